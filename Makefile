@@ -1,0 +1,58 @@
+# randflake for PostgreSQL: build, install and test with PGXS.
+#
+#   make                 build against the server of PG_CONFIG
+#   make install         install the extension
+#   make installcheck    regression tests against a running, configured server
+#   make tempcheck       regression, isolation and TAP tests, each on a server of its own
+#   make unit            unit tests of src/core (no server)
+#   make format          clang-format every source file; `make format-check` only looks
+
+EXTENSION = randflake
+EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" randflake.control)
+
+MODULE_big = randflake
+OBJS = $(patsubst %.cpp,%.o,$(sort $(wildcard src/core/*.cpp src/pg/*.cpp)))
+DATA = $(wildcard sql/randflake--*.sql)
+DOCS = README.md
+
+REGRESS = $(notdir $(basename $(filter-out sql/randflake--%,$(wildcard sql/*.sql))))
+ISOLATION = $(notdir $(basename $(wildcard specs/*.spec)))
+
+PG_CONFIG ?= pg_config
+
+WARNINGS = -Wall -Wextra -Wno-register -Wno-unknown-warning-option $(if $(filter 0,$(WERROR)),,-Werror)
+RANDFLAKE_CXXFLAGS = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden \
+	-isystem $(shell $(PG_CONFIG) --includedir-server) -Isrc
+PG_CXXFLAGS = $(RANDFLAKE_CXXFLAGS) $(WARNINGS) -MMD -MP
+
+EXTRA_CLEAN = build $(OBJS:.o=.d) $(OBJS:.o=.bc)
+
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+# PGXS leaves PG_CXXFLAGS out of the bitcode compile.
+COMPILE.cxx.bc += $(RANDFLAKE_CXXFLAGS) -Wno-register
+
+-include $(OBJS:.o=.d)
+
+# The library must load into a C program: no C++ runtime symbol may be undefined.
+.PHONY: symbols
+symbols: $(shlib)
+	@if nm -D --undefined-only $(shlib) | grep -E ' U (_Z|__cxa|__gxx)'; then \
+		echo "$(shlib) needs the C++ runtime"; exit 1; \
+	else echo "$(shlib): no C++ runtime symbols"; fi
+
+all: symbols
+
+.PHONY: unit tempcheck format format-check
+unit:
+	$(MAKE) -C test/unit check
+
+tempcheck:
+	PG_CONFIG=$(PG_CONFIG) scripts/tempcheck.sh
+
+SOURCES = $(wildcard src/*/*.cpp src/*/*.h test/*/*.cpp test/*/*.h)
+format:
+	clang-format -i $(SOURCES)
+format-check:
+	clang-format --dry-run -Werror $(SOURCES)

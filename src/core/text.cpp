@@ -1,0 +1,48 @@
+#include "text.h"
+
+namespace randflake {
+namespace {
+
+constexpr char kDigits[] = "0123456789abcdefghijklmnopqrstuv";
+
+constexpr int DigitValue(char c) {
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'v')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'V')
+        return c - 'A' + 10;
+    return -1;
+}
+
+}  // namespace
+
+size_t FormatText(uint64_t id, char buffer[kMaxTextLength]) noexcept {
+    size_t length = 1;
+    for (uint64_t rest = id >> 5; rest != 0; rest >>= 5)
+        length++;
+    for (size_t i = length; i-- > 0; id >>= 5)
+        buffer[i] = kDigits[id & 31];
+    return length;
+}
+
+TextResult ParseText(const char* text, size_t length) noexcept {
+    if (length == 0)
+        return {TextError::kEmpty, 0, 0};
+    // A bad character is the more helpful complaint about a string that is too long as well.
+    for (size_t i = 0; i < length; i++)
+        if (DigitValue(text[i]) < 0)
+            return {TextError::kBadCharacter, 0, i};
+    if (length > kMaxTextLength)
+        return {TextError::kTooLong, 0, 0};
+
+    uint64_t id = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (id >> 59 != 0)
+            return {TextError::kOutOfRange, 0, 0};
+        id = id << 5 | static_cast<uint64_t>(DigitValue(text[i]));
+    }
+    return {TextError::kNone, id, 0};
+}
+
+}  // namespace randflake

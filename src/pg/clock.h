@@ -1,0 +1,47 @@
+// The one clock that seconds come from. CLOCK_REALTIME_COARSE costs a few nanoseconds and ticks a
+// few hundred times a second; it can trail CLOCK_REALTIME by a tick, so the two are never mixed.
+
+#ifndef RANDFLAKE_PG_CLOCK_H
+#define RANDFLAKE_PG_CLOCK_H
+
+#include "pg/pg.h"
+
+#include <time.h>
+
+#include "core/layout.h"
+
+static inline struct timespec wall_clock() {
+    struct timespec now;
+#ifdef CLOCK_REALTIME_COARSE
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+#else
+    clock_gettime(CLOCK_REALTIME, &now);
+#endif
+    return now;
+}
+
+// Seconds since the Randflake epoch; negative before it.
+static inline int64 wall_clock_seconds() {
+    return wall_clock().tv_sec - randflake::kRandflake.epoch;
+}
+
+// Milliseconds until the wall clock shows another second, at least 1.
+static inline long milliseconds_to_next_second() {
+    return 1000 - wall_clock().tv_nsec / 1000000;
+}
+
+// Milliseconds of a clock that never steps, for measuring how long a call has waited.
+static inline int64 steady_milliseconds() {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return int64{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+}
+
+// A second since the Randflake epoch as PostgreSQL's timestamp with time zone.
+static inline TimestampTz timestamp_of_second(int64 second) {
+    const int64 unix_seconds = randflake::kRandflake.epoch + second;
+    return (unix_seconds - int64{POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE} * SECS_PER_DAY) *
+           USECS_PER_SEC;
+}
+
+#endif

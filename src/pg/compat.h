@@ -1,0 +1,58 @@
+// Differences between PostgreSQL 15 and 19, as inline functions. Nothing else in the glue looks at
+// PG_VERSION_NUM.
+
+#ifndef RANDFLAKE_PG_COMPAT_H
+#define RANDFLAKE_PG_COMPAT_H
+
+#include "pg/pg.h"
+
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
+#error "randflake supports PostgreSQL 15 to 19"
+#endif
+
+// This backend's number: distinct among live processes, small when few are connected.
+static inline int backend_number() {
+#if PG_VERSION_NUM >= 170000
+    return MyProcNumber;
+#else
+    return MyProc->pgprocno;
+#endif
+}
+
+// Memory of setting values and their parsed forms belongs to the settings machinery: plain malloc
+// before PostgreSQL 16, a memory context since. Null when out of memory.
+static inline void* setting_alloc(size_t size) {
+#if PG_VERSION_NUM >= 160000
+    return guc_malloc(LOG, size);
+#else
+    return malloc(size);
+#endif
+}
+
+static inline char* setting_strdup(const char* text) {
+#if PG_VERSION_NUM >= 160000
+    return guc_strdup(LOG, text);
+#else
+    return strdup(text);
+#endif
+}
+
+static inline void setting_free(void* pointer) {
+#if PG_VERSION_NUM >= 160000
+    guc_free(pointer);
+#else
+    free(pointer);
+#endif
+}
+
+// The wait event shown in pg_stat_activity while a call waits; named where the server allows it.
+static inline uint32 wait_event(const char* name) {
+#if PG_VERSION_NUM >= 170000
+    return WaitEventExtensionNew(name);
+#else
+    (void)name;
+    return PG_WAIT_EXTENSION;
+#endif
+}
+
+#endif

@@ -1,0 +1,79 @@
+// SQL functions that look into identifiers with the secret: decode, generated_at, encode.
+
+#include "core/cipher.h"
+#include "core/layout.h"
+#include "pg/clock.h"
+#include "pg/generate.h"
+#include "pg/shmem.h"
+#include "pg/sql.h"
+
+using randflake::Fields;
+using randflake::kRandflake;
+
+static Fields decode(int64 id) {
+    return kRandflake.Unpack(randflake::Decrypt(shared->key_schedule, static_cast<uint64>(id)));
+}
+
+// The result's row descriptor, looked up once per query and kept with the call site.
+static TupleDesc result_row(FunctionCallInfo fcinfo) {
+    FmgrInfo* call_site = fcinfo->flinfo;
+    if (unlikely(call_site->fn_extra == nullptr)) {
+        const MemoryContext old = MemoryContextSwitchTo(call_site->fn_mcxt);
+        TupleDesc row;
+        if (get_call_result_type(fcinfo, nullptr, &row) != TYPEFUNC_COMPOSITE)
+            elog(ERROR, "return type must be a row type");
+        call_site->fn_extra = BlessTupleDesc(row);
+        MemoryContextSwitchTo(old);
+    }
+    return static_cast<TupleDesc>(call_site->fn_extra);
+}
+
+SQL_FUNCTION(randflake_decode) {
+    require_secret();
+    const Fields fields = decode(PG_GETARG_INT64(0));
+    Datum values[] = {
+        TimestampTzGetDatum(timestamp_of_second(static_cast<int64>(fields.timestamp))),
+        Int32GetDatum(static_cast<int32>(fields.node_id)),
+        Int32GetDatum(static_cast<int32>(fields.sequence))};
+    bool nulls[] = {false, false, false};
+    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(result_row(fcinfo), values, nulls)));
+}
+
+SQL_FUNCTION(randflake_generated_at) {
+    require_secret();
+    PG_RETURN_TIMESTAMPTZ(
+        timestamp_of_second(static_cast<int64>(decode(PG_GETARG_INT64(0)).timestamp)));
+}
+
+[[noreturn]] static void report_out_of_range(const char* what, int32 value, uint64 max) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("%s %d is out of range", what, value),
+                    errdetail("It must be from 0 to %llu.", static_cast<unsigned long long>(max))));
+}
+
+SQL_FUNCTION(randflake_encode) {
+    require_secret();
+    const TimestampTz generated_at = PG_GETARG_TIMESTAMPTZ(0);
+    const int32 node_id = PG_GETARG_INT32(1);
+    const int32 sequence = PG_GETARG_INT32(2);
+
+    const TimestampTz first = timestamp_of_second(0);
+    const TimestampTz last = timestamp_of_second(static_cast<int64>(kRandflake.max_timestamp()));
+    if (generated_at < first || generated_at >= last + USECS_PER_SEC) {
+        const char* lower = pstrdup(timestamptz_to_str(first));
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("timestamp is out of range"),
+                 errdetail("It must be from %s to %s.", lower, timestamptz_to_str(last))));
+    }
+    if (node_id < 0 || static_cast<uint64>(node_id) > kRandflake.max_node_id())
+        report_out_of_range("node id", node_id, kRandflake.max_node_id());
+    if (sequence < 0 || static_cast<uint64>(sequence) > kRandflake.max_sequence())
+        report_out_of_range("sequence", sequence, kRandflake.max_sequence());
+
+    uint64 raw;
+    const Fields fields{static_cast<uint64>((generated_at - first) / USECS_PER_SEC),
+                        static_cast<uint64>(node_id), static_cast<uint64>(sequence)};
+    if (!kRandflake.Pack(fields, &raw))
+        elog(ERROR, "fields of an identifier do not fit");
+    PG_RETURN_INT64(static_cast<int64>(randflake::Encrypt(shared->key_schedule, raw)));
+}

@@ -1,0 +1,32 @@
+// The only door to PostgreSQL's headers. They are C without extern "C" guards, so they are wrapped
+// here once. Include this file first: postgres.h replaces printf and friends by macros, which
+// breaks <cstdio> if that comes later.
+
+#ifndef RANDFLAKE_PG_PG_H
+#define RANDFLAKE_PG_PG_H
+
+// PostgreSQL 15 leaves this empty; the library is built with hidden visibility.
+#define PGDLLEXPORT __attribute__((visibility("default")))
+
+extern "C" {
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/xlog.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "storage/condition_variable.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "storage/shmem.h"
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+}
+
+#endif

@@ -1,0 +1,76 @@
+// Where numbers come from: this backend's slot, else the next one with room, else a wait.
+
+#include "pg/generate.h"
+
+#include "pg/clock.h"
+#include "pg/compat.h"
+#include "pg/settings.h"
+#include "pg/shmem.h"
+#include "pg/window.h"
+
+using randflake::Outcome;
+using randflake::Run;
+
+// Tries every slot once, from this backend's own on. Backends start at different slots, so with at
+// least as many node ids as backends none shares one.
+static Run try_slots(uint32 wanted) {
+    const uint32 own = static_cast<uint32>(backend_number()) % shared->slot_count;
+    Run run;
+    for (uint32 i = 0; i < shared->slot_count; i++) {
+        const uint32 slot = own + i < shared->slot_count ? own + i : own + i - shared->slot_count;
+        run = Reserve(randflake::kRandflake, shared->slots[slot].word, shared->window, wanted,
+                      wall_clock_seconds);
+        // Only a used-up slot sends us to the next one; the window and the clock are the same there.
+        if (run.outcome != Outcome::kExhausted && run.outcome != Outcome::kClockBehind)
+            break;
+    }
+    return run;
+}
+
+static bool needs_window(const Run& run) {
+    return run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded;
+}
+
+// One attempt, moving the window on where that is due.
+static Run attempt(uint32 wanted) {
+    Run run = try_slots(wanted);
+    if (needs_window(run)) {
+        if (!RecoveryInProgress() && window_extend())
+            run = try_slots(wanted);
+    } else if (run.outcome == Outcome::kReserved && window_near_end(run)) {
+        window_extend();
+    }
+    return run;
+}
+
+// The slow path, out of line: attempts until the first success or the end of the wait.
+static pg_noinline Run wait_for_numbers(uint32 wanted) {
+    static uint32 event;
+    if (event == 0)
+        event = wait_event("RandflakeGenerate");
+
+    const int64 give_up_at = steady_milliseconds() + setting_max_wait;
+    for (;;) {
+        // The first sleep only registers for the broadcast and returns at once, so a change of the
+        // window between an attempt and the sleep is not missed.
+        const Run run = attempt(wanted);
+        if (run.outcome == Outcome::kReserved) {
+            ConditionVariableCancelSleep();
+            return run;
+        }
+        const int64 left = give_up_at - steady_milliseconds();
+        if (left <= 0 || RecoveryInProgress()) {
+            ConditionVariableCancelSleep();
+            report_unavailable(run);
+        }
+        ConditionVariableTimedSleep(&shared->window_changed,
+                                    Min(left, int64{milliseconds_to_next_second()}), event);
+    }
+}
+
+Run reserve_numbers(uint32 wanted) {
+    const Run run = attempt(wanted);
+    if (likely(run.outcome == Outcome::kReserved))
+        return run;
+    return wait_for_numbers(wanted);
+}

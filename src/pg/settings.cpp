@@ -1,0 +1,74 @@
+#include "pg/settings.h"
+
+#include "core/layout.h"
+#include "pg/secret.h"
+
+int setting_node_id;
+int setting_node_count;
+int setting_max_wait;
+
+static constexpr int kMaxNodeId = randflake::kRandflake.max_node_id();
+
+namespace {
+struct IntSetting {
+    const char* name;
+    int* variable;
+    int boot_value;
+    int min, max;
+    GucContext context;
+    int flags;
+    const char* description;
+    const char* long_description;
+};
+}  // namespace
+
+static const IntSetting int_settings[] = {
+    {"randflake.node_id", &setting_node_id, -1, -1, kMaxNodeId, PGC_POSTMASTER, 0,
+     "First node id of this server.",
+     "No two live servers with the same secret may share a node id. -1 leaves it unset."},
+    {"randflake.node_count", &setting_node_count, 1, 1, kMaxNodeId + 1, PGC_POSTMASTER, 0,
+     "How many consecutive node ids this server uses.",
+     "Each node id gives 131072 identifiers a second."},
+    {"randflake.max_wait", &setting_max_wait, 5000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS,
+     "Longest wait for a free identifier before an error.",
+     "Zero fails at once."},
+};
+
+// Rejects a configured value that does not parse. The server itself would only warn about it when
+// the setting is defined, and start with the default.
+static void require_valid(const IntSetting& setting) {
+    const char* text = GetConfigOption(setting.name, true, false);
+    if (text == nullptr)
+        return;
+    int value;
+    const char* hint = nullptr;
+    if (!parse_int(text, &value, setting.flags, &hint))
+        ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("invalid value for parameter \"%s\": \"%s\"", setting.name, text),
+                        hint ? errhint("%s", _(hint)) : 0));
+    if (value < setting.min || value > setting.max)
+        ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("%d is outside the valid range for parameter \"%s\" (%d .. %d)",
+                               value, setting.name, setting.min, setting.max)));
+}
+
+void settings_init() {
+    for (const IntSetting& setting : int_settings) {
+        require_valid(setting);
+        DefineCustomIntVariable(setting.name, setting.description, setting.long_description,
+                                setting.variable, setting.boot_value, setting.min, setting.max,
+                                setting.context, setting.flags, nullptr, nullptr, nullptr);
+    }
+    secret_define_settings();
+    MarkGUCPrefixReserved("randflake");
+
+    if (setting_node_id >= 0 && setting_node_id + setting_node_count > kMaxNodeId + 1)
+        ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("\"randflake.node_id\" and \"randflake.node_count\" reach beyond "
+                               "node id %d",
+                               kMaxNodeId),
+                        errdetail("Node id %d and a count of %d would end at %d.", setting_node_id,
+                                  setting_node_count, setting_node_id + setting_node_count - 1),
+                        errhint("Lower \"randflake.node_id\" or \"randflake.node_count\".")));
+    secret_load();
+}

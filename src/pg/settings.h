@@ -1,0 +1,16 @@
+// The randflake.* settings. Those with postmaster context are fixed while the server runs.
+
+#ifndef RANDFLAKE_PG_SETTINGS_H
+#define RANDFLAKE_PG_SETTINGS_H
+
+#include "pg/pg.h"
+
+extern int setting_node_id;     // first node id, -1 when unset
+extern int setting_node_count;  // node ids from there
+extern int setting_max_wait;    // milliseconds
+
+// Defines the settings and checks their values; called while the server preloads the library.
+// FATAL on a value that cannot work, so that the server does not start with it.
+void settings_init();
+
+#endif

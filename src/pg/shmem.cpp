@@ -1,0 +1,41 @@
+#include "pg/shmem.h"
+
+#include <new>
+
+#include "pg/clock.h"
+#include "pg/secret.h"
+#include "pg/settings.h"
+
+static constexpr char kName[] = "randflake";
+
+SharedState* shared;
+
+static Size shared_size() {
+    return add_size(offsetof(SharedState, slots), mul_size(setting_node_count, sizeof(Slot)));
+}
+
+void shmem_request() {
+    RequestAddinShmemSpace(shared_size());
+    RequestNamedLWLockTranche(kName, 1);
+}
+
+void shmem_startup() {
+    bool found;
+
+    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+    shared = static_cast<SharedState*>(ShmemInitStruct(kName, shared_size(), &found));
+    if (!found) {
+        const randflake::Key* key = secret_key();
+        shared->has_key = key != nullptr;
+        if (key != nullptr)
+            shared->key_schedule = randflake::ExpandKey(*key);
+        shared->slot_count = setting_node_count;
+        shared->started_at = wall_clock_seconds();
+        shared->window_lock = &GetNamedLWLockTranche(kName)->lock;
+        ConditionVariableInit(&shared->window_changed);
+        new (&shared->window) AtomicWord(0);
+        for (uint32 i = 0; i < shared->slot_count; i++)
+            new (&shared->slots[i].word) AtomicWord(0);
+    }
+    LWLockRelease(AddinShmemInitLock);
+}

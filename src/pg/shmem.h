@@ -1,0 +1,50 @@
+// Shared memory: one word per node id, the window, and the key schedule.
+//
+// Protection:
+//   slots[i].word, window   atomics; protocol in core/generator.h
+//   window_lock             held by the one backend that opens or extends the window
+//   window_changed          broadcast after every change of the window
+//   the rest                written once, when shared memory is made; read without a lock
+//
+// Nothing here belongs to a backend: a slot's word outlives every backend that used it.
+
+#ifndef RANDFLAKE_PG_SHMEM_H
+#define RANDFLAKE_PG_SHMEM_H
+
+#include "pg/pg.h"
+
+#include <atomic>
+
+#include "core/cipher.h"
+#include "core/generator.h"
+
+using AtomicWord = std::atomic<uint64_t>;
+static_assert(AtomicWord::is_always_lock_free);
+
+// A slot per cache line, so that backends counting in different slots do not disturb each other.
+// 64 bytes is the line size of the x86-64 and most ARM processors.
+struct alignas(64) Slot {
+    AtomicWord word;
+};
+
+struct SharedState {
+    bool has_key;
+    randflake::KeySchedule key_schedule;  // with has_key
+    uint32 slot_count;
+    int64 started_at;  // second since the epoch at which shared memory was made
+
+    LWLock* window_lock;
+    ConditionVariable window_changed;
+
+    alignas(64) AtomicWord window;
+    Slot slots[FLEXIBLE_ARRAY_MEMBER];
+};
+
+// Null in a server that did not preload the library.
+extern SharedState* shared;
+
+// The two stages of shared memory, called from the server's hooks of the same names.
+void shmem_request();
+void shmem_startup();
+
+#endif
