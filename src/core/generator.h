@@ -59,8 +59,8 @@ struct Run {
     // With kReserved: raw numbers first .. first + count - 1, the last being the slot's new word.
     // Else the slot's word as it was.
     uint64_t first;
-    int64_t now;     // the clock reading that decided, seconds since the epoch
-    Window window;   // the window that decided
+    int64_t now;    // the clock reading that decided, seconds since the epoch
+    Window window;  // the window that decided
 };
 
 // One step. `word` is the slot's word, `now` in seconds since the layout's epoch, `wanted` >= 1.
@@ -132,8 +132,8 @@ Run Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window, ui
                                 Window::FromWord(window.load(std::memory_order_acquire)), wanted);
         if (run.outcome != Outcome::kReserved)
             return run;
-        if (slot.compare_exchange_strong(word, run.first + run.count - 1,
-                                         std::memory_order_acq_rel, std::memory_order_relaxed))
+        if (slot.compare_exchange_strong(word, run.first + run.count - 1, std::memory_order_acq_rel,
+                                         std::memory_order_relaxed))
             return run;
     }
 }

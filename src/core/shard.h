@@ -17,7 +17,7 @@ __extension__ typedef unsigned __int128 uint128_t;
 
 // Order-preserving map between signed and unsigned 64-bit numbers: adds 2^63.
 constexpr uint64_t ToUnsigned(int64_t id) noexcept {
-    return static_cast<uint64_t>(id) ^ uint64_t{1} << 63;
+    return static_cast<uint64_t>(id) ^ uint64_t { 1 } << 63;
 }
 
 constexpr int64_t ToSigned(uint64_t value) noexcept {
@@ -31,8 +31,8 @@ constexpr int32_t ShardOf(int64_t id, int32_t shards) noexcept {
 // The smallest id of a shard, 0 <= shard < shards: ceil(shard * 2^64 / shards) - 2^63.
 constexpr int64_t ShardLower(int32_t shard, int32_t shards) noexcept {
     const auto n = static_cast<uint32_t>(shards);
-    return ToSigned(static_cast<uint64_t>(
-        ((uint128_t{static_cast<uint32_t>(shard)} << 64) + (n - 1)) / n));
+    return ToSigned(
+        static_cast<uint64_t>(((uint128_t{static_cast<uint32_t>(shard)} << 64) + (n - 1)) / n));
 }
 
 // The largest id of a shard.

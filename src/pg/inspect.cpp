@@ -46,9 +46,9 @@ SQL_FUNCTION(randflake_generated_at) {
 }
 
 [[noreturn]] static void report_out_of_range(const char* what, int32 value, uint64 max) {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("%s %d is out of range", what, value),
-                    errdetail("It must be from 0 to %llu.", static_cast<unsigned long long>(max))));
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s %d is out of range", what, value),
+             errdetail("It must be from 0 to %llu.", static_cast<unsigned long long>(max))));
 }
 
 SQL_FUNCTION(randflake_encode) {

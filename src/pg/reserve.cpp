@@ -20,7 +20,8 @@ static Run try_slots(uint32 wanted) {
         const uint32 slot = own + i < shared->slot_count ? own + i : own + i - shared->slot_count;
         run = Reserve(randflake::kRandflake, shared->slots[slot].word, shared->window, wanted,
                       wall_clock_seconds);
-        // Only a used-up slot sends us to the next one; the window and the clock are the same there.
+        // Only a used-up slot sends us to the next one; the window and the clock are the same
+        // there.
         if (run.outcome != Outcome::kExhausted && run.outcome != Outcome::kClockBehind)
             break;
     }

@@ -74,12 +74,12 @@ void secret_define_settings() {
 }
 
 static void fail_malformed(const char* setting) {
-    ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("\"%s\" does not hold a valid secret", setting),
-                    errdetail("A secret is exactly %d hexadecimal digits.",
-                              static_cast<int>(kSecretDigits)),
-                    errhint("Make one with: openssl rand -hex %d",
-                            static_cast<int>(randflake::kKeyBytes))));
+    ereport(
+        FATAL,
+        (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+         errmsg("\"%s\" does not hold a valid secret", setting),
+         errdetail("A secret is exactly %d hexadecimal digits.", static_cast<int>(kSecretDigits)),
+         errhint("Make one with: openssl rand -hex %d", static_cast<int>(randflake::kKeyBytes))));
 }
 
 // The rules of the server's own TLS key: a regular file, owned by the server's user with no access
@@ -98,8 +98,8 @@ static void check_secret_file_permissions(int fd, const char* path) {
                         errmsg("\"randflake.secret_file\" must be owned by the server's user or "
                                "root: \"%s\"",
                                path)));
-    const mode_t forbidden = status.st_uid == geteuid() ? S_IRWXG | S_IRWXO
-                                                        : S_IWGRP | S_IXGRP | S_IRWXO;
+    const mode_t forbidden =
+        status.st_uid == geteuid() ? S_IRWXG | S_IRWXO : S_IWGRP | S_IXGRP | S_IRWXO;
     if ((status.st_mode & forbidden) != 0)
         ereport(FATAL, (errcode(ERRCODE_CONFIG_FILE_ERROR),
                         errmsg("\"randflake.secret_file\" has group or world access: \"%s\"", path),
@@ -155,6 +155,21 @@ void secret_load() {
         if (secret.state == SecretState::kMalformed)
             fail_malformed("randflake.secret_file");
     }
+}
+
+uint64 secret_key_check(const randflake::Key& key) {
+    static constexpr char kText[] = "randflake key check";
+    uint8 digest[PG_SHA256_DIGEST_LENGTH];
+    pg_hmac_ctx* context = pg_hmac_create(PG_SHA256);
+    if (context == nullptr || pg_hmac_init(context, key.bytes, sizeof key.bytes) < 0 ||
+        pg_hmac_update(context, reinterpret_cast<const uint8*>(kText), sizeof kText - 1) < 0 ||
+        pg_hmac_final(context, digest, sizeof digest) < 0)
+        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                        errmsg("could not compute HMAC-SHA-256 of the secret")));
+    pg_hmac_free(context);
+    uint64 check;
+    memcpy(&check, digest, sizeof check);
+    return pg_ntoh64(check);
 }
 
 const randflake::Key* secret_key() {

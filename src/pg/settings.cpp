@@ -6,6 +6,7 @@
 int setting_node_id;
 int setting_node_count;
 int setting_max_wait;
+int setting_max_clock_skew;
 
 static constexpr int kMaxNodeId = randflake::kRandflake.max_node_id();
 
@@ -30,8 +31,10 @@ static const IntSetting int_settings[] = {
      "How many consecutive node ids this server uses.",
      "Each node id gives 131072 identifiers a second."},
     {"randflake.max_wait", &setting_max_wait, 5000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS,
-     "Longest wait for a free identifier before an error.",
-     "Zero fails at once."},
+     "Longest wait for a free identifier before an error.", "Zero fails at once."},
+    {"randflake.max_clock_skew", &setting_max_clock_skew, 2000, 0, SECS_PER_DAY * 1000, PGC_SIGHUP,
+     GUC_UNIT_MS, "How far the clocks of two servers may differ.",
+     "After a promotion, restore or copy the server holds off this long before it generates."},
 };
 
 // Rejects a configured value that does not parse. The server itself would only warn about it when

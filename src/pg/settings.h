@@ -5,9 +5,10 @@
 
 #include "pg/pg.h"
 
-extern int setting_node_id;     // first node id, -1 when unset
-extern int setting_node_count;  // node ids from there
-extern int setting_max_wait;    // milliseconds
+extern int setting_node_id;         // first node id, -1 when unset
+extern int setting_node_count;      // node ids from there
+extern int setting_max_wait;        // milliseconds
+extern int setting_max_clock_skew;  // milliseconds
 
 // Defines the settings and checks their values; called while the server preloads the library.
 // FATAL on a value that cannot work, so that the server does not start with it.

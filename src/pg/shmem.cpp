@@ -2,7 +2,6 @@
 
 #include <new>
 
-#include "pg/clock.h"
 #include "pg/secret.h"
 #include "pg/settings.h"
 
@@ -19,6 +18,12 @@ void shmem_request() {
     RequestNamedLWLockTranche(kName, 1);
 }
 
+// Exit status 0 is a clean stop; a crash, of the server or of a backend, has another one.
+static void on_exit(int status, Datum) {
+    if (status == 0)
+        window_write_clean_end();
+}
+
 void shmem_startup() {
     bool found;
 
@@ -27,15 +32,22 @@ void shmem_startup() {
     if (!found) {
         const randflake::Key* key = secret_key();
         shared->has_key = key != nullptr;
-        if (key != nullptr)
+        if (key != nullptr) {
             shared->key_schedule = randflake::ExpandKey(*key);
+            shared->key = *key;
+        }
         shared->slot_count = setting_node_count;
-        shared->started_at = wall_clock_seconds();
         shared->window_lock = &GetNamedLWLockTranche(kName)->lock;
+        window_init(&shared->window_control);
         ConditionVariableInit(&shared->window_changed);
         new (&shared->window) AtomicWord(0);
         for (uint32 i = 0; i < shared->slot_count; i++)
             new (&shared->slots[i].word) AtomicWord(0);
     }
     LWLockRelease(AddinShmemInitLock);
+
+    // Exit callbacks of the postmaster run when all its children are gone, and before shared memory
+    // is released. A restart after a crash of a backend passes here again.
+    if (!IsUnderPostmaster)
+        on_shmem_exit(on_exit, 0);
 }

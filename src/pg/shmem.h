@@ -3,6 +3,7 @@
 // Protection:
 //   slots[i].word, window   atomics; protocol in core/generator.h
 //   window_lock             held by the one backend that opens or extends the window
+//   window_control          window_lock
 //   window_changed          broadcast after every change of the window
 //   the rest                written once, when shared memory is made; read without a lock
 //
@@ -17,6 +18,7 @@
 
 #include "core/cipher.h"
 #include "core/generator.h"
+#include "pg/window.h"
 
 using AtomicWord = std::atomic<uint64_t>;
 static_assert(AtomicWord::is_always_lock_free);
@@ -29,11 +31,12 @@ struct alignas(64) Slot {
 
 struct SharedState {
     bool has_key;
+    randflake::Key key;                   // with has_key
     randflake::KeySchedule key_schedule;  // with has_key
     uint32 slot_count;
-    int64 started_at;  // second since the epoch at which shared memory was made
 
     LWLock* window_lock;
+    WindowControl window_control;
     ConditionVariable window_changed;
 
     alignas(64) AtomicWord window;

@@ -48,13 +48,69 @@ static void report_clock_out_of_range(const Run& last) {
     const bool early = last.outcome == Outcome::kClockBeforeEpoch;
     const char* now = pstrdup(second_text(last.now));
     const char* limit = second_text(early ? 0 : static_cast<int64>(kRandflake.max_timestamp()));
-    ereport(ERROR,
-            (errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-             early ? errmsg("the clock is before the first second of an identifier")
-                   : errmsg("the clock is after the last second of an identifier"),
-             errdetail("The clock shows %s; identifiers hold %s %s.", now,
-                       early ? "times from" : "times through", limit),
-             errhint("Set the server's clock.")));
+    ereport(ERROR, (errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
+                    early ? errmsg("the clock is before the first second of an identifier")
+                          : errmsg("the clock is after the last second of an identifier"),
+                    errdetail("The clock shows %s; identifiers hold %s %s.", now,
+                              early ? "times from" : "times through", limit),
+                    errhint("Set the server's clock.")));
+}
+
+// The clock shows less than what identifiers were issued for, or what was announced on disk.
+static void report_clock_behind(int64 now, int64 used, const char* what) {
+    const char* now_text = pstrdup(second_text(now));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("the clock is %lld seconds behind %s", static_cast<long long>(used - now), what),
+         errdetail("The clock shows %s, identifiers may have been issued up to %s.", now_text,
+                   second_text(used)),
+         errhint("Set the clock if it is wrong, or wait until it has caught up. If it was in "
+                 "the future before, set \"randflake.node_id\" to node ids that were never "
+                 "used and restart the server.")));
+}
+
+// The window is closed or ended, and was not moved on within randflake.max_wait.
+static void report_no_window(const Run& last) {
+    const WindowControl control = window_control();
+    switch (control.problem) {
+        case WindowProblem::kNotYet: {
+            // What a crash or a hold-off can cost; more means that the clock was set.
+            const int64 usual = kWindowSeconds + setting_max_clock_skew / 1000 + 1;
+            if (control.opens_at - last.now > usual)
+                report_clock_behind(last.now, control.opens_at, "the end of the last window");
+            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                            errmsg("the window for identifiers is not open yet"),
+                            errdetail("It opens at %s; waited %d ms.",
+                                      second_text(control.opens_at), setting_max_wait),
+                            errhint("Try again then, or raise \"randflake.max_wait\".")));
+            break;
+        }
+        case WindowProblem::kClockJumped:
+            ereport(ERROR,
+                    (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                     errmsg("the clock has jumped %lld seconds ahead since the server started",
+                            static_cast<long long>(control.clock_jump)),
+                     errdetail("The clock shows %s.", second_text(last.now)),
+                     errhint("Set the clock if it is wrong. If it is right, restart the server.")));
+            break;
+        case WindowProblem::kFileFailed:
+            errno = control.failure.error;
+            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                            errmsg("could not extend the window for identifiers: %m"),
+                            errdetail("Could not %s file \"%s\" in the data directory.",
+                                      control.failure.action, control.failure.path),
+                            errhint("Identifiers continue as soon as the file can be written.")));
+            break;
+        case WindowProblem::kNone:
+            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                            errmsg("the window for identifiers is not open"),
+                            errdetail("Another session is writing its new end; waited %d ms.",
+                                      setting_max_wait),
+                            errhint("Look at the latency of the data directory's disk, or raise "
+                                    "\"randflake.max_wait\".")));
+            break;
+    }
 }
 
 void report_unavailable(const Run& last) {
@@ -69,32 +125,29 @@ void report_unavailable(const Run& last) {
             report_clock_out_of_range(last);
             break;
         case Outcome::kExhausted:
-            ereport(ERROR,
-                    (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                     errmsg("every identifier of this second is used"),
-                     errdetail("%u node ids give %u identifiers a second; waited %d ms.",
-                               shared->slot_count,
-                               static_cast<uint32>(kRandflake.max_sequence() + 1),
-                               setting_max_wait),
-                     errhint("Raise \"randflake.node_count\" or \"randflake.max_wait\".")));
+            ereport(
+                ERROR,
+                (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                 errmsg("every identifier of this second is used"),
+                 errdetail("%u node ids give %u identifiers a second each; waited %d ms.",
+                           shared->slot_count, static_cast<uint32>(kRandflake.max_sequence() + 1),
+                           setting_max_wait),
+                 errhint("Raise \"randflake.node_count\" or \"randflake.max_wait\".")));
             break;
-        case Outcome::kClockBehind: {
-            const auto used = static_cast<int64>(kRandflake.Unpack(last.first).timestamp);
-            ereport(ERROR,
-                    (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                     errmsg("the clock is %lld seconds behind the last identifier",
-                            static_cast<long long>(used - last.now)),
-                     errdetail("Identifiers were issued up to %s.", second_text(used)),
-                     errhint("Set the server's clock, wait for it to catch up, or restart with a "
-                             "\"randflake.node_id\" that was never used.")));
+        case Outcome::kClockBehind:
+            report_clock_behind(last.now,
+                                static_cast<int64>(kRandflake.Unpack(last.first).timestamp),
+                                "the last identifier");
             break;
-        }
-        default:
-            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                            errmsg("the window for identifiers is not open"),
-                            errdetail("It may open at %s; waited %d ms.",
-                                      second_text(window_opens_at()), setting_max_wait),
-                            errhint("Try again later, or raise \"randflake.max_wait\".")));
+        case Outcome::kBeforeWindow:
+            report_clock_behind(last.now, last.window.start, "the window for identifiers");
+            break;
+        case Outcome::kWindowClosed:
+        case Outcome::kWindowEnded:
+            report_no_window(last);
+            break;
+        case Outcome::kReserved:
+            break;
     }
     pg_unreachable();
 }

@@ -1,45 +1,196 @@
-// The window is a few seconds long and is moved on by whichever backend comes near its end. It
-// lives in memory only: after a restart it opens at the second after the server's start, which no
-// earlier incarnation can have used.
+// The window is a few seconds long and is moved on by whichever backend comes within a second of
+// its end, while the others go on. Its end is durable on disk before it is used (window_file.cpp),
+// so after a crash the server starts at the written end and repeats nothing.
+//
+// The state on disk is read when the first identifier is asked for, not when the server starts: a
+// standby reads it after its promotion, and a server that never generates never touches it.
+//
+// Protocol, under the window lock:
+//   1. once: read the state, decide where to start (PlanStart), say so in the log
+//   2. check that the clock has not jumped ahead
+//   3. write the new end; on failure the window keeps its old end
+//   4. publish the window, wake those who wait for it
 
 #include "pg/window.h"
 
 #include "pg/clock.h"
+#include "pg/secret.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 
-// Seconds from the clock's second to the end of a new window.
-static constexpr int64 kWindowSeconds = 3;
-
+using randflake::Finding;
 using randflake::kRandflake;
+using randflake::NodeRange;
+using randflake::Origin;
+using randflake::StartPlan;
+using randflake::StateError;
 using randflake::Window;
+using randflake::WindowState;
 
-int64 window_opens_at() {
-    return shared->started_at + 1;
+// A forward jump of the wall clock, against the clock that never steps, beyond which the server
+// waits for a person: windows far in the future cannot be taken back.
+static constexpr int64 kMaxClockJump = SECS_PER_DAY;
+
+// After a failed write: when to try again, and how often to log. Milliseconds.
+static constexpr int64 kRetryInterval = 200;
+static constexpr int64 kLogInterval = 10000;
+
+static NodeRange node_range() {
+    return {static_cast<uint32_t>(setting_node_id), static_cast<uint32_t>(setting_node_count)};
 }
 
-static bool extend_locked() {
+void window_init(WindowControl* control) {
+    *control = WindowControl{};
+    control->started_at = wall_clock_seconds();
+    control->started_at_uptime = uptime_seconds();
+}
+
+static void log_start(const StartPlan& plan, const WindowState& found, StateError error) {
+    switch (plan.finding) {
+        case Finding::kOwn:
+        case Finding::kFirstUse:
+            break;
+        case Finding::kUnreadable:
+            ereport(WARNING,
+                    (errcode(ERRCODE_DATA_CORRUPTED),
+                     errmsg("the window file of randflake cannot be used: %s",
+                            randflake::StateErrorText(error)),
+                     errdetail("Identifiers start beyond the clock plus "
+                               "\"randflake.max_clock_skew\"."),
+                     errhint("Make sure that the clock is right: identifiers may have been issued "
+                             "under these node ids up to now.")));
+            break;
+        case Finding::kOtherSystem:
+            ereport(
+                WARNING,
+                (errmsg("the window file of randflake was written by another database system"),
+                 errdetail("It has system identifier %llu, this server %llu.",
+                           static_cast<unsigned long long>(found.origin.system_identifier),
+                           static_cast<unsigned long long>(plan.state.origin.system_identifier)),
+                 errhint("Make sure that no other server generates with the node ids of this "
+                         "one.")));
+            break;
+        case Finding::kCopied:
+            ereport(WARNING,
+                    (errmsg("the window file of randflake was copied from another data directory"),
+                     errdetail("This happens after a base backup, a clone or pg_rewind."),
+                     errhint("Make sure that the server it came from does not generate with the "
+                             "node ids of this one.")));
+            break;
+        case Finding::kOtherTimeline:
+            ereport(WARNING,
+                    (errmsg("the window file of randflake was written on another timeline"),
+                     errdetail("It was written on timeline %u, this server is on timeline %u.",
+                               found.origin.timeline, plan.state.origin.timeline),
+                     errhint("Make sure that the former primary server does not generate with the "
+                             "node ids of this one.")));
+            break;
+    }
+    if (plan.other_key)
+        ereport(LOG, (errmsg("the secret of randflake has changed"),
+                      errdetail("Identifiers made under the former secret no longer decode.")));
+}
+
+// Step 3.
+static bool write_end(WindowControl* control, uint32_t end) {
+    WindowState next = control->state;
+    next.clean = false;
+    next.SetEnd(node_range(), end);
+    control->failure = window_file_write(next);
+    if (control->failure.error != 0)
+        return false;
+    control->state = next;
+    return true;
+}
+
+// Step 1. False when the state could not be read at all.
+static bool load_state(WindowControl* control) {
+    WindowState found;
+    StateError error = StateError::kNone;
+    Origin origin{};
+    control->failure = window_file_read(&found, &error, &origin.identity);
+    if (control->failure.error != 0)
+        return false;
+    origin.system_identifier = GetSystemIdentifier();
+    origin.timeline = GetWALInsertionTimeLine();
+    origin.key_check = secret_key_check(shared->key);
+
+    const StartPlan plan = PlanStart(
+        error, found, origin, node_range(), static_cast<uint32_t>(Max(control->started_at, 0)),
+        static_cast<uint32_t>(wall_clock_second_after(setting_max_clock_skew)),
+        static_cast<uint32_t>((setting_max_clock_skew + 999) / 1000));
+
+    control->state = plan.state;
+    // From here on the state is this directory's own: a restart within the hold-off goes on with
+    // it.
+    if (plan.finding != Finding::kOwn && !write_end(control, plan.opens_at))
+        return false;
+    control->opens_at = plan.opens_at;
+    control->loaded = true;
+    log_start(plan, found, error);
+    return true;
+}
+
+// Step 2.
+static bool clock_has_jumped(WindowControl* control, int64 now) {
+    const int64 expected = control->started_at + (uptime_seconds() - control->started_at_uptime);
+    control->clock_jump = now - expected;
+    return control->clock_jump > kMaxClockJump;
+}
+
+static void note_file_failure(WindowControl* control) {
+    const int64 now = steady_milliseconds();
+    control->problem = WindowProblem::kFileFailed;
+    control->retry_at = now + kRetryInterval;
+    if (now < control->next_log_at)
+        return;
+    control->next_log_at = now + kLogInterval;
+    errno = control->failure.error;
+    ereport(LOG,
+            (errcode_for_file_access(),
+             errmsg("could not %s file \"%s\": %m", control->failure.action, control->failure.path),
+             errdetail("The window for identifiers cannot be extended until this works.")));
+}
+
+// All steps. True as window_extend.
+static bool extend_locked(WindowControl* control) {
     const int64 now = wall_clock_seconds();
     const Window window = Window::FromWord(shared->window.load());
     const int64 limit = static_cast<int64>(kRandflake.max_timestamp()) + 1;
     if (now < 0 || now >= limit)
         return false;
-
+    if (!window.closed() && now + 1 < window.end)
+        return true;  // another backend has just moved the end
     const auto end = static_cast<uint32_t>(Min(now + kWindowSeconds, limit));
-    if (!window.closed()) {
-        if (now + 1 < window.end)
-            return true;  // someone else has just moved the end
-        if (end <= window.end)
-            return false;
-        shared->window.store(Window{window.start, end}.ToWord(), std::memory_order_release);
-    } else {
-        if (now < window_opens_at())
-            return false;
+    if (!window.closed() && end <= window.end)
+        return false;
+    if (steady_milliseconds() < control->retry_at)
+        return false;
+
+    control->problem = WindowProblem::kNone;
+    if (!control->loaded && !load_state(control)) {
+        note_file_failure(control);
+        return false;
+    }
+    if (now < control->opens_at) {
+        control->problem = WindowProblem::kNotYet;
+        return false;
+    }
+    if (clock_has_jumped(control, now)) {
+        control->problem = WindowProblem::kClockJumped;
+        return false;
+    }
+    if (!write_end(control, end)) {
+        note_file_failure(control);
+        return false;
+    }
+    if (window.closed())
         ChangeWindow(
             kRandflake, [](uint32_t i) -> AtomicWord& { return shared->slots[i].word; },
             shared->slot_count, setting_node_id, shared->window,
             Window{static_cast<uint32_t>(now), end});
-    }
+    else
+        shared->window.store(Window{window.start, end}.ToWord(), std::memory_order_release);
     ConditionVariableBroadcast(&shared->window_changed);
     return true;
 }
@@ -47,7 +198,29 @@ static bool extend_locked() {
 bool window_extend() {
     if (!LWLockConditionalAcquire(shared->window_lock, LW_EXCLUSIVE))
         return false;
-    const bool changed = extend_locked();
+    const bool changed = extend_locked(&shared->window_control);
     LWLockRelease(shared->window_lock);
     return changed;
+}
+
+WindowControl window_control() {
+    LWLockAcquire(shared->window_lock, LW_SHARED);
+    const WindowControl control = shared->window_control;
+    LWLockRelease(shared->window_lock);
+    return control;
+}
+
+void window_write_clean_end() {
+    WindowControl* control = &shared->window_control;
+    if (Window::FromWord(shared->window.load()).closed())
+        return;
+
+    uint64_t last = 0;
+    for (uint32 i = 0; i < shared->slot_count; i++)
+        last = Max(last, kRandflake.Unpack(shared->slots[i].word.load()).timestamp);
+    control->state.clean = true;
+    control->state.SetEnd(node_range(), static_cast<uint32_t>(last + 1));
+    control->failure = window_file_write(control->state);
+    if (control->failure.error != 0)
+        note_file_failure(control);
 }

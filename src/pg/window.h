@@ -6,14 +6,49 @@
 #include "pg/pg.h"
 
 #include "core/generator.h"
+#include "core/window_state.h"
+#include "pg/window_file.h"
+
+// From the clock's second to the written end. It bounds what a crash costs; extended a second
+// before the end, it makes one write in two seconds.
+inline constexpr int64 kWindowSeconds = 3;
+
+// Why the window was not opened or extended when it was last tried.
+enum class WindowProblem : uint8_t {
+    kNone,
+    kNotYet,       // it may not open before `opens_at`
+    kClockJumped,  // the clock is `clock_jump` seconds ahead of where it should be
+    kFileFailed,   // see `failure`
+};
+
+// In shared memory, protected by the window lock.
+struct WindowControl {
+    bool loaded;  // state on disk was read; the rest of the first block counts
+    int64 opens_at;
+    randflake::WindowState state;
+
+    WindowProblem problem;
+    int64 clock_jump;
+    FileFailure failure;
+    int64 retry_at;     // steady_milliseconds before which no write is tried after a failure
+    int64 next_log_at;  // steady_milliseconds before which no further failure is logged
+
+    int64 started_at;         // wall clock at the making of shared memory, seconds since the epoch
+    int64 started_at_uptime;  // the same instant on the clock that never steps, seconds
+};
+
+void window_init(WindowControl* control);
 
 // Opens the window, or moves its end, if the clock calls for it and no other backend is at it.
-// True when the window changed or another backend changed it meanwhile, so that a new attempt at a
-// number makes sense at once.
+// True when the window changed, or another backend changed it meanwhile, so that a new attempt at
+// a number makes sense at once. Not during recovery.
 bool window_extend();
 
-// The first second the window may open at, since the epoch; for messages.
-int64 window_opens_at();
+// Writes the exact end; for the postmaster when it exits cleanly and no child is left.
+void window_write_clean_end();
+
+// A consistent copy, for messages.
+WindowControl window_control();
 
 // Whether a run reserved in this window tells that the end is near enough to extend it now.
 static inline bool window_near_end(const randflake::Run& run) {

@@ -1,0 +1,223 @@
+#include "core/window_state.h"
+
+#include "core/layout.h"
+
+namespace randflake {
+namespace {
+
+constexpr char kMagic[8] = {'r', 'a', 'n', 'd', 'f', 'l', 'k', 'w'};
+constexpr uint32_t kVersion = 1;
+constexpr uint32_t kCleanFlag = 1;
+
+constexpr uint32_t kMaxNodeCount = static_cast<uint32_t>(kRandflake.max_node_id()) + 1;
+constexpr uint32_t kMaxEnd = static_cast<uint32_t>(kRandflake.max_timestamp()) + 1;
+
+constexpr uint32_t Max(uint32_t a, uint32_t b) {
+    return a > b ? a : b;
+}
+
+// CRC-32C, reflected polynomial 0x82f63b78, bit by bit: the file is a few hundred bytes.
+uint32_t Crc32c(const uint8_t* bytes, size_t length) {
+    uint32_t crc = ~uint32_t{0};
+    for (size_t i = 0; i < length; i++) {
+        crc ^= bytes[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+    }
+    return ~crc;
+}
+
+class Writer {
+public:
+    explicit Writer(uint8_t* bytes) : at_(bytes) {}
+
+    void Put(uint64_t value, int length) {
+        for (int i = 0; i < length; i++)
+            *at_++ = static_cast<uint8_t>(value >> 8 * i);
+    }
+
+private:
+    uint8_t* at_;
+};
+
+class Reader {
+public:
+    explicit Reader(const uint8_t* bytes) : at_(bytes) {}
+
+    uint64_t Get64() { return Get(8); }
+    uint32_t Get32() { return static_cast<uint32_t>(Get(4)); }
+
+private:
+    uint64_t Get(int length) {
+        uint64_t value = 0;
+        for (int i = 0; i < length; i++)
+            value |= uint64_t{*at_++} << 8 * i;
+        return value;
+    }
+
+    const uint8_t* at_;
+};
+
+constexpr bool Possible(const WrittenEnd& written) {
+    return written.nodes.count >= 1 && written.nodes.count <= kMaxNodeCount &&
+           written.nodes.first <= kMaxNodeCount - written.nodes.count && written.end <= kMaxEnd;
+}
+
+// The smallest range that covers both, with the later end.
+constexpr WrittenEnd Merge(const WrittenEnd& a, const WrittenEnd& b) {
+    const uint32_t first = a.nodes.first < b.nodes.first ? a.nodes.first : b.nodes.first;
+    const uint32_t after = Max(a.nodes.first + a.nodes.count, b.nodes.first + b.nodes.count);
+    return {{first, after - first}, Max(a.end, b.end)};
+}
+
+}  // namespace
+
+uint32_t WindowState::EndFor(const NodeRange& nodes) const noexcept {
+    uint32_t end = 0;
+    for (uint32_t i = 0; i < end_count; i++)
+        if (ends[i].nodes.Overlaps(nodes))
+            end = Max(end, ends[i].end);
+    return end;
+}
+
+void WindowState::SetEnd(const NodeRange& nodes, uint32_t end) noexcept {
+    uint32_t at = 0;
+    while (at < end_count && ends[at].nodes != nodes)
+        at++;
+    if (at == end_count) {
+        if (end_count == kMaxWrittenEnds) {
+            ends[kMaxWrittenEnds - 2] = Merge(ends[kMaxWrittenEnds - 2], ends[kMaxWrittenEnds - 1]);
+            at = kMaxWrittenEnds - 1;
+        } else {
+            end_count++;
+        }
+    }
+    for (; at > 0; at--)
+        ends[at] = ends[at - 1];
+    ends[0] = {nodes, end};
+}
+
+const char* StateErrorText(StateError error) noexcept {
+    switch (error) {
+        case StateError::kNone:
+            return "no error";
+        case StateError::kMissing:
+            return "the file does not exist";
+        case StateError::kLost:
+            return "the file is gone, although this directory was used for identifiers";
+        case StateError::kWrongLength:
+            return "the file has the wrong length";
+        case StateError::kWrongMagic:
+            return "the file does not begin as a window file does";
+        case StateError::kWrongVersion:
+            return "the file has an unknown format version";
+        case StateError::kWrongChecksum:
+            return "the checksum does not match";
+        case StateError::kWrongContent:
+            return "the content is impossible";
+    }
+    return "unknown error";
+}
+
+void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept {
+    Writer writer(bytes);
+    for (const char c : kMagic)
+        writer.Put(static_cast<uint8_t>(c), 1);
+    writer.Put(kVersion, 4);
+    writer.Put(state.clean ? kCleanFlag : 0, 4);
+    writer.Put(state.origin.system_identifier, 8);
+    writer.Put(state.origin.timeline, 4);
+    writer.Put(state.end_count, 4);
+    writer.Put(state.origin.key_check, 8);
+    writer.Put(state.origin.identity.inode, 8);
+    writer.Put(state.origin.identity.device, 8);
+    writer.Put(static_cast<uint64_t>(state.origin.identity.birth_nanoseconds), 8);
+    writer.Put(0, 8);  // reserved
+    for (uint32_t i = 0; i < kMaxWrittenEnds; i++) {
+        const WrittenEnd written = i < state.end_count ? state.ends[i] : WrittenEnd{};
+        writer.Put(written.nodes.first, 4);
+        writer.Put(written.nodes.count, 4);
+        writer.Put(written.end, 4);
+    }
+    writer.Put(Crc32c(bytes, kWindowStateBytes - 4), 4);
+}
+
+StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept {
+    if (length != kWindowStateBytes)
+        return StateError::kWrongLength;
+    for (size_t i = 0; i < sizeof kMagic; i++)
+        if (bytes[i] != static_cast<uint8_t>(kMagic[i]))
+            return StateError::kWrongMagic;
+
+    Reader reader(bytes + sizeof kMagic);
+    if (reader.Get32() != kVersion)
+        return StateError::kWrongVersion;
+    if (Reader(bytes + kWindowStateBytes - 4).Get32() != Crc32c(bytes, kWindowStateBytes - 4))
+        return StateError::kWrongChecksum;
+
+    WindowState read{};
+    const uint32_t flags = reader.Get32();
+    read.clean = flags == kCleanFlag;
+    read.origin.system_identifier = reader.Get64();
+    read.origin.timeline = reader.Get32();
+    read.end_count = reader.Get32();
+    read.origin.key_check = reader.Get64();
+    read.origin.identity.inode = reader.Get64();
+    read.origin.identity.device = reader.Get64();
+    read.origin.identity.birth_nanoseconds = static_cast<int64_t>(reader.Get64());
+    const uint64_t reserved = reader.Get64();
+    if (flags > kCleanFlag || reserved != 0 || read.end_count < 1 ||
+        read.end_count > kMaxWrittenEnds)
+        return StateError::kWrongContent;
+    for (uint32_t i = 0; i < read.end_count; i++) {
+        read.ends[i].nodes.first = reader.Get32();
+        read.ends[i].nodes.count = reader.Get32();
+        read.ends[i].end = reader.Get32();
+        if (!Possible(read.ends[i]))
+            return StateError::kWrongContent;
+    }
+    *state = read;
+    return StateError::kNone;
+}
+
+StartPlan PlanStart(StateError error, const WindowState& found, const Origin& origin,
+                    const NodeRange& nodes, uint32_t started_at, uint32_t held_off,
+                    uint32_t skew) noexcept {
+    StartPlan plan{};
+    plan.state.origin = origin;
+    plan.opens_at = started_at + 1;
+
+    if (error == StateError::kMissing) {
+        plan.finding = Finding::kFirstUse;
+        plan.opens_at = origin.timeline == 1 ? started_at + skew + 1 : held_off;
+        return plan;
+    }
+    if (error != StateError::kNone) {
+        plan.finding = Finding::kUnreadable;
+        plan.opens_at = held_off;
+        return plan;
+    }
+
+    plan.state = found;
+    plan.state.origin = origin;
+    plan.state.clean = false;
+    plan.other_key = found.origin.key_check != origin.key_check;
+
+    const uint32_t written = found.EndFor(nodes);
+    if (found.origin.system_identifier != origin.system_identifier)
+        plan.finding = Finding::kOtherSystem;
+    else if (found.origin.identity != origin.identity)
+        plan.finding = Finding::kCopied;
+    else if (found.origin.timeline != origin.timeline)
+        plan.finding = Finding::kOtherTimeline;
+    else
+        plan.finding = Finding::kOwn;
+
+    if (plan.finding != Finding::kOwn)
+        plan.opens_at = Max(held_off, written + skew);
+    else if (written != 0)
+        plan.opens_at = written;
+    return plan;
+}
+
+}  // namespace randflake

@@ -1,0 +1,131 @@
+// Two files in the directory randflake of the data directory:
+//
+//   window     the state; replaced as a whole: new file, fsync, rename, fsync of the directory
+//   identity   made once and never renamed or rewritten, so its inode and time of birth tell this
+//              directory from every copy of it: base backup, rewind, file-level clone
+//
+// The calls are plain system calls and allocate nothing, because the postmaster makes them too, at
+// exit. A write after a failed fsync starts over with a new file, so that pages which the kernel
+// dropped are never taken for written.
+
+#include "pg/window_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using randflake::FileIdentity;
+using randflake::kWindowStateBytes;
+using randflake::StateError;
+using randflake::WindowState;
+
+#define DIRECTORY "randflake"
+static constexpr char kDirectory[] = DIRECTORY;
+static constexpr char kWindowFile[] = DIRECTORY "/window";
+static constexpr char kNewWindowFile[] = DIRECTORY "/window.new";
+static constexpr char kIdentityFile[] = DIRECTORY "/identity";
+
+static FileFailure failed(const char* action, const char* path) {
+    return {errno, action, path};
+}
+
+static constexpr FileFailure kNoFailure{};
+
+static FileFailure sync_directory(const char* path) {
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return failed("open", path);
+    FileFailure failure = kNoFailure;
+    if (pg_fsync(fd) != 0)
+        failure = failed("fsync", path);
+    close(fd);
+    return failure;
+}
+
+static FileFailure write_file(const char* path, const void* bytes, size_t length) {
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, pg_file_create_mode);
+    if (fd < 0)
+        return failed("create", path);
+    FileFailure failure = kNoFailure;
+    errno = ENOSPC;  // what a short write means
+    if (write(fd, bytes, length) != static_cast<ssize_t>(length))
+        failure = failed("write", path);
+    else if (pg_fsync(fd) != 0)
+        failure = failed("fsync", path);
+    if (close(fd) != 0 && failure.error == 0)
+        failure = failed("close", path);
+    return failure;
+}
+
+static FileFailure make_directory() {
+    if (mkdir(kDirectory, pg_dir_create_mode) == 0)
+        return sync_directory(".");
+    return errno == EEXIST ? kNoFailure : failed("create", kDirectory);
+}
+
+static FileFailure make_identity() {
+    static constexpr char kText[] =
+        "This file tells the data directory from its copies. Do not touch it.\n";
+    FileFailure failure = make_directory();
+    if (failure.error == 0)
+        failure = write_file(kIdentityFile, kText, sizeof kText - 1);
+    if (failure.error == 0)
+        failure = sync_directory(kDirectory);
+    return failure;
+}
+
+// *made tells whether the identity had to be made, which means that this directory holds no state
+// of its own.
+static FileFailure read_identity(FileIdentity* identity, bool* made) {
+    struct statx status;
+    *made = false;
+    while (statx(AT_FDCWD, kIdentityFile, AT_SYMLINK_NOFOLLOW,
+                 STATX_INO | STATX_BTIME | STATX_CTIME, &status) != 0) {
+        if (errno != ENOENT || *made)
+            return failed("stat", kIdentityFile);
+        const FileFailure failure = make_identity();
+        if (failure.error != 0)
+            return failure;
+        *made = true;
+    }
+    const bool has_birth = (status.stx_mask & STATX_BTIME) != 0;
+    const struct statx_timestamp time = has_birth ? status.stx_btime : status.stx_ctime;
+    identity->inode = status.stx_ino;
+    identity->device = has_birth ? 0 : uint64_t{status.stx_dev_major} << 32 | status.stx_dev_minor;
+    identity->birth_nanoseconds = time.tv_sec * INT64CONST(1000000000) + time.tv_nsec;
+    return kNoFailure;
+}
+
+FileFailure window_file_read(WindowState* state, StateError* error, FileIdentity* identity) {
+    bool identity_made;
+    const FileFailure failure = read_identity(identity, &identity_made);
+    if (failure.error != 0)
+        return failure;
+
+    const int fd = open(kWindowFile, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        if (errno != ENOENT)
+            return failed("open", kWindowFile);
+        *error = identity_made ? StateError::kMissing : StateError::kLost;
+        return kNoFailure;
+    }
+    uint8_t bytes[kWindowStateBytes + 1];  // one more shows a file that is too long
+    const ssize_t length = read(fd, bytes, sizeof bytes);
+    const FileFailure read_failure = length < 0 ? failed("read", kWindowFile) : kNoFailure;
+    close(fd);
+    if (read_failure.error == 0)
+        *error = randflake::DecodeWindowState(bytes, static_cast<size_t>(length), state);
+    return read_failure;
+}
+
+FileFailure window_file_write(const WindowState& state) {
+    uint8_t bytes[kWindowStateBytes];
+    randflake::EncodeWindowState(state, bytes);
+
+    const FileFailure failure = write_file(kNewWindowFile, bytes, sizeof bytes);
+    if (failure.error != 0)
+        return failure;
+    if (rename(kNewWindowFile, kWindowFile) != 0)
+        return failed("rename", kNewWindowFile);
+    return sync_directory(kDirectory);
+}

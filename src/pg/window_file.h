@@ -1,0 +1,26 @@
+// The window state on disk: randflake/window in the data directory.
+
+#ifndef RANDFLAKE_PG_WINDOW_FILE_H
+#define RANDFLAKE_PG_WINDOW_FILE_H
+
+#include "pg/pg.h"
+
+#include "core/window_state.h"
+
+// Where an operation on the files failed: errno, what was tried, on which path. No failure: 0.
+struct FileFailure {
+    int error;
+    const char* action;  // "open", "fsync", ...
+    const char* path;    // relative to the data directory
+};
+
+// Reads the state and this directory's identity, making the identity file if there is none.
+// *error says what is wrong with the state; the result says what kept it from being read at all.
+FileFailure window_file_read(randflake::WindowState* state, randflake::StateError* error,
+                             randflake::FileIdentity* identity);
+
+// Makes the state durable: when this returns without a failure, it survives a crash of the machine.
+// After a failure the disk may hold the old state or the new one.
+FileFailure window_file_write(const randflake::WindowState& state);
+
+#endif
