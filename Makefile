@@ -22,7 +22,7 @@ PG_CONFIG ?= pg_config
 
 WARNINGS = -Wall -Wextra -Wno-register -Wno-unknown-warning-option $(if $(filter 0,$(WERROR)),,-Werror)
 RANDFLAKE_CXXFLAGS = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden \
-	-isystem $(shell $(PG_CONFIG) --includedir-server) -Isrc
+	-isystem $(shell $(PG_CONFIG) --includedir-server) -Isrc -DRANDFLAKE_VERSION='"$(EXTVERSION)"'
 PG_CXXFLAGS = $(RANDFLAKE_CXXFLAGS) $(WARNINGS) -MMD -MP
 
 EXTRA_CLEAN = build $(OBJS:.o=.d) $(OBJS:.o=.bc)
@@ -34,6 +34,7 @@ include $(PGXS)
 COMPILE.cxx.bc += $(RANDFLAKE_CXXFLAGS) -Wno-register
 
 -include $(OBJS:.o=.d)
+src/pg/init.o: randflake.control
 
 # The library must load into a C program: no C++ runtime symbol may be undefined.
 .PHONY: symbols

@@ -1,5 +1,5 @@
-// Differences between PostgreSQL 15 and 19, as inline functions. Nothing else in the glue looks at
-// PG_VERSION_NUM.
+// Differences between PostgreSQL 15 and 19, as inline functions where they can be. Nothing else in
+// the glue looks at PG_VERSION_NUM.
 
 #ifndef RANDFLAKE_PG_COMPAT_H
 #define RANDFLAKE_PG_COMPAT_H
@@ -8,6 +8,14 @@
 
 #if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
 #error "randflake supports PostgreSQL 15 to 19"
+#endif
+
+// The magic block. The server shows name and version in pg_get_loaded_modules() since 18.
+#if PG_VERSION_NUM >= 180000
+#define RANDFLAKE_MODULE_MAGIC \
+    PG_MODULE_MAGIC_EXT(.name = "randflake", .version = RANDFLAKE_VERSION)
+#else
+#define RANDFLAKE_MODULE_MAGIC PG_MODULE_MAGIC
 #endif
 
 // This backend's number: distinct among live processes, small when few are connected.

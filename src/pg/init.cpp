@@ -9,11 +9,12 @@
 
 #include "pg/pg.h"
 
+#include "pg/compat.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 
 extern "C" {
-PG_MODULE_MAGIC;
+RANDFLAKE_MODULE_MAGIC;
 PGDLLEXPORT void _PG_init(void);
 }
 
