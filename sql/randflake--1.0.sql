@@ -8,6 +8,19 @@ LANGUAGE C VOLATILE PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_generate() IS
 'a new identifier, unique under the secret of this server and unpredictable without it';
 
+CREATE FUNCTION randflake_rows_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'randflake_rows_support'
+LANGUAGE C STRICT;
+COMMENT ON FUNCTION randflake_rows_support(internal) IS
+'planner support: row estimate of functions that return as many rows as their first argument says';
+REVOKE ALL ON FUNCTION randflake_rows_support(internal) FROM PUBLIC;
+
+CREATE FUNCTION randflake_generate(count integer) RETURNS SETOF bigint
+AS 'MODULE_PATHNAME', 'randflake_generate_many'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
+COMMENT ON FUNCTION randflake_generate(integer) IS
+'that many new identifiers';
+
 CREATE FUNCTION randflake_generate_text() RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_generate_text'
 LANGUAGE C VOLATILE PARALLEL SAFE;
@@ -71,6 +84,6 @@ CREATE FUNCTION randflake_shard_ranges(
     OUT upper bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'randflake_shard_ranges'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
 COMMENT ON FUNCTION randflake_shard_ranges(integer) IS
 'the smallest and the largest identifier of each shard, both inclusive';

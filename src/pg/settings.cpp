@@ -2,6 +2,7 @@
 
 #include "core/layout.h"
 #include "pg/secret.h"
+#include "pg/vector_path.h"
 
 int setting_node_id;
 int setting_node_count;
@@ -63,6 +64,7 @@ void settings_init() {
                                 setting.context, setting.flags, nullptr, nullptr, nullptr);
     }
     secret_define_settings();
+    vector_path_define_setting();
     MarkGUCPrefixReserved("randflake");
 
     if (setting_node_id >= 0 && setting_node_id + setting_node_count > kMaxNodeId + 1)
@@ -74,4 +76,5 @@ void settings_init() {
                                   setting_node_count, setting_node_id + setting_node_count - 1),
                         errhint("Lower \"randflake.node_id\" or \"randflake.node_count\".")));
     secret_load();
+    vector_path_choose();
 }

@@ -1,0 +1,18 @@
+// Which of the cipher's vector paths this server runs.
+
+#ifndef RANDFLAKE_PG_VECTOR_PATH_H
+#define RANDFLAKE_PG_VECTOR_PATH_H
+
+#include "pg/pg.h"
+
+#include "core/cipher_run.h"
+
+// Encrypts kRunLength numbers; chosen when the library is preloaded.
+extern randflake::EncryptRun encrypt_run;
+
+void vector_path_define_setting();
+
+// Chooses the path; FATAL if randflake.vector_path names one this processor lacks.
+void vector_path_choose();
+
+#endif
