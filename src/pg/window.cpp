@@ -203,11 +203,16 @@ bool window_extend() {
     return changed;
 }
 
-WindowControl window_control() {
-    LWLockAcquire(shared->window_lock, LW_SHARED);
-    const WindowControl control = shared->window_control;
+bool window_control(WindowControl* copy) {
+    for (int tries = 10; !LWLockConditionalAcquire(shared->window_lock, LW_SHARED); tries--) {
+        if (tries == 0)
+            return false;
+        CHECK_FOR_INTERRUPTS();
+        pg_usleep(10000);
+    }
+    *copy = shared->window_control;
     LWLockRelease(shared->window_lock);
-    return control;
+    return true;
 }
 
 void window_write_clean_end() {
