@@ -27,6 +27,9 @@ using randflake::StateError;
 using randflake::Window;
 using randflake::WindowState;
 
+// The first second that no identifier can hold.
+static constexpr int64 kLimit = static_cast<int64>(kRandflake.max_timestamp()) + 1;
+
 // A forward jump of the wall clock, against the clock that never steps, beyond which the server
 // waits for a person: windows far in the future cannot be taken back.
 static constexpr int64 kMaxClockJump = SECS_PER_DAY;
@@ -115,10 +118,11 @@ static bool load_state(WindowControl* control) {
     origin.timeline = GetWALInsertionTimeLine();
     origin.key_check = secret_key_check(shared->key);
 
-    const StartPlan plan = PlanStart(
-        error, found, origin, node_range(), static_cast<uint32_t>(Max(control->started_at, 0)),
-        static_cast<uint32_t>(wall_clock_second_after(setting_max_clock_skew)),
-        static_cast<uint32_t>((setting_max_clock_skew + 999) / 1000));
+    const StartPlan plan =
+        PlanStart(error, found, origin, node_range(),
+                  static_cast<uint32_t>(Min(Max(control->started_at, 0), kLimit)),
+                  static_cast<uint32_t>(wall_clock_second_after(setting_max_clock_skew)),
+                  static_cast<uint32_t>((setting_max_clock_skew + 999) / 1000));
 
     control->state = plan.state;
     // From here on the state is this directory's own: a restart within the hold-off goes on with
@@ -156,12 +160,11 @@ static void note_file_failure(WindowControl* control) {
 static bool extend_locked(WindowControl* control) {
     const int64 now = wall_clock_seconds();
     const Window window = Window::FromWord(shared->window.load());
-    const int64 limit = static_cast<int64>(kRandflake.max_timestamp()) + 1;
-    if (now < 0 || now >= limit)
+    if (now < 0 || now >= kLimit)
         return false;
     if (!window.closed() && now + 1 < window.end)
         return true;  // another backend has just moved the end
-    const auto end = static_cast<uint32_t>(Min(now + kWindowSeconds, limit));
+    const auto end = static_cast<uint32_t>(Min(now + kWindowSeconds, kLimit));
     if (!window.closed() && end <= window.end)
         return false;
     if (steady_milliseconds() < control->retry_at)
