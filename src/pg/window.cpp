@@ -6,8 +6,8 @@
 // standby reads it after its promotion, and a server that never generates never touches it.
 //
 // Protocol, under the window lock:
-//   1. once: read the state, decide where to start (PlanStart), say so in the log
-//   2. check that the clock has not jumped ahead
+//   1. check that the clock has not jumped ahead: a hold-off is written too
+//   2. once: read the state, decide where to start (PlanStart), say so in the log
 //   3. write the new end; on failure the window keeps its old end
 //   4. publish the window, wake those who wait for it
 
@@ -106,7 +106,7 @@ static bool write_end(WindowControl* control, uint32_t end) {
     return true;
 }
 
-// Step 1. False when the state could not be read at all.
+// Step 2. False when the state could not be read at all.
 static bool load_state(WindowControl* control) {
     WindowState found;
     StateError error = StateError::kNone;
@@ -135,7 +135,7 @@ static bool load_state(WindowControl* control) {
     return true;
 }
 
-// Step 2.
+// Step 1.
 static bool clock_has_jumped(WindowControl* control, int64 now) {
     const int64 expected = control->started_at + (uptime_seconds() - control->started_at_uptime);
     control->clock_jump = now - expected;
@@ -171,16 +171,16 @@ static bool extend_locked(WindowControl* control) {
         return false;
 
     control->problem = WindowProblem::kNone;
+    if (clock_has_jumped(control, now)) {
+        control->problem = WindowProblem::kClockJumped;
+        return false;
+    }
     if (!control->loaded && !load_state(control)) {
         note_file_failure(control);
         return false;
     }
     if (now < control->opens_at) {
         control->problem = WindowProblem::kNotYet;
-        return false;
-    }
-    if (clock_has_jumped(control, now)) {
-        control->problem = WindowProblem::kClockJumped;
         return false;
     }
     if (!write_end(control, end)) {
