@@ -111,7 +111,7 @@ struct StartPlan {
 //
 //   error, found   what is on disk (`found` counts with error kNone only)
 //   origin, nodes  this server
-//   started_at     second at which its shared memory was made
+//   started_at     second at which it started
 //   held_off       first second beyond the clock plus the tolerated clock difference
 //   skew           tolerated clock difference, seconds, rounded up
 //

@@ -43,9 +43,18 @@ static NodeRange node_range() {
 }
 
 void window_init(WindowControl* control) {
+    // Variables of the postmaster: they outlive shared memory, which is made anew when a backend
+    // has crashed. That must not accept a clock that has jumped; only a restart does.
+    static bool started;
+    static int64 started_at, started_at_uptime;
+    if (!started) {
+        started_at = wall_clock_seconds();
+        started_at_uptime = uptime_seconds();
+        started = true;
+    }
     *control = WindowControl{};
-    control->started_at = wall_clock_seconds();
-    control->started_at_uptime = uptime_seconds();
+    control->started_at = started_at;
+    control->started_at_uptime = started_at_uptime;
 }
 
 static void log_start(const StartPlan& plan, const WindowState& found, StateError error) {

@@ -33,7 +33,7 @@ struct WindowControl {
     int64 retry_at;     // steady_milliseconds before which no write is tried after a failure
     int64 next_log_at;  // steady_milliseconds before which no further failure is logged
 
-    int64 started_at;         // wall clock at the making of shared memory, seconds since the epoch
+    int64 started_at;         // wall clock when the server started, seconds since the epoch
     int64 started_at_uptime;  // the same instant on the clock that never steps, seconds
 };
 
