@@ -108,7 +108,7 @@ const char* StateErrorText(StateError error) noexcept {
         case StateError::kMissing:
             return "the file does not exist";
         case StateError::kLost:
-            return "the file is gone, although this directory was used for identifiers";
+            return "the file is missing beside its identity file";
         case StateError::kWrongLength:
             return "the file has the wrong length";
         case StateError::kWrongMagic:
