@@ -12,6 +12,10 @@ constexpr uint32_t kCleanFlag = 1;
 constexpr uint32_t kMaxNodeCount = static_cast<uint32_t>(kRandflake.max_node_id()) + 1;
 constexpr uint32_t kMaxEnd = static_cast<uint32_t>(kRandflake.max_timestamp()) + 1;
 
+constexpr uint32_t Min(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
 constexpr uint32_t Max(uint32_t a, uint32_t b) {
     return a > b ? a : b;
 }
@@ -104,7 +108,7 @@ const char* StateErrorText(StateError error) noexcept {
         case StateError::kMissing:
             return "the file does not exist";
         case StateError::kLost:
-            return "the file is gone, although this directory was used for identifiers";
+            return "the file is missing beside its identity file";
         case StateError::kWrongLength:
             return "the file has the wrong length";
         case StateError::kWrongMagic:
@@ -185,38 +189,36 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Origin& or
                     uint32_t skew) noexcept {
     StartPlan plan{};
     plan.state.origin = origin;
-    plan.opens_at = started_at + 1;
 
     if (error == StateError::kMissing) {
         plan.finding = Finding::kFirstUse;
-        plan.opens_at = origin.timeline == 1 ? started_at + skew + 1 : held_off;
-        return plan;
-    }
-    if (error != StateError::kNone) {
+        plan.opens_at = origin.timeline == 1 ? Min(started_at + skew + 1, held_off) : held_off;
+    } else if (error != StateError::kNone) {
         plan.finding = Finding::kUnreadable;
         plan.opens_at = held_off;
-        return plan;
+    } else {
+        plan.state = found;
+        plan.state.origin = origin;
+        plan.state.clean = false;
+        plan.other_key = found.origin.key_check != origin.key_check;
+
+        if (found.origin.system_identifier != origin.system_identifier)
+            plan.finding = Finding::kOtherSystem;
+        else if (found.origin.identity != origin.identity)
+            plan.finding = Finding::kCopied;
+        else if (found.origin.timeline != origin.timeline)
+            plan.finding = Finding::kOtherTimeline;
+        else
+            plan.finding = Finding::kOwn;
+
+        const uint32_t written = found.EndFor(nodes);
+        if (plan.finding != Finding::kOwn)
+            plan.opens_at = Max(held_off, written + skew);
+        else
+            plan.opens_at = written != 0 ? written : started_at + 1;
     }
-
-    plan.state = found;
-    plan.state.origin = origin;
-    plan.state.clean = false;
-    plan.other_key = found.origin.key_check != origin.key_check;
-
-    const uint32_t written = found.EndFor(nodes);
-    if (found.origin.system_identifier != origin.system_identifier)
-        plan.finding = Finding::kOtherSystem;
-    else if (found.origin.identity != origin.identity)
-        plan.finding = Finding::kCopied;
-    else if (found.origin.timeline != origin.timeline)
-        plan.finding = Finding::kOtherTimeline;
-    else
-        plan.finding = Finding::kOwn;
-
-    if (plan.finding != Finding::kOwn)
-        plan.opens_at = Max(held_off, written + skew);
-    else if (written != 0)
-        plan.opens_at = written;
+    // Beyond the last second there is nothing to open, and no end that could be written.
+    plan.opens_at = Min(plan.opens_at, kMaxEnd);
     return plan;
 }
 

@@ -111,7 +111,7 @@ struct StartPlan {
 //
 //   error, found   what is on disk (`found` counts with error kNone only)
 //   origin, nodes  this server
-//   started_at     second at which its shared memory was made
+//   started_at     second at which it started
 //   held_off       first second beyond the clock plus the tolerated clock difference
 //   skew           tolerated clock difference, seconds, rounded up
 //
@@ -119,7 +119,8 @@ struct StartPlan {
 // server's start. State of another server or directory, or none that can be read, holds off: beyond
 // the clock and the written end, because node ids it does not know may have been used since it was
 // copied. First use holds off too: the directory may be a copy of one that was not used yet. On
-// timeline 1 nothing was ever promoted, so there the time since the server's start counts.
+// timeline 1 nothing was ever promoted, so there the time since the server's start counts, unless
+// the clock was set back since.
 StartPlan PlanStart(StateError error, const WindowState& found, const Origin& origin,
                     const NodeRange& nodes, uint32_t started_at, uint32_t held_off,
                     uint32_t skew) noexcept;

@@ -72,7 +72,9 @@ static void report_clock_behind(int64 now, int64 used, const char* what) {
 
 // The window is closed or ended, and was not moved on within randflake.max_wait.
 static void report_no_window(const Run& last) {
-    const WindowControl control = window_control();
+    WindowControl control;
+    if (!window_control(&control))
+        control.problem = WindowProblem::kNone;
     switch (control.problem) {
         case WindowProblem::kNotYet: {
             // What a crash or a hold-off can cost; more means that the clock was set.

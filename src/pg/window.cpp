@@ -6,8 +6,8 @@
 // standby reads it after its promotion, and a server that never generates never touches it.
 //
 // Protocol, under the window lock:
-//   1. once: read the state, decide where to start (PlanStart), say so in the log
-//   2. check that the clock has not jumped ahead
+//   1. check that the clock has not jumped ahead: a hold-off is written too
+//   2. once: read the state, decide where to start (PlanStart), say so in the log
 //   3. write the new end; on failure the window keeps its old end
 //   4. publish the window, wake those who wait for it
 
@@ -27,6 +27,9 @@ using randflake::StateError;
 using randflake::Window;
 using randflake::WindowState;
 
+// The first second that no identifier can hold.
+static constexpr int64 kLimit = static_cast<int64>(kRandflake.max_timestamp()) + 1;
+
 // A forward jump of the wall clock, against the clock that never steps, beyond which the server
 // waits for a person: windows far in the future cannot be taken back.
 static constexpr int64 kMaxClockJump = SECS_PER_DAY;
@@ -40,9 +43,18 @@ static NodeRange node_range() {
 }
 
 void window_init(WindowControl* control) {
+    // Variables of the postmaster: they outlive shared memory, which is made anew when a backend
+    // has crashed. That must not accept a clock that has jumped; only a restart does.
+    static bool started;
+    static int64 started_at, started_at_uptime;
+    if (!started) {
+        started_at = wall_clock_seconds();
+        started_at_uptime = uptime_seconds();
+        started = true;
+    }
     *control = WindowControl{};
-    control->started_at = wall_clock_seconds();
-    control->started_at_uptime = uptime_seconds();
+    control->started_at = started_at;
+    control->started_at_uptime = started_at_uptime;
 }
 
 static void log_start(const StartPlan& plan, const WindowState& found, StateError error) {
@@ -103,7 +115,7 @@ static bool write_end(WindowControl* control, uint32_t end) {
     return true;
 }
 
-// Step 1. False when the state could not be read at all.
+// Step 2. False when the state could not be read at all.
 static bool load_state(WindowControl* control) {
     WindowState found;
     StateError error = StateError::kNone;
@@ -115,10 +127,11 @@ static bool load_state(WindowControl* control) {
     origin.timeline = GetWALInsertionTimeLine();
     origin.key_check = secret_key_check(shared->key);
 
-    const StartPlan plan = PlanStart(
-        error, found, origin, node_range(), static_cast<uint32_t>(Max(control->started_at, 0)),
-        static_cast<uint32_t>(wall_clock_second_after(setting_max_clock_skew)),
-        static_cast<uint32_t>((setting_max_clock_skew + 999) / 1000));
+    const StartPlan plan =
+        PlanStart(error, found, origin, node_range(),
+                  static_cast<uint32_t>(Min(Max(control->started_at, 0), kLimit)),
+                  static_cast<uint32_t>(wall_clock_second_after(setting_max_clock_skew)),
+                  static_cast<uint32_t>((setting_max_clock_skew + 999) / 1000));
 
     control->state = plan.state;
     // From here on the state is this directory's own: a restart within the hold-off goes on with
@@ -131,7 +144,7 @@ static bool load_state(WindowControl* control) {
     return true;
 }
 
-// Step 2.
+// Step 1.
 static bool clock_has_jumped(WindowControl* control, int64 now) {
     const int64 expected = control->started_at + (uptime_seconds() - control->started_at_uptime);
     control->clock_jump = now - expected;
@@ -156,28 +169,27 @@ static void note_file_failure(WindowControl* control) {
 static bool extend_locked(WindowControl* control) {
     const int64 now = wall_clock_seconds();
     const Window window = Window::FromWord(shared->window.load());
-    const int64 limit = static_cast<int64>(kRandflake.max_timestamp()) + 1;
-    if (now < 0 || now >= limit)
+    if (now < 0 || now >= kLimit)
         return false;
     if (!window.closed() && now + 1 < window.end)
         return true;  // another backend has just moved the end
-    const auto end = static_cast<uint32_t>(Min(now + kWindowSeconds, limit));
+    const auto end = static_cast<uint32_t>(Min(now + kWindowSeconds, kLimit));
     if (!window.closed() && end <= window.end)
         return false;
     if (steady_milliseconds() < control->retry_at)
         return false;
 
     control->problem = WindowProblem::kNone;
+    if (clock_has_jumped(control, now)) {
+        control->problem = WindowProblem::kClockJumped;
+        return false;
+    }
     if (!control->loaded && !load_state(control)) {
         note_file_failure(control);
         return false;
     }
     if (now < control->opens_at) {
         control->problem = WindowProblem::kNotYet;
-        return false;
-    }
-    if (clock_has_jumped(control, now)) {
-        control->problem = WindowProblem::kClockJumped;
         return false;
     }
     if (!write_end(control, end)) {
@@ -203,11 +215,16 @@ bool window_extend() {
     return changed;
 }
 
-WindowControl window_control() {
-    LWLockAcquire(shared->window_lock, LW_SHARED);
-    const WindowControl control = shared->window_control;
+bool window_control(WindowControl* copy) {
+    for (int tries = 10; !LWLockConditionalAcquire(shared->window_lock, LW_SHARED); tries--) {
+        if (tries == 0)
+            return false;
+        CHECK_FOR_INTERRUPTS();
+        pg_usleep(10000);
+    }
+    *copy = shared->window_control;
     LWLockRelease(shared->window_lock);
-    return control;
+    return true;
 }
 
 void window_write_clean_end() {

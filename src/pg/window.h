@@ -33,7 +33,7 @@ struct WindowControl {
     int64 retry_at;     // steady_milliseconds before which no write is tried after a failure
     int64 next_log_at;  // steady_milliseconds before which no further failure is logged
 
-    int64 started_at;         // wall clock at the making of shared memory, seconds since the epoch
+    int64 started_at;         // wall clock when the server started, seconds since the epoch
     int64 started_at_uptime;  // the same instant on the clock that never steps, seconds
 };
 
@@ -47,8 +47,9 @@ bool window_extend();
 // Writes the exact end; for the postmaster when it exits cleanly and no child is left.
 void window_write_clean_end();
 
-// A consistent copy, for messages.
-WindowControl window_control();
+// A consistent copy, for messages. False while another session writes: it holds the lock until the
+// disk is done, and waiting for the lock could not be cancelled.
+bool window_control(WindowControl* copy);
 
 // Whether a run reserved in this window tells that the end is near enough to extend it now.
 static inline bool window_near_end(const randflake::Run& run) {

@@ -57,10 +57,11 @@ static FileFailure write_file(const char* path, const void* bytes, size_t length
     return failure;
 }
 
+// Also when the directory is there already: whoever made it may have failed to sync.
 static FileFailure make_directory() {
-    if (mkdir(kDirectory, pg_dir_create_mode) == 0)
-        return sync_directory(".");
-    return errno == EEXIST ? kNoFailure : failed("create", kDirectory);
+    if (mkdir(kDirectory, pg_dir_create_mode) != 0 && errno != EEXIST)
+        return failed("create", kDirectory);
+    return sync_directory(".");
 }
 
 static FileFailure make_identity() {
