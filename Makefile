@@ -20,9 +20,12 @@ ISOLATION = $(notdir $(basename $(wildcard specs/*.spec)))
 
 PG_CONFIG ?= pg_config
 
+# The lease worker talks to its coordinator through libpq.
+SHLIB_LINK = -lpq
+
 WARNINGS = -Wall -Wextra -Wno-register -Wno-unknown-warning-option $(if $(filter 0,$(WERROR)),,-Werror)
 RANDFLAKE_CXXFLAGS = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden \
-	-isystem $(shell $(PG_CONFIG) --includedir-server) -Isrc -DRANDFLAKE_VERSION='"$(EXTVERSION)"'
+	-isystem $(shell $(PG_CONFIG) --includedir-server) -isystem $(shell $(PG_CONFIG) --includedir) -Isrc -DRANDFLAKE_VERSION='"$(EXTVERSION)"'
 PG_CXXFLAGS = $(RANDFLAKE_CXXFLAGS) $(WARNINGS) -MMD -MP
 
 EXTRA_CLEAN = build $(OBJS:.o=.d) $(OBJS:.o=.bc)

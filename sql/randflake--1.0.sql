@@ -87,3 +87,454 @@ AS 'MODULE_PATHNAME', 'randflake_shard_ranges'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
 COMMENT ON FUNCTION randflake_shard_ranges(integer) IS
 'the smallest and the largest identifier of each shard, both inclusive';
+
+-- The coordinator: leases of node ids
+--
+-- A lease is a rectangle: node ids x seconds. The exclusion constraint makes it impossible that two
+-- leases overlap, whatever the functions or the clock do. What the constraint cannot see are leases
+-- that are no longer in the table: purged ones, and those that a failover or the restore of an old
+-- copy has lost. For them there is the high-water mark: no lease starts, and none is extended,
+-- below it.
+--
+-- Times are Unix seconds. A span is half-open, [start, end); the functions take and give the last
+-- second of a lease, as the Randflake libraries do.
+
+CREATE TABLE randflake_lease_pool (
+    singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+    nodes int4range NOT NULL DEFAULT int4range(0, 131072)
+        CHECK (NOT isempty(nodes) AND nodes <@ int4range(0, 131072)),
+    max_duration integer NOT NULL DEFAULT 60 CHECK (max_duration BETWEEN 1 AND 86400),
+    max_clock_skew integer NOT NULL DEFAULT 2 CHECK (max_clock_skew BETWEEN 0 AND 86400),
+    high_water bigint NOT NULL DEFAULT 0,
+    key_fingerprint text,
+    coordinator text NOT NULL
+);
+COMMENT ON TABLE randflake_lease_pool IS
+'coordinator: which node ids are leased and for how long, in one row that the first lease makes';
+COMMENT ON COLUMN randflake_lease_pool.singleton IS 'keeps the table at one row';
+COMMENT ON COLUMN randflake_lease_pool.nodes IS 'node ids to lease';
+COMMENT ON COLUMN randflake_lease_pool.max_duration IS 'longest lease, seconds';
+COMMENT ON COLUMN randflake_lease_pool.max_clock_skew IS
+'seconds by which the clocks of two coordinators, before and after a failover, may differ';
+COMMENT ON COLUMN randflake_lease_pool.high_water IS
+'Unix second below which no lease may start or be extended: leases there may be missing here';
+COMMENT ON COLUMN randflake_lease_pool.key_fingerprint IS
+'fingerprint of the secret that every holder must have';
+COMMENT ON COLUMN randflake_lease_pool.coordinator IS
+'data directory and timeline that granted last; another one means that leases may be missing';
+
+CREATE TABLE randflake_lease (
+    lease_id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    holder text NOT NULL,
+    incarnation uuid NOT NULL,
+    nodes int4range NOT NULL CHECK (NOT isempty(nodes)),
+    span int8range NOT NULL CHECK (NOT isempty(span)),
+    granted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    renewed_at timestamptz,
+    released_at timestamptz,
+    CONSTRAINT randflake_lease_no_overlap EXCLUDE USING gist (nodes WITH &&, span WITH &&)
+);
+COMMENT ON TABLE randflake_lease IS 'coordinator: every lease of node ids, also ended ones until purged';
+COMMENT ON COLUMN randflake_lease.lease_id IS 'number of the lease';
+COMMENT ON COLUMN randflake_lease.holder IS 'name the holder gave itself, for people';
+COMMENT ON COLUMN randflake_lease.incarnation IS 'random number of the holder''s run; a restarted holder has another one';
+COMMENT ON COLUMN randflake_lease.nodes IS 'node ids';
+COMMENT ON COLUMN randflake_lease.span IS 'Unix seconds, half-open';
+COMMENT ON COLUMN randflake_lease.granted_at IS 'when it was granted';
+COMMENT ON COLUMN randflake_lease.renewed_at IS 'when it was last renewed';
+COMMENT ON COLUMN randflake_lease.released_at IS 'when the holder gave it back';
+
+SELECT pg_catalog.pg_extension_config_dump('randflake_lease_pool', '');
+SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
+SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
+
+CREATE FUNCTION randflake_coordinator_identity() RETURNS text
+AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION randflake_coordinator_identity() IS
+'this data directory and timeline: a copy, a promoted standby and a restored server have another one';
+REVOKE ALL ON FUNCTION randflake_coordinator_identity() FROM PUBLIC;
+
+-- Locks the pool, makes it if need be, and notices when this is another coordinator than the one
+-- that granted last. Every function that grants begins here.
+CREATE FUNCTION randflake_lease_lock_pool() RETURNS randflake_lease_pool
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = @extschema@, pg_catalog, pg_temp
+AS $$
+DECLARE
+    pool randflake_lease_pool;
+    identity CONSTANT text := randflake_coordinator_identity();
+BEGIN
+    -- A grant must survive a crash, whatever the session prefers.
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    INSERT INTO randflake_lease_pool (coordinator) VALUES (identity) ON CONFLICT DO NOTHING;
+    SELECT * INTO STRICT pool FROM randflake_lease_pool FOR UPDATE;
+    IF pool.coordinator <> identity THEN
+        UPDATE randflake_lease_pool
+        SET coordinator = identity,
+            high_water = greatest(pool.high_water,
+                                  randflake_lease_clock() + pool.max_duration + pool.max_clock_skew + 1)
+        RETURNING * INTO STRICT pool;
+        RAISE LOG 'randflake leases were granted by another coordinator before'
+            USING DETAIL = format('No lease starts before %s, when the last one it may have granted has ended.',
+                                  to_timestamp(pool.high_water));
+    END IF;
+    RETURN pool;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_lock_pool() IS
+'coordinator: locks the pool for a grant and raises the high-water mark after a failover or restore';
+REVOKE ALL ON FUNCTION randflake_lease_lock_pool() FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_clock() RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL SAFE
+SET search_path = @extschema@, pg_catalog, pg_temp
+AS $$ SELECT floor(extract(epoch FROM clock_timestamp()))::bigint $$;
+COMMENT ON FUNCTION randflake_lease_clock() IS 'coordinator: its clock, Unix seconds';
+REVOKE ALL ON FUNCTION randflake_lease_clock() FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_horizon() RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT 1730000000 + (1::bigint << 30) $$;
+COMMENT ON FUNCTION randflake_lease_horizon() IS
+'coordinator: the first Unix second that no identifier can hold';
+REVOKE ALL ON FUNCTION randflake_lease_horizon() FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_acquire(
+    holder text,
+    incarnation uuid,
+    nodes integer,
+    duration integer,
+    key_fingerprint text,
+    OUT lease_id bigint,
+    OUT first_node_id integer,
+    OUT node_count integer,
+    OUT lease_start bigint,
+    OUT lease_end bigint)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = @extschema@, pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    pool randflake_lease_pool;
+    pool_nodes int4range;
+    now bigint;
+    free_at bigint;   -- the chosen node ids are free from then on
+BEGIN
+    IF randflake_lease_acquire.holder IS NULL OR randflake_lease_acquire.incarnation IS NULL
+        OR randflake_lease_acquire.nodes IS NULL OR duration IS NULL
+        OR randflake_lease_acquire.key_fingerprint IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'arguments of a lease must not be null';
+    END IF;
+    IF randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('number of node ids must be from 1 to 131072, not %s', randflake_lease_acquire.nodes);
+    END IF;
+    IF duration < 1 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('duration of a lease must be at least 1 second, not %s', duration);
+    END IF;
+    IF randflake_lease_acquire.key_fingerprint !~ '^[0-9a-f]{16}$' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'key fingerprint must be 16 lower-case hexadecimal digits';
+    END IF;
+
+    pool := randflake_lease_lock_pool();
+    IF pool.key_fingerprint IS NULL THEN
+        UPDATE randflake_lease_pool SET key_fingerprint = randflake_lease_acquire.key_fingerprint;
+    ELSIF pool.key_fingerprint <> randflake_lease_acquire.key_fingerprint THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'the holder has another secret than the other holders',
+            DETAIL = format('Its fingerprint is %s, that of this coordinator''s leases %s.',
+                            randflake_lease_acquire.key_fingerprint, pool.key_fingerprint),
+            HINT = 'Configure the same secret everywhere. To change it for all, see randflake_lease_configure.';
+    END IF;
+
+    -- The node ids unused for longest. Free ranges begin or end where a known lease or the pool does.
+    pool_nodes := pool.nodes;
+    now := randflake_lease_clock();
+    SELECT candidate.first, coalesce(max(upper(lease.span)), 0)
+    INTO first_node_id, free_at
+    FROM (SELECT lower(pool_nodes) AS first
+          UNION SELECT upper(l.nodes) FROM randflake_lease l
+          UNION SELECT lower(l.nodes) FROM randflake_lease l
+          UNION SELECT lower(l.nodes) - randflake_lease_acquire.nodes FROM randflake_lease l) candidate
+    LEFT JOIN randflake_lease lease
+        ON lease.nodes && int4range(candidate.first, candidate.first + randflake_lease_acquire.nodes)
+    WHERE candidate.first BETWEEN lower(pool_nodes)
+                              AND upper(pool_nodes) - randflake_lease_acquire.nodes
+    GROUP BY candidate.first
+    ORDER BY 2, 1
+    LIMIT 1;
+    IF first_node_id IS NULL THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = format('the pool has fewer than %s node ids', randflake_lease_acquire.nodes),
+            DETAIL = format('It has node ids %s to %s.', lower(pool_nodes), upper(pool_nodes) - 1),
+            HINT = 'Widen it with randflake_lease_configure, or ask for fewer.';
+    ELSIF free_at > now THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = format('no %s consecutive node ids are free', randflake_lease_acquire.nodes),
+            DETAIL = format('The first become free at %s.', to_timestamp(free_at)),
+            HINT = 'Widen the pool with randflake_lease_configure, or wait.';
+    END IF;
+
+    node_count := randflake_lease_acquire.nodes;
+    lease_start := greatest(now, pool.high_water);
+    lease_end := least(lease_start + least(duration, pool.max_duration), randflake_lease_horizon()) - 1;
+    IF lease_end < lease_start THEN
+        RAISE datetime_field_overflow USING
+            MESSAGE = 'the coordinator''s clock is after the last second of an identifier';
+    END IF;
+    INSERT INTO randflake_lease AS granted (holder, incarnation, nodes, span)
+    VALUES (randflake_lease_acquire.holder, randflake_lease_acquire.incarnation,
+            int4range(first_node_id, first_node_id + node_count), int8range(lease_start, lease_end + 1))
+    RETURNING granted.lease_id INTO STRICT lease_id;
+    PERFORM randflake_lease_purge(interval '1 day');
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) IS
+'coordinator: leases that many consecutive node ids for at most that many seconds; start and end are Unix seconds, both inclusive';
+REVOKE ALL ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_renew(
+    lease_id bigint,
+    incarnation uuid,
+    expected_end bigint,
+    duration integer,
+    OUT lease_end bigint)
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = @extschema@, pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    pool randflake_lease_pool;
+    lease randflake_lease;
+    now bigint;
+BEGIN
+    IF duration < 1 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('duration of a lease must be at least 1 second, not %s', duration);
+    END IF;
+    pool := randflake_lease_lock_pool();
+    now := randflake_lease_clock();
+    SELECT * INTO lease FROM randflake_lease l
+    WHERE l.lease_id = randflake_lease_renew.lease_id
+      AND l.incarnation = randflake_lease_renew.incarnation
+      AND l.released_at IS NULL;
+    IF NOT FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('lease %s does not exist or is not this holder''s', randflake_lease_renew.lease_id),
+            HINT = 'Acquire a new lease.';
+    END IF;
+    -- A holder that knows of an earlier end missed the answer to a renewal. One that knows of a
+    -- later end was renewed by a coordinator whose last commits were lost in a failover.
+    IF expected_end + 1 > upper(lease.span) + pool.max_duration + pool.max_clock_skew THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('lease %s never had the end %s', randflake_lease_renew.lease_id, expected_end),
+            HINT = 'Acquire a new lease.';
+    END IF;
+    -- Past its end, the node ids may be somebody else's, and after a failover this coordinator may
+    -- not know; the margin covers the clock of the one before.
+    IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end + 1 < pool.high_water) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('lease %s has ended', randflake_lease_renew.lease_id),
+            DETAIL = format('It ended at %s.', to_timestamp(expected_end + 1)),
+            HINT = 'Acquire a new lease.';
+    END IF;
+
+    lease_end := least(greatest(expected_end + 1, upper(lease.span), now + least(duration, pool.max_duration)),
+                       randflake_lease_horizon()) - 1;
+    UPDATE randflake_lease l
+    SET span = int8range(lower(l.span), lease_end + 1), renewed_at = clock_timestamp()
+    WHERE l.lease_id = randflake_lease_renew.lease_id;
+EXCEPTION WHEN exclusion_violation THEN
+    RAISE object_not_in_prerequisite_state USING
+        MESSAGE = format('the node ids of lease %s have another holder by now', randflake_lease_renew.lease_id),
+        HINT = 'Acquire a new lease.';
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer) IS
+'coordinator: extends a lease that has not ended, for its holder alone; gives its new last second';
+REVOKE ALL ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_release(lease_id bigint, incarnation uuid, last_used bigint)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = @extschema@, pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM randflake_lease_lock_pool();
+    -- Nothing used leaves nothing to remember; a later end than the lease's changes nothing.
+    DELETE FROM randflake_lease l
+    WHERE l.lease_id = randflake_lease_release.lease_id
+      AND l.incarnation = randflake_lease_release.incarnation
+      AND (last_used IS NULL OR last_used < lower(l.span));
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    UPDATE randflake_lease l
+    SET span = int8range(lower(l.span), least(upper(l.span), last_used + 1)),
+        released_at = clock_timestamp()
+    WHERE l.lease_id = randflake_lease_release.lease_id
+      AND l.incarnation = randflake_lease_release.incarnation;
+    IF NOT FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('lease %s does not exist or is not this holder''s', randflake_lease_release.lease_id);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_release(bigint, uuid, bigint) IS
+'coordinator: ends a lease after the last second its holder used, null for none';
+REVOKE ALL ON FUNCTION randflake_lease_release(bigint, uuid, bigint) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_purge(keep interval DEFAULT '1 day') RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = @extschema@, pg_catalog, pg_temp
+AS $$
+DECLARE
+    cutoff bigint;
+    purged bigint;
+    newest bigint;
+BEGIN
+    IF keep < interval '0' THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'interval to keep must not be negative';
+    END IF;
+    PERFORM randflake_lease_lock_pool();
+    cutoff := randflake_lease_clock() - ceil(extract(epoch FROM keep))::bigint;
+    WITH gone AS (
+        DELETE FROM randflake_lease WHERE upper(span) <= cutoff RETURNING upper(span) AS ended
+    )
+    SELECT count(*), max(ended) INTO purged, newest FROM gone;
+    UPDATE randflake_lease_pool SET high_water = greatest(high_water, newest) WHERE newest > high_water;
+    RETURN purged;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_purge(interval) IS
+'coordinator: forgets leases that ended that long ago, and lets no lease start before their end; gives how many';
+REVOKE ALL ON FUNCTION randflake_lease_purge(interval) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_configure(
+    first_node_id integer DEFAULT NULL,
+    node_count integer DEFAULT NULL,
+    max_duration integer DEFAULT NULL,
+    max_clock_skew integer DEFAULT NULL,
+    forget_key boolean DEFAULT false)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = @extschema@, pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    pool randflake_lease_pool := randflake_lease_lock_pool();
+    first CONSTANT integer := coalesce(first_node_id, lower(pool.nodes));
+    count CONSTANT integer := coalesce(node_count, upper(pool.nodes) - first);
+BEGIN
+    IF first NOT BETWEEN 0 AND 131071 OR count NOT BETWEEN 1 AND 131072 - first THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('node ids %s to %s are out of range', first, first::bigint + count - 1),
+            DETAIL = 'Node ids are from 0 to 131071.';
+    END IF;
+    IF randflake_lease_configure.max_duration NOT BETWEEN 1 AND 86400 THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'longest lease must be from 1 to 86400 seconds';
+    END IF;
+    IF randflake_lease_configure.max_clock_skew NOT BETWEEN 0 AND 86400 THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'clock skew must be from 0 to 86400 seconds';
+    END IF;
+    UPDATE randflake_lease_pool SET
+        nodes = int4range(first, first + count),
+        max_duration = coalesce(randflake_lease_configure.max_duration, pool.max_duration),
+        max_clock_skew = coalesce(randflake_lease_configure.max_clock_skew, pool.max_clock_skew),
+        key_fingerprint = CASE WHEN forget_key THEN NULL ELSE pool.key_fingerprint END;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean) IS
+'coordinator: sets which node ids it leases and for how long; null keeps a value; forget_key accepts a new secret from the next holder';
+REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean) FROM PUBLIC;
+
+CREATE VIEW randflake_leases AS
+SELECT lease_id, holder, lower(nodes) AS first_node_id, upper(nodes) - lower(nodes) AS node_count,
+       to_timestamp(lower(span)) AS starts_at, to_timestamp(upper(span)) AS ends_at,
+       CASE WHEN released_at IS NOT NULL THEN 'released'
+            WHEN to_timestamp(upper(span)) <= clock_timestamp() THEN 'ended'
+            ELSE 'active' END AS state,
+       granted_at, renewed_at, released_at
+FROM randflake_lease;
+COMMENT ON VIEW randflake_leases IS 'coordinator: who has leased which node ids, and until when';
+REVOKE ALL ON randflake_lease, randflake_lease_pool, randflake_leases FROM PUBLIC;
+GRANT SELECT ON randflake_leases TO pg_monitor;
+
+-- Watching
+
+CREATE FUNCTION randflake_status(
+    OUT mode text,
+    OUT first_node_id integer,
+    OUT node_count integer,
+    OUT window_start timestamptz,
+    OUT window_end timestamptz,
+    OUT key_fingerprint text,
+    OUT ids_issued bigint,
+    OUT waits bigint,
+    OUT wait_ms bigint,
+    OUT slots_exhausted bigint,
+    OUT clock_steps_back bigint,
+    OUT window_extensions bigint,
+    OUT stats_reset timestamptz,
+    OUT lease_id bigint,
+    OUT lease_error text,
+    OUT lease_error_at timestamptz,
+    OUT vector_path text)
+AS 'MODULE_PATHNAME', 'randflake_status'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_status() IS 'the row of the view randflake_status';
+REVOKE ALL ON FUNCTION randflake_status() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION randflake_status() TO pg_monitor;
+
+CREATE VIEW randflake_status AS SELECT * FROM randflake_status();
+COMMENT ON VIEW randflake_status IS 'this server''s generator: node ids, window, counters, lease';
+COMMENT ON COLUMN randflake_status.mode IS 'static: node ids chosen by randflake.node_id; leased: from the coordinator';
+COMMENT ON COLUMN randflake_status.first_node_id IS 'first node id, null when there is none';
+COMMENT ON COLUMN randflake_status.node_count IS 'number of node ids; each gives 131072 identifiers a second';
+COMMENT ON COLUMN randflake_status.window_start IS 'identifiers are issued from this second on; null while the window is closed';
+COMMENT ON COLUMN randflake_status.window_end IS 'identifiers are issued before this second, until the window is extended';
+COMMENT ON COLUMN randflake_status.key_fingerprint IS 'tells one secret from another and reveals nothing of either';
+COMMENT ON COLUMN randflake_status.ids_issued IS 'numbers reserved for identifiers since stats_reset, unused ones of prefetched runs included';
+COMMENT ON COLUMN randflake_status.waits IS 'calls that had to wait';
+COMMENT ON COLUMN randflake_status.wait_ms IS 'milliseconds that all calls together have waited';
+COMMENT ON COLUMN randflake_status.slots_exhausted IS 'seconds of a node id of which all 131072 numbers were used';
+COMMENT ON COLUMN randflake_status.clock_steps_back IS 'times the clock was seen to step back';
+COMMENT ON COLUMN randflake_status.window_extensions IS 'times the window was opened or extended: writes to disk, or grants of the coordinator';
+COMMENT ON COLUMN randflake_status.stats_reset IS 'since when the counters count';
+COMMENT ON COLUMN randflake_status.lease_id IS 'the lease held, null when there is none';
+COMMENT ON COLUMN randflake_status.lease_error IS 'last error of the lease worker, null when its last attempt succeeded';
+COMMENT ON COLUMN randflake_status.lease_error_at IS 'when that was';
+COMMENT ON COLUMN randflake_status.vector_path IS 'vector instructions that encrypt identifiers';
+
+CREATE FUNCTION randflake_slots(
+    OUT node_id integer,
+    OUT last_second timestamptz,
+    OUT sequence integer,
+    OUT ids_issued bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'randflake_slots'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_slots() IS 'the rows of the view randflake_slots';
+REVOKE ALL ON FUNCTION randflake_slots() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION randflake_slots() TO pg_monitor;
+
+CREATE VIEW randflake_slots AS SELECT * FROM randflake_slots();
+COMMENT ON VIEW randflake_slots IS 'this server''s node ids and what was last reserved under each; empty while the window is closed';
+COMMENT ON COLUMN randflake_slots.node_id IS 'node id';
+COMMENT ON COLUMN randflake_slots.last_second IS 'second of the last number reserved, null when none was';
+COMMENT ON COLUMN randflake_slots.sequence IS 'its sequence number, 0 to 131071';
+COMMENT ON COLUMN randflake_slots.ids_issued IS 'numbers reserved since stats_reset';
+REVOKE ALL ON randflake_status, randflake_slots FROM PUBLIC;
+GRANT SELECT ON randflake_status, randflake_slots TO pg_monitor;
+
+CREATE FUNCTION randflake_status_reset() RETURNS void
+AS 'MODULE_PATHNAME', 'randflake_status_reset'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_status_reset() IS 'sets the counters of randflake_status and randflake_slots to zero';
+REVOKE ALL ON FUNCTION randflake_status_reset() FROM PUBLIC;

@@ -55,12 +55,11 @@ enum class Outcome : uint8_t {
 
 struct Run {
     Outcome outcome;
-    uint32_t count;  // numbers reserved; at least 1 with kReserved, else 0
-    // With kReserved: raw numbers first .. first + count - 1, the last being the slot's new word.
-    // Else the slot's word as it was.
-    uint64_t first;
-    int64_t now;    // the clock reading that decided, seconds since the epoch
-    Window window;  // the window that decided
+    uint32_t count;     // numbers reserved; at least 1 with kReserved, else 0
+    uint64_t first;     // raw numbers first .. first + count - 1, the last being the new word
+    uint64_t previous;  // the slot's word as it was
+    int64_t now;        // the clock reading that decided, seconds since the epoch
+    Window window;      // the window that decided
 };
 
 // One step. `word` is the slot's word, `now` in seconds since the layout's epoch, `wanted` >= 1.
@@ -70,7 +69,7 @@ struct Run {
 // again, and a clock that was stepped back a little costs nothing.
 constexpr Run NextRun(const Layout& layout, uint64_t word, int64_t now, Window window,
                       uint32_t wanted) noexcept {
-    Run run{Outcome::kReserved, 0, word, now, window};
+    Run run{Outcome::kReserved, 0, 0, word, now, window};
     if (now < 0) {
         run.outcome = Outcome::kClockBeforeEpoch;
         return run;
@@ -161,6 +160,31 @@ bool ChangeWindow(const Layout& layout, SlotAt&& slot, uint32_t slots, uint64_t 
     }
     window.store(next.ToWord(), std::memory_order_release);
     return true;
+}
+
+// Closes the window and makes sure that nothing more is reserved in it: every number that was or
+// ever will be reserved in it lies in seconds up to the result, which is negative when there is
+// none. A compare-and-swap that was under way either came first, and counts, or finds another word:
+// that of a window used to its end. One caller at a time, as with ChangeWindow.
+template <typename AtomicWord, typename SlotAt>
+int64_t SealWindow(const Layout& layout, SlotAt&& slot, uint32_t slots, AtomicWord& window) {
+    const Window old = Window::FromWord(window.load(std::memory_order_relaxed));
+    window.store(Window{0, 0}.ToWord(), std::memory_order_release);
+    int64_t last = -1;
+    if (old.closed())
+        return last;
+    const Window after{old.end, old.end};
+    for (uint32_t i = 0; i < slots; i++) {
+        const uint64_t node_id = layout.Unpack(slot(i).load(std::memory_order_relaxed)).node_id;
+        uint64_t sealed;
+        if (!WordBefore(layout, after, node_id, &sealed))
+            continue;
+        const uint64_t word = slot(i).exchange(sealed, std::memory_order_acq_rel);
+        const auto second = static_cast<int64_t>(layout.Unpack(word).timestamp);
+        if (second >= int64_t{old.start} && second > last)
+            last = second;
+    }
+    return last;
 }
 
 }  // namespace randflake

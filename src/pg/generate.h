@@ -14,6 +14,9 @@ randflake::Run reserve_numbers(uint32 wanted);
 // ERROR unless this server can generate: preloaded, with a node id and a secret.
 void require_generator();
 
+// ERROR unless the library was preloaded.
+void require_preload();
+
 // ERROR unless the secret is at hand: preloaded and configured.
 void require_secret();
 

@@ -10,6 +10,7 @@
 #include "pg/pg.h"
 
 #include "pg/compat.h"
+#include "pg/lease.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 
@@ -37,6 +38,8 @@ void _PG_init(void) {
     if (!process_shared_preload_libraries_in_progress)
         return;
     settings_init();
+    if (setting_coordinator[0] != '\0')
+        lease_register_worker();
 
     previous_shmem_request = shmem_request_hook;
     shmem_request_hook = on_shmem_request;

@@ -20,6 +20,8 @@ static Run try_slots(uint32 wanted) {
         const uint32 slot = own + i < shared->slot_count ? own + i : own + i - shared->slot_count;
         run = Reserve(randflake::kRandflake, shared->slots[slot].word, shared->window, wanted,
                       wall_clock_seconds);
+        if (run.outcome == Outcome::kReserved)
+            count_run(shared->slots[slot], run);
         // Only a used-up slot sends us to the next one; the window and the clock are the same
         // there.
         if (run.outcome != Outcome::kExhausted && run.outcome != Outcome::kClockBehind)
@@ -50,18 +52,23 @@ static pg_noinline Run wait_for_numbers(uint32 wanted) {
     if (event == 0)
         event = wait_event("RandflakeGenerate");
 
-    const int64 give_up_at = steady_milliseconds() + setting_max_wait;
+    const int64 started_at = steady_milliseconds();
+    const int64 give_up_at = started_at + setting_max_wait;
+    shared->counters.waits.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
         // The first sleep only registers for the broadcast and returns at once, so a change of the
         // window between an attempt and the sleep is not missed.
         const Run run = attempt(wanted);
+        const int64 now = steady_milliseconds();
         if (run.outcome == Outcome::kReserved) {
             ConditionVariableCancelSleep();
+            count_wait(now - started_at);
             return run;
         }
-        const int64 left = give_up_at - steady_milliseconds();
+        const int64 left = give_up_at - now;
         if (left <= 0 || RecoveryInProgress()) {
             ConditionVariableCancelSleep();
+            count_wait(now - started_at);
             report_unavailable(run);
         }
         ConditionVariableTimedSleep(&shared->window_changed,

@@ -8,6 +8,8 @@ int setting_node_id;
 int setting_node_count;
 int setting_max_wait;
 int setting_max_clock_skew;
+int setting_lease_duration;
+char* setting_coordinator;
 
 static constexpr int kMaxNodeId = randflake::kRandflake.max_node_id();
 
@@ -36,6 +38,9 @@ static const IntSetting int_settings[] = {
     {"randflake.max_clock_skew", &setting_max_clock_skew, 2000, 0, SECS_PER_DAY * 1000, PGC_SIGHUP,
      GUC_UNIT_MS, "How far the clocks of two servers may differ.",
      "After a promotion, restore or copy the server holds off this long before it generates."},
+    {"randflake.lease_duration", &setting_lease_duration, 60, 1, SECS_PER_DAY, PGC_SIGHUP,
+     GUC_UNIT_S, "How long node ids are leased for.",
+     "Renewed at half of it, so half of it is how long the coordinator may be away."},
 };
 
 // Rejects a configured value that does not parse. The server itself would only warn about it when
@@ -63,6 +68,10 @@ void settings_init() {
                                 setting.variable, setting.boot_value, setting.min, setting.max,
                                 setting.context, setting.flags, nullptr, nullptr, nullptr);
     }
+    DefineCustomStringVariable(
+        "randflake.coordinator", "Connection string of the database that leases node ids.",
+        "Empty: this server uses the node ids of \"randflake.node_id\".", &setting_coordinator, "",
+        PGC_SIGHUP, GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
     secret_define_settings();
     vector_path_define_setting();
     MarkGUCPrefixReserved("randflake");
@@ -75,6 +84,11 @@ void settings_init() {
                         errdetail("Node id %d and a count of %d would end at %d.", setting_node_id,
                                   setting_node_count, setting_node_id + setting_node_count - 1),
                         errhint("Lower \"randflake.node_id\" or \"randflake.node_count\".")));
+    if (setting_node_id >= 0 && setting_coordinator[0] != '\0')
+        ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("both \"randflake.node_id\" and \"randflake.coordinator\" are set"),
+                        errdetail("Node ids are either chosen by hand or leased."),
+                        errhint("Remove one of them.")));
     secret_load();
     vector_path_choose();
 }

@@ -8,6 +8,8 @@
 extern int setting_node_id;         // first node id, -1 when unset
 extern int setting_node_count;      // node ids from there
 extern int setting_max_wait;        // milliseconds
+extern int setting_lease_duration;  // seconds
+extern char* setting_coordinator;   // connection string, empty when unset
 extern int setting_max_clock_skew;  // milliseconds
 
 // Defines the settings and checks their values; called while the server preloads the library.

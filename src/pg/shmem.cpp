@@ -38,11 +38,15 @@ void shmem_startup() {
         }
         shared->slot_count = setting_node_count;
         shared->window_lock = &GetNamedLWLockTranche(kName)->lock;
+        shared->leased = setting_coordinator[0] != '\0';
         window_init(&shared->window_control);
+        lease_init(&shared->lease_control);
         ConditionVariableInit(&shared->window_changed);
+        new (&shared->counters) Counters{};
+        counters_reset();
         new (&shared->window) AtomicWord(0);
         for (uint32 i = 0; i < shared->slot_count; i++)
-            new (&shared->slots[i].word) AtomicWord(0);
+            new (&shared->slots[i]) Slot{};
     }
     LWLockRelease(AddinShmemInitLock);
 

@@ -4,7 +4,9 @@
 //   slots[i].word, window   atomics; protocol in core/generator.h
 //   window_lock             held by the one backend that opens or extends the window
 //   window_control          window_lock
+//   lease_control           window_lock; written by the lease worker alone
 //   window_changed          broadcast after every change of the window
+//   counters                atomics
 //   the rest                written once, when shared memory is made; read without a lock
 //
 // Nothing here belongs to a backend: a slot's word outlives every backend that used it.
@@ -18,6 +20,8 @@
 
 #include "core/cipher.h"
 #include "core/generator.h"
+#include "pg/counters.h"
+#include "pg/lease.h"
 #include "pg/window.h"
 
 using AtomicWord = std::atomic<uint64_t>;
@@ -27,6 +31,7 @@ static_assert(AtomicWord::is_always_lock_free);
 // 64 bytes is the line size of the x86-64 and most ARM processors.
 struct alignas(64) Slot {
     AtomicWord word;
+    AtomicWord finished;  // numbers reserved in seconds before the word's
 };
 
 struct SharedState {
@@ -34,10 +39,14 @@ struct SharedState {
     randflake::Key key;                   // with has_key
     randflake::KeySchedule key_schedule;  // with has_key
     uint32 slot_count;
+    bool leased;  // the lease worker opens and extends the window, not the backends
 
     LWLock* window_lock;
     WindowControl window_control;
+    LeaseControl lease_control;
     ConditionVariable window_changed;
+
+    Counters counters;
 
     alignas(64) AtomicWord window;
     Slot slots[FLEXIBLE_ARRAY_MEMBER];

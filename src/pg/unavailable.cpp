@@ -11,7 +11,7 @@ using randflake::kRandflake;
 using randflake::Outcome;
 using randflake::Run;
 
-static void require_preload() {
+void require_preload() {
     if (shared == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("randflake is not preloaded"),
@@ -32,11 +32,11 @@ void require_secret() {
 
 void require_generator() {
     require_secret();
-    if (setting_node_id < 0)
+    if (setting_node_id < 0 && !shared->leased)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("no node id is configured"),
-                        errhint("Set \"randflake.node_id\" to a number that no other server uses "
-                                "and restart the server.")));
+                        errhint("Set \"randflake.node_id\" to a number that no other server uses, "
+                                "or \"randflake.coordinator\", and restart the server.")));
 }
 
 // An instant as people read it, in the session's time zone; palloc'd.
@@ -68,6 +68,31 @@ static void report_clock_behind(int64 now, int64 used, const char* what) {
          errhint("Set the clock if it is wrong, or wait until it has caught up. If it was in "
                  "the future before, set \"randflake.node_id\" to node ids that were never "
                  "used and restart the server.")));
+}
+
+// There is no lease, or the clock is outside of it.
+static void report_no_lease(const Run& last) {
+    const LeaseControl lease = lease_control();
+    const char* now = pstrdup(second_text(last.now));
+    if (!lease.held)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("this server has no lease of node ids"),
+                        lease.error[0] != '\0' ? errdetail("%s", lease.error)
+                                               : errdetail("The coordinator has not answered yet."),
+                        errhint("Look at \"randflake.coordinator\" and at the server log.")));
+    if (last.now < lease.start)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("the lease of node ids has not begun"),
+                 errdetail("It begins at %s, the clock shows %s.", second_text(lease.start), now),
+                 errhint("Wait: after a failover the coordinator lets former leases end "
+                         "first. If it is far away, compare the clocks of this server and "
+                         "of the coordinator.")));
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the lease of node ids has ended"),
+                    errdetail("It ended at %s, the clock shows %s.%s%s", second_text(lease.end),
+                              now, lease.error[0] != '\0' ? " Last error: " : "", lease.error),
+                    errhint("Look at the coordinator, and compare its clock with this server's.")));
 }
 
 // The window is closed or ended, and was not moved on within randflake.max_wait.
@@ -138,14 +163,18 @@ void report_unavailable(const Run& last) {
             break;
         case Outcome::kClockBehind:
             report_clock_behind(last.now,
-                                static_cast<int64>(kRandflake.Unpack(last.first).timestamp),
+                                static_cast<int64>(kRandflake.Unpack(last.previous).timestamp),
                                 "the last identifier");
             break;
         case Outcome::kBeforeWindow:
+            if (shared->leased)
+                report_no_lease(last);
             report_clock_behind(last.now, last.window.start, "the window for identifiers");
             break;
         case Outcome::kWindowClosed:
         case Outcome::kWindowEnded:
+            if (shared->leased)
+                report_no_lease(last);
             report_no_window(last);
             break;
         case Outcome::kReserved:

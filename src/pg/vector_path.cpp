@@ -6,7 +6,12 @@ using randflake::VectorPaths;
 randflake::EncryptRun encrypt_run;
 
 static char* setting_vector_path;
+static const char* chosen_name;
 static constexpr char kAutomatic[] = "auto";
+
+const char* vector_path_name() {
+    return chosen_name;
+}
 
 void vector_path_define_setting() {
     DefineCustomStringVariable(
@@ -24,6 +29,7 @@ void vector_path_choose() {
         const VectorPath& path = list.paths[i];
         if (path.supported && (automatic || strcmp(setting_vector_path, path.name) == 0)) {
             encrypt_run = path.encrypt;
+            chosen_name = path.name;
             return;
         }
     }

@@ -10,6 +10,8 @@
 // Encrypts kRunLength numbers; chosen when the library is preloaded.
 extern randflake::EncryptRun encrypt_run;
 
+const char* vector_path_name();
+
 void vector_path_define_setting();
 
 // Chooses the path; FATAL if randflake.vector_path names one this processor lacks.

@@ -196,6 +196,7 @@ static bool extend_locked(WindowControl* control) {
         note_file_failure(control);
         return false;
     }
+    shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
     if (window.closed())
         ChangeWindow(
             kRandflake, [](uint32_t i) -> AtomicWord& { return shared->slots[i].word; },
@@ -208,6 +209,8 @@ static bool extend_locked(WindowControl* control) {
 }
 
 bool window_extend() {
+    if (shared->leased)
+        return false;
     if (!LWLockConditionalAcquire(shared->window_lock, LW_EXCLUSIVE))
         return false;
     const bool changed = extend_locked(&shared->window_control);
@@ -229,7 +232,7 @@ bool window_control(WindowControl* copy) {
 
 void window_write_clean_end() {
     WindowControl* control = &shared->window_control;
-    if (Window::FromWord(shared->window.load()).closed())
+    if (shared->leased || Window::FromWord(shared->window.load()).closed())
         return;
 
     uint64_t last = 0;

@@ -75,20 +75,11 @@ static FileFailure make_identity() {
     return failure;
 }
 
-// *made tells whether the identity had to be made, which means that this directory holds no state
-// of its own.
-static FileFailure read_identity(FileIdentity* identity, bool* made) {
+FileFailure file_identity(const char* path, FileIdentity* identity) {
     struct statx status;
-    *made = false;
-    while (statx(AT_FDCWD, kIdentityFile, AT_SYMLINK_NOFOLLOW,
-                 STATX_INO | STATX_BTIME | STATX_CTIME, &status) != 0) {
-        if (errno != ENOENT || *made)
-            return failed("stat", kIdentityFile);
-        const FileFailure failure = make_identity();
-        if (failure.error != 0)
-            return failure;
-        *made = true;
-    }
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME | STATX_CTIME,
+              &status) != 0)
+        return failed("stat", path);
     const bool has_birth = (status.stx_mask & STATX_BTIME) != 0;
     const struct statx_timestamp time = has_birth ? status.stx_btime : status.stx_ctime;
     identity->inode = status.stx_ino;
@@ -97,9 +88,22 @@ static FileFailure read_identity(FileIdentity* identity, bool* made) {
     return kNoFailure;
 }
 
+// *made tells whether the identity had to be made, which means that this directory holds no state
+// of its own.
+static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
+    FileFailure failure = file_identity(kIdentityFile, identity);
+    *made = failure.error == ENOENT;
+    if (*made) {
+        failure = make_identity();
+        if (failure.error == 0)
+            failure = file_identity(kIdentityFile, identity);
+    }
+    return failure;
+}
+
 FileFailure window_file_read(WindowState* state, StateError* error, FileIdentity* identity) {
     bool identity_made;
-    const FileFailure failure = read_identity(identity, &identity_made);
+    const FileFailure failure = read_or_make_identity(identity, &identity_made);
     if (failure.error != 0)
         return failure;
 

@@ -19,6 +19,9 @@ struct FileFailure {
 FileFailure window_file_read(randflake::WindowState* state, randflake::StateError* error,
                              randflake::FileIdentity* identity);
 
+// What tells the file from its copies.
+FileFailure file_identity(const char* path, randflake::FileIdentity* identity);
+
 // Makes the state durable: when this returns without a failure, it survives a crash of the machine.
 // After a failure the disk may hold the old state or the new one.
 FileFailure window_file_write(const randflake::WindowState& state);

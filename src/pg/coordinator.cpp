@@ -1,0 +1,213 @@
+// A grant counts only when the coordinator said that it is committed:
+//
+//   - Every request is one statement in the simple query protocol, so that the server commits
+//     before it reports completion, and no transaction waits for this process.
+//   - A broken connection, a timeout or an error is no grant.
+//   - A warning is no grant either: a cancelled wait for a synchronous standby commits locally,
+//     warns, and may be lost in a failover.
+
+#include "pg/coordinator.h"
+
+#include <libpq-fe.h>
+
+#include "pg/clock.h"
+#include "pg/settings.h"
+
+static PGconn* connection;
+static bool warned;   // during the current request
+static bool refused;  // the last failure was an answer
+static char error[256];
+
+static bool fail(const char* message) {
+    strlcpy(error, message, sizeof error);
+    // libpq breaks its messages into lines.
+    for (char* at = error; *at != '\0'; at++)
+        if (*at == '\n' || *at == '\t')
+            *at = ' ';
+    for (char* end = error + strlen(error); end > error && end[-1] == ' '; end--)
+        end[-1] = '\0';
+    return false;
+}
+
+static bool fail_and_disconnect(const char* message) {
+    fail(message);
+    coordinator_disconnect();
+    return false;
+}
+
+bool coordinator_refused() {
+    return refused;
+}
+
+const char* coordinator_error() {
+    return error;
+}
+
+void coordinator_disconnect() {
+    if (connection != nullptr)
+        PQfinish(connection);
+    connection = nullptr;
+}
+
+static void on_notice(void*, const PGresult* result) {
+    const char* severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    if (severity != nullptr && strcmp(severity, "WARNING") == 0) {
+        warned = true;
+        fail(PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY));
+    }
+}
+
+// Waits for the socket. False at the deadline or when the worker has other things to do.
+static bool wait_for_socket(int events, int64 deadline, bool interruptible) {
+    for (;;) {
+        if (interruptible && (ShutdownRequestPending || ConfigReloadPending))
+            return fail("interrupted by a shutdown or a reload of the settings");
+        const int64 left = deadline - steady_milliseconds();
+        if (left <= 0)
+            return fail("the coordinator did not answer in time");
+        const int happened =
+            WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | WL_TIMEOUT | events,
+                              PQsocket(connection), static_cast<long>(left), PG_WAIT_EXTENSION);
+        if ((happened & WL_LATCH_SET) != 0)
+            ResetLatch(MyLatch);
+        if ((happened & events) != 0)
+            return true;
+    }
+}
+
+static bool connect(int64 deadline, bool interruptible) {
+    // Defaults come before the connection string, which may override them. Dead peers are noticed
+    // within seconds; the library's own blocking timeouts do not apply.
+    const char* const names[] = {"fallback_application_name",
+                                 "keepalives_idle",
+                                 "keepalives_interval",
+                                 "keepalives_count",
+                                 "tcp_user_timeout",
+                                 "dbname",
+                                 nullptr};
+    const char* const values[] = {"randflake",         "5",    "2", "3", "10000",
+                                  setting_coordinator, nullptr};
+    connection = PQconnectStartParams(names, values, 1);
+    if (connection == nullptr)
+        return fail("out of memory");
+    if (PQstatus(connection) == CONNECTION_BAD)
+        return fail_and_disconnect(PQerrorMessage(connection));
+
+    PQsetNoticeReceiver(connection, on_notice, nullptr);
+    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+    while (state != PGRES_POLLING_OK) {
+        const int events =
+            state == PGRES_POLLING_READING ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE;
+        if (!wait_for_socket(events, deadline, interruptible)) {
+            coordinator_disconnect();
+            return false;
+        }
+        state = PQconnectPoll(connection);
+        if (state == PGRES_POLLING_FAILED)
+            return fail_and_disconnect(PQerrorMessage(connection));
+    }
+    if (PQsetnonblocking(connection, 1) != 0)
+        return fail_and_disconnect(PQerrorMessage(connection));
+    return true;
+}
+
+// Runs one statement that returns one row; the caller frees the result. Null on any failure.
+static PGresult* request(const char* statement, int64 timeout, bool interruptible) {
+    const int64 deadline = steady_milliseconds() + timeout;
+    refused = false;
+    warned = false;
+    if (connection == nullptr && !connect(deadline, interruptible))
+        return nullptr;
+    if (PQsendQuery(connection, statement) == 0) {
+        fail_and_disconnect(PQerrorMessage(connection));
+        return nullptr;
+    }
+    while (PQflush(connection) == 1)
+        if (!wait_for_socket(WL_SOCKET_WRITEABLE, deadline, interruptible)) {
+            coordinator_disconnect();
+            return nullptr;
+        }
+
+    PGresult* last = nullptr;
+    for (;;) {
+        while (PQisBusy(connection)) {
+            if (!wait_for_socket(WL_SOCKET_READABLE, deadline, interruptible)) {
+                PQclear(last);
+                coordinator_disconnect();
+                return nullptr;
+            }
+            if (PQconsumeInput(connection) == 0) {
+                PQclear(last);
+                fail_and_disconnect(PQerrorMessage(connection));
+                return nullptr;
+            }
+        }
+        PGresult* result = PQgetResult(connection);
+        if (result == nullptr)
+            break;
+        PQclear(last);
+        last = result;
+    }
+
+    if (PQresultStatus(last) != PGRES_TUPLES_OK || PQntuples(last) != 1) {
+        const char* message = PQresultErrorField(last, PG_DIAG_MESSAGE_PRIMARY);
+        refused = message != nullptr && PQstatus(connection) == CONNECTION_OK;
+        fail(message != nullptr ? message : PQerrorMessage(connection));
+    } else if (!warned) {
+        return last;
+    }
+    PQclear(last);
+    if (PQstatus(connection) != CONNECTION_OK || warned)
+        coordinator_disconnect();
+    return nullptr;
+}
+
+static int64 integer_field(const PGresult* result, int column) {
+    return strtoll(PQgetvalue(result, 0, column), nullptr, 10);
+}
+
+static const char* uuid_text(const pg_uuid_t& uuid) {
+    return DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&uuid)));
+}
+
+bool coordinator_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
+                         int duration, uint64 key_fingerprint, LeaseGrant* grant) {
+    char statement[512];
+    snprintf(statement, sizeof statement,
+             "SELECT lease_id, first_node_id, node_count, lease_start, lease_end "
+             "FROM randflake_lease_acquire(%s, '%s', %d, %d, '%016llx')",
+             quote_literal_cstr(holder), uuid_text(incarnation), node_count, duration,
+             static_cast<unsigned long long>(key_fingerprint));
+    PGresult* result = request(statement, kCoordinatorTimeout, true);
+    if (result == nullptr)
+        return false;
+    *grant = {integer_field(result, 0), integer_field(result, 1), integer_field(result, 2),
+              integer_field(result, 3), integer_field(result, 4)};
+    PQclear(result);
+    return true;
+}
+
+bool coordinator_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expected_end,
+                       int duration, int64* end) {
+    char statement[512];
+    snprintf(statement, sizeof statement,
+             "SELECT randflake_lease_renew(" INT64_FORMAT ", '%s', " INT64_FORMAT ", %d)", lease_id,
+             uuid_text(incarnation), expected_end, duration);
+    PGresult* result = request(statement, kCoordinatorTimeout, true);
+    if (result == nullptr)
+        return false;
+    *end = integer_field(result, 0);
+    PQclear(result);
+    return true;
+}
+
+bool coordinator_release(int64 lease_id, const pg_uuid_t& incarnation, int64 last_used,
+                         int64 timeout) {
+    char statement[512];
+    snprintf(statement, sizeof statement,
+             "SELECT randflake_lease_release(" INT64_FORMAT ", '%s', " INT64_FORMAT ")", lease_id,
+             uuid_text(incarnation), last_used);
+    PGresult* result = request(statement, timeout, false);
+    PQclear(result);
+    return result != nullptr;
+}

@@ -1,0 +1,33 @@
+// The connection of the lease worker to its coordinator: libpq, never blocking for longer than the
+// worker may, except for the look-up of a host name.
+
+#ifndef RANDFLAKE_PG_COORDINATOR_H
+#define RANDFLAKE_PG_COORDINATOR_H
+
+#include "pg/pg.h"
+
+struct LeaseGrant {
+    int64 lease_id;
+    int64 first_node_id;
+    int64 node_count;
+    int64 start;  // Unix seconds
+    int64 end;    // Unix seconds, inclusive
+};
+
+// Every call gives up after this many milliseconds, and at once when the worker has to stop or to
+// reload the settings. False then and on any other failure; coordinator_error() says why.
+inline constexpr int64 kCoordinatorTimeout = 10000;
+
+bool coordinator_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
+                         int duration, uint64 key_fingerprint, LeaseGrant* grant);
+bool coordinator_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expected_end,
+                       int duration, int64* end);
+bool coordinator_release(int64 lease_id, const pg_uuid_t& incarnation, int64 last_used,
+                         int64 timeout);
+
+// Whether the last failure was the coordinator's answer, rather than the lack of one.
+bool coordinator_refused();
+const char* coordinator_error();
+void coordinator_disconnect();
+
+#endif

@@ -1,0 +1,24 @@
+// What the coordinator's SQL functions need from C. Works without preloading.
+
+#include "pg/sql.h"
+#include "pg/window_file.h"
+
+SQL_FUNCTION(randflake_coordinator_identity) {
+    if (RecoveryInProgress())
+        ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+                        errmsg("cannot lease node ids during recovery"),
+                        errhint("Lease them from the primary server.")));
+    randflake::FileIdentity identity;
+    // A file that every data directory has and that the server never replaces.
+    const FileFailure failure = file_identity("PG_VERSION", &identity);
+    if (failure.error != 0) {
+        errno = failure.error;
+        ereport(ERROR, (errcode_for_file_access(),
+                        errmsg("could not %s file \"%s\": %m", failure.action, failure.path)));
+    }
+    PG_RETURN_TEXT_P(cstring_to_text(psprintf(
+        "%016llx/%u/%llx.%llx.%llx", static_cast<unsigned long long>(GetSystemIdentifier()),
+        GetWALInsertionTimeLine(), static_cast<unsigned long long>(identity.inode),
+        static_cast<unsigned long long>(identity.device),
+        static_cast<unsigned long long>(identity.birth_nanoseconds))));
+}

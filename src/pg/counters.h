@@ -1,0 +1,37 @@
+// What the server counts about its identifiers. Nothing is counted per identifier: a slot's word
+// tells how many numbers of its second are reserved, and only a change of the second adds them up.
+
+#ifndef RANDFLAKE_PG_COUNTERS_H
+#define RANDFLAKE_PG_COUNTERS_H
+
+#include "pg/pg.h"
+
+#include <atomic>
+
+#include "core/generator.h"
+
+struct Slot;
+
+struct Counters {
+    std::atomic<uint64> waits;              // calls that had to wait
+    std::atomic<uint64> wait_milliseconds;  // by all of them together
+    std::atomic<uint64> slots_exhausted;    // seconds of a node id that were used up
+    std::atomic<uint64> clock_steps_back;
+    std::atomic<uint64> window_extensions;  // writes to disk, or renewals of the lease
+    std::atomic<int64> reset_at;            // TimestampTz
+
+    // Written once a second, read by every run: on a line of its own.
+    alignas(64) std::atomic<int64> latest_second;  // the clock as last seen
+};
+
+// After a run was reserved in a slot.
+void count_run(Slot& slot, const randflake::Run& run);
+
+void count_wait(int64 milliseconds);
+
+// Numbers reserved in a slot since the counters were reset.
+uint64 count_of_slot(const Slot& slot);
+
+void counters_reset();
+
+#endif

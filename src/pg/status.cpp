@@ -1,0 +1,119 @@
+// The functions behind the views randflake_status and randflake_slots. They take no lock that a
+// generating backend waits for.
+
+#include "pg/clock.h"
+#include "pg/generate.h"
+#include "pg/secret.h"
+#include "pg/settings.h"
+#include "pg/shmem.h"
+#include "pg/sql.h"
+#include "pg/vector_path.h"
+
+using randflake::Fields;
+using randflake::kRandflake;
+using randflake::Window;
+
+namespace {
+// The columns of one row, filled from left to right.
+struct Row {
+    Datum values[32];
+    bool nulls[32];
+    int count;
+
+    void Add(Datum value) {
+        values[count] = value;
+        nulls[count++] = false;
+    }
+    void AddNull() {
+        values[count] = 0;
+        nulls[count++] = true;
+    }
+    void AddUnless(bool null, Datum value) {
+        if (null)
+            AddNull();
+        else
+            Add(value);
+    }
+};
+}  // namespace
+
+static Datum text_datum(const char* text) {
+    return PointerGetDatum(cstring_to_text(text));
+}
+
+static Datum counter_datum(uint64 value) {
+    return Int64GetDatum(static_cast<int64>(value));
+}
+
+static Datum second_datum(int64 second) {
+    return TimestampTzGetDatum(timestamp_of_second(second));
+}
+
+SQL_FUNCTION(randflake_status) {
+    require_preload();
+    TupleDesc descriptor;
+    if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE)
+        elog(ERROR, "return type must be a row type");
+
+    const Window window = Window::FromWord(shared->window.load());
+    const Counters& counters = shared->counters;
+    const LeaseControl lease = lease_control();
+    const int64 first_node =
+        shared->leased ? (lease.held ? lease.first_node_id : -1) : setting_node_id;
+    uint64 issued = 0;
+    for (uint32 i = 0; i < shared->slot_count; i++)
+        issued += count_of_slot(shared->slots[i]);
+
+    Row row{};
+    row.Add(text_datum(shared->leased ? "leased" : "static"));
+    row.AddUnless(first_node < 0, Int32GetDatum(static_cast<int32>(first_node)));
+    row.Add(Int32GetDatum(static_cast<int32>(shared->slot_count)));
+    row.AddUnless(window.closed(), second_datum(window.start));
+    row.AddUnless(window.closed(), second_datum(window.end));
+    row.AddUnless(!shared->has_key,
+                  shared->has_key
+                      ? text_datum(psprintf("%016llx", static_cast<unsigned long long>(
+                                                           secret_key_check(shared->key))))
+                      : 0);
+    row.Add(counter_datum(issued));
+    row.Add(counter_datum(counters.waits));
+    row.Add(counter_datum(counters.wait_milliseconds));
+    row.Add(counter_datum(counters.slots_exhausted));
+    row.Add(counter_datum(counters.clock_steps_back));
+    row.Add(counter_datum(counters.window_extensions));
+    row.Add(TimestampTzGetDatum(counters.reset_at));
+    row.AddUnless(!lease.held, Int64GetDatum(lease.lease_id));
+    row.AddUnless(lease.error_at == 0, text_datum(lease.error));
+    row.AddUnless(lease.error_at == 0, TimestampTzGetDatum(lease.error_at));
+    row.Add(text_datum(vector_path_name()));
+    PG_RETURN_DATUM(
+        HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), row.values, row.nulls)));
+}
+
+// SETOF (node_id integer, last_second timestamptz, sequence integer, ids_issued bigint)
+SQL_FUNCTION(randflake_slots) {
+    require_preload();
+    InitMaterializedSRF(fcinfo, 0);
+    const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    const Window window = Window::FromWord(shared->window.load());
+    if (window.closed())
+        return Datum{0};
+    for (uint32 i = 0; i < shared->slot_count; i++) {
+        const Slot& slot = shared->slots[i];
+        const Fields fields = kRandflake.Unpack(slot.word.load());
+        const bool unused = fields.timestamp < window.start;
+        Row row{};
+        row.Add(Int32GetDatum(static_cast<int32>(fields.node_id)));
+        row.AddUnless(unused, second_datum(static_cast<int64>(fields.timestamp)));
+        row.AddUnless(unused, Int32GetDatum(static_cast<int32>(fields.sequence)));
+        row.Add(counter_datum(count_of_slot(slot)));
+        tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
+    }
+    return Datum{0};
+}
+
+SQL_FUNCTION(randflake_status_reset) {
+    require_preload();
+    counters_reset();
+    PG_RETURN_VOID();
+}
