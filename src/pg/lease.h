@@ -6,7 +6,7 @@
 
 #include "pg/pg.h"
 
-// In shared memory, protected by the window lock.
+// In shared memory, protected by the lease lock.
 struct LeaseControl {
     pg_uuid_t incarnation;  // of this shared memory; a lease is never resumed by another one
     bool held;              // the rest of the block counts

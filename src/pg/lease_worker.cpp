@@ -48,9 +48,9 @@ void lease_init(LeaseControl* control) {
 }
 
 LeaseControl lease_control() {
-    LWLockAcquire(shared->window_lock, LW_SHARED);
+    LWLockAcquire(shared->lease_lock, LW_SHARED);
     const LeaseControl copy = shared->lease_control;
-    LWLockRelease(shared->window_lock);
+    LWLockRelease(shared->lease_lock);
     return copy;
 }
 
@@ -72,9 +72,9 @@ static AtomicWord& slot_word(uint32_t i) {
 }
 
 static void publish_lease() {
-    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
+    LWLockAcquire(shared->lease_lock, LW_EXCLUSIVE);
     shared->lease_control = lease;
-    LWLockRelease(shared->window_lock);
+    LWLockRelease(shared->lease_lock);
     ConditionVariableBroadcast(&shared->window_changed);
 }
 
@@ -130,11 +130,9 @@ static void open_lease(const LeaseGrant& grant) {
     lease.end = second_of_unix(grant.end + 1);
     has_pending = false;
 
-    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
     ChangeWindow(kRandflake, slot_word, shared->slot_count,
                  static_cast<uint64_t>(lease.first_node_id), shared->window,
                  Window{static_cast<uint32_t>(lease.start), static_cast<uint32_t>(lease.end)});
-    LWLockRelease(shared->window_lock);
     publish_lease();
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
                          static_cast<long long>(lease.first_node_id),
@@ -199,11 +197,9 @@ static void renew() {
     shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
     lease_asked_at = asked_at;
     lease.end = Max(lease.end, second_of_unix(end + 1));
-    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
     const Window window = Window::FromWord(shared->window.load());
     shared->window.store(Window{window.start, static_cast<uint32_t>(lease.end)}.ToWord(),
                          std::memory_order_release);
-    LWLockRelease(shared->window_lock);
     publish_lease();
 }
 
@@ -221,7 +217,9 @@ static int64 time_to_next_action() {
 }
 
 static void act() {
-    if (has_pending) {
+    if (setting_coordinator[0] == '\0') {
+        note_failure("could not lease node ids", "\"randflake.coordinator\" is empty");
+    } else if (has_pending) {
         if (!lease_usable_now() || second_of_unix(pending.start) <= wall_clock_seconds())
             open_lease(pending);
     } else if (lease.held) {
@@ -234,9 +232,7 @@ static void act() {
 static void release() {
     if (!lease.held)
         return;
-    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
     const int64 last = SealWindow(kRandflake, slot_word, shared->slot_count, shared->window);
-    LWLockRelease(shared->window_lock);
     lease.held = false;
     publish_lease();
     if (!coordinator_release(

@@ -15,7 +15,7 @@ static Size shared_size() {
 
 void shmem_request() {
     RequestAddinShmemSpace(shared_size());
-    RequestNamedLWLockTranche(kName, 1);
+    RequestNamedLWLockTranche(kName, 2);
 }
 
 // Exit status 0 is a clean stop; a crash, of the server or of a backend, has another one.
@@ -37,16 +37,18 @@ void shmem_startup() {
             shared->key = *key;
         }
         shared->slot_count = setting_node_count;
-        shared->window_lock = &GetNamedLWLockTranche(kName)->lock;
+        LWLockPadded* locks = GetNamedLWLockTranche(kName);
+        shared->window_lock = &locks[0].lock;
+        shared->lease_lock = &locks[1].lock;
         shared->leased = setting_coordinator[0] != '\0';
         window_init(&shared->window_control);
         lease_init(&shared->lease_control);
         ConditionVariableInit(&shared->window_changed);
         new (&shared->counters) Counters{};
-        counters_reset();
         new (&shared->window) AtomicWord(0);
         for (uint32 i = 0; i < shared->slot_count; i++)
             new (&shared->slots[i]) Slot{};
+        counters_reset();
     }
     LWLockRelease(AddinShmemInitLock);
 

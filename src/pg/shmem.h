@@ -4,7 +4,7 @@
 //   slots[i].word, window   atomics; protocol in core/generator.h
 //   window_lock             held by the one backend that opens or extends the window
 //   window_control          window_lock
-//   lease_control           window_lock; written by the lease worker alone
+//   lease_control           lease_lock; written by the lease worker alone
 //   window_changed          broadcast after every change of the window
 //   counters                atomics
 //   the rest                written once, when shared memory is made; read without a lock
@@ -43,6 +43,7 @@ struct SharedState {
 
     LWLock* window_lock;
     WindowControl window_control;
+    LWLock* lease_lock;
     LeaseControl lease_control;
     ConditionVariable window_changed;
 

@@ -33,10 +33,11 @@ text* text_of_id(uint64 id) {
                             errdetail("It exceeds 64 bits.")));
         default: {
             const char* bad = data + result.position;
-            ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                            errmsg("invalid text form of an identifier: \"%s\"", quoted),
-                            errdetail("Character \"%.*s\" is not a digit of base32hex (0-9, a-v).",
-                                      pg_mblen(bad), bad)));
+            ereport(ERROR,
+                    (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                     errmsg("invalid text form of an identifier: \"%s\"", quoted),
+                     errdetail("Character \"%.*s\" is not a digit of base32hex (0-9, a-v).",
+                               Min(pg_mblen(bad), static_cast<int>(data + length - bad)), bad)));
         }
     }
     pg_unreachable();
