@@ -70,7 +70,7 @@ KeySchedule ExpandKey(const Key& key) noexcept {
     for (int i = 0; i < 8; i++)
         k[i] = static_cast<uint16_t>(key.bytes[2 * i] << 8 | key.bytes[2 * i + 1]);
 
-    KeySchedule schedule;
+    KeySchedule schedule{};
     for (int group = 0; group < kSubkeyGroups; group++) {
         for (int i = 0; i < 2 * kRoundsPerStep; i++)
             schedule.subkeys[group][i] = k[i];

@@ -25,6 +25,7 @@ constexpr int64_t ToSigned(uint64_t value) noexcept {
 }
 
 constexpr int32_t ShardOf(int64_t id, int32_t shards) noexcept {
+    // cppcheck-suppress shiftTooManyBits ; the product has 128 bits
     return static_cast<int32_t>(uint128_t{ToUnsigned(id)} * static_cast<uint32_t>(shards) >> 64);
 }
 

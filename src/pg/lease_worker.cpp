@@ -203,16 +203,21 @@ static void renew() {
     publish_lease();
 }
 
+static int64 random_up_to(int64 max) {
+    return static_cast<int64>(
+        pg_prng_uint64_range(&pg_global_prng_state, 0, static_cast<uint64>(max)));
+}
+
 // Milliseconds until there is something to do, measured on the clock that never steps, so that a
 // step of the wall clock neither delays a renewal nor hurries it.
 static int64 time_to_next_action() {
     if (retry_interval != 0)
         // Up to a quarter less, so that the holders of a coordinator that comes back spread out.
-        return retry_interval - pg_prng_uint64_range(&pg_global_prng_state, 0, retry_interval / 4);
+        return retry_interval - random_up_to(retry_interval / 4);
     if (has_pending)
         return 100;
     const int64 half = Max(int64{setting_lease_duration} * 500, 500);
-    const int64 jitter = pg_prng_uint64_range(&pg_global_prng_state, 0, half / 10);
+    const int64 jitter = random_up_to(half / 10);
     return Max(lease_asked_at + half - jitter - steady_milliseconds(), 0);
 }
 

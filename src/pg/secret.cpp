@@ -43,8 +43,11 @@ static bool check_secret(char** new_value, void** extra, GucSource) {
 
     auto* parsed = static_cast<Secret*>(setting_alloc(sizeof(Secret)));
     char* mask = setting_strdup(kMask);
-    if (parsed == nullptr || mask == nullptr)
+    if (parsed == nullptr || mask == nullptr) {
+        setting_free(parsed);
+        setting_free(mask);
         return false;
+    }
     const size_t length = strlen(text);
     parsed->state = randflake::ParseKey(text, length, &parsed->key) ? SecretState::kValid
                                                                     : SecretState::kMalformed;
