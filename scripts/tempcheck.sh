@@ -30,6 +30,28 @@ runs() {
     [ "$kind" = all ] || [ "$kind" = "$1" ]
 }
 
+# Sets `tests` to the names given, or to all of a directory, without directory and suffix.
+choose() {
+    local directory=$1 suffix=$2 name
+    shift 2
+    [ $# -gt 0 ] || set -- "$directory"/*"$suffix"
+    tests=()
+    for name; do
+        name=$(basename "$name" "$suffix")
+        [ -e "$directory/$name$suffix" ] || die "there is no $directory/$name$suffix"
+        # The extension's own script is no test.
+        [[ $name == randflake--* ]] || tests+=("$name")
+    done
+}
+tests=()
+! runs regress || choose sql .sql "$@"
+regress_tests=("${tests[@]}")
+! runs isolation || choose specs .spec "$@"
+isolation_tests=("${tests[@]}")
+! runs tap || choose t .pl "$@"
+tests=("${tests[@]/#/t/}")
+tap_tests=("${tests[@]/%/.pl}")
+
 # --- what the server's installation must offer -------------------------------------------------
 
 PG_CONFIG=${PG_CONFIG:-pg_config}
@@ -78,19 +100,6 @@ fi
 
 summary=()
 failed=0
-
-# Sets `tests` to the names given, or to all of a directory, without directory and suffix.
-choose() {
-    local directory=$1 suffix=$2 name
-    shift 2
-    [ $# -gt 0 ] || set -- "$directory"/*"$suffix"
-    tests=()
-    for name; do
-        name=$(basename "$name" "$suffix")
-        # The extension's own script is no test.
-        [[ $name == randflake--* ]] || tests+=("$name")
-    done
-}
 
 # run_regress LABEL PROGRAM NAME...
 run_regress() {
@@ -142,19 +151,9 @@ show_tap_logs() {
     done
 }
 
-if runs regress; then
-    choose sql .sql "$@"
-    run_regress regress "$pg_regress" "${tests[@]}"
-fi
-if runs isolation; then
-    choose specs .spec "$@"
-    run_regress isolation "$pg_isolation_regress" "${tests[@]}"
-fi
-if runs tap; then
-    choose t .pl "$@"
-    tests=("${tests[@]/#/t/}")
-    run_tap "${tests[@]/%/.pl}"
-fi
+! runs regress || run_regress regress "$pg_regress" "${regress_tests[@]}"
+! runs isolation || run_regress isolation "$pg_isolation_regress" "${isolation_tests[@]}"
+! runs tap || run_tap "${tap_tests[@]}"
 
 echo "tempcheck: $("$PG_CONFIG" --version): $(printf '%s\n' "${summary[@]}" | paste -sd ';' |
     sed 's/;/; /g')"
