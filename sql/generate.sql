@@ -30,6 +30,23 @@ SELECT count(*), count(DISTINCT text) AS "distinct",
 FROM (SELECT randflake_generate_text() AS text FROM generate_series(1, 1000)) AS g;
 INSERT INTO issued SELECT randflake_from_text(randflake_generate_text()) FROM generate_series(1, 100);
 
+-- Many at once, in FROM and in a select list
+SELECT count(*), count(DISTINCT id) FROM randflake_generate(10000) AS g (id);
+SELECT count(*), count(DISTINCT id) FROM (SELECT randflake_generate(10000) AS id) AS g;
+SELECT n, count(id), count(DISTINCT id) AS "distinct"
+FROM generate_series(0, 3) AS n LEFT JOIN LATERAL randflake_generate(n * 100) AS g (id) ON true
+GROUP BY n ORDER BY n;
+SELECT count(*) FROM (SELECT randflake_generate(1000000) LIMIT 3) AS g;
+SELECT count(*) FROM randflake_generate(0);
+SELECT count(*) FROM randflake_generate(NULL);
+SELECT count(*) FROM (SELECT randflake_generate(0)) AS g;
+SELECT * FROM randflake_generate(-1);
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_generate('-2147483648');
+\echo :LAST_ERROR_SQLSTATE
+INSERT INTO issued SELECT * FROM randflake_generate(1000);
+INSERT INTO issued SELECT randflake_generate(1000);
+
 -- As a default
 CREATE TABLE plain (id bigint PRIMARY KEY DEFAULT randflake_generate(), note text);
 INSERT INTO plain DEFAULT VALUES;

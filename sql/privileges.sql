@@ -7,6 +7,7 @@ SET ROLE regress_randflake_user;
 
 -- Make identifiers, and compute with them
 SELECT randflake_generate() IS NOT NULL AS generated;
+SELECT count(*) FROM randflake_generate(3);
 SELECT randflake_generate_text() IS NOT NULL AS generated;
 INSERT INTO made DEFAULT VALUES;
 SELECT count(*) FROM made WHERE randflake_from_text(randflake_to_text(id)) = id;
@@ -31,7 +32,9 @@ SET randflake.secret = 'x';
 SET randflake.secret_file = 'x';
 SET randflake.node_id = 1;
 SET randflake.node_count = 2;
-SELECT name FROM pg_settings WHERE name LIKE 'randflake.%' ORDER BY name;
+SET randflake.vector_path = 'plain';
+SET randflake.max_clock_skew = 0;
+SELECT count(*) FROM pg_settings WHERE name LIKE 'randflake.secret%';
 
 -- Their own wait is theirs to set, within its range
 SET randflake.max_wait = '10s';

@@ -63,6 +63,10 @@ refused({ max_wait => 'soon' }, qr/FATAL:.*"randflake\.max_wait": "soon"/, 'max_
 refused({ max_wait => '-1' }, qr/FATAL:.*"randflake\.max_wait"/, 'max_wait is negative');
 refused({ max_wait => '5 years' }, qr/FATAL:.*"randflake\.max_wait": "5 years"/,
     'max_wait has an unknown unit');
+refused({ max_clock_skew => '-1s' }, qr/FATAL:.*"randflake\.max_clock_skew"/,
+    'max_clock_skew is negative');
+refused({ vector_path => 'fast' }, qr/FATAL:.*"randflake\.vector_path".*: "fast"/,
+    'vector_path is unknown');
 
 # --- the secret in the settings ----------------------------------------------------------------
 

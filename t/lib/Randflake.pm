@@ -11,6 +11,7 @@ use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(time);
 
 our @EXPORT = qw(
   random_secret
@@ -22,11 +23,13 @@ our @EXPORT = qw(
   error_is
   start_session
   finish_session
+  wait_until_waiting
   fields_of
   all_distinct
   no_secret_in
+  clock_runs_from
+  clock_stands_at
   start_under_clock
-  set_clock
 );
 
 # 32 hexadecimal digits.
@@ -137,6 +140,16 @@ sub finish_session {
     return ($out, $session->{err});
 }
 
+# Waits until this many sessions wait for a number.
+sub wait_until_waiting {
+    my ($node, $count) = @_;
+    $node->poll_query_until('postgres', <<"SQL") or die 'no session waits for a number';
+SELECT count(*) = $count FROM pg_stat_activity
+WHERE wait_event_type = 'Extension' AND query ~ 'randflake_generate'
+SQL
+    return;
+}
+
 # What is inside the identifiers that a query returns in one column: a hash of their number, of how
 # many are distinct, the first and last second (Unix), the node ids (in order, separated by
 # spaces), the least and the greatest sequence number.
@@ -177,38 +190,45 @@ sub no_secret_in {
 
 # --- the clock -------------------------------------------------------------------------------
 
-# libfaketime shows a server's processes the time in a file. Only the wall clock is faked.
+# libfaketime shows a server's processes the wall clock that a file describes; other clocks are not
+# faked. Times are Unix times, fractions allowed.
 
 sub faketime_library {
-    for my $path (glob '/usr/lib/*/faketime/libfaketimeMT.so.1'
-        . ' /usr/{lib,lib64,local/lib}/faketime/libfaketimeMT.so.1') {
-        return $path if -e $path;
-    }
-    die 'libfaketimeMT.so.1 is missing (Debian: libfaketime)';
+    my @directories = map { glob } '/usr/lib/*/faketime', '/usr/{lib,lib64,local/lib}/faketime';
+    my ($library) = grep { -e } map { "$_/libfaketimeMT.so.1" } @directories;
+    return $library // die 'libfaketimeMT.so.1 is missing (Debian: libfaketime)';
 }
 
-# Sets what a server started under a clock sees as the time: a Unix time, which then stands still,
-# or '+0', the real time.
-sub set_clock {
-    my ($node, $time) = @_;
+# Replaces the file at once, so that no process reads half of it.
+sub write_clock {
+    my ($node, $text) = @_;
     my $file = $node->basedir . '/clock';
-    if ($time ne '+0') {
-        my ($sec, $min, $hour, $day, $month, $year) = gmtime int $time;
-        $time = sprintf '%04d-%02d-%02d %02d:%02d:%06.3f', $year + 1900, $month + 1, $day,
-          $hour, $min, $sec + ($time - int $time);
-    }
-    # Renamed into place, so that no process reads half of it.
     open my $out, '>', "$file.new" or die "could not write $file.new: $!";
-    print $out "$time\n";
+    print $out "$text\n";
     close $out or die "could not write $file.new: $!";
     rename "$file.new", $file or die "could not rename $file.new: $!";
     return;
 }
 
-# Starts a server that sees this time.
-sub start_under_clock {
+# The server's clock goes on from this time.
+sub clock_runs_from {
     my ($node, $time) = @_;
-    set_clock($node, $time);
+    write_clock($node, sprintf '%+.3f', $time - time);
+    return;
+}
+
+# The server's clock stands still at this time.
+sub clock_stands_at {
+    my ($node, $time) = @_;
+    my ($sec, $min, $hour, $day, $month, $year) = gmtime int $time;
+    write_clock($node, sprintf '%04d-%02d-%02d %02d:%02d:%06.3f',
+        $year + 1900, $month + 1, $day, $hour, $min, $sec + ($time - int $time));
+    return;
+}
+
+# Starts a server under the clock set before.
+sub start_under_clock {
+    my ($node) = @_;
     local %ENV = (
         %ENV,
         TZ => 'UTC',
