@@ -16,7 +16,7 @@ DATA = $(wildcard sql/randflake--*.sql)
 DOCS = README.md
 
 REGRESS = $(notdir $(basename $(filter-out sql/randflake--%,$(wildcard sql/*.sql))))
-ISOLATION = $(notdir $(basename $(wildcard specs/*.spec)))
+REGRESS_OPTS = --load-extension=randflake --no-locale --encoding=UTF8
 
 PG_CONFIG ?= pg_config
 

@@ -36,9 +36,7 @@ static Secret secret;
 
 static bool check_secret(char** new_value, void** extra, GucSource) {
     char* text = *new_value;
-    // The mask itself comes back where settings are handed from process to process; the key then
-    // comes through shared memory.
-    if (text[0] == '\0' || strcmp(text, kMask) == 0)
+    if (text[0] == '\0')
         return true;
 
     auto* parsed = static_cast<Secret*>(setting_alloc(sizeof(Secret)));
@@ -119,7 +117,7 @@ static void read_secret_file(const char* path) {
                  errmsg("could not open the file of \"randflake.secret_file\", \"%s\": %m", path)));
     check_secret_file_permissions(fd, path);
 
-    // Room for the digits, white space at the end, and one byte that shows a file too long.
+    // Room for the digits and white space at the end; a file that fills it is too long.
     char text[kSecretDigits + 32];
     ssize_t length = 0;
     while (length < static_cast<ssize_t>(sizeof text)) {
@@ -136,10 +134,12 @@ static void read_secret_file(const char* path) {
         length += got;
     }
     close(fd);
-    while (length > 0 && strchr(" \t\r\n", text[length - 1]) != nullptr)
+    const bool too_long = length == static_cast<ssize_t>(sizeof text);
+    while (length > 0 && memchr(" \t\r\n", text[length - 1], 4) != nullptr)
         length--;
-    secret.state = randflake::ParseKey(text, length, &secret.key) ? SecretState::kValid
-                                                                  : SecretState::kMalformed;
+    secret.state = !too_long && randflake::ParseKey(text, length, &secret.key)
+                       ? SecretState::kValid
+                       : SecretState::kMalformed;
     explicit_bzero(text, sizeof text);
 }
 

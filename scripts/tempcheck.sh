@@ -1,0 +1,165 @@
+#!/bin/bash
+# Server tests against the installed extension, each kind on servers of its own.
+#
+#   scripts/tempcheck.sh                        everything
+#   scripts/tempcheck.sh regress [NAME...]      pg_regress: sql/NAME.sql
+#   scripts/tempcheck.sh isolation [NAME...]    isolation:  specs/NAME.spec
+#   scripts/tempcheck.sh tap [NAME...]          TAP:        t/NAME.pl
+#
+# A NAME may carry its directory and suffix. PG_CONFIG names the server (default: the pg_config in
+# PATH); PROVE_FLAGS is passed to prove.
+#
+# A server refuses to run as root, so root steps down to the user postgres, else nobody. The tests
+# run in a temporary directory of that user, which stays for inspection when one of them fails.
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+die() {
+    echo "tempcheck: $*" >&2
+    exit 2
+}
+
+kind=${1:-all}
+[ $# -eq 0 ] || shift
+case $kind in
+    all | regress | isolation | tap) ;;
+    *) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
+runs() {
+    [ "$kind" = all ] || [ "$kind" = "$1" ]
+}
+
+# Sets `tests` to the names given, or to all of a directory, without directory and suffix.
+choose() {
+    local directory=$1 suffix=$2 name
+    shift 2
+    [ $# -gt 0 ] || set -- "$directory"/*"$suffix"
+    tests=()
+    for name; do
+        name=$(basename "$name" "$suffix")
+        [ -e "$directory/$name$suffix" ] || die "there is no $directory/$name$suffix"
+        # The extension's own script is no test.
+        [[ $name == randflake--* ]] || tests+=("$name")
+    done
+}
+tests=()
+! runs regress || choose sql .sql "$@"
+regress_tests=("${tests[@]}")
+! runs isolation || choose specs .spec "$@"
+isolation_tests=("${tests[@]}")
+! runs tap || choose t .pl "$@"
+tests=("${tests[@]/#/t/}")
+tap_tests=("${tests[@]/%/.pl}")
+
+# --- what the server's installation must offer -------------------------------------------------
+
+PG_CONFIG=${PG_CONFIG:-pg_config}
+bindir=$("$PG_CONFIG" --bindir) || die "cannot run $PG_CONFIG"
+# The test programs are installed below .../pgxs/src/test, PGXS is .../pgxs/src/makefiles/pgxs.mk.
+testdir=$(realpath "$(dirname "$("$PG_CONFIG" --pgxs)")/../test")
+pg_regress=$testdir/regress/pg_regress
+pg_isolation_regress=$testdir/isolation/pg_isolation_regress
+
+[ -e "$("$PG_CONFIG" --sharedir)/extension/randflake.control" ] ||
+    die "the extension is not installed: run make install"
+[ -x "$pg_regress" ] || die "$pg_regress is missing"
+! runs isolation || [ -x "$pg_isolation_regress" ] || die "$pg_isolation_regress is missing"
+if runs tap; then
+    [ -e "$testdir/perl/PostgreSQL/Test/Cluster.pm" ] ||
+        die "PostgreSQL's test modules are missing below $testdir/perl"
+    perl -MIPC::Run -e 1 2>/dev/null || die "Perl's IPC::Run is missing (Debian: libipc-run-perl)"
+fi
+
+# --- where the tests run, and as whom ----------------------------------------------------------
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/randflake-tempcheck.XXXXXX")
+chmod 755 "$work"
+cp -R sql expected specs t test/temp.conf "$work"
+cd "$work"
+
+if [ "$(id -u)" = 0 ]; then
+    user=nobody
+    ! id postgres >/dev/null 2>&1 || user=postgres
+    chown -R "$user" .
+    # Secrets in files of other owners, which only root can prepare: OWNER-MODE, readable for the
+    # server's user through the group.
+    mkdir foreign
+    for file in root-0640 root-0660 root-0644 daemon-0640; do
+        od -An -v -N16 -tx1 /dev/urandom | tr -d ' ' >"foreign/$file"
+        chown "${file%-*}:$(id -g "$user")" "foreign/$file"
+        chmod "${file#*-}" "foreign/$file"
+    done
+    export RANDFLAKE_FOREIGN_SECRETS=$work/foreign
+    as_user() { runuser -u "$user" -- "$@"; }
+else
+    as_user() { "$@"; }
+fi
+
+# --- the three kinds ---------------------------------------------------------------------------
+
+summary=()
+failed=0
+
+# run_regress LABEL PROGRAM NAME...
+run_regress() {
+    local label=$1 program=$2 output=output_$1
+    shift 2
+    as_user mkdir "$output"
+    if as_user "$program" --bindir="$bindir" --inputdir=. --outputdir="$output" \
+        --temp-instance="$output/instance" --temp-config=temp.conf \
+        --no-locale --encoding=UTF8 --load-extension=randflake "$@"; then
+        summary+=("$label: $# passed")
+        return
+    fi
+    summary+=("$label: FAILED")
+    failed=1
+    if [ -e "$output/regression.diffs" ]; then
+        cat "$output/regression.diffs"
+    else
+        tail -n 30 "$output"/log/*.log
+    fi
+}
+
+run_tap() {
+    # PostgreSQL 15 wants TESTDIR, later ones TESTLOGDIR and TESTDATADIR.
+    # shellcheck disable=SC2086  # PROVE_FLAGS holds several words
+    if as_user env PATH="$bindir:$PATH" PERL5LIB="$testdir/perl:$work/t/lib" \
+        PG_REGRESS="$pg_regress" TESTDIR="$work" TESTDATADIR="$work/tmp_check" \
+        TESTLOGDIR="$work/tmp_check/log" prove ${PROVE_FLAGS-} "$@" 2>&1 | tee tap.out; then
+        summary+=("TAP: $(sed -n 's/^Files=\([0-9]*\), Tests=\([0-9]*\),.*/\2 in \1 files passed/p' \
+            tap.out)")
+        return
+    fi
+    summary+=("TAP: FAILED")
+    failed=1
+    show_tap_logs
+}
+
+# The end of each failed test's own log, and what its servers had to complain about.
+show_tap_logs() {
+    local test log
+    sed -n 's/^t\/\([^ ]*\)\.pl .*(Wstat.*/\1/p' tap.out | while read -r test; do
+        for log in tmp_check/log/"regress_log_$test" tmp_check/log/"$test"_*.log; do
+            [ -e "$log" ] || continue
+            echo "--- $log"
+            case $log in
+                */regress_log_*) tail -n 40 "$log" ;;
+                *) grep -E 'ERROR|FATAL|PANIC|TRAP|DETAIL|HINT' "$log" | tail -n 20 || true ;;
+            esac
+        done
+    done
+}
+
+! runs regress || run_regress regress "$pg_regress" "${regress_tests[@]}"
+! runs isolation || run_regress isolation "$pg_isolation_regress" "${isolation_tests[@]}"
+! runs tap || run_tap "${tap_tests[@]}"
+
+echo "tempcheck: $("$PG_CONFIG" --version): $(printf '%s\n' "${summary[@]}" | paste -sd ';' |
+    sed 's/;/; /g')"
+if [ "$failed" != 0 ]; then
+    echo "tempcheck: everything is left in $work"
+    exit 1
+fi
+cd /
+rm -rf "$work"

@@ -1,0 +1,90 @@
+-- Looking into identifiers, and putting them together.
+SET datestyle = ISO;
+SET timezone = 'UTC';
+
+-- Round trips at the edges of every field: the first and last second, both sides of 2041, when the
+-- top bit of the raw number turns on, and of 2^31 and 2^32 as Unix seconds
+CREATE TABLE edge AS
+SELECT t AS generated_at, n AS node_id, s AS sequence, randflake_encode(t, n, s) AS id
+FROM unnest(ARRAY['2024-10-27 03:33:20', '2024-10-27 03:33:21', '2038-01-19 03:14:07',
+                  '2038-01-19 03:14:08', '2041-11-01 10:21:51', '2041-11-01 10:21:52',
+                  '2058-11-05 17:10:22', '2058-11-05 17:10:23']::timestamptz[]) AS t,
+     unnest(ARRAY[0, 1, 65535, 65536, 131070, 131071]) AS n,
+     unnest(ARRAY[0, 1, 65535, 65536, 131070, 131071]) AS s;
+SELECT count(*), count(DISTINCT id) AS ids FROM edge;
+SELECT count(*) AS failures
+FROM edge AS e, randflake_decode(e.id) AS d
+WHERE (d.generated_at, d.node_id, d.sequence)
+      IS DISTINCT FROM (e.generated_at, e.node_id, e.sequence)
+   OR randflake_generated_at(e.id) IS DISTINCT FROM e.generated_at;
+DROP TABLE edge;
+
+-- Every bigint is an identifier: decode and encode are inverse on all of them
+CREATE TABLE any_id AS
+SELECT hashint8extended(n, 0) AS id FROM generate_series(1, 10000) AS n
+UNION ALL VALUES ('-9223372036854775808'::bigint), (-1), (0), (1), (9223372036854775807);
+SELECT count(*),
+       count(*) FILTER (WHERE id IS DISTINCT FROM randflake_encode(generated_at, node_id, sequence))
+           AS failures,
+       bool_and(generated_at BETWEEN '2024-10-27 03:33:20' AND '2058-11-05 17:10:23')
+           AS in_range,
+       bool_and(node_id BETWEEN 0 AND 131071 AND sequence BETWEEN 0 AND 131071) AS fields_in_range,
+       count(*) FILTER (WHERE generated_at >= '2041-11-01 10:21:52') BETWEEN 4000 AND 6000
+           AS half_with_top_bit
+FROM any_id, randflake_decode(id);
+SELECT count(*) AS failures FROM any_id
+WHERE randflake_generated_at(id) IS DISTINCT FROM (randflake_decode(id)).generated_at;
+DROP TABLE any_id;
+
+-- Fractions of a second are dropped; the time zone changes only what is shown
+SELECT generated_at, node_id, sequence
+FROM randflake_decode(randflake_encode('2030-01-02 03:04:05.999999', 6, 7));
+SELECT generated_at FROM randflake_decode(randflake_encode('2058-11-05 17:10:23.999999', 0, 0));
+SELECT randflake_encode('2030-01-02 05:04:05+02', 6, 7) = randflake_encode('2030-01-02 03:04:05', 6, 7)
+       AS same_instant;
+SET timezone = 'Asia/Kolkata';
+SELECT randflake_generated_at(randflake_encode('2030-01-02 03:04:05+00', 6, 7));
+SET timezone = 'UTC';
+
+-- Out of range
+SELECT randflake_encode('2024-10-27 03:33:19.999999', 0, 0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_encode('2058-11-05 17:10:24', 0, 0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_encode('infinity', 0, 0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_encode('-infinity', 0, 0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_encode('4713-01-01 BC', 0, 0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_encode('294276-12-31', 0, 0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_encode('2030-01-01', -1, 0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_encode('2030-01-01', 131072, 0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_encode('2030-01-01', '-2147483648', 0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_encode('2030-01-01', 2147483647, 0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_encode('2030-01-01', 0, -1);
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_encode('2030-01-01', 0, 131072);
+\echo :LAST_ERROR_SQLSTATE
+
+-- NULL in, NULL out
+SELECT randflake_decode(NULL) IS NULL AS decode, randflake_generated_at(NULL) IS NULL AS generated_at,
+       randflake_encode(NULL, 1, 1) IS NULL AND randflake_encode('2030-01-01', NULL, 1) IS NULL
+       AND randflake_encode('2030-01-01', 1, NULL) IS NULL AS encode;
+SELECT * FROM randflake_decode(NULL);
+
+-- Neighbours in time, node and sequence are strangers as identifiers: about half of the 64 bits
+-- differ, in every position
+CREATE TABLE neighbour AS
+SELECT (randflake_encode('2030-01-01', 0, s) # randflake_encode('2030-01-01', 0, s + 1))::bit(64) AS d
+FROM generate_series(0, 1999) AS s;
+SELECT avg(bit_count(d)) BETWEEN 31 AND 33 AS half_of_bits FROM neighbour;
+SELECT count(*) AS positions, bool_and(flips BETWEEN 800 AND 1200) AS each_flips_half_the_time
+FROM (SELECT position, sum(get_bit(d, position)) AS flips
+      FROM neighbour, generate_series(0, 63) AS position GROUP BY position) AS p;
+DROP TABLE neighbour;

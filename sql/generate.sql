@@ -1,0 +1,163 @@
+-- Identifiers wherever a statement may ask for them: always one, never the same.
+SET datestyle = ISO;
+SET timezone = 'UTC';
+
+-- All identifiers this test keeps, for the check at the end
+CREATE TABLE issued (id bigint);
+
+-- What is inside: this server's clock, from before the statement to after it. Seconds come from a
+-- coarse clock, which may trail by a tick.
+SELECT clock_timestamp() AS before \gset
+SELECT randflake_generate() AS id \gset
+SELECT generated_at BETWEEN date_trunc('second', :'before'::timestamptz) - interval '1 second'
+                        AND clock_timestamp() AS now,
+       node_id BETWEEN 0 AND 131071 AS node_id, sequence BETWEEN 0 AND 131071 AS sequence
+FROM randflake_decode(:id);
+SELECT node_id >= current_setting('randflake.node_id')::integer
+       AND node_id < current_setting('randflake.node_id')::integer
+                     + current_setting('randflake.node_count')::integer AS node_id_of_this_server
+FROM randflake_decode(:id);
+INSERT INTO issued VALUES (:id);
+
+-- Volatile: one per row, and both signs are as likely
+SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE id < 0) BETWEEN 4000 AND 6000 AS signs
+FROM (SELECT randflake_generate() AS id FROM generate_series(1, 10000)) AS g;
+
+-- In text form
+SELECT count(*), count(DISTINCT text) AS "distinct",
+       bool_and(text ~ '^[1-9a-v][0-9a-v]*$' AND length(text) <= 13) AS well_formed,
+       bool_and(randflake_to_text(randflake_from_text(text)) = text) AS canonical
+FROM (SELECT randflake_generate_text() AS text FROM generate_series(1, 1000)) AS g;
+INSERT INTO issued SELECT randflake_from_text(randflake_generate_text()) FROM generate_series(1, 100);
+
+-- Many at once, in FROM and in a select list
+SELECT count(*), count(DISTINCT id) FROM randflake_generate(10000) AS g (id);
+SELECT count(*), count(DISTINCT id) FROM (SELECT randflake_generate(10000) AS id) AS g;
+SELECT n, count(id), count(DISTINCT id) AS "distinct"
+FROM generate_series(0, 3) AS n LEFT JOIN LATERAL randflake_generate(n * 100) AS g (id) ON true
+GROUP BY n ORDER BY n;
+SELECT count(*) FROM (SELECT randflake_generate(1000000) LIMIT 3) AS g;
+SELECT count(*) FROM randflake_generate(0);
+SELECT count(*) FROM randflake_generate(NULL);
+SELECT count(*) FROM (SELECT randflake_generate(0)) AS g;
+SELECT * FROM randflake_generate(-1);
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_generate('-2147483648');
+\echo :LAST_ERROR_SQLSTATE
+INSERT INTO issued SELECT * FROM randflake_generate(1000);
+INSERT INTO issued SELECT randflake_generate(1000);
+
+-- As a default
+CREATE TABLE plain (id bigint PRIMARY KEY DEFAULT randflake_generate(), note text);
+INSERT INTO plain DEFAULT VALUES;
+INSERT INTO plain (note) VALUES ('one'), ('two'), ('three');
+INSERT INTO plain (id, note) VALUES (DEFAULT, 'four'), (DEFAULT, 'five');
+INSERT INTO plain (note) SELECT n FROM generate_series(1, 1000) AS n;
+INSERT INTO plain (note) VALUES ('returned') RETURNING id AS returned \gset
+SELECT note FROM plain WHERE id = :returned;
+COPY plain (note) FROM stdin;
+copied
+copied too
+\.
+UPDATE plain SET id = DEFAULT WHERE note IN ('one', 'two');
+MERGE INTO plain USING (VALUES ('merged'), ('merged too')) AS v (note) ON plain.note = v.note
+    WHEN NOT MATCHED THEN INSERT (note) VALUES (v.note);
+INSERT INTO plain (id, note) VALUES (:returned, 'again')
+    ON CONFLICT (id) DO UPDATE SET id = DEFAULT RETURNING id <> :returned AS renumbered;
+WITH moved AS (INSERT INTO plain (note) VALUES ('in a CTE') RETURNING id)
+INSERT INTO issued SELECT id FROM moved;
+ALTER TABLE plain ADD COLUMN other bigint DEFAULT randflake_generate();
+SELECT count(*), count(DISTINCT id) AS ids, count(DISTINCT other) AS others FROM plain;
+INSERT INTO issued SELECT id FROM plain WHERE note <> 'in a CTE' OR note IS NULL;
+INSERT INTO issued SELECT other FROM plain;
+
+-- As the default of a table split by hash
+CREATE TABLE split (id bigint PRIMARY KEY DEFAULT randflake_generate(), note text)
+    PARTITION BY HASH (id);
+SELECT format('CREATE TABLE split_%s PARTITION OF split FOR VALUES WITH (MODULUS 4, REMAINDER %s)', n, n)
+FROM generate_series(0, 3) AS n \gexec
+INSERT INTO split (note) SELECT n FROM generate_series(1, 4000) AS n;
+INSERT INTO split (note) VALUES ('a'), ('b'), ('c');
+COPY split (note) FROM stdin;
+copied
+copied too
+\.
+SELECT count(*), count(DISTINCT id) FROM split;
+SELECT tableoid::regclass AS partition, count(*) BETWEEN 800 AND 1200 AS has_its_part
+FROM split GROUP BY tableoid ORDER BY tableoid::regclass::text;
+INSERT INTO issued SELECT id FROM split;
+
+-- By prepared statements, generic plans included
+SET plan_cache_mode = force_generic_plan;
+PREPARE make AS INSERT INTO issued SELECT randflake_generate();
+EXECUTE make;
+EXECUTE make;
+EXECUTE make;
+PREPARE make_default (text) AS INSERT INTO plain (note) VALUES ($1) RETURNING id;
+EXECUTE make_default('prepared') \gset first_
+EXECUTE make_default('prepared') \gset second_
+INSERT INTO issued VALUES (:first_id), (:second_id);
+RESET plan_cache_mode;
+
+-- In transactions that are rolled back: such identifiers stay used
+BEGIN;
+INSERT INTO plain (note) VALUES ('rolled back') RETURNING id AS rolled_back \gset
+ROLLBACK;
+BEGIN;
+SAVEPOINT s;
+INSERT INTO plain (note) VALUES ('rolled back') RETURNING id AS rolled_back_to \gset
+ROLLBACK TO s;
+INSERT INTO plain (note) VALUES ('after') RETURNING id AS after \gset
+COMMIT;
+INSERT INTO issued VALUES (:rolled_back), (:rolled_back_to), (:after);
+
+-- In blocks that catch exceptions
+DO $$
+DECLARE
+    ids bigint[];
+    one bigint;
+BEGIN
+    FOR n IN 1..100 LOOP
+        BEGIN
+            INSERT INTO plain (note) VALUES ('lost') RETURNING id INTO one;
+            ids := ids || one || randflake_generate();
+            RAISE division_by_zero;
+        EXCEPTION WHEN division_by_zero THEN
+            ids := ids || randflake_generate();
+        END;
+    END LOOP;
+    INSERT INTO issued SELECT unnest(ids);
+    RAISE NOTICE '% made', cardinality(ids);
+END $$;
+SELECT count(*) FROM plain WHERE note = 'lost';
+
+-- By parallel workers alone
+CREATE TABLE source AS SELECT n FROM generate_series(1, 20000) AS n;
+ANALYZE source;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET max_parallel_workers_per_gather = 2;
+SET parallel_leader_participation = off;
+EXPLAIN (VERBOSE, COSTS OFF) CREATE TABLE parallel AS SELECT randflake_generate() AS id FROM source;
+CREATE TABLE parallel AS SELECT randflake_generate() AS id FROM source;
+SELECT count(*), count(DISTINCT id) FROM parallel;
+INSERT INTO issued SELECT id FROM parallel;
+DROP TABLE parallel;
+SET parallel_leader_participation = on;
+CREATE TABLE parallel AS SELECT randflake_generate() AS id FROM source;
+INSERT INTO issued SELECT id FROM parallel;
+DROP TABLE parallel;
+
+-- Every query forced through a worker; the setting is called force_parallel_mode in PostgreSQL 15
+SELECT set_config(name, 'on', false) AS forced FROM pg_settings
+WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
+CREATE TABLE parallel AS SELECT randflake_generate() AS id FROM generate_series(1, 1000);
+SELECT set_config(name, 'off', false) AS forced FROM pg_settings
+WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
+INSERT INTO issued SELECT id FROM parallel;
+
+-- Of all of them, none twice
+SELECT count(*), count(DISTINCT id) FROM issued;
+
+DROP TABLE issued, plain, split, source, parallel;

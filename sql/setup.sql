@@ -1,0 +1,54 @@
+-- What the extension consists of, and where it can be installed.
+
+-- Every function, marked as designed
+SELECT p.proname AS function,
+       pg_get_function_arguments(p.oid) AS arguments,
+       pg_get_function_result(p.oid) AS result,
+       CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END
+           AS volatility,
+       CASE p.proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END
+           AS parallel,
+       p.proisstrict AS strict,
+       has_function_privilege('public', p.oid, 'EXECUTE') AS public
+FROM pg_extension e
+JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+                AND d.deptype = 'e' AND d.classid = 'pg_proc'::regclass
+JOIN pg_proc p ON p.oid = d.objid
+WHERE e.extname = 'randflake'
+ORDER BY p.proname COLLATE "C", p.pronargs;
+
+-- Objects without a comment: none
+SELECT pg_describe_object(d.classid, d.objid, 0) AS object
+FROM pg_extension e
+JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+                AND d.deptype = 'e'
+WHERE e.extname = 'randflake'
+  AND obj_description(d.objid, (SELECT relname FROM pg_class WHERE oid = d.classid)) IS NULL;
+SELECT obj_description(oid, 'pg_extension') AS extension_comment
+FROM pg_extension WHERE extname = 'randflake';
+
+-- A column default keeps the extension from being dropped
+CREATE TABLE holds_default (id bigint PRIMARY KEY DEFAULT randflake_generate());
+\set VERBOSITY sqlstate
+DROP EXTENSION randflake;
+\set VERBOSITY default
+DROP TABLE holds_default;
+DROP EXTENSION randflake;
+
+-- In another schema
+CREATE SCHEMA randflake_test;
+CREATE EXTENSION randflake SCHEMA randflake_test;
+SELECT to_regproc('randflake_generate') IS NULL AS not_in_search_path;
+SELECT randflake_test.randflake_generate() IS NOT NULL AS generated;
+CREATE TABLE elsewhere (id bigint PRIMARY KEY DEFAULT randflake_test.randflake_generate());
+INSERT INTO elsewhere DEFAULT VALUES;
+
+-- Moved to yet another, under a table that uses it
+ALTER EXTENSION randflake SET SCHEMA public;
+INSERT INTO elsewhere DEFAULT VALUES;
+SELECT count(*), count(randflake_generated_at(id)) AS decoded FROM elsewhere;
+SELECT pg_get_expr(adbin, adrelid) AS "default"
+FROM pg_attrdef WHERE adrelid = 'elsewhere'::regclass;
+
+DROP TABLE elsewhere;
+DROP SCHEMA randflake_test;

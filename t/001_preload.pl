@@ -1,0 +1,74 @@
+# What works when the library is not preloaded, or no node id or secret is set.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+
+my $node = new_server('main', conf => "shared_preload_libraries = ''");
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+
+# Everything that makes an identifier, and everything that looks into one.
+my %generates = (
+    'generate' => 'SELECT randflake_generate()',
+    'generate_text' => 'SELECT randflake_generate_text()',
+    'default' => 'CREATE TEMP TABLE t (id bigint DEFAULT randflake_generate());'
+      . ' INSERT INTO t DEFAULT VALUES');
+my %inspects = (
+    'decode' => 'SELECT * FROM randflake_decode(1)',
+    'generated_at' => 'SELECT randflake_generated_at(1)',
+    'encode' => q{SELECT randflake_encode('2030-01-01', 1, 1)});
+
+# Text and shards need no shared memory; they must agree with a server that has it.
+my $pure = q{SELECT randflake_to_text(-1), randflake_from_text('v'), randflake_shard(-1, 4),
+                    (SELECT count(*) FROM randflake_shard_ranges(4)),
+                    randflake_generated_at(NULL) IS NULL};
+my $pure_result = 'fvvvvvvvvvvvv|31|1|4|t';
+
+for my $name (sort keys %generates, keys %inspects) {
+    error_is($node, $generates{$name} // $inspects{$name}, '55000',
+        { message => qr/not preloaded/, hint => qr/"shared_preload_libraries"/ },
+        "not preloaded: $name fails");
+}
+is($node->safe_psql('postgres', $pure), $pure_result, 'not preloaded: text and shards work');
+error_is($node, q{LOAD 'randflake'; SELECT randflake_generate()}, '55000',
+    { message => qr/not preloaded/ }, 'not preloaded: loading it in a session does not help');
+
+# Preloaded, secret missing: with or without a node id
+for my $settings ({ node_id => 7 }, {}, { node_id => 7, secret => '', secret_file => '' }) {
+    my $label = 'no secret, ' . join(' ', sort keys %$settings);
+    $node->stop;
+    $node->append_conf('postgresql.conf', "shared_preload_libraries = 'randflake'");
+    configure($node, %$settings);
+    $node->start;
+    for my $name (sort keys %generates, keys %inspects) {
+        error_is($node, $generates{$name} // $inspects{$name}, '55000',
+            { message => qr/no secret/, hint => qr/"randflake\.secret_file"/ },
+            "$label: $name fails");
+    }
+    is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
+}
+
+# Secret set, node id missing: looking works, as on a server that only reads
+for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
+    my $label = 'no node id, ' . join(' ', sort keys %$settings);
+    $node->stop;
+    configure($node, secret => random_secret(), %$settings);
+    $node->start;
+    for my $name (sort keys %generates) {
+        error_is($node, $generates{$name}, '55000',
+            { message => qr/no node id/, hint => qr/"randflake\.node_id"/ },
+            "$label: $name fails");
+    }
+    is( $node->safe_psql('postgres',
+            q{SELECT node_id, sequence FROM randflake_decode(randflake_encode('2030-01-01', 5, 6))}),
+        '5|6', "$label: decode works");
+    is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
+}
+
+$node->stop;
+done_testing();

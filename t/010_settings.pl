@@ -1,0 +1,174 @@
+# Settings that cannot work: the server refuses to start, names the setting, and never shows the
+# secret. Settings that can work: it starts, and makes the identifiers of the reference.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+
+my $node = new_server('main', conf => 'log_min_messages = debug5');
+my $secret = random_secret();
+my %good = (node_id => 1, secret => $secret);
+
+# The tests read best when each is one line: what is set instead, why it is refused, a name.
+sub refused {
+    my ($settings, $reason, $name) = @_;
+    my $log = refuses_to_start($node, { %good, %$settings }, $reason, "refused: $name");
+    no_secret_in($log, $secret, "refused: $name: the secret is not shown");
+    return;
+}
+
+# A file with this content, in the data directory.
+sub secret_file {
+    my ($content, $mode) = @_;
+    my $path = $node->data_dir . '/secret';
+    unlink $path;
+    open my $file, '>', $path or die "could not write $path: $!";
+    print $file $content;
+    close $file or die "could not write $path: $!";
+    chmod $mode // 0600, $path;
+    return $path;
+}
+
+sub refused_file {
+    my ($path, $reason, $name) = @_;
+    my $log = refuses_to_start($node, { node_id => 1, secret_file => $path },
+        qr/FATAL:.*"randflake\.secret_file".*$reason/, "refused file: $name");
+    no_secret_in($log, $secret, "refused file: $name: the secret is not shown");
+    return;
+}
+
+# --- numbers -----------------------------------------------------------------------------------
+
+refused({ node_id => 'abc' }, qr/FATAL:.*"randflake\.node_id": "abc"/, 'node_id is no number');
+refused({ node_id => '' }, qr/FATAL:.*"randflake\.node_id": ""/, 'node_id is empty');
+refused({ node_id => '7 x' }, qr/FATAL:.*"randflake\.node_id": "7 x"/, 'node_id has a tail');
+refused({ node_id => '1MB' }, qr/FATAL:.*"randflake\.node_id": "1MB"/, 'node_id has a unit');
+refused({ node_id => 131072 }, qr/FATAL:.*131072 is outside.*"randflake\.node_id"/, 'node_id too high');
+refused({ node_id => -2 }, qr/FATAL:.*-2 is outside.*"randflake\.node_id"/, 'node_id too low');
+refused({ node_id => '99999999999' }, qr/FATAL:.*"randflake\.node_id"/, 'node_id beyond an integer');
+refused({ node_count => 0 }, qr/FATAL:.*0 is outside.*"randflake\.node_count"/, 'node_count 0');
+refused({ node_count => -1 }, qr/FATAL:.*-1 is outside.*"randflake\.node_count"/, 'node_count -1');
+refused({ node_count => 'many' }, qr/FATAL:.*"randflake\.node_count": "many"/,
+    'node_count is no number');
+refused({ node_count => 131073 }, qr/FATAL:.*131073 is outside.*"randflake\.node_count"/,
+    'node_count too high');
+my $beyond = qr/FATAL:.*"randflake\.node_id" and "randflake\.node_count" reach beyond/;
+refused({ node_id => 131071, node_count => 2 }, $beyond, 'node range beyond the end by one');
+refused({ node_id => 1, node_count => 131072 }, $beyond, 'node range beyond the end, long');
+refused({ max_wait => 'soon' }, qr/FATAL:.*"randflake\.max_wait": "soon"/, 'max_wait is no time');
+refused({ max_wait => '-1' }, qr/FATAL:.*"randflake\.max_wait"/, 'max_wait is negative');
+refused({ max_wait => '5 years' }, qr/FATAL:.*"randflake\.max_wait": "5 years"/,
+    'max_wait has an unknown unit');
+refused({ max_clock_skew => '-1s' }, qr/FATAL:.*"randflake\.max_clock_skew"/,
+    'max_clock_skew is negative');
+refused({ vector_path => 'fast' }, qr/FATAL:.*"randflake\.vector_path".*: "fast"/,
+    'vector_path is unknown');
+
+# --- the secret in the settings ----------------------------------------------------------------
+
+my $malformed = qr/FATAL:.*"randflake\.secret" does not hold a valid secret/;
+refused({ secret => substr($secret, 1) }, $malformed, 'a secret of 31 digits');
+refused({ secret => $secret . 'a' }, $malformed, 'a secret of 33 digits');
+refused({ secret => $secret . $secret }, $malformed, 'a secret of 64 digits');
+refused({ secret => substr($secret, 1) . 'g' }, $malformed, 'a secret with another letter');
+refused({ secret => substr($secret, 0, 15) . '-' . substr($secret, 16) }, $malformed,
+    'a secret with a hyphen');
+refused({ secret => " $secret" }, $malformed, 'a secret after a space');
+refused({ secret => "$secret " }, $malformed, 'a secret before a space');
+refused({ secret => "0x$secret" }, $malformed, 'a secret after 0x');
+refused({ secret => '0x' . substr($secret, 2) }, $malformed, 'a secret that starts with 0x');
+refused({ secret => ' ' }, $malformed, 'a secret that is a space');
+refused({ secret => 'password' }, $malformed, 'a secret that is a word');
+refused({ secret => '********' }, $malformed, 'a secret copied from what SHOW shows');
+refused({ secret => $secret x 1000 }, $malformed, 'a secret of 32000 digits');
+
+# --- the secret in a file ----------------------------------------------------------------------
+
+my $data = $node->data_dir;
+refused_file("$data/absent", qr/absent.*No such file/, 'missing');
+refused_file("$data/base", qr/not a regular file/, 'a directory');
+refused_file('/dev/null', qr/not a regular file/, 'a device');
+refused_file(secret_file($secret, $_), qr/group or world access/, sprintf 'mode %04o', $_)
+  for 0640, 0620, 0610, 0604, 0602, 0601, 0666;
+my $invalid = qr/does not hold a valid secret/;
+refused_file(secret_file(''), $invalid, 'empty');
+refused_file(secret_file("\n"), $invalid, 'an empty line');
+refused_file(secret_file(substr($secret, 1)), $invalid, '31 digits');
+refused_file(secret_file($secret . 'a'), $invalid, '33 digits');
+refused_file(secret_file(substr($secret, 1) . 'g'), $invalid, 'another letter');
+refused_file(secret_file(" $secret"), $invalid, 'a space before');
+refused_file(secret_file(substr($secret, 0, 16) . "\n" . substr($secret, 16)), $invalid,
+    'a line break within');
+refused_file(secret_file("$secret\n$secret\n"), $invalid, 'two lines');
+refused_file(secret_file("\xEF\xBB\xBF$secret"), $invalid, 'a byte order mark');
+refused_file(secret_file("$secret\0"), $invalid, 'a zero byte after');
+refused_file(secret_file($secret . "\n" x 1000), $invalid, 'a thousand line breaks');
+refused_file(secret_file($secret . "\n" x 1000 . 'x'), $invalid, 'too long, with more at the end');
+refused_file(secret_file($secret x 100000), $invalid, 'three megabytes');
+SKIP: {
+    skip 'root reads every file', 2 if $> == 0;
+    refused_file(secret_file($secret, 0000), qr/Permission denied/, 'not readable');
+}
+
+# Files of other owners, which the caller has prepared if it is root
+SKIP: {
+    my $foreign = $ENV{RANDFLAKE_FOREIGN_SECRETS};
+    skip 'files of other owners take root to make', 7 if !defined $foreign;
+    refused_file("$foreign/root-0660", qr/group or world access/, "root's, the group may write");
+    refused_file("$foreign/root-0644", qr/group or world access/, "root's, everyone may read");
+    refused_file("$foreign/daemon-0640", qr/owned by the server's user or root/,
+        'of another user, the group may read');
+    configure($node, node_id => 1, secret_file => "$foreign/root-0640");
+    ok($node->start(fail_ok => 1), "starts: root's file, the group may read");
+    $node->stop;
+}
+
+my $both = qr/FATAL:.*both "randflake\.secret" and "randflake\.secret_file"/;
+refused({ secret_file => secret_file($secret) }, $both, 'secret and secret_file');
+refused({ secret_file => "$data/absent" }, $both, 'secret and a missing secret_file');
+refused({ secret => 'x', secret_file => secret_file($secret) }, $both,
+    'a malformed secret and secret_file');
+
+# --- settings that work ------------------------------------------------------------------------
+
+# From the reference implementation's vectors: secret, node id, sequence, second, identifier
+my ($vector_secret, @vector) =
+  ('dffd6021bb2bd5b0af676290809ec3a5', 42, 1, 1733706297, '4594531474933654033');
+
+my $decode = "SELECT node_id, sequence, extract(epoch FROM generated_at)::bigint, $vector[3]"
+  . " FROM randflake_decode($vector[3])";
+
+sub starts {
+    my ($settings, $name) = @_;
+    configure($node, %$settings);
+    ok($node->start(fail_ok => 1), "starts: $name") or return;
+    $node->safe_psql('postgres', 'CREATE EXTENSION IF NOT EXISTS randflake');
+    is($node->safe_psql('postgres', $decode), join('|', @vector), "decodes: $name");
+    my $fields = fields_of($node, 'SELECT randflake_generate() FROM generate_series(1, 100)');
+    is($fields->{distinct}, 100, "generates: $name");
+    my ($first, $last) = ($settings->{node_id},
+        $settings->{node_id} + ($settings->{node_count} // 1) - 1);
+    ok(!(grep { $_ < $first || $_ > $last } split / /, $fields->{nodes}),
+        "node ids $fields->{nodes} are in $first to $last: $name");
+    $node->stop;
+    return;
+}
+
+starts({ node_id => 0, secret => $vector_secret }, 'secret, lower case');
+starts({ node_id => 131071, secret => uc $vector_secret }, 'secret, upper case; last node id');
+starts({ node_id => 131068, node_count => 4, secret_file => secret_file($vector_secret) },
+    'secret_file; last node ids');
+starts({ node_id => 5, node_count => 100, secret_file => secret_file("$vector_secret\n", 0400) },
+    'secret_file with a line break, mode 0400');
+secret_file("\U$vector_secret\E \t\r\n");
+starts({ node_id => 5, secret_file => 'secret' },
+    'secret_file relative to the data directory, with white space at the end');
+symlink 'secret', "$data/link" or die "could not link: $!";
+starts({ node_id => 5, secret_file => "$data/link" }, 'secret_file through a link');
+starts({ node_id => 0, node_count => 131072, secret => $vector_secret }, 'every node id');
+
+done_testing();

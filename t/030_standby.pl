@@ -1,0 +1,64 @@
+# A standby has the configuration of its primary: it issues nothing, but reads what is inside.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+
+my $primary = start_server('primary', init => [ allows_streaming => 1 ]);
+$primary->safe_psql('postgres',
+    'CREATE TABLE made (id bigint PRIMARY KEY DEFAULT randflake_generate());'
+      . ' INSERT INTO made SELECT FROM generate_series(1, 1000)');
+$primary->backup('backup');
+
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+$standby->start;
+$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+
+# Each way to ask for an identifier, with and without a wait allowed
+for my $max_wait (0, '1h') {
+    for my $sql (
+        'SELECT randflake_generate()',
+        'SELECT randflake_generate_text()',
+        'SELECT * FROM randflake_generate(10)',
+        'SELECT randflake_generate() FROM made')
+    {
+        error_is($standby, "SET randflake.max_wait = '$max_wait'; $sql", '25006',
+            { message => qr/during recovery/, hint => qr/primary/ },
+            "standby, max_wait $max_wait: $sql fails");
+    }
+}
+is(error_of($standby, 'INSERT INTO made DEFAULT VALUES')->{sqlstate}, '25006',
+    'standby: INSERT with a default fails');
+
+# What the primary made, seen from the standby
+my $decoded = q{SELECT md5(string_agg(concat_ws(' ', id, extract(epoch FROM generated_at), node_id,
+                sequence, randflake_encode(generated_at, node_id, sequence) = id), ',' ORDER BY id))
+                FROM made, randflake_decode(id)};
+is($standby->safe_psql('postgres', $decoded), $primary->safe_psql('postgres', $decoded),
+    'standby: decodes as the primary does');
+is( $standby->safe_psql('postgres',
+        'SELECT count(*) FROM made WHERE randflake_from_text(randflake_to_text(id)) = id'
+          . ' AND randflake_shard(id, 1) = 0'),
+    1000, 'standby: text and shards work');
+
+# A session that was there before the promotion generates after it.
+$primary->stop;
+my $session = start_session($standby, 'SELECT pg_advisory_lock(1), pg_sleep(3600)',
+    q{SET randflake.max_wait = '1h'}, 'SELECT randflake_generate()');
+$standby->poll_query_until('postgres',
+    q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND granted});
+$standby->promote;
+$standby->safe_psql('postgres',
+    q{SET randflake.max_wait = '1h'; INSERT INTO made SELECT FROM generate_series(1, 1000)});
+all_distinct($standby, 'SELECT id FROM made', 2000, 'promoted: generates, and nothing twice');
+$standby->safe_psql('postgres',
+    'SELECT pg_cancel_backend(pid) FROM pg_locks WHERE locktype = \'advisory\'');
+finish_session($session);
+
+$standby->stop;
+done_testing();

@@ -1,0 +1,147 @@
+# Waiting for a number, under a clock that stands still: a wait then ends by randflake.max_wait,
+# statement_timeout, cancellation or termination, or when the clock goes on, and not by chance.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $node = new_server('main',
+    settings => { node_id => 10, node_count => 2, secret => random_secret(), max_wait => '1h' });
+clock_runs_from($node, time);
+start_under_clock($node);
+$node->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
+
+# --- a second has exactly 131072 numbers per node id -----------------------------------------
+
+my $second = 10 + int time;
+clock_stands_at($node, $second);
+$node->safe_psql('postgres',
+    'CREATE TABLE made AS SELECT randflake_generate() AS id FROM generate_series(1, 262144)');
+is_deeply(
+    fields_of($node, 'SELECT id FROM made'),
+    {
+        count => 262144, distinct => 262144, nodes => '10 11',
+        first_second => $second, last_second => $second,
+        min_sequence => 0, max_sequence => 131071
+    },
+    'one session uses every number of the second, of both node ids');
+
+# --- then calls fail after max_wait ----------------------------------------------------------
+
+for my $max_wait (0, 1, 300) {
+    for my $sql (
+        'SELECT randflake_generate()',
+        'SELECT randflake_generate_text()',
+        'SELECT * FROM randflake_generate(5)',
+        'CREATE TEMP TABLE t (id bigint DEFAULT randflake_generate());'
+        . ' INSERT INTO t VALUES (DEFAULT)')
+    {
+        my $began = time;
+        error_is($node, "SET randflake.max_wait = $max_wait; $sql", '53400',
+            {
+                message => qr/every identifier of this second is used/,
+                detail => qr/2 node ids give 131072 .*waited $max_wait ms/,
+                hint => qr/"randflake\.node_count"/
+            },
+            "exhausted, max_wait $max_wait: $sql");
+        cmp_ok(time - $began, '>=', $max_wait / 1000, '  and not before that time');
+    }
+}
+is($node->safe_psql('postgres', 'SELECT randflake_generate(0)'), '',
+    'exhausted: asking for none succeeds');
+
+# --- a wait can be ended ---------------------------------------------------------------------
+
+my $wait = 'SELECT randflake_generate()';
+my $waiting = q{FROM pg_stat_activity
+                WHERE wait_event_type = 'Extension' AND query ~ 'randflake_generate'};
+
+my $session = start_session($node, $wait);
+wait_until_waiting($node, 1);
+$node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $waiting");
+like((finish_session($session))[1], qr/57014: canceling statement due to user request/,
+    'pg_cancel_backend ends a wait');
+
+$session = start_session($node, $wait);
+wait_until_waiting($node, 1);
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) $waiting");
+like((finish_session($session))[1], qr/57P01: terminating connection due to administrator command/,
+    'pg_terminate_backend ends a wait');
+
+# The timeout expires when the clock has gone on that far, within the same second.
+$session = start_session($node, q{SET statement_timeout = '100ms'}, $wait);
+wait_until_waiting($node, 1);
+clock_stands_at($node, $second + 0.9);
+like((finish_session($session))[1], qr/57014: canceling statement due to statement timeout/,
+    'statement_timeout ends a wait');
+
+# A parallel worker that waits for its leader's statement
+my $force = $node->safe_psql('postgres',
+    q{SELECT name FROM pg_settings WHERE name IN ('debug_parallel_query', 'force_parallel_mode')});
+$session = start_session($node, "SET $force = on", $wait);
+wait_until_waiting($node, 1);
+is( $node->safe_psql('postgres', "SELECT backend_type $waiting"), 'parallel worker',
+    'a parallel worker waits');
+$node->safe_psql('postgres',
+    q{SELECT pg_cancel_backend(leader_pid) FROM pg_stat_activity WHERE leader_pid IS NOT NULL});
+like((finish_session($session))[1], qr/57014: canceling statement due to user request/,
+    'canceling the leader ends the wait of its worker');
+
+# An error within a block that catches it leaves the session fit for the next call.
+is( $node->safe_psql('postgres', <<'SQL'), 'caught 10', 'a caught error leaves nothing behind');
+SET randflake.max_wait = 10;
+SET client_min_messages = warning;
+CREATE TEMP TABLE caught (n integer);
+DO $$ BEGIN
+    FOR n IN 1..10 LOOP
+        BEGIN
+            PERFORM randflake_generate();
+        EXCEPTION WHEN configuration_limit_exceeded THEN
+            INSERT INTO caught VALUES (n);
+        END;
+    END LOOP;
+END $$;
+SELECT 'caught ' || count(*) FROM caught;
+SQL
+
+# --- and ends by itself when the next second begins ------------------------------------------
+
+my @sessions = map { start_session($node, 'INSERT INTO made SELECT randflake_generate()') } 1 .. 4;
+wait_until_waiting($node, 4);
+clock_stands_at($node, $second + 1);
+is((finish_session($_))[1], '', 'a waiting session gets its identifier') for @sessions;
+all_distinct($node, 'SELECT id FROM made', 262148, 'nothing twice');
+my $fields = fields_of($node, 'SELECT id FROM made');
+is($fields->{last_second}, $second + 1, 'they are of the next second');
+
+# --- waiting for the window ------------------------------------------------------------------
+
+# After a restart within the second, the window opens when the next one begins.
+$node->stop;
+start_under_clock($node);
+for my $max_wait (0, 300) {
+    error_is($node, "SET randflake.max_wait = $max_wait; SELECT randflake_generate()", '55000',
+        { message => qr/window for identifiers is not open/, detail => qr/waited $max_wait ms/ },
+        "window not open, max_wait $max_wait: generate fails");
+}
+$session = start_session($node, $wait);
+wait_until_waiting($node, 1);
+$node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $waiting");
+like((finish_session($session))[1], qr/57014: canceling statement due to user request/,
+    'pg_cancel_backend ends a wait for the window');
+
+@sessions = map { start_session($node, 'INSERT INTO made SELECT randflake_generate()') } 1 .. 4;
+wait_until_waiting($node, 4);
+clock_stands_at($node, $second + 2);
+is((finish_session($_))[1], '', 'a waiting session gets its identifier') for @sessions;
+all_distinct($node, 'SELECT id FROM made', 262152, 'nothing twice');
+$fields = fields_of($node, 'SELECT id FROM made');
+is($fields->{last_second}, $second + 2, 'they are of the next second');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,243 @@
+# What the TAP tests share: configured servers, errors taken apart, sessions in the background,
+# checks on identifiers and on text that must not hold a secret, and a clock of the test's own.
+
+package Randflake;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+
+our @EXPORT = qw(
+  random_secret
+  new_server
+  start_server
+  configure
+  refuses_to_start
+  error_of
+  error_is
+  start_session
+  finish_session
+  wait_until_waiting
+  fields_of
+  all_distinct
+  no_secret_in
+  clock_runs_from
+  clock_stands_at
+  start_under_clock
+);
+
+# 32 hexadecimal digits.
+sub random_secret {
+    return join '', map { sprintf '%02x', int rand 256 } 1 .. 16;
+}
+
+# A server, initialized and configured but not started. Options:
+#   settings   see configure; a node id and a secret unless given
+#   conf       more lines for postgresql.conf
+#   init       arguments of PostgreSQL::Test::Cluster's init
+sub new_server {
+    my ($name, %options) = @_;
+    my $node = PostgreSQL::Test::Cluster->new($name);
+    $node->init(@{ $options{init} // [] });
+    $node->append_conf('postgresql.conf',
+        "shared_preload_libraries = 'randflake'\n"
+          . "include = 'randflake.conf'\n"
+          . ($options{conf} // ''));
+    configure($node,
+        %{ $options{settings} // { node_id => 1, secret => random_secret() } });
+    return $node;
+}
+
+# The same, started, with the extension in the database postgres.
+sub start_server {
+    my $node = new_server(@_);
+    $node->start;
+    $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+    return $node;
+}
+
+# Sets the randflake.* settings of a server to these, named without the prefix, and to no others.
+# Takes effect at the next start or reload.
+sub configure {
+    my ($node, %settings) = @_;
+    my $file = $node->data_dir . '/randflake.conf';
+    open my $out, '>', $file or die "could not write $file: $!";
+    for my $name (sort keys %settings) {
+        my $value = $settings{$name} =~ s/(['\\])/$1$1/gr;
+        print $out "randflake.$name = '$value'\n";
+    }
+    close $out or die "could not write $file: $!";
+    chmod 0600, $file;
+    return;
+}
+
+# The server must not start with these settings, for the reason given as a pattern. Returns what it
+# logged, from an empty log on.
+sub refuses_to_start {
+    my ($node, $settings, $reason, $test_name) = @_;
+    configure($node, %$settings);
+    unlink $node->logfile;
+    my $started = $node->start(fail_ok => 1);
+    $node->stop if $started;
+    my $log = slurp_file($node->logfile);
+    ok(!$started && $log =~ $reason, $test_name)
+      or diag($started ? 'it started' : "log: $log");
+    return $log;
+}
+
+# Runs a statement as the bootstrap superuser, or as `user`, and takes its error apart: a hash of
+# sqlstate, message, detail, hint, and all of standard error as text. Empty strings where there is
+# none.
+sub error_of {
+    my ($node, $sql, %options) = @_;
+    my ($status, $out, $text) = $node->psql('postgres', $sql,
+        extra_params => [ '-v', 'VERBOSITY=verbose', $options{user} ? ('-U', $options{user}) : () ]);
+    my %error = map { $_ => '' } qw(sqlstate message detail hint);
+    $error{text} = $text;
+    @error{qw(sqlstate message)} = ($1, $2) if $text =~ /(?:ERROR|FATAL):\s+(\w{5}): (.*)/;
+    $error{detail} = $1 if $text =~ /^DETAIL:\s+(.*)/m;
+    $error{hint} = $1 if $text =~ /^HINT:\s+(.*)/m;
+    return \%error;
+}
+
+# The statement must fail with this SQLSTATE, and parts matching the patterns given for message,
+# detail and hint.
+sub error_is {
+    my ($node, $sql, $sqlstate, $patterns, $test_name) = @_;
+    my $error = error_of($node, $sql);
+    my $good = $error->{sqlstate} eq $sqlstate;
+    $good &&= $error->{$_} =~ $patterns->{$_} for keys %$patterns;
+    ok($good, $test_name) or diag("expected $sqlstate, got: $error->{text}");
+    return;
+}
+
+# Runs statements, each a transaction, in a session of their own in the background. The first error
+# ends the session.
+sub start_session {
+    my ($node, @statements) = @_;
+    my $session = { out => '', err => '' };
+    $session->{handle} = IPC::Run::start(
+        [
+            'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose',
+            '-d', $node->connstr('postgres'), map { ('-c', $_) } @statements
+        ],
+        '<', '/dev/null', '>', \$session->{out}, '2>', \$session->{err},
+        IPC::Run::timeout(10 * $PostgreSQL::Test::Utils::timeout_default));
+    return $session;
+}
+
+# Waits for its end; returns what it printed, without the last newline, and its errors.
+sub finish_session {
+    my ($session) = @_;
+    $session->{handle}->finish;
+    chomp(my $out = $session->{out});
+    return ($out, $session->{err});
+}
+
+# Waits until this many sessions wait for a number.
+sub wait_until_waiting {
+    my ($node, $count) = @_;
+    $node->poll_query_until('postgres', <<"SQL") or die 'no session waits for a number';
+SELECT count(*) = $count FROM pg_stat_activity
+WHERE wait_event_type = 'Extension' AND query ~ 'randflake_generate'
+SQL
+    return;
+}
+
+# What is inside the identifiers that a query returns in one column: a hash of their number, of how
+# many are distinct, the first and last second (Unix), the node ids (in order, separated by
+# spaces), the least and the greatest sequence number.
+sub fields_of {
+    my ($node, $query) = @_;
+    my %fields;
+    @fields{qw(count distinct first_second last_second nodes min_sequence max_sequence)} =
+      split /\|/, $node->safe_psql('postgres', <<"SQL");
+WITH ids (id) AS MATERIALIZED ($query),
+decoded AS MATERIALIZED (SELECT randflake_decode(id) AS d FROM ids)
+SELECT count(*), (SELECT count(DISTINCT id) FROM ids),
+       extract(epoch FROM min((d).generated_at))::bigint,
+       extract(epoch FROM max((d).generated_at))::bigint,
+       (SELECT string_agg(node_id::text, ' ' ORDER BY node_id)
+        FROM (SELECT DISTINCT (d).node_id FROM decoded) AS nodes),
+       min((d).sequence), max((d).sequence)
+FROM decoded
+SQL
+    return \%fields;
+}
+
+# The query must return this many identifiers, none twice.
+sub all_distinct {
+    my ($node, $query, $count, $test_name) = @_;
+    is($node->safe_psql('postgres', "SELECT count(*), count(DISTINCT id) FROM ($query) AS ids (id)"),
+        "$count|$count", $test_name);
+    return;
+}
+
+# No twelve digits in a row of the secret may be in the text, in either case.
+sub no_secret_in {
+    my ($text, $secret, $test_name) = @_;
+    my $pattern = join '|', map { substr $secret, $_, 12 } 0 .. length($secret) - 12;
+    my ($found) = $text =~ /^(.*(?:$pattern).*)$/im;
+    ok(!defined $found, $test_name) or diag("found in: $found");
+    return;
+}
+
+# --- the clock -------------------------------------------------------------------------------
+
+# libfaketime shows a server's processes the wall clock that a file describes; other clocks are not
+# faked. Times are Unix times, fractions allowed.
+
+sub faketime_library {
+    my @directories = map { glob } '/usr/lib/*/faketime', '/usr/{lib,lib64,local/lib}/faketime';
+    my ($library) = grep { -e } map { "$_/libfaketimeMT.so.1" } @directories;
+    return $library // die 'libfaketimeMT.so.1 is missing (Debian: libfaketime)';
+}
+
+# Replaces the file at once, so that no process reads half of it.
+sub write_clock {
+    my ($node, $text) = @_;
+    my $file = $node->basedir . '/clock';
+    open my $out, '>', "$file.new" or die "could not write $file.new: $!";
+    print $out "$text\n";
+    close $out or die "could not write $file.new: $!";
+    rename "$file.new", $file or die "could not rename $file.new: $!";
+    return;
+}
+
+# The server's clock goes on from this time.
+sub clock_runs_from {
+    my ($node, $time) = @_;
+    write_clock($node, sprintf '%+.3f', $time - time);
+    return;
+}
+
+# The server's clock stands still at this time.
+sub clock_stands_at {
+    my ($node, $time) = @_;
+    my ($sec, $min, $hour, $day, $month, $year) = gmtime int $time;
+    write_clock($node, sprintf '%04d-%02d-%02d %02d:%02d:%06.3f',
+        $year + 1900, $month + 1, $day, $hour, $min, $sec + ($time - int $time));
+    return;
+}
+
+# Starts a server under the clock set before.
+sub start_under_clock {
+    my ($node) = @_;
+    local %ENV = (
+        %ENV,
+        TZ => 'UTC',
+        LD_PRELOAD => faketime_library(),
+        FAKETIME_TIMESTAMP_FILE => $node->basedir . '/clock',
+        FAKETIME_NO_CACHE => 1,
+        FAKETIME_DONT_FAKE_MONOTONIC => 1);
+    $node->start;
+    return;
+}
+
+1;
