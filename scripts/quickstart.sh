@@ -150,6 +150,8 @@ CREATE TABLE item (
 SELECT format('CREATE TABLE item_%s PARTITION OF item FOR VALUES WITH (MODULUS %s, REMAINDER %1$s)',
               i, :partitions)
 FROM generate_series(0, :partitions - 1) i \gexec
+-- A new server takes a few seconds before its first identifier; they are not the table's.
+SELECT randflake_generate() \g /dev/null
 END
 }
 
