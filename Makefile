@@ -39,6 +39,13 @@ COMPILE.cxx.bc += $(RANDFLAKE_CXXFLAGS) -Wno-register
 -include $(OBJS:.o=.d)
 src/pg/init.o: randflake.control
 
+# Objects belong to one server, compiler and set of flags: another one rebuilds them.
+.PHONY: FORCE
+build/built_with: export BUILT_WITH = $(shell $(PG_CONFIG) --version) $(CXX) $(CXXFLAGS) $(CPPFLAGS)
+build/built_with: FORCE
+	@mkdir -p build; printenv BUILT_WITH | cmp -s - $@ || printenv BUILT_WITH >$@
+$(OBJS) $(OBJS:.o=.bc): build/built_with
+
 # The library must load into a C program: no C++ runtime symbol may be undefined.
 .PHONY: symbols
 symbols: $(shlib)

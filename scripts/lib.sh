@@ -1,0 +1,118 @@
+# shellcheck shell=bash disable=SC2034 # colours are used by those who source this
+# What the scripts beside this one share. To be sourced by bash, from the root of the checkout.
+
+umask 022 # what gets installed must be readable by the server's user
+export LC_ALL=C.UTF-8
+PATH=$PATH:/usr/sbin:/sbin
+exec </dev/null # nothing here asks; children must not eat or miss the caller's input
+
+bold='' green='' red='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
+    bold=$'\e[1m' green=$'\e[32m' red=$'\e[31m' plain=$'\e[0m'
+fi
+
+headline() {
+    printf '%s%s%s\n' "$bold" "$*" "$plain"
+}
+
+# Set while stdout is in the middle of a line.
+unfinished_line=''
+
+die() {
+    [ -z "$unfinished_line" ] || echo
+    printf '%s%s: %s%s\n' "$red" "${0##*/}" "$*" "$plain" >&2
+    exit 1
+}
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        die "this needs root, and there is no sudo: $*"
+    fi
+}
+
+# as_user NAME COMMAND... from a working directory that everyone may enter, so paths are absolute.
+as_user() (
+    user=$1
+    shift
+    cd /
+    if [ "$(id -un)" = "$user" ]; then
+        "$@"
+    elif [ "$(id -u)" -eq 0 ]; then
+        runuser -u "$user" -- "$@"
+    else
+        as_root -u "$user" -- "$@"
+    fi
+)
+
+# The user that servers run as, since they refuse to run as root.
+server_user() {
+    if [ "$(id -u)" -ne 0 ]; then
+        id -un
+    elif [ "${SUDO_USER:-root}" != root ]; then
+        echo "$SUDO_USER"
+    else
+        echo postgres
+    fi
+}
+
+# Installs those of the Debian packages that are missing; silent and offline when none is.
+install_packages() {
+    local package missing=()
+    for package; do
+        [[ $(dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>&1) =~ ^installed ]] ||
+            missing+=("$package")
+    done
+    [ ${#missing[@]} -eq 0 ] && return
+    command -v apt-get >/dev/null || die "apt-get not found; please install: ${missing[*]}"
+
+    local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
+    local log=build/packages.log
+    echo "installing packages: ${missing[*]}"
+    mkdir -p build
+    if ! { as_root "${apt[@]}" update &&
+        as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        die "could not install packages: ${missing[*]}"
+    fi
+}
+
+newest_major() {
+    local server
+    for server in /usr/lib/postgresql/*/bin/postgres; do
+        if [ -x "$server" ]; then
+            cut -d/ -f5 <<<"$server"
+        fi
+    done | sort -n | tail -n 1
+}
+
+# Sets PG_CONFIG: the caller's, else that of the newest PostgreSQL installed, which is completed to
+# a server with headers.
+find_postgresql() {
+    if [ -z "${PG_CONFIG:-}" ]; then
+        local major
+        [ -n "$(newest_major)" ] || install_packages postgresql
+        major=$(newest_major)
+        install_packages "postgresql-server-dev-$major"
+        PG_CONFIG=/usr/lib/postgresql/$major/bin/pg_config
+    fi
+    export PG_CONFIG
+    "$PG_CONFIG" --version >/dev/null || die "PG_CONFIG=$PG_CONFIG does not work"
+}
+
+build() {
+    make -s -j"$(nproc)" PG_CONFIG="$PG_CONFIG" "$@"
+}
+
+# Builds as the caller and installs, as root where the server's directories ask for it.
+build_and_install() {
+    build all "$@" &&
+        if [ -w "$("$PG_CONFIG" --pkglibdir)" ]; then
+            build install "$@"
+        else
+            as_root make -s PG_CONFIG="$PG_CONFIG" install "$@"
+        fi
+}

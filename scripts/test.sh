@@ -1,0 +1,118 @@
+#!/bin/bash
+# Every check there is, each a stage; installs the Debian packages it needs.
+#
+#   scripts/test.sh              all stages
+#   scripts/test.sh unit         only the stages whose name contains "unit"
+#
+# A stage is one line at the end of this file: a name and the command that does it. Its output goes
+# to a file in build/test/ and is shown if the stage fails. PG_CONFIG chooses the PostgreSQL;
+# default is the newest one installed.
+
+set -uo pipefail
+cd "$(dirname "$(realpath "$0")")/.." || exit
+. scripts/lib.sh
+
+only=
+logs=build/test
+passed=0
+failed=0
+
+# stage NAME COMMAND...
+stage() {
+    local name=$1 log=$logs/${1//[^a-z0-9+]/-}.log status began=$SECONDS
+    shift
+    [[ $name = *"$only"* ]] || return 0
+    printf '%s%-36s%s' "$bold" "$name" "$plain"
+    mkdir -p $logs # a stage may have removed it
+    # Not as a condition, where `set -e` would be ignored.
+    (
+        set -e
+        "$@"
+    ) >"$log" 2>&1
+    status=$?
+    if [ $status -eq 0 ]; then
+        passed=$((passed + 1))
+        printf '%spassed%s %4d s\n' "$green" "$plain" $((SECONDS - began))
+    else
+        failed=$((failed + 1))
+        printf '%sFAILED%s %4d s, exit status %d; the end of %s:\n' "$red" "$plain" \
+            $((SECONDS - began)) $status "$log"
+        tail -n 200 "$log" | sed 's/^/    /'
+    fi
+}
+
+packages() {
+    install_packages make g++ clang clang-format shellcheck \
+        libgtest-dev nlohmann-json3-dev libipc-run-perl
+    find_postgresql
+}
+
+shell_scripts() {
+    shellcheck -x -S warning scripts/*.sh .ci/run
+}
+
+assertions() {
+    build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING
+    make tempcheck
+}
+
+# Runs every SQL example of the README, in order, on the quickstart server.
+readme_examples() {
+    local psql
+    psql=("$("$PG_CONFIG" --bindir)"/psql -X -a -v ON_ERROR_STOP=1 -p 5432 -U postgres
+        -h "$(realpath quickstart)")
+    "${psql[@]}" -c 'CREATE DATABASE readme' postgres
+    "${psql[@]}" -c 'CREATE EXTENSION randflake' readme
+    sed -n '/^```sql$/,/^```$/{/^```/!p}' README.md | "${psql[@]}" readme
+}
+
+# As a newcomer does it, and once more on top of the server that the first run left.
+quickstart() {
+    trap 'scripts/quickstart.sh stop' EXIT # whatever happens
+    scripts/quickstart.sh
+    scripts/quickstart.sh
+    readme_examples
+    scripts/quickstart.sh stop
+    [ ! -e quickstart ]
+}
+
+# The same in a checkout that root's server user cannot enter, so that its folder is elsewhere.
+quickstart_elsewhere() {
+    closed=$(mktemp -d)
+    trap '"$closed"/scripts/quickstart.sh stop; rm -r "$closed"' EXIT
+    tar -c --exclude=./quickstart --exclude=./.git . |
+        tar -x --no-overwrite-dir -C "$closed"
+    "$closed"/scripts/quickstart.sh
+    [ "$(id -u)" -ne 0 ] || [ -L "$closed"/quickstart ]
+}
+
+finish() {
+    printf '\n%s passed, %s failed\n' $passed $failed
+    [ $failed -eq 0 ] && [ $passed -gt 0 ]
+    exit
+}
+
+headline "randflake: every check"
+stage "packages" packages
+[ $failed -eq 0 ] || finish
+find_postgresql
+only=${1:-}
+
+# Versions of clang-format disagree; the code follows the one of Debian 12.
+if clang-format --version | grep -q 'version 14\.'; then
+    stage "format" make format-check
+else
+    echo "format: not checked, which takes clang-format 14"
+fi
+stage "shell scripts" shell_scripts
+stage "build with clang++, -Werror" build CXX=clang++
+stage "build with g++, -Werror" build
+stage "symbols" make symbols
+stage "unit tests" make unit
+stage "install" build_and_install
+stage "server tests" make tempcheck
+stage "server tests, assertions on" assertions
+stage "quickstart, README examples" quickstart
+stage "quickstart, closed checkout" quickstart_elsewhere
+
+finish
