@@ -5,6 +5,7 @@
 #   make installcheck    regression tests against a running, configured server
 #   make tempcheck       regression, isolation and TAP tests, each on a server of its own
 #   make unit            unit tests of src/core (no server)
+#   make lint            clang-tidy and cppcheck over src
 #   make format          clang-format every source file; `make format-check` only looks
 
 EXTENSION = randflake
@@ -25,7 +26,8 @@ SHLIB_LINK = -lpq
 
 WARNINGS = -Wall -Wextra -Wno-register -Wno-unknown-warning-option $(if $(filter 0,$(WERROR)),,-Werror)
 RANDFLAKE_CXXFLAGS = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden \
-	-isystem $(shell $(PG_CONFIG) --includedir-server) -isystem $(shell $(PG_CONFIG) --includedir) -Isrc -DRANDFLAKE_VERSION='"$(EXTVERSION)"'
+	-isystem $(shell $(PG_CONFIG) --includedir-server) \
+	-isystem $(shell $(PG_CONFIG) --includedir) -Isrc -DRANDFLAKE_VERSION='"$(EXTVERSION)"'
 PG_CXXFLAGS = $(RANDFLAKE_CXXFLAGS) $(WARNINGS) -MMD -MP
 
 EXTRA_CLEAN = build $(OBJS:.o=.d) $(OBJS:.o=.bc)
@@ -55,12 +57,17 @@ symbols: $(shlib)
 
 all: symbols
 
-.PHONY: unit tempcheck format format-check
+.PHONY: unit tempcheck lint format format-check
 unit:
 	$(MAKE) -C test/unit check
 
 tempcheck:
 	PG_CONFIG=$(PG_CONFIG) scripts/tempcheck.sh
+
+lint:
+	clang-tidy --quiet $(wildcard src/*/*.cpp) -- $(RANDFLAKE_CXXFLAGS) -D_GNU_SOURCE -Wno-register
+	cppcheck -q --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
+		--std=c++20 --language=c++ -Isrc src
 
 SOURCES = $(wildcard src/*/*.cpp src/*/*.h test/*/*.cpp test/*/*.h)
 format:
