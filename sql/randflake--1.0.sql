@@ -144,6 +144,8 @@ COMMENT ON COLUMN randflake_lease.granted_at IS 'when it was granted';
 COMMENT ON COLUMN randflake_lease.renewed_at IS 'when it was last renewed';
 COMMENT ON COLUMN randflake_lease.released_at IS 'when the holder gave it back';
 
+COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
+
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_pool', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
