@@ -46,19 +46,28 @@ is( $standby->safe_psql('postgres',
           . ' AND randflake_shard(id, 1) = 0'),
     1000, 'standby: text and shards work');
 
-# A session that was there before the promotion generates after it.
-$primary->stop;
-my $session = start_session($standby, 'SELECT pg_advisory_lock(1), pg_sleep(3600)',
-    q{SET randflake.max_wait = '1h'}, 'SELECT randflake_generate()');
+# Promotion, in the middle of a session's transaction
+my $session = start_session($standby,
+    q{SET randflake.max_wait = '1h'},
+    q{DO $$ BEGIN
+        LOOP
+            BEGIN
+                PERFORM randflake_generate();
+                EXIT;
+            EXCEPTION WHEN read_only_sql_transaction THEN
+                PERFORM pg_sleep(0.1);
+            END;
+        END LOOP;
+      END $$},
+    'INSERT INTO made DEFAULT VALUES');
 $standby->poll_query_until('postgres',
-    q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND granted});
+    q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ '^DO' AND wait_event = 'PgSleep'});
+$primary->stop;
 $standby->promote;
+is((finish_session($session))[1], '', 'promoted: a session that was refused goes on');
 $standby->safe_psql('postgres',
     q{SET randflake.max_wait = '1h'; INSERT INTO made SELECT FROM generate_series(1, 1000)});
-all_distinct($standby, 'SELECT id FROM made', 2000, 'promoted: generates, and nothing twice');
-$standby->safe_psql('postgres',
-    'SELECT pg_cancel_backend(pid) FROM pg_locks WHERE locktype = \'advisory\'');
-finish_session($session);
+all_distinct($standby, 'SELECT id FROM made', 2001, 'promoted: generates, and nothing twice');
 
 $standby->stop;
 done_testing();
