@@ -42,7 +42,7 @@ stage() {
 }
 
 packages() {
-    install_packages make g++ clang clang-format shellcheck \
+    install_packages make g++ clang clang-format clang-tidy cppcheck shellcheck \
         libgtest-dev nlohmann-json3-dev libipc-run-perl
     find_postgresql
 }
@@ -98,11 +98,12 @@ stage "packages" packages
 find_postgresql
 only=${1:-}
 
-# Versions of clang-format disagree; the code follows the one of Debian 12.
+# Versions of these tools disagree; the code follows those of Debian 12.
 if clang-format --version | grep -q 'version 14\.'; then
     stage "format" make format-check
+    stage "lint" make lint
 else
-    echo "format: not checked, which takes clang-format 14"
+    echo "format, lint: not checked, which takes version 14 of clang-format and clang-tidy"
 fi
 stage "shell scripts" shell_scripts
 stage "build with clang++, -Werror" build CXX=clang++
