@@ -31,40 +31,15 @@ my @kinds = qw(single copy rollback copy);
 
 sub clock { return time - $epoch }
 
-# Starts the server, as often as it takes for what is left of the former one to go.
-sub start_again {
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-    until ($node->start(fail_ok => 1)) {
-        BAIL_OUT('the server does not start again') if time > $give_up_at;
-        sleep 0.1;
-    }
-    return;
-}
-
-sub kill_postmaster {
-    my ($pid) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
-    $node->kill9;
-    sleep 0.01 while kill 0, $pid;
-    return;
-}
-
-sub crash_of {
-    my ($backend) = @_;
-    my $log_start = -s $node->logfile;
-    kill 'KILL', $backend or die "could not kill $backend: $!";
-    $node->wait_for_log(qr/database system is ready to accept connections/, $log_start);
-    return;
-}
-
-# What ends an era, and what makes the server run again. In between no backend is left.
+# What ends an era: no backend is left, and the server does not run or has recovered.
 my %ways = (
     'backend killed' =>
-      { crash => 1, stop => sub { crash_of((RandflakeHistory::client_backends($node))[0]) } },
-    'postmaster killed' => { crash => 1, stop => \&kill_postmaster, start => \&start_again },
-    'immediate stop' => { stop => sub { $node->stop('immediate') }, start => \&start_again },
-    'fast stop' => { stop => sub { $node->stop('fast') }, start => \&start_again },
+      { crash => 1, stop => sub { crash_backend($node, (client_backends($node))[0]) } },
+    'postmaster killed' => { crash => 1, stop => sub { crash_server($node) } },
+    'immediate stop' => { stop => sub { $node->stop('immediate') } },
+    'fast stop' => { stop => sub { $node->stop('fast') } },
     'restart within a second' =>
-      { early => 1, stop => sub { $node->stop('fast') }, start => \&start_again });
+      { early => 1, stop => sub { $node->stop('fast') } });
 my @ways = sort keys %ways;
 
 my %wait;           # the longest, by what happened before
@@ -75,7 +50,7 @@ sub start_era {
     my ($before) = @_;
     my $started = time;
     my @clients = $history->start_clients($node, @kinds);
-    RandflakeHistory::wait_until_received(@clients);
+    wait_until_received(@clients);
     $wait{$before} = max($wait{$before} // 0, time - $started);
     return @clients;
 }
@@ -119,17 +94,17 @@ for my $round (1 .. $rounds) {
     sleep 1 - (time - int time) if $ways{$way}{early};
     my $from = clock();
     $ways{$way}{stop}->();
-    $over{files} = [ RandflakeHistory::finish_clients(@clients) ];
+    $over{files} = [ finish_clients(@clients) ];
     $over{until} = clock();
     $over{window} = read_window($node);
     push @eras, \%over;
     check_eras() if $round % 25 == 0;
 
-    $ways{$way}{start}->() if $ways{$way}{start};
+    $node->start if !$node->{_pid};
     $same_second++ if int clock() == int $from;
     @clients = start_era($way);
 }
-$history->add_era(RandflakeHistory::end_clients($node, @clients));
+$history->add_era(end_clients($node, @clients));
 note(sprintf 'longest wait for the first identifiers after %s: %.2f s', $_, $wait{$_})
   for sort keys %wait;
 note("$same_second of $rounds rounds started again in the second in which they began to stop");
@@ -138,51 +113,52 @@ note("$same_second of $rounds rounds started again in the second in which they b
 
 # Continued, it finds that its second and its window are over.
 @clients = $history->start_clients($node, 'stream');
-RandflakeHistory::wait_until_received(@clients);
-my ($sleeper) = RandflakeHistory::client_backends($node);
+wait_until_received(@clients);
+my ($sleeper) = client_backends($node);
 kill 'STOP', $sleeper or die "could not stop $sleeper: $!";
 my $started = time;
 my $era = $history->add_era(
-    RandflakeHistory::finish_clients($history->start_clients($node, ('reconnect') x 4)));
+    finish_clients($history->start_clients($node, ('reconnect') x 4)));
 note(sprintf '%d connections in %.1f s', $era->{count}, time - $started);
 is($era->{count}, 10_000, 'short connections: an identifier from each');
 sleep 7 - (time - $started) if time - $started < 7;
 kill 'CONT', $sleeper or die "could not continue $sleeper: $!";
-RandflakeHistory::wait_until_received(@clients);
-$history->add_era(RandflakeHistory::end_clients($node, @clients));
+wait_until_received(@clients);
+$history->add_era(end_clients($node, @clients));
 
 # --- stopped processes and crashes -------------------------------------------------------------
 
 # One that sleeps while another crashes does not outlive the restart.
 @clients = $history->start_clients($node, @kinds);
-RandflakeHistory::wait_until_received(@clients);
-($sleeper, my $victim) = RandflakeHistory::client_backends($node);
+wait_until_received(@clients);
+($sleeper, my $victim) = client_backends($node);
 kill 'STOP', $sleeper or die "could not stop $sleeper: $!";
-crash_of($victim);
+crash_backend($node, $victim);
 ok(!kill('CONT', $sleeper), 'stopped backend: gone after the restart');
 my $end = written_end($node);
-$history->add_era(RandflakeHistory::finish_clients(@clients));
-$era = $history->add_era($history->generate($node, 1000));
+$history->add_era(finish_clients(@clients));
+$era = $history->add_era(($history->generate($node, 1000))[0]);
 ok($era->{first} >= $end, 'stopped backend: the restart starts at the written end');
 
 # One that sleeps while the postmaster dies keeps the next from starting, and may go on until then.
 @clients = $history->start_clients($node, 'stream');
-RandflakeHistory::wait_until_received(@clients);
-($sleeper) = RandflakeHistory::client_backends($node);
+wait_until_received(@clients);
+($sleeper) = client_backends($node);
 kill 'STOP', $sleeper or die "could not stop $sleeper: $!";
-kill_postmaster();
+my @children = kill_postmaster($node);
 my $log_start = -s $node->logfile;
 ok(!$node->start(fail_ok => 1), 'orphan: the server does not start while it is there');
 like(slurp_file($node->logfile, $log_start), qr/pre-existing shared memory block/,
     'orphan: for its sake');
 kill 'CONT', $sleeper or die "could not continue $sleeper: $!";
 $clients[0]{seen} = -s $clients[0]{received};
-RandflakeHistory::wait_until_received(@clients);
+wait_until_received(@clients);
 kill 'KILL', $sleeper or die "could not kill $sleeper: $!";
-$history->add_era(RandflakeHistory::finish_clients(@clients));
+$history->add_era(finish_clients(@clients));
 $end = written_end($node);
-start_again();
-$era = $history->add_era($history->generate($node, 1000));
+wait_until_gone(@children);
+$node->start;
+$era = $history->add_era(($history->generate($node, 1000))[0]);
 ok($era->{first} >= $end, 'orphan: the next server starts at the written end');
 
 $history->no_duplicates('crashes and stops');

@@ -9,12 +9,24 @@ package RandflakeHistory;
 use strict;
 use warnings;
 
+use Exporter 'import';
 use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Randflake;
 use Test::More;
 use Time::HiRes qw(sleep time);
+
+our @EXPORT = qw(
+  wait_until_received
+  client_backends
+  finish_clients
+  end_clients
+  crash_backend
+  crash_server
+  kill_postmaster
+  wait_until_gone
+);
 
 # What clients do, over and over until the connection is lost. Each statement returns identifiers
 # alone, one a line; COPY hands them on before the statement ends.
@@ -107,16 +119,61 @@ sub end_clients {
     return finish_clients(@clients);
 }
 
-# Has one session generate this many, and returns the file.
+# Has one session generate this many, or as many as it can. Returns the file and the errors.
 sub generate {
-    my ($self, $node, $count) = @_;
+    my ($self, $node, $count, $max_wait) = @_;
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/generated';
+    local $ENV{PGOPTIONS} = "-c randflake.max_wait=$max_wait" if defined $max_wait;
     IPC::Run::run(
         [ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-c',
             "COPY (SELECT randflake_generate() FROM generate_series(1, $count)) TO STDOUT" ],
         '>', $file, '2>', "$file.err");
-    $self->{errors} = slurp_file("$file.err");
-    return $file;
+    return ($file, slurp_file("$file.err"));
+}
+
+# --- crashes -----------------------------------------------------------------------------------
+
+# Kills a backend, by default one made for it, and waits until the server has recovered.
+sub crash_backend {
+    my ($node, $backend) = @_;
+    my $log_start = -s $node->logfile;
+    if (defined $backend) {
+        kill 'KILL', $backend or die "could not kill $backend: $!";
+    } else {
+        $node->psql('postgres', q{COPY (SELECT) TO PROGRAM 'kill -KILL $PPID'});
+    }
+    $node->wait_for_log(qr/database system is ready to accept connections/, $log_start);
+    return;
+}
+
+# Kills the postmaster and leaves its children alone, which it returns.
+sub kill_postmaster {
+    my ($node) = @_;
+    my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
+    kill 'STOP', $postmaster or die "could not stop $postmaster: $!";
+    my @children = map { int } qx(ps -o pid= --ppid $postmaster);
+    $node->kill9;
+    wait_until_gone($postmaster);
+    return @children;
+}
+
+# Kills the postmaster and waits until its children have noticed.
+sub crash_server {
+    my ($node) = @_;
+    wait_until_gone(kill_postmaster($node));
+    return;
+}
+
+sub wait_until_gone {
+    my (@processes) = @_;
+    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
+    for my $process (@processes) {
+        while (kill 0, $process) {
+            die "process $process does not end" if time > $give_up_at;
+            sleep 0.01;
+        }
+    }
+    return;
 }
 
 # --- what was received -------------------------------------------------------------------------
