@@ -1,0 +1,14 @@
+# The cipher alone, with Google Benchmark.
+
+suite_cipher() {
+    local root
+    root=$(dirname "$bench")
+    ${CXX:-c++} -std=c++20 -O2 -fno-exceptions -fno-rtti -I"$root/src" -o "$work/cipher_bench" \
+        "$bench/cipher_bench.cpp" "$root/src/core/cipher"*.cpp -lbenchmark -lpthread
+    "$work/cipher_bench" --benchmark_format=csv --benchmark_repetitions="$repetitions" \
+        --benchmark_enable_random_interleaving=true --benchmark_min_time=0.1 2>"$work/cipher.log" |
+        awk -F, '/^"/ && $1 !~ /_(mean|median|stddev|cv)"/ {
+            gsub(/"/, "", $1)
+            printf "cipher,%s,time,ns per identifier,%d,%.4g,\n", $1, ++n[$1], $3 / ($1 ~ /batch/ ? 1 : 1)
+        }' >>"$samples"
+}

@@ -1,0 +1,51 @@
+# Instructions per row, counted by callgrind in a single-user server: of the executor with each
+# function, and within randflake_generate()'s query by function. Valgrind knows no AVX-512, so runs
+# are encrypted with AVX2 here.
+
+suite_instructions() {
+    local rows=$traced_rows label expression
+    if ! command -v valgrind >/dev/null; then
+        say "valgrind: not installed, skipped"
+        return
+    fi
+    stop_server
+    while IFS='|' read -r label expression; do
+        count_instructions "SELECT count($expression) FROM generate_series(1, $rows)" "$work/callgrind"
+        sample instructions "$label" 'the executor and the function' 'instructions per row' 1 \
+            "$(awk -v rows=$rows '/^summary:/ { printf "%.1f", $2 / rows }' "$work/callgrind")" \
+            'empty C function'
+        if [ "$label" = 'randflake_generate()' ]; then
+            by_function "$work/callgrind" | awk -F, -v rows=$rows '$2 / rows >= 0.5 {
+                printf "instructions,%s,inside randflake_generate()'\''s query,instructions per row,1,%.1f,\n",
+                    $1, $2 / rows }' >"$work/by_function"
+        fi
+    done <<<"$generators"
+    cat "$work/by_function" >>"$samples"
+    start_server
+}
+
+# count_instructions QUERY OUTPUT
+count_instructions() {
+    local output=$2.$BASHPID
+    echo "$1;" | tr '\n' ' ' | (cd "$work" && as_server valgrind --tool=callgrind \
+        --callgrind-out-file="$output" --toggle-collect=standard_ExecutorRun \
+        "$(command -v postgres)" --single -D "$work/data" bench) >"$work/callgrind.log" 2>&1 ||
+        die "callgrind failed: $(tail -5 "$work/callgrind.log")"
+    mv "$output" "$2"
+}
+
+# Lines "function,instructions" of a callgrind file, largest first. A function that has code of
+# several files inlined has several lines there; C++ functions lose their arguments.
+by_function() {
+    callgrind_annotate --auto=no --show-percs=no --threshold=100 "$1" | awk '
+        /^ *[0-9,]+ +[^ ]*:/ {
+            instructions = $1
+            gsub(/,/, "", instructions)
+            name = $0
+            sub(/^ *[0-9,]+ +[^ :]*:/, "", name)
+            sub(/ \[[^]]*\]$/, "", name)
+            sub(/\(.*/, "", name)
+            sum[name] += instructions
+        }
+        END { for (name in sum) printf "%s,%d\n", name, sum[name] }' | sort -t, -k2,2nr
+}
