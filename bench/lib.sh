@@ -34,7 +34,7 @@ server_settings() {
 listen_addresses = ''
 unix_socket_directories = '$work'
 shared_buffers = ${BENCH_SHARED_BUFFERS:-2GB}
-work_mem = 256MB
+work_mem = 1GB
 maintenance_work_mem = 256MB
 max_wal_size = 16GB
 checkpoint_timeout = 1h

@@ -34,8 +34,9 @@ count_instructions() {
     mv "$output" "$2"
 }
 
-# Lines "function,instructions" of a callgrind file, largest first. A function that has code of
-# several files inlined has several lines there; C++ functions lose their arguments.
+# Lines "function,instructions" of a callgrind file, largest first: the extension by function, the
+# server as one. Code inlined from several files gives several lines for one function; C++ functions
+# lose their arguments.
 by_function() {
     callgrind_annotate --auto=no --show-percs=no --threshold=100 "$1" | awk '
         /^ *[0-9,]+ +[^ ]*:/ {
@@ -43,8 +44,10 @@ by_function() {
             gsub(/,/, "", instructions)
             name = $0
             sub(/^ *[0-9,]+ +[^ :]*:/, "", name)
-            sub(/ \[[^]]*\]$/, "", name)
-            sub(/\(.*/, "", name)
+            sub(/\(anonymous namespace\)::/, "", name)
+            sub(/(@@| \[|\().*/, "", name)
+            if (!/\/randflake\.so\]/ && name != "clock_gettime")
+                name = "the server and its libraries"
             sum[name] += instructions
         }
         END { for (name in sum) printf "%s,%d\n", name, sum[name] }' | sort -t, -k2,2nr

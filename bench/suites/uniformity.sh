@@ -14,9 +14,9 @@ suite_uniformity() {
     for column in 2 3; do
         bits=$([ $column = 2 ] && echo 'top 8 bits' || echo 'low 8 bits')
         chi_square=$(awk -F, -v column=$column 'NR > 1 { n += $column; squares += $column ^ 2 }
-            END { printf "%.2f", squares * 256 / n - n }' "$work/uniformity.csv")
+            END { printf "%.1f", squares * 256 / n - n }' "$work/uniformity.csv")
         sample uniformity "$bits" 'chi-square of 256 buckets' '255 degrees of freedom' 1 "$chi_square" ''
         sample uniformity "$bits" 'p-value' probability 1 \
-            "$(gnuplot -e "set print '-'; print 1 - igamma(255 / 2.0, $chi_square / 2.0)")" ''
+            "$(gnuplot -e "set print '-'; print sprintf('%.2f', 1 - igamma(255 / 2.0, $chi_square / 2.0))")" ''
     done
 }

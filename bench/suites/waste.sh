@@ -1,6 +1,6 @@
 # Numbers lost to prefetching: one node id, 16 backends, single-row inserts. Each second's highest
-# sequence number tells how many were reserved; what a backend still held when the second changed
-# after the last identifier of the second was issued does not show.
+# sequence number tells how many were reserved. What is left of a second's last run, fewer than 64
+# numbers, does not show.
 
 suite_waste() {
     stop_server
