@@ -1,4 +1,5 @@
-# Shared by the benchmark's scripts: the server, SQL, and samples.
+# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and the suites
+# The server of the benchmark, SQL, and samples. Sourced by run.sh.
 #
 # A sample is one line of $samples:
 #
@@ -7,26 +8,13 @@
 # `base` names the item of the same suite and metric that the summary divides by, repetition by
 # repetition.
 
-die() {
-    echo "${0##*/}: $*" >&2
-    exit 1
-}
-
 say() {
     echo "$*" >&2
 }
 
-PG_CONFIG=${PG_CONFIG:-pg_config}
-PATH=$("$PG_CONFIG" --bindir):$PATH
-export PGHOST=$work PGPORT=5432 PGUSER=bench PGDATABASE=bench PGOPTIONS= PGAPPNAME=bench
-
-# Servers do not run as root.
+# As the user that servers run as.
 as_server() {
-    if [ "$(id -u)" = 0 ]; then
-        runuser -u "${BENCH_USER:-postgres}" -- "$@"
-    else
-        "$@"
-    fi
+    as_user "$server_user" "$@"
 }
 
 server_settings() {
@@ -112,7 +100,7 @@ sample() {
 available() {
     local label signature rest
     grep -v '^#' | while IFS='|' read -r label signature rest; do
-        if has "$signature" </dev/null; then
+        if has "$signature"; then
             echo "$label|$rest"
         else
             say "$label: not installed, skipped"

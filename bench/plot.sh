@@ -60,7 +60,7 @@ throughput_lines() {
                 at = above / 1.18
             above = at
             gsub("@", "," at ",", block[order[i]])
-            printf "%s%s", i > 1 ? "\n\n" : "", block[order[i]]
+            printf "%s%s", (i > 1 ? "\n\n" : ""), block[order[i]]
         }
     }' "$results/results.csv"
 }

@@ -6,14 +6,16 @@
 # Suites: calls set backends inserts bulk connect decode waste uniformity cipher instructions.
 # Without any, all of them. --quick takes about two minutes: fewer repetitions, fewer rows.
 #
-# Needs the extension installed ("make install") into the server of PG_CONFIG. As root the server
-# runs as the user BENCH_USER (default postgres). Prints a table and leaves bench/results/: what
+# Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table and leaves bench/results/: what
 # was measured on (environment.txt), every sample (samples.csv), the summary (results.csv). A full
 # run then draws the charts in docs/charts/; a quick one or one of some suites leaves its results
 # in bench/results/partial/ and draws nothing.
 
+# shellcheck disable=SC2034 # the suites use what is set here
 set -euo pipefail
-bench=$(realpath "$(dirname "$0")")
+cd "$(dirname "$0")/.."
+root=$PWD bench=$PWD/bench
+. scripts/lib.sh
 all_suites="calls set backends inserts bulk connect decode waste uniformity cipher instructions"
 
 repetitions=9 short_repetitions=5 seconds=4 bulk_rows=5000000 connections=300 traced_rows=100000
@@ -31,17 +33,23 @@ while [ $# -gt 0 ]; do
 done
 : "${suites:=$all_suites}"
 
-work=$(mktemp -d "${TMPDIR:-/tmp}/bench.XXXXXX")
-samples=$work/samples.csv
-. "$bench/lib.sh"
 for suite in $suites; do
     [ -f "$bench/suites/$suite.sh" ] || die "there is no suite \"$suite\"; there are: $all_suites"
+    # shellcheck source=/dev/null
     . "$bench/suites/$suite.sh"
 done
+
+find_postgresql
+PATH=$("$PG_CONFIG" --bindir):$PATH
+server_user=$(server_user)
+work=$(mktemp -d "${TMPDIR:-/tmp}/bench.XXXXXX")
+samples=$work/samples.csv
+export PGHOST=$work PGPORT=5432 PGUSER=bench PGDATABASE=bench PGOPTIONS='' PGAPPNAME=bench
+. "$bench/lib.sh"
 trap 'stop_server 2>/dev/null || true; rm -rf "$work"' EXIT
 
 chmod 755 "$work"
-[ "$(id -u)" != 0 ] || chown "${BENCH_USER:-postgres}" "$work"
+[ "$(id -u)" != 0 ] || chown "$server_user" "$work"
 ${CC:-cc} -O2 -fPIC -shared -I"$("$PG_CONFIG" --includedir-server)" \
     -o "$work/empty.so" "$bench/empty.c"
 : >"$samples"

@@ -14,7 +14,8 @@ set terminal svg size 820, rows * (70 + 26 * bars) + 40 font 'Helvetica,13' noen
 set multiplot layout rows, columns title title font ',16' textcolor rgb text_colour
 
 set style fill solid 1.0
-set lmargin columns > 1 ? 20 : 36
+label_width = columns > 1 ? 20 : 36
+set lmargin label_width
 set rmargin 2
 set bmargin 1
 set tmargin 3
@@ -28,7 +29,8 @@ do for [panel = 1 : panels] {
     stats data using 2 nooutput
     set xrange [0 : STATS_max * (columns > 1 ? 1.75 : 1.3)]
     set yrange [bars - 0.4 : -0.6]
-    set label 1 value(sprintf('heading_%d', panel)) at graph 0, graph 1.06 left textcolor rgb text_colour
+    set label 1 value(sprintf('heading_%d', panel)) at graph 0, graph 1.06 left \
+        offset 2 - label_width, 0 textcolor rgb text_colour
     plot data using (0) : 0 : (0) : 2 : ($0 - 0.36) : ($0 + 0.36) : (colour(strcol(1))) : yticlabels(1) \
              with boxxyerror linecolor rgb variable, \
          data using 2 : 0 : 3 \

@@ -15,7 +15,7 @@ set lmargin 10
 set ylabel 'identifiers per bucket' textcolor rgb text_colour
 do for [k = -1 : 1] {
     set arrow from 0, mean + 3 * k * sigma to 256, mean + 3 * k * sigma nohead front \
-        dashtype 2 linecolor rgb '#D55E00'
+        dashtype 2 linewidth 1.5 linecolor rgb '#D55E00'
 }
 set label 'mean ± 3σ' at 258, mean left textcolor rgb text_colour
 

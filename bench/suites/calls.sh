@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
 # One call per row, the executor included: the empty function shows what the executor takes.
 
 suite_calls() {

@@ -1,8 +1,7 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
 # The cipher alone, with Google Benchmark.
 
 suite_cipher() {
-    local root
-    root=$(dirname "$bench")
     ${CXX:-c++} -std=c++20 -O2 -fno-exceptions -fno-rtti -I"$root/src" -o "$work/cipher_bench" \
         "$bench/cipher_bench.cpp" "$root/src/core/cipher"*.cpp -lbenchmark -lpthread
     "$work/cipher_bench" --benchmark_format=csv --benchmark_repetitions="$repetitions" \

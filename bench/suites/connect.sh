@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
 # A new connection for every call: what the first call of a backend costs.
 
 suite_connect() {

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
 # Many identifiers from one call, against a call per row.
 
 suite_set() {

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
 # A million identifiers in 256 buckets, by their top 8 bits and by their low 8 bits, with the
 # chi-square of each (255 degrees of freedom) and the probability of one as large or larger.
 
