@@ -3,7 +3,7 @@
 #
 #   bench/run.sh [--quick] [SUITE...]
 #
-# Suites: calls set backends inserts bulk connect decode waste uniformity cipher instructions.
+# Suites: calls set backends inserts bulk connect decode waste uniformity cipher instructions profile.
 # Without any, all of them. --quick takes about two minutes: fewer repetitions, fewer rows.
 #
 # Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table and leaves bench/results/: what
@@ -16,7 +16,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD bench=$PWD/bench
 . scripts/lib.sh
-all_suites="calls set backends inserts bulk connect decode waste uniformity cipher instructions"
+all_suites="calls set backends inserts bulk connect decode waste uniformity cipher instructions profile"
 
 repetitions=9 short_repetitions=5 seconds=4 bulk_rows=5000000 connections=300 traced_rows=100000
 results=$bench/results
