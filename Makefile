@@ -28,7 +28,8 @@ WARNINGS = -Wall -Wextra -Wno-register -Wno-unknown-warning-option $(if $(filter
 RANDFLAKE_CXXFLAGS = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden \
 	-isystem $(shell $(PG_CONFIG) --includedir-server) \
 	-isystem $(shell $(PG_CONFIG) --includedir) -Isrc -DRANDFLAKE_VERSION='"$(EXTVERSION)"'
-PG_CXXFLAGS = $(RANDFLAKE_CXXFLAGS) $(WARNINGS) -MMD -MP
+# COPT is how a builder adds flags; PGXS passes it to C alone.
+PG_CXXFLAGS = $(RANDFLAKE_CXXFLAGS) $(WARNINGS) -MMD -MP $(COPT)
 
 EXTRA_CLEAN = build $(OBJS:.o=.d) $(OBJS:.o=.bc)
 
