@@ -96,6 +96,12 @@ COMMENT ON FUNCTION randflake_shard_ranges(integer) IS
 -- copy has lost. For them there is the high-water mark: no lease starts, and none is extended,
 -- below it.
 --
+-- After a failover or restore, where another data directory or timeline grants than before, the mark
+-- lies beyond every lease that may be missing. That takes no lease to end later than max_duration
+-- after it was granted, those that start at a mark included. What remains to be trusted is that the
+-- clocks of the two coordinators differ by no more than max_clock_skew, and that the former one
+-- grants no more.
+--
 -- Times are Unix seconds. A span is half-open, [start, end); the functions take and give the last
 -- second of a lease, as the Randflake libraries do.
 
@@ -104,7 +110,7 @@ CREATE TABLE randflake_lease_pool (
     nodes int4range NOT NULL DEFAULT int4range(0, 131072)
         CHECK (NOT isempty(nodes) AND nodes <@ int4range(0, 131072)),
     max_duration integer NOT NULL DEFAULT 60 CHECK (max_duration BETWEEN 1 AND 86400),
-    max_clock_skew integer NOT NULL DEFAULT 2 CHECK (max_clock_skew BETWEEN 0 AND 86400),
+    max_clock_skew integer NOT NULL DEFAULT 2 CHECK (max_clock_skew BETWEEN 0 AND 3600),
     high_water bigint NOT NULL DEFAULT 0,
     key_fingerprint text,
     coordinator text NOT NULL
@@ -137,7 +143,7 @@ CREATE TABLE randflake_lease (
 COMMENT ON TABLE randflake_lease IS 'coordinator: every lease of node ids, also ended ones until purged';
 COMMENT ON COLUMN randflake_lease.lease_id IS 'number of the lease';
 COMMENT ON COLUMN randflake_lease.holder IS 'name the holder gave itself, for people';
-COMMENT ON COLUMN randflake_lease.incarnation IS 'random number of the holder''s run; a restarted holder has another one';
+COMMENT ON COLUMN randflake_lease.incarnation IS 'random number that the holder chose; a restarted holder chooses another one';
 COMMENT ON COLUMN randflake_lease.nodes IS 'node ids';
 COMMENT ON COLUMN randflake_lease.span IS 'Unix seconds, half-open';
 COMMENT ON COLUMN randflake_lease.granted_at IS 'when it was granted';
@@ -145,6 +151,12 @@ COMMENT ON COLUMN randflake_lease.renewed_at IS 'when it was last renewed';
 COMMENT ON COLUMN randflake_lease.released_at IS 'when the holder gave it back';
 
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
+
+-- A sequence, because it keeps what a transaction wrote that was rolled back: the hold-off after a
+-- takeover counts from the first call on, even if that call fails.
+CREATE SEQUENCE randflake_lease_takeover MINVALUE 0 START 0;
+COMMENT ON SEQUENCE randflake_lease_takeover IS
+'coordinator: when it took over from another one, Unix seconds << 31 | hash of its identity';
 
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_pool', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
@@ -157,45 +169,19 @@ COMMENT ON FUNCTION randflake_coordinator_identity() IS
 'this data directory and timeline: a copy, a promoted standby and a restored server have another one';
 REVOKE ALL ON FUNCTION randflake_coordinator_identity() FROM PUBLIC;
 
--- Locks the pool, makes it if need be, and notices when this is another coordinator than the one
--- that granted last. Every function that grants begins here.
-CREATE FUNCTION randflake_lease_lock_pool() RETURNS randflake_lease_pool
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = @extschema@, pg_catalog, pg_temp
-AS $$
-DECLARE
-    pool randflake_lease_pool;
-    identity CONSTANT text := randflake_coordinator_identity();
-BEGIN
-    -- A grant must survive a crash, whatever the session prefers.
-    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
-        PERFORM set_config('synchronous_commit', 'on', true);
-    END IF;
-    INSERT INTO randflake_lease_pool (coordinator) VALUES (identity) ON CONFLICT DO NOTHING;
-    SELECT * INTO STRICT pool FROM randflake_lease_pool FOR UPDATE;
-    IF pool.coordinator <> identity THEN
-        UPDATE randflake_lease_pool
-        SET coordinator = identity,
-            high_water = greatest(pool.high_water,
-                                  randflake_lease_clock() + pool.max_duration + pool.max_clock_skew + 1)
-        RETURNING * INTO STRICT pool;
-        RAISE LOG 'randflake leases were granted by another coordinator before'
-            USING DETAIL = format('No lease starts before %s, when the last one it may have granted has ended.',
-                                  to_timestamp(pool.high_water));
-    END IF;
-    RETURN pool;
-END
-$$;
-COMMENT ON FUNCTION randflake_lease_lock_pool() IS
-'coordinator: locks the pool for a grant and raises the high-water mark after a failover or restore';
-REVOKE ALL ON FUNCTION randflake_lease_lock_pool() FROM PUBLIC;
-
 CREATE FUNCTION randflake_lease_clock() RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL SAFE
-SET search_path = @extschema@, pg_catalog, pg_temp
+SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()))::bigint $$;
 COMMENT ON FUNCTION randflake_lease_clock() IS 'coordinator: its clock, Unix seconds';
 REVOKE ALL ON FUNCTION randflake_lease_clock() FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_epoch() RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT 1730000000::bigint $$;
+COMMENT ON FUNCTION randflake_lease_epoch() IS
+'coordinator: the first Unix second that an identifier can hold';
+REVOKE ALL ON FUNCTION randflake_lease_epoch() FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_horizon() RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -203,6 +189,68 @@ AS $$ SELECT 1730000000 + (1::bigint << 30) $$;
 COMMENT ON FUNCTION randflake_lease_horizon() IS
 'coordinator: the first Unix second that no identifier can hold';
 REVOKE ALL ON FUNCTION randflake_lease_horizon() FROM PUBLIC;
+
+-- When this coordinator took over from another one: at the first call that saw another identity in
+-- the pool, or when the other one granted last, should its clock have been ahead.
+CREATE FUNCTION randflake_lease_taken_over(identity text) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, @extschema@, pg_temp
+AS $$
+DECLARE
+    mask CONSTANT bigint := (1::bigint << 31) - 1;
+    hash CONSTANT bigint := hashtextextended(identity, 0) & mask;
+    noted bigint;
+BEGIN
+    SELECT last_value INTO STRICT noted FROM randflake_lease_takeover;
+    IF noted & mask <> hash THEN
+        SELECT least(greatest(randflake_lease_clock(),
+                              extract(epoch FROM max(greatest(granted_at, renewed_at)))::bigint),
+                     randflake_lease_horizon()) << 31 | hash
+        INTO STRICT noted FROM randflake_lease;
+        PERFORM setval('randflake_lease_takeover', noted);
+        RAISE LOG 'node ids were leased by another coordinator before'
+            USING DETAIL = 'No lease starts until the last one that it may have granted has ended.';
+    END IF;
+    RETURN noted >> 31;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_taken_over(text) IS
+'coordinator: the Unix second at which it took over from the one before';
+REVOKE ALL ON FUNCTION randflake_lease_taken_over(text) FROM PUBLIC;
+
+-- Locks the pool, makes it if need be, and raises the high-water mark when this is another
+-- coordinator than the one that granted last. Every function that writes begins here.
+CREATE FUNCTION randflake_lease_lock_pool() RETURNS randflake_lease_pool
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, @extschema@, pg_temp
+AS $$
+DECLARE
+    pool randflake_lease_pool;
+    identity CONSTANT text := randflake_coordinator_identity();
+BEGIN
+    -- A grant must survive a crash, and its holder must hear of a doubt, whatever the session
+    -- prefers: that the wait for a synchronous standby was cancelled is told by a warning.
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    IF current_setting('client_min_messages') = 'error' THEN
+        PERFORM set_config('client_min_messages', 'warning', true);
+    END IF;
+    INSERT INTO randflake_lease_pool (coordinator) VALUES (identity) ON CONFLICT DO NOTHING;
+    SELECT * INTO STRICT pool FROM randflake_lease_pool FOR UPDATE;
+    IF pool.coordinator <> identity THEN
+        UPDATE randflake_lease_pool
+        SET coordinator = identity,
+            high_water = greatest(high_water, randflake_lease_taken_over(identity)
+                                              + max_duration + max_clock_skew + 1)
+        RETURNING * INTO STRICT pool;
+    END IF;
+    RETURN pool;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_lock_pool() IS
+'coordinator: locks the pool for a grant and raises the high-water mark after a failover or restore';
+REVOKE ALL ON FUNCTION randflake_lease_lock_pool() FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
@@ -216,7 +264,7 @@ CREATE FUNCTION randflake_lease_acquire(
     OUT lease_start bigint,
     OUT lease_end bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = @extschema@, pg_catalog, pg_temp
+SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -254,9 +302,17 @@ BEGIN
             HINT = 'Configure the same secret everywhere. To change it for all, see randflake_lease_configure.';
     END IF;
 
+    now := randflake_lease_clock();
+    IF now <= randflake_lease_epoch() THEN
+        RAISE datetime_field_overflow USING
+            MESSAGE = 'the coordinator''s clock is before the first second of an identifier';
+    ELSIF now >= randflake_lease_horizon() THEN
+        RAISE datetime_field_overflow USING
+            MESSAGE = 'the coordinator''s clock is after the last second of an identifier';
+    END IF;
+
     -- The node ids unused for longest. Free ranges begin or end where a known lease or the pool does.
     pool_nodes := pool.nodes;
-    now := randflake_lease_clock();
     SELECT candidate.first, coalesce(max(upper(lease.span)), 0)
     INTO first_node_id, free_at
     FROM (SELECT lower(pool_nodes) AS first
@@ -277,17 +333,22 @@ BEGIN
             HINT = 'Widen it with randflake_lease_configure, or ask for fewer.';
     ELSIF free_at > now THEN
         RAISE configuration_limit_exceeded USING
-            MESSAGE = format('no %s consecutive node ids are free', randflake_lease_acquire.nodes),
-            DETAIL = format('The first become free at %s.', to_timestamp(free_at)),
+            MESSAGE = CASE WHEN randflake_lease_acquire.nodes = 1 THEN 'no node id is free'
+                           ELSE format('no %s consecutive node ids are free', randflake_lease_acquire.nodes) END,
+            DETAIL = format('At %s there will be.', to_timestamp(free_at)),
             HINT = 'Widen the pool with randflake_lease_configure, or wait.';
     END IF;
 
     node_count := randflake_lease_acquire.nodes;
     lease_start := greatest(now, pool.high_water);
-    lease_end := least(lease_start + least(duration, pool.max_duration), randflake_lease_horizon()) - 1;
+    lease_end := least(lease_start + duration, now + pool.max_duration, randflake_lease_horizon()) - 1;
     IF lease_end < lease_start THEN
-        RAISE datetime_field_overflow USING
-            MESSAGE = 'the coordinator''s clock is after the last second of an identifier';
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('no lease may begin before %s', to_timestamp(lease_start)),
+            DETAIL = 'Leases that this coordinator does not know of may last until then.',
+            HINT = CASE WHEN lease_start <= now + pool.max_duration + pool.max_clock_skew + 1
+                        THEN format('Ask again in %s seconds.', lease_start + 1 - pool.max_duration - now)
+                        ELSE 'Set the coordinator''s clock if it is wrong. If it is right and was ahead before, lower "high_water" in randflake_lease_pool as documented.' END;
     END IF;
     INSERT INTO randflake_lease AS granted (holder, incarnation, nodes, span)
     VALUES (randflake_lease_acquire.holder, randflake_lease_acquire.incarnation,
@@ -307,7 +368,7 @@ CREATE FUNCTION randflake_lease_renew(
     duration integer,
     OUT lease_end bigint)
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = @extschema@, pg_catalog, pg_temp
+SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -330,16 +391,29 @@ BEGIN
             MESSAGE = format('lease %s does not exist or is not this holder''s', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
+    IF NOT lease.nodes <@ pool.nodes THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('the node ids of lease %s are no longer in the pool', randflake_lease_renew.lease_id),
+            HINT = 'Acquire a new lease.';
+    END IF;
+    -- It began within max_duration when it was granted, so the clock has stepped back since. Nobody
+    -- can use such a lease until the clocks get there.
+    IF lower(lease.span) > now + pool.max_duration THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('lease %s was granted while the coordinator''s clock was ahead', randflake_lease_renew.lease_id),
+            DETAIL = format('It begins at %s.', to_timestamp(lower(lease.span))),
+            HINT = 'Acquire a new lease.';
+    END IF;
     -- A holder that knows of an earlier end missed the answer to a renewal. One that knows of a
     -- later end was renewed by a coordinator whose last commits were lost in a failover.
-    IF expected_end + 1 > upper(lease.span) + pool.max_duration + pool.max_clock_skew THEN
+    IF expected_end >= upper(lease.span) + pool.max_duration + pool.max_clock_skew THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s never had the end %s', randflake_lease_renew.lease_id, expected_end),
             HINT = 'Acquire a new lease.';
     END IF;
     -- Past its end, the node ids may be somebody else's, and after a failover this coordinator may
     -- not know; the margin covers the clock of the one before.
-    IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end + 1 < pool.high_water) THEN
+    IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end < pool.high_water - 1) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s has ended', randflake_lease_renew.lease_id),
             DETAIL = format('It ended at %s.', to_timestamp(expected_end + 1)),
@@ -364,27 +438,34 @@ REVOKE ALL ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer) FROM
 CREATE FUNCTION randflake_lease_release(lease_id bigint, incarnation uuid, last_used bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = @extschema@, pg_catalog, pg_temp
+SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
 #variable_conflict use_column
+DECLARE
+    lease randflake_lease;
 BEGIN
-    PERFORM randflake_lease_lock_pool();
-    -- Nothing used leaves nothing to remember; a later end than the lease's changes nothing.
-    DELETE FROM randflake_lease l
-    WHERE l.lease_id = randflake_lease_release.lease_id
-      AND l.incarnation = randflake_lease_release.incarnation
-      AND (last_used IS NULL OR last_used < lower(l.span));
-    IF FOUND THEN
-        RETURN;
+    IF randflake_lease_release.lease_id IS NULL OR randflake_lease_release.incarnation IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'arguments of a lease must not be null';
     END IF;
-    UPDATE randflake_lease l
-    SET span = int8range(lower(l.span), least(upper(l.span), last_used + 1)),
-        released_at = clock_timestamp()
+    PERFORM randflake_lease_lock_pool();
+    SELECT * INTO lease FROM randflake_lease l
     WHERE l.lease_id = randflake_lease_release.lease_id
       AND l.incarnation = randflake_lease_release.incarnation;
     IF NOT FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s does not exist or is not this holder''s', randflake_lease_release.lease_id);
+    ELSIF lease.released_at IS NOT NULL THEN
+        -- The first word counts.
+        RETURN;
+    ELSIF last_used IS NULL OR last_used < lower(lease.span) THEN
+        -- Nothing used leaves nothing to remember.
+        DELETE FROM randflake_lease l WHERE l.lease_id = lease.lease_id;
+    ELSE
+        -- A later end than the lease's changes nothing.
+        UPDATE randflake_lease l
+        SET span = int8range(lower(l.span), least(last_used, upper(l.span) - 1) + 1),
+            released_at = clock_timestamp()
+        WHERE l.lease_id = lease.lease_id;
     END IF;
 END
 $$;
@@ -394,7 +475,7 @@ REVOKE ALL ON FUNCTION randflake_lease_release(bigint, uuid, bigint) FROM PUBLIC
 
 CREATE FUNCTION randflake_lease_purge(keep interval DEFAULT '1 day') RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = @extschema@, pg_catalog, pg_temp
+SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
 DECLARE
     cutoff bigint;
@@ -426,7 +507,7 @@ CREATE FUNCTION randflake_lease_configure(
     forget_key boolean DEFAULT false)
 RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = @extschema@, pg_catalog, pg_temp
+SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -442,10 +523,16 @@ BEGIN
     IF randflake_lease_configure.max_duration NOT BETWEEN 1 AND 86400 THEN
         RAISE invalid_parameter_value USING MESSAGE = 'longest lease must be from 1 to 86400 seconds';
     END IF;
-    IF randflake_lease_configure.max_clock_skew NOT BETWEEN 0 AND 86400 THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'clock skew must be from 0 to 86400 seconds';
+    IF randflake_lease_configure.max_clock_skew NOT BETWEEN 0 AND 3600 THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'clock skew must be from 0 to 3600 seconds';
     END IF;
+    -- A longer lease or a greater difference of clocks than was known at a takeover prolongs what is
+    -- left of its hold-off.
     UPDATE randflake_lease_pool SET
+        high_water = CASE WHEN pool.high_water <= randflake_lease_clock() THEN pool.high_water
+                          ELSE pool.high_water
+                               + greatest(randflake_lease_configure.max_duration - pool.max_duration, 0)
+                               + greatest(randflake_lease_configure.max_clock_skew - pool.max_clock_skew, 0) END,
         nodes = int4range(first, first + count),
         max_duration = coalesce(randflake_lease_configure.max_duration, pool.max_duration),
         max_clock_skew = coalesce(randflake_lease_configure.max_clock_skew, pool.max_clock_skew),
@@ -461,6 +548,7 @@ SELECT lease_id, holder, lower(nodes) AS first_node_id, upper(nodes) - lower(nod
        to_timestamp(lower(span)) AS starts_at, to_timestamp(upper(span)) AS ends_at,
        CASE WHEN released_at IS NOT NULL THEN 'released'
             WHEN to_timestamp(upper(span)) <= clock_timestamp() THEN 'ended'
+            WHEN to_timestamp(lower(span)) > clock_timestamp() THEN 'granted'
             ELSE 'active' END AS state,
        granted_at, renewed_at, released_at
 FROM randflake_lease;

@@ -13,10 +13,15 @@
 #include "pg/clock.h"
 #include "pg/settings.h"
 
+// object_not_in_prerequisite_state: what the coordinator's functions raise to refuse. Any other
+// error is the lack of an answer: a standby, a cancelled query, a full disk.
+static constexpr char kRefusal[] = "55000";
+
 static PGconn* connection;
 static bool warned;   // during the current request
-static bool refused;  // the last failure was an answer
+static bool refused;  // the last failure was a refusal
 static char error[256];
+static uint32 first_host;  // which of the connection string's hosts is tried first
 
 static bool fail(const char* message) {
     strlcpy(error, message, sizeof error);
@@ -63,8 +68,11 @@ static bool wait_for_socket(int events, int64 deadline, bool interruptible) {
         if (interruptible && (ShutdownRequestPending || ConfigReloadPending))
             return fail("interrupted by a shutdown or a reload of the settings");
         const int64 left = deadline - steady_milliseconds();
-        if (left <= 0)
+        if (left <= 0) {
+            // A host that hangs must not keep the others from being asked.
+            first_host++;
             return fail("the coordinator did not answer in time");
+        }
         const int happened =
             WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | WL_TIMEOUT | events,
                               PQsocket(connection), static_cast<long>(left), PG_WAIT_EXTENSION);
@@ -75,21 +83,65 @@ static bool wait_for_socket(int events, int64 deadline, bool interruptible) {
     }
 }
 
-static bool connect(int64 deadline, bool interruptible) {
-    // Defaults come before the connection string, which may override them. Dead peers are noticed
-    // within seconds; the library's own blocking timeouts do not apply.
+// A comma-separated list, beginning with another of its items. Null for null; palloc'd.
+static char* rotated(const char* list, uint32 first) {
+    if (list == nullptr)
+        return nullptr;
+    uint32 items = 1;
+    for (const char* at = list; *at != '\0'; at++)
+        items += *at == ',';
+    const char* head = list;
+    for (uint32 skip = first % items; skip > 0; skip--)
+        head = strchr(head, ',') + 1;
+    if (head == list)
+        return pstrdup(list);
+    return psprintf("%s,%.*s", head, static_cast<int>(head - list) - 1, list);
+}
+
+// Starts to connect, with the hosts of the connection string in turn. A host that cannot be reached
+// is given up after a few seconds and the next one tried; the library's own connect_timeout does
+// not apply to connections that do not block. Parameters before the connection string are defaults,
+// those after it have the last word.
+static PGconn* start_connection() {
+    char* message = nullptr;
+    PQconninfoOption* options = PQconninfoParse(setting_coordinator, &message);
+    if (options == nullptr) {
+        fail(message != nullptr ? message : "out of memory");
+        PQfreemem(message);
+        return nullptr;
+    }
+    const char* host = nullptr;
+    const char* hostaddr = nullptr;
+    const char* port = nullptr;
+    for (const PQconninfoOption* option = options; option->keyword != nullptr; option++) {
+        if (strcmp(option->keyword, "host") == 0)
+            host = rotated(option->val, first_host);
+        else if (strcmp(option->keyword, "hostaddr") == 0)
+            hostaddr = rotated(option->val, first_host);
+        else if (strcmp(option->keyword, "port") == 0)
+            port = rotated(option->val, first_host);
+    }
+    PQconninfoFree(options);
+
     const char* const names[] = {"fallback_application_name",
-                                 "keepalives_idle",
-                                 "keepalives_interval",
-                                 "keepalives_count",
                                  "tcp_user_timeout",
                                  "dbname",
+                                 "host",
+                                 "hostaddr",
+                                 "port",
                                  nullptr};
-    const char* const values[] = {"randflake",         "5",    "2", "3", "10000",
-                                  setting_coordinator, nullptr};
-    connection = PQconnectStartParams(names, values, 1);
+    const char* const values[] = {"randflake", "3000", setting_coordinator, host, hostaddr,
+                                  port,        nullptr};
+    PGconn* started = PQconnectStartParams(names, values, 1);
+    if (started == nullptr)
+        fail("out of memory");
+    return started;
+}
+
+static bool connect(int64 deadline, bool interruptible) {
+    connection = start_connection();
     if (connection == nullptr)
-        return fail("out of memory");
+        return false;
     if (PQstatus(connection) == CONNECTION_BAD)
         return fail_and_disconnect(PQerrorMessage(connection));
 
@@ -115,9 +167,9 @@ static bool connect(int64 deadline, bool interruptible) {
 static PGresult* request(const char* statement, int64 timeout, bool interruptible) {
     const int64 deadline = steady_milliseconds() + timeout;
     refused = false;
-    warned = false;
     if (connection == nullptr && !connect(deadline, interruptible))
         return nullptr;
+    warned = false;  // what the server warned of while connecting says nothing about the request
     if (PQsendQuery(connection, statement) == 0) {
         fail_and_disconnect(PQerrorMessage(connection));
         return nullptr;
@@ -151,7 +203,8 @@ static PGresult* request(const char* statement, int64 timeout, bool interruptibl
 
     if (PQresultStatus(last) != PGRES_TUPLES_OK || PQntuples(last) != 1) {
         const char* message = PQresultErrorField(last, PG_DIAG_MESSAGE_PRIMARY);
-        refused = message != nullptr && PQstatus(connection) == CONNECTION_OK;
+        const char* sqlstate = PQresultErrorField(last, PG_DIAG_SQLSTATE);
+        refused = sqlstate != nullptr && strcmp(sqlstate, kRefusal) == 0;
         fail(message != nullptr ? message : PQerrorMessage(connection));
     } else if (!warned) {
         return last;

@@ -25,7 +25,7 @@ bool coordinator_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expec
 bool coordinator_release(int64 lease_id, const pg_uuid_t& incarnation, int64 last_used,
                          int64 timeout);
 
-// Whether the last failure was the coordinator's answer, rather than the lack of one.
+// Whether the last failure was the coordinator's refusal, rather than the lack of an answer.
 bool coordinator_refused();
 const char* coordinator_error();
 void coordinator_disconnect();

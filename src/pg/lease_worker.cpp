@@ -1,25 +1,23 @@
 // The lease worker: a background process that keeps this server's lease of node ids.
 //
-//   no lease       acquire one; wait for its start while an older one still has time
-//   lease          renew it at half its time; refused: acquire another, the old one stays good
-//                  until its end
+//   no lease       acquire one
+//   lease          renew it at half its time
+//   refused        acquire another; the old one stays good until its end, then the new one opens
 //   no answer      try again, backing off; identifiers continue to the end of the lease
-//   lease ended    the coordinator says so, not this server's clock: it refuses to renew
 //   shutdown       seal the window, give the lease back with the last second used
 //
-// The window in shared memory is the lease: opened and closed by this process alone, extended when
-// a renewal is certain. Whatever this process misses, no identifier leaves the lease.
-
-#include "pg/lease.h"
+// That a lease has ended, the coordinator says, not this server's clock: it refuses to renew. The
+// window in shared memory is the lease (lease.h): opened and closed by this process alone, extended
+// when a renewal is certain. Whatever this process misses, no identifier leaves the lease.
 
 #include "pg/clock.h"
 #include "pg/coordinator.h"
+#include "pg/lease.h"
 #include "pg/secret.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 
 using randflake::kRandflake;
-using randflake::Window;
 
 extern "C" {
 [[noreturn]] PGDLLEXPORT void randflake_lease_main(Datum argument);
@@ -29,37 +27,26 @@ extern "C" {
 static constexpr int64 kFirstRetry = 250;
 static constexpr int64 kLastRetry = 4000;
 
-// How long a shutdown waits for the coordinator to take the lease back. Milliseconds.
+// The shortest time from one renewal to the next. Milliseconds.
+static constexpr int64 kShortestHalf = 500;
+
+// How often to look whether the next lease may be opened. Milliseconds.
+static constexpr int64 kOpenInterval = 100;
+
+// How long a shutdown waits for the coordinator to take the leases back. Milliseconds.
 static constexpr int64 kReleaseTimeout = 1000;
 
-// This process's view; shared memory has the part that others may see.
+// This process's view; shared memory has a copy.
 static LeaseControl lease;
-static int64 lease_asked_at;  // steady_milliseconds of the request that gave the current end
-static LeaseGrant pending;    // granted, but starts later than the current one may be used
-static bool has_pending;
 static int64 retry_interval;
 static char logged_error[sizeof lease.error];
-
-void lease_init(LeaseControl* control) {
-    *control = LeaseControl{};
-    if (!pg_strong_random(&control->incarnation, sizeof control->incarnation))
-        ereport(FATAL, (errcode(ERRCODE_INTERNAL_ERROR),
-                        errmsg("could not generate a random incarnation number")));
-}
-
-LeaseControl lease_control() {
-    LWLockAcquire(shared->lease_lock, LW_SHARED);
-    const LeaseControl copy = shared->lease_control;
-    LWLockRelease(shared->lease_lock);
-    return copy;
-}
 
 void lease_register_worker() {
     BackgroundWorker worker{};
     worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
     // A standby never leases: whatever it needs, it asks for once it is promoted.
     worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-    worker.bgw_restart_time = 5;
+    worker.bgw_restart_time = 1;
     strlcpy(worker.bgw_library_name, "randflake", sizeof worker.bgw_library_name);
     strlcpy(worker.bgw_function_name, "randflake_lease_main", sizeof worker.bgw_function_name);
     strlcpy(worker.bgw_name, "randflake lease worker", sizeof worker.bgw_name);
@@ -67,45 +54,64 @@ void lease_register_worker() {
     RegisterBackgroundWorker(&worker);
 }
 
-static AtomicWord& slot_word(uint32_t i) {
-    return shared->slots[i].word;
+// The one to renew.
+static Lease* newest() {
+    return lease.next.id != 0 ? &lease.next : &lease.open;
 }
 
-static void publish_lease() {
-    LWLockAcquire(shared->lease_lock, LW_EXCLUSIVE);
-    shared->lease_control = lease;
-    LWLockRelease(shared->lease_lock);
-    ConditionVariableBroadcast(&shared->window_changed);
+static const char* second_text(int64 second) {
+    return timestamptz_to_str(timestamp_of_second(second));
 }
 
-static bool lease_usable_now() {
-    return lease.held && wall_clock_seconds() < lease.end;
-}
+// --- what is wrong ---------------------------------------------------------------------------
 
-// The message goes to the log when it is another one than last time, and to the status always.
-static void note_failure(const char* what, const char* why) {
-    snprintf(lease.error, sizeof lease.error, "%s: %s", what, why);
-    lease.error_at = GetCurrentTimestamp();
-    publish_lease();
-    if (strcmp(lease.error, logged_error) != 0) {
-        strlcpy(logged_error, lease.error, sizeof logged_error);
+// To the log when it is another message than last time, to the status always. Empty: nothing.
+static void note(const char* message) {
+    if (message != lease.error)
+        strlcpy(lease.error, message, sizeof lease.error);
+    lease.error_at = message[0] == '\0' ? 0 : GetCurrentTimestamp();
+    lease_publish(lease);
+    if (strcmp(lease.error, logged_error) == 0)
+        return;
+    strlcpy(logged_error, lease.error, sizeof logged_error);
+    if (lease.error[0] == '\0')
+        ereport(LOG, (errmsg("leasing node ids works again")));
+    else if (lease.open.id != 0 && wall_clock_seconds() < lease.open.end)
+        ereport(LOG, (errmsg("%s", lease.error),
+                      errdetail("Identifiers continue until the lease ends, at %s.",
+                                second_text(lease.open.end))));
+    else
         ereport(LOG,
-                (errmsg("%s", lease.error),
-                 lease_usable_now() ? errdetail("Identifiers continue until the lease ends, at %s.",
-                                                timestamptz_to_str(timestamp_of_second(lease.end)))
-                                    : errdetail("This server cannot generate identifiers.")));
-    }
+                (errmsg("%s", lease.error), errdetail("This server cannot generate identifiers.")));
+}
+
+// A request that was given up because the worker has other things to do has not failed.
+static void note_failure(const char* what, const char* why) {
+    if (ShutdownRequestPending || ConfigReloadPending)
+        return;
+    snprintf(lease.error, sizeof lease.error, "%s: %s", what, why);
+    note(lease.error);
     retry_interval = retry_interval == 0 ? kFirstRetry : Min(retry_interval * 2, kLastRetry);
 }
 
+// The coordinator did what it was asked. What it gave may be of no use while the clocks disagree.
 static void note_success() {
-    if (logged_error[0] != '\0')
-        ereport(LOG, (errmsg("the coordinator answers again")));
-    logged_error[0] = '\0';
-    lease.error[0] = '\0';
-    lease.error_at = 0;
+    const Lease& granted = *newest();
+    const int64 now = wall_clock_seconds();
     retry_interval = 0;
+    shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
+    char message[sizeof lease.error] = "";
+    if (now >= granted.end)
+        snprintf(message, sizeof message,
+                 "lease %lld has ended by this server's clock, but not by the coordinator's",
+                 static_cast<long long>(granted.id));
+    else if (now < granted.start)
+        snprintf(message, sizeof message, "lease %lld begins at %s",
+                 static_cast<long long>(granted.id), second_text(granted.start));
+    note(message);
 }
+
+// --- requests --------------------------------------------------------------------------------
 
 // Seconds since the epoch of a second the coordinator named; outside what identifiers can hold
 // means that its clock is wrong, and becomes a window that never opens.
@@ -116,29 +122,11 @@ static int64 second_of_unix(int64 unix_seconds) {
 
 // The rectangle is the coordinator's promise; this server only checks that it can be used.
 static bool usable(const LeaseGrant& grant) {
-    return grant.node_count == shared->slot_count && grant.first_node_id >= 0 &&
+    return grant.lease_id > 0 && grant.node_count == shared->slot_count &&
+           grant.first_node_id >= 0 &&
            grant.first_node_id + grant.node_count <=
                static_cast<int64>(kRandflake.max_node_id()) + 1 &&
            grant.start <= grant.end && second_of_unix(grant.start) >= 1;
-}
-
-static void open_lease(const LeaseGrant& grant) {
-    lease.held = true;
-    lease.lease_id = grant.lease_id;
-    lease.first_node_id = grant.first_node_id;
-    lease.start = second_of_unix(grant.start);
-    lease.end = second_of_unix(grant.end + 1);
-    has_pending = false;
-
-    ChangeWindow(kRandflake, slot_word, shared->slot_count,
-                 static_cast<uint64_t>(lease.first_node_id), shared->window,
-                 Window{static_cast<uint32_t>(lease.start), static_cast<uint32_t>(lease.end)});
-    publish_lease();
-    ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
-                         static_cast<long long>(lease.first_node_id),
-                         static_cast<long long>(grant.first_node_id + grant.node_count - 1)),
-                  errdetail("Lease %lld, from %s.", static_cast<long long>(lease.lease_id),
-                            timestamptz_to_str(timestamp_of_second(lease.start)))));
 }
 
 static const char* holder_name() {
@@ -154,99 +142,116 @@ static const char* holder_name() {
 }
 
 static void acquire() {
+    static constexpr char kWhat[] = "could not lease node ids";
     LeaseGrant grant;
+    pg_uuid_t incarnation;
     const int64 asked_at = steady_milliseconds();
-    if (!coordinator_acquire(holder_name(), lease.incarnation, setting_node_count,
-                             setting_lease_duration, secret_key_check(shared->key), &grant)) {
-        note_failure("could not lease node ids", coordinator_error());
-        return;
-    }
-    if (!usable(grant)) {
-        note_failure("could not lease node ids",
-                     "the coordinator granted a lease that makes no sense");
-        return;
-    }
+    // Without a secret there would be a fingerprint too, that of no secret.
+    if (!shared->has_key)
+        return note_failure(kWhat, "no secret is configured");
+    if (!pg_strong_random(&incarnation, sizeof incarnation))
+        return note_failure(kWhat, "could not generate a random number");
+    if (!coordinator_acquire(holder_name(), incarnation, setting_node_count, setting_lease_duration,
+                             secret_key_check(shared->key), &grant))
+        return note_failure(kWhat, coordinator_error());
+    if (!usable(grant))
+        return note_failure(kWhat, "the coordinator granted a lease that makes no sense");
+    lease.next = Lease{grant.lease_id,
+                       incarnation,
+                       grant.first_node_id,
+                       second_of_unix(grant.start),
+                       second_of_unix(grant.end + 1),
+                       false,
+                       asked_at,
+                       asked_at + (grant.end + 1 - grant.start) * 1000};
     note_success();
-    shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
-    lease_asked_at = asked_at;
-    if (grant.end - grant.start + 1 < setting_lease_duration)
-        ereport(LOG, (errmsg("the coordinator leases node ids for %lld seconds instead of %d",
-                             static_cast<long long>(grant.end - grant.start + 1),
-                             setting_lease_duration)));
-    if (lease_usable_now() && second_of_unix(grant.start) > wall_clock_seconds()) {
-        pending = grant;
-        has_pending = true;
-        publish_lease();
-        return;
-    }
-    open_lease(grant);
 }
 
-static void renew() {
+static void renew(Lease* held) {
     int64 end;
     const int64 asked_at = steady_milliseconds();
-    if (!coordinator_renew(lease.lease_id, lease.incarnation, lease.end + kRandflake.epoch - 1,
+    if (!coordinator_renew(held->id, held->incarnation, held->end + kRandflake.epoch - 1,
                            setting_lease_duration, &end)) {
-        note_failure("could not renew the lease of node ids", coordinator_error());
-        // Refused means that this lease will not be renewed any more; it stays good to its end.
-        if (coordinator_refused())
-            acquire();
-        return;
+        if (!coordinator_refused())
+            return note_failure("could not renew the lease of node ids", coordinator_error());
+        ereport(LOG, (errmsg("the coordinator does not renew lease %lld of node ids: %s",
+                             static_cast<long long>(held->id), coordinator_error())));
+        // An open lease stays good until its end.
+        if (held == &lease.open)
+            lease.open.refused = true;
+        else
+            lease.next = Lease{};
+        return acquire();
     }
+    const int64 new_end = Max(held->end, second_of_unix(end + 1));
+    held->asked_at = asked_at;
+    held->lasts_until += (new_end - held->end) * 1000;
+    held->end = new_end;
+    if (held == &lease.open)
+        lease_extend(lease);
     note_success();
-    shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
-    lease_asked_at = asked_at;
-    lease.end = Max(lease.end, second_of_unix(end + 1));
-    const Window window = Window::FromWord(shared->window.load());
-    shared->window.store(Window{window.start, static_cast<uint32_t>(lease.end)}.ToWord(),
-                         std::memory_order_release);
-    publish_lease();
 }
+
+static void act() {
+    Lease* held = newest();
+    if (setting_coordinator[0] == '\0')
+        note_failure("could not lease node ids", "\"randflake.coordinator\" is empty");
+    else if (held->id != 0 && !held->refused)
+        renew(held);
+    else
+        acquire();
+    // The next request comes in half a lease: an idle connection would only keep the coordinator
+    // from a smart shutdown, for ever if that is this server.
+    coordinator_disconnect();
+}
+
+static void give_back(const Lease& held, int64 last_used, int64 give_up_at) {
+    if (held.id == 0 || coordinator_release(held.id, held.incarnation, last_used + kRandflake.epoch,
+                                            give_up_at - steady_milliseconds()))
+        return;
+    ereport(LOG, (errmsg("could not give lease %lld of node ids back: %s",
+                         static_cast<long long>(held.id), coordinator_error()),
+                  errdetail("It ends at %s.", second_text(held.end))));
+}
+
+static void release() {
+    const LeaseControl held = lease;
+    const int64 last = lease_seal(&lease);
+    const int64 give_up_at = steady_milliseconds() + kReleaseTimeout;
+    give_back(held.open, last >= 0 ? last : held.open.start - 1, give_up_at);
+    give_back(held.next, held.next.start - 1, give_up_at);
+}
+
+// --- the loop --------------------------------------------------------------------------------
 
 static int64 random_up_to(int64 max) {
     return static_cast<int64>(
         pg_prng_uint64_range(&pg_global_prng_state, 0, static_cast<uint64>(max)));
 }
 
-// Milliseconds until there is something to do, measured on the clock that never steps, so that a
-// step of the wall clock neither delays a renewal nor hurries it.
-static int64 time_to_next_action() {
+// When to ask the coordinator next, on the clock that never steps, so that a step of the wall clock
+// neither delays a renewal nor hurries it.
+static int64 next_request_at() {
     if (retry_interval != 0)
         // Up to a quarter less, so that the holders of a coordinator that comes back spread out.
-        return retry_interval - random_up_to(retry_interval / 4);
-    if (has_pending)
-        return 100;
-    const int64 half = Max(int64{setting_lease_duration} * 500, 500);
-    const int64 jitter = random_up_to(half / 10);
-    return Max(lease_asked_at + half - jitter - steady_milliseconds(), 0);
+        return steady_milliseconds() + retry_interval - random_up_to(retry_interval / 4);
+    const Lease& held = *newest();
+    const int64 half =
+        Max(Min((held.lasts_until - held.asked_at) / 2, int64{setting_lease_duration} * 500),
+            kShortestHalf);
+    return held.asked_at + half - random_up_to(half / 10);
 }
 
-static void act() {
-    if (setting_coordinator[0] == '\0') {
-        note_failure("could not lease node ids", "\"randflake.coordinator\" is empty");
-    } else if (has_pending) {
-        if (!lease_usable_now() || second_of_unix(pending.start) <= wall_clock_seconds())
-            open_lease(pending);
-    } else if (lease.held) {
-        renew();
-    } else {
-        acquire();
-    }
-}
-
-static void release() {
-    if (!lease.held)
+static void open_when_due() {
+    if (!lease_open_next(&lease))
         return;
-    const int64 last = SealWindow(kRandflake, slot_word, shared->slot_count, shared->window);
-    lease.held = false;
-    publish_lease();
-    if (!coordinator_release(
-            lease.lease_id, lease.incarnation,
-            last < 0 ? lease.start + kRandflake.epoch - 1 : last + kRandflake.epoch,
-            kReleaseTimeout))
-        ereport(LOG,
-                (errmsg("could not give the lease of node ids back: %s", coordinator_error()),
-                 errdetail("It ends at %s.", timestamptz_to_str(timestamp_of_second(lease.end)))));
+    note("");
+    const Lease& opened = lease.open;
+    ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
+                         static_cast<long long>(opened.first_node_id),
+                         static_cast<long long>(opened.first_node_id + shared->slot_count - 1)),
+                  errdetail("Lease %lld, from %s.", static_cast<long long>(opened.id),
+                            second_text(opened.start))));
 }
 
 void randflake_lease_main(Datum) {
@@ -257,24 +262,27 @@ void randflake_lease_main(Datum) {
     MemoryContext per_action =
         AllocSetContextCreate(TopMemoryContext, "randflake lease worker", ALLOCSET_SMALL_SIZES);
 
-    // A worker that was restarted goes on with the lease of its predecessor.
+    // A worker that was restarted goes on with the leases of its predecessor.
     lease = lease_control();
-    int64 next_action_at = steady_milliseconds();
+    int64 request_at = steady_milliseconds();
     while (!ShutdownRequestPending) {
         if (ConfigReloadPending) {
             ConfigReloadPending = false;
             ProcessConfigFile(PGC_SIGHUP);
-            coordinator_disconnect();
-            next_action_at = steady_milliseconds();
+            request_at = steady_milliseconds();
         }
-        if (steady_milliseconds() >= next_action_at) {
+        if (steady_milliseconds() >= request_at) {
             MemoryContextSwitchTo(per_action);
             act();
             MemoryContextReset(per_action);
-            next_action_at = steady_milliseconds() + time_to_next_action();
+            request_at = next_request_at();
         }
+        open_when_due();
+        const int64 wake_at = lease.next.id == 0
+                                  ? request_at
+                                  : Min(request_at, steady_milliseconds() + kOpenInterval);
         (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-                        static_cast<long>(Max(next_action_at - steady_milliseconds(), 1)),
+                        static_cast<long>(Max(wake_at - steady_milliseconds(), 1)),
                         PG_WAIT_EXTENSION);
         ResetLatch(MyLatch);
     }

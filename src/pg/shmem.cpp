@@ -42,7 +42,7 @@ void shmem_startup() {
         shared->lease_lock = &locks[1].lock;
         shared->leased = setting_coordinator[0] != '\0';
         window_init(&shared->window_control);
-        lease_init(&shared->lease_control);
+        shared->lease_control = LeaseControl{};
         ConditionVariableInit(&shared->window_changed);
         new (&shared->counters) Counters{};
         new (&shared->window) AtomicWord(0);

@@ -58,8 +58,9 @@ SQL_FUNCTION(randflake_status) {
     const Window window = Window::FromWord(shared->window.load());
     const Counters& counters = shared->counters;
     const LeaseControl lease = lease_control();
+    const int64 lease_id = lease.open.id != 0 ? lease.open.id : lease.next.id;
     const int64 first_node =
-        shared->leased ? (lease.held ? lease.first_node_id : -1) : setting_node_id;
+        shared->leased ? (lease.open.id != 0 ? lease.open.first_node_id : -1) : setting_node_id;
     uint64 issued = 0;
     for (uint32 i = 0; i < shared->slot_count; i++)
         issued += count_of_slot(shared->slots[i]);
@@ -82,7 +83,7 @@ SQL_FUNCTION(randflake_status) {
     row.Add(counter_datum(counters.clock_steps_back));
     row.Add(counter_datum(counters.window_extensions));
     row.Add(TimestampTzGetDatum(counters.reset_at));
-    row.AddUnless(!lease.held, Int64GetDatum(lease.lease_id));
+    row.AddUnless(lease_id == 0, Int64GetDatum(lease_id));
     row.AddUnless(lease.error_at == 0, text_datum(lease.error));
     row.AddUnless(lease.error_at == 0, TimestampTzGetDatum(lease.error_at));
     row.Add(text_datum(vector_path_name()));

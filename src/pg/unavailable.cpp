@@ -65,21 +65,27 @@ static void report_clock_behind(int64 now, int64 used, const char* what) {
          errmsg("the clock is %lld seconds behind %s", static_cast<long long>(used - now), what),
          errdetail("The clock shows %s, identifiers may have been issued up to %s.", now_text,
                    second_text(used)),
-         errhint("Set the clock if it is wrong, or wait until it has caught up. If it was in "
-                 "the future before, set \"randflake.node_id\" to node ids that were never "
-                 "used and restart the server.")));
+         shared->leased
+             ? errhint("Set the clock if it is wrong, or wait until it has caught up. If it was "
+                       "in the future before, restart the server: it leases other node ids.")
+             : errhint("Set the clock if it is wrong, or wait until it has caught up. If it was "
+                       "in the future before, set \"randflake.node_id\" to node ids that were "
+                       "never used and restart the server.")));
 }
 
 // There is no lease, or the clock is outside of it.
 static void report_no_lease(const Run& last) {
-    const LeaseControl lease = lease_control();
+    const LeaseControl control = lease_control();
+    const Lease& lease =
+        control.next.id != 0 && last.now >= control.open.end ? control.next : control.open;
     const char* now = pstrdup(second_text(last.now));
-    if (!lease.held)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("this server has no lease of node ids"),
-                        lease.error[0] != '\0' ? errdetail("%s", lease.error)
-                                               : errdetail("The coordinator has not answered yet."),
-                        errhint("Look at \"randflake.coordinator\" and at the server log.")));
+    if (lease.id == 0)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("this server has no lease of node ids"),
+                 control.error[0] != '\0' ? errdetail("%s", control.error)
+                                          : errdetail("The coordinator has not answered yet."),
+                 errhint("Look at \"randflake.coordinator\" and at the server log.")));
     if (last.now < lease.start)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -91,7 +97,7 @@ static void report_no_lease(const Run& last) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("the lease of node ids has ended"),
                     errdetail("It ended at %s, the clock shows %s.%s%s", second_text(lease.end),
-                              now, lease.error[0] != '\0' ? " Last error: " : "", lease.error),
+                              now, control.error[0] != '\0' ? " Last error: " : "", control.error),
                     errhint("Look at the coordinator, and compare its clock with this server's.")));
 }
 

@@ -1,0 +1,344 @@
+-- The coordinator: leases of node ids. Its clock is a table here, so nothing depends on the real
+-- one; times are shown in seconds since 1750000000.
+SET timezone = 'UTC';
+SET datestyle = ISO;
+SET intervalstyle = postgres;
+CREATE TABLE coordinator_clock (now bigint NOT NULL);
+INSERT INTO coordinator_clock VALUES (1750000000);
+GRANT SELECT ON coordinator_clock TO PUBLIC;
+CREATE OR REPLACE FUNCTION randflake_lease_clock() RETURNS bigint LANGUAGE sql VOLATILE
+AS $$ SELECT now FROM public.coordinator_clock $$;
+
+CREATE FUNCTION clock_shows(second bigint) RETURNS void LANGUAGE sql
+AS $$ UPDATE coordinator_clock SET now = 1750000000 + second $$;
+
+-- One holder's incarnation: the same digit all over
+CREATE FUNCTION run(digit integer) RETURNS uuid LANGUAGE sql IMMUTABLE
+AS $$ SELECT repeat(digit::text, 32)::uuid $$;
+
+CREATE FUNCTION acquire(digit integer, nodes integer DEFAULT 1, duration integer DEFAULT 60,
+                        OUT lease_id bigint, OUT first_node_id integer, OUT node_count integer,
+                        OUT starts bigint, OUT ends bigint) LANGUAGE sql
+AS $$
+    SELECT lease_id, first_node_id, node_count, lease_start - 1750000000, lease_end - 1750000000
+    FROM randflake_lease_acquire('holder ' || digit, run(digit), nodes, duration, '0123456789abcdef')
+$$;
+CREATE FUNCTION renew(lease_id bigint, digit integer, expected_end bigint,
+                      duration integer DEFAULT 60) RETURNS bigint LANGUAGE sql
+AS $$ SELECT randflake_lease_renew(lease_id, run(digit), 1750000000 + expected_end, duration) - 1750000000 $$;
+CREATE FUNCTION release(lease_id bigint, digit integer, last_used bigint) RETURNS void LANGUAGE sql
+AS $$ SELECT randflake_lease_release(lease_id, run(digit), 1750000000 + last_used) $$;
+
+-- The error of a statement, with times masked
+CREATE FUNCTION error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    message text; detail text; hint text;
+BEGIN
+    EXECUTE statement;
+    RETURN 'no error';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RETURN regexp_replace(concat_ws(' | ', SQLSTATE, message, nullif(detail, ''), nullif(hint, '')),
+                          '\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[-+:0-9]*', '<time>', 'g');
+END $$;
+
+CREATE VIEW leases AS
+SELECT lease_id, nodes, lower(span) - 1750000000 AS starts, upper(span) - 1750000000 AS ends,
+       renewed_at IS NOT NULL AS renewed, released_at IS NOT NULL AS released
+FROM randflake_lease;
+
+-- Three holders, then the one row that the first lease made
+SELECT * FROM acquire(1);
+SELECT * FROM acquire(2, 4);
+SELECT * FROM acquire(3, 1, 10);
+SELECT nodes, max_duration, max_clock_skew, high_water, key_fingerprint,
+       coordinator = randflake_coordinator_identity() AS this_one
+FROM randflake_lease_pool;
+SELECT holder, first_node_id, node_count, starts_at, ends_at, state,
+       granted_at IS NOT NULL AS granted, renewed_at, released_at
+FROM randflake_leases ORDER BY lease_id;
+
+-- Nonsense
+SELECT error_of(format('SELECT randflake_lease_acquire(%s)', arguments))
+FROM unnest(ARRAY[
+    $$NULL, run(1), 1, 60, '0123456789abcdef'$$,
+    $$'x', NULL, 1, 60, '0123456789abcdef'$$,
+    $$'x', run(1), NULL, 60, '0123456789abcdef'$$,
+    $$'x', run(1), 1, NULL, '0123456789abcdef'$$,
+    $$'x', run(1), 1, 60, NULL$$,
+    $$'x', run(1), 0, 60, '0123456789abcdef'$$,
+    $$'x', run(1), -1, 60, '0123456789abcdef'$$,
+    $$'x', run(1), 131073, 60, '0123456789abcdef'$$,
+    $$'x', run(1), 1, 0, '0123456789abcdef'$$,
+    $$'x', run(1), 1, -2147483648, '0123456789abcdef'$$,
+    $$'x', run(1), 1, 60, '0123456789ABCDEF'$$,
+    $$'x', run(1), 1, 60, '0123456789abcde'$$,
+    $$'x', run(1), 1, 60, ''$$]) AS arguments;
+SELECT error_of('SELECT renew(1, 1, 59, 0)');
+
+-- Another secret
+SELECT error_of($$SELECT randflake_lease_acquire('x', run(4), 1, 60, 'fedcba9876543210')$$);
+
+-- Null gives null, and does nothing
+SELECT renew(NULL, 1, 59), renew(1, NULL, 59), renew(1, 1, NULL), renew(1, 1, 59, NULL),
+       randflake_lease_purge(NULL);
+
+-- Renewal: at most max_duration from now, never a step back, and the end that the holder knows
+SELECT clock_shows(30);
+SELECT renew(1, 1, 59);
+SELECT renew(1, 1, 89, 10) AS shorter, renew(1, 1, 89, 2147483647) AS longer;
+SELECT renew(1, 1, 59) AS missed_the_answer;
+SELECT error_of('SELECT renew(1, 2, 89)') AS other_incarnation;
+SELECT error_of('SELECT renew(99, 1, 89)') AS no_such_lease;
+SELECT error_of('SELECT renew(3, 3, 9)') AS ended;
+SELECT error_of('SELECT renew(1, 1, 29)') AS ended_as_far_as_the_holder_knows;
+SELECT error_of('SELECT renew(1, 1, 152)') AS never_had_that_end;
+SELECT error_of('SELECT renew(1, 1, 7223372036854775807)') AS far_off;
+SELECT * FROM leases ORDER BY lease_id;
+
+-- Node ids unused for longest: never used ones first, then by the end of their lease
+SELECT randflake_lease_configure(0, 6);
+SELECT * FROM acquire(5);
+SELECT error_of('SELECT acquire(6)') AS one_too_many;
+SELECT error_of('SELECT acquire(6, 6)') AS six_too_many;
+SELECT error_of('SELECT acquire(6, 7)') AS more_than_there_are;
+SELECT clock_shows(70);
+SELECT * FROM acquire(7, 2);
+SELECT * FROM acquire(8);
+SELECT clock_shows(95);
+SELECT * FROM acquire(9, 1, 10);
+SELECT clock_shows(105);
+SELECT first_node_id AS unused_for_longer_than_the_last FROM acquire(9);
+
+-- A clock that steps back grants nothing again, and takes nothing away
+SELECT clock_shows(-3600);
+SELECT error_of('SELECT acquire(1)') AS all_are_later;
+SELECT error_of('SELECT renew(5, 7, 129)') AS all_began_later;
+SELECT randflake_lease_configure(node_count => 7);
+SELECT * FROM acquire(1);
+SELECT clock_shows(105);
+SELECT * FROM leases WHERE lease_id >= 4 ORDER BY lease_id;
+
+-- Release: early, never before what was used; unused leaves nothing; the first word counts
+SELECT release(5, 7, 110);
+SELECT * FROM leases WHERE lease_id = 5;
+SELECT release(5, 7, 80);
+SELECT release(5, 7, NULL);
+SELECT * FROM leases WHERE lease_id = 5;
+SELECT error_of('SELECT renew(5, 7, 110)') AS renewed_after_release;
+SELECT release(6, 8, 9999999);
+SELECT * FROM leases WHERE lease_id = 6;
+SELECT release(8, 9, 104);
+SELECT count(*) FROM leases WHERE lease_id = 8;
+SELECT error_of('SELECT release(8, 9, 104)') AS released_and_gone;
+SELECT release(9, 1, NULL);
+SELECT count(*) FROM leases WHERE lease_id = 9;
+SELECT error_of('SELECT release(7, 1, 104)') AS other_incarnation;
+SELECT error_of('SELECT release(NULL, 1, 104)') AS no_lease;
+SELECT error_of('SELECT release(7, NULL, 104)') AS no_holder;
+SELECT randflake_lease_configure(1, 2);
+SELECT clock_shows(110);
+SELECT error_of('SELECT acquire(1, 2)') AS still_used;
+SELECT clock_shows(111);
+SELECT * FROM acquire(1, 2);
+SELECT randflake_lease_configure(0, 7);
+SELECT lease_id, state FROM randflake_leases ORDER BY lease_id;
+
+-- Purge forgets, and lets nothing start before what it forgot
+SELECT clock_shows(300);
+SELECT error_of($$SELECT randflake_lease_purge(interval '-1 second')$$);
+SELECT randflake_lease_purge();
+SELECT randflake_lease_purge(interval '170 seconds');
+SELECT high_water - 1750000000 AS high_water FROM randflake_lease_pool;
+SELECT * FROM leases ORDER BY lease_id;
+SELECT randflake_lease_purge(interval '0');
+SELECT high_water - 1750000000 AS high_water FROM randflake_lease_pool;
+SELECT clock_shows(150);
+SELECT starts, ends FROM acquire(1, 1, 5);
+SELECT clock_shows(110);
+SELECT error_of('SELECT acquire(1)') AS no_lease_ends_so_far_ahead;
+SELECT clock_shows(-3600);
+SELECT error_of('SELECT acquire(1)') AS before_the_mark;
+-- a lease that began while the clock was ahead is renewed no more
+SELECT error_of(format('SELECT renew(%s, 1, 175)', lease_id)) FROM leases ORDER BY lease_id LIMIT 1;
+-- and an old one is purged on the way
+SELECT clock_shows(100000);
+SELECT starts, ends FROM acquire(1, 1, 5);
+SELECT count(*) FROM leases;
+SELECT high_water - 1750000000 AS high_water FROM randflake_lease_pool;
+
+-- The pool: limits, and leases that are no longer in it
+SELECT error_of(format('SELECT randflake_lease_configure(%s)', arguments))
+FROM unnest(ARRAY['-1', '131072', '0, 0', '1, 131072', '10, -5', 'max_duration => 0',
+                  'max_duration => 86401', 'max_clock_skew => -1', 'max_clock_skew => 3601'])
+    AS arguments;
+SELECT randflake_lease_configure(1000, 100, 20, 5);
+SELECT nodes, max_duration, max_clock_skew FROM randflake_lease_pool;
+SELECT error_of(format('SELECT renew(%s, 1, 100004)', lease_id)) FROM leases;
+SELECT first_node_id, ends - starts + 1 AS seconds FROM acquire(1);
+SELECT randflake_lease_configure();
+SELECT randflake_lease_configure(first_node_id => 1050);
+SELECT nodes, max_duration, max_clock_skew FROM randflake_lease_pool;
+SELECT first_node_id, node_count FROM acquire(2, 50);
+SELECT randflake_lease_configure(0, 131072, 60, 2, forget_key => true);
+SELECT first_node_id FROM randflake_lease_acquire('x', run(3), 1, 60, 'fedcba9876543210');
+SELECT error_of('SELECT acquire(1)') AS now_the_former_secret;
+SELECT first_node_id FROM randflake_lease_acquire('x', run(3), 131072 - 1100, 60, 'fedcba9876543210');
+SELECT randflake_lease_configure(forget_key => true);
+
+-- A lease's state is told by the real clock
+SELECT count(*) FROM randflake_lease_purge(interval '0');
+DELETE FROM randflake_lease;
+INSERT INTO randflake_lease (holder, incarnation, nodes, span, released_at)
+SELECT holder, run(1), int4range(1, 2), int8range(now + first, now + last), released_at
+FROM (SELECT extract(epoch FROM clock_timestamp())::bigint) AS clock (now),
+     (VALUES ('past', -7200, -3600, NULL), ('present', -3600, 3600, NULL),
+             ('future', 3600, 7200, NULL), ('gone', -10800, -7200, clock_timestamp()))
+         AS v (holder, first, last, released_at);
+SELECT holder, state FROM randflake_leases ORDER BY starts_at;
+
+-- Another coordinator granted last: what it granted may be missing here. The lease that this one
+-- knows is renewed; new ones wait for the last possible end.
+DELETE FROM randflake_lease;
+UPDATE randflake_lease_pool SET high_water = 0;
+SELECT clock_shows(200000);
+SELECT lease_id AS known, starts, ends FROM acquire(1) \gset
+SELECT lease_id AS short FROM acquire(2, 1, 3) \gset
+UPDATE randflake_lease SET granted_at = to_timestamp(1750200000);
+UPDATE randflake_lease_pool SET coordinator = 'another';
+SELECT clock_shows(200001);
+SELECT error_of('SELECT acquire(3)') AS too_early;
+-- the refused call was rolled back, but the hold-off counts from it on
+SELECT coordinator FROM randflake_lease_pool;
+SELECT clock_shows(200003);
+SELECT error_of('SELECT acquire(3)') AS too_early;
+SELECT error_of('SELECT renew(' || :short || ', 2, 200002)') AS ended_a_moment_ago;
+SELECT renew(:known, 1, 200059) AS renewed;
+SELECT high_water - 200001 - 1750000000 AS high_water FROM randflake_lease_pool;
+SELECT renew(:known, 1, 200100) AS renewed_before_by_the_other;
+SELECT clock_shows(200005);
+SELECT starts - 200001 AS starts, ends - 200001 AS ends FROM acquire(3);
+-- longer leases than was known then
+SELECT randflake_lease_configure(max_duration => 100, max_clock_skew => 12);
+SELECT high_water - 200001 - 1750000000 AS high_water FROM randflake_lease_pool;
+SELECT error_of('SELECT acquire(4)') AS later_now;
+SELECT randflake_lease_configure(max_duration => 60, max_clock_skew => 2);
+SELECT clock_shows(200001 + 114);
+SELECT starts - 200001 AS starts, ends - 200001 AS ends FROM acquire(4);
+
+-- The end of a lease too near to be sure of, right after a takeover: another coordinator's clock may
+-- have been past it
+SELECT lease_id AS close, ends FROM acquire(5, 1, 10) \gset
+SELECT clock_shows(200001 + 114 + 8);
+UPDATE randflake_lease SET granted_at = to_timestamp(1750200000), renewed_at = NULL;
+UPDATE randflake_lease_pool SET coordinator = 'yet another';
+SELECT setval('randflake_lease_takeover', 0);
+SELECT error_of(format('SELECT renew(%s, 5, %s)', :close, :ends)) AS in_doubt;
+SELECT clock_shows(200001 + 114 + 7);
+SELECT error_of(format('SELECT renew(%s, 5, %s)', :close, :ends)) AS beyond_doubt;
+
+-- The other one's clock was ahead: its last grant tells
+UPDATE randflake_lease SET renewed_at = to_timestamp(1750201000);
+UPDATE randflake_lease_pool SET coordinator = 'ahead';
+SELECT setval('randflake_lease_takeover', 0);
+SELECT error_of('SELECT acquire(6)') AS far_ahead;
+SELECT randflake_lease_taken_over(randflake_coordinator_identity()) - 1750000000 AS taken_over;
+
+-- The node ids of a renewal got another holder: the constraint has the last word
+SELECT clock_shows(300000);
+SELECT lease_id AS mine, first_node_id AS node FROM acquire(6, 1, 30) \gset
+INSERT INTO randflake_lease (holder, incarnation, nodes, span)
+VALUES ('rival', run(7), int4range(:node, :node + 1), int8range(1750300030, 1750300060));
+SELECT error_of(format('SELECT renew(%s, 6, 300029)', :mine)) AS taken;
+SELECT error_of(format($$INSERT INTO randflake_lease (holder, incarnation, nodes, span)
+VALUES ('rival', run(7), int4range(%s, %s), int8range(1750300000, 1750300001))$$, :node, :node + 1))
+    LIKE '23P01 |%' AS refused_by_the_constraint;
+
+-- A clock outside of what identifiers can hold
+SELECT randflake_lease_purge(interval '0') IS NOT NULL AS purged;
+DELETE FROM randflake_lease;
+UPDATE randflake_lease_pool SET high_water = 0;
+SELECT error_of('SELECT acquire(1)')
+FROM (VALUES (0), (1729999999), (1730000000)) AS v (unix), clock_shows(v.unix - 1750000000);
+SELECT clock_shows(1730000001 - 1750000000);
+SELECT starts + 1750000000 AS starts, ends + 1750000000 AS ends FROM acquire(1);
+SELECT clock_shows(1730000000 + (1::bigint << 30) - 2 - 1750000000);
+SELECT lease_id AS last, starts + 1750000000 - 1730000000 - (1::bigint << 30) AS starts,
+       ends + 1750000000 - 1730000000 - (1::bigint << 30) AS ends FROM acquire(1);
+SELECT renew(max(lease_id), 1, max(ends) - 1) + 1750000000 - 1730000000 - (1::bigint << 30) AS ends
+FROM leases;
+SELECT clock_shows(1730000000 + (1::bigint << 30) - 1750000000);
+SELECT error_of('SELECT acquire(1)');
+
+-- Whom it may concern
+DELETE FROM randflake_lease;
+UPDATE randflake_lease_pool SET high_water = 0;
+SELECT clock_shows(0);
+CREATE ROLE regress_randflake_app;
+SET ROLE regress_randflake_app;
+SELECT error_of(statement) FROM unnest(ARRAY[
+    'SELECT acquire(1)', 'SELECT renew(1, 1, 59)', 'SELECT release(1, 1, 59)',
+    'SELECT randflake_lease_purge()', 'SELECT randflake_lease_configure()',
+    'SELECT randflake_lease_lock_pool()', $$SELECT randflake_lease_taken_over('x')$$,
+    'SELECT randflake_lease_clock()', 'SELECT randflake_lease_epoch()',
+    'SELECT randflake_lease_horizon()', 'SELECT randflake_coordinator_identity()',
+    'SELECT * FROM randflake_leases', 'SELECT * FROM randflake_lease',
+    'SELECT * FROM randflake_lease_pool', 'SELECT last_value FROM randflake_lease_takeover',
+    $$SELECT setval('randflake_lease_takeover', 0)$$,
+    'INSERT INTO randflake_lease_pool DEFAULT VALUES', 'DELETE FROM randflake_lease',
+    'UPDATE randflake_lease_pool SET high_water = 0']) AS statement;
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION
+    randflake_lease_acquire(text, uuid, integer, integer, text),
+    randflake_lease_renew(bigint, uuid, bigint, integer),
+    randflake_lease_release(bigint, uuid, bigint) TO regress_randflake_app;
+SET ROLE regress_randflake_app;
+SELECT lease_id AS granted, first_node_id, starts, ends FROM acquire(1);
+SELECT lease_id AS granted FROM acquire(1) \gset
+SELECT renew(:granted, 1, 59);
+SELECT release(:granted, 1, 10);
+SELECT error_of(statement) FROM unnest(ARRAY[
+    'SELECT randflake_lease_configure()', 'SELECT * FROM randflake_lease',
+    'SELECT randflake_lease_lock_pool()']) AS statement;
+RESET ROLE;
+GRANT pg_monitor TO regress_randflake_app;
+SET ROLE regress_randflake_app;
+SELECT holder, first_node_id, state FROM randflake_leases ORDER BY lease_id;
+SELECT error_of('SELECT * FROM randflake_lease');
+
+-- What a session prefers does not weaken a grant; what others put into its search path does not
+-- lead it astray
+RESET ROLE;
+GRANT CREATE ON DATABASE regression TO regress_randflake_app;
+SET ROLE regress_randflake_app;
+CREATE SCHEMA regress_astray;
+CREATE FUNCTION regress_astray.lower(int4range) RETURNS integer LANGUAGE sql AS 'SELECT 7';
+CREATE TABLE regress_astray.randflake_lease (lease_id bigint);
+CREATE TEMP TABLE randflake_lease_pool (coordinator text);
+SET search_path = regress_astray, pg_temp, pg_catalog, public;
+SET synchronous_commit = off;
+SET client_min_messages = error;
+BEGIN;
+SELECT public.acquire(2) IS NOT NULL AS granted;
+SHOW synchronous_commit;
+SHOW client_min_messages;
+COMMIT;
+SHOW synchronous_commit;
+SHOW client_min_messages;
+RESET synchronous_commit;
+RESET client_min_messages;
+RESET search_path;
+DROP SCHEMA regress_astray CASCADE;
+DROP TABLE pg_temp.randflake_lease_pool;
+RESET ROLE;
+REVOKE CREATE ON DATABASE regression FROM regress_randflake_app;
+
+-- With a fresh extension, for the tests that follow
+DROP VIEW leases;
+DROP FUNCTION clock_shows(bigint), acquire(integer, integer, integer),
+    renew(bigint, integer, bigint, integer), release(bigint, integer, bigint), run(integer),
+    error_of(text);
+DROP EXTENSION randflake;
+DROP TABLE coordinator_clock;
+DROP ROLE regress_randflake_app;
+CREATE EXTENSION randflake;

@@ -1,0 +1,69 @@
+// The lease in shared memory, and what becomes of the window when it changes.
+
+#include "pg/lease.h"
+
+#include "pg/clock.h"
+#include "pg/shmem.h"
+
+using randflake::kRandflake;
+using randflake::Window;
+
+LeaseControl lease_control() {
+    LWLockAcquire(shared->lease_lock, LW_SHARED);
+    const LeaseControl copy = shared->lease_control;
+    LWLockRelease(shared->lease_lock);
+    return copy;
+}
+
+static AtomicWord& slot_word(uint32_t i) {
+    return shared->slots[i].word;
+}
+
+// The window and the lease change together, so that a worker that dies in between leaves no lease
+// with another one's window. Nothing here can fail half-way.
+template <typename Change>
+static void publish(const LeaseControl& control, Change&& change_window) {
+    LWLockAcquire(shared->lease_lock, LW_EXCLUSIVE);
+    change_window();
+    shared->lease_control = control;
+    LWLockRelease(shared->lease_lock);
+    ConditionVariableBroadcast(&shared->window_changed);
+}
+
+void lease_publish(const LeaseControl& control) {
+    publish(control, [] {});
+}
+
+void lease_extend(const LeaseControl& control) {
+    publish(control, [&] {
+        const Window window = Window::FromWord(shared->window.load());
+        shared->window.store(Window{window.start, static_cast<uint32_t>(control.open.end)}.ToWord(),
+                             std::memory_order_release);
+    });
+}
+
+bool lease_open_next(LeaseControl* control) {
+    const Lease& next = control->next;
+    // The end of the open lease; of a closed window, the first second that may follow it.
+    const int64 earliest = Window::FromWord(shared->window.load()).end;
+    const int64 start = Max(next.start, earliest);
+    if (next.id == 0 || wall_clock_seconds() < start || start >= next.end)
+        return false;
+    control->open = next;
+    control->next = Lease{};
+    publish(*control, [&] {
+        (void)ChangeWindow(
+            kRandflake, slot_word, shared->slot_count,
+            static_cast<uint64_t>(control->open.first_node_id), shared->window,
+            Window{static_cast<uint32_t>(start), static_cast<uint32_t>(control->open.end)});
+    });
+    return true;
+}
+
+int64 lease_seal(LeaseControl* control) {
+    int64 last = -1;
+    control->open = control->next = Lease{};
+    publish(*control,
+            [&] { last = SealWindow(kRandflake, slot_word, shared->slot_count, shared->window); });
+    return last;
+}
