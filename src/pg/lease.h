@@ -6,6 +6,9 @@
 
 #include "pg/pg.h"
 
+// Shown while the worker waits, for the coordinator or for the next renewal.
+inline constexpr char kLeaseWaitEvent[] = "RandflakeLease";
+
 // In shared memory, protected by the lease lock.
 struct LeaseControl {
     pg_uuid_t incarnation;  // of this shared memory; a lease is never resumed by another one

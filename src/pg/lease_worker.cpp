@@ -13,6 +13,7 @@
 #include "pg/lease.h"
 
 #include "pg/clock.h"
+#include "pg/compat.h"
 #include "pg/coordinator.h"
 #include "pg/secret.h"
 #include "pg/settings.h"
@@ -56,7 +57,8 @@ LeaseControl lease_control() {
 
 void lease_register_worker() {
     BackgroundWorker worker{};
-    worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+    // A connection to no database shows the worker in pg_stat_activity.
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
     // A standby never leases: whatever it needs, it asks for once it is promoted.
     worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
     worker.bgw_restart_time = 5;
@@ -130,6 +132,7 @@ static void open_lease(const LeaseGrant& grant) {
     lease.end = second_of_unix(grant.end + 1);
     has_pending = false;
 
+    count_window_closed(Window::FromWord(shared->window.exchange(Window{0, 0}.ToWord())));
     ChangeWindow(kRandflake, slot_word, shared->slot_count,
                  static_cast<uint64_t>(lease.first_node_id), shared->window,
                  Window{static_cast<uint32_t>(lease.start), static_cast<uint32_t>(lease.end)});
@@ -252,7 +255,9 @@ static void release() {
 void randflake_lease_main(Datum) {
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    pqsignal(SIGINT, SIG_IGN);  // there is no query to cancel
     BackgroundWorkerUnblockSignals();
+    BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
     CurrentResourceOwner = ResourceOwnerCreate(nullptr, "randflake lease worker");
     MemoryContext per_action =
         AllocSetContextCreate(TopMemoryContext, "randflake lease worker", ALLOCSET_SMALL_SIZES);
@@ -261,6 +266,7 @@ void randflake_lease_main(Datum) {
     lease = lease_control();
     int64 next_action_at = steady_milliseconds();
     while (!ShutdownRequestPending) {
+        CHECK_FOR_INTERRUPTS();  // what other backends wait for this one to notice
         if (ConfigReloadPending) {
             ConfigReloadPending = false;
             ProcessConfigFile(PGC_SIGHUP);
@@ -275,7 +281,7 @@ void randflake_lease_main(Datum) {
         }
         (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
                         static_cast<long>(Max(next_action_at - steady_milliseconds(), 1)),
-                        PG_WAIT_EXTENSION);
+                        wait_event(kLeaseWaitEvent));
         ResetLatch(MyLatch);
     }
     MemoryContextSwitchTo(per_action);
