@@ -75,7 +75,9 @@ fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/randflake-tempcheck.XXXXXX")
 chmod 755 "$work"
-cp -R sql expected specs t test/temp.conf "$work"
+# All of the sources, which the documentation links to.
+find . -mindepth 1 -maxdepth 1 ! -name '.*' ! -name build ! -name quickstart \
+    -exec cp -R -t "$work" {} +
 cd "$work"
 
 if [ "$(id -u)" = 0 ]; then
@@ -107,7 +109,7 @@ run_regress() {
     shift 2
     as_user mkdir "$output"
     if as_user "$program" --bindir="$bindir" --inputdir=. --outputdir="$output" \
-        --temp-instance="$output/instance" --temp-config=temp.conf \
+        --temp-instance="$output/instance" --temp-config=test/temp.conf \
         --no-locale --encoding=UTF8 --load-extension=randflake "$@"; then
         summary+=("$label: $# passed")
         return
