@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Randflake;
 use Test::More;
 
-my %block = named_blocks('docs/sharding.md', 't/310_sharding.pl');
+read_document('docs/sharding.md', 't/310_sharding.pl');
 my $secret = random_secret();
 
 # Three servers under one secret, that can replicate to each other
@@ -35,7 +35,7 @@ sub with_addresses {
 # Runs a block of the document on the server of this number.
 sub run_block {
     my ($name, $me) = @_;
-    return $nodes[$me]->safe_psql('postgres', with_addresses($block{$name} // die "no block $name"),
+    return $nodes[$me]->safe_psql('postgres', with_addresses(block($name)),
         extra_params => [ '-v', "me=$me" ]);
 }
 
@@ -159,7 +159,7 @@ $nodes[1]->start;
 
 # A half of a shard, replicated to another server
 run_block('publish_half', 2);
-my ($half_bound) = $block{publish_half} =~ /id >= (\d+)/;
+my ($half_bound) = block('publish_half') =~ /id >= (\d+)/;
 is( $node->safe_psql('postgres', 'SELECT lower FROM randflake_shard_ranges(6) WHERE shard = 5'),
     $half_bound, 'the bound in the document is that of the half');
 $nodes[0]->safe_psql('postgres', 'CREATE DATABASE new_server');
@@ -201,4 +201,5 @@ is( $nodes[2]->safe_psql('postgres',
     0, '  without a conflict');
 
 $_->stop for @nodes;
+every_block_was_used();
 done_testing();

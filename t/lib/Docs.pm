@@ -16,8 +16,9 @@ use warnings;
 
 use Exporter 'import';
 use PostgreSQL::Test::Utils;
+use Test::More;
 
-our @EXPORT = qw(code_blocks named_blocks);
+our @EXPORT = qw(code_blocks read_document block every_block_was_used);
 
 # All blocks of a document, in its order: hashes of language, text, line (of the text's first line),
 # and what the comment says: test and name, or not_run, or fails.
@@ -49,15 +50,30 @@ sub code_blocks {
     return @blocks;
 }
 
-# The blocks that a test runs, as a hash from their names to their texts. The same name twice joins
-# them.
-sub named_blocks {
-    my ($file, $test) = @_;
-    my %texts;
-    for my $block (code_blocks($file)) {
-        $texts{ $block->{name} } .= $block->{text} if ($block->{test} // '') eq $test;
+# The blocks that a test runs: read_document once, then block for the text of each name (the same
+# name twice joins them), and every_block_was_used at the end.
+my ($document, %texts, %unused);
+
+sub read_document {
+    my ($test);
+    ($document, $test) = @_;
+    for my $block (code_blocks($document)) {
+        next unless ($block->{test} // '') eq $test;
+        $texts{ $block->{name} } .= $block->{text};
+        $unused{ $block->{name} } = 1;
     }
-    return %texts;
+    return;
+}
+
+sub block {
+    my ($name) = @_;
+    delete $unused{$name};
+    return $texts{$name} // die "$document has no block $name for this test";
+}
+
+sub every_block_was_used {
+    is_deeply([ sort keys %unused ], [], "every block of $document for this test was used");
+    return;
 }
 
 1;
