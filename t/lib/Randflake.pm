@@ -192,8 +192,8 @@ sub no_secret_in {
 
 # --- the clock -------------------------------------------------------------------------------
 
-# libfaketime shows a server's processes the wall clock that a file describes; other clocks are not
-# faked. Times are Unix times, fractions allowed.
+# libfaketime shows a server's processes the wall clock that a file describes; other clocks and the
+# times of files are not faked. Times are Unix times, fractions allowed.
 
 sub faketime_library {
     my @directories = map { glob } '/usr/lib/*/faketime', '/usr/{lib,lib64,local/lib}/faketime';
@@ -237,6 +237,7 @@ sub start_under_clock {
         LD_PRELOAD => faketime_library(),
         FAKETIME_TIMESTAMP_FILE => $node->basedir . '/clock',
         FAKETIME_NO_CACHE => 1,
+        NO_FAKE_STAT => 1,
         FAKETIME_DONT_FAKE_MONOTONIC => 1);
     $node->start;
     return;
