@@ -12,6 +12,7 @@ our @EXPORT = qw(
   window_path
   read_window
   write_window
+  write_window_bytes
   written_end
   crc32c
 );
@@ -47,11 +48,11 @@ sub write_window {
     my @ends = map { @$_ } @{ $window->{ends} };
     push @ends, (0) x (48 - @ends);
     my $bytes = pack "$head $ends", @$window{@head}, @ends;
-    write_bytes($node, $bytes . pack 'V', crc32c($bytes));
+    write_window_bytes($node, $bytes . pack 'V', crc32c($bytes));
     return;
 }
 
-sub write_bytes {
+sub write_window_bytes {
     my ($node, $bytes) = @_;
     my $path = window_path($node);
     open my $out, '>:raw', $path or die "could not write $path: $!";
