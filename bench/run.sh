@@ -18,7 +18,7 @@ root=$PWD bench=$PWD/bench
 . scripts/lib.sh
 all_suites="calls set backends inserts bulk connect decode waste uniformity cipher instructions profile"
 
-repetitions=9 short_repetitions=5 seconds=4 bulk_rows=5000000 connections=300 traced_rows=100000
+repetitions=15 short_repetitions=5 seconds=4 bulk_rows=5000000 connections=300 traced_rows=100000
 results=$bench/results
 while [ $# -gt 0 ]; do
     case $1 in
