@@ -114,6 +114,14 @@ is($node->safe_psql('postgres', $fingerprint), $before, 'cutting a shard in two 
 is( $node->safe_psql('postgres', 'SELECT DISTINCT tableoid::regclass, randflake_shard(id, 8)'
           . ' FROM message WHERE id >= 4611686018427387904 ORDER BY 2'),
     "message_6|6\nmessage_7|7", '  and puts each into its half');
+my %lower_bound = map { split /\|/ } split /\n/, $node->safe_psql('postgres',
+    'SELECT shard, lower FROM randflake_shard_ranges(8)');
+for my $shard (6, 7) {
+    like(
+        $node->safe_psql('postgres',
+            "SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = 'message_$shard'"),
+        qr/FROM \('?$lower_bound{$shard}'?\)/, '  beginning where it does');
+}
 is_balanced($node, 'SELECT count(*) FROM message WHERE id >= 4611686018427387904 GROUP BY tableoid',
     2, $node->safe_psql('postgres', 'SELECT count(*) FROM message WHERE id >= 4611686018427387904'),
     '  which are balanced');

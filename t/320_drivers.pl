@@ -47,12 +47,27 @@ sub extract {
     return $directory;
 }
 
-# Runs a recipe in a database of its own and checks what it prints.
+# Runs a recipe in a database of its own and checks what it prints. Of the server's identifiers it
+# gets one of the harder kind: negative, and none that a floating-point number can hold.
 sub check_recipe {
     my ($recipe, @command) = @_;
     my $database = $recipe =~ tr/A-Za-z0-9//cdr;
     $node->safe_psql('postgres', qq{CREATE DATABASE "$database"});
-    $node->safe_psql($database, 'CREATE EXTENSION randflake');
+    $node->safe_psql($database, <<"SQL");
+CREATE EXTENSION randflake;
+CREATE SCHEMA hard;
+CREATE FUNCTION hard.randflake_generate() RETURNS bigint LANGUAGE plpgsql AS \$\$
+DECLARE
+    id bigint;
+BEGIN
+    LOOP
+        id := public.randflake_generate();
+        EXIT WHEN id < 0 AND id::float8::numeric <> id;
+    END LOOP;
+    RETURN id;
+END \$\$;
+ALTER DATABASE "$database" SET search_path = hard, public;
+SQL
     local %ENV = (
         %ENV,
         PGHOST => '127.0.0.1',
