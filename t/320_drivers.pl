@@ -54,19 +54,19 @@ sub check_recipe {
     my $database = $recipe =~ tr/A-Za-z0-9//cdr;
     $node->safe_psql('postgres', qq{CREATE DATABASE "$database"});
     $node->safe_psql($database, <<"SQL");
-CREATE EXTENSION randflake;
-CREATE SCHEMA hard;
-CREATE FUNCTION hard.randflake_generate() RETURNS bigint LANGUAGE plpgsql AS \$\$
+CREATE SCHEMA original;
+CREATE EXTENSION randflake SCHEMA original;
+CREATE FUNCTION randflake_generate() RETURNS bigint LANGUAGE plpgsql AS \$\$
 DECLARE
     id bigint;
 BEGIN
     LOOP
-        id := public.randflake_generate();
+        id := original.randflake_generate();
         EXIT WHEN id < 0 AND id::float8::numeric <> id;
     END LOOP;
     RETURN id;
 END \$\$;
-ALTER DATABASE "$database" SET search_path = hard, public;
+ALTER DATABASE "$database" SET search_path = public, original;
 SQL
     local %ENV = (
         %ENV,
