@@ -259,7 +259,7 @@ static void open_when_due() {
 void randflake_lease_main(Datum) {
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-    pqsignal(SIGINT, SIG_IGN);  // there is no query to cancel
+    ignore_signal(SIGINT);  // there is no query to cancel
     BackgroundWorkerUnblockSignals();
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
     CurrentResourceOwner = ResourceOwnerCreate(nullptr, "randflake lease worker");
