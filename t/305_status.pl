@@ -76,10 +76,13 @@ is( $node->safe_psql('postgres', 'SELECT extract(epoch FROM max(last_second) - c
 clock_stands_at($node, $second - 99);
 $node->safe_psql('postgres', 'SELECT randflake_generate()');
 is(status($node, 'clock_steps_back'), 1, '  going on is no step');
+# In one session, and so under one node id: a step back of a second shows in that alone.
+my $psql = $node->background_psql('postgres');
 clock_stands_at($node, $second + 2);
-$node->safe_psql('postgres', 'SELECT randflake_generate()');
+$psql->query_safe('SELECT randflake_generate()');
 clock_stands_at($node, $second + 1);
-$node->safe_psql('postgres', 'SELECT randflake_generate()');
+$psql->query_safe('SELECT randflake_generate()');
+$psql->quit;
 is(status($node, 'clock_steps_back'), 2, '  another one is');
 
 # --- counters end with the server ------------------------------------------------------------
