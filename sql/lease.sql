@@ -52,7 +52,7 @@ SELECT * FROM acquire(1);
 SELECT * FROM acquire(2, 4);
 SELECT * FROM acquire(3, 1, 10);
 SELECT nodes, max_duration, max_clock_skew, high_water, key_fingerprint,
-       coordinator = randflake_coordinator_identity() AS this_one
+       starts_with(coordinator, randflake_coordinator_identity() || '/') AS this_one
 FROM randflake_lease_pool;
 SELECT holder, first_node_id, node_count, starts_at, ends_at, state,
        granted_at IS NOT NULL AS granted, renewed_at, released_at
@@ -242,7 +242,7 @@ UPDATE randflake_lease SET renewed_at = to_timestamp(1750201000);
 UPDATE randflake_lease_pool SET coordinator = 'ahead';
 SELECT setval('randflake_lease_takeover', 0);
 SELECT error_of('SELECT acquire(6)') AS far_ahead;
-SELECT randflake_lease_taken_over(randflake_coordinator_identity()) - 1750000000 AS taken_over;
+SELECT (last_value >> 31) - 1750000000 AS taken_over FROM randflake_lease_takeover;
 
 -- The node ids of a renewal got another holder: the constraint has the last word
 SELECT clock_shows(300000);

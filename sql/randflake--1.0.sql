@@ -96,8 +96,8 @@ COMMENT ON FUNCTION randflake_shard_ranges(integer) IS
 -- copy has lost. For them there is the high-water mark: no lease starts, and none is extended,
 -- below it.
 --
--- After a failover or restore, where another data directory or timeline grants than before, the mark
--- lies beyond every lease that may be missing. That takes no lease to end later than max_duration
+-- After a failover or restore, where another data directory, timeline or table grants than before,
+-- the mark lies beyond every lease that may be missing. That takes no lease to end later than max_duration
 -- after it was granted, those that start at a mark included. What remains to be trusted is that the
 -- clocks of the two coordinators differ by no more than max_clock_skew, and that the former one
 -- grants no more.
@@ -127,7 +127,7 @@ COMMENT ON COLUMN randflake_lease_pool.high_water IS
 COMMENT ON COLUMN randflake_lease_pool.key_fingerprint IS
 'fingerprint of the secret that every holder must have';
 COMMENT ON COLUMN randflake_lease_pool.coordinator IS
-'data directory and timeline that granted last; another one means that leases may be missing';
+'data directory, timeline, database and table that granted last; another one means that leases may be missing';
 
 CREATE TABLE randflake_lease (
     lease_id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
@@ -166,7 +166,7 @@ CREATE FUNCTION randflake_coordinator_identity() RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION randflake_coordinator_identity() IS
-'this data directory and timeline: a copy, a promoted standby and a restored server have another one';
+'this data directory, timeline and database: a copy, a promoted standby and a restored server have another one';
 REVOKE ALL ON FUNCTION randflake_coordinator_identity() FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_clock() RETURNS bigint
@@ -226,7 +226,9 @@ SET search_path = pg_catalog, @extschema@, pg_temp
 AS $$
 DECLARE
     pool randflake_lease_pool;
-    identity CONSTANT text := randflake_coordinator_identity();
+    -- A table that was restored from a dump is another one.
+    identity CONSTANT text :=
+        format('%s/%s', randflake_coordinator_identity(), 'randflake_lease'::regclass::oid);
 BEGIN
     -- A grant must survive a crash, and its holder must hear of a doubt, whatever the session
     -- prefers: that the wait for a synchronous standby was cancelled is told by a warning.

@@ -22,9 +22,9 @@ SQL_FUNCTION(randflake_coordinator_identity) {
                         errmsg("could not %s file \"%s\": %m", failure.action, failure.path)));
     }
     PG_RETURN_TEXT_P(cstring_to_text(psprintf(
-        "%016llx/%u/%llx.%llx.%llx.%llx", static_cast<unsigned long long>(GetSystemIdentifier()),
+        "%016llx/%u/%llx.%llx.%llx.%llx/%u", static_cast<unsigned long long>(GetSystemIdentifier()),
         GetWALInsertionTimeLine(), static_cast<unsigned long long>(identity.inode),
         static_cast<unsigned long long>(identity.device),
         static_cast<unsigned long long>(identity.birth_nanoseconds),
-        static_cast<unsigned long long>(control.inode))));
+        static_cast<unsigned long long>(control.inode), MyDatabaseId)));
 }

@@ -1,0 +1,199 @@
+# A fleet of servers that lease node ids from one coordinator, under load, while the coordinator and
+# the servers stop, hang and die.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeLease;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $fleet = new_fleet();
+my $coordinator = start_coordinator($fleet, 'coordinator');
+my @holders = map { start_holder($fleet, "holder$_", $coordinator, node_count => $_) } 1 .. 3;
+
+my $leased = $coordinator->safe_psql('postgres',
+    'SELECT count(*), sum(node_count) FROM randflake_leases WHERE state = \'active\'');
+is($leased, '3|6', 'three servers lease what they ask for');
+is( join('|', status_of($holders[1], 'mode, node_count, lease_id IS NOT NULL, lease_error IS NULL')),
+    'leased|2|t|t', 'a server shows its lease');
+is( status_of($holders[1],
+        'window_end - window_start BETWEEN interval \'1 s\' AND interval \'1 min\''),
+    't', 'and its window');
+
+load_on($fleet, $_) for @holders;
+sub ids_go_on {
+    my ($test_name, @of) = @_;
+    for my $holder (@of ? @of : @holders) {
+        my $before = status_of($holder, 'ids_issued');
+        wait_for_status($holder, "ids_issued > $before AND now() < window_end");
+    }
+    pass($test_name);
+    return;
+}
+
+# Half a lease and more passes: it is renewed.
+sleep 1.5 * $RandflakeLease::duration;
+ids_go_on('leases are renewed');
+is($coordinator->safe_psql('postgres', 'SELECT max(lease_id) FROM randflake_lease'),
+    3, 'renewed, not replaced');
+
+# --- the coordinator ---------------------------------------------------------------------------
+
+$coordinator->stop;
+ok($_->safe_psql('postgres', 'SELECT randflake_generate()'),
+    'without the coordinator, identifiers continue')
+  for $holders[0];
+sleep $RandflakeLease::duration + 1;
+error_is($holders[0], q{SET randflake.max_wait = '10ms'; SELECT randflake_generate()}, '55000',
+    {
+        message => qr/lease of node ids has ended/,
+        detail => qr/It ended at .*Last error: could not renew the lease of node ids: /,
+        hint => qr/coordinator/
+    },
+    'to the end of the lease');
+like(status_of($holders[0], 'lease_error'), qr/could not renew the lease of node ids: .*socket/,
+    'with the reason in randflake_status');
+log_has($holders[0], qr/LOG: .*could not renew the lease/, 'and in the log');
+$coordinator->start;
+ids_go_on('the coordinator is back: identifiers go on');
+is(status_of($holders[0], 'lease_error'), '', 'and no error is left');
+log_has($holders[0], qr/leasing node ids works again/, 'says the log');
+
+my @processes = processes_of($coordinator);
+$coordinator->kill9;
+wait_until_gone(@processes);
+sleep 1;
+$coordinator->start;
+ids_go_on('the coordinator was killed and started again');
+
+@processes = processes_of($coordinator);
+kill 'STOP', @processes;
+sleep $RandflakeLease::duration + 1;
+kill 'CONT', @processes;
+ids_go_on('the coordinator hung beyond the end of the leases');
+
+# --- the servers -------------------------------------------------------------------------------
+
+# What is stopped must not go on with node ids that another server has by now.
+my $spare = new_holder($fleet, 'spare', $coordinator);
+
+# Stops these processes of a server, waits until the spare server has one of its node ids, and lets
+# them go on.
+sub taken_over_while_stopped {
+    my ($holder, $what, @pids) = @_;
+    my ($lease, $first) = split /\|/, status_of($holder, 'lease_id, first_node_id');
+    kill 'STOP', @pids;
+    # Every other node id has a lease in a distant future, and so is not free.
+    $coordinator->safe_psql('postgres', <<"SQL");
+INSERT INTO randflake_lease (holder, incarnation, nodes, span)
+SELECT 'nobody', gen_random_uuid(), nodes, int8range(2500000000, 2500000001)
+FROM (VALUES (int4range(0, $first)), (int4range($first + 1, 131072))) AS others (nodes)
+WHERE NOT isempty(nodes)
+SQL
+    $spare->start;
+    is(wait_for_lease($spare), $first, "$what stopped: its node id has another holder");
+    load_on($fleet, $spare);
+    $coordinator->safe_psql('postgres', q{DELETE FROM randflake_lease WHERE holder = 'nobody'});
+    kill 'CONT', @pids;
+    wait_for_status($holder, "lease_id <> $lease AND now() < window_end");
+    sleep 1;
+    end_load($fleet, $spare);
+    $spare->stop;
+    return;
+}
+
+taken_over_while_stopped($holders[0], 'lease worker', lease_worker_of($holders[0]));
+ids_go_on('lease worker goes on, with another lease', $holders[0]);
+taken_over_while_stopped($holders[1], 'whole server', processes_of($holders[1]));
+ids_go_on('whole server goes on, with another lease', $holders[1]);
+
+# Backends that find another lease when they go on.
+my @backends = split /\n/, $holders[2]->safe_psql('postgres',
+    "SELECT pid FROM pg_stat_activity WHERE application_name = 'load'");
+kill 'STOP', @backends;
+taken_over_while_stopped($holders[2], 'lease worker', lease_worker_of($holders[2]));
+kill 'CONT', @backends;
+ids_go_on('stopped backends go on, with another lease', $holders[2]);
+
+# Killed: the lease is left to end; the server starts with another.
+my $lease = status_of($holders[0], 'lease_id');
+@processes = processes_of($holders[0]);
+$holders[0]->kill9;
+wait_until_gone(@processes);
+end_load($fleet, $holders[0]);
+$holders[0]->start;
+wait_for_lease($holders[0]);
+cmp_ok(status_of($holders[0], 'lease_id'), '>', $lease, 'killed and started: another lease');
+load_on($fleet, $holders[0]);
+
+# A crash of a backend starts shared memory anew, in the same postmaster.
+$lease = status_of($holders[1], 'lease_id');
+my ($victim) = split /\n/, $holders[1]->safe_psql('postgres',
+    "SELECT pid FROM pg_stat_activity WHERE application_name = 'load'");
+kill 'KILL', $victim;
+end_load($fleet, $holders[1]);
+wait_for_connection($holders[1]);
+wait_for_lease($holders[1]);
+cmp_ok(status_of($holders[1], 'lease_id'), '>', $lease, 'crash of a backend: another lease');
+load_on($fleet, $holders[1]);
+
+# The worker alone is terminated: it gives the lease back, and its successor takes another.
+$lease = status_of($holders[2], 'lease_id');
+kill 'TERM', lease_worker_of($holders[2]);
+wait_for_status($holders[2], "lease_id > $lease AND now() < window_end");
+ids_go_on('worker terminated: another lease', $holders[2]);
+is( $coordinator->safe_psql('postgres',
+        "SELECT state FROM randflake_leases WHERE lease_id = $lease"),
+    'released', 'worker terminated: the lease was given back');
+
+# A clean stop gives the lease back at once.
+$lease = status_of($holders[0], 'lease_id');
+end_load($fleet, $holders[0]);
+$holders[0]->stop;
+is( $coordinator->safe_psql('postgres',
+        "SELECT state FROM randflake_leases WHERE lease_id = $lease"),
+    'released', 'clean stop: the lease was given back');
+$holders[0]->start;
+wait_for_lease($holders[0]);
+load_on($fleet, $holders[0]);
+
+# Two copies of one data directory, taken while it runs.
+$holders[2]->backup('copy');
+my @copies = map { PostgreSQL::Test::Cluster->new("copy$_") } 1, 2;
+for my $copy (@copies) {
+    $copy->init_from_backup($holders[2], 'copy');
+    $copy->start;
+    wait_for_lease($copy);
+    load_on($fleet, $copy);
+}
+my @first = map { status_of($_, 'first_node_id') } $holders[2], @copies;
+ok($first[0] != $first[1] && $first[1] != $first[2] && $first[0] != $first[2],
+    "a server and two copies of it have different node ids: @first");
+sleep $RandflakeLease::duration;
+
+# --- many at once ------------------------------------------------------------------------------
+
+$coordinator->pgbench(
+    '--client=200 --jobs=2 --transactions=1 --no-vacuum', 0,
+    [qr{actually processed: 200/200}], [qr/^$/], '200 concurrent calls succeed',
+    { acquire => <<'SQL' });
+SELECT first_node_id FROM randflake_lease_acquire('many', gen_random_uuid(), 3, 60,
+    (SELECT key_fingerprint FROM randflake_lease_pool));
+SQL
+is( $coordinator->safe_psql('postgres', <<'SQL'), '200|0', 'and get ranges that do not overlap');
+SELECT count(*) FILTER (WHERE holder = 'many'),
+       (SELECT count(*) FROM randflake_lease a JOIN randflake_lease b
+        ON a.lease_id < b.lease_id AND a.nodes && b.nodes AND a.span && b.span)
+FROM randflake_lease
+SQL
+
+# --- the end -----------------------------------------------------------------------------------
+
+end_load($fleet, $_) for @holders, @copies;
+all_is_well($fleet, $coordinator, 'fleet');
+$_->stop for @holders, @copies, $coordinator;
+done_testing();

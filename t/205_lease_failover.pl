@@ -1,0 +1,211 @@
+# Coordinators that know less than the one before: a standby that missed the last grants, a second
+# one that missed those of the first, an old copy, a restore in place, a dump. And a server that is
+# its own coordinator.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeLease;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+# Long enough to find them in force after a failover.
+$RandflakeLease::duration = 10;
+my $hold_off = 10 + 1 + 1;
+
+my $fleet = new_fleet();
+
+# The first coordinator, its standbys and an old copy of it. One connection string for all: only one
+# is up at a time.
+my $first = start_coordinator($fleet, 'first');
+$first->backup('old');
+my %server = (first => $first);
+for my $name (qw(second third)) {
+    $server{$name} = PostgreSQL::Test::Cluster->new($name);
+    $server{$name}->init_from_backup($first, 'old', has_streaming => 1);
+    $server{$name}->start;
+}
+$server{old} = PostgreSQL::Test::Cluster->new('old');
+my @in_turn = qw(first second third old);
+my $coordinators = sprintf "host=%s port=%s dbname=postgres target_session_attrs=read-write",
+  join(',', map { $server{$_}->host } @in_turn), join(',', map { $server{$_}->port } @in_turn);
+
+# The standbys know of this server, and miss whatever comes next.
+my @known = start_holder($fleet, 'known', $coordinators);
+$first->wait_for_catchup($server{$_}, 'replay', $first->lsn('insert')) for qw(second third);
+$server{$_}->stop for qw(second third);
+my @missed = map { start_holder($fleet, "missed$_", $coordinators) } 1, 2;
+load_on($fleet, $_) for @known, @missed;
+my $missed_node = status_of($missed[0], 'first_node_id');
+
+# The current coordinator is gone, and the one named takes its place.
+sub fail_over {
+    my ($from, $to) = @_;
+    $server{$from}->stop('immediate');
+    $server{$to}->start;
+    $server{$to}->promote if -e $server{$to}->data_dir . '/standby.signal';
+    $server{$to}->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
+    return $server{$to};
+}
+
+# A server that asks the new coordinator before anybody else gets node ids that are still in use,
+# because the new coordinator does not know: from a later time on.
+sub newcomer_waits {
+    my ($name, $coordinator, $test_name) = @_;
+    my $began = $coordinator->safe_psql('postgres', 'SELECT floor(extract(epoch FROM now()))');
+    my $newcomer = new_holder($fleet, $name, $coordinators);
+    $newcomer->start;
+    wait_for_lease($newcomer);
+    my ($start, $wait) = split /\|/, $coordinator->safe_psql('postgres', <<"SQL");
+SELECT extract(epoch FROM starts_at), extract(epoch FROM starts_at) - $began
+FROM randflake_leases WHERE holder = '$name' ORDER BY lease_id LIMIT 1
+SQL
+    cmp_ok($wait, '>=', $hold_off, "$test_name: a new lease waits for the lost ones ($wait s)");
+    load_on($fleet, $newcomer);
+    return $newcomer;
+}
+
+# --- a standby that missed the last grants -----------------------------------------------------
+
+my $lease = status_of($known[0], 'lease_id');
+my @workers = map { lease_worker_of($_) } @known, @missed;
+kill 'STOP', @workers;
+my $second = fail_over('first', 'second');
+kill 'CONT', $workers[0];
+my $newcomer = newcomer_waits('newcomer2', $second, 'failover');
+kill 'CONT', @workers;
+is(status_of($newcomer, 'first_node_id'), $missed_node,
+    'failover: the node id of a lost lease is granted again');
+is(status_of($known[0], 'lease_id'), $lease, 'failover: a known lease is renewed');
+wait_for_status($_, 'now() < window_end') for @missed;
+is( $second->safe_psql('postgres', 'SELECT high_water > 0 FROM randflake_lease_pool'),
+    't', 'failover: the high-water mark is raised');
+ok(slurp_file($second->logfile) =~ /node ids were leased by another coordinator before/,
+    'failover: the coordinator says so in its log');
+log_has($missed[0], qr/does not renew lease \d+ of node ids: lease \d+ does not exist/,
+    'failover: a holder of a lost lease says so in its log');
+
+# --- another one that missed all of that -------------------------------------------------------
+
+# Right after a takeover leases start in the future; they are lost too.
+my $third = fail_over('second', 'third');
+my $promise = new_holder($fleet, 'promise', $coordinators);
+$promise->start;
+$third->poll_query_until('postgres',
+    q{SELECT count(*) = 1 FROM randflake_leases WHERE holder = 'promise' AND starts_at > now()})
+  or die 'no lease that starts in the future';
+like(status_of($promise, 'lease_error'), qr/^(could not lease.*no lease may begin|lease \d+ begins at)/,
+    'takeover: randflake_status says what is waited for');
+
+# --- an old copy -------------------------------------------------------------------------------
+
+$server{old}->init_from_backup($first, 'old');
+my $old = fail_over('third', 'old');
+my $another = newcomer_waits('newcomer3', $old, 'old copy');
+wait_for_lease($promise);
+load_on($fleet, $promise);
+wait_for_status($_, 'now() < window_end') for @known, @missed, $newcomer, $another, $promise;
+sleep 3;
+end_load($fleet, $_) for @known, @missed, $newcomer, $another, $promise;
+all_is_well($fleet, $old, 'three changes of the coordinator', leased => 0);
+$_->stop for $newcomer, $another, $promise, $missed[1];
+
+# --- a restore into the same directory ---------------------------------------------------------
+
+# Every file is put back as it was, but those that did not change are left alone, as rsync does.
+my $saved = $old->backup_dir . '/saved';
+$old->stop;
+system_or_bail('cp', '-a', $old->data_dir, $saved);
+$old->start;
+my $lost = start_holder($fleet, 'lost', $coordinators);
+load_on($fleet, $lost);
+my $lost_node = status_of($lost, 'first_node_id');
+my $worker = lease_worker_of($lost);
+kill 'STOP', $worker;
+$old->stop('immediate');
+my $version = $old->data_dir . '/PG_VERSION';
+my $inode = (stat $version)[1];
+opendir my $directory, $old->data_dir or die;
+system_or_bail('rm', '-r', map { $old->data_dir . "/$_" }
+      grep { !/^\.\.?$/ && $_ ne 'PG_VERSION' } readdir $directory);
+closedir $directory;
+system_or_bail('sh', '-c', "cd $saved && find . -mindepth 1 -maxdepth 1 ! -name PG_VERSION"
+      . ' -exec cp -a {} ' . $old->data_dir . ' \;');
+is((stat $version)[1], $inode, 'restore in place: a file that never changes is the same');
+$old->start;
+my $newest = newcomer_waits('newcomer4', $old, 'restore in place');
+kill 'CONT', $worker;
+is(status_of($newest, 'first_node_id'), $lost_node,
+    'restore in place: the node id of a lost lease is granted again');
+sleep 2;
+end_load($fleet, $_) for $lost, $newest;
+all_is_well($fleet, $old, 'restore in place', leased => 0);
+$_->stop for $lost, $newest, @known, $missed[0];
+
+# --- a dump ------------------------------------------------------------------------------------
+
+$old->safe_psql('postgres', "UPDATE randflake_lease_pool SET nodes = '[7,100)', max_clock_skew = 3");
+my $dump = $old->basedir . '/dump.sql';
+$old->command_ok([ 'pg_dump', '-f', $dump, $old->connstr('postgres') ], 'dump');
+$old->safe_psql('postgres', 'CREATE DATABASE restored TEMPLATE template0');
+$old->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $old->connstr('restored') ],
+    'restore');
+for my $what (
+    'SELECT * FROM randflake_lease ORDER BY lease_id',
+    'SELECT nodes, max_duration, max_clock_skew, high_water, key_fingerprint FROM randflake_lease_pool')
+{
+    is($old->safe_psql('restored', $what), $old->safe_psql('postgres', $what),
+        'dump and restore keep ' . ($what =~ /FROM (\w+)/)[0]);
+}
+my $acquire = q{randflake_lease_acquire('x', gen_random_uuid(), 1, 60,
+    (SELECT key_fingerprint FROM randflake_lease_pool))};
+my ($status, $out, $error) = $old->psql('restored', "SELECT lease_id FROM $acquire");
+like($error, qr/no lease may begin before/, 'a restored database holds off');
+$old->poll_query_until('restored', <<"SQL", 't') or die 'no lease in the restored database';
+SELECT (SELECT last_value >> 31 FROM randflake_lease_takeover) + 6 < extract(epoch FROM now())
+SQL
+is( $old->safe_psql('restored',
+        'SELECT lease_id > (SELECT max(lease_id) FROM randflake_lease), lease_start >= high_water'
+          . " FROM $acquire, randflake_lease_pool"),
+    't|t', 'a restored database leases under new numbers, from the mark on');
+$old->stop;
+
+# --- a server that is its own coordinator ------------------------------------------------------
+
+my $own = new_holder($fleet, 'own', 'dbname=none');
+configure($own, secret => $fleet->{secret}, coordinator => $own->connstr('postgres'),
+    lease_duration => $RandflakeLease::duration);
+$own->start;
+$own->safe_psql('postgres', 'SELECT randflake_lease_configure(max_duration => 10, max_clock_skew => 1)');
+wait_for_lease($own);
+$own->backup('standby');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($own, 'standby', has_streaming => 1);
+configure($standby, secret => $fleet->{secret}, coordinator => $standby->connstr('postgres'),
+    lease_duration => $RandflakeLease::duration);
+$standby->start;
+$own->wait_for_catchup($standby, 'replay', $own->lsn('insert'));
+error_is($standby, 'SELECT randflake_generate()', '25006', { message => qr/during recovery/ },
+    'own coordinator: a standby generates nothing');
+is(status_of($standby, 'lease_id IS NULL AND lease_error IS NULL'), 't', 'and does not ask');
+my ($lease_error) = (error_of($standby, "SELECT * FROM $acquire"));
+is($lease_error->{sqlstate}, '25006', 'a standby leases nothing');
+
+# The former primary is still up: nobody stopped it.
+load_on($fleet, $own);
+$standby->promote;
+wait_for_lease($standby);
+load_on($fleet, $standby);
+my @nodes = map { status_of($_, 'first_node_id') } $own, $standby;
+isnt($nodes[0], $nodes[1], "own coordinator: a promoted standby has another node id (@nodes)");
+sleep 2;
+end_load($fleet, $_) for $own, $standby;
+all_is_well($fleet, $standby, 'own coordinator', leased => 0);
+$standby->stop('smart');
+$own->stop('smart');
+pass('own coordinator: the lease worker does not keep the server from a smart shutdown');
+
+done_testing();

@@ -1,0 +1,239 @@
+# A fleet: a coordinator, servers that lease node ids from it, clients that write down every
+# identifier they receive, and the check of all of them against the coordinator's table.
+
+package RandflakeLease;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+our @EXPORT = qw(
+  new_fleet
+  start_coordinator
+  new_holder
+  start_holder
+  status_of
+  wait_for_connection
+  wait_for_lease
+  wait_for_status
+  log_has
+  load_on
+  end_load
+  all_is_well
+  processes_of
+  lease_worker_of
+  wait_until_gone
+);
+
+# Seconds of a lease, unless a test wants another: the shortest that a slow machine renews in time.
+our $duration = 4;
+
+# All servers of a test are copies of one that was made here, which is much faster than initdb for
+# each, and has the extension in the database postgres. They share a secret.
+sub new_fleet {
+    my $template = new_server('template',
+        init => [ allows_streaming => 1 ],
+        conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 250\n",
+        settings => { node_id => 131071, secret => random_secret() });
+    $template->start;
+    $template->safe_psql('postgres', 'CREATE EXTENSION randflake');
+    $template->stop;
+    mkdir $template->backup_dir;
+    PostgreSQL::Test::RecursiveCopy::copypath($template->data_dir,
+        $template->backup_dir . '/template');
+    return { template => $template, secret => random_secret(), files => [], clients => {} };
+}
+
+# A server with these settings, started unless `start` is false. Other options:
+#   conf   lines for postgresql.conf
+sub _copy_of_template {
+    my ($fleet, $name, $settings, %options) = @_;
+    my $node = PostgreSQL::Test::Cluster->new($name);
+    $node->init_from_backup($fleet->{template}, 'template');
+    $node->append_conf('postgresql.conf', $options{conf} // '');
+    configure($node, secret => $fleet->{secret}, %$settings);
+    $node->start if $options{start} // 1;
+    return $node;
+}
+
+# A coordinator whose leases are short. It has the secret, so that it can check what the others
+# made, and no node id.
+sub start_coordinator {
+    my ($fleet, $name, %options) = @_;
+    my $node = _copy_of_template($fleet, $name, {}, %options);
+    $node->safe_psql('postgres',
+        "SELECT randflake_lease_configure(max_duration => $duration, max_clock_skew => 1)")
+      if $options{start} // 1;
+    return $node;
+}
+
+# A server that leases, not started. `coordinator` is a server or a connection string.
+sub new_holder {
+    my ($fleet, $name, $coordinator, %settings) = @_;
+    $coordinator = $coordinator->connstr('postgres') if ref $coordinator;
+    my $conf = delete $settings{conf};
+    return _copy_of_template($fleet, $name,
+        {
+            coordinator => $coordinator,
+            lease_duration => $duration,
+            max_wait => '2min',
+            %settings
+        },
+        start => 0,
+        conf => $conf);
+}
+
+# The same, started, with a lease.
+sub start_holder {
+    my $node = new_holder(@_);
+    $node->start;
+    wait_for_lease($node);
+    return $node;
+}
+
+# --- a server's lease --------------------------------------------------------------------------
+
+# Columns of randflake_status, as psql shows them.
+sub status_of {
+    my ($node, $columns) = @_;
+    return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
+}
+
+# Waits until a server that starts again after a crash accepts connections.
+sub wait_for_connection {
+    my ($node) = @_;
+    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
+    until (
+        IPC::Run::run([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', 'SELECT' ],
+            '<', '/dev/null', '&>', \my $output))
+    {
+        die $node->name . ': no connection' if time > $give_up_at;
+        sleep 0.1;
+    }
+    return;
+}
+
+sub wait_for_status {
+    my ($node, $condition) = @_;
+    $node->poll_query_until('postgres', "SELECT $condition FROM randflake_status")
+      or die $node->name . ": $condition did not come true: " . status_of($node, '*');
+    return;
+}
+
+# Waits until it can generate, and returns its first node id.
+sub wait_for_lease {
+    my ($node) = @_;
+    $node->safe_psql('postgres', q{SET randflake.max_wait = '3min'; SELECT randflake_generate()});
+    return status_of($node, 'first_node_id');
+}
+
+# Waits until a message is in the server's log, from `offset` on.
+sub log_has {
+    my ($node, $pattern, $test_name, $offset) = @_;
+    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
+    my $found;
+    until ($found = slurp_file($node->logfile, $offset // 0) =~ $pattern) {
+        last if time > $give_up_at;
+        sleep 0.1;
+    }
+    ok($found, $test_name) or diag('log: ' . slurp_file($node->logfile, $offset // 0));
+    return;
+}
+
+# --- clients -----------------------------------------------------------------------------------
+
+my $loop = "COPY (SELECT randflake_generate() FROM generate_series(1, 20)) TO STDOUT;\n"
+  . "DO \$\$ BEGIN PERFORM pg_sleep(0.02); END \$\$;\n";
+
+# Starts clients on a server. Whatever fails, they try again, as long as the connection lasts.
+sub load_on {
+    my ($fleet, $node, $count) = @_;
+    $fleet->{script} //= do {
+        my $file = PostgreSQL::Test::Utils::tempdir_short() . '/load.sql';
+        PostgreSQL::Test::Utils::append_to_file($file, $loop x 50_000);
+        $file;
+    };
+    for (1 .. $count // 2) {
+        my $file = PostgreSQL::Test::Utils::tempdir_short() . '/received';
+        push @{ $fleet->{files} }, [ $node->name, $file ];
+        local $ENV{PGOPTIONS} = '-c randflake.max_wait=300ms';
+        push @{ $fleet->{clients}{ $node->name } }, IPC::Run::start(
+            [ 'psql', '-XAtq', '-d', $node->connstr('postgres') . ' application_name=load' ],
+            '<', $fleet->{script}, '>', $file, '2>', "$file.err",
+            IPC::Run::timeout(20 * $PostgreSQL::Test::Utils::timeout_default));
+    }
+    # They are under way.
+    for my $file (map { $_->[1] } @{ $fleet->{files} }[ -($count // 2) .. -1 ]) {
+        sleep 0.05 until -s $file || -s "$file.err";
+    }
+    return;
+}
+
+# Ends the clients of a server; those of a server that is gone have ended.
+sub end_load {
+    my ($fleet, $node) = @_;
+    $node->psql('postgres',
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'");
+    $_->finish for @{ delete $fleet->{clients}{ $node->name } // [] };
+    return;
+}
+
+# What all clients received, checked on the coordinator: nothing twice, and, with `leased` true,
+# every second and node id inside a lease of the server it came from.
+sub all_is_well {
+    my ($fleet, $coordinator, $test_name, %options) = @_;
+    my $copies = join '', map {
+        "\\copy load (id) FROM '$_->[1]'\n"
+          . "INSERT INTO received SELECT '$_->[0]', id FROM load; TRUNCATE load;\n"
+    } @{ $fleet->{files} };
+    my ($count, $distinct, $outside) = split /\|/, $coordinator->safe_psql('postgres', <<"SQL");
+CREATE TEMP TABLE load (id bigint);
+CREATE TEMP TABLE received (holder text, id bigint);
+$copies
+SELECT count(*), count(DISTINCT id),
+       (SELECT count(*) FROM (SELECT DISTINCT holder, generated_at, node_id
+                              FROM received, randflake_decode(id)) AS used
+        WHERE NOT EXISTS (SELECT FROM randflake_lease l
+                          WHERE l.holder = used.holder AND l.nodes \@> used.node_id
+                            AND l.span \@> extract(epoch FROM used.generated_at)::bigint))
+FROM received
+SQL
+    ok($count > 0 && $distinct == $count, "$test_name: $count identifiers, none twice")
+      or diag("$distinct are distinct");
+    is($outside, 0, "$test_name: all inside the leases of their servers") if $options{leased} // 1;
+    return $count;
+}
+
+# --- processes ---------------------------------------------------------------------------------
+
+# The postmaster of a server that is running, and its children.
+sub processes_of {
+    my ($node) = @_;
+    my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+    my @children = split ' ', `ps -o pid= --ppid $postmaster`;
+    return ($postmaster, @children);
+}
+
+sub lease_worker_of {
+    my ($node) = @_;
+    my ($postmaster) = processes_of($node);
+    my ($pid) = `ps -ww -o pid=,args= --ppid $postmaster` =~ /^\s*(\d+).*lease worker/m;
+    return $pid // die $node->name . ' has no lease worker';
+}
+
+sub wait_until_gone {
+    my (@pids) = @_;
+    for my $pid (@pids) {
+        sleep 0.05 while kill 0, $pid;
+    }
+    return;
+}
+
+1;
