@@ -85,7 +85,10 @@ my $other_timeline = 'the window file of randflake was written on another timeli
 
 # --- an asynchronous standby that is behind ------------------------------------------------------
 
-my $a = start_primary('a', extra => ['--data-checksums']);
+# The default differs between versions.
+my @checksums = (extra => ['--data-checksums']);
+
+my $a = start_primary('a', @checksums);
 store($a, 1000);
 $a->backup('base');
 my $b = PostgreSQL::Test::Cluster->new('b');
@@ -182,9 +185,10 @@ $e->backup('base');
 store($e, 1000);
 $e->safe_psql('postgres', q{SELECT pg_create_restore_point('here')});
 store($e, 1000);
+my $segment = $e->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())');
 $e->safe_psql('postgres', 'SELECT pg_switch_wal()');
-$e->poll_query_until('postgres', q{
-SELECT last_archived_wal >= pg_walfile_name(pg_current_wal_lsn() - 1) FROM pg_stat_archiver})
+$e->poll_query_until('postgres',
+    "SELECT last_archived_wal >= '$segment' FROM pg_stat_archiver")
   or die 'nothing is archived';
 use_until_crash($e);
 my $f = PostgreSQL::Test::Cluster->new('f');
@@ -205,7 +209,7 @@ $f->stop;
 my $old = $ENV{oldinstall};
 my $before = PostgreSQL::Test::Cluster->new('before', defined $old ? (install_path => $old) : ());
 note('pg_upgrade from ' . (defined $old ? $old : 'the same version, as oldinstall is not set'));
-$before->init;
+$before->init(@checksums);
 $before->append_conf('postgresql.conf',
     "shared_preload_libraries = 'randflake'\ninclude = 'randflake.conf'\nlog_statement = none\n");
 configure($before, %settings);
@@ -215,7 +219,8 @@ $before->safe_psql('postgres',
 store($before, 1000);
 $before->stop;
 
-my $after = new_server('after', settings => \%settings, conf => "log_statement = none\n");
+my $after = new_server('after', settings => \%settings, conf => "log_statement = none\n",
+    init => \@checksums);
 chdir $after->basedir or die 'could not change directory';
 command_ok(
     [
