@@ -104,7 +104,9 @@ for my $round (1 .. $rounds) {
     $same_second++ if int clock() == int $from;
     @clients = start_era($way);
 }
-$history->add_era(end_clients($node, @clients));
+my @files = end_clients($node, @clients);
+check_eras();
+$history->add_era(@files);
 note(sprintf 'longest wait for the first identifiers after %s: %.2f s', $_, $wait{$_})
   for sort keys %wait;
 note("$same_second of $rounds rounds started again in the second in which they began to stop");
