@@ -100,6 +100,7 @@ stage "build with g++, -Werror" build
 stage "symbols" make symbols
 stage "unit tests" make unit
 stage "install" build_and_install
+stage "server tests: other languages" scripts/test_tools.sh
 stage "server tests" make tempcheck
 stage "server tests, assertions on" assertions
 stage "quickstart, twice" quickstart
