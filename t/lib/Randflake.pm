@@ -97,6 +97,7 @@ sub refuses_to_start {
 sub error_of {
     my ($node, $sql, %options) = @_;
     my ($status, $out, $text) = $node->psql('postgres', $sql,
+        timeout => $PostgreSQL::Test::Utils::timeout_default,
         extra_params => [ '-v', 'VERBOSITY=verbose', $options{user} ? ('-U', $options{user}) : () ]);
     my %error = map { $_ => '' } qw(sqlstate message detail hint);
     $error{text} = $text;
