@@ -93,15 +93,13 @@ my $era = generate($node, 'first use');
 cmp_ok($era->{first} + $epoch, '>', $started + $skew, 'first use: holds off from the start');
 $node->stop;
 
+# One case of each kind; the unit tests have every byte, every length and more content.
 for my $case (
     [ 'empty', 'the file has the wrong length', sub { '' } ],
     [ 'truncated', 'the file has the wrong length', sub { substr $_[0], 0, -1 } ],
-    [ 'too long', 'the file has the wrong length', sub { "$_[0]\0" } ],
     [ 'another first byte', 'the file does not begin as a window file does', sub { flip($_[0], 0) } ],
-    [ 'a bit of the version', 'the file has an unknown format version', sub { flip($_[0], 8) } ],
     [ 'a bit of the mark of a clean stop', 'the checksum does not match', sub { flip($_[0], 12) } ],
-    [ 'a bit of the end', 'the checksum does not match', sub { flip($_[0], 80) } ],
-    [ 'a bit of the checksum', 'the checksum does not match', sub { flip($_[0], -1) } ]) {
+    [ 'a bit of the end', 'the checksum does not match', sub { flip($_[0], 80) } ]) {
     my ($name, $reason, $damage) = @$case;
     write_window_bytes($node, $damage->(slurp_file(window_path($node))));
     holds_off($node, $name, damaged($reason));
@@ -115,12 +113,7 @@ sub flip {
 
 for my $case (
     [ 'next format version', 'the file has an unknown format version', version => 2 ],
-    [ 'no node range', 'the content is impossible', end_count => 0 ],
-    [ 'too many node ranges', 'the content is impossible', end_count => 17 ],
-    [ 'a node range of nothing', 'the content is impossible', ends => [ [ 100, 0, 5 ] ] ],
-    [ 'node ids out of range', 'the content is impossible', ends => [ [ 131071, 2, 5 ] ] ],
-    [ 'an end out of range', 'the content is impossible', ends => [ [ 100, 4, (1 << 30) + 1 ] ] ],
-    [ 'an unknown flag', 'the content is impossible', flags => 2 ]) {
+    [ 'an end out of range', 'the content is impossible', ends => [ [ 100, 4, (1 << 30) + 1 ] ] ]) {
     my ($name, $reason, @fields) = @$case;
     write_window($node, { %{ read_window($node) }, @fields });
     holds_off($node, $name, damaged($reason));
