@@ -17,7 +17,17 @@
 // Reserve loads the word first. If its word is older than a change, the compare-and-swap fails,
 // because the change stored another word. If its word is the new one, the window it loads later is
 // closed or new. So a number lies in the window in force when it is reserved, wherever the two are
-// paused. Moving the end of an open window needs no protocol: one store.
+// paused. Moving the end of an open window needs no protocol: one store, by the same one caller.
+//
+// That takes for granted that no word comes back once it was changed. It could when a node id comes
+// back: the word before a window is, bit for bit, the last number of the second before. Then a
+// Reserve that was paused through the windows of other node ids in between would succeed with what
+// it made of one of those. So windows follow each other in time: a closed window keeps, as start
+// and end, the first second at which the next one may start, and an earlier start is refused.
+// Usually that is the end of the last one, and no number that follows the word before a window lies
+// before its start, while all windows before ended there. A window that was sealed before its end
+// leaves an earlier second: two after the last one used, so that no word of a sealed window is the
+// word before a later one; what SealWindow itself stores is the word before no window at all.
 
 #ifndef RANDFLAKE_CORE_GENERATOR_H
 #define RANDFLAKE_CORE_GENERATOR_H
@@ -146,16 +156,19 @@ constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
 }
 
 // Gives the slots the node ids first_node, first_node + 1, ... and a new window. `slot(i)` is the
-// i-th slot's atomic word. False, with the window closed, if a node id or second does not fit.
-// One caller at a time; the rectangle must be one the server was never given before.
+// i-th slot's atomic word. False, with the window closed, if a node id or second does not fit, or
+// if the new window starts before the last one allows. One caller at a time; the rectangle must be
+// one the server was never given before.
 template <typename AtomicWord, typename SlotAt>
 bool ChangeWindow(const Layout& layout, SlotAt&& slot, uint32_t slots, uint64_t first_node,
                   AtomicWord& window, Window next) {
-    window.store(Window{0, 0}.ToWord(), std::memory_order_release);
+    const uint32_t earliest = Window::FromWord(window.load(std::memory_order_acquire)).end;
+    window.store(Window{earliest, earliest}.ToWord(), std::memory_order_release);
+    uint64_t word;
+    if (next.start < earliest || !WordBefore(layout, next, first_node + slots - 1, &word))
+        return false;
     for (uint32_t i = 0; i < slots; i++) {
-        uint64_t word;
-        if (!WordBefore(layout, next, first_node + i, &word))
-            return false;
+        (void)WordBefore(layout, next, first_node + i, &word);
         slot(i).store(word, std::memory_order_release);
     }
     window.store(next.ToWord(), std::memory_order_release);
@@ -164,27 +177,26 @@ bool ChangeWindow(const Layout& layout, SlotAt&& slot, uint32_t slots, uint64_t 
 
 // Closes the window and makes sure that nothing more is reserved in it: every number that was or
 // ever will be reserved in it lies in seconds up to the result, which is negative when there is
-// none. A compare-and-swap that was under way either came first, and counts, or finds another word:
-// that of a window used to its end. One caller at a time, as with ChangeWindow.
+// none. A compare-and-swap that was under way either came first, and counts, or finds another word.
+// One caller at a time, as with ChangeWindow.
 template <typename AtomicWord, typename SlotAt>
 int64_t SealWindow(const Layout& layout, SlotAt&& slot, uint32_t slots, AtomicWord& window) {
-    const Window old = Window::FromWord(window.load(std::memory_order_relaxed));
-    window.store(Window{0, 0}.ToWord(), std::memory_order_release);
-    int64_t last = -1;
+    // The word of a slot that never had a window: it is no number of any, and comes before none.
+    constexpr uint64_t kSealed = 0;
+    const Window old = Window::FromWord(window.load(std::memory_order_acquire));
     if (old.closed())
-        return last;
-    const Window after{old.end, old.end};
+        return -1;
+    window.store(Window{old.end, old.end}.ToWord(), std::memory_order_release);
+    int64_t last = int64_t{old.start} - 1;
     for (uint32_t i = 0; i < slots; i++) {
-        const uint64_t node_id = layout.Unpack(slot(i).load(std::memory_order_relaxed)).node_id;
-        uint64_t sealed;
-        if (!WordBefore(layout, after, node_id, &sealed))
-            continue;
-        const uint64_t word = slot(i).exchange(sealed, std::memory_order_acq_rel);
+        const uint64_t word = slot(i).exchange(kSealed, std::memory_order_acq_rel);
         const auto second = static_cast<int64_t>(layout.Unpack(word).timestamp);
-        if (second >= int64_t{old.start} && second > last)
+        if (second > last)
             last = second;
     }
-    return last;
+    const auto earliest = static_cast<uint32_t>(last + 2);
+    window.store(Window{earliest, earliest}.ToWord(), std::memory_order_release);
+    return last >= int64_t{old.start} ? last : -1;
 }
 
 }  // namespace randflake
