@@ -5,8 +5,9 @@
 // layout's range or beyond it, at every reading: it goes forward, goes back and stands still. The
 // window's end moves on. ChangeWindow gives the slots a new rectangle of the same, other or
 // overlapping node ids, is paused between any two of its stores, and is asked for what it must
-// refuse. The server crashes at any point, loses its shared memory, and goes on in another
-// rectangle. All of it interleaves one shared operation at a time (replay.h), in every order.
+// refuse. SealWindow ends a window early, and what was not used is given back. The server crashes
+// at any point, loses its shared memory, and goes on in another rectangle. All of it interleaves
+// one shared operation at a time (replay.h), in every order.
 //
 // The environment keeps to what the protocol demands of its callers: one ChangeWindow or extension
 // at a time, and no second of a node id is given to the slots a second time (given_until stands for
@@ -57,6 +58,7 @@ struct Findings {
     bool lost_swap = false;
     bool reserved_during_change = false;
     bool refused_change = false;
+    bool sealed = false;
 };
 
 // The code under test. Broken variants take its place to show that the explorer finds them out.
@@ -69,6 +71,20 @@ struct ShippedCore {
     static bool ChangeWindow(Args&&... args) {
         return randflake::ChangeWindow(std::forward<Args>(args)...);
     }
+    template <typename... Args>
+    static int64_t SealWindow(Args&&... args) {
+        return randflake::SealWindow(std::forward<Args>(args)...);
+    }
+};
+
+// The cells as ChangeWindow and SealWindow take them.
+struct CellsOf {
+    CellsOf(Replay* replay, int window_index)
+        : slots{{replay, 0}, {replay, 1}}, window(replay, window_index) {}
+    Cell& operator()(uint32_t i) { return slots[i]; }
+
+    Cell slots[kMaxSlots];
+    Cell window;
 };
 
 template <typename Core = ShippedCore>
@@ -85,7 +101,7 @@ public:
         search_.Visit(state);
         while (findings_.violation.empty() && search_.Next(&state)) {
             StepBackends(state);
-            StepChange(state);
+            StepWindow(state);
             ExtendWindow(state);
             Crash(state);
         }
@@ -101,13 +117,13 @@ private:
             const Call& call = state.backends[i];
             if (i > first && call == state.backends[i - 1])
                 continue;
-            if (call.active) {
+            if (call.function == Function::kReserve) {
                 StepReserve(state, i, call);
                 continue;
             }
             for (int slot = 0; slot < scenario_.slots; slot++)
                 for (uint32_t wanted = 1; wanted <= scenario_.most_wanted; wanted++)
-                    StepReserve(state, i, NewCall(slot, wanted));
+                    StepReserve(state, i, NewCall(Function::kReserve, slot, wanted));
         }
     }
 
@@ -163,16 +179,23 @@ private:
         }
     }
 
-    void StepChange(const State& state) {
-        if (state.change.active) {
+    void StepWindow(const State& state) {
+        if (state.change.function == Function::kChangeWindow)
             StepChange(state, state.change);
-            return;
-        }
+        else if (state.change.function == Function::kSealWindow)
+            StepSeal(state, state.change);
+        else
+            BeginChangeOrSeal(state);
+    }
+
+    void BeginChangeOrSeal(const State& state) {
         // Windows start one second long. Longer ones follow, since the end moves on.
         for (int first = 0; first + scenario_.slots <= scenario_.node_ids; first++)
             for (int start = 1; start < seconds_; start++)
                 if (NeverGiven(state, first, start))
-                    StepChange(state, NewCall(first, start));
+                    StepChange(state, NewCall(Function::kChangeWindow, first, start));
+        if (!WindowOf(state).closed())
+            StepSeal(state, NewCall(Function::kSealWindow));
     }
 
     bool NeverGiven(const State& state, int first_node, int start) {
@@ -186,7 +209,11 @@ private:
         State next = state;
         Replay replay(next.cells.data(), &call.trail, 0);
         bool changed = false;
-        const bool returned = replay.Step([&] { changed = RunChange(&replay, call); });
+        const bool returned = replay.Step([&] {
+            CellsOf cells(&replay, window_);
+            changed = Core::ChangeWindow(layout_, cells, SlotCount(), call.target, cells.window,
+                                         Window{call.amount, call.amount + 1u});
+        });
 
         const Operation& operation = replay.performed();
         CheckWrite(operation, next);
@@ -203,14 +230,31 @@ private:
         search_.Visit(next);
     }
 
-    bool RunChange(Replay* replay, const Call& call) {
-        Cell slots[kMaxSlots] = {{replay, 0}, {replay, 1}};
-        Cell window(replay, window_);
-        return Core::ChangeWindow(
-            layout_, [&slots](uint32_t i) -> Cell& { return slots[i]; },
-            static_cast<uint32_t>(scenario_.slots), call.target, window,
-            Window{call.amount, call.amount + 1u});
+    // What a sealed window has not used is given back: other servers may have it.
+    void StepSeal(const State& state, Call call) {
+        State next = state;
+        Replay replay(next.cells.data(), &call.trail, 0);
+        int64_t last = 0;
+        const bool returned = replay.Step([&] {
+            CellsOf cells(&replay, window_);
+            last = Core::SealWindow(layout_, cells, SlotCount(), cells.window);
+        });
+        if (returned) {
+            if (!WindowOf(next).closed())
+                Fail("SealWindow leaves the window open", next);
+            for (int i = 0; i < scenario_.slots; i++) {
+                const Span& span = state.spans[i];
+                const int end = std::max(static_cast<int>(last) + 1, int{span.start});
+                Give(&next, i, {span.node_id, span.start, Byte(end)});
+            }
+            findings_.sealed = true;
+            call = Call{};
+        }
+        next.change = call;
+        search_.Visit(next);
     }
+
+    uint32_t SlotCount() const { return static_cast<uint32_t>(scenario_.slots); }
 
     void Give(State* state, int slot, const Span& span) {
         state->spans[slot] = span;
@@ -220,7 +264,8 @@ private:
     // The open window gets one second more.
     void ExtendWindow(const State& state) {
         Window window = WindowOf(state);
-        if (state.change.active || window.closed() || static_cast<int>(window.end) == seconds_)
+        if (state.change.function != Function::kNone || window.closed() ||
+            static_cast<int>(window.end) == seconds_)
             return;
         window.end++;
         State next = state;
@@ -265,7 +310,7 @@ private:
         if (run.count < 1 || run.count > call.amount)
             Fail("a call reserved none or too many", next);
         findings_.longest_run = std::max(findings_.longest_run, run.count);
-        findings_.reserved_during_change |= next.change.active != 0;
+        findings_.reserved_during_change |= next.change.function != Function::kNone;
 
         const Span& span = next.spans[call.target];
         for (uint64_t raw = run.first; raw < run.first + run.count; raw++) {

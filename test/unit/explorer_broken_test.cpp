@@ -10,12 +10,33 @@ namespace {
 
 // What is expected is the start of the shortest history's violation.
 template <typename Broken>
-void ExpectViolation(const std::string& expected) {
-    const Findings findings =
-        Explorer<Broken>(
-            {.layout = {0, 2, 1, 1}, .slots = 1, .backends = 2, .node_ids = 2, .most_wanted = 2})
-            .Explore();
+void ExpectViolation(const std::string& expected, uint32_t most_wanted = 1) {
+    const Findings findings = Explorer<Broken>({.layout = {0, 2, 1, 1},
+                                                .slots = 1,
+                                                .backends = 2,
+                                                .node_ids = 2,
+                                                .most_wanted = most_wanted})
+                                  .Explore();
     EXPECT_EQ(findings.violation.substr(0, expected.size()), expected) << findings.violation;
+}
+
+// Loads the window before the word.
+struct WindowFirst : ShippedCore {
+    static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
+                       auto clock) {
+        for (;;) {
+            const Window seen = Window::FromWord(window.load());
+            uint64_t word = slot.load();
+            const Run run = NextRun(layout, word, clock(), seen, wanted);
+            if (run.outcome != Outcome::kReserved ||
+                slot.compare_exchange_strong(word, run.first + run.count - 1))
+                return run;
+        }
+    }
+};
+
+TEST(ExplorerFinds, WindowLoadedBeforeTheWord) {
+    ExpectViolation<WindowFirst>("number 3/0/0 is outside the window");
 }
 
 // Moves the word without looking whether it is still the one that was loaded.
@@ -31,7 +52,7 @@ struct PlainStore : ShippedCore {
 };
 
 TEST(ExplorerFinds, StoreForCompareAndSwap) {
-    ExpectViolation<PlainStore>("number 1/0/0 is outside the window");
+    ExpectViolation<PlainStore>("number 1/0/0 is reserved twice");
 }
 
 // After a lost compare-and-swap, tries the same numbers again.
@@ -48,7 +69,7 @@ struct StaleRun : ShippedCore {
 };
 
 TEST(ExplorerFinds, NumbersOfALostAttempt) {
-    ExpectViolation<StaleRun>("number 1/0/0 is outside the window");
+    ExpectViolation<StaleRun>("number 1/0/0 is reserved twice");
 }
 
 // Moves the word past the first number of a run only.
@@ -65,7 +86,7 @@ struct WordTooShort : ShippedCore {
 };
 
 TEST(ExplorerFinds, WordNotMovedPastTheRun) {
-    ExpectViolation<WordTooShort>("number 1/0/1 is reserved twice");
+    ExpectViolation<WordTooShort>("number 1/0/1 is reserved twice", 2);
 }
 
 uint64_t Before(const Layout& layout, Window window, uint64_t node_id) {
@@ -85,7 +106,7 @@ struct OpenedFirst : ShippedCore {
 };
 
 TEST(ExplorerFinds, WindowOpenedBeforeTheWordIsStored) {
-    ExpectViolation<OpenedFirst>("number 1/0/0 is outside the window");
+    ExpectViolation<OpenedFirst>("number 2/0/0 is outside the window");
 }
 
 // Changes to any window that was never given before, be it earlier than the last.
@@ -100,7 +121,34 @@ struct BackInTime : ShippedCore {
 };
 
 TEST(ExplorerFinds, WindowsThatGoBackInTime) {
-    ExpectViolation<BackInTime>("number 3/0/0 is outside the window");
+    ExpectViolation<BackInTime>("number 2/0/0 is outside the window");
+}
+
+// Seals a window by closing it, with the words left as they are.
+struct SealedByClosing : ShippedCore {
+    static int64_t SealWindow(const Layout& layout, auto slot, uint32_t, Cell& window) {
+        const uint32_t end = Window::FromWord(window.load()).end;
+        window.store(Window{end, end}.ToWord());
+        return static_cast<int64_t>(layout.Unpack(slot(0).load()).timestamp);
+    }
+};
+
+TEST(ExplorerFinds, WordsLeftInASealedWindow) {
+    ExpectViolation<SealedByClosing>("number 1/0/0 is outside the window");
+}
+
+// Seals a window, and lets the next one start right after the last second used.
+struct SealedTooTight : ShippedCore {
+    static int64_t SealWindow(const Layout& layout, auto& slot, uint32_t slots, Cell& window) {
+        const int64_t last = randflake::SealWindow(layout, slot, slots, window);
+        const uint32_t earliest = Window::FromWord(window.load()).end - 1;
+        window.store(Window{earliest, earliest}.ToWord());
+        return last;
+    }
+};
+
+TEST(ExplorerFinds, WindowRightAfterASealedOne) {
+    ExpectViolation<SealedTooTight>("number 2/0/0 is outside the window");
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ void ExpectRefused(uint64_t word, int64_t now, Window window, Outcome outcome) {
         const Run run = Next(word, now, window, wanted);
         EXPECT_EQ(run.outcome, outcome);
         EXPECT_EQ(run.count, 0u);
-        EXPECT_EQ(run.first, word);
+        EXPECT_EQ(run.previous, word);
         EXPECT_EQ(run.now, now);
         EXPECT_EQ(run.window, window);
     }
@@ -48,7 +48,6 @@ TEST(NextRun, NewSecondStartsAtSequenceZero) {
     ExpectReserved(Next(Word(99, 7, kMaxSequence), 100), {100, 7, 0}, 1);
     ExpectReserved(Next(Word(120, 7, 5), 121), {121, 7, 0}, 1);
     ExpectReserved(Next(Word(120, 7, kMaxSequence), 150), {150, 7, 0}, 1);
-    ExpectReserved(Next(0, 150), {150, 0, 0}, 1);
 }
 
 TEST(NextRun, SameSecondGoesOn) {
@@ -64,6 +63,7 @@ TEST(NextRun, ClockBehindFinishesTheSlotsOwnSecond) {
 
 TEST(NextRun, TellsWhatDecided) {
     const auto run = Next(Word(120, 7, 5), 130);
+    EXPECT_EQ(run.previous, Word(120, 7, 5));
     EXPECT_EQ(run.now, 130);
     EXPECT_EQ(run.window, kWindow);
 }
@@ -111,6 +111,13 @@ TEST(NextRun, WindowClosed) {
     ExpectRefused(Word(120, 7, 5), 121, {0, 0}, Outcome::kWindowClosed);
     ExpectRefused(Word(120, 7, 5), 121, {121, 121}, Outcome::kWindowClosed);
     ExpectRefused(Word(120, 7, 5), 121, {130, 110}, Outcome::kWindowClosed);
+}
+
+// A slot that has no window is no slot to reserve in, be the window open for others by now.
+TEST(NextRun, SlotWithoutAWindow) {
+    ExpectRefused(kNoWindow, 121, kWindow, Outcome::kWindowClosed);
+    ExpectRefused(kNoWindow, 121, {1, 1u << 30}, Outcome::kWindowClosed);
+    ExpectReserved(Next(Word(0, 0, 1), 121), {121, 0, 0}, 1);
 }
 
 TEST(NextRun, BeforeWindow) {
@@ -208,11 +215,17 @@ struct Server {
     std::array<AtomicWord, 3> slots{};
     AtomicWord window{0};
 
+    AtomicWord& operator()(uint32_t i) { return slots[i]; }
+    uint32_t count() const { return static_cast<uint32_t>(slots.size()); }
+
     bool Change(uint64_t first_node, Window next) {
-        return ChangeWindow(
-            kRandflake, [this](uint32_t i) -> AtomicWord& { return slots[i]; },
-            static_cast<uint32_t>(slots.size()), first_node, window, next);
+        return ChangeWindow(kRandflake, *this, count(), first_node, window, next);
     }
+    int64_t Seal() { return SealWindow(kRandflake, *this, count(), window); }
+    auto Take(uint32_t slot, int64_t now) {
+        return Reserve(kRandflake, slots[slot], window, 1, [now] { return now; });
+    }
+    bool closed() const { return Window::FromWord(window.load()).closed(); }
 };
 
 TEST(ChangeWindow, GivesEachSlotItsNodeIdAndOpensTheWindow) {
@@ -231,7 +244,7 @@ TEST(ChangeWindow, RefusesToGoBackInTime) {
     Server server;
     EXPECT_TRUE(server.Change(40, kWindow));
     EXPECT_FALSE(server.Change(50, {kWindow.end - 1, 300}));
-    EXPECT_TRUE(Window::FromWord(server.window.load()).closed());
+    EXPECT_TRUE(server.closed());
     // A closed window has not forgotten where the last open one ended.
     EXPECT_FALSE(server.Change(50, {kWindow.end - 1, 300}));
     EXPECT_TRUE(server.Change(50, {kWindow.end, 300}));
@@ -242,11 +255,48 @@ TEST(ChangeWindow, WhatDoesNotFitLeavesTheWindowClosed) {
         Server server;
         EXPECT_TRUE(server.Change(40, kWindow));
         EXPECT_FALSE(server.Change(40, bad));
-        EXPECT_TRUE(Window::FromWord(server.window.load()).closed());
+        EXPECT_TRUE(server.closed());
     }
     Server server;
     EXPECT_FALSE(server.Change(131070, kWindow));
-    EXPECT_TRUE(Window::FromWord(server.window.load()).closed());
+    EXPECT_TRUE(server.closed());
+}
+
+TEST(SealWindow, TellsTheLastSecondUsedAndEndsTheWindow) {
+    Server server;
+    EXPECT_TRUE(server.Change(40, kWindow));
+    ExpectReserved(server.Take(0, 110), {110, 40, 0}, 1);
+    ExpectReserved(server.Take(1, 112), {112, 41, 0}, 1);
+    ExpectReserved(server.Take(0, 111), {111, 40, 0}, 1);
+    EXPECT_EQ(server.Seal(), 112);
+    EXPECT_TRUE(server.closed());
+    for (uint32_t i = 0; i < server.count(); i++) {
+        EXPECT_EQ(server.slots[i].load(), kNoWindow);
+        EXPECT_EQ(server.Take(i, 113).outcome, Outcome::kWindowClosed);
+    }
+}
+
+TEST(SealWindow, NothingUsed) {
+    Server server;
+    EXPECT_LT(server.Seal(), 0);  // no window yet
+    EXPECT_TRUE(server.Change(40, kWindow));
+    EXPECT_LT(server.Seal(), 0);
+    EXPECT_LT(server.Seal(), 0);
+    EXPECT_TRUE(server.closed());
+}
+
+// Two seconds after the last one used, or after the one before the window.
+TEST(SealWindow, LeavesTheRestOfTheTimeToTheNextWindow) {
+    Server server;
+    EXPECT_TRUE(server.Change(40, kWindow));
+    ExpectReserved(server.Take(0, 110), {110, 40, 0}, 1);
+    EXPECT_EQ(server.Seal(), 110);
+    EXPECT_FALSE(server.Change(50, {111, 300}));
+    EXPECT_TRUE(server.Change(50, {112, 300}));
+    EXPECT_LT(server.Seal(), 0);
+    EXPECT_FALSE(server.Change(60, {112, 300}));
+    EXPECT_TRUE(server.Change(60, {113, 300}));
+    ExpectReserved(server.Take(2, 113), {113, 62, 0}, 1);
 }
 
 }  // namespace

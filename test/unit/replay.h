@@ -94,8 +94,9 @@ public:
 
     uint64_t Load(int cell) { return Widen(Perform(Operation::kLoad, cell, 0, nullptr).before); }
 
-    void Store(int cell, uint64_t value) {
-        Perform(Operation::kStore, cell, Compact(value), nullptr);
+    // Gives the value before.
+    uint64_t Store(int cell, uint64_t value) {
+        return Widen(Perform(Operation::kStore, cell, Compact(value), nullptr).before);
     }
 
     bool Swap(int cell, uint64_t* expected, uint64_t desired) {
@@ -158,6 +159,9 @@ public:
     }
     void store(uint64_t value, std::memory_order = std::memory_order_seq_cst) {
         replay_->Store(index_, value);
+    }
+    uint64_t exchange(uint64_t value, std::memory_order = std::memory_order_seq_cst) {
+        return replay_->Store(index_, value);
     }
     bool compare_exchange_strong(uint64_t& expected, uint64_t desired,
                                  std::memory_order = std::memory_order_seq_cst,

@@ -5,6 +5,7 @@
 #define RANDFLAKE_UNIT_SEARCH_H
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 #include <type_traits>
@@ -22,7 +23,7 @@ public:
     void Visit(const State& state) {
         steps_++;
         nodes_.push_back({state, current_});
-        if (!known_.insert(nodes_.size() - 1).second)
+        if (!known_.insert(static_cast<uint32_t>(nodes_.size() - 1)).second)
             nodes_.pop_back();
     }
 
@@ -38,7 +39,7 @@ public:
     // The way from the first state to the current one.
     std::vector<State> History() const {
         std::vector<State> history;
-        for (size_t i = current_; i != 0; i = nodes_[i].parent)
+        for (uint32_t i = current_; i != 0; i = nodes_[i].parent)
             history.push_back(nodes_[i].state);
         history.push_back(nodes_[0].state);
         std::reverse(history.begin(), history.end());
@@ -51,25 +52,26 @@ public:
 private:
     struct Node {
         State state;
-        size_t parent;
+        uint32_t parent;
     };
     struct Hash {
         const std::vector<Node>& nodes;
-        size_t operator()(size_t i) const {
+        size_t operator()(uint32_t i) const {
             return std::hash<std::string_view>{}(
                 {reinterpret_cast<const char*>(&nodes[i].state), sizeof(State)});
         }
     };
     struct Same {
         const std::vector<Node>& nodes;
-        bool operator()(size_t a, size_t b) const {
+        bool operator()(uint32_t a, uint32_t b) const {
             return std::memcmp(&nodes[a].state, &nodes[b].state, sizeof(State)) == 0;
         }
     };
 
     std::vector<Node> nodes_;
-    std::unordered_set<size_t, Hash, Same> known_{1024, Hash{nodes_}, Same{nodes_}};
-    size_t current_ = 0, next_ = 0, steps_ = 0;
+    std::unordered_set<uint32_t, Hash, Same> known_{1024, Hash{nodes_}, Same{nodes_}};
+    uint32_t current_ = 0, next_ = 0;
+    size_t steps_ = 0;
 };
 
 }  // namespace randflake::explorer

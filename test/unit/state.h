@@ -24,9 +24,11 @@ struct Span {
     uint8_t node_id, start, end;
 };
 
+enum class Function : uint8_t { kNone, kReserve, kChangeWindow, kSealWindow };
+
 // A call in progress, or none.
 struct Call {
-    uint8_t active = 0;
+    Function function = Function::kNone;
     uint8_t target = 0;  // of Reserve the slot, of ChangeWindow the first node id
     uint8_t amount = 0;  // of Reserve the numbers wanted, of ChangeWindow the first second
     uint8_t losses = 0;  // compare-and-swaps lost, in a search that does not merge
@@ -43,16 +45,16 @@ struct State {
     std::array<Span, kMaxSlots> spans{};             // what each slot may reserve from
     std::array<uint8_t, kMaxNodeIds> given_until{};  // per node id, the first second never given
     std::array<Call, kMaxBackends> backends{};       // in order, since one is like another
-    Call change;
+    Call change;                                     // or sealing, of the window
 };
 
 inline uint8_t Byte(int value) {
     return static_cast<uint8_t>(value);
 }
 
-inline Call NewCall(int target, int amount) {
+inline Call NewCall(Function function, int target = 0, int amount = 0) {
     Call call;
-    call.active = 1;
+    call.function = function;
     call.target = Byte(target);
     call.amount = Byte(amount);
     return call;
@@ -82,10 +84,12 @@ inline std::string StateText(const Layout& layout, int slots, const State& state
     for (int i = 0; i < slots; i++)
         out << ' ' << NumberText(layout, Widen(state.cells[i]));
     for (const Call& call : state.backends)
-        if (call.active)
+        if (call.function != Function::kNone)
             out << "; reserve" << CallText(call, " in slot ", " wanting ");
-    if (state.change.active)
+    if (state.change.function == Function::kChangeWindow)
         out << "; change" << CallText(state.change, " to node ids from ", " and seconds from ");
+    if (state.change.function == Function::kSealWindow)
+        out << "; seal" << CallText(state.change, "", "");
     out << '\n';
     return out.str();
 }
