@@ -220,6 +220,8 @@ for my $case (
     }
     my $era = $history->add_era(end_clients($node, @clients));
     is($era->{last}, $end - 1, "$name: the window is used to its old end");
+    # The write that fails is tried with the first numbers of the last second.
+    cmp_ok($era->{of_last}, '>', 100, "$name: also after the failure");
     error_is($node, 'SELECT randflake_generate()', '55000',
         {
             message => qr/^could not extend the window for identifiers: \Q$text\E$/,

@@ -179,7 +179,8 @@ sub wait_until_gone {
 # --- what was received -------------------------------------------------------------------------
 
 # Adds these files as an era. Returns how many identifiers it has, the first and the last second
-# (since the epoch of identifiers), and its node ids, in order, separated by spaces.
+# (since the epoch of identifiers), how many are of the last, and its node ids, in order, separated
+# by spaces.
 sub add_era {
     my ($self, @files) = @_;
     my $era = ++$self->{eras};
@@ -190,12 +191,13 @@ ${copies}INSERT INTO history
   SELECT $era, id, extract(epoch FROM generated_at) - 1730000000, node_id, sequence
   FROM received, randflake_decode(id);
 SELECT count(*), min(second), max(second),
+       count(*) FILTER (WHERE second = (SELECT max(second) FROM history WHERE era = $era)),
        (SELECT string_agg(node_id::text, ' ' ORDER BY node_id)
         FROM (SELECT DISTINCT node_id FROM history WHERE era = $era) AS nodes)
 FROM history WHERE era = $era;
 SQL
     my %era;
-    @era{qw(count first last nodes)} = split /\|/, $result;
+    @era{qw(count first last of_last nodes)} = split /\|/, $result;
     return \%era;
 }
 
