@@ -3,10 +3,10 @@
 #
 #   scripts/matrix.sh [-j JOBS] [MAJOR | PG_CONFIG]...
 #
-# A MAJOR is taken from /usr/lib/postgresql if it is installed there, else from a bare Debian root of
-# a suite that has it. Roots are kept in RANDFLAKE_ROOTS (default /var/cache/randflake-roots; delete
-# one to get it anew). Without arguments: every major that is installed or that a suite has. JOBS
-# majors run at a time (default 2).
+# A MAJOR is taken from /usr/lib/postgresql if it is installed there, else from a bare Debian root
+# of a suite that has it. Roots are kept in RANDFLAKE_ROOTS (default /var/cache/randflake-roots;
+# delete one to get it anew). Without arguments: every major that is installed or that a suite has.
+# JOBS majors run at a time (default 2).
 #
 # What gets tested is the last commit plus uncommitted changes of files under version control. It is
 # installed into memory only. Logs and build trees stay in build/matrix. Needs root.
@@ -136,8 +136,8 @@ add_failure() {
 
 # Sets `cell` to a cell's text, and counts it.
 look_up() {
-    local row=$build/$1 outcome=
-    [ ! -e "$row/cells" ] || outcome=$(sed -n "s/^$2 //p" "$row/cells")
+    local row=$build/$1 outcome
+    outcome=$(sed -n "s/^$2 //p" "$row/cells")
     cell=${outcome%% *}
     case $cell in
         '')
@@ -152,16 +152,17 @@ look_up() {
     esac
 }
 
-headline "$(printf '%-34s' PostgreSQL; printf '%10s' "${columns[@]}")"
+headline "$(printf '%-34s' PostgreSQL; printf '%10s' "${columns[@]}" seconds)"
 for name in "${names[@]}"; do
-    version=$(sed -n 's/^version PostgreSQL //p' "$build/$name/cells" 2>&1) || version=
-    printf '%-34s' "$name: ${version:-?}"
+    cells=$build/$name/cells
+    touch "$cells"
+    printf '%-34s' "$name: $(sed -n 's/^version PostgreSQL //p' "$cells")"
     for column in "${columns[@]}"; do
         look_up "$name" "$column"
         printf '%10s' "$cell"
     done
-    echo
-    grep -q "^${columns[-1]} " "$build/$name/cells" 2>/dev/null ||
+    printf '%10s\n' "$(sed -n 's/^seconds //p' "$cells")"
+    grep -q '^seconds ' "$cells" ||
         add_failure "$build/$name/row.log" "$name: it did not come to its end"
 done
 echo "gcc, clang: builds without warnings; the others: tests passed. Logs: $build/*/*.log"

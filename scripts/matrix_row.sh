@@ -5,8 +5,9 @@
 #
 #   scripts/matrix_row.sh PG_CONFIG COLUMN...
 #
-# Leaves /mnt/COLUMN.log, and in /mnt/cells the server's version and then a line for each column: its
-# name, and "ok" for a build, the number of tests passed, or FAIL and why.
+# Leaves /mnt/COLUMN.log, and in /mnt/cells a line for each column: its name, and "ok" for a build,
+# the number of tests passed, or FAIL and why; before them the server's version, after them the
+# seconds it all took.
 
 set -uo pipefail
 cd /mnt || exit
@@ -89,3 +90,4 @@ for column; do
     esac
     echo "$column $cell" >>cells
 done
+echo "seconds $SECONDS" >>cells

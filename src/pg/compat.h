@@ -53,15 +53,6 @@ static inline void setting_free(void* pointer) {
 #endif
 }
 
-// From PostgreSQL 19 on a signal handler has a second argument, also those that are none.
-static inline void ignore_signal(int signal) {
-#if PG_VERSION_NUM >= 190000
-    pqsignal(signal, PG_SIG_IGN);
-#else
-    pqsignal(signal, SIG_IGN);
-#endif
-}
-
 // The wait event shown in pg_stat_activity while a call waits; named where the server allows it.
 static inline uint32 wait_event(const char* name) {
 #if PG_VERSION_NUM >= 170000

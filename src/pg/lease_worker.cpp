@@ -259,7 +259,8 @@ static void open_when_due() {
 void randflake_lease_main(Datum) {
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-    ignore_signal(SIGINT);  // there is no query to cancel
+    // There is no query to cancel. Not pqsignal, whose type differs since PostgreSQL 19.
+    signal(SIGINT, SIG_IGN);
     BackgroundWorkerUnblockSignals();
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
     CurrentResourceOwner = ResourceOwnerCreate(nullptr, "randflake lease worker");
