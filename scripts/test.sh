@@ -43,7 +43,7 @@ stage() {
 
 packages() {
     install_packages make g++ clang clang-format clang-tidy cppcheck shellcheck \
-        libgtest-dev nlohmann-json3-dev libipc-run-perl
+        libgtest-dev nlohmann-json3-dev libipc-run-perl libfaketime procps openssl
     find_postgresql
 }
 
