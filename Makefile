@@ -4,6 +4,7 @@
 #   make install         install the extension
 #   make installcheck    regression tests against a running, configured server
 #   make tempcheck       regression, isolation and TAP tests, each on a server of its own
+#   make soak            the crash test with many rounds; ROUNDS=n sets how many
 #   make unit            unit tests of src/core (no server)
 #   make lint            clang-tidy and cppcheck over src
 #   make format          clang-format every source file; `make format-check` only looks
@@ -58,12 +59,16 @@ symbols: $(shlib)
 
 all: symbols
 
-.PHONY: unit tempcheck lint format format-check
+.PHONY: unit tempcheck soak lint format format-check
 unit:
 	$(MAKE) -C test/unit check
 
 tempcheck:
 	PG_CONFIG=$(PG_CONFIG) scripts/tempcheck.sh
+
+ROUNDS ?= 500
+soak:
+	RANDFLAKE_ROUNDS=$(ROUNDS) PG_CONFIG=$(PG_CONFIG) scripts/tempcheck.sh tap 100_crash
 
 lint:
 	clang-tidy --quiet $(wildcard src/*/*.cpp) -- $(RANDFLAKE_CXXFLAGS) -D_GNU_SOURCE -Wno-register

@@ -132,6 +132,7 @@ start_server() {
 		unix_socket_directories = '..'
 	END
     if ! pg pg_ctl -D "$folder/data" -l "$folder/log" -w -s start; then
+        result failed
         as_user "$user" tail -n 20 "$folder/log" >&2
         die "the server did not start"
     fi
@@ -156,14 +157,18 @@ END
 }
 
 fill_table() {
-    local session pids=() pid
+    local session pids=() pid errors=build/quickstart-sessions.log
     for ((session = 1; session <= sessions; session++)); do
         query -c "INSERT INTO item (session, n)
                   SELECT $session, n FROM generate_series(1, $((rows / sessions))) n" &
         pids+=($!)
-    done
+    done 2>$errors
     for pid in "${pids[@]}"; do
-        wait "$pid" || die "a session failed"
+        wait "$pid" || {
+            result failed
+            cat $errors >&2
+            die "a session failed"
+        }
     done
 }
 
@@ -182,8 +187,8 @@ FROM decoded;
 END
     ) || die "could not count the rows"
     [ "$stored" = $rows ] || die "$stored rows instead of $rows"
-    [ "$ids" = $rows ] && [ "$contents" = $rows ] || die "an id came twice: $ids distinct ids," \
-        "$contents distinct contents of $rows"
+    [ "$ids" = $rows ] && [ "$contents" = $rows ] ||
+        die "not unique: $ids distinct ids with $contents distinct contents in $rows rows"
     printf '    %-26s%s\n' \
         rows "$(thousands "$stored")" \
         "distinct ids" "$(thousands "$ids")" \
@@ -238,6 +243,7 @@ step build
 began=$(microseconds)
 mkdir -p build
 build_and_install >build/quickstart.log 2>&1 || {
+    result failed
     tail -n 20 build/quickstart.log >&2
     die "the build failed; all of its output is in build/quickstart.log"
 }

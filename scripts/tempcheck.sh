@@ -7,7 +7,8 @@
 #   scripts/tempcheck.sh tap [NAME...]          TAP:        t/NAME.pl
 #
 # A NAME may carry its directory and suffix. PG_CONFIG names the server (default: the pg_config in
-# PATH); PROVE_FLAGS is passed to prove.
+# PATH). PROVE_FLAGS is passed to prove; the default, -j4 --timer, runs four files at a time, which
+# mostly wait.
 #
 # A server refuses to run as root, so root steps down to the user postgres, else nobody. The tests
 # run in a temporary directory of that user, which stays for inspection when one of them fails.
@@ -75,7 +76,11 @@ fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/randflake-tempcheck.XXXXXX")
 chmod 755 "$work"
-cp -R sql expected specs t test/temp.conf "$work"
+# All of the sources, which the documentation links to; the packages of other languages only for
+# the one test that uses them, for they are large.
+leave_out=(./.git ./build ./quickstart)
+[[ " ${tap_tests[*]-} " == *" t/320_drivers.pl "* ]] || leave_out+=(node_modules)
+tar -c "${leave_out[@]/#/--exclude=}" . | tar -x -C "$work"
 cd "$work"
 
 if [ "$(id -u)" = 0 ]; then
@@ -107,7 +112,7 @@ run_regress() {
     shift 2
     as_user mkdir "$output"
     if as_user "$program" --bindir="$bindir" --inputdir=. --outputdir="$output" \
-        --temp-instance="$output/instance" --temp-config=temp.conf \
+        --temp-instance="$output/instance" --temp-config=test/temp.conf \
         --no-locale --encoding=UTF8 --load-extension=randflake "$@"; then
         summary+=("$label: $# passed")
         return
@@ -126,7 +131,7 @@ run_tap() {
     # shellcheck disable=SC2086  # PROVE_FLAGS holds several words
     if as_user env PATH="$bindir:$PATH" PERL5LIB="$testdir/perl:$work/t/lib" \
         PG_REGRESS="$pg_regress" TESTDIR="$work" TESTDATADIR="$work/tmp_check" \
-        TESTLOGDIR="$work/tmp_check/log" prove ${PROVE_FLAGS-} "$@" 2>&1 | tee tap.out; then
+        TESTLOGDIR="$work/tmp_check/log" prove ${PROVE_FLAGS--j4 --timer} "$@" 2>&1 | tee tap.out; then
         summary+=("TAP: $(sed -n 's/^Files=\([0-9]*\), Tests=\([0-9]*\),.*/\2 in \1 files passed/p' \
             tap.out)")
         return

@@ -17,12 +17,15 @@ JOIN pg_proc p ON p.oid = d.objid
 WHERE e.extname = 'randflake'
 ORDER BY p.proname COLLATE "C", p.pronargs;
 
--- Objects without a comment: none
+-- Objects without a comment: none. Row and array types, which come with their table, are members too
+-- since PostgreSQL 17.
 SELECT pg_describe_object(d.classid, d.objid, 0) AS object
 FROM pg_extension e
 JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
                 AND d.deptype = 'e'
 WHERE e.extname = 'randflake'
+  AND NOT EXISTS (SELECT FROM pg_depend i
+                  WHERE i.classid = d.classid AND i.objid = d.objid AND i.deptype = 'i')
   AND obj_description(d.objid, (SELECT relname FROM pg_class WHERE oid = d.classid)) IS NULL;
 SELECT obj_description(oid, 'pg_extension') AS extension_comment
 FROM pg_extension WHERE extname = 'randflake';

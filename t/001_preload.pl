@@ -70,5 +70,13 @@ for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
     is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
 }
 
+# A server that asks libraries for their version gets that of the extension.
+if ($node->pg_version >= 18) {
+    is( $node->safe_psql('postgres', <<'SQL'), 'randflake|t', 'the library tells its version');
+SELECT l.module_name, l.version = e.default_version
+FROM pg_get_loaded_modules() l JOIN pg_available_extensions e ON e.name = l.module_name
+SQL
+}
+
 $node->stop;
 done_testing();

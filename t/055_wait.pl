@@ -21,7 +21,8 @@ $node->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_gener
 my $second = 10 + int time;
 clock_stands_at($node, $second);
 $node->safe_psql('postgres',
-    'CREATE TABLE made AS SELECT randflake_generate() AS id FROM generate_series(1, 262144)');
+    q{SET randflake.max_wait = '60s';}
+      . ' CREATE TABLE made AS SELECT randflake_generate() AS id FROM generate_series(1, 262144)');
 is_deeply(
     fields_of($node, 'SELECT id FROM made'),
     {

@@ -27,7 +27,8 @@
 // Usually that is the end of the last one, and no number that follows the word before a window lies
 // before its start, while all windows before ended there. A window that was sealed before its end
 // leaves an earlier second: two after the last one used, so that no word of a sealed window is the
-// word before a later one; what SealWindow itself stores is the word before no window at all.
+// word before a later one. What SealWindow itself stores comes back with every sealed window, but
+// nothing is ever reserved from it.
 
 #ifndef RANDFLAKE_CORE_GENERATOR_H
 #define RANDFLAKE_CORE_GENERATOR_H
@@ -52,15 +53,20 @@ struct Window {
     friend constexpr bool operator==(const Window&, const Window&) = default;
 };
 
+// The word of a slot without a window: what shared memory begins with, and what SealWindow leaves.
+// It is no number of any window and comes before none, because windows start at second 1 or later
+// and a sequence has at least one bit.
+inline constexpr uint64_t kNoWindow = 0;
+
 enum class Outcome : uint8_t {
     kReserved,
     kExhausted,         // every sequence number of this second is used
     kClockBehind,       // the same, and the clock is before the slot's second
     kClockBeforeEpoch,  // the clock is before the layout's first second
     kClockAfterEnd,     // the clock is after the layout's last second
-    kWindowClosed,
-    kBeforeWindow,  // the window starts later
-    kWindowEnded,   // the window ended
+    kWindowClosed,      // or not yet open when the slot's word was loaded
+    kBeforeWindow,      // the window starts later
+    kWindowEnded,       // the window ended
 };
 
 struct Run {
@@ -88,7 +94,7 @@ constexpr Run NextRun(const Layout& layout, uint64_t word, int64_t now, Window w
         run.outcome = Outcome::kClockAfterEnd;
         return run;
     }
-    if (window.closed()) {
+    if (window.closed() || word == kNoWindow) {
         run.outcome = Outcome::kWindowClosed;
         return run;
     }
@@ -181,15 +187,13 @@ bool ChangeWindow(const Layout& layout, SlotAt&& slot, uint32_t slots, uint64_t 
 // One caller at a time, as with ChangeWindow.
 template <typename AtomicWord, typename SlotAt>
 int64_t SealWindow(const Layout& layout, SlotAt&& slot, uint32_t slots, AtomicWord& window) {
-    // The word of a slot that never had a window: it is no number of any, and comes before none.
-    constexpr uint64_t kSealed = 0;
     const Window old = Window::FromWord(window.load(std::memory_order_acquire));
     if (old.closed())
         return -1;
     window.store(Window{old.end, old.end}.ToWord(), std::memory_order_release);
     int64_t last = int64_t{old.start} - 1;
     for (uint32_t i = 0; i < slots; i++) {
-        const uint64_t word = slot(i).exchange(kSealed, std::memory_order_acq_rel);
+        const uint64_t word = slot(i).exchange(kNoWindow, std::memory_order_acq_rel);
         const auto second = static_cast<int64_t>(layout.Unpack(word).timestamp);
         if (second > last)
             last = second;

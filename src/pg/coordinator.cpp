@@ -11,6 +11,8 @@
 #include <libpq-fe.h>
 
 #include "pg/clock.h"
+#include "pg/compat.h"
+#include "pg/lease.h"
 #include "pg/settings.h"
 
 // object_not_in_prerequisite_state: what the coordinator's functions raise to refuse. Any other
@@ -65,6 +67,7 @@ static void on_notice(void*, const PGresult* result) {
 // Waits for the socket. False at the deadline or when the worker has other things to do.
 static bool wait_for_socket(int events, int64 deadline, bool interruptible) {
     for (;;) {
+        CHECK_FOR_INTERRUPTS();
         if (interruptible && (ShutdownRequestPending || ConfigReloadPending))
             return fail("interrupted by a shutdown or a reload of the settings");
         const int64 left = deadline - steady_milliseconds();
@@ -73,9 +76,9 @@ static bool wait_for_socket(int events, int64 deadline, bool interruptible) {
             first_host++;
             return fail("the coordinator did not answer in time");
         }
-        const int happened =
-            WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | WL_TIMEOUT | events,
-                              PQsocket(connection), static_cast<long>(left), PG_WAIT_EXTENSION);
+        const int happened = WaitLatchOrSocket(
+            MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | WL_TIMEOUT | events, PQsocket(connection),
+            static_cast<long>(left), wait_event(kLeaseWaitEvent));
         if ((happened & WL_LATCH_SET) != 0)
             ResetLatch(MyLatch);
         if ((happened & events) != 0)

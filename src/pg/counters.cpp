@@ -13,6 +13,21 @@ static uint64 reserved_in_second(uint64 word, Window window) {
     return fields.timestamp >= window.start && !window.closed() ? fields.sequence + 1 : 0;
 }
 
+// The clock as last seen, and how often it stepped back. A process that was held up after it read
+// the clock is no step: only a word that was read before the clock and shows a later second is.
+static void note_clock(const Run& run) {
+    std::atomic<int64>& latest = shared->counters.latest_second;
+    int64 seen = latest.load(std::memory_order_relaxed);
+    if (likely(seen == run.now))
+        return;
+    const bool stepped_back =
+        run.now < static_cast<int64>(kRandflake.Unpack(run.previous).timestamp);
+    if (run.now < seen && !stepped_back)
+        return;
+    if (latest.compare_exchange_strong(seen, run.now) && run.now < seen)
+        shared->counters.clock_steps_back.fetch_add(1, std::memory_order_relaxed);
+}
+
 void count_run(Slot& slot, const Run& run) {
     const uint64 sequence = kRandflake.Unpack(run.first).sequence;
     if (sequence == 0)
@@ -20,11 +35,15 @@ void count_run(Slot& slot, const Run& run) {
                                 std::memory_order_relaxed);
     if (sequence + run.count > kRandflake.max_sequence())
         shared->counters.slots_exhausted.fetch_add(1, std::memory_order_relaxed);
+    note_clock(run);
+}
 
-    std::atomic<int64>& latest = shared->counters.latest_second;
-    int64 seen = latest.load(std::memory_order_relaxed);
-    if (seen != run.now && latest.compare_exchange_strong(seen, run.now) && run.now < seen)
-        shared->counters.clock_steps_back.fetch_add(1, std::memory_order_relaxed);
+void count_window_closed(Window old) {
+    for (uint32 i = 0; i < shared->slot_count; i++) {
+        Slot& slot = shared->slots[i];
+        slot.finished.fetch_add(reserved_in_second(slot.word.load(), old),
+                                std::memory_order_relaxed);
+    }
 }
 
 void count_wait(int64 milliseconds) {

@@ -27,6 +27,9 @@ struct Counters {
 // After a run was reserved in a slot.
 void count_run(Slot& slot, const randflake::Run& run);
 
+// After the window was closed, before the slots' words are those of another one.
+void count_window_closed(randflake::Window old);
+
 void count_wait(int64 milliseconds);
 
 // Numbers reserved in a slot since the counters were reset.

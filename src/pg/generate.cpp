@@ -111,19 +111,20 @@ SQL_FUNCTION(randflake_generate_many) {
     SRF_RETURN_NEXT(context, Int64GetDatum(static_cast<int64>(next_id())));
 }
 
-// Planner support of set-returning functions whose first argument is the number of rows.
+// Planner support of set-returning functions whose first argument is the number of rows. A null
+// pointer stands for no better estimate.
 SQL_FUNCTION(randflake_rows_support) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));
     if (!IsA(request, SupportRequestRows))
-        PG_RETURN_POINTER(nullptr);
+        return Datum{0};
 
     auto* rows = reinterpret_cast<SupportRequestRows*>(request);
     if (!is_funcclause(rows->node))
-        PG_RETURN_POINTER(nullptr);
+        return Datum{0};
     const List* arguments = reinterpret_cast<FuncExpr*>(rows->node)->args;
     Node* count = estimate_expression_value(rows->root, static_cast<Node*>(linitial(arguments)));
     if (!IsA(count, Const))
-        PG_RETURN_POINTER(nullptr);
+        return Datum{0};
     const auto* constant = reinterpret_cast<Const*>(count);
     rows->rows = constant->constisnull ? 0 : Max(DatumGetInt32(constant->constvalue), 0);
     PG_RETURN_POINTER(rows);

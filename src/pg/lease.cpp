@@ -52,6 +52,7 @@ bool lease_open_next(LeaseControl* control) {
     control->open = next;
     control->next = Lease{};
     publish(*control, [&] {
+        count_window_closed(Window::FromWord(shared->window.load()));
         (void)ChangeWindow(
             kRandflake, slot_word, shared->slot_count,
             static_cast<uint64_t>(control->open.first_node_id), shared->window,
@@ -63,7 +64,9 @@ bool lease_open_next(LeaseControl* control) {
 int64 lease_seal(LeaseControl* control) {
     int64 last = -1;
     control->open = control->next = Lease{};
-    publish(*control,
-            [&] { last = SealWindow(kRandflake, slot_word, shared->slot_count, shared->window); });
+    publish(*control, [&] {
+        count_window_closed(Window::FromWord(shared->window.load()));
+        last = SealWindow(kRandflake, slot_word, shared->slot_count, shared->window);
+    });
     return last;
 }

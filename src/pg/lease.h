@@ -13,6 +13,9 @@
 
 #include "core/generator.h"
 
+// Shown while the worker waits, for the coordinator or for the next renewal.
+inline constexpr char kLeaseWaitEvent[] = "RandflakeLease";
+
 // Kept in shared memory alone, so that a lease is never resumed after a restart or in a copy of the
 // data directory.
 struct Lease {

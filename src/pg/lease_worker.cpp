@@ -11,6 +11,7 @@
 // when a renewal is certain. Whatever this process misses, no identifier leaves the lease.
 
 #include "pg/clock.h"
+#include "pg/compat.h"
 #include "pg/coordinator.h"
 #include "pg/lease.h"
 #include "pg/secret.h"
@@ -43,7 +44,8 @@ static char logged_error[sizeof lease.error];
 
 void lease_register_worker() {
     BackgroundWorker worker{};
-    worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+    // A connection to no database shows the worker in pg_stat_activity.
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
     // A standby never leases: whatever it needs, it asks for once it is promoted.
     worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
     worker.bgw_restart_time = 1;
@@ -257,7 +259,10 @@ static void open_when_due() {
 void randflake_lease_main(Datum) {
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    // There is no query to cancel. Not pqsignal, whose type differs since PostgreSQL 19.
+    signal(SIGINT, SIG_IGN);
     BackgroundWorkerUnblockSignals();
+    BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
     CurrentResourceOwner = ResourceOwnerCreate(nullptr, "randflake lease worker");
     MemoryContext per_action =
         AllocSetContextCreate(TopMemoryContext, "randflake lease worker", ALLOCSET_SMALL_SIZES);
@@ -266,6 +271,7 @@ void randflake_lease_main(Datum) {
     lease = lease_control();
     int64 request_at = steady_milliseconds();
     while (!ShutdownRequestPending) {
+        CHECK_FOR_INTERRUPTS();  // what other backends wait for this one to notice
         if (ConfigReloadPending) {
             ConfigReloadPending = false;
             ProcessConfigFile(PGC_SIGHUP);
@@ -283,7 +289,7 @@ void randflake_lease_main(Datum) {
                                   : Min(request_at, steady_milliseconds() + kOpenInterval);
         (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
                         static_cast<long>(Max(wake_at - steady_milliseconds(), 1)),
-                        PG_WAIT_EXTENSION);
+                        wait_event(kLeaseWaitEvent));
         ResetLatch(MyLatch);
     }
     MemoryContextSwitchTo(per_action);

@@ -40,6 +40,7 @@ extern "C" {
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 #include "utils/uuid.h"
 #include "utils/wait_event.h"
 }

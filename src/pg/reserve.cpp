@@ -12,20 +12,28 @@ using randflake::Outcome;
 using randflake::Run;
 
 // Tries every slot once, from this backend's own on. Backends start at different slots, so with at
-// least as many node ids as backends none shares one.
+// least as many node ids as backends none shares one. Slots found used up are not looked at again
+// in the same second: a fast backend uses up dozens.
 static Run try_slots(uint32 wanted) {
-    const uint32 own = static_cast<uint32>(backend_number()) % shared->slot_count;
+    static int64 second;
+    static uint32 used_up;  // this many from the own slot on, in that second
+    if (const int64 now = wall_clock_seconds(); now != second) {
+        second = now;
+        used_up = 0;
+    }
+
+    const uint32 own = static_cast<uint32>(backend_number());
     Run run;
-    for (uint32 i = 0; i < shared->slot_count; i++) {
-        const uint32 slot = own + i < shared->slot_count ? own + i : own + i - shared->slot_count;
-        run = Reserve(randflake::kRandflake, shared->slots[slot].word, shared->window, wanted,
-                      wall_clock_seconds);
+    for (uint32 tried = 0; tried < shared->slot_count; tried++) {
+        Slot& slot = shared->slots[(own + used_up) % shared->slot_count];
+        run = Reserve(randflake::kRandflake, slot.word, shared->window, wanted, wall_clock_seconds);
         if (run.outcome == Outcome::kReserved)
-            count_run(shared->slots[slot], run);
+            count_run(slot, run);
         // Only a used-up slot sends us to the next one; the window and the clock are the same
         // there.
         if (run.outcome != Outcome::kExhausted && run.outcome != Outcome::kClockBehind)
             break;
+        used_up++;
     }
     return run;
 }

@@ -135,7 +135,8 @@ static void read_secret_file(const char* path) {
     }
     close(fd);
     const bool too_long = length == static_cast<ssize_t>(sizeof text);
-    while (length > 0 && memchr(" \t\r\n", text[length - 1], 4) != nullptr)
+    static constexpr char kWhiteSpace[] = {' ', '\t', '\r', '\n'};
+    while (length > 0 && memchr(kWhiteSpace, text[length - 1], sizeof kWhiteSpace) != nullptr)
         length--;
     secret.state = !too_long && randflake::ParseKey(text, length, &secret.key)
                        ? SecretState::kValid

@@ -97,6 +97,7 @@ sub refuses_to_start {
 sub error_of {
     my ($node, $sql, %options) = @_;
     my ($status, $out, $text) = $node->psql('postgres', $sql,
+        timeout => $PostgreSQL::Test::Utils::timeout_default,
         extra_params => [ '-v', 'VERBOSITY=verbose', $options{user} ? ('-U', $options{user}) : () ]);
     my %error = map { $_ => '' } qw(sqlstate message detail hint);
     $error{text} = $text;
@@ -129,7 +130,7 @@ sub start_session {
             map { ('-c', $_) } 'SET client_min_messages = error', @statements
         ],
         '<', '/dev/null', '>', \$session->{out}, '2>', \$session->{err},
-        IPC::Run::timeout(10 * $PostgreSQL::Test::Utils::timeout_default));
+        IPC::Run::timeout(3 * $PostgreSQL::Test::Utils::timeout_default));
     return $session;
 }
 
@@ -192,8 +193,8 @@ sub no_secret_in {
 
 # --- the clock -------------------------------------------------------------------------------
 
-# libfaketime shows a server's processes the wall clock that a file describes; other clocks are not
-# faked. Times are Unix times, fractions allowed.
+# libfaketime shows a server's processes the wall clock that a file describes; other clocks and the
+# times of files are not faked. Times are Unix times, fractions allowed.
 
 sub faketime_library {
     my @directories = map { glob } '/usr/lib/*/faketime', '/usr/{lib,lib64,local/lib}/faketime';
@@ -237,6 +238,7 @@ sub start_under_clock {
         LD_PRELOAD => faketime_library(),
         FAKETIME_TIMESTAMP_FILE => $node->basedir . '/clock',
         FAKETIME_NO_CACHE => 1,
+        NO_FAKE_STAT => 1,
         FAKETIME_DONT_FAKE_MONOTONIC => 1);
     $node->start;
     return;

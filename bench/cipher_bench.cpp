@@ -1,0 +1,76 @@
+// The cipher alone, without a server: nanoseconds per identifier.
+
+#include <benchmark/benchmark.h>
+
+#include <string>
+
+#include "core/cipher.h"
+#include "core/cipher_run.h"
+
+using namespace randflake;
+
+namespace {
+
+const Key key{{0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd,
+               0xee, 0xff}};
+constexpr uint64_t kFirst = uint64_t{65000000} << 34;
+
+// Each number needs the one before, so nothing overlaps: the latency.
+template <uint64_t (*Crypt)(const KeySchedule&, uint64_t) noexcept>
+void Dependent(benchmark::State& state) {
+    const KeySchedule schedule = ExpandKey(key);
+    uint64_t number = kFirst;
+    for (auto _ : state)
+        benchmark::DoNotOptimize(number = Crypt(schedule, number));
+    state.SetItemsProcessed(state.iterations());
+}
+
+// Numbers that follow each other: the processor may overlap them.
+template <uint64_t (*Crypt)(const KeySchedule&, uint64_t) noexcept>
+void Independent(benchmark::State& state) {
+    const KeySchedule schedule = ExpandKey(key);
+    uint64_t number = kFirst;
+    for (auto _ : state)
+        benchmark::DoNotOptimize(Crypt(schedule, number++));
+    state.SetItemsProcessed(state.iterations());
+}
+
+void Run(benchmark::State& state, EncryptRun encrypt) {
+    const KeySchedule schedule = ExpandKey(key);
+    uint64_t ids[kRunLength];
+    uint64_t first = kFirst;
+    for (auto _ : state) {
+        encrypt(schedule, first, ids);
+        benchmark::DoNotOptimize(ids);
+        first += kRunLength;
+    }
+    state.SetItemsProcessed(state.iterations() * kRunLength);
+}
+
+void Schedule(benchmark::State& state) {
+    Key changing = key;
+    for (auto _ : state) {
+        changing.bytes[0]++;
+        benchmark::DoNotOptimize(ExpandKey(changing));
+    }
+    state.SetItemsProcessed(state.iterations());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    benchmark::RegisterBenchmark("encrypt one", Independent<Encrypt>);
+    benchmark::RegisterBenchmark("decrypt one", Independent<Decrypt>);
+    benchmark::RegisterBenchmark("encrypt one (latency)", Dependent<Encrypt>);
+    benchmark::RegisterBenchmark("decrypt one (latency)", Dependent<Decrypt>);
+    const VectorPaths paths = ListVectorPaths();
+    for (int i = 0; i < paths.count; i++) {
+        const VectorPath& path = paths.paths[i];
+        if (path.supported)
+            benchmark::RegisterBenchmark((std::string("encrypt a run: ") + path.name).c_str(), Run,
+                                         path.encrypt);
+    }
+    benchmark::RegisterBenchmark("key schedule", Schedule);
+    benchmark::Initialize(&argc, argv);
+    benchmark::RunSpecifiedBenchmarks();
+}

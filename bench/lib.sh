@@ -1,0 +1,132 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and the suites
+# The server of the benchmark, SQL, and samples. Sourced by run.sh.
+#
+# A sample is one line of $samples:
+#
+#     suite,item,metric,unit,repetition,value,base
+#
+# `base` names the item of the same suite and metric that the summary divides by, repetition by
+# repetition.
+
+say() {
+    echo "$*" >&2
+}
+
+# As the user that servers run as.
+as_server() {
+    as_user "$server_user" "$@"
+}
+
+server_settings() {
+    cat <<END
+listen_addresses = ''
+unix_socket_directories = '$work'
+shared_buffers = ${BENCH_SHARED_BUFFERS:-2GB}
+work_mem = 1GB
+maintenance_work_mem = 256MB
+max_wal_size = 16GB
+checkpoint_timeout = 1h
+autovacuum = off
+jit = off
+max_parallel_workers_per_gather = 0
+shared_preload_libraries = 'randflake'
+randflake.node_id = 0
+randflake.node_count = 1024
+randflake.secret = '00112233445566778899aabbccddeeff'
+snowflake.node = 1
+END
+}
+
+describe_environment() {
+    echo "date: $(date -u +%Y-%m-%d)"
+    echo "processor: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u), $(nproc) cores"
+    echo "memory: $(awk '/^MemTotal/ { printf "%.0f GB", $2 / 1e6 }' /proc/meminfo)"
+    echo "system: $(uname -s) $(uname -r | cut -d. -f1,2)"
+    echo "server: $(value 'SELECT version()')"
+    echo "extension: randflake $(value "SELECT extversion FROM pg_extension WHERE extname = 'randflake'")"
+    echo "load average at the start: $(cut -d' ' -f1-3 /proc/loadavg)"
+    echo "settings:"
+    sed -e "/_directories/d" -e 's/^/    /' "$work/settings"
+    sql -At -F' = ' -c "SELECT name, setting FROM pg_settings
+        WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'wal_compression', 'wal_level')" |
+        sed 's/^/    /'
+}
+
+make_server() {
+    as_server initdb -D "$work/data" -U bench -A trust -E UTF8 --no-locale >"$work/initdb.log" ||
+        die "initdb failed: $(cat "$work/initdb.log")"
+    server_settings | as_server tee -a "$work/data/postgresql.conf" >"$work/settings"
+    start_server
+    createdb bench
+    sql -q -v library="$work/empty" -f "$bench/setup.sql"
+    generators=$(available <"$bench/generators")
+    keys=$(available <"$bench/keys")
+}
+
+# start_server [SETTING=VALUE...]
+start_server() {
+    local options=
+    for setting; do
+        options+=" -c $setting"
+    done
+    as_server pg_ctl -D "$work/data" -l "$work/server.log" -o "$options" -w start >/dev/null ||
+        die "the server did not start: $(tail -5 "$work/server.log")"
+}
+
+stop_server() {
+    as_server pg_ctl -D "$work/data" -m fast -w stop >/dev/null
+}
+
+sql() {
+    psql -X -v ON_ERROR_STOP=1 "$@"
+}
+
+# One value of one query.
+value() {
+    sql -At -c "$1"
+}
+
+has() {
+    [ "$(value "SELECT bench_has('$1')")" = t ]
+}
+
+# sample SUITE ITEM METRIC UNIT REPETITION VALUE BASE
+sample() {
+    local IFS=,
+    echo "$*" >>"$samples"
+}
+
+# Reads lines "label|signature|rest", and prints "label|rest" of those whose function exists.
+available() {
+    local label signature rest
+    grep -v '^#' | while IFS='|' read -r label signature rest; do
+        if has "$signature"; then
+            echo "$label|$rest"
+        else
+            say "$label: not installed, skipped"
+        fi
+    done
+}
+
+# time_queries SUITE ROWS BASE: reads lines "label|query", each query over ROWS rows, and records
+# nanoseconds per row. One backend runs them in turn, repetition after repetition; the first round
+# only warms up.
+time_queries() {
+    local suite=$1 rows=$2 base=$3 label query repetition queries
+    queries=$(cat)
+    for repetition in $(seq 0 "$repetitions"); do
+        while IFS='|' read -r label query; do
+            echo "SELECT '$suite', '$label', 'time', 'ns per row', $repetition," \
+                "round((bench_seconds(\$query\$$query\$query\$) * 1e9 / $rows)::numeric, 2)," \
+                "'$base';"
+        done <<<"$queries"
+    done | sql -At -F, | awk -F, '$5 > 0' >>"$samples"
+}
+
+# transactions_per_second CLIENTS SCRIPT [pgbench option...]
+transactions_per_second() {
+    local clients=$1 script=$2
+    shift 2
+    pgbench -n -M prepared -c "$clients" -j 2 -f <(echo "$script") "$@" 2>"$work/pgbench.log" |
+        sed -n 's/^tps = \([0-9.]*\) .*/\1/p' | grep . || die "pgbench failed: $(cat "$work/pgbench.log")"
+}

@@ -1,0 +1,71 @@
+#!/bin/bash
+# Measures identifiers against their alternatives, side by side on a server of its own.
+#
+#   bench/run.sh [--quick] [SUITE...]
+#
+# Suites: calls set backends inserts bulk connect decode waste uniformity cipher instructions profile.
+# Without any, all of them. --quick takes about two minutes: fewer repetitions, fewer rows.
+#
+# Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table and leaves bench/results/: what
+# was measured on (environment.txt), every sample (samples.csv), the summary (results.csv). A full
+# run then draws the charts in docs/charts/; a quick one or one of some suites leaves its results
+# in bench/results/partial/ and draws nothing.
+
+# shellcheck disable=SC2034 # the suites use what is set here
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD bench=$PWD/bench
+. scripts/lib.sh
+all_suites="calls set backends inserts bulk connect decode waste uniformity cipher instructions profile"
+
+repetitions=15 short_repetitions=5 seconds=4 bulk_rows=5000000 connections=300 traced_rows=100000
+results=$bench/results
+while [ $# -gt 0 ]; do
+    case $1 in
+    --quick)
+        repetitions=3 short_repetitions=1 seconds=1 bulk_rows=500000 connections=100 traced_rows=20000
+        results=$bench/results/partial
+        ;;
+    -*) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" && exit 2 ;;
+    *) suites+=" $1" results=$bench/results/partial ;;
+    esac
+    shift
+done
+: "${suites:=$all_suites}"
+
+for suite in $suites; do
+    [ -f "$bench/suites/$suite.sh" ] || die "there is no suite \"$suite\"; there are: $all_suites"
+    # shellcheck source=/dev/null
+    . "$bench/suites/$suite.sh"
+done
+
+find_postgresql
+PATH=$("$PG_CONFIG" --bindir):$PATH
+server_user=$(server_user)
+work=$(mktemp -d "${TMPDIR:-/tmp}/bench.XXXXXX")
+samples=$work/samples.csv
+export PGHOST=$work PGPORT=5432 PGUSER=bench PGDATABASE=bench PGOPTIONS='' PGAPPNAME=bench
+. "$bench/lib.sh"
+trap 'stop_server 2>/dev/null || true; rm -rf "$work"' EXIT
+
+chmod 755 "$work"
+[ "$(id -u)" != 0 ] || chown "$server_user" "$work"
+${CC:-cc} -O2 -fPIC -shared -I"$("$PG_CONFIG" --includedir-server)" \
+    -o "$work/empty.so" "$bench/empty.c"
+: >"$samples"
+make_server
+describe_environment >"$work/environment.txt"
+say "$(cat "$work/environment.txt")"
+
+for suite in $suites; do
+    say "$suite ..."
+    "suite_$suite"
+done
+echo "load average at the end: $(cut -d' ' -f1-3 /proc/loadavg)" >>"$work/environment.txt"
+
+mkdir -p "$results"
+cp "$work"/environment.txt "$work"/*.csv "$results"
+"$bench/summary.sh" "$results"
+if [ "$results" = "$bench/results" ]; then
+    "$bench/plot.sh"
+fi

@@ -1,0 +1,30 @@
+-- What the suites need in the benchmark's database. :library is the path of the built empty.c.
+
+CREATE EXTENSION randflake;
+SELECT format('CREATE EXTENSION %I', name)
+  FROM pg_available_extensions
+ WHERE name IN ('snowflake', 'pg_uuidv7', 'permuteseq')
+\gexec
+
+CREATE FUNCTION bench_empty() RETURNS bigint
+AS :'library', 'bench_empty' LANGUAGE C VOLATILE PARALLEL SAFE;
+CREATE FUNCTION bench_empty(bigint) RETURNS bigint
+AS :'library', 'bench_empty' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+-- Runs a query in the server and gives the seconds it took.
+CREATE FUNCTION bench_seconds(query text) RETURNS double precision LANGUAGE plpgsql AS $$
+DECLARE
+    started timestamptz := clock_timestamp();
+BEGIN
+    EXECUTE query;
+    RETURN extract(epoch FROM clock_timestamp() - started);
+END
+$$;
+
+-- Whether a function with this signature exists, such as 'uuidv7()'. None named: true.
+CREATE FUNCTION bench_has(signature text) RETURNS boolean LANGUAGE sql AS
+$$ SELECT signature = '' OR to_regprocedure(signature) IS NOT NULL $$;
+
+CREATE SEQUENCE bench_sequence;
+CREATE SEQUENCE bench_sequence_32 CACHE 32;
+CREATE SEQUENCE bench_permuted;

@@ -1,0 +1,9 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
+# One call per row, the executor included: the empty function shows what the executor takes.
+
+suite_calls() {
+    local rows=2000000
+    while IFS='|' read -r label expression; do
+        echo "$label|SELECT count($expression) FROM generate_series(1, $rows)"
+    done <<<"$generators" | time_queries calls $rows 'empty C function'
+}

@@ -1,0 +1,19 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
+# pgbench, one row per transaction into a table with a primary key.
+
+suite_inserts() {
+    local clients=8 repetition label column commit
+    for repetition in $(seq 1 "$short_repetitions"); do
+        for commit in on off; do
+            while IFS='|' read -r label column; do
+                sql -q -c 'DROP TABLE IF EXISTS insert_rows' \
+                    -c "CREATE TABLE insert_rows (id $column PRIMARY KEY, payload integer)" \
+                    -c CHECKPOINT 2>/dev/null
+                sample inserts "$label" "synchronous_commit $commit" 'rows per second' "$repetition" \
+                    "$(PGOPTIONS="-c synchronous_commit=$commit" transactions_per_second $clients \
+                        'INSERT INTO insert_rows (payload) VALUES (1)' -T "$seconds")" bigserial
+            done <<<"$keys"
+        done
+    done
+    sql -q -c 'DROP TABLE insert_rows'
+}

@@ -1,0 +1,74 @@
+#!/bin/bash
+# Condenses the samples of a run to results.csv, and prints it as a table.
+#
+#   bench/summary.sh [DIRECTORY]
+#
+# Per item: the median of its samples, their quartiles, and the median of its ratios to the base
+# item, each ratio taken within one repetition.
+
+set -euo pipefail
+directory=${1:-$(dirname "$0")/results}
+
+awk -F, '
+# Quantile q of values[1..n], interpolated between neighbours.
+function quantile(values, n, q,    position, below) {
+    position = 1 + q * (n - 1)
+    below = int(position)
+    return values[below] + (below < n ? (position - below) * (values[below + 1] - values[below]) : 0)
+}
+# Four digits, without an exponent.
+function digits(number) {
+    return sprintf(number >= 1000 ? "%.0f" : "%.4g", number)
+}
+# Sorts values[1..n] in place.
+function sort(values, n,    i, j, v) {
+    for (i = 2; i <= n; i++) {
+        v = values[i]
+        for (j = i - 1; j >= 1 && values[j] > v; j--)
+            values[j + 1] = values[j]
+        values[j + 1] = v
+    }
+}
+# Prints the line of one item.
+function summarize(key,    field, base_key, n, ratios, values, ratio, j, r) {
+    split(key, field, ",")
+    base_key = field[1] "," base[key] "," field[3] "," field[4]
+    n = ratios = 0
+    for (j = 1; j <= count[key]; j++) {
+        r = repetition[key, j]
+        values[++n] = value[key, r]
+        if ((base_key, r) in value && value[base_key, r] > 0)
+            ratio[++ratios] = value[key, r] / value[base_key, r]
+    }
+    sort(values, n)
+    sort(ratio, ratios)
+    printf "%s,%d,%s,%s,%s,%s,%s\n", key, n, digits(quantile(values, n, 0.5)),
+           digits(quantile(values, n, 0.25)), digits(quantile(values, n, 0.75)), base[key],
+           ratios ? sprintf("%.3f", quantile(ratio, ratios, 0.5)) : ""
+}
+{
+    key = $1 "," $2 "," $3 "," $4
+    if (!(($1, $3) in groups))
+        groups[$1, $3] = ++group_count
+    if (!(key in count))
+        keys[groups[$1, $3], ++items[groups[$1, $3]]] = key
+    count[key]++
+    repetition[key, count[key]] = $5
+    value[key, $5] = $6 + 0
+    base[key] = $7
+}
+END {
+    print "suite,item,metric,unit,samples,median,lower_quartile,upper_quartile,base,ratio"
+    for (g = 1; g <= group_count; g++)
+        for (i = 1; i <= items[g]; i++)
+            summarize(keys[g, i])
+}' "$directory/samples.csv" >"$directory/results.csv"
+
+awk -F, 'NR > 1 {
+    if ($1 "," $3 != group) {
+        group = $1 "," $3
+        printf "\n%s: %s, %s%s\n", $1, $3, $4, $9 == "" ? "" : "; ratio to " ($9 ~ /;/ ? "one backend" : $9)
+        printf "  %-44s %12s %25s %8s\n", "", "median", "quartiles", "ratio"
+    }
+    printf "  %-44s %12s %12s %12s %8s\n", $2, $6, $7, $8, $10
+}' "$directory/results.csv"

@@ -1,0 +1,46 @@
+#!/bin/bash
+# What the tests of the documentation use beside PostgreSQL: drivers and object-relational mappers
+# of other languages, and Prometheus' programs. A test whose tools are missing is skipped, so this
+# is for a run that is to skip nothing. They take about 600 MB on disk from Debian, Node.js and Java
+# not counted, and 350 MB from npm.
+#
+#   scripts/test_tools.sh
+
+set -euo pipefail
+cd "$(dirname "$(realpath "$0")")/.." || exit
+. scripts/lib.sh
+
+# A program of a Debian package without the package, whose service would start.
+install_program() {
+    local package=$1 program=$2 directory
+    command -v "$program" >/dev/null && return
+    echo "installing $program"
+    directory=$(mktemp -d)
+    chmod 755 "$directory"
+    (
+        cd "$directory"
+        apt-get -q download "$package" || { as_root apt-get -q update && apt-get -q download "$package"; }
+        dpkg-deb -x "$package"_*.deb .
+        as_root install -m 755 "usr/bin/$program" /usr/local/bin/
+    )
+    rm -r "$directory"
+}
+
+packages=(
+    python3-psycopg2 python3-sqlalchemy python3-django
+    libpostgresql-jdbc-java golang-go golang-github-lib-pq-dev
+)
+# Any Node.js and Java will do, not only Debian's.
+command -v node >/dev/null || packages+=(nodejs)
+command -v npm >/dev/null || packages+=(npm)
+command -v javac >/dev/null || packages+=(default-jdk-headless)
+install_packages "${packages[@]}"
+
+install_program prometheus promtool
+install_program prometheus-postgres-exporter prometheus-postgres-exporter
+
+# Prisma's install script would download an engine, which the recipe does not need.
+for directory in test/js test/prisma; do
+    [ "$directory/node_modules/.package-lock.json" -nt "$directory/package-lock.json" ] && continue
+    (cd "$directory" && npm ci --ignore-scripts --no-audit --no-fund)
+done

@@ -1,0 +1,168 @@
+# Crashes, stops and restarts under load: no identifier leaves the server twice. After a crash the
+# server starts at the written end, after a clean stop at the exact end.
+#
+# RANDFLAKE_ROUNDS sets the number of rounds; make soak runs many.
+
+use strict;
+use warnings;
+use feature 'state';
+
+use List::Util qw(max);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeHistory;
+use RandflakeWindowFile;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $rounds = $ENV{RANDFLAKE_ROUNDS} // 25;
+my $epoch = 1730000000;
+
+# Two node ids for four clients: slots are shared, and every second is filled from sequence 0 on,
+# so that a second entered twice gives duplicates.
+my $secret = random_secret();
+my $node = start_server(
+    'main',
+    settings => { node_id => 40, node_count => 2, secret => $secret, max_wait => '300s' },
+    conf => "restart_after_crash = on\nlog_statement = none\n");
+my $history = RandflakeHistory->new($secret);
+my @kinds = qw(single copy rollback copy);
+
+sub clock { return time - $epoch }
+
+# What ends an era: no backend is left, and the server does not run or has recovered.
+my %ways = (
+    'backend killed' =>
+      { crash => 1, stop => sub { crash_backend($node, (client_backends($node))[0]) } },
+    'postmaster killed' => { crash => 1, stop => sub { crash_server($node) } },
+    'immediate stop' => { stop => sub { $node->stop('immediate') } },
+    'fast stop' => { stop => sub { $node->stop('fast') } },
+    'restart within a second' =>
+      { early => 1, stop => sub { $node->stop('fast') } });
+my @ways = sort keys %ways;
+
+my %wait;           # the longest, by what happened before
+my $same_second = 0;
+
+# Clients for an era that begins now.
+sub start_era {
+    my ($before) = @_;
+    my $started = time;
+    my @clients = $history->start_clients($node, @kinds);
+    wait_until_received(@clients);
+    $wait{$before} = max($wait{$before} // 0, time - $started);
+    return @clients;
+}
+
+# Eras that are over: what is known of them from outside. Taking them apart comes later, when no
+# client is running.
+my @eras;
+
+sub check_eras {
+    state $end = 0;    # written by the era before
+    while (my $over = shift @eras) {
+        my ($name, $until, $window) = @$over{qw(name until window)};
+        my $era = $history->add_era(@{ $over->{files} });
+        my $next_end = $window->{ends}[0][2];
+        ok($era->{first} >= $end, "$name: the era starts at the end before, or later")
+          or diag("end $end, first second $era->{first}");
+        ok($era->{last} < $next_end, "$name: it stays before the written end")
+          or diag("last second $era->{last}, end $next_end");
+        ok($era->{last} <= $until, "$name: no second of the future")
+          or diag("last second $era->{last}, clock $until");
+        is($era->{nodes}, '40 41', "$name: node ids");
+        is($window->{flags}, $over->{crash} ? 0 : 1,
+            "$name: a clean end is written exactly when nothing crashed");
+        my $ahead = $over->{crash} ? 3 : 1;
+        ok($next_end <= int($until) + $ahead, "$name: the end is $ahead s ahead at most")
+          or diag("end $next_end, clock $until");
+        $end = $next_end;
+    }
+    return;
+}
+
+my @clients = start_era('first use');
+
+for my $round (1 .. $rounds) {
+    my $way = $ways[ $round % @ways ];
+    my %over = (name => "round $round, $way", crash => $ways{$way}{crash});
+
+    # Some rounds end while the window is being extended. A stop early in a second can be followed
+    # by a start in the same second.
+    sleep rand 1.5;
+    sleep 1 - (time - int time) if $ways{$way}{early};
+    my $from = clock();
+    $ways{$way}{stop}->();
+    $over{files} = [ finish_clients(@clients) ];
+    $over{until} = clock();
+    $over{window} = read_window($node);
+    push @eras, \%over;
+    check_eras() if $round % 25 == 0;
+
+    $node->start if !$node->{_pid};
+    $same_second++ if int clock() == int $from;
+    @clients = start_era($way);
+}
+my @files = end_clients($node, @clients);
+check_eras();
+$history->add_era(@files);
+note(sprintf 'longest wait for the first identifiers after %s: %.2f s', $_, $wait{$_})
+  for sort keys %wait;
+note("$same_second of $rounds rounds started again in the second in which they began to stop");
+
+# --- a backend that sleeps through several windows, and many short connections meanwhile --------
+
+# Continued, it finds that its second and its window are over.
+@clients = $history->start_clients($node, 'stream');
+wait_until_received(@clients);
+my ($sleeper) = client_backends($node);
+kill 'STOP', $sleeper or die "could not stop $sleeper: $!";
+my $started = time;
+my $era = $history->add_era(
+    finish_clients($history->start_clients($node, ('reconnect') x 4)));
+note(sprintf '%d connections in %.1f s', $era->{count}, time - $started);
+is($era->{count}, 10_000, 'short connections: an identifier from each');
+sleep 7 - (time - $started) if time - $started < 7;
+kill 'CONT', $sleeper or die "could not continue $sleeper: $!";
+wait_until_received(@clients);
+$history->add_era(end_clients($node, @clients));
+
+# --- stopped processes and crashes -------------------------------------------------------------
+
+# One that sleeps while another crashes does not outlive the restart.
+@clients = $history->start_clients($node, @kinds);
+wait_until_received(@clients);
+($sleeper, my $victim) = client_backends($node);
+kill 'STOP', $sleeper or die "could not stop $sleeper: $!";
+crash_backend($node, $victim);
+ok(!kill('CONT', $sleeper), 'stopped backend: gone after the restart');
+my $end = written_end($node);
+$history->add_era(finish_clients(@clients));
+$era = $history->add_era(($history->generate($node, 1000))[0]);
+ok($era->{first} >= $end, 'stopped backend: the restart starts at the written end');
+
+# One that sleeps while the postmaster dies keeps the next from starting, and may go on until then.
+@clients = $history->start_clients($node, 'stream');
+wait_until_received(@clients);
+($sleeper) = client_backends($node);
+kill 'STOP', $sleeper or die "could not stop $sleeper: $!";
+my @children = kill_postmaster($node);
+my $log_start = -s $node->logfile;
+ok(!$node->start(fail_ok => 1), 'orphan: the server does not start while it is there');
+like(slurp_file($node->logfile, $log_start), qr/pre-existing shared memory block/,
+    'orphan: for its sake');
+kill 'CONT', $sleeper or die "could not continue $sleeper: $!";
+$clients[0]{seen} = -s $clients[0]{received};
+wait_until_received(@clients);
+kill 'KILL', $sleeper or die "could not kill $sleeper: $!";
+$history->add_era(finish_clients(@clients));
+$end = written_end($node);
+wait_until_gone(@children);
+$node->start;
+$era = $history->add_era(($history->generate($node, 1000))[0]);
+ok($era->{first} >= $end, 'orphan: the next server starts at the written end');
+
+$history->no_duplicates('crashes and stops');
+$node->stop;
+done_testing();

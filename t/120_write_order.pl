@@ -1,0 +1,293 @@
+# The window file: written, synced, renamed and synced again before the window it announces is used;
+# when the disk fails, the window goes to its old end and no further; and never written more often
+# than every two seconds.
+#
+# A library between the server and the system (lib/watch_files.c) keeps a log of what the server
+# does to its files, and makes it fail or wait.
+
+use strict;
+use warnings;
+
+use Errno qw(EIO ENOSPC);
+use FindBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeHistory;
+use RandflakeWindowFile;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $secret = random_secret();
+my $node = new_server(
+    'main',
+    settings => { node_id => 60, secret => $secret, max_wait => '1s' },
+    conf => "fsync = on\nrestart_after_crash = on\nlog_statement = none\n");
+my $history = RandflakeHistory->new($secret);
+
+# --- the watch -----------------------------------------------------------------------------------
+
+my $watch = PostgreSQL::Test::Utils::tempdir;
+PostgreSQL::Test::Utils::system_or_bail($ENV{CC} // 'cc', '-shared', '-fPIC', '-O2',
+    '-o', "$watch/watch_files.so", "$FindBin::Bin/lib/watch_files.c");
+
+sub start_watched {
+    local %ENV =
+      (%ENV, LD_PRELOAD => "$watch/watch_files.so", RANDFLAKE_WATCH => $watch);
+    $node->start;
+    return;
+}
+
+# What was done since the last call, as "operation file" or "operation file: error", without the
+# process ids; reads left out.
+my $seen = 0;
+
+sub operations {
+    return if !-e "$watch/log";
+    my $log = slurp_file("$watch/log", $seen);
+    $seen += length $log;
+    return map { /^\d+ (\S+ \S+) (.*)$/ ? ($2 eq 'ok' ? $1 : "$1: $2") : () }
+      grep { !/^\d+ read / } split /\n/, $log;
+}
+
+sub set_fault {
+    my ($what, $error) = @_;
+    append_to_file("$watch/fault.$what", $error);
+    return;
+}
+
+sub clear_fault {
+    my ($what) = @_;
+    unlink "$watch/fault.$what" or die "could not remove the fault: $!";
+    return;
+}
+
+# Closes a gate; opens it again.
+my $closed_at;    # position in the log
+
+sub close_gate {
+    my ($what) = @_;
+    $closed_at = -s "$watch/log";
+    append_to_file("$watch/gate.$what", '');
+    return;
+}
+
+sub open_gate {
+    my ($what) = @_;
+    unlink "$watch/gate.$what" or die "could not open the gate: $!";
+    return;
+}
+
+# Waits until a process stands at a gate.
+sub wait_at_gate {
+    my ($what) = @_;
+    my $line = ($what =~ s/\./ /r) . ' waits';
+    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
+    while (slurp_file("$watch/log", $closed_at) !~ /^\d+ \Q$line\E$/m) {
+        die "nobody is at the gate $what" if time > $give_up_at;
+        sleep 0.01;
+    }
+    return;
+}
+
+# Makes as many identifiers as asked for, which must work; returns the era.
+sub generates {
+    my ($test_name, $count) = @_;
+    my ($file, $errors) = $history->generate($node, $count // 100, '60s');
+    my $era = $history->add_era($file);
+    is($era->{count}, $count // 100, "$test_name: generates") or diag($errors);
+    return $era;
+}
+
+# Waits until the open window is over.
+sub let_window_end {
+    my $end = written_end($node) + 1730000000;
+    sleep 0.1 while time < $end;
+    return;
+}
+
+# --- the order -----------------------------------------------------------------------------------
+
+my @write = ('write window.new', 'fsync window.new', 'rename window.new', 'fsync randflake');
+my @reply = ('reply client');
+
+start_watched();
+$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+operations();
+$node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
+is_deeply(
+    [operations()],
+    [ 'fsync pgdata', 'write identity', 'fsync identity', 'fsync randflake', @write, @write, @reply ],
+    'first use: identity, hold-off and window are on disk before the reply');
+
+let_window_end();
+$node->safe_psql('postgres', 'SELECT randflake_generate()');
+is_deeply([operations()], [ @write, @reply ], 'extension: the window is on disk before the reply');
+$node->safe_psql('postgres', 'SELECT randflake_generate()') for 1 .. 3;
+is_deeply([ grep { !/reply/ } operations() ], [], 'within the window: nothing is written');
+
+$node->stop;
+is_deeply([operations()], \@write, 'clean stop: the exact end is written');
+start_watched();
+$node->safe_psql('postgres', 'SELECT 1');
+is_deeply([ grep { !/reply/ } operations() ], [], 'start: nothing is written');
+$node->safe_psql('postgres', 'SELECT randflake_generate()');
+is_deeply([operations()], [ @write, @reply ], 'first use after a start: on disk before the reply');
+
+# --- a write that takes its time -----------------------------------------------------------------
+
+# Meanwhile nobody gets a number of the window that is being written, neither of the first one nor
+# of the next, and nobody hangs.
+sub waits_for_write {
+    my ($test_name, $gate) = @_;
+    close_gate($gate);
+    my $writer = start_session($node, q{SET randflake.max_wait = '60s'}, 'SELECT randflake_generate()');
+    wait_at_gate($gate);
+    error_is($node, q{SET randflake.max_wait = '500ms'; SELECT randflake_generate()}, '55000',
+        {
+            message => qr/^the window for identifiers is not open$/,
+            detail => qr/^Another session is writing its new end; waited 500 ms\.$/,
+            hint => qr/^Look at the latency of the data directory's disk, or raise "randflake\.max_wait"\.$/
+        },
+        "$test_name: another session fails after max_wait");
+    error_is($node,
+        q{SET randflake.max_wait = '1h'; SET statement_timeout = '500ms'; SELECT randflake_generate()},
+        '57014', { message => qr/statement timeout/ }, "$test_name: or at its statement_timeout");
+    return $writer;
+}
+
+for my $gate ('fsync.window.new', 'rename.window.new', 'fsync.randflake') {
+    let_window_end();
+    my $writer = waits_for_write("extension, at the $gate", $gate);
+    open_gate($gate);
+    is((finish_session($writer))[1], '', "extension, at the $gate: the writing session goes on");
+    generates("extension, at the $gate, afterwards");
+}
+
+# A crash at each step: what was not yet on disk was not yet in use.
+for my $gate ('write.window.new', 'fsync.window.new', 'rename.window.new', 'fsync.randflake') {
+    let_window_end();
+    my $writer = waits_for_write("crash at the $gate", $gate);
+    my @children = kill_postmaster($node);
+    kill 'KILL', @children;
+    wait_until_gone(@children);
+    open_gate($gate);
+    finish_session($writer);
+    my $end = written_end($node);
+    start_watched();
+    my $era = generates("crash at the $gate, afterwards");
+    cmp_ok($era->{first}, '>=', $end, "crash at the $gate: starts at the written end");
+}
+
+# The first window after a start
+$node->stop;
+start_watched();
+my $writer = waits_for_write('first window', 'fsync.window.new');
+open_gate('fsync.window.new');
+is((finish_session($writer))[1], '', 'first window: the writing session goes on');
+generates('first window, afterwards');
+
+# --- a disk that fails ---------------------------------------------------------------------------
+
+my $short = -1;    # room for half of it
+for my $case (
+    [ 'write.window.new', ENOSPC, 'No space left on device', 'write', 'randflake/window.new' ],
+    [ 'write.window.new', $short, 'No space left on device', 'write', 'randflake/window.new' ],
+    [ 'fsync.window.new', EIO, 'Input/output error', 'fsync', 'randflake/window.new' ],
+    [ 'fsync.window.new', ENOSPC, 'No space left on device', 'fsync', 'randflake/window.new' ],
+    [ 'rename.window.new', EIO, 'Input/output error', 'rename', 'randflake/window.new' ],
+    [ 'rename.window.new', ENOSPC, 'No space left on device', 'rename', 'randflake/window.new' ],
+    [ 'fsync.randflake', EIO, 'Input/output error', 'fsync', 'randflake' ]) {
+    my ($fault, $error, $text, $action, $path) = @$case;
+    my $name = "$fault: $text";
+    $name .= ' (half)' if $error == $short;
+
+    # A window that has just begun
+    $node->stop;
+    start_watched();
+    my @clients = $history->start_clients($node, 'single');
+    wait_until_received(@clients);
+    my $log_start = -s $node->logfile;
+    my $end = written_end($node);
+    operations();
+    set_fault($fault, $error);
+
+    # The client goes on to the end of the window, then gets errors only.
+    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
+    while (slurp_file($clients[0]{errors}) !~ /ERROR.*ERROR/s) {
+        die 'the client gets no error' if time > $give_up_at;
+        sleep 0.1;
+    }
+    my $era = $history->add_era(end_clients($node, @clients));
+    is($era->{last}, $end - 1, "$name: the window is used to its old end");
+    # The write that fails is tried with the first numbers of the last second.
+    cmp_ok($era->{of_last}, '>', 100, "$name: also after the failure");
+    error_is($node, 'SELECT randflake_generate()', '55000',
+        {
+            message => qr/^could not extend the window for identifiers: \Q$text\E$/,
+            detail => qr/^Could not \Q$action\E file "\Q$path\E" in the data directory\.$/,
+            hint => qr/^Identifiers continue as soon as the file can be written\.$/
+        },
+        "$name: then there is an error");
+    my $failures = grep { /: / } operations();
+    my $log = slurp_file($node->logfile, $log_start);
+    my $logged = () = $log =~ /LOG:  could not \Q$action\E file "\Q$path\E": \Q$text\E/g;
+    ok($failures >= 3 && $logged == 1, "$name: of many failures one is logged")
+      or diag("$failures failures, $logged in the log");
+    is(written_end($node), $end, "$name: the written end is not raised")
+      if $fault ne 'fsync.randflake';    # by then the new file is in place
+
+    clear_fault($fault);
+    $era = generates("$name, repaired");
+    cmp_ok($era->{first}, '>=', $end, "$name, repaired: goes on at the old end, or later");
+}
+
+# A clean stop that cannot write the exact end
+my $end = written_end($node);
+set_fault('fsync.window.new', EIO);
+$node->stop;
+clear_fault('fsync.window.new');
+is(read_window($node)->{flags}, 0, 'clean stop on a bad disk: no clean end is written');
+is(written_end($node), $end, 'clean stop on a bad disk: the written end stays');
+start_watched();
+my $era = generates('clean stop on a bad disk, repaired');
+cmp_ok($era->{first}, '>=', $end, 'clean stop on a bad disk, repaired: starts at the written end');
+
+# A file that cannot be read
+$node->stop;
+set_fault('read.window', EIO);
+start_watched();
+error_is($node, 'SELECT randflake_generate()', '55000',
+    {
+        message => qr/^could not extend the window for identifiers: Input\/output error$/,
+        detail => qr/^Could not read file "randflake\/window" in the data directory\.$/
+    },
+    'unreadable file: there is an error');
+clear_fault('read.window');
+generates('unreadable file, repaired');
+
+# --- how often -----------------------------------------------------------------------------------
+
+operations();
+my $first_end = written_end($node);
+my @clients = $history->start_clients($node, qw(single copy));
+my $started = time;
+sleep 9;
+$history->add_era(end_clients($node, @clients));
+my $writes = grep { $_ eq 'rename window.new' } operations();
+my $seconds = written_end($node) - $first_end;
+note(sprintf '%d writes in %.1f s of full load', $writes, time - $started);
+cmp_ok(2 * $writes, '<=', $seconds, 'full load: at least two seconds to a write');
+cmp_ok($writes, '>=', 2, 'full load: there are writes');
+is($node->safe_psql('postgres', 'SELECT window_extensions >= 2 FROM randflake_status'), 't',
+    'full load: the counter knows of them');
+
+my $extensions = $node->safe_psql('postgres', 'SELECT window_extensions FROM randflake_status');
+sleep 5;
+is($node->safe_psql('postgres', 'SELECT window_extensions FROM randflake_status'), $extensions,
+    'idle: no extension');
+is_deeply([ grep { !/reply/ } operations() ], [], 'idle: nothing is written');
+
+$history->no_duplicates('writes');
+$node->stop;
+done_testing();

@@ -1,0 +1,295 @@
+# State on disk that is damaged, or comes from another server, or is that of other node ids: what is
+# logged, how long the server holds off, and that it goes on by itself afterwards.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeHistory;
+use RandflakeWindowFile;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $epoch = 1730000000;
+my $skew = 0.5;
+
+my $secret = random_secret();
+my %settings = (secret => $secret, max_wait => '60s', max_clock_skew => $skew * 1000);
+my $started = time;
+my $node = start_server(
+    'main',
+    settings => { %settings, node_id => 100, node_count => 4 },
+    conf => "restart_after_crash = on\nlog_statement = none\n");
+my $history = RandflakeHistory->new($secret);
+
+# --- what the tests are made of ------------------------------------------------------------------
+
+sub generate {
+    my ($node, $test_name) = @_;
+    my ($file, $errors) = $history->generate($node, 100);
+    my $era = $history->add_era($file);
+    is($era->{count}, 100, "$test_name: generates") or diag($errors);
+    return $era;
+}
+
+# What has been logged since a position in the log: warnings about state, as [message, detail,
+# hint], and the message about the secret.
+sub warnings_since {
+    my ($node, $position) = @_;
+    my @warnings;
+    for (split /^(?=\d{4}-)/m, slurp_file($node->logfile, $position)) {
+        push @warnings, [$1] if /(?:WARNING|LOG):  (.*randflake.*)/;
+        push @{ $warnings[-1] }, $1 if @warnings && /(?:DETAIL|HINT):  (.*)/;
+    }
+    return \@warnings;
+}
+
+# The server's next start must warn of this, and hold off beyond the clock, and beyond $end (when
+# given) too. The start after that is as any other.
+sub holds_off {
+    my ($node, $test_name, $warning, $end) = @_;
+    my $position = -s $node->logfile;
+    $node->start;
+    my $called = time;
+    my $era = generate($node, $test_name);
+    is_deeply(warnings_since($node, $position), [$warning], "$test_name: warns");
+    # The clock of identifiers trails by up to a tick.
+    cmp_ok($era->{first} + $epoch, '>', $called + $skew - 0.02, "$test_name: holds off");
+    cmp_ok($era->{first}, '>=', $end + $skew, "$test_name: also beyond the end") if defined $end;
+
+    $node->stop;
+    my $exact = written_end($node);
+    $position = -s $node->logfile;
+    $node->start;
+    $era = generate($node, "$test_name, next start");
+    is_deeply(warnings_since($node, $position), [], "$test_name, next start: does not warn");
+    cmp_ok($era->{first}, '>=', $exact, "$test_name, next start: starts at the exact end");
+    $node->stop;
+    return;
+}
+
+sub damaged {
+    my ($reason) = @_;
+    return [
+        "the window file of randflake cannot be used: $reason",
+        'Identifiers start beyond the clock plus "randflake.max_clock_skew".',
+        'Make sure that the clock is right: identifiers may have been issued under these node ids up'
+          . ' to now.'
+    ];
+}
+
+my $copied = [
+    'the window file of randflake was copied from another data directory',
+    'This happens after a base backup, a clone or pg_rewind.',
+    'Make sure that the server it came from does not generate with the node ids of this one.'
+];
+
+# --- damage --------------------------------------------------------------------------------------
+
+# Nothing was ever generated: no warning, but a wait all the same, in case this is a copy.
+my $era = generate($node, 'first use');
+cmp_ok($era->{first} + $epoch, '>', $started + $skew, 'first use: holds off from the start');
+$node->stop;
+
+# One case of each kind; the unit tests have every byte, every length and more content.
+for my $case (
+    [ 'empty', 'the file has the wrong length', sub { '' } ],
+    [ 'truncated', 'the file has the wrong length', sub { substr $_[0], 0, -1 } ],
+    [ 'another first byte', 'the file does not begin as a window file does', sub { flip($_[0], 0) } ],
+    [ 'a bit of the mark of a clean stop', 'the checksum does not match', sub { flip($_[0], 12) } ],
+    [ 'a bit of the end', 'the checksum does not match', sub { flip($_[0], 80) } ]) {
+    my ($name, $reason, $damage) = @$case;
+    write_window_bytes($node, $damage->(slurp_file(window_path($node))));
+    holds_off($node, $name, damaged($reason));
+}
+
+sub flip {
+    my ($bytes, $at) = @_;
+    substr($bytes, $at, 1) ^= "\x01";
+    return $bytes;
+}
+
+for my $case (
+    [ 'next format version', 'the file has an unknown format version', version => 2 ],
+    [ 'an end out of range', 'the content is impossible', ends => [ [ 100, 4, (1 << 30) + 1 ] ] ]) {
+    my ($name, $reason, @fields) = @$case;
+    write_window($node, { %{ read_window($node) }, @fields });
+    holds_off($node, $name, damaged($reason));
+}
+
+my $directory = $node->data_dir . '/randflake';
+unlink "$directory/window" or die "could not remove the window file: $!";
+holds_off($node, 'no window file', damaged('the file is missing beside its identity file'));
+
+# --- another directory, another server, another timeline -----------------------------------------
+
+unlink "$directory/identity" or die "could not remove the identity file: $!";
+holds_off($node, 'no identity file', $copied);
+
+PostgreSQL::Test::Utils::system_or_bail('cp', '-p', "$directory/identity", "$directory/copy");
+rename "$directory/copy", "$directory/identity" or die "could not rename the identity file: $!";
+my $window = read_window($node);
+my $end = int(time) - $epoch + 5;
+$window->{ends}[0][2] = $end;
+write_window($node, $window);
+holds_off($node, 'a copy of the identity file, and an end ahead', $copied, $end);
+
+PostgreSQL::Test::Utils::system_or_bail('mv', $directory, "$directory.was");
+PostgreSQL::Test::Utils::system_or_bail('cp', '-Rp', "$directory.was", $directory);
+holds_off($node, 'a copy of the directory', $copied);
+
+$window = read_window($node);
+my $own = $window->{system_identifier};
+write_window($node, { %$window, system_identifier => $own ^ 1 });
+holds_off(
+    $node,
+    'another system identifier',
+    [
+        'the window file of randflake was written by another database system',
+        'It has system identifier ' . ($own ^ 1) . ", this server $own.",
+        'Make sure that no other server generates with the node ids of this one.'
+    ]);
+
+write_window($node, { %{ read_window($node) }, timeline => 7 });
+holds_off(
+    $node,
+    'another timeline',
+    [
+        'the window file of randflake was written on another timeline',
+        'It was written on timeline 7, this server is on timeline 1.',
+        'Make sure that the former primary server does not generate with the node ids of this one.'
+    ]);
+
+# --- a hold-off that is cut short ----------------------------------------------------------------
+
+unlink "$directory/identity" or die "could not remove the identity file: $!";
+configure($node, %settings, node_id => 100, node_count => 4, max_clock_skew => '5s');
+$node->start;
+my $called = time;
+error_is($node,
+    'SET client_min_messages = error; SET randflake.max_wait = 0; SELECT randflake_generate()',
+    '55000',
+    {
+        message => qr/^the window for identifiers is not open yet$/,
+        detail => qr/^It opens at 20.*; waited 0 ms\.$/,
+        hint => qr/^Try again then, or raise "randflake\.max_wait"\.$/
+    },
+    'hold-off cut short: there is an error until it is over');
+crash_server($node);
+$end = written_end($node);
+cmp_ok($end + $epoch, '>', $called + 5 - 0.02, 'hold-off cut short: its end is written');
+my $position = -s $node->logfile;
+$node->start;
+$era = generate($node, 'hold-off cut short, next start');
+cmp_ok($era->{first}, '>=', $end, 'hold-off cut short, next start: waits for the same end');
+is_deeply(warnings_since($node, $position), [], 'hold-off cut short, next start: does not warn');
+
+# --- node ids ------------------------------------------------------------------------------------
+
+sub restart_with {
+    $node->stop if $node->{_pid};
+    configure($node, %settings, @_);
+    $node->start;
+    return;
+}
+
+sub refuses_behind {
+    my ($test_name) = @_;
+    error_is($node, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55000',
+        { message => qr/^the clock is 3\d\d\d seconds behind the end of the last window$/ },
+        "$test_name: is held to the written end");
+    return;
+}
+
+# The end is an hour ahead, as after a clock that was wrong.
+$node->stop;
+$window = read_window($node);
+is_deeply([ @{ $window->{ends}[0] }[ 0, 1 ] ], [ 100, 4 ], 'the range in use comes first');
+$window->{ends}[0][2] = int(time) - $epoch + 3600;
+write_window($node, $window);
+$position = -s $node->logfile;
+for my $case (
+    [ 100, 4, 1, 'the same range' ],
+    [ 104, 1, 0, 'the next node id' ],
+    [ 103, 1, 1, 'the last node id of the range' ],
+    [ 99, 1, 0, 'the node id before' ],
+    [ 98, 3, 1, 'a range that ends in the range' ],
+    [ 0, 131072, 1, 'every node id' ],
+    [ 200, 8, 0, 'a range far off' ],
+    [ 100, 4, 1, 'the same range again' ]) {
+    my ($node_id, $node_count, $held, $name) = @$case;
+    restart_with(node_id => $node_id, node_count => $node_count);
+    if ($held) {
+        refuses_behind($name);
+    } else {
+        $era = generate($node, $name);
+        ok($era->{nodes} >= $node_id && $era->{nodes} < $node_id + $node_count,
+            "$name: uses its node ids");
+    }
+}
+is_deeply(warnings_since($node, $position), [], 'node ids: no warning');
+
+# A range used, left and used again goes on where it was left.
+restart_with(node_id => 300);
+generate($node, 'a range to come back to');
+crash_server($node);
+$end = written_end($node);
+restart_with(node_id => 301);
+generate($node, 'another in between');
+restart_with(node_id => 300);
+$era = generate($node, 'back in the range');
+cmp_ok($era->{first}, '>=', $end, 'back in the range: starts at the end written for it');
+
+# --- the secret ----------------------------------------------------------------------------------
+
+my $new_secret = random_secret();
+$position = -s $node->logfile;
+restart_with(node_id => 300, secret => $new_secret);
+my $id = $node->safe_psql('postgres', 'SELECT randflake_generate()');
+is_deeply(
+    warnings_since($node, $position),
+    [
+        [
+            'the secret of randflake has changed',
+            'Identifiers made under the former secret no longer decode.'
+        ]
+    ],
+    'another secret: says so');
+is($node->safe_psql('postgres', "SELECT node_id FROM randflake_decode($id)"), 300,
+    'another secret: its identifiers decode');
+$position = -s $node->logfile;
+restart_with(node_id => 300, secret => $new_secret);
+$node->safe_psql('postgres', 'SELECT randflake_generate()');
+is_deeply(warnings_since($node, $position), [], 'another secret, next start: says nothing');
+restart_with(node_id => 300);
+generate($node, 'the former secret');
+
+# --- a copy beside the original ------------------------------------------------------------------
+
+$node->stop;
+$node->backup_fs_cold('cold');
+my $copy = PostgreSQL::Test::Cluster->new('copy');
+$copy->init_from_backup($node, 'cold');
+configure($copy, %settings, node_id => 400);
+$position = -s $node->logfile;
+$node->start;
+my @clients = $history->start_clients($node, qw(single copy));
+wait_until_received(@clients);
+append_to_file($copy->logfile, '');
+holds_off($copy, 'a copy with node ids of its own', $copied);
+is_deeply(warnings_since($node, $position), [], 'the original does not warn');
+
+# The copy takes over from the original, with the same node ids.
+crash_server($node);
+$history->add_era(finish_clients(@clients));
+$copy->clean_node;
+$node->backup_fs_cold('crashed');
+my $successor = PostgreSQL::Test::Cluster->new('successor');
+$successor->init_from_backup($node, 'crashed');
+append_to_file($successor->logfile, '');
+holds_off($successor, 'a copy that takes over', $copied, written_end($node));
+
+$history->no_duplicates('foreign state');
+done_testing();

@@ -1,0 +1,217 @@
+# The metrics and alerts of monitoring/: every query runs for a role that may only monitor and gives
+# the columns that the files promise; both exporters' files say the same; rules use only metrics
+# there are. With postgres_exporter and promtool in PATH, they read their files themselves.
+
+use strict;
+use warnings;
+
+use HTTP::Tiny;
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+# --- the files, read as far as they need it --------------------------------------------------
+
+# The text of a block scalar that begins after this position: every line indented as its first.
+sub block_scalar {
+    my ($text) = @_;
+    my ($indent) = $text =~ /\A( +)/;
+    my ($block) = $text =~ /\A((?:\Q$indent\E.*\n|\n)*)/;
+    return $block =~ s/^\Q$indent\E//gmr =~ s/\s+\z//r;
+}
+
+# postgres_exporter: {namespace}{query}, and {namespace}{columns}{column} = usage, help.
+sub read_postgres_exporter {
+    my %sets;
+    for my $part (split /^(?=\w)/m, slurp_file('monitoring/postgres_exporter.yml')) {
+        my ($namespace) = $part =~ /^(\w+):$/m or next;
+        my ($query) = $part =~ /^  query: \|\n(.*)\z/ms or die "no query in $namespace";
+        $sets{$namespace}{query} = block_scalar($query);
+        while ($part =~ /^    - (\w+):\n        usage: (\w+)\n        description: (.+)$/mg) {
+            $sets{$namespace}{columns}{$1} = { usage => lc $2, help => $3 };
+        }
+    }
+    return \%sets;
+}
+
+# sql_exporter, in the same form; labels have no help there.
+sub read_sql_exporter {
+    my ($metrics, $queries) =
+      slurp_file('monitoring/sql_exporter.collector.yml') =~ /^metrics:\n(.*)^queries:\n(.*)\z/ms;
+    my %sets;
+    while ($queries =~ /^  - query_name: (\w+)\n    query: \|\n((?:      .*\n|\n)*)/mg) {
+        $sets{$1}{query} = block_scalar($2);
+    }
+    for my $metric (split /^  - /m, $metrics) {
+        my %of = $metric =~ /^\s*(\w+): (.+)$/mg or next;
+        my $columns = $sets{ $of{query_ref} }{columns} //= {};
+        my ($column) = $of{values} =~ /^\[(\w+)\]$/ or die "no value of $of{metric_name}";
+        is($of{metric_name}, "$of{query_ref}_$column", "sql_exporter names $of{metric_name} alike");
+        $columns->{$column} = { usage => $of{type}, help => $of{help} };
+        $columns->{$_} = { usage => 'label' } for ($of{key_labels} // '') =~ /(\w+)/g;
+    }
+    return \%sets;
+}
+
+my $sets = read_postgres_exporter();
+is_deeply([ sort keys %$sets ], [qw(randflake randflake_leases randflake_server)], 'the queries');
+
+my $without_label_help = {};
+for my $namespace (keys %$sets) {
+    my %columns = map { $_ => { %{ $sets->{$namespace}{columns}{$_} } } }
+      keys %{ $sets->{$namespace}{columns} };
+    $_->{usage} eq 'label' and delete $_->{help} for values %columns;
+    $without_label_help->{$namespace} =
+      { query => $sets->{$namespace}{query}, columns => \%columns };
+}
+is_deeply(read_sql_exporter(), $without_label_help, 'both files have the same queries and metrics');
+
+# --- the queries -----------------------------------------------------------------------------
+
+my $node = start_server('main');
+$node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
+
+# Runs a query as the exporters do; returns its rows as hashes.
+sub rows_of {
+    my ($server, $query) = @_;
+    my ($names, @rows) = split /\n/,
+      $server->safe_psql('postgres', $query,
+        extra_params => [ '-U', 'monitor', '-P', 'tuples_only=off', '-P', 'footer=off' ]);
+    my @names = split /\|/, $names // '';
+    return map {
+        my %row;
+        @row{@names} = split /\|/, $_, -1;
+        \%row
+    } @rows;
+}
+
+sub check_queries {
+    my ($server, $state) = @_;
+    for my $namespace (sort keys %$sets) {
+        my $columns = $sets->{$namespace}{columns};
+        my @rows = rows_of($server, $sets->{$namespace}{query});
+        is(scalar @rows, 1, "$state: $namespace gives one row") or next;
+        is_deeply([ sort keys %{ $rows[0] } ], [ sort keys %$columns ], '  of the columns promised');
+        my @values = grep { $columns->{$_}{usage} ne 'label' } sort keys %$columns;
+        my @odd = grep { $rows[0]{$_} !~ /^-?\d+(\.\d+)?$/ } @values;
+        ok(!@odd, '  all of them numbers') or diag("not a number: @odd");
+    }
+    return;
+}
+
+check_queries($node, 'before the first identifier');
+$node->safe_psql('postgres', 'SELECT count(*) FROM randflake_generate(1000)');
+check_queries($node, 'generating');
+
+my ($row) = rows_of($node, $sets->{randflake}{query});
+cmp_ok($row->{ids_issued_total}, '>=', 1000, 'identifiers are counted');
+is($row->{capacity_ids_per_second}, 131072, 'one node id has this capacity');
+is($row->{clock_behind_seconds} + 0, 0, 'the clock is not behind');
+
+# A coordinator and its holder; the greatest number of node ids
+my $coordinator = start_server('coordinator', settings => {});
+$coordinator->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
+my $holder = start_server('holder',
+    settings => {
+        coordinator => $coordinator->connstr('postgres'),
+        secret => random_secret(),
+        node_count => 131072,
+        lease_duration => '90s',
+        max_wait => '1h'
+    });
+$holder->safe_psql('postgres',
+    'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT randflake_generate()');
+check_queries($holder, 'leased');
+($row) = rows_of($holder, $sets->{randflake}{query});
+is($row->{mode}, 'leased', 'a holder says so');
+is($row->{capacity_ids_per_second}, 131072**2, 'all node ids have this capacity');
+is($row->{lease_duration_seconds} + 0, 90, 'the length of a lease is in seconds');
+($row) = rows_of($coordinator, $sets->{randflake_leases}{query});
+is("$row->{active} $row->{node_ids}", '1 131072', 'its coordinator counts it');
+cmp_ok($row->{next_end_seconds}, '>', 0, '  and knows when it ends');
+$holder->stop;
+$coordinator->stop;
+
+# A standby has no metrics of a generator.
+my $primary = start_server('primary', init => [ allows_streaming => 1 ]);
+$primary->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
+$primary->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+$standby->start;
+is(scalar rows_of($standby, $sets->{$_}{query}), 0, "a standby has nothing in $_")
+  for qw(randflake randflake_server);
+$standby->stop;
+$primary->stop;
+
+# --- the rules use metrics there are ---------------------------------------------------------
+
+my %known = map {
+    my $namespace = $_;
+    map { ("${namespace}_$_" => 1) } keys %{ $sets->{$namespace}{columns} }
+} keys %$sets;
+my $alerts = slurp_file('monitoring/alerts.yml');
+my @expressions = $alerts =~ /^ +expr: (.+\n(?:          .*\n)*)/mg;
+my @alerts = $alerts =~ /- alert: (\w+)/g;
+is(@expressions, @alerts, 'each alert has an expression');
+my %used = map { $_ => 1 } join(' ', @expressions) =~ /\b(randflake_\w+)/g;
+is_deeply([ grep { !$known{$_} } sort keys %used ], [], 'rules use only metrics that exist');
+
+my $manual = slurp_file('docs/monitoring.md');
+is_deeply([ grep { $manual !~ /\Q$_\E/ } @alerts ], [], 'docs/monitoring.md has every alert');
+is_deeply([ grep { $manual !~ /\b$_\b/ && !/_(mode|vector_path|first_node_id|node_count|key_fingerprint)$/ }
+          sort keys %known ],
+    [], '  and every metric');
+
+# --- read by the programs they are for -------------------------------------------------------
+
+sub in_path {
+    my ($program) = @_;
+    return grep { -x "$_/$program" } split /:/, $ENV{PATH};
+}
+
+SKIP: {
+    skip 'promtool is not installed (Debian: prometheus)', 2 unless in_path('promtool');
+    command_ok([ 'promtool', 'check', 'rules', 'monitoring/alerts.yml' ], 'promtool reads the rules');
+    command_ok([ 'promtool', 'test', 'rules', 'monitoring/alerts_test.yml' ],
+        '  and each alert fires when it should');
+}
+
+SKIP: {
+    skip 'postgres_exporter is not installed (Debian: prometheus-postgres-exporter)', 2
+      unless in_path('prometheus-postgres-exporter');
+    my $port = PostgreSQL::Test::Cluster::get_free_port();
+    my $output = '';
+    local $ENV{DATA_SOURCE_NAME} = 'postgresql:///postgres?sslmode=disable&user=monitor&host='
+      . $node->host . '&port=' . $node->port;
+    my $exporter = IPC::Run::start(
+        [
+            'prometheus-postgres-exporter', '--extend.query-path=monitoring/postgres_exporter.yml',
+            '--disable-default-metrics', '--disable-settings-metrics',
+            "--web.listen-address=127.0.0.1:$port"
+        ],
+        '<', '/dev/null', '>&', \$output);
+    my $answer;
+    for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default) {
+        $answer = HTTP::Tiny->new(timeout => 60)->get("http://127.0.0.1:$port/metrics");
+        last if $answer->{success} || !$exporter->pumpable;
+        usleep(100_000);
+    }
+    $exporter->kill_kill;
+    my %metrics = ($answer->{content} // '') =~ /^(randflake_\w+)(?:\{.*\})? (\S+)$/mg;
+    my %expected = map {
+        my $namespace = $_;
+        map { ("${namespace}_$_" => 1) }
+          grep { $sets->{$namespace}{columns}{$_}{usage} ne 'label' }
+          keys %{ $sets->{$namespace}{columns} }
+    } keys %$sets;
+    is_deeply([ sort keys %metrics ], [ sort keys %expected ], 'postgres_exporter has every metric')
+      or diag("$output\n$answer->{content}");
+    cmp_ok($metrics{randflake_ids_issued_total} // 0, '>=', 1000, '  with its value');
+}
+
+$node->stop;
+done_testing();

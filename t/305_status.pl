@@ -1,0 +1,163 @@
+# What the views show where it is not always the same: before the first identifier, while sessions
+# wait, after the clock stepped back, and with a lease that comes, goes and comes back.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+use Time::HiRes qw(time);
+
+# One row of a view, columns separated by '|'.
+sub status {
+    my ($node, $columns) = @_;
+    return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
+}
+
+# The name of a wait event: extensions have names of their own since PostgreSQL 17.
+sub event_name {
+    my ($node, $name) = @_;
+    return $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? $name : 'Extension';
+}
+
+my $node = new_server('main',
+    settings => { node_id => 10, node_count => 2, secret => random_secret(), max_wait => '1h' });
+clock_runs_from($node, time);
+start_under_clock($node);
+$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+
+# --- before the first identifier -------------------------------------------------------------
+
+is( status($node, 'mode, first_node_id, node_count, window_start, window_end, ids_issued,'
+          . ' waits, window_extensions, lease_id, lease_error'),
+    'static|10|2|||0|0|0||', 'nothing issued yet: no window, all counters zero');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM randflake_slots'), 0, '  and no slots');
+is( status($node, 'stats_reset <= clock_timestamp()'
+          . ' AND stats_reset >= pg_postmaster_start_time() - interval \'10 s\''),
+    't', 'counted since the start of the server');
+
+# --- a second used up: slots exhausted, waits, and the time waited ---------------------------
+
+$node->safe_psql('postgres', 'SELECT randflake_generate()');
+my $second = 10 + int time;
+clock_stands_at($node, $second);
+$node->safe_psql('postgres', 'SELECT randflake_status_reset()');
+$node->safe_psql('postgres', 'SELECT count(*) FROM randflake_generate(262144)');
+is( status($node, 'ids_issued, slots_exhausted, waits, wait_ms'),
+    '262144|2|0|0', 'every number of a second, under two node ids');
+is( $node->safe_psql('postgres', 'SELECT node_id, extract(epoch FROM last_second)::bigint,'
+          . ' sequence, ids_issued FROM randflake_slots ORDER BY 1'),
+    "10|$second|131071|131072\n11|$second|131071|131072", '  as the slots show');
+
+error_is($node, 'SET randflake.max_wait = 300; SELECT randflake_generate()', '53400', {},
+    'a call waits and fails');
+is(status($node, 'waits, wait_ms >= 300, ids_issued'), '1|t|262144', '  and is counted as a wait');
+
+my $session = start_session($node, 'SELECT randflake_generate()');
+wait_until_waiting($node, 1);
+is( $node->safe_psql('postgres', 'SELECT wait_event_type, wait_event FROM pg_stat_activity'
+          . q{ WHERE query = 'SELECT randflake_generate()'}),
+    'Extension|' . event_name($node, 'RandflakeGenerate'), 'a waiting session shows in the activity');
+is(status($node, 'waits'), 2, '  and is counted while it waits');
+clock_stands_at($node, $second + 1);
+is((finish_session($session))[1], '', '  until it gets its identifier');
+is(status($node, 'waits, ids_issued, slots_exhausted'), '2|262145|2', '  which is counted too');
+
+# --- a clock that steps back -----------------------------------------------------------------
+
+clock_stands_at($node, $second - 100);
+$node->safe_psql('postgres', 'SELECT randflake_generate()') for 1 .. 5;
+is(status($node, 'clock_steps_back'), 1, 'a clock that steps back is counted once');
+is( $node->safe_psql('postgres', 'SELECT extract(epoch FROM max(last_second) - clock_timestamp())::int'
+          . ' FROM randflake_slots'),
+    101, '  and the slots show by how much it is behind');
+clock_stands_at($node, $second - 99);
+$node->safe_psql('postgres', 'SELECT randflake_generate()');
+is(status($node, 'clock_steps_back'), 1, '  going on is no step');
+# In one session, and so under one node id: a step back of a second shows in that alone.
+my $psql = $node->background_psql('postgres');
+clock_stands_at($node, $second + 2);
+$psql->query_safe('SELECT randflake_generate()');
+clock_stands_at($node, $second + 1);
+$psql->query_safe('SELECT randflake_generate()');
+$psql->quit;
+is(status($node, 'clock_steps_back'), 2, '  another one is');
+
+# --- counters end with the server ------------------------------------------------------------
+
+$node->stop;
+clock_runs_from($node, $second + 3);
+start_under_clock($node);
+is(status($node, 'ids_issued, waits, clock_steps_back, window_extensions'), '0|0|0|0',
+    'a restart begins at zero');
+$node->stop;
+
+# --- leased ----------------------------------------------------------------------------------
+
+my $coordinator = start_server('coordinator', settings => {});
+is(status($coordinator, 'mode, first_node_id, key_fingerprint'), 'static||',
+    'a coordinator without node ids and secret of its own has a status');
+
+my $holder = new_server(
+    'holder',
+    settings => {
+        coordinator => $coordinator->connstr('postgres'),
+        secret => random_secret(),
+        node_count => 3,
+        max_wait => '1h'
+    });
+$holder->start;
+$holder->safe_psql('postgres', 'CREATE EXTENSION randflake');
+my $first = 'SELECT count(*) FROM randflake_generate(100)';
+$holder->safe_psql('postgres', $first);
+
+is(status($holder, 'mode, node_count, lease_error, window_extensions > 0'), 'leased|3||t',
+    'leased: mode and counters');
+is( status($holder, "lease_id, first_node_id, extract(epoch FROM window_start)::bigint"),
+    $coordinator->safe_psql('postgres', 'SELECT lease_id, first_node_id,'
+          . ' extract(epoch FROM starts_at)::bigint FROM randflake_leases'),
+    '  and the lease, as the coordinator knows it');
+
+my $worker = q{FROM pg_stat_activity WHERE backend_type = 'randflake lease worker'};
+ok( $holder->poll_query_until('postgres', "SELECT wait_event IS NOT NULL $worker"),
+    'the lease worker waits for its next renewal');
+is( $holder->safe_psql('postgres', "SELECT wait_event_type, wait_event $worker"),
+    'Extension|' . event_name($holder, 'RandflakeLease'), '  under a name of its own');
+
+# Some commands wait until every process has noticed them: the worker does.
+$holder->safe_psql('postgres', 'CREATE DATABASE other');
+$holder->safe_psql('postgres', 'DROP DATABASE other');
+$holder->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $worker");
+
+# The coordinator goes away; a reload makes the worker notice now rather than at the next renewal.
+$coordinator->stop;
+$holder->reload;
+ok($holder->poll_query_until('postgres', 'SELECT lease_error IS NOT NULL FROM randflake_status'),
+    'a coordinator that is away shows as an error');
+like(status($holder, 'lease_error'), qr/^could not renew the lease of node ids: /, '  with its reason');
+is(status($holder, q{lease_error_at > clock_timestamp() - interval '1 h', lease_id IS NOT NULL}),
+    't|t', '  and time, while the lease is still held');
+$coordinator->start;
+ok( $holder->poll_query_until('postgres', 'SELECT lease_error IS NULL AND lease_error_at IS NULL'
+          . ' FROM randflake_status'),
+    '  until the coordinator is back');
+
+# Another lease, under other node ids: what was counted stays counted.
+$holder->safe_psql('postgres', $first);
+my $issued = status($holder, 'ids_issued');
+my $lease = status($holder, 'lease_id');
+$coordinator->safe_psql('postgres',
+    q{UPDATE randflake_lease SET incarnation = '00000000-0000-0000-0000-000000000000'});
+$holder->reload;
+ok($holder->poll_query_until('postgres', "SELECT lease_id <> $lease FROM randflake_status"),
+    'a lease that is refused is followed by another');
+is(status($holder, 'ids_issued'), $issued, '  and the counters go on');
+
+$holder->safe_psql('postgres', 'SELECT randflake_generate()');
+$holder->stop;
+is($coordinator->safe_psql('postgres', q{SELECT count(*) FROM randflake_leases WHERE state = 'released'}),
+    1, 'a clean stop gives it back');
+$coordinator->stop;
+done_testing();

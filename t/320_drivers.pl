@@ -1,0 +1,182 @@
+# Every recipe of docs/drivers.md, extracted from it and run against a server: what it prints must be
+# the identifier in the database, to the last digit, its text form, and the row found by each.
+#
+# A recipe whose driver is not installed is skipped. test/js and test/prisma have the packages of
+# the JavaScript ones: npm ci, in either.
+
+use strict;
+use warnings;
+
+use Cwd qw(getcwd);
+use Docs;
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+
+read_document('docs/drivers.md', 't/320_drivers.pl');
+my $sources = getcwd();
+my $node = start_server(
+    'main',
+    settings => { node_id => 1, secret => random_secret(), max_wait => '1h' },
+    conf => "listen_addresses = '127.0.0.1'\n");
+
+# Runs a program; returns whether it succeeded, and its output, errors included.
+sub output_of {
+    my (@command) = @_;
+    my $output = '';
+    my $good = eval { IPC::Run::run(\@command, '<', '/dev/null', '>&', \$output) };
+    return ($good, $output);
+}
+
+# Whether a program succeeds: what tells if a driver is there.
+sub succeeds {
+    return (output_of(@_))[0];
+}
+
+# Writes a file of the document into a directory of its own; the directory.
+my %directory;
+
+sub extract {
+    my ($recipe, @names) = @_;
+    my $directory = $directory{$recipe} //= PostgreSQL::Test::Utils::tempdir();
+    for my $name (@names) {
+        append_to_file("$directory/$name", block($name));
+    }
+    return $directory;
+}
+
+# Runs a recipe in a database of its own and checks what it prints. Of the server's identifiers it
+# gets one of the harder kind: negative, and none that a floating-point number can hold.
+sub check_recipe {
+    my ($recipe, @command) = @_;
+    my $database = $recipe =~ tr/A-Za-z0-9//cdr;
+    $node->safe_psql('postgres', qq{CREATE DATABASE "$database"});
+    $node->safe_psql($database, <<"SQL");
+CREATE SCHEMA original;
+CREATE EXTENSION randflake SCHEMA original;
+CREATE FUNCTION randflake_generate() RETURNS bigint LANGUAGE plpgsql AS \$\$
+DECLARE
+    id bigint;
+BEGIN
+    LOOP
+        id := original.randflake_generate();
+        EXIT WHEN id < 0 AND id::float8::numeric <> id;
+    END LOOP;
+    RETURN id;
+END \$\$;
+ALTER DATABASE "$database" SET search_path = public, original;
+SQL
+    local %ENV = (
+        %ENV,
+        PGHOST => '127.0.0.1',
+        PGPORT => $node->port,
+        PGDATABASE => $database,
+        PGUSER => scalar getpwuid($<),
+        HOME => $directory{$recipe},
+        GOCACHE => PostgreSQL::Test::Utils::tempdir(),
+        GOFLAGS => '',
+        GO111MODULE => 'off',
+        GOPATH => '/usr/share/gocode');
+    my ($good, $output) = output_of(@command);
+    my $row = $node->safe_psql($database,
+        q{SELECT format('%s %s %s %3$s', id, randflake_to_text(id), name) FROM customer});
+    ok($good && $output eq "$row\n" && $row =~ / Ada Ada$/, "$recipe: nothing is lost")
+      or diag("in the database: $row\nprinted: $output");
+    return;
+}
+
+# --- JavaScript ------------------------------------------------------------------------------
+
+# Node finds packages in node_modules beside the program, or above.
+sub javascript_recipe {
+    my ($recipe, $packages, $program, @prepare) = @_;
+  SKIP: {
+        skip 'node is not installed', 1 unless succeeds('node', '--version');
+        skip "npm ci was not run in $packages", 1 unless -d "$packages/node_modules";
+        my $directory = $directory{$recipe};
+        symlink "$sources/$packages/node_modules", "$directory/node_modules" or die $!;
+        for my $step (@prepare) {
+            my ($good, $output) = output_of('sh', '-c', "cd $directory && $step");
+            ok($good, "$recipe: $step") or diag($output);
+        }
+        check_recipe($recipe, 'node', "$directory/$program");
+    }
+    return;
+}
+
+extract($_, "$_.mjs") for qw(pg drizzle sequelize);
+javascript_recipe($_, 'test/js', "$_.mjs") for qw(pg drizzle sequelize);
+
+# Prisma's program downloads an engine for migrations, which making a client does not need: it is
+# told that it has one.
+extract('prisma', 'schema.prisma', 'prisma.mjs');
+{
+    local $ENV{PRISMA_SCHEMA_ENGINE_BINARY} = '/bin/true';
+    local $ENV{CHECKPOINT_DISABLE} = 1;
+    local $ENV{HOME} = $directory{prisma};
+    javascript_recipe('prisma', 'test/prisma', 'prisma.mjs',
+        'node_modules/.bin/prisma generate --schema=schema.prisma');
+}
+
+# Lock files name no registry.
+for my $lock (glob 'test/{js,prisma}/package-lock.json') {
+    unlike(slurp_file($lock), qr/"resolved"|https?:\/\/registry/, "$lock names no host to download from");
+}
+
+# --- Python ----------------------------------------------------------------------------------
+
+# Debian's packages belong to its own interpreter.
+my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
+for my $module (qw(psycopg2 sqlalchemy django)) {
+    my $program = "${module}_recipe.py";
+    my $directory = extract($module, $program);
+  SKIP: {
+        skip "Python has no $module (Debian: python3-$module)", 1
+          unless succeeds($python, '-c', "import psycopg2, $module");
+        check_recipe($module, $python, "$directory/$program");
+    }
+}
+
+# --- Java and Go -----------------------------------------------------------------------------
+
+extract('Java', 'Recipe.java');
+my ($jdbc) = grep { -e } '/usr/share/java/postgresql.jar';
+SKIP: {
+    skip 'java is not installed (Debian: default-jdk-headless)', 1 unless succeeds('javac', '-version');
+    skip 'the JDBC driver is missing (Debian: libpostgresql-jdbc-java)', 1 unless $jdbc;
+    check_recipe('Java', 'java', '-cp', $jdbc, "$directory{Java}/Recipe.java");
+}
+
+extract('Go', 'recipe.go');
+SKIP: {
+    skip 'go is not installed (Debian: golang-go)', 1 unless succeeds('go', 'version');
+    skip 'lib/pq is missing (Debian: golang-github-lib-pq-dev)', 1
+      unless -d '/usr/share/gocode/src/github.com/lib/pq';
+    check_recipe('Go', 'go', 'run', "$directory{Go}/recipe.go");
+}
+
+# --- an API on a view, with the statements that PostgREST makes of its requests --------------
+
+$node->safe_psql('postgres', 'CREATE DATABASE api');
+$node->safe_psql('api', 'CREATE EXTENSION randflake');
+$node->safe_psql('api', block('api.sql'));
+my $as_anon = 'SET ROLE web_anon; SET search_path = api;';
+my $made = $node->safe_psql('api',
+    "$as_anon INSERT INTO customer (name) VALUES ('Ada') RETURNING to_json(customer)");
+my ($text) = $made =~ /^\{"id":"([0-9a-v]{1,13})","name":"Ada"\}$/;
+ok(defined $text, 'an API inserts and gets the text form') or diag($made);
+is($node->safe_psql('api', "$as_anon SELECT name FROM customer WHERE id = '$text'"),
+    'Ada', '  and finds the row by it');
+is($node->safe_psql('api', "SELECT count(*) FROM customer WHERE id = randflake_from_text('$text')"),
+    1, '  which is the identifier in the database');
+like($node->safe_psql('api', "SET enable_seqscan = off; EXPLAIN SELECT * FROM api.customer WHERE id = '$text'"),
+    qr/Index Scan using customer_randflake_to_text_idx/, '  through an index');
+isnt($node->psql('api', "$as_anon SELECT * FROM public.customer"), 0, '  and cannot see the number');
+isnt($node->psql('api', "$as_anon SELECT public.randflake_decode(public.randflake_from_text(id)) FROM customer"),
+    0, '  nor decode it');
+
+$node->stop;
+every_block_was_used();
+done_testing();

@@ -1,0 +1,222 @@
+# Every identifier that leaves a server, rolled-back ones included, from the first to the last:
+# clients that write down what they receive as they receive it, and an observer, a server of its
+# own with the same secret that nothing ever happens to, which takes all of it apart.
+#
+# A history is cut into eras, from one stop or crash of the server to the next.
+
+package RandflakeHistory;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+our @EXPORT = qw(
+  wait_until_received
+  client_backends
+  finish_clients
+  end_clients
+  crash_backend
+  crash_server
+  kill_postmaster
+  wait_until_gone
+);
+
+# What clients do, over and over until the connection is lost. Each statement returns identifiers
+# alone, one a line; COPY hands them on before the statement ends.
+my %scripts = (
+    single => [ 200_000, 'SELECT randflake_generate();' ],
+    copy => [ 100_000, 'COPY (SELECT randflake_generate() FROM generate_series(1, 5)) TO STDOUT;' ],
+    rollback => [
+        50_000,
+        'BEGIN; COPY (SELECT randflake_generate() FROM generate_series(1, 5)) TO STDOUT; ROLLBACK;'
+    ],
+    stream => [
+        1, 'COPY (SELECT randflake_generate() FROM generate_series(1, 100000000)) TO STDOUT;'
+    ],
+    reconnect => [ 2_500, '\c' . "\nSELECT randflake_generate();" ]);
+
+sub new {
+    my ($class, $secret) = @_;
+    my $observer = start_server('observer', settings => { secret => $secret });
+    $observer->safe_psql('postgres',
+        'CREATE UNLOGGED TABLE received (id bigint);'
+          . 'CREATE UNLOGGED TABLE history (era integer, id bigint, second bigint, node_id integer,'
+          . ' sequence integer)');
+    return bless { observer => $observer, eras => 0, files => 0 }, $class;
+}
+
+# --- clients ---------------------------------------------------------------------------------
+
+# Starts a client for each of these kinds.
+sub start_clients {
+    my ($self, $node, @kinds) = @_;
+    my @clients;
+    for my $kind (@kinds) {
+        my $base = PostgreSQL::Test::Utils::tempdir_short() . '/client';
+        my ($times, $sql) = @{ $scripts{$kind} };
+        $self->{script}{$kind} //= _write_file("$base.sql", "$sql\n" x $times);
+        my $client = { received => "$base.out", errors => "$base.err" };
+        $client->{handle} = IPC::Run::start(
+            [ 'psql', '-XAtq', '-d', $node->connstr('postgres') . ' application_name=client' ],
+            '<', $self->{script}{$kind}, '>', $client->{received}, '2>', $client->{errors},
+            IPC::Run::timeout(10 * $PostgreSQL::Test::Utils::timeout_default));
+        push @clients, $client;
+    }
+    return @clients;
+}
+
+sub _write_file {
+    my ($path, $content) = @_;
+    open my $out, '>', $path or die "could not write $path: $!";
+    print $out $content;
+    close $out or die "could not write $path: $!";
+    return $path;
+}
+
+# Waits until each client has received something since it was started, or since the last wait.
+sub wait_until_received {
+    my (@clients) = @_;
+    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
+    for my $client (@clients) {
+        my $seen = $client->{seen} // 0;
+        while (-s $client->{received} == $seen) {
+            die 'a client receives nothing: ' . slurp_file($client->{errors})
+              if time > $give_up_at;
+            sleep 0.01;
+        }
+        $client->{seen} = -s $client->{received};
+    }
+    return;
+}
+
+# Process ids of the server's side of the clients.
+sub client_backends {
+    my ($node) = @_;
+    return split /\n/, $node->safe_psql('postgres',
+        "SELECT pid FROM pg_stat_activity WHERE application_name = 'client' ORDER BY random()");
+}
+
+# Waits for the clients to end, because the connection was lost or the script is done. Returns
+# their files.
+sub finish_clients {
+    my (@clients) = @_;
+    $_->{handle}->finish for @clients;
+    return map { $_->{received} } @clients;
+}
+
+# Ends clients of a server that goes on.
+sub end_clients {
+    my ($node, @clients) = @_;
+    $node->safe_psql('postgres',
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'client'");
+    return finish_clients(@clients);
+}
+
+# Has one session generate this many, or as many as it can. Returns the file and the errors.
+sub generate {
+    my ($self, $node, $count, $max_wait) = @_;
+    my $file = PostgreSQL::Test::Utils::tempdir_short() . '/generated';
+    local $ENV{PGOPTIONS} = "-c randflake.max_wait=$max_wait" if defined $max_wait;
+    IPC::Run::run(
+        [ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-c',
+            "COPY (SELECT randflake_generate() FROM generate_series(1, $count)) TO STDOUT" ],
+        '>', $file, '2>', "$file.err");
+    return ($file, slurp_file("$file.err"));
+}
+
+# --- crashes -----------------------------------------------------------------------------------
+
+# Kills a backend, by default one made for it, and waits until the server has recovered.
+sub crash_backend {
+    my ($node, $backend) = @_;
+    my $log_start = -s $node->logfile;
+    if (defined $backend) {
+        kill 'KILL', $backend or die "could not kill $backend: $!";
+    } else {
+        $node->psql('postgres', q{COPY (SELECT) TO PROGRAM 'kill -KILL $PPID'});
+    }
+    $node->wait_for_log(qr/database system is ready to accept connections/, $log_start);
+    return;
+}
+
+# Kills the postmaster and leaves its children alone, which it returns.
+sub kill_postmaster {
+    my ($node) = @_;
+    my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
+    kill 'STOP', $postmaster or die "could not stop $postmaster: $!";
+    my @children = map { int } qx(ps -o pid= --ppid $postmaster);
+    $node->kill9;
+    wait_until_gone($postmaster);
+    return @children;
+}
+
+# Kills the postmaster and waits until its children have noticed.
+sub crash_server {
+    my ($node) = @_;
+    wait_until_gone(kill_postmaster($node));
+    return;
+}
+
+sub wait_until_gone {
+    my (@processes) = @_;
+    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
+    for my $process (@processes) {
+        while (kill 0, $process) {
+            die "process $process does not end" if time > $give_up_at;
+            sleep 0.01;
+        }
+    }
+    return;
+}
+
+# --- what was received -------------------------------------------------------------------------
+
+# Adds these files as an era. Returns how many identifiers it has, the first and the last second
+# (since the epoch of identifiers), how many are of the last, and its node ids, in order, separated
+# by spaces.
+sub add_era {
+    my ($self, @files) = @_;
+    my $era = ++$self->{eras};
+    my $copies = join '', map { "\\copy received FROM '$_'\n" } @files;
+    my $result = $self->{observer}->safe_psql('postgres', <<"SQL");
+TRUNCATE received;
+${copies}INSERT INTO history
+  SELECT $era, id, extract(epoch FROM generated_at) - 1730000000, node_id, sequence
+  FROM received, randflake_decode(id);
+SELECT count(*), min(second), max(second),
+       count(*) FILTER (WHERE second = (SELECT max(second) FROM history WHERE era = $era)),
+       (SELECT string_agg(node_id::text, ' ' ORDER BY node_id)
+        FROM (SELECT DISTINCT node_id FROM history WHERE era = $era) AS nodes)
+FROM history WHERE era = $era;
+SQL
+    my %era;
+    @era{qw(count first last of_last nodes)} = split /\|/, $result;
+    return \%era;
+}
+
+# No (second, node id, sequence) may have left twice, nor any identifier.
+sub no_duplicates {
+    my ($self, $test_name) = @_;
+    my ($count, $numbers, $ids) = split /\|/, $self->{observer}->safe_psql('postgres', <<'SQL');
+SELECT (SELECT count(*) FROM history),
+       (SELECT count(*) FROM (SELECT FROM history GROUP BY second, node_id, sequence) AS n),
+       (SELECT count(DISTINCT id) FROM history)
+SQL
+    ok($count > 0 && $numbers == $count && $ids == $count,
+        "$test_name: $count identifiers, none twice")
+      or diag("$numbers numbers and $ids identifiers are distinct; twice: "
+          . $self->{observer}->safe_psql('postgres', <<'SQL'));
+SELECT second, node_id, sequence, array_agg(era ORDER BY era) FROM history
+GROUP BY 1, 2, 3 HAVING count(*) > 1 ORDER BY 1, 2, 3 LIMIT 10
+SQL
+    return;
+}
+
+1;

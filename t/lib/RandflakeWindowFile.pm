@@ -1,0 +1,80 @@
+# The window file of a server, read and written byte by byte, without the code under test.
+
+package RandflakeWindowFile;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use PostgreSQL::Test::Utils;
+
+our @EXPORT = qw(
+  window_path
+  read_window
+  write_window
+  write_window_bytes
+  written_end
+  crc32c
+);
+
+# The layout: fields of the head, then 16 times a node range and its end, then the checksum.
+my @head = qw(magic version flags system_identifier timeline end_count key_check
+  inode device birth reserved);
+my $head = 'a8 V V Q< V V Q< Q< Q< q< Q<';
+my $ends = '(V3)16';
+
+sub window_path {
+    my ($node) = @_;
+    return $node->data_dir . '/randflake/window';
+}
+
+# The fields as a hash, the ends as [first, count, end]. Dies when the file is not whole.
+sub read_window {
+    my ($node) = @_;
+    my $bytes = slurp_file(window_path($node));
+    die 'window file has length ' . length $bytes if length $bytes != 72 + 16 * 12 + 4;
+    die 'window file has a wrong checksum'
+      if crc32c(substr $bytes, 0, -4) != unpack 'V', substr $bytes, -4;
+    my %window;
+    my @ends;
+    (@window{@head}, @ends) = unpack "$head $ends", $bytes;
+    $window{ends} = [ map { [ splice @ends, 0, 3 ] } 1 .. $window{end_count} ];
+    return \%window;
+}
+
+# Replaces the file's content by these fields, with the checksum that belongs to them. In place.
+sub write_window {
+    my ($node, $window) = @_;
+    my @ends = map { @$_ } @{ $window->{ends} };
+    push @ends, (0) x (48 - @ends);
+    my $bytes = pack "$head $ends", @$window{@head}, @ends;
+    write_window_bytes($node, $bytes . pack 'V', crc32c($bytes));
+    return;
+}
+
+sub write_window_bytes {
+    my ($node, $bytes) = @_;
+    my $path = window_path($node);
+    open my $out, '>:raw', $path or die "could not write $path: $!";
+    print $out $bytes;
+    close $out or die "could not write $path: $!";
+    return;
+}
+
+# The end written for the range in use.
+sub written_end {
+    my ($node) = @_;
+    return read_window($node)->{ends}[0][2];
+}
+
+sub crc32c {
+    my ($bytes) = @_;
+    my $crc = 0xffffffff;
+    for my $byte (unpack 'C*', $bytes) {
+        $crc ^= $byte;
+        $crc = $crc >> 1 ^ ($crc & 1 ? 0x82f63b78 : 0) for 1 .. 8;
+    }
+    return $crc ^ 0xffffffff;
+}
+
+1;

@@ -1,0 +1,126 @@
+// SPARX-64/128 alone: the known answer, the inverse, and the reading of keys.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "core/cipher.h"
+
+namespace randflake {
+namespace {
+
+Key KeyOf(const std::string& hex) {
+    Key key{};
+    EXPECT_TRUE(ParseKey(hex.data(), hex.size(), &key)) << hex;
+    return key;
+}
+
+// The number that the cipher reads as these four words: its little-endian bytes are the words'
+// big-endian bytes.
+uint64_t NumberOfWords(const uint16_t (&words)[4]) {
+    uint64_t number = 0;
+    for (int i = 3; i >= 0; i--)
+        number = number << 16 | static_cast<uint16_t>(words[i] << 8 | words[i] >> 8);
+    return number;
+}
+
+TEST(Cipher, KnownAnswer) {
+    const KeySchedule schedule = ExpandKey(KeyOf("00112233445566778899aabbccddeeff"));
+    const uint64_t plain = NumberOfWords({0x0123, 0x4567, 0x89ab, 0xcdef});
+    const uint64_t secret = NumberOfWords({0x2bbe, 0xf152, 0x01f5, 0x5f98});
+    EXPECT_EQ(Encrypt(schedule, plain), secret);
+    EXPECT_EQ(Decrypt(schedule, secret), plain);
+}
+
+TEST(Cipher, TenMillionRoundTrips) {
+    constexpr int kKeys = 1000, kNumbersPerKey = 10000;
+    std::mt19937_64 random(20241027);
+    for (int k = 0; k < kKeys; k++) {
+        Key key;
+        for (uint8_t& byte : key.bytes)
+            byte = static_cast<uint8_t>(random());
+        const KeySchedule schedule = ExpandKey(key);
+        for (int i = 0; i < kNumbersPerKey; i++) {
+            const uint64_t number = random();
+            ASSERT_EQ(Decrypt(schedule, Encrypt(schedule, number)), number)
+                << "key " << k << ", number " << i;
+        }
+    }
+}
+
+// The other order of the two functions, and numbers a random generator would hardly draw.
+TEST(Cipher, RoundTripsAtTheEdges) {
+    for (const char* hex : {"00000000000000000000000000000000", "ffffffffffffffffffffffffffffffff",
+                            "00112233445566778899aabbccddeeff"}) {
+        const KeySchedule schedule = ExpandKey(KeyOf(hex));
+        for (int bit = 0; bit < 64; bit++) {
+            const uint64_t one = uint64_t{1} << bit;
+            for (const uint64_t number : {one, one - 1, ~one, ~(one - 1)}) {
+                EXPECT_EQ(Decrypt(schedule, Encrypt(schedule, number)), number);
+                EXPECT_EQ(Encrypt(schedule, Decrypt(schedule, number)), number);
+            }
+        }
+    }
+}
+
+// Each bit of the key and of the number has its say: no two of these results are the same.
+TEST(Cipher, DependsOnEveryBit) {
+    const Key zero{};
+    const uint64_t base = Encrypt(ExpandKey(zero), 0);
+    for (int bit = 0; bit < 128; bit++) {
+        Key key = zero;
+        key.bytes[bit / 8] = static_cast<uint8_t>(1 << bit % 8);
+        EXPECT_NE(Encrypt(ExpandKey(key), 0), base) << "key bit " << bit;
+    }
+    for (int bit = 0; bit < 64; bit++)
+        EXPECT_NE(Encrypt(ExpandKey(zero), uint64_t{1} << bit), base) << "bit " << bit;
+}
+
+TEST(ParseKey, ReadsEitherCase) {
+    const Key expected{{0x00, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 0xab, 0xcd, 0xef,
+                        0xfe, 0xdc, 0xba, 0xff}};
+    for (const char* hex : {"00123456789abcdef0abcdeffedcbaff", "00123456789ABCDEF0ABCDEFFEDCBAFF",
+                            "00123456789aBcDeF0AbCdEfFeDcBafF"})
+        EXPECT_EQ(std::memcmp(KeyOf(hex).bytes, expected.bytes, kKeyBytes), 0) << hex;
+}
+
+// Whether the text is refused and the key left as it was.
+testing::AssertionResult Refused(const std::string& text) {
+    Key key, before;
+    std::memset(before.bytes, 0x5a, kKeyBytes);
+    key = before;
+    if (ParseKey(text.data(), text.size(), &key))
+        return testing::AssertionFailure() << '"' << text << "\" was accepted";
+    if (std::memcmp(key.bytes, before.bytes, kKeyBytes) != 0)
+        return testing::AssertionFailure() << '"' << text << "\" was refused, but changed the key";
+    return testing::AssertionSuccess();
+}
+
+TEST(ParseKey, RefusesOtherLengths) {
+    for (size_t length = 0; length <= 70; length++)
+        if (length != 2 * kKeyBytes) {
+            EXPECT_TRUE(Refused(std::string(length, 'a')));
+        }
+}
+
+TEST(ParseKey, RefusesOtherCharactersAnywhere) {
+    const std::string digits = "0123456789abcdefABCDEF";
+    for (int value = 0; value < 256; value++) {
+        const char c = static_cast<char>(value);
+        if (digits.find(c) != std::string::npos)
+            continue;
+        for (size_t position = 0; position < 2 * kKeyBytes; position++) {
+            std::string text(2 * kKeyBytes, '7');
+            text[position] = c;
+            EXPECT_TRUE(Refused(text)) << "byte " << value << " at " << position;
+        }
+    }
+    EXPECT_TRUE(Refused("0x112233445566778899aabbccddeeff"));
+    EXPECT_TRUE(Refused(" 0112233445566778899aabbccddeeff"));
+    EXPECT_TRUE(Refused("00112233445566778899aabbccddeef\n"));
+}
+
+}  // namespace
+}  // namespace randflake

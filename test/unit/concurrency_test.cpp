@@ -1,0 +1,222 @@
+// Reserve, ChangeWindow and SealWindow on real atomics, from real threads: no number twice, none
+// outside the windows given, none lost. Worth running under the thread sanitizer as well.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "core/generator.h"
+
+namespace randflake {
+namespace {
+
+using AtomicWord = std::atomic<uint64_t>;
+using Runs = std::vector<Run>;
+
+constexpr int kThreads = 4;
+
+// Now and then lets another thread go first. In the clock, which Reserve reads between its load and
+// its compare-and-swap, and between the stores of ChangeWindow, it makes races come on any machine.
+void Dawdle(std::mt19937& random) {
+    if (random() % 16 == 0)
+        std::this_thread::yield();
+}
+
+// Runs work(thread, &runs) in every thread at once, and gives all their runs in order.
+template <typename Work>
+Runs RunThreads(Work&& work) {
+    std::array<Runs, kThreads> runs;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; i++)
+        threads.emplace_back([&, i] { work(i, &runs[i]); });
+    for (std::thread& thread : threads)
+        thread.join();
+
+    Runs all;
+    for (const Runs& some : runs)
+        all.insert(all.end(), some.begin(), some.end());
+    std::sort(all.begin(), all.end(), [](const Run& a, const Run& b) { return a.first < b.first; });
+    return all;
+}
+
+void ExpectNoNumberTwice(const Runs& runs) {
+    ASSERT_FALSE(runs.empty());
+    for (size_t i = 1; i < runs.size(); i++)
+        ASSERT_GE(runs[i].first, runs[i - 1].first + runs[i - 1].count);
+}
+
+// One slot, hammered through many seconds, each used up to its last number. The clock goes on when
+// a second is used up, and steps back now and then.
+void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
+    constexpr uint64_t kNode = 1;
+    const Window window_used{1, static_cast<uint32_t>(seconds) + 1};
+    uint64_t before = 0;
+    ASSERT_TRUE(WordBefore(layout, window_used, kNode, &before));
+    AtomicWord slot{before}, window{window_used.ToWord()};
+    std::atomic<int64_t> now{1};
+
+    const Runs runs = RunThreads([&](int thread, Runs* mine) {
+        std::mt19937 random(static_cast<unsigned>(thread));
+        const auto clock = [&] {
+            Dawdle(random);
+            return now.load(std::memory_order_relaxed) - (random() % 8 == 0 ? 1 : 0);
+        };
+        for (;;) {
+            const Run run = Reserve(layout, slot, window, 1 + random() % most_wanted, clock);
+            if (run.outcome == Outcome::kReserved) {
+                mine->push_back(run);
+            } else if (run.outcome == Outcome::kExhausted) {
+                int64_t used_up = run.now;
+                now.compare_exchange_strong(used_up, used_up + 1);
+            } else if (run.outcome == Outcome::kWindowEnded) {
+                return;
+            } else if (run.outcome != Outcome::kClockBehind) {
+                ADD_FAILURE() << "outcome " << static_cast<int>(run.outcome);
+                return;
+            }
+        }
+    });
+
+    ExpectNoNumberTwice(runs);
+    uint64_t count = 0;
+    for (const Run& run : runs) {
+        const Fields fields = layout.Unpack(run.first);
+        ASSERT_EQ(fields.node_id, kNode);
+        ASSERT_GE(fields.timestamp, window_used.start);
+        ASSERT_LT(fields.timestamp, window_used.end);
+        count += run.count;
+    }
+    EXPECT_EQ(count, static_cast<uint64_t>(seconds) * (layout.max_sequence() + 1));
+}
+
+TEST(Concurrency, ManyThreadsUseUpOneSlot) {
+    UseUpSeconds(kRandflake, 32, 50);
+}
+
+TEST(Concurrency, ManyThreadsUseUpShortSeconds) {
+    UseUpSeconds({0, 30, 17, 2}, 3, 50000);
+}
+
+// A server of two slots whose window and node ids change all the time, with backends whose clocks
+// are a little off. Some windows are sealed, and what they have not used is given back.
+class ChangingServer {
+public:
+    explicit ChangingServer(const Layout& layout) : layout_(layout) {}
+
+    Runs Work(uint32_t most_wanted) {
+        Runs runs;
+        std::thread changer([this] { ChangeWindows(); });
+        runs = RunThreads([&](int thread, Runs* mine) {
+            std::mt19937 random(static_cast<unsigned>(thread));
+            const auto clock = [&] {
+                Dawdle(random);
+                return now_.load(std::memory_order_relaxed) + static_cast<int64_t>(random() % 5) -
+                       2;
+            };
+            while (!done_.load(std::memory_order_acquire)) {
+                const Run run = Reserve(layout_, slots_[random() % kSlots], window_,
+                                        1 + random() % most_wanted, clock);
+                if (run.outcome == Outcome::kReserved) {
+                    mine->push_back(run);
+                    Show(layout_.Unpack(run.first).timestamp);
+                } else {
+                    std::this_thread::yield();
+                }
+            }
+        });
+        changer.join();
+        return runs;
+    }
+
+    // After Work: whether the server had this second for this node id.
+    bool Had(const Fields& fields) const {
+        if (fields.timestamp >= first_node_at_.size())
+            return false;
+        const uint64_t first = first_node_at_[fields.timestamp];
+        return fields.node_id >= first && fields.node_id < first + kSlots;
+    }
+
+private:
+    static constexpr uint32_t kSlots = 2;
+    static constexpr uint64_t kNone = UINT64_MAX - kSlots;
+    static constexpr int kChanges = 20000;
+
+    void ChangeWindows() {
+        std::mt19937 random(42);
+        const auto slot_at = [&](uint32_t i) -> AtomicWord& {
+            Dawdle(random);
+            return slots_[i];
+        };
+        for (int i = 0; i < kChanges; i++) {
+            // The same node ids, overlapping ones and others; at times with a second left out.
+            const uint64_t first_node = 1 + random() % 4;
+            const uint32_t earliest = Window::FromWord(window_.load()).end;
+            const uint32_t start = std::max(earliest, 1u) + random() % 2;
+            uint32_t end = start + 1;
+            Give(first_node, start, end);
+            EXPECT_TRUE(
+                ChangeWindow(layout_, slot_at, kSlots, first_node, window_, Window{start, end}));
+            now_.store(start, std::memory_order_relaxed);
+            for (uint32_t more = random() % 3; more > 0; more--) {
+                Give(first_node, end, end + 1);
+                window_.store(Window{start, ++end}.ToWord(), std::memory_order_release);
+            }
+            // Each window sees use before the next one comes.
+            while (latest_.load(std::memory_order_relaxed) < start)
+                std::this_thread::yield();
+            if (random() % 4 == 0) {
+                const int64_t last = SealWindow(layout_, slot_at, kSlots, window_);
+                EXPECT_GE(last, int64_t{start});
+                first_node_at_.resize(static_cast<size_t>(last) + 1);
+            }
+        }
+        done_.store(true, std::memory_order_release);
+    }
+
+    void Show(uint64_t second) {
+        uint64_t latest = latest_.load(std::memory_order_relaxed);
+        while (latest < second && !latest_.compare_exchange_weak(latest, second)) {
+        }
+    }
+
+    void Give(uint64_t first_node, uint32_t start, uint32_t end) {
+        first_node_at_.resize(start, kNone);
+        first_node_at_.resize(end, first_node);
+    }
+
+    const Layout layout_;
+    std::array<AtomicWord, kSlots> slots_{};
+    AtomicWord window_{0};
+    std::atomic<int64_t> now_{0};
+    std::atomic<uint64_t> latest_{0};  // second that a number was reserved in
+    std::atomic<bool> done_{false};
+    std::vector<uint64_t> first_node_at_;  // per second; written by the changer alone
+};
+
+void ReserveWhileWindowsChange(const Layout& layout, uint32_t most_wanted) {
+    ChangingServer server(layout);
+    const Runs runs = server.Work(most_wanted);
+    ExpectNoNumberTwice(runs);
+    for (const Run& run : runs) {
+        const Fields first = layout.Unpack(run.first);
+        ASSERT_TRUE(server.Had(first))
+            << "second " << first.timestamp << " of node id " << first.node_id;
+        ASSERT_LE(first.sequence + run.count - 1, layout.max_sequence());
+    }
+}
+
+TEST(Concurrency, ThreadsReserveWhileWindowsChange) {
+    ReserveWhileWindowsChange(kRandflake, 32);
+}
+
+TEST(Concurrency, ThreadsUseUpSlotsWhileWindowsChange) {
+    ReserveWhileWindowsChange({0, 30, 17, 2}, 3);
+}
+
+}  // namespace
+}  // namespace randflake

@@ -1,0 +1,352 @@
+// An exhaustive exploration of everything that can happen to a server's slots, at field widths of a
+// few bits.
+//
+// Backends call Reserve on any slot for any number of numbers. The clock shows any second, in the
+// layout's range or beyond it, at every reading: it goes forward, goes back and stands still. The
+// window's end moves on. ChangeWindow gives the slots a new rectangle of the same, other or
+// overlapping node ids, is paused between any two of its stores, and is asked for what it must
+// refuse. SealWindow ends a window early, and what was not used is given back. The server crashes
+// at any point, loses its shared memory, and goes on in another rectangle. All of it interleaves
+// one shared operation at a time (replay.h), in every order.
+//
+// The environment keeps to what the protocol demands of its callers: one ChangeWindow or extension
+// at a time, and no second of a node id is given to the slots a second time (given_until stands for
+// the end that is written to disk, or for the coordinator's table).
+//
+// What must hold in every state:
+//   - no number is reserved twice, so no more than 2^sequence_bits per node id and second
+//   - a number lies in the rectangle that its slot has when its word is moved
+//   - a slot's word never goes back while its node id is the same
+
+#ifndef RANDFLAKE_UNIT_EXPLORER_H
+#define RANDFLAKE_UNIT_EXPLORER_H
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "core/generator.h"
+#include "replay.h"
+#include "search.h"
+#include "state.h"
+
+namespace randflake::explorer {
+
+struct Scenario {
+    Layout layout;
+    int slots;
+    int backends;
+    int node_ids;          // windows have node ids below this; the layout may hold fewer
+    uint32_t most_wanted;  // calls ask for 1 to this many numbers
+
+    // Two kinds of calls behave alike from where they are, and are merged: those about to do the
+    // same compare-and-swap, however they came to it; and those about to start over after a lost
+    // one with those that start. That holds as long as a call keeps no more in mind than Reserve
+    // does. A search that does not merge checks just that, for calls that lose once.
+    bool merge = true;
+};
+
+struct Findings {
+    std::string violation;  // empty, or what went wrong and how it came to it
+    size_t states = 0;
+    size_t steps = 0;
+
+    // What was seen on the way: a search that gets nowhere finds no violation either.
+    uint64_t reserved = 0;  // bit per raw number
+    uint32_t outcomes = 0;  // bit per Outcome
+    uint32_t longest_run = 0;
+    bool lost_swap = false;
+    bool reserved_during_change = false;
+    bool refused_change = false;
+    bool sealed = false;
+};
+
+// The code under test. Broken variants take its place to show that the explorer finds them out.
+struct ShippedCore {
+    template <typename... Args>
+    static Run Reserve(Args&&... args) {
+        return randflake::Reserve(std::forward<Args>(args)...);
+    }
+    template <typename... Args>
+    static bool ChangeWindow(Args&&... args) {
+        return randflake::ChangeWindow(std::forward<Args>(args)...);
+    }
+    template <typename... Args>
+    static int64_t SealWindow(Args&&... args) {
+        return randflake::SealWindow(std::forward<Args>(args)...);
+    }
+};
+
+// The cells as ChangeWindow and SealWindow take them.
+struct CellsOf {
+    CellsOf(Replay* replay, int window_index)
+        : slots{{replay, 0}, {replay, 1}}, window(replay, window_index) {}
+    Cell& operator()(uint32_t i) { return slots[i]; }
+
+    Cell slots[kMaxSlots];
+    Cell window;
+};
+
+template <typename Core = ShippedCore>
+class Explorer {
+public:
+    explicit Explorer(const Scenario& scenario)
+        : scenario_(scenario),
+          layout_(scenario.layout),
+          seconds_(static_cast<int>(layout_.max_timestamp()) + 1),
+          window_(scenario.slots) {}
+
+    Findings Explore() {
+        State state;
+        search_.Visit(state);
+        while (findings_.violation.empty() && search_.Next(&state)) {
+            StepBackends(state);
+            StepWindow(state);
+            ExtendWindow(state);
+            Crash(state);
+        }
+        findings_.states = search_.states();
+        findings_.steps = search_.steps();
+        return findings_;
+    }
+
+private:
+    void StepBackends(const State& state) {
+        const int first = kMaxBackends - scenario_.backends;  // those before it stay idle
+        for (int i = first; i < kMaxBackends; i++) {
+            const Call& call = state.backends[i];
+            if (i > first && call == state.backends[i - 1])
+                continue;
+            if (call.function == Function::kReserve) {
+                StepReserve(state, i, call);
+                continue;
+            }
+            for (int slot = 0; slot < scenario_.slots; slot++)
+                for (uint32_t wanted = 1; wanted <= scenario_.most_wanted; wanted++)
+                    StepReserve(state, i, NewCall(Function::kReserve, slot, wanted));
+        }
+    }
+
+    // One step of a Reserve, once for each reading of the clock if the step reads it.
+    void StepReserve(const State& state, int backend, const Call& before) {
+        bool reads = true;
+        for (int clock = -1; reads && clock <= seconds_; clock++) {
+            State next = state;
+            Call call = before;
+            Replay replay(next.cells.data(), &call.trail, clock);
+            Run run{};
+            const bool returned = replay.Step([&] { run = RunReserve(&replay, call); });
+            reads = replay.read_clock();
+
+            CheckWrite(replay.performed(), next);
+            if (returned) {
+                CheckRun(run, call, next);
+                call = Call{};
+            } else {
+                Merge(replay, &call);
+            }
+            next.backends[backend] = call;
+            VisitInOrder(next);
+            if (returned && next.remembered == kNothing) {
+                for (uint32_t i = 0; i < run.count; i++) {
+                    next.remembered = Compact(run.first + i);
+                    VisitInOrder(next);
+                }
+            }
+        }
+    }
+
+    Run RunReserve(Replay* replay, const Call& call) {
+        Cell slot(replay, call.target);
+        const Cell window(replay, window_);
+        return Core::Reserve(layout_, slot, window, call.amount,
+                             [replay] { return replay->ReadClock(); });
+    }
+
+    void Merge(const Replay& replay, Call* call) {
+        const Operation &performed = replay.performed(), &upcoming = replay.upcoming();
+        if (upcoming.kind == Operation::kSwap && scenario_.merge) {
+            const auto kind = std::tuple(call->target, call->amount, upcoming.cell, upcoming.before,
+                                         upcoming.after);
+            *call = representatives_.try_emplace(kind, *call).first->second;
+        } else if (performed.kind == Operation::kSwap) {
+            findings_.lost_swap = true;
+            const Operation first =
+                Replay::First([&](Replay* replay) { RunReserve(replay, *call); });
+            if (upcoming.kind == first.kind && upcoming.cell == first.cell &&
+                (scenario_.merge || call->losses++ == 1))
+                *call = Call{};
+        }
+    }
+
+    void StepWindow(const State& state) {
+        if (state.change.function == Function::kChangeWindow)
+            StepChange(state, state.change);
+        else if (state.change.function == Function::kSealWindow)
+            StepSeal(state, state.change);
+        else
+            BeginChangeOrSeal(state);
+    }
+
+    void BeginChangeOrSeal(const State& state) {
+        // Windows start one second long. Longer ones follow, since the end moves on.
+        for (int first = 0; first + scenario_.slots <= scenario_.node_ids; first++)
+            for (int start = 1; start < seconds_; start++)
+                if (NeverGiven(state, first, start))
+                    StepChange(state, NewCall(Function::kChangeWindow, first, start));
+        if (!WindowOf(state).closed())
+            StepSeal(state, NewCall(Function::kSealWindow));
+    }
+
+    bool NeverGiven(const State& state, int first_node, int start) {
+        for (int i = 0; i < scenario_.slots; i++)
+            if (state.given_until[first_node + i] > start)
+                return false;
+        return true;
+    }
+
+    void StepChange(const State& state, Call call) {
+        State next = state;
+        Replay replay(next.cells.data(), &call.trail, 0);
+        bool changed = false;
+        const bool returned = replay.Step([&] {
+            CellsOf cells(&replay, window_);
+            changed = Core::ChangeWindow(layout_, cells, SlotCount(), call.target, cells.window,
+                                         Window{call.amount, call.amount + 1u});
+        });
+
+        const Operation& operation = replay.performed();
+        CheckWrite(operation, next);
+        if (operation.kind == Operation::kStore && operation.cell != window_)
+            Give(&next, operation.cell,
+                 {Byte(call.target + operation.cell), call.amount, Byte(call.amount + 1)});
+        if (returned) {
+            if (changed == WindowOf(next).closed())
+                Fail("ChangeWindow says one thing and does another", next);
+            findings_.refused_change |= !changed;
+            call = Call{};
+        }
+        next.change = call;
+        search_.Visit(next);
+    }
+
+    // What a sealed window has not used is given back: other servers may have it.
+    void StepSeal(const State& state, Call call) {
+        State next = state;
+        Replay replay(next.cells.data(), &call.trail, 0);
+        int64_t last = 0;
+        const bool returned = replay.Step([&] {
+            CellsOf cells(&replay, window_);
+            last = Core::SealWindow(layout_, cells, SlotCount(), cells.window);
+        });
+        if (returned) {
+            if (!WindowOf(next).closed())
+                Fail("SealWindow leaves the window open", next);
+            for (int i = 0; i < scenario_.slots; i++) {
+                const Span& span = state.spans[i];
+                const int end = std::max(static_cast<int>(last) + 1, int{span.start});
+                Give(&next, i, {span.node_id, span.start, Byte(end)});
+            }
+            findings_.sealed = true;
+            call = Call{};
+        }
+        next.change = call;
+        search_.Visit(next);
+    }
+
+    uint32_t SlotCount() const { return static_cast<uint32_t>(scenario_.slots); }
+
+    void Give(State* state, int slot, const Span& span) {
+        state->spans[slot] = span;
+        state->given_until[span.node_id] = span.end;
+    }
+
+    // The open window gets one second more.
+    void ExtendWindow(const State& state) {
+        Window window = WindowOf(state);
+        if (state.change.function != Function::kNone || window.closed() ||
+            static_cast<int>(window.end) == seconds_)
+            return;
+        window.end++;
+        State next = state;
+        next.cells[window_] = Compact(window.ToWord());
+        for (int i = 0; i < scenario_.slots; i++)
+            Give(&next, i, {state.spans[i].node_id, state.spans[i].start, Byte(window.end)});
+        search_.Visit(next);
+    }
+
+    // Processes and shared memory are gone. What was reserved and what was given stays so.
+    void Crash(const State& state) {
+        State next;
+        next.remembered = state.remembered;
+        next.given_until = state.given_until;
+        search_.Visit(next);
+    }
+
+    // A single backend has moved on: insertion puts it in its place.
+    void VisitInOrder(State state) {
+        for (int i = 1; i < kMaxBackends; i++)
+            for (int j = i; j > 0 && state.backends[j] < state.backends[j - 1]; j--)
+                std::swap(state.backends[j], state.backends[j - 1]);
+        search_.Visit(state);
+    }
+
+    void CheckWrite(const Operation& operation, const State& next) {
+        if (!operation.changes || operation.cell == window_)
+            return;
+        if (layout_.Unpack(operation.before).node_id == layout_.Unpack(operation.after).node_id &&
+            operation.after < operation.before)
+            Fail("a slot's word went back", next);
+    }
+
+    // What a call returned, judged in the step that moved the word.
+    void CheckRun(const Run& run, const Call& call, const State& next) {
+        findings_.outcomes |= 1u << static_cast<int>(run.outcome);
+        if (run.outcome != Outcome::kReserved) {
+            if (run.count != 0)
+                Fail("a refusal reserved numbers", next);
+            return;
+        }
+        if (run.count < 1 || run.count > call.amount)
+            Fail("a call reserved none or too many", next);
+        findings_.longest_run = std::max(findings_.longest_run, run.count);
+        findings_.reserved_during_change |= next.change.function != Function::kNone;
+
+        const Span& span = next.spans[call.target];
+        for (uint64_t raw = run.first; raw < run.first + run.count; raw++) {
+            const Fields fields = layout_.Unpack(raw);
+            if (fields.node_id != span.node_id || fields.timestamp < span.start ||
+                fields.timestamp >= span.end)
+                Fail("number " + NumberText(layout_, raw) + " is outside the window", next);
+            if (raw == next.remembered)
+                Fail("number " + NumberText(layout_, raw) + " is reserved twice", next);
+            findings_.reserved |= uint64_t{1} << raw;
+        }
+    }
+
+    // Keeps the first violation, with the states that lead to it, a line each.
+    void Fail(const std::string& what, const State& last) {
+        if (!findings_.violation.empty())
+            return;
+        findings_.violation = what + "; the way there (second/node id/sequence):\n";
+        for (const State& state : search_.History())
+            findings_.violation += StateText(layout_, scenario_.slots, state);
+        findings_.violation += StateText(layout_, scenario_.slots, last);
+    }
+
+    Window WindowOf(const State& state) const {
+        return Window::FromWord(Widen(state.cells[window_]));
+    }
+
+    const Scenario scenario_;
+    const Layout layout_;
+    const int seconds_;  // that the layout holds
+    const int window_;   // the window's cell
+    Search<State> search_;
+    std::map<std::tuple<uint8_t, uint8_t, int, Value, Value>, Call> representatives_;
+    Findings findings_;
+};
+
+}  // namespace randflake::explorer
+
+#endif

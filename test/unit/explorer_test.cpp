@@ -1,0 +1,83 @@
+// The shipped Reserve and ChangeWindow, explored exhaustively at small widths (see explorer.h).
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "explorer.h"
+
+namespace randflake::explorer {
+namespace {
+
+// Explores, and makes sure that the search went where it should: every number that a window can
+// hold was reserved in some history, in runs as long as calls ask for, with every outcome but those
+// in `unseen`, with compare-and-swaps lost and with calls that reserve while the window changes.
+Findings Explore(const Scenario& scenario) {
+    const Findings findings = Explorer(scenario).Explore();
+    std::cout << "  " << findings.states << " states, " << findings.steps << " steps\n";
+    if (!findings.violation.empty()) {
+        ADD_FAILURE() << findings.violation;
+        return findings;
+    }
+
+    // Windows start at second 1, for a slot's word counts the second before as used.
+    const Layout& layout = scenario.layout;
+    const uint64_t numbers = (layout.max_timestamp() + 1)
+                             << (layout.node_bits + layout.sequence_bits);
+    for (uint64_t raw = 0; raw < numbers; raw++) {
+        const Fields fields = layout.Unpack(raw);
+        const bool possible =
+            fields.timestamp >= 1 && fields.node_id < static_cast<uint64_t>(scenario.node_ids);
+        EXPECT_EQ(findings.reserved >> raw & 1, possible ? 1u : 0u) << raw;
+    }
+    EXPECT_EQ(findings.longest_run, scenario.most_wanted);
+    EXPECT_EQ(findings.outcomes, (2u << static_cast<int>(Outcome::kWindowEnded)) - 1);
+    EXPECT_TRUE(findings.lost_swap);
+    EXPECT_TRUE(findings.reserved_during_change);
+    EXPECT_TRUE(findings.sealed);
+    return findings;
+}
+
+// Node ids come and go, some of them for an earlier window than the last allows, which is refused.
+TEST(Explorer, TwoBackendsShareASlot) {
+    EXPECT_TRUE(
+        Explore(
+            {.layout = {0, 2, 1, 1}, .slots = 1, .backends = 2, .node_ids = 2, .most_wanted = 1})
+            .refused_change);
+}
+
+// With a node id more than the layout holds: what does not fit is refused too.
+TEST(Explorer, TwoBackendsAndTwoSlots) {
+    EXPECT_TRUE(
+        Explore(
+            {.layout = {0, 2, 1, 1}, .slots = 2, .backends = 2, .node_ids = 3, .most_wanted = 1})
+            .refused_change);
+}
+
+TEST(Explorer, NodeIdsMoveBetweenSlots) {
+    Explore({.layout = {0, 2, 2, 1}, .slots = 2, .backends = 1, .node_ids = 3, .most_wanted = 2});
+}
+
+TEST(Explorer, RunsOfUpToThree) {
+    Explore({.layout = {0, 2, 0, 2}, .slots = 1, .backends = 2, .node_ids = 1, .most_wanted = 3});
+}
+
+TEST(Explorer, ThreeBackendsShareASlot) {
+    Explore({.layout = {0, 2, 0, 1}, .slots = 1, .backends = 3, .node_ids = 1, .most_wanted = 1});
+}
+
+TEST(Explorer, LongerTime) {
+    Explore({.layout = {0, 3, 0, 1}, .slots = 1, .backends = 1, .node_ids = 1, .most_wanted = 2});
+}
+
+TEST(Explorer, NothingMerged) {
+    Explore({.layout = {0, 2, 1, 1},
+             .slots = 1,
+             .backends = 1,
+             .node_ids = 2,
+             .most_wanted = 2,
+             .merge = false});
+}
+
+}  // namespace
+}  // namespace randflake::explorer

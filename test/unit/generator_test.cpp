@@ -1,0 +1,303 @@
+// The generator's step: every outcome, at the edges of its cause; and its templates on real
+// atomics.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+
+#include "core/generator.h"
+#include "printers.h"
+
+namespace randflake {
+namespace {
+
+constexpr uint64_t kMaxSequence = 131071;
+constexpr uint64_t kLastSecond = (1u << 30) - 1;
+constexpr Window kWindow{100, 200};
+
+uint64_t Word(uint64_t timestamp, uint64_t node_id, uint64_t sequence) {
+    uint64_t word = 0;
+    EXPECT_TRUE(kRandflake.Pack({timestamp, node_id, sequence}, &word));
+    return word;
+}
+
+Run Next(uint64_t word, int64_t now, Window window = kWindow, uint32_t wanted = 1) {
+    return NextRun(kRandflake, word, now, window, wanted);
+}
+
+void ExpectReserved(const Run& run, const Fields& first, uint32_t count) {
+    EXPECT_EQ(run.outcome, Outcome::kReserved);
+    EXPECT_EQ(kRandflake.Unpack(run.first), first);
+    EXPECT_EQ(run.count, count);
+}
+
+// A refusal reserves nothing and hands back the word, the clock and the window that it judged.
+void ExpectRefused(uint64_t word, int64_t now, Window window, Outcome outcome) {
+    for (const uint32_t wanted : {1u, 32u, UINT32_MAX}) {
+        const Run run = Next(word, now, window, wanted);
+        EXPECT_EQ(run.outcome, outcome);
+        EXPECT_EQ(run.count, 0u);
+        EXPECT_EQ(run.previous, word);
+        EXPECT_EQ(run.now, now);
+        EXPECT_EQ(run.window, window);
+    }
+}
+
+TEST(NextRun, NewSecondStartsAtSequenceZero) {
+    ExpectReserved(Next(Word(99, 7, kMaxSequence), 100), {100, 7, 0}, 1);
+    ExpectReserved(Next(Word(120, 7, 5), 121), {121, 7, 0}, 1);
+    ExpectReserved(Next(Word(120, 7, kMaxSequence), 150), {150, 7, 0}, 1);
+}
+
+TEST(NextRun, SameSecondGoesOn) {
+    ExpectReserved(Next(Word(120, 131071, 0), 120), {120, 131071, 1}, 1);
+    ExpectReserved(Next(Word(120, 0, kMaxSequence - 1), 120), {120, 0, kMaxSequence}, 1);
+}
+
+TEST(NextRun, ClockBehindFinishesTheSlotsOwnSecond) {
+    ExpectReserved(Next(Word(120, 7, 5), 119), {120, 7, 6}, 1);
+    ExpectReserved(Next(Word(120, 7, 5), 0), {120, 7, 6}, 1);
+    ExpectReserved(Next(Word(120, 7, 5), 0, kWindow, 3), {120, 7, 6}, 3);
+}
+
+TEST(NextRun, TellsWhatDecided) {
+    const auto run = Next(Word(120, 7, 5), 130);
+    EXPECT_EQ(run.previous, Word(120, 7, 5));
+    EXPECT_EQ(run.now, 130);
+    EXPECT_EQ(run.window, kWindow);
+}
+
+TEST(NextRun, GivesNoMoreThanTheSecondHolds) {
+    ExpectReserved(Next(Word(120, 7, 5), 121, kWindow, 32), {121, 7, 0}, 32);
+    ExpectReserved(Next(Word(120, 7, 5), 120, kWindow, 32), {120, 7, 6}, 32);
+    ExpectReserved(Next(Word(120, 7, kMaxSequence - 32), 120, kWindow, 32),
+                   {120, 7, kMaxSequence - 31}, 32);
+    ExpectReserved(Next(Word(120, 7, kMaxSequence - 31), 120, kWindow, 32),
+                   {120, 7, kMaxSequence - 30}, 31);
+    ExpectReserved(Next(Word(120, 7, kMaxSequence - 1), 120, kWindow, 32), {120, 7, kMaxSequence},
+                   1);
+    ExpectReserved(Next(Word(120, 7, 5), 121, kWindow, 131072), {121, 7, 0}, 131072);
+    ExpectReserved(Next(Word(120, 7, 5), 121, kWindow, 131073), {121, 7, 0}, 131072);
+    ExpectReserved(Next(Word(120, 7, 5), 121, kWindow, UINT32_MAX), {121, 7, 0}, 131072);
+}
+
+TEST(NextRun, Exhausted) {
+    ExpectRefused(Word(120, 7, kMaxSequence), 120, kWindow, Outcome::kExhausted);
+}
+
+TEST(NextRun, ClockBehindAUsedUpSecond) {
+    ExpectRefused(Word(120, 7, kMaxSequence), 119, kWindow, Outcome::kClockBehind);
+    ExpectRefused(Word(120, 7, kMaxSequence), 0, kWindow, Outcome::kClockBehind);
+}
+
+TEST(NextRun, ClockBeforeEpoch) {
+    ExpectRefused(Word(120, 7, 5), -1, kWindow, Outcome::kClockBeforeEpoch);
+    ExpectRefused(Word(120, 7, 5), INT64_MIN, kWindow, Outcome::kClockBeforeEpoch);
+    ExpectRefused(0, -1, {0, 10}, Outcome::kClockBeforeEpoch);
+}
+
+TEST(NextRun, ClockAfterEnd) {
+    const Window last{kLastSecond, kLastSecond + 1};
+    ExpectReserved(Next(Word(120, 7, 5), kLastSecond, last), {kLastSecond, 7, 0}, 1);
+    ExpectRefused(Word(120, 7, 5), kLastSecond + 1, last, Outcome::kClockAfterEnd);
+    ExpectRefused(Word(120, 7, 5), INT64_MAX, last, Outcome::kClockAfterEnd);
+    // A window that claims more than the layout holds changes nothing.
+    ExpectRefused(Word(kLastSecond, 7, 5), kLastSecond + 1, {100, UINT32_MAX},
+                  Outcome::kClockAfterEnd);
+}
+
+TEST(NextRun, WindowClosed) {
+    ExpectRefused(Word(120, 7, 5), 121, {0, 0}, Outcome::kWindowClosed);
+    ExpectRefused(Word(120, 7, 5), 121, {121, 121}, Outcome::kWindowClosed);
+    ExpectRefused(Word(120, 7, 5), 121, {130, 110}, Outcome::kWindowClosed);
+}
+
+// A slot that has no window is no slot to reserve in, be the window open for others by now.
+TEST(NextRun, SlotWithoutAWindow) {
+    ExpectRefused(kNoWindow, 121, kWindow, Outcome::kWindowClosed);
+    ExpectRefused(kNoWindow, 121, {1, 1u << 30}, Outcome::kWindowClosed);
+    ExpectReserved(Next(Word(0, 0, 1), 121), {121, 0, 0}, 1);
+}
+
+TEST(NextRun, BeforeWindow) {
+    ExpectRefused(Word(99, 7, kMaxSequence), 99, kWindow, Outcome::kBeforeWindow);
+    ExpectRefused(Word(99, 7, kMaxSequence), 0, kWindow, Outcome::kBeforeWindow);
+    ExpectRefused(Word(90, 7, kMaxSequence), 99, kWindow, Outcome::kBeforeWindow);
+    ExpectRefused(Word(90, 7, 5), 90, kWindow, Outcome::kBeforeWindow);
+    ExpectRefused(Word(99, 7, kMaxSequence - 1), 99, kWindow, Outcome::kBeforeWindow);
+}
+
+TEST(NextRun, WindowEnded) {
+    ExpectReserved(Next(Word(120, 7, 5), 199), {199, 7, 0}, 1);
+    ExpectRefused(Word(120, 7, 5), 200, kWindow, Outcome::kWindowEnded);
+    ExpectRefused(Word(199, 7, kMaxSequence), 200, kWindow, Outcome::kWindowEnded);
+    ExpectRefused(Word(199, 7, 5), kLastSecond, kWindow, Outcome::kWindowEnded);
+    // A slot whose word lies past the window: whatever the clock says, nothing more.
+    ExpectRefused(Word(200, 7, 5), 150, kWindow, Outcome::kWindowEnded);
+}
+
+TEST(NextRun, TopBitOfTime) {
+    constexpr uint32_t k2041 = 1u << 29;
+    const Window window{k2041 - 1, k2041 + 1};
+    ExpectReserved(Next(Word(k2041 - 1, 7, kMaxSequence), k2041, window), {k2041, 7, 0}, 1);
+    ExpectReserved(Next(Word(k2041, 7, 0), k2041 - 1, window), {k2041, 7, 1}, 1);
+}
+
+TEST(NextRun, LastNumberOfAll) {
+    const Window last{kLastSecond, kLastSecond + 1};
+    ExpectReserved(Next(Word(kLastSecond, 131071, kMaxSequence - 1), kLastSecond, last, 32),
+                   {kLastSecond, 131071, kMaxSequence}, 1);
+    ExpectRefused(UINT64_MAX, kLastSecond, last, Outcome::kExhausted);
+}
+
+TEST(Window, IsOneWord) {
+    for (const Window& window : {Window{0, 0}, Window{1, 2}, Window{100, 1u << 30},
+                                 Window{UINT32_MAX, 0}, Window{0, UINT32_MAX}})
+        EXPECT_EQ(Window::FromWord(window.ToWord()), window);
+    EXPECT_EQ(Window::FromWord(0), (Window{0, 0}));
+    EXPECT_TRUE(Window::FromWord(0).closed());
+    EXPECT_FALSE((Window{5, 6}).closed());
+    EXPECT_TRUE((Window{6, 6}).closed());
+}
+
+TEST(WordBefore, CountsEverythingBeforeTheWindowAsUsed) {
+    uint64_t word = 0;
+    EXPECT_TRUE(WordBefore(kRandflake, kWindow, 7, &word));
+    EXPECT_EQ(word, Word(99, 7, kMaxSequence));
+    ExpectReserved(Next(word, 100), {100, 7, 0}, 1);
+    ExpectRefused(word, 99, kWindow, Outcome::kBeforeWindow);
+}
+
+TEST(WordBefore, RefusesWhatDoesNotFit) {
+    uint64_t word = 1;
+    EXPECT_FALSE(WordBefore(kRandflake, {0, 10}, 7, &word));
+    EXPECT_FALSE(WordBefore(kRandflake, kWindow, 131072, &word));
+    EXPECT_FALSE(WordBefore(kRandflake, {(1u << 30) + 1, UINT32_MAX}, 7, &word));
+    EXPECT_EQ(word, 1u);
+    EXPECT_TRUE(WordBefore(kRandflake, {1u << 30, UINT32_MAX}, 131071, &word));
+    EXPECT_EQ(word, UINT64_MAX);
+}
+
+using AtomicWord = std::atomic<uint64_t>;
+
+TEST(Reserve, MovesTheWordToItsLastNumber) {
+    AtomicWord slot{Word(99, 7, kMaxSequence)}, window{kWindow.ToWord()};
+    const auto clock = [] { return int64_t{120}; };
+    ExpectReserved(Reserve(kRandflake, slot, window, 5, clock), {120, 7, 0}, 5);
+    EXPECT_EQ(slot.load(), Word(120, 7, 4));
+    ExpectReserved(Reserve(kRandflake, slot, window, 1, clock), {120, 7, 5}, 1);
+    EXPECT_EQ(slot.load(), Word(120, 7, 5));
+}
+
+TEST(Reserve, RefusalLeavesTheWord) {
+    AtomicWord slot{Word(120, 7, 5)}, window{kWindow.ToWord()};
+    const auto run = Reserve(kRandflake, slot, window, 5, [] { return int64_t{200}; });
+    EXPECT_EQ(run.outcome, Outcome::kWindowEnded);
+    EXPECT_EQ(slot.load(), Word(120, 7, 5));
+}
+
+// Another process takes numbers between our load and our compare-and-swap, twice.
+TEST(Reserve, TriesAgainWhenTheWordHasMoved) {
+    AtomicWord slot{Word(120, 7, 5)}, window{kWindow.ToWord()};
+    int readings = 0;
+    const auto clock = [&] {
+        if (++readings <= 2)
+            slot.fetch_add(10);
+        return int64_t{120};
+    };
+    ExpectReserved(Reserve(kRandflake, slot, window, 2, clock), {120, 7, 26}, 2);
+    EXPECT_EQ(readings, 3);
+    EXPECT_EQ(slot.load(), Word(120, 7, 27));
+}
+
+struct Server {
+    std::array<AtomicWord, 3> slots{};
+    AtomicWord window{0};
+
+    AtomicWord& operator()(uint32_t i) { return slots[i]; }
+    uint32_t count() const { return static_cast<uint32_t>(slots.size()); }
+
+    bool Change(uint64_t first_node, Window next) {
+        return ChangeWindow(kRandflake, *this, count(), first_node, window, next);
+    }
+    int64_t Seal() { return SealWindow(kRandflake, *this, count(), window); }
+    auto Take(uint32_t slot, int64_t now) {
+        return Reserve(kRandflake, slots[slot], window, 1, [now] { return now; });
+    }
+    bool closed() const { return Window::FromWord(window.load()).closed(); }
+};
+
+TEST(ChangeWindow, GivesEachSlotItsNodeIdAndOpensTheWindow) {
+    Server server;
+    EXPECT_TRUE(server.Change(40, kWindow));
+    EXPECT_EQ(Window::FromWord(server.window.load()), kWindow);
+    for (uint64_t i = 0; i < server.slots.size(); i++) {
+        EXPECT_EQ(server.slots[i].load(), Word(99, 40 + i, kMaxSequence));
+        ExpectReserved(
+            Reserve(kRandflake, server.slots[i], server.window, 1, [] { return int64_t{100}; }),
+            {100, 40 + i, 0}, 1);
+    }
+}
+
+TEST(ChangeWindow, RefusesToGoBackInTime) {
+    Server server;
+    EXPECT_TRUE(server.Change(40, kWindow));
+    EXPECT_FALSE(server.Change(50, {kWindow.end - 1, 300}));
+    EXPECT_TRUE(server.closed());
+    // A closed window has not forgotten where the last open one ended.
+    EXPECT_FALSE(server.Change(50, {kWindow.end - 1, 300}));
+    EXPECT_TRUE(server.Change(50, {kWindow.end, 300}));
+}
+
+TEST(ChangeWindow, WhatDoesNotFitLeavesTheWindowClosed) {
+    for (const Window& bad : {Window{0, 10}, Window{(1u << 30) + 1, UINT32_MAX}}) {
+        Server server;
+        EXPECT_TRUE(server.Change(40, kWindow));
+        EXPECT_FALSE(server.Change(40, bad));
+        EXPECT_TRUE(server.closed());
+    }
+    Server server;
+    EXPECT_FALSE(server.Change(131070, kWindow));
+    EXPECT_TRUE(server.closed());
+}
+
+TEST(SealWindow, TellsTheLastSecondUsedAndEndsTheWindow) {
+    Server server;
+    EXPECT_TRUE(server.Change(40, kWindow));
+    ExpectReserved(server.Take(0, 110), {110, 40, 0}, 1);
+    ExpectReserved(server.Take(1, 112), {112, 41, 0}, 1);
+    ExpectReserved(server.Take(0, 111), {111, 40, 0}, 1);
+    EXPECT_EQ(server.Seal(), 112);
+    EXPECT_TRUE(server.closed());
+    for (uint32_t i = 0; i < server.count(); i++) {
+        EXPECT_EQ(server.slots[i].load(), kNoWindow);
+        EXPECT_EQ(server.Take(i, 113).outcome, Outcome::kWindowClosed);
+    }
+}
+
+TEST(SealWindow, NothingUsed) {
+    Server server;
+    EXPECT_LT(server.Seal(), 0);  // no window yet
+    EXPECT_TRUE(server.Change(40, kWindow));
+    EXPECT_LT(server.Seal(), 0);
+    EXPECT_LT(server.Seal(), 0);
+    EXPECT_TRUE(server.closed());
+}
+
+// Two seconds after the last one used, or after the one before the window.
+TEST(SealWindow, LeavesTheRestOfTheTimeToTheNextWindow) {
+    Server server;
+    EXPECT_TRUE(server.Change(40, kWindow));
+    ExpectReserved(server.Take(0, 110), {110, 40, 0}, 1);
+    EXPECT_EQ(server.Seal(), 110);
+    EXPECT_FALSE(server.Change(50, {111, 300}));
+    EXPECT_TRUE(server.Change(50, {112, 300}));
+    EXPECT_LT(server.Seal(), 0);
+    EXPECT_FALSE(server.Change(60, {112, 300}));
+    EXPECT_TRUE(server.Change(60, {113, 300}));
+    ExpectReserved(server.Take(2, 113), {113, 62, 0}, 1);
+}
+
+}  // namespace
+}  // namespace randflake

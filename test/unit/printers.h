@@ -1,0 +1,31 @@
+// How GoogleTest shows the core's types in a failure.
+
+#ifndef RANDFLAKE_UNIT_PRINTERS_H
+#define RANDFLAKE_UNIT_PRINTERS_H
+
+#include <ostream>
+
+#include "core/generator.h"
+#include "core/layout.h"
+
+namespace randflake {
+
+inline void PrintTo(const Fields& fields, std::ostream* out) {
+    *out << "timestamp " << fields.timestamp << " node " << fields.node_id << " sequence "
+         << fields.sequence;
+}
+
+inline void PrintTo(const Window& window, std::ostream* out) {
+    *out << "[" << window.start << ", " << window.end << ")";
+}
+
+inline void PrintTo(Outcome outcome, std::ostream* out) {
+    static constexpr const char* kNames[] = {
+        "reserved",        "exhausted",     "clock behind",  "clock before epoch",
+        "clock after end", "window closed", "before window", "window ended"};
+    *out << kNames[static_cast<int>(outcome)];
+}
+
+}  // namespace randflake
+
+#endif

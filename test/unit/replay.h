@@ -1,0 +1,179 @@
+// Runs a call one shared operation at a time, by replay.
+//
+// A call in progress is the list of values that it has seen: what it loaded, what its
+// compare-and-swaps found, what the clock showed. To take the next step, the call is run again from
+// its start; it gets the values of the list until they are used up, then performs exactly one new
+// operation on the shared cells, and is stopped before the next by a longjmp. So the code that is
+// explored is the code that ships, unchanged. (The core keeps nothing on the stack that a jump
+// would have to destroy. Exceptions would do, at three times the cost.)
+//
+// The clock may show anything at any time, so reading it is not a step of its own: a reading
+// belongs to the step of the shared operation that follows it.
+
+#ifndef RANDFLAKE_UNIT_REPLAY_H
+#define RANDFLAKE_UNIT_REPLAY_H
+
+#include <array>
+#include <atomic>
+#include <csetjmp>
+#include <compare>
+#include <cstdint>
+#include <stdexcept>
+
+namespace randflake::explorer {
+
+// A cell's value in 16 bits, so that millions of states fit in memory: slots' words below 2^8,
+// windows with start and end below 2^8.
+using Value = uint16_t;
+
+inline Value Compact(uint64_t wide) {
+    const uint64_t high = wide >> 32, low = wide & UINT32_MAX;
+    if (high > UINT8_MAX || low > UINT8_MAX)
+        throw std::logic_error("a value is too large for the explorer");
+    return static_cast<Value>(high << 8 | low);
+}
+
+inline uint64_t Widen(Value value) {
+    return uint64_t{value} >> 8 << 32 | (value & UINT8_MAX);
+}
+
+// What a call has seen so far.
+struct Trail {
+    static constexpr size_t kCapacity = 8;
+
+    uint16_t size = 0;
+    std::array<Value, kCapacity> values{};
+
+    void Append(Value value) {
+        if (size == kCapacity)
+            throw std::logic_error("a call of the explorer sees too much");
+        values[size++] = value;
+    }
+    auto operator<=>(const Trail&) const = default;
+};
+
+struct Operation {
+    enum Kind : uint8_t { kNone, kReadClock, kLoad, kStore, kSwap };
+
+    Kind kind = kNone;
+    int cell = -1;
+    Value before = 0, after = 0;
+    bool changes = false;  // a store, or a compare-and-swap that succeeded
+};
+
+// One step of one call.
+class Replay {
+public:
+    // Performs the operation on *cells and appends to *trail.
+    Replay(Value* cells, Trail* trail, int clock)
+        : cells_(cells), trail_(trail), known_(trail->size), clock_(clock) {}
+
+    // Runs `call`, a callable without arguments, through its next operation. Whether it returned.
+    template <typename Call>
+    bool Step(Call&& call) {
+        if (setjmp(before_) != 0)
+            return false;
+        call();
+        return true;
+    }
+
+    // The operation that a call begins with.
+    template <typename Call>
+    static Operation First(Call&& call) {
+        Trail nothing_seen;
+        Replay replay(nullptr, &nothing_seen, 0);
+        replay.performed_.kind = Operation::kReadClock;  // no other is to be performed
+        replay.Step([&] { call(&replay); });
+        return replay.upcoming_;
+    }
+
+    // The operation performed, and the one that the call was stopped before.
+    const Operation& performed() const { return performed_; }
+    const Operation& upcoming() const { return upcoming_; }
+    bool read_clock() const { return read_clock_; }
+
+    uint64_t Load(int cell) { return Widen(Perform(Operation::kLoad, cell, 0, nullptr).before); }
+
+    // Gives the value before.
+    uint64_t Store(int cell, uint64_t value) {
+        return Widen(Perform(Operation::kStore, cell, Compact(value), nullptr).before);
+    }
+
+    bool Swap(int cell, uint64_t* expected, uint64_t desired) {
+        const Value wanted = Compact(*expected);
+        const Operation swap = Perform(Operation::kSwap, cell, Compact(desired), &wanted);
+        *expected = Widen(swap.before);
+        return swap.before == wanted;
+    }
+
+    int64_t ReadClock() {
+        if (position_ < known_)
+            return static_cast<int16_t>(trail_->values[position_++]);
+        StopIfDone({Operation::kReadClock, -1});
+        read_clock_ = true;
+        trail_->Append(static_cast<Value>(clock_));
+        position_++;
+        known_++;
+        return clock_;
+    }
+
+private:
+    void StopIfDone(const Operation& next) {
+        if (performed_.kind == Operation::kNone)
+            return;
+        upcoming_ = next;
+        longjmp(before_, 1);
+    }
+
+    Operation Perform(Operation::Kind kind, int cell, Value value, const Value* expected) {
+        if (position_ < known_)
+            return {kind, cell, trail_->values[position_++], value};
+        StopIfDone({kind, cell, expected != nullptr ? *expected : Value{0}, value});
+        performed_ = {kind, cell, cells_[cell], cells_[cell]};
+        performed_.changes =
+            kind == Operation::kStore || (expected != nullptr && *expected == performed_.before);
+        if (performed_.changes)
+            performed_.after = cells_[cell] = value;
+        trail_->Append(performed_.before);
+        return performed_;
+    }
+
+    std::jmp_buf before_;
+    Value* cells_;
+    Trail* trail_;
+    size_t known_;         // values of the trail that replay, not those appended now
+    size_t position_ = 0;  // how many of them the call has got again
+    int clock_;
+    bool read_clock_ = false;
+    Operation performed_, upcoming_;
+};
+
+// A cell in place of std::atomic<uint64_t>. Each operation is one step: the explorer interleaves,
+// it does not reorder, so it says nothing about the memory orders.
+class Cell {
+public:
+    Cell(Replay* replay, int index) : replay_(replay), index_(index) {}
+
+    uint64_t load(std::memory_order = std::memory_order_seq_cst) const {
+        return replay_->Load(index_);
+    }
+    void store(uint64_t value, std::memory_order = std::memory_order_seq_cst) {
+        replay_->Store(index_, value);
+    }
+    uint64_t exchange(uint64_t value, std::memory_order = std::memory_order_seq_cst) {
+        return replay_->Store(index_, value);
+    }
+    bool compare_exchange_strong(uint64_t& expected, uint64_t desired,
+                                 std::memory_order = std::memory_order_seq_cst,
+                                 std::memory_order = std::memory_order_seq_cst) {
+        return replay_->Swap(index_, &expected, desired);
+    }
+
+private:
+    Replay* replay_;
+    int index_;
+};
+
+}  // namespace randflake::explorer
+
+#endif

@@ -1,0 +1,140 @@
+// Shards: contiguous, complete, equal, and cut in two when their number doubles.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "core/shard.h"
+
+namespace randflake {
+namespace {
+
+constexpr int32_t kMaxShards = INT32_MAX;
+
+const std::vector<int32_t>& ShardCounts() {
+    static const std::vector<int32_t> counts = [] {
+        std::set<int32_t> set;
+        for (int32_t n = 1; n <= 300; n++)
+            set.insert(n);
+        for (int bit = 1; bit < 31; bit++)
+            for (int32_t around = -1; around <= 1; around++)
+                set.insert((int32_t{1} << bit) + around);
+        for (const int32_t n :
+             {997, 1000, 1000000, 999999937, 1431655765, kMaxShards - 1, kMaxShards})
+            set.insert(n);
+        return std::vector<int32_t>(set.begin(), set.end());
+    }();
+    return counts;
+}
+
+// All shards of a small count; the ends, the middle and some drawn ones of a large count.
+std::vector<int32_t> SomeShards(int32_t shards) {
+    std::set<int32_t> some;
+    if (shards <= 3000) {
+        for (int32_t s = 0; s < shards; s++)
+            some.insert(s);
+    } else {
+        std::mt19937_64 random(static_cast<uint64_t>(shards));
+        for (int32_t i = 0; i < 100; i++)
+            some.insert({i, shards - 1 - i, shards / 2 - 50 + i,
+                         static_cast<int32_t>(random() % static_cast<uint64_t>(shards))});
+    }
+    return std::vector<int32_t>(some.begin(), some.end());
+}
+
+TEST(Shard, SignedAndUnsignedOrderAgree) {
+    EXPECT_EQ(ToUnsigned(INT64_MIN), 0u);
+    EXPECT_EQ(ToUnsigned(-1), uint64_t{INT64_MAX});
+    EXPECT_EQ(ToUnsigned(0), uint64_t{1} << 63);
+    EXPECT_EQ(ToUnsigned(INT64_MAX), UINT64_MAX);
+    for (const int64_t id : {INT64_MIN, INT64_MIN + 1, int64_t{-1}, int64_t{0}, INT64_MAX})
+        EXPECT_EQ(ToSigned(ToUnsigned(id)), id);
+}
+
+TEST(Shard, EndsAreExact) {
+    for (const int32_t shards : ShardCounts()) {
+        EXPECT_EQ(ShardLower(0, shards), INT64_MIN) << shards;
+        EXPECT_EQ(ShardUpper(shards - 1, shards), INT64_MAX) << shards;
+        EXPECT_EQ(ShardOf(INT64_MIN, shards), 0) << shards;
+        EXPECT_EQ(ShardOf(INT64_MAX, shards), shards - 1) << shards;
+    }
+}
+
+TEST(Shard, BoundsAreContiguousAndInclusive) {
+    for (const int32_t shards : ShardCounts())
+        for (const int32_t s : SomeShards(shards)) {
+            const int64_t lower = ShardLower(s, shards), upper = ShardUpper(s, shards);
+            ASSERT_LE(lower, upper) << s << " of " << shards;
+            ASSERT_EQ(ShardOf(lower, shards), s) << shards;
+            ASSERT_EQ(ShardOf(upper, shards), s) << shards;
+            if (s < shards - 1) {
+                ASSERT_EQ(ShardLower(s + 1, shards), upper + 1) << s << " of " << shards;
+                ASSERT_EQ(ShardOf(upper + 1, shards), s + 1) << shards;
+            }
+        }
+}
+
+// No shard holds more than one number more than another.
+TEST(Shard, SizesAreEqual) {
+    for (const int32_t shards : ShardCounts()) {
+        // 2^64 / shards, rounded down; 2^64 itself does not fit, and one shard holds all of it.
+        if (shards == 1)
+            continue;
+        const uint64_t share =
+            static_cast<uint64_t>((uint128_t{1} << 64) / static_cast<uint32_t>(shards));
+        for (const int32_t s : SomeShards(shards)) {
+            const uint64_t size =
+                ToUnsigned(ShardUpper(s, shards)) - ToUnsigned(ShardLower(s, shards)) + 1;
+            ASSERT_TRUE(size == share || size == share + 1) << s << " of " << shards;
+        }
+    }
+}
+
+// Every shard s of n is exactly the shards 2s and 2s + 1 of 2n.
+TEST(Shard, DoublingCutsEachShardInTwo) {
+    std::mt19937_64 random(2);
+    for (const int32_t shards : ShardCounts()) {
+        if (shards > kMaxShards / 2)
+            continue;
+        for (const int32_t s : SomeShards(shards)) {
+            ASSERT_EQ(ShardLower(2 * s, 2 * shards), ShardLower(s, shards))
+                << s << " of " << shards;
+            ASSERT_EQ(ShardUpper(2 * s + 1, 2 * shards), ShardUpper(s, shards))
+                << s << " of " << shards;
+        }
+        for (int i = 0; i < 1000; i++) {
+            const auto id = static_cast<int64_t>(random());
+            ASSERT_EQ(ShardOf(id, 2 * shards) / 2, ShardOf(id, shards)) << id << " in " << shards;
+        }
+    }
+}
+
+TEST(Shard, AnyNumberLiesWithinItsShard) {
+    std::mt19937_64 random(3);
+    for (const int32_t shards : ShardCounts())
+        for (int i = 0; i < 1000; i++) {
+            const auto id = static_cast<int64_t>(random());
+            const int32_t s = ShardOf(id, shards);
+            ASSERT_GE(s, 0);
+            ASSERT_LT(s, shards);
+            ASSERT_GE(id, ShardLower(s, shards)) << id << " in " << shards;
+            ASSERT_LE(id, ShardUpper(s, shards)) << id << " in " << shards;
+        }
+}
+
+TEST(Shard, KnownBounds) {
+    EXPECT_EQ(ShardOf(-1, 2), 0);
+    EXPECT_EQ(ShardOf(0, 2), 1);
+    EXPECT_EQ(ShardUpper(0, 2), -1);
+    EXPECT_EQ(ShardLower(1, 2), 0);
+    // A third of 2^64 is 6148914691236517205 1/3.
+    EXPECT_EQ(ShardLower(1, 3), INT64_MIN + 6148914691236517206);
+    EXPECT_EQ(ShardUpper(0, 3), INT64_MIN + 6148914691236517205);
+    EXPECT_EQ(ShardLower(2, 3), INT64_MIN + 6148914691236517206 + 6148914691236517205);
+}
+
+}  // namespace
+}  // namespace randflake

@@ -1,0 +1,99 @@
+// A server as the explorer sees it: shared memory, the calls in progress, and what was given and
+// reserved. Plain bytes, compared and hashed as such.
+
+#ifndef RANDFLAKE_UNIT_STATE_H
+#define RANDFLAKE_UNIT_STATE_H
+
+#include <array>
+#include <compare>
+#include <sstream>
+#include <string>
+
+#include "core/generator.h"
+#include "replay.h"
+
+namespace randflake::explorer {
+
+constexpr int kMaxSlots = 2;
+constexpr int kMaxBackends = 3;
+constexpr int kMaxNodeIds = 4;
+constexpr Value kNothing = UINT16_MAX;
+
+// The seconds [start, end) of one node id.
+struct Span {
+    uint8_t node_id, start, end;
+};
+
+enum class Function : uint8_t { kNone, kReserve, kChangeWindow, kSealWindow };
+
+// A call in progress, or none.
+struct Call {
+    Function function = Function::kNone;
+    uint8_t target = 0;  // of Reserve the slot, of ChangeWindow the first node id
+    uint8_t amount = 0;  // of Reserve the numbers wanted, of ChangeWindow the first second
+    uint8_t losses = 0;  // compare-and-swaps lost, in a search that does not merge
+    Trail trail;
+
+    auto operator<=>(const Call&) const = default;
+};
+
+struct State {
+    // One number that was reserved. Which one, if any, is a choice of the search: there is a
+    // history that remembers the very number that comes again.
+    Value remembered = kNothing;
+    std::array<Value, kMaxSlots + 1> cells{};        // the slots' words; last, the window
+    std::array<Span, kMaxSlots> spans{};             // what each slot may reserve from
+    std::array<uint8_t, kMaxNodeIds> given_until{};  // per node id, the first second never given
+    std::array<Call, kMaxBackends> backends{};       // in order, since one is like another
+    Call change;                                     // or sealing, of the window
+};
+
+inline uint8_t Byte(int value) {
+    return static_cast<uint8_t>(value);
+}
+
+inline Call NewCall(Function function, int target = 0, int amount = 0) {
+    Call call;
+    call.function = function;
+    call.target = Byte(target);
+    call.amount = Byte(amount);
+    return call;
+}
+
+// A number as second/node id/sequence.
+inline std::string NumberText(const Layout& layout, uint64_t raw) {
+    const Fields fields = layout.Unpack(raw);
+    std::ostringstream out;
+    out << fields.timestamp << '/' << fields.node_id << '/' << fields.sequence;
+    return out.str();
+}
+
+inline std::string CallText(const Call& call, const char* target, const char* amount) {
+    std::ostringstream out;
+    out << target << int{call.target} << amount << int{call.amount} << " saw" << std::hex;
+    for (size_t i = 0; i < call.trail.size; i++)
+        out << ' ' << call.trail.values[i];
+    return out.str();
+}
+
+// A state in one line.
+inline std::string StateText(const Layout& layout, int slots, const State& state) {
+    const Window window = Window::FromWord(Widen(state.cells[slots]));
+    std::ostringstream out;
+    out << "  window [" << window.start << ", " << window.end << ") words";
+    for (int i = 0; i < slots; i++)
+        out << ' ' << NumberText(layout, Widen(state.cells[i]));
+    for (const Call& call : state.backends)
+        if (call.function != Function::kNone)
+            out << "; reserve" << CallText(call, " in slot ", " wanting ");
+    if (state.change.function == Function::kChangeWindow)
+        out << "; change" << CallText(state.change, " to node ids from ", " and seconds from ");
+    if (state.change.function == Function::kSealWindow)
+        out << "; seal" << CallText(state.change, "", "");
+    out << '\n';
+    return out.str();
+}
+
+}  // namespace randflake::explorer
+
+#endif

@@ -1,0 +1,137 @@
+// The text form: known texts, round trips, and every way a text can be malformed.
+
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <random>
+#include <string>
+
+#include "core/text.h"
+
+namespace randflake {
+namespace {
+
+std::string Format(uint64_t id) {
+    char buffer[kMaxTextLength];
+    return std::string(buffer, FormatText(id, buffer));
+}
+
+TextResult Parse(const std::string& text) {
+    return ParseText(text.data(), text.size());
+}
+
+std::string Upper(std::string text) {
+    for (char& c : text)
+        c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return text;
+}
+
+void ExpectPair(uint64_t id, const std::string& text) {
+    EXPECT_EQ(Format(id), text);
+    for (const std::string& form : {text, Upper(text)}) {
+        const TextResult result = Parse(form);
+        EXPECT_EQ(result.error, TextError::kNone) << form;
+        EXPECT_EQ(result.id, id) << form;
+    }
+}
+
+TEST(Text, KnownTexts) {
+    ExpectPair(0, "0");
+    ExpectPair(1, "1");
+    ExpectPair(9, "9");
+    ExpectPair(10, "a");
+    ExpectPair(31, "v");
+    ExpectPair(32, "10");
+    ExpectPair(1023, "vv");
+    ExpectPair((uint64_t{1} << 60) - 1, "vvvvvvvvvvvv");
+    ExpectPair(uint64_t{1} << 60, "1000000000000");
+    ExpectPair(INT64_MAX, "7vvvvvvvvvvvv");
+    ExpectPair(uint64_t{1} << 63, "8000000000000");
+    ExpectPair(UINT64_MAX, "fvvvvvvvvvvvv");
+}
+
+TEST(Text, RoundTripsAtEveryLength) {
+    std::mt19937_64 random(32);
+    for (int i = 0; i < 200000; i++) {
+        const uint64_t id = random() >> (i % 64);
+        const std::string text = Format(id);
+        ASSERT_LE(text.size(), kMaxTextLength);
+        ASSERT_TRUE(text == "0" || text[0] != '0') << text;
+        const TextResult result = Parse(i % 2 ? text : Upper(text));
+        ASSERT_EQ(result.error, TextError::kNone) << text;
+        ASSERT_EQ(result.id, id) << text;
+    }
+}
+
+TEST(Text, FormatWritesNoMoreThanItSays) {
+    for (const uint64_t id : {uint64_t{0}, uint64_t{32}, uint64_t{1} << 60}) {
+        char buffer[kMaxTextLength];
+        std::fill(std::begin(buffer), std::end(buffer), '#');
+        const size_t length = FormatText(id, buffer);
+        for (size_t i = length; i < kMaxTextLength; i++)
+            EXPECT_EQ(buffer[i], '#') << id;
+    }
+}
+
+TEST(Text, LeadingZerosAndMixedCaseAreAccepted) {
+    EXPECT_EQ(Parse("0000000000000").error, TextError::kNone);
+    EXPECT_EQ(Parse("000000000000v").id, 31u);
+    EXPECT_EQ(Parse("0vVvVvVvVvVvV").id, (uint64_t{1} << 60) - 1);
+}
+
+TEST(Text, EmptyIsRefused) {
+    EXPECT_EQ(Parse("").error, TextError::kEmpty);
+    EXPECT_EQ(ParseText(nullptr, 0).error, TextError::kEmpty);
+}
+
+TEST(Text, OverThirteenDigitsIsRefused) {
+    for (size_t length = kMaxTextLength + 1; length <= 100; length++)
+        for (const char digit : {'0', '7', 'v'})
+            EXPECT_EQ(Parse(std::string(length, digit)).error, TextError::kTooLong) << length;
+}
+
+TEST(Text, OverSixtyFourBitsIsRefused) {
+    // Thirteen digits hold 65 bits: a first digit from g on is too much.
+    for (char first = 'g'; first <= 'v'; first++)
+        for (const char rest : {'0', 'v'}) {
+            const std::string text = first + std::string(kMaxTextLength - 1, rest);
+            EXPECT_EQ(Parse(text).error, TextError::kOutOfRange) << text;
+            EXPECT_EQ(Parse(Upper(text)).error, TextError::kOutOfRange) << text;
+        }
+    EXPECT_EQ(Parse("g000000000000").error, TextError::kOutOfRange);
+    EXPECT_EQ(Parse("fvvvvvvvvvvvv").error, TextError::kNone);
+}
+
+// Every byte that is no digit, NUL and bytes over 127 included, at every position of every length.
+TEST(Text, OtherCharactersAreRefusedWhereTheyStand) {
+    const std::string digits = "0123456789abcdefghijklmnopqrstuvABCDEFGHIJKLMNOPQRSTUV";
+    int refused = 0;
+    for (int value = 0; value < 256; value++) {
+        const char c = static_cast<char>(value);
+        if (digits.find(c) != std::string::npos)
+            continue;
+        refused++;
+        for (size_t length = 1; length <= kMaxTextLength + 2; length++)
+            for (size_t position = 0; position < length; position++) {
+                std::string text(length, '5');
+                text[position] = c;
+                const TextResult result = Parse(text);
+                ASSERT_EQ(result.error, TextError::kBadCharacter)
+                    << "byte " << value << " at " << position << " of " << length;
+                ASSERT_EQ(result.position, position);
+            }
+    }
+    EXPECT_EQ(refused, 256 - 10 - 22 - 22);
+}
+
+TEST(Text, FirstBadCharacterIsReported) {
+    EXPECT_EQ(Parse("12-4-6").position, 2u);
+    EXPECT_EQ(Parse(" 1").position, 0u);
+    EXPECT_EQ(Parse("1 ").position, 1u);
+    EXPECT_EQ(Parse("+1").error, TextError::kBadCharacter);
+    EXPECT_EQ(Parse("1w").error, TextError::kBadCharacter);
+    EXPECT_EQ(Parse("1W").error, TextError::kBadCharacter);
+}
+
+}  // namespace
+}  // namespace randflake
