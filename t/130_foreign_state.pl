@@ -17,12 +17,11 @@ my $skew = 0.5;
 
 my $secret = random_secret();
 my %settings = (secret => $secret, max_wait => '60s', max_clock_skew => $skew * 1000);
-my $started = time;
-my $node = start_server(
-    'main',
-    settings => { %settings, node_id => 100, node_count => 4 },
-    conf => "restart_after_crash = on\nlog_statement = none\n");
 my $history = RandflakeHistory->new($secret);
+my $node = new_server(
+    'main',
+    settings => { %settings, node_id => 100, node_count => 4, max_clock_skew => '3s' },
+    conf => "restart_after_crash = on\nlog_statement = none\n");
 
 # --- what the tests are made of ------------------------------------------------------------------
 
@@ -89,9 +88,13 @@ my $copied = [
 # --- damage --------------------------------------------------------------------------------------
 
 # Nothing was ever generated: no warning, but a wait all the same, in case this is a copy.
+my $started = time;
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 my $era = generate($node, 'first use');
-cmp_ok($era->{first} + $epoch, '>', $started + $skew, 'first use: holds off from the start');
+cmp_ok($era->{first} + $epoch, '>', $started + 3, 'first use: holds off from the start');
 $node->stop;
+configure($node, %settings, node_id => 100, node_count => 4);
 
 # One case of each kind; the unit tests have every byte, every length and more content.
 for my $case (

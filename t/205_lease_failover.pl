@@ -92,6 +92,10 @@ ok(slurp_file($second->logfile) =~ /node ids were leased by another coordinator 
 log_has($missed[0], qr/does not renew lease \d+ of node ids: lease \d+ does not exist/,
     'failover: a holder of a lost lease says so in its log');
 
+end_load($fleet, $_) for @known, @missed, $newcomer;
+all_is_well($fleet, $second, 'failover', leased => 0);
+load_on($fleet, $_) for @known, @missed, $newcomer;
+
 # --- another one that missed all of that -------------------------------------------------------
 
 # Right after a takeover leases start in the future; they are lost too.

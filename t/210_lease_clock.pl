@@ -1,0 +1,171 @@
+# Clocks that are stepped by an hour, or out of all range: the coordinator's, and a holder's. They
+# decide whether there are identifiers, never whether these are unique.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeLease;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $fleet = new_fleet();
+
+sub step {
+    my ($node, $seconds) = @_;
+    clock_runs_from($node, time + $seconds);
+    return;
+}
+
+sub start_with_own_clock {
+    my ($node) = @_;
+    step($node, 0);
+    start_under_clock($node);
+    return $node;
+}
+
+# A PostgreSQL of before version 16 starts workers in a signal handler, in the middle of a system
+# call that libfaketime makes under the real clock; what is forked there has the real clock for
+# ever. The worker's successor, a second later, is started elsewhere.
+sub replace_worker {
+    my ($node) = @_;
+    my $worker = lease_worker_of($node);
+    kill 'TERM', $worker;
+    wait_until_gone($worker);
+    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
+    until (eval { lease_worker_of($node) }) {
+        die 'the lease worker has no successor' if time > $give_up_at;
+        sleep 0.1;
+    }
+    return;
+}
+
+my $coordinator =
+  start_with_own_clock(start_coordinator($fleet, 'coordinator', start => 0));
+$coordinator->safe_psql('postgres',
+    "SELECT randflake_lease_configure(max_duration => $RandflakeLease::duration, max_clock_skew => 1)");
+my $steady = start_holder($fleet, 'steady', $coordinator);
+my $stepped = start_with_own_clock(new_holder($fleet, 'stepped', $coordinator));
+replace_worker($stepped);
+wait_for_lease($stepped);
+load_on($fleet, $_) for $steady, $stepped;
+
+# Waits until identifiers are made that were not there before; clock_timestamp() has the server's
+# own idea of the time.
+sub ids_go_on {
+    my ($node, $test_name) = @_;
+    my $before = status_of($node, 'ids_issued');
+    wait_for_status($node, "ids_issued > $before AND clock_timestamp() < window_end");
+    pass($test_name);
+    return;
+}
+
+sub generate_fails {
+    my ($node, $patterns, $test_name) = @_;
+    error_is($node, q{SET randflake.max_wait = '10ms'; SELECT randflake_generate()}, '55000',
+        $patterns, $test_name);
+    return;
+}
+
+# --- the coordinator's -------------------------------------------------------------------------
+
+# Ahead: every lease has ended for it, and the next ones begin in an hour.
+step($coordinator, 3600);
+wait_for_status($steady, q{lease_error ~ '^lease \d+ begins at '});
+pass('coordinator an hour ahead: the next lease begins then, says randflake_status');
+log_has($steady, qr/LOG: .* lease \d+ begins at /, 'and the log');
+wait_for_status($steady, 'window_end <= clock_timestamp()');
+generate_fails($steady,
+    {
+        message => qr/lease of node ids has not begun/,
+        detail => qr/It begins at .*, the clock shows/,
+        hint => qr/compare the clocks/
+    },
+    'coordinator an hour ahead: identifiers end with the lease');
+my $newcomer = new_holder($fleet, 'newcomer', $coordinator);
+$newcomer->start;
+wait_for_status($newcomer, q{lease_error ~ '^lease \d+ begins at '});
+generate_fails($newcomer, { message => qr/lease of node ids has not begun/, hint => qr/clock/ },
+    'coordinator an hour ahead: a new holder waits');
+
+# Set back: those leases are of no use, and are left for others.
+step($coordinator, 0);
+ids_go_on($_, 'coordinator set back: identifiers go on') for $steady, $stepped;
+wait_for_lease($newcomer);
+load_on($fleet, $newcomer);
+ids_go_on($newcomer, 'coordinator set back: the new holder generates');
+log_has($newcomer, qr/does not renew lease \d+ of node ids: .* while the coordinator's clock was ahead/,
+    'says the log');
+
+# Behind: leases are renewed to an end that is over.
+step($coordinator, -3600);
+wait_for_status($_, q{lease_error ~ 'has ended by this server''s clock, but not by the coordinator''s'})
+  for $steady, $newcomer;
+pass('coordinator an hour behind: leases end, says randflake_status');
+wait_for_status($newcomer, 'window_end <= clock_timestamp()');
+generate_fails($newcomer,
+    {
+        message => qr/lease of node ids has ended/,
+        detail => qr/It ended at .*, the clock shows/,
+        hint => qr/compare its clock/
+    },
+    'coordinator an hour behind: no identifiers from then on');
+step($coordinator, 0);
+ids_go_on($_, 'coordinator set forward: identifiers go on') for $steady, $stepped, $newcomer;
+
+# --- outside of what identifiers can hold ------------------------------------------------------
+
+end_load($fleet, $newcomer);
+$newcomer->stop;
+for my $case ([ 1577836800, 'before the first second' ], [ 2840140800, 'after the last second' ]) {
+    my ($unix, $what) = @$case;
+    step($coordinator, $unix - time);
+    $newcomer->start;
+    wait_for_status($newcomer, "lease_error ~ 'could not lease node ids: .*clock is $what'");
+    pass("coordinator $what: randflake_status says so");
+    $newcomer->stop;
+}
+step($coordinator, 0);
+$newcomer->start;
+wait_for_lease($newcomer);
+load_on($fleet, $newcomer);
+
+# --- a holder's --------------------------------------------------------------------------------
+
+step($stepped, 3600);
+wait_for_status($stepped, q{lease_error ~ 'has ended by this server''s clock'});
+pass('holder an hour ahead: the lease has ended, says randflake_status');
+generate_fails($stepped, { message => qr/lease of node ids has ended/, hint => qr/clock/ },
+    'holder an hour ahead: no identifiers');
+step($stepped, 0);
+ids_go_on($stepped, 'holder set back: identifiers go on');
+
+step($stepped, -3600);
+error_is($stepped,
+    q{SET randflake.max_wait = '10ms'; SELECT count(*) FROM randflake_generate(131072)}, '55000',
+    {
+        message => qr/clock is 3\d\d\d seconds behind the last identifier/,
+        hint => qr/restart the server: it leases other node ids/
+    },
+    'holder an hour behind: no identifiers when its second is used up');
+end_load($fleet, $stepped);
+$stepped->stop;
+$coordinator->stop;
+start_with_own_clock($stepped);
+replace_worker($stepped);
+step($stepped, -3600);
+start_with_own_clock($coordinator);
+wait_for_status($stepped, q{lease_error ~ '^lease \d+ begins at '});
+generate_fails($stepped, { message => qr/lease of node ids has not begun/, hint => qr/clock/ },
+    'holder an hour behind: a new lease begins later');
+step($stepped, 0);
+wait_for_lease($stepped);
+load_on($fleet, $stepped);
+ids_go_on($stepped, 'holder set forward: identifiers go on');
+
+end_load($fleet, $_) for $steady, $stepped, $newcomer;
+all_is_well($fleet, $coordinator, 'clocks');
+$_->stop for $steady, $stepped, $newcomer, $coordinator;
+done_testing();

@@ -1,0 +1,305 @@
+# What can go wrong between a server and its coordinator, each with its message; and that no request
+# without a clear answer is taken for a grant.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeLease;
+use RandflakeProxy;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+my $fleet = new_fleet();
+my $coordinator = start_coordinator($fleet, 'coordinator');
+my $here = sprintf 'host=%s port=%s', $coordinator->host, $coordinator->port;
+my $good = "$here dbname=postgres";
+my $duration = $RandflakeLease::duration;
+
+# Roles: with a password and the right to lease; without that right
+my $passwords = "$here dbname=postgres user";
+$coordinator->safe_psql('postgres', <<'SQL');
+CREATE ROLE leaser LOGIN PASSWORD 'correct';
+CREATE ROLE stranger LOGIN;
+GRANT EXECUTE ON FUNCTION
+    randflake_lease_acquire(text, uuid, integer, integer, text),
+    randflake_lease_renew(bigint, uuid, bigint, integer),
+    randflake_lease_release(bigint, uuid, bigint) TO leaser;
+CREATE DATABASE empty;
+CREATE DATABASE elsewhere;
+CREATE DATABASE rival;
+SQL
+$coordinator->safe_psql('elsewhere', 'CREATE SCHEMA apart; CREATE EXTENSION randflake SCHEMA apart');
+$coordinator->safe_psql('rival', 'CREATE EXTENSION randflake;'
+      . "SELECT randflake_lease_configure(max_duration => $duration, max_clock_skew => 1)");
+my $hba = slurp_file($coordinator->data_dir . '/pg_hba.conf');
+unlink $coordinator->data_dir . '/pg_hba.conf';
+$coordinator->append_conf('pg_hba.conf', "local all leaser scram-sha-256\n$hba");
+$coordinator->reload;
+
+my $holder = new_holder($fleet, 'holder', $good);
+sub configure_holder {
+    my (%settings) = @_;
+    configure($holder,
+        secret => $fleet->{secret},
+        lease_duration => $duration,
+        max_wait => '3min',
+        coordinator => $good,
+        %settings);
+    return;
+}
+
+sub reload_with {
+    my ($connstr, %settings) = @_;
+    configure_holder(coordinator => $connstr, %settings);
+    $holder->reload;
+    return;
+}
+
+sub told {
+    my ($pattern, $test_name, $offset) = @_;
+    wait_for_status($holder, "lease_error ~ '$pattern'");
+    $pattern =~ s/''/'/g;
+    log_has($holder, qr/LOG: .*$pattern/, "$test_name: in randflake_status and the log", $offset);
+    return;
+}
+
+# --- answers that are no lease -----------------------------------------------------------------
+
+configure_holder(coordinator => "$here dbname=nowhere");
+$holder->start;
+told('could not lease node ids: .*database "nowhere" does not exist', 'no database');
+error_is($holder, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55000',
+    {
+        message => qr/this server has no lease of node ids/,
+        detail => qr/database "nowhere" does not exist/,
+        hint => qr/"randflake\.coordinator"/
+    },
+    'no lease: generate says why');
+
+reload_with("host=" . $coordinator->host . " port=1 dbname=postgres");
+told('could not lease node ids: .*port|could not lease node ids: .*\.s\.PGSQL\.1"', 'nobody there');
+reload_with("$here dbname=empty");
+told('could not lease node ids: function randflake_lease_acquire.* does not exist', 'no extension');
+reload_with("$here dbname=elsewhere");
+told('could not lease node ids: function randflake_lease_acquire.* does not exist',
+    'extension in another schema');
+reload_with("$passwords=leaser password=wrong");
+told('could not lease node ids: .*password authentication failed for user "leaser"',
+    'wrong password');
+reload_with("$passwords=stranger");
+told('could not lease node ids: permission denied for function randflake_lease_acquire',
+    'a role without the right');
+reload_with('nonsense');
+told('could not lease node ids: missing "=" after "nonsense"', 'malformed connection string');
+reload_with('');
+told('could not lease node ids: "randflake.coordinator" is empty', 'empty connection string');
+
+$coordinator->safe_psql('rival', q{UPDATE randflake_lease_pool SET key_fingerprint = 'feedfeedfeedfeed'});
+reload_with("$here dbname=rival");
+told('could not lease node ids: the holder has another secret than the other holders', 'wrong key');
+$coordinator->safe_psql('rival', 'SELECT randflake_lease_configure(forget_key => true)');
+$coordinator->safe_psql('rival', <<'SQL');
+SELECT randflake_lease_configure(0, 1);
+SELECT randflake_lease_acquire('x', gen_random_uuid(), 1, 60, '0123456789abcdef');
+SELECT randflake_lease_configure(forget_key => true);
+INSERT INTO randflake_lease (holder, incarnation, nodes, span)
+SELECT 'nobody', gen_random_uuid(), '[0,1)', int8range(2500000000, 2500000001);
+SQL
+told('could not lease node ids: no node id is free', 'pool dry');
+$coordinator->safe_psql('rival',
+    q{DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 131072)});
+
+# What works in the end: another schema by way of the search path; and a role whose every connection
+# begins with a warning, which is no warning about a grant
+reload_with("$here dbname=elsewhere options='-c search_path=apart'");
+wait_for_lease($holder);
+is($coordinator->safe_psql('elsewhere', 'SELECT holder FROM apart.randflake_leases'),
+    'holder', 'extension in another schema: leases with a search_path');
+$coordinator->safe_psql('postgres',
+    q{CREATE ROLE ghost; GRANT ghost TO leaser; ALTER ROLE leaser SET role = 'ghost'; DROP ROLE ghost});
+my ($out, $err);
+IPC::Run::run([ 'psql', '-XAtq', '-d', "$passwords=leaser password=correct", '-c', 'SELECT' ],
+    '>', \$out, '2>', \$err);
+like($err, qr/^WARNING/, 'a connection that begins with a warning');
+reload_with("$passwords=leaser password=correct");
+$coordinator->poll_query_until('postgres', q{SELECT count(*) > 0 FROM randflake_leases
+    WHERE holder = 'holder' AND state = 'active'}) or die 'no lease';
+wait_for_lease($holder);
+wait_for_status($holder, 'lease_error IS NULL');
+pass('a warning while connecting is no reason to drop a lease');
+$coordinator->safe_psql('postgres', 'ALTER ROLE leaser RESET role');
+
+# --- another coordinator -----------------------------------------------------------------------
+
+# The next lease opens when the one in force has ended.
+sub change_over_to {
+    my ($connstr, %settings) = @_;
+    my $end = status_of($holder, 'extract(epoch FROM window_end)');
+    reload_with($connstr, %settings);
+    wait_for_status($holder,
+        "extract(epoch FROM window_start) >= $end AND clock_timestamp() < window_end");
+    return;
+}
+
+# It grants the very node ids that this server has from the former one.
+load_on($fleet, $holder);
+change_over_to($_) for "$here dbname=rival", $good, "$here dbname=rival";
+pass('another coordinator: its lease opens when the former one has ended');
+end_load($fleet, $holder);
+my %nodes = map { $_ => $coordinator->safe_psql($_,
+        q{SELECT string_agg(first_node_id::text, ' ') FROM randflake_leases WHERE holder = 'holder'}) }
+  qw(postgres rival);
+like("$nodes{postgres}|$nodes{rival}", qr/\b(\d+)\b.*\|.*\b\1\b/,
+    "another coordinator: granted the same node id ($nodes{postgres} and $nodes{rival})");
+all_is_well($fleet, $coordinator, 'another coordinator', leased => 0);
+
+# --- settings ----------------------------------------------------------------------------------
+
+# Longer leases than the coordinator gives are renewed in time all the same.
+change_over_to($good, lease_duration => 3600);
+my $lease = status_of($holder, 'lease_id');
+sleep 2 * $duration;
+is(status_of($holder, 'lease_id, clock_timestamp() < window_end'), "$lease|t",
+    'lease_duration beyond the coordinator\'s limit: renewed in time');
+reload_with($good, lease_duration => 2);
+my $before = status_of($holder, 'window_extensions');
+wait_for_status($holder, "window_extensions >= $before + 4");
+is(status_of($holder, 'lease_id'), $lease, 'lease_duration shortened: the lease is kept');
+
+# Node ids that are taken out of the pool
+my $first = status_of($holder, 'first_node_id');
+$coordinator->safe_psql('postgres', sprintf 'SELECT randflake_lease_configure(%d, 1000)', $first + 1);
+wait_for_status($holder, "first_node_id > $first AND clock_timestamp() < window_end");
+log_has($holder, qr/does not renew lease $lease of node ids: .* no longer in the pool/,
+    'node ids out of the pool: another lease');
+$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 131072)');
+
+# --- hosts that hang ---------------------------------------------------------------------------
+
+my $proxy = RandflakeProxy->new($coordinator);
+my ($hole, $hole_port) = RandflakeProxy::black_hole();
+
+# A reload and a shutdown do not wait for a connection that is under way: neither for a server that
+# accepts and says nothing, nor for an address that does not even answer.
+$proxy->set_mode('hang');
+for my $silent ($proxy->connstr, "host=127.0.0.1 port=$hole_port dbname=postgres") {
+    my $offset = -s $holder->logfile;
+    $lease = status_of($holder, 'lease_id');
+    reload_with($silent);
+    sleep 1;
+    reload_with($good);
+    my $renewed = status_of($holder, 'window_extensions');
+    wait_for_status($holder, "window_extensions > $renewed");
+    reload_with($silent);
+    sleep 1;
+    $holder->stop;
+    unlike(slurp_file($holder->logfile, $offset), qr/could not (renew|lease) .*did not answer/,
+        'reload and shutdown interrupt a connection to a silent host');
+    configure_holder();
+    $holder->start;
+    wait_for_lease($holder);
+}
+
+# The next host of the list is asked.
+for my $first_host ([ $proxy->{directory}, $proxy->{port} ], [ '127.0.0.1', $hole_port ]) {
+    my $list = sprintf 'host=%s,%s port=%s,%s dbname=postgres', $first_host->[0],
+      $coordinator->host, $first_host->[1], $coordinator->port;
+    configure_holder(coordinator => $list);
+    $holder->restart;
+    wait_for_lease($holder);
+    pass('a silent host does not keep the next one from being asked');
+}
+
+# --- answers that get lost ---------------------------------------------------------------------
+
+# The coordinator commits, the answer is lost: no lease.
+$holder->stop;
+$proxy->set_mode('cut');
+configure_holder(coordinator => $proxy->connstr);
+$coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease WHERE upper(span) < 1');
+my $granted = $coordinator->safe_psql('postgres', 'SELECT max(lease_id) FROM randflake_lease');
+$holder->start;
+$coordinator->poll_query_until('postgres',
+    "SELECT count(*) >= 2 FROM randflake_lease WHERE holder = 'holder' AND lease_id > $granted")
+  or die 'no lease was granted';
+told('could not lease node ids: server closed the connection unexpectedly', 'answer lost');
+is(status_of($holder, 'lease_id IS NULL AND window_end IS NULL'), 't',
+    'answer to an acquisition lost: no lease');
+$granted = $coordinator->safe_psql('postgres', 'SELECT max(lease_id) FROM randflake_lease');
+$proxy->set_mode('pass');
+wait_for_lease($holder);
+cmp_ok(status_of($holder, 'lease_id'), '>', $granted, 'answered again: a new lease');
+
+# A lost answer to a renewal: the lease ends for the holder, whatever the coordinator has written;
+# when it answers again before that, the same lease is renewed.
+$lease = status_of($holder, 'lease_id');
+my $known_end = q{(SELECT extract(epoch FROM ends_at) FROM randflake_leases WHERE holder = 'holder'
+    ORDER BY lease_id DESC LIMIT 1)};
+$proxy->set_mode('cut');
+wait_for_status($holder, q{lease_error ~ 'could not renew'});
+my $end = status_of($holder, 'extract(epoch FROM window_end)');
+$coordinator->poll_query_until('postgres', "SELECT $known_end > $end") or die 'not renewed';
+is(status_of($holder, 'extract(epoch FROM window_end)'), $end,
+    'answer to a renewal lost: the window keeps its end');
+$proxy->set_mode('pass');
+wait_for_status($holder, "extract(epoch FROM window_end) > $end");
+cmp_ok(status_of($holder, 'lease_id'), '>=', $lease, 'answered again: renewed');
+$proxy->stop;
+
+# --- a wait for a synchronous standby that is cancelled ----------------------------------------
+
+# It is committed, but may be lost: a warning tells, even to a role that wants errors only.
+$coordinator->safe_psql('postgres', q{ALTER ROLE leaser SET client_min_messages = 'error'});
+$holder->stop;
+$coordinator->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'");
+$coordinator->reload;
+configure_holder(coordinator => "$passwords=leaser password=correct");
+$granted = $coordinator->safe_psql('postgres', 'SELECT max(lease_id) FROM randflake_lease');
+
+sub cancel_wait {
+    my ($function) = @_;
+    $coordinator->poll_query_until('postgres', <<"SQL") or die 'nobody waits for a standby';
+SELECT count(pg_cancel_backend(pid)) > 0 FROM pg_stat_activity
+WHERE wait_event = 'SyncRep' AND query ~ '$function'
+SQL
+    return;
+}
+$holder->start;
+cancel_wait('randflake_lease_acquire');
+told('could not lease node ids: canceling wait for synchronous replication',
+    'synchronous wait cancelled');
+is($coordinator->safe_psql('postgres', "SELECT count(*) > 0 FROM randflake_lease WHERE lease_id > $granted"),
+    't', 'synchronous wait cancelled: the coordinator has committed');
+is(status_of($holder, 'lease_id IS NULL AND window_end IS NULL'), 't',
+    'synchronous wait cancelled: no lease');
+$coordinator->append_conf('postgresql.conf', "synchronous_standby_names = ''");
+$coordinator->reload;
+wait_for_lease($holder);
+$end = status_of($holder, 'extract(epoch FROM window_end)');
+$coordinator->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'");
+$coordinator->reload;
+cancel_wait('randflake_lease_renew');
+told('could not renew the lease of node ids: canceling wait for synchronous replication',
+    'synchronous wait of a renewal cancelled');
+$coordinator->append_conf('postgresql.conf', "synchronous_standby_names = ''");
+$coordinator->reload;
+wait_for_lease($holder);
+
+# --- the holder's own configuration ------------------------------------------------------------
+
+$holder->stop;
+configure($holder, coordinator => $good);
+$holder->start;
+told('could not lease node ids: no secret is configured', 'no secret');
+$holder->stop;
+configure_holder(node_count => 100);
+$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 99)');
+$holder->start;
+told('could not lease node ids: the pool has fewer than 100 node ids', 'pool too small');
+
+$holder->stop;
+$coordinator->stop;
+done_testing();

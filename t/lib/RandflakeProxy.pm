@@ -1,0 +1,109 @@
+# A proxy between a server and its coordinator that can lose what comes back. It listens where libpq
+# expects a server's Unix socket, in a process of its own.
+
+package RandflakeProxy;
+
+use strict;
+use warnings;
+
+use IO::Select;
+use IO::Socket::INET;
+use IO::Socket::UNIX;
+use PostgreSQL::Test::Utils;
+
+# To a PostgreSQL::Test::Cluster. The proxy passes everything on at first.
+sub new {
+    my ($class, $server) = @_;
+    my $directory = PostgreSQL::Test::Utils::tempdir_short();
+    my $self = bless { directory => $directory, port => 5432, mode_file => "$directory/mode" },
+      $class;
+    $self->set_mode('pass');
+    my $listener = IO::Socket::UNIX->new(Local => "$directory/.s.PGSQL.5432", Listen => 10)
+      or die "could not listen: $!";
+    my $target = $server->host . '/.s.PGSQL.' . $server->port;
+    my $pid = fork // die "could not fork: $!";
+    if ($pid == 0) {
+        _run($self->{mode_file}, $listener, $target);
+        POSIX::_exit(0);
+    }
+    $self->{pid} = $pid;
+    return $self;
+}
+
+# How it treats connections from now on, those under way included:
+#   pass       hands everything on
+#   cut        breaks the connection instead of the answer to a request for a lease, which the
+#              server got and has answered
+#   hang       takes connections and says nothing
+sub set_mode {
+    my ($self, $mode) = @_;
+    open my $out, '>', "$self->{mode_file}.new" or die "could not write $self->{mode_file}: $!";
+    print $out $mode;
+    close $out;
+    rename "$self->{mode_file}.new", $self->{mode_file} or die "could not rename: $!";
+    return;
+}
+
+sub connstr {
+    my ($self) = @_;
+    return "host=$self->{directory} port=$self->{port} dbname=postgres";
+}
+
+sub stop {
+    my ($self) = @_;
+    kill 'KILL', $self->{pid};
+    waitpid $self->{pid}, 0;
+    return;
+}
+
+sub _run {
+    my ($mode_file, $listener, $target) = @_;
+    my $select = IO::Select->new($listener);
+    my (%peer, %is_client, %asked);
+    while (1) {
+        for my $ready ($select->can_read) {
+            my $mode = slurp_file($mode_file);
+            if ($ready == $listener) {
+                my $client = $listener->accept or next;
+                my $server = IO::Socket::UNIX->new(Peer => $target);
+                if (!$server) {
+                    close $client;
+                    next;
+                }
+                @peer{ $client, $server } = ($server, $client);
+                $is_client{$client} = 1;
+                $select->add($client, $server);
+                next;
+            }
+            my $got = sysread $ready, my $bytes, 65536;
+            my $peer = $peer{$ready};
+            my $client = $is_client{$ready} ? $ready : $peer;
+            $asked{$client} = 1 if $got && $bytes =~ /randflake_lease_/;
+            # Whatever the server says to a request for a lease, it says after the commit.
+            my $cut = $mode eq 'cut' && $ready != $client && $asked{$client};
+            if (!$got || $cut) {
+                $select->remove($ready, $peer);
+                close $_ for $ready, $peer;
+                delete @peer{ $ready, $peer };
+                delete @is_client{ $ready, $peer };
+                delete @asked{ $ready, $peer };
+                last;
+            }
+            syswrite $peer, $bytes unless $mode eq 'hang';
+        }
+    }
+}
+
+# A TCP address of this machine that answers no attempt to connect, as if packets were lost: a
+# listener whose queue is full. Returns what keeps it so, and the port.
+sub black_hole {
+    my $listener = IO::Socket::INET->new(Listen => 0, LocalAddr => '127.0.0.1')
+      or die "could not listen: $!";
+    my $port = $listener->sockport;
+    my @queued = map {
+        IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Blocking => 0)
+    } 1 .. 4;
+    return ([ $listener, @queued ], $port);
+}
+
+1;
