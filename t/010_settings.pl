@@ -67,6 +67,11 @@ refused({ max_clock_skew => '-1s' }, qr/FATAL:.*"randflake\.max_clock_skew"/,
     'max_clock_skew is negative');
 refused({ vector_path => 'fast' }, qr/FATAL:.*"randflake\.vector_path".*: "fast"/,
     'vector_path is unknown');
+refused({ lease_duration => 'long' }, qr/FATAL:.*"randflake\.lease_duration": "long"/,
+    'lease_duration is no time');
+refused({ coordinator => 'dbname=postgres' },
+    qr/FATAL:.*both "randflake\.node_id" and "randflake\.coordinator"/,
+    'node_id and coordinator');
 
 # --- the secret in the settings ----------------------------------------------------------------
 
