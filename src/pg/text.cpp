@@ -13,10 +13,15 @@ text* text_of_id(uint64 id) {
     return cstring_to_text_with_len(buffer, static_cast<int>(length));
 }
 
+// Bytes of a malformed text form that a message quotes.
+static constexpr int kMaxQuoted = 64;
+
 [[noreturn]] static void report_malformed(const text* input, const TextResult& result) {
     const char* data = VARDATA_ANY(input);
     const auto length = static_cast<int>(VARSIZE_ANY_EXHDR(input));
-    const char* quoted = text_to_cstring(input);
+    // No more of it than helps: it may be a gigabyte, which would go to the log as well.
+    const int shown = pg_mbcliplen(data, length, kMaxQuoted);
+    const char* quoted = psprintf("%.*s%s", shown, data, shown < length ? "..." : "");
     switch (result.error) {
         case TextError::kEmpty:
             ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
