@@ -28,7 +28,7 @@ step() {
         die "PostgreSQL $major: $1 failed; all of its output: $log"
     }
     # What it has to say, it says in lines that begin with a mark.
-    sed -n 's/^# /    /p' "$log"
+    sed -n "s/^# \([^0-9]\)/    \1/p" "$log"
 }
 
 for major; do
