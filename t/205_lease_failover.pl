@@ -190,7 +190,7 @@ my $own = new_holder($fleet, 'own', 'dbname=none');
 configure($own, secret => $fleet->{secret}, coordinator => $own->connstr('postgres'),
     lease_duration => $RandflakeLease::duration);
 $own->start;
-$own->safe_psql('postgres', 'SELECT randflake_lease_configure(max_duration => 4, max_clock_skew => 1)');
+make_coordinator($own);
 wait_for_lease($own);
 $own->backup('standby');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
