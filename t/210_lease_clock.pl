@@ -44,8 +44,7 @@ sub replace_worker {
 
 my $coordinator =
   start_with_own_clock(start_coordinator($fleet, 'coordinator', start => 0));
-$coordinator->safe_psql('postgres',
-    "SELECT randflake_lease_configure(max_duration => $RandflakeLease::duration, max_clock_skew => 1)");
+make_coordinator($coordinator);
 my $steady = start_holder($fleet, 'steady', $coordinator);
 my $stepped = start_with_own_clock(new_holder($fleet, 'stepped', $coordinator));
 replace_worker($stepped);
