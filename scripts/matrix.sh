@@ -18,9 +18,6 @@ cd "$(dirname "$0")/.."
 . scripts/matrix_lib.sh
 . scripts/roots.sh
 
-# What a root needs besides the server: for building, and for the tests.
-readonly tools=(clang g++ make libgtest-dev nlohmann-json3-dev libipc-run-perl libfaketime procps)
-
 parallel=2 short=
 while getopts sj: option; do
     case $option in
@@ -47,11 +44,11 @@ fi
 # --- rows: `names`, and for each name how to come to its root and pg_config ----------------------
 
 names=()
-declare -A suites_of pg_config_of
+declare -A has_root pg_config_of
 
 add_row() {
     names+=("$1")
-    suites_of[$1]=$2
+    has_root[$1]=$2
     pg_config_of[$1]=$3
 }
 
@@ -66,7 +63,7 @@ for argument; do
     elif [ -x "$pg_config" ]; then
         add_row "$argument" '' "$pg_config"
     elif [ -n "${suites[$argument]-}" ]; then
-        add_row "$argument" "${suites[$argument]}" "$pg_config"
+        add_row "$argument" yes "$pg_config"
     else
         die "PostgreSQL $argument is not installed, and no suite is known to have it;" \
             "please give its pg_config"
@@ -80,9 +77,7 @@ start_row() {
     for copy in gcc clang; do
         export_tree "$tree" "$row/$copy"
     done
-    [ -z "${suites_of[$name]}" ] ||
-        root=$(find_root "$name" "${suites_of[$name]}" "postgresql-$name" \
-            "postgresql-server-dev-$name" "${tools[@]}")
+    [ -z "${has_root[$name]}" ] || root=$(find_matrix_root "$name")
     exec scripts/in_root.sh -x "$row" "$root" \
         /mnt/gcc/scripts/matrix_row.sh $short "${pg_config_of[$name]}"
 }

@@ -58,7 +58,7 @@ for my $change (
 {
     query('postgres', 'CREATE DATABASE changed TEMPLATE fresh');
     query('changed', $change);
-    is(scalar @{ differences(definitions_of($node, 'changed'), $fresh) },
+    is(scalar(differences(definitions_of($node, 'changed'), $fresh)),
         1, "a difference is seen: $change");
     query('postgres', 'DROP DATABASE changed');
 }
@@ -103,8 +103,8 @@ SELECT (SELECT count(*) FROM leases JOIN randflake_lease USING (lease_id, nodes,
 SQL
 
     query($database, 'DROP TABLE item, inside, leases, pools');
-    is_deeply(differences(definitions_of($node, $database), $fresh),
-        [], '  everything is as in a fresh installation');
+    same_definitions(definitions_of($node, $database), $fresh,
+        '  everything is as in a fresh installation');
 }
 
 # No path may lead back from the default version, and none from a version that nothing installs.

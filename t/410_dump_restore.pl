@@ -76,8 +76,8 @@ sub may {
 sub is_restored {
     my ($node, $database, $how) = @_;
     is($node->safe_psql($database, $_), $expected{$_}, "$how: $_") for @contents;
-    is_deeply(differences(definitions_of($node, $database), $definitions),
-        [], '  the same objects, comments and privileges');
+    same_definitions(definitions_of($node, $database), $definitions,
+        '  the same objects, comments and privileges');
     my @calls = (
         [ app => 'INSERT INTO item DEFAULT VALUES', 'yes' ],
         [ app => 'SELECT * FROM item_inside', 'no' ],

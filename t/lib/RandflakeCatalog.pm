@@ -8,8 +8,9 @@ use warnings;
 
 use Exporter 'import';
 use PostgreSQL::Test::Utils;
+use Test::More;
 
-our @EXPORT = qw(definitions_of differences);
+our @EXPORT = qw(definitions_of differences same_definitions);
 
 # The objects of a database: a hash from object to definition. pg_upgrade's way of dumping writes
 # out what a dump leaves to CREATE EXTENSION, whatever kinds of objects there may come to be. It
@@ -40,7 +41,11 @@ FROM pg_extension, unnest(extconfig, extcondition) AS u (config, condition)
 ORDER BY 1, config::regclass::text
 SQL
 SELECT pg_describe_object(classoid, objoid, objsubid), initprivs::text
-FROM pg_init_privs WHERE privtype = 'e' ORDER BY 1, 2
+FROM pg_init_privs LEFT JOIN pg_class c ON classoid = 'pg_class'::regclass AND c.oid = objoid
+WHERE privtype = 'e'
+  -- Those of every table need not be there, and pg_upgrade leaves them away.
+  AND initprivs IS DISTINCT FROM acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner)
+ORDER BY 1, 2
 SQL
     return \%definitions;
 }
@@ -49,7 +54,19 @@ SQL
 sub differences {
     my ($left, $right) = @_;
     my %objects = (%$left, %$right);
-    return [ grep { ($left->{$_} // '') ne ($right->{$_} // '') } sort keys %objects ];
+    return grep { ($left->{$_} // '') ne ($right->{$_} // '') } sort keys %objects;
+}
+
+# Two such hashes must be equal.
+sub same_definitions {
+    my ($got, $expected, $test_name) = @_;
+    my @different = differences($got, $expected);
+    is(scalar @different, 0, $test_name);
+    for my $object (@different) {
+        my ($left, $right) = map { $_->{$object} // 'nothing' } $got, $expected;
+        diag("$object: got: $left\nexpected: $right");
+    }
+    return;
 }
 
 1;
