@@ -155,7 +155,10 @@ show_tap_logs() {
             echo "--- $log"
             case $log in
                 */regress_log_*) tail -n 40 "$log" ;;
-                *) grep -E 'ERROR|FATAL|PANIC|TRAP|DETAIL|HINT' "$log" | tail -n 20 || true ;;
+                *)
+                    grep -E 'ERROR|FATAL|PANIC|TRAP|DETAIL|HINT' "$log" | tail -n 20 |
+                        cut -c -1000 || true
+                    ;;
             esac
         done
     done
