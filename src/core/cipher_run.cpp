@@ -166,8 +166,7 @@ VectorPaths ListVectorPaths() noexcept {
     const bool avx2 = __builtin_cpu_supports("avx2");
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-                        __builtin_cpu_supports("avx512dq") &&
-                        __builtin_cpu_supports("avx512vbmi2");
+                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vbmi2");
     return {4,
             {{"avx512", Encrypt512, avx512},
              {"avx2", Encrypt256, avx2},
