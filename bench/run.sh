@@ -8,8 +8,8 @@
 #
 # Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table and leaves bench/results/: what
 # was measured on (environment.txt), every sample (samples.csv), the summary (results.csv). A full
-# run then draws the charts in docs/charts/; a quick one or one of some suites leaves its results
-# in bench/results/partial/ and draws nothing.
+# run then draws the charts in docs/charts/ and writes the tables of docs/performance.md; a quick one
+# or one of some suites leaves its results in bench/results/partial/ and does neither.
 
 # shellcheck disable=SC2034 # the suites use what is set here
 set -euo pipefail
@@ -68,4 +68,5 @@ cp "$work"/environment.txt "$work"/*.csv "$results"
 "$bench/summary.sh" "$results"
 if [ "$results" = "$bench/results" ]; then
     "$bench/plot.sh"
+    "$bench/tables.sh"
 fi

@@ -14,17 +14,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
+. scripts/roots.sh
 
 readonly columns=(gcc clang unit regress isolation tap)
-readonly roots=${RANDFLAKE_ROOTS:-/var/cache/randflake-roots}
 readonly build=build/matrix
 
-# The suites that may have a major, best first; scripts/bare_root.sh explains the notation.
-declare -rA suites=(
-    [17]='trixie'
-    [18]='forky sid'
-    [19]='sid+experimental:postgresql-19'
-)
 # What a root needs besides the server: for building, and for the tests.
 readonly tools=(clang g++ make libgtest-dev nlohmann-json3-dev libipc-run-perl libfaketime procps)
 
@@ -81,35 +75,20 @@ done
 
 # --- running them -------------------------------------------------------------------------------
 
-# Prints the root directory of a row, made when needed.
-find_root() {
-    local major=$1 suite directory
-    [ -n "${suites_of[$1]}" ] || { echo / && return; }
-    for suite in ${suites_of[$1]}; do
-        directory=$roots/$major-${suite%%[+:]*}
-        if scripts/bare_root.sh "$directory" "$suite" "postgresql-$major" \
-            "postgresql-server-dev-$major" "${tools[@]}" >&2; then
-            echo "$directory"
-            return
-        fi
-    done
-    return 1
-}
-
 start_row() {
-    local name=$1 row=$build/$1 root copy
+    local name=$1 row=$build/$1 root=/ copy
     for copy in gcc clang; do
-        mkdir -p "$row/$copy"
-        git archive "$tree" | tar -x -C "$row/$copy"
+        export_tree "$tree" "$row/$copy"
     done
-    root=$(find_root "$name")
+    [ -z "${suites_of[$name]}" ] ||
+        root=$(find_root "$name" "${suites_of[$name]}" "postgresql-$name" \
+            "postgresql-server-dev-$name" "${tools[@]}")
     exec scripts/in_root.sh -x "$row" "$root" \
         /mnt/gcc/scripts/matrix_row.sh "${pg_config_of[$name]}" "${columns[@]}"
 }
 
 install_packages debootstrap iproute2
-tree=$(git -c user.name=matrix -c user.email=matrix stash create)
-tree=${tree:-HEAD}
+tree=$(current_tree)
 
 # A row dies with its first process, which heeds no other signal.
 trap 'kill -KILL $(jobs -p) 2>/dev/null' EXIT

@@ -8,7 +8,7 @@
 #
 # A NAME may carry its directory and suffix. PG_CONFIG names the server (default: the pg_config in
 # PATH). PROVE_FLAGS is passed to prove; the default, -j4 --timer, runs four files at a time, which
-# mostly wait.
+# mostly wait. VECTOR_PATH makes the servers use that randflake.vector_path.
 #
 # A server refuses to run as root, so root steps down to the user postgres, else nobody. The tests
 # run in a temporary directory of that user, which stays for inspection when one of them fails.
@@ -82,6 +82,11 @@ leave_out=(./.git ./build ./quickstart)
 [[ " ${tap_tests[*]-} " == *" t/320_drivers.pl "* ]] || leave_out+=(node_modules)
 tar -c "${leave_out[@]/#/--exclude=}" . | tar -x -C "$work"
 cd "$work"
+if [ -n "${VECTOR_PATH-}" ]; then
+    echo "randflake.vector_path = '$VECTOR_PATH'" >vector_path.conf
+    cat vector_path.conf >>test/temp.conf
+    export TEMP_CONFIG=$work/vector_path.conf # read by PostgreSQL::Test::Cluster
+fi
 
 if [ "$(id -u)" = 0 ]; then
     user=nobody
@@ -160,7 +165,7 @@ show_tap_logs() {
 ! runs isolation || run_regress isolation "$pg_isolation_regress" "${isolation_tests[@]}"
 ! runs tap || run_tap "${tap_tests[@]}"
 
-echo "tempcheck: $("$PG_CONFIG" --version): $(printf '%s\n' "${summary[@]}" | paste -sd ';' |
+echo "tempcheck: $("$PG_CONFIG" --version)${VECTOR_PATH:+, $VECTOR_PATH}: $(printf '%s\n' "${summary[@]}" | paste -sd ';' |
     sed 's/;/; /g')"
 if [ "$failed" != 0 ]; then
     echo "tempcheck: everything is left in $work"

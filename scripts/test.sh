@@ -53,7 +53,21 @@ shell_scripts() {
 
 assertions() {
     build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING
-    make tempcheck
+    VECTOR_PATH=plain make tempcheck
+}
+
+# The other stages run everything under the widest path and, with assertions on, under "plain".
+vector_paths() {
+    local path
+    for path in avx2 baseline; do
+        if [ $path = avx2 ] && ! grep -qw avx2 /proc/cpuinfo; then
+            echo "avx2: not supported by this processor"
+            continue
+        fi
+        VECTOR_PATH=$path scripts/tempcheck.sh regress
+        VECTOR_PATH=$path scripts/tempcheck.sh isolation
+        VECTOR_PATH=$path scripts/tempcheck.sh tap 040_restart 050_exhaustion 070_parallel
+    done
 }
 
 # As a newcomer does it, and once more on top of the server that the first run left.
@@ -102,6 +116,7 @@ stage "unit tests" make unit
 stage "install" build_and_install
 stage "server tests: other languages" scripts/test_tools.sh
 stage "server tests" make tempcheck
+stage "server tests, other vector paths" vector_paths
 stage "server tests, assertions on" assertions
 stage "quickstart, twice" quickstart
 stage "quickstart, closed checkout" quickstart_elsewhere

@@ -309,7 +309,7 @@ SELECT error_of('SELECT * FROM randflake_lease');
 -- What a session prefers does not weaken a grant; what others put into its search path does not
 -- lead it astray
 RESET ROLE;
-GRANT CREATE ON DATABASE regression TO regress_randflake_app;
+GRANT CREATE ON DATABASE :"DBNAME" TO regress_randflake_app;
 SET ROLE regress_randflake_app;
 CREATE SCHEMA regress_astray;
 CREATE FUNCTION regress_astray.lower(int4range) RETURNS integer LANGUAGE sql AS 'SELECT 7';
@@ -331,7 +331,7 @@ RESET search_path;
 DROP SCHEMA regress_astray CASCADE;
 DROP TABLE pg_temp.randflake_lease_pool;
 RESET ROLE;
-REVOKE CREATE ON DATABASE regression FROM regress_randflake_app;
+REVOKE CREATE ON DATABASE :"DBNAME" FROM regress_randflake_app;
 
 -- With a fresh extension, for the tests that follow
 DROP VIEW leases;
