@@ -55,6 +55,10 @@ SELECT overloads.randflake_lease_acquire('holder', repeat('1', 32)::uuid, 0, 60,
 SELECT overloads.randflake_lease_acquire('holder', repeat('1', 32)::uuid, 2000, 60, '0123456789abcdef');
 SELECT overloads.randflake_lease_renew(0, repeat('1', 32)::uuid, 1, 60);
 SELECT overloads.randflake_lease_configure(131072);
+BEGIN;
+UPDATE overloads.randflake_key SET fingerprint = 'another';
+SELECT overloads.randflake_bind_secret();
+ROLLBACK;
 \set VERBOSITY default
 
 DROP VIEW leased;
