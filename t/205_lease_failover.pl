@@ -13,7 +13,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 # Long enough to find leases in force after a failover on a busy machine: that has half of it.
-$RandflakeLease::duration = 20;
+$RandflakeLease::duration = 14;
 my $hold_off = $RandflakeLease::duration + 1 + 1;
 
 my $fleet = new_fleet();
