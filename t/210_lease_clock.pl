@@ -80,7 +80,7 @@ generate_fails($steady,
     {
         message => qr/lease of node ids has not begun/,
         detail => qr/It begins at .*, the clock shows/,
-        hint => qr/compare the clocks/
+        hint => qr/Compare the clocks/
     },
     'coordinator an hour ahead: identifiers end with the lease');
 my $newcomer = new_holder($fleet, 'newcomer', $coordinator);
