@@ -215,8 +215,8 @@ COMMENT ON FUNCTION randflake_lease_identity_hash(text) IS
 'coordinator: 31 bits that tell one from another';
 REVOKE ALL ON FUNCTION randflake_lease_identity_hash(text) FROM PUBLIC;
 
-SELECT pg_catalog.setval('randflake_lease_takeover',
-                         randflake_lease_identity_hash(randflake_lease_identity()));
+SELECT pg_catalog.setval('@extschema@.randflake_lease_takeover',
+                         @extschema@.randflake_lease_identity_hash(@extschema@.randflake_lease_identity()));
 
 -- When this coordinator took over from the former one: at the first call that saw another identity
 -- in the pool, or when the other one granted last, should its clock have been ahead. Null if there
