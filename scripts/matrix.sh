@@ -13,7 +13,7 @@
 # installed into memory only. Logs and build trees stay in build/matrix. Needs root.
 
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$(realpath "$0")")/.."
 . scripts/lib.sh
 . scripts/matrix_lib.sh
 . scripts/roots.sh
