@@ -83,6 +83,9 @@ start_row() {
 }
 
 install_packages debootstrap iproute2
+mkdir -p "$matrix"
+exec 9>"$matrix.lock"
+flock -n 9 || die "another run of it is under way here"
 tree=$(current_tree)
 
 # A row dies with its first process, which heeds no other signal.
