@@ -13,7 +13,7 @@
 # installed into memory only. Logs and build trees stay in build/matrix. Needs root.
 
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$(realpath "$0")")/.."
 . scripts/lib.sh
 . scripts/matrix_lib.sh
 . scripts/roots.sh
@@ -83,6 +83,9 @@ start_row() {
 }
 
 install_packages debootstrap iproute2
+mkdir -p "$matrix"
+exec 9>"$matrix.lock"
+flock -n 9 || die "another run of it is under way here"
 tree=$(current_tree)
 
 # A row dies with its first process, which heeds no other signal.

@@ -10,7 +10,7 @@
 # build/package/MAJOR. Needs root, and debootstrap for roots that are not there yet.
 
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$(realpath "$0")")/.."
 . scripts/lib.sh
 . scripts/roots.sh
 

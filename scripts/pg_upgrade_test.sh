@@ -7,7 +7,7 @@
 # Default is from 15 to the newest major. Needs root, and debootstrap for roots that are not there yet.
 
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$(realpath "$0")")/.."
 . scripts/lib.sh
 . scripts/roots.sh
 

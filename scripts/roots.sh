@@ -45,7 +45,7 @@ find_package_root() {
 current_tree() {
     local tree
     tree=$(git -c user.name=randflake -c user.email=randflake stash create)
-    echo "${tree:-HEAD}"
+    git rev-parse "${tree:-HEAD}"
 }
 
 # export_tree TREE DIRECTORY
