@@ -8,6 +8,7 @@
 #   make unit            unit tests of src/core (no server)
 #   make dist            archives of the last commit in build/
 #   make release-check   everything that must hold before a release, as a checklist
+#   make fuzz            fuzz targets of src/core; FUZZ_SECONDS=n for each of them
 #   make lint            clang-tidy and cppcheck over src
 #   make format          clang-format every source file; `make format-check` only looks
 
@@ -61,9 +62,12 @@ symbols: $(shlib)
 
 all: symbols
 
-.PHONY: unit tempcheck soak lint format format-check
+.PHONY: unit fuzz tempcheck soak lint format format-check
 unit:
 	$(MAKE) -C test/unit check
+
+fuzz:
+	$(MAKE) -C test/fuzz check
 
 tempcheck:
 	PG_CONFIG=$(PG_CONFIG) scripts/tempcheck.sh

@@ -48,12 +48,27 @@ stage() {
 
 packages() {
     install_packages make g++ clang clang-format clang-tidy cppcheck shellcheck \
-        libgtest-dev nlohmann-json3-dev libipc-run-perl libfaketime procps openssl
+        libgtest-dev nlohmann-json3-dev libipc-run-perl libfaketime procps openssl valgrind
     find_postgresql
 }
 
 shell_scripts() {
     shellcheck -x -S warning scripts/*.sh .ci/run debian/tests/installcheck
+}
+
+unit_tests() {
+    make -j"$(nproc)" -C test/unit check "$@"
+}
+
+# Without what takes long and tells a sanitizer or valgrind nothing new: simulations.
+unit_tests_sanitized() {
+    unit_tests SANITIZE=address,undefined FILTER='-*TenMillion*' EXCEPT="explorer_test \
+        explorer_broken_test lease_simulation_test lease_simulation_broken_test"
+}
+
+unit_tests_valgrind() {
+    unit_tests RUNNER='valgrind -q --error-exitcode=1 --leak-check=full' \
+        FILTER='-*TenMillion*:Concurrency*:Explorer*:LeaseSimulation*'
 }
 
 assertions() {
@@ -172,6 +187,10 @@ stage "Debian package" as_root scripts/package_test.sh
 stage "archive of a release" scripts/dist_test.sh
 stage "quickstart, twice" quickstart
 stage "quickstart, closed checkout" quickstart_elsewhere
+stage "fuzz" make -j2 fuzz FUZZ_SECONDS=20
+stage "unit tests, threads" unit_tests SANITIZE=thread TESTS=concurrency_test
+stage "unit tests, sanitizers" unit_tests_sanitized
+stage "unit tests, valgrind" unit_tests_valgrind
 
 if [ $((passed + failed)) -eq 1 ]; then # the packages alone
     echo "no stage has \"$only\" in its name"
