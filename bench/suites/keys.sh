@@ -3,10 +3,11 @@
 # of the index; more rows after a checkpoint; look-ups; the newest rows.
 
 suite_keys() {
-    local rows sessions repetition label column
+    local rows sessions plural repetition label column
     for rows in $keys_rows; do
         for repetition in $(seq 1 "$short_repetitions"); do
             for sessions in 1 8; do
+                [ "$sessions" = 1 ] && plural='' || plural=s
                 while IFS='|' read -r label column; do
                     measure_key "$label" "$column"
                 done <<<"$keys"
@@ -18,10 +19,10 @@ suite_keys() {
 
 # key_sample METRIC UNIT VALUE
 key_sample() {
-    sample keys "$label" "$1: $rows rows by $sessions sessions" "$2" "$repetition" "$3" bigserial
+    sample keys "$label" "$1: $rows rows by $sessions session${plural}" "$2" "$repetition" "$3" bigserial
 }
 
-# measure_key LABEL COLUMN: one table, from its first row to its last look-up. Also reads rows,
+# measure_key LABEL COLUMN: one table, from its first row to its last look-up, with the caller's rows,
 # sessions and repetition.
 measure_key() {
     local label=$1 column=$2
