@@ -48,11 +48,11 @@ my @contents = (
     'SELECT * FROM randflake_lease',
     'SELECT * FROM randflake_lease_pool',
     'SELECT id, inside.* FROM item, randflake_decode(id) AS inside ORDER BY id');
-my %expected = map { $_ => $old->safe_psql('postgres', $_) } @contents;
 my $privileges = <<'SQL';
-SELECT oid::regprocedure, proacl FROM pg_proc WHERE proname LIKE 'randflake%' ORDER BY oid::regprocedure::text
+SELECT oid::regprocedure, proacl FROM pg_proc WHERE proname LIKE 'randflake%'
+ORDER BY oid::regprocedure::text
 SQL
-$expected{$privileges} = $old->safe_psql('postgres', $privileges);
+my %expected = map { $_ => $old->safe_psql('postgres', $_) } @contents, $privileges;
 my $old_version = $old->safe_psql('postgres', 'SHOW server_version');
 $old->stop;
 
