@@ -34,8 +34,9 @@ DROP TABLE any_id;
 CREATE TABLE assigned (id randflake, number bigint);
 INSERT INTO assigned SELECT x, x::randflake FROM randflake_generate(3) AS x;
 SELECT count(*) FROM assigned WHERE id::bigint = number;
+\set VERBOSITY sqlstate
 SELECT count(*) FROM assigned WHERE id = number;
-\echo :LAST_ERROR_SQLSTATE
+\set VERBOSITY default
 DROP TABLE assigned;
 
 -- --- Order -----------------------------------------------------------------------------------
