@@ -7,6 +7,8 @@
 #   make soak            the crash test with many rounds; ROUNDS=n sets how many
 #   make unit            unit tests of src/core (no server)
 #   make dist            archives of the last commit in build/
+#   make release-check   everything that must hold before a release, as a checklist
+#   make fuzz            fuzz targets of src/core; FUZZ_SECONDS=n for each of them
 #   make lint            clang-tidy and cppcheck over src
 #   make format          clang-format every source file; `make format-check` only looks
 
@@ -60,9 +62,12 @@ symbols: $(shlib)
 
 all: symbols
 
-.PHONY: unit tempcheck soak lint format format-check
+.PHONY: unit fuzz tempcheck soak lint format format-check
 unit:
 	$(MAKE) -C test/unit check
+
+fuzz:
+	$(MAKE) -C test/fuzz check
 
 tempcheck:
 	PG_CONFIG=$(PG_CONFIG) scripts/tempcheck.sh
@@ -79,7 +84,10 @@ lint:
 # The release that META.json describes: scripts/check_versions.pl sees to it that all agree. Archives
 # of one commit are the same bytes every time.
 RELEASE = randflake-$(shell sed -n 's/^    "version": *"\(.*\)",$$/\1/p' META.json)
-.PHONY: dist
+.PHONY: dist release-check
+release-check:
+	scripts/release_check.sh
+
 dist:
 	scripts/check_versions.pl
 	@mkdir -p build && rm -f build/randflake-*.tar.gz build/randflake-*.zip

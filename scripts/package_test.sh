@@ -10,7 +10,7 @@
 # build/package/MAJOR. Needs root, and debootstrap for roots that are not there yet.
 
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$(realpath "$0")")/.."
 . scripts/lib.sh
 . scripts/roots.sh
 
@@ -35,8 +35,7 @@ for major; do
     [ -n "${suites[$major]-}" ] || die "no suite is known to have PostgreSQL $major"
     headline "PostgreSQL $major"
     clean=$(find_root "clean-$major" "${suites[$major]}" "postgresql-$major")
-    full=$(find_root "package-$major" "${suites[$major]}" "postgresql-$major" \
-        "postgresql-server-dev-$major" postgresql-server-dev-all build-essential debhelper lintian)
+    full=$(find_package_root "$major")
     work=build/package/$major
     rm -rf --one-file-system "${work:?}"
     export_tree "$tree" "$work/source"

@@ -28,12 +28,24 @@ find_root() {
     return 1
 }
 
+# The root for the matrix of a major: for building, and for the tests.
+find_matrix_root() {
+    find_root "$1" "${suites[$1]}" "postgresql-$1" "postgresql-server-dev-$1" \
+        clang g++ make libgtest-dev nlohmann-json3-dev libipc-run-perl libfaketime procps
+}
+
+# The root for building the Debian package of a major.
+find_package_root() {
+    find_root "package-$1" "${suites[$1]}" "postgresql-$1" "postgresql-server-dev-$1" \
+        postgresql-server-dev-all build-essential debhelper lintian
+}
+
 # Prints the name of a tree of the last commit plus uncommitted changes of files under version
 # control.
 current_tree() {
     local tree
     tree=$(git -c user.name=randflake -c user.email=randflake stash create)
-    echo "${tree:-HEAD}"
+    git rev-parse "${tree:-HEAD}"
 }
 
 # export_tree TREE DIRECTORY

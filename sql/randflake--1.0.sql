@@ -97,14 +97,16 @@ COMMENT ON FUNCTION randflake_shard_ranges(integer) IS
 -- A lease is a rectangle: node ids x seconds. The exclusion constraint makes it impossible that two
 -- leases overlap, whatever the functions or the clock do. What the constraint cannot see are leases
 -- that are no longer in the table: purged ones, and those that a failover or the restore of an old
--- copy has lost. For them there is the high-water mark: no lease starts, and none is extended,
--- below it.
+-- copy has lost. For them there is the high-water mark: no lease is granted until the clock has
+-- reached it, and none that may have ended is extended.
 --
 -- After a failover or restore, where another data directory, timeline or table grants than before,
--- the mark lies beyond every lease that may be missing. That takes no lease to end later than max_duration
--- after it was granted, those that start at a mark included. What remains to be trusted is that the
--- clocks of the two coordinators differ by no more than max_clock_skew, and that the former one
--- grants no more.
+-- the mark lies beyond every lease that may be missing, because no lease ends later than max_duration
+-- after it was granted. A lease that this coordinator knows and that has not ended may be extended
+-- meanwhile: the former one cannot have granted its node ids to another. Not even for the time at
+-- the mark, since no lease is granted before it starts. What remains to be trusted is that the clock
+-- of the new coordinator is behind the former one's by no more than max_clock_skew, and that the
+-- former one grants no more.
 --
 -- Times are Unix seconds. A span is half-open, [start, end); the functions take and give the last
 -- second of a lease, as the Randflake libraries do.
@@ -127,7 +129,7 @@ COMMENT ON COLUMN randflake_lease_pool.max_duration IS 'longest lease, seconds';
 COMMENT ON COLUMN randflake_lease_pool.max_clock_skew IS
 'seconds by which the clocks of two coordinators, before and after a failover, may differ';
 COMMENT ON COLUMN randflake_lease_pool.high_water IS
-'Unix second below which no lease may start or be extended: leases there may be missing here';
+'Unix second before which no lease is granted: leases that last until then may be missing here';
 COMMENT ON COLUMN randflake_lease_pool.key_fingerprint IS
 'fingerprint of the secret that every holder must have';
 COMMENT ON COLUMN randflake_lease_pool.coordinator IS
@@ -158,7 +160,8 @@ COMMENT ON COLUMN randflake_lease.released_at IS 'when the holder gave it back';
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
 -- A sequence, because it keeps what a transaction wrote that was rolled back: the hold-off after a
--- takeover counts from the first call on, even if that call fails.
+-- takeover counts from the first call on, even if that call fails. And because it is not dumped:
+-- with a time of zero, it tells where the extension was made.
 CREATE SEQUENCE randflake_lease_takeover MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_takeover IS
 'coordinator: when it took over from another one, Unix seconds << 31 | hash of its identity';
@@ -195,19 +198,44 @@ COMMENT ON FUNCTION randflake_lease_horizon() IS
 'coordinator: the first Unix second that no identifier can hold';
 REVOKE ALL ON FUNCTION randflake_lease_horizon() FROM PUBLIC;
 
--- When this coordinator took over from another one: at the first call that saw another identity in
--- the pool, or when the other one granted last, should its clock have been ahead.
-CREATE FUNCTION randflake_lease_taken_over(identity text) RETURNS bigint
+CREATE FUNCTION randflake_lease_identity() RETURNS text
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+-- A table that was restored from a dump is another one.
+AS $$ SELECT format('%s/%s', @extschema@.randflake_coordinator_identity(), '@extschema@.randflake_lease'::regclass::oid) $$;
+COMMENT ON FUNCTION randflake_lease_identity() IS
+'coordinator: data directory, timeline, database and table';
+REVOKE ALL ON FUNCTION randflake_lease_identity() FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_identity_hash(identity text) RETURNS bigint
+LANGUAGE sql IMMUTABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT hashtextextended(identity, 0) & ((1::bigint << 31) - 1) $$;
+COMMENT ON FUNCTION randflake_lease_identity_hash(text) IS
+'coordinator: 31 bits that tell one from another';
+REVOKE ALL ON FUNCTION randflake_lease_identity_hash(text) FROM PUBLIC;
+
+SELECT pg_catalog.setval('@extschema@.randflake_lease_takeover',
+                         @extschema@.randflake_lease_identity_hash(@extschema@.randflake_lease_identity()));
+
+-- When this coordinator took over from the former one: at the first call that saw another identity
+-- in the pool, or when the other one granted last, should its clock have been ahead. Null if there
+-- was none before: nothing was ever granted, and the extension was made here. Where it was not, the
+-- first grant may have been made elsewhere and lost.
+CREATE FUNCTION randflake_lease_taken_over(former text, identity text) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    mask CONSTANT bigint := (1::bigint << 31) - 1;
-    hash CONSTANT bigint := hashtextextended(identity, 0) & mask;
+    hash CONSTANT bigint := @extschema@.randflake_lease_identity_hash(identity);
     noted bigint;
 BEGIN
     SELECT last_value INTO STRICT noted FROM @extschema@.randflake_lease_takeover;
-    IF noted & mask <> hash THEN
+    IF former = '' AND noted = hash THEN
+        RETURN NULL;
+    END IF;
+    -- Anything but this identity with a time.
+    IF noted = hash OR (noted - hash) & ((1::bigint << 31) - 1) <> 0 THEN
         SELECT least(greatest(@extschema@.randflake_lease_clock(),
                               extract(epoch FROM max(greatest(granted_at, renewed_at)))::bigint),
                      @extschema@.randflake_lease_horizon()) << 31 | hash
@@ -219,9 +247,9 @@ BEGIN
     RETURN noted >> 31;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_taken_over(text) IS
+COMMENT ON FUNCTION randflake_lease_taken_over(text, text) IS
 'coordinator: the Unix second at which it took over from the one before';
-REVOKE ALL ON FUNCTION randflake_lease_taken_over(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION randflake_lease_taken_over(text, text) FROM PUBLIC;
 
 -- Locks the pool, makes it if need be, and raises the high-water mark when this is another
 -- coordinator than the one that granted last. Every function that writes begins here.
@@ -231,9 +259,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     pool @extschema@.randflake_lease_pool;
-    -- A table that was restored from a dump is another one.
-    identity CONSTANT text :=
-        format('%s/%s', @extschema@.randflake_coordinator_identity(), '@extschema@.randflake_lease'::regclass::oid);
+    identity CONSTANT text := @extschema@.randflake_lease_identity();
 BEGIN
     -- A grant must survive a crash, and its holder must hear of a doubt, whatever the session
     -- prefers: that the wait for a synchronous standby was cancelled is told by a warning.
@@ -243,12 +269,12 @@ BEGIN
     IF current_setting('client_min_messages') = 'error' THEN
         PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
-    INSERT INTO @extschema@.randflake_lease_pool (coordinator) VALUES (identity) ON CONFLICT DO NOTHING;
+    INSERT INTO @extschema@.randflake_lease_pool (coordinator) VALUES ('') ON CONFLICT DO NOTHING;
     SELECT * INTO STRICT pool FROM @extschema@.randflake_lease_pool FOR UPDATE;
     IF pool.coordinator <> identity THEN
         UPDATE @extschema@.randflake_lease_pool
         SET coordinator = identity,
-            high_water = greatest(high_water, @extschema@.randflake_lease_taken_over(identity)
+            high_water = greatest(high_water, @extschema@.randflake_lease_taken_over(coordinator, identity)
                                               + max_duration + max_clock_skew + 1)
         RETURNING * INTO STRICT pool;
     END IF;
@@ -347,16 +373,16 @@ BEGIN
     END IF;
 
     node_count := randflake_lease_acquire.nodes;
-    lease_start := greatest(now, pool.high_water);
-    lease_end := least(lease_start + duration, now + pool.max_duration, @extschema@.randflake_lease_horizon()) - 1;
-    IF lease_end < lease_start THEN
+    IF now < pool.high_water THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('no lease may begin before %s', to_timestamp(lease_start)),
+            MESSAGE = format('no lease may begin before %s', to_timestamp(pool.high_water)),
             DETAIL = 'Leases that this coordinator does not know of may last until then.',
-            HINT = CASE WHEN lease_start <= now + pool.max_duration + pool.max_clock_skew + 1
-                        THEN format('Ask again in %s seconds.', lease_start + 1 - pool.max_duration - now)
+            HINT = CASE WHEN pool.high_water <= now + pool.max_duration + pool.max_clock_skew + 1
+                        THEN format('Ask again in %s seconds.', pool.high_water - now)
                         ELSE 'Set the coordinator''s clock if it is wrong. If it is right and was ahead before, lower "high_water" in randflake_lease_pool as documented.' END;
     END IF;
+    lease_start := now;
+    lease_end := least(now + least(duration, pool.max_duration), @extschema@.randflake_lease_horizon()) - 1;
     INSERT INTO @extschema@.randflake_lease AS granted (holder, incarnation, nodes, span)
     VALUES (randflake_lease_acquire.holder, randflake_lease_acquire.incarnation,
             int4range(first_node_id, first_node_id + node_count), int8range(lease_start, lease_end + 1))
