@@ -48,7 +48,7 @@ static pg_noinline uint64 next_run() {
     const bool same_second = prefetched.second == wall_clock_seconds();
     const uint32 wanted =
         same_second ? Min(prefetched.count * kRunGrowth, static_cast<uint32>(kRunLength)) : 1;
-    const Run run = reserve_numbers(wanted);
+    const Run run = reserve_numbers(SlotChoice::kOwn, wanted);
 
     prefetched.second = run.now;
     prefetched.count = run.count;

@@ -7,9 +7,15 @@
 
 #include "core/generator.h"
 
+// The slot that a call tries first; the others follow when it is used up in this second.
+enum class SlotChoice : uint8 {
+    kOwn,     // the backend's own: backends do not disturb each other
+    kLowest,  // the same for all backends: together they count upwards
+};
+
 // Reserves 1 to `wanted` raw numbers, waiting up to randflake.max_wait; ERROR when there are none.
 // Interruptible. The caller has called require_generator.
-randflake::Run reserve_numbers(uint32 wanted);
+randflake::Run reserve_numbers(SlotChoice choice, uint32 wanted);
 
 // ERROR unless this server can generate: preloaded, with a node id and a secret.
 void require_generator();

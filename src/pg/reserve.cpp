@@ -1,4 +1,5 @@
-// Where numbers come from: this backend's slot, else the next one with room, else a wait.
+// Where numbers come from: the slot of the caller's choice, else the next one with room, else a
+// wait.
 
 #include "pg/generate.h"
 
@@ -11,21 +12,22 @@
 using randflake::Outcome;
 using randflake::Run;
 
-// Tries every slot once, from this backend's own on. Backends start at different slots, so with at
-// least as many node ids as backends none shares one. Slots found used up are not looked at again
-// in the same second: a fast backend uses up dozens.
-static Run try_slots(uint32 wanted) {
+// Tries every slot once, from the chosen one on. Backends have their own at different places, so
+// with at least as many node ids as backends none shares one. Slots found used up are not looked at
+// again in the same second: a fast backend uses up dozens.
+static Run try_slots(SlotChoice choice, uint32 wanted) {
     static int64 second;
-    static uint32 used_up;  // this many from the own slot on, in that second
+    static uint32 used_up_from[2];  // for each choice: this many from the first, in that second
     if (const int64 now = wall_clock_seconds(); now != second) {
         second = now;
-        used_up = 0;
+        used_up_from[0] = used_up_from[1] = 0;
     }
 
-    const uint32 own = static_cast<uint32>(backend_number());
+    const uint32 first = choice == SlotChoice::kOwn ? static_cast<uint32>(backend_number()) : 0;
+    uint32& used_up = used_up_from[static_cast<int>(choice)];
     Run run;
     for (uint32 tried = 0; tried < shared->slot_count; tried++) {
-        Slot& slot = shared->slots[(own + used_up) % shared->slot_count];
+        Slot& slot = shared->slots[(first + used_up) % shared->slot_count];
         run = Reserve(randflake::kRandflake, slot.word, shared->window, wanted, wall_clock_seconds);
         if (run.outcome == Outcome::kReserved)
             count_run(slot, run);
@@ -43,11 +45,11 @@ static bool needs_window(const Run& run) {
 }
 
 // One attempt, moving the window on where that is due.
-static Run attempt(uint32 wanted) {
-    Run run = try_slots(wanted);
+static Run attempt(SlotChoice choice, uint32 wanted) {
+    Run run = try_slots(choice, wanted);
     if (needs_window(run)) {
         if (!RecoveryInProgress() && window_extend())
-            run = try_slots(wanted);
+            run = try_slots(choice, wanted);
     } else if (run.outcome == Outcome::kReserved && window_near_end(run)) {
         window_extend();
     }
@@ -55,7 +57,7 @@ static Run attempt(uint32 wanted) {
 }
 
 // The slow path, out of line: attempts until the first success or the end of the wait.
-static pg_noinline Run wait_for_numbers(uint32 wanted) {
+static pg_noinline Run wait_for_numbers(SlotChoice choice, uint32 wanted) {
     static uint32 event;
     if (event == 0)
         event = wait_event("RandflakeGenerate");
@@ -66,7 +68,7 @@ static pg_noinline Run wait_for_numbers(uint32 wanted) {
     for (;;) {
         // The first sleep only registers for the broadcast and returns at once, so a change of the
         // window between an attempt and the sleep is not missed.
-        const Run run = attempt(wanted);
+        const Run run = attempt(choice, wanted);
         const int64 now = steady_milliseconds();
         if (run.outcome == Outcome::kReserved) {
             ConditionVariableCancelSleep();
@@ -84,9 +86,9 @@ static pg_noinline Run wait_for_numbers(uint32 wanted) {
     }
 }
 
-Run reserve_numbers(uint32 wanted) {
-    const Run run = attempt(wanted);
+Run reserve_numbers(SlotChoice choice, uint32 wanted) {
+    const Run run = attempt(choice, wanted);
     if (likely(run.outcome == Outcome::kReserved))
         return run;
-    return wait_for_numbers(wanted);
+    return wait_for_numbers(choice, wanted);
 }
