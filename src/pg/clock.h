@@ -10,6 +10,9 @@
 
 #include "core/layout.h"
 
+// Second 0 of windows and of Randflake, Unix seconds.
+static constexpr int64 kEpochSeconds = randflake::kWindowEpoch / randflake::kSecond;
+
 static inline struct timespec wall_clock() {
     struct timespec now;
 #ifdef CLOCK_REALTIME_COARSE
@@ -29,14 +32,13 @@ static inline int64 wall_clock_seconds() {
 #else
     const int64 unix_seconds = wall_clock().tv_sec;
 #endif
-    return unix_seconds - randflake::kRandflake.epoch;
+    return unix_seconds - kEpochSeconds;
 }
 
 // The first second since the Randflake epoch that is wholly later than `milliseconds` from now.
 static inline int64 wall_clock_second_after(int64 milliseconds) {
     const struct timespec now = wall_clock();
-    return now.tv_sec - randflake::kRandflake.epoch +
-           (now.tv_nsec / 1000000 + milliseconds) / 1000 + 1;
+    return now.tv_sec - kEpochSeconds + (now.tv_nsec / 1000000 + milliseconds) / 1000 + 1;
 }
 
 // Milliseconds until the wall clock shows another second, at least 1.
@@ -65,7 +67,7 @@ static inline int64 uptime_seconds() {
 
 // A second since the Randflake epoch as PostgreSQL's timestamp with time zone.
 static inline TimestampTz timestamp_of_second(int64 second) {
-    const int64 unix_seconds = randflake::kRandflake.epoch + second;
+    const int64 unix_seconds = kEpochSeconds + second;
     return (unix_seconds - int64{POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE} * SECS_PER_DAY) *
            USECS_PER_SEC;
 }

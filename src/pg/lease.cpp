@@ -54,9 +54,9 @@ bool lease_open_next(LeaseControl* control) {
     publish(*control, [&] {
         count_window_closed(Window::FromWord(shared->window.load()));
         (void)ChangeWindow(
-            kRandflake, slot_word, shared->slot_count,
-            static_cast<uint64_t>(control->open.first_node_id), shared->window,
-            Window{static_cast<uint32_t>(start), static_cast<uint32_t>(control->open.end)});
+            shared->slot_count, static_cast<uint64_t>(control->open.first_node_id), shared->window,
+            Window{static_cast<uint32_t>(start), static_cast<uint32_t>(control->open.end)},
+            randflake::SlotSet{kRandflake, slot_word});
     });
     return true;
 }
@@ -66,7 +66,8 @@ int64 lease_seal(LeaseControl* control) {
     control->open = control->next = Lease{};
     publish(*control, [&] {
         count_window_closed(Window::FromWord(shared->window.load()));
-        last = SealWindow(kRandflake, slot_word, shared->slot_count, shared->window);
+        last = SealWindow(shared->slot_count, shared->window,
+                          randflake::SlotSet{kRandflake, slot_word});
     });
     return last;
 }

@@ -118,7 +118,7 @@ static void note_success() {
 // Seconds since the epoch of a second the coordinator named; outside what identifiers can hold
 // means that its clock is wrong, and becomes a window that never opens.
 static int64 second_of_unix(int64 unix_seconds) {
-    return Min(Max(unix_seconds - kRandflake.epoch, 0),
+    return Min(Max(unix_seconds - kEpochSeconds, 0),
                static_cast<int64>(kRandflake.max_timestamp()) + 1);
 }
 
@@ -172,7 +172,7 @@ static void acquire() {
 static void renew(Lease* held) {
     int64 end;
     const int64 asked_at = steady_milliseconds();
-    if (!coordinator_renew(held->id, held->incarnation, held->end + kRandflake.epoch - 1,
+    if (!coordinator_renew(held->id, held->incarnation, held->end + kEpochSeconds - 1,
                            setting_lease_duration, &end)) {
         if (!coordinator_refused())
             return note_failure("could not renew the lease of node ids", coordinator_error());
@@ -208,7 +208,7 @@ static void act() {
 }
 
 static void give_back(const Lease& held, int64 last_used, int64 give_up_at) {
-    if (held.id == 0 || coordinator_release(held.id, held.incarnation, last_used + kRandflake.epoch,
+    if (held.id == 0 || coordinator_release(held.id, held.incarnation, last_used + kEpochSeconds,
                                             give_up_at - steady_milliseconds()))
         return;
     ereport(LOG, (errmsg("could not give lease %lld of node ids back: %s",

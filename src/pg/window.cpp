@@ -38,6 +38,10 @@ static constexpr int64 kMaxClockJump = SECS_PER_DAY;
 static constexpr int64 kRetryInterval = 200;
 static constexpr int64 kLogInterval = 10000;
 
+static AtomicWord& slot_word(uint32_t i) {
+    return shared->slots[i].word;
+}
+
 static NodeRange node_range() {
     return {static_cast<uint32_t>(setting_node_id), static_cast<uint32_t>(setting_node_count)};
 }
@@ -198,10 +202,9 @@ static bool extend_locked(WindowControl* control) {
     }
     shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
     if (window.closed())
-        ChangeWindow(
-            kRandflake, [](uint32_t i) -> AtomicWord& { return shared->slots[i].word; },
-            shared->slot_count, setting_node_id, shared->window,
-            Window{static_cast<uint32_t>(now), end});
+        (void)ChangeWindow(shared->slot_count, static_cast<uint64_t>(setting_node_id),
+                           shared->window, Window{static_cast<uint32_t>(now), end},
+                           randflake::SlotSet{kRandflake, slot_word});
     else
         shared->window.store(Window{window.start, end}.ToWord(), std::memory_order_release);
     ConditionVariableBroadcast(&shared->window_changed);
