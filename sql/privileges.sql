@@ -1,5 +1,6 @@
 -- What an ordinary role may do.
 CREATE ROLE regress_randflake_user;
+GRANT CREATE ON SCHEMA public TO regress_randflake_user;
 CREATE TABLE made (id bigint PRIMARY KEY DEFAULT randflake_generate());
 GRANT INSERT, SELECT ON made TO regress_randflake_user;
 
@@ -14,6 +15,13 @@ SELECT count(*) FROM made WHERE randflake_from_text(randflake_to_text(id)) = id;
 SELECT count(*) FROM made WHERE randflake_shard(id, 1) = 0;
 SELECT count(*) FROM randflake_shard_ranges(2);
 
+CREATE TABLE ordered (id randflake PRIMARY KEY DEFAULT randflake_next());
+INSERT INTO ordered DEFAULT VALUES;
+INSERT INTO ordered SELECT randflake_generate();
+SELECT count(*) FROM ordered WHERE id::text::randflake = id::bigint::randflake;
+SELECT count(*) FROM ordered WHERE id >= randflake_lower('2026-01-01') AND id >= (SELECT min(id) FROM ordered);
+SELECT count(*) FROM randflake_key;
+
 -- Not look into them
 SELECT randflake_decode(1);
 \echo :LAST_ERROR_SQLSTATE
@@ -23,6 +31,19 @@ SELECT randflake_generated_at(1);
 \echo :LAST_ERROR_SQLSTATE
 SELECT randflake_encode('2030-01-01', 1, 1);
 \echo :LAST_ERROR_SQLSTATE
+SELECT randflake_timestamp(id) FROM ordered;
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_node_id(id) FROM ordered;
+\echo :LAST_ERROR_SQLSTATE
+
+-- Nor touch the secret that the type is bound to
+SELECT randflake_bind_secret();
+SELECT randflake_key_fingerprint();
+INSERT INTO randflake_key VALUES ('0123456789abcdef');
+UPDATE randflake_key SET fingerprint = '0123456789abcdef';
+DELETE FROM randflake_key;
+TRUNCATE randflake_key;
+CREATE TRIGGER mine BEFORE INSERT ON randflake_key FOR EACH ROW EXECUTE FUNCTION randflake_key_guard();
 
 -- Nor read or change what the server keeps to itself; the wording differs between versions
 \set VERBOSITY sqlstate
@@ -58,5 +79,6 @@ SELECT randflake_generated_at(1);
 RESET ROLE;
 REVOKE EXECUTE ON FUNCTION randflake_decode(bigint) FROM regress_randflake_user;
 DROP FUNCTION age_of(bigint);
-DROP TABLE made;
+DROP TABLE made, ordered;
+REVOKE CREATE ON SCHEMA public FROM regress_randflake_user;
 DROP ROLE regress_randflake_user;

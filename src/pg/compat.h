@@ -53,6 +53,18 @@ static inline void setting_free(void* pointer) {
 #endif
 }
 
+// An error that a caller may collect instead of being thrown out of, since PostgreSQL 16: returns
+// only if `context` is one of such a caller.
+#if PG_VERSION_NUM >= 160000
+#define soft_ereport(context, ...) errsave(context, __VA_ARGS__)
+#else
+#define soft_ereport(context, ...)   \
+    do {                             \
+        (void)(context);             \
+        ereport(ERROR, __VA_ARGS__); \
+    } while (0)
+#endif
+
 // The wait event shown in pg_stat_activity while a call waits; named where the server allows it.
 static inline uint32 wait_event(const char* name) {
 #if PG_VERSION_NUM >= 170000

@@ -4,6 +4,7 @@
 #include "core/layout.h"
 #include "pg/clock.h"
 #include "pg/generate.h"
+#include "pg/inspect.h"
 #include "pg/shmem.h"
 #include "pg/sql.h"
 
@@ -45,6 +46,17 @@ SQL_FUNCTION(randflake_generated_at) {
         timestamp_of_second(static_cast<int64>(decode(PG_GETARG_INT64(0)).timestamp)));
 }
 
+uint64 second_of_timestamp(TimestampTz time, int sqlstate) {
+    const TimestampTz first = timestamp_of_second(0);
+    const TimestampTz last = timestamp_of_second(static_cast<int64>(kRandflake.max_timestamp()));
+    if (time < first || time >= last + USECS_PER_SEC) {
+        const char* lower = pstrdup(timestamptz_to_str(first));
+        ereport(ERROR, (errcode(sqlstate), errmsg("timestamp is out of range"),
+                        errdetail("It must be from %s to %s.", lower, timestamptz_to_str(last))));
+    }
+    return static_cast<uint64>((time - first) / USECS_PER_SEC);
+}
+
 [[noreturn]] static void report_out_of_range(const char* what, int32 value, uint64 max) {
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s %d is out of range", what, value),
@@ -53,26 +65,17 @@ SQL_FUNCTION(randflake_generated_at) {
 
 SQL_FUNCTION(randflake_encode) {
     require_secret();
-    const TimestampTz generated_at = PG_GETARG_TIMESTAMPTZ(0);
+    const uint64 second =
+        second_of_timestamp(PG_GETARG_TIMESTAMPTZ(0), ERRCODE_INVALID_PARAMETER_VALUE);
     const int32 node_id = PG_GETARG_INT32(1);
     const int32 sequence = PG_GETARG_INT32(2);
-
-    const TimestampTz first = timestamp_of_second(0);
-    const TimestampTz last = timestamp_of_second(static_cast<int64>(kRandflake.max_timestamp()));
-    if (generated_at < first || generated_at >= last + USECS_PER_SEC) {
-        const char* lower = pstrdup(timestamptz_to_str(first));
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("timestamp is out of range"),
-                 errdetail("It must be from %s to %s.", lower, timestamptz_to_str(last))));
-    }
     if (node_id < 0 || static_cast<uint64>(node_id) > kRandflake.max_node_id())
         report_out_of_range("node id", node_id, kRandflake.max_node_id());
     if (sequence < 0 || static_cast<uint64>(sequence) > kRandflake.max_sequence())
         report_out_of_range("sequence", sequence, kRandflake.max_sequence());
 
     uint64 raw;
-    const Fields fields{static_cast<uint64>((generated_at - first) / USECS_PER_SEC),
-                        static_cast<uint64>(node_id), static_cast<uint64>(sequence)};
+    const Fields fields{second, static_cast<uint64>(node_id), static_cast<uint64>(sequence)};
     if (!kRandflake.Pack(fields, &raw))
         elog(ERROR, "fields of an identifier do not fit");
     PG_RETURN_INT64(static_cast<int64>(randflake::Encrypt(shared->key_schedule, raw)));

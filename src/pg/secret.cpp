@@ -176,6 +176,10 @@ uint64 secret_key_check(const randflake::Key& key) {
     return pg_ntoh64(check);
 }
 
+const char* secret_fingerprint(const randflake::Key& key) {
+    return psprintf("%016llx", static_cast<unsigned long long>(secret_key_check(key)));
+}
+
 const randflake::Key* secret_key() {
     return secret.state == SecretState::kValid ? &secret.key : nullptr;
 }

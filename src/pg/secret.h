@@ -21,4 +21,7 @@ const randflake::Key* secret_key();
 // For backends: the server's crypto library wants a resource owner, which the postmaster lacks.
 uint64 secret_key_check(const randflake::Key& key);
 
+// The same as people read it, 16 hexadecimal digits; palloc'd.
+const char* secret_fingerprint(const randflake::Key& key);
+
 #endif

@@ -1,4 +1,4 @@
-// What the SQL functions share: their definition, and the text form as a datum.
+// What the SQL functions share: their definition, and the text form.
 
 #ifndef RANDFLAKE_PG_SQL_H
 #define RANDFLAKE_PG_SQL_H
@@ -15,5 +15,10 @@
 
 // The text form of an identifier, palloc'd.
 text* text_of_id(uint64 id);
+char* cstring_of_id(uint64 id);
+
+// The identifier of a text form. A malformed one is an ERROR, or false when `context` is a caller's
+// that collects errors.
+bool id_of_text(const char* data, size_t length, Node* context, uint64* id);
 
 #endif

@@ -72,10 +72,7 @@ SQL_FUNCTION(randflake_status) {
     row.AddUnless(window.closed(), second_datum(window.start));
     row.AddUnless(window.closed(), second_datum(window.end));
     row.AddUnless(!shared->has_key,
-                  shared->has_key
-                      ? text_datum(psprintf("%016llx", static_cast<unsigned long long>(
-                                                           secret_key_check(shared->key))))
-                      : 0);
+                  shared->has_key ? text_datum(secret_fingerprint(shared->key)) : 0);
     row.Add(counter_datum(issued));
     row.Add(counter_datum(counters.waits));
     row.Add(counter_datum(counters.wait_milliseconds));

@@ -2,6 +2,7 @@
 
 #include "core/text.h"
 
+#include "pg/compat.h"
 #include "pg/sql.h"
 
 using randflake::TextError;
@@ -13,34 +14,42 @@ text* text_of_id(uint64 id) {
     return cstring_to_text_with_len(buffer, static_cast<int>(length));
 }
 
-[[noreturn]] static void report_malformed(const text* input, const TextResult& result) {
-    const char* data = VARDATA_ANY(input);
-    const auto length = static_cast<int>(VARSIZE_ANY_EXHDR(input));
-    const char* quoted = text_to_cstring(input);
+char* cstring_of_id(uint64 id) {
+    auto* buffer = static_cast<char*>(palloc(randflake::kMaxTextLength + 1));
+    buffer[randflake::FormatText(id, buffer)] = '\0';
+    return buffer;
+}
+
+// What is wrong, as a sentence; palloc'd.
+static const char* text_error_detail(const char* data, int length, const TextResult& result) {
     switch (result.error) {
         case TextError::kEmpty:
-            ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                            errmsg("invalid text form of an identifier: \"%s\"", quoted),
-                            errdetail("It is empty.")));
+            return "It is empty.";
         case TextError::kTooLong:
-            ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                            errmsg("invalid text form of an identifier: \"%s\"", quoted),
-                            errdetail("It has %d characters; at most %d are possible.", length,
-                                      static_cast<int>(randflake::kMaxTextLength))));
+            return psprintf("It has %d characters; at most %d are possible.", length,
+                            static_cast<int>(randflake::kMaxTextLength));
         case TextError::kOutOfRange:
-            ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                            errmsg("invalid text form of an identifier: \"%s\"", quoted),
-                            errdetail("It exceeds 64 bits.")));
+            return "It exceeds 64 bits.";
         default: {
             const char* bad = data + result.position;
-            ereport(ERROR,
-                    (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                     errmsg("invalid text form of an identifier: \"%s\"", quoted),
-                     errdetail("Character \"%.*s\" is not a digit of base32hex (0-9, a-v).",
-                               Min(pg_mblen(bad), static_cast<int>(data + length - bad)), bad)));
+            return psprintf("Character \"%.*s\" is not a digit of base32hex (0-9, a-v).",
+                            Min(pg_mblen(bad), static_cast<int>(data + length - bad)), bad);
         }
     }
-    pg_unreachable();
+}
+
+bool id_of_text(const char* data, size_t length, Node* context, uint64* id) {
+    const TextResult result = randflake::ParseText(data, length);
+    if (result.error != TextError::kNone) {
+        const auto bytes = static_cast<int>(length);
+        soft_ereport(context,
+                     (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                      errmsg("invalid text form of an identifier: \"%s\"", pnstrdup(data, length)),
+                      errdetail("%s", text_error_detail(data, bytes, result))));
+        return false;
+    }
+    *id = result.id;
+    return true;
 }
 
 SQL_FUNCTION(randflake_to_text) {
@@ -49,8 +58,7 @@ SQL_FUNCTION(randflake_to_text) {
 
 SQL_FUNCTION(randflake_from_text) {
     const text* input = PG_GETARG_TEXT_PP(0);
-    const TextResult result = randflake::ParseText(VARDATA_ANY(input), VARSIZE_ANY_EXHDR(input));
-    if (result.error != TextError::kNone)
-        report_malformed(input, result);
-    PG_RETURN_INT64(static_cast<int64>(result.id));
+    uint64 id;
+    id_of_text(VARDATA_ANY(input), VARSIZE_ANY_EXHDR(input), nullptr, &id);
+    PG_RETURN_INT64(static_cast<int64>(id));
 }

@@ -1,0 +1,317 @@
+-- The type randflake: what bigint can do, in the order of time.
+SET datestyle = ISO;
+SET timezone = 'UTC';
+
+-- --- In and out ------------------------------------------------------------------------------
+
+-- The text form of the identifier, in either case; bigint is the same identifier
+SELECT id, randflake_to_text(id), id::randflake AS type, upper(randflake_to_text(id))::randflake AS upper,
+       id::randflake::bigint = id AS same
+FROM (VALUES (randflake_encode('2030-01-01', 7, 42)), (0), (-1), (9223372036854775807),
+             ('-9223372036854775808'::bigint)) AS v (id);
+SELECT '{8,NULL,9}'::randflake[], NULL::randflake IS NULL AS null;
+SELECT to_json(randflake_encode('2030-01-01', 7, 42)::randflake);
+
+-- Malformed
+SELECT ''::randflake;
+SELECT 'w'::randflake;
+\echo :LAST_ERROR_SQLSTATE
+SELECT '8i49d3ue35kq70'::randflake;
+SELECT 'g000000000000'::randflake;
+SELECT ' 8'::randflake;
+
+-- Every number is a value, and comes back: as text, in binary, as bigint
+CREATE TABLE any_id AS SELECT hashint8extended(n, 0) AS id FROM generate_series(1, 10000) AS n;
+SELECT count(*),
+       count(*) FILTER (WHERE id::randflake::bigint = id) AS as_bigint,
+       count(*) FILTER (WHERE id::randflake::text = randflake_to_text(id)) AS as_text,
+       count(*) FILTER (WHERE id::randflake::text::randflake = id::randflake) AS from_text,
+       count(*) FILTER (WHERE randflake_send(id::randflake) = int8send(id)) AS in_binary
+FROM any_id;
+DROP TABLE any_id;
+
+-- Casts are explicit, or happen in assignments
+CREATE TABLE assigned (id randflake, number bigint);
+INSERT INTO assigned SELECT x, x::randflake FROM randflake_generate(3) AS x;
+SELECT count(*) FROM assigned WHERE id::bigint = number;
+SELECT count(*) FROM assigned WHERE id = number;
+\echo :LAST_ERROR_SQLSTATE
+DROP TABLE assigned;
+
+-- --- Order -----------------------------------------------------------------------------------
+
+-- Second, node id, sequence number, all unsigned: both sides of 2041
+CREATE TABLE edge AS
+SELECT t, n, s, randflake_encode(t, n, s)::randflake AS id,
+       row_number() OVER (ORDER BY t, n, s) AS place
+FROM unnest(ARRAY['2024-10-27 03:33:20', '2024-10-27 03:33:21', '2041-11-01 10:21:51',
+                  '2041-11-01 10:21:52', '2058-11-05 17:10:23']::timestamptz[]) AS t,
+     unnest(ARRAY[0, 1, 131071]) AS n, unnest(ARRAY[0, 1, 131071]) AS s;
+SELECT count(*), count(DISTINCT id) AS ids,
+       count(*) FILTER (WHERE place = by_id) AS in_place
+FROM (SELECT *, row_number() OVER (ORDER BY id) AS by_id FROM edge) AS e;
+SELECT count(*) AS pairs,
+       bool_and((a.id < b.id) = (a.place < b.place) AND (a.id <= b.id) = (a.place <= b.place)
+            AND (a.id > b.id) = (a.place > b.place) AND (a.id >= b.id) = (a.place >= b.place)
+            AND (a.id = b.id) = (a.place = b.place) AND (a.id <> b.id) = (a.place <> b.place)
+            AND randflake_cmp(a.id, b.id) = sign(a.place - b.place)) AS compared
+FROM edge AS a, edge AS b;
+SELECT randflake_timestamp(min(id)) AS first, randflake_timestamp(max(id)) AS last, max(NULL::randflake)
+FROM edge;
+
+-- Time and node id without the secret; the lower end of each second
+SELECT count(*) FILTER (WHERE randflake_timestamp(id) = t AND randflake_node_id(id) = n) AS inspected,
+       count(*) FILTER (WHERE id >= randflake_lower(t)) AS from_lower,
+       count(*) FILTER (WHERE (id = randflake_lower(t)) = (n = 0 AND s = 0)) AS lowest,
+       count(*) FILTER (WHERE id < randflake_lower(t + interval '1 second')) AS below_next
+FROM edge WHERE t < '2058-11-05 17:10:23';
+SELECT randflake_lower('2030-01-01 00:00:00.999999') = randflake_lower('2030-01-01') AS fractions_dropped;
+SELECT randflake_lower('2024-10-27 03:33:19.999999');
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_lower('2058-11-05 17:10:24');
+SELECT randflake_lower('infinity');
+SELECT randflake_lower('-infinity');
+DROP TABLE edge;
+
+-- --- New values ------------------------------------------------------------------------------
+
+-- Each is greater than the one before
+SET randflake.max_wait = '1h';
+CREATE TABLE made (id randflake DEFAULT randflake_next(), place integer);
+INSERT INTO made (place) SELECT n FROM generate_series(1, 300000) AS n;
+SELECT count(*), count(DISTINCT id) AS distinct,
+       count(*) FILTER (WHERE id <= previous) AS out_of_order
+FROM (SELECT *, lag(id) OVER (ORDER BY place) AS previous FROM made) AS m;
+-- The same numbers are never given out by randflake_generate
+INSERT INTO made (id)
+SELECT CASE WHEN n % 3 = 0 THEN randflake_next() ELSE randflake_generate()::randflake END
+FROM generate_series(1, 100000) AS n;
+SELECT count(*), count(DISTINCT id) AS distinct FROM made;
+DROP TABLE made;
+RESET randflake.max_wait;
+
+-- --- Indexes ---------------------------------------------------------------------------------
+
+-- A twin column holds the raw number as bigint, which is in the same order
+CREATE FUNCTION at(n integer) RETURNS randflake LANGUAGE sql IMMUTABLE
+    AS $$ SELECT randflake_encode(to_timestamp(1893456000 + n), n % 7, n % 1000)::randflake $$;
+CREATE FUNCTION twin_at(n integer) RETURNS bigint LANGUAGE sql IMMUTABLE
+    AS $$ SELECT ((1893456000 + n::bigint - 1730000000) << 34) | ((n::bigint % 7) << 17) | n % 1000 $$;
+CREATE TABLE twin (id randflake, twin bigint, payload integer);
+INSERT INTO twin
+SELECT at(n), twin_at(n), n FROM generate_series(1, 20000) AS g, mod(g * 7919, 100000) AS n;
+INSERT INTO twin SELECT id, twin, payload FROM twin WHERE payload % 20 = 0;
+INSERT INTO twin VALUES (NULL, NULL, NULL);
+SELECT count(*), count(DISTINCT id) AS ids, count(DISTINCT twin) AS twins FROM twin;
+
+CREATE INDEX twin_id ON twin (id);
+CREATE INDEX twin_hash ON twin USING hash (id);
+CREATE INDEX twin_descending ON twin (id DESC NULLS LAST) INCLUDE (payload);
+CREATE INDEX twin_brin ON twin USING brin (id) WITH (pages_per_range = 4);
+CREATE INDEX twin_brin_multi ON twin USING brin (id randflake_minmax_multi_ops);
+CREATE INDEX twin_brin_bloom ON twin USING brin (id randflake_bloom_ops);
+\set VERBOSITY terse
+CREATE UNIQUE INDEX ON twin (id);
+\set VERBOSITY default
+\echo :LAST_ERROR_SQLSTATE
+VACUUM ANALYZE twin;
+
+-- The plan of a query, and whether it finds what the same query on the twin finds
+CREATE FUNCTION plan_of(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+        RETURN NEXT regexp_replace(line, '''\w+''', '''...''', 'g');
+    END LOOP;
+END $$;
+CREATE FUNCTION same_as_twin(condition text, OUT rows bigint, OUT same boolean) LANGUAGE plpgsql AS $$
+DECLARE
+    other integer[];
+BEGIN
+    EXECUTE 'SELECT array_agg(payload ORDER BY payload) FROM twin WHERE '
+        || replace(replace(condition, 'id', 'twin'), 'at', 'twin_at') INTO other;
+    EXECUTE 'SELECT count(*), array_agg(payload ORDER BY payload) IS NOT DISTINCT FROM $1 FROM twin WHERE '
+        || condition INTO rows, same USING other;
+END $$;
+
+CREATE TABLE condition (text text);
+INSERT INTO condition VALUES
+    ('id = at(7919)'), ('id < at(500)'), ('id <= at(500)'), ('id > at(99500)'), ('id >= at(99500)'),
+    ('id >= at(1000) AND id < at(2000)'), ('id IN (at(1), at(7919), at(99999))'),
+    ('id BETWEEN at(98000) AND at(99000)'), ('id IS NULL'), ('id <> at(7919)'),
+    ('at(90000) < id AND at(90100) >= id'), ('id < at(0) OR id > at(99990)');
+SET enable_seqscan = off;
+SELECT text, rows, same FROM condition, same_as_twin(text);
+SELECT plan_of('SELECT * FROM twin WHERE id = at(7919)');
+DROP INDEX twin_hash, twin_descending;
+SELECT plan_of('SELECT id FROM twin WHERE id >= at(1000) AND id < at(1100)');
+SELECT plan_of('SELECT id FROM twin ORDER BY id DESC LIMIT 1');
+SELECT bool_or(line ~ 'Index Only Scan using twin_id') AS min_from_index
+FROM plan_of('SELECT min(id) FROM twin') AS line;
+SELECT sum(rows) AS rows, bool_and(same) AS same FROM condition, same_as_twin(text);
+DROP INDEX twin_id;
+-- Each kind of BRIN index alone
+SELECT plan_of('SELECT * FROM twin WHERE id < at(500)');
+DROP INDEX twin_brin;
+SELECT sum(rows) AS rows, bool_and(same) AS same FROM condition, same_as_twin(text);
+DROP INDEX twin_brin_multi;
+SELECT plan_of('SELECT * FROM twin WHERE id = at(500)');
+SELECT sum(rows) AS rows, bool_and(same) AS same FROM condition, same_as_twin(text);
+DROP INDEX twin_brin_bloom;
+RESET enable_seqscan;
+
+-- Equal values share entries in a B-tree, as equal values of bigint do
+CREATE TABLE repeated AS SELECT at(n % 100) AS id, twin_at(n % 100) AS twin FROM generate_series(1, 20000) AS n;
+CREATE INDEX repeated_id ON repeated (id);
+CREATE INDEX repeated_twin ON repeated (twin);
+SELECT pg_relation_size('repeated_id') = pg_relation_size('repeated_twin') AS same_size,
+       pg_relation_size('repeated_id') < 20000 * 12 AS deduplicated;
+DROP TABLE repeated;
+
+-- Unique, cluster, reindex, foreign key
+CREATE TABLE parent (id randflake PRIMARY KEY DEFAULT randflake_next(), payload integer UNIQUE);
+INSERT INTO parent SELECT DISTINCT ON (id) id, payload FROM twin WHERE id IS NOT NULL ORDER BY id, random();
+\set VERBOSITY terse
+INSERT INTO parent SELECT id, NULL FROM parent WHERE payload = 7919;
+\echo :LAST_ERROR_SQLSTATE
+INSERT INTO parent SELECT id, -1 FROM parent LIMIT 1 ON CONFLICT (id) DO UPDATE SET payload = -1;
+CLUSTER parent USING parent_pkey;
+REINDEX TABLE parent;
+CREATE TABLE child (parent randflake REFERENCES parent ON DELETE CASCADE);
+CREATE INDEX ON child (parent);
+INSERT INTO child SELECT id FROM parent WHERE payload % 2 = 0;
+INSERT INTO child VALUES (at(100001));
+\echo :LAST_ERROR_SQLSTATE
+DELETE FROM parent WHERE id < at(50000);
+SELECT count(*) FROM child WHERE parent < at(50000);
+SELECT count(*) = (SELECT count(*) FROM parent WHERE payload % 2 = 0) AS kept FROM child;
+\set VERBOSITY default
+
+-- Joins of each kind find the same
+ANALYZE parent, child;
+CREATE FUNCTION join_plan() RETURNS text LANGUAGE sql AS
+$$ SELECT substring(string_agg(line, ' ') FROM 'Hash Join|Merge Join|Nested Loop')
+   FROM plan_of('SELECT * FROM parent JOIN child ON parent.id = child.parent') AS line $$;
+SET enable_mergejoin = off; SET enable_nestloop = off;
+SELECT join_plan(), count(*) - (SELECT count(*) FROM child) AS missing FROM parent JOIN child ON id = parent;
+RESET enable_mergejoin; SET enable_hashjoin = off;
+SELECT join_plan(), count(*) - (SELECT count(*) FROM child) AS missing FROM parent JOIN child ON id = parent;
+SET enable_mergejoin = off; RESET enable_nestloop;
+SELECT join_plan(), count(*) - (SELECT count(*) FROM child) AS missing FROM parent JOIN child ON id = parent;
+SELECT count(*) FROM parent FULL JOIN child ON id = parent WHERE id IS NULL;
+RESET enable_mergejoin; RESET enable_hashjoin;
+DROP TABLE child, parent;
+
+-- Sorting, grouping, sets and windows as the twin's
+SELECT count(*) AS differ FROM (
+    SELECT dense_rank() OVER (ORDER BY id) <> dense_rank() OVER (ORDER BY twin)
+        OR lag(payload) OVER (ORDER BY id, payload) IS DISTINCT FROM lag(payload) OVER (ORDER BY twin, payload)
+        OR count(*) OVER (PARTITION BY id) <> count(*) OVER (PARTITION BY twin)
+        OR first_value(payload) OVER (ORDER BY id RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)
+           IS DISTINCT FROM
+           first_value(payload) OVER (ORDER BY twin RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)
+        OR ntile(7) OVER (ORDER BY id DESC, payload) <> ntile(7) OVER (ORDER BY twin DESC, payload) AS differs
+    FROM twin) AS windows WHERE differs;
+SET enable_hashagg = off;
+SELECT count(*) = (SELECT count(DISTINCT twin) + 1 FROM twin) AS sorted_groups FROM (SELECT id FROM twin GROUP BY id) AS g;
+RESET enable_hashagg; SET enable_sort = off;
+SELECT count(*) = (SELECT count(DISTINCT twin) + 1 FROM twin) AS hashed_groups FROM (SELECT id FROM twin GROUP BY id) AS g;
+RESET enable_sort;
+SELECT count(*) FROM (SELECT id FROM twin EXCEPT SELECT at(payload) FROM twin) AS none;
+SELECT array_agg(id ORDER BY id) = array_agg(id ORDER BY twin) AS arrays FROM twin;
+SELECT ARRAY[at(3), at(1), at(2)] @> ARRAY[at(2)] AS contains, at(2) = ANY (ARRAY[at(1), at(2)]) AS any,
+       ROW(at(1), 2) < ROW(at(2), 1) AS rows;
+
+-- Partitions by hash
+CREATE TABLE hashed (id randflake PRIMARY KEY) PARTITION BY HASH (id);
+CREATE TABLE hashed_0 PARTITION OF hashed FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE hashed_1 PARTITION OF hashed FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+INSERT INTO hashed SELECT at(n) FROM generate_series(1, 2000) AS n;
+SELECT count(*) BETWEEN 800 AND 1200 AS half FROM hashed_0;
+SELECT count(*) FROM hashed WHERE id = at(77);
+DROP TABLE hashed;
+
+-- --- Estimates -------------------------------------------------------------------------------
+
+-- Rows that the planner expects
+CREATE FUNCTION expected_rows(condition text) RETURNS float8 LANGUAGE plpgsql AS $$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (FORMAT JSON) SELECT * FROM twin WHERE ' || condition INTO plan;
+    RETURN plan #>> '{0,Plan,Plan Rows}';
+END $$;
+INSERT INTO condition VALUES
+    ('id >= at(50000) AND id < at(50100)'), ('id > at(50000) AND id <= at(50100)'),
+    ('at(50100) > id AND at(50000) <= id'), ('id BETWEEN at(10000) AND at(90000)'),
+    ('id < at(50100) AND id >= at(50000) AND payload > 0'), ('id >= at(99000) AND id < at(199000)'),
+    ('id >= at(60000) AND id < at(50000)'), ('id >= at(60100) AND id < at(60000)'),
+    ('id < at(200) AND id < at(90000) AND id >= at(100)'),
+    ('id > at(33333)'), ('id <= at(66666)'), ('at(5) > id'), ('id > (SELECT at(1))'),
+    ('id > (SELECT at(1)) AND id < (SELECT at(2))'), ('NOT id < at(99900)');
+SELECT text, expected_rows(text) /
+       expected_rows(replace(replace(text, 'id', 'twin'), 'at', 'twin_at'))
+    BETWEEN 0.8 AND 1.25 AS as_twin
+FROM condition;
+SELECT expected_rows('id >= at(50000) AND id < at(51000)') BETWEEN 100 AND 400 AS near_210;
+-- Joins and columns without statistics go through the same estimator
+SELECT count(*) FROM twin AS a JOIN twin AS b ON a.id < b.id AND a.id > at(99000) AND b.id < at(99500);
+CREATE TABLE unknown (id randflake);
+SELECT count(*) FROM unknown WHERE id > at(1) AND id < at(2);
+DROP TABLE unknown;
+
+DROP TABLE twin, condition;
+DROP FUNCTION plan_of(text), same_as_twin(text), at(integer), twin_at(integer), expected_rows(text), join_plan();
+
+-- --- The secret that values belong to --------------------------------------------------------
+
+CREATE TABLE kept AS SELECT randflake_next() AS id;
+SELECT randflake_bind_secret() = (SELECT key_fingerprint FROM randflake_status) AS bound;
+INSERT INTO randflake_key TABLE randflake_key;
+SELECT count(*) FROM randflake_key;
+
+-- Another fingerprint beside it: nothing goes in or out any more, nothing is sorted
+BEGIN;
+INSERT INTO randflake_key VALUES ('0123456789abcdef');
+SAVEPOINT poisoned;
+SELECT id FROM kept;
+\echo :LAST_ERROR_SQLSTATE
+ROLLBACK TO poisoned;
+SELECT '8'::randflake;
+ROLLBACK TO poisoned;
+SELECT randflake_next();
+ROLLBACK TO poisoned;
+SELECT id::bigint FROM kept;
+ROLLBACK TO poisoned;
+SELECT 8::bigint::randflake;
+ROLLBACK TO poisoned;
+SELECT randflake_send(id) FROM kept;
+ROLLBACK TO poisoned;
+CREATE INDEX ON kept (id);
+ROLLBACK TO poisoned;
+SELECT randflake_bind_secret();
+ROLLBACK;
+SELECT count(id::text) FROM kept;
+
+-- None, and only another one
+BEGIN;
+DELETE FROM randflake_key;
+SAVEPOINT unbound;
+SELECT id FROM kept;
+\echo :LAST_ERROR_SQLSTATE
+ROLLBACK TO unbound;
+INSERT INTO randflake_key VALUES ('0123456789abcdef');
+SAVEPOINT other;
+SELECT id FROM kept;
+ROLLBACK TO other;
+SELECT randflake_bind_secret();
+ROLLBACK TO unbound;
+SELECT randflake_bind_secret() IS NOT NULL AS bound;
+SELECT count(id::text) FROM kept;
+UPDATE randflake_key SET fingerprint = '0123456789abcdef';
+SELECT count(id::text) FROM kept;
+ROLLBACK;
+SELECT count(id::text) FROM kept;
+SELECT randflake_key_guard();
+DROP TABLE kept;

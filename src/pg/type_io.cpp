@@ -1,0 +1,62 @@
+// The type randflake: input, output, casts, and new values.
+
+#include "core/cipher.h"
+#include "pg/generate.h"
+#include "pg/shmem.h"
+#include "pg/sql.h"
+#include "pg/type.h"
+
+static uint64 id_of_datum(Datum value) {
+    return randflake::Encrypt(shared->key_schedule, raw_of_datum(value));
+}
+
+static Datum datum_of_id(uint64 id) {
+    return datum_of_raw(randflake::Decrypt(shared->key_schedule, id));
+}
+
+SQL_FUNCTION(randflake_in) {
+    require_type_key(fcinfo);
+    const char* input = PG_GETARG_CSTRING(0);
+    uint64 id;
+    if (!id_of_text(input, strlen(input), fcinfo->context, &id))
+        return Datum{0};
+    return datum_of_id(id);
+}
+
+SQL_FUNCTION(randflake_out) {
+    require_type_key(fcinfo);
+    PG_RETURN_CSTRING(cstring_of_id(id_of_datum(PG_GETARG_DATUM(0))));
+}
+
+SQL_FUNCTION(randflake_recv) {
+    require_type_key(fcinfo);
+    auto* message = reinterpret_cast<StringInfo>(PG_GETARG_POINTER(0));
+    return datum_of_id(static_cast<uint64>(pq_getmsgint64(message)));
+}
+
+SQL_FUNCTION(randflake_send) {
+    require_type_key(fcinfo);
+    StringInfoData message;
+    pq_begintypsend(&message);
+    pq_sendint64(&message, id_of_datum(PG_GETARG_DATUM(0)));
+    PG_RETURN_BYTEA_P(pq_endtypsend(&message));
+}
+
+SQL_FUNCTION(randflake_from_bigint) {
+    require_type_key(fcinfo);
+    return datum_of_id(static_cast<uint64>(PG_GETARG_INT64(0)));
+}
+
+SQL_FUNCTION(randflake_to_bigint) {
+    require_type_key(fcinfo);
+    PG_RETURN_INT64(static_cast<int64>(id_of_datum(PG_GETARG_DATUM(0))));
+}
+
+// All backends take single numbers from the same slot, so that together they count upwards and the
+// key's index has one insertion point, at its end. Each in a slot of its own would split pages in
+// the middle of the index and leave them half empty.
+SQL_FUNCTION(randflake_next) {
+    require_type_key(fcinfo);
+    require_generator();
+    return datum_of_raw(reserve_numbers(SlotChoice::kLowest, 1).first);
+}

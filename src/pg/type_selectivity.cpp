@@ -1,0 +1,140 @@
+// Planner estimates for <, <=, > and >= of the type randflake.
+//
+// The server's own estimators know how far a value lies between two others only for built-in types,
+// and the planner takes two bounds for a range only where operators name the server's estimators.
+// So here
+//
+//   both operands are shown to the server's estimators as bigint, whose order is the same;
+//   a lower bound looks for an upper bound on the same column and answers for the range of both:
+//   P(lower <= x < upper) / P(x < upper). The planner multiplies that by P(x < upper).
+
+#include "pg/sql.h"
+
+namespace {
+struct Comparison {
+    PlannerInfo* root;
+    Oid operator_oid;
+    Node* left;
+    Node* right;
+    int strategy;  // of the B-tree operator family; 0 when it is none of its
+};
+
+enum class Bound : uint8 { kNone, kLower, kUpper };
+}  // namespace
+
+static Comparison comparison(PlannerInfo* root, Oid operator_oid, List* operands) {
+    Comparison result{root, operator_oid, static_cast<Node*>(linitial(operands)),
+                      static_cast<Node*>(lsecond(operands)), 0};
+    const TypeCacheEntry* type = lookup_type_cache(exprType(result.left), TYPECACHE_BTREE_OPFAMILY);
+    result.strategy = get_op_opfamily_strategy(operator_oid, type->btree_opf);
+    return result;
+}
+
+static Node* as_bigint(Node* operand) {
+    return reinterpret_cast<Node*>(makeRelabelType(reinterpret_cast<Expr*>(operand), INT8OID, -1,
+                                                   InvalidOid, COERCE_IMPLICIT_CAST));
+}
+
+// P(left operator right), from the column's statistics.
+static double probability(const Comparison& c, int relation) {
+    PGFunction estimator = nullptr;
+    switch (c.strategy) {
+        case BTLessStrategyNumber:
+            estimator = scalarltsel;
+            break;
+        case BTLessEqualStrategyNumber:
+            estimator = scalarlesel;
+            break;
+        case BTGreaterStrategyNumber:
+            estimator = scalargtsel;
+            break;
+        case BTGreaterEqualStrategyNumber:
+            estimator = scalargesel;
+            break;
+        default:
+            return DEFAULT_INEQ_SEL;
+    }
+    List* operands = list_make2(as_bigint(c.left), as_bigint(c.right));
+    return DatumGetFloat8(DirectFunctionCall4(estimator, PointerGetDatum(c.root),
+                                              ObjectIdGetDatum(c.operator_oid),
+                                              PointerGetDatum(operands), Int32GetDatum(relation)));
+}
+
+// Which bound of which column a comparison is; the other operand holds no column.
+static Bound bound_of(const Comparison& c, Var** column) {
+    const bool less = c.strategy == BTLessStrategyNumber || c.strategy == BTLessEqualStrategyNumber;
+    const bool greater =
+        c.strategy == BTGreaterStrategyNumber || c.strategy == BTGreaterEqualStrategyNumber;
+    if (!less && !greater)
+        return Bound::kNone;
+    if (IsA(c.left, Var) && !contain_var_clause(c.right)) {
+        *column = reinterpret_cast<Var*>(c.left);
+        return less ? Bound::kUpper : Bound::kLower;
+    }
+    if (IsA(c.right, Var) && !contain_var_clause(c.left)) {
+        *column = reinterpret_cast<Var*>(c.right);
+        return less ? Bound::kLower : Bound::kUpper;
+    }
+    return Bound::kNone;
+}
+
+// P(x < upper) of the tightest upper bound among the restrictions of the column's relation; 0 when
+// there is none.
+static double probability_of_upper_bound(PlannerInfo* root, const Var* column, int relation) {
+    const auto number = static_cast<int>(column->varno);
+    if (column->varlevelsup != 0 || number <= 0 || number >= root->simple_rel_array_size ||
+        root->simple_rel_array[number] == nullptr)
+        return 0;
+
+    double result = 0;
+    ListCell* cell;
+    foreach (cell, root->simple_rel_array[number]->baserestrictinfo) {
+        auto* clause = reinterpret_cast<Node*>(lfirst_node(RestrictInfo, cell)->clause);
+        if (!is_opclause(clause))
+            continue;
+        const auto* expression = reinterpret_cast<OpExpr*>(clause);
+        if (list_length(expression->args) != 2)
+            continue;
+        const Comparison other = comparison(root, expression->opno, expression->args);
+        Var* bounded;
+        if (bound_of(other, &bounded) != Bound::kUpper || !equal(bounded, column))
+            continue;
+        const double upper = probability(other, relation);
+        result = result == 0 ? upper : Min(result, upper);
+    }
+    return result;
+}
+
+// P(lower <= x < upper) from that of either bound, by the rules that the planner has for ranges: a
+// default stands for "unknown", and what rounds to nothing is little.
+static double probability_of_range(double lower, double upper, double null_fraction) {
+    static constexpr double kLittle = 1e-10;
+    if (lower == DEFAULT_INEQ_SEL || upper == DEFAULT_INEQ_SEL)
+        return DEFAULT_RANGE_INEQ_SEL;
+    const double range = lower + upper - 1 + null_fraction;
+    if (range > 0)
+        return range;
+    return range < -0.01 ? DEFAULT_RANGE_INEQ_SEL : kLittle;
+}
+
+SQL_FUNCTION(randflake_rangesel) {
+    auto* root = reinterpret_cast<PlannerInfo*>(PG_GETARG_POINTER(0));
+    auto* operands = reinterpret_cast<List*>(PG_GETARG_POINTER(2));
+    const int relation = PG_GETARG_INT32(3);
+    if (list_length(operands) != 2)
+        PG_RETURN_FLOAT8(DEFAULT_INEQ_SEL);
+
+    const Comparison compared = comparison(root, PG_GETARG_OID(1), operands);
+    double result = probability(compared, relation);
+    Var* column;
+    if (bound_of(compared, &column) != Bound::kLower)
+        PG_RETURN_FLOAT8(result);
+    const double upper = probability_of_upper_bound(root, column, relation);
+    if (upper > 0) {
+        const double null_fraction = nulltestsel(root, IS_NULL, reinterpret_cast<Node*>(column),
+                                                 relation, JOIN_INNER, nullptr);
+        result = probability_of_range(result, upper, null_fraction) / upper;
+        CLAMP_PROBABILITY(result);
+    }
+    PG_RETURN_FLOAT8(result);
+}

@@ -1,0 +1,214 @@
+# The secret is part of what values of type randflake mean: under another one nothing is read, wrong
+# order least of all. Restores, restarts, and databases that were never told.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+
+my $secret = random_secret();
+my $other_secret = random_secret();
+my $dumps = PostgreSQL::Test::Utils::tempdir();
+
+my $node = start_server('main', settings => { node_id => 1, secret => $secret, max_wait => '1h' });
+my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_status');
+is($node->safe_psql('postgres', 'TABLE randflake_key'), $fingerprint,
+    'CREATE EXTENSION binds the type to the secret');
+
+# "zafter" sorts behind randflake_key, "before" before it: pg_dump takes tables by name.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE before (id randflake PRIMARY KEY DEFAULT randflake_next(), n integer);
+INSERT INTO before (n) SELECT n FROM generate_series(1, 1000) AS n;
+CREATE TABLE zafter (id randflake DEFAULT randflake_next(), others randflake[], n integer);
+INSERT INTO zafter (others, n) SELECT (SELECT array_agg(id) FROM before WHERE before.n % 10 = m), m
+    FROM generate_series(0, 9) AS m;
+CREATE INDEX ON zafter USING brin (id);
+CREATE TABLE parts (id randflake PRIMARY KEY, n integer) PARTITION BY RANGE (id);
+CREATE TABLE parts_old PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (randflake_lower('2026-01-01'));
+CREATE TABLE parts_new PARTITION OF parts FOR VALUES FROM (randflake_lower('2026-01-01')) TO (MAXVALUE);
+INSERT INTO parts SELECT id, n FROM before;
+CREATE VIEW recent AS SELECT * FROM before WHERE id >= randflake_lower('2025-06-01');
+SQL
+
+# All there is, in order, as people see it.
+my $content = <<'SQL';
+SELECT md5(string_agg(format('%s %s %s', id, id::bigint, n), ',' ORDER BY id)) FROM before
+UNION ALL SELECT md5(string_agg(format('%s %s %s', id, others, n), ',' ORDER BY id)) FROM zafter
+UNION ALL SELECT md5(string_agg(format('%s %s %s', id, n, tableoid::regclass), ',' ORDER BY id)) FROM parts
+UNION ALL SELECT count(*)::text FROM recent
+UNION ALL SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = 'parts_old'
+SQL
+my $expected = $node->safe_psql('postgres', $content);
+like($expected, qr/\n1000\n/, 'there is something to dump');
+
+my $pg_dump = sub {
+    my ($file, @options) = @_;
+    $node->command_ok([ 'pg_dump', '-p', $node->port, '-h', $node->host, '-f', $file, @options, 'postgres' ],
+        "pg_dump @options");
+};
+$pg_dump->("$dumps/plain.sql");
+$pg_dump->("$dumps/custom", '-Fc');
+like(slurp_file("$dumps/plain.sql"), qr/^COPY public\.randflake_key .*\n\Q$fingerprint\E$/m,
+    'a dump carries the fingerprint');
+unlike(slurp_file("$dumps/plain.sql"), qr/TRIGGER randflake_key_guard/, '  and nothing of the extension');
+no_secret_in(slurp_file("$dumps/plain.sql"), $secret, '  nor the secret');
+
+# Restores into a new database of a server; exit status and errors, and the database's name.
+my $databases = 0;
+
+sub restore {
+    my ($server, $program, @options) = @_;
+    my $database = 'restored_' . ++$databases;
+    $server->safe_psql('postgres', "CREATE DATABASE $database TEMPLATE template0");
+    my @command = $program eq 'psql'
+      ? ('psql', '-X', '-q', @options, '-f', "$dumps/plain.sql")
+      : ('pg_restore', @options, "$dumps/custom");
+    my ($out, $errors) = ('', '');
+    my $good = IPC::Run::run([ @command, '-d', $server->connstr($database) ],
+        '<', '/dev/null', '>', \$out, '2>', \$errors);
+    return ($good, $errors, $database);
+}
+
+# --- the same secret -------------------------------------------------------------------------
+
+for my $case ([ 'psql', '-v', 'ON_ERROR_STOP=1' ], [ 'pg_restore' ], [ 'pg_restore', '--jobs=2' ]) {
+    my ($good, $errors, $database) = restore($node, @$case);
+    ok($good && $errors eq '', "@$case restores under the same secret, without a warning") or diag($errors);
+    is($node->safe_psql($database, $content), $expected, '  and nothing is lost');
+    is($node->safe_psql($database, 'TABLE randflake_key'), $fingerprint, '  with one fingerprint');
+}
+
+# The data alone, with triggers disabled.
+{
+    my (undef, undef, $database) = restore($node, 'pg_restore', '--schema-only');
+    $node->command_ok(
+        [ 'pg_restore', '--data-only', '--disable-triggers', '-d', $node->connstr($database), "$dumps/custom" ],
+        'definitions first, data later');
+    is($node->safe_psql($database, $content), $expected, '  restores everything');
+}
+
+# --- another secret --------------------------------------------------------------------------
+
+my $other = start_server('other', settings => { node_id => 2, secret => $other_secret, max_wait => '1h' });
+
+# Every way to use the type must fail, in an old session and in new ones.
+sub nothing_works {
+    my ($server, $database, $name) = @_;
+    my @works;
+    for my $sql (
+        'SELECT id FROM before',
+        'SELECT id::bigint FROM before',
+        'SELECT array_agg(id) FROM before',
+        'SELECT randflake_next()',
+        q{SELECT '8'::randflake},
+        'SELECT 8::bigint::randflake',
+        'INSERT INTO zafter DEFAULT VALUES',
+        'COPY before TO STDOUT (FORMAT binary)',
+        'SELECT n FROM zafter ORDER BY id',
+        'CREATE INDEX ON zafter (id)')
+    {
+        my ($status, undef, $errors) = $server->psql($database, $sql,
+            extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+        push @works, $sql unless $status != 0 && $errors =~ /ERROR:  55000: .*secret/;
+    }
+    is("@works", '', $name);
+    return;
+}
+
+# The bounds of partitions, decrypted wrongly, may contradict each other and stop the restore early.
+for my $case ([ 'psql', '-v', 'ON_ERROR_STOP=1' ], ['pg_restore']) {
+    ok(!(restore($other, @$case))[0], "@$case of partitions fails under another secret");
+}
+
+# Without them a restore comes to the fingerprint. Rows that it loads before can be counted, no more.
+$node->safe_psql('postgres', 'DROP TABLE parts');
+$pg_dump->("$dumps/plain.sql");
+$pg_dump->("$dumps/custom", '-Fc');
+for my $case ([ 'psql' ], [ 'psql', '-v', 'ON_ERROR_STOP=1' ],
+    ['pg_restore'], [ 'pg_restore', '--exit-on-error' ])
+{
+    my ($good, $errors, $database) = restore($other, @$case);
+    # psql reports success whatever happens, unless it is told to stop.
+    ok("@$case" eq 'psql' || !$good, "@$case fails under another secret");
+    like($errors, qr/WARNING:  this data was dumped under another secret/, '  with a warning')
+      if $case->[0] eq 'psql';
+    like($errors, qr/ERROR:  values of type randflake in this database belong to another secret/,
+        '  with the reason');
+    is($other->safe_psql($database, 'SELECT count(*) FROM before'), 1000, '  rows came before the fingerprint');
+    is($other->safe_psql($database, q{SELECT count(*) FROM pg_index WHERE indrelid = 'before'::regclass}),
+        0, '  but no primary key is built');
+    nothing_works($other, $database, '  and nothing can be read or written');
+}
+# In parallel, tables and indexes may all come before the fingerprint.
+nothing_works($other, (restore($other, 'pg_restore', '--jobs=2'))[2], 'nothing works after a parallel restore');
+{
+    my ($good, undef, $database) = restore($other, 'psql', '-1', '-v', 'ON_ERROR_STOP=1');
+    ok(!$good, 'in a single transaction a restore fails under another secret');
+    is($other->safe_psql($database, q{SELECT to_regclass('before') IS NULL}), 't', '  and leaves nothing');
+}
+
+# A session that has used the type before notices.
+$other->safe_psql('postgres', 'CREATE TABLE kept AS SELECT randflake_next() AS id');
+my $session = start_session($other, 'SELECT count(id::text) FROM kept', q{DO $$ BEGIN
+    WHILE (SELECT count(*) FROM randflake_key) = 1 LOOP COMMIT; PERFORM pg_sleep(0.1); END LOOP; END $$},
+    'SELECT count(id::text) FROM kept');
+$other->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ '^DO'});
+$other->safe_psql('postgres', qq{INSERT INTO randflake_key VALUES ('$fingerprint')});
+my ($out, $error) = finish_session($session);
+is($out, 1, 'a session that could read');
+like($error, qr/55000: values of type randflake in this database belong to another secret/,
+    '  cannot after the other fingerprint arrived');
+
+# The error names the remedy
+error_is($other, 'SELECT id FROM kept', '55000',
+    { detail => qr/^The database has key fingerprint \Q$fingerprint\E beside \w+, this server has \w+\.$/,
+      hint => qr/new database/ },
+    'the error names both fingerprints and the remedy');
+$other->stop;
+
+# --- the same data directory, another secret or none -----------------------------------------
+
+configure($node, node_id => 1, secret => $other_secret, max_wait => '1h');
+$node->restart;
+nothing_works($node, 'postgres', 'a server restarted with another secret reads nothing');
+error_is($node, 'SELECT id FROM before', '55000',
+    { detail => qr/key fingerprint \Q$fingerprint\E, this server has/, hint => qr/secret_file/ },
+    '  and says which one it needs');
+error_is($node, 'SELECT randflake_bind_secret()', '55000', { message => qr/bound to another secret/ },
+    '  and cannot be talked into it');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM before WHERE n > 0'), 1000, '  other columns are read');
+isnt($node->safe_psql('postgres', 'SELECT randflake_generate()'), '', '  bigint identifiers go on');
+configure($node, node_id => 1, max_wait => '1h');
+$node->restart;
+error_is($node, 'SELECT id FROM before', '55000', { message => qr/no secret is configured/ },
+    'without a secret nothing is shown');
+is($node->safe_psql('postgres',
+        'SELECT count(*) FROM before WHERE id >= randflake_lower(now() - interval $$1 day$$)'
+          . ' AND randflake_node_id(id) = 1 AND randflake_timestamp(id) <= now()'),
+    1000, '  but the time inside can be asked for');
+
+# An extension that was created without a secret
+$node->safe_psql('postgres', 'CREATE DATABASE early');
+$node->safe_psql('early', 'CREATE EXTENSION randflake');
+configure($node, node_id => 1, secret => $secret, max_wait => '1h');
+$node->restart;
+is($node->safe_psql('postgres', $content =~ s/UNION ALL[^\n]*parts\n//r =~ s/UNION ALL[^\n]*parts_old.*//sr),
+    $expected =~ s/\n\w+\n(1000)\n.*/\n$1/sr, 'with the secret everything is back');
+my (undef, undef, $unbound) = $node->psql('early', 'SELECT randflake_next()');
+like($unbound, qr/not bound to a secret.*HINT: .*randflake_bind_secret\(\)/s,
+    'created without a secret: the error names the remedy');
+is($node->safe_psql('early', 'SELECT randflake_bind_secret()'), $fingerprint, '  which binds');
+$node->safe_psql('early', 'CREATE TABLE made (id randflake PRIMARY KEY DEFAULT randflake_next());'
+      . ' INSERT INTO made DEFAULT VALUES');
+is($node->safe_psql('early', 'SELECT randflake_bind_secret()'), $fingerprint, '  and may be repeated');
+
+# An upgrade of the extension binds too
+$node->safe_psql('postgres', 'CREATE DATABASE upgraded');
+$node->safe_psql('upgraded', q{CREATE EXTENSION randflake VERSION '1.0'; ALTER EXTENSION randflake UPDATE});
+is($node->safe_psql('upgraded', 'TABLE randflake_key'), $fingerprint, 'ALTER EXTENSION UPDATE binds');
+
+$node->stop;
+done_testing();

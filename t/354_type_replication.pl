@@ -1,0 +1,107 @@
+# The type randflake on other servers: a physical standby, and subscribers of logical replication,
+# which see what the primary shows, without a loss.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+
+my $secret = random_secret();
+my $publisher = start_server(
+    'publisher',
+    init => [ allows_streaming => 'logical' ],
+    settings => { node_id => 1, node_count => 4, secret => $secret, max_wait => '1h' });
+$publisher->safe_psql('postgres', <<'SQL');
+CREATE TABLE made (id randflake PRIMARY KEY DEFAULT randflake_next(), others randflake[], n integer);
+CREATE PUBLICATION everything FOR TABLE made;
+INSERT INTO made (n) SELECT n FROM generate_series(1, 1000) AS n;
+SQL
+my $content =
+  q{SELECT count(*), md5(string_agg(format('%s %s %s', id, others, n), ',' ORDER BY id)) FROM made};
+
+# --- a physical standby ----------------------------------------------------------------------
+
+$publisher->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($publisher, 'backup', has_streaming => 1);
+$standby->start;
+$publisher->wait_for_catchup($standby, 'replay', $publisher->lsn('insert'));
+is($standby->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content),
+    'a standby shows what its primary shows');
+is($standby->safe_psql('postgres',
+        q{SELECT count(*) FROM made AS m WHERE id = m.id::text::randflake AND id = m.id::bigint::randflake}
+          . q{ AND id >= randflake_lower(now() - interval '1 day')}),
+    1000, '  reads identifiers, and finds rows by time');
+for my $max_wait (0, '1h') {
+    error_is($standby, "SET randflake.max_wait = '$max_wait'; SELECT randflake_next()", '25006',
+        { message => qr/during recovery/, hint => qr/primary/ },
+        "  but makes none, max_wait $max_wait");
+}
+$standby->stop;
+configure($standby, node_id => 1, node_count => 4, secret => random_secret());
+$standby->start;
+error_is($standby, 'SELECT id FROM made', '55000', { message => qr/belong to another secret/ },
+    'a standby with another secret shows nothing');
+$standby->stop;
+
+# --- logical replication ---------------------------------------------------------------------
+
+my %subscriber;
+for my $format ('text', 'binary') {
+    my $node = $subscriber{$format} = start_server("in_$format",
+        settings => { node_id => 100, secret => $secret, max_wait => '1h' });
+    my $binary = $format eq 'binary' ? 'true' : 'false';
+    my $connection = $publisher->connstr('postgres') =~ s/'/''/gr;
+    $node->safe_psql('postgres', <<"SQL");
+CREATE TABLE made (id randflake PRIMARY KEY, others randflake[], n integer);
+CREATE SUBSCRIPTION in_$format CONNECTION '$connection' PUBLICATION everything WITH (binary = $binary);
+SQL
+    $node->wait_for_subscription_sync($publisher, "in_$format");
+    is($node->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content),
+        "in $format: a subscriber starts with what is there");
+}
+
+$publisher->safe_psql('postgres', <<'SQL');
+INSERT INTO made (others, n) SELECT ARRAY[randflake_next(), randflake_generate()::randflake], n
+    FROM generate_series(1001, 2000) AS n;
+UPDATE made SET others = ARRAY[id] WHERE n % 10 = 0;
+UPDATE made SET id = randflake_next() WHERE n % 10 = 1;
+DELETE FROM made WHERE n % 10 = 2;
+SQL
+for my $format (sort keys %subscriber) {
+    my $node = $subscriber{$format};
+    $publisher->wait_for_catchup("in_$format");
+    is($node->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content),
+        "in $format: a subscriber follows");
+    is($node->safe_psql('postgres', 'SELECT count(*) FROM made'), 1800, '  row by row');
+}
+
+# The changes as a program sees them that decodes by itself
+is( $publisher->safe_psql('postgres', <<'SQL'),
+SELECT count(*) FROM pg_create_logical_replication_slot('own', 'test_decoding');
+INSERT INTO made (n) VALUES (9999);
+SELECT (SELECT data FROM pg_logical_slot_get_changes('own', NULL, NULL) WHERE data ~ 'n\[integer\]:9999')
+       ~ (SELECT 'id\[randflake\]:''?' || id || '''? ' FROM made WHERE n = 9999);
+SQL
+    "1\nt",
+    'logical decoding shows the identifier');
+
+# A subscriber that loses its secret stops, and goes on where it was when it has it again.
+my $node = $subscriber{text};
+configure($node, node_id => 100, secret => random_secret(), max_wait => '1h');
+$node->restart;
+$publisher->safe_psql('postgres', 'INSERT INTO made (n) VALUES (10000)');
+ok($node->wait_for_log(qr/ERROR:  (?:\w+: )?values of type randflake in this database belong to another secret/),
+    'a subscriber with another secret stops');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM made WHERE n = 10000'), 0, '  before it stores anything');
+configure($node, node_id => 100, secret => $secret, max_wait => '1h');
+$node->restart;
+$publisher->wait_for_catchup('in_text');
+is($node->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content),
+    '  and goes on with the right one');
+
+$_->stop for values %subscriber, $publisher;
+done_testing();
