@@ -123,6 +123,8 @@ struct Layout {
     constexpr int64_t LastSecond(uint64_t tick) const noexcept {
         return FloorDivide(TickStart(tick + 1) - 1 - kWindowEpoch, kSecond);
     }
+
+    friend constexpr bool operator==(const Layout&, const Layout&) = default;
 };
 
 // Randflake: 30 + 17 + 17 bits; seconds since 2024-10-27 03:33:20 UTC, through 2058-11-05 17:10:23.

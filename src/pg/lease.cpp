@@ -5,7 +5,6 @@
 #include "pg/clock.h"
 #include "pg/shmem.h"
 
-using randflake::kRandflake;
 using randflake::Window;
 
 LeaseControl lease_control() {
@@ -13,10 +12,6 @@ LeaseControl lease_control() {
     const LeaseControl copy = shared->lease_control;
     LWLockRelease(shared->lease_lock);
     return copy;
-}
-
-static AtomicWord& slot_word(uint32_t i) {
-    return shared->slots[i].word;
 }
 
 // The window and the lease change together, so that a worker that dies in between leaves no lease
@@ -53,10 +48,12 @@ bool lease_open_next(LeaseControl* control) {
     control->next = Lease{};
     publish(*control, [&] {
         count_window_closed(Window::FromWord(shared->window.load()));
-        (void)ChangeWindow(
-            shared->slot_count, static_cast<uint64_t>(control->open.first_node_id), shared->window,
-            Window{static_cast<uint32_t>(start), static_cast<uint32_t>(control->open.end)},
-            randflake::SlotSet{kRandflake, slot_word});
+        const Window window{static_cast<uint32_t>(start), static_cast<uint32_t>(control->open.end)};
+        with_slot_sets([&](const auto&... sets) {
+            (void)ChangeWindow(shared->slot_count,
+                               static_cast<uint64_t>(control->open.first_node_id), shared->window,
+                               window, sets...);
+        });
     });
     return true;
 }
@@ -66,8 +63,9 @@ int64 lease_seal(LeaseControl* control) {
     control->open = control->next = Lease{};
     publish(*control, [&] {
         count_window_closed(Window::FromWord(shared->window.load()));
-        last = SealWindow(shared->slot_count, shared->window,
-                          randflake::SlotSet{kRandflake, slot_word});
+        last = with_slot_sets([](const auto&... sets) {
+            return SealWindow(shared->slot_count, shared->window, sets...);
+        });
     });
     return last;
 }
