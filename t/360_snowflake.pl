@@ -118,36 +118,39 @@ refuses_to_start($node, { node_id => 7, snowflake_layout => $_->[0] },
 
 # --- exhaustion --------------------------------------------------------------------------------
 
-# 4096 numbers a millisecond under each node id, over one and over several node ids: each session
-# alone makes more.
-for my $count (1, 2) {
-    configure($node, node_id => 7, node_count => $count, max_wait => '1h');
-    $node->start;
-    my $made = 300_000;
-    $node->safe_psql('postgres', 'DROP TABLE IF EXISTS made_1; DROP TABLE IF EXISTS made_2');
+# 4096 numbers a millisecond under each node id, over one and over several node ids: the clock stands
+# still until they are used up and a session waits for the next.
+for my $count (1, 3) {
+    my $full = new_server("full$count",
+        settings => { node_id => 7, node_count => $count, max_wait => '1h' });
+    my $now = int time;
+    clock_runs_from($full, $now);
+    start_under_clock($full);
+    $full->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT snowflake_generate()');
+    clock_stands_at($full, $now + 30.25);
+    my $each = 4096 * $count / 2 + 100;
     my @sessions = map {
-        start_session($node,
-            "CREATE TABLE made_$_ AS SELECT snowflake_generate() AS id FROM generate_series(1, $made)")
+        start_session($full,
+            "CREATE TABLE made_$_ AS SELECT snowflake_generate() AS id FROM generate_series(1, $each)")
     } 1 .. 2;
-    is((finish_session($_))[1], '', "$count node ids: a session makes $made") for @sessions;
-    my $query = 'SELECT id FROM made_1 UNION ALL SELECT id FROM made_2';
-    my $fields = fields_of($node, $query, 'snowflake_decode(id)');
-    is("$fields->{count} $fields->{distinct}", 2 * $made . ' ' . 2 * $made,
-        "$count node ids: nothing twice");
-    is($fields->{nodes}, join(' ', 7 .. 6 + $count), "$count node ids: all were used");
-    is("$fields->{min_sequence} $fields->{max_sequence}", '0 4095', "$count node ids: to the last number");
-
-    # A node id comes into use in a millisecond when those before it are used up.
-    is($node->safe_psql('postgres', <<"SQL"), 0, "$count node ids: the lower ones first");
-WITH used AS (SELECT (d).generated_at, (d).node_id, max((d).sequence) AS last
-              FROM (SELECT snowflake_decode(id) AS d FROM ($query) AS made) AS decoded GROUP BY 1, 2)
-SELECT count(*) FROM used AS higher JOIN used AS lower
-  ON lower.generated_at = higher.generated_at AND lower.node_id = higher.node_id - 1
-WHERE lower.last < 3900 AND higher.last > 200
+    wait_until_waiting($full, 2);
+    clock_stands_at($full, $now + 30.255);
+    is((finish_session($_))[1], '', "$count node ids: a session makes $each") for @sessions;
+    is($full->safe_psql('postgres', <<'SQL'), join('|', 2 * $each, 2 * $each), "$count node ids: nothing twice");
+CREATE TABLE made AS SELECT id, d.* FROM (TABLE made_1 UNION ALL TABLE made_2) AS m, snowflake_decode(id) AS d;
+SELECT count(*), count(DISTINCT id) FROM made
 SQL
-    is($node->safe_psql('postgres', "SELECT ids_issued >= 2 * $made, slots_exhausted > 0 FROM randflake_status"),
-        't|t', "$count node ids: counted");
-    $node->stop;
+    # Runs that a session had left when its clock ticked or its statement ended are not in the tables.
+    is($full->safe_psql('postgres', "SELECT ids_issued >= 2 * $each, slots_exhausted FROM randflake_status"),
+        "t|$count", "$count node ids: each was used up");
+    is($full->safe_psql('postgres', <<"SQL"), join(' ', 7 .. 6 + $count), "$count node ids: all to the last");
+SELECT string_agg(DISTINCT node_id::text, ' ' ORDER BY node_id::text) FROM made
+WHERE extract(epoch FROM generated_at) = $now + 30.25 AND sequence > 4096 - 300
+SQL
+    is($full->safe_psql('postgres', <<"SQL"), 7, "$count node ids: then the next millisecond, from the lowest on");
+SELECT string_agg(DISTINCT node_id::text, ' ') FROM made WHERE extract(epoch FROM generated_at) > $now + 30.251
+SQL
+    $full->stop;
 }
 
 # Two numbers in ten seconds: the third call waits, can be cancelled, and ends in an error.
@@ -191,7 +194,9 @@ $node->stop;
 
 # --- a clock that steps back -------------------------------------------------------------------
 
-my $back = new_server('back', settings => { node_id => 1, max_wait => '60s' });
+my $back = new_server('back',
+    settings => { node_id => 1, max_wait => '60s' },
+    init => [ allows_streaming => 1 ]);
 my $now = int time;
 clock_runs_from($back, $now);
 start_under_clock($back);
@@ -218,7 +223,6 @@ all_distinct($back, 'SELECT id FROM made', 3001, 'caught up: nothing twice');
 # --- recovery ----------------------------------------------------------------------------------
 
 $back->stop;
-$back->append_conf('postgresql.conf', "hot_standby = on\n");
 $back->set_standby_mode;
 $back->start;
 error_is($back, 'SELECT snowflake_generate()', '25006', { message => qr/during recovery/ },
