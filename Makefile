@@ -6,6 +6,9 @@
 #   make tempcheck       regression, isolation and TAP tests, each on a server of its own
 #   make soak            the crash test with many rounds; ROUNDS=n sets how many
 #   make unit            unit tests of src/core (no server)
+#   make dist            archives of the last commit in build/
+#   make release-check   everything that must hold before a release, as a checklist
+#   make fuzz            fuzz targets of src/core; FUZZ_SECONDS=n for each of them
 #   make lint            clang-tidy and cppcheck over src
 #   make format          clang-format every source file; `make format-check` only looks
 
@@ -59,9 +62,12 @@ symbols: $(shlib)
 
 all: symbols
 
-.PHONY: unit tempcheck soak lint format format-check
+.PHONY: unit fuzz tempcheck soak lint format format-check
 unit:
 	$(MAKE) -C test/unit check
+
+fuzz:
+	$(MAKE) -C test/fuzz check
 
 tempcheck:
 	PG_CONFIG=$(PG_CONFIG) scripts/tempcheck.sh
@@ -74,6 +80,20 @@ lint:
 	clang-tidy --quiet $(wildcard src/*/*.cpp) -- $(RANDFLAKE_CXXFLAGS) -D_GNU_SOURCE -Wno-register
 	cppcheck -q --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
 		--std=c++20 --language=c++ -Isrc src
+
+# The release that META.json describes: scripts/check_versions.pl sees to it that all agree. Archives
+# of one commit are the same bytes every time.
+RELEASE = randflake-$(shell sed -n 's/^    "version": *"\(.*\)",$$/\1/p' META.json)
+.PHONY: dist release-check
+release-check:
+	scripts/release_check.sh
+
+dist:
+	scripts/check_versions.pl
+	@mkdir -p build && rm -f build/randflake-*.tar.gz build/randflake-*.zip
+	for format in tar.gz zip; do \
+		git archive --prefix=$(RELEASE)/ -o build/$(RELEASE).$$format HEAD || exit; \
+	done
 
 SOURCES = $(wildcard src/*/*.cpp src/*/*.h test/*/*.cpp test/*/*.h)
 format:

@@ -88,6 +88,11 @@ bars bulk 'INSERT … SELECT of 5 million rows with a primary key' 2 \
     bulk 'index size' 'index size' '%.0f MB' \
     bulk 'WAL of 5000000 rows' 'WAL' '%.0f MB' \
     bulk 'WAL of 200000 rows after a checkpoint' 'WAL of 200,000 more after a checkpoint' '%.0f MB'
+bars keys 'Primary keys of 20 million rows' 2 \
+    keys 'insert: 20000000 rows by 1 session' 'seconds, one session' '%.1f s' \
+    keys 'insert: 20000000 rows by 8 sessions' 'seconds, eight sessions' '%.1f s' \
+    keys 'index size: 20000000 rows by 8 sessions' 'index size' '%.0f MB' \
+    keys 'WAL after a checkpoint: 20000000 rows by 8 sessions' 'WAL of 4 % more after a checkpoint' '%.0f MB'
 bars cipher 'SPARX-64/128 alone' 1 \
     cipher 'processor time' 'nanoseconds per identifier' '%.1f ns'
 throughput_lines >"$work/lines"

@@ -3,27 +3,29 @@
 #
 #   bench/run.sh [--quick] [SUITE...]
 #
-# Suites: calls set backends inserts bulk connect decode waste uniformity cipher instructions profile.
+# Suites: calls set backends inserts bulk keys connect decode waste uniformity cipher instructions profile.
 # Without any, all of them. --quick takes about two minutes: fewer repetitions, fewer rows.
 #
 # Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table and leaves bench/results/: what
 # was measured on (environment.txt), every sample (samples.csv), the summary (results.csv). A full
-# run then draws the charts in docs/charts/; a quick one or one of some suites leaves its results
-# in bench/results/partial/ and draws nothing.
+# run then draws the charts in docs/charts/ and writes the tables of docs/performance.md; a quick one
+# or one of some suites leaves its results in bench/results/partial/ and does neither.
+#
+# BENCH_KEYS_ROWS sets how many rows the suite keys inserts, one number after the other.
 
 # shellcheck disable=SC2034 # the suites use what is set here
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD bench=$PWD/bench
 . scripts/lib.sh
-all_suites="calls set backends inserts bulk connect decode waste uniformity cipher instructions profile"
+all_suites="calls set backends inserts bulk keys connect decode waste uniformity cipher instructions profile"
 
-repetitions=15 short_repetitions=5 seconds=4 bulk_rows=5000000 connections=300 traced_rows=100000
+repetitions=15 short_repetitions=5 seconds=4 bulk_rows=5000000 keys_rows="5000000 20000000" connections=300 traced_rows=100000
 results=$bench/results
 while [ $# -gt 0 ]; do
     case $1 in
     --quick)
-        repetitions=3 short_repetitions=1 seconds=1 bulk_rows=500000 connections=100 traced_rows=20000
+        repetitions=3 short_repetitions=1 seconds=1 bulk_rows=500000 keys_rows=200000 connections=100 traced_rows=20000
         results=$bench/results/partial
         ;;
     -*) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" && exit 2 ;;
@@ -32,6 +34,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 : "${suites:=$all_suites}"
+keys_rows=${BENCH_KEYS_ROWS:-$keys_rows}
 
 for suite in $suites; do
     [ -f "$bench/suites/$suite.sh" ] || die "there is no suite \"$suite\"; there are: $all_suites"
@@ -68,4 +71,5 @@ cp "$work"/environment.txt "$work"/*.csv "$results"
 "$bench/summary.sh" "$results"
 if [ "$results" = "$bench/results" ]; then
     "$bench/plot.sh"
+    "$bench/tables.sh"
 fi

@@ -3,7 +3,7 @@
 CREATE EXTENSION randflake;
 SELECT format('CREATE EXTENSION %I', name)
   FROM pg_available_extensions
- WHERE name IN ('snowflake', 'pg_uuidv7', 'permuteseq')
+ WHERE name IN ('snowflake', 'pg_uuidv7', 'permuteseq', 'pgstattuple')
 \gexec
 
 CREATE FUNCTION bench_empty() RETURNS bigint

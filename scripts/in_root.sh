@@ -2,30 +2,42 @@
 # Runs a command inside a root directory, with mounts, processes and IPC of its own: whatever it
 # mounts or leaves running is gone when it ends.
 #
-#   scripts/in_root.sh [-x DIRECTORY] ROOT COMMAND...
+#   scripts/in_root.sh [-t] [-x DIRECTORY] ROOT COMMAND...
 #
 # ROOT / is the machine itself. With -x the command finds DIRECTORY as /mnt, whatever the permissions
 # above it, and has no network but a loopback of its own, so that servers of two roots never meet.
-# Needs root.
+# With -t what it writes to ROOT, which cannot be / then, is thrown away. Needs root.
 
 set -euo pipefail
 
-exchange=
-if [ "${1-}" = -x ]; then
-    exchange=$(realpath "$2")
-    shift 2
-fi
-if [ $# -lt 2 ]; then
+usage() {
     sed -n '2,/^$/s/^# \{0,1\}//p' "$0" >&2
     exit 2
-fi
+}
+
+exchange='' throw_away=''
+while getopts tx: option; do
+    case $option in
+        t) throw_away=1 ;;
+        x) exchange=$(realpath "$OPTARG") ;;
+        *) usage ;;
+    esac
+done
+shift $((OPTIND - 1))
+[ $# -ge 2 ] || usage
 root=$(realpath "$1")
 shift
 
 # shellcheck disable=SC2016  # expanded by the inner shell
 exec unshare --mount --pid --ipc ${exchange:+--net} --fork --kill-child bash -euc '
-    exchange=$1 root=${2%/}
-    shift 2
+    exchange=$1 throw_away=$2 root=${3%/}
+    shift 3
+    if [ -n "$throw_away" ]; then
+        mount -t tmpfs tmpfs "$root/mnt"
+        mkdir "$root/mnt/upper" "$root/mnt/work"
+        mount -t overlay overlay "$root" -o \
+            "lowerdir=$root,upperdir=$root/mnt/upper,workdir=$root/mnt/work"
+    fi
     if [ -n "$exchange" ]; then
         mount --bind "$exchange" "$root/mnt"
         ip link set lo up
@@ -36,4 +48,4 @@ exec unshare --mount --pid --ipc ${exchange:+--net} --fork --kill-child bash -eu
         mount -t tmpfs tmpfs "$root/tmp"
     fi
     mount -t tmpfs tmpfs "$root/dev/shm"
-    exec chroot "$root/" "$@"' in_root "$exchange" "$root" "$@"
+    exec chroot "$root/" "$@"' in_root "$exchange" "$throw_away" "$root" "$@"

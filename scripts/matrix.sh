@@ -1,38 +1,29 @@
 #!/bin/bash
 # Builds and tests the extension on several PostgreSQL majors, and prints a table: major x suite.
 #
-#   scripts/matrix.sh [-j JOBS] [MAJOR | PG_CONFIG]...
+#   scripts/matrix.sh [-s] [-j JOBS] [MAJOR | PG_CONFIG]...
 #
 # A MAJOR is taken from /usr/lib/postgresql if it is installed there, else from a bare Debian root
 # of a suite that has it. Roots are kept in RANDFLAKE_ROOTS (default /var/cache/randflake-roots;
 # delete one to get it anew). Without arguments: every major that is installed or that a suite has.
-# JOBS majors run at a time (default 2).
+# JOBS majors run at a time (default 2). With -s, for short, the rows leave out tests that depend
+# little on the major, and the table says which.
 #
 # What gets tested is the last commit plus uncommitted changes of files under version control. It is
 # installed into memory only. Logs and build trees stay in build/matrix. Needs root.
 
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$(realpath "$0")")/.."
 . scripts/lib.sh
+. scripts/matrix_lib.sh
+. scripts/roots.sh
 
-readonly columns=(gcc clang unit regress isolation tap)
-readonly roots=${RANDFLAKE_ROOTS:-/var/cache/randflake-roots}
-readonly build=build/matrix
-
-# The suites that may have a major, best first; scripts/bare_root.sh explains the notation.
-declare -rA suites=(
-    [17]='trixie'
-    [18]='forky sid'
-    [19]='sid+experimental:postgresql-19'
-)
-# What a root needs besides the server: for building, and for the tests.
-readonly tools=(clang g++ make libgtest-dev nlohmann-json3-dev libipc-run-perl libfaketime procps)
-
-parallel=2
-while getopts j: option; do
+parallel=2 short=
+while getopts sj: option; do
     case $option in
+        s) short=-s ;;
         j) parallel=$OPTARG ;;
-        *) die "usage: scripts/matrix.sh [-j JOBS] [MAJOR | PG_CONFIG]..." ;;
+        *) die "usage: scripts/matrix.sh [-s] [-j JOBS] [MAJOR | PG_CONFIG]..." ;;
     esac
 done
 shift $((OPTIND - 1))
@@ -53,11 +44,11 @@ fi
 # --- rows: `names`, and for each name how to come to its root and pg_config ----------------------
 
 names=()
-declare -A suites_of pg_config_of
+declare -A has_root pg_config_of
 
 add_row() {
     names+=("$1")
-    suites_of[$1]=$2
+    has_root[$1]=$2
     pg_config_of[$1]=$3
 }
 
@@ -72,7 +63,7 @@ for argument; do
     elif [ -x "$pg_config" ]; then
         add_row "$argument" '' "$pg_config"
     elif [ -n "${suites[$argument]-}" ]; then
-        add_row "$argument" "${suites[$argument]}" "$pg_config"
+        add_row "$argument" yes "$pg_config"
     else
         die "PostgreSQL $argument is not installed, and no suite is known to have it;" \
             "please give its pg_config"
@@ -81,35 +72,21 @@ done
 
 # --- running them -------------------------------------------------------------------------------
 
-# Prints the root directory of a row, made when needed.
-find_root() {
-    local major=$1 suite directory
-    [ -n "${suites_of[$1]}" ] || { echo / && return; }
-    for suite in ${suites_of[$1]}; do
-        directory=$roots/$major-${suite%%[+:]*}
-        if scripts/bare_root.sh "$directory" "$suite" "postgresql-$major" \
-            "postgresql-server-dev-$major" "${tools[@]}" >&2; then
-            echo "$directory"
-            return
-        fi
-    done
-    return 1
-}
-
 start_row() {
-    local name=$1 row=$build/$1 root copy
+    local name=$1 row=$matrix/$1 root=/ copy
     for copy in gcc clang; do
-        mkdir -p "$row/$copy"
-        git archive "$tree" | tar -x -C "$row/$copy"
+        export_tree "$tree" "$row/$copy"
     done
-    root=$(find_root "$name")
+    [ -z "${has_root[$name]}" ] || root=$(find_matrix_root "$name")
     exec scripts/in_root.sh -x "$row" "$root" \
-        /mnt/gcc/scripts/matrix_row.sh "${pg_config_of[$name]}" "${columns[@]}"
+        /mnt/gcc/scripts/matrix_row.sh $short "${pg_config_of[$name]}"
 }
 
 install_packages debootstrap iproute2
-tree=$(git -c user.name=matrix -c user.email=matrix stash create)
-tree=${tree:-HEAD}
+mkdir -p "$matrix"
+exec 9>"$matrix.lock"
+flock -n 9 || die "another run of it is under way here"
+tree=$(current_tree)
 
 # A row dies with its first process, which heeds no other signal.
 trap 'kill -KILL $(jobs -p) 2>/dev/null' EXIT
@@ -118,54 +95,10 @@ for name in "${names[@]}"; do
         wait -n || true
     done
     echo "PostgreSQL $name ..."
-    rm -rf --one-file-system "${build:?}/$name"
-    mkdir -p "$build/$name"
-    (start_row "$name") >"$build/$name/row.log" 2>&1 &
+    rm -rf --one-file-system "${matrix:?}/$name"
+    mkdir -p "$matrix/$name"
+    (start_row "$name") >"$matrix/$name/row.log" 2>&1 &
 done
 wait || true
 
-# --- the table ----------------------------------------------------------------------------------
-
-passed=0 failed=0 failures=()
-
-# add_failure LOG WORD...: keeps what to say about it and the end of its log for below the table.
-add_failure() {
-    failures+=("$red${*:2}$plain")
-    [ ! -s "$1" ] || failures+=("$(tail -n 40 "$1" | sed "s|/mnt/|$(dirname "$1")/|g; s/^/    /")")
-}
-
-# Sets `cell` to a cell's text, and counts it.
-look_up() {
-    local row=$build/$1 outcome
-    outcome=$(sed -n "s/^$2 //p" "$row/cells")
-    cell=${outcome%% *}
-    case $cell in
-        '')
-            cell=FAIL
-            failed=$((failed + 1))
-            ;;
-        FAIL)
-            failed=$((failed + 1))
-            add_failure "$row/$2.log" "$1, $2: ${outcome#FAIL }"
-            ;;
-        *) passed=$((passed + 1)) ;;
-    esac
-}
-
-headline "$(printf '%-34s' PostgreSQL; printf '%10s' "${columns[@]}" seconds)"
-for name in "${names[@]}"; do
-    cells=$build/$name/cells
-    touch "$cells"
-    printf '%-34s' "$name: $(sed -n 's/^version PostgreSQL //p' "$cells")"
-    for column in "${columns[@]}"; do
-        look_up "$name" "$column"
-        printf '%10s' "$cell"
-    done
-    printf '%10s\n' "$(sed -n 's/^seconds //p' "$cells")"
-    grep -q '^seconds ' "$cells" ||
-        add_failure "$build/$name/row.log" "$name: it did not come to its end"
-done
-echo "gcc, clang: builds without warnings; the others: tests passed. Logs: $build/*/*.log"
-[ "$failed" = 0 ] || printf '%s\n' '' "${failures[@]}"
-echo "matrix: $passed passed, $failed failed"
-[ "$failed" = 0 ]
+scripts/matrix_table.sh "${names[@]}"

@@ -3,17 +3,23 @@
 # gcc's. scripts/matrix.sh runs this inside a root, where /mnt/gcc and /mnt/clang are copies of the
 # source.
 #
-#   scripts/matrix_row.sh PG_CONFIG COLUMN...
+#   scripts/matrix_row.sh [-s] PG_CONFIG
 #
 # Leaves /mnt/COLUMN.log, and in /mnt/cells a line for each column: its name, and "ok" for a build,
-# the number of tests passed, or FAIL and why; before them the server's version, after them the
-# seconds it all took.
+# the number of tests passed, with a star if -s (short) left some out, or FAIL and why; before them
+# the server's version, after them the seconds it all took.
 
 set -uo pipefail
 cd /mnt || exit
 . gcc/scripts/lib.sh
+# shellcheck source=scripts/matrix_lib.sh
+. gcc/scripts/matrix_lib.sh
+unit_options=() tap_files=() star=
+if [ "$1" = -s ]; then
+    unit_options=(EXCEPT="${long_unit[*]}") tap_files=("${core_tap[@]}") star='*'
+    shift
+fi
 export TMPDIR=/mnt/tmp MAKEFLAGS=--no-print-directory PG_CONFIG=$1
-shift
 # The first process of a namespace ignores signals that it has no handler for.
 trap 'exit 1' INT TERM
 
@@ -44,35 +50,29 @@ build() {
     as_user "$user" make -s -j2 -C "/mnt/$1" CC="$1" CXX="$2" PG_CONFIG="$PG_CONFIG"
 }
 
+# Takes the column and what its tests are chosen by.
 run_column() {
     case $1 in
         gcc) build gcc g++ && make -s -C gcc CC=gcc CXX=g++ PG_CONFIG="$PG_CONFIG" install ;;
         clang) build clang clang++ ;;
-        unit) as_user "$user" make -s -j2 -C /mnt/gcc CC=gcc CXX=g++ PG_CONFIG="$PG_CONFIG" unit ;;
-        *) gcc/scripts/tempcheck.sh "$1" ;;
+        unit) as_user "$user" make -s -j2 -C /mnt/gcc/test/unit CC=gcc CXX=g++ check "${@:2}" ;;
+        *) gcc/scripts/tempcheck.sh "$@" ;;
     esac
 }
 export -f as_user build run_column
 
-# How many tests passed, by the closing lines of GoogleTest, pg_regress and prove.
-count_passed() {
-    sed -n -e 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' \
-        -e 's/.*All \([0-9]*\) tests passed.*/\1/p' \
-        -e 's/^Files=[0-9]*, Tests=\([0-9]*\),.*/\1/p' "$1" |
-        awk '{ sum += $1 } END { print sum + 0 }'
-}
-
-# Runs a column; prints its cell.
+# Runs a column, given as for run_column; prints its cell.
 cell_of() {
     local column=$1 status passed
     # shellcheck disable=SC2016  # expanded by the inner shell
-    timeout "$limit" bash -uc 'run_column "$1"' "$0" "$column" >"$column.log" 2>&1
+    timeout "$limit" bash -uc 'run_column "$@"' "$0" "$@" >"$column.log" 2>&1
     status=$?
     passed=$(count_passed "$column.log")
     case $column:$status:$passed in
         *:124:*) echo "FAIL not finished after $limit seconds" ;;
         gcc:0:* | clang:0:*) echo ok ;;
         *:0:0) echo "FAIL no test ran" ;;
+        unit:0:* | tap:0:*) echo "$passed$star" ;;
         *:0:*) echo "$passed" ;;
         *) echo "FAIL exit status $status" ;;
     esac
@@ -82,9 +82,11 @@ mkdir -m 1777 tmp
 shield_installation || exit
 echo "version $("$PG_CONFIG" --version)" >cells
 built= # the tests are of gcc's build
-for column; do
+for column in "${columns[@]}"; do
     case $column:$built in
         gcc:*) cell=$(cell_of gcc) built=$cell ;;
+        unit:ok) cell=$(cell_of unit "${unit_options[@]}") ;;
+        tap:ok) cell=$(cell_of tap "${tap_files[@]}") ;;
         clang:* | *:ok) cell=$(cell_of "$column") ;;
         *) cell="FAIL not built" ;;
     esac

@@ -11,11 +11,14 @@
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
 . scripts/lib.sh
+. scripts/matrix_lib.sh
+. scripts/roots.sh
 
 only=
 logs=build/test
 passed=0
 failed=0
+declare -A status_of seconds_of # of each stage that ran
 
 # stage NAME COMMAND...
 stage() {
@@ -30,6 +33,8 @@ stage() {
         "$@"
     ) >"$log" 2>&1
     status=$?
+    status_of[$name]=$status
+    seconds_of[$name]=$((SECONDS - began))
     if [ $status -eq 0 ]; then
         passed=$((passed + 1))
         printf '%spassed%s %4d s\n' "$green" "$plain" $((SECONDS - began))
@@ -43,12 +48,27 @@ stage() {
 
 packages() {
     install_packages make g++ clang clang-format clang-tidy cppcheck shellcheck \
-        libgtest-dev nlohmann-json3-dev libipc-run-perl libfaketime procps openssl
+        libgtest-dev nlohmann-json3-dev libipc-run-perl libfaketime procps openssl valgrind
     find_postgresql
 }
 
 shell_scripts() {
-    shellcheck -x -S warning scripts/*.sh .ci/run
+    shellcheck -x -S warning scripts/*.sh .ci/run debian/tests/installcheck
+}
+
+unit_tests() {
+    make -j"$(nproc)" -C test/unit check "$@"
+}
+
+# Without what takes long and tells a sanitizer or valgrind nothing new: simulations.
+unit_tests_sanitized() {
+    unit_tests SANITIZE=address,undefined FILTER='-*TenMillion*' EXCEPT="explorer_test \
+        explorer_broken_test lease_simulation_test lease_simulation_broken_test"
+}
+
+unit_tests_valgrind() {
+    unit_tests RUNNER='valgrind -q --error-exitcode=1 --leak-check=full' \
+        FILTER='-*TenMillion*:Concurrency*:Explorer*:LeaseSimulation*'
 }
 
 assertions() {
@@ -89,7 +109,47 @@ quickstart_elsewhere() {
     [ "$(id -u)" -ne 0 ] || [ -L "$closed"/quickstart ]
 }
 
+# cell COLUMN STAGE [TEXT]: a cell of the matrix, from a stage above and what it says.
+cell() {
+    if [ "${status_of[$2]-}" = 0 ]; then
+        echo "$1 ${3:-FAIL it says no number}"
+    else
+        echo "$1 FAIL see the stage \"$2\""
+    fi
+}
+
+# tempcheck_count LABEL: how many tests of a kind the stage "server tests" says have passed.
+tempcheck_count() {
+    sed -n "s/^tempcheck: .*$1: \([0-9]*\) .*passed.*/\1/p" $logs/server-tests.log
+}
+
+# The row of the matrix for the PostgreSQL that the stages have tested.
+own_row() {
+    local row=$matrix/$own_major stage seconds=0
+    local stages=('build with g++, -Werror' 'build with clang++, -Werror' 'unit tests' 'server tests')
+    rm -rf "$row"
+    mkdir -p "$row"
+    {
+        echo "version $("$PG_CONFIG" --version)"
+        cell gcc "${stages[0]}" ok
+        cell clang "${stages[1]}" ok
+        cell unit "${stages[2]}" "$(count_passed $logs/unit-tests.log)"
+        cell regress "${stages[3]}" "$(tempcheck_count regress)"
+        cell isolation "${stages[3]}" "$(tempcheck_count isolation)"
+        cell tap "${stages[3]}" "$(tempcheck_count TAP)"
+        for stage in "${stages[@]}"; do
+            seconds=$((seconds + ${seconds_of[$stage]}))
+        done
+        echo "seconds $seconds"
+    } >"$row/cells"
+}
+
 finish() {
+    if [ -n "${status_of[matrix]-}" ] && [ -z "$only" ]; then
+        echo
+        own_row
+        scripts/matrix_table.sh "$own_major" "${other_majors[@]}" || failed=$((failed ? failed : 1))
+    fi
     printf '\n%s passed, %s failed\n' $passed $failed
     [ $failed -eq 0 ]
     exit
@@ -100,6 +160,8 @@ stage "packages" packages
 [ $failed -eq 0 ] || finish
 find_postgresql
 only=${1:-}
+own_major=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+mapfile -t other_majors < <(printf '%s\n' "${!suites[@]}" | grep -vx "$own_major" | sort -n)
 
 # Versions of these tools disagree; the code follows those of Debian 12.
 if clang-format --version | grep -q 'version 14\.'; then
@@ -109,6 +171,7 @@ else
     echo "format, lint: not checked, which takes version 14 of clang-format and clang-tidy"
 fi
 stage "shell scripts" shell_scripts
+stage "versions" scripts/check_versions.pl
 stage "build with clang++, -Werror" build CXX=clang++
 stage "build with g++, -Werror" build
 stage "symbols" make symbols
@@ -118,8 +181,16 @@ stage "server tests: other languages" scripts/test_tools.sh
 stage "server tests" make tempcheck
 stage "server tests, other vector paths" vector_paths
 stage "server tests, assertions on" assertions
+stage "matrix" as_root scripts/matrix.sh -s "${other_majors[@]}"
+stage "pg_upgrade" as_root scripts/pg_upgrade_test.sh
+stage "Debian package" as_root scripts/package_test.sh
+stage "archive of a release" scripts/dist_test.sh
 stage "quickstart, twice" quickstart
 stage "quickstart, closed checkout" quickstart_elsewhere
+stage "fuzz" make -j2 fuzz FUZZ_SECONDS=20
+stage "unit tests, threads" unit_tests SANITIZE=thread TESTS=concurrency_test
+stage "unit tests, sanitizers" unit_tests_sanitized
+stage "unit tests, valgrind" unit_tests_valgrind
 
 if [ $((passed + failed)) -eq 1 ]; then # the packages alone
     echo "no stage has \"$only\" in its name"

@@ -111,11 +111,11 @@ REVOKE ALL ON FUNCTION randflake_key_fingerprint() FROM PUBLIC;
 
 CREATE FUNCTION randflake_bind_secret() RETURNS text
 LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, @extschema@, pg_temp
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    mine CONSTANT text := randflake_key_fingerprint();
-    other CONSTANT text := (SELECT min(fingerprint) FROM randflake_key WHERE fingerprint <> mine);
+    mine CONSTANT text := @extschema@.randflake_key_fingerprint();
+    other CONSTANT text := (SELECT min(fingerprint) FROM @extschema@.randflake_key WHERE fingerprint <> mine);
 BEGIN
     IF other IS NOT NULL THEN
         RAISE EXCEPTION USING
@@ -123,7 +123,7 @@ BEGIN
             MESSAGE = 'the type randflake is bound to another secret in this database',
             DETAIL = format('The database has key fingerprint %s, this server has %s.', other, mine);
     END IF;
-    INSERT INTO randflake_key VALUES (mine);
+    INSERT INTO @extschema@.randflake_key VALUES (mine);
     RETURN mine;
 END $$;
 COMMENT ON FUNCTION randflake_bind_secret() IS
@@ -223,7 +223,7 @@ COMMENT ON OPERATOR CLASS randflake_ops USING btree IS 'order of time of type ra
 -- Skip scans, since PostgreSQL 18
 DO $$
 BEGIN
-    IF to_regprocedure('pg_catalog.btint8skipsupport(internal)') IS NOT NULL THEN
+    IF pg_catalog.to_regprocedure('pg_catalog.btint8skipsupport(internal)') IS NOT NULL THEN
         ALTER OPERATOR FAMILY @extschema@.randflake_ops USING btree
             ADD FUNCTION 6 (@extschema@.randflake) pg_catalog.btint8skipsupport(internal);
     END IF;

@@ -1,5 +1,9 @@
 \echo Use "CREATE EXTENSION randflake" to load this file. \quit
 
+-- Others may own objects in the extension's schema, and a function or operator of theirs would be
+-- preferred over one of PostgreSQL's that fits less exactly. So whatever could be overloaded is
+-- named with its schema, and that schema is in the search_path of no function.
+
 -- Making identifiers
 
 CREATE FUNCTION randflake_generate() RETURNS bigint
@@ -93,22 +97,24 @@ COMMENT ON FUNCTION randflake_shard_ranges(integer) IS
 -- A lease is a rectangle: node ids x seconds. The exclusion constraint makes it impossible that two
 -- leases overlap, whatever the functions or the clock do. What the constraint cannot see are leases
 -- that are no longer in the table: purged ones, and those that a failover or the restore of an old
--- copy has lost. For them there is the high-water mark: no lease starts, and none is extended,
--- below it.
+-- copy has lost. For them there is the high-water mark: no lease is granted until the clock has
+-- reached it, and none that may have ended is extended.
 --
 -- After a failover or restore, where another data directory, timeline or table grants than before,
--- the mark lies beyond every lease that may be missing. That takes no lease to end later than max_duration
--- after it was granted, those that start at a mark included. What remains to be trusted is that the
--- clocks of the two coordinators differ by no more than max_clock_skew, and that the former one
--- grants no more.
+-- the mark lies beyond every lease that may be missing, because no lease ends later than max_duration
+-- after it was granted. A lease that this coordinator knows and that has not ended may be extended
+-- meanwhile: the former one cannot have granted its node ids to another. Not even for the time at
+-- the mark, since no lease is granted before it starts. What remains to be trusted is that the clock
+-- of the new coordinator is behind the former one's by no more than max_clock_skew, and that the
+-- former one grants no more.
 --
 -- Times are Unix seconds. A span is half-open, [start, end); the functions take and give the last
 -- second of a lease, as the Randflake libraries do.
 
 CREATE TABLE randflake_lease_pool (
     singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
-    nodes int4range NOT NULL DEFAULT int4range(0, 131072)
-        CHECK (NOT isempty(nodes) AND nodes <@ int4range(0, 131072)),
+    nodes int4range NOT NULL DEFAULT pg_catalog.int4range(0, 131072)
+        CHECK (NOT pg_catalog.isempty(nodes) AND nodes OPERATOR(pg_catalog.<@) pg_catalog.int4range(0, 131072)),
     max_duration integer NOT NULL DEFAULT 60 CHECK (max_duration BETWEEN 1 AND 86400),
     max_clock_skew integer NOT NULL DEFAULT 2 CHECK (max_clock_skew BETWEEN 0 AND 3600),
     high_water bigint NOT NULL DEFAULT 0,
@@ -123,7 +129,7 @@ COMMENT ON COLUMN randflake_lease_pool.max_duration IS 'longest lease, seconds';
 COMMENT ON COLUMN randflake_lease_pool.max_clock_skew IS
 'seconds by which the clocks of two coordinators, before and after a failover, may differ';
 COMMENT ON COLUMN randflake_lease_pool.high_water IS
-'Unix second below which no lease may start or be extended: leases there may be missing here';
+'Unix second before which no lease is granted: leases that last until then may be missing here';
 COMMENT ON COLUMN randflake_lease_pool.key_fingerprint IS
 'fingerprint of the secret that every holder must have';
 COMMENT ON COLUMN randflake_lease_pool.coordinator IS
@@ -133,12 +139,13 @@ CREATE TABLE randflake_lease (
     lease_id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
     holder text NOT NULL,
     incarnation uuid NOT NULL,
-    nodes int4range NOT NULL CHECK (NOT isempty(nodes)),
-    span int8range NOT NULL CHECK (NOT isempty(span)),
-    granted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    nodes int4range NOT NULL CHECK (NOT pg_catalog.isempty(nodes)),
+    span int8range NOT NULL CHECK (NOT pg_catalog.isempty(span)),
+    granted_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     renewed_at timestamptz,
     released_at timestamptz,
-    CONSTRAINT randflake_lease_no_overlap EXCLUDE USING gist (nodes WITH &&, span WITH &&)
+    CONSTRAINT randflake_lease_no_overlap EXCLUDE USING gist
+        (nodes WITH OPERATOR(pg_catalog.&&), span WITH OPERATOR(pg_catalog.&&))
 );
 COMMENT ON TABLE randflake_lease IS 'coordinator: every lease of node ids, also ended ones until purged';
 COMMENT ON COLUMN randflake_lease.lease_id IS 'number of the lease';
@@ -153,7 +160,8 @@ COMMENT ON COLUMN randflake_lease.released_at IS 'when the holder gave it back';
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
 -- A sequence, because it keeps what a transaction wrote that was rolled back: the hold-off after a
--- takeover counts from the first call on, even if that call fails.
+-- takeover counts from the first call on, even if that call fails. And because it is not dumped:
+-- with a time of zero, it tells where the extension was made.
 CREATE SEQUENCE randflake_lease_takeover MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_takeover IS
 'coordinator: when it took over from another one, Unix seconds << 31 | hash of its identity';
@@ -171,7 +179,7 @@ REVOKE ALL ON FUNCTION randflake_coordinator_identity() FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_clock() RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL SAFE
-SET search_path = pg_catalog, @extschema@, pg_temp
+SET search_path = pg_catalog, pg_temp
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()))::bigint $$;
 COMMENT ON FUNCTION randflake_lease_clock() IS 'coordinator: its clock, Unix seconds';
 REVOKE ALL ON FUNCTION randflake_lease_clock() FROM PUBLIC;
@@ -190,45 +198,68 @@ COMMENT ON FUNCTION randflake_lease_horizon() IS
 'coordinator: the first Unix second that no identifier can hold';
 REVOKE ALL ON FUNCTION randflake_lease_horizon() FROM PUBLIC;
 
--- When this coordinator took over from another one: at the first call that saw another identity in
--- the pool, or when the other one granted last, should its clock have been ahead.
-CREATE FUNCTION randflake_lease_taken_over(identity text) RETURNS bigint
+CREATE FUNCTION randflake_lease_identity() RETURNS text
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+-- A table that was restored from a dump is another one.
+AS $$ SELECT format('%s/%s', @extschema@.randflake_coordinator_identity(), '@extschema@.randflake_lease'::regclass::oid) $$;
+COMMENT ON FUNCTION randflake_lease_identity() IS
+'coordinator: data directory, timeline, database and table';
+REVOKE ALL ON FUNCTION randflake_lease_identity() FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_identity_hash(identity text) RETURNS bigint
+LANGUAGE sql IMMUTABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT hashtextextended(identity, 0) & ((1::bigint << 31) - 1) $$;
+COMMENT ON FUNCTION randflake_lease_identity_hash(text) IS
+'coordinator: 31 bits that tell one from another';
+REVOKE ALL ON FUNCTION randflake_lease_identity_hash(text) FROM PUBLIC;
+
+SELECT pg_catalog.setval('@extschema@.randflake_lease_takeover',
+                         @extschema@.randflake_lease_identity_hash(@extschema@.randflake_lease_identity()));
+
+-- When this coordinator took over from the former one: at the first call that saw another identity
+-- in the pool, or when the other one granted last, should its clock have been ahead. Null if there
+-- was none before: nothing was ever granted, and the extension was made here. Where it was not, the
+-- first grant may have been made elsewhere and lost.
+CREATE FUNCTION randflake_lease_taken_over(former text, identity text) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, @extschema@, pg_temp
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    mask CONSTANT bigint := (1::bigint << 31) - 1;
-    hash CONSTANT bigint := hashtextextended(identity, 0) & mask;
+    hash CONSTANT bigint := @extschema@.randflake_lease_identity_hash(identity);
     noted bigint;
 BEGIN
-    SELECT last_value INTO STRICT noted FROM randflake_lease_takeover;
-    IF noted & mask <> hash THEN
-        SELECT least(greatest(randflake_lease_clock(),
+    SELECT last_value INTO STRICT noted FROM @extschema@.randflake_lease_takeover;
+    IF former = '' AND noted = hash THEN
+        RETURN NULL;
+    END IF;
+    -- Anything but this identity with a time.
+    IF noted = hash OR (noted - hash) & ((1::bigint << 31) - 1) <> 0 THEN
+        SELECT least(greatest(@extschema@.randflake_lease_clock(),
                               extract(epoch FROM max(greatest(granted_at, renewed_at)))::bigint),
-                     randflake_lease_horizon()) << 31 | hash
-        INTO STRICT noted FROM randflake_lease;
-        PERFORM setval('randflake_lease_takeover', noted);
+                     @extschema@.randflake_lease_horizon()) << 31 | hash
+        INTO STRICT noted FROM @extschema@.randflake_lease;
+        PERFORM setval('@extschema@.randflake_lease_takeover', noted);
         RAISE LOG 'node ids were leased by another coordinator before'
             USING DETAIL = 'No lease starts until the last one that it may have granted has ended.';
     END IF;
     RETURN noted >> 31;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_taken_over(text) IS
+COMMENT ON FUNCTION randflake_lease_taken_over(text, text) IS
 'coordinator: the Unix second at which it took over from the one before';
-REVOKE ALL ON FUNCTION randflake_lease_taken_over(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION randflake_lease_taken_over(text, text) FROM PUBLIC;
 
 -- Locks the pool, makes it if need be, and raises the high-water mark when this is another
 -- coordinator than the one that granted last. Every function that writes begins here.
 CREATE FUNCTION randflake_lease_lock_pool() RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, @extschema@, pg_temp
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    pool randflake_lease_pool;
-    -- A table that was restored from a dump is another one.
-    identity CONSTANT text :=
-        format('%s/%s', randflake_coordinator_identity(), 'randflake_lease'::regclass::oid);
+    pool @extschema@.randflake_lease_pool;
+    identity CONSTANT text := @extschema@.randflake_lease_identity();
 BEGIN
     -- A grant must survive a crash, and its holder must hear of a doubt, whatever the session
     -- prefers: that the wait for a synchronous standby was cancelled is told by a warning.
@@ -238,12 +269,12 @@ BEGIN
     IF current_setting('client_min_messages') = 'error' THEN
         PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
-    INSERT INTO randflake_lease_pool (coordinator) VALUES (identity) ON CONFLICT DO NOTHING;
-    SELECT * INTO STRICT pool FROM randflake_lease_pool FOR UPDATE;
+    INSERT INTO @extschema@.randflake_lease_pool (coordinator) VALUES ('') ON CONFLICT DO NOTHING;
+    SELECT * INTO STRICT pool FROM @extschema@.randflake_lease_pool FOR UPDATE;
     IF pool.coordinator <> identity THEN
-        UPDATE randflake_lease_pool
+        UPDATE @extschema@.randflake_lease_pool
         SET coordinator = identity,
-            high_water = greatest(high_water, randflake_lease_taken_over(identity)
+            high_water = greatest(high_water, @extschema@.randflake_lease_taken_over(coordinator, identity)
                                               + max_duration + max_clock_skew + 1)
         RETURNING * INTO STRICT pool;
     END IF;
@@ -266,11 +297,11 @@ CREATE FUNCTION randflake_lease_acquire(
     OUT lease_start bigint,
     OUT lease_end bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, @extschema@, pg_temp
+SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    pool randflake_lease_pool;
+    pool @extschema@.randflake_lease_pool;
     pool_nodes int4range;
     now bigint;
     free_at bigint;   -- the chosen node ids are free from then on
@@ -293,9 +324,9 @@ BEGIN
             MESSAGE = 'key fingerprint must be 16 lower-case hexadecimal digits';
     END IF;
 
-    pool := randflake_lease_lock_pool();
+    pool := @extschema@.randflake_lease_lock_pool();
     IF pool.key_fingerprint IS NULL THEN
-        UPDATE randflake_lease_pool SET key_fingerprint = randflake_lease_acquire.key_fingerprint;
+        UPDATE @extschema@.randflake_lease_pool SET key_fingerprint = randflake_lease_acquire.key_fingerprint;
     ELSIF pool.key_fingerprint <> randflake_lease_acquire.key_fingerprint THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'the holder has another secret than the other holders',
@@ -304,11 +335,11 @@ BEGIN
             HINT = 'Configure the same secret everywhere. To change it for all, see randflake_lease_configure.';
     END IF;
 
-    now := randflake_lease_clock();
-    IF now <= randflake_lease_epoch() THEN
+    now := @extschema@.randflake_lease_clock();
+    IF now <= @extschema@.randflake_lease_epoch() THEN
         RAISE datetime_field_overflow USING
             MESSAGE = 'the coordinator''s clock is before the first second of an identifier';
-    ELSIF now >= randflake_lease_horizon() THEN
+    ELSIF now >= @extschema@.randflake_lease_horizon() THEN
         RAISE datetime_field_overflow USING
             MESSAGE = 'the coordinator''s clock is after the last second of an identifier';
     END IF;
@@ -318,10 +349,10 @@ BEGIN
     SELECT candidate.first, coalesce(max(upper(lease.span)), 0)
     INTO first_node_id, free_at
     FROM (SELECT lower(pool_nodes) AS first
-          UNION SELECT upper(l.nodes) FROM randflake_lease l
-          UNION SELECT lower(l.nodes) FROM randflake_lease l
-          UNION SELECT lower(l.nodes) - randflake_lease_acquire.nodes FROM randflake_lease l) candidate
-    LEFT JOIN randflake_lease lease
+          UNION SELECT upper(l.nodes) FROM @extschema@.randflake_lease l
+          UNION SELECT lower(l.nodes) FROM @extschema@.randflake_lease l
+          UNION SELECT lower(l.nodes) - randflake_lease_acquire.nodes FROM @extschema@.randflake_lease l) candidate
+    LEFT JOIN @extschema@.randflake_lease lease
         ON lease.nodes && int4range(candidate.first, candidate.first + randflake_lease_acquire.nodes)
     WHERE candidate.first BETWEEN lower(pool_nodes)
                               AND upper(pool_nodes) - randflake_lease_acquire.nodes
@@ -342,21 +373,21 @@ BEGIN
     END IF;
 
     node_count := randflake_lease_acquire.nodes;
-    lease_start := greatest(now, pool.high_water);
-    lease_end := least(lease_start + duration, now + pool.max_duration, randflake_lease_horizon()) - 1;
-    IF lease_end < lease_start THEN
+    IF now < pool.high_water THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('no lease may begin before %s', to_timestamp(lease_start)),
+            MESSAGE = format('no lease may begin before %s', to_timestamp(pool.high_water)),
             DETAIL = 'Leases that this coordinator does not know of may last until then.',
-            HINT = CASE WHEN lease_start <= now + pool.max_duration + pool.max_clock_skew + 1
-                        THEN format('Ask again in %s seconds.', lease_start + 1 - pool.max_duration - now)
+            HINT = CASE WHEN pool.high_water <= now + pool.max_duration + pool.max_clock_skew + 1
+                        THEN format('Ask again in %s seconds.', pool.high_water - now)
                         ELSE 'Set the coordinator''s clock if it is wrong. If it is right and was ahead before, lower "high_water" in randflake_lease_pool as documented.' END;
     END IF;
-    INSERT INTO randflake_lease AS granted (holder, incarnation, nodes, span)
+    lease_start := now;
+    lease_end := least(now + least(duration, pool.max_duration), @extschema@.randflake_lease_horizon()) - 1;
+    INSERT INTO @extschema@.randflake_lease AS granted (holder, incarnation, nodes, span)
     VALUES (randflake_lease_acquire.holder, randflake_lease_acquire.incarnation,
             int4range(first_node_id, first_node_id + node_count), int8range(lease_start, lease_end + 1))
     RETURNING granted.lease_id INTO STRICT lease_id;
-    PERFORM randflake_lease_purge(interval '1 day');
+    PERFORM @extschema@.randflake_lease_purge(interval '1 day');
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) IS
@@ -370,21 +401,21 @@ CREATE FUNCTION randflake_lease_renew(
     duration integer,
     OUT lease_end bigint)
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, @extschema@, pg_temp
+SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    pool randflake_lease_pool;
-    lease randflake_lease;
+    pool @extschema@.randflake_lease_pool;
+    lease @extschema@.randflake_lease;
     now bigint;
 BEGIN
     IF duration < 1 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('duration of a lease must be at least 1 second, not %s', duration);
     END IF;
-    pool := randflake_lease_lock_pool();
-    now := randflake_lease_clock();
-    SELECT * INTO lease FROM randflake_lease l
+    pool := @extschema@.randflake_lease_lock_pool();
+    now := @extschema@.randflake_lease_clock();
+    SELECT * INTO lease FROM @extschema@.randflake_lease l
     WHERE l.lease_id = randflake_lease_renew.lease_id
       AND l.incarnation = randflake_lease_renew.incarnation
       AND l.released_at IS NULL;
@@ -423,8 +454,8 @@ BEGIN
     END IF;
 
     lease_end := least(greatest(expected_end + 1, upper(lease.span), now + least(duration, pool.max_duration)),
-                       randflake_lease_horizon()) - 1;
-    UPDATE randflake_lease l
+                       @extschema@.randflake_lease_horizon()) - 1;
+    UPDATE @extschema@.randflake_lease l
     SET span = int8range(lower(l.span), lease_end + 1), renewed_at = clock_timestamp()
     WHERE l.lease_id = randflake_lease_renew.lease_id;
 EXCEPTION WHEN exclusion_violation THEN
@@ -440,17 +471,17 @@ REVOKE ALL ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer) FROM
 CREATE FUNCTION randflake_lease_release(lease_id bigint, incarnation uuid, last_used bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, @extschema@, pg_temp
+SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    lease randflake_lease;
+    lease @extschema@.randflake_lease;
 BEGIN
     IF randflake_lease_release.lease_id IS NULL OR randflake_lease_release.incarnation IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = 'arguments of a lease must not be null';
     END IF;
-    PERFORM randflake_lease_lock_pool();
-    SELECT * INTO lease FROM randflake_lease l
+    PERFORM @extschema@.randflake_lease_lock_pool();
+    SELECT * INTO lease FROM @extschema@.randflake_lease l
     WHERE l.lease_id = randflake_lease_release.lease_id
       AND l.incarnation = randflake_lease_release.incarnation;
     IF NOT FOUND THEN
@@ -461,10 +492,10 @@ BEGIN
         RETURN;
     ELSIF last_used IS NULL OR last_used < lower(lease.span) THEN
         -- Nothing used leaves nothing to remember.
-        DELETE FROM randflake_lease l WHERE l.lease_id = lease.lease_id;
+        DELETE FROM @extschema@.randflake_lease l WHERE l.lease_id = lease.lease_id;
     ELSE
         -- A later end than the lease's changes nothing.
-        UPDATE randflake_lease l
+        UPDATE @extschema@.randflake_lease l
         SET span = int8range(lower(l.span), least(last_used, upper(l.span) - 1) + 1),
             released_at = clock_timestamp()
         WHERE l.lease_id = lease.lease_id;
@@ -477,7 +508,7 @@ REVOKE ALL ON FUNCTION randflake_lease_release(bigint, uuid, bigint) FROM PUBLIC
 
 CREATE FUNCTION randflake_lease_purge(keep interval DEFAULT '1 day') RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, @extschema@, pg_temp
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     cutoff bigint;
@@ -487,13 +518,13 @@ BEGIN
     IF keep < interval '0' THEN
         RAISE invalid_parameter_value USING MESSAGE = 'interval to keep must not be negative';
     END IF;
-    PERFORM randflake_lease_lock_pool();
-    cutoff := randflake_lease_clock() - ceil(extract(epoch FROM keep))::bigint;
+    PERFORM @extschema@.randflake_lease_lock_pool();
+    cutoff := @extschema@.randflake_lease_clock() - ceil(extract(epoch FROM keep))::bigint;
     WITH gone AS (
-        DELETE FROM randflake_lease WHERE upper(span) <= cutoff RETURNING upper(span) AS ended
+        DELETE FROM @extschema@.randflake_lease WHERE upper(span) <= cutoff RETURNING upper(span) AS ended
     )
     SELECT count(*), max(ended) INTO purged, newest FROM gone;
-    UPDATE randflake_lease_pool SET high_water = greatest(high_water, newest) WHERE newest > high_water;
+    UPDATE @extschema@.randflake_lease_pool SET high_water = greatest(high_water, newest) WHERE newest > high_water;
     RETURN purged;
 END
 $$;
@@ -509,11 +540,11 @@ CREATE FUNCTION randflake_lease_configure(
     forget_key boolean DEFAULT false)
 RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-SET search_path = pg_catalog, @extschema@, pg_temp
+SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    pool randflake_lease_pool := randflake_lease_lock_pool();
+    pool @extschema@.randflake_lease_pool := @extschema@.randflake_lease_lock_pool();
     first CONSTANT integer := coalesce(first_node_id, lower(pool.nodes));
     count CONSTANT integer := coalesce(node_count, upper(pool.nodes) - first);
 BEGIN
@@ -530,8 +561,8 @@ BEGIN
     END IF;
     -- A longer lease or a greater difference of clocks than was known at a takeover prolongs what is
     -- left of its hold-off.
-    UPDATE randflake_lease_pool SET
-        high_water = CASE WHEN pool.high_water <= randflake_lease_clock() THEN pool.high_water
+    UPDATE @extschema@.randflake_lease_pool SET
+        high_water = CASE WHEN pool.high_water <= @extschema@.randflake_lease_clock() THEN pool.high_water
                           ELSE pool.high_water
                                + greatest(randflake_lease_configure.max_duration - pool.max_duration, 0)
                                + greatest(randflake_lease_configure.max_clock_skew - pool.max_clock_skew, 0) END,
@@ -546,14 +577,16 @@ COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer
 REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean) FROM PUBLIC;
 
 CREATE VIEW randflake_leases AS
-SELECT lease_id, holder, lower(nodes) AS first_node_id, upper(nodes) - lower(nodes) AS node_count,
-       to_timestamp(lower(span)) AS starts_at, to_timestamp(upper(span)) AS ends_at,
+SELECT lease_id, holder, first_node_id, after - first_node_id AS node_count, starts_at, ends_at,
        CASE WHEN released_at IS NOT NULL THEN 'released'
-            WHEN to_timestamp(upper(span)) <= clock_timestamp() THEN 'ended'
-            WHEN to_timestamp(lower(span)) > clock_timestamp() THEN 'granted'
+            WHEN ends_at <= pg_catalog.clock_timestamp() THEN 'ended'
+            WHEN starts_at > pg_catalog.clock_timestamp() THEN 'granted'
             ELSE 'active' END AS state,
        granted_at, renewed_at, released_at
-FROM randflake_lease;
+FROM randflake_lease,
+     LATERAL (SELECT pg_catalog.lower(nodes) AS first_node_id, pg_catalog.upper(nodes) AS after,
+                     pg_catalog.to_timestamp(pg_catalog.lower(span)) AS starts_at,
+                     pg_catalog.to_timestamp(pg_catalog.upper(span)) AS ends_at) AS bounds;
 COMMENT ON VIEW randflake_leases IS 'coordinator: who has leased which node ids, and until when';
 REVOKE ALL ON randflake_lease, randflake_lease_pool, randflake_leases FROM PUBLIC;
 GRANT SELECT ON randflake_leases TO pg_monitor;

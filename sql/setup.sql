@@ -46,7 +46,7 @@ SELECT randflake_test.randflake_generate() IS NOT NULL AS generated;
 CREATE TABLE elsewhere (id bigint PRIMARY KEY DEFAULT randflake_test.randflake_generate());
 INSERT INTO elsewhere DEFAULT VALUES;
 
--- It stays there: the coordinator's functions pin their search_path to its schema
+-- It stays there: the coordinator's functions name its schema
 ALTER EXTENSION randflake SET SCHEMA public;
 
 DROP TABLE elsewhere;

@@ -59,6 +59,10 @@ SELECT randflake_from_text('1€');
 SELECT randflake_from_text('𝟙');
 \echo :LAST_ERROR_SQLSTATE
 
+-- A message quotes no more than helps
+SELECT randflake_from_text(repeat('0', 10000));
+SELECT randflake_from_text(repeat('€', 10000));
+
 -- No byte but a digit of base32hex is accepted
 SELECT string_agg(chr(code), '' ORDER BY code) AS digits
 FROM generate_series(1, 127) AS code

@@ -195,5 +195,7 @@ SQL
 
 end_load($fleet, $_) for @holders, @copies;
 all_is_well($fleet, $coordinator, 'fleet');
+is($coordinator->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT incarnation) FROM randflake_lease'),
+    0, 'no two leases were asked for by one incarnation');
 $_->stop for @holders, @copies, $coordinator;
 done_testing();

@@ -212,6 +212,8 @@ for my $first_host ([ $proxy->{directory}, $proxy->{port} ], [ '127.0.0.1', $hol
     wait_for_lease($holder);
     pass('a silent host does not keep the next one from being asked');
 }
+log_has($holder, qr/could not lease node ids: the coordinator did not answer in time/,
+    'a silent host is in the log');
 
 # --- answers that get lost ---------------------------------------------------------------------
 

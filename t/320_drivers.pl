@@ -80,9 +80,12 @@ SQL
         GO111MODULE => 'off',
         GOPATH => '/usr/share/gocode');
     my ($good, $output) = output_of(@command);
-    my $row = $node->safe_psql($database,
-        q{SELECT format('%s %s %s %3$s', id, randflake_to_text(id), name) FROM customer});
-    ok($good && $output eq "$row\n" && $row =~ / Ada Ada$/, "$recipe: nothing is lost")
+    # Those for the type print it, and a name; the others a number, its text form, and two names.
+    my $shown = $recipe =~ /_type$/
+      ? q{format('%s Ada', id)}
+      : q{format('%s %s %s %3$s', id, randflake_to_text(id), name)};
+    my $row = $node->safe_psql($database, "SELECT $shown FROM customer");
+    ok($good && $output eq "$row\n" && $row =~ / Ada$/, "$recipe: nothing is lost")
       or diag("in the database: $row\nprinted: $output");
     return;
 }
@@ -106,8 +109,8 @@ sub javascript_recipe {
     return;
 }
 
-extract($_, "$_.mjs") for qw(pg drizzle sequelize);
-javascript_recipe($_, 'test/js', "$_.mjs") for qw(pg drizzle sequelize);
+extract($_, "$_.mjs") for qw(pg drizzle sequelize pg_type);
+javascript_recipe($_, 'test/js', "$_.mjs") for qw(pg drizzle sequelize pg_type);
 
 # Prisma's program downloads an engine for migrations, which making a client does not need: it is
 # told that it has one.
@@ -129,32 +132,37 @@ for my $lock (glob 'test/{js,prisma}/package-lock.json') {
 
 # Debian's packages belong to its own interpreter.
 my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
-for my $module (qw(psycopg2 sqlalchemy django)) {
-    my $program = "${module}_recipe.py";
-    my $directory = extract($module, $program);
+for my $program (qw(psycopg2_recipe sqlalchemy_recipe django_recipe psycopg2_type sqlalchemy_type)) {
+    my ($module) = $program =~ /(.*)_/;
+    my $recipe = $program =~ s/_recipe$//r;
+    my $directory = extract($recipe, "$program.py");
   SKIP: {
         skip "Python has no $module (Debian: python3-$module)", 1
           unless succeeds($python, '-c', "import psycopg2, $module");
-        check_recipe($module, $python, "$directory/$program");
+        check_recipe($recipe, $python, "$directory/$program.py");
     }
 }
 
 # --- Java and Go -----------------------------------------------------------------------------
 
 extract('Java', 'Recipe.java');
+extract('Java_type', 'RecipeType.java');
 my ($jdbc) = grep { -e } '/usr/share/java/postgresql.jar';
 SKIP: {
-    skip 'java is not installed (Debian: default-jdk-headless)', 1 unless succeeds('javac', '-version');
-    skip 'the JDBC driver is missing (Debian: libpostgresql-jdbc-java)', 1 unless $jdbc;
+    skip 'java is not installed (Debian: default-jdk-headless)', 2 unless succeeds('javac', '-version');
+    skip 'the JDBC driver is missing (Debian: libpostgresql-jdbc-java)', 2 unless $jdbc;
     check_recipe('Java', 'java', '-cp', $jdbc, "$directory{Java}/Recipe.java");
+    check_recipe('Java_type', 'java', '-cp', $jdbc, "$directory{Java_type}/RecipeType.java");
 }
 
 extract('Go', 'recipe.go');
+extract('Go_type', 'recipe_type.go');
 SKIP: {
-    skip 'go is not installed (Debian: golang-go)', 1 unless succeeds('go', 'version');
-    skip 'lib/pq is missing (Debian: golang-github-lib-pq-dev)', 1
+    skip 'go is not installed (Debian: golang-go)', 2 unless succeeds('go', 'version');
+    skip 'lib/pq is missing (Debian: golang-github-lib-pq-dev)', 2
       unless -d '/usr/share/gocode/src/github.com/lib/pq';
     check_recipe('Go', 'go', 'run', "$directory{Go}/recipe.go");
+    check_recipe('Go_type', 'go', 'run', "$directory{Go_type}/recipe_type.go");
 }
 
 # --- an API on a view, with the statements that PostgREST makes of its requests --------------

@@ -66,6 +66,7 @@ my %may = (
     'randflake_lease_configure()' => [],
     'randflake_lease_lock_pool()' => [],
     'randflake_lease_clock()' => [],
+    'randflake_lease_identity()' => [],
     'randflake_lease_horizon()' => [],
     'randflake_coordinator_identity()' => []);
 for my $call (sort keys %may) {

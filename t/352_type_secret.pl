@@ -94,22 +94,24 @@ for my $case ([ 'psql', '-v', 'ON_ERROR_STOP=1' ], [ 'pg_restore' ], [ 'pg_resto
 
 my $other = start_server('other', settings => { node_id => 2, secret => $other_secret, max_wait => '1h' });
 
-# Every way to use the type must fail, in an old session and in new ones.
+# Every way to use the type must fail; reading, where there is something to read.
 sub nothing_works {
     my ($server, $database, $name) = @_;
-    my @works;
-    for my $sql (
-        'SELECT id FROM before',
-        'SELECT id::bigint FROM before',
-        'SELECT array_agg(id) FROM before',
+    my @statements = (
         'SELECT randflake_next()',
         q{SELECT '8'::randflake},
         'SELECT 8::bigint::randflake',
         'INSERT INTO zafter DEFAULT VALUES',
-        'COPY before TO STDOUT (FORMAT binary)',
         'SELECT n FROM zafter ORDER BY id',
-        'CREATE INDEX ON zafter (id)')
-    {
+        'CREATE INDEX ON zafter (id)');
+    push @statements,
+      'SELECT id FROM before',
+      'SELECT id::bigint FROM before',
+      'SELECT array_agg(id) FROM before',
+      'COPY before TO STDOUT (FORMAT binary)'
+      if $server->safe_psql($database, 'SELECT count(*) FROM before') > 0;
+    my @works;
+    for my $sql (@statements) {
         my ($status, undef, $errors) = $server->psql($database, $sql,
             extra_params => [ '-v', 'VERBOSITY=verbose' ]);
         push @works, $sql unless $status != 0 && $errors =~ /ERROR:  55000: .*secret/;

@@ -45,7 +45,9 @@ by_function() {
             sub(/^ *[0-9,]+ +[^ :]*:/, "", name)
             sub(/\(anonymous namespace\)::/, "", name)
             sub(/(@@| \[|\().*/, "", name)
-            if (!/\/randflake\.so\]/ && name != "clock_gettime")
+            if (name == "time" || name ~ /clock_gettime/)
+                name = "the clock"
+            else if (!/\/randflake\.so\]/)
                 name = "the server and its libraries"
             sum[name] += instructions
         }

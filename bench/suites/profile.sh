@@ -24,7 +24,7 @@ suite_profile() {
             sub(/^\[.\] /, "", name)
             sub(/\(anonymous namespace\)::/, "", name)
             sub(/[ (].*/, "", name)
-            what = $2 == "randflake.so" ? name : $2 == "[vdso]" ? "clock_gettime" : \
+            what = $2 == "randflake.so" ? name : $2 == "[vdso]" ? "the clock" : \
                    $2 ~ /^\[/ ? "the kernel" : "the server and its libraries"
             share[what] += $1
         }

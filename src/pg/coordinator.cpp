@@ -227,7 +227,7 @@ static const char* uuid_text(const pg_uuid_t& uuid) {
 }
 
 bool coordinator_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
-                         int duration, uint64 key_fingerprint, LeaseGrant* grant) {
+                         int duration, uint64 key_fingerprint, randflake::LeaseGrant* grant) {
     char statement[512];
     snprintf(statement, sizeof statement,
              "SELECT lease_id, first_node_id, node_count, lease_start, lease_end "

@@ -6,20 +6,14 @@
 
 #include "pg/pg.h"
 
-struct LeaseGrant {
-    int64 lease_id;
-    int64 first_node_id;
-    int64 node_count;
-    int64 start;  // Unix seconds
-    int64 end;    // Unix seconds, inclusive
-};
+#include "core/lease.h"
 
 // Every call gives up after this many milliseconds, and at once when the worker has to stop or to
 // reload the settings. False then and on any other failure; coordinator_error() says why.
 inline constexpr int64 kCoordinatorTimeout = 10000;
 
 bool coordinator_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
-                         int duration, uint64 key_fingerprint, LeaseGrant* grant);
+                         int duration, uint64 key_fingerprint, randflake::LeaseGrant* grant);
 bool coordinator_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expected_end,
                        int duration, int64* end);
 bool coordinator_release(int64 lease_id, const pg_uuid_t& incarnation, int64 last_used,

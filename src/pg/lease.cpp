@@ -2,6 +2,7 @@
 
 #include "pg/lease.h"
 
+#include "core/lease.h"
 #include "pg/clock.h"
 #include "pg/shmem.h"
 
@@ -39,16 +40,14 @@ void lease_extend(const LeaseControl& control) {
 
 bool lease_open_next(LeaseControl* control) {
     const Lease& next = control->next;
-    // The end of the open lease; of a closed window, the first second that may follow it.
-    const int64 earliest = Window::FromWord(shared->window.load()).end;
-    const int64 start = Max(next.start, earliest);
-    if (next.id == 0 || wall_clock_seconds() < start || start >= next.end)
+    const Window window = WindowOfLease(Window::FromWord(shared->window.load()), next.start,
+                                        next.end, wall_clock_seconds());
+    if (next.id == 0 || window.closed())
         return false;
     control->open = next;
     control->next = Lease{};
     publish(*control, [&] {
         count_window_closed(Window::FromWord(shared->window.load()));
-        const Window window{static_cast<uint32_t>(start), static_cast<uint32_t>(control->open.end)};
         with_slot_sets([&](const auto&... sets) {
             (void)ChangeWindow(shared->slot_count,
                                static_cast<uint64_t>(control->open.first_node_id), shared->window,

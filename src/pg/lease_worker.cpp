@@ -19,6 +19,7 @@
 #include "pg/shmem.h"
 
 using randflake::kRandflake;
+using randflake::LeaseGrant;
 
 extern "C" {
 [[noreturn]] PGDLLEXPORT void randflake_lease_main(Datum argument);
@@ -115,22 +116,6 @@ static void note_success() {
 
 // --- requests --------------------------------------------------------------------------------
 
-// Seconds since the epoch of a second the coordinator named; outside what identifiers can hold
-// means that its clock is wrong, and becomes a window that never opens.
-static int64 second_of_unix(int64 unix_seconds) {
-    return Min(Max(unix_seconds - kEpochSeconds, 0),
-               static_cast<int64>(kRandflake.max_timestamp()) + 1);
-}
-
-// The rectangle is the coordinator's promise; this server only checks that it can be used.
-static bool usable(const LeaseGrant& grant) {
-    return grant.lease_id > 0 && grant.node_count == shared->slot_count &&
-           grant.first_node_id >= 0 &&
-           grant.first_node_id + grant.node_count <=
-               static_cast<int64>(kRandflake.max_node_id()) + 1 &&
-           grant.start <= grant.end && second_of_unix(grant.start) >= 1;
-}
-
 static const char* holder_name() {
     static char name[NAMEDATALEN * 2];
     if (cluster_name[0] != '\0')
@@ -156,13 +141,13 @@ static void acquire() {
     if (!coordinator_acquire(holder_name(), incarnation, setting_node_count, setting_lease_duration,
                              secret_key_check(shared->key), &grant))
         return note_failure(kWhat, coordinator_error());
-    if (!usable(grant))
+    if (!GrantUsable(kRandflake, grant, shared->slot_count))
         return note_failure(kWhat, "the coordinator granted a lease that makes no sense");
     lease.next = Lease{grant.lease_id,
                        incarnation,
                        grant.first_node_id,
-                       second_of_unix(grant.start),
-                       second_of_unix(grant.end + 1),
+                       SecondOfUnix(kRandflake, grant.start),
+                       SecondOfUnix(kRandflake, grant.end + 1),
                        false,
                        asked_at,
                        asked_at + (grant.end + 1 - grant.start) * 1000};
@@ -185,7 +170,7 @@ static void renew(Lease* held) {
             lease.next = Lease{};
         return acquire();
     }
-    const int64 new_end = Max(held->end, second_of_unix(end + 1));
+    const int64 new_end = RenewedEnd(kRandflake, held->end, end);
     held->asked_at = asked_at;
     held->lasts_until += (new_end - held->end) * 1000;
     held->end = new_end;
@@ -207,9 +192,10 @@ static void act() {
     coordinator_disconnect();
 }
 
-static void give_back(const Lease& held, int64 last_used, int64 give_up_at) {
-    if (held.id == 0 || coordinator_release(held.id, held.incarnation, last_used + kEpochSeconds,
-                                            give_up_at - steady_milliseconds()))
+static void give_back(const Lease& held, int64 sealed, int64 give_up_at) {
+    if (held.id == 0 ||
+        coordinator_release(held.id, held.incarnation, randflake::LastUsedUnix(held.start, sealed),
+                            give_up_at - steady_milliseconds()))
         return;
     ereport(LOG, (errmsg("could not give lease %lld of node ids back: %s",
                          static_cast<long long>(held.id), coordinator_error()),
@@ -220,8 +206,8 @@ static void release() {
     const LeaseControl held = lease;
     const int64 last = lease_seal(&lease);
     const int64 give_up_at = steady_milliseconds() + kReleaseTimeout;
-    give_back(held.open, last >= 0 ? last : held.open.start - 1, give_up_at);
-    give_back(held.next, held.next.start - 1, give_up_at);
+    give_back(held.open, last, give_up_at);
+    give_back(held.next, -1, give_up_at);
 }
 
 // --- the loop --------------------------------------------------------------------------------

@@ -10,7 +10,11 @@
 //   counters                atomics
 //   the rest                written once, when shared memory is made; read without a lock
 //
-// Nothing here belongs to a backend: a slot's word outlives every backend that used it.
+// Nothing here belongs to a backend: a slot's word outlives every backend that used it. Nothing
+// points into a process's own memory or into the library either: where children are not forked but
+// executed (EXEC_BACKEND), the library may lie elsewhere in each. The locks are in shared memory,
+// which has one address everywhere. What the postmaster keeps in static variables, the key and the
+// time of its start, is copied here for the children, who run _PG_init by themselves then.
 
 #ifndef RANDFLAKE_PG_SHMEM_H
 #define RANDFLAKE_PG_SHMEM_H

@@ -8,6 +8,9 @@
 using randflake::TextError;
 using randflake::TextResult;
 
+// Bytes of a malformed text form that a message quotes.
+static constexpr int kMaxQuoted = 64;
+
 text* text_of_id(uint64 id) {
     char buffer[randflake::kMaxTextLength];
     const size_t length = randflake::FormatText(id, buffer);
@@ -42,10 +45,12 @@ bool id_of_text(const char* data, size_t length, Node* context, uint64* id) {
     const TextResult result = randflake::ParseText(data, length);
     if (result.error != TextError::kNone) {
         const auto bytes = static_cast<int>(length);
-        soft_ereport(context,
-                     (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                      errmsg("invalid text form of an identifier: \"%s\"", pnstrdup(data, length)),
-                      errdetail("%s", text_error_detail(data, bytes, result))));
+        // No more of it than helps: it may be a gigabyte, which would go to the log as well.
+        const int shown = pg_mbcliplen(data, bytes, kMaxQuoted);
+        soft_ereport(context, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                               errmsg("invalid text form of an identifier: \"%.*s%s\"", shown, data,
+                                      shown < bytes ? "..." : ""),
+                               errdetail("%s", text_error_detail(data, bytes, result))));
         return false;
     }
     *id = result.id;

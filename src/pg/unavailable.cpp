@@ -172,9 +172,7 @@ static void report_no_lease(int64 clock) {
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("the lease of node ids has not begun"),
                  errdetail("It begins at %s, the clock shows %s.", second_text(lease.start), now),
-                 errhint("Wait: after a failover the coordinator lets former leases end "
-                         "first. If it is far away, compare the clocks of this server and "
-                         "of the coordinator.")));
+                 errhint("Compare the clocks of this server and of the coordinator.")));
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("the lease of node ids has ended"),
                     errdetail("It ended at %s, the clock shows %s.%s%s", second_text(lease.end),

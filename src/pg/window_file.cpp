@@ -26,7 +26,10 @@ static constexpr char kNewWindowFile[] = DIRECTORY "/window.new";
 static constexpr char kIdentityFile[] = DIRECTORY "/identity";
 
 static FileFailure failed(const char* action, const char* path) {
-    return {errno, action, path};
+    FileFailure failure{errno, "", ""};
+    strlcpy(failure.action, action, sizeof failure.action);
+    strlcpy(failure.path, path, sizeof failure.path);
+    return failure;
 }
 
 static constexpr FileFailure kNoFailure{};

@@ -8,10 +8,12 @@
 #include "core/window_state.h"
 
 // Where an operation on the files failed: errno, what was tried, on which path. No failure: 0.
+// With text of its own, because it is kept in shared memory: a pointer to a string of the library
+// means nothing in a process that was not forked from the one that stored it.
 struct FileFailure {
     int error;
-    const char* action;  // "open", "fsync", ...
-    const char* path;    // relative to the data directory
+    char action[8];  // "open", "fsync", ...
+    char path[24];   // relative to the data directory
 };
 
 // Reads the state and this directory's identity, making the identity file if there is none.

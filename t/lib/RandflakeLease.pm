@@ -17,6 +17,7 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(
   new_fleet
   start_coordinator
+  make_coordinator
   new_holder
   start_holder
   status_of
@@ -81,10 +82,18 @@ sub _copy_of_template {
 sub start_coordinator {
     my ($fleet, $name, %options) = @_;
     my $node = _copy_of_template($fleet, $name, {}, %options);
-    $node->safe_psql('postgres',
-        "SELECT randflake_lease_configure(max_duration => $duration, max_clock_skew => 1)")
-      if $options{start} // 1;
+    make_coordinator($node) if $options{start} // 1;
     return $node;
+}
+
+# Makes the extension anew: in a copy, a coordinator has to take it that leases are missing.
+sub make_coordinator {
+    my ($node, $max_duration) = @_;
+    $max_duration //= $duration;
+    $node->safe_psql('postgres',
+        'DROP EXTENSION randflake; CREATE EXTENSION randflake;'
+          . "SELECT randflake_lease_configure(max_duration => $max_duration, max_clock_skew => 1)");
+    return;
 }
 
 # A server that leases, not started. `coordinator` is a server or a connection string.

@@ -176,11 +176,11 @@ private:
 
     void Merge(const Replay& replay, Call* call) {
         const Operation &performed = replay.performed(), &upcoming = replay.upcoming();
-        if (upcoming.kind == Operation::kSwap && scenario_.merge) {
+        if (upcoming.kind == OperationKind::kSwap && scenario_.merge) {
             const auto kind = std::tuple(call->target, call->amount, upcoming.cell, upcoming.before,
                                          upcoming.after);
             *call = representatives_.try_emplace(kind, *call).first->second;
-        } else if (performed.kind == Operation::kSwap) {
+        } else if (performed.kind == OperationKind::kSwap) {
             findings_.lost_swap = true;
             const Operation first =
                 Replay::First([&](Replay* replay) { RunReserve(replay, *call); });
@@ -230,7 +230,7 @@ private:
 
         const Operation& operation = replay.performed();
         CheckWrite(operation, next);
-        if (operation.kind == Operation::kStore && operation.cell != window_)
+        if (operation.kind == OperationKind::kStore && operation.cell != window_)
             Give(&next, operation.cell,
                  {Byte(call.target + operation.cell % scenario_.slots), call.amount,
                   Byte(call.amount + 1)});

@@ -19,53 +19,65 @@
 #include <compare>
 #include <cstdint>
 #include <stdexcept>
+#include <type_traits>
 
 namespace randflake::explorer {
 
-// A cell's value in 16 bits, so that millions of states fit in memory: slots' words below 2^8,
-// windows with start and end below 2^8.
-using Value = uint16_t;
+// How cells keep a value, with `Value` an unsigned integer of 2 * kHalf bits: slots' words below
+// 2^kHalf, windows with start and end below 2^kHalf. kTrail is the longest trail.
+template <typename ValueType, size_t kLongest>
+struct Packing {
+    using Value = ValueType;
+    static constexpr size_t kTrail = kLongest;
+    static constexpr int kHalf = sizeof(Value) * 4;
+    static constexpr uint64_t kMask = (uint64_t{1} << kHalf) - 1;
 
-inline Value Compact(uint64_t wide) {
-    const uint64_t high = wide >> 32, low = wide & UINT32_MAX;
-    if (high > UINT8_MAX || low > UINT8_MAX)
-        throw std::logic_error("a value is too large for the explorer");
-    return static_cast<Value>(high << 8 | low);
-}
-
-inline uint64_t Widen(Value value) {
-    return uint64_t{value} >> 8 << 32 | (value & UINT8_MAX);
-}
+    static Value Compact(uint64_t wide) {
+        const uint64_t high = wide >> 32, low = wide & UINT32_MAX;
+        if (high > kMask || low > kMask)
+            throw std::logic_error("a value is too large for its cell");
+        return static_cast<Value>(high << kHalf | low);
+    }
+    static uint64_t Widen(Value value) { return uint64_t{value} >> kHalf << 32 | (value & kMask); }
+};
 
 // What a call has seen so far.
-struct Trail {
-    static constexpr size_t kCapacity = 8;
+template <typename Packing>
+struct BasicTrail {
+    using Value = typename Packing::Value;
+    static constexpr size_t kCapacity = Packing::kTrail;
 
     uint16_t size = 0;
     std::array<Value, kCapacity> values{};
 
     void Append(Value value) {
         if (size == kCapacity)
-            throw std::logic_error("a call of the explorer sees too much");
+            throw std::logic_error("a call sees too much");
         values[size++] = value;
     }
-    auto operator<=>(const Trail&) const = default;
+    auto operator<=>(const BasicTrail&) const = default;
 };
 
-struct Operation {
-    enum Kind : uint8_t { kNone, kReadClock, kLoad, kStore, kSwap };
+enum class OperationKind : uint8_t { kNone, kReadClock, kLoad, kStore, kSwap };
 
-    Kind kind = kNone;
+template <typename Value>
+struct BasicOperation {
+    OperationKind kind = OperationKind::kNone;
     int cell = -1;
     Value before = 0, after = 0;
     bool changes = false;  // a store, or a compare-and-swap that succeeded
 };
 
 // One step of one call.
-class Replay {
+template <typename Packing>
+class BasicReplay {
 public:
+    using Value = typename Packing::Value;
+    using Trail = BasicTrail<Packing>;
+    using Operation = BasicOperation<Value>;
+
     // Performs the operation on *cells and appends to *trail.
-    Replay(Value* cells, Trail* trail, int clock)
+    BasicReplay(Value* cells, Trail* trail, int clock)
         : cells_(cells), trail_(trail), known_(trail->size), clock_(clock) {}
 
     // Runs `call`, a callable without arguments, through its next operation. Whether it returned.
@@ -81,8 +93,8 @@ public:
     template <typename Call>
     static Operation First(Call&& call) {
         Trail nothing_seen;
-        Replay replay(nullptr, &nothing_seen, 0);
-        replay.performed_.kind = Operation::kReadClock;  // no other is to be performed
+        BasicReplay replay(nullptr, &nothing_seen, 0);
+        replay.performed_.kind = OperationKind::kReadClock;  // no other is to be performed
         replay.Step([&] { call(&replay); });
         return replay.upcoming_;
     }
@@ -92,24 +104,28 @@ public:
     const Operation& upcoming() const { return upcoming_; }
     bool read_clock() const { return read_clock_; }
 
-    uint64_t Load(int cell) { return Widen(Perform(Operation::kLoad, cell, 0, nullptr).before); }
+    uint64_t Load(int cell) {
+        return Packing::Widen(Perform(OperationKind::kLoad, cell, 0, nullptr).before);
+    }
 
     // Gives the value before.
     uint64_t Store(int cell, uint64_t value) {
-        return Widen(Perform(Operation::kStore, cell, Compact(value), nullptr).before);
+        return Packing::Widen(
+            Perform(OperationKind::kStore, cell, Packing::Compact(value), nullptr).before);
     }
 
     bool Swap(int cell, uint64_t* expected, uint64_t desired) {
-        const Value wanted = Compact(*expected);
-        const Operation swap = Perform(Operation::kSwap, cell, Compact(desired), &wanted);
-        *expected = Widen(swap.before);
+        const Value wanted = Packing::Compact(*expected);
+        const Operation swap =
+            Perform(OperationKind::kSwap, cell, Packing::Compact(desired), &wanted);
+        *expected = Packing::Widen(swap.before);
         return swap.before == wanted;
     }
 
     int64_t ReadClock() {
         if (position_ < known_)
-            return static_cast<int16_t>(trail_->values[position_++]);
-        StopIfDone({Operation::kReadClock, -1});
+            return static_cast<std::make_signed_t<Value>>(trail_->values[position_++]);
+        StopIfDone({OperationKind::kReadClock, -1});
         read_clock_ = true;
         trail_->Append(static_cast<Value>(clock_));
         position_++;
@@ -119,19 +135,19 @@ public:
 
 private:
     void StopIfDone(const Operation& next) {
-        if (performed_.kind == Operation::kNone)
+        if (performed_.kind == OperationKind::kNone)
             return;
         upcoming_ = next;
         longjmp(before_, 1);
     }
 
-    Operation Perform(Operation::Kind kind, int cell, Value value, const Value* expected) {
+    Operation Perform(OperationKind kind, int cell, Value value, const Value* expected) {
         if (position_ < known_)
             return {kind, cell, trail_->values[position_++], value};
         StopIfDone({kind, cell, expected != nullptr ? *expected : Value{0}, value});
         performed_ = {kind, cell, cells_[cell], cells_[cell]};
-        performed_.changes =
-            kind == Operation::kStore || (expected != nullptr && *expected == performed_.before);
+        performed_.changes = kind == OperationKind::kStore ||
+                             (expected != nullptr && *expected == performed_.before);
         if (performed_.changes)
             performed_.after = cells_[cell] = value;
         trail_->Append(performed_.before);
@@ -150,9 +166,10 @@ private:
 
 // A cell in place of std::atomic<uint64_t>. Each operation is one step: the explorer interleaves,
 // it does not reorder, so it says nothing about the memory orders.
-class Cell {
+template <typename Replay>
+class BasicCell {
 public:
-    Cell(Replay* replay, int index) : replay_(replay), index_(index) {}
+    BasicCell(Replay* replay, int index) : replay_(replay), index_(index) {}
 
     uint64_t load(std::memory_order = std::memory_order_seq_cst) const {
         return replay_->Load(index_);
@@ -173,6 +190,21 @@ private:
     Replay* replay_;
     int index_;
 };
+
+// The explorer's: 16 bits, so that millions of states fit in memory.
+using Packed16 = Packing<uint16_t, 8>;
+using Value = Packed16::Value;
+using Trail = BasicTrail<Packed16>;
+using Replay = BasicReplay<Packed16>;
+using Operation = Replay::Operation;
+using Cell = BasicCell<Replay>;
+
+inline Value Compact(uint64_t wide) {
+    return Packed16::Compact(wide);
+}
+inline uint64_t Widen(Value value) {
+    return Packed16::Widen(value);
+}
 
 }  // namespace randflake::explorer
 

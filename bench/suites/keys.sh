@@ -1,0 +1,74 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
+# Primary keys as tables grow, filled by one session and by eight at once: time, WAL, size and density
+# of the index; more rows after a checkpoint; look-ups; the newest rows.
+
+suite_keys() {
+    local rows sessions plural repetition label column
+    for rows in $keys_rows; do
+        for repetition in $(seq 1 "$short_repetitions"); do
+            for sessions in 1 8; do
+                [ "$sessions" = 1 ] && plural='' || plural=s
+                while IFS='|' read -r label column; do
+                    measure_key "$label" "$column"
+                done <<<"$keys"
+            done
+        done
+    done
+    sql -q -c 'DROP TABLE keys_rows'
+}
+
+# key_sample METRIC UNIT VALUE
+key_sample() {
+    sample keys "$label" "$1: $rows rows by $sessions session${plural}" "$2" "$repetition" "$3" bigserial
+}
+
+# measure_key LABEL COLUMN: one table, from its first row to its last look-up, with the caller's rows,
+# sessions and repetition.
+measure_key() {
+    local label=$1 column=$2
+    sql -q -c 'DROP TABLE IF EXISTS keys_rows' \
+        -c "CREATE TABLE keys_rows (id $column PRIMARY KEY, payload integer)" 2>/dev/null
+    insert_keys "$rows" ''
+    key_sample 'index size' MB "$(value "SELECT round(pg_relation_size('keys_rows_pkey') / 1e6, 1)")"
+    if has 'pgstatindex(text)'; then
+        key_sample 'leaf density' % "$(value "SELECT avg_leaf_density FROM pgstatindex('keys_rows_pkey')")"
+    fi
+    insert_keys $((rows / 25)) ' after a checkpoint'
+    if [ "$sessions" = 1 ]; then
+        read_keys
+    fi
+}
+
+# insert_keys ROWS SUFFIX: time and WAL of so many rows, from a checkpoint on, by all sessions.
+insert_keys() {
+    local count=$1 suffix=$2 before started session
+    sql -q -c CHECKPOINT
+    before=$(value 'SELECT pg_current_wal_insert_lsn()')
+    started=$EPOCHREALTIME
+    for session in $(seq "$sessions"); do
+        sql -q -c "INSERT INTO keys_rows (payload)
+            SELECT n FROM generate_series(1, $((count / sessions))) AS n" &
+    done
+    wait
+    key_sample "insert$suffix" seconds "$(awk "BEGIN { print $EPOCHREALTIME - $started }")"
+    key_sample "WAL$suffix" MB \
+        "$(value "SELECT round((pg_current_wal_insert_lsn() - '$before'::pg_lsn) / 1e6, 1)")"
+}
+
+# Look-ups of rows chosen at random, one index search each; and the newest rows, where the key has
+# their order.
+read_keys() {
+    local lookups=100000 newest=$((rows / 100))
+    sql -q -c 'VACUUM ANALYZE keys_rows' \
+        -c "CREATE TABLE keys_wanted AS SELECT id FROM keys_rows ORDER BY random() LIMIT $lookups"
+    key_sample 'point look-up' 'ns per row' "$(value "SET enable_hashjoin = off; SET enable_mergejoin = off;
+        SELECT round((bench_seconds('SELECT count(payload) FROM keys_wanted JOIN keys_rows USING (id)')
+            * 1e9 / $lookups)::numeric)" | tail -n 1)"
+    if [ "$(value "SELECT correlation > 0.9 FROM pg_stats
+        WHERE tablename = 'keys_rows' AND attname = 'id'")" = t ]; then
+        key_sample 'newest 1 %' 'ns per row' "$(value "SELECT round((bench_seconds('SELECT count(payload)
+            FROM (SELECT payload FROM keys_rows ORDER BY id DESC LIMIT $newest) AS newest')
+            * 1e9 / $newest)::numeric)")"
+    fi
+    sql -q -c 'DROP TABLE keys_wanted'
+}

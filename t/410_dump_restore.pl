@@ -1,0 +1,133 @@
+# Dump and restore of a database that makes identifiers and coordinates leases, to the same server
+# and to another one: identifiers, privileges, leases and the bounds of the pool stay.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeCatalog;
+use Test::More;
+
+my $secret = random_secret();
+my $source = new_server('source', settings => { node_id => 1, secret => $secret });
+my $other = new_server('other', settings => { node_id => 2, secret => $secret });
+my $roles = 'CREATE ROLE app LOGIN; CREATE ROLE support LOGIN; CREATE ROLE holder LOGIN';
+for my $node ($source, $other) {
+    $node->start;
+    $node->safe_psql('postgres', $roles);
+}
+
+$source->safe_psql('postgres', 'CREATE DATABASE app');
+$source->safe_psql('app', <<'SQL');
+CREATE EXTENSION randflake;
+REVOKE EXECUTE ON FUNCTION randflake_generate_text() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION randflake_generate_text() TO app;
+GRANT EXECUTE ON FUNCTION randflake_decode(bigint) TO support;
+GRANT EXECUTE ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) TO holder;
+GRANT SELECT ON randflake_leases TO holder;
+
+CREATE TABLE item (
+    id bigint PRIMARY KEY DEFAULT randflake_generate(),
+    label text NOT NULL DEFAULT randflake_generate_text(),
+    shard integer GENERATED ALWAYS AS (randflake_shard(id, 16)) STORED
+) PARTITION BY HASH (id);
+CREATE TABLE item_0 PARTITION OF item FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE item_1 PARTITION OF item FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+CREATE INDEX ON item (randflake_to_text(id));
+CREATE VIEW item_inside AS SELECT item.*, inside.* FROM item, randflake_decode(id) AS inside;
+CREATE MATERIALIZED VIEW item_seconds AS SELECT id, randflake_generated_at(id) FROM item;
+GRANT SELECT, INSERT ON item TO app;
+GRANT SELECT ON item, item_inside TO support;
+INSERT INTO item SELECT FROM generate_series(1, 5000);
+
+SELECT randflake_lease_configure(first_node_id => 100, node_count => 50, max_duration => 20,
+                                 max_clock_skew => 1);
+SELECT randflake_lease_acquire('first', '00000000-0000-0000-0000-000000000001', 3, 20,
+                               '0123456789abcdef');
+SELECT randflake_lease_acquire('second', '00000000-0000-0000-0000-000000000002', 2, 20,
+                               '0123456789abcdef');
+SELECT randflake_lease_release(2, '00000000-0000-0000-0000-000000000002', lower(span)) FROM randflake_lease
+WHERE lease_id = 2;
+-- As after a failover.
+UPDATE randflake_lease_pool SET high_water = extract(epoch FROM now())::bigint + 3600;
+REFRESH MATERIALIZED VIEW item_seconds;
+SQL
+
+my @contents = (
+    'SELECT * FROM item ORDER BY id',
+    'SELECT * FROM item_inside ORDER BY id',
+    'SELECT * FROM item_seconds ORDER BY id',
+    'SELECT * FROM randflake_lease ORDER BY lease_id',
+    'SELECT * FROM randflake_lease_pool',
+    'SELECT last_value, is_called FROM randflake_lease_lease_id_seq');
+my %expected = map { $_ => $source->safe_psql('app', $_) } @contents;
+my $definitions = definitions_of($source, 'app');
+
+# May a role do that?
+sub may {
+    my ($node, $database, $role, $sql) = @_;
+    my ($status) = $node->psql($database, $sql, extra_params => [ '-U', $role ]);
+    return $status == 0 ? 'yes' : 'no';
+}
+
+# A database that was restored is what the source was, and goes on.
+sub is_restored {
+    my ($node, $database, $how) = @_;
+    is($node->safe_psql($database, $_), $expected{$_}, "$how: $_") for @contents;
+    same_definitions(definitions_of($node, $database), $definitions,
+        '  the same objects, comments and privileges');
+    my @calls = (
+        [ app => 'INSERT INTO item DEFAULT VALUES', 'yes' ],
+        [ app => 'SELECT * FROM item_inside', 'no' ],
+        [ support => 'SELECT (randflake_decode(id)).node_id FROM item LIMIT 1', 'yes' ],
+        [ support => 'SELECT randflake_generate_text()', 'no' ],
+        [ holder => 'TABLE randflake_leases', 'yes' ],
+        [ holder => 'TABLE randflake_lease', 'no' ]);
+    is(may($node, $database, @$_[ 0, 1 ]), $_->[2], "  $_->[0] may: $_->[1]: $_->[2]") for @calls;
+    is($node->safe_psql($database, 'SELECT count(DISTINCT id) FROM item'),
+        5001, '  the next identifier is another one');
+
+    # No lease ends beyond the mark, so none is granted.
+    my $error = error_in($node, $database, <<'ACQUIRE');
+SELECT randflake_lease_acquire('third', '00000000-0000-0000-0000-000000000003', 3, 20,
+                               '0123456789abcdef')
+ACQUIRE
+    like($error, qr/ERROR: +no lease may begin before/, '  the high-water mark holds');
+    my ($mark) = $expected{'SELECT * FROM randflake_lease_pool'} =~ /\|20\|1\|(\d+)\|/;
+    $node->safe_psql($database, 'SELECT randflake_lease_configure()');
+    is($node->safe_psql($database, <<"SQL"), 't|t', '  also when it knows itself for another');
+SELECT high_water >= $mark, '$expected{'SELECT * FROM randflake_lease_pool'}' NOT LIKE '%' || coordinator
+FROM randflake_lease_pool
+SQL
+    return;
+}
+
+# The error of a statement, which must fail.
+sub error_in {
+    my ($node, $database, $sql) = @_;
+    my ($status, $out, $text) = $node->psql($database, $sql);
+    return $status ? $text : 'no error';
+}
+
+my $base = $source->basedir;
+$source->command_ok([ 'pg_dump', '-f', "$base/plain", $source->connstr('app') ], 'a plain dump');
+$source->command_ok([ 'pg_dump', '-Fc', '-f', "$base/custom", $source->connstr('app') ],
+    'a dump in custom format');
+no_secret_in(slurp_file("$base/plain"), $secret, '  without the secret');
+
+for my $node ($source, $other) {
+    my $where = $node == $source ? 'same server' : 'other server';
+    $node->safe_psql('postgres', "CREATE DATABASE $_") for qw(plain custom);
+    $node->command_ok(
+        [ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$base/plain", $node->connstr('plain') ],
+        "restored by psql, $where");
+    is_restored($node, 'plain', "plain, $where");
+    $node->command_ok(
+        [ 'pg_restore', '--exit-on-error', '-d', $node->connstr('custom'), "$base/custom" ],
+        "restored by pg_restore, $where");
+    is_restored($node, 'custom', "custom, $where");
+}
+
+done_testing();

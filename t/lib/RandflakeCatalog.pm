@@ -1,0 +1,72 @@
+# What a database consists of, in text that two databases can be compared by: the definition, comment
+# and privileges of every object, the members of extensions included.
+
+package RandflakeCatalog;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(definitions_of differences same_definitions);
+
+# The objects of a database: a hash from object to definition. pg_upgrade's way of dumping writes
+# out what a dump leaves to CREATE EXTENSION, whatever kinds of objects there may come to be. It
+# takes a server that nobody else uses, and no data.
+sub definitions_of {
+    my ($node, $database) = @_;
+    my $file = $node->basedir . "/definitions_of_$database";
+    $node->command_ok(
+        [ 'pg_dump', '--binary-upgrade', '--schema-only', '-f', $file, $node->connstr($database) ],
+        "the objects of $database");
+    my $dump = slurp_file($file);
+
+    # Numbers of objects and transactions differ from database to database.
+    $dump =~ s/^-- For binary upgrade, .*\n//mg;
+    $dump =~ s/^SELECT pg_catalog\.binary_upgrade_[^;]*;\n//mg;
+    $dump =~ s/^UPDATE pg_catalog\.pg_class\nSET relfrozenxid [^;]*;\n//mg;
+    my %definitions;
+    for my $entry (split /^--\n(?=-- Name: )/m, $dump) {
+        my ($object, $text) = $entry =~ /\A-- Name: (.*)\n--\n(.*)\z/s or next;
+        next if $object =~ /; Type: SEQUENCE SET;/;    # data
+        $definitions{$object} .= $text =~ s/^--.*\n|^\\(?:un)?restrict .*\n|^\n//mgr;
+    }
+    # What no statement of a dump tells.
+    $definitions{$_->[0]} = $node->safe_psql($database, $_->[1])
+      for [ 'tables with data of their own', <<'SQL' ], [ 'privileges that extensions gave', <<'SQL' ];
+SELECT extname, config::regclass, condition
+FROM pg_extension, unnest(extconfig, extcondition) AS u (config, condition)
+ORDER BY 1, config::regclass::text
+SQL
+SELECT pg_describe_object(classoid, objoid, objsubid), initprivs::text
+FROM pg_init_privs LEFT JOIN pg_class c ON classoid = 'pg_class'::regclass AND c.oid = objoid
+WHERE privtype = 'e'
+  -- Those of every table need not be there, and pg_upgrade leaves them away.
+  AND initprivs IS DISTINCT FROM acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner)
+ORDER BY 1, 2
+SQL
+    return \%definitions;
+}
+
+# The objects of which two such hashes have different definitions.
+sub differences {
+    my ($left, $right) = @_;
+    my %objects = (%$left, %$right);
+    return grep { ($left->{$_} // '') ne ($right->{$_} // '') } sort keys %objects;
+}
+
+# Two such hashes must be equal.
+sub same_definitions {
+    my ($got, $expected, $test_name) = @_;
+    my @different = differences($got, $expected);
+    is(scalar @different, 0, $test_name);
+    for my $object (@different) {
+        my ($left, $right) = map { $_->{$object} // 'nothing' } $got, $expected;
+        diag("$object: got: $left\nexpected: $right");
+    }
+    return;
+}
+
+1;

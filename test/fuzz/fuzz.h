@@ -1,0 +1,46 @@
+// What the fuzz targets share: bytes of the input as numbers, and a check that ends the program.
+
+#ifndef RANDFLAKE_TEST_FUZZ_FUZZ_H
+#define RANDFLAKE_TEST_FUZZ_FUZZ_H
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+namespace randflake {
+
+inline void Check(bool holds) {
+    if (!holds)
+        abort();
+}
+
+// Takes numbers from the front of the input; zeros when it has no more.
+class Input {
+public:
+    Input(const uint8_t* data, size_t size) : data_(data), size_(size) {}
+
+    template <typename Number>
+    Number Take() {
+        Number value{};
+        const size_t length = size_ < sizeof value ? size_ : sizeof value;
+        if (length > 0)
+            memcpy(&value, data_, length);
+        data_ += length;
+        size_ -= length;
+        return value;
+    }
+
+    const uint8_t* rest() const { return data_; }
+    size_t rest_size() const { return size_; }
+
+private:
+    const uint8_t* data_;
+    size_t size_;
+};
+
+}  // namespace randflake
+
+#endif

@@ -1,0 +1,66 @@
+// The text form: whatever is accepted, formats to itself, in lower case and without leading zeros;
+// whatever is refused, is refused for the reason given.
+
+#include "core/text.h"
+
+#include "fuzz.h"
+
+namespace randflake {
+namespace {
+
+bool IsDigit(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'v') || (c >= 'A' && c <= 'V');
+}
+
+void CheckAccepted(const char* text, size_t length, uint64_t id) {
+    char digits[kMaxTextLength];
+    const size_t count = FormatText(id, digits);
+    Check(count >= 1 && count <= length);
+    const char* tail = text + (length - count);
+    for (size_t i = 0; i < count; i++)
+        Check(digits[i] == (tail[i] >= 'A' && tail[i] <= 'V' ? tail[i] + ('a' - 'A') : tail[i]));
+    for (const char* zero = text; zero < tail; zero++)
+        Check(*zero == '0');
+}
+
+void CheckRefused(const char* text, size_t length, const TextResult& result) {
+    switch (result.error) {
+        case TextError::kEmpty:
+            Check(length == 0);
+            break;
+        case TextError::kBadCharacter:
+            Check(result.position < length && !IsDigit(text[result.position]));
+            for (size_t i = 0; i < result.position; i++)
+                Check(IsDigit(text[i]));
+            break;
+        case TextError::kTooLong:
+            Check(length > kMaxTextLength);
+            break;
+        case TextError::kOutOfRange:
+            // 13 digits have 65 bits: the first digit has one too many.
+            Check(length == kMaxTextLength && text[0] > 'f' - 'a' + 'A');
+            break;
+        case TextError::kNone:
+            break;
+    }
+}
+
+}  // namespace
+}  // namespace randflake
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    using namespace randflake;
+    const char* text = reinterpret_cast<const char*>(data);
+    const TextResult result = ParseText(text, size);
+    if (result.error == TextError::kNone)
+        CheckAccepted(text, size, result.id);
+    else
+        CheckRefused(text, size, result);
+
+    // And from the number's side.
+    const auto id = Input(data, size).Take<uint64_t>();
+    char digits[kMaxTextLength];
+    const TextResult back = ParseText(digits, FormatText(id, digits));
+    Check(back.error == TextError::kNone && back.id == id);
+    return 0;
+}

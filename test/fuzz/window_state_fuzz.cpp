@@ -1,0 +1,109 @@
+// The window file: what can be read is written back as the same bytes, and a start never goes below
+// the written end. The input is three numbers and a file, whose checksum is also made right, so
+// that what is behind it is reached.
+
+#include "core/window_state.h"
+
+#include "core/layout.h"
+
+#include "fuzz.h"
+
+namespace randflake {
+namespace {
+
+constexpr uint32_t kMaxEnd = static_cast<uint32_t>(kRandflake.max_timestamp()) + 1;
+constexpr uint32_t kMaxNodes = static_cast<uint32_t>(kRandflake.max_node_id()) + 1;
+constexpr uint32_t kMaxSkew = 86400;
+
+uint32_t Crc32c(const uint8_t* bytes, size_t length) {
+    uint32_t crc = ~uint32_t{0};
+    for (size_t i = 0; i < length; i++) {
+        crc ^= bytes[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = (crc & 1) != 0 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
+    }
+    return ~crc;
+}
+
+struct Start {
+    uint32_t started_at, held_off, skew;
+    NodeRange nodes;
+};
+
+void CheckStart(StateError error, const WindowState& found, const Origin& origin,
+                const Start& start) {
+    const StartPlan plan =
+        PlanStart(error, found, origin, start.nodes, start.started_at, start.held_off, start.skew);
+    Check(plan.opens_at <= kMaxEnd);
+    Check(plan.state.origin == origin && !plan.state.clean);
+    if (error != StateError::kNone) {
+        Check(plan.finding ==
+              (error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable));
+        return;
+    }
+    Check(plan.opens_at >= found.EndFor(start.nodes));
+    if (plan.finding != Finding::kOwn)
+        Check(plan.opens_at >= (start.held_off < kMaxEnd ? start.held_off : kMaxEnd));
+
+    // What is written next keeps every end of node ids that are known.
+    WindowState next = plan.state;
+    next.SetEnd(start.nodes, plan.opens_at);
+    Check(next.end_count >= 1 && next.end_count <= kMaxWrittenEnds);
+    Check(next.EndFor(start.nodes) >= plan.opens_at);
+    for (uint32_t i = 0; i < found.end_count; i++)
+        if (!(found.ends[i].nodes == start.nodes))
+            Check(next.EndFor(found.ends[i].nodes) >= found.ends[i].end);
+    uint8_t bytes[kWindowStateBytes];
+    EncodeWindowState(next, bytes);
+    WindowState again{};
+    Check(DecodeWindowState(bytes, sizeof bytes, &again) == StateError::kNone);
+    Check(again.EndFor(start.nodes) == next.EndFor(start.nodes) && again.origin == origin);
+}
+
+// `other` chooses which parts of the origin differ from what was found.
+void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, const Start& start) {
+    WindowState found{};
+    const StateError error = DecodeWindowState(bytes, size, &found);
+    Check(StateErrorText(error)[0] != '\0');
+    if (error == StateError::kNone) {
+        uint8_t again[kWindowStateBytes];
+        EncodeWindowState(found, again);
+        // Beyond the last end there may be anything in a file, but nothing that is read.
+        Check(memcmp(bytes, again, 72 + 12 * found.end_count) == 0);
+    } else {
+        Check(found.end_count == 0);
+    }
+    Origin origin = found.origin;
+    origin.system_identifier ^= other & 1;
+    origin.timeline ^= other >> 1 & 1;
+    origin.key_check ^= other >> 2 & 1;
+    origin.identity.inode ^= other >> 3 & 1;
+    CheckStart(error, found, origin, start);
+    CheckStart(StateError::kMissing, found, origin, start);
+}
+
+}  // namespace
+}  // namespace randflake
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    using namespace randflake;
+    Input input(data, size);
+    Start start{};
+    start.started_at = input.Take<uint32_t>() % (kMaxEnd + 1);
+    start.held_off = input.Take<uint32_t>() % (kMaxEnd + kMaxSkew);
+    start.skew = input.Take<uint32_t>() % (kMaxSkew + 1);
+    start.nodes.count = 1 + input.Take<uint32_t>() % kMaxNodes;
+    start.nodes.first = input.Take<uint32_t>() % (kMaxNodes - start.nodes.count + 1);
+    const auto other = input.Take<uint8_t>();
+    CheckFile(input.rest(), input.rest_size(), other, start);
+
+    if (input.rest_size() != kWindowStateBytes)
+        return 0;
+    uint8_t bytes[kWindowStateBytes];
+    memcpy(bytes, input.rest(), sizeof bytes);
+    const uint32_t crc = Crc32c(bytes, sizeof bytes - 4);
+    for (int i = 0; i < 4; i++)
+        bytes[kWindowStateBytes - 4 + i] = static_cast<uint8_t>(crc >> 8 * i);
+    CheckFile(bytes, sizeof bytes, other, start);
+    return 0;
+}

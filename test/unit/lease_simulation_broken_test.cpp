@@ -1,0 +1,170 @@
+// The simulation of leases with one rule left out at a time. Each must be found out: so the
+// simulation is known to fail where it should, and each rule to be needed.
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "lease_simulation.h"
+
+namespace randflake::simulation {
+namespace {
+
+constexpr Layout kSmall{kWindowEpoch, 8, 3, 2};
+
+// Many times what it takes.
+constexpr uint64_t kSchedules = 100000;
+
+template <typename Holder = ShippedHolder>
+void ExpectViolation(const CoordinatorRules& rules = {}, uint64_t first_seed = 1) {
+    for (uint64_t seed = first_seed; seed <= kSchedules; seed++) {
+        const Findings found = Simulation<Holder>({.layout = kSmall, .rules = rules}, seed).Run();
+        if (found.violation.empty())
+            continue;
+        std::cout << "  schedule " << seed << ": " << found.violation << '\n';
+        return;
+    }
+    FAIL() << "no violation in " << kSchedules << " schedules";
+}
+
+// --- the coordinator's rules
+
+TEST(LeaseSimulationFinds, LeasesThatStartBelowTheMark) {
+    ExpectViolation({.start_from_mark = false});
+}
+
+TEST(LeaseSimulationFinds, LeasesThatAreGrantedAheadOfTheMark) {
+    // Takes two failovers in a row that lose the right transactions: one schedule in 30,000.
+    ExpectViolation({.wait_for_mark = false}, 28000);
+}
+
+TEST(LeaseSimulationFinds, AMarkThatAPurgeDoesNotRaise) {
+    ExpectViolation({.purge_raises_mark = false});
+}
+
+TEST(LeaseSimulationFinds, NoHoldOffBeforeTheFirstKnownGrant) {
+    ExpectViolation({.knows_where_made = false});
+}
+
+TEST(LeaseSimulationFinds, NoHoldOffByAnotherCoordinator) {
+    ExpectViolation({.hold_off = false});
+}
+
+TEST(LeaseSimulationFinds, AHoldOffThatTakesClocksForEqual) {
+    ExpectViolation({.hold_off_for_skew = false});
+}
+
+TEST(LeaseSimulationFinds, LeasesThatAreLongerThanTheHoldOff) {
+    ExpectViolation({.longest_lease = false});
+}
+
+TEST(LeaseSimulationFinds, RenewalOfALeaseThatHasEnded) {
+    ExpectViolation({.renew_before_end = false});
+}
+
+TEST(LeaseSimulationFinds, RenewalThatTakesClocksForEqual) {
+    ExpectViolation({.renew_margin = false});
+}
+
+TEST(LeaseSimulationFinds, RenewalThatTakesTimeAway) {
+    ExpectViolation({.renew_keeps_end = false});
+}
+
+TEST(LeaseSimulationFinds, RenewalByAnotherIncarnation) {
+    ExpectViolation({.own_incarnation = false});
+}
+
+TEST(LeaseSimulationFinds, NoExclusionConstraint) {
+    ExpectViolation({.exclusion = false});
+}
+
+// --- the holder's rules
+
+struct TakesUnclearGrants : ShippedHolder {
+    static constexpr bool kUnclearIsNoGrant = false;
+};
+
+TEST(LeaseSimulationFinds, AnUnclearCommitTakenForAGrant) {
+    ExpectViolation<TakesUnclearGrants>();
+}
+
+struct SameIncarnation : ShippedHolder {
+    static constexpr bool kFreshIncarnation = false;
+};
+
+TEST(LeaseSimulationFinds, OneIncarnationForAll) {
+    ExpectViolation<SameIncarnation>();
+}
+
+struct ResumesLeases : ShippedHolder {
+    static constexpr bool kForgetsAtCrash = false;
+};
+
+TEST(LeaseSimulationFinds, ALeaseThatIsResumedAfterACrash) {
+    ExpectViolation<ResumesLeases>();
+}
+
+uint64_t Before(const Layout& layout, Window window, uint64_t node_id) {
+    uint64_t word = 0;
+    WordBefore(layout, window, node_id, &word);
+    return word;
+}
+
+struct OpensFirst : ShippedHolder {
+    static bool ChangeWindow(const Layout& layout, auto slot, uint32_t slots, uint64_t first_node,
+                             Cell& window, Window next) {
+        window.store(next.ToWord());
+        for (uint32_t i = 0; i < slots; i++)
+            slot(i).store(Before(layout, next, first_node + i));
+        return true;
+    }
+};
+
+TEST(LeaseSimulationFinds, WindowOpenedBeforeTheWordsAreStored) {
+    ExpectViolation<OpensFirst>();
+}
+
+struct SealsByClosing : ShippedHolder {
+    static int64_t SealWindow(const Layout& layout, auto slot, uint32_t slots, Cell& window) {
+        const Window old = Window::FromWord(window.load());
+        window.store(Window{old.end, old.end}.ToWord());
+        int64_t last = int64_t{old.start} - 1;
+        for (uint32_t i = 0; i < slots; i++)
+            last = std::max(last, static_cast<int64_t>(layout.Unpack(slot(i).load()).timestamp));
+        return last >= int64_t{old.start} ? last : -1;
+    }
+};
+
+TEST(LeaseSimulationFinds, WordsLeftInASealedWindow) {
+    ExpectViolation<SealsByClosing>();
+}
+
+struct GivesAllBack : ShippedHolder {
+    static int64_t LastUsedUnix(int64_t start, int64_t) {
+        return randflake::LastUsedUnix(start, -1);
+    }
+};
+
+TEST(LeaseSimulationFinds, SecondsGivenBackThatWereUsed) {
+    ExpectViolation<GivesAllBack>();
+}
+
+// --- the generator's rules, which the explorer breaks too
+
+struct PlainStore : ShippedHolder {
+    static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
+                       auto clock) {
+        const uint64_t word = slot.load();
+        const Run run = NextRun(layout, word, clock(), Window::FromWord(window.load()), wanted);
+        if (run.outcome == Outcome::kReserved)
+            slot.store(run.first + run.count - 1);
+        return run;
+    }
+};
+
+TEST(LeaseSimulationFinds, StoreForCompareAndSwap) {
+    ExpectViolation<PlainStore>();
+}
+
+}  // namespace
+}  // namespace randflake::simulation
