@@ -82,8 +82,3 @@ SELECT snowflake_lower('infinity', 'twitter');
 SELECT snowflake_lower('-infinity', 'twitter');
 SELECT snowflake_lower(now(), 'node=10, time=41:1ms, sequence=12, epoch=0');
 \echo :LAST_ERROR_SQLSTATE
-
--- Marks
-SELECT oid::regprocedure, provolatile, proisstrict, proparallel,
-       has_function_privilege('public', oid, 'EXECUTE') AS public
-FROM pg_proc WHERE proname LIKE 'snowflake%' ORDER BY oid::regprocedure::text;
