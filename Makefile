@@ -9,6 +9,7 @@
 #   make dist            archives of the last commit in build/
 #   make release-check   everything that must hold before a release, as a checklist
 #   make fuzz            fuzz targets of src/core; FUZZ_SECONDS=n for each of them
+#   make coverage        which lines the tests reach; see scripts/coverage.sh
 #   make lint            clang-tidy and cppcheck over src
 #   make format          clang-format every source file; `make format-check` only looks
 
@@ -35,7 +36,7 @@ RANDFLAKE_CXXFLAGS = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden \
 # COPT is how a builder adds flags; PGXS passes it to C alone.
 PG_CXXFLAGS = $(RANDFLAKE_CXXFLAGS) $(WARNINGS) -MMD -MP $(COPT)
 
-EXTRA_CLEAN = build $(OBJS:.o=.d) $(OBJS:.o=.bc)
+EXTRA_CLEAN = build $(OBJS:.o=.d) $(OBJS:.o=.bc) $(OBJS:.o=.gcno)
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
@@ -62,12 +63,15 @@ symbols: $(shlib)
 
 all: symbols
 
-.PHONY: unit fuzz tempcheck soak lint format format-check
+.PHONY: unit fuzz coverage tempcheck soak lint format format-check
 unit:
 	$(MAKE) -C test/unit check
 
 fuzz:
 	$(MAKE) -C test/fuzz check
+
+coverage:
+	PG_CONFIG=$(PG_CONFIG) scripts/coverage.sh
 
 tempcheck:
 	PG_CONFIG=$(PG_CONFIG) scripts/tempcheck.sh

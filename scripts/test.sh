@@ -72,8 +72,26 @@ unit_tests_valgrind() {
 }
 
 assertions() {
-    build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING
-    VECTOR_PATH=plain make tempcheck
+    trap build_and_install EXIT
+    scripts/coverage.sh
+}
+
+# The library under the address and undefined sanitizers in a server without them. Their run-time
+# libraries come with it, later than they like, so they watch over what the library does by itself,
+# and not over what PostgreSQL does for it; test/asan_longjmp.c makes up for the rest. A report ends the process, and is looked for besides:
+# some end when no test looks any more.
+server_tests_sanitized() {
+    local options flags='-fsanitize=address,undefined -fno-sanitize-recover=all'
+    reports=$(mktemp -d)
+    chmod 777 "$reports"
+    gcc -Wall -Wextra -Werror -O1 -shared -fPIC -o build/asan_longjmp.so test/asan_longjmp.c
+    install -m 755 build/asan_longjmp.so "$reports/longjmp.so"
+    trap 'cat "$reports"/report* 2>/dev/null; rm -r "$reports"; build_and_install' EXIT
+    build_and_install COPT="$flags -fno-omit-frame-pointer -g"
+    options=abort_on_error=1:print_stacktrace=1:log_path=$reports/report
+    ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:$options UBSAN_OPTIONS=$options \
+        LD_PRELOAD=$reports/longjmp.so scripts/tempcheck.sh regress
+    [ -z "$(find "$reports" -name 'report*')" ]
 }
 
 # The other stages run everything under the widest path and, with assertions on, under "plain".
@@ -191,6 +209,9 @@ stage "fuzz" make -j2 fuzz FUZZ_SECONDS=20
 stage "unit tests, threads" unit_tests SANITIZE=thread TESTS=concurrency_test
 stage "unit tests, sanitizers" unit_tests_sanitized
 stage "unit tests, valgrind" unit_tests_valgrind
+stage "server tests, sanitizers" server_tests_sanitized
+stage "coverage" scripts/coverage.sh print
+[[ coverage != *"$only"* ]] || cat build/coverage/report
 
 if [ $((passed + failed)) -eq 1 ]; then # the packages alone
     echo "no stage has \"$only\" in its name"

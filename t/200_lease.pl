@@ -197,5 +197,10 @@ end_load($fleet, $_) for @holders, @copies;
 all_is_well($fleet, $coordinator, 'fleet');
 is($coordinator->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT incarnation) FROM randflake_lease'),
     0, 'no two leases were asked for by one incarnation');
+my $last = pop @copies;
 $_->stop for @holders, @copies, $coordinator;
+$last->stop;
+like(slurp_file($last->logfile),
+    qr/could not give lease \d+ of node ids back: .*\n.*DETAIL:  It ends at /,
+    'stopped without its coordinator, a server says which lease it keeps');
 done_testing();

@@ -128,6 +128,13 @@ SQL_FUNCTION(randflake_key_guard) {
                         errmsg("a trigger function was not called as a trigger")));
     const auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
     const Oid table = RelationGetRelid(trigger->tg_relation);
+    // Whoever may execute this may make it a trigger of anything.
+    if (table != find_key_table(fcinfo->flinfo->fn_oid) ||
+        !TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("this trigger function is for rows of table \"%s\" alone, before "
+                               "they change",
+                               kKeyTable)));
     if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
         CacheInvalidateRelcacheByRelid(table);
         return PointerGetDatum(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
