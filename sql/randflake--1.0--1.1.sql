@@ -298,3 +298,71 @@ CREATE AGGREGATE min(randflake) (
     SORTOP = <, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE min(randflake) IS 'smallest identifier, in the order of time';
+
+-- Snowflake layouts
+
+CREATE FUNCTION snowflake_generate() RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_generate'
+LANGUAGE C VOLATILE PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake_generate() IS
+'a new identifier of the layout randflake.snowflake_layout: positive, in the clear, in the order of time';
+
+CREATE FUNCTION snowflake_decode(
+    id bigint,
+    layout text,
+    OUT generated_at timestamptz,
+    OUT node_id integer,
+    OUT sequence integer)
+AS 'MODULE_PATHNAME', 'snowflake_decode'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
+'the time, node id and sequence number inside an identifier of a layout, given by name or description';
+
+CREATE FUNCTION snowflake_decode(
+    id bigint,
+    OUT generated_at timestamptz,
+    OUT node_id integer,
+    OUT sequence integer)
+AS 'MODULE_PATHNAME', 'snowflake_decode'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake_decode(bigint) IS
+'the same, of an identifier of this server''s layout';
+
+CREATE FUNCTION snowflake_lower("time" timestamptz, layout text) RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_lower'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake_lower(timestamptz, text) IS
+'the smallest identifier that a layout has for a time, which is rounded down to its unit';
+
+CREATE FUNCTION snowflake_lower("time" timestamptz) RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_lower'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake_lower(timestamptz) IS
+'the same, in this server''s layout';
+
+CREATE FUNCTION snowflake_layouts(
+    OUT name text,
+    OUT description text,
+    OUT epoch timestamptz,
+    OUT unit interval,
+    OUT time_bits integer,
+    OUT node_bits integer,
+    OUT sequence_bits integer,
+    OUT ids_per_second bigint,
+    OUT nodes bigint,
+    OUT last_time timestamptz,
+    OUT in_use boolean)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'snowflake_layouts'
+LANGUAGE C STABLE PARALLEL SAFE ROWS 6;
+COMMENT ON FUNCTION snowflake_layouts() IS
+'layouts by name, and the server''s if it has none: identifiers per second and node id, node ids, last time, whether it is the server''s';
+
+COMMENT ON COLUMN randflake_status.slots_exhausted IS
+'seconds of a node id of which all 131072 numbers were used, and times of which all Snowflake numbers were';
+COMMENT ON COLUMN randflake_status.ids_issued IS
+'numbers reserved for identifiers, Snowflake ones included, since stats_reset, unused ones of prefetched runs included';
+COMMENT ON VIEW randflake_slots IS
+'this server''s node ids and what was last reserved under each for Randflake identifiers; empty while the window is closed';
+COMMENT ON COLUMN randflake_status.node_count IS
+'number of node ids; each gives 131072 identifiers a second, and Snowflake ones as snowflake_layouts() says';

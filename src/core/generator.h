@@ -4,13 +4,18 @@
 // A slot is one word: the last raw number reserved under one node id. It only moves forward while
 // its node id stays the same, so a number is reserved by the one compare-and-swap that moves the
 // word past it. The window is a half-open range of seconds [start, end) that this server owns for
-// its node ids; a number outside it is never reserved.
+// its node ids; a number whose tick is not wholly inside is never reserved.
+//
+// A server has a set of slots for each family of identifiers that it generates, with the same node
+// ids and one window for all: families are different spaces of numbers, each with its own layout,
+// and a tick may be shorter or longer than a second. A layout that cannot hold a window, because of
+// its node ids or its time, has no words in it (kNoWindow), and nothing is reserved in that layout.
 //
 // Protocol between Reserve and ChangeWindow:
 //
 //   Reserve                            ChangeWindow (one caller at a time)
 //     load word                          store window: closed
-//     read clock                         store every slot's word (node id, just before start)
+//     read clock                         store every word of every set (node id, just before start)
 //     load window                        store window: [start, end)
 //     compare-and-swap word
 //
@@ -20,15 +25,20 @@
 // paused. Moving the end of an open window needs no protocol: one store, by the same one caller.
 //
 // That takes for granted that no word comes back once it was changed. It could when a node id comes
-// back: the word before a window is, bit for bit, the last number of the second before. Then a
+// back: the word before a window is, bit for bit, the last number of the tick before. Then a
 // Reserve that was paused through the windows of other node ids in between would succeed with what
 // it made of one of those. So windows follow each other in time: a closed window keeps, as start
 // and end, the first second at which the next one may start, and an earlier start is refused.
-// Usually that is the end of the last one, and no number that follows the word before a window lies
-// before its start, while all windows before ended there. A window that was sealed before its end
-// leaves an earlier second: two after the last one used, so that no word of a sealed window is the
-// word before a later one. What SealWindow itself stores comes back with every sealed window, but
-// nothing is ever reserved from it.
+// Usually that is the end of the last one. The ticks of all windows before end there at the latest,
+// and the word before a window is in the last tick that begins before it, so a number that follows
+// that word is in none of their ticks. This is said of each layout by itself: it needs only that
+// the ticks of a window lie wholly inside.
+//
+// A window that was sealed before its end leaves an earlier second: so late that in every layout
+// the word before it is in a later tick than all words of the sealed window, the word before that
+// one included. With ticks of a second these are two seconds after the last one used. What
+// SealWindow itself stores comes back with every sealed window, and with every window that a layout
+// cannot hold, but nothing is ever reserved from it.
 
 #ifndef RANDFLAKE_CORE_GENERATOR_H
 #define RANDFLAKE_CORE_GENERATOR_H
@@ -40,7 +50,7 @@
 
 namespace randflake {
 
-// Seconds since the layout's epoch. Closed when empty.
+// Seconds since kWindowEpoch. Closed when empty.
 struct Window {
     uint32_t start;
     uint32_t end;  // exclusive
@@ -53,18 +63,18 @@ struct Window {
     friend constexpr bool operator==(const Window&, const Window&) = default;
 };
 
-// The word of a slot without a window: what shared memory begins with, and what SealWindow leaves.
-// It is no number of any window and comes before none, because windows start at second 1 or later
-// and a sequence has at least one bit.
+// The word of a slot without a window: what shared memory begins with, what SealWindow leaves, and
+// what ChangeWindow stores where a layout cannot hold the window. It is no number of any window and
+// comes before none, because windows start at tick 1 or later and a sequence has at least one bit.
 inline constexpr uint64_t kNoWindow = 0;
 
 enum class Outcome : uint8_t {
     kReserved,
-    kExhausted,         // every sequence number of this second is used
-    kClockBehind,       // the same, and the clock is before the slot's second
-    kClockBeforeEpoch,  // the clock is before the layout's first second
-    kClockAfterEnd,     // the clock is after the layout's last second
-    kWindowClosed,      // or not yet open when the slot's word was loaded
+    kExhausted,         // every sequence number of this tick is used
+    kClockBehind,       // the same, and the clock is before the slot's tick
+    kClockBeforeEpoch,  // the clock is before the layout's first tick
+    kClockAfterEnd,     // the clock is after the layout's last tick
+    kWindowClosed,      // or not yet open when the slot's word was loaded, or none for the layout
     kBeforeWindow,      // the window starts later
     kWindowEnded,       // the window ended
 };
@@ -74,15 +84,15 @@ struct Run {
     uint32_t count;     // numbers reserved; at least 1 with kReserved, else 0
     uint64_t first;     // raw numbers first .. first + count - 1, the last being the new word
     uint64_t previous;  // the slot's word as it was
-    int64_t now;        // the clock reading that decided, seconds since the epoch
+    int64_t now;        // the clock reading that decided, ticks since the layout's epoch
     Window window;      // the window that decided
 };
 
-// One step. `word` is the slot's word, `now` in seconds since the layout's epoch, `wanted` >= 1.
-// At most `wanted` numbers, all of one second.
+// One step. `word` is the slot's word, `now` in ticks since the layout's epoch, `wanted` >= 1. At
+// most `wanted` numbers, all of one tick.
 //
-// A clock behind the slot's second continues in that second: numbers already used cannot come
-// again, and a clock that was stepped back a little costs nothing.
+// A clock behind the slot's tick continues in that tick: numbers already used cannot come again,
+// and a clock that was stepped back a little costs nothing.
 constexpr Run NextRun(const Layout& layout, uint64_t word, int64_t now, Window window,
                       uint32_t wanted) noexcept {
     Run run{Outcome::kReserved, 0, 0, word, now, window};
@@ -99,27 +109,27 @@ constexpr Run NextRun(const Layout& layout, uint64_t word, int64_t now, Window w
         return run;
     }
 
-    const auto second = static_cast<uint64_t>(now);
+    const auto tick = static_cast<uint64_t>(now);
     Fields next = layout.Unpack(word);
-    if (second > next.timestamp) {
-        next.timestamp = second;
+    if (tick > next.timestamp) {
+        next.timestamp = tick;
         next.sequence = 0;
     } else if (next.sequence < layout.max_sequence()) {
         next.sequence++;
-    } else if (next.timestamp < window.start) {
-        // A word stored by ChangeWindow, not a used-up second: the window has yet to start.
+    } else if (layout.BeginsBefore(next.timestamp, window.start)) {
+        // A word stored by ChangeWindow, not a used-up tick: the window has yet to start.
         run.outcome = Outcome::kBeforeWindow;
         return run;
     } else {
-        run.outcome = second < next.timestamp ? Outcome::kClockBehind : Outcome::kExhausted;
+        run.outcome = tick < next.timestamp ? Outcome::kClockBehind : Outcome::kExhausted;
         return run;
     }
 
-    if (next.timestamp < window.start) {
+    if (layout.BeginsBefore(next.timestamp, window.start)) {
         run.outcome = Outcome::kBeforeWindow;
         return run;
     }
-    if (next.timestamp >= window.end) {
+    if (layout.EndsAfter(next.timestamp, window.end)) {
         run.outcome = Outcome::kWindowEnded;
         return run;
     }
@@ -133,14 +143,14 @@ constexpr Run NextRun(const Layout& layout, uint64_t word, int64_t now, Window w
     return run;
 }
 
-// Reserves up to `wanted` numbers in a slot. `clock()` gives seconds since the layout's epoch.
+// Reserves up to `wanted` numbers in a slot. `clock()` gives ticks since the layout's epoch.
 // Lock-free; safe against any number of concurrent Reserve and one ChangeWindow.
 template <typename AtomicWord, typename Clock>
 Run Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window, uint32_t wanted,
             Clock&& clock) {
     for (;;) {
         uint64_t word = slot.load(std::memory_order_acquire);
-        // The clock is read after the word, so `now` before the word's second means that the clock
+        // The clock is read after the word, so `now` before the word's tick means that the clock
         // stepped back, not that this process was slow.
         const int64_t now = clock();
         const Run run = NextRun(layout, word, now,
@@ -153,53 +163,99 @@ Run Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window, ui
     }
 }
 
-// The word of a slot that has used nothing of a window yet: everything before the window counts as
-// used. `window.start` >= 1.
+// The word of a slot that has used nothing of a window yet: every tick that does not begin in the
+// window or later counts as used. False when the window begins before the layout's tick 1 or after
+// its last, or the node id does not fit.
 constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
                           uint64_t* word) noexcept {
-    return window.start >= 1 &&
-           layout.Pack({uint64_t{window.start} - 1, node_id, layout.max_sequence()}, word);
+    const uint64_t first = layout.FirstTick(window.start);
+    return first >= 1 && layout.Pack({first - 1, node_id, layout.max_sequence()}, word);
 }
 
-// Gives the slots the node ids first_node, first_node + 1, ... and a new window. `slot(i)` is the
-// i-th slot's atomic word. False, with the window closed, if a node id or second does not fit, or
-// if the new window starts before the last one allows. One caller at a time; the rectangle must be
-// one the server was never given before.
-template <typename AtomicWord, typename SlotAt>
-bool ChangeWindow(const Layout& layout, SlotAt&& slot, uint32_t slots, uint64_t first_node,
-                  AtomicWord& window, Window next) {
+// The slots of one layout: `slot(i)` is the i-th slot's atomic word.
+template <typename SlotAt>
+struct SlotSet {
+    const Layout& layout;
+    SlotAt slot;
+};
+template <typename SlotAt>
+SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
+
+// Gives the slots of every set the node ids first_node, first_node + 1, ... and a new window. A set
+// whose layout cannot hold the window and all the node ids is left without. False, with the window
+// closed, if none can, or if the new window starts before the last one allows. One caller at a
+// time; the rectangle must be one the server was never given before.
+template <typename AtomicWord, typename... SlotAt>
+bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
+                  const SlotSet<SlotAt>&... sets) {
     const uint32_t earliest = Window::FromWord(window.load(std::memory_order_acquire)).end;
     window.store(Window{earliest, earliest}.ToWord(), std::memory_order_release);
-    uint64_t word;
-    if (next.start < earliest || !WordBefore(layout, next, first_node + slots - 1, &word))
+    const auto holds = [&](const Layout& layout) {
+        uint64_t word;
+        return WordBefore(layout, next, first_node + slots - 1, &word);
+    };
+    if (next.start < earliest || !(holds(sets.layout) || ...))
         return false;
-    for (uint32_t i = 0; i < slots; i++) {
-        (void)WordBefore(layout, next, first_node + i, &word);
-        slot(i).store(word, std::memory_order_release);
-    }
+
+    const auto store = [&](const auto& set) {
+        const bool held = holds(set.layout);
+        for (uint32_t i = 0; i < slots; i++) {
+            uint64_t word = kNoWindow;
+            if (held)
+                (void)WordBefore(set.layout, next, first_node + i, &word);
+            set.slot(i).store(word, std::memory_order_release);
+        }
+    };
+    (store(sets), ...);
     window.store(next.ToWord(), std::memory_order_release);
     return true;
 }
 
-// Closes the window and makes sure that nothing more is reserved in it: every number that was or
-// ever will be reserved in it lies in seconds up to the result, which is negative when there is
-// none. A compare-and-swap that was under way either came first, and counts, or finds another word.
-// One caller at a time, as with ChangeWindow.
-template <typename AtomicWord, typename SlotAt>
-int64_t SealWindow(const Layout& layout, SlotAt&& slot, uint32_t slots, AtomicWord& window) {
+// The last second of a window in which a slot with this word has used numbers, or the one before
+// the window when it has used none.
+constexpr int64_t LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
+    const uint64_t tick = layout.Unpack(word).timestamp;
+    if (word == kNoWindow || layout.BeginsBefore(tick, window.start))
+        return int64_t{window.start} - 1;
+    return layout.LastSecond(tick);
+}
+
+// Closes the window and makes sure that nothing more is reserved in it, by any set: every number
+// that was or ever will be reserved in it lies in seconds up to the result, which is negative when
+// there is none. A compare-and-swap that was under way either came first, and counts, or finds
+// another word. One caller at a time, as with ChangeWindow, and with the same sets.
+template <typename AtomicWord, typename... SlotAt>
+int64_t SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... sets) {
     const Window old = Window::FromWord(window.load(std::memory_order_acquire));
     if (old.closed())
         return -1;
     window.store(Window{old.end, old.end}.ToWord(), std::memory_order_release);
     int64_t last = int64_t{old.start} - 1;
-    for (uint32_t i = 0; i < slots; i++) {
-        const uint64_t word = slot(i).exchange(kNoWindow, std::memory_order_acq_rel);
-        const auto second = static_cast<int64_t>(layout.Unpack(word).timestamp);
-        if (second > last)
-            last = second;
-    }
-    const auto earliest = static_cast<uint32_t>(last + 2);
-    window.store(Window{earliest, earliest}.ToWord(), std::memory_order_release);
+    int64_t earliest = last + 2;
+    const auto seal = [&](const auto& set) {
+        const Layout& layout = set.layout;
+        bool held = false;
+        uint64_t tick = 0;  // the last one of any word
+        for (uint32_t i = 0; i < slots; i++) {
+            const uint64_t word = set.slot(i).exchange(kNoWindow, std::memory_order_acq_rel);
+            const uint64_t timestamp = layout.Unpack(word).timestamp;
+            held |= word != kNoWindow;
+            if (timestamp > tick)
+                tick = timestamp;
+            if (const int64_t second = LastSecondUsed(layout, word, old); second > last)
+                last = second;
+        }
+        if (!held)
+            return;
+        // The tick after that one begins before the second `earliest`, so it is at least that one
+        // which the word before the next window is in.
+        const int64_t after = FloorDivide(layout.TickStart(tick + 1) - kWindowEpoch, kSecond) + 1;
+        if (after > earliest)
+            earliest = after;
+    };
+    (seal(sets), ...);
+    const auto next = static_cast<uint32_t>(earliest);
+    window.store(Window{next, next}.ToWord(), std::memory_order_release);
     return last >= int64_t{old.start} ? last : -1;
 }
 

@@ -1,10 +1,16 @@
-// The bit layout of a raw identifier: timestamp | node id | sequence, from the top bit down.
+// The bit layout of a family of identifiers: time, node id and sequence number, in ticks of a unit
+// since an epoch.
 //
 // A layout is data: every function takes it as an argument, and with a constexpr layout the
 // compiler folds it away. Tests explore the generator at reduced widths through the same code.
 //
-// Raw numbers are unsigned 64-bit everywhere. From 2041 on the top bit of the timestamp is set, so
-// a signed intermediate would go negative.
+// A number has two forms. The raw number is time | node id | sequence from the top bit down in
+// every layout, so that numbers of one tick and node id follow each other by one: that is what the
+// generator counts in. The identifier has the fields where the layout wants them. For Randflake the
+// two are the same, and the cipher follows.
+//
+// Raw numbers are unsigned 64-bit everywhere. From 2041 on the top bit of a Randflake timestamp is
+// set, so a signed intermediate would go negative.
 
 #ifndef RANDFLAKE_CORE_LAYOUT_H
 #define RANDFLAKE_CORE_LAYOUT_H
@@ -13,20 +19,38 @@
 
 namespace randflake {
 
+// Windows are in seconds since this instant in every layout: Unix milliseconds, 2024-10-27 03:33:20
+// UTC.
+inline constexpr int64_t kWindowEpoch = 1730000000000;
+inline constexpr int64_t kSecond = 1000;  // milliseconds
+
+constexpr int64_t FloorDivide(int64_t dividend, int64_t divisor) noexcept {
+    return dividend / divisor - (dividend % divisor < 0 ? 1 : 0);
+}
+
 struct Fields {
-    uint64_t timestamp;  // seconds since the layout's epoch
+    uint64_t timestamp;  // ticks since the layout's epoch
     uint64_t node_id;
     uint64_t sequence;
 
     friend constexpr bool operator==(const Fields&, const Fields&) = default;
 };
 
+// At most 64 bits together; times through the last tick fit in a signed 64-bit number of
+// milliseconds.
 struct Layout {
-    int64_t epoch;  // Unix seconds of timestamp 0
+    int64_t epoch;  // Unix milliseconds at which tick 0 begins
     int timestamp_bits;
     int node_bits;
-    int sequence_bits;
+    int sequence_bits;       // at least 1
+    int64_t unit = kSecond;  // milliseconds a tick
 
+    // Where the fields lie in an identifier.
+    int timestamp_shift = node_bits + sequence_bits;
+    int node_shift = sequence_bits;
+    int sequence_shift = 0;
+
+    constexpr int bits() const { return timestamp_bits + node_bits + sequence_bits; }
     constexpr uint64_t max_timestamp() const { return (uint64_t{1} << timestamp_bits) - 1; }
     constexpr uint64_t max_node_id() const { return (uint64_t{1} << node_bits) - 1; }
     constexpr uint64_t max_sequence() const { return (uint64_t{1} << sequence_bits) - 1; }
@@ -49,11 +73,63 @@ struct Layout {
         return {raw >> (node_bits + sequence_bits) & max_timestamp(),
                 raw >> sequence_bits & max_node_id(), raw & max_sequence()};
     }
+
+    // The identifier of a raw number. The next raw number of the same tick and node id has the
+    // identifier that is 2^sequence_shift larger.
+    constexpr uint64_t ToId(uint64_t raw) const noexcept {
+        const Fields fields = Unpack(raw);
+        return fields.timestamp << timestamp_shift | fields.node_id << node_shift |
+               fields.sequence << sequence_shift;
+    }
+
+    // What an identifier of bits() bits holds.
+    constexpr Fields FieldsOfId(uint64_t id) const noexcept {
+        return {id >> timestamp_shift & max_timestamp(), id >> node_shift & max_node_id(),
+                id >> sequence_shift & max_sequence()};
+    }
+
+    // Whether identifiers are in order of time.
+    constexpr bool time_first() const { return timestamp_shift == node_bits + sequence_bits; }
+
+    // The instant at which a tick begins, Unix milliseconds.
+    constexpr int64_t TickStart(uint64_t tick) const noexcept {
+        return epoch + static_cast<int64_t>(tick) * unit;
+    }
+
+    // The tick of an instant, Unix milliseconds; negative before the epoch, and beyond
+    // max_timestamp() after the end.
+    constexpr int64_t TickAt(int64_t milliseconds) const noexcept {
+        const int64_t since = milliseconds - epoch;
+        return unit == 1 ? since : FloorDivide(since, unit);
+    }
+
+    // A tick against the start of a second of the windows: neither divides, and for Randflake both
+    // fold to a comparison of the two.
+    constexpr bool BeginsBefore(uint64_t tick, uint32_t second) const noexcept {
+        return TickStart(tick) < kWindowEpoch + int64_t{second} * kSecond;
+    }
+    constexpr bool EndsAfter(uint64_t tick, uint32_t second) const noexcept {
+        return TickStart(tick + 1) > kWindowEpoch + int64_t{second} * kSecond;
+    }
+
+    // The first tick that begins at or after the start of a second of the windows; 0 when that is
+    // at or before the epoch.
+    constexpr uint64_t FirstTick(uint32_t second) const noexcept {
+        const int64_t since = kWindowEpoch + int64_t{second} * kSecond - epoch;
+        return since <= 0 ? 0 : static_cast<uint64_t>((since - 1) / unit + 1);
+    }
+
+    // The second of the windows in which a tick ends, that is, of its last millisecond.
+    constexpr int64_t LastSecond(uint64_t tick) const noexcept {
+        return FloorDivide(TickStart(tick + 1) - 1 - kWindowEpoch, kSecond);
+    }
+
+    friend constexpr bool operator==(const Layout&, const Layout&) = default;
 };
 
 // Randflake: 30 + 17 + 17 bits; seconds since 2024-10-27 03:33:20 UTC, through 2058-11-05 17:10:23.
 // Source: the constants of the reference implementation, gosuda/randflake.
-inline constexpr Layout kRandflake{1730000000, 30, 17, 17};
+inline constexpr Layout kRandflake{kWindowEpoch, 30, 17, 17};
 
 }  // namespace randflake
 

@@ -2,7 +2,8 @@
 // opens, how far a renewal reaches, what is said when it is given back. Pure: times in, times out.
 //
 // The coordinator speaks of Unix seconds and of last seconds, as the Randflake libraries do; inside
-// the server it is seconds since the layout's epoch, and ends are exclusive.
+// the server it is seconds since kWindowEpoch, and ends are exclusive. Leases are as long and as
+// wide as a layout of seconds holds, which is Randflake's.
 
 #ifndef RANDFLAKE_CORE_LEASE_H
 #define RANDFLAKE_CORE_LEASE_H
@@ -24,7 +25,7 @@ struct LeaseGrant {
 // Seconds since the epoch of a second that the coordinator named. Outside what identifiers can hold
 // means that its clock is wrong, and becomes a window that never opens.
 constexpr int64_t SecondOfUnix(const Layout& layout, int64_t unix_second) noexcept {
-    const int64_t second = unix_second - layout.epoch;
+    const int64_t second = unix_second - kWindowEpoch / kSecond;
     const auto beyond = static_cast<int64_t>(layout.max_timestamp()) + 1;
     return second < 0 ? 0 : second > beyond ? beyond : second;
 }
@@ -57,8 +58,8 @@ constexpr int64_t RenewedEnd(const Layout& layout, int64_t known_end,
 
 // What to say when a lease is given back: the last second used, which is one before its start when
 // none was. `sealed` is what SealWindow gave.
-constexpr int64_t LastUsedUnix(const Layout& layout, int64_t start, int64_t sealed) noexcept {
-    return (sealed >= 0 ? sealed : start - 1) + layout.epoch;
+constexpr int64_t LastUsedUnix(int64_t start, int64_t sealed) noexcept {
+    return (sealed >= 0 ? sealed : start - 1) + kWindowEpoch / kSecond;
 }
 
 }  // namespace randflake

@@ -200,7 +200,8 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Origin& or
         plan.state = found;
         plan.state.origin = origin;
         plan.state.clean = false;
-        plan.other_key = found.origin.key_check != origin.key_check;
+        plan.other_key = found.origin.key_check != origin.key_check &&
+                         found.origin.key_check != 0 && origin.key_check != 0;
 
         if (found.origin.system_identifier != origin.system_identifier)
             plan.finding = Finding::kOtherSystem;

@@ -1,5 +1,7 @@
 // The one clock that seconds come from: CLOCK_REALTIME_COARSE, which ticks a few hundred times a
-// second. It can trail CLOCK_REALTIME by a tick, so the two are never mixed.
+// second. It can trail CLOCK_REALTIME by a tick, so the two are never mixed for one thing: windows
+// and Randflake's seconds are read from this one, the shorter ticks of Snowflake numbers from the
+// other. Where they differ, a window moves on a moment later than a tick would have it.
 
 #ifndef RANDFLAKE_PG_CLOCK_H
 #define RANDFLAKE_PG_CLOCK_H
@@ -9,6 +11,9 @@
 #include <time.h>
 
 #include "core/layout.h"
+
+// Second 0 of windows and of Randflake, Unix seconds.
+static constexpr int64 kEpochSeconds = randflake::kWindowEpoch / randflake::kSecond;
 
 static inline struct timespec wall_clock() {
     struct timespec now;
@@ -29,14 +34,20 @@ static inline int64 wall_clock_seconds() {
 #else
     const int64 unix_seconds = wall_clock().tv_sec;
 #endif
-    return unix_seconds - randflake::kRandflake.epoch;
+    return unix_seconds - kEpochSeconds;
+}
+
+// Unix milliseconds, to the millisecond.
+static inline int64 precise_milliseconds() {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return int64{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
 }
 
 // The first second since the Randflake epoch that is wholly later than `milliseconds` from now.
 static inline int64 wall_clock_second_after(int64 milliseconds) {
     const struct timespec now = wall_clock();
-    return now.tv_sec - randflake::kRandflake.epoch +
-           (now.tv_nsec / 1000000 + milliseconds) / 1000 + 1;
+    return now.tv_sec - kEpochSeconds + (now.tv_nsec / 1000000 + milliseconds) / 1000 + 1;
 }
 
 // Milliseconds until the wall clock shows another second, at least 1.
@@ -44,11 +55,14 @@ static inline long milliseconds_to_next_second() {
     return 1000 - wall_clock().tv_nsec / 1000000;
 }
 
-// Milliseconds of a clock that never steps, for measuring how long a call has waited.
-static inline int64 steady_milliseconds() {
+// Of a clock that never steps, for measuring how long a call has waited.
+static inline int64 steady_microseconds() {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return int64{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+    return int64{now.tv_sec} * 1000000 + now.tv_nsec / 1000;
+}
+static inline int64 steady_milliseconds() {
+    return steady_microseconds() / 1000;
 }
 
 // Seconds of a clock that never steps and counts a suspended machine's time too, for noticing that
@@ -63,11 +77,18 @@ static inline int64 uptime_seconds() {
     return now.tv_sec;
 }
 
+// PostgreSQL's epoch, Unix milliseconds.
+static constexpr int64 kPostgresEpoch =
+    int64{POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE} * SECS_PER_DAY * 1000;
+
+// Unix milliseconds as PostgreSQL's timestamp with time zone.
+static inline TimestampTz timestamp_of_milliseconds(int64 milliseconds) {
+    return (milliseconds - kPostgresEpoch) * 1000;
+}
+
 // A second since the Randflake epoch as PostgreSQL's timestamp with time zone.
 static inline TimestampTz timestamp_of_second(int64 second) {
-    const int64 unix_seconds = randflake::kRandflake.epoch + second;
-    return (unix_seconds - int64{POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE} * SECS_PER_DAY) *
-           USECS_PER_SEC;
+    return timestamp_of_milliseconds((kEpochSeconds + second) * 1000);
 }
 
 #endif

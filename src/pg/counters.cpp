@@ -4,68 +4,97 @@
 
 using randflake::Fields;
 using randflake::kRandflake;
+using randflake::Layout;
 using randflake::Run;
 using randflake::Window;
 
-// Numbers reserved in the second of a slot's word; none where the word only marks a window's start.
-static uint64 reserved_in_second(uint64 word, Window window) {
-    const Fields fields = kRandflake.Unpack(word);
-    return fields.timestamp >= window.start && !window.closed() ? fields.sequence + 1 : 0;
+// Numbers reserved in the tick of a slot's word; none where the word only marks a window's start.
+static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Window window) {
+    const Fields fields = layout.Unpack(word);
+    const bool none = word == randflake::kNoWindow || window.closed() ||
+                      layout.BeginsBefore(fields.timestamp, window.start);
+    return none ? 0 : fields.sequence + 1;
 }
 
 // The clock as last seen, and how often it stepped back. A process that was held up after it read
-// the clock is no step: only a word that was read before the clock and shows a later second is.
-static void note_clock(const Run& run) {
-    std::atomic<int64>& latest = shared->counters.latest_second;
+// the clock is no step: only a word that was read before the clock and shows a later tick is.
+static inline void note_clock(const Layout& layout, std::atomic<int64>& latest, const Run& run) {
     int64 seen = latest.load(std::memory_order_relaxed);
     if (likely(seen == run.now))
         return;
-    const bool stepped_back =
-        run.now < static_cast<int64>(kRandflake.Unpack(run.previous).timestamp);
+    const bool stepped_back = run.now < static_cast<int64>(layout.Unpack(run.previous).timestamp);
     if (run.now < seen && !stepped_back)
         return;
     if (latest.compare_exchange_strong(seen, run.now) && run.now < seen)
         shared->counters.clock_steps_back.fetch_add(1, std::memory_order_relaxed);
 }
 
-void count_run(Slot& slot, const Run& run) {
-    const uint64 sequence = kRandflake.Unpack(run.first).sequence;
+static pg_attribute_always_inline void count(const Layout& layout, std::atomic<int64>& latest,
+                                             Slot& slot, const Run& run) {
+    const uint64 sequence = layout.Unpack(run.first).sequence;
     if (sequence == 0)
-        slot.finished.fetch_add(reserved_in_second(run.previous, run.window),
+        slot.finished.fetch_add(reserved_in_tick(layout, run.previous, run.window),
                                 std::memory_order_relaxed);
-    if (sequence + run.count > kRandflake.max_sequence())
+    if (sequence + run.count > layout.max_sequence())
         shared->counters.slots_exhausted.fetch_add(1, std::memory_order_relaxed);
-    note_clock(run);
+    note_clock(layout, latest, run);
 }
 
-void count_window_closed(Window old) {
+void count_run(Slot& slot, const Run& run) {
+    count(kRandflake, shared->counters.latest_second, slot, run);
+}
+
+void count_snowflake_run(Slot& slot, const Run& run) {
+    count(snowflake_layout, shared->counters.latest_tick, slot, run);
+}
+
+// Calls use(layout, slot) with every slot.
+template <typename Use>
+static void for_all_slots(Use&& use) {
     for (uint32 i = 0; i < shared->slot_count; i++) {
-        Slot& slot = shared->slots[i];
-        slot.finished.fetch_add(reserved_in_second(slot.word.load(), old),
-                                std::memory_order_relaxed);
+        use(kRandflake, randflake_slot(i));
+        use(snowflake_layout, snowflake_slot(i));
     }
 }
 
-void count_wait(int64 milliseconds) {
-    shared->counters.wait_milliseconds.fetch_add(static_cast<uint64>(milliseconds),
+void count_window_closed(Window old) {
+    for_all_slots([old](const Layout& layout, Slot& slot) {
+        slot.finished.fetch_add(reserved_in_tick(layout, slot.word.load(), old),
+                                std::memory_order_relaxed);
+    });
+}
+
+void count_wait(int64 microseconds) {
+    shared->counters.wait_microseconds.fetch_add(static_cast<uint64>(microseconds),
                                                  std::memory_order_relaxed);
 }
 
-uint64 count_of_slot(const Slot& slot) {
+static uint64 count_of(const Layout& layout, const Slot& slot) {
     const Window window = Window::FromWord(shared->window.load());
     return slot.finished.load(std::memory_order_relaxed) +
-           reserved_in_second(slot.word.load(std::memory_order_relaxed), window);
+           reserved_in_tick(layout, slot.word.load(std::memory_order_relaxed), window);
+}
+
+uint64 count_of_slot(const Slot& slot) {
+    return count_of(kRandflake, slot);
+}
+
+uint64 count_of_all_slots() {
+    uint64 sum = 0;
+    for_all_slots(
+        [&sum](const Layout& layout, const Slot& slot) { sum += count_of(layout, slot); });
+    return sum;
 }
 
 void counters_reset() {
     Counters& counters = shared->counters;
     counters.waits = 0;
-    counters.wait_milliseconds = 0;
+    counters.wait_microseconds = 0;
     counters.slots_exhausted = 0;
     counters.clock_steps_back = 0;
     counters.window_extensions = 0;
     counters.reset_at = GetCurrentTimestamp();
-    // What the word shows of its second counts as negative, so that the sum starts at zero.
-    for (uint32 i = 0; i < shared->slot_count; i++)
-        shared->slots[i].finished.fetch_sub(count_of_slot(shared->slots[i]));
+    // What the word shows of its tick counts as negative, so that the sum starts at zero.
+    for_all_slots(
+        [](const Layout& layout, Slot& slot) { slot.finished.fetch_sub(count_of(layout, slot)); });
 }

@@ -14,26 +14,30 @@ struct Slot;
 
 struct Counters {
     std::atomic<uint64> waits;              // calls that had to wait
-    std::atomic<uint64> wait_milliseconds;  // by all of them together
-    std::atomic<uint64> slots_exhausted;    // seconds of a node id that were used up
+    std::atomic<uint64> wait_microseconds;  // by all of them together
+    std::atomic<uint64>
+        slots_exhausted;  // seconds, or shorter ticks, of a node id that were used up
     std::atomic<uint64> clock_steps_back;
     std::atomic<uint64> window_extensions;  // writes to disk, or renewals of the lease
     std::atomic<int64> reset_at;            // TimestampTz
 
-    // Written once a second, read by every run: on a line of its own.
-    alignas(64) std::atomic<int64> latest_second;  // the clock as last seen
+    // Written once a second or tick, read by every run: each on a line of its own.
+    alignas(64) std::atomic<int64> latest_second;  // the clock as last seen by Randflake
+    alignas(64) std::atomic<int64> latest_tick;    // and by Snowflake
 };
 
-// After a run was reserved in a slot.
+// After a run was reserved in a slot of Randflake or of Snowflake.
 void count_run(Slot& slot, const randflake::Run& run);
+void count_snowflake_run(Slot& slot, const randflake::Run& run);
 
 // After the window was closed, before the slots' words are those of another one.
 void count_window_closed(randflake::Window old);
 
-void count_wait(int64 milliseconds);
+void count_wait(int64 microseconds);
 
-// Numbers reserved in a slot since the counters were reset.
+// Numbers reserved in a slot of Randflake, and in all slots of both, since the counters were reset.
 uint64 count_of_slot(const Slot& slot);
+uint64 count_of_all_slots();
 
 void counters_reset();
 

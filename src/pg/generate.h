@@ -17,8 +17,19 @@ enum class SlotChoice : uint8 {
 // Interruptible. The caller has called require_generator.
 randflake::Run reserve_numbers(SlotChoice choice, uint32 wanted);
 
+// The same for Snowflake numbers, from the lowest slot with room, by the clock's tick. The caller
+// has called require_snowflake.
+randflake::Run reserve_snowflake(uint32 wanted);
+
 // ERROR unless this server can generate: preloaded, with a node id and a secret.
 void require_generator();
+
+// ERROR unless this server can generate Snowflake numbers, which need no secret: preloaded, with
+// node ids that fit in the layout.
+void require_snowflake();
+
+// Whether the window is open, but not for Snowflake numbers: their layout cannot hold it.
+bool snowflake_without_window();
 
 // ERROR unless the library was preloaded.
 void require_preload();
@@ -27,6 +38,6 @@ void require_preload();
 void require_secret();
 
 // The ERROR for a call that got no number within randflake.max_wait; `last` is its last attempt.
-[[noreturn]] void report_unavailable(const randflake::Run& last);
+[[noreturn]] void report_unavailable(const randflake::Layout& layout, const randflake::Run& last);
 
 #endif

@@ -6,7 +6,6 @@
 #include "pg/clock.h"
 #include "pg/shmem.h"
 
-using randflake::kRandflake;
 using randflake::Window;
 
 LeaseControl lease_control() {
@@ -14,10 +13,6 @@ LeaseControl lease_control() {
     const LeaseControl copy = shared->lease_control;
     LWLockRelease(shared->lease_lock);
     return copy;
-}
-
-static AtomicWord& slot_word(uint32_t i) {
-    return shared->slots[i].word;
 }
 
 // The window and the lease change together, so that a worker that dies in between leaves no lease
@@ -53,9 +48,11 @@ bool lease_open_next(LeaseControl* control) {
     control->next = Lease{};
     publish(*control, [&] {
         count_window_closed(Window::FromWord(shared->window.load()));
-        (void)ChangeWindow(kRandflake, slot_word, shared->slot_count,
-                           static_cast<uint64_t>(control->open.first_node_id), shared->window,
-                           window);
+        with_slot_sets([&](const auto&... sets) {
+            (void)ChangeWindow(shared->slot_count,
+                               static_cast<uint64_t>(control->open.first_node_id), shared->window,
+                               window, sets...);
+        });
     });
     return true;
 }
@@ -65,7 +62,9 @@ int64 lease_seal(LeaseControl* control) {
     control->open = control->next = Lease{};
     publish(*control, [&] {
         count_window_closed(Window::FromWord(shared->window.load()));
-        last = SealWindow(kRandflake, slot_word, shared->slot_count, shared->window);
+        last = with_slot_sets([](const auto&... sets) {
+            return SealWindow(shared->slot_count, shared->window, sets...);
+        });
     });
     return last;
 }

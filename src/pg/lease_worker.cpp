@@ -157,7 +157,7 @@ static void acquire() {
 static void renew(Lease* held) {
     int64 end;
     const int64 asked_at = steady_milliseconds();
-    if (!coordinator_renew(held->id, held->incarnation, held->end + kRandflake.epoch - 1,
+    if (!coordinator_renew(held->id, held->incarnation, held->end + kEpochSeconds - 1,
                            setting_lease_duration, &end)) {
         if (!coordinator_refused())
             return note_failure("could not renew the lease of node ids", coordinator_error());
@@ -194,7 +194,7 @@ static void act() {
 
 static void give_back(const Lease& held, int64 sealed, int64 give_up_at) {
     if (held.id == 0 ||
-        coordinator_release(held.id, held.incarnation, LastUsedUnix(kRandflake, held.start, sealed),
+        coordinator_release(held.id, held.incarnation, randflake::LastUsedUnix(held.start, sealed),
                             give_up_at - steady_milliseconds()))
         return;
     ereport(LOG, (errmsg("could not give lease %lld of node ids back: %s",

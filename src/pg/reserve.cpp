@@ -1,5 +1,6 @@
 // Where numbers come from: the slot of the caller's choice, else the next one with room, else a
-// wait.
+// wait. The same for Randflake and Snowflake numbers, which have slots, layouts and clocks of their
+// own.
 
 #include "pg/generate.h"
 
@@ -9,17 +10,43 @@
 #include "pg/shmem.h"
 #include "pg/window.h"
 
+using randflake::Layout;
 using randflake::Outcome;
 using randflake::Run;
 
+namespace {
+struct RandflakeNumbers {
+    static constexpr const Layout& layout() { return randflake::kRandflake; }
+    static Slot& slot(uint32 i) { return randflake_slot(i); }
+    static int64 Now() { return wall_clock_seconds(); }
+    static void Count(Slot& slot, const Run& run) { count_run(slot, run); }
+    static bool Hopeless(const Run&) { return false; }
+};
+
+struct SnowflakeNumbers {
+    static const Layout& layout() { return snowflake_layout; }
+    static Slot& slot(uint32 i) { return snowflake_slot(i); }
+    static int64 Now() { return snowflake_layout.TickAt(precise_milliseconds()); }
+    static void Count(Slot& slot, const Run& run) { count_snowflake_run(slot, run); }
+
+    // No wait brings back the time of a layout, or makes it hold other node ids.
+    static bool Hopeless(const Run& run) {
+        return run.outcome == Outcome::kClockBeforeEpoch ||
+               run.outcome == Outcome::kClockAfterEnd ||
+               (run.outcome == Outcome::kWindowClosed && snowflake_without_window());
+    }
+};
+}  // namespace
+
 // Tries every slot once, from the chosen one on. Backends have their own at different places, so
 // with at least as many node ids as backends none shares one. Slots found used up are not looked at
-// again in the same second: a fast backend uses up dozens.
+// again in the same tick: a fast backend uses up dozens.
+template <typename Numbers>
 static Run try_slots(SlotChoice choice, uint32 wanted) {
-    static int64 second;
-    static uint32 used_up_from[2];  // for each choice: this many from the first, in that second
-    if (const int64 now = wall_clock_seconds(); now != second) {
-        second = now;
+    static int64 tick;
+    static uint32 used_up_from[2];  // for each choice: this many from the first, in that tick
+    if (const int64 now = Numbers::Now(); now != tick) {
+        tick = now;
         used_up_from[0] = used_up_from[1] = 0;
     }
 
@@ -27,10 +54,10 @@ static Run try_slots(SlotChoice choice, uint32 wanted) {
     uint32& used_up = used_up_from[static_cast<int>(choice)];
     Run run;
     for (uint32 tried = 0; tried < shared->slot_count; tried++) {
-        Slot& slot = shared->slots[(first + used_up) % shared->slot_count];
-        run = Reserve(randflake::kRandflake, slot.word, shared->window, wanted, wall_clock_seconds);
+        Slot& slot = Numbers::slot((first + used_up) % shared->slot_count);
+        run = Reserve(Numbers::layout(), slot.word, shared->window, wanted, Numbers::Now);
         if (run.outcome == Outcome::kReserved)
-            count_run(slot, run);
+            Numbers::Count(slot, run);
         // Only a used-up slot sends us to the next one; the window and the clock are the same
         // there.
         if (run.outcome != Outcome::kExhausted && run.outcome != Outcome::kClockBehind)
@@ -45,50 +72,82 @@ static bool needs_window(const Run& run) {
 }
 
 // One attempt, moving the window on where that is due.
+template <typename Numbers>
 static Run attempt(SlotChoice choice, uint32 wanted) {
-    Run run = try_slots(choice, wanted);
+    Run run = try_slots<Numbers>(choice, wanted);
     if (needs_window(run)) {
         if (!RecoveryInProgress() && window_extend())
-            run = try_slots(choice, wanted);
-    } else if (run.outcome == Outcome::kReserved && window_near_end(run)) {
+            run = try_slots<Numbers>(choice, wanted);
+    } else if (run.outcome == Outcome::kReserved && window_near_end(Numbers::layout(), run)) {
         window_extend();
     }
     return run;
 }
 
+// The longest wait that is slept through to the microsecond, and not at the latch, whose waits are
+// whole milliseconds and one more. Nothing but the clock ends the wait for a short tick.
+static constexpr int64 kShortWait = 20;  // milliseconds
+
+// Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds. The
+// first wait at the latch only registers for the change and returns at once, so that no change
+// between an attempt and the wait is missed.
+static void wait_for_tick(const Layout& layout, const Run& run, int64 most, uint32 event) {
+    const int64 now = precise_milliseconds();
+    const int64 left = layout.unit - (now - layout.TickStart(static_cast<uint64_t>(run.now)));
+    if (run.outcome != Outcome::kExhausted || layout.unit > kShortWait) {
+        const int64 next = layout.unit == randflake::kSecond ? milliseconds_to_next_second()
+                                                             : Min(Max(left, 1), 1000);
+        ConditionVariableTimedSleep(&shared->window_changed, static_cast<long>(Min(most, next)),
+                                    event);
+        return;
+    }
+    CHECK_FOR_INTERRUPTS();
+    if (left <= 0 || left > layout.unit)
+        return;
+    struct timespec clock;
+    clock_gettime(CLOCK_REALTIME, &clock);
+    pgstat_report_wait_start(event);
+    pg_usleep(static_cast<long>(left * 1000 - clock.tv_nsec / 1000 % 1000));
+    pgstat_report_wait_end();
+}
+
 // The slow path, out of line: attempts until the first success or the end of the wait.
+template <typename Numbers>
 static pg_noinline Run wait_for_numbers(SlotChoice choice, uint32 wanted) {
     static uint32 event;
     if (event == 0)
         event = wait_event("RandflakeGenerate");
 
-    const int64 started_at = steady_milliseconds();
-    const int64 give_up_at = started_at + setting_max_wait;
+    const int64 started_at = steady_microseconds();
+    const int64 give_up_at = started_at + int64{setting_max_wait} * 1000;
     shared->counters.waits.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
-        // The first sleep only registers for the broadcast and returns at once, so a change of the
-        // window between an attempt and the sleep is not missed.
-        const Run run = attempt(choice, wanted);
-        const int64 now = steady_milliseconds();
-        if (run.outcome == Outcome::kReserved) {
+        const Run run = attempt<Numbers>(choice, wanted);
+        const int64 now = steady_microseconds();
+        const bool reserved = run.outcome == Outcome::kReserved;
+        if (reserved || now >= give_up_at || RecoveryInProgress() || Numbers::Hopeless(run)) {
             ConditionVariableCancelSleep();
             count_wait(now - started_at);
+            if (!reserved)
+                report_unavailable(Numbers::layout(), run);
             return run;
         }
-        const int64 left = give_up_at - now;
-        if (left <= 0 || RecoveryInProgress()) {
-            ConditionVariableCancelSleep();
-            count_wait(now - started_at);
-            report_unavailable(run);
-        }
-        ConditionVariableTimedSleep(&shared->window_changed,
-                                    Min(left, int64{milliseconds_to_next_second()}), event);
+        wait_for_tick(Numbers::layout(), run, (give_up_at - now + 999) / 1000, event);
     }
 }
 
-Run reserve_numbers(SlotChoice choice, uint32 wanted) {
-    const Run run = attempt(choice, wanted);
+template <typename Numbers>
+static Run reserve(SlotChoice choice, uint32 wanted) {
+    const Run run = attempt<Numbers>(choice, wanted);
     if (likely(run.outcome == Outcome::kReserved))
         return run;
-    return wait_for_numbers(choice, wanted);
+    return wait_for_numbers<Numbers>(choice, wanted);
+}
+
+Run reserve_numbers(SlotChoice choice, uint32 wanted) {
+    return reserve<RandflakeNumbers>(choice, wanted);
+}
+
+Run reserve_snowflake(uint32 wanted) {
+    return reserve<SnowflakeNumbers>(SlotChoice::kLowest, wanted);
 }

@@ -10,7 +10,8 @@ static constexpr char kName[] = "randflake";
 SharedState* shared;
 
 static Size shared_size() {
-    return add_size(offsetof(SharedState, slots), mul_size(setting_node_count, sizeof(Slot)));
+    return add_size(offsetof(SharedState, slots),
+                    mul_size(mul_size(setting_node_count, 2), sizeof(Slot)));
 }
 
 void shmem_request() {
@@ -46,7 +47,7 @@ void shmem_startup() {
         ConditionVariableInit(&shared->window_changed);
         new (&shared->counters) Counters{};
         new (&shared->window) AtomicWord(0);
-        for (uint32 i = 0; i < shared->slot_count; i++)
+        for (uint32 i = 0; i < 2 * shared->slot_count; i++)
             new (&shared->slots[i]) Slot{};
         counters_reset();
     }

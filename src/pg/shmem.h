@@ -1,4 +1,5 @@
-// Shared memory: one word per node id, the window, and the key schedule.
+// Shared memory: two words per node id, of Randflake and of Snowflake numbers; the window; and the
+// key schedule.
 //
 // Protection:
 //   slots[i].word, window   atomics; protocol in core/generator.h
@@ -26,6 +27,7 @@
 #include "core/generator.h"
 #include "pg/counters.h"
 #include "pg/lease.h"
+#include "pg/settings.h"
 #include "pg/window.h"
 
 using AtomicWord = std::atomic<uint64_t>;
@@ -54,11 +56,28 @@ struct SharedState {
     Counters counters;
 
     alignas(64) AtomicWord window;
-    Slot slots[FLEXIBLE_ARRAY_MEMBER];
+    Slot slots[FLEXIBLE_ARRAY_MEMBER];  // slot_count of Randflake's, as many of Snowflake's
 };
 
 // Null in a server that did not preload the library.
 extern SharedState* shared;
+
+static inline Slot& randflake_slot(uint32 i) {
+    return shared->slots[i];
+}
+static inline Slot& snowflake_slot(uint32 i) {
+    return shared->slots[shared->slot_count + i];
+}
+
+// Calls `use` with both sets of slots, for what concerns the window: it is the same for both.
+template <typename Use>
+static inline auto with_slot_sets(Use&& use) {
+    return use(randflake::SlotSet{randflake::kRandflake,
+                                  [](uint32_t i) -> AtomicWord& { return randflake_slot(i).word; }},
+               randflake::SlotSet{snowflake_layout, [](uint32_t i) -> AtomicWord& {
+                                      return snowflake_slot(i).word;
+                                  }});
+}
 
 // The two stages of shared memory, called from the server's hooks of the same names.
 void shmem_request();

@@ -61,9 +61,6 @@ SQL_FUNCTION(randflake_status) {
     const int64 lease_id = lease.open.id != 0 ? lease.open.id : lease.next.id;
     const int64 first_node =
         shared->leased ? (lease.open.id != 0 ? lease.open.first_node_id : -1) : setting_node_id;
-    uint64 issued = 0;
-    for (uint32 i = 0; i < shared->slot_count; i++)
-        issued += count_of_slot(shared->slots[i]);
 
     Row row{};
     row.Add(text_datum(shared->leased ? "leased" : "static"));
@@ -73,9 +70,9 @@ SQL_FUNCTION(randflake_status) {
     row.AddUnless(window.closed(), second_datum(window.end));
     row.AddUnless(!shared->has_key,
                   shared->has_key ? text_datum(secret_fingerprint(shared->key)) : 0);
-    row.Add(counter_datum(issued));
+    row.Add(counter_datum(count_of_all_slots()));
     row.Add(counter_datum(counters.waits));
-    row.Add(counter_datum(counters.wait_milliseconds));
+    row.Add(counter_datum(counters.wait_microseconds / 1000));
     row.Add(counter_datum(counters.slots_exhausted));
     row.Add(counter_datum(counters.clock_steps_back));
     row.Add(counter_datum(counters.window_extensions));
@@ -97,7 +94,7 @@ SQL_FUNCTION(randflake_slots) {
     if (window.closed())
         return Datum{0};
     for (uint32 i = 0; i < shared->slot_count; i++) {
-        const Slot& slot = shared->slots[i];
+        const Slot& slot = randflake_slot(i);
         const Fields fields = kRandflake.Unpack(slot.word.load());
         const bool unused = fields.timestamp < window.start;
         Row row{};

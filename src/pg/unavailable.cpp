@@ -2,14 +2,17 @@
 
 #include "pg/generate.h"
 
+#include "core/layout_text.h"
 #include "pg/clock.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/window.h"
 
-using randflake::kRandflake;
+using randflake::FloorDivide;
+using randflake::Layout;
 using randflake::Outcome;
 using randflake::Run;
+using randflake::Window;
 
 void require_preload() {
     if (shared == nullptr)
@@ -30,8 +33,7 @@ void require_secret() {
                                 "restart the server.")));
 }
 
-void require_generator() {
-    require_secret();
+static void require_node_id() {
     if (setting_node_id < 0 && !shared->leased)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("no node id is configured"),
@@ -39,15 +41,94 @@ void require_generator() {
                                 "or \"randflake.coordinator\", and restart the server.")));
 }
 
+void require_generator() {
+    require_secret();
+    require_node_id();
+}
+
+// The names of the layouts that hold node ids up to this one, for a hint; palloc'd.
+static const char* layouts_that_hold(int64 node_id) {
+    StringInfoData names;
+    initStringInfo(&names);
+    for (const randflake::NamedLayout& named : randflake::kNamedLayouts)
+        if (node_id <= static_cast<int64>(named.layout.max_node_id()))
+            appendStringInfo(&names, "%s\"%s\" up to %llu", names.len > 0 ? ", " : "", named.name,
+                             static_cast<unsigned long long>(named.layout.max_node_id()));
+    return names.data;
+}
+
+// ERROR if the layout of Snowflake numbers does not hold the node ids from this one on.
+static void require_fit(int64 first_node_id) {
+    const int64 last = first_node_id + shared->slot_count - 1;
+    const auto limit = static_cast<int64>(snowflake_layout.max_node_id());
+    if (last <= limit)
+        return;
+    const char* others = layouts_that_hold(last);
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("node ids %lld to %lld do not fit in layout \"%s\"",
+                static_cast<long long>(first_node_id), static_cast<long long>(last),
+                setting_snowflake_layout),
+         errdetail("It has %d bits for node ids, which are from 0 to %lld.",
+                   snowflake_layout.node_bits, static_cast<long long>(limit)),
+         others[0] != '\0'
+             ? errhint("Choose other node ids, or another \"randflake.snowflake_layout\": these "
+                       "hold them: %s.",
+                       others)
+             : errhint("Choose other node ids, or describe a layout with more bits for them in "
+                       "\"randflake.snowflake_layout\".")));
+}
+
+void require_snowflake() {
+    require_preload();
+    require_node_id();
+    if (!shared->leased)
+        require_fit(setting_node_id);
+}
+
+bool snowflake_without_window() {
+    const uint64 window = shared->window.load();
+    // A window that is the same before and after was open all the time.
+    return !Window::FromWord(window).closed() &&
+           snowflake_slot(0).word.load() == randflake::kNoWindow && shared->window.load() == window;
+}
+
+static void report_without_window() {
+    if (shared->leased)
+        require_fit(lease_control().open.first_node_id);
+    const char* epoch =
+        timestamptz_to_str(timestamp_of_milliseconds(snowflake_layout.TickStart(0)));
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the window for identifiers began before the epoch of layout \"%s\"",
+                           setting_snowflake_layout),
+                    errdetail("The epoch is %s.", epoch),
+                    shared->leased ? errhint("Wait for the next lease of node ids.")
+                                   : errhint("Restart the server.")));
+}
+
 // An instant as people read it, in the session's time zone; palloc'd.
 static const char* second_text(int64 second) {
     return timestamptz_to_str(timestamp_of_second(second));
 }
 
-static void report_clock_out_of_range(const Run& last) {
+static void report_clock_out_of_range(const Layout& layout, const Run& last) {
     const bool early = last.outcome == Outcome::kClockBeforeEpoch;
-    const char* now = pstrdup(second_text(last.now));
-    const char* limit = second_text(early ? 0 : static_cast<int64>(kRandflake.max_timestamp()));
+    const auto tick_text = [&layout](uint64 tick) {
+        return pstrdup(timestamptz_to_str(timestamp_of_milliseconds(layout.TickStart(tick))));
+    };
+    const char* now = tick_text(static_cast<uint64>(last.now));
+    const char* limit = tick_text(early ? 0 : layout.max_timestamp());
+    if (&layout == &snowflake_layout)
+        ereport(ERROR, (errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
+                        early ? errmsg("the clock is before the first time of layout \"%s\"",
+                                       setting_snowflake_layout)
+                              : errmsg("the clock is after the last time of layout \"%s\"",
+                                       setting_snowflake_layout),
+                        errdetail("The clock shows %s; the layout holds %s %s.", now,
+                                  early ? "times from" : "times through", limit),
+                        errhint("Set \"randflake.snowflake_layout\" to another layout, or the "
+                                "server's clock if it is wrong.")));
     ereport(ERROR, (errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
                     early ? errmsg("the clock is before the first second of an identifier")
                           : errmsg("the clock is after the last second of an identifier"),
@@ -74,11 +155,11 @@ static void report_clock_behind(int64 now, int64 used, const char* what) {
 }
 
 // There is no lease, or the clock is outside of it.
-static void report_no_lease(const Run& last) {
+static void report_no_lease(int64 clock) {
     const LeaseControl control = lease_control();
     const Lease& lease =
-        control.next.id != 0 && last.now >= control.open.end ? control.next : control.open;
-    const char* now = pstrdup(second_text(last.now));
+        control.next.id != 0 && clock >= control.open.end ? control.next : control.open;
+    const char* now = pstrdup(second_text(clock));
     if (lease.id == 0)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -86,7 +167,7 @@ static void report_no_lease(const Run& last) {
                  control.error[0] != '\0' ? errdetail("%s", control.error)
                                           : errdetail("The coordinator has not answered yet."),
                  errhint("Look at \"randflake.coordinator\" and at the server log.")));
-    if (last.now < lease.start)
+    if (clock < lease.start)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("the lease of node ids has not begun"),
@@ -100,16 +181,16 @@ static void report_no_lease(const Run& last) {
 }
 
 // The window is closed or ended, and was not moved on within randflake.max_wait.
-static void report_no_window(const Run& last) {
+static void report_no_window(int64 now) {
     WindowControl control;
     if (!window_control(&control))
         control.problem = WindowProblem::kNone;
     switch (control.problem) {
         case WindowProblem::kNotYet: {
             // What a crash or a hold-off can cost; more means that the clock was set.
-            const int64 usual = kWindowSeconds + setting_max_clock_skew / 1000 + 1;
-            if (control.opens_at - last.now > usual)
-                report_clock_behind(last.now, control.opens_at, "the end of the last window");
+            const int64 usual = window_seconds() + setting_max_clock_skew / 1000 + 1;
+            if (control.opens_at - now > usual)
+                report_clock_behind(now, control.opens_at, "the end of the last window");
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("the window for identifiers is not open yet"),
                             errdetail("It opens at %s; waited %d ms.",
@@ -122,7 +203,7 @@ static void report_no_window(const Run& last) {
                     (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                      errmsg("the clock has jumped %lld seconds ahead since the server started",
                             static_cast<long long>(control.clock_jump)),
-                     errdetail("The clock shows %s.", second_text(last.now)),
+                     errdetail("The clock shows %s.", second_text(now)),
                      errhint("Set the clock if it is wrong. If it is right, restart the server.")));
             break;
         case WindowProblem::kFileFailed:
@@ -144,7 +225,29 @@ static void report_no_window(const Run& last) {
     }
 }
 
-void report_unavailable(const Run& last) {
+// Every number of this second, or shorter or longer tick, is used.
+static void report_exhausted(const Layout& layout) {
+    const auto numbers = static_cast<uint32>(layout.max_sequence() + 1);
+    ereport(ERROR,
+            (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+             layout.unit == randflake::kSecond ? errmsg("every identifier of this second is used")
+                                               : errmsg("every identifier of this time is used"),
+             layout.unit == randflake::kSecond
+                 ? errdetail("%u node ids give %u identifiers a second each; waited %d ms.",
+                             shared->slot_count, numbers, setting_max_wait)
+                 : errdetail("%u node ids give %u identifiers in %lld ms each; waited %d ms.",
+                             shared->slot_count, numbers, static_cast<long long>(layout.unit),
+                             setting_max_wait),
+             errhint("Raise \"randflake.node_count\" or \"randflake.max_wait\".")));
+}
+
+void report_unavailable(const Layout& layout, const Run& last) {
+    // Seconds since the epoch of windows.
+    const auto second_of = [&layout](uint64 tick) {
+        return FloorDivide(layout.TickStart(tick) - randflake::kWindowEpoch, randflake::kSecond);
+    };
+    const int64 now = second_of(static_cast<uint64>(last.now));
+
     if (RecoveryInProgress())
         ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
                         errmsg("cannot generate identifiers during recovery"),
@@ -153,33 +256,30 @@ void report_unavailable(const Run& last) {
     switch (last.outcome) {
         case Outcome::kClockBeforeEpoch:
         case Outcome::kClockAfterEnd:
-            report_clock_out_of_range(last);
+            report_clock_out_of_range(layout, last);
             break;
         case Outcome::kExhausted:
-            ereport(
-                ERROR,
-                (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                 errmsg("every identifier of this second is used"),
-                 errdetail("%u node ids give %u identifiers a second each; waited %d ms.",
-                           shared->slot_count, static_cast<uint32>(kRandflake.max_sequence() + 1),
-                           setting_max_wait),
-                 errhint("Raise \"randflake.node_count\" or \"randflake.max_wait\".")));
+            report_exhausted(layout);
             break;
-        case Outcome::kClockBehind:
-            report_clock_behind(last.now,
-                                static_cast<int64>(kRandflake.Unpack(last.previous).timestamp),
-                                "the last identifier");
+        case Outcome::kClockBehind: {
+            const int64 used = second_of(layout.Unpack(last.previous).timestamp);
+            report_clock_behind(now, Max(used, now + 1), "the last identifier");
             break;
-        case Outcome::kBeforeWindow:
+        }
+        case Outcome::kBeforeWindow: {
             if (shared->leased)
-                report_no_lease(last);
-            report_clock_behind(last.now, last.window.start, "the window for identifiers");
+                report_no_lease(now);
+            const int64 first = second_of(layout.FirstTick(last.window.start));
+            report_clock_behind(now, Max(first, now + 1), "the window for identifiers");
             break;
+        }
         case Outcome::kWindowClosed:
         case Outcome::kWindowEnded:
+            if (&layout == &snowflake_layout && snowflake_without_window())
+                report_without_window();
             if (shared->leased)
-                report_no_lease(last);
-            report_no_window(last);
+                report_no_lease(now);
+            report_no_window(now);
             break;
         case Outcome::kReserved:
             break;

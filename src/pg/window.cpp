@@ -38,6 +38,20 @@ static constexpr int64 kMaxClockJump = SECS_PER_DAY;
 static constexpr int64 kRetryInterval = 200;
 static constexpr int64 kLogInterval = 10000;
 
+// How many seconds from the start of the clock's second on a tick of this second may reach. Ticks
+// that divide a second, and start with it, end with it.
+static int64 reach() {
+    const int64 unit = snowflake_layout.unit;
+    const int64 offset = randflake::kWindowEpoch - snowflake_layout.epoch;
+    if (randflake::kSecond % unit == 0 && offset % unit == 0)
+        return 1;
+    return (2 * randflake::kSecond + unit - 2) / randflake::kSecond;
+}
+
+int64 window_seconds() {
+    return reach() + 2;
+}
+
 static NodeRange node_range() {
     return {static_cast<uint32_t>(setting_node_id), static_cast<uint32_t>(setting_node_count)};
 }
@@ -125,7 +139,8 @@ static bool load_state(WindowControl* control) {
         return false;
     origin.system_identifier = GetSystemIdentifier();
     origin.timeline = GetWALInsertionTimeLine();
-    origin.key_check = secret_key_check(shared->key);
+    // Snowflake numbers need no secret, and having none is no other secret.
+    origin.key_check = shared->has_key ? secret_key_check(shared->key) : 0;
 
     const StartPlan plan =
         PlanStart(error, found, origin, node_range(),
@@ -171,9 +186,9 @@ static bool extend_locked(WindowControl* control) {
     const Window window = Window::FromWord(shared->window.load());
     if (now < 0 || now >= kLimit)
         return false;
-    if (!window.closed() && now + 1 < window.end)
+    if (!window.closed() && now + reach() < window.end)
         return true;  // another backend has just moved the end
-    const auto end = static_cast<uint32_t>(Min(now + kWindowSeconds, kLimit));
+    const auto end = static_cast<uint32_t>(Min(now + window_seconds(), kLimit));
     if (!window.closed() && end <= window.end)
         return false;
     if (steady_milliseconds() < control->retry_at)
@@ -198,10 +213,10 @@ static bool extend_locked(WindowControl* control) {
     }
     shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
     if (window.closed())
-        ChangeWindow(
-            kRandflake, [](uint32_t i) -> AtomicWord& { return shared->slots[i].word; },
-            shared->slot_count, setting_node_id, shared->window,
-            Window{static_cast<uint32_t>(now), end});
+        with_slot_sets([&](const auto&... sets) {
+            (void)ChangeWindow(shared->slot_count, static_cast<uint64_t>(setting_node_id),
+                               shared->window, Window{static_cast<uint32_t>(now), end}, sets...);
+        });
     else
         shared->window.store(Window{window.start, end}.ToWord(), std::memory_order_release);
     ConditionVariableBroadcast(&shared->window_changed);
@@ -232,12 +247,16 @@ bool window_control(WindowControl* copy) {
 
 void window_write_clean_end() {
     WindowControl* control = &shared->window_control;
-    if (shared->leased || Window::FromWord(shared->window.load()).closed())
+    const Window window = Window::FromWord(shared->window.load());
+    if (shared->leased || window.closed())
         return;
 
-    uint64_t last = 0;
-    for (uint32 i = 0; i < shared->slot_count; i++)
-        last = Max(last, kRandflake.Unpack(shared->slots[i].word.load()).timestamp);
+    int64 last = 0;
+    const auto look_at = [&](const auto& set) {
+        for (uint32 i = 0; i < shared->slot_count; i++)
+            last = Max(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
+    };
+    with_slot_sets([&](const auto&... sets) { (look_at(sets), ...); });
     control->state.clean = true;
     control->state.SetEnd(node_range(), static_cast<uint32_t>(last + 1));
     control->failure = window_file_write(control->state);

@@ -9,9 +9,10 @@
 #include "core/window_state.h"
 #include "pg/window_file.h"
 
-// From the clock's second to the written end. It bounds what a crash costs; extended a second
-// before the end, it makes one write in two seconds.
-inline constexpr int64 kWindowSeconds = 3;
+// From the clock's second to the written end: two seconds more than the current tick of any layout
+// may take. It bounds what a crash costs; extended when that tick comes within a second of the end,
+// it makes one write in two seconds.
+int64 window_seconds();
 
 // Why the window was not opened or extended when it was last tried.
 enum class WindowProblem : uint8_t {
@@ -52,8 +53,8 @@ void window_write_clean_end();
 bool window_control(WindowControl* copy);
 
 // Whether a run reserved in this window tells that the end is near enough to extend it now.
-static inline bool window_near_end(const randflake::Run& run) {
-    return run.now + 1 >= run.window.end;
+static inline bool window_near_end(const randflake::Layout& layout, const randflake::Run& run) {
+    return layout.EndsAfter(static_cast<uint64_t>(run.now), run.window.end - 1);
 }
 
 #endif

@@ -147,24 +147,25 @@ sub wait_until_waiting {
     my ($node, $count) = @_;
     $node->poll_query_until('postgres', <<"SQL") or die 'no session waits for a number';
 SELECT count(*) = $count FROM pg_stat_activity
-WHERE wait_event_type = 'Extension' AND query ~ 'randflake_generate'
+WHERE wait_event_type = 'Extension' AND query ~ '(rand|snow)flake_generate'
 SQL
     return;
 }
 
 # What is inside the identifiers that a query returns in one column: a hash of their number, of how
 # many are distinct, the first and last second (Unix), the node ids (in order, separated by
-# spaces), the least and the greatest sequence number.
+# spaces), the least and the greatest sequence number. `decode` takes an identifier `id` apart.
 sub fields_of {
-    my ($node, $query) = @_;
+    my ($node, $query, $decode) = @_;
+    $decode //= 'randflake_decode(id)';
     my %fields;
     @fields{qw(count distinct first_second last_second nodes min_sequence max_sequence)} =
       split /\|/, $node->safe_psql('postgres', <<"SQL");
 WITH ids (id) AS MATERIALIZED ($query),
-decoded AS MATERIALIZED (SELECT randflake_decode(id) AS d FROM ids)
+decoded AS MATERIALIZED (SELECT $decode AS d FROM ids)
 SELECT count(*), (SELECT count(DISTINCT id) FROM ids),
-       extract(epoch FROM min((d).generated_at))::bigint,
-       extract(epoch FROM max((d).generated_at))::bigint,
+       floor(extract(epoch FROM min((d).generated_at))),
+       floor(extract(epoch FROM max((d).generated_at))),
        (SELECT string_agg(node_id::text, ' ' ORDER BY node_id)
         FROM (SELECT DISTINCT (d).node_id FROM decoded) AS nodes),
        min((d).sequence), max((d).sequence)

@@ -29,27 +29,38 @@ our @EXPORT = qw(
 );
 
 # What clients do, over and over until the connection is lost. Each statement returns identifiers
-# alone, one a line; COPY hands them on before the statement ends.
+# alone, one a line; COPY hands them on before the statement ends. GENERATE stands for the function.
 my %scripts = (
-    single => [ 200_000, 'SELECT randflake_generate();' ],
-    copy => [ 100_000, 'COPY (SELECT randflake_generate() FROM generate_series(1, 5)) TO STDOUT;' ],
+    single => [ 200_000, 'SELECT GENERATE;' ],
+    copy => [ 100_000, 'COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT;' ],
     rollback => [
         50_000,
-        'BEGIN; COPY (SELECT randflake_generate() FROM generate_series(1, 5)) TO STDOUT; ROLLBACK;'
+        'BEGIN; COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT; ROLLBACK;'
     ],
     stream => [
-        1, 'COPY (SELECT randflake_generate() FROM generate_series(1, 100000000)) TO STDOUT;'
+        1, 'COPY (SELECT GENERATE FROM generate_series(1, 100000000)) TO STDOUT;'
     ],
-    reconnect => [ 2_500, '\c' . "\nSELECT randflake_generate();" ]);
+    reconnect => [ 2_500, '\c' . "\nSELECT GENERATE;" ]);
 
+# Of randflake_generate(), or of snowflake_generate() with snowflake => 1.
 sub new {
-    my ($class, $secret) = @_;
+    my ($class, $secret, %options) = @_;
+    my ($generate, $decode) =
+      $options{snowflake}
+      ? ('snowflake_generate()', "snowflake_decode(id, 'twitter')")
+      : ('randflake_generate()', 'randflake_decode(id)');
     my $observer = start_server('observer', settings => { secret => $secret });
     $observer->safe_psql('postgres',
         'CREATE UNLOGGED TABLE received (id bigint);'
-          . 'CREATE UNLOGGED TABLE history (era integer, id bigint, second bigint, node_id integer,'
-          . ' sequence integer)');
-    return bless { observer => $observer, eras => 0, files => 0 }, $class;
+          . 'CREATE UNLOGGED TABLE history (era integer, id bigint, second bigint,'
+          . ' generated_at timestamptz, node_id integer, sequence integer)');
+    return bless {
+        observer => $observer,
+        generate => $generate,
+        decode => $decode,
+        eras => 0,
+        files => 0
+    }, $class;
 }
 
 # --- clients ---------------------------------------------------------------------------------
@@ -61,6 +72,7 @@ sub start_clients {
     for my $kind (@kinds) {
         my $base = PostgreSQL::Test::Utils::tempdir_short() . '/client';
         my ($times, $sql) = @{ $scripts{$kind} };
+        $sql =~ s/GENERATE/$self->{generate}/;
         $self->{script}{$kind} //= _write_file("$base.sql", "$sql\n" x $times);
         my $client = { received => "$base.out", errors => "$base.err" };
         $client->{handle} = IPC::Run::start(
@@ -126,7 +138,7 @@ sub generate {
     local $ENV{PGOPTIONS} = "-c randflake.max_wait=$max_wait" if defined $max_wait;
     IPC::Run::run(
         [ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-c',
-            "COPY (SELECT randflake_generate() FROM generate_series(1, $count)) TO STDOUT" ],
+            "COPY (SELECT $self->{generate} FROM generate_series(1, $count)) TO STDOUT" ],
         '>', $file, '2>', "$file.err");
     return ($file, slurp_file("$file.err"));
 }
@@ -188,8 +200,9 @@ sub add_era {
     my $result = $self->{observer}->safe_psql('postgres', <<"SQL");
 TRUNCATE received;
 ${copies}INSERT INTO history
-  SELECT $era, id, extract(epoch FROM generated_at) - 1730000000, node_id, sequence
-  FROM received, randflake_decode(id);
+  SELECT $era, id, floor(extract(epoch FROM generated_at)) - 1730000000, generated_at, node_id,
+         sequence
+  FROM received, $self->{decode};
 SELECT count(*), min(second), max(second),
        count(*) FILTER (WHERE second = (SELECT max(second) FROM history WHERE era = $era)),
        (SELECT string_agg(node_id::text, ' ' ORDER BY node_id)
@@ -201,19 +214,19 @@ SQL
     return \%era;
 }
 
-# No (second, node id, sequence) may have left twice, nor any identifier.
+# No (time, node id, sequence) may have left twice, nor any identifier.
 sub no_duplicates {
     my ($self, $test_name) = @_;
     my ($count, $numbers, $ids) = split /\|/, $self->{observer}->safe_psql('postgres', <<'SQL');
 SELECT (SELECT count(*) FROM history),
-       (SELECT count(*) FROM (SELECT FROM history GROUP BY second, node_id, sequence) AS n),
+       (SELECT count(*) FROM (SELECT FROM history GROUP BY generated_at, node_id, sequence) AS n),
        (SELECT count(DISTINCT id) FROM history)
 SQL
     ok($count > 0 && $numbers == $count && $ids == $count,
         "$test_name: $count identifiers, none twice")
       or diag("$numbers numbers and $ids identifiers are distinct; twice: "
           . $self->{observer}->safe_psql('postgres', <<'SQL'));
-SELECT second, node_id, sequence, array_agg(era ORDER BY era) FROM history
+SELECT generated_at, node_id, sequence, array_agg(era ORDER BY era) FROM history
 GROUP BY 1, 2, 3 HAVING count(*) > 1 ORDER BY 1, 2, 3 LIMIT 10
 SQL
     return;

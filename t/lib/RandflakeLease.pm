@@ -37,8 +37,10 @@ our @EXPORT = qw(
 our $duration = 4;
 
 # All servers of a test are copies of one that was made here, which is much faster than initdb for
-# each, and has the extension in the database postgres. They share a secret.
+# each, and has the extension in the database postgres. They share a secret. Clients call
+# randflake_generate(), or snowflake_generate() with snowflake => 1.
 sub new_fleet {
+    my (%options) = @_;
     my $template = new_server('template',
         init => [ allows_streaming => 1 ],
         conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 250\n",
@@ -49,7 +51,18 @@ sub new_fleet {
     mkdir $template->backup_dir;
     PostgreSQL::Test::RecursiveCopy::copypath($template->data_dir,
         $template->backup_dir . '/template');
-    return { template => $template, secret => random_secret(), files => [], clients => {} };
+    my ($generate, $decode) =
+      $options{snowflake}
+      ? ('snowflake_generate()', "snowflake_decode(id, 'twitter')")
+      : ('randflake_generate()', 'randflake_decode(id)');
+    return {
+        template => $template,
+        secret => random_secret(),
+        generate => $generate,
+        decode => $decode,
+        files => [],
+        clients => {}
+    };
 }
 
 # A server with these settings, started unless `start` is false. Other options:
@@ -158,14 +171,13 @@ sub log_has {
 
 # --- clients -----------------------------------------------------------------------------------
 
-my $loop = "COPY (SELECT randflake_generate() FROM generate_series(1, 20)) TO STDOUT;\n"
-  . "DO \$\$ BEGIN PERFORM pg_sleep(0.02); END \$\$;\n";
-
 # Starts clients on a server. Whatever fails, they try again, as long as the connection lasts.
 sub load_on {
     my ($fleet, $node, $count) = @_;
     $fleet->{script} //= do {
         my $file = PostgreSQL::Test::Utils::tempdir_short() . '/load.sql';
+        my $loop = "COPY (SELECT $fleet->{generate} FROM generate_series(1, 20)) TO STDOUT;\n"
+          . "DO \$\$ BEGIN PERFORM pg_sleep(0.02); END \$\$;\n";
         PostgreSQL::Test::Utils::append_to_file($file, $loop x 50_000);
         $file;
     };
@@ -208,10 +220,10 @@ CREATE TEMP TABLE received (holder text, id bigint);
 $copies
 SELECT count(*), count(DISTINCT id),
        (SELECT count(*) FROM (SELECT DISTINCT holder, generated_at, node_id
-                              FROM received, randflake_decode(id)) AS used
+                              FROM received, $fleet->{decode}) AS used
         WHERE NOT EXISTS (SELECT FROM randflake_lease l
                           WHERE l.holder = used.holder AND l.nodes \@> used.node_id
-                            AND l.span \@> extract(epoch FROM used.generated_at)::bigint))
+                            AND l.span \@> floor(extract(epoch FROM used.generated_at))::bigint))
 FROM received
 SQL
     ok($count > 0 && $distinct == $count, "$test_name: $count identifiers, none twice")

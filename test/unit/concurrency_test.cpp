@@ -99,7 +99,7 @@ TEST(Concurrency, ManyThreadsUseUpOneSlot) {
 }
 
 TEST(Concurrency, ManyThreadsUseUpShortSeconds) {
-    UseUpSeconds({0, 30, 17, 2}, 3, 50000);
+    UseUpSeconds({kWindowEpoch, 30, 17, 2}, 3, 50000);
 }
 
 // A server of two slots whose window and node ids change all the time, with backends whose clocks
@@ -159,8 +159,8 @@ private:
             const uint32_t start = std::max(earliest, 1u) + random() % 2;
             uint32_t end = start + 1;
             Give(first_node, start, end);
-            EXPECT_TRUE(
-                ChangeWindow(layout_, slot_at, kSlots, first_node, window_, Window{start, end}));
+            EXPECT_TRUE(ChangeWindow(kSlots, first_node, window_, Window{start, end},
+                                     SlotSet{layout_, slot_at}));
             now_.store(start, std::memory_order_relaxed);
             for (uint32_t more = random() % 3; more > 0; more--) {
                 Give(first_node, end, end + 1);
@@ -170,7 +170,7 @@ private:
             while (latest_.load(std::memory_order_relaxed) < start)
                 std::this_thread::yield();
             if (random() % 4 == 0) {
-                const int64_t last = SealWindow(layout_, slot_at, kSlots, window_);
+                const int64_t last = SealWindow(kSlots, window_, SlotSet{layout_, slot_at});
                 EXPECT_GE(last, int64_t{start});
                 first_node_at_.resize(static_cast<size_t>(last) + 1);
             }
@@ -215,7 +215,7 @@ TEST(Concurrency, ThreadsReserveWhileWindowsChange) {
 }
 
 TEST(Concurrency, ThreadsUseUpSlotsWhileWindowsChange) {
-    ReserveWhileWindowsChange({0, 30, 17, 2}, 3);
+    ReserveWhileWindowsChange({kWindowEpoch, 30, 17, 2}, 3);
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // An exhaustive exploration of everything that can happen to a server's slots, at field widths of a
 // few bits.
 //
-// Backends call Reserve on any slot for any number of numbers. The clock shows any second, in the
-// layout's range or beyond it, at every reading: it goes forward, goes back and stands still. The
-// window's end moves on. ChangeWindow gives the slots a new rectangle of the same, other or
+// Backends call Reserve on any slot for any number of numbers. The clock shows any tick, in the
+// layout's range or beyond it, at every reading: it goes forward, goes back and stands still. There
+// is a set of slots for each of one or two layouts, whose ticks need not be seconds. The window's
+// end moves on. ChangeWindow gives the slots a new rectangle of the same, other or
 // overlapping node ids, is paused between any two of its stores, and is asked for what it must
 // refuse. SealWindow ends a window early, and what was not used is given back. The server crashes
 // at any point, loses its shared memory, and goes on in another rectangle. All of it interleaves
@@ -14,8 +15,8 @@
 // the end that is written to disk, or for the coordinator's table).
 //
 // What must hold in every state:
-//   - no number is reserved twice, so no more than 2^sequence_bits per node id and second
-//   - a number lies in the rectangle that its slot has when its word is moved
+//   - no number of a layout is reserved twice, so no more than 2^sequence_bits per node id and tick
+//   - a number's tick lies wholly in the rectangle that its slot has when its word is moved
 //   - a slot's word never goes back while its node id is the same
 
 #ifndef RANDFLAKE_UNIT_EXPLORER_H
@@ -24,6 +25,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "core/generator.h"
 #include "replay.h"
@@ -33,8 +35,9 @@
 namespace randflake::explorer {
 
 struct Scenario {
-    Layout layout;
-    int slots;
+    std::vector<Layout> layouts;  // of each set of slots
+    int seconds = 4;              // windows end by then; layouts may begin later or end earlier
+    int slots;                    // in each set
     int backends;
     int node_ids;          // windows have node ids below this; the layout may hold fewer
     uint32_t most_wanted;  // calls ask for 1 to this many numbers
@@ -52,8 +55,8 @@ struct Findings {
     size_t steps = 0;
 
     // What was seen on the way: a search that gets nowhere finds no violation either.
-    uint64_t reserved = 0;  // bit per raw number
-    uint32_t outcomes = 0;  // bit per Outcome
+    std::array<uint64_t, kMaxSets> reserved{};  // of each set, bit per raw number
+    uint32_t outcomes = 0;                      // bit per Outcome
     uint32_t longest_run = 0;
     bool lost_swap = false;
     bool reserved_during_change = false;
@@ -77,14 +80,12 @@ struct ShippedCore {
     }
 };
 
-// The cells as ChangeWindow and SealWindow take them.
-struct CellsOf {
-    CellsOf(Replay* replay, int window_index)
-        : slots{{replay, 0}, {replay, 1}}, window(replay, window_index) {}
-    Cell& operator()(uint32_t i) { return slots[i]; }
+// The cells of a set's slots, as ChangeWindow and SealWindow take them.
+struct CellsFrom {
+    Cell operator()(uint32_t i) const { return {replay, first + static_cast<int>(i)}; }
 
-    Cell slots[kMaxSlots];
-    Cell window;
+    Replay* replay;
+    int first;
 };
 
 template <typename Core = ShippedCore>
@@ -92,9 +93,13 @@ class Explorer {
 public:
     explicit Explorer(const Scenario& scenario)
         : scenario_(scenario),
-          layout_(scenario.layout),
-          seconds_(static_cast<int>(layout_.max_timestamp()) + 1),
-          window_(scenario.slots) {}
+          seconds_(scenario.seconds),
+          window_(scenario.slots * static_cast<int>(scenario.layouts.size())) {
+        for (const Layout& layout : scenario.layouts)
+            layout_of_.insert(layout_of_.end(), SlotCount(), layout);
+        if (layout_of_.size() > kMaxSlots)
+            throw std::logic_error("too many slots for the explorer");
+    }
 
     Findings Explore() {
         State state;
@@ -121,16 +126,17 @@ private:
                 StepReserve(state, i, call);
                 continue;
             }
-            for (int slot = 0; slot < scenario_.slots; slot++)
+            for (int cell = 0; cell < window_; cell++)
                 for (uint32_t wanted = 1; wanted <= scenario_.most_wanted; wanted++)
-                    StepReserve(state, i, NewCall(Function::kReserve, slot, wanted));
+                    StepReserve(state, i, NewCall(Function::kReserve, cell, wanted));
         }
     }
 
     // One step of a Reserve, once for each reading of the clock if the step reads it.
     void StepReserve(const State& state, int backend, const Call& before) {
         bool reads = true;
-        for (int clock = -1; reads && clock <= seconds_; clock++) {
+        const int ticks = static_cast<int>(layout_of_[before.target].max_timestamp()) + 1;
+        for (int clock = -1; reads && clock <= ticks; clock++) {
             State next = state;
             Call call = before;
             Replay replay(next.cells.data(), &call.trail, clock);
@@ -149,7 +155,7 @@ private:
             VisitInOrder(next);
             if (returned && next.remembered == kNothing) {
                 for (uint32_t i = 0; i < run.count; i++) {
-                    next.remembered = Compact(run.first + i);
+                    next.remembered = Remembered(before.target, run.first + i);
                     VisitInOrder(next);
                 }
             }
@@ -159,8 +165,13 @@ private:
     Run RunReserve(Replay* replay, const Call& call) {
         Cell slot(replay, call.target);
         const Cell window(replay, window_);
-        return Core::Reserve(layout_, slot, window, call.amount,
+        return Core::Reserve(layout_of_[call.target], slot, window, call.amount,
                              [replay] { return replay->ReadClock(); });
+    }
+
+    // A raw number with the set of a cell.
+    Value Remembered(int cell, uint64_t raw) const {
+        return static_cast<Value>((cell / scenario_.slots) << 8 | Compact(raw));
     }
 
     void Merge(const Replay& replay, Call* call) {
@@ -210,16 +221,19 @@ private:
         Replay replay(next.cells.data(), &call.trail, 0);
         bool changed = false;
         const bool returned = replay.Step([&] {
-            CellsOf cells(&replay, window_);
-            changed = Core::ChangeWindow(layout_, cells, SlotCount(), call.target, cells.window,
-                                         Window{call.amount, call.amount + 1u});
+            Cell window(&replay, window_);
+            WithSets(&replay, [&](const auto&... sets) {
+                changed = Core::ChangeWindow(SlotCount(), call.target, window,
+                                             Window{call.amount, call.amount + 1u}, sets...);
+            });
         });
 
         const Operation& operation = replay.performed();
         CheckWrite(operation, next);
         if (operation.kind == OperationKind::kStore && operation.cell != window_)
             Give(&next, operation.cell,
-                 {Byte(call.target + operation.cell), call.amount, Byte(call.amount + 1)});
+                 {Byte(call.target + operation.cell % scenario_.slots), call.amount,
+                  Byte(call.amount + 1)});
         if (returned) {
             if (changed == WindowOf(next).closed())
                 Fail("ChangeWindow says one thing and does another", next);
@@ -236,13 +250,15 @@ private:
         Replay replay(next.cells.data(), &call.trail, 0);
         int64_t last = 0;
         const bool returned = replay.Step([&] {
-            CellsOf cells(&replay, window_);
-            last = Core::SealWindow(layout_, cells, SlotCount(), cells.window);
+            Cell window(&replay, window_);
+            WithSets(&replay, [&](const auto&... sets) {
+                last = Core::SealWindow(SlotCount(), window, sets...);
+            });
         });
         if (returned) {
             if (!WindowOf(next).closed())
                 Fail("SealWindow leaves the window open", next);
-            for (int i = 0; i < scenario_.slots; i++) {
+            for (int i = 0; i < window_; i++) {
                 const Span& span = state.spans[i];
                 const int end = std::max(static_cast<int>(last) + 1, int{span.start});
                 Give(&next, i, {span.node_id, span.start, Byte(end)});
@@ -252,6 +268,17 @@ private:
         }
         next.change = call;
         search_.Visit(next);
+    }
+
+    template <typename Use>
+    void WithSets(Replay* replay, Use&& use) const {
+        const auto set = [&](int i) {
+            return SlotSet{scenario_.layouts[i], CellsFrom{replay, i * scenario_.slots}};
+        };
+        if (scenario_.layouts.size() == 1)
+            use(set(0));
+        else
+            use(set(0), set(1));
     }
 
     uint32_t SlotCount() const { return static_cast<uint32_t>(scenario_.slots); }
@@ -270,7 +297,7 @@ private:
         window.end++;
         State next = state;
         next.cells[window_] = Compact(window.ToWord());
-        for (int i = 0; i < scenario_.slots; i++)
+        for (int i = 0; i < window_; i++)
             Give(&next, i, {state.spans[i].node_id, state.spans[i].start, Byte(window.end)});
         search_.Visit(next);
     }
@@ -292,9 +319,10 @@ private:
     }
 
     void CheckWrite(const Operation& operation, const State& next) {
-        if (!operation.changes || operation.cell == window_)
+        if (!operation.changes || operation.cell == window_ || operation.after == kNoWindow)
             return;
-        if (layout_.Unpack(operation.before).node_id == layout_.Unpack(operation.after).node_id &&
+        const Layout& layout = layout_of_[operation.cell];
+        if (layout.Unpack(operation.before).node_id == layout.Unpack(operation.after).node_id &&
             operation.after < operation.before)
             Fail("a slot's word went back", next);
     }
@@ -313,14 +341,18 @@ private:
         findings_.reserved_during_change |= next.change.function != Function::kNone;
 
         const Span& span = next.spans[call.target];
+        const Layout& layout = layout_of_[call.target];
+        const auto instant = [](int second) { return kWindowEpoch + second * kSecond; };
         for (uint64_t raw = run.first; raw < run.first + run.count; raw++) {
-            const Fields fields = layout_.Unpack(raw);
-            if (fields.node_id != span.node_id || fields.timestamp < span.start ||
-                fields.timestamp >= span.end)
-                Fail("number " + NumberText(layout_, raw) + " is outside the window", next);
-            if (raw == next.remembered)
-                Fail("number " + NumberText(layout_, raw) + " is reserved twice", next);
-            findings_.reserved |= uint64_t{1} << raw;
+            const Fields fields = layout.Unpack(raw);
+            const int64_t begins =
+                layout.epoch + static_cast<int64_t>(fields.timestamp) * layout.unit;
+            if (fields.node_id != span.node_id || begins < instant(span.start) ||
+                begins + layout.unit > instant(span.end))
+                Fail("number " + NumberText(layout, raw) + " is outside the window", next);
+            if (Remembered(call.target, raw) == next.remembered)
+                Fail("number " + NumberText(layout, raw) + " is reserved twice", next);
+            findings_.reserved[call.target / scenario_.slots] |= uint64_t{1} << raw;
         }
     }
 
@@ -328,10 +360,10 @@ private:
     void Fail(const std::string& what, const State& last) {
         if (!findings_.violation.empty())
             return;
-        findings_.violation = what + "; the way there (second/node id/sequence):\n";
+        findings_.violation = what + "; the way there (tick/node id/sequence):\n";
         for (const State& state : search_.History())
-            findings_.violation += StateText(layout_, scenario_.slots, state);
-        findings_.violation += StateText(layout_, scenario_.slots, last);
+            findings_.violation += StateText(layout_of_, state);
+        findings_.violation += StateText(layout_of_, last);
     }
 
     Window WindowOf(const State& state) const {
@@ -339,9 +371,9 @@ private:
     }
 
     const Scenario scenario_;
-    const Layout layout_;
-    const int seconds_;  // that the layout holds
-    const int window_;   // the window's cell
+    const int seconds_;
+    const int window_;               // the window's cell
+    std::vector<Layout> layout_of_;  // of each cell before it
     Search<State> search_;
     std::map<std::tuple<uint8_t, uint8_t, int, Value, Value>, Call> representatives_;
     Findings findings_;

@@ -10,14 +10,18 @@ namespace {
 
 // What is expected is the start of the shortest history's violation.
 template <typename Broken>
-void ExpectViolation(const std::string& expected, uint32_t most_wanted = 1) {
-    const Findings findings = Explorer<Broken>({.layout = {0, 2, 1, 1},
-                                                .slots = 1,
-                                                .backends = 2,
-                                                .node_ids = 2,
-                                                .most_wanted = most_wanted})
-                                  .Explore();
+void ExpectViolation(const std::string& expected, const Scenario& scenario) {
+    const Findings findings = Explorer<Broken>(scenario).Explore();
     EXPECT_EQ(findings.violation.substr(0, expected.size()), expected) << findings.violation;
+}
+
+template <typename Broken>
+void ExpectViolation(const std::string& expected, uint32_t most_wanted = 1) {
+    ExpectViolation<Broken>(expected, {.layouts = {{kWindowEpoch, 2, 1, 1}},
+                                       .slots = 1,
+                                       .backends = 2,
+                                       .node_ids = 2,
+                                       .most_wanted = most_wanted});
 }
 
 // Loads the window before the word.
@@ -97,10 +101,10 @@ uint64_t Before(const Layout& layout, Window window, uint64_t node_id) {
 
 // Opens the new window before the slot has its word.
 struct OpenedFirst : ShippedCore {
-    static bool ChangeWindow(const Layout& layout, auto slot, uint32_t, uint64_t node_id,
-                             Cell& window, Window next) {
+    static bool ChangeWindow(uint32_t, uint64_t node_id, Cell& window, Window next, const auto& set,
+                             const auto&...) {
         window.store(next.ToWord());
-        slot(0).store(Before(layout, next, node_id));
+        set.slot(0).store(Before(set.layout, next, node_id));
         return true;
     }
 };
@@ -111,10 +115,10 @@ TEST(ExplorerFinds, WindowOpenedBeforeTheWordIsStored) {
 
 // Changes to any window that was never given before, be it earlier than the last.
 struct BackInTime : ShippedCore {
-    static bool ChangeWindow(const Layout& layout, auto slot, uint32_t, uint64_t node_id,
-                             Cell& window, Window next) {
+    static bool ChangeWindow(uint32_t, uint64_t node_id, Cell& window, Window next, const auto& set,
+                             const auto&...) {
         window.store(0);
-        slot(0).store(Before(layout, next, node_id));
+        set.slot(0).store(Before(set.layout, next, node_id));
         window.store(next.ToWord());
         return true;
     }
@@ -126,10 +130,10 @@ TEST(ExplorerFinds, WindowsThatGoBackInTime) {
 
 // Seals a window by closing it, with the words left as they are.
 struct SealedByClosing : ShippedCore {
-    static int64_t SealWindow(const Layout& layout, auto slot, uint32_t, Cell& window) {
+    static int64_t SealWindow(uint32_t, Cell& window, const auto& set, const auto&...) {
         const uint32_t end = Window::FromWord(window.load()).end;
         window.store(Window{end, end}.ToWord());
-        return static_cast<int64_t>(layout.Unpack(slot(0).load()).timestamp);
+        return static_cast<int64_t>(set.layout.Unpack(set.slot(0).load()).timestamp);
     }
 };
 
@@ -139,8 +143,8 @@ TEST(ExplorerFinds, WordsLeftInASealedWindow) {
 
 // Seals a window, and lets the next one start right after the last second used.
 struct SealedTooTight : ShippedCore {
-    static int64_t SealWindow(const Layout& layout, auto& slot, uint32_t slots, Cell& window) {
-        const int64_t last = randflake::SealWindow(layout, slot, slots, window);
+    static int64_t SealWindow(uint32_t slots, Cell& window, const auto&... sets) {
+        const int64_t last = randflake::SealWindow(slots, window, sets...);
         const uint32_t earliest = Window::FromWord(window.load()).end - 1;
         window.store(Window{earliest, earliest}.ToWord());
         return last;
@@ -149,6 +153,87 @@ struct SealedTooTight : ShippedCore {
 
 TEST(ExplorerFinds, WindowRightAfterASealedOne) {
     ExpectViolation<SealedTooTight>("number 2/0/0 is outside the window");
+}
+
+// With ticks that are no seconds: the first second after the last one used plus one, as if they
+// were.
+struct SealedBySeconds : ShippedCore {
+    static int64_t SealWindow(uint32_t slots, Cell& window, const auto&... sets) {
+        const Window old = Window::FromWord(window.load());
+        const int64_t last = randflake::SealWindow(slots, window, sets...);
+        const auto earliest = static_cast<uint32_t>(std::max(last, int64_t{old.start} - 1) + 2);
+        window.store(Window{earliest, earliest}.ToWord());
+        return last;
+    }
+};
+
+TEST(ExplorerFinds, SecondsForTicksInASealedWindow) {
+    ExpectViolation<SealedBySeconds>("number 1/0/0 is outside the window",
+                                     {.layouts = {{kWindowEpoch, 2, 1, 1, 3000}},
+                                      .seconds = 7,
+                                      .slots = 1,
+                                      .backends = 1,
+                                      .node_ids = 2,
+                                      .most_wanted = 1});
+}
+
+// Judges a tick by the second in which it begins.
+struct BeginningsOnly : ShippedCore {
+    static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
+                       auto clock) {
+        for (;;) {
+            uint64_t word = slot.load();
+            const int64_t now = clock();
+            Window seen = Window::FromWord(window.load());
+            if (!seen.closed())
+                seen.end++;
+            const Run run = NextRun(layout, word, now, seen, wanted);
+            if (run.outcome != Outcome::kReserved ||
+                slot.compare_exchange_strong(word, run.first + run.count - 1))
+                return run;
+        }
+    }
+};
+
+TEST(ExplorerFinds, TicksThatEndBeyondTheWindow) {
+    ExpectViolation<BeginningsOnly>("number 1/0/0 is outside the window",
+                                    {.layouts = {{kWindowEpoch, 2, 1, 1, 1500}},
+                                     .seconds = 5,
+                                     .slots = 1,
+                                     .backends = 1,
+                                     .node_ids = 1,
+                                     .most_wanted = 1});
+}
+
+const Scenario kTwoLayouts{.layouts = {{kWindowEpoch, 2, 1, 1}, {kWindowEpoch, 3, 1, 1, 500}},
+                           .slots = 1,
+                           .backends = 1,
+                           .node_ids = 2,
+                           .most_wanted = 1};
+
+// Gives the new window to the slots of one layout alone.
+struct OneSetChanged : ShippedCore {
+    static bool ChangeWindow(uint32_t slots, uint64_t node_id, Cell& window, Window next,
+                             const auto& first, const auto&... others) {
+        // Both have a window to begin with.
+        if (((others.slot(0).load() == kNoWindow) || ...))
+            return randflake::ChangeWindow(slots, node_id, window, next, first, others...);
+        return randflake::ChangeWindow(slots, node_id, window, next, first);
+    }
+};
+
+TEST(ExplorerFinds, WordsOfOneSetLeftByAChange) {
+    ExpectViolation<OneSetChanged>("number 4/0/0 is outside the window", kTwoLayouts);
+}
+
+struct OneSetSealed : ShippedCore {
+    static int64_t SealWindow(uint32_t slots, Cell& window, const auto& first, const auto&...) {
+        return randflake::SealWindow(slots, window, first);
+    }
+};
+
+TEST(ExplorerFinds, WordsOfOneSetLeftInASealedWindow) {
+    ExpectViolation<OneSetSealed>("number 2/0/0 is outside the window", kTwoLayouts);
 }
 
 }  // namespace

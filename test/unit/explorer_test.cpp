@@ -20,15 +20,18 @@ Findings Explore(const Scenario& scenario) {
         return findings;
     }
 
-    // Windows start at second 1, for a slot's word counts the second before as used.
-    const Layout& layout = scenario.layout;
-    const uint64_t numbers = (layout.max_timestamp() + 1)
-                             << (layout.node_bits + layout.sequence_bits);
-    for (uint64_t raw = 0; raw < numbers; raw++) {
-        const Fields fields = layout.Unpack(raw);
-        const bool possible =
-            fields.timestamp >= 1 && fields.node_id < static_cast<uint64_t>(scenario.node_ids);
-        EXPECT_EQ(findings.reserved >> raw & 1, possible ? 1u : 0u) << raw;
+    // Windows start at second 1, for a slot's word counts the tick before as used. A layout that
+    // begins later begins with its first tick in a window that starts after its epoch.
+    for (size_t set = 0; set < scenario.layouts.size(); set++) {
+        const Layout& layout = scenario.layouts[set];
+        for (uint64_t raw = 0; raw < uint64_t{1} << layout.bits(); raw++) {
+            const Fields fields = layout.Unpack(raw);
+            const int64_t second = (layout.TickStart(fields.timestamp) - kWindowEpoch) / kSecond;
+            const bool possible = fields.timestamp >= 1 && second >= 1 &&
+                                  layout.LastSecond(fields.timestamp) < scenario.seconds &&
+                                  fields.node_id < static_cast<uint64_t>(scenario.node_ids);
+            EXPECT_EQ(findings.reserved[set] >> raw & 1, possible ? 1u : 0u) << raw;
+        }
     }
     EXPECT_EQ(findings.longest_run, scenario.most_wanted);
     EXPECT_EQ(findings.outcomes, (2u << static_cast<int>(Outcome::kWindowEnded)) - 1);
@@ -40,38 +43,97 @@ Findings Explore(const Scenario& scenario) {
 
 // Node ids come and go, some of them for an earlier window than the last allows, which is refused.
 TEST(Explorer, TwoBackendsShareASlot) {
-    EXPECT_TRUE(
-        Explore(
-            {.layout = {0, 2, 1, 1}, .slots = 1, .backends = 2, .node_ids = 2, .most_wanted = 1})
-            .refused_change);
+    EXPECT_TRUE(Explore({.layouts = {{kWindowEpoch, 2, 1, 1}},
+                         .slots = 1,
+                         .backends = 2,
+                         .node_ids = 2,
+                         .most_wanted = 1})
+                    .refused_change);
 }
 
 // With a node id more than the layout holds: what does not fit is refused too.
 TEST(Explorer, TwoBackendsAndTwoSlots) {
-    EXPECT_TRUE(
-        Explore(
-            {.layout = {0, 2, 1, 1}, .slots = 2, .backends = 2, .node_ids = 3, .most_wanted = 1})
-            .refused_change);
+    EXPECT_TRUE(Explore({.layouts = {{kWindowEpoch, 2, 1, 1}},
+                         .slots = 2,
+                         .backends = 2,
+                         .node_ids = 3,
+                         .most_wanted = 1})
+                    .refused_change);
 }
 
 TEST(Explorer, NodeIdsMoveBetweenSlots) {
-    Explore({.layout = {0, 2, 2, 1}, .slots = 2, .backends = 1, .node_ids = 3, .most_wanted = 2});
+    Explore({.layouts = {{kWindowEpoch, 2, 2, 1}},
+             .slots = 2,
+             .backends = 1,
+             .node_ids = 3,
+             .most_wanted = 2});
 }
 
 TEST(Explorer, RunsOfUpToThree) {
-    Explore({.layout = {0, 2, 0, 2}, .slots = 1, .backends = 2, .node_ids = 1, .most_wanted = 3});
+    Explore({.layouts = {{kWindowEpoch, 2, 0, 2}},
+             .slots = 1,
+             .backends = 2,
+             .node_ids = 1,
+             .most_wanted = 3});
 }
 
 TEST(Explorer, ThreeBackendsShareASlot) {
-    Explore({.layout = {0, 2, 0, 1}, .slots = 1, .backends = 3, .node_ids = 1, .most_wanted = 1});
+    Explore({.layouts = {{kWindowEpoch, 2, 0, 1}},
+             .slots = 1,
+             .backends = 3,
+             .node_ids = 1,
+             .most_wanted = 1});
 }
 
 TEST(Explorer, LongerTime) {
-    Explore({.layout = {0, 3, 0, 1}, .slots = 1, .backends = 1, .node_ids = 1, .most_wanted = 2});
+    Explore({.layouts = {{kWindowEpoch, 3, 0, 1}},
+             .seconds = 8,
+             .slots = 1,
+             .backends = 1,
+             .node_ids = 1,
+             .most_wanted = 2});
+}
+
+// Two ticks a second, the first of them before the windows' epoch.
+TEST(Explorer, TicksOfHalfASecond) {
+    Explore({.layouts = {{kWindowEpoch - 500, 3, 1, 1, 500}},
+             .seconds = 3,
+             .slots = 1,
+             .backends = 2,
+             .node_ids = 2,
+             .most_wanted = 1});
+}
+
+// A tick that begins and ends in the middle of a second.
+TEST(Explorer, TicksAcrossSeconds) {
+    Explore({.layouts = {{kWindowEpoch + 700, 2, 1, 1, 1500}},
+             .seconds = 6,
+             .slots = 1,
+             .backends = 1,
+             .node_ids = 2,
+             .most_wanted = 2});
+}
+
+// Randflake's way and another, side by side: one window for both.
+TEST(Explorer, TwoLayouts) {
+    Explore({.layouts = {{kWindowEpoch, 2, 1, 1}, {kWindowEpoch, 3, 1, 1, 500}},
+             .slots = 1,
+             .backends = 1,
+             .node_ids = 2,
+             .most_wanted = 1});
+}
+
+// The second layout begins later, holds one node id and ends earlier.
+TEST(Explorer, WindowsThatOneLayoutCannotHold) {
+    Explore({.layouts = {{kWindowEpoch, 2, 1, 1}, {kWindowEpoch + 500, 2, 0, 1, 500}},
+             .slots = 1,
+             .backends = 1,
+             .node_ids = 2,
+             .most_wanted = 1});
 }
 
 TEST(Explorer, NothingMerged) {
-    Explore({.layout = {0, 2, 1, 1},
+    Explore({.layouts = {{kWindowEpoch, 2, 1, 1}},
              .slots = 1,
              .backends = 1,
              .node_ids = 2,

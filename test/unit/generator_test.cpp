@@ -219,9 +219,9 @@ struct Server {
     uint32_t count() const { return static_cast<uint32_t>(slots.size()); }
 
     bool Change(uint64_t first_node, Window next) {
-        return ChangeWindow(kRandflake, *this, count(), first_node, window, next);
+        return ChangeWindow(count(), first_node, window, next, SlotSet{kRandflake, *this});
     }
-    int64_t Seal() { return SealWindow(kRandflake, *this, count(), window); }
+    int64_t Seal() { return SealWindow(count(), window, SlotSet{kRandflake, *this}); }
     auto Take(uint32_t slot, int64_t now) {
         return Reserve(kRandflake, slots[slot], window, 1, [now] { return now; });
     }
@@ -297,6 +297,126 @@ TEST(SealWindow, LeavesTheRestOfTheTimeToTheNextWindow) {
     EXPECT_FALSE(server.Change(60, {112, 300}));
     EXPECT_TRUE(server.Change(60, {113, 300}));
     ExpectReserved(server.Take(2, 113), {113, 62, 0}, 1);
+}
+
+// Milliseconds, from an epoch in the middle of a second of the windows, and their neighbour.
+constexpr Layout kTwitter{1288834974657, 41, 10, 12, 1};
+constexpr uint64_t kWindowStart = kWindowEpoch + kWindow.start * kSecond - kTwitter.epoch;
+constexpr uint64_t kWindowEnd = kWindowEpoch + kWindow.end * kSecond - kTwitter.epoch;
+
+TEST(NextRunInMilliseconds, UsesTheWindowFromItsFirstTickToItsLast) {
+    uint64_t word = 0;
+    ASSERT_TRUE(WordBefore(kTwitter, kWindow, 5, &word));
+    EXPECT_EQ(kTwitter.Unpack(word), (Fields{kWindowStart - 1, 5, 4095}));
+    const auto next = [](uint64_t word, uint64_t now) {
+        return NextRun(kTwitter, word, static_cast<int64_t>(now), kWindow, 1);
+    };
+    EXPECT_EQ(next(word, kWindowStart - 1).outcome, Outcome::kBeforeWindow);
+    const auto first = next(word, kWindowStart);
+    EXPECT_EQ(first.outcome, Outcome::kReserved);
+    EXPECT_EQ(kTwitter.Unpack(first.first), (Fields{kWindowStart, 5, 0}));
+    const auto last = next(first.first, kWindowEnd - 1);
+    EXPECT_EQ(last.outcome, Outcome::kReserved);
+    EXPECT_EQ(kTwitter.Unpack(last.first), (Fields{kWindowEnd - 1, 5, 0}));
+    EXPECT_EQ(next(last.first, kWindowEnd).outcome, Outcome::kWindowEnded);
+    EXPECT_EQ(next(last.first + 4095, kWindowEnd - 1).outcome, Outcome::kExhausted);
+    EXPECT_EQ(next(last.first + 4095, kWindowEnd - 2).outcome, Outcome::kClockBehind);
+}
+
+// 28 bits of seconds since 2016-05-20 ended in November 2024.
+TEST(NextRunInMilliseconds, EndOfALayout) {
+    constexpr Layout kBaidu{1463702400000, 28, 22, 13, 1000};
+    const int64_t last = static_cast<int64_t>(kBaidu.max_timestamp());
+    const auto second = static_cast<uint32_t>(kBaidu.LastSecond(kBaidu.max_timestamp()));
+    EXPECT_EQ(kWindowEpoch / kSecond + second, 1732137855u);  // 2024-11-20 21:24:15 UTC
+    const Window window{second - 1, second + 10};
+    uint64_t word = 0;
+    ASSERT_TRUE(WordBefore(kBaidu, window, 5, &word));
+    EXPECT_EQ(NextRun(kBaidu, word, last, window, 1).outcome, Outcome::kReserved);
+    EXPECT_EQ(NextRun(kBaidu, word, last + 1, window, 1).outcome, Outcome::kClockAfterEnd);
+    EXPECT_EQ(NextRun(kBaidu, kNoWindow, last + 1, window, 1).outcome, Outcome::kClockAfterEnd);
+    EXPECT_FALSE(WordBefore(kBaidu, {second + 2, second + 9}, 5, &word));
+}
+
+// Two layouts on one window.
+struct TwoFamilies {
+    std::array<AtomicWord, 3> randflake{}, snowflake{};
+    AtomicWord window{0};
+    Layout layout = kTwitter;
+
+    auto Sets(auto&& use) {
+        return use(SlotSet{kRandflake, [this](uint32_t i) -> AtomicWord& { return randflake[i]; }},
+                   SlotSet{layout, [this](uint32_t i) -> AtomicWord& { return snowflake[i]; }});
+    }
+    bool Change(uint64_t first_node, Window next) {
+        return Sets([&](const auto&... sets) {
+            return ChangeWindow(3, first_node, window, next, sets...);
+        });
+    }
+    int64_t Seal() {
+        return Sets([&](const auto&... sets) { return SealWindow(3, window, sets...); });
+    }
+    auto Take(uint32_t slot, uint64_t tick) {
+        return Reserve(layout, snowflake[slot], window, 1,
+                       [tick] { return static_cast<int64_t>(tick); });
+    }
+};
+
+TEST(TwoLayouts, ChangeTogether) {
+    TwoFamilies server;
+    EXPECT_TRUE(server.Change(40, kWindow));
+    for (uint32_t i = 0; i < 3; i++) {
+        EXPECT_EQ(server.randflake[i].load(), Word(99, 40 + i, kMaxSequence));
+        EXPECT_EQ(kTwitter.Unpack(server.snowflake[i].load()),
+                  (Fields{kWindowStart - 1, 40 + i, 4095}));
+    }
+    // Node id 1023 is Twitter's last.
+    EXPECT_TRUE(server.Change(1022, {200, 300}));
+    for (uint32_t i = 0; i < 3; i++) {
+        EXPECT_EQ(server.randflake[i].load(), Word(199, 1022 + i, kMaxSequence));
+        EXPECT_EQ(server.snowflake[i].load(), kNoWindow);
+        EXPECT_EQ(server.Take(i, kWindowEnd).outcome, Outcome::kWindowClosed);
+    }
+    // What neither holds.
+    EXPECT_FALSE(server.Change(131070, {300, 400}));
+}
+
+TEST(TwoLayouts, ALayoutThatBeginsLater) {
+    TwoFamilies server;
+    server.layout = {kWindowEpoch + 150 * kSecond, 41, 10, 12, 1};
+    EXPECT_TRUE(server.Change(40, kWindow));
+    EXPECT_EQ(server.Take(0, UINT64_MAX).outcome, Outcome::kClockBeforeEpoch);
+    EXPECT_EQ(server.Take(0, 1).outcome, Outcome::kWindowClosed);
+    EXPECT_TRUE(server.Change(40, {200, 300}));
+    EXPECT_EQ(server.Take(0, 50000).outcome, Outcome::kReserved);
+}
+
+TEST(TwoLayouts, SealTogether) {
+    TwoFamilies server;
+    EXPECT_TRUE(server.Change(40, kWindow));
+    EXPECT_EQ(server.Take(1, kWindowStart + 12000).outcome, Outcome::kReserved);
+    EXPECT_EQ(server.Seal(), 112);
+    for (uint32_t i = 0; i < 3; i++) {
+        EXPECT_EQ(server.randflake[i].load(), kNoWindow);
+        EXPECT_EQ(server.snowflake[i].load(), kNoWindow);
+    }
+    EXPECT_FALSE(server.Change(50, {112, 300}));
+    EXPECT_TRUE(server.Change(50, {113, 300}));
+    EXPECT_LT(server.Seal(), 0);
+}
+
+// A tick of three seconds that was used keeps all its seconds.
+TEST(TwoLayouts, SealALongTick) {
+    TwoFamilies server;
+    server.layout = {kWindowEpoch, 20, 10, 12, 3000};
+    EXPECT_TRUE(server.Change(40, {100, 110}));  // the first tick begins at 102
+    EXPECT_EQ(server.Take(0, 33).outcome, Outcome::kBeforeWindow);
+    EXPECT_EQ(server.Take(0, 36).outcome, Outcome::kWindowEnded);
+    EXPECT_EQ(server.Take(0, 34).outcome, Outcome::kReserved);
+    EXPECT_EQ(server.Seal(), 104);
+    EXPECT_FALSE(server.Change(40, {105, 120}));
+    EXPECT_TRUE(server.Change(40, {106, 120}));
+    EXPECT_EQ(server.layout.Unpack(server.snowflake[0].load()), (Fields{35, 40, 4095}));
 }
 
 }  // namespace

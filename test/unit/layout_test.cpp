@@ -3,10 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstring>
 #include <random>
 #include <vector>
 
-#include "core/layout.h"
+#include "core/layout_text.h"
 #include "printers.h"
 
 namespace randflake {
@@ -26,7 +27,7 @@ std::vector<uint64_t> Edges(uint64_t max) {
 
 // What a decoder shows: the second as Unix time.
 constexpr int64_t UnixSecond(uint64_t timestamp) {
-    return kRandflake.epoch + static_cast<int64_t>(timestamp);
+    return kRandflake.TickStart(timestamp) / kSecond;
 }
 
 constexpr int64_t UnixSecond(std::chrono::sys_seconds date) {
@@ -127,6 +128,83 @@ TEST(Layout, OtherWidths) {
     const Fields last{(uint64_t{1} << 41) - 1, 1023, 4095};
     EXPECT_EQ(Packed(kMilliseconds, last), uint64_t{INT64_MAX});
     EXPECT_EQ(kMilliseconds.Unpack(INT64_MAX), last);
+}
+
+struct Known {
+    const char* layout;
+    uint64_t id;
+    int64_t milliseconds;
+    Fields fields;
+};
+
+// Identifiers from elsewhere: Twitter's and Discord's own documentation, the others computed from
+// the descriptions of their layouts.
+TEST(Layout, KnownIdentifiers) {
+    const Known known[] = {
+        {"twitter", 1541815603606036480, 1656432460105, {367597485448, 378, 0}},
+        {"discord", 175928847299117063, 1462015105796, {41944705796, 32, 7}},
+        {"instagram",
+         (uint64_t{1387263000} << 23) + (1341 << 10) + 5,
+         1315607284721,
+         {1387263000, 1341, 5}},
+        {"sonyflake",
+         (uint64_t{123456} << 24) + (9 << 16) + 65535,
+         1409530834560,
+         {123456, 65535, 9}},
+        {"baidu", (uint64_t{86400} << 35) + (3 << 13) + 1, 1463788800000, {86400, 3, 1}},
+    };
+    for (const Known& one : known) {
+        const Layout layout = ParseLayout(one.layout, std::strlen(one.layout)).layout;
+        EXPECT_EQ(layout.FieldsOfId(one.id), one.fields) << one.layout;
+        EXPECT_EQ(layout.TickStart(one.fields.timestamp), one.milliseconds) << one.layout;
+        EXPECT_EQ(layout.ToId(Packed(layout, one.fields)), one.id) << one.layout;
+    }
+}
+
+TEST(Layout, EveryNamedLayoutRoundTripsAtItsEdges) {
+    for (const NamedLayout& named : kNamedLayouts) {
+        const Layout& layout = named.layout;
+        EXPECT_EQ(layout.bits(), 63) << named.name;
+        EXPECT_TRUE(layout.time_first()) << named.name;
+        uint64_t last_id = 0;
+        for (const uint64_t timestamp : Edges(layout.max_timestamp()))
+            for (const uint64_t node_id : Edges(layout.max_node_id()))
+                for (const uint64_t sequence : Edges(layout.max_sequence())) {
+                    const Fields fields{timestamp, node_id, sequence};
+                    last_id = layout.ToId(Packed(layout, fields));
+                    EXPECT_LE(last_id, uint64_t{INT64_MAX}) << named.name;
+                    EXPECT_EQ(layout.FieldsOfId(last_id), fields) << named.name;
+                }
+        EXPECT_EQ(last_id, uint64_t{INT64_MAX}) << named.name;
+        for (const uint64_t timestamp : Edges(layout.max_timestamp())) {
+            const int64_t begins = layout.TickStart(timestamp);
+            EXPECT_EQ(layout.TickAt(begins), static_cast<int64_t>(timestamp));
+            EXPECT_EQ(layout.TickAt(begins + layout.unit - 1), static_cast<int64_t>(timestamp));
+            EXPECT_EQ(layout.TickAt(begins - 1), static_cast<int64_t>(timestamp) - 1);
+        }
+    }
+}
+
+// Windows against ticks, by looking at every tick near them.
+TEST(Layout, TicksOfAWindow) {
+    for (const int64_t unit : {1, 7, 500, 1000, 1500, 3000})
+        for (const int64_t offset : {0, 1, -1, 657, -2500, 4000}) {
+            const Layout layout{kWindowEpoch + offset, 20, 1, 1, unit};
+            for (uint32_t second = 0; second < 8; second++) {
+                const int64_t instant = kWindowEpoch + second * kSecond;
+                for (uint64_t tick = 0; tick < 12000; tick++) {
+                    const int64_t begins = layout.epoch + static_cast<int64_t>(tick) * unit;
+                    ASSERT_EQ(layout.BeginsBefore(tick, second), begins < instant);
+                    ASSERT_EQ(layout.EndsAfter(tick, second), begins + unit > instant);
+                    if (begins >= instant && begins - unit < instant) {
+                        ASSERT_EQ(layout.FirstTick(second), begins < layout.epoch ? 0 : tick);
+                    }
+                    const int64_t last = layout.LastSecond(tick) * kSecond + kWindowEpoch;
+                    ASSERT_LE(last, begins + unit - 1);
+                    ASSERT_GT(last + kSecond, begins + unit - 1);
+                }
+            }
+        }
 }
 
 }  // namespace

@@ -15,10 +15,12 @@ namespace randflake::simulation {
 
 class Ledger {
 public:
-    explicit Ledger(const Layout& layout)
+    // Leases are of seconds, as `layout` holds them; numbers of any layout.
+    Ledger(const Layout& layout, const Layout& numbers)
         : layout_(layout),
+          numbers_layout_(numbers),
           owner_((layout.max_node_id() + 1) * (layout.max_timestamp() + 1)),
-          used_(owner_.size() * (layout.max_sequence() + 1)) {}
+          used_(uint64_t{1} << numbers.bits()) {}
 
     uint32_t NewServer() { return ++servers_; }
 
@@ -46,12 +48,19 @@ public:
     }
 
     void Use(uint32_t server, uint64_t raw) {
-        const Fields fields = layout_.Unpack(raw);
-        const int grant = owner_[Cell(fields.node_id, fields.timestamp)];
-        if (grant == 0 || holders_[static_cast<size_t>(grant) - 1] != server)
-            Fail() << Text(fields) << " is outside the leases of its server";
-        auto used = used_[Cell(fields.node_id, fields.timestamp) * (layout_.max_sequence() + 1) +
-                          fields.sequence];
+        const Fields fields = numbers_layout_.Unpack(raw);
+        // Every millisecond of the tick must be the server's.
+        const int64_t begins = numbers_layout_.epoch - kWindowEpoch +
+                               static_cast<int64_t>(fields.timestamp) * numbers_layout_.unit;
+        for (int64_t at = begins; at < begins + numbers_layout_.unit; at++) {
+            const int grant =
+                at < 0 ? 0 : owner_[Cell(fields.node_id, static_cast<uint64_t>(at / kSecond))];
+            if (grant == 0 || holders_[static_cast<size_t>(grant) - 1] != server) {
+                Fail() << Text(fields) << " is outside the leases of its server";
+                break;
+            }
+        }
+        auto used = used_[raw];
         if (used)
             Fail() << Text(fields) << " is reserved twice";
         used = true;
@@ -88,6 +97,7 @@ private:
     }
 
     const Layout layout_;
+    const Layout numbers_layout_;
     std::vector<int> owner_;  // the grant that has a node id and second, 0 for none
     std::vector<bool> used_;  // per number
     std::vector<uint32_t> holders_;

@@ -32,16 +32,16 @@ struct ShippedHolder {
     }
     static bool ChangeWindow(const Layout& layout, auto slot, uint32_t slots, uint64_t first_node,
                              Cell& window, Window next) {
-        return randflake::ChangeWindow(layout, slot, slots, first_node, window, next);
+        return randflake::ChangeWindow(slots, first_node, window, next, SlotSet{layout, slot});
     }
     static int64_t SealWindow(const Layout& layout, auto slot, uint32_t slots, Cell& window) {
-        return randflake::SealWindow(layout, slot, slots, window);
+        return randflake::SealWindow(slots, window, SlotSet{layout, slot});
     }
     static Window WindowOfLease(Window last, int64_t start, int64_t end, int64_t now) {
         return randflake::WindowOfLease(last, start, end, now);
     }
-    static int64_t LastUsedUnix(const Layout& layout, int64_t start, int64_t sealed) {
-        return randflake::LastUsedUnix(layout, start, sealed);
+    static int64_t LastUsedUnix(int64_t start, int64_t sealed) {
+        return randflake::LastUsedUnix(start, sealed);
     }
 };
 
@@ -84,8 +84,9 @@ public:
     static constexpr uint32_t kSlots = 2;
     static constexpr int kBackends = 3;
 
-    Server(const Layout& layout, Ledger* ledger, Random* random)
-        : layout_(layout), ledger_(ledger), random_(random) {
+    // Leases are of seconds, as `layout` holds them; numbers of any layout.
+    Server(const Layout& layout, const Layout& numbers, Ledger* ledger, Random* random)
+        : layout_(layout), numbers_(numbers), ledger_(ledger), random_(random) {
         Start();
     }
 
@@ -125,11 +126,11 @@ public:
         else if (random_->OneIn(30))
             call.paused = random_->Between(1, 300);
         Run run{};
-        Replay replay(cells_.data(), &call.trail, static_cast<int>(Clock(true_now)));
+        Replay replay(cells_.data(), &call.trail, static_cast<int>(Tick(true_now)));
         call.busy = !replay.Step([&] {
             Cell slot(&replay, call.slot);
             const Cell window(&replay, kWindow);
-            run = Holder::Reserve(layout_, slot, window, call.wanted,
+            run = Holder::Reserve(numbers_, slot, window, call.wanted,
                                   [&] { return replay.ReadClock(); });
         });
         const auto& performed = replay.performed();
@@ -149,8 +150,9 @@ public:
         waits_ = true;
         renews_ = held.id != 0 && !held.refused;
         if (renews_)
-            return {Request::kRenew, held.id, held.incarnation, held.end + layout_.epoch - 1,
-                    kSlots,          duration};
+            return {Request::kRenew,  held.id,
+                    held.incarnation, held.end + kWindowEpoch / kSecond - 1,
+                    kSlots,           duration};
         incarnation_ = Holder::kFreshIncarnation ? uint64_t{number_} << 32 | ++acquisitions_ : 1;
         return {Request::kAcquire, 0, incarnation_, 0, kSlots, duration};
     }
@@ -191,9 +193,9 @@ public:
             const auto slot = [&slots](uint32_t i) -> Cell& { return slots[i]; };
             Cell window(&replay, kWindow);
             if (change_ == Change::kSeal)
-                last = Holder::SealWindow(layout_, slot, kSlots, window);
+                last = Holder::SealWindow(numbers_, slot, kSlots, window);
             else
-                Holder::ChangeWindow(layout_, slot, kSlots,
+                Holder::ChangeWindow(numbers_, slot, kSlots,
                                      static_cast<uint64_t>(open_.first_node_id), window, opening_);
         });
         if (!returned)
@@ -238,7 +240,14 @@ private:
         paused_ = 0;
     }
 
-    int64_t Clock(int64_t true_now) const { return true_now + clock_offset_ - layout_.epoch; }
+    int64_t Clock(int64_t true_now) const {
+        return true_now + clock_offset_ - kWindowEpoch / kSecond;
+    }
+    // Some instant of the clock's second, in ticks of the numbers.
+    int64_t Tick(int64_t true_now) {
+        const int64_t fraction = numbers_.unit == kSecond ? 0 : random_->Between(0, kSecond - 1);
+        return numbers_.TickAt(kWindowEpoch + Clock(true_now) * kSecond + fraction);
+    }
     Window CurrentWindow() const { return Window::FromWord(Packed::Widen(cells_[kWindow])); }
     Lease& Newest() { return next_.id != 0 ? next_ : open_; }
 
@@ -276,10 +285,11 @@ private:
         ledger_->GiveBack(held.grant, held.first_node_id, kSlots, last >= 0 ? last + 1 : held.start,
                           held.end);
         releases->push_back({Request::kRelease, held.id, held.incarnation,
-                             Holder::LastUsedUnix(layout_, held.start, last), kSlots, 0});
+                             Holder::LastUsedUnix(held.start, last), kSlots, 0});
     }
 
     const Layout layout_;
+    const Layout numbers_;
     Ledger* const ledger_;
     Random* const random_;
     uint32_t number_ = 0;

@@ -23,7 +23,8 @@
 namespace randflake::simulation {
 
 struct Scenario {
-    Layout layout;
+    Layout layout;            // of seconds: what leases are made of
+    Layout numbers = layout;  // what servers make of them
     CoordinatorRules rules{};
     int servers = 3;
     int steps = 4000;
@@ -71,15 +72,15 @@ public:
           random_(seed),
           pool_{0, static_cast<int64_t>(scenario.layout.max_node_id()) + 1, random_.Between(2, 8),
                 random_.Between(0, 3)},
-          ledger_(scenario.layout),
+          ledger_(scenario.layout, scenario.numbers),
           cluster_(Coordinator(scenario.layout, pool_, scenario.rules, Cluster::kFirst),
                    pool_.max_clock_skew, &random_) {
         // From schedules in which all is well for long to those in which nothing is.
         coordinator_trouble_ = int64_t{20} << random_.Between(0, 5);
         server_trouble_ = int64_t{20} << random_.Between(0, 5);
-        cluster_.SetTime(scenario.layout.epoch + kFirstSecond);
+        cluster_.SetTime(kWindowEpoch / kSecond + kFirstSecond);
         for (int i = 0; i < scenario.servers; i++) {
-            servers_.emplace_back(scenario.layout, &ledger_, &random_);
+            servers_.emplace_back(scenario.layout, scenario.numbers, &ledger_, &random_);
             asked_.push_back(0);
         }
     }
@@ -150,8 +151,8 @@ private:
     std::ostream& Trace() {
         std::ostream& out = scenario_.trace != nullptr ? *scenario_.trace : nowhere_;
         return out << "step " << findings_.step << ", second "
-                   << cluster_.true_now() - scenario_.layout.epoch << ", coordinator's "
-                   << cluster_.now() - scenario_.layout.epoch << ": ";
+                   << cluster_.true_now() - kWindowEpoch / kSecond << ", coordinator's "
+                   << cluster_.now() - kWindowEpoch / kSecond << ": ";
     }
 
     // --- requests and answers

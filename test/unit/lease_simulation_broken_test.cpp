@@ -10,7 +10,7 @@
 namespace randflake::simulation {
 namespace {
 
-constexpr Layout kSmall{1000000, 8, 3, 2};
+constexpr Layout kSmall{kWindowEpoch, 8, 3, 2};
 
 // Many times what it takes.
 constexpr uint64_t kSchedules = 100000;
@@ -140,8 +140,8 @@ TEST(LeaseSimulationFinds, WordsLeftInASealedWindow) {
 }
 
 struct GivesAllBack : ShippedHolder {
-    static int64_t LastUsedUnix(const Layout& layout, int64_t start, int64_t) {
-        return randflake::LastUsedUnix(layout, start, -1);
+    static int64_t LastUsedUnix(int64_t start, int64_t) {
+        return randflake::LastUsedUnix(start, -1);
     }
 };
 

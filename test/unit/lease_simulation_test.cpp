@@ -16,21 +16,28 @@ namespace {
 
 // Seconds for a schedule and the clocks that are ahead, node ids for the servers and those that
 // crashed, few numbers a second, so that they are used up.
-constexpr Layout kSmall{1000000, 8, 3, 2};
+constexpr Layout kSmall{kWindowEpoch, 8, 3, 2};
+
+// Numbers in ticks of less than a second, and of more; both begin in the middle of one.
+constexpr Layout kShortTicks{kWindowEpoch - 250, 10, 3, 1, 500};
+constexpr Layout kLongTicks{kWindowEpoch - 2300, 8, 3, 2, 1500};
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
     const char* value = std::getenv(name);
     return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
 }
 
-TEST(LeaseSimulation, NothingTwiceUnderAnySchedule) {
+void ExpectNothingTwice(const Layout& numbers, uint64_t schedules) {
     const uint64_t only = FromEnvironment("RANDFLAKE_SEED", 0);
     const uint64_t first = only != 0 ? only : 1;
-    const uint64_t last = only != 0 ? only : FromEnvironment("RANDFLAKE_SCHEDULES", 15000);
+    const uint64_t last = only != 0 ? only : FromEnvironment("RANDFLAKE_SCHEDULES", schedules);
     Findings seen;
     for (uint64_t seed = first; seed <= last; seed++) {
         const Findings found =
-            Simulation<>({.layout = kSmall, .trace = only != 0 ? &std::cout : nullptr}, seed).Run();
+            Simulation<>(
+                {.layout = kSmall, .numbers = numbers, .trace = only != 0 ? &std::cout : nullptr},
+                seed)
+                .Run();
         ASSERT_EQ(found.violation, "")
             << "at step " << found.step << " of the schedule with RANDFLAKE_SEED=" << seed;
         seen += found;
@@ -48,6 +55,18 @@ TEST(LeaseSimulation, NothingTwiceUnderAnySchedule) {
     EXPECT_GT(seen.lost_transactions, last);
     EXPECT_GT(seen.reserved_during_change, 0u);
     EXPECT_GT(seen.lost_swaps, 0u);
+}
+
+TEST(LeaseSimulation, NothingTwiceUnderAnySchedule) {
+    ExpectNothingTwice(kSmall, 15000);
+}
+
+TEST(LeaseSimulation, NothingTwiceInShortTicks) {
+    ExpectNothingTwice(kShortTicks, 5000);
+}
+
+TEST(LeaseSimulation, NothingTwiceInLongTicks) {
+    ExpectNothingTwice(kLongTicks, 5000);
 }
 
 // The same seed is the same schedule, everywhere.

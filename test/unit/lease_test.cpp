@@ -7,7 +7,7 @@
 namespace randflake {
 namespace {
 
-constexpr int64_t kEpoch = kRandflake.epoch;
+constexpr int64_t kEpoch = kWindowEpoch / kSecond;
 constexpr int64_t kBeyond = int64_t{1} << 30;  // the first second that no identifier holds
 
 TEST(Lease, SecondsOutsideWhatIdentifiersHoldAreClamped) {
@@ -58,8 +58,8 @@ TEST(Lease, ARenewalTakesNothingAway) {
 }
 
 TEST(Lease, WhatWasUsedIsKept) {
-    EXPECT_EQ(LastUsedUnix(kRandflake, 10, 12), kEpoch + 12);
-    EXPECT_EQ(LastUsedUnix(kRandflake, 10, -1), kEpoch + 9);
+    EXPECT_EQ(LastUsedUnix(10, 12), kEpoch + 12);
+    EXPECT_EQ(LastUsedUnix(10, -1), kEpoch + 9);
 }
 
 }  // namespace

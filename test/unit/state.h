@@ -8,13 +8,15 @@
 #include <compare>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "core/generator.h"
 #include "replay.h"
 
 namespace randflake::explorer {
 
-constexpr int kMaxSlots = 2;
+constexpr int kMaxSets = 2;
+constexpr int kMaxSlots = 2;  // of all sets together
 constexpr int kMaxBackends = 3;
 constexpr int kMaxNodeIds = 4;
 constexpr Value kNothing = UINT16_MAX;
@@ -29,7 +31,7 @@ enum class Function : uint8_t { kNone, kReserve, kChangeWindow, kSealWindow };
 // A call in progress, or none.
 struct Call {
     Function function = Function::kNone;
-    uint8_t target = 0;  // of Reserve the slot, of ChangeWindow the first node id
+    uint8_t target = 0;  // of Reserve the cell, of ChangeWindow the first node id
     uint8_t amount = 0;  // of Reserve the numbers wanted, of ChangeWindow the first second
     uint8_t losses = 0;  // compare-and-swaps lost, in a search that does not merge
     Trail trail;
@@ -38,10 +40,10 @@ struct Call {
 };
 
 struct State {
-    // One number that was reserved. Which one, if any, is a choice of the search: there is a
-    // history that remembers the very number that comes again.
+    // One number that was reserved, with its set in the high byte. Which one, if any, is a choice
+    // of the search: there is a history that remembers the very number that comes again.
     Value remembered = kNothing;
-    std::array<Value, kMaxSlots + 1> cells{};        // the slots' words; last, the window
+    std::array<Value, kMaxSlots + 1> cells{};        // the slots' words by set; then the window
     std::array<Span, kMaxSlots> spans{};             // what each slot may reserve from
     std::array<uint8_t, kMaxNodeIds> given_until{};  // per node id, the first second never given
     std::array<Call, kMaxBackends> backends{};       // in order, since one is like another
@@ -60,7 +62,7 @@ inline Call NewCall(Function function, int target = 0, int amount = 0) {
     return call;
 }
 
-// A number as second/node id/sequence.
+// A number as tick/node id/sequence.
 inline std::string NumberText(const Layout& layout, uint64_t raw) {
     const Fields fields = layout.Unpack(raw);
     std::ostringstream out;
@@ -76,16 +78,16 @@ inline std::string CallText(const Call& call, const char* target, const char* am
     return out.str();
 }
 
-// A state in one line.
-inline std::string StateText(const Layout& layout, int slots, const State& state) {
-    const Window window = Window::FromWord(Widen(state.cells[slots]));
+// A state in one line; with the layout of each cell but the last, the window.
+inline std::string StateText(const std::vector<Layout>& layout_of, const State& state) {
+    const Window window = Window::FromWord(Widen(state.cells[layout_of.size()]));
     std::ostringstream out;
     out << "  window [" << window.start << ", " << window.end << ") words";
-    for (int i = 0; i < slots; i++)
-        out << ' ' << NumberText(layout, Widen(state.cells[i]));
+    for (size_t i = 0; i < layout_of.size(); i++)
+        out << ' ' << NumberText(layout_of[i], Widen(state.cells[i]));
     for (const Call& call : state.backends)
         if (call.function != Function::kNone)
-            out << "; reserve" << CallText(call, " in slot ", " wanting ");
+            out << "; reserve" << CallText(call, " in cell ", " wanting ");
     if (state.change.function == Function::kChangeWindow)
         out << "; change" << CallText(state.change, " to node ids from ", " and seconds from ");
     if (state.change.function == Function::kSealWindow)

@@ -1,0 +1,84 @@
+-- Snowflake identifiers: what is inside, layouts by name and description, ranges of time.
+SET datestyle = ISO;
+SET timezone = 'UTC';
+
+-- Identifiers from elsewhere: Twitter's, and Discord's from its documentation
+SELECT * FROM snowflake_decode(1541815603606036480, 'twitter');
+SELECT generated_at, node_id >> 5 AS worker, node_id & 31 AS process, sequence
+FROM snowflake_decode(175928847299117063, 'discord');
+
+-- The layouts; and their descriptions say the same as their names
+SELECT * FROM snowflake_layouts();
+SELECT name, count(*) FILTER (WHERE snowflake_decode(id, name)::text
+                                    IS DISTINCT FROM snowflake_decode(id, description)::text) AS failures
+FROM snowflake_layouts(), unnest(ARRAY[0, 1, 1541815603606036480, 9223372036854775807]) AS id
+GROUP BY name ORDER BY name;
+
+-- Edges
+SELECT name, (snowflake_decode(0, name)).*, (snowflake_decode(0, name)).generated_at = epoch AS is_epoch
+FROM snowflake_layouts();
+SELECT name, d.*, d.generated_at = last_time AS is_last
+FROM snowflake_layouts(), snowflake_decode(9223372036854775807, name) AS d;
+
+-- The fields lie in the order of the description
+SELECT layout, d.* FROM (VALUES
+    ('time=20:1s, node=8, sequence=4, epoch=0'),
+    ('time=20:1s, sequence=4, node=8, epoch=0'),
+    ('sequence=4, node=8, time=20:1s, epoch=0'),
+    ('epoch=86400000, node=8, time=20:1s, sequence=4')) AS layouts (layout),
+    snowflake_decode((5 << 12) + (6 << 4) + 7, layout) AS d;
+
+-- The server's own
+SELECT id > 0 AS positive, d.node_id BETWEEN 1000 AND 1015 AS own_node,
+       d.generated_at BETWEEN now() - interval '1 min' AND clock_timestamp() AS own_time,
+       d = snowflake_decode(id, 'twitter') AS is_default
+FROM snowflake_generate() AS id, snowflake_decode(id) AS d;
+SELECT count(*), count(DISTINCT id), min(id) > 0 AS positive
+FROM (SELECT snowflake_generate() AS id FROM generate_series(1, 100000)) AS made;
+
+-- The smallest identifier of a time
+SELECT d.*, snowflake_lower('2026-01-01 00:00:00.0019', 'twitter') = id AS rounded_down,
+       (snowflake_decode(id - 1, 'twitter')).*
+FROM snowflake_lower('2026-01-01 00:00:00.001', 'twitter') AS id, snowflake_decode(id, 'twitter') AS d;
+SELECT name, snowflake_lower(epoch, name) AS first,
+       snowflake_lower(last_time + unit - interval '1 us', name) + (nodes * (1 << sequence_bits) - 1) AS last
+FROM snowflake_layouts();
+SELECT snowflake_lower('2026-01-01') = snowflake_lower('2026-01-01', 'twitter') AS of_the_server;
+CREATE TABLE event (id bigint PRIMARY KEY DEFAULT snowflake_generate(), name text);
+INSERT INTO event (name) SELECT n FROM generate_series(1, 10) AS n;
+SELECT count(*) FROM event WHERE id >= snowflake_lower(now() - interval '1 min') AND id < snowflake_lower(now() + interval '1 min');
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT * FROM event WHERE id >= snowflake_lower('2026-01-01', 'twitter');
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+DROP TABLE event;
+
+-- Null in, null out
+SELECT snowflake_decode(NULL, 'twitter') IS NULL, snowflake_decode(1, NULL) IS NULL,
+       snowflake_decode(NULL) IS NULL, snowflake_lower(NULL) IS NULL,
+       snowflake_lower(now(), NULL) IS NULL;
+
+-- A layout that changes from row to row
+SELECT layout, (snowflake_decode(1541815603606036480, layout)).generated_at
+FROM unnest(ARRAY['twitter', 'discord', 'twitter', 'instagram', NULL]) AS layout;
+
+-- Errors
+SELECT snowflake_decode(-1, 'twitter');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_decode(1::bigint << 40, 'time=20:1s, node=8, sequence=4, epoch=0');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_decode(1, '');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_decode(1, 'facebook');
+SELECT snowflake_decode(1, 'time=41:1ms, node=10, sequence=12');
+SELECT snowflake_decode(1, 'time=41:1ms, node=10, sequence=12, epoch=2021-02-29');
+SELECT snowflake_decode(1, 'time=41:1h, node=10, sequence=12, epoch=0');
+SELECT snowflake_decode(1, 'time=41:1ms, node=10, sequence=13, epoch=0');
+SELECT snowflake_lower('2010-11-04 01:42:54.656999', 'twitter');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_lower('2080-07-10 17:30:30.209', 'twitter');
+SELECT snowflake_lower('infinity', 'twitter');
+SELECT snowflake_lower('-infinity', 'twitter');
+SELECT snowflake_lower(now(), 'node=10, time=41:1ms, sequence=12, epoch=0');
+\echo :LAST_ERROR_SQLSTATE

@@ -1,0 +1,232 @@
+# snowflake_generate() by its settings: layouts named and described, node ids that do not fit, times
+# that end, settings that cannot be read, exhaustion, order, a clock that steps back, recovery.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $node = new_server('main', settings => { node_id => 7 });
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+
+# --- no secret ---------------------------------------------------------------------------------
+
+ok($node->safe_psql('postgres', 'SELECT snowflake_generate() > 0'), 'without a secret: generates');
+error_is($node, 'SELECT randflake_generate()', '55000', { message => qr/no secret/ },
+    'without a secret: Randflake does not');
+$node->safe_psql('postgres', 'CREATE ROLE someone');
+is($node->safe_psql('postgres', 'SET ROLE someone; SELECT snowflake_generate() > 0'), 't',
+    'any role may generate');
+
+# --- layouts -----------------------------------------------------------------------------------
+
+# Makes some identifiers after a restart with this layout. They must be positive, all different, of
+# this time and of these node ids.
+sub generates {
+    my ($layout, %settings) = @_;
+    configure($node, node_id => 7, snowflake_layout => $layout, %settings);
+    $node->restart;
+    my $before = time;
+    $node->safe_psql('postgres',
+        'DROP TABLE IF EXISTS made; SET randflake.max_wait = 120000;'
+          . 'CREATE TABLE made AS SELECT snowflake_generate() AS id FROM generate_series(1, 1000);'
+          . 'INSERT INTO made VALUES (snowflake_generate())');
+    my $fields = fields_of($node, 'SELECT id FROM made', "snowflake_decode(id, '$layout')");
+    is("$fields->{count} $fields->{distinct}", '1001 1001', "$layout: identifiers, none twice");
+    is($node->safe_psql('postgres', 'SELECT count(*) FROM made WHERE id <= 0'), 0,
+        "$layout: all are positive");
+    like($fields->{nodes}, qr/^7( 8)?$/, "$layout: node ids");
+    is( $node->safe_psql('postgres',
+            'SELECT bool_and(snowflake_decode(id)::text = snowflake_decode(id, '
+              . "'$layout')::text) FROM made"),
+        't', "$layout: it is the server's");
+    # The unit, and what was waited for the window to open.
+    my $unit = $layout =~ /:(\d+)s/ ? $1 : 1;
+    cmp_ok($fields->{first_second}, '>=', int($before) - $unit, "$layout: no time before");
+    cmp_ok($fields->{last_second}, '<=', time, "$layout: no time after");
+    return;
+}
+
+generates($_) for 'twitter', 'discord', 'instagram';
+generates('sonyflake', node_count => 2);
+generates('time=41:1ms, node=12, sequence=10, epoch=2017-12-21');
+generates('node=10, time=41:1ms, sequence=12, epoch=2020-01-01 00:00:00.123');
+generates('sequence=12, node=10, time=38:7ms, epoch=1600000000001');
+generates('time=33:1s, node=17, sequence=13, epoch=1970-01-01', node_count => 2);
+generates('time=30:3s, node=17, sequence=13, epoch=2024-01-01 00:00:01.500');
+is( $node->safe_psql('postgres',
+        'SELECT name IS NULL, description FROM snowflake_layouts() WHERE in_use'),
+    't|time=30:3s, node=17, sequence=13, epoch=2024-01-01 00:00:01.500',
+    'the list shows a described layout');
+configure($node, node_id => 7);
+$node->restart;
+is( $node->safe_psql('postgres',
+        "SELECT string_agg(name, ' ') FILTER (WHERE in_use), count(*) FROM snowflake_layouts()"),
+    'twitter|5', 'the list marks the default');
+
+# --- node ids that do not fit ----------------------------------------------------------------------
+
+configure($node, node_id => 1020, node_count => 5);
+$node->restart;
+error_is($node, 'SELECT snowflake_generate()', '55000',
+    {
+        message => qr/node ids 1020 to 1024 do not fit in layout "twitter"/,
+        detail => qr/10 bits for node ids, which are from 0 to 1023/,
+        hint => qr/"instagram" up to 8191, "sonyflake" up to 65535, "baidu" up to 4194303/
+    },
+    'node ids that do not fit: the error says which do');
+configure($node, node_id => 131071, snowflake_layout => 'time=41:1ms,node=4,sequence=4,epoch=0');
+$node->restart;
+error_is($node, 'SELECT snowflake_generate()', '55000',
+    { detail => qr/from 0 to 15\b/, hint => qr/hold them: "baidu" up to 4194303/ },
+    'node ids that do not fit: another layout');
+
+# --- times that end, or have not begun ---------------------------------------------------------
+
+configure($node, node_id => 7, snowflake_layout => 'baidu');
+$node->restart;
+error_is($node, q{SET timezone = 'UTC'; SELECT snowflake_generate()}, '22008',
+    {
+        message => qr/clock is after the last time of layout "baidu"/,
+        detail => qr/times through 2024-11-20 21:24:15\+00/,
+        hint => qr/"randflake\.snowflake_layout"/
+    },
+    'baidu has ended');
+is( $node->safe_psql('postgres', q{SET timezone = 'UTC'; SELECT snowflake_decode(1234567890123456789)}),
+    '("2017-07-09 20:44:14+00",2355020,277)', 'but decodes');
+configure($node, node_id => 7, snowflake_layout => 'time=41:1ms,node=10,sequence=12,epoch=9999-01-01');
+$node->restart;
+error_is($node, q{SET timezone = 'UTC'; SELECT snowflake_generate()}, '22008',
+    { message => qr/clock is before the first time/, detail => qr/times from 9999-01-01 00:00:00\+00/ },
+    'a layout that begins later');
+
+# --- settings that cannot be read --------------------------------------------------------------
+
+$node->stop;
+refuses_to_start($node, { node_id => 7, snowflake_layout => $_->[0] },
+    qr/FATAL:  invalid value for parameter "randflake\.snowflake_layout".*DETAIL:  $_->[1]/s,
+    "refuses to start: \"$_->[0]\"")
+  for [ '', qr/It is empty\./ ],
+  [ 'twiter', qr/It is neither the name/ ],
+  [ 'time=41:1ms, node=10, sequence=13, epoch=0', qr/.* at most 63 bits together\./ ],
+  [ 'time=41:1ms, node=10, sequence=12, epoch=tomorrow', qr/The epoch is .*, not "epoch=tomorrow"\./ ];
+
+# --- exhaustion --------------------------------------------------------------------------------
+
+# 4096 numbers a millisecond under each node id, over one and over several node ids: the clock stands
+# still until they are used up and a session waits for the next.
+for my $count (1, 3) {
+    my $full = new_server("full$count",
+        settings => { node_id => 7, node_count => $count, max_wait => '1h' });
+    my $now = int time;
+    clock_runs_from($full, $now);
+    start_under_clock($full);
+    $full->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT snowflake_generate()');
+    clock_stands_at($full, $now + 30.25);
+    my $each = 4096 * $count / 2 + 100;
+    my @sessions = map {
+        start_session($full,
+            "CREATE TABLE made_$_ AS SELECT snowflake_generate() AS id FROM generate_series(1, $each)")
+    } 1 .. 2;
+    wait_until_waiting($full, 2);
+    clock_stands_at($full, $now + 30.255);
+    is((finish_session($_))[1], '', "$count node ids: a session makes $each") for @sessions;
+    is($full->safe_psql('postgres', <<'SQL'), join('|', 2 * $each, 2 * $each), "$count node ids: nothing twice");
+CREATE TABLE made AS SELECT id, d.* FROM (TABLE made_1 UNION ALL TABLE made_2) AS m, snowflake_decode(id) AS d;
+SELECT count(*), count(DISTINCT id) FROM made
+SQL
+    # Runs that a session had left when its clock ticked or its statement ended are not in the tables.
+    is($full->safe_psql('postgres', "SELECT ids_issued >= 2 * $each, slots_exhausted FROM randflake_status"),
+        "t|$count", "$count node ids: each was used up");
+    is($full->safe_psql('postgres', <<"SQL"), join(' ', 7 .. 6 + $count), "$count node ids: all to the last");
+SELECT string_agg(DISTINCT node_id::text, ' ' ORDER BY node_id::text) FROM made
+WHERE extract(epoch FROM generated_at) = $now + 30.25 AND sequence > 4096 - 300
+SQL
+    is($full->safe_psql('postgres', <<"SQL"), 7, "$count node ids: then the next millisecond, from the lowest on");
+SELECT string_agg(DISTINCT node_id::text, ' ') FROM made WHERE extract(epoch FROM generated_at) > $now + 30.251
+SQL
+    $full->stop;
+}
+
+# Two numbers in ten seconds: the third call waits, can be cancelled, and ends in an error.
+configure($node, node_id => 7, snowflake_layout => 'time=30:10s, node=10, sequence=1, epoch=2024-01-01');
+$node->start;
+error_is($node, q{SET randflake.max_wait = '20s'; SELECT count(snowflake_generate()) FROM generate_series(1, 2);
+SET randflake.max_wait = '10ms'; SELECT count(snowflake_generate()) FROM generate_series(1, 3)},
+    '53400',
+    {
+        message => qr/every identifier of this time is used/,
+        detail => qr/1 node ids give 2 identifiers in 10000 ms each; waited 10 ms/,
+        hint => qr/"randflake\.node_count"/
+    },
+    'used up: fails after max_wait');
+error_is($node, q{SET randflake.max_wait = '1h'; SET statement_timeout = '500ms';
+SELECT count(snowflake_generate()) FROM generate_series(1, 1000)}, '57014', {}, 'used up: the wait can be cancelled');
+configure($node, node_id => 7, snowflake_layout => 'time=42:1ms, node=10, sequence=1, epoch=2024-01-01');
+$node->restart;
+error_is($node, q{SET randflake.max_wait = '1h'; SET statement_timeout = '2s';
+SELECT count(snowflake_generate()) FROM generate_series(1, 100000000)}, '57014', {},
+    'waits of a millisecond can be cancelled');
+$node->stop;
+
+# --- order -------------------------------------------------------------------------------------
+
+# One identifier a statement: each is larger than the one before, and none is left unused.
+configure($node, node_id => 7, node_count => 64, max_wait => '60s');
+$node->start;
+my @statements =
+  map { 'INSERT INTO ordered (id) VALUES (snowflake_generate())' } 1 .. 500;
+$node->safe_psql('postgres',
+    'CREATE TABLE ordered (id bigint, inserted bigserial)');
+is((finish_session(start_session($node, @statements)))[1], '', 'single inserts');
+is($node->safe_psql('postgres', <<'SQL'), '500|0', 'single inserts: each is larger than the one before');
+SELECT count(*), count(*) FILTER (WHERE id <= before)
+FROM (SELECT id, lag(id) OVER (ORDER BY inserted) AS before FROM ordered) AS pairs
+SQL
+is($node->safe_psql('postgres', 'SELECT ids_issued FROM randflake_status'), 500,
+    'single inserts: each takes one number');
+$node->stop;
+
+# --- a clock that steps back -------------------------------------------------------------------
+
+my $back = new_server('back',
+    settings => { node_id => 1, max_wait => '60s' },
+    init => [ allows_streaming => 1 ]);
+my $now = int time;
+clock_runs_from($back, $now);
+start_under_clock($back);
+$back->safe_psql('postgres',
+    'CREATE EXTENSION randflake; CREATE TABLE made (id bigint); INSERT INTO made VALUES (snowflake_generate())');
+for my $at (60.5, 60.499, 59.5, 0, 60.5) {
+    clock_stands_at($back, $now + $at);
+    $back->safe_psql('postgres',
+        'INSERT INTO made SELECT snowflake_generate() FROM generate_series(1, 500)');
+}
+all_distinct($back, 'SELECT id FROM made', 2501, 'stepped back: nothing twice');
+is($back->safe_psql('postgres',
+        'SELECT count(*) FROM (SELECT snowflake_decode(id) AS d FROM made) AS m'
+          . " WHERE extract(epoch FROM (d).generated_at) = $now + 60.5"),
+    2500, 'stepped back: goes on in the millisecond it had reached');
+clock_stands_at($back, $now + 50);
+error_is($back, q{SET randflake.max_wait = 0; SELECT count(snowflake_generate()) FROM generate_series(1, 4096)},
+    '55000', { message => qr/clock is 1\d seconds behind the last identifier/ },
+    'stepped back, and the millisecond is used up: fails');
+clock_stands_at($back, $now + 60.6);
+$back->safe_psql('postgres', 'INSERT INTO made SELECT snowflake_generate() FROM generate_series(1, 500)');
+all_distinct($back, 'SELECT id FROM made', 3001, 'caught up: nothing twice');
+
+# --- recovery ----------------------------------------------------------------------------------
+
+$back->stop;
+$back->set_standby_mode;
+$back->start;
+error_is($back, 'SELECT snowflake_generate()', '25006', { message => qr/during recovery/ },
+    'a standby does not generate');
+is($back->safe_psql('postgres', 'SELECT count(*) FROM made, snowflake_decode(id)'), 3001, 'but decodes');
+$back->stop;
+done_testing();
