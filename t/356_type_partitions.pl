@@ -21,7 +21,7 @@ start_under_clock($node);
 $sql->('CREATE EXTENSION randflake', q{ALTER SYSTEM SET timezone = 'UTC'}, 'SELECT pg_reload_conf()');
 $sql->(block('table'));
 $sql->(block('procedure'));
-$sql->(block('make'));
+$sql->(q{SET timezone = 'America/New_York'}, q{SET datestyle = 'German'}, block('make'));
 
 my $partitions = q{SELECT string_agg(inhrelid::regclass::text, ' ' ORDER BY inhrelid::regclass::text)
     FROM pg_inherits WHERE inhparent = 'event'::regclass};
