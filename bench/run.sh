@@ -20,7 +20,8 @@ root=$PWD bench=$PWD/bench
 . scripts/lib.sh
 all_suites="calls set backends inserts bulk keys connect decode waste uniformity cipher instructions profile"
 
-repetitions=15 short_repetitions=5 seconds=4 bulk_rows=5000000 keys_rows="5000000 20000000" connections=300 traced_rows=100000
+repetitions=15 short_repetitions=5 seconds=4 bulk_rows=5000000 connections=300 traced_rows=100000
+keys_rows="5000000 20000000" keys_repetitions=1 # an hour already
 results=$bench/results
 while [ $# -gt 0 ]; do
     case $1 in
@@ -45,7 +46,7 @@ done
 find_postgresql
 PATH=$("$PG_CONFIG" --bindir):$PATH
 server_user=$(server_user)
-work=$(mktemp -d "${TMPDIR:-/tmp}/bench.XXXXXX")
+work=$(mktemp -d "${TMPDIR:-/tmp}/randflake-bench.XXXXXX")
 samples=$work/samples.csv
 export PGHOST=$work PGPORT=5432 PGUSER=bench PGDATABASE=bench PGOPTIONS='' PGAPPNAME=bench
 . "$bench/lib.sh"

@@ -18,7 +18,8 @@ install_for() {
 
 # Libraries that programs of a server, and what they load, need.
 libraries_of() {
-    find "/usr/lib/postgresql/$1" \( -path '*/bin/*' -o -name '*.so' \) -type f -exec ldd {} + 2>/dev/null
+    find "/usr/lib/postgresql/$1" \( -path '*/bin/*' -o -name '*.so' \) -type f \
+        -exec ldd {} + 2>/dev/null
 }
 
 # Leaves the old server with the extension in /mnt/old, and its libraries in /mnt/libraries.

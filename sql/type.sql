@@ -30,12 +30,22 @@ SELECT count(*),
 FROM any_id;
 DROP TABLE any_id;
 
+-- Whatever the order in which they are shown: numbers in a row, backwards, with gaps
+CREATE TABLE row_of_numbers AS SELECT s, randflake_encode('2030-01-01', 7, s) AS number,
+    randflake_encode('2030-01-01', 7, s)::randflake AS id FROM generate_series(0, 999) AS s;
+SELECT step, count(*), count(*) FILTER (WHERE id::text = randflake_to_text(number)) AS as_text
+FROM (SELECT step, r.* FROM unnest(ARRAY[1, -1, 2, 7, 499]) AS step, row_of_numbers AS r
+      ORDER BY step, mod((s + 1000) * (step + 1000), 1000), s OFFSET 0) AS shown
+GROUP BY step ORDER BY step;
+DROP TABLE row_of_numbers;
+
 -- Casts are explicit, or happen in assignments
 CREATE TABLE assigned (id randflake, number bigint);
 INSERT INTO assigned SELECT x, x::randflake FROM randflake_generate(3) AS x;
 SELECT count(*) FROM assigned WHERE id::bigint = number;
+\set VERBOSITY sqlstate
 SELECT count(*) FROM assigned WHERE id = number;
-\echo :LAST_ERROR_SQLSTATE
+\set VERBOSITY default
 DROP TABLE assigned;
 
 -- --- Order -----------------------------------------------------------------------------------

@@ -113,5 +113,16 @@ SKIP: {
         '22P02|It exceeds 64 bits.', '  with the reason');
 }
 
+# --- a server that shows and does not make ---------------------------------------------------
+
+my $secret = slurp_file($node->data_dir . '/randflake.conf') =~ /secret = '(\w+)'/ ? $1 : die;
+configure($node, secret => $secret);
+$node->restart;
+error_is($node, 'SELECT randflake_next()', '55000',
+    { message => qr/no node id is configured/, hint => qr/randflake\.node_id/ },
+    'without a node id no value is made');
+is($node->safe_psql('postgres', 'SELECT count(id::text::randflake) FROM made'), 480000,
+    '  but values are shown and read');
+
 $node->stop;
 done_testing();

@@ -48,8 +48,8 @@ SELECT randflake_lease_acquire('first', '00000000-0000-0000-0000-000000000001', 
                                '0123456789abcdef');
 SELECT randflake_lease_acquire('second', '00000000-0000-0000-0000-000000000002', 2, 20,
                                '0123456789abcdef');
-SELECT randflake_lease_release(2, '00000000-0000-0000-0000-000000000002', lower(span)) FROM randflake_lease
-WHERE lease_id = 2;
+SELECT randflake_lease_release(2, '00000000-0000-0000-0000-000000000002', lower(span))
+FROM randflake_lease WHERE lease_id = 2;
 -- As after a failover.
 UPDATE randflake_lease_pool SET high_water = extract(epoch FROM now())::bigint + 3600;
 REFRESH MATERIALIZED VIEW item_seconds;
@@ -95,10 +95,11 @@ SELECT randflake_lease_acquire('third', '00000000-0000-0000-0000-000000000003', 
                                '0123456789abcdef')
 ACQUIRE
     like($error, qr/ERROR: +no lease may begin before/, '  the high-water mark holds');
-    my ($mark) = $expected{'SELECT * FROM randflake_lease_pool'} =~ /\|20\|1\|(\d+)\|/;
+    my $pool = $expected{'SELECT * FROM randflake_lease_pool'};
+    my ($mark) = $pool =~ /\|20\|1\|(\d+)\|/;
     $node->safe_psql($database, 'SELECT randflake_lease_configure()');
     is($node->safe_psql($database, <<"SQL"), 't|t', '  also when it knows itself for another');
-SELECT high_water >= $mark, '$expected{'SELECT * FROM randflake_lease_pool'}' NOT LIKE '%' || coordinator
+SELECT high_water >= $mark, '$pool' NOT LIKE '%' || coordinator
 FROM randflake_lease_pool
 SQL
     return;

@@ -5,7 +5,7 @@
 suite_keys() {
     local rows sessions plural repetition label column
     for rows in $keys_rows; do
-        for repetition in $(seq 1 "$short_repetitions"); do
+        for repetition in $(seq 1 "$keys_repetitions"); do
             for sessions in 1 8; do
                 [ "$sessions" = 1 ] && plural='' || plural=s
                 while IFS='|' read -r label column; do

@@ -1,13 +1,32 @@
 // The type randflake: input, output, casts, and new values.
 
 #include "core/cipher.h"
+#include "core/cipher_run.h"
 #include "pg/generate.h"
 #include "pg/shmem.h"
 #include "pg/sql.h"
 #include "pg/type.h"
+#include "pg/vector_path.h"
 
+// The identifier of a value. Values that are shown in the order of storage are often numbers in a
+// row; from the second one on, the next ones are encrypted together, in vector registers.
 static uint64 id_of_datum(Datum value) {
-    return randflake::Encrypt(shared->key_schedule, raw_of_datum(value));
+    static uint64 previous;
+    static uint64 first;  // ids are those of first, first + 1, ...
+    static uint64 ids[randflake::kRunLength];
+    static bool filled;
+
+    const uint64 raw = raw_of_datum(value);
+    const bool follows = raw == previous + 1;
+    previous = raw;
+    if (filled && raw - first < randflake::kRunLength)
+        return ids[raw - first];
+    if (!follows)
+        return randflake::Encrypt(shared->key_schedule, raw);
+    encrypt_run(shared->key_schedule, raw, ids);
+    first = raw;
+    filled = true;
+    return ids[0];
 }
 
 static Datum datum_of_id(uint64 id) {

@@ -140,7 +140,7 @@ SQL_FUNCTION(randflake_key_guard) {
     const char* fingerprint = null ? "" : TextDatumGetCString(value);
     const Rows rows = read_rows(table, fingerprint);
     if (rows.same)
-        return PointerGetDatum(nullptr);
+        return Datum{0};  // skips the row
     if (rows.other != nullptr)
         ereport(WARNING,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -44,7 +44,8 @@ SELECT pg_describe_object(classoid, objoid, objsubid), initprivs::text
 FROM pg_init_privs LEFT JOIN pg_class c ON classoid = 'pg_class'::regclass AND c.oid = objoid
 WHERE privtype = 'e'
   -- Those of every table need not be there, and pg_upgrade leaves them away.
-  AND initprivs IS DISTINCT FROM acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner)
+  AND initprivs IS DISTINCT FROM
+      acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner)
 ORDER BY 1, 2
 SQL
     return \%definitions;
