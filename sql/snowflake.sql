@@ -82,3 +82,8 @@ SELECT snowflake_lower('infinity', 'twitter');
 SELECT snowflake_lower('-infinity', 'twitter');
 SELECT snowflake_lower(now(), 'node=10, time=41:1ms, sequence=12, epoch=0');
 \echo :LAST_ERROR_SQLSTATE
+
+-- No more of a layout is quoted than helps, also of one that is all right but for its blanks
+SELECT snowflake_decode(1, repeat('x', 100000));
+SELECT snowflake_decode(-1, repeat(' ', 100000) || 'twitter');
+SELECT snowflake_decode(1, 'time=41:1ms, ' || repeat('x', 100000) || '=1');

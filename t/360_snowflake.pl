@@ -128,27 +128,27 @@ for my $count (1, 3) {
     start_under_clock($full);
     $full->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT snowflake_generate()');
     clock_stands_at($full, $now + 30.25);
-    my $each = 4096 * $count / 2 + 100;
+    my $each = 4096 * $count + 100;    # so that both must wait
     my @sessions = map {
         start_session($full,
             "CREATE TABLE made_$_ AS SELECT snowflake_generate() AS id FROM generate_series(1, $each)")
     } 1 .. 2;
     wait_until_waiting($full, 2);
-    clock_stands_at($full, $now + 30.255);
+    clock_runs_from($full, $now + 31);
     is((finish_session($_))[1], '', "$count node ids: a session makes $each") for @sessions;
     is($full->safe_psql('postgres', <<'SQL'), join('|', 2 * $each, 2 * $each), "$count node ids: nothing twice");
 CREATE TABLE made AS SELECT id, d.* FROM (TABLE made_1 UNION ALL TABLE made_2) AS m, snowflake_decode(id) AS d;
 SELECT count(*), count(DISTINCT id) FROM made
 SQL
     # Runs that a session had left when its clock ticked or its statement ended are not in the tables.
-    is($full->safe_psql('postgres', "SELECT ids_issued >= 2 * $each, slots_exhausted FROM randflake_status"),
-        "t|$count", "$count node ids: each was used up");
+    is($full->safe_psql('postgres', "SELECT ids_issued >= 2 * $each, slots_exhausted >= $count FROM randflake_status"),
+        't|t', "$count node ids: each was used up");
     is($full->safe_psql('postgres', <<"SQL"), join(' ', 7 .. 6 + $count), "$count node ids: all to the last");
 SELECT string_agg(DISTINCT node_id::text, ' ' ORDER BY node_id::text) FROM made
 WHERE extract(epoch FROM generated_at) = $now + 30.25 AND sequence > 4096 - 300
 SQL
-    is($full->safe_psql('postgres', <<"SQL"), 7, "$count node ids: then the next millisecond, from the lowest on");
-SELECT string_agg(DISTINCT node_id::text, ' ') FROM made WHERE extract(epoch FROM generated_at) > $now + 30.251
+    is($full->safe_psql('postgres', <<"SQL"), 7, "$count node ids: then later, from the lowest on");
+SELECT min(node_id) FROM made WHERE extract(epoch FROM generated_at) > $now + 30.251
 SQL
     $full->stop;
 }

@@ -36,15 +36,29 @@ static CallSite* call_site(FunctionCallInfo fcinfo) {
     return static_cast<CallSite*>(info->fn_extra);
 }
 
+// A layout as a message quotes it: no more of it than helps, for it may be a gigabyte. palloc'd.
+static const char* quoted(const char* data, size_t length) {
+    constexpr int kMaxQuoted = 128;
+    const auto bytes = static_cast<int>(length);
+    const int shown = pg_mbcliplen(data, bytes, kMaxQuoted);
+    return psprintf("%.*s%s", shown, data, shown < bytes ? "..." : "");
+}
+
 [[noreturn]] static void report_malformed(const char* text, int length,
                                           const LayoutResult& result) {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("invalid layout of identifiers: \"%.*s\"", length, text),
-                    result.length == 0
-                        ? errdetail("%s.", randflake::LayoutErrorText(result.error))
-                        : errdetail("%s, not \"%.*s\".", randflake::LayoutErrorText(result.error),
-                                    static_cast<int>(result.length), text + result.position),
-                    errhint("%s", kLayoutHint)));
+    const char* part = quoted(text + result.position, result.length);
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+         errmsg("invalid layout of identifiers: \"%s\"", quoted(text, static_cast<size_t>(length))),
+         result.length == 0
+             ? errdetail("%s.", randflake::LayoutErrorText(result.error))
+             : errdetail("%s, not \"%s\".", randflake::LayoutErrorText(result.error), part),
+         errhint("%s", kLayoutHint)));
+}
+
+static const char* quoted(const CallSite& site) {
+    return quoted(site.name, static_cast<size_t>(site.length));
 }
 
 // The layout of argument number `argument`, or the server's when the function has none there. It
@@ -95,8 +109,8 @@ SQL_FUNCTION(snowflake_decode) {
     if (id >> layout.bits() != 0)
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("%lld is no identifier of layout \"%.*s\"", static_cast<long long>(id),
-                        site.length, site.name),
+                 errmsg("%lld is no identifier of layout \"%s\"", static_cast<long long>(id),
+                        quoted(site)),
                  errdetail("Its identifiers are from 0 to %llu.",
                            static_cast<unsigned long long>((uint64{1} << layout.bits()) - 1))));
     const Fields fields = layout.FieldsOfId(id);
@@ -113,17 +127,17 @@ SQL_FUNCTION(snowflake_lower) {
     const CallSite& site = site_with_layout(fcinfo, 1);
     const Layout& layout = site.layout;
     if (!layout.time_first())
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("identifiers of layout \"%.*s\" are not in the order of time",
-                               site.length, site.name),
-                        errdetail("Time is not their first field.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 errmsg("identifiers of layout \"%s\" are not in the order of time", quoted(site)),
+                 errdetail("Time is not their first field.")));
     const TimestampTz first = timestamp_of_milliseconds(layout.TickStart(0));
     const TimestampTz end = timestamp_of_milliseconds(layout.TickStart(layout.max_timestamp() + 1));
     if (time < first || time >= end) {
         const char* lower = pstrdup(timestamptz_to_str(first));
         ereport(ERROR,
                 (errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-                 errmsg("timestamp is out of range for layout \"%.*s\"", site.length, site.name),
+                 errmsg("timestamp is out of range for layout \"%s\"", quoted(site)),
                  errdetail("It must be from %s to before %s.", lower, timestamptz_to_str(end))));
     }
     uint64 raw;
