@@ -83,16 +83,11 @@ bars decode 'Looking into two million identifiers of a table' 1 \
 bars inserts 'Single-row inserts, pgbench with 8 clients' 1 \
     inserts 'synchronous_commit on' 'rows per second with synchronous_commit = on: more is better' '%.0f' \
     inserts 'synchronous_commit off' 'rows per second with synchronous_commit = off: more is better' '%.0f'
-bars bulk 'INSERT … SELECT of 5 million rows with a primary key' 2 \
-    bulk '5000000 rows' 'seconds' '%.1f s' \
-    bulk 'index size' 'index size' '%.0f MB' \
-    bulk 'WAL of 5000000 rows' 'WAL' '%.0f MB' \
-    bulk 'WAL of 200000 rows after a checkpoint' 'WAL of 200,000 more after a checkpoint' '%.0f MB'
-bars keys 'Primary keys of 20 million rows' 2 \
-    keys 'insert: 20000000 rows by 1 session' 'seconds, one session' '%.1f s' \
-    keys 'insert: 20000000 rows by 8 sessions' 'seconds, eight sessions' '%.1f s' \
-    keys 'index size: 20000000 rows by 8 sessions' 'index size' '%.0f MB' \
-    keys 'WAL after a checkpoint: 20000000 rows by 8 sessions' 'WAL of 4 % more after a checkpoint' '%.0f MB'
+bars keys 'Primary keys of 5 million rows' 2 \
+    keys 'insert: 5000000 rows by 1 session' 'seconds, one session' '%.1f s' \
+    keys 'insert: 5000000 rows by 8 sessions' 'seconds, eight sessions' '%.1f s' \
+    keys 'index size: 5000000 rows by 8 sessions' 'index size' '%.0f MB' \
+    keys 'WAL after a checkpoint: 5000000 rows by 8 sessions' 'WAL of 4 % more after a checkpoint' '%.0f MB'
 bars cipher 'SPARX-64/128 alone' 1 \
     cipher 'processor time' 'nanoseconds per identifier' '%.1f ns'
 throughput_lines >"$work/lines"

@@ -3,7 +3,7 @@
 #
 #   bench/run.sh [--quick] [SUITE...]
 #
-# Suites: calls set backends inserts bulk keys connect decode waste uniformity cipher instructions profile.
+# Suites: calls set backends inserts keys connect decode waste uniformity cipher instructions profile.
 # Without any, all of them. --quick takes about two minutes: fewer repetitions, fewer rows.
 #
 # Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table and leaves bench/results/: what
@@ -18,15 +18,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD bench=$PWD/bench
 . scripts/lib.sh
-all_suites="calls set backends inserts bulk keys connect decode waste uniformity cipher instructions profile"
+all_suites="calls set backends inserts keys connect decode waste uniformity cipher instructions profile"
 
-repetitions=15 short_repetitions=5 seconds=4 bulk_rows=5000000 connections=300 traced_rows=100000
+repetitions=15 short_repetitions=3 seconds=3 connections=300 traced_rows=100000
 keys_rows="5000000 20000000" keys_repetitions=1 # an hour already
 results=$bench/results
 while [ $# -gt 0 ]; do
     case $1 in
     --quick)
-        repetitions=3 short_repetitions=1 seconds=1 bulk_rows=500000 keys_rows=200000 connections=100 traced_rows=20000
+        repetitions=3 short_repetitions=1 seconds=1 keys_rows=200000 connections=100 traced_rows=20000
         results=$bench/results/partial
         ;;
     -*) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" && exit 2 ;;
