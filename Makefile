@@ -81,7 +81,8 @@ soak:
 	RANDFLAKE_ROUNDS=$(ROUNDS) PG_CONFIG=$(PG_CONFIG) scripts/tempcheck.sh tap 100_crash
 
 lint:
-	clang-tidy --quiet $(wildcard src/*/*.cpp) -- $(RANDFLAKE_CXXFLAGS) -D_GNU_SOURCE -Wno-register
+	printf '%s\n' $(wildcard src/*/*.cpp) | xargs -P 2 -I {} \
+		clang-tidy --quiet {} -- $(RANDFLAKE_CXXFLAGS) -D_GNU_SOURCE -Wno-register
 	cppcheck -q --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
 		--std=c++20 --language=c++ -Isrc src
 
