@@ -93,8 +93,10 @@ struct Run {
 //
 // A clock behind the slot's tick continues in that tick: numbers already used cannot come again,
 // and a clock that was stepped back a little costs nothing.
-constexpr Run NextRun(const Layout& layout, uint64_t word, int64_t now, Window window,
-                      uint32_t wanted) noexcept {
+//
+// Always inline, so that a constexpr layout folds away although others are used as well.
+[[gnu::always_inline]] constexpr Run NextRun(const Layout& layout, uint64_t word, int64_t now,
+                                             Window window, uint32_t wanted) noexcept {
     Run run{Outcome::kReserved, 0, 0, word, now, window};
     if (now < 0) {
         run.outcome = Outcome::kClockBeforeEpoch;

@@ -55,7 +55,9 @@ static Run try_slots(SlotChoice choice, uint32 wanted) {
     Run run;
     for (uint32 tried = 0; tried < shared->slot_count; tried++) {
         Slot& slot = Numbers::slot((first + used_up) % shared->slot_count);
-        run = Reserve(Numbers::layout(), slot.word, shared->window, wanted, Numbers::Now);
+        // A clock of a type of its own, so that each layout has a Reserve compiled for it.
+        run = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
+                      [] { return Numbers::Now(); });
         if (run.outcome == Outcome::kReserved)
             Numbers::Count(slot, run);
         // Only a used-up slot sends us to the next one; the window and the clock are the same
