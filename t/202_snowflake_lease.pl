@@ -52,8 +52,10 @@ sleep 1;
 end_load($fleet, $_) for @holders;
 all_is_well($fleet, $coordinator, 'fleet');
 
-# Node ids that do not fit in the layout.
-$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(first_node_id => 1023)');
+# Node ids that do not fit in the layout, and no others to be had.
+$holders[0]->stop;
+$coordinator->safe_psql('postgres',
+    'SELECT randflake_lease_configure(first_node_id => 1023, node_count => 2)');
 $holders[1]->restart;
 wait_for_lease($holders[1]);
 is(status_of($holders[1], 'first_node_id'), 1023, 'leased: the last node id of the layout, and another');
@@ -66,5 +68,5 @@ error_is($holders[1], 'SELECT snowflake_generate()', '55000',
     'leased: which do not fit');
 ok($holders[1]->safe_psql('postgres', 'SELECT randflake_generate()'), 'leased: but serve Randflake');
 
-$_->stop for @holders, $coordinator;
+$_->stop for $holders[1], $coordinator;
 done_testing();

@@ -48,11 +48,7 @@ bool lease_open_next(LeaseControl* control) {
     control->next = Lease{};
     publish(*control, [&] {
         count_window_closed(Window::FromWord(shared->window.load()));
-        with_slot_sets([&](const auto&... sets) {
-            (void)ChangeWindow(shared->slot_count,
-                               static_cast<uint64_t>(control->open.first_node_id), shared->window,
-                               window, sets...);
-        });
+        change_window(control->open.first_node_id, window);
     });
     return true;
 }

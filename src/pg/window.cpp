@@ -213,10 +213,7 @@ static bool extend_locked(WindowControl* control) {
     }
     shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
     if (window.closed())
-        with_slot_sets([&](const auto&... sets) {
-            (void)ChangeWindow(shared->slot_count, static_cast<uint64_t>(setting_node_id),
-                               shared->window, Window{static_cast<uint32_t>(now), end}, sets...);
-        });
+        change_window(setting_node_id, Window{static_cast<uint32_t>(now), end});
     else
         shared->window.store(Window{window.start, end}.ToWord(), std::memory_order_release);
     ConditionVariableBroadcast(&shared->window_changed);
