@@ -109,18 +109,21 @@ sub javascript_recipe {
     return;
 }
 
-extract($_, "$_.mjs") for qw(pg drizzle sequelize pg_type);
-javascript_recipe($_, 'test/js', "$_.mjs") for qw(pg drizzle sequelize pg_type);
+for my $recipe (map { ($_, "${_}_type") } qw(pg drizzle sequelize)) {
+    extract($recipe, "$recipe.mjs");
+    javascript_recipe($recipe, 'test/js', "$recipe.mjs");
+}
 
 # Prisma's program downloads an engine for migrations, which making a client does not need: it is
 # told that it has one.
-extract('prisma', 'schema.prisma', 'prisma.mjs');
-{
+for my $kind ('', '_type') {
+    my ($recipe, $schema) = ("prisma$kind", "schema$kind.prisma");
+    extract($recipe, $schema, "$recipe.mjs");
     local $ENV{PRISMA_SCHEMA_ENGINE_BINARY} = '/bin/true';
     local $ENV{CHECKPOINT_DISABLE} = 1;
-    local $ENV{HOME} = $directory{prisma};
-    javascript_recipe('prisma', 'test/prisma', 'prisma.mjs',
-        'node_modules/.bin/prisma generate --schema=schema.prisma');
+    local $ENV{HOME} = $directory{$recipe};
+    javascript_recipe($recipe, 'test/prisma', "$recipe.mjs",
+        "node_modules/.bin/prisma generate --schema=$schema");
 }
 
 # Lock files name no registry.
@@ -132,7 +135,8 @@ for my $lock (glob 'test/{js,prisma}/package-lock.json') {
 
 # Debian's packages belong to its own interpreter.
 my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
-for my $program (qw(psycopg2_recipe sqlalchemy_recipe django_recipe psycopg2_type sqlalchemy_type)) {
+for my $program (qw(psycopg2_recipe sqlalchemy_recipe django_recipe psycopg2_type sqlalchemy_type
+    django_type)) {
     my ($module) = $program =~ /(.*)_/;
     my $recipe = $program =~ s/_recipe$//r;
     my $directory = extract($recipe, "$program.py");
@@ -167,23 +171,35 @@ SKIP: {
 
 # --- an API on a view, with the statements that PostgREST makes of its requests --------------
 
-$node->safe_psql('postgres', 'CREATE DATABASE api');
-$node->safe_psql('api', 'CREATE EXTENSION randflake');
-$node->safe_psql('api', block('api.sql'));
-my $as_anon = 'SET ROLE web_anon; SET search_path = api;';
-my $made = $node->safe_psql('api',
-    "$as_anon INSERT INTO customer (name) VALUES ('Ada') RETURNING to_json(customer)");
-my ($text) = $made =~ /^\{"id":"([0-9a-v]{1,13})","name":"Ada"\}$/;
-ok(defined $text, 'an API inserts and gets the text form') or diag($made);
-is($node->safe_psql('api', "$as_anon SELECT name FROM customer WHERE id = '$text'"),
-    'Ada', '  and finds the row by it');
-is($node->safe_psql('api', "SELECT count(*) FROM customer WHERE id = randflake_from_text('$text')"),
-    1, '  which is the identifier in the database');
-like($node->safe_psql('api', "SET enable_seqscan = off; EXPLAIN SELECT * FROM api.customer WHERE id = '$text'"),
-    qr/Index Scan using customer_randflake_to_text_idx/, '  through an index');
-isnt($node->psql('api', "$as_anon SELECT * FROM public.customer"), 0, '  and cannot see the number');
-isnt($node->psql('api', "$as_anon SELECT public.randflake_decode(public.randflake_from_text(id)) FROM customer"),
-    0, '  nor decode it');
+# Its arguments: what makes an identifier of the text, the index that finds it, and a call with it
+# that the role has no right to.
+sub check_api {
+    my ($recipe, $from_text, $index, $forbidden) = @_;
+    $node->safe_psql('postgres', "CREATE DATABASE $recipe");
+    $node->safe_psql($recipe, 'CREATE EXTENSION randflake');
+    $node->safe_psql($recipe, block("$recipe.sql"));
+    my $as_anon = 'SET ROLE web_anon; SET search_path = api;';
+    my $made = $node->safe_psql($recipe,
+        "$as_anon INSERT INTO customer (name) VALUES ('Ada') RETURNING to_json(customer)");
+    my ($text) = $made =~ /^\{"id":"([0-9a-v]{1,13})","name":"Ada"\}$/;
+    ok(defined $text, "$recipe: a request inserts and gets the text form") or diag($made);
+    is($node->safe_psql($recipe, "$as_anon SELECT name FROM customer WHERE id = '$text'"),
+        'Ada', '  and finds the row by it');
+    is($node->safe_psql($recipe, "SELECT count(*) FROM customer WHERE id = ${from_text}('$text')"),
+        1, '  which is the identifier in the database');
+    like($node->safe_psql($recipe,
+            "SET enable_seqscan = off; EXPLAIN SELECT * FROM api.customer WHERE id = '$text'"),
+        qr/Index Scan using $index /, '  through an index');
+    isnt($node->psql($recipe, "$as_anon SELECT * FROM public.customer"), 0, '  and cannot see the table');
+    isnt($node->psql($recipe, "$as_anon SELECT public.$forbidden FROM customer"), 0, '  nor decode it');
+    $node->safe_psql('postgres', "DROP DATABASE $recipe");
+    $node->safe_psql('postgres', 'DROP ROLE web_anon');
+    return;
+}
+
+check_api('api', 'randflake_from_text', 'customer_randflake_to_text_idx',
+    'randflake_decode(public.randflake_from_text(id))');
+check_api('api_type', 'randflake', 'customer_pkey', 'randflake_timestamp(id)');
 
 $node->stop;
 every_block_was_used();
