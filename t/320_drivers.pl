@@ -178,7 +178,7 @@ sub check_api {
     $node->safe_psql('postgres', "CREATE DATABASE $recipe");
     $node->safe_psql($recipe, 'CREATE EXTENSION randflake');
     $node->safe_psql($recipe, block("$recipe.sql"));
-    my $as_anon = 'SET ROLE web_anon; SET search_path = api;';
+    my $as_anon = 'SET ROLE web_anon; SET search_path = api, public;';
     my $made = $node->safe_psql($recipe,
         "$as_anon INSERT INTO customer (name) VALUES ('Ada') RETURNING to_json(customer)");
     my ($text) = $made =~ /^\{"id":"([0-9a-v]{1,13})","name":"Ada"\}$/;
