@@ -1,5 +1,6 @@
 # Every recipe of docs/drivers.md, extracted from it and run against a server: what it prints must be
 # the identifier in the database, to the last digit, its text form, and the row found by each.
+# Those for the type print the text form alone.
 #
 # A recipe whose driver is not installed is skipped. test/js and test/prisma have the packages of
 # the JavaScript ones: npm ci, in either.
@@ -80,12 +81,23 @@ SQL
         GO111MODULE => 'off',
         GOPATH => '/usr/share/gocode');
     my ($good, $output) = output_of(@command);
+    if (!$good) {
+        fail("$recipe: runs");
+        diag($output);
+        return;
+    }
     # Those for the type print it, and a name; the others a number, its text form, and two names.
-    my $shown = $recipe =~ /_type$/
-      ? q{format('%s Ada', id)}
-      : q{format('%s %s %s %3$s', id, randflake_to_text(id), name)};
+    my ($type, $default, $shown) = $recipe =~ /_type$/
+      ? ('randflake', 'randflake_next()', q{format('%s %s', id, name)})
+      : ('bigint', 'randflake_generate()', q{format('%s %s %s %3$s', id, randflake_to_text(id), name)});
+    is($node->safe_psql($database, <<'SQL'), "id|$type|$default", "$recipe: makes the key");
+SELECT attname, format_type(atttypid, atttypmod), pg_get_expr(adbin, adrelid)
+FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ALL (indkey)
+JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+WHERE indisprimary AND indrelid = 'customer'::regclass
+SQL
     my $row = $node->safe_psql($database, "SELECT $shown FROM customer");
-    ok($good && $output eq "$row\n" && $row =~ / Ada$/, "$recipe: nothing is lost")
+    ok($output eq "$row\n" && $row =~ / Ada$/, '  and loses nothing of it')
       or diag("in the database: $row\nprinted: $output");
     return;
 }
@@ -96,8 +108,8 @@ SQL
 sub javascript_recipe {
     my ($recipe, $packages, $program, @prepare) = @_;
   SKIP: {
-        skip 'node is not installed', 1 unless succeeds('node', '--version');
-        skip "npm ci was not run in $packages", 1 unless -d "$packages/node_modules";
+        skip 'node is not installed', 2 unless succeeds('node', '--version');
+        skip "npm ci was not run in $packages", 2 unless -d "$packages/node_modules";
         my $directory = $directory{$recipe};
         symlink "$sources/$packages/node_modules", "$directory/node_modules" or die $!;
         for my $step (@prepare) {
@@ -141,7 +153,7 @@ for my $program (qw(psycopg2_recipe sqlalchemy_recipe django_recipe psycopg2_typ
     my $recipe = $program =~ s/_recipe$//r;
     my $directory = extract($recipe, "$program.py");
   SKIP: {
-        skip "Python has no $module (Debian: python3-$module)", 1
+        skip "Python has no $module (Debian: python3-$module)", 2
           unless succeeds($python, '-c', "import psycopg2, $module");
         check_recipe($recipe, $python, "$directory/$program.py");
     }
@@ -153,8 +165,8 @@ extract('Java', 'Recipe.java');
 extract('Java_type', 'RecipeType.java');
 my ($jdbc) = grep { -e } '/usr/share/java/postgresql.jar';
 SKIP: {
-    skip 'java is not installed (Debian: default-jdk-headless)', 2 unless succeeds('javac', '-version');
-    skip 'the JDBC driver is missing (Debian: libpostgresql-jdbc-java)', 2 unless $jdbc;
+    skip 'java is not installed (Debian: default-jdk-headless)', 4 unless succeeds('javac', '-version');
+    skip 'the JDBC driver is missing (Debian: libpostgresql-jdbc-java)', 4 unless $jdbc;
     check_recipe('Java', 'java', '-cp', $jdbc, "$directory{Java}/Recipe.java");
     check_recipe('Java_type', 'java', '-cp', $jdbc, "$directory{Java_type}/RecipeType.java");
 }
@@ -162,8 +174,8 @@ SKIP: {
 extract('Go', 'recipe.go');
 extract('Go_type', 'recipe_type.go');
 SKIP: {
-    skip 'go is not installed (Debian: golang-go)', 2 unless succeeds('go', 'version');
-    skip 'lib/pq is missing (Debian: golang-github-lib-pq-dev)', 2
+    skip 'go is not installed (Debian: golang-go)', 4 unless succeeds('go', 'version');
+    skip 'lib/pq is missing (Debian: golang-github-lib-pq-dev)', 4
       unless -d '/usr/share/gocode/src/github.com/lib/pq';
     check_recipe('Go', 'go', 'run', "$directory{Go}/recipe.go");
     check_recipe('Go_type', 'go', 'run', "$directory{Go_type}/recipe_type.go");
