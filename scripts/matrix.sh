@@ -89,7 +89,7 @@ flock -n 9 || die "another run of it is under way here"
 tree=$(current_tree)
 
 # A row dies with its first process, which heeds no other signal.
-trap 'kill -KILL $(jobs -p) 2>/dev/null' EXIT
+trap 'kill -KILL $(jobs -p) 2>/dev/null || true' EXIT
 for name in "${names[@]}"; do
     while [ "$(jobs -pr | wc -l)" -ge "$parallel" ]; do
         wait -n || true
