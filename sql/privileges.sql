@@ -43,6 +43,8 @@ INSERT INTO randflake_key VALUES ('0123456789abcdef');
 UPDATE randflake_key SET fingerprint = '0123456789abcdef';
 DELETE FROM randflake_key;
 TRUNCATE randflake_key;
+INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
+DELETE FROM randflake_key_check;
 CREATE TRIGGER mine BEFORE INSERT ON randflake_key FOR EACH ROW EXECUTE FUNCTION randflake_key_guard();
 
 -- Nor read or change what the server keeps to itself; the wording differs between versions

@@ -94,7 +94,7 @@ CREATE FUNCTION randflake_key_guard() RETURNS trigger
 AS 'MODULE_PATHNAME', 'randflake_key_guard'
 LANGUAGE C;
 COMMENT ON FUNCTION randflake_key_guard() IS
-'skips a fingerprint that is there already, keeps another one, and makes all sessions look again';
+'skips a fingerprint that is there already; for randflake_key it keeps another one, and makes all sessions look again';
 REVOKE ALL ON FUNCTION randflake_key_guard() FROM PUBLIC;
 
 CREATE TRIGGER randflake_key_guard BEFORE INSERT OR UPDATE OR DELETE ON randflake_key
@@ -102,6 +102,30 @@ CREATE TRIGGER randflake_key_guard BEFORE INSERT OR UPDATE OR DELETE ON randflak
 ALTER TABLE randflake_key ENABLE ALWAYS TRIGGER randflake_key_guard;
 COMMENT ON TRIGGER randflake_key_guard ON randflake_key IS
 'skips a fingerprint that is there already, keeps another one, and makes all sessions look again';
+
+CREATE FUNCTION randflake_key_matches(fingerprint text) RETURNS boolean
+AS 'MODULE_PATHNAME', 'randflake_key_matches'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_key_matches(text) IS
+'true; an error if this database is bound to another secret than the one with this fingerprint';
+
+-- A dump carries the fingerprint here too. The row that comes into randflake_key stays, so that
+-- nothing can be read; the one that comes here is refused, so that the restore reports an error.
+CREATE TABLE randflake_key_check (
+    fingerprint text NOT NULL CONSTRAINT randflake_key_matches CHECK (randflake_key_matches(fingerprint))
+);
+COMMENT ON TABLE randflake_key_check IS
+'the fingerprint in randflake_key once more: makes a restore under another secret end with an error';
+COMMENT ON COLUMN randflake_key_check.fingerprint IS 'fingerprint of the secret, as in randflake_status';
+COMMENT ON CONSTRAINT randflake_key_matches ON randflake_key_check IS
+'raises an error if the database is bound to another secret';
+GRANT SELECT ON randflake_key_check TO PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('randflake_key_check', '');
+
+CREATE TRIGGER randflake_key_guard BEFORE INSERT ON randflake_key_check
+    FOR EACH ROW EXECUTE FUNCTION randflake_key_guard();
+ALTER TABLE randflake_key_check ENABLE ALWAYS TRIGGER randflake_key_guard;
+COMMENT ON TRIGGER randflake_key_guard ON randflake_key_check IS 'skips a fingerprint that is there already';
 
 CREATE FUNCTION randflake_key_fingerprint() RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_key_fingerprint'
@@ -124,6 +148,8 @@ BEGIN
             DETAIL = format('The database has key fingerprint %s, this server has %s.', other, mine);
     END IF;
     INSERT INTO @extschema@.randflake_key VALUES (mine);
+    DELETE FROM @extschema@.randflake_key_check WHERE fingerprint <> mine;
+    INSERT INTO @extschema@.randflake_key_check VALUES (mine);
     RETURN mine;
 END $$;
 COMMENT ON FUNCTION randflake_bind_secret() IS

@@ -279,12 +279,20 @@ DROP FUNCTION plan_of(text), same_as_twin(text), at(integer), twin_at(integer), 
 CREATE TABLE kept AS SELECT randflake_next() AS id;
 SELECT randflake_bind_secret() = (SELECT key_fingerprint FROM randflake_status) AS bound;
 INSERT INTO randflake_key TABLE randflake_key;
-SELECT count(*) FROM randflake_key;
+INSERT INTO randflake_key_check TABLE randflake_key_check;
+SELECT count(*), count(randflake_key_matches(fingerprint)) FROM randflake_key NATURAL JOIN randflake_key_check;
+INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_key_matches(NULL);
 
 -- Another fingerprint beside it: nothing goes in or out any more, nothing is sorted
 BEGIN;
 INSERT INTO randflake_key VALUES ('0123456789abcdef');
 SAVEPOINT poisoned;
+INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
+ROLLBACK TO poisoned;
+SELECT randflake_key_matches(fingerprint) FROM randflake_key;
+ROLLBACK TO poisoned;
 SELECT id FROM kept;
 \echo :LAST_ERROR_SQLSTATE
 ROLLBACK TO poisoned;
@@ -311,6 +319,7 @@ SAVEPOINT unbound;
 SELECT id FROM kept;
 \echo :LAST_ERROR_SQLSTATE
 ROLLBACK TO unbound;
+INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 INSERT INTO randflake_key VALUES ('0123456789abcdef');
 SAVEPOINT other;
 SELECT id FROM kept;
@@ -318,6 +327,7 @@ ROLLBACK TO other;
 SELECT randflake_bind_secret();
 ROLLBACK TO unbound;
 SELECT randflake_bind_secret() IS NOT NULL AS bound;
+SELECT count(*) FROM randflake_key NATURAL FULL JOIN randflake_key_check;
 SELECT count(id::text) FROM kept;
 UPDATE randflake_key SET fingerprint = '0123456789abcdef';
 SELECT count(id::text) FROM kept;

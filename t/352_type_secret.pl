@@ -51,8 +51,10 @@ my $pg_dump = sub {
 };
 $pg_dump->("$dumps/plain.sql");
 $pg_dump->("$dumps/custom", '-Fc');
-like(slurp_file("$dumps/plain.sql"), qr/^COPY public\.randflake_key .*\n\Q$fingerprint\E$/m,
-    'a dump carries the fingerprint');
+for my $table ('randflake_key', 'randflake_key_check') {
+    like(slurp_file("$dumps/plain.sql"), qr/^COPY public\.$table .*\n\Q$fingerprint\E$/m,
+        "a dump carries the fingerprint in $table");
+}
 unlike(slurp_file("$dumps/plain.sql"), qr/TRIGGER randflake_key_guard/, '  and nothing of the extension');
 no_secret_in(slurp_file("$dumps/plain.sql"), $secret, '  nor the secret');
 
@@ -78,7 +80,8 @@ for my $case ([ 'psql', '-v', 'ON_ERROR_STOP=1' ], [ 'pg_restore' ], [ 'pg_resto
     my ($good, $errors, $database) = restore($node, @$case);
     ok($good && $errors eq '', "@$case restores under the same secret, without a warning") or diag($errors);
     is($node->safe_psql($database, $content), $expected, '  and nothing is lost');
-    is($node->safe_psql($database, 'TABLE randflake_key'), $fingerprint, '  with one fingerprint');
+    is($node->safe_psql($database, 'TABLE randflake_key UNION ALL TABLE randflake_key_check'),
+        "$fingerprint\n$fingerprint", '  with one fingerprint');
 }
 
 # The data alone, with triggers disabled.
@@ -137,15 +140,41 @@ for my $case ([ 'psql' ], [ 'psql', '-v', 'ON_ERROR_STOP=1' ],
     ok("@$case" eq 'psql' || !$good, "@$case fails under another secret");
     like($errors, qr/WARNING:  this data was dumped under another secret/, '  with a warning')
       if $case->[0] eq 'psql';
-    like($errors, qr/ERROR:  values of type randflake in this database belong to another secret/,
-        '  with the reason');
+    like($errors, qr/ERROR:  this data was dumped under another secret/, '  with the reason');
     is($other->safe_psql($database, 'SELECT count(*) FROM before'), 1000, '  rows came before the fingerprint');
     is($other->safe_psql($database, q{SELECT count(*) FROM pg_index WHERE indrelid = 'before'::regclass}),
         0, '  but no primary key is built');
     nothing_works($other, $database, '  and nothing can be read or written');
 }
-# In parallel, tables and indexes may all come before the fingerprint.
-nothing_works($other, (restore($other, 'pg_restore', '--jobs=2'))[2], 'nothing works after a parallel restore');
+# In parallel, tables and indexes may all come before the fingerprint, and it before itself.
+{
+    my ($good, $errors, $database) = restore($other, 'pg_restore', '--jobs=2');
+    ok(!$good, 'a parallel restore fails under another secret');
+    nothing_works($other, $database, '  and nothing can be read or written');
+}
+my ($list) = run_command([ 'pg_restore', '--list', "$dumps/custom" ]);
+my @keys = grep { / TABLE DATA \S+ randflake_key/ } split /\n/, $list;
+my @others = grep { !/ TABLE DATA \S+ randflake_key/ } split /\n/, $list;
+is(@keys, 2, 'a dump has the fingerprint twice');
+for my $last (\@keys, [ reverse @keys ]) {
+    unlink "$dumps/list";
+    append_to_file("$dumps/list", join "\n", @others, @$last, '');
+    my ($good, $errors, $database) = restore($other, 'pg_restore', "--use-list=$dumps/list");
+    ok(!$good, 'a restore fails under another secret, whatever its order');
+    like($errors, qr/ERROR:  this data was dumped under another secret.*^DETAIL: .*\Q$fingerprint\E.*^HINT:  Restore /ms,
+        '  with the reason');
+    nothing_works($other, $database, '  and nothing can be read or written');
+}
+{
+    my (undef, undef, $database) = restore($other, 'pg_restore', '--schema-only');
+    $other->command_fails(
+        [
+            'pg_restore', '--data-only', '--disable-triggers', "--use-list=$dumps/list",
+            '-d', $other->connstr($database), "$dumps/custom"
+        ],
+        'without triggers a restore fails under another secret');
+    nothing_works($other, $database, '  and nothing can be read or written');
+}
 {
     my ($good, undef, $database) = restore($other, 'psql', '-1', '-v', 'ON_ERROR_STOP=1');
     ok(!$good, 'in a single transaction a restore fails under another secret');
@@ -211,6 +240,26 @@ is($node->safe_psql('early', 'SELECT randflake_bind_secret()'), $fingerprint, ' 
 $node->safe_psql('postgres', 'CREATE DATABASE upgraded');
 $node->safe_psql('upgraded', q{CREATE EXTENSION randflake VERSION '1.0'; ALTER EXTENSION randflake UPDATE});
 is($node->safe_psql('upgraded', 'TABLE randflake_key'), $fingerprint, 'ALTER EXTENSION UPDATE binds');
+
+# A database that keeps nothing of the type is restored without a secret
+configure($node, node_id => 1, max_wait => '1h');
+$node->restart;
+$node->safe_psql('early', 'DROP TABLE made');
+$node->command_ok([ 'pg_dump', '-p', $node->port, '-h', $node->host, '-Fc', '-f', "$dumps/custom", 'early' ],
+    'a dump without a secret');
+for my $options ([], ['--jobs=2']) {
+    my ($good, $errors, $database) = restore($node, 'pg_restore', @$options);
+    ok($good && $errors eq '', "@$options restores without a secret") or diag($errors);
+    is($node->safe_psql($database, 'TABLE randflake_key'), $fingerprint, '  the fingerprint too');
+}
+
+# A new secret for all rows: the documentation's two statements
+configure($node, node_id => 1, secret => $other_secret, max_wait => '1h');
+$node->restart;
+my ($bound) = $node->safe_psql('early', 'DELETE FROM randflake_key; SELECT randflake_bind_secret()');
+isnt($bound, $fingerprint, 'a database is bound to another secret');
+is($node->safe_psql('early', 'TABLE randflake_key UNION ALL TABLE randflake_key_check'), "$bound\n$bound",
+    '  and dumps it');
 
 $node->stop;
 done_testing();

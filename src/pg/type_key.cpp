@@ -10,6 +10,10 @@
 // beside the one of this server. The rows of other tables may have been restored before it; when it
 // arrives they become unreadable, and their indexes cannot be built.
 //
+// Because it stays, the statement that brings it succeeds. That a restore fails, whatever the order
+// in which it loads tables, is the task of a second table, randflake_key_check: the dump carries
+// the fingerprint there too, and a constraint, which no option of a restore disables, refuses it.
+//
 // The table is read like a catalog, so that output works where there is no ordinary snapshot: the
 // historic snapshot of logical decoding sees it because it is declared a user catalog table.
 
@@ -21,6 +25,7 @@
 #include "pg/type.h"
 
 static constexpr char kKeyTable[] = "randflake_key";
+static constexpr char kCheckTable[] = "randflake_key_check";
 static constexpr AttrNumber kFingerprintColumn = 1;
 
 // True once all rows were found to be this server's, until one changes.
@@ -65,11 +70,11 @@ static Rows read_rows(Oid table, const char* fingerprint) {
 }
 
 // The extension's objects share a schema, which is that of the function called.
-static Oid find_key_table(Oid function) {
-    const Oid table = get_relname_relid(kKeyTable, get_func_namespace(function));
+static Oid find_table(const char* name, Oid function) {
+    const Oid table = get_relname_relid(name, get_func_namespace(function));
     if (!OidIsValid(table))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-                        errmsg("table \"%s\" of the extension is missing", kKeyTable)));
+                        errmsg("table \"%s\" of the extension is missing", name)));
     return table;
 }
 
@@ -89,7 +94,7 @@ pg_noinline void check_type_key(Oid function) {
         CacheRegisterRelcacheCallback(on_relation_change, Datum{0});
         watching = true;
     }
-    key_table = find_key_table(function);
+    key_table = find_table(kKeyTable, function);
     const uint64 changes = key_table_changes;
     const Rows rows = read_rows(key_table, fingerprint);
     if (rows.other != nullptr)
@@ -119,22 +124,33 @@ SQL_FUNCTION(randflake_key_fingerprint) {
     PG_RETURN_TEXT_P(cstring_to_text(server_fingerprint()));
 }
 
-// Before a row of the key table is inserted, updated or deleted. An inserted row that is there
-// already is skipped: a dump brings the row that CREATE EXTENSION has made. One that differs stays,
-// see above.
+// Data came under `fingerprint` into a database that has the `other` ones.
+static void report_other_secret(int level, const char* fingerprint, const char* other) {
+    ereport(level,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("this data was dumped under another secret: values of type randflake "
+                    "cannot be used in this database"),
+             errdetail("The data has key fingerprint %s, the database has %s.", fingerprint, other),
+             errhint("Restore into a new database, on a server that has the data's secret.")));
+}
+
+// Before a row of one of the two tables is inserted, or one of the key table is updated or deleted.
+// An inserted row that is there already is skipped: a dump brings the row that CREATE EXTENSION has
+// made. One that differs stays in the key table, see above.
 SQL_FUNCTION(randflake_key_guard) {
     if (!CALLED_AS_TRIGGER(fcinfo))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                         errmsg("a trigger function was not called as a trigger")));
     const auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
     const Oid table = RelationGetRelid(trigger->tg_relation);
+    const bool is_key_table = table == find_table(kKeyTable, fcinfo->flinfo->fn_oid);
     // Whoever may execute this may make it a trigger of anything.
-    if (table != find_key_table(fcinfo->flinfo->fn_oid) ||
+    if ((!is_key_table && table != find_table(kCheckTable, fcinfo->flinfo->fn_oid)) ||
         !TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("this trigger function is for rows of table \"%s\" alone, before "
-                               "they change",
-                               kKeyTable)));
+                        errmsg("this trigger function is for rows of the tables \"%s\" and \"%s\" "
+                               "alone, before they change",
+                               kKeyTable, kCheckTable)));
     if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
         CacheInvalidateRelcacheByRelid(table);
         return PointerGetDatum(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
@@ -148,16 +164,22 @@ SQL_FUNCTION(randflake_key_guard) {
     const Rows rows = read_rows(table, fingerprint);
     if (rows.same)
         return Datum{0};  // skips the row
-    if (rows.other != nullptr)
-        ereport(WARNING,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("this data was dumped under another secret: values of type randflake "
-                        "cannot be used in this database"),
-                 errdetail("The data has key fingerprint %s, the database has %s.", fingerprint,
-                           rows.other),
-                 errhint("Restore into a new database, on a server that has the data's secret.")));
-    CacheInvalidateRelcacheByRelid(table);
+    if (is_key_table) {
+        if (rows.other != nullptr)
+            report_other_secret(WARNING, fingerprint, rows.other);
+        CacheInvalidateRelcacheByRelid(table);
+    }
     return PointerGetDatum(trigger->tg_trigtuple);
+}
+
+// True; ERROR if the database is bound to another secret than the one with this fingerprint, or to
+// several. The constraint of randflake_key_check.
+SQL_FUNCTION(randflake_key_matches) {
+    const char* fingerprint = text_to_cstring(PG_GETARG_TEXT_PP(0));
+    const Rows rows = read_rows(find_table(kKeyTable, fcinfo->flinfo->fn_oid), fingerprint);
+    if (rows.other != nullptr)
+        report_other_secret(ERROR, fingerprint, rows.other);
+    PG_RETURN_BOOL(true);
 }
 
 // B-tree sort support: that of bigint, after the check, so that no index is built over values that
