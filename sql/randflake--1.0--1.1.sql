@@ -81,9 +81,12 @@ COMMENT ON FUNCTION randflake_lower(timestamptz) IS
 
 -- The secret that the type's values belong to
 --
--- The table is read under the historic snapshot of logical decoding too: hence the option.
+-- The table is read under the historic snapshot of logical decoding too: hence the option. A
+-- publication of all tables has this one, and its rows can be deleted all the same: hence the
+-- replica identity. There may be several rows, so there is no key.
 
 CREATE TABLE randflake_key (fingerprint text NOT NULL) WITH (user_catalog_table = true);
+ALTER TABLE randflake_key REPLICA IDENTITY FULL;
 COMMENT ON TABLE randflake_key IS
 'the secret that values of type randflake belong to; with any other the type cannot be used';
 COMMENT ON COLUMN randflake_key.fingerprint IS 'fingerprint of the secret, as in randflake_status';
@@ -114,6 +117,7 @@ COMMENT ON FUNCTION randflake_key_matches(text) IS
 CREATE TABLE randflake_key_check (
     fingerprint text NOT NULL CONSTRAINT randflake_key_matches CHECK (randflake_key_matches(fingerprint))
 );
+ALTER TABLE randflake_key_check REPLICA IDENTITY FULL;
 COMMENT ON TABLE randflake_key_check IS
 'the fingerprint in randflake_key once more: makes a restore under another secret end with an error';
 COMMENT ON COLUMN randflake_key_check.fingerprint IS 'fingerprint of the secret, as in randflake_status';
@@ -158,9 +162,12 @@ REVOKE ALL ON FUNCTION randflake_bind_secret() FROM PUBLIC;
 
 DO $$
 BEGIN
+    BEGIN
+        PERFORM @extschema@.randflake_key_fingerprint();
+    EXCEPTION WHEN object_not_in_prerequisite_state THEN
+        RETURN;  -- no secret yet
+    END;
     PERFORM @extschema@.randflake_bind_secret();
-EXCEPTION WHEN object_not_in_prerequisite_state THEN
-    NULL;  -- no secret yet
 END $$;
 
 -- Comparison: what is stored compares as bigint does

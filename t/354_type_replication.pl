@@ -79,6 +79,32 @@ for my $format (sort keys %subscriber) {
     is($node->safe_psql('postgres', 'SELECT count(*) FROM made'), 1800, '  row by row');
 }
 
+# A publication of all tables has those of the extension too.
+$_->safe_psql('postgres', 'CREATE DATABASE whole') for $publisher, $subscriber{text};
+$publisher->safe_psql('whole', <<'SQL');
+CREATE PUBLICATION whole FOR ALL TABLES;
+CREATE EXTENSION randflake;
+CREATE TABLE made (id randflake PRIMARY KEY DEFAULT randflake_next(), others randflake[], n integer);
+INSERT INTO made (n) SELECT n FROM generate_series(1, 1000) AS n;
+SQL
+my $keys = 'TABLE randflake_key UNION ALL TABLE randflake_key_check';
+my $whole_keys = $publisher->safe_psql('whole', $keys);
+like($whole_keys, qr/^(\w+)\n\1$/, 'published as a whole: the extension is bound');
+my $connection = $publisher->connstr('whole') =~ s/'/''/gr;
+$subscriber{text}->safe_psql('whole', <<"SQL");
+CREATE EXTENSION randflake;
+CREATE TABLE made (id randflake PRIMARY KEY, others randflake[], n integer);
+CREATE SUBSCRIPTION in_whole CONNECTION '$connection' PUBLICATION whole;
+SQL
+$subscriber{text}->wait_for_subscription_sync($publisher, 'in_whole', 'whole');
+$publisher->safe_psql('whole',
+    'DELETE FROM randflake_key; SELECT randflake_bind_secret(); INSERT INTO made (n) VALUES (1001)');
+$publisher->wait_for_catchup('in_whole');
+is($_->safe_psql('whole', $keys), $whole_keys, '  and bound anew') for $publisher, $subscriber{text};
+is($subscriber{text}->safe_psql('whole', $content), $publisher->safe_psql('whole', $content),
+    '  and a subscriber has everything');
+$subscriber{text}->safe_psql('whole', 'DROP SUBSCRIPTION in_whole');
+
 # The changes as a program sees them that decodes by itself
 is( $publisher->safe_psql('postgres', <<'SQL'),
 SELECT count(*) FROM pg_create_logical_replication_slot('own', 'test_decoding');
