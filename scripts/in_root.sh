@@ -46,6 +46,7 @@ exec unshare --mount --pid --ipc ${exchange:+--net} --fork --kill-child bash -eu
     if [ -n "$root" ]; then
         mount --bind /dev "$root/dev"
         mount -t tmpfs tmpfs "$root/tmp"
+        unset TMPDIR
     fi
     mount -t tmpfs tmpfs "$root/dev/shm"
     exec chroot "$root/" "$@"' in_root "$exchange" "$throw_away" "$root" "$@"

@@ -68,6 +68,10 @@ using std::chrono::milliseconds;
 using std::chrono::sys_days;
 using std::chrono::year_month_day;
 
+// The last one with four digits for the year. Later epochs are numbers, read and written; the years
+// of <chrono> end at 32767.
+constexpr sys_days kLastDate = std::chrono::year(9999) / 12 / 31;
+
 // [T]hh:mm[:ss[.fff]] as milliseconds of the day.
 bool CutTimeOfDay(Piece* text, int64_t* of_day) {
     int64_t hour, minute, second = 0, fraction = 0;
@@ -300,15 +304,14 @@ void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept {
     }
 
     const int64_t day = FloorDivide(layout.epoch, 24 * 3600 * kSecond);
-    const auto of_day = static_cast<int>(layout.epoch - day * 24 * 3600 * kSecond);
-    const year_month_day date{sys_days(std::chrono::days(static_cast<int>(day)))};
-    if (const int year = static_cast<int>(date.year()); year > 9999) {
+    if (day > kLastDate.time_since_epoch().count()) {
         append(", epoch=%lld", static_cast<long long>(layout.epoch));
         return;
-    } else {
-        append(", epoch=%04d-%02u-%02u", year, static_cast<unsigned>(date.month()),
-               static_cast<unsigned>(date.day()));
     }
+    const auto of_day = static_cast<int>(layout.epoch - day * 24 * 3600 * kSecond);
+    const year_month_day date{sys_days(std::chrono::days(static_cast<int>(day)))};
+    append(", epoch=%04d-%02u-%02u", static_cast<int>(date.year()),
+           static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
     if (of_day != 0)
         append(" %02d:%02d:%02d", of_day / 3600000, of_day / 60000 % 60, of_day / 1000 % 60);
     if (of_day % 1000 != 0)

@@ -111,6 +111,11 @@ TEST(LayoutText, Epochs) {
 TEST(LayoutText, Edges) {
     // The longest possible time in each unit, and no node id at all.
     EXPECT_EQ(Parsed("time=53:1ms, node=0, sequence=10, epoch=0").bits(), 63);
+    // Beyond the years of <chrono>
+    EXPECT_EQ(Format(Parsed("time=3:1s, node=0, sequence=3, epoch=983555550055000")),
+              "time=3:1s, node=0, sequence=3, epoch=983555550055000");
+    EXPECT_EQ(Format(Parsed("time=3:1s, node=0, sequence=3, epoch=253402300799999")),
+              "time=3:1s, node=0, sequence=3, epoch=9999-12-31 23:59:59.999");
     EXPECT_EQ(Parsed("time=1:86400s, node=31, sequence=31, epoch=0").bits(), 63);
     EXPECT_EQ(Format(Parsed("sequence=1, node=0, time=10:3s, epoch=0")),
               "sequence=1, node=0, time=10:3s, epoch=1970-01-01");
