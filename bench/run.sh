@@ -11,7 +11,7 @@
 # run then draws the charts in docs/charts/ and writes the tables of docs/performance.md; a quick one
 # or one of some suites leaves its results in bench/results/partial/ and does neither.
 #
-# BENCH_KEYS_ROWS sets how many rows the suite keys inserts, one number after the other.
+# BENCH_KEYS_ROWS lists how many rows the suite keys inserts, each number as often as it is measured.
 
 # shellcheck disable=SC2034 # the suites use what is set here
 set -euo pipefail
@@ -20,13 +20,14 @@ root=$PWD bench=$PWD/bench
 . scripts/lib.sh
 all_suites="calls set backends inserts keys connect decode waste uniformity cipher instructions profile"
 
-repetitions=15 short_repetitions=3 seconds=3 connections=300 traced_rows=100000
-keys_rows="5000000 20000000" keys_repetitions=1 # an hour already
+repetitions=31 short_repetitions=3 insert_repetitions=7 look_up_repetitions=5
+seconds=3 connections=300 traced_rows=100000 keys_rows="5000000 5000000 5000000 20000000"
 results=$bench/results
 while [ $# -gt 0 ]; do
     case $1 in
     --quick)
-        repetitions=3 short_repetitions=1 seconds=1 keys_rows=200000 connections=100 traced_rows=20000
+        repetitions=3 short_repetitions=1 insert_repetitions=1 look_up_repetitions=1
+        seconds=1 connections=100 traced_rows=20000 keys_rows=200000
         results=$bench/results/partial
         ;;
     -*) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" && exit 2 ;;

@@ -23,7 +23,7 @@ function print_table(group,    i, with_ratio) {
         exit failed = 1
     }
     with_ratio = has_ratios(group)
-    printf "| | %s | quartiles |%s\n", unit[group], with_ratio ? " ratio to " base[group] " |" : ""
+    printf "| %s | %s | quartiles |%s\n", metric[group], unit[group], with_ratio ? " ratio to " base[group] " |" : ""
     print "|---|---|---|" (with_ratio ? "---|" : "")
     for (i = 1; i <= rows[group]; i++)
         printf "| %s | %s | %s |%s\n", item[group, i], median[group, i], quartiles[group, i],
@@ -32,6 +32,7 @@ function print_table(group,    i, with_ratio) {
 NR > 1 {
     group = $1 ": " $3
     i = ++rows[group]
+    metric[group] = $3
     unit[group] = $4
     item[group, i] = $2 ~ /\(\)/ ? "`" $2 "`" : $2
     median[group, i] = $6

@@ -3,7 +3,7 @@
 
 suite_inserts() {
     local clients=8 repetition label column commit
-    for repetition in $(seq 1 "$short_repetitions"); do
+    for repetition in $(seq 1 "$insert_repetitions"); do
         for commit in on off; do
             while IFS='|' read -r label column; do
                 sql -q -c 'DROP TABLE IF EXISTS insert_rows' \

@@ -4,14 +4,15 @@
 
 suite_keys() {
     local rows sessions plural repetition label column
+    local -A repetitions_of
     for rows in $keys_rows; do
-        for repetition in $(seq 1 "$keys_repetitions"); do
-            for sessions in 1 8; do
-                [ "$sessions" = 1 ] && plural='' || plural=s
-                while IFS='|' read -r label column; do
-                    measure_key "$label" "$column"
-                done <<<"$keys"
-            done
+        repetition=$((${repetitions_of[$rows]:-0} + 1))
+        repetitions_of[$rows]=$repetition
+        for sessions in 1 8; do
+            [ "$sessions" = 1 ] && plural='' || plural=s
+            while IFS='|' read -r label column; do
+                measure_key "$label" "$column"
+            done <<<"$keys"
         done
     done
     sql -q -c 'DROP TABLE keys_rows'
@@ -56,19 +57,22 @@ insert_keys() {
 }
 
 # Look-ups of rows chosen at random, one index search each; and the newest rows, where the key has
-# their order.
+# their order. Each some times: they are short.
 read_keys() {
-    local lookups=100000 newest=$((rows / 100))
+    local lookups=100000 newest=$((rows / 100)) ordered look_up
+    local run=$repetition repetition
     sql -q -c 'VACUUM ANALYZE keys_rows' \
         -c "CREATE TABLE keys_wanted AS SELECT id FROM keys_rows ORDER BY random() LIMIT $lookups"
-    key_sample 'point look-up' 'ns per row' "$(value "SET enable_hashjoin = off; SET enable_mergejoin = off;
-        SELECT round((bench_seconds('SELECT count(payload) FROM keys_wanted JOIN keys_rows USING (id)')
-            * 1e9 / $lookups)::numeric)" | tail -n 1)"
-    if [ "$(value "SELECT correlation > 0.9 FROM pg_stats
-        WHERE tablename = 'keys_rows' AND attname = 'id'")" = t ]; then
+    ordered=$(value "SELECT correlation > 0.9 FROM pg_stats WHERE tablename = 'keys_rows' AND attname = 'id'")
+    for look_up in $(seq "$look_up_repetitions"); do
+        repetition=$((run * 100 + look_up)) # only serves to pair samples
+        key_sample 'point look-up' 'ns per row' "$(value "SET enable_hashjoin = off; SET enable_mergejoin = off;
+            SELECT round((bench_seconds('SELECT count(payload) FROM keys_wanted JOIN keys_rows USING (id)')
+                * 1e9 / $lookups)::numeric)" | tail -n 1)"
+        [ "$ordered" = t ] || continue
         key_sample 'newest 1 %' 'ns per row' "$(value "SELECT round((bench_seconds('SELECT count(payload)
             FROM (SELECT payload FROM keys_rows ORDER BY id DESC LIMIT $newest) AS newest')
             * 1e9 / $newest)::numeric)")"
-    fi
+    done
     sql -q -c 'DROP TABLE keys_wanted'
 }
