@@ -27,7 +27,7 @@ do for [panel = 1 : panels] {
     data = value(sprintf('data_%d', panel))
     set autoscale
     stats data using 2 nooutput
-    set xrange [0 : STATS_max * (columns > 1 ? 1.75 : 1.3)]
+    set xrange [0 : STATS_max * (columns > 1 ? 1.9 : 1.3)]
     set yrange [bars - 0.4 : -0.6]
     set label 1 value(sprintf('heading_%d', panel)) at graph 0, graph 1.06 left \
         offset 2 - label_width, 0 textcolor rgb text_colour
