@@ -6,10 +6,11 @@
 # Suites: calls set backends inserts keys connect decode waste uniformity cipher instructions profile.
 # Without any, all of them. --quick takes about two minutes: fewer repetitions, fewer rows.
 #
-# Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table and leaves bench/results/: what
-# was measured on (environment.txt), every sample (samples.csv), the summary (results.csv). A full
-# run then draws the charts in docs/charts/ and writes the tables of docs/performance.md; a quick one
-# or one of some suites leaves its results in bench/results/partial/ and does neither.
+# Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table and
+# leaves bench/results/: what was measured on (environment.txt), every sample (samples.csv), the
+# summary (results.csv). A full run then draws the charts in docs/charts/ and writes the tables of
+# docs/performance.md; a quick one or one of some suites leaves its results in bench/results/partial/
+# and does neither.
 #
 # BENCH_KEYS_ROWS lists how many rows the suite keys inserts, each number as often as it is measured.
 

@@ -79,8 +79,8 @@ server_tests() {
 
 # The library under the address and undefined sanitizers in a server without them. Their run-time
 # libraries come with it, later than they like, so they watch over what the library does by itself,
-# and not over what PostgreSQL does for it; test/asan_longjmp.c makes up for the rest. A report ends the process, and is looked for besides:
-# some end when no test looks any more.
+# and not over what PostgreSQL does for it; test/asan_longjmp.c makes up for the rest. A report ends
+# the process, and is looked for besides: some end when no test looks any more.
 server_tests_sanitized() {
     local options flags='-fsanitize=address,undefined -fno-sanitize-recover=all'
     reports=$(mktemp -d)

@@ -124,16 +124,6 @@ SQL_FUNCTION(randflake_key_fingerprint) {
     PG_RETURN_TEXT_P(cstring_to_text(server_fingerprint()));
 }
 
-// Data came under `fingerprint` into a database that has the `other` ones.
-static void report_other_secret(int level, const char* fingerprint, const char* other) {
-    ereport(level,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("this data was dumped under another secret: values of type randflake "
-                    "cannot be used in this database"),
-             errdetail("The data has key fingerprint %s, the database has %s.", fingerprint, other),
-             errhint("Restore into a new database, on a server that has the data's secret.")));
-}
-
 // Before a row of one of the two tables is inserted, or one of the key table is updated or deleted.
 // An inserted row that is there already is skipped: a dump brings the row that CREATE EXTENSION has
 // made. One that differs stays in the key table, see above.
@@ -143,9 +133,9 @@ SQL_FUNCTION(randflake_key_guard) {
                         errmsg("a trigger function was not called as a trigger")));
     const auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
     const Oid table = RelationGetRelid(trigger->tg_relation);
-    const bool is_key_table = table == find_table(kKeyTable, fcinfo->flinfo->fn_oid);
+    const Oid function = fcinfo->flinfo->fn_oid;
     // Whoever may execute this may make it a trigger of anything.
-    if ((!is_key_table && table != find_table(kCheckTable, fcinfo->flinfo->fn_oid)) ||
+    if ((table != find_table(kKeyTable, function) && table != find_table(kCheckTable, function)) ||
         !TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                         errmsg("this trigger function is for rows of the tables \"%s\" and \"%s\" "
@@ -161,14 +151,9 @@ SQL_FUNCTION(randflake_key_guard) {
     const Datum value = heap_getattr(trigger->tg_trigtuple, kFingerprintColumn,
                                      RelationGetDescr(trigger->tg_relation), &null);
     const char* fingerprint = null ? "" : TextDatumGetCString(value);
-    const Rows rows = read_rows(table, fingerprint);
-    if (rows.same)
+    if (read_rows(table, fingerprint).same)
         return Datum{0};  // skips the row
-    if (is_key_table) {
-        if (rows.other != nullptr)
-            report_other_secret(WARNING, fingerprint, rows.other);
-        CacheInvalidateRelcacheByRelid(table);
-    }
+    CacheInvalidateRelcacheByRelid(table);
     return PointerGetDatum(trigger->tg_trigtuple);
 }
 
@@ -178,7 +163,13 @@ SQL_FUNCTION(randflake_key_matches) {
     const char* fingerprint = text_to_cstring(PG_GETARG_TEXT_PP(0));
     const Rows rows = read_rows(find_table(kKeyTable, fcinfo->flinfo->fn_oid), fingerprint);
     if (rows.other != nullptr)
-        report_other_secret(ERROR, fingerprint, rows.other);
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("this data was dumped under another secret: values of type randflake "
+                        "cannot be used in this database"),
+                 errdetail("The data has key fingerprint %s, the database has %s.", fingerprint,
+                           rows.other),
+                 errhint("Restore into a new database, on a server that has the data's secret.")));
     PG_RETURN_BOOL(true);
 }
 

@@ -106,16 +106,16 @@ TEST(LayoutText, Epochs) {
     EXPECT_EQ(Parsed(WithEpoch("2010-11-04 00:00:00.05")).epoch % 1000, 50);
     EXPECT_EQ(Format(Parsed("time=41:1ms, node=10, sequence=12, epoch=253402300800000")),
               WithEpoch("253402300800000"));  // the year 10000
-}
-
-TEST(LayoutText, Edges) {
-    // The longest possible time in each unit, and no node id at all.
-    EXPECT_EQ(Parsed("time=53:1ms, node=0, sequence=10, epoch=0").bits(), 63);
     // Beyond the years of <chrono>
     EXPECT_EQ(Format(Parsed("time=3:1s, node=0, sequence=3, epoch=983555550055000")),
               "time=3:1s, node=0, sequence=3, epoch=983555550055000");
     EXPECT_EQ(Format(Parsed("time=3:1s, node=0, sequence=3, epoch=253402300799999")),
               "time=3:1s, node=0, sequence=3, epoch=9999-12-31 23:59:59.999");
+}
+
+TEST(LayoutText, Edges) {
+    // The longest possible time in each unit, and no node id at all.
+    EXPECT_EQ(Parsed("time=53:1ms, node=0, sequence=10, epoch=0").bits(), 63);
     EXPECT_EQ(Parsed("time=1:86400s, node=31, sequence=31, epoch=0").bits(), 63);
     EXPECT_EQ(Format(Parsed("sequence=1, node=0, time=10:3s, epoch=0")),
               "sequence=1, node=0, time=10:3s, epoch=1970-01-01");
