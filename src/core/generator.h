@@ -50,7 +50,7 @@
 
 namespace randflake {
 
-// Seconds since kWindowEpoch. Closed when empty.
+// Seconds since kWindowEpochMs. Closed when empty.
 struct Window {
     uint32_t start;
     uint32_t end;  // exclusive
@@ -74,7 +74,8 @@ enum class Outcome : uint8_t {
     kClockBehind,       // the same, and the clock is before the slot's tick
     kClockBeforeEpoch,  // the clock is before the layout's first tick
     kClockAfterEnd,     // the clock is after the layout's last tick
-    kWindowClosed,      // or not yet open when the slot's word was loaded, or none for the layout
+    kWindowClosed,      // there is no window
+    kNotInLayout,       // there is one, which the layout cannot hold
     kBeforeWindow,      // the window starts later
     kWindowEnded,       // the window ended
 };
@@ -107,7 +108,7 @@ struct Run {
         return run;
     }
     if (window.closed() || word == kNoWindow) {
-        run.outcome = Outcome::kWindowClosed;
+        run.outcome = window.closed() ? Outcome::kWindowClosed : Outcome::kNotInLayout;
         return run;
     }
 
@@ -155,8 +156,16 @@ Run Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window, ui
         // The clock is read after the word, so `now` before the word's tick means that the clock
         // stepped back, not that this process was slow.
         const int64_t now = clock();
-        const Run run = NextRun(layout, word, now,
-                                Window::FromWord(window.load(std::memory_order_acquire)), wanted);
+        const uint64_t seen = window.load(std::memory_order_acquire);
+        const Run run = NextRun(layout, word, now, Window::FromWord(seen), wanted);
+        if (run.outcome == Outcome::kNotInLayout) {
+            // The word may be older than the window. It belongs to the window if it is still there
+            // and the window was open all the time, because no window comes twice.
+            if (slot.load(std::memory_order_acquire) != word ||
+                window.load(std::memory_order_acquire) != seen)
+                continue;
+            return run;
+        }
         if (run.outcome != Outcome::kReserved)
             return run;
         if (slot.compare_exchange_strong(word, run.first + run.count - 1, std::memory_order_acq_rel,
@@ -251,7 +260,8 @@ int64_t SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&...
             return;
         // The tick after that one begins before the second `earliest`, so it is at least that one
         // which the word before the next window is in.
-        const int64_t after = FloorDivide(layout.TickStart(tick + 1) - kWindowEpoch, kSecond) + 1;
+        const int64_t after =
+            FloorDivide(layout.TickStart(tick + 1) - kWindowEpochMs, kSecondMs) + 1;
         if (after > earliest)
             earliest = after;
     };

@@ -19,10 +19,10 @@
 
 namespace randflake {
 
-// Windows are in seconds since this instant in every layout: Unix milliseconds, 2024-10-27 03:33:20
-// UTC.
-inline constexpr int64_t kWindowEpoch = 1730000000000;
-inline constexpr int64_t kSecond = 1000;  // milliseconds
+// Windows are in seconds since this instant in every layout: 2024-10-27 03:33:20 UTC, as Unix time.
+inline constexpr int64_t kSecondMs = 1000;
+inline constexpr int64_t kWindowEpochSeconds = 1730000000;
+inline constexpr int64_t kWindowEpochMs = kWindowEpochSeconds * kSecondMs;
 
 constexpr int64_t FloorDivide(int64_t dividend, int64_t divisor) noexcept {
     return dividend / divisor - (dividend % divisor < 0 ? 1 : 0);
@@ -42,8 +42,8 @@ struct Layout {
     int64_t epoch;  // Unix milliseconds at which tick 0 begins
     int timestamp_bits;
     int node_bits;
-    int sequence_bits;       // at least 1
-    int64_t unit = kSecond;  // milliseconds a tick
+    int sequence_bits;         // at least 1
+    int64_t unit = kSecondMs;  // milliseconds a tick
 
     // Where the fields lie in an identifier.
     int timestamp_shift = node_bits + sequence_bits;
@@ -106,22 +106,22 @@ struct Layout {
     // A tick against the start of a second of the windows: neither divides, and for Randflake both
     // fold to a comparison of the two.
     constexpr bool BeginsBefore(uint64_t tick, uint32_t second) const noexcept {
-        return TickStart(tick) < kWindowEpoch + int64_t{second} * kSecond;
+        return TickStart(tick) < kWindowEpochMs + int64_t{second} * kSecondMs;
     }
     constexpr bool EndsAfter(uint64_t tick, uint32_t second) const noexcept {
-        return TickStart(tick + 1) > kWindowEpoch + int64_t{second} * kSecond;
+        return TickStart(tick + 1) > kWindowEpochMs + int64_t{second} * kSecondMs;
     }
 
     // The first tick that begins at or after the start of a second of the windows; 0 when that is
     // at or before the epoch.
     constexpr uint64_t FirstTick(uint32_t second) const noexcept {
-        const int64_t since = kWindowEpoch + int64_t{second} * kSecond - epoch;
+        const int64_t since = kWindowEpochMs + int64_t{second} * kSecondMs - epoch;
         return since <= 0 ? 0 : static_cast<uint64_t>((since - 1) / unit + 1);
     }
 
     // The second of the windows in which a tick ends, that is, of its last millisecond.
     constexpr int64_t LastSecond(uint64_t tick) const noexcept {
-        return FloorDivide(TickStart(tick + 1) - 1 - kWindowEpoch, kSecond);
+        return FloorDivide(TickStart(tick + 1) - 1 - kWindowEpochMs, kSecondMs);
     }
 
     friend constexpr bool operator==(const Layout&, const Layout&) = default;
@@ -129,7 +129,7 @@ struct Layout {
 
 // Randflake: 30 + 17 + 17 bits; seconds since 2024-10-27 03:33:20 UTC, through 2058-11-05 17:10:23.
 // Source: the constants of the reference implementation, gosuda/randflake.
-inline constexpr Layout kRandflake{kWindowEpoch, 30, 17, 17};
+inline constexpr Layout kRandflake{kWindowEpochMs, 30, 17, 17};
 
 }  // namespace randflake
 

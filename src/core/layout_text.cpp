@@ -88,7 +88,7 @@ bool CutTimeOfDay(Piece* text, int64_t* of_day) {
         for (auto count = text->begin() - digits; count < 3; count++)
             fraction *= 10;
     }
-    *of_day = ((hour * 60 + minute) * 60 + second) * kSecond + fraction;
+    *of_day = ((hour * 60 + minute) * 60 + second) * kSecondMs + fraction;
     return hour < 24 && minute < 60 && second < 60;
 }
 
@@ -116,11 +116,11 @@ LayoutError ParseUnit(Piece text, int64_t* unit) {
     if (!text.CutNumber(1, 9, unit))
         return LayoutError::kBadUnit;
     if (text = Piece(text.begin(), text.begin() + text.length()); text.Is("s"))
-        *unit *= kSecond;
+        *unit *= kSecondMs;
     else if (!text.Is("ms"))
         return LayoutError::kBadUnit;
-    return *unit >= 1 && *unit <= kMaxLayoutUnit ? LayoutError::kNone
-                                                 : LayoutError::kUnitOutOfRange;
+    return *unit >= 1 && *unit <= kMaxLayoutUnitMs ? LayoutError::kNone
+                                                   : LayoutError::kUnitOutOfRange;
 }
 
 enum Part { kTime, kNode, kSequence, kEpoch, kParts };
@@ -187,7 +187,7 @@ LayoutError Assemble(const Description& description, Layout* layout) {
     if (below > kMaxLayoutBits)
         return LayoutError::kTooManyBits;
     const int64_t ticks = int64_t{1} << description.bits[kTime];
-    if (ticks > (kMaxLayoutEnd - description.epoch) / description.unit)
+    if (ticks > (kMaxLayoutEndMs - description.epoch) / description.unit)
         return LayoutError::kTooLong;
     *layout = {description.epoch,
                static_cast<int>(description.bits[kTime]),
@@ -297,18 +297,18 @@ void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept {
     };
     for (const Entry& entry : entries) {
         append("%s%s=%d", used > 0 ? ", " : "", entry.name, entry.bits);
-        if (entry.name[0] == 't' && layout.unit % kSecond == 0)
-            append(":%llds", static_cast<long long>(layout.unit / kSecond));
+        if (entry.name[0] == 't' && layout.unit % kSecondMs == 0)
+            append(":%llds", static_cast<long long>(layout.unit / kSecondMs));
         else if (entry.name[0] == 't')
             append(":%lldms", static_cast<long long>(layout.unit));
     }
 
-    const int64_t day = FloorDivide(layout.epoch, 24 * 3600 * kSecond);
+    const int64_t day = FloorDivide(layout.epoch, 24 * 3600 * kSecondMs);
     if (day > kLastDate.time_since_epoch().count()) {
         append(", epoch=%lld", static_cast<long long>(layout.epoch));
         return;
     }
-    const auto of_day = static_cast<int>(layout.epoch - day * 24 * 3600 * kSecond);
+    const auto of_day = static_cast<int>(layout.epoch - day * 24 * 3600 * kSecondMs);
     const year_month_day date{sys_days(std::chrono::days(static_cast<int>(day)))};
     append(", epoch=%04d-%02u-%02u", static_cast<int>(date.year()),
            static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));

@@ -41,8 +41,8 @@ inline constexpr NamedLayout kNamedLayouts[] = {
 // last tick ends before PostgreSQL's last timestamp does, in the year 294276.
 inline constexpr int kMaxLayoutBits = 63;
 inline constexpr int kMaxFieldBits = 31;
-inline constexpr int64_t kMaxLayoutUnit = 24 * 3600 * kSecond;
-inline constexpr int64_t kMaxLayoutEnd = 9224318016000000;
+inline constexpr int64_t kMaxLayoutUnitMs = 24 * 3600 * kSecondMs;
+inline constexpr int64_t kMaxLayoutEndMs = 9224318016000000;
 
 enum class LayoutError : uint8_t {
     kNone,

@@ -2,7 +2,7 @@
 // opens, how far a renewal reaches, what is said when it is given back. Pure: times in, times out.
 //
 // The coordinator speaks of Unix seconds and of last seconds, as the Randflake libraries do; inside
-// the server it is seconds since kWindowEpoch, and ends are exclusive. Leases are as long and as
+// the server it is seconds since kWindowEpochMs, and ends are exclusive. Leases are as long and as
 // wide as a layout of seconds holds, which is Randflake's.
 
 #ifndef RANDFLAKE_CORE_LEASE_H
@@ -25,7 +25,7 @@ struct LeaseGrant {
 // Seconds since the epoch of a second that the coordinator named. Outside what identifiers can hold
 // means that its clock is wrong, and becomes a window that never opens.
 constexpr int64_t SecondOfUnix(const Layout& layout, int64_t unix_second) noexcept {
-    const int64_t second = unix_second - kWindowEpoch / kSecond;
+    const int64_t second = unix_second - kWindowEpochSeconds;
     const auto beyond = static_cast<int64_t>(layout.max_timestamp()) + 1;
     return second < 0 ? 0 : second > beyond ? beyond : second;
 }
@@ -59,7 +59,7 @@ constexpr int64_t RenewedEnd(const Layout& layout, int64_t known_end,
 // What to say when a lease is given back: the last second used, which is one before its start when
 // none was. `sealed` is what SealWindow gave.
 constexpr int64_t LastUsedUnix(int64_t start, int64_t sealed) noexcept {
-    return (sealed >= 0 ? sealed : start - 1) + kWindowEpoch / kSecond;
+    return (sealed >= 0 ? sealed : start - 1) + kWindowEpochSeconds;
 }
 
 }  // namespace randflake

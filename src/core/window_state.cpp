@@ -132,7 +132,7 @@ void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes
     writer.Put(state.origin.system_identifier, 8);
     writer.Put(state.origin.timeline, 4);
     writer.Put(state.end_count, 4);
-    writer.Put(state.origin.key_check, 8);
+    writer.Put(state.origin.fingerprint, 8);
     writer.Put(state.origin.identity.inode, 8);
     writer.Put(state.origin.identity.device, 8);
     writer.Put(static_cast<uint64_t>(state.origin.identity.birth_nanoseconds), 8);
@@ -165,7 +165,7 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
     read.origin.system_identifier = reader.Get64();
     read.origin.timeline = reader.Get32();
     read.end_count = reader.Get32();
-    read.origin.key_check = reader.Get64();
+    read.origin.fingerprint = reader.Get64();
     read.origin.identity.inode = reader.Get64();
     read.origin.identity.device = reader.Get64();
     read.origin.identity.birth_nanoseconds = static_cast<int64_t>(reader.Get64());
@@ -200,8 +200,8 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Origin& or
         plan.state = found;
         plan.state.origin = origin;
         plan.state.clean = false;
-        plan.other_key = found.origin.key_check != origin.key_check &&
-                         found.origin.key_check != 0 && origin.key_check != 0;
+        plan.other_key = found.origin.fingerprint != origin.fingerprint &&
+                         found.origin.fingerprint != 0 && origin.fingerprint != 0;
 
         if (found.origin.system_identifier != origin.system_identifier)
             plan.finding = Finding::kOtherSystem;

@@ -47,7 +47,7 @@ struct FileIdentity {
 struct Origin {
     uint64_t system_identifier;
     uint32_t timeline;
-    uint64_t key_check;  // of the secret, see secret.cpp; 0 without one
+    uint64_t fingerprint;  // of the secret, see secret.cpp; 0 without one
     FileIdentity identity;
 
     friend constexpr bool operator==(const Origin&, const Origin&) = default;

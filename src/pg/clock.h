@@ -12,9 +12,6 @@
 
 #include "core/layout.h"
 
-// Second 0 of windows and of Randflake, Unix seconds.
-static constexpr int64 kEpochSeconds = randflake::kWindowEpoch / randflake::kSecond;
-
 static inline struct timespec wall_clock() {
     struct timespec now;
 #ifdef CLOCK_REALTIME_COARSE
@@ -34,7 +31,7 @@ static inline int64 wall_clock_seconds() {
 #else
     const int64 unix_seconds = wall_clock().tv_sec;
 #endif
-    return unix_seconds - kEpochSeconds;
+    return unix_seconds - randflake::kWindowEpochSeconds;
 }
 
 // Unix milliseconds, to the millisecond.
@@ -47,7 +44,8 @@ static inline int64 precise_milliseconds() {
 // The first second since the Randflake epoch that is wholly later than `milliseconds` from now.
 static inline int64 wall_clock_second_after(int64 milliseconds) {
     const struct timespec now = wall_clock();
-    return now.tv_sec - kEpochSeconds + (now.tv_nsec / 1000000 + milliseconds) / 1000 + 1;
+    return now.tv_sec - randflake::kWindowEpochSeconds +
+           (now.tv_nsec / 1000000 + milliseconds) / 1000 + 1;
 }
 
 // Milliseconds until the wall clock shows another second, at least 1.
@@ -75,20 +73,6 @@ static inline int64 uptime_seconds() {
     clock_gettime(CLOCK_MONOTONIC, &now);
 #endif
     return now.tv_sec;
-}
-
-// PostgreSQL's epoch, Unix milliseconds.
-static constexpr int64 kPostgresEpoch =
-    int64{POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE} * SECS_PER_DAY * 1000;
-
-// Unix milliseconds as PostgreSQL's timestamp with time zone.
-static inline TimestampTz timestamp_of_milliseconds(int64 milliseconds) {
-    return (milliseconds - kPostgresEpoch) * 1000;
-}
-
-// A second since the Randflake epoch as PostgreSQL's timestamp with time zone.
-static inline TimestampTz timestamp_of_second(int64 second) {
-    return timestamp_of_milliseconds((kEpochSeconds + second) * 1000);
 }
 
 #endif

@@ -10,12 +10,13 @@
 // parallel worker. Its numbers are reserved in shared memory, so whatever becomes of the process,
 // nobody else gets them.
 
-#include "pg/generate.h"
-
 #include "core/cipher_run.h"
 #include "pg/clock.h"
+#include "pg/require.h"
+#include "pg/reserve.h"
 #include "pg/shmem.h"
-#include "pg/sql.h"
+#include "pg/sql_function.h"
+#include "pg/text.h"
 #include "pg/vector_path.h"
 
 using randflake::kRunLength;

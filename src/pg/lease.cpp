@@ -5,6 +5,7 @@
 #include "core/lease.h"
 #include "pg/clock.h"
 #include "pg/shmem.h"
+#include "pg/window.h"
 
 using randflake::Window;
 

@@ -12,11 +12,12 @@
 
 #include "pg/clock.h"
 #include "pg/compat.h"
-#include "pg/coordinator.h"
+#include "pg/lease_client.h"
 #include "pg/lease.h"
 #include "pg/secret.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "pg/timestamp.h"
 
 using randflake::kRandflake;
 using randflake::LeaseGrant;
@@ -60,10 +61,6 @@ void lease_register_worker() {
 // The one to renew.
 static Lease* newest() {
     return lease.next.id != 0 ? &lease.next : &lease.open;
-}
-
-static const char* second_text(int64 second) {
-    return timestamptz_to_str(timestamp_of_second(second));
 }
 
 // --- what is wrong ---------------------------------------------------------------------------
@@ -138,9 +135,9 @@ static void acquire() {
         return note_failure(kWhat, "no secret is configured");
     if (!pg_strong_random(&incarnation, sizeof incarnation))
         return note_failure(kWhat, "could not generate a random number");
-    if (!coordinator_acquire(holder_name(), incarnation, setting_node_count, setting_lease_duration,
-                             secret_key_check(shared->key), &grant))
-        return note_failure(kWhat, coordinator_error());
+    if (!lease_client_acquire(holder_name(), incarnation, setting_node_count,
+                              setting_lease_duration, secret_fingerprint(shared->key), &grant))
+        return note_failure(kWhat, lease_client_error());
     if (!GrantUsable(kRandflake, grant, shared->slot_count))
         return note_failure(kWhat, "the coordinator granted a lease that makes no sense");
     lease.next = Lease{grant.lease_id,
@@ -157,12 +154,13 @@ static void acquire() {
 static void renew(Lease* held) {
     int64 end;
     const int64 asked_at = steady_milliseconds();
-    if (!coordinator_renew(held->id, held->incarnation, held->end + kEpochSeconds - 1,
-                           setting_lease_duration, &end)) {
-        if (!coordinator_refused())
-            return note_failure("could not renew the lease of node ids", coordinator_error());
+    if (!lease_client_renew(held->id, held->incarnation,
+                            held->end + randflake::kWindowEpochSeconds - 1, setting_lease_duration,
+                            &end)) {
+        if (!lease_client_refused())
+            return note_failure("could not renew the lease of node ids", lease_client_error());
         ereport(LOG, (errmsg("the coordinator does not renew lease %lld of node ids: %s",
-                             static_cast<long long>(held->id), coordinator_error())));
+                             static_cast<long long>(held->id), lease_client_error())));
         // An open lease stays good until its end.
         if (held == &lease.open)
             lease.open.refused = true;
@@ -189,16 +187,16 @@ static void act() {
         acquire();
     // The next request comes in half a lease: an idle connection would only keep the coordinator
     // from a smart shutdown, for ever if that is this server.
-    coordinator_disconnect();
+    lease_client_disconnect();
 }
 
 static void give_back(const Lease& held, int64 sealed, int64 give_up_at) {
     if (held.id == 0 ||
-        coordinator_release(held.id, held.incarnation, randflake::LastUsedUnix(held.start, sealed),
-                            give_up_at - steady_milliseconds()))
+        lease_client_release(held.id, held.incarnation, randflake::LastUsedUnix(held.start, sealed),
+                             give_up_at - steady_milliseconds()))
         return;
     ereport(LOG, (errmsg("could not give lease %lld of node ids back: %s",
-                         static_cast<long long>(held.id), coordinator_error()),
+                         static_cast<long long>(held.id), lease_client_error()),
                   errdetail("It ends at %s.", second_text(held.end))));
 }
 

@@ -2,10 +2,11 @@
 // wait. The same for Randflake and Snowflake numbers, which have slots, layouts and clocks of their
 // own.
 
-#include "pg/generate.h"
+#include "pg/reserve.h"
 
 #include "pg/clock.h"
 #include "pg/compat.h"
+#include "pg/reserve_errors.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/window.h"
@@ -32,8 +33,7 @@ struct SnowflakeNumbers {
     // No wait brings back the time of a layout, or makes it hold other node ids.
     static bool Hopeless(const Run& run) {
         return run.outcome == Outcome::kClockBeforeEpoch ||
-               run.outcome == Outcome::kClockAfterEnd ||
-               (run.outcome == Outcome::kWindowClosed && snowflake_without_window());
+               run.outcome == Outcome::kClockAfterEnd || run.outcome == Outcome::kNotInLayout;
     }
 };
 }  // namespace
@@ -97,8 +97,8 @@ static void wait_for_tick(const Layout& layout, const Run& run, int64 most, uint
     const int64 now = precise_milliseconds();
     const int64 left = layout.unit - (now - layout.TickStart(static_cast<uint64_t>(run.now)));
     if (run.outcome != Outcome::kExhausted || layout.unit > kShortWait) {
-        const int64 next = layout.unit == randflake::kSecond ? milliseconds_to_next_second()
-                                                             : Min(Max(left, 1), 1000);
+        const int64 next = layout.unit == randflake::kSecondMs ? milliseconds_to_next_second()
+                                                               : Min(Max(left, 1), 1000);
         ConditionVariableTimedSleep(&shared->window_changed, static_cast<long>(Min(most, next)),
                                     event);
         return;

@@ -161,7 +161,7 @@ void secret_load() {
     }
 }
 
-uint64 secret_key_check(const randflake::Key& key) {
+uint64 secret_fingerprint(const randflake::Key& key) {
     static constexpr char kText[] = "randflake key check";
     uint8 digest[PG_SHA256_DIGEST_LENGTH];
     pg_hmac_ctx* context = pg_hmac_create(PG_SHA256);
@@ -176,8 +176,8 @@ uint64 secret_key_check(const randflake::Key& key) {
     return pg_ntoh64(check);
 }
 
-const char* secret_fingerprint(const randflake::Key& key) {
-    return psprintf("%016llx", static_cast<unsigned long long>(secret_key_check(key)));
+const char* secret_fingerprint_text(const randflake::Key& key) {
+    return psprintf("%016llx", static_cast<unsigned long long>(secret_fingerprint(key)));
 }
 
 const randflake::Key* secret_key() {

@@ -19,9 +19,9 @@ const randflake::Key* secret_key();
 // A number that tells one secret from another and reveals nothing of either: the first 8 bytes of
 // HMAC-SHA-256 over a fixed text. Never an encrypted block, which might be somebody's identifier.
 // For backends: the server's crypto library wants a resource owner, which the postmaster lacks.
-uint64 secret_key_check(const randflake::Key& key);
+uint64 secret_fingerprint(const randflake::Key& key);
 
 // The same as people read it, 16 hexadecimal digits; palloc'd.
-const char* secret_fingerprint(const randflake::Key& key);
+const char* secret_fingerprint_text(const randflake::Key& key);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "core/shard.h"
 
-#include "pg/sql.h"
+#include "pg/sql_function.h"
 
 static int32 require_shards(int32 shards) {
     if (shards < 1)

@@ -14,14 +14,6 @@ static Size shared_size() {
                     mul_size(mul_size(setting_node_count, 2), sizeof(Slot)));
 }
 
-void change_window(int64 first_node_id, randflake::Window next) {
-    [[maybe_unused]] const bool opened = with_slot_sets([&](const auto&... sets) {
-        return ChangeWindow(shared->slot_count, static_cast<uint64_t>(first_node_id),
-                            shared->window, next, sets...);
-    });
-    Assert(opened);
-}
-
 void shmem_request() {
     RequestAddinShmemSpace(shared_size());
     RequestNamedLWLockTranche(kName, 2);

@@ -79,10 +79,6 @@ static inline auto with_slot_sets(Use&& use) {
                                   }});
 }
 
-// Gives all slots the node ids from first_node_id on and a new window, which follows the last one
-// in time. One caller at a time.
-void change_window(int64 first_node_id, randflake::Window next);
-
 // The two stages of shared memory, called from the server's hooks of the same names.
 void shmem_request();
 void shmem_startup();

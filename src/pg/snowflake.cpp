@@ -9,11 +9,11 @@
 //
 // As with Randflake, the run is this process's own and shared with no other.
 
-#include "pg/generate.h"
-
 #include "pg/clock.h"
+#include "pg/require.h"
+#include "pg/reserve.h"
 #include "pg/shmem.h"
-#include "pg/sql.h"
+#include "pg/sql_function.h"
 
 using randflake::Run;
 

@@ -1,12 +1,12 @@
 // The functions behind the views randflake_status and randflake_slots. They take no lock that a
 // generating backend waits for.
 
-#include "pg/clock.h"
-#include "pg/generate.h"
+#include "pg/require.h"
 #include "pg/secret.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
-#include "pg/sql.h"
+#include "pg/sql_function.h"
+#include "pg/timestamp.h"
 #include "pg/vector_path.h"
 
 using randflake::Fields;
@@ -69,7 +69,7 @@ SQL_FUNCTION(randflake_status) {
     row.AddUnless(window.closed(), second_datum(window.start));
     row.AddUnless(window.closed(), second_datum(window.end));
     row.AddUnless(!shared->has_key,
-                  shared->has_key ? text_datum(secret_fingerprint(shared->key)) : 0);
+                  shared->has_key ? text_datum(secret_fingerprint_text(shared->key)) : 0);
     row.Add(counter_datum(count_of_all_slots()));
     row.Add(counter_datum(counters.waits));
     row.Add(counter_datum(counters.wait_microseconds / 1000));

@@ -1,9 +1,10 @@
 // SQL functions of the text form. They need no secret and no shared memory.
 
-#include "core/text.h"
+#include "pg/text.h"
 
+#include "core/text.h"
 #include "pg/compat.h"
-#include "pg/sql.h"
+#include "pg/sql_function.h"
 
 using randflake::TextError;
 using randflake::TextResult;

@@ -2,10 +2,13 @@
 
 #include "core/cipher.h"
 #include "core/cipher_run.h"
-#include "pg/generate.h"
+#include "pg/require.h"
+#include "pg/reserve.h"
 #include "pg/shmem.h"
-#include "pg/sql.h"
+#include "pg/sql_function.h"
+#include "pg/text.h"
 #include "pg/type.h"
+#include "pg/type_key.h"
 #include "pg/vector_path.h"
 
 // The identifier of a value. Values that are shown in the order of storage are often numbers in a

@@ -17,12 +17,13 @@
 // The table is read like a catalog, so that output works where there is no ordinary snapshot: the
 // historic snapshot of logical decoding sees it because it is declared a user catalog table.
 
+#include "pg/type_key.h"
+
 #include "pg/compat.h"
-#include "pg/generate.h"
+#include "pg/require.h"
 #include "pg/secret.h"
 #include "pg/shmem.h"
-#include "pg/sql.h"
-#include "pg/type.h"
+#include "pg/sql_function.h"
 
 static constexpr char kKeyTable[] = "randflake_key";
 static constexpr char kCheckTable[] = "randflake_key_check";
@@ -80,7 +81,7 @@ static Oid find_table(const char* name, Oid function) {
 
 static const char* server_fingerprint() {
     require_secret();
-    return secret_fingerprint(shared->key);
+    return secret_fingerprint_text(shared->key);
 }
 
 pg_noinline void check_type_key(Oid function) {

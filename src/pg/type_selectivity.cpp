@@ -8,7 +8,7 @@
 //   a lower bound looks for an upper bound on the same column and answers for the range of both:
 //   P(lower <= x < upper) / P(x < upper). The planner multiplies that by P(x < upper).
 
-#include "pg/sql.h"
+#include "pg/sql_function.h"
 
 namespace {
 struct Comparison {

@@ -42,10 +42,10 @@ static constexpr int64 kLogInterval = 10000;
 // that divide a second, and start with it, end with it.
 static int64 reach() {
     const int64 unit = snowflake_layout.unit;
-    const int64 offset = randflake::kWindowEpoch - snowflake_layout.epoch;
-    if (randflake::kSecond % unit == 0 && offset % unit == 0)
+    const int64 offset = randflake::kWindowEpochMs - snowflake_layout.epoch;
+    if (randflake::kSecondMs % unit == 0 && offset % unit == 0)
         return 1;
-    return (2 * randflake::kSecond + unit - 2) / randflake::kSecond;
+    return (2 * randflake::kSecondMs + unit - 2) / randflake::kSecondMs;
 }
 
 int64 window_seconds() {
@@ -140,7 +140,7 @@ static bool load_state(WindowControl* control) {
     origin.system_identifier = GetSystemIdentifier();
     origin.timeline = GetWALInsertionTimeLine();
     // Snowflake numbers need no secret, and having none is no other secret.
-    origin.key_check = shared->has_key ? secret_key_check(shared->key) : 0;
+    origin.fingerprint = shared->has_key ? secret_fingerprint(shared->key) : 0;
 
     const StartPlan plan =
         PlanStart(error, found, origin, node_range(),
@@ -218,6 +218,14 @@ static bool extend_locked(WindowControl* control) {
         shared->window.store(Window{window.start, end}.ToWord(), std::memory_order_release);
     ConditionVariableBroadcast(&shared->window_changed);
     return true;
+}
+
+void change_window(int64 first_node_id, randflake::Window next) {
+    [[maybe_unused]] const bool opened = with_slot_sets([&](const auto&... sets) {
+        return ChangeWindow(shared->slot_count, static_cast<uint64_t>(first_node_id),
+                            shared->window, next, sets...);
+    });
+    Assert(opened);
 }
 
 bool window_extend() {

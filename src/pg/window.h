@@ -45,6 +45,10 @@ void window_init(WindowControl* control);
 // a number makes sense at once. Not during recovery.
 bool window_extend();
 
+// Gives all slots the node ids from first_node_id on and a new window, which follows the last one
+// in time. One caller at a time.
+void change_window(int64 first_node_id, randflake::Window next);
+
 // Writes the exact end; for the postmaster when it exits cleanly and no child is left.
 void window_write_clean_end();
 

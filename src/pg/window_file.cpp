@@ -25,22 +25,15 @@ static constexpr char kWindowFile[] = DIRECTORY "/window";
 static constexpr char kNewWindowFile[] = DIRECTORY "/window.new";
 static constexpr char kIdentityFile[] = DIRECTORY "/identity";
 
-static FileFailure failed(const char* action, const char* path) {
-    FileFailure failure{errno, "", ""};
-    strlcpy(failure.action, action, sizeof failure.action);
-    strlcpy(failure.path, path, sizeof failure.path);
-    return failure;
-}
-
 static constexpr FileFailure kNoFailure{};
 
 static FileFailure sync_directory(const char* path) {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return failed("open", path);
+        return file_failed("open", path);
     FileFailure failure = kNoFailure;
     if (pg_fsync(fd) != 0)
-        failure = failed("fsync", path);
+        failure = file_failed("fsync", path);
     close(fd);
     return failure;
 }
@@ -48,22 +41,22 @@ static FileFailure sync_directory(const char* path) {
 static FileFailure write_file(const char* path, const void* bytes, size_t length) {
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, pg_file_create_mode);
     if (fd < 0)
-        return failed("create", path);
+        return file_failed("create", path);
     FileFailure failure = kNoFailure;
     errno = ENOSPC;  // what a short write means
     if (write(fd, bytes, length) != static_cast<ssize_t>(length))
-        failure = failed("write", path);
+        failure = file_failed("write", path);
     else if (pg_fsync(fd) != 0)
-        failure = failed("fsync", path);
+        failure = file_failed("fsync", path);
     if (close(fd) != 0 && failure.error == 0)
-        failure = failed("close", path);
+        failure = file_failed("close", path);
     return failure;
 }
 
 // Also when the directory is there already: whoever made it may have failed to sync.
 static FileFailure make_directory() {
     if (mkdir(kDirectory, pg_dir_create_mode) != 0 && errno != EEXIST)
-        return failed("create", kDirectory);
+        return file_failed("create", kDirectory);
     return sync_directory(".");
 }
 
@@ -76,19 +69,6 @@ static FileFailure make_identity() {
     if (failure.error == 0)
         failure = sync_directory(kDirectory);
     return failure;
-}
-
-FileFailure file_identity(const char* path, FileIdentity* identity) {
-    struct statx status;
-    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME | STATX_CTIME,
-              &status) != 0)
-        return failed("stat", path);
-    const bool has_birth = (status.stx_mask & STATX_BTIME) != 0;
-    const struct statx_timestamp time = has_birth ? status.stx_btime : status.stx_ctime;
-    identity->inode = status.stx_ino;
-    identity->device = has_birth ? 0 : uint64_t{status.stx_dev_major} << 32 | status.stx_dev_minor;
-    identity->birth_nanoseconds = time.tv_sec * INT64CONST(1000000000) + time.tv_nsec;
-    return kNoFailure;
 }
 
 // *made tells whether the identity had to be made, which means that this directory holds no state
@@ -113,13 +93,13 @@ FileFailure window_file_read(WindowState* state, StateError* error, FileIdentity
     const int fd = open(kWindowFile, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         if (errno != ENOENT)
-            return failed("open", kWindowFile);
+            return file_failed("open", kWindowFile);
         *error = identity_made ? StateError::kMissing : StateError::kLost;
         return kNoFailure;
     }
     uint8_t bytes[kWindowStateBytes + 1];  // one more shows a file that is too long
     const ssize_t length = read(fd, bytes, sizeof bytes);
-    const FileFailure read_failure = length < 0 ? failed("read", kWindowFile) : kNoFailure;
+    const FileFailure read_failure = length < 0 ? file_failed("read", kWindowFile) : kNoFailure;
     close(fd);
     if (read_failure.error == 0)
         *error = randflake::DecodeWindowState(bytes, static_cast<size_t>(length), state);
@@ -134,6 +114,6 @@ FileFailure window_file_write(const WindowState& state) {
     if (failure.error != 0)
         return failure;
     if (rename(kNewWindowFile, kWindowFile) != 0)
-        return failed("rename", kNewWindowFile);
+        return file_failed("rename", kNewWindowFile);
     return sync_directory(kDirectory);
 }

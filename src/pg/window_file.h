@@ -6,23 +6,12 @@
 #include "pg/pg.h"
 
 #include "core/window_state.h"
-
-// Where an operation on the files failed: errno, what was tried, on which path. No failure: 0.
-// With text of its own, because it is kept in shared memory: a pointer to a string of the library
-// means nothing in a process that was not forked from the one that stored it.
-struct FileFailure {
-    int error;
-    char action[8];  // "open", "fsync", ...
-    char path[24];   // relative to the data directory
-};
+#include "pg/file_identity.h"
 
 // Reads the state and this directory's identity, making the identity file if there is none.
 // *error says what is wrong with the state; the result says what kept it from being read at all.
 FileFailure window_file_read(randflake::WindowState* state, randflake::StateError* error,
                              randflake::FileIdentity* identity);
-
-// What tells the file from its copies.
-FileFailure file_identity(const char* path, randflake::FileIdentity* identity);
 
 // Makes the state durable: when this returns without a failure, it survives a crash of the machine.
 // After a failure the disk may hold the old state or the new one.

@@ -18,7 +18,7 @@ our @EXPORT = qw(
 );
 
 # The layout: fields of the head, then 16 times a node range and its end, then the checksum.
-my @head = qw(magic version flags system_identifier timeline end_count key_check
+my @head = qw(magic version flags system_identifier timeline end_count fingerprint
   inode device birth reserved);
 my $head = 'a8 V V Q< V V Q< Q< Q< q< Q<';
 my $ends = '(V3)16';

@@ -14,8 +14,8 @@ void CheckAccepted(const Layout& layout) {
     Check(layout.bits() <= kMaxLayoutBits && layout.timestamp_bits >= 1 &&
           layout.sequence_bits >= 1);
     Check(layout.node_bits <= kMaxFieldBits && layout.sequence_bits <= kMaxFieldBits);
-    Check(layout.unit >= 1 && layout.unit <= kMaxLayoutUnit && layout.epoch >= 0);
-    Check(layout.TickStart(layout.max_timestamp() + 1) <= kMaxLayoutEnd);
+    Check(layout.unit >= 1 && layout.unit <= kMaxLayoutUnitMs && layout.epoch >= 0);
+    Check(layout.TickStart(layout.max_timestamp() + 1) <= kMaxLayoutEndMs);
 
     char text[kMaxLayoutText];
     FormatLayout(layout, text);

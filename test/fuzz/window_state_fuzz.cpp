@@ -76,7 +76,7 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, const Start& st
     Origin origin = found.origin;
     origin.system_identifier ^= other & 1;
     origin.timeline ^= other >> 1 & 1;
-    origin.key_check ^= other >> 2 & 1;
+    origin.fingerprint ^= other >> 2 & 1;
     origin.identity.inode ^= other >> 3 & 1;
     CheckStart(error, found, origin, start);
     CheckStart(StateError::kMissing, found, origin, start);

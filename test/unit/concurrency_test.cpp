@@ -99,7 +99,7 @@ TEST(Concurrency, ManyThreadsUseUpOneSlot) {
 }
 
 TEST(Concurrency, ManyThreadsUseUpShortSeconds) {
-    UseUpSeconds({kWindowEpoch, 30, 17, 2}, 3, 50000);
+    UseUpSeconds({kWindowEpochMs, 30, 17, 2}, 3, 50000);
 }
 
 // A server of two slots whose window and node ids change all the time, with backends whose clocks
@@ -215,7 +215,7 @@ TEST(Concurrency, ThreadsReserveWhileWindowsChange) {
 }
 
 TEST(Concurrency, ThreadsUseUpSlotsWhileWindowsChange) {
-    ReserveWhileWindowsChange({kWindowEpoch, 30, 17, 2}, 3);
+    ReserveWhileWindowsChange({kWindowEpochMs, 30, 17, 2}, 3);
 }
 
 }  // namespace

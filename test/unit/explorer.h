@@ -342,7 +342,7 @@ private:
 
         const Span& span = next.spans[call.target];
         const Layout& layout = layout_of_[call.target];
-        const auto instant = [](int second) { return kWindowEpoch + second * kSecond; };
+        const auto instant = [](int second) { return kWindowEpochMs + second * kSecondMs; };
         for (uint64_t raw = run.first; raw < run.first + run.count; raw++) {
             const Fields fields = layout.Unpack(raw);
             const int64_t begins =

@@ -17,7 +17,7 @@ void ExpectViolation(const std::string& expected, const Scenario& scenario) {
 
 template <typename Broken>
 void ExpectViolation(const std::string& expected, uint32_t most_wanted = 1) {
-    ExpectViolation<Broken>(expected, {.layouts = {{kWindowEpoch, 2, 1, 1}},
+    ExpectViolation<Broken>(expected, {.layouts = {{kWindowEpochMs, 2, 1, 1}},
                                        .slots = 1,
                                        .backends = 2,
                                        .node_ids = 2,
@@ -169,7 +169,7 @@ struct SealedBySeconds : ShippedCore {
 
 TEST(ExplorerFinds, SecondsForTicksInASealedWindow) {
     ExpectViolation<SealedBySeconds>("number 1/0/0 is outside the window",
-                                     {.layouts = {{kWindowEpoch, 2, 1, 1, 3000}},
+                                     {.layouts = {{kWindowEpochMs, 2, 1, 1, 3000}},
                                       .seconds = 7,
                                       .slots = 1,
                                       .backends = 1,
@@ -197,7 +197,7 @@ struct BeginningsOnly : ShippedCore {
 
 TEST(ExplorerFinds, TicksThatEndBeyondTheWindow) {
     ExpectViolation<BeginningsOnly>("number 1/0/0 is outside the window",
-                                    {.layouts = {{kWindowEpoch, 2, 1, 1, 1500}},
+                                    {.layouts = {{kWindowEpochMs, 2, 1, 1, 1500}},
                                      .seconds = 5,
                                      .slots = 1,
                                      .backends = 1,
@@ -205,7 +205,7 @@ TEST(ExplorerFinds, TicksThatEndBeyondTheWindow) {
                                      .most_wanted = 1});
 }
 
-const Scenario kTwoLayouts{.layouts = {{kWindowEpoch, 2, 1, 1}, {kWindowEpoch, 3, 1, 1, 500}},
+const Scenario kTwoLayouts{.layouts = {{kWindowEpochMs, 2, 1, 1}, {kWindowEpochMs, 3, 1, 1, 500}},
                            .slots = 1,
                            .backends = 1,
                            .node_ids = 2,

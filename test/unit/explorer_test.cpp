@@ -26,7 +26,8 @@ Findings Explore(const Scenario& scenario) {
         const Layout& layout = scenario.layouts[set];
         for (uint64_t raw = 0; raw < uint64_t{1} << layout.bits(); raw++) {
             const Fields fields = layout.Unpack(raw);
-            const int64_t second = (layout.TickStart(fields.timestamp) - kWindowEpoch) / kSecond;
+            const int64_t second =
+                (layout.TickStart(fields.timestamp) - kWindowEpochMs) / kSecondMs;
             const bool possible = fields.timestamp >= 1 && second >= 1 &&
                                   layout.LastSecond(fields.timestamp) < scenario.seconds &&
                                   fields.node_id < static_cast<uint64_t>(scenario.node_ids);
@@ -43,7 +44,7 @@ Findings Explore(const Scenario& scenario) {
 
 // Node ids come and go, some of them for an earlier window than the last allows, which is refused.
 TEST(Explorer, TwoBackendsShareASlot) {
-    EXPECT_TRUE(Explore({.layouts = {{kWindowEpoch, 2, 1, 1}},
+    EXPECT_TRUE(Explore({.layouts = {{kWindowEpochMs, 2, 1, 1}},
                          .slots = 1,
                          .backends = 2,
                          .node_ids = 2,
@@ -53,7 +54,7 @@ TEST(Explorer, TwoBackendsShareASlot) {
 
 // With a node id more than the layout holds: what does not fit is refused too.
 TEST(Explorer, TwoBackendsAndTwoSlots) {
-    EXPECT_TRUE(Explore({.layouts = {{kWindowEpoch, 2, 1, 1}},
+    EXPECT_TRUE(Explore({.layouts = {{kWindowEpochMs, 2, 1, 1}},
                          .slots = 2,
                          .backends = 2,
                          .node_ids = 3,
@@ -62,7 +63,7 @@ TEST(Explorer, TwoBackendsAndTwoSlots) {
 }
 
 TEST(Explorer, NodeIdsMoveBetweenSlots) {
-    Explore({.layouts = {{kWindowEpoch, 2, 2, 1}},
+    Explore({.layouts = {{kWindowEpochMs, 2, 2, 1}},
              .slots = 2,
              .backends = 1,
              .node_ids = 3,
@@ -70,7 +71,7 @@ TEST(Explorer, NodeIdsMoveBetweenSlots) {
 }
 
 TEST(Explorer, RunsOfUpToThree) {
-    Explore({.layouts = {{kWindowEpoch, 2, 0, 2}},
+    Explore({.layouts = {{kWindowEpochMs, 2, 0, 2}},
              .slots = 1,
              .backends = 2,
              .node_ids = 1,
@@ -78,7 +79,7 @@ TEST(Explorer, RunsOfUpToThree) {
 }
 
 TEST(Explorer, ThreeBackendsShareASlot) {
-    Explore({.layouts = {{kWindowEpoch, 2, 0, 1}},
+    Explore({.layouts = {{kWindowEpochMs, 2, 0, 1}},
              .slots = 1,
              .backends = 3,
              .node_ids = 1,
@@ -86,7 +87,7 @@ TEST(Explorer, ThreeBackendsShareASlot) {
 }
 
 TEST(Explorer, LongerTime) {
-    Explore({.layouts = {{kWindowEpoch, 3, 0, 1}},
+    Explore({.layouts = {{kWindowEpochMs, 3, 0, 1}},
              .seconds = 8,
              .slots = 1,
              .backends = 1,
@@ -96,7 +97,7 @@ TEST(Explorer, LongerTime) {
 
 // Two ticks a second, the first of them before the windows' epoch.
 TEST(Explorer, TicksOfHalfASecond) {
-    Explore({.layouts = {{kWindowEpoch - 500, 3, 1, 1, 500}},
+    Explore({.layouts = {{kWindowEpochMs - 500, 3, 1, 1, 500}},
              .seconds = 3,
              .slots = 1,
              .backends = 2,
@@ -106,7 +107,7 @@ TEST(Explorer, TicksOfHalfASecond) {
 
 // A tick that begins and ends in the middle of a second.
 TEST(Explorer, TicksAcrossSeconds) {
-    Explore({.layouts = {{kWindowEpoch + 700, 2, 1, 1, 1500}},
+    Explore({.layouts = {{kWindowEpochMs + 700, 2, 1, 1, 1500}},
              .seconds = 6,
              .slots = 1,
              .backends = 1,
@@ -116,7 +117,7 @@ TEST(Explorer, TicksAcrossSeconds) {
 
 // Randflake's way and another, side by side: one window for both.
 TEST(Explorer, TwoLayouts) {
-    Explore({.layouts = {{kWindowEpoch, 2, 1, 1}, {kWindowEpoch, 3, 1, 1, 500}},
+    Explore({.layouts = {{kWindowEpochMs, 2, 1, 1}, {kWindowEpochMs, 3, 1, 1, 500}},
              .slots = 1,
              .backends = 1,
              .node_ids = 2,
@@ -125,7 +126,7 @@ TEST(Explorer, TwoLayouts) {
 
 // The second layout begins later, holds one node id and ends earlier.
 TEST(Explorer, WindowsThatOneLayoutCannotHold) {
-    Explore({.layouts = {{kWindowEpoch, 2, 1, 1}, {kWindowEpoch + 500, 2, 0, 1, 500}},
+    Explore({.layouts = {{kWindowEpochMs, 2, 1, 1}, {kWindowEpochMs + 500, 2, 0, 1, 500}},
              .slots = 1,
              .backends = 1,
              .node_ids = 2,
@@ -133,7 +134,7 @@ TEST(Explorer, WindowsThatOneLayoutCannotHold) {
 }
 
 TEST(Explorer, NothingMerged) {
-    Explore({.layouts = {{kWindowEpoch, 2, 1, 1}},
+    Explore({.layouts = {{kWindowEpochMs, 2, 1, 1}},
              .slots = 1,
              .backends = 1,
              .node_ids = 2,

@@ -301,8 +301,8 @@ TEST(SealWindow, LeavesTheRestOfTheTimeToTheNextWindow) {
 
 // Milliseconds, from an epoch in the middle of a second of the windows, and their neighbour.
 constexpr Layout kTwitter{1288834974657, 41, 10, 12, 1};
-constexpr uint64_t kWindowStart = kWindowEpoch + kWindow.start * kSecond - kTwitter.epoch;
-constexpr uint64_t kWindowEnd = kWindowEpoch + kWindow.end * kSecond - kTwitter.epoch;
+constexpr uint64_t kWindowStart = kWindowEpochMs + kWindow.start * kSecondMs - kTwitter.epoch;
+constexpr uint64_t kWindowEnd = kWindowEpochMs + kWindow.end * kSecondMs - kTwitter.epoch;
 
 TEST(NextRunInMilliseconds, UsesTheWindowFromItsFirstTickToItsLast) {
     uint64_t word = 0;
@@ -328,7 +328,7 @@ TEST(NextRunInMilliseconds, EndOfALayout) {
     constexpr Layout kBaidu{1463702400000, 28, 22, 13, 1000};
     const int64_t last = static_cast<int64_t>(kBaidu.max_timestamp());
     const auto second = static_cast<uint32_t>(kBaidu.LastSecond(kBaidu.max_timestamp()));
-    EXPECT_EQ(kWindowEpoch / kSecond + second, 1732137855u);  // 2024-11-20 21:24:15 UTC
+    EXPECT_EQ(kWindowEpochSeconds + second, 1732137855u);  // 2024-11-20 21:24:15 UTC
     const Window window{second - 1, second + 10};
     uint64_t word = 0;
     ASSERT_TRUE(WordBefore(kBaidu, window, 5, &word));
@@ -383,7 +383,7 @@ TEST(TwoLayouts, ChangeTogether) {
 
 TEST(TwoLayouts, ALayoutThatBeginsLater) {
     TwoFamilies server;
-    server.layout = {kWindowEpoch + 150 * kSecond, 41, 10, 12, 1};
+    server.layout = {kWindowEpochMs + 150 * kSecondMs, 41, 10, 12, 1};
     EXPECT_TRUE(server.Change(40, kWindow));
     EXPECT_EQ(server.Take(0, UINT64_MAX).outcome, Outcome::kClockBeforeEpoch);
     EXPECT_EQ(server.Take(0, 1).outcome, Outcome::kWindowClosed);
@@ -408,7 +408,7 @@ TEST(TwoLayouts, SealTogether) {
 // A tick of three seconds that was used keeps all its seconds.
 TEST(TwoLayouts, SealALongTick) {
     TwoFamilies server;
-    server.layout = {kWindowEpoch, 20, 10, 12, 3000};
+    server.layout = {kWindowEpochMs, 20, 10, 12, 3000};
     EXPECT_TRUE(server.Change(40, {100, 110}));  // the first tick begins at 102
     EXPECT_EQ(server.Take(0, 33).outcome, Outcome::kBeforeWindow);
     EXPECT_EQ(server.Take(0, 36).outcome, Outcome::kWindowEnded);

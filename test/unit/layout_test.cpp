@@ -27,7 +27,7 @@ std::vector<uint64_t> Edges(uint64_t max) {
 
 // What a decoder shows: the second as Unix time.
 constexpr int64_t UnixSecond(uint64_t timestamp) {
-    return kRandflake.TickStart(timestamp) / kSecond;
+    return kRandflake.TickStart(timestamp) / kSecondMs;
 }
 
 constexpr int64_t UnixSecond(std::chrono::sys_seconds date) {
@@ -189,9 +189,9 @@ TEST(Layout, EveryNamedLayoutRoundTripsAtItsEdges) {
 TEST(Layout, TicksOfAWindow) {
     for (const int64_t unit : {1, 7, 500, 1000, 1500, 3000})
         for (const int64_t offset : {0, 1, -1, 657, -2500, 4000}) {
-            const Layout layout{kWindowEpoch + offset, 20, 1, 1, unit};
+            const Layout layout{kWindowEpochMs + offset, 20, 1, 1, unit};
             for (uint32_t second = 0; second < 8; second++) {
-                const int64_t instant = kWindowEpoch + second * kSecond;
+                const int64_t instant = kWindowEpochMs + second * kSecondMs;
                 for (uint64_t tick = 0; tick < 12000; tick++) {
                     const int64_t begins = layout.epoch + static_cast<int64_t>(tick) * unit;
                     ASSERT_EQ(layout.BeginsBefore(tick, second), begins < instant);
@@ -199,9 +199,9 @@ TEST(Layout, TicksOfAWindow) {
                     if (begins >= instant && begins - unit < instant) {
                         ASSERT_EQ(layout.FirstTick(second), begins < layout.epoch ? 0 : tick);
                     }
-                    const int64_t last = layout.LastSecond(tick) * kSecond + kWindowEpoch;
+                    const int64_t last = layout.LastSecond(tick) * kSecondMs + kWindowEpochMs;
                     ASSERT_LE(last, begins + unit - 1);
-                    ASSERT_GT(last + kSecond, begins + unit - 1);
+                    ASSERT_GT(last + kSecondMs, begins + unit - 1);
                 }
             }
         }

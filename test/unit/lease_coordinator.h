@@ -65,7 +65,7 @@ public:
     std::optional<LeaseGrant> Acquire(uint64_t identity, int64_t now, uint64_t incarnation,
                                       int64_t nodes, int64_t duration) {
         LockPool(identity, now);
-        if (now <= kWindowEpoch / kSecond || now >= Horizon())
+        if (now <= kWindowEpochSeconds || now >= Horizon())
             return {};
         const auto [free_at, first] = UnusedForLongest(nodes);
         if (first < 0 || free_at > now)
@@ -157,7 +157,7 @@ private:
     static constexpr int64_t kKeep = 60;
 
     int64_t Horizon() const {
-        return kWindowEpoch / kSecond + static_cast<int64_t>(layout_.max_timestamp()) + 1;
+        return kWindowEpochSeconds + static_cast<int64_t>(layout_.max_timestamp()) + 1;
     }
 
     // As randflake_lease_lock_pool and randflake_lease_taken_over.

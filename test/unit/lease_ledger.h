@@ -50,11 +50,11 @@ public:
     void Use(uint32_t server, uint64_t raw) {
         const Fields fields = numbers_layout_.Unpack(raw);
         // Every millisecond of the tick must be the server's.
-        const int64_t begins = numbers_layout_.epoch - kWindowEpoch +
+        const int64_t begins = numbers_layout_.epoch - kWindowEpochMs +
                                static_cast<int64_t>(fields.timestamp) * numbers_layout_.unit;
         for (int64_t at = begins; at < begins + numbers_layout_.unit; at++) {
             const int grant =
-                at < 0 ? 0 : owner_[Cell(fields.node_id, static_cast<uint64_t>(at / kSecond))];
+                at < 0 ? 0 : owner_[Cell(fields.node_id, static_cast<uint64_t>(at / kSecondMs))];
             if (grant == 0 || holders_[static_cast<size_t>(grant) - 1] != server) {
                 Fail() << Text(fields) << " is outside the leases of its server";
                 break;

@@ -150,9 +150,8 @@ public:
         waits_ = true;
         renews_ = held.id != 0 && !held.refused;
         if (renews_)
-            return {Request::kRenew,  held.id,
-                    held.incarnation, held.end + kWindowEpoch / kSecond - 1,
-                    kSlots,           duration};
+            return {Request::kRenew, held.id, held.incarnation, held.end + kWindowEpochSeconds - 1,
+                    kSlots,          duration};
         incarnation_ = Holder::kFreshIncarnation ? uint64_t{number_} << 32 | ++acquisitions_ : 1;
         return {Request::kAcquire, 0, incarnation_, 0, kSlots, duration};
     }
@@ -240,13 +239,12 @@ private:
         paused_ = 0;
     }
 
-    int64_t Clock(int64_t true_now) const {
-        return true_now + clock_offset_ - kWindowEpoch / kSecond;
-    }
+    int64_t Clock(int64_t true_now) const { return true_now + clock_offset_ - kWindowEpochSeconds; }
     // Some instant of the clock's second, in ticks of the numbers.
     int64_t Tick(int64_t true_now) {
-        const int64_t fraction = numbers_.unit == kSecond ? 0 : random_->Between(0, kSecond - 1);
-        return numbers_.TickAt(kWindowEpoch + Clock(true_now) * kSecond + fraction);
+        const int64_t fraction =
+            numbers_.unit == kSecondMs ? 0 : random_->Between(0, kSecondMs - 1);
+        return numbers_.TickAt(kWindowEpochMs + Clock(true_now) * kSecondMs + fraction);
     }
     Window CurrentWindow() const { return Window::FromWord(Packed::Widen(cells_[kWindow])); }
     Lease& Newest() { return next_.id != 0 ? next_ : open_; }

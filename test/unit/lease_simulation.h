@@ -78,7 +78,7 @@ public:
         // From schedules in which all is well for long to those in which nothing is.
         coordinator_trouble_ = int64_t{20} << random_.Between(0, 5);
         server_trouble_ = int64_t{20} << random_.Between(0, 5);
-        cluster_.SetTime(kWindowEpoch / kSecond + kFirstSecond);
+        cluster_.SetTime(kWindowEpochSeconds + kFirstSecond);
         for (int i = 0; i < scenario.servers; i++) {
             servers_.emplace_back(scenario.layout, scenario.numbers, &ledger_, &random_);
             asked_.push_back(0);
@@ -151,8 +151,8 @@ private:
     std::ostream& Trace() {
         std::ostream& out = scenario_.trace != nullptr ? *scenario_.trace : nowhere_;
         return out << "step " << findings_.step << ", second "
-                   << cluster_.true_now() - kWindowEpoch / kSecond << ", coordinator's "
-                   << cluster_.now() - kWindowEpoch / kSecond << ": ";
+                   << cluster_.true_now() - kWindowEpochSeconds << ", coordinator's "
+                   << cluster_.now() - kWindowEpochSeconds << ": ";
     }
 
     // --- requests and answers

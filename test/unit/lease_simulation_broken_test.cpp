@@ -10,7 +10,7 @@
 namespace randflake::simulation {
 namespace {
 
-constexpr Layout kSmall{kWindowEpoch, 8, 3, 2};
+constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
 
 // Many times what it takes.
 constexpr uint64_t kSchedules = 100000;

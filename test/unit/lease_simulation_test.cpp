@@ -16,11 +16,11 @@ namespace {
 
 // Seconds for a schedule and the clocks that are ahead, node ids for the servers and those that
 // crashed, few numbers a second, so that they are used up.
-constexpr Layout kSmall{kWindowEpoch, 8, 3, 2};
+constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
 
 // Numbers in ticks of less than a second, and of more; both begin in the middle of one.
-constexpr Layout kShortTicks{kWindowEpoch - 250, 10, 3, 1, 500};
-constexpr Layout kLongTicks{kWindowEpoch - 2300, 8, 3, 2, 1500};
+constexpr Layout kShortTicks{kWindowEpochMs - 250, 10, 3, 1, 500};
+constexpr Layout kLongTicks{kWindowEpochMs - 2300, 8, 3, 2, 1500};
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
     const char* value = std::getenv(name);

@@ -7,7 +7,7 @@
 namespace randflake {
 namespace {
 
-constexpr int64_t kEpoch = kWindowEpoch / kSecond;
+constexpr int64_t kEpoch = kWindowEpochSeconds;
 constexpr int64_t kBeyond = int64_t{1} << 30;  // the first second that no identifier holds
 
 TEST(Lease, SecondsOutsideWhatIdentifiersHoldAreClamped) {

@@ -31,9 +31,9 @@ KeySchedule ScheduleOf(const nlohmann::json& vector) {
 }
 
 Fields FieldsOf(const nlohmann::json& vector) {
-    return {
-        vector.at("timestamp").get<uint64_t>() - static_cast<uint64_t>(kRandflake.epoch / kSecond),
-        vector.at("node_id").get<uint64_t>(), vector.at("sequence").get<uint64_t>()};
+    return {vector.at("timestamp").get<uint64_t>() -
+                static_cast<uint64_t>(kRandflake.epoch / kSecondMs),
+            vector.at("node_id").get<uint64_t>(), vector.at("sequence").get<uint64_t>()};
 }
 
 // The file writes 64-bit numbers as strings, the encrypted ones signed.

@@ -439,12 +439,12 @@ TEST(PlanStart, AnotherSystemCountsBeforeACopyAndACopyBeforeATimeline) {
 
 TEST(PlanStart, AnotherKeyIsNotedAndChangesNothingElse) {
     WindowState found = Found(5000);
-    found.origin.key_check ^= 1;
+    found.origin.fingerprint ^= 1;
     const StartPlan plan = Plan(StateError::kNone, found);
     EXPECT_TRUE(plan.other_key);
     EXPECT_EQ(plan.finding, Finding::kOwn);
     EXPECT_EQ(plan.opens_at, 5000u);
-    EXPECT_EQ(plan.state.origin.key_check, kOrigin.key_check);
+    EXPECT_EQ(plan.state.origin.fingerprint, kOrigin.fingerprint);
 }
 
 // What is planned can be written: a start beyond the last second would not be read back.

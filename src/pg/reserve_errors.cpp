@@ -1,11 +1,11 @@
-// Why there is no identifier: every error of a call that cannot generate, with its remedy.
+// Why there is no identifier: every error of a call that waited in vain, with its remedy.
 
-#include "pg/generate.h"
+#include "pg/reserve_errors.h"
 
-#include "core/layout_text.h"
-#include "pg/clock.h"
+#include "pg/require.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "pg/timestamp.h"
 #include "pg/window.h"
 
 using randflake::FloorDivide;
@@ -14,89 +14,9 @@ using randflake::Outcome;
 using randflake::Run;
 using randflake::Window;
 
-void require_preload() {
-    if (shared == nullptr)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("randflake is not preloaded"),
-                        errdetail("Identifiers need shared memory, which is reserved when the "
-                                  "server starts."),
-                        errhint("Add \"randflake\" to \"shared_preload_libraries\" and restart "
-                                "the server.")));
-}
-
-void require_secret() {
-    require_preload();
-    if (!shared->has_key)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("no secret is configured"),
-                        errhint("Set \"randflake.secret_file\" (or \"randflake.secret\") and "
-                                "restart the server.")));
-}
-
-static void require_node_id() {
-    if (setting_node_id < 0 && !shared->leased)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("no node id is configured"),
-                        errhint("Set \"randflake.node_id\" to a number that no other server uses, "
-                                "or \"randflake.coordinator\", and restart the server.")));
-}
-
-void require_generator() {
-    require_secret();
-    require_node_id();
-}
-
-// The names of the layouts that hold node ids up to this one, for a hint; palloc'd.
-static const char* layouts_that_hold(int64 node_id) {
-    StringInfoData names;
-    initStringInfo(&names);
-    for (const randflake::NamedLayout& named : randflake::kNamedLayouts)
-        if (node_id <= static_cast<int64>(named.layout.max_node_id()))
-            appendStringInfo(&names, "%s\"%s\" up to %llu", names.len > 0 ? ", " : "", named.name,
-                             static_cast<unsigned long long>(named.layout.max_node_id()));
-    return names.data;
-}
-
-// ERROR if the layout of Snowflake numbers does not hold the node ids from this one on.
-static void require_fit(int64 first_node_id) {
-    const int64 last = first_node_id + shared->slot_count - 1;
-    const auto limit = static_cast<int64>(snowflake_layout.max_node_id());
-    if (last <= limit)
-        return;
-    const char* others = layouts_that_hold(last);
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-         errmsg("node ids %lld to %lld do not fit in layout \"%s\"",
-                static_cast<long long>(first_node_id), static_cast<long long>(last),
-                setting_snowflake_layout),
-         errdetail("It has %d bits for node ids, which are from 0 to %lld.",
-                   snowflake_layout.node_bits, static_cast<long long>(limit)),
-         others[0] != '\0'
-             ? errhint("Choose other node ids, or another \"randflake.snowflake_layout\": these "
-                       "hold them: %s.",
-                       others)
-             : errhint("Choose other node ids, or describe a layout with more bits for them in "
-                       "\"randflake.snowflake_layout\".")));
-}
-
-void require_snowflake() {
-    require_preload();
-    require_node_id();
-    if (!shared->leased)
-        require_fit(setting_node_id);
-}
-
-bool snowflake_without_window() {
-    const uint64 window = shared->window.load();
-    // A window that is the same before and after was open all the time.
-    return !Window::FromWord(window).closed() &&
-           snowflake_slot(0).word.load() == randflake::kNoWindow && shared->window.load() == window;
-}
-
 static void report_without_window() {
     if (shared->leased)
-        require_fit(lease_control().open.first_node_id);
+        require_snowflake_nodes(lease_control().open.first_node_id);
     const char* epoch =
         timestamptz_to_str(timestamp_of_milliseconds(snowflake_layout.TickStart(0)));
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -105,11 +25,6 @@ static void report_without_window() {
                     errdetail("The epoch is %s.", epoch),
                     shared->leased ? errhint("Wait for the next lease of node ids.")
                                    : errhint("Restart the server.")));
-}
-
-// An instant as people read it, in the session's time zone; palloc'd.
-static const char* second_text(int64 second) {
-    return timestamptz_to_str(timestamp_of_second(second));
 }
 
 static void report_clock_out_of_range(const Layout& layout, const Run& last) {
@@ -139,7 +54,7 @@ static void report_clock_out_of_range(const Layout& layout, const Run& last) {
 
 // The clock shows less than what identifiers were issued for, or what was announced on disk.
 static void report_clock_behind(int64 now, int64 used, const char* what) {
-    const char* now_text = pstrdup(second_text(now));
+    const char* now_text = second_text(now);
     ereport(
         ERROR,
         (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -159,7 +74,7 @@ static void report_no_lease(int64 clock) {
     const LeaseControl control = lease_control();
     const Lease& lease =
         control.next.id != 0 && clock >= control.open.end ? control.next : control.open;
-    const char* now = pstrdup(second_text(clock));
+    const char* now = second_text(clock);
     if (lease.id == 0)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -230,9 +145,9 @@ static void report_exhausted(const Layout& layout) {
     const auto numbers = static_cast<uint32>(layout.max_sequence() + 1);
     ereport(ERROR,
             (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-             layout.unit == randflake::kSecond ? errmsg("every identifier of this second is used")
-                                               : errmsg("every identifier of this time is used"),
-             layout.unit == randflake::kSecond
+             layout.unit == randflake::kSecondMs ? errmsg("every identifier of this second is used")
+                                                 : errmsg("every identifier of this time is used"),
+             layout.unit == randflake::kSecondMs
                  ? errdetail("%u node ids give %u identifiers a second each; waited %d ms.",
                              shared->slot_count, numbers, setting_max_wait)
                  : errdetail("%u node ids give %u identifiers in %lld ms each; waited %d ms.",
@@ -244,7 +159,8 @@ static void report_exhausted(const Layout& layout) {
 void report_unavailable(const Layout& layout, const Run& last) {
     // Seconds since the epoch of windows.
     const auto second_of = [&layout](uint64 tick) {
-        return FloorDivide(layout.TickStart(tick) - randflake::kWindowEpoch, randflake::kSecond);
+        return FloorDivide(layout.TickStart(tick) - randflake::kWindowEpochMs,
+                           randflake::kSecondMs);
     };
     const int64 now = second_of(static_cast<uint64>(last.now));
 
@@ -273,10 +189,11 @@ void report_unavailable(const Layout& layout, const Run& last) {
             report_clock_behind(now, Max(first, now + 1), "the window for identifiers");
             break;
         }
+        case Outcome::kNotInLayout:
+            report_without_window();
+            break;
         case Outcome::kWindowClosed:
         case Outcome::kWindowEnded:
-            if (&layout == &snowflake_layout && snowflake_without_window())
-                report_without_window();
             if (shared->leased)
                 report_no_lease(now);
             report_no_window(now);

@@ -3,11 +3,11 @@
 
 #include "core/layout_text.h"
 
-#include "pg/clock.h"
-#include "pg/generate.h"
+#include "pg/require.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
-#include "pg/sql.h"
+#include "pg/sql_function.h"
+#include "pg/timestamp.h"
 
 using randflake::Fields;
 using randflake::kNamedLayouts;

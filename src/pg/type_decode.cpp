@@ -1,9 +1,8 @@
 // The type randflake: time and node id, which need no secret.
 
 #include "core/layout.h"
-#include "pg/clock.h"
-#include "pg/inspect.h"
-#include "pg/sql.h"
+#include "pg/sql_function.h"
+#include "pg/timestamp.h"
 #include "pg/type.h"
 
 using randflake::Fields;

@@ -3,10 +3,10 @@
 #include "core/cipher.h"
 #include "core/layout.h"
 #include "pg/clock.h"
-#include "pg/generate.h"
-#include "pg/inspect.h"
+#include "pg/require.h"
 #include "pg/shmem.h"
-#include "pg/sql.h"
+#include "pg/sql_function.h"
+#include "pg/timestamp.h"
 
 using randflake::Fields;
 using randflake::kRandflake;
@@ -44,17 +44,6 @@ SQL_FUNCTION(randflake_generated_at) {
     require_secret();
     PG_RETURN_TIMESTAMPTZ(
         timestamp_of_second(static_cast<int64>(decode(PG_GETARG_INT64(0)).timestamp)));
-}
-
-uint64 second_of_timestamp(TimestampTz time, int sqlstate) {
-    const TimestampTz first = timestamp_of_second(0);
-    const TimestampTz last = timestamp_of_second(static_cast<int64>(kRandflake.max_timestamp()));
-    if (time < first || time >= last + USECS_PER_SEC) {
-        const char* lower = pstrdup(timestamptz_to_str(first));
-        ereport(ERROR, (errcode(sqlstate), errmsg("timestamp is out of range"),
-                        errdetail("It must be from %s to %s.", lower, timestamptz_to_str(last))));
-    }
-    return static_cast<uint64>((time - first) / USECS_PER_SEC);
 }
 
 [[noreturn]] static void report_out_of_range(const char* what, int32 value, uint64 max) {

@@ -1,7 +1,7 @@
 // What the coordinator's SQL functions need from C. Works without preloading.
 
-#include "pg/sql.h"
-#include "pg/window_file.h"
+#include "pg/file_identity.h"
+#include "pg/sql_function.h"
 
 SQL_FUNCTION(randflake_coordinator_identity) {
     if (RecoveryInProgress())

@@ -6,7 +6,7 @@
 //   - A warning is no grant either: a cancelled wait for a synchronous standby commits locally,
 //     warns, and may be lost in a failover.
 
-#include "pg/coordinator.h"
+#include "pg/lease_client.h"
 
 #include <libpq-fe.h>
 
@@ -38,19 +38,19 @@ static bool fail(const char* message) {
 
 static bool fail_and_disconnect(const char* message) {
     fail(message);
-    coordinator_disconnect();
+    lease_client_disconnect();
     return false;
 }
 
-bool coordinator_refused() {
+bool lease_client_refused() {
     return refused;
 }
 
-const char* coordinator_error() {
+const char* lease_client_error() {
     return error;
 }
 
-void coordinator_disconnect() {
+void lease_client_disconnect() {
     if (connection != nullptr)
         PQfinish(connection);
     connection = nullptr;
@@ -154,7 +154,7 @@ static bool connect(int64 deadline, bool interruptible) {
         const int events =
             state == PGRES_POLLING_READING ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE;
         if (!wait_for_socket(events, deadline, interruptible)) {
-            coordinator_disconnect();
+            lease_client_disconnect();
             return false;
         }
         state = PQconnectPoll(connection);
@@ -179,7 +179,7 @@ static PGresult* request(const char* statement, int64 timeout, bool interruptibl
     }
     while (PQflush(connection) == 1)
         if (!wait_for_socket(WL_SOCKET_WRITEABLE, deadline, interruptible)) {
-            coordinator_disconnect();
+            lease_client_disconnect();
             return nullptr;
         }
 
@@ -188,7 +188,7 @@ static PGresult* request(const char* statement, int64 timeout, bool interruptibl
         while (PQisBusy(connection)) {
             if (!wait_for_socket(WL_SOCKET_READABLE, deadline, interruptible)) {
                 PQclear(last);
-                coordinator_disconnect();
+                lease_client_disconnect();
                 return nullptr;
             }
             if (PQconsumeInput(connection) == 0) {
@@ -214,7 +214,7 @@ static PGresult* request(const char* statement, int64 timeout, bool interruptibl
     }
     PQclear(last);
     if (PQstatus(connection) != CONNECTION_OK || warned)
-        coordinator_disconnect();
+        lease_client_disconnect();
     return nullptr;
 }
 
@@ -226,15 +226,15 @@ static const char* uuid_text(const pg_uuid_t& uuid) {
     return DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&uuid)));
 }
 
-bool coordinator_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
-                         int duration, uint64 key_fingerprint, randflake::LeaseGrant* grant) {
+bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
+                          int duration, uint64 key_fingerprint, randflake::LeaseGrant* grant) {
     char statement[512];
     snprintf(statement, sizeof statement,
              "SELECT lease_id, first_node_id, node_count, lease_start, lease_end "
              "FROM randflake_lease_acquire(%s, '%s', %d, %d, '%016llx')",
              quote_literal_cstr(holder), uuid_text(incarnation), node_count, duration,
              static_cast<unsigned long long>(key_fingerprint));
-    PGresult* result = request(statement, kCoordinatorTimeout, true);
+    PGresult* result = request(statement, kLeaseClientTimeoutMs, true);
     if (result == nullptr)
         return false;
     *grant = {integer_field(result, 0), integer_field(result, 1), integer_field(result, 2),
@@ -243,13 +243,13 @@ bool coordinator_acquire(const char* holder, const pg_uuid_t& incarnation, int n
     return true;
 }
 
-bool coordinator_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expected_end,
-                       int duration, int64* end) {
+bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expected_end,
+                        int duration, int64* end) {
     char statement[512];
     snprintf(statement, sizeof statement,
              "SELECT randflake_lease_renew(" INT64_FORMAT ", '%s', " INT64_FORMAT ", %d)", lease_id,
              uuid_text(incarnation), expected_end, duration);
-    PGresult* result = request(statement, kCoordinatorTimeout, true);
+    PGresult* result = request(statement, kLeaseClientTimeoutMs, true);
     if (result == nullptr)
         return false;
     *end = integer_field(result, 0);
@@ -257,8 +257,8 @@ bool coordinator_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expec
     return true;
 }
 
-bool coordinator_release(int64 lease_id, const pg_uuid_t& incarnation, int64 last_used,
-                         int64 timeout) {
+bool lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, int64 last_used,
+                          int64 timeout) {
     char statement[512];
     snprintf(statement, sizeof statement,
              "SELECT randflake_lease_release(" INT64_FORMAT ", '%s', " INT64_FORMAT ")", lease_id,

@@ -1,0 +1,77 @@
+#include "pg/require.h"
+
+#include "core/layout_text.h"
+#include "pg/settings.h"
+#include "pg/shmem.h"
+
+void require_preload() {
+    if (shared == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("randflake is not preloaded"),
+                        errdetail("Identifiers need shared memory, which is reserved when the "
+                                  "server starts."),
+                        errhint("Add \"randflake\" to \"shared_preload_libraries\" and restart "
+                                "the server.")));
+}
+
+void require_secret() {
+    require_preload();
+    if (!shared->has_key)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("no secret is configured"),
+                        errhint("Set \"randflake.secret_file\" (or \"randflake.secret\") and "
+                                "restart the server.")));
+}
+
+static void require_node_id() {
+    if (setting_node_id < 0 && !shared->leased)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("no node id is configured"),
+                        errhint("Set \"randflake.node_id\" to a number that no other server uses, "
+                                "or \"randflake.coordinator\", and restart the server.")));
+}
+
+void require_generator() {
+    require_secret();
+    require_node_id();
+}
+
+// The names of the layouts that hold node ids up to this one, for a hint; palloc'd.
+static const char* layouts_that_hold(int64 node_id) {
+    StringInfoData names;
+    initStringInfo(&names);
+    for (const randflake::NamedLayout& named : randflake::kNamedLayouts)
+        if (node_id <= static_cast<int64>(named.layout.max_node_id()))
+            appendStringInfo(&names, "%s\"%s\" up to %llu", names.len > 0 ? ", " : "", named.name,
+                             static_cast<unsigned long long>(named.layout.max_node_id()));
+    return names.data;
+}
+
+void require_snowflake_nodes(int64 first_node_id) {
+    const int64 last = first_node_id + shared->slot_count - 1;
+    const auto limit = static_cast<int64>(snowflake_layout.max_node_id());
+    if (last <= limit)
+        return;
+    const char* others = layouts_that_hold(last);
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("node ids %lld to %lld do not fit in layout \"%s\"",
+                static_cast<long long>(first_node_id), static_cast<long long>(last),
+                setting_snowflake_layout),
+         errdetail("It has %d bits for node ids, which are from 0 to %lld.",
+                   snowflake_layout.node_bits, static_cast<long long>(limit)),
+         others[0] != '\0'
+             ? errhint("Choose other node ids, or another \"randflake.snowflake_layout\": these "
+                       "hold them: %s.",
+                       others)
+             : errhint("Choose other node ids, or describe a layout with more bits for them in "
+                       "\"randflake.snowflake_layout\".")));
+}
+
+void require_snowflake() {
+    require_preload();
+    require_node_id();
+    if (!shared->leased)
+        require_snowflake_nodes(setting_node_id);
+}

@@ -1,0 +1,25 @@
+// Preconditions of SQL functions: an ERROR with its remedy unless this server has what they need.
+// All of it is fixed while the server runs, so a backend that passed once need not ask again.
+
+#ifndef RANDFLAKE_PG_REQUIRE_H
+#define RANDFLAKE_PG_REQUIRE_H
+
+#include "pg/pg.h"
+
+// The library was preloaded.
+void require_preload();
+
+// Preloaded, with a secret.
+void require_secret();
+
+// This server can generate: preloaded, with a node id and a secret.
+void require_generator();
+
+// This server can generate Snowflake numbers, which need no secret: preloaded, with node ids that
+// fit in the layout.
+void require_snowflake();
+
+// The node ids from `first_node_id` on fit in the layout of Snowflake numbers.
+void require_snowflake_nodes(int64 first_node_id);
+
+#endif

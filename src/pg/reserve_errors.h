@@ -1,0 +1,13 @@
+// Why a call got no number.
+
+#ifndef RANDFLAKE_PG_RESERVE_ERRORS_H
+#define RANDFLAKE_PG_RESERVE_ERRORS_H
+
+#include "pg/pg.h"
+
+#include "core/generator.h"
+
+// The ERROR for a call that got no number within randflake.max_wait; `last` is its last attempt.
+[[noreturn]] void report_unavailable(const randflake::Layout& layout, const randflake::Run& last);
+
+#endif

@@ -1,0 +1,19 @@
+// Which secret the values of type randflake in a database belong to.
+
+#ifndef RANDFLAKE_PG_TYPE_KEY_H
+#define RANDFLAKE_PG_TYPE_KEY_H
+
+#include "pg/pg.h"
+
+// Whether this backend has found the database bound to the server's secret; see type_key.cpp.
+extern bool type_key_checked;
+void check_type_key(Oid function);
+
+// ERROR unless the secret is at hand and is the one under which the database keeps the type. Each
+// function that encrypts or decrypts for the type begins with it.
+static inline void require_type_key(FunctionCallInfo fcinfo) {
+    if (unlikely(!type_key_checked))
+        check_type_key(fcinfo->flinfo->fn_oid);
+}
+
+#endif
