@@ -169,7 +169,7 @@ REVOKE ALL ON FUNCTION randflake_bind_secret() FROM PUBLIC;
 CREATE FUNCTION randflake_type_created() RETURNS void
 AS 'MODULE_PATHNAME', 'randflake_type_created'
 LANGUAGE C;
-SELECT randflake_type_created();
+SELECT @extschema@.randflake_type_created();
 DROP FUNCTION randflake_type_created();
 
 -- Comparison: what is stored compares as bigint does

@@ -112,7 +112,7 @@ is($row->{capacity_ids_per_second}, 131072, 'one node id has this capacity');
 is($row->{clock_behind_seconds} + 0, 0, 'the clock is not behind');
 
 # A coordinator and its holder; the greatest number of node ids
-my $coordinator = start_server('coordinator', settings => {});
+my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
 $coordinator->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 my $holder = start_server('holder',
     settings => {

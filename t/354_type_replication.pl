@@ -12,6 +12,7 @@ use Test::More;
 my $secret = random_secret();
 my $publisher = start_server(
     'publisher',
+    extensions => ['randflake_type'],
     init => [ allows_streaming => 'logical' ],
     settings => { node_id => 1, node_count => 4, secret => $secret, max_wait => '1h' });
 $publisher->safe_psql('postgres', <<'SQL');
@@ -52,6 +53,7 @@ $standby->stop;
 my %subscriber;
 for my $format ('text', 'binary') {
     my $node = $subscriber{$format} = start_server("in_$format",
+        extensions => ['randflake_type'],
         settings => { node_id => 100, secret => $secret, max_wait => '1h' });
     my $binary = $format eq 'binary' ? 'true' : 'false';
     my $connection = $publisher->connstr('postgres') =~ s/'/''/gr;
@@ -83,7 +85,7 @@ for my $format (sort keys %subscriber) {
 $_->safe_psql('postgres', 'CREATE DATABASE whole') for $publisher, $subscriber{text};
 $publisher->safe_psql('whole', <<'SQL');
 CREATE PUBLICATION whole FOR ALL TABLES;
-CREATE EXTENSION randflake;
+CREATE EXTENSION randflake_type CASCADE;
 CREATE TABLE made (id randflake PRIMARY KEY DEFAULT randflake_next(), others randflake[], n integer);
 INSERT INTO made (n) SELECT n FROM generate_series(1, 1000) AS n;
 SQL
@@ -92,7 +94,7 @@ my $whole_keys = $publisher->safe_psql('whole', $keys);
 like($whole_keys, qr/^(\w+)\n\1$/, 'published as a whole: the extension is bound');
 my $connection = $publisher->connstr('whole') =~ s/'/''/gr;
 $subscriber{text}->safe_psql('whole', <<"SQL");
-CREATE EXTENSION randflake;
+CREATE EXTENSION randflake_type CASCADE;
 CREATE TABLE made (id randflake PRIMARY KEY, others randflake[], n integer);
 CREATE SUBSCRIPTION in_whole CONNECTION '$connection' PUBLICATION whole;
 SQL

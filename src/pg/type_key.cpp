@@ -116,18 +116,16 @@ static const char* binding_obstacle(Oid bind_function) {
     if (XactReadOnly)
         return "A read-only transaction cannot bind it.";
     if (IsInParallelMode())
-        return "A parallel query cannot bind it.";
+        return "A parallel operation cannot bind it.";
     if (!may_execute(bind_function))
         return psprintf("Role \"%s\" may not bind it.", GetUserNameFromId(GetUserId(), false));
     return nullptr;
 }
 
-[[noreturn]] static void report_unbound(const char* detail) {
+[[noreturn]] static void report_unbound(const char* detail, const char* hint) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("the type randflake is not bound to a secret in this database"),
-                    errdetail_internal("%s", detail),
-                    errhint("Let a superuser run %s() once%s.", kBindFunction,
-                            RecoveryInProgress() ? " on the primary server" : "")));
+                    errdetail_internal("%s", detail), errhint("%s", hint)));
 }
 
 // Binds a database that has no fingerprint yet; ERROR where that cannot be. Another transaction may
@@ -137,17 +135,20 @@ static void bind_at_first_use(Oid function, const char* fingerprint) {
     const Oid bind_function = find_function(kBindFunction, get_func_namespace(function));
     const char* obstacle = binding_obstacle(bind_function);
     if (obstacle != nullptr)
-        report_unbound(obstacle);
+        report_unbound(obstacle,
+                       RecoveryInProgress()
+                           ? "Let a superuser run randflake_bind_secret() on the primary server."
+                           : "Let a superuser run randflake_bind_secret() once.");
     LockRelationOid(key_table, ShareRowExclusiveLock);
     LockRelationOid(check_table, ShareRowExclusiveLock);
     if (!no_rows(read_rows(key_table, fingerprint)))
         return;
     const Rows former = read_rows(check_table, fingerprint);
     if (former.other != nullptr)
-        report_unbound(
-            psprintf("It was bound to a secret with key fingerprint %s before, this "
-                     "server has %s.",
-                     former.other, fingerprint));
+        report_unbound(psprintf("The table \"%s\" has key fingerprint %s, this server has %s.",
+                                kCheckTable, former.other, fingerprint),
+                       "Restore dumps with that fingerprint on a server that has their secret. If "
+                       "none is to come, let a superuser run randflake_bind_secret() once.");
     OidFunctionCall0(bind_function);
     CommandCounterIncrement();
 }
@@ -181,7 +182,7 @@ pg_noinline void check_type_key(Oid function) {
                  : errhint("Set \"randflake.secret_file\" (or \"randflake.secret\") to the "
                            "secret with that fingerprint and restart the server.")));
     if (!rows.same)
-        report_unbound("Its fingerprint was deleted meanwhile.");
+        report_unbound("Its fingerprint was deleted meanwhile.", "Try again.");
     // A change may have come in between, unseen by the snapshot of the scan.
     type_key_checked = changes == key_table_changes;
 }

@@ -54,11 +54,14 @@ sub new_server {
     return $node;
 }
 
-# The same, started, with the extension in the database postgres.
+# The same, started, with extensions in the database postgres. Option:
+#   extensions   their names; randflake unless given
 sub start_server {
-    my $node = new_server(@_);
+    my ($name, %options) = @_;
+    my $extensions = delete $options{extensions} // ['randflake'];
+    my $node = new_server($name, %options);
     $node->start;
-    $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+    $node->safe_psql('postgres', "CREATE EXTENSION $_ CASCADE") for @$extensions;
     return $node;
 }
 
