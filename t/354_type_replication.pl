@@ -105,7 +105,46 @@ $publisher->wait_for_catchup('in_whole');
 is($_->safe_psql('whole', $keys), $whole_keys, '  and bound anew') for $publisher, $subscriber{text};
 is($subscriber{text}->safe_psql('whole', $content), $publisher->safe_psql('whole', $content),
     '  and a subscriber has everything');
+
+# A first use that binds the type and makes a row is decoded with the fingerprint it wrote.
+my $forget = 'DELETE FROM randflake_key; DELETE FROM randflake_key_check';
+$publisher->safe_psql('whole', "$forget; INSERT INTO made (n) VALUES (1002)");
+$publisher->wait_for_catchup('in_whole');
+is($_->safe_psql('whole', $keys), $whole_keys, 'bound by a first use') for $publisher, $subscriber{text};
+is($subscriber{text}->safe_psql('whole', $content), $publisher->safe_psql('whole', $content),
+    '  which a subscriber sees');
 $subscriber{text}->safe_psql('whole', 'DROP SUBSCRIPTION in_whole');
+
+# The first use may be a row that arrives.
+for my $format (sort keys %subscriber) {
+    my $node = $subscriber{$format};
+    $node->safe_psql('postgres', $forget);
+    $publisher->safe_psql('postgres', 'INSERT INTO made (n) VALUES (5000)');
+    $publisher->wait_for_catchup("in_$format");
+    is($node->safe_psql('postgres', $keys), $whole_keys, "in $format: a row binds a subscriber");
+    is($node->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content),
+        '  and is there');
+}
+
+# Decoding binds nothing itself.
+$publisher->safe_psql('whole', <<"SQL");
+SELECT pg_create_logical_replication_slot('unbound', 'test_decoding');
+BEGIN;
+INSERT INTO made (n) VALUES (1003);
+$forget;
+COMMIT;
+INSERT INTO made (n) VALUES (1004);
+BEGIN;
+$forget;
+UPDATE made SET n = 1005 WHERE n = 1004;
+COMMIT;
+SQL
+my (undef, undef, $undecoded) = $publisher->psql('whole',
+    q{SELECT count(*) FROM pg_logical_slot_get_changes('unbound', NULL, NULL)});
+like($undecoded, qr/not bound to a secret.*DETAIL:  Logical decoding cannot bind it/s,
+    'what was written without a fingerprint is not decoded');
+is($publisher->safe_psql('whole', 'SELECT count(*) FROM randflake_key'), 0, '  nor binds it');
+$publisher->safe_psql('whole', q{SELECT pg_drop_replication_slot('unbound')});
 
 # The changes as a program sees them that decodes by itself
 is( $publisher->safe_psql('postgres', <<'SQL'),

@@ -182,7 +182,7 @@ pg_noinline void check_type_key(Oid function) {
                  : errhint("Set \"randflake.secret_file\" (or \"randflake.secret\") to the "
                            "secret with that fingerprint and restart the server.")));
     if (!rows.same)
-        report_unbound("Its fingerprint was deleted meanwhile.", "Try again.");
+        elog(ERROR, "table \"%s\" has no fingerprint after one was written", kKeyTable);
     // A change may have come in between, unseen by the snapshot of the scan.
     type_key_checked = changes == key_table_changes;
 }
