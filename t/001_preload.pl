@@ -10,7 +10,7 @@ use Test::More;
 
 my $node = new_server('main', conf => "shared_preload_libraries = ''");
 $node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+$node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE; CREATE EXTENSION randflake_coordinator');
 
 # Everything that makes an identifier, and everything that looks into one.
 my %generates = (
@@ -37,6 +37,22 @@ for my $name (sort keys %generates, keys %inspects) {
 is($node->safe_psql('postgres', $pure), $pure_result, 'not preloaded: text and shards work');
 error_is($node, q{LOAD 'randflake'; SELECT randflake_generate()}, '55000',
     { message => qr/not preloaded/ }, 'not preloaded: loading it in a session does not help');
+
+# The coordinator needs no preloading.
+is($node->safe_psql('postgres', <<'SQL'), '5|3|60|5|t', 'not preloaded: a coordinator leases');
+SELECT randflake_lease_configure(first_node_id => 5) IS NULL AS configured \gset
+SELECT first_node_id, node_count, lease_end - lease_start + 1 AS seconds
+FROM randflake_lease_acquire('x', '00000000-0000-0000-0000-000000000001', 3, 60, '0123456789abcdef') \gset
+SELECT randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60) IS NOT NULL AS renewed FROM randflake_lease \gset
+SELECT randflake_lease_release(lease_id, incarnation, lower(span)) IS NULL AS released FROM randflake_lease \gset
+SELECT :first_node_id, :node_count, :seconds, first_node_id, :'renewed'::boolean FROM randflake_leases WHERE state = 'released'
+SQL
+# The type is there, and asks for it.
+error_is($node, $_, '55000', { message => qr/not preloaded/, hint => qr/"shared_preload_libraries"/ },
+    "not preloaded: $_ fails")
+  for 'SELECT randflake_next()', q{SELECT '8'::randflake};
+is($node->safe_psql('postgres', q{SELECT randflake_timestamp(randflake_lower('2030-01-01')) = '2030-01-01'}),
+    't', 'not preloaded: times of the type work');
 
 # Preloaded, secret missing: with or without a node id
 for my $settings ({ node_id => 7 }, {}, { node_id => 7, secret => '', secret_file => '' }) {
