@@ -3,6 +3,7 @@
 use strict;
 use warnings;
 
+use Docs;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Randflake;
@@ -85,6 +86,14 @@ for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
         '5|6', "$label: decode works");
     is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
 }
+
+# README's order: the extensions were made before the server was configured, and now the type works.
+$node->stop;
+configure($node, secret => random_secret(), node_id => 7, max_wait => '1h');
+$node->start;
+my ($block) = grep { $_->{text} =~ /CREATE TABLE purchase/ } code_blocks('README.md');
+is($node->safe_psql('postgres', $block->{text}) =~ s/\w{1,13}/id/gr, "id\nid\nid",
+    'the type is bound by its first use, as README has it');
 
 # A server that asks libraries for their version gets that of the extension.
 if ($node->pg_version >= 18) {
