@@ -1,5 +1,5 @@
 // The coordinator as the simulation of leases sees it: the rules of the functions randflake_lease_*
-// in sql/randflake--1.0.sql, statement by statement, on plain data. A state can be copied, and that
+// in extension/randflake_coordinator--1.0.sql, statement by statement, on plain data. A state can be copied, and that
 // is what a replica, a backup or a rolled-back transaction is.
 
 #ifndef RANDFLAKE_UNIT_LEASE_COORDINATOR_H
