@@ -65,6 +65,9 @@ public:
     // The one to renew.
     const Lease& newest() const noexcept { return next_.id != 0 ? next_ : open_; }
 
+    // What it waits for.
+    LeaseRequest::Kind awaits() const noexcept { return awaits_; }
+
     // --- requests; a new one makes answers to the one before meaningless
 
     // Whether to ask for a renewal now, rather than for another lease.
