@@ -9,7 +9,6 @@ use strict;
 use warnings;
 
 use Errno qw(EIO ENOSPC);
-use FindBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Randflake;
@@ -28,12 +27,9 @@ my $history = RandflakeHistory->new($secret);
 # --- the watch -----------------------------------------------------------------------------------
 
 my $watch = PostgreSQL::Test::Utils::tempdir;
-PostgreSQL::Test::Utils::system_or_bail($ENV{CC} // 'cc', '-shared', '-fPIC', '-O2',
-    '-o', "$watch/watch_files.so", "$FindBin::Bin/lib/watch_files.c");
 
 sub start_watched {
-    local %ENV =
-      (%ENV, LD_PRELOAD => "$watch/watch_files.so", RANDFLAKE_WATCH => $watch);
+    local %ENV = (%ENV, LD_PRELOAD => preload_library('watch_files.c'), RANDFLAKE_WATCH => $watch);
     $node->start;
     return;
 }
