@@ -31,7 +31,7 @@ find_root() {
 # The root for the matrix of a major: for building, and for the tests.
 find_matrix_root() {
     find_root "$1" "${suites[$1]}" "postgresql-$1" "postgresql-server-dev-$1" \
-        clang g++ make libgtest-dev nlohmann-json3-dev libipc-run-perl libfaketime procps
+        clang g++ make libgtest-dev nlohmann-json3-dev libipc-run-perl procps
 }
 
 # The root for building the Debian package of a major.

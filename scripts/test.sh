@@ -48,7 +48,7 @@ stage() {
 
 packages() {
     install_packages make g++ clang clang-format clang-tidy cppcheck shellcheck \
-        libgtest-dev nlohmann-json3-dev libipc-run-perl libfaketime procps openssl valgrind
+        libgtest-dev nlohmann-json3-dev libipc-run-perl procps openssl valgrind
     find_postgresql
 }
 
