@@ -66,10 +66,13 @@ static Lease* newest() {
 // --- what is wrong ---------------------------------------------------------------------------
 
 // To the log when it is another message than last time, to the status always. Empty: nothing.
-static void note(const char* message) {
+static void note(LeaseProblem problem, const char* message) {
     if (message != lease.error)
         strlcpy(lease.error, message, sizeof lease.error);
     lease.error_at = message[0] == '\0' ? 0 : GetCurrentTimestamp();
+    if (problem != lease.problem)
+        lease.problem_since = lease.error_at;
+    lease.problem = problem;
     lease_publish(lease);
     if (strcmp(lease.error, logged_error) == 0)
         return;
@@ -86,11 +89,11 @@ static void note(const char* message) {
 }
 
 // A request that was given up because the worker has other things to do has not failed.
-static void note_failure(const char* what, const char* why) {
+static void note_failure(LeaseProblem problem, const char* what, const char* why) {
     if (ShutdownRequestPending || ConfigReloadPending)
         return;
     snprintf(lease.error, sizeof lease.error, "%s: %s", what, why);
-    note(lease.error);
+    note(problem, lease.error);
     retry_interval = retry_interval == 0 ? kFirstRetry : Min(retry_interval * 2, kLastRetry);
 }
 
@@ -108,7 +111,7 @@ static void note_success() {
     else if (now < granted.start)
         snprintf(message, sizeof message, "lease %lld begins at %s",
                  static_cast<long long>(granted.id), second_text(granted.start));
-    note(message);
+    note(message[0] == '\0' ? LeaseProblem::kNone : LeaseProblem::kClocks, message);
 }
 
 // --- requests --------------------------------------------------------------------------------
@@ -132,14 +135,15 @@ static void acquire() {
     const int64 asked_at = steady_milliseconds();
     // Without a secret there would be a fingerprint too, that of no secret.
     if (!shared->has_key)
-        return note_failure(kWhat, "no secret is configured");
+        return note_failure(LeaseProblem::kSettings, kWhat, "no secret is configured");
     if (!pg_strong_random(&incarnation, sizeof incarnation))
-        return note_failure(kWhat, "could not generate a random number");
+        return note_failure(LeaseProblem::kNotAsked, kWhat, "could not generate a random number");
     if (!lease_client_acquire(holder_name(), incarnation, setting_node_count,
                               setting_lease_duration, secret_fingerprint(shared->key), &grant))
-        return note_failure(kWhat, lease_client_error());
+        return note_failure(lease_client_problem(), kWhat, lease_client_error());
     if (!GrantUsable(kRandflake, grant, shared->slot_count))
-        return note_failure(kWhat, "the coordinator granted a lease that makes no sense");
+        return note_failure(LeaseProblem::kUnusable, kWhat,
+                            "the coordinator granted a lease that makes no sense");
     lease.next = Lease{grant.lease_id,
                        incarnation,
                        grant.first_node_id,
@@ -157,8 +161,9 @@ static void renew(Lease* held) {
     if (!lease_client_renew(held->id, held->incarnation,
                             held->end + randflake::kWindowEpochSeconds - 1, setting_lease_duration,
                             &end)) {
-        if (!lease_client_refused())
-            return note_failure("could not renew the lease of node ids", lease_client_error());
+        if (lease_client_problem() != LeaseProblem::kRefused)
+            return note_failure(lease_client_problem(), "could not renew the lease of node ids",
+                                lease_client_error());
         ereport(LOG, (errmsg("the coordinator does not renew lease %lld of node ids: %s",
                              static_cast<long long>(held->id), lease_client_error())));
         // An open lease stays good until its end.
@@ -180,14 +185,12 @@ static void renew(Lease* held) {
 static void act() {
     Lease* held = newest();
     if (setting_coordinator[0] == '\0')
-        note_failure("could not lease node ids", "\"randflake.coordinator\" is empty");
+        note_failure(LeaseProblem::kSettings, "could not lease node ids",
+                     "\"randflake.coordinator\" is empty");
     else if (held->id != 0 && !held->refused)
         renew(held);
     else
         acquire();
-    // The next request comes in half a lease: an idle connection would only keep the coordinator
-    // from a smart shutdown, for ever if that is this server.
-    lease_client_disconnect();
 }
 
 static void give_back(const Lease& held, int64 sealed, int64 give_up_at) {
@@ -231,7 +234,7 @@ static int64 next_request_at() {
 static void open_when_due() {
     if (!lease_open_next(&lease))
         return;
-    note("");
+    note(LeaseProblem::kNone, "");
     const Lease& opened = lease.open;
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
                          static_cast<long long>(opened.first_node_id),
