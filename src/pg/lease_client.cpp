@@ -328,7 +328,7 @@ bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expe
 bool lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, int64 last_used,
                           int64 timeout) {
     int64 values[kLeaseColumns];
-    return request(
+    return exchange(
         {psprintf("SELECT randflake_lease_release(" INT64_FORMAT ", '%s', " INT64_FORMAT ")",
                   lease_id, uuid_text(incarnation), last_used),
          1,
