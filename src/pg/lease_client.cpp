@@ -314,7 +314,7 @@ bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int 
 bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expected_end,
                         int duration, int64* end) {
     int64 values[kLeaseColumns];
-    if (!request(
+    if (!exchange(
             {psprintf("SELECT randflake_lease_renew(" INT64_FORMAT ", '%s', " INT64_FORMAT ", %d)",
                       lease_id, uuid_text(incarnation), expected_end, duration),
              1,
