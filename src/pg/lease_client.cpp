@@ -27,8 +27,9 @@
 #include "pg/lease_exchange.h"
 #include "pg/settings.h"
 
-static_assert(std::is_trivially_copyable_v<LeaseAnswer>);
-static_assert(sizeof(LeaseAnswer) <= _POSIX_PIPE_BUF, "writes to a pipe are not torn up to here");
+static_assert(std::is_trivially_copyable_v<ExchangeAnswer>);
+static_assert(sizeof(ExchangeAnswer) <= _POSIX_PIPE_BUF,
+              "writes to a pipe are not torn up to here");
 
 // Enough for certificates of all authorities; an answer takes some hundred bytes.
 static constexpr rlim_t kMemory = 32 << 20;
@@ -39,7 +40,7 @@ static constexpr char kConnectTimeout[] = "3";
 static pid_t asking;  // the process; 0: there is none
 static LeaseProblem problem;
 // A message that was cut on its way loses its end, which may be half a character.
-static char error[sizeof LeaseAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
+static char error[sizeof ExchangeAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
 static uint32 first_host;  // which of the connection string's hosts is tried first
 
 LeaseProblem lease_client_problem() {
@@ -184,11 +185,11 @@ static void limit_memory() {
     setrlimit(RLIMIT_DATA, &limit);
 }
 
-[[noreturn]] static void ask(const Parameters& parameters, const LeaseRequest& request,
+[[noreturn]] static void ask(const Parameters& parameters, const ExchangeRequest& request,
                              int64 timeout, int pipe_end) {
     let_go_of_server(timeout);
     limit_memory();
-    LeaseAnswer answer{};
+    ExchangeAnswer answer{};
     answer.problem = LeaseProblem::kNoAnswer;
     lease_exchange(parameters.keywords, parameters.values, request, &answer);
     const bool written = write(pipe_end, &answer, sizeof answer) == sizeof answer;
@@ -207,7 +208,8 @@ static void end_asking(int, Datum) {
 }
 
 // Returns what can be read: the end that is left to the worker. Negative on failure.
-static int start_asking(const Parameters& parameters, const LeaseRequest& request, int64 timeout) {
+static int start_asking(const Parameters& parameters, const ExchangeRequest& request,
+                        int64 timeout) {
     int ends[2];
     if (pipe(ends) != 0)
         return -1;
@@ -258,7 +260,7 @@ static bool wait_for_answer(int pipe_end, int64 deadline, bool interruptible) {
 }
 
 // Asks, with the values of the answer's one row into `values`.
-static bool exchange(const LeaseRequest& request, int64 timeout, bool interruptible,
+static bool exchange(const ExchangeRequest& request, int64 timeout, bool interruptible,
                      int64* values) {
     static bool ends_with_worker;
     if (!ends_with_worker)
@@ -274,7 +276,7 @@ static bool exchange(const LeaseRequest& request, int64 timeout, bool interrupti
     if (pipe_end < 0)
         return fail(LeaseProblem::kNotAsked,
                     psprintf("could not start a process: %s", strerror(errno)));
-    LeaseAnswer answer{};
+    ExchangeAnswer answer{};
     const bool waited = wait_for_answer(pipe_end, deadline, interruptible);
     const bool complete = waited && read(pipe_end, &answer, sizeof answer) == sizeof answer;
     close(pipe_end);

@@ -26,7 +26,7 @@ static PGconn* connection;
 static int notices;
 static bool warned;
 
-static void fail(LeaseAnswer* answer, LeaseProblem problem, const char* text) {
+static void fail(ExchangeAnswer* answer, LeaseProblem problem, const char* text) {
     const char* password = PQpass(connection);
     answer->problem = problem;
     // The coordinator may know the password and quote it.
@@ -40,7 +40,7 @@ static void on_notice(void* answer, const PGresult* result) {
     const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     if (severity != nullptr && strcmp(severity, "WARNING") == 0) {
         warned = true;
-        fail(static_cast<LeaseAnswer*>(answer), LeaseProblem::kUnusable,
+        fail(static_cast<ExchangeAnswer*>(answer), LeaseProblem::kUnusable,
              message != nullptr ? message : "the coordinator sent a warning");
     }
     // The library goes on reading as long as notices come.
@@ -61,7 +61,7 @@ static bool read_integer(const PGresult* row, int column, Oid type, int64* value
            (type == INT8OID || (*value >= PG_INT32_MIN && *value <= PG_INT32_MAX));
 }
 
-static bool read_row(const PGresult* row, const LeaseRequest& request, int64* values) {
+static bool read_row(const PGresult* row, const ExchangeRequest& request, int64* values) {
     if (PQnfields(row) != request.columns)
         return false;
     for (int i = 0; i < request.columns; i++)
@@ -72,7 +72,7 @@ static bool read_row(const PGresult* row, const LeaseRequest& request, int64* va
 }
 
 // The result is no row where one was due, or no end where that was due.
-static void fail_with(const PGresult* result, LeaseAnswer* answer) {
+static void fail_with(const PGresult* result, ExchangeAnswer* answer) {
     const ExecStatusType status = PQresultStatus(result);
     if (notices > kMaxNotices)
         return fail(answer, LeaseProblem::kUnusable, "the coordinator sent too many messages");
@@ -88,7 +88,7 @@ static void fail_with(const PGresult* result, LeaseAnswer* answer) {
 }
 
 // One row at a time, so that no more than two are ever held.
-static void ask(const LeaseRequest& request, LeaseAnswer* answer) {
+static void ask(const ExchangeRequest& request, ExchangeAnswer* answer) {
     if (PQsendQuery(connection, request.statement) == 0 || PQsetSingleRowMode(connection) == 0)
         return fail(answer, LeaseProblem::kNoAnswer, PQerrorMessage(connection));
     const PGresult* row = PQgetResult(connection);
@@ -111,7 +111,7 @@ static void ask(const LeaseRequest& request, LeaseAnswer* answer) {
 }
 
 void lease_exchange(const char* const* keywords, const char* const* values,
-                    const LeaseRequest& request, LeaseAnswer* answer) {
+                    const ExchangeRequest& request, ExchangeAnswer* answer) {
     connection = PQconnectdbParams(keywords, values, 1);
     if (PQstatus(connection) != CONNECTION_OK) {
         fail(answer, LeaseProblem::kNoAnswer,
