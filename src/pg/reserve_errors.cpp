@@ -11,13 +11,15 @@
 
 using randflake::FloorDivide;
 using randflake::Layout;
+using randflake::Lease;
+using randflake::LeaseHolder;
 using randflake::Outcome;
 using randflake::Run;
 using randflake::Window;
 
 static void report_without_window() {
     if (shared->leased)
-        require_snowflake_nodes(lease_control().open.first_node_id);
+        require_snowflake_nodes(lease_control().holder.open().first_node_id);
     const char* epoch =
         timestamptz_to_str(timestamp_of_milliseconds(snowflake_layout.TickStart(0)));
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -99,8 +101,8 @@ static const char* lease_problem_text(const LeaseControl& control) {
 // There is no lease, or the clock is outside of it.
 static void report_no_lease(int64 clock) {
     const LeaseControl control = lease_control();
-    const Lease& lease =
-        control.next.id != 0 && clock >= control.open.end ? control.next : control.open;
+    const LeaseHolder& holder = control.holder;
+    const Lease& lease = clock >= holder.open().end ? holder.newest() : holder.open();
     const char* now = second_text(clock);
     const char* problem = lease_problem_text(control);
     if (lease.id == 0)

@@ -12,6 +12,7 @@
 
 using randflake::Fields;
 using randflake::kRandflake;
+using randflake::Lease;
 using randflake::Window;
 
 namespace {
@@ -64,9 +65,10 @@ SQL_FUNCTION(randflake_status) {
     const Window window = Window::FromWord(shared->window.load());
     const Counters& counters = shared->counters;
     LeaseControl lease = lease_control();
-    const int64 lease_id = lease.open.id != 0 ? lease.open.id : lease.next.id;
+    const Lease& open = lease.holder.open();
+    const int64 lease_id = open.id != 0 ? open.id : lease.holder.next().id;
     const int64 first_node =
-        shared->leased ? (lease.open.id != 0 ? lease.open.first_node_id : -1) : setting_node_id;
+        shared->leased ? (open.id != 0 ? open.first_node_id : -1) : setting_node_id;
 
     Row row{};
     row.Add(text_datum(shared->leased ? "leased" : "static"));
