@@ -194,4 +194,126 @@ SQL
 
 is(first_difference(), '', "the functions answer $traces traces as the model does");
 
+# --- one rule changed at a time ------------------------------------------------------------------
+
+# Replaces a piece of a function's source, which must be there once.
+sub change_function {
+    my ($function, $piece, $replacement) = @_;
+    my $definition = $node->safe_psql('postgres',
+        "SELECT pg_get_functiondef('randflake_lease_$function'::regproc)");
+    my $changed = $definition;
+    my $count = $changed =~ s/\Q$piece\E/$replacement/g;
+    die "randflake_lease_$function has this $count times: $piece" if $count != 1;
+    $node->safe_psql('postgres', $changed);
+    return $definition;
+}
+
+my @changes = (
+    # function, what is there, what takes its place
+    [ 'acquire', 'randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072', 'false' ],
+    [ 'acquire', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
+    [ 'acquire', 'pool.key_fingerprint <> randflake_lease_acquire.key_fingerprint', 'false' ],
+    [ 'acquire', 'now <= @extschema@.randflake_lease_epoch()', 'now < @extschema@.randflake_lease_epoch()' ],
+    [ 'acquire', 'now >= @extschema@.randflake_lease_horizon()', 'now > @extschema@.randflake_lease_horizon()' ],
+    [ 'acquire', 'max(upper(lease.span))', 'min(upper(lease.span))' ],
+    [ 'acquire', 'SELECT lower(pool_nodes) AS first', 'SELECT 0 AS first' ],
+    [ 'acquire', 'UNION SELECT upper(l.nodes) FROM', 'UNION SELECT lower(l.nodes) FROM' ],
+    [ 'acquire', 'candidate.first + randflake_lease_acquire.nodes)', 'candidate.first + 1)' ],
+    [ 'acquire', 'candidate.first BETWEEN lower(pool_nodes)', 'candidate.first BETWEEN 0' ],
+    [ 'acquire', 'upper(pool_nodes) - randflake_lease_acquire.nodes', 'upper(pool_nodes) - 1' ],
+    [ 'acquire', 'ORDER BY 2, 1', 'ORDER BY 1' ],
+    [ 'acquire', 'ORDER BY 2, 1', 'ORDER BY 2, 1 DESC' ],
+    [ 'acquire', 'free_at > now', 'free_at >= now' ],
+    [ 'acquire', 'now < pool.high_water', 'false' ],
+    [ 'acquire', 'now < pool.high_water', 'now <= pool.high_water' ],
+    [ 'acquire', 'least(duration, pool.max_duration)', 'duration' ],
+    [ 'acquire', '@extschema@.randflake_lease_horizon()) - 1', '9223372036854775807) - 1' ],
+    [ 'acquire', 'int8range(lease_start, lease_end + 1)', 'int8range(lease_start, lease_end)' ],
+    [ 'acquire', q{interval '1 day'}, q{interval '1 day 1 second'} ],
+
+    [ 'renew', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
+    [ 'renew', 'AND l.incarnation = randflake_lease_renew.incarnation', '' ],
+    [ 'renew', 'AND l.released_at IS NULL', '' ],
+    [ 'renew', 'NOT lease.nodes <@ pool.nodes', 'false' ],
+    [ 'renew', 'lower(lease.span) > now + pool.max_duration', 'false' ],
+    [ 'renew', 'lower(lease.span) > now + pool.max_duration', 'lower(lease.span) >= now + pool.max_duration' ],
+    [ 'renew', 'expected_end >= upper(lease.span)', 'expected_end > upper(lease.span)' ],
+    [ 'renew', '+ pool.max_duration + pool.max_clock_skew THEN', '+ pool.max_duration THEN' ],
+    [ 'renew', '+ pool.max_duration + pool.max_clock_skew THEN', '+ pool.max_clock_skew THEN' ],
+    [ 'renew', 'expected_end < now + pool.max_clock_skew AND', '' ],
+    [ 'renew', 'expected_end < now + pool.max_clock_skew AND', 'expected_end < now AND' ],
+    [ 'renew', 'expected_end < now + pool.max_clock_skew AND', 'expected_end <= now + pool.max_clock_skew AND' ],
+    [ 'renew', '(expected_end < now OR', '(expected_end <= now OR' ],
+    [ 'renew', '(expected_end < now OR', '(' ],
+    [ 'renew', ' OR expected_end < pool.high_water - 1', '' ],
+    [ 'renew', 'pool.high_water - 1', 'pool.high_water' ],
+    [ 'renew', 'greatest(expected_end + 1, ', 'greatest(' ],
+    [ 'renew', 'upper(lease.span), now', 'now' ],
+    [ 'renew', 'now + least(duration, pool.max_duration)', 'now + duration' ],
+    [ 'renew', 'now + least(duration, pool.max_duration)', 'now + pool.max_duration' ],
+    [ 'renew', '@extschema@.randflake_lease_horizon()) - 1', '9223372036854775807) - 1' ],
+    [ 'renew', 'lease_end + 1), renewed_at', 'lease_end), renewed_at' ],
+    [ 'renew', ', renewed_at = clock_timestamp()', '' ],
+
+    [ 'release', 'AND l.incarnation = randflake_lease_release.incarnation', '' ],
+    [ 'release', 'PERFORM @extschema@.randflake_lease_lock_pool();', '' ],
+    [ 'release', 'lease.released_at IS NOT NULL', 'false' ],
+    [ 'release', 'last_used IS NULL OR ', '' ],
+    [ 'release', 'last_used < lower(lease.span)', 'false' ],
+    [ 'release', 'last_used < lower(lease.span)', 'last_used <= lower(lease.span)' ],
+    [ 'release', 'least(last_used, upper(l.span) - 1)', 'last_used' ],
+    [ 'release', 'least(last_used, upper(l.span) - 1)', '(upper(l.span) - 1)' ],
+    [ 'release', 'upper(l.span) - 1) + 1', 'upper(l.span) - 1)' ],
+    [ 'release', "released_at = clock_timestamp()", 'released_at = NULL' ],
+
+    [ 'purge', q{keep < interval '0'}, 'false' ],
+    [ 'purge', 'PERFORM @extschema@.randflake_lease_lock_pool();', '' ],
+    [ 'purge', 'ceil(', 'floor(' ],
+    [ 'purge', 'upper(span) <= cutoff', 'upper(span) < cutoff' ],
+    [ 'purge', 'max(ended)', 'min(ended)' ],
+    [ 'purge', 'WHERE newest > high_water', 'WHERE false' ],
+    [ 'purge', 'greatest(high_water, newest) WHERE newest > high_water', 'newest WHERE newest IS NOT NULL' ],
+
+    [ 'configure', 'count NOT BETWEEN 1 AND 131072 - first', 'false' ],
+    [ 'configure', 'upper(pool.nodes) - first)', 'upper(pool.nodes) - lower(pool.nodes))' ],
+    [ 'configure', 'max_duration NOT BETWEEN 1 AND 86400', 'max_duration NOT BETWEEN 1 AND 86401' ],
+    [ 'configure', 'max_clock_skew NOT BETWEEN 0 AND 3600', 'max_clock_skew NOT BETWEEN 0 AND 3601' ],
+    [ 'configure', 'pool.high_water <= @extschema@.randflake_lease_clock()', 'true' ],
+    [ 'configure', 'pool.high_water <= @extschema@.randflake_lease_clock()', 'false' ],
+    [ 'configure', 'pool.high_water <= @extschema@.randflake_lease_clock()', 'pool.high_water < @extschema@.randflake_lease_clock()' ],
+    [ 'configure', '+ greatest(randflake_lease_configure.max_duration - pool.max_duration, 0)', '' ],
+    [ 'configure', '+ greatest(randflake_lease_configure.max_clock_skew - pool.max_clock_skew, 0)', '' ],
+    [ 'configure', 'CASE WHEN forget_key THEN NULL ELSE pool.key_fingerprint END', 'pool.key_fingerprint' ],
+
+    [ 'lock_pool', 'pool.coordinator <> identity', 'false' ],
+    [ 'lock_pool', 'SET coordinator = identity,', 'SET' ],
+    [ 'lock_pool', 'greatest(high_water, ', 'greatest(0, ' ],
+    [ 'lock_pool', '+ max_duration +', '+' ],
+    [ 'lock_pool', '+ max_clock_skew + 1', '+ 1' ],
+    [ 'lock_pool', '+ max_clock_skew + 1', '+ max_clock_skew' ],
+
+    [ 'taken_over', q{former = '' AND noted = hash}, 'false' ],
+    [ 'taken_over', q{former = '' AND noted = hash}, 'noted = hash' ],
+    [ 'taken_over', q{former = '' AND noted = hash}, q{former = ''} ],
+    [ 'taken_over', 'noted = hash OR', '' ],
+    [ 'taken_over', 'OR (noted - hash) & ((1::bigint << 31) - 1) <> 0', '' ],
+    [ 'taken_over', 'IF noted = hash OR (noted - hash) & ((1::bigint << 31) - 1) <> 0 THEN', 'IF true THEN' ],
+    [ 'taken_over', 'greatest(@extschema@.randflake_lease_clock(),', 'greatest(0,' ],
+    [ 'taken_over', 'max(greatest(granted_at, renewed_at))', 'min(greatest(granted_at, renewed_at))' ],
+    [ 'taken_over', 'max(greatest(granted_at, renewed_at))', 'max(granted_at)' ],
+    [ 'taken_over', 'max(greatest(granted_at, renewed_at))', 'max(renewed_at)' ],
+    [ 'taken_over', 'randflake_lease_horizon()) << 31', 'randflake_lease_horizon() * 2) << 31' ],
+    [ 'taken_over', q{PERFORM setval('@extschema@.randflake_lease_takeover', noted);}, '' ],
+
+    [ 'clock', 'floor(', 'ceil(' ],
+    [ 'identity_hash', '- 1)', '- 1) & 0' ]);
+for my $change (@changes) {
+    my ($function, $piece, $replacement) = map { s/\@extschema\@/public/gr } @$change;
+    my $definition = change_function($function, $piece, $replacement);
+    my $difference = first_difference();
+    isnt($difference, '', "found: $function: $piece -> $replacement");
+    note($difference);
+    $node->safe_psql('postgres', $definition);
+}
+$node->stop;
 done_testing();

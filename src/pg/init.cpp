@@ -10,6 +10,7 @@
 #include "pg/pg.h"
 
 #include "pg/compat.h"
+#include "pg/counters.h"
 #include "pg/lease_worker.h"
 #include "pg/secret.h"
 #include "pg/settings.h"

@@ -196,8 +196,10 @@ static void release_all() {
 static void open_when_due() {
     if (!lease_open_next(&lease))
         return;
-    note(LeaseProblem::kNone, "");
     const Lease& opened = lease.holder.open();
+    // A lease that is over by this server's clock opens too, and stays a problem.
+    if (wall_clock_seconds() < opened.end)
+        note(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
                          static_cast<long long>(opened.first_node_id),
                          static_cast<long long>(opened.first_node_id + shared->slot_count - 1)),

@@ -62,6 +62,9 @@ public:
 
     void Write() {
         Put("create", true, {});
+        // Before anything was granted, another one may have taken the place of where it was made.
+        if (random_.OneIn(4))
+            identity_ = ++identities_;
         ConfigurePool();
         while (step_ < steps_)
             Step();
@@ -69,6 +72,8 @@ public:
 
 private:
     static constexpr int64_t kKeep = 86400;
+    // A clock that shows more than fits beside an identity's hash.
+    static constexpr int64_t kFarOff = int64_t{1} << 33;
     static constexpr int kPlaces = 3;
 
     // A lease as a holder knows it; maybe of a transaction that was rolled back.
@@ -102,7 +107,7 @@ private:
 
     void MoveClock() {
         if (random_.OneIn(40 * trouble_))
-            now_ = Pick({0, kWindowEpochSeconds, model_.Horizon(), model_.Horizon() - 10});
+            now_ = Pick({0, kWindowEpochSeconds, model_.Horizon() - 10, model_.Horizon(), kFarOff});
         else if (now_ < Usual() / 2 || now_ >= model_.Horizon() - 20 ? random_.OneIn(8) : false)
             now_ = Usual() + random_.Between(0, 100);
         else if (random_.OneIn(2 + trouble_ / 2))
@@ -117,11 +122,12 @@ private:
     // A second at which some rule changes its mind, or one beside it.
     int64_t Edge() {
         const auto& pool = model_.pool();
-        std::vector<int64_t> edges{now_, now_ + 1, now_ + pool.max_clock_skew, model_.high_water()};
+        std::vector<int64_t> edges{now_, now_ + pool.max_clock_skew, model_.high_water(),
+                                   model_.high_water() - pool.max_clock_skew};
         if (!model_.leases().empty()) {
             const auto& lease = model_.leases()[static_cast<size_t>(
                 random_.Between(0, static_cast<int64_t>(model_.leases().size()) - 1))];
-            const int64_t spread = random_.OneIn(3 * trouble_) ? kKeep : 0;
+            const int64_t spread = random_.OneIn(trouble_) ? kKeep : 0;
             for (const int64_t edge :
                  {lease.end, lease.end - pool.max_clock_skew, lease.start - pool.max_duration,
                   lease.start, lease.end + spread})
