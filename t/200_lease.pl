@@ -59,7 +59,7 @@ wait_for_status($holders[0], 'window_end <= clock_timestamp() AND lease_error IS
 error_is($holders[0], q{SET randflake.max_wait = '10ms'; SELECT randflake_generate()}, '55000',
     {
         message => qr/lease of node ids has ended/,
-        detail => qr/It ended at .*Last error: could not renew the lease of node ids: /,
+        detail => qr/^It ended at .*, the clock shows .*\. The coordinator has not answered since .*\.$/,
         hint => qr/coordinator/
     },
     'to the end of the lease');
