@@ -70,18 +70,32 @@ ALWAYS_INLINE void SwapBytes(Blocks<Bytes>& b) {
     RotateLeft<8>(b.right_y);
 }
 
+// A vector at an address that suits uint64_t.
+template <int Bytes>
+struct Unaligned {
+    typedef uint64_t Type
+        __attribute__((vector_size(Bytes), aligned(alignof(uint64_t)), may_alias));
+};
+
 template <int Bytes>
 ALWAYS_INLINE void Load(const uint64_t* numbers, Blocks<Bytes>& b) {
-    __builtin_memcpy(&b, numbers, sizeof b);
+    const auto* in = reinterpret_cast<const typename Unaligned<Bytes>::Type*>(numbers);
+    b = {reinterpret_cast<Words<Bytes>>(in[0]), reinterpret_cast<Words<Bytes>>(in[1]),
+         reinterpret_cast<Words<Bytes>>(in[2]), reinterpret_cast<Words<Bytes>>(in[3])};
     Transpose(b);
     SwapBytes(b);
 }
 
 template <int Bytes>
 ALWAYS_INLINE void Store(Blocks<Bytes>& b, uint64_t* numbers) {
+    using Vector = typename Unaligned<Bytes>::Type;
     SwapBytes(b);
     Transpose(b);
-    __builtin_memcpy(numbers, &b, sizeof b);
+    auto* out = reinterpret_cast<Vector*>(numbers);
+    out[0] = reinterpret_cast<Vector>(b.left_x);
+    out[1] = reinterpret_cast<Vector>(b.left_y);
+    out[2] = reinterpret_cast<Vector>(b.right_x);
+    out[3] = reinterpret_cast<Vector>(b.right_y);
 }
 
 // base + carry; the carry out of each lane replaces the carry in.
