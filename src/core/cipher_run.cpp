@@ -2,7 +2,11 @@
 
 #include <utility>
 
-#define ALWAYS_INLINE [[gnu::always_inline]] static inline
+#ifdef __aarch64__
+#include <arm_neon.h>
+#endif
+
+#define ALWAYS_INLINE [[gnu::always_inline]] inline
 
 namespace randflake {
 namespace {
@@ -39,6 +43,17 @@ ALWAYS_INLINE void RotateLeft(Words<64>& v) {
 }
 #endif
 
+#ifdef __aarch64__
+// A shift that inserts into what the other shift left saves the "or".
+template <int Bits>
+ALWAYS_INLINE void RotateLeft(Words<16>& v) {
+    if constexpr (Bits == 8)
+        v = reinterpret_cast<Words<16>>(vrev16q_u8(reinterpret_cast<uint8x16_t>(v)));
+    else
+        v = vsriq_n_u16(v << Bits, v, 16 - Bits);
+}
+#endif
+
 // Exchanges the upper half of each number of `low` with the lower half of its number in `high`.
 template <typename Number, int Bytes>
 ALWAYS_INLINE void SwapHalves(Words<Bytes>& low, Words<Bytes>& high) {
@@ -49,6 +64,23 @@ ALWAYS_INLINE void SwapHalves(Words<Bytes>& low, Words<Bytes>& high) {
     low = reinterpret_cast<Words<Bytes>>((a & kLower) | b << kHalf);
     high = reinterpret_cast<Words<Bytes>>(a >> kHalf | (b & ~kLower));
 }
+
+#ifdef __aarch64__
+// One instruction for each of the two.
+template <>
+ALWAYS_INLINE void SwapHalves<uint64_t, 16>(Words<16>& low, Words<16>& high) {
+    const auto a = reinterpret_cast<uint32x4_t>(low), b = reinterpret_cast<uint32x4_t>(high);
+    low = reinterpret_cast<Words<16>>(vtrn1q_u32(a, b));
+    high = reinterpret_cast<Words<16>>(vtrn2q_u32(a, b));
+}
+
+template <>
+ALWAYS_INLINE void SwapHalves<uint32_t, 16>(Words<16>& low, Words<16>& high) {
+    const Words<16> a = low;
+    low = vtrn1q_u16(a, high);
+    high = vtrn2q_u16(a, high);
+}
+#endif
 
 // Turns four vectors of numbers into one vector of each word, and back. Number k of vector j goes
 // to lane j of the four that lie where number k did: no word crosses the 64 bits it lies in, so
@@ -70,32 +102,27 @@ ALWAYS_INLINE void SwapBytes(Blocks<Bytes>& b) {
     RotateLeft<8>(b.right_y);
 }
 
-// A vector at an address that suits uint64_t.
-template <int Bytes>
-struct Unaligned {
-    typedef uint64_t Type
-        __attribute__((vector_size(Bytes), aligned(alignof(uint64_t)), may_alias));
-};
-
+// Numbers lie where uint64_t may, so a vector of them is copied.
 template <int Bytes>
 ALWAYS_INLINE void Load(const uint64_t* numbers, Blocks<Bytes>& b) {
-    const auto* in = reinterpret_cast<const typename Unaligned<Bytes>::Type*>(numbers);
-    b = {reinterpret_cast<Words<Bytes>>(in[0]), reinterpret_cast<Words<Bytes>>(in[1]),
-         reinterpret_cast<Words<Bytes>>(in[2]), reinterpret_cast<Words<Bytes>>(in[3])};
+    constexpr int kPerVector = Bytes / sizeof *numbers;
+    __builtin_memcpy(&b.left_x, numbers, Bytes);
+    __builtin_memcpy(&b.left_y, numbers + kPerVector, Bytes);
+    __builtin_memcpy(&b.right_x, numbers + 2 * kPerVector, Bytes);
+    __builtin_memcpy(&b.right_y, numbers + 3 * kPerVector, Bytes);
     Transpose(b);
     SwapBytes(b);
 }
 
 template <int Bytes>
 ALWAYS_INLINE void Store(Blocks<Bytes>& b, uint64_t* numbers) {
-    using Vector = typename Unaligned<Bytes>::Type;
+    constexpr int kPerVector = Bytes / sizeof *numbers;
     SwapBytes(b);
     Transpose(b);
-    auto* out = reinterpret_cast<Vector*>(numbers);
-    out[0] = reinterpret_cast<Vector>(b.left_x);
-    out[1] = reinterpret_cast<Vector>(b.left_y);
-    out[2] = reinterpret_cast<Vector>(b.right_x);
-    out[3] = reinterpret_cast<Vector>(b.right_y);
+    __builtin_memcpy(numbers, &b.left_x, Bytes);
+    __builtin_memcpy(numbers + kPerVector, &b.left_y, Bytes);
+    __builtin_memcpy(numbers + 2 * kPerVector, &b.right_x, Bytes);
+    __builtin_memcpy(numbers + 3 * kPerVector, &b.right_y, Bytes);
 }
 
 // base + carry; the carry out of each lane replaces the carry in.
@@ -106,16 +133,16 @@ ALWAYS_INLINE void AddWord(uint64_t base, V& carry, V& sum) {
     carry = reinterpret_cast<V>(sum < addend) & 1;
 }
 
-// As Load of first + 0, first + 1, ...
+// As Load of first + offset, first + offset + 1, ...
 template <int Bytes>
-ALWAYS_INLINE void LoadConsecutive(uint64_t first, Blocks<Bytes>& b) {
+ALWAYS_INLINE void LoadConsecutive(uint64_t first, int offset, Blocks<Bytes>& b) {
     constexpr uint64_t kPerVector = Bytes / sizeof(uint64_t);
     constexpr uint64_t kOnes = 0x0001'0001'0001'0001, kIndices = 0x0003'0002'0001'0000;
     typename Lanes<uint64_t, Bytes>::Type lanes;
     for (uint64_t i = 0; i < kPerVector; i++)
         lanes[i] = kOnes * i + kIndices * kPerVector;
 
-    auto carry = reinterpret_cast<Words<Bytes>>(lanes);
+    Words<Bytes> carry = reinterpret_cast<Words<Bytes>>(lanes) + static_cast<uint16_t>(offset);
     AddWord(first, carry, b.left_x);
     AddWord(first >> 16, carry, b.left_y);
     AddWord(first >> 32, carry, b.right_x);
@@ -222,7 +249,7 @@ ALWAYS_INLINE void EncryptVectors(const KeySchedule& schedule, uint64_t first, u
     constexpr int kCount = Blocks<Bytes>::kCount;
     for (int i = 0; i < kRunLength; i += kGroups * kCount) {
         Blocks<Bytes> blocks[kGroups];
-        (LoadConsecutive(first + static_cast<uint64_t>(i + Group * kCount), blocks[Group]), ...);
+        (LoadConsecutive(first, i + Group * kCount, blocks[Group]), ...);
         EncryptGroups(schedule, blocks, groups);
         (Store(blocks[Group], ids + i + Group * kCount), ...);
     }
