@@ -210,6 +210,7 @@ stage "fuzz" make -j2 fuzz FUZZ_SECONDS=20
 stage "unit tests, threads" unit_tests SANITIZE=thread TESTS=concurrency_test
 stage "unit tests, sanitizers" unit_tests_sanitized
 stage "unit tests, valgrind" unit_tests_valgrind
+stage "unit tests, aarch64 and s390x" scripts/cross_unit_test.sh
 stage "server tests, sanitizers" server_tests_sanitized
 stage "coverage" scripts/coverage.sh print
 [[ coverage != *"$only"* ]] || cat build/coverage/report
