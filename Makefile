@@ -10,7 +10,7 @@
 #   make release-check   everything that must hold before a release, as a checklist
 #   make fuzz            fuzz targets of src/core; FUZZ_SECONDS=n for each of them
 #   make coverage        which lines the tests reach; see scripts/coverage.sh
-#   make lint            clang-tidy and cppcheck over src
+#   make lint            clang-tidy and cppcheck over src; TIDY_CHECKS adds to .clang-tidy's checks
 #   make format          clang-format every source file; `make format-check` only looks
 
 EXTENSION = randflake
@@ -82,7 +82,7 @@ soak:
 
 lint:
 	printf '%s\n' $(wildcard src/*/*.cpp) | xargs -P 2 -I {} \
-		clang-tidy --quiet {} -- $(RANDFLAKE_CXXFLAGS) -D_GNU_SOURCE -Wno-register
+		clang-tidy --quiet --checks='$(TIDY_CHECKS)' {} -- $(RANDFLAKE_CXXFLAGS) -D_GNU_SOURCE -Wno-register
 	cppcheck -q --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
 		--std=c++20 --language=c++ -Isrc src
 
