@@ -99,7 +99,7 @@ END
 }
 
 fill_table() {
-    pg pgbench -n -c $sessions -t 1 -f /dev/stdin -h "$folder" -p 5432 -U postgres demo >/dev/null <<END
+    pg pgbench -n -c $sessions -t 1 -f - -h "$folder" -p 5432 -U postgres demo >/dev/null <<END
 INSERT INTO item (session, n) SELECT :client_id, n FROM generate_series(1, $((rows / sessions))) n;
 END
 }
