@@ -7,7 +7,7 @@
 #   make soak            the crash test with many rounds; ROUNDS=n sets how many
 #   make unit            unit tests of src/core (no server)
 #   make dist            archives of the last commit in build/
-#   make release-check   everything that must hold before a release, as a checklist
+#   make release-check   everything that must hold before a release
 #   make fuzz            fuzz targets of src/core; FUZZ_SECONDS=n for each of them
 #   make coverage        which lines the tests reach; see scripts/coverage.sh
 #   make lint            clang-tidy and cppcheck over src; TIDY_CHECKS adds to .clang-tidy's checks

@@ -4,9 +4,9 @@
 #
 #   scripts/bare_test.sh [-k] [SUITE [COMMAND...]]
 #
-# Default are bookworm and trixie, one after the other, and both commands. What gets tested is a clone
-# of the last commit. Roots are made anew; with -k, the one of an earlier run is kept as it is and
-# only gets the clone. apt and npm inside use the mirrors, proxies and certificates that this machine
+# Default are bookworm and trixie, one after the other, and both commands. What gets tested is a copy
+# of the checkout, without its history. Roots are made anew; with -k, the one of an earlier run is kept
+# and only gets the copy. apt and npm inside use the mirrors, proxies and certificates that this machine
 # is set up for. Needs root.
 
 set -euo pipefail
@@ -25,7 +25,7 @@ tested=("${1:-bookworm}")
 shift $(($# > 0))
 commands=("$@")
 [ $# -gt 0 ] || commands=(sh -c 'scripts/quickstart.sh && scripts/quickstart.sh stop && scripts/test.sh')
-install_packages git mmdebstrap iproute2
+install_packages mmdebstrap iproute2
 
 # What a machine in this one's network is given before anybody works on it.
 connect() {
@@ -52,7 +52,7 @@ for suite in "${tested[@]}"; do
         connect "$root"
     fi
     rm -rf "$root/root/randflake"
-    git clone -q --no-hardlinks . "$root/root/randflake"
+    copy_source "$root/root/randflake"
     headline "$suite: ${commands[*]}"
     # shellcheck disable=SC2016  # expanded by the inner shell
     scripts/in_root.sh "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \

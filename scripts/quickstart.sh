@@ -110,14 +110,14 @@ show_table() {
 \echo '\nAll rows, decoded with the secret'
 SET work_mem = '128MB';
 CREATE TEMP TABLE decoded AS SELECT id, d.* FROM item, randflake_decode(id) d;
-\x on
+\x on \t on
 SELECT count(*) AS rows, count(DISTINCT id) AS "distinct ids",
        count(DISTINCT (generated_at, node_id, sequence)) AS "distinct contents",
        string_agg(DISTINCT node_id::text, ', ') AS "node ids inside",
        (SELECT max(n) FROM (SELECT count(*) n FROM decoded GROUP BY generated_at, node_id) busy)
            AS "busiest second of a node"
 FROM decoded;
-\x off
+\x off \t off
 CREATE UNIQUE INDEX ON decoded (generated_at, node_id, sequence);
 \echo 'Five consecutive rows of one session'
 SELECT id, randflake_to_text(id) AS "text form",
