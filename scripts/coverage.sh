@@ -29,6 +29,7 @@ GCOV_PREFIX=$data VECTOR_PATH=${VECTOR_PATH-plain} scripts/tempcheck.sh "$@"
 
 # gcov reads notes of the compiler and data of the tests, which must lie beside each other.
 mkdir -p "$results/server"
-cp "$data$PWD"/src/*/*.gcda src/*/*.gcno "$results/server/"
+cp --parents src/*/*.gcno "$results/server/"
+(cd "$data$PWD" && cp --parents src/*/*.gcda "$results/server/")
 gcovr --root . --filter src/ --sort-uncovered --txt "$results/report" --print-summary \
     --gcov-ignore-parse-errors --fail-under-line 96 "$results/unit" "$results/server"

@@ -12,7 +12,6 @@ using randflake::FloorDivide;
 using randflake::Layout;
 using randflake::Outcome;
 using randflake::Run;
-using randflake::Window;
 
 static void report_without_window() {
     if (shared->leased)
