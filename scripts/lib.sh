@@ -15,11 +15,7 @@ headline() {
     printf '%s%s%s\n' "$bold" "$*" "$plain"
 }
 
-# Set while stdout is in the middle of a line.
-unfinished_line=''
-
 die() {
-    [ -z "$unfinished_line" ] || echo
     printf '%s%s: %s%s\n' "$red" "${0##*/}" "$*" "$plain" >&2
     exit 1
 }

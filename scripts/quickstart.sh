@@ -19,17 +19,7 @@ rows=1000000 sessions=8 node_count=4 partitions=8
 
 step() {
     printf '  %s%-10s%s' "$bold" "$1" "$plain"
-    unfinished_line=1
     SECONDS=0
-}
-
-result() {
-    echo "$*"
-    unfinished_line=
-}
-
-thousands() {
-    sed ':again; s/\B[0-9]\{3\}\>/,&/; t again' <<<"$1"
 }
 
 # Runs a program of the chosen PostgreSQL as the server's user.
@@ -57,6 +47,7 @@ stop() {
 build_extension() {
     mkdir -p build
     build_and_install >build/quickstart.log 2>&1 || {
+        echo
         tail -n 20 build/quickstart.log >&2
         die "the build failed; all of its output is in build/quickstart.log"
     }
@@ -79,6 +70,7 @@ start_server() {
 		unix_socket_directories = '..'
 	END
     pg pg_ctl -D "$folder/data" -l "$folder/log" -w -s start || {
+        echo
         as_user "$user" tail -n 20 "$folder/log" >&2
         die "the server did not start"
     }
@@ -150,13 +142,13 @@ id "$user" >/dev/null 2>&1 || die "servers do not run as root, and there is no u
 
 step build
 build_extension
-result "$("$PG_CONFIG" --version), built and installed in $SECONDS s"
+echo "$("$PG_CONFIG" --version), built and installed in $SECONDS s"
 step server
 start_server
-result "$node_count node ids, fresh secret, in $folder"
+echo "$node_count node ids, fresh secret, in $folder"
 step fill
 fill_table
-result "$(thousands $rows) rows from $sessions concurrent sessions in $SECONDS s"
+echo "$rows rows from $sessions concurrent sessions in $SECONDS s"
 show_table
 
 trap - EXIT
