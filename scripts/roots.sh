@@ -17,23 +17,25 @@ declare -rA suites=(
 # bootstrap SUITE DIRECTORY [PACKAGES], which are separated by commas: makes a bare root from the
 # mirror, and through the proxy, that this machine's apt is set up for.
 bootstrap() {
-    local suite other source mirror lines proxy
+    local suite other source mirror proxy options lines
     IFS=+: read -r suite other source <<<"$1"
     mirror=$(apt-get update --print-uris | sed -n "s|^'\(.*\)/dists/[^']*/InRelease'.*|\1|p" | sed -n 1p)
     [ -n "$mirror" ] || die "apt's configuration names no mirror"
+    # Release files of snapshots and of mirrors left behind may have expired.
+    options=(--variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' --dpkgopt=force-unsafe-io)
     proxy=$(apt-config dump Acquire::http::Proxy)
-    lines=("deb $mirror $suite main" ${other:+"deb $mirror $other main"})
-    # Release files of snapshots and of mirrors left behind may have expired. Installing a server
-    # must not set up a cluster.
-    # shellcheck disable=SC2016  # expanded by mmdebstrap
-    mmdebstrap --variant=minbase ${3:+--include="$3"} \
-        --aptopt='Acquire::Check-Valid-Until "false"' --dpkgopt=force-unsafe-io \
-        ${proxy:+--aptopt="$proxy"} \
-        ${other:+--setup-hook="printf 'Package: src:$source\nPin: release a=$other\nPin-Priority: 500\n' \
-            >\"\$1/etc/apt/preferences.d/other\""} \
-        ${3:+--setup-hook='mkdir -p "$1/etc/postgresql-common"' \
-            --setup-hook='echo "create_main_cluster = false" >"$1/etc/postgresql-common/createcluster.conf"'} \
-        "$suite" "$2" "${lines[@]}"
+    [ -z "$proxy" ] || options+=(--aptopt="$proxy")
+    # Installing a server must not set up a cluster.
+    [ -z "${3-}" ] || options+=(--include="$3"
+        --setup-hook='mkdir -p "$1/etc/postgresql-common"'
+        --setup-hook='echo "create_main_cluster = false" >"$1/etc/postgresql-common/createcluster.conf"')
+    lines=("deb $mirror $suite main")
+    if [ -n "$other" ]; then
+        lines+=("deb $mirror $other main")
+        options+=(--setup-hook="printf 'Package: src:$source\nPin: release a=$other\nPin-Priority: 500\n' \
+            >\"\$1/etc/apt/preferences.d/other\"")
+    fi
+    mmdebstrap "${options[@]}" "$suite" "$2" "${lines[@]}"
 }
 
 # make_root NAME SUITE PACKAGE...: sets `root` to the directory of the root of that name, made when
