@@ -31,12 +31,12 @@ my $pure_result = 'fvvvvvvvvvvvv|31|1|4|t';
 
 for my $name (sort keys %generates, keys %inspects) {
     error_is($node, $generates{$name} // $inspects{$name}, '55000',
-        { message => qr/not preloaded/, hint => qr/"shared_preload_libraries"/ },
+        { message => qr/must be loaded via "shared_preload_libraries"/, hint => qr/"shared_preload_libraries"/ },
         "not preloaded: $name fails");
 }
 is($node->safe_psql('postgres', $pure), $pure_result, 'not preloaded: text and shards work');
 error_is($node, q{LOAD 'randflake'; SELECT randflake_generate()}, '55000',
-    { message => qr/not preloaded/ }, 'not preloaded: loading it in a session does not help');
+    { message => qr/must be loaded via "shared_preload_libraries"/ }, 'not preloaded: loading it in a session does not help');
 
 # Preloaded, secret missing: with or without a node id
 for my $settings ({ node_id => 7 }, {}, { node_id => 7, secret => '', secret_file => '' }) {

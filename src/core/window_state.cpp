@@ -62,7 +62,7 @@ private:
     const uint8_t* at_;
 };
 
-constexpr bool Possible(const WrittenEnd& written) {
+constexpr bool IsValid(const WrittenEnd& written) {
     return written.nodes.count >= 1 && written.nodes.count <= kMaxNodeCount &&
            written.nodes.first <= kMaxNodeCount - written.nodes.count && written.end <= kMaxEnd;
 }
@@ -177,7 +177,7 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
         read.ends[i].nodes.first = reader.Get32();
         read.ends[i].nodes.count = reader.Get32();
         read.ends[i].end = reader.Get32();
-        if (!Possible(read.ends[i]))
+        if (!IsValid(read.ends[i]))
             return StateError::kWrongContent;
     }
     *state = read;

@@ -5,6 +5,7 @@
 #include "pg/require.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "pg/snowflake_layout.h"
 #include "pg/timestamp.h"
 #include "pg/window.h"
 
@@ -96,19 +97,17 @@ static void report_no_lease(int64 clock) {
 
 // The window is closed or ended, and was not moved on within randflake.max_wait.
 static void report_no_window(int64 now) {
-    WindowControl control;
-    if (!window_control(&control))
-        control.problem = WindowProblem::kNone;
-    switch (control.problem) {
+    const WindowReport report = window_report();
+    switch (report.problem) {
         case WindowProblem::kNotYet: {
             // What a crash or a hold-off can cost; more means that the clock was set.
-            const int64 usual = window_seconds() + setting_max_clock_skew / 1000 + 1;
-            if (control.opens_at - now > usual)
-                report_clock_behind(now, control.opens_at, "the end of the last window");
+            const int64 usual = kWindowSeconds + setting_max_clock_skew / 1000 + 1;
+            if (report.opens_at - now > usual)
+                report_clock_behind(now, report.opens_at, "the end of the last window");
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("the window for identifiers is not open yet"),
-                            errdetail("It opens at %s; waited %d ms.",
-                                      second_text(control.opens_at), setting_max_wait),
+                            errdetail("It opens at %s; waited %d ms.", second_text(report.opens_at),
+                                      setting_max_wait),
                             errhint("Try again then, or raise \"randflake.max_wait\".")));
             break;
         }
@@ -116,18 +115,19 @@ static void report_no_window(int64 now) {
             ereport(ERROR,
                     (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                      errmsg("the clock has jumped %lld seconds ahead since the server started",
-                            static_cast<long long>(control.clock_jump)),
+                            static_cast<long long>(report.clock_jump)),
                      errdetail("The clock shows %s.", second_text(now)),
                      errhint("Set the clock if it is wrong. If it is right, restart the server.")));
             break;
         case WindowProblem::kFileFailed:
-            errno = control.failure.error;
+            errno = report.failure.error;
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("could not extend the window for identifiers: %m"),
                             errdetail("Could not %s file \"%s\" in the data directory.",
-                                      control.failure.action, control.failure.path),
+                                      report.failure.action, report.failure.path),
                             errhint("Identifiers continue as soon as the file can be written.")));
             break;
+        case WindowProblem::kWriting:
         case WindowProblem::kNone:
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("the window for identifiers is not open"),
@@ -139,7 +139,7 @@ static void report_no_window(int64 now) {
     }
 }
 
-// Every number of this second, or shorter or longer tick, is used.
+// Every number of this second, or shorter tick, is used.
 static void report_exhausted(const Layout& layout) {
     const auto numbers = static_cast<uint32>(layout.max_sequence() + 1);
     ereport(ERROR,

@@ -2,6 +2,7 @@
 // generating backend waits for.
 
 #include "pg/require.h"
+#include "pg/result_row.h"
 #include "pg/secret.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
@@ -51,10 +52,6 @@ static Datum second_datum(int64 second) {
 
 SQL_FUNCTION(randflake_status) {
     require_preload();
-    TupleDesc descriptor;
-    if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "return type must be a row type");
-
     const Window window = Window::FromWord(shared->window.load());
     const Counters& counters = shared->counters;
     const LeaseControl lease = lease_control();
@@ -81,8 +78,8 @@ SQL_FUNCTION(randflake_status) {
     row.AddUnless(lease.error_at == 0, text_datum(lease.error));
     row.AddUnless(lease.error_at == 0, TimestampTzGetDatum(lease.error_at));
     row.Add(text_datum(vector_path_name()));
-    PG_RETURN_DATUM(
-        HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), row.values, row.nulls)));
+    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(
+        result_row(fcinfo, row.count, CurrentMemoryContext), row.values, row.nulls)));
 }
 
 // SETOF (node_id integer, last_second timestamptz, sequence integer, ids_issued bigint)
@@ -102,6 +99,7 @@ SQL_FUNCTION(randflake_slots) {
         row.AddUnless(unused, second_datum(static_cast<int64>(fields.timestamp)));
         row.AddUnless(unused, Int32GetDatum(static_cast<int32>(fields.sequence)));
         row.Add(counter_datum(count_of_slot(slot)));
+        require_columns(result->setDesc, row.count);
         tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
     }
     return Datum{0};

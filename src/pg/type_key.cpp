@@ -131,7 +131,8 @@ SQL_FUNCTION(randflake_key_fingerprint) {
 SQL_FUNCTION(randflake_key_guard) {
     if (!CALLED_AS_TRIGGER(fcinfo))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("a trigger function was not called as a trigger")));
+                        errmsg("function \"%s\" was not called by trigger manager",
+                               "randflake_key_guard")));
     const auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
     const Oid table = RelationGetRelid(trigger->tg_relation);
     const Oid function = fcinfo->flinfo->fn_oid;
