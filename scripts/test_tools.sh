@@ -36,7 +36,10 @@ command -v npm >/dev/null || packages+=(npm)
 command -v javac >/dev/null || packages+=(default-jdk-headless)
 install_packages "${packages[@]}"
 
-install_program prometheus promtool
+# Its own package since Debian 13.
+promtool=prometheus
+! apt-cache show promtool >/dev/null 2>&1 || promtool=promtool
+install_program "$promtool" promtool
 install_program prometheus-postgres-exporter prometheus-postgres-exporter
 
 # Prisma's install script would download an engine, which the recipe does not need.
