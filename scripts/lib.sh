@@ -119,7 +119,7 @@ logs=build/test only='' passed=0 failed=0
 
 # stage NAME COMMAND...: runs it, with its output to a file, which is shown if it fails.
 stage() {
-    local name=$1 log=$logs/${1//[^a-z0-9+]/-}.log status began=$SECONDS
+    local name=$1 log=$logs/${1//[^A-Za-z0-9+]/-}.log status began=$SECONDS
     shift
     [[ $name = *"$only"* ]] || return 0
     printf '%s%-36s%s' "$bold" "$name" "$plain"
