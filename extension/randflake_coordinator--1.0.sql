@@ -10,13 +10,18 @@
 -- copy has lost. For them there is the high-water mark: no lease is granted until the clock has
 -- reached it, and none that may have ended is extended.
 --
+-- The bound on leases that may be missing: no lease ends later than max_duration + max_clock_skew
+-- after the moment at which it was granted or renewed, by the clock of the coordinator that did it.
+--
 -- After a failover or restore, where another data directory, timeline or table grants than before,
--- the mark lies beyond every lease that may be missing, because no lease ends later than max_duration
--- after it was granted. A lease that this coordinator knows and that has not ended may be extended
--- meanwhile: the former one cannot have granted its node ids to another. Not even for the time at
--- the mark, since no lease is granted before it starts. What remains to be trusted is that the clock
--- of the new coordinator is behind the former one's by no more than max_clock_skew, and that the
--- former one grants no more.
+-- the mark is set beyond every lease that may be missing. The clock of the new coordinator may be
+-- behind the former one's by max_clock_skew, which is added once more. A lease that this coordinator
+-- knows and that has not ended may be renewed meanwhile: the former one cannot have granted its node
+-- ids to another. What remains to be trusted is that the former coordinator grants no more.
+--
+-- A coordinator that was just made counts as one that took over when it was made: another one may
+-- have leased under the same secret before. randflake_lease_configure(never_leased => true) says
+-- that none has.
 --
 -- Times are Unix seconds. A span is half-open, [start, end); the functions take and give the last
 -- second of a lease, as the Randflake libraries do.
@@ -27,6 +32,7 @@ CREATE TABLE randflake_lease_pool (
         CHECK (NOT pg_catalog.isempty(nodes) AND nodes OPERATOR(pg_catalog.<@) pg_catalog.int4range(0, 131072)),
     max_duration integer NOT NULL DEFAULT 60 CHECK (max_duration BETWEEN 1 AND 86400),
     max_clock_skew integer NOT NULL DEFAULT 2 CHECK (max_clock_skew BETWEEN 0 AND 3600),
+    closed boolean NOT NULL DEFAULT false,
     high_water bigint NOT NULL DEFAULT 0,
     key_fingerprint text,
     coordinator text NOT NULL
@@ -38,6 +44,8 @@ COMMENT ON COLUMN randflake_lease_pool.nodes IS 'node ids to lease';
 COMMENT ON COLUMN randflake_lease_pool.max_duration IS 'longest lease, seconds';
 COMMENT ON COLUMN randflake_lease_pool.max_clock_skew IS
 'seconds by which the clocks of two coordinators, before and after a failover, may differ';
+COMMENT ON COLUMN randflake_lease_pool.closed IS
+'true: no lease is granted or renewed';
 COMMENT ON COLUMN randflake_lease_pool.high_water IS
 'Unix second before which no lease is granted: leases that last until then may be missing here';
 COMMENT ON COLUMN randflake_lease_pool.key_fingerprint IS
@@ -47,6 +55,7 @@ COMMENT ON COLUMN randflake_lease_pool.coordinator IS
 
 CREATE TABLE randflake_lease (
     lease_id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    role name NOT NULL DEFAULT SESSION_USER,
     holder text NOT NULL,
     incarnation uuid NOT NULL,
     nodes int4range NOT NULL CHECK (NOT pg_catalog.isempty(nodes)),
@@ -59,6 +68,7 @@ CREATE TABLE randflake_lease (
 );
 COMMENT ON TABLE randflake_lease IS 'coordinator: every lease of node ids, also ended ones until purged';
 COMMENT ON COLUMN randflake_lease.lease_id IS 'number of the lease';
+COMMENT ON COLUMN randflake_lease.role IS 'role that the lease was granted to; no other may renew or release it';
 COMMENT ON COLUMN randflake_lease.holder IS 'name the holder gave itself, for people';
 COMMENT ON COLUMN randflake_lease.incarnation IS 'random number that the holder chose; a restarted holder chooses another one';
 COMMENT ON COLUMN randflake_lease.nodes IS 'node ids';
@@ -70,11 +80,11 @@ COMMENT ON COLUMN randflake_lease.released_at IS 'when the holder gave it back';
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
 -- A sequence, because it keeps what a transaction wrote that was rolled back: the hold-off after a
--- takeover counts from the first call on, even if that call fails. And because it is not dumped:
--- with a time of zero, it tells where the extension was made.
+-- takeover counts from the first call on, even if that call fails. And because it is not dumped: it
+-- tells where and when the extension was made, until it is called for a takeover.
 CREATE SEQUENCE randflake_lease_takeover MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_takeover IS
-'coordinator: when it took over from another one, Unix seconds << 31 | hash of its identity';
+'coordinator: when it was made, or, once called, took over from another one: Unix seconds << 31 | hash of its identity';
 
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_pool', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
@@ -86,6 +96,24 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION randflake_coordinator_identity() IS
 'this data directory, timeline and database: a copy, a promoted standby and a restored server have another one';
 REVOKE ALL ON FUNCTION randflake_coordinator_identity() FROM PUBLIC;
+
+CREATE FUNCTION randflake_coordinator_static_nodes(OUT first_node_id integer, OUT node_count integer)
+AS 'MODULE_PATHNAME', 'randflake_coordinator_static_nodes'
+LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_coordinator_static_nodes() IS
+'node ids that this server uses itself by its configuration, null when it uses none';
+REVOKE ALL ON FUNCTION randflake_coordinator_static_nodes() FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_static_nodes() RETURNS int4range
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce(int4range(first_node_id, first_node_id + node_count), 'empty')
+    FROM @extschema@.randflake_coordinator_static_nodes()
+$$;
+COMMENT ON FUNCTION randflake_lease_static_nodes() IS
+'coordinator: node ids that its own server uses, which are never leased';
+REVOKE ALL ON FUNCTION randflake_lease_static_nodes() FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_clock() RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL SAFE
@@ -125,13 +153,16 @@ COMMENT ON FUNCTION randflake_lease_identity_hash(text) IS
 'coordinator: 31 bits that tell one from another';
 REVOKE ALL ON FUNCTION randflake_lease_identity_hash(text) FROM PUBLIC;
 
+-- False: no value was called, so this is when it was made.
 SELECT pg_catalog.setval('@extschema@.randflake_lease_takeover',
-                         @extschema@.randflake_lease_identity_hash(@extschema@.randflake_lease_identity()));
+                         least(@extschema@.randflake_lease_clock(), @extschema@.randflake_lease_horizon()) OPERATOR(pg_catalog.<<) 31
+                         OPERATOR(pg_catalog.|) @extschema@.randflake_lease_identity_hash(@extschema@.randflake_lease_identity()),
+                         false);
 
 -- When this coordinator took over from the former one: at the first call that saw another identity
--- in the pool, or when the other one granted last, should its clock have been ahead. Null if there
--- was none before: nothing was ever granted, and the extension was made here. Where it was not, the
--- first grant may have been made elsewhere and lost.
+-- in the pool, or when the other one granted last, should its clock have been ahead. If the pool
+-- was never used, when the extension was made, provided that it was made here; a copy of it may
+-- have granted and lost the first lease.
 CREATE FUNCTION randflake_lease_taken_over(former text, identity text) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -139,26 +170,24 @@ AS $$
 DECLARE
     hash CONSTANT bigint := @extschema@.randflake_lease_identity_hash(identity);
     noted bigint;
+    called boolean;
 BEGIN
-    SELECT last_value INTO STRICT noted FROM @extschema@.randflake_lease_takeover;
-    IF former = '' AND noted = hash THEN
-        RETURN NULL;
+    SELECT last_value, is_called INTO STRICT noted, called FROM @extschema@.randflake_lease_takeover;
+    IF (noted - hash) & ((1::bigint << 31) - 1) = 0 AND (called OR former = '') THEN
+        RETURN noted >> 31;
     END IF;
-    -- Anything but this identity with a time.
-    IF noted = hash OR (noted - hash) & ((1::bigint << 31) - 1) <> 0 THEN
-        SELECT least(greatest(@extschema@.randflake_lease_clock(),
-                              extract(epoch FROM max(greatest(granted_at, renewed_at)))::bigint),
-                     @extschema@.randflake_lease_horizon()) << 31 | hash
-        INTO STRICT noted FROM @extschema@.randflake_lease;
-        PERFORM setval('@extschema@.randflake_lease_takeover', noted);
-        RAISE LOG 'node ids were leased by another coordinator before'
-            USING DETAIL = 'No lease starts until the last one that it may have granted has ended.';
-    END IF;
+    SELECT least(greatest(@extschema@.randflake_lease_clock(),
+                          extract(epoch FROM max(greatest(granted_at, renewed_at)))::bigint),
+                 @extschema@.randflake_lease_horizon()) << 31 | hash
+    INTO STRICT noted FROM @extschema@.randflake_lease;
+    PERFORM setval('@extschema@.randflake_lease_takeover', noted);
+    RAISE LOG 'node ids were leased by another coordinator before'
+        USING DETAIL = 'No lease starts until the last one that it may have granted has ended.';
     RETURN noted >> 31;
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_taken_over(text, text) IS
-'coordinator: the Unix second at which it took over from the one before';
+'coordinator: the Unix second at which it was made or took over from the one before';
 REVOKE ALL ON FUNCTION randflake_lease_taken_over(text, text) FROM PUBLIC;
 
 -- Locks the pool, makes it if need be, and raises the high-water mark when this is another
@@ -185,7 +214,7 @@ BEGIN
         UPDATE @extschema@.randflake_lease_pool
         SET coordinator = identity,
             high_water = greatest(high_water, @extschema@.randflake_lease_taken_over(coordinator, identity)
-                                              + max_duration + max_clock_skew + 1)
+                                              + max_duration + 2 * max_clock_skew + 1)
         RETURNING * INTO STRICT pool;
     END IF;
     RETURN pool;
@@ -194,6 +223,25 @@ $$;
 COMMENT ON FUNCTION randflake_lease_lock_pool() IS
 'coordinator: locks the pool for a grant and raises the high-water mark after a failover or restore';
 REVOKE ALL ON FUNCTION randflake_lease_lock_pool() FROM PUBLIC;
+
+-- Not a refusal, on which a holder would ask for another lease: it keeps the one that it has, and asks
+-- again, perhaps the coordinator that takes the place of this one.
+CREATE FUNCTION randflake_lease_require_open(pool randflake_lease_pool) RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF pool.closed THEN
+        RAISE cannot_connect_now USING
+            MESSAGE = 'the pool of node ids is closed',
+            DETAIL = 'Leases end when they would have been renewed; none is granted.',
+            HINT = 'Set "randflake.coordinator" to the coordinator that has taken the place of this one, or open the pool with randflake_lease_configure(closed => false).';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_require_open(randflake_lease_pool) IS
+'coordinator: an error if the pool is closed';
+REVOKE ALL ON FUNCTION randflake_lease_require_open(randflake_lease_pool) FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
@@ -213,6 +261,7 @@ AS $$
 DECLARE
     pool @extschema@.randflake_lease_pool;
     pool_nodes int4range;
+    static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes();
     now bigint;
     free_at bigint;   -- the chosen node ids are free from then on
 BEGIN
@@ -229,12 +278,17 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('duration of a lease must be at least 1 second, not %s', duration);
     END IF;
+    IF octet_length(randflake_lease_acquire.holder) > 256 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('name of a holder must be at most 256 bytes, not %s', octet_length(randflake_lease_acquire.holder));
+    END IF;
     IF randflake_lease_acquire.key_fingerprint !~ '^[0-9a-f]{16}$' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'key fingerprint must be 16 lower-case hexadecimal digits';
     END IF;
 
     pool := @extschema@.randflake_lease_lock_pool();
+    PERFORM @extschema@.randflake_lease_require_open(pool);
     IF pool.key_fingerprint IS NULL THEN
         UPDATE @extschema@.randflake_lease_pool SET key_fingerprint = randflake_lease_acquire.key_fingerprint;
     ELSIF pool.key_fingerprint <> randflake_lease_acquire.key_fingerprint THEN
@@ -254,31 +308,38 @@ BEGIN
             MESSAGE = 'the coordinator''s clock is after the last second of an identifier';
     END IF;
 
-    -- The node ids unused for longest. Free ranges begin or end where a known lease or the pool does.
+    -- The node ids unused for longest, and not this server's own. Free ranges begin or end where a
+    -- known lease, the pool or the server's range does.
     pool_nodes := pool.nodes;
     SELECT candidate.first, coalesce(max(upper(lease.span)), 0)
     INTO first_node_id, free_at
     FROM (SELECT lower(pool_nodes) AS first
           UNION SELECT upper(l.nodes) FROM @extschema@.randflake_lease l
           UNION SELECT lower(l.nodes) FROM @extschema@.randflake_lease l
-          UNION SELECT lower(l.nodes) - randflake_lease_acquire.nodes FROM @extschema@.randflake_lease l) candidate
+          UNION SELECT lower(l.nodes) - randflake_lease_acquire.nodes FROM @extschema@.randflake_lease l
+          UNION SELECT upper(static_nodes)
+          UNION SELECT lower(static_nodes) - randflake_lease_acquire.nodes) candidate
     LEFT JOIN @extschema@.randflake_lease lease
         ON lease.nodes && int4range(candidate.first, candidate.first + randflake_lease_acquire.nodes)
     WHERE candidate.first BETWEEN lower(pool_nodes)
                               AND upper(pool_nodes) - randflake_lease_acquire.nodes
+      AND NOT static_nodes && int4range(candidate.first, candidate.first + randflake_lease_acquire.nodes)
     GROUP BY candidate.first
     ORDER BY 2, 1
     LIMIT 1;
     IF first_node_id IS NULL THEN
         RAISE configuration_limit_exceeded USING
             MESSAGE = format('the pool has fewer than %s node ids', randflake_lease_acquire.nodes),
-            DETAIL = format('It has node ids %s to %s.', lower(pool_nodes), upper(pool_nodes) - 1),
+            DETAIL = format('It has node ids %s to %s%s.', lower(pool_nodes), upper(pool_nodes) - 1,
+                            CASE WHEN static_nodes && pool_nodes
+                                 THEN format(', without %s to %s, which this server uses itself',
+                                             lower(static_nodes), upper(static_nodes) - 1) ELSE '' END),
             HINT = 'Widen it with randflake_lease_configure, or ask for fewer.';
     ELSIF free_at > now THEN
         RAISE configuration_limit_exceeded USING
             MESSAGE = CASE WHEN randflake_lease_acquire.nodes = 1 THEN 'no node id is free'
                            ELSE format('no %s consecutive node ids are free', randflake_lease_acquire.nodes) END,
-            DETAIL = format('At %s there will be.', to_timestamp(free_at)),
+            DETAIL = format('Node ids become free at %s.', to_timestamp(free_at)),
             HINT = 'Widen the pool with randflake_lease_configure, or wait.';
     END IF;
 
@@ -287,7 +348,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('no lease may begin before %s', to_timestamp(pool.high_water)),
             DETAIL = 'Leases that this coordinator does not know of may last until then.',
-            HINT = CASE WHEN pool.high_water <= now + pool.max_duration + pool.max_clock_skew + 1
+            HINT = CASE WHEN pool.high_water <= now + pool.max_duration + 2 * pool.max_clock_skew + 1
                         THEN format('Ask again in %s seconds.', pool.high_water - now)
                         ELSE 'Set the coordinator''s clock if it is wrong. If it is right and was ahead before, lower "high_water" in randflake_lease_pool as documented.' END;
     END IF;
@@ -318,16 +379,20 @@ DECLARE
     pool @extschema@.randflake_lease_pool;
     lease @extschema@.randflake_lease;
     now bigint;
+    latest bigint;  -- no lease ends later
 BEGIN
     IF duration < 1 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('duration of a lease must be at least 1 second, not %s', duration);
     END IF;
     pool := @extschema@.randflake_lease_lock_pool();
+    PERFORM @extschema@.randflake_lease_require_open(pool);
     now := @extschema@.randflake_lease_clock();
+    latest := least(now + pool.max_duration + pool.max_clock_skew, @extschema@.randflake_lease_horizon());
     SELECT * INTO lease FROM @extschema@.randflake_lease l
     WHERE l.lease_id = randflake_lease_renew.lease_id
       AND l.incarnation = randflake_lease_renew.incarnation
+      AND l.role = SESSION_USER
       AND l.released_at IS NULL;
     IF NOT FOUND THEN
         RAISE object_not_in_prerequisite_state USING
@@ -339,19 +404,20 @@ BEGIN
             MESSAGE = format('the node ids of lease %s are no longer in the pool', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- It began within max_duration when it was granted, so the clock has stepped back since. Nobody
-    -- can use such a lease until the clocks get there.
-    IF lower(lease.span) > now + pool.max_duration THEN
+    IF lease.nodes && @extschema@.randflake_lease_static_nodes() THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('lease %s was granted while the coordinator''s clock was ahead', randflake_lease_renew.lease_id),
-            DETAIL = format('It begins at %s.', to_timestamp(lower(lease.span))),
+            MESSAGE = format('the node ids of lease %s are those of the coordinator''s own server', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
     -- A holder that knows of an earlier end missed the answer to a renewal. One that knows of a
-    -- later end was renewed by a coordinator whose last commits were lost in a failover.
-    IF expected_end >= upper(lease.span) + pool.max_duration + pool.max_clock_skew THEN
+    -- later end was renewed by a coordinator whose last commits were lost in a failover. Either end
+    -- was at most `latest` when it was given, so the clock has stepped back since, or the holder
+    -- makes it up.
+    IF greatest(expected_end + 1, upper(lease.span)) > latest THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('lease %s never had the end %s', randflake_lease_renew.lease_id, expected_end),
+            MESSAGE = format('lease %s ends later than this coordinator grants', randflake_lease_renew.lease_id),
+            DETAIL = format('It ends at %s; by this clock no lease ends after %s.',
+                            to_timestamp(greatest(expected_end + 1, upper(lease.span))), to_timestamp(latest)),
             HINT = 'Acquire a new lease.';
     END IF;
     -- Past its end, the node ids may be somebody else's, and after a failover this coordinator may
@@ -364,7 +430,7 @@ BEGIN
     END IF;
 
     lease_end := least(greatest(expected_end + 1, upper(lease.span), now + least(duration, pool.max_duration)),
-                       @extschema@.randflake_lease_horizon()) - 1;
+                       latest) - 1;
     UPDATE @extschema@.randflake_lease l
     SET span = int8range(lower(l.span), lease_end + 1), renewed_at = clock_timestamp()
     WHERE l.lease_id = randflake_lease_renew.lease_id;
@@ -393,7 +459,8 @@ BEGIN
     PERFORM @extschema@.randflake_lease_lock_pool();
     SELECT * INTO lease FROM @extschema@.randflake_lease l
     WHERE l.lease_id = randflake_lease_release.lease_id
-      AND l.incarnation = randflake_lease_release.incarnation;
+      AND l.incarnation = randflake_lease_release.incarnation
+      AND l.role = SESSION_USER;
     IF NOT FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s does not exist or is not this holder''s', randflake_lease_release.lease_id);
@@ -447,51 +514,148 @@ CREATE FUNCTION randflake_lease_configure(
     node_count integer DEFAULT NULL,
     max_duration integer DEFAULT NULL,
     max_clock_skew integer DEFAULT NULL,
+    closed boolean DEFAULT NULL,
+    never_leased boolean DEFAULT false,
     forget_key boolean DEFAULT false)
-RETURNS void
+RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
     pool @extschema@.randflake_lease_pool := @extschema@.randflake_lease_lock_pool();
+    now CONSTANT bigint := @extschema@.randflake_lease_clock();
     first CONSTANT integer := coalesce(first_node_id, lower(pool.nodes));
     count CONSTANT integer := coalesce(node_count, upper(pool.nodes) - first);
+    duration CONSTANT integer := coalesce(randflake_lease_configure.max_duration, pool.max_duration);
+    skew CONSTANT integer := coalesce(randflake_lease_configure.max_clock_skew, pool.max_clock_skew);
+    shut CONSTANT boolean := coalesce(randflake_lease_configure.closed, pool.closed);
+    mark bigint := pool.high_water;
+    free_at bigint;
 BEGIN
     IF first NOT BETWEEN 0 AND 131071 OR count NOT BETWEEN 1 AND 131072 - first THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('node ids %s to %s are out of range', first, first::bigint + count - 1),
             DETAIL = 'Node ids are from 0 to 131071.';
     END IF;
-    IF randflake_lease_configure.max_duration NOT BETWEEN 1 AND 86400 THEN
+    IF duration NOT BETWEEN 1 AND 86400 THEN
         RAISE invalid_parameter_value USING MESSAGE = 'longest lease must be from 1 to 86400 seconds';
     END IF;
-    IF randflake_lease_configure.max_clock_skew NOT BETWEEN 0 AND 3600 THEN
+    IF skew NOT BETWEEN 0 AND 3600 THEN
         RAISE invalid_parameter_value USING MESSAGE = 'clock skew must be from 0 to 3600 seconds';
     END IF;
+    IF never_leased AND EXISTS (SELECT FROM @extschema@.randflake_lease) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'this coordinator has leased node ids';
+    END IF;
+
     -- A longer lease or a greater difference of clocks than was known at a takeover prolongs what is
     -- left of its hold-off.
+    IF mark > now THEN
+        mark := mark + greatest(duration - pool.max_duration, 0) + 2 * greatest(skew - pool.max_clock_skew, 0);
+    END IF;
+    -- Servers may have used node ids by their configuration until the extension was made.
+    IF never_leased THEN
+        SELECT least(mark, least(last_value >> 31, now) + skew + 1) INTO STRICT mark
+        FROM @extschema@.randflake_lease_takeover;
+    END IF;
+    -- The same holds for node ids that come into the pool now.
+    IF NOT int4range(first, first + count) <@ pool.nodes THEN
+        mark := greatest(mark, now + skew + 1);
+    END IF;
+    -- While the pool was closed, another coordinator may have leased.
+    IF pool.closed AND NOT shut THEN
+        mark := greatest(mark, now + duration + 2 * skew + 1);
+    END IF;
     UPDATE @extschema@.randflake_lease_pool SET
-        high_water = CASE WHEN pool.high_water <= @extschema@.randflake_lease_clock() THEN pool.high_water
-                          ELSE pool.high_water
-                               + greatest(randflake_lease_configure.max_duration - pool.max_duration, 0)
-                               + greatest(randflake_lease_configure.max_clock_skew - pool.max_clock_skew, 0) END,
+        high_water = mark,
         nodes = int4range(first, first + count),
-        max_duration = coalesce(randflake_lease_configure.max_duration, pool.max_duration),
-        max_clock_skew = coalesce(randflake_lease_configure.max_clock_skew, pool.max_clock_skew),
+        max_duration = duration,
+        max_clock_skew = skew,
+        closed = shut,
         key_fingerprint = CASE WHEN forget_key THEN NULL ELSE pool.key_fingerprint END;
+
+    -- Of what is not leased any more, from when nobody uses it.
+    IF shut OR NOT int4range(0, 131072) <@ int4range(first, first + count) THEN
+        SELECT greatest(max(upper(span)), CASE WHEN NOT never_leased THEN pool.high_water END) INTO free_at
+        FROM @extschema@.randflake_lease
+        WHERE shut OR NOT nodes <@ int4range(first, first + count);
+    END IF;
+    RETURN CASE WHEN free_at > now THEN to_timestamp(free_at) END;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean) IS
-'coordinator: sets which node ids it leases and for how long; null keeps a value; forget_key accepts a new secret from the next holder';
-REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean) IS
+'coordinator: sets which node ids it leases and for how long; null keeps a value; closed stops grants and renewals; never_leased says that nobody leased under this secret before; forget_key accepts a new secret from the next holder. Gives the time at which the node ids that are leased no more become free, null if they are';
+REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_pool_state(
+    OUT state text,
+    OUT grants_from timestamptz,
+    OUT first_node_id integer,
+    OUT node_count integer,
+    OUT own_first_node_id integer,
+    OUT own_node_count integer,
+    OUT max_duration integer,
+    OUT max_clock_skew integer,
+    OUT key_fingerprint text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    pool @extschema@.randflake_lease_pool;
+    static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes();
+    nodes int4range;
+BEGIN
+    SELECT * INTO pool FROM @extschema@.randflake_lease_pool;
+    nodes := coalesce(pool.nodes, int4range(0, 131072));
+    first_node_id := lower(nodes);
+    node_count := upper(nodes) - lower(nodes);
+    own_first_node_id := lower(static_nodes * nodes);
+    own_node_count := upper(static_nodes * nodes) - lower(static_nodes * nodes);
+    max_duration := pool.max_duration;
+    max_clock_skew := pool.max_clock_skew;
+    key_fingerprint := pool.key_fingerprint;
+    IF pool.closed THEN
+        state := 'closed';
+    ELSIF pool.coordinator IS NULL OR pg_is_in_recovery() THEN
+        state := 'unused';
+    ELSIF pool.coordinator <> @extschema@.randflake_lease_identity() THEN
+        state := 'unused';
+    ELSIF pool.high_water > @extschema@.randflake_lease_clock() THEN
+        state := 'holding off';
+        grants_from := to_timestamp(pool.high_water);
+    ELSE
+        state := 'open';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_pool_state() IS 'the row of the view randflake_pool';
+REVOKE ALL ON FUNCTION randflake_lease_pool_state() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION randflake_lease_pool_state() TO pg_monitor;
+
+CREATE VIEW randflake_pool AS SELECT * FROM randflake_lease_pool_state();
+COMMENT ON VIEW randflake_pool IS 'coordinator: which node ids it leases, and whether it does now';
+COMMENT ON COLUMN randflake_pool.state IS
+'open; holding off: no lease is granted yet, those that are known are renewed; closed; unused: this coordinator was not asked since it was made or took over';
+COMMENT ON COLUMN randflake_pool.grants_from IS 'while holding off: from when leases are granted';
+COMMENT ON COLUMN randflake_pool.first_node_id IS 'first node id of the pool';
+COMMENT ON COLUMN randflake_pool.node_count IS 'number of node ids of the pool';
+COMMENT ON COLUMN randflake_pool.own_first_node_id IS
+'first of those that are never leased, because this server uses them by its configuration; null when there is none';
+COMMENT ON COLUMN randflake_pool.own_node_count IS 'number of those';
+COMMENT ON COLUMN randflake_pool.max_duration IS 'longest lease, seconds';
+COMMENT ON COLUMN randflake_pool.max_clock_skew IS
+'seconds by which the clocks of two coordinators, and of servers whose node ids come into the pool, may differ';
+COMMENT ON COLUMN randflake_pool.key_fingerprint IS 'fingerprint of the secret that every holder must have, null before the first lease';
 
 CREATE VIEW randflake_leases AS
-SELECT lease_id, holder, first_node_id, after - first_node_id AS node_count, starts_at, ends_at,
+SELECT lease_id, role, holder, first_node_id, after - first_node_id AS node_count, starts_at, ends_at,
        CASE WHEN released_at IS NOT NULL THEN 'released'
             WHEN ends_at <= pg_catalog.clock_timestamp() THEN 'ended'
             WHEN starts_at > pg_catalog.clock_timestamp() THEN 'granted'
             ELSE 'active' END AS state,
+       (SELECT nodes OPERATOR(pg_catalog.<@) pool.nodes AND NOT pool.closed FROM randflake_lease_pool AS pool) AS in_pool,
        granted_at, renewed_at, released_at
 FROM randflake_lease,
      LATERAL (SELECT pg_catalog.lower(nodes) AS first_node_id, pg_catalog.upper(nodes) AS after,
@@ -499,6 +663,7 @@ FROM randflake_lease,
                      pg_catalog.to_timestamp(pg_catalog.upper(span)) AS ends_at) AS bounds;
 COMMENT ON VIEW randflake_leases IS 'coordinator: who has leased which node ids, and until when';
 COMMENT ON COLUMN randflake_leases.lease_id IS 'number of the lease';
+COMMENT ON COLUMN randflake_leases.role IS 'role that leased them; no other may renew or release the lease';
 COMMENT ON COLUMN randflake_leases.holder IS 'name the holder gave itself';
 COMMENT ON COLUMN randflake_leases.first_node_id IS 'first node id';
 COMMENT ON COLUMN randflake_leases.node_count IS 'number of node ids';
@@ -506,6 +671,8 @@ COMMENT ON COLUMN randflake_leases.starts_at IS 'the holder may issue identifier
 COMMENT ON COLUMN randflake_leases.ends_at IS 'the holder may issue identifiers before this second, until it renews the lease';
 COMMENT ON COLUMN randflake_leases.state IS
 'granted: not begun; active; ended; released: given back by the holder';
+COMMENT ON COLUMN randflake_leases.in_pool IS
+'whether the lease can be renewed: false when its node ids were taken out of the pool, or the pool is closed';
 COMMENT ON COLUMN randflake_leases.granted_at IS 'when it was granted';
 COMMENT ON COLUMN randflake_leases.renewed_at IS 'when it was last renewed, null when it never was';
 COMMENT ON COLUMN randflake_leases.released_at IS 'when the holder gave it back, null while it has not';

@@ -25,9 +25,17 @@ ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO real_clock_timestamp;
 CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
 AS $$ SELECT to_timestamp(current_setting('test.clock')::float8 + 0.4) $$;
 SET test.clock = 0;
-CREATE EXTENSION randflake;
+SET test.identity = '';
+CREATE EXTENSION randflake_coordinator;
 CREATE OR REPLACE FUNCTION randflake_coordinator_identity() RETURNS text LANGUAGE sql VOLATILE
 AS $$ SELECT current_setting('test.identity') $$;
+CREATE OR REPLACE FUNCTION randflake_lease_static_nodes() RETURNS int4range LANGUAGE sql STABLE
+AS $$ SELECT current_setting('test.static')::int4range $$;
+CREATE ROLE holder1;
+CREATE ROLE holder2;
+GRANT EXECUTE ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text),
+    randflake_lease_renew(bigint, uuid, bigint, integer), randflake_lease_release(bigint, uuid, bigint)
+    TO holder1, holder2;
 SQL
 
 # --- traces --------------------------------------------------------------------------------------
@@ -54,13 +62,13 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM step'), $traces * $steps, 
 # Everything happens in them, and often.
 my %least = (
     'acquire|00000' => 1000, 'acquire|55000' => 500, 'acquire|53400' => 500,
-    'acquire|22008' => 10, 'acquire|22023' => 50,
+    'acquire|22008' => 10, 'acquire|22023' => 50, 'acquire|57P03' => 100, 'renew|57P03' => 5,
     'renew|00000' => 1000, 'renew|55000' => 500, 'renew|22023' => 50,
     'release|00000' => 500, 'release|55000' => 100,
     'purge|00000' => 200, 'purge|22023' => 20,
-    'configure|00000' => 200, 'configure|22023' => 20,
+    'configure|00000' => 200, 'configure|22023' => 20, 'configure|55000' => 20, 'serve|00000' => 50,
     'save|00000' => 100, 'restore|00000' => 50, 'dump|00000' => 20);
-my %seen = map { /(.*)\|(\d+)$/ } split /\n/, $node->safe_psql('postgres',
+my %seen = map { /(.*)\|([0-9A-Z]{5})$/ } split /\n/, $node->safe_psql('postgres',
     'SELECT operation, sqlstate, count(*) FROM step GROUP BY 1, 2');
 my @rare = grep { ($seen{$_} // 0) < $least{$_} } sort keys %least;
 is("@rare", '', 'of every operation and outcome, enough steps')
@@ -71,21 +79,22 @@ is("@rare", '', 'of every operation and outcome, enough steps')
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE saved (
     place bigint, pool randflake_lease_pool[], leases randflake_lease[],
-    next_lease bigint, next_is_called boolean, takeover bigint
+    next_lease bigint, next_is_called boolean, takeover bigint, takeover_is_called boolean
 );
 
 CREATE PROCEDURE make_anew() LANGUAGE sql AS $$
     DELETE FROM randflake_lease;
     DELETE FROM randflake_lease_pool;
     SELECT setval('randflake_lease_takeover',
-                  randflake_lease_identity_hash(randflake_lease_identity()));
+                  least(randflake_lease_clock(), randflake_lease_horizon()) << 31
+                  | randflake_lease_identity_hash(randflake_lease_identity()), false);
 $$;
 
 CREATE PROCEDURE save(to_place bigint) LANGUAGE sql AS $$
     DELETE FROM saved WHERE place = to_place;
     INSERT INTO saved
     SELECT to_place, (SELECT array_agg(p) FROM randflake_lease_pool p),
-           (SELECT array_agg(l) FROM randflake_lease l), i.last_value, i.is_called, t.last_value
+           (SELECT array_agg(l) FROM randflake_lease l), i.last_value, i.is_called, t.last_value, t.is_called
     FROM randflake_lease_lease_id_seq i, randflake_lease_takeover t;
 $$;
 
@@ -110,34 +119,42 @@ DECLARE
 BEGIN
     CASE s.operation
     WHEN 'acquire' THEN
+        PERFORM set_config('session_authorization', 'holder' || a[5], true);
         SELECT ARRAY[lease_id, first_node_id, node_count, lease_start, lease_end] INTO STRICT got
         FROM randflake_lease_acquire('x', incarnation(a[1]), a[2]::integer, a[3]::integer,
                                      lpad(to_hex(a[4]), 16, '0'));
     WHEN 'renew' THEN
+        PERFORM set_config('session_authorization', 'holder' || a[5], true);
         got := ARRAY[randflake_lease_renew(a[1], incarnation(a[2]), a[3], a[4]::integer)];
     WHEN 'release' THEN
+        PERFORM set_config('session_authorization', 'holder' || a[4], true);
         PERFORM randflake_lease_release(a[1], incarnation(a[2]), a[3]);
     WHEN 'purge' THEN
         got := ARRAY[randflake_lease_purge(a[1] * interval '1 millisecond')];
     WHEN 'configure' THEN
-        PERFORM randflake_lease_configure(a[1]::integer, a[2]::integer, a[3]::integer,
-                                          a[4]::integer, a[5] = 1);
+        got := ARRAY[coalesce(extract(epoch FROM randflake_lease_configure(
+            a[1]::integer, a[2]::integer, a[3]::integer, a[4]::integer, a[5] = 1, a[6] = 1, a[7] = 1)), 0)];
+    WHEN 'serve' THEN
+        PERFORM set_config('test.static', int4range(a[1]::integer, (a[1] + a[2])::integer)::text, false);
+        got := NULL;
     WHEN 'create' THEN
         CALL make_anew();
         PERFORM setval('randflake_lease_lease_id_seq', 1, false);
         DELETE FROM saved;
+        PERFORM set_config('test.static', 'empty', false);
         got := NULL;
     WHEN 'save' THEN
         CALL save(a[1]);
         got := NULL;
     WHEN 'restore' THEN
         CALL restore(a[1]);
-        PERFORM setval('randflake_lease_takeover', takeover) FROM saved WHERE place = a[1];
+        PERFORM setval('randflake_lease_takeover', takeover, takeover_is_called) FROM saved WHERE place = a[1];
         got := NULL;
     WHEN 'dump' THEN
         CALL restore(a[1]);
         got := NULL;
     END CASE;
+    PERFORM set_config('session_authorization', 'postgres', true);
     RETURN got;
 END $$;
 
@@ -213,12 +230,17 @@ my @changes = (
     [ 'acquire', 'randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072', 'false' ],
     [ 'acquire', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
     [ 'acquire', 'pool.key_fingerprint <> randflake_lease_acquire.key_fingerprint', 'false' ],
+    [ 'acquire', 'PERFORM @extschema@.randflake_lease_require_open(pool);', '' ],
+    [ 'acquire', 'AND NOT static_nodes &&', 'OR NOT static_nodes &&' ],
+    [ 'acquire', 'UNION SELECT upper(static_nodes)', '' ],
+    [ 'acquire', 'UNION SELECT lower(static_nodes) - randflake_lease_acquire.nodes', '' ],
     [ 'acquire', 'now <= @extschema@.randflake_lease_epoch()', 'now < @extschema@.randflake_lease_epoch()' ],
     [ 'acquire', 'now >= @extschema@.randflake_lease_horizon()', 'now > @extschema@.randflake_lease_horizon()' ],
     [ 'acquire', 'max(upper(lease.span))', 'min(upper(lease.span))' ],
     [ 'acquire', 'SELECT lower(pool_nodes) AS first', 'SELECT 0 AS first' ],
     [ 'acquire', 'UNION SELECT upper(l.nodes) FROM', 'UNION SELECT lower(l.nodes) FROM' ],
-    [ 'acquire', 'candidate.first + randflake_lease_acquire.nodes)', 'candidate.first + 1)' ],
+    [ 'acquire', 'lease.nodes && int4range(candidate.first, candidate.first + randflake_lease_acquire.nodes)', 'lease.nodes && int4range(candidate.first, candidate.first + 1)' ],
+    [ 'acquire', 'static_nodes && int4range(candidate.first, candidate.first + randflake_lease_acquire.nodes)', 'static_nodes && int4range(candidate.first, candidate.first + 1)' ],
     [ 'acquire', 'candidate.first BETWEEN lower(pool_nodes)', 'candidate.first BETWEEN 0' ],
     [ 'acquire', 'upper(pool_nodes) - randflake_lease_acquire.nodes', 'upper(pool_nodes) - 1' ],
     [ 'acquire', 'ORDER BY 2, 1', 'ORDER BY 1' ],
@@ -235,11 +257,15 @@ my @changes = (
     [ 'renew', 'AND l.incarnation = randflake_lease_renew.incarnation', '' ],
     [ 'renew', 'AND l.released_at IS NULL', '' ],
     [ 'renew', 'NOT lease.nodes <@ pool.nodes', 'false' ],
-    [ 'renew', 'lower(lease.span) > now + pool.max_duration', 'false' ],
-    [ 'renew', 'lower(lease.span) > now + pool.max_duration', 'lower(lease.span) >= now + pool.max_duration' ],
-    [ 'renew', 'expected_end >= upper(lease.span)', 'expected_end > upper(lease.span)' ],
-    [ 'renew', '+ pool.max_duration + pool.max_clock_skew THEN', '+ pool.max_duration THEN' ],
-    [ 'renew', '+ pool.max_duration + pool.max_clock_skew THEN', '+ pool.max_clock_skew THEN' ],
+    [ 'renew', 'AND l.role = SESSION_USER', '' ],
+    [ 'renew', 'PERFORM @extschema@.randflake_lease_require_open(pool);', '' ],
+    [ 'renew', 'lease.nodes && @extschema@.randflake_lease_static_nodes()', 'false' ],
+    [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'false THEN' ],
+    [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'greatest(expected_end + 1, upper(lease.span)) >= latest THEN' ],
+    [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'expected_end + 1 > latest THEN' ],
+    [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'upper(lease.span) > latest THEN' ],
+    [ 'renew', 'least(now + pool.max_duration + pool.max_clock_skew,', 'least(now + pool.max_duration,' ],
+    [ 'renew', 'least(now + pool.max_duration + pool.max_clock_skew,', 'least(now + pool.max_duration + pool.max_clock_skew + 1,' ],
     [ 'renew', 'expected_end < now + pool.max_clock_skew AND', '' ],
     [ 'renew', 'expected_end < now + pool.max_clock_skew AND', 'expected_end < now AND' ],
     [ 'renew', 'expected_end < now + pool.max_clock_skew AND', 'expected_end <= now + pool.max_clock_skew AND' ],
@@ -247,15 +273,16 @@ my @changes = (
     [ 'renew', '(expected_end < now OR', '(' ],
     [ 'renew', ' OR expected_end < pool.high_water - 1', '' ],
     [ 'renew', 'pool.high_water - 1', 'pool.high_water' ],
-    [ 'renew', 'greatest(expected_end + 1, ', 'greatest(' ],
+    [ 'renew', 'least(greatest(expected_end + 1, ', 'least(greatest(' ],
     [ 'renew', 'upper(lease.span), now', 'now' ],
     [ 'renew', 'now + least(duration, pool.max_duration)', 'now + duration' ],
     [ 'renew', 'now + least(duration, pool.max_duration)', 'now + pool.max_duration' ],
-    [ 'renew', '@extschema@.randflake_lease_horizon()) - 1', '9223372036854775807) - 1' ],
+    [ 'renew', ', @extschema@.randflake_lease_horizon());', ', 9223372036854775807);' ],
     [ 'renew', 'lease_end + 1), renewed_at', 'lease_end), renewed_at' ],
     [ 'renew', ', renewed_at = clock_timestamp()', '' ],
 
     [ 'release', 'AND l.incarnation = randflake_lease_release.incarnation', '' ],
+    [ 'release', 'AND l.role = SESSION_USER', '' ],
     [ 'release', 'PERFORM @extschema@.randflake_lease_lock_pool();', '' ],
     [ 'release', 'lease.released_at IS NOT NULL', 'false' ],
     [ 'release', 'last_used IS NULL OR ', '' ],
@@ -276,34 +303,49 @@ my @changes = (
 
     [ 'configure', 'count NOT BETWEEN 1 AND 131072 - first', 'false' ],
     [ 'configure', 'upper(pool.nodes) - first)', 'upper(pool.nodes) - lower(pool.nodes))' ],
-    [ 'configure', 'max_duration NOT BETWEEN 1 AND 86400', 'max_duration NOT BETWEEN 1 AND 86401' ],
-    [ 'configure', 'max_clock_skew NOT BETWEEN 0 AND 3600', 'max_clock_skew NOT BETWEEN 0 AND 3601' ],
-    [ 'configure', 'pool.high_water <= @extschema@.randflake_lease_clock()', 'true' ],
-    [ 'configure', 'pool.high_water <= @extschema@.randflake_lease_clock()', 'false' ],
-    [ 'configure', 'pool.high_water <= @extschema@.randflake_lease_clock()', 'pool.high_water < @extschema@.randflake_lease_clock()' ],
-    [ 'configure', '+ greatest(randflake_lease_configure.max_duration - pool.max_duration, 0)', '' ],
-    [ 'configure', '+ greatest(randflake_lease_configure.max_clock_skew - pool.max_clock_skew, 0)', '' ],
+    [ 'configure', 'duration NOT BETWEEN 1 AND 86400', 'duration NOT BETWEEN 1 AND 86401' ],
+    [ 'configure', 'skew NOT BETWEEN 0 AND 3600', 'skew NOT BETWEEN 0 AND 3601' ],
+    [ 'configure', 'never_leased AND EXISTS', 'false AND EXISTS' ],
+    [ 'configure', 'IF mark > now THEN', 'IF false THEN' ],
+    [ 'configure', 'IF mark > now THEN', 'IF true THEN' ],
+    [ 'configure', 'IF mark > now THEN', 'IF mark >= now THEN' ],
+    [ 'configure', 'greatest(duration - pool.max_duration, 0)', '0' ],
+    [ 'configure', '2 * greatest(skew - pool.max_clock_skew, 0)', '0' ],
+    [ 'configure', '2 * greatest(skew - pool.max_clock_skew, 0)', 'greatest(skew - pool.max_clock_skew, 0)' ],
+    [ 'configure', 'least(last_value >> 31, now) + skew + 1', 'least(last_value >> 31, now) + skew' ],
+    [ 'configure', 'least(last_value >> 31, now) + skew + 1', '(last_value >> 31) + skew + 1' ],
+    [ 'configure', 'SELECT least(mark, ', 'SELECT greatest(mark, ' ],
+    [ 'configure', 'NOT int4range(first, first + count) <@ pool.nodes', 'false' ],
+    [ 'configure', 'mark := greatest(mark, now + skew + 1);', 'mark := greatest(mark, now + skew);' ],
+    [ 'configure', 'pool.closed AND NOT shut', 'false' ],
+    [ 'configure', 'now + duration + 2 * skew + 1', 'now + duration + skew + 1' ],
+    [ 'configure', 'greatest(max(upper(span)), CASE', 'greatest(min(upper(span)), CASE' ],
+    [ 'configure', 'CASE WHEN NOT never_leased THEN pool.high_water END', '0' ],
+    [ 'configure', 'WHERE shut OR NOT nodes', 'WHERE NOT nodes' ],
+    [ 'configure', 'WHERE shut OR NOT nodes <@ int4range(first, first + count)', 'WHERE shut' ],
+    [ 'configure', 'free_at > now', 'true' ],
     [ 'configure', 'CASE WHEN forget_key THEN NULL ELSE pool.key_fingerprint END', 'pool.key_fingerprint' ],
 
     [ 'lock_pool', 'pool.coordinator <> identity', 'false' ],
     [ 'lock_pool', 'SET coordinator = identity,', 'SET' ],
     [ 'lock_pool', 'greatest(high_water, ', 'greatest(0, ' ],
     [ 'lock_pool', '+ max_duration +', '+' ],
-    [ 'lock_pool', '+ max_clock_skew + 1', '+ 1' ],
-    [ 'lock_pool', '+ max_clock_skew + 1', '+ max_clock_skew' ],
+    [ 'lock_pool', '+ 2 * max_clock_skew + 1', '+ max_clock_skew + 1' ],
+    [ 'lock_pool', '+ 2 * max_clock_skew + 1', '+ 2 * max_clock_skew' ],
 
-    [ 'taken_over', q{former = '' AND noted = hash}, 'false' ],
-    [ 'taken_over', q{former = '' AND noted = hash}, 'noted = hash' ],
-    [ 'taken_over', q{former = '' AND noted = hash}, q{former = ''} ],
-    [ 'taken_over', 'noted = hash OR', '' ],
-    [ 'taken_over', 'OR (noted - hash) & ((1::bigint << 31) - 1) <> 0', '' ],
-    [ 'taken_over', 'IF noted = hash OR (noted - hash) & ((1::bigint << 31) - 1) <> 0 THEN', 'IF true THEN' ],
+    [ 'taken_over', q{(called OR former = '')}, 'called' ],
+    [ 'taken_over', q{(called OR former = '')}, q{former = ''} ],
+    [ 'taken_over', q{(called OR former = '')}, 'true' ],
+    [ 'taken_over', '(noted - hash) & ((1::bigint << 31) - 1) = 0', 'true' ],
+    [ 'taken_over', '(noted - hash) & ((1::bigint << 31) - 1) = 0', 'false' ],
     [ 'taken_over', 'greatest(@extschema@.randflake_lease_clock(),', 'greatest(0,' ],
     [ 'taken_over', 'max(greatest(granted_at, renewed_at))', 'min(greatest(granted_at, renewed_at))' ],
     [ 'taken_over', 'max(greatest(granted_at, renewed_at))', 'max(granted_at)' ],
     [ 'taken_over', 'max(greatest(granted_at, renewed_at))', 'max(renewed_at)' ],
     [ 'taken_over', 'randflake_lease_horizon()) << 31', 'randflake_lease_horizon() * 2) << 31' ],
     [ 'taken_over', q{PERFORM setval('@extschema@.randflake_lease_takeover', noted);}, '' ],
+
+    [ 'require_open', 'IF pool.closed THEN', 'IF NOT pool.closed THEN' ],
 
     [ 'clock', 'floor(', 'ceil(' ],
     [ 'identity_hash', '- 1)', '- 1) & 0' ]);

@@ -1,6 +1,9 @@
 // What the coordinator's SQL functions need from C. Works without preloading.
 
 #include "pg/file_identity.h"
+#include "pg/result_row.h"
+#include "pg/settings.h"
+#include "pg/shmem.h"
 #include "pg/sql_function.h"
 
 SQL_FUNCTION(randflake_coordinator_identity) {
@@ -10,7 +13,9 @@ SQL_FUNCTION(randflake_coordinator_identity) {
                         errhint("Lease them from the primary server.")));
     // Two files that every data directory has and that the server never replaces. One never
     // changes, so it tells a time even where the file system knows only that of the last change.
-    // The other changes all the time, so that no restore into the same directory leaves it alone.
+    // The other changes all the time, so that no restore into the same directory leaves it alone;
+    // file systems hand its inode number out again, so its time of birth counts too. Where they
+    // keep none, there is only the time of the last change, which changes all the time.
     randflake::FileIdentity identity;
     randflake::FileIdentity control;
     FileFailure failure = file_identity("PG_VERSION", &identity);
@@ -21,10 +26,22 @@ SQL_FUNCTION(randflake_coordinator_identity) {
         ereport(ERROR, (errcode_for_file_access(),
                         errmsg("could not %s file \"%s\": %m", failure.action, failure.path)));
     }
+    const bool has_birth = control.device == 0;
     PG_RETURN_TEXT_P(cstring_to_text(psprintf(
-        "%016llx/%u/%llx.%llx.%llx.%llx/%u", static_cast<unsigned long long>(GetSystemIdentifier()),
-        GetWALInsertionTimeLine(), static_cast<unsigned long long>(identity.inode),
+        "%016llx/%u/%llx.%llx.%llx.%llx.%llx/%u",
+        static_cast<unsigned long long>(GetSystemIdentifier()), GetWALInsertionTimeLine(),
+        static_cast<unsigned long long>(identity.inode),
         static_cast<unsigned long long>(identity.device),
         static_cast<unsigned long long>(identity.birth_nanoseconds),
-        static_cast<unsigned long long>(control.inode), MyDatabaseId)));
+        static_cast<unsigned long long>(control.inode),
+        static_cast<unsigned long long>(has_birth ? control.birth_nanoseconds : 0), MyDatabaseId)));
+}
+
+// (first_node_id integer, node_count integer); nulls when this server uses none of its own.
+SQL_FUNCTION(randflake_coordinator_static_nodes) {
+    const bool none = shared == nullptr || setting_node_id < 0;
+    Datum values[] = {Int32GetDatum(setting_node_id), Int32GetDatum(setting_node_count)};
+    bool nulls[] = {none, none};
+    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(
+        result_row(fcinfo, lengthof(values), CurrentMemoryContext), values, nulls)));
 }

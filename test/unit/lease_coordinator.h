@@ -20,18 +20,25 @@ namespace randflake::simulation {
 
 // Each rule can be switched off, to show that it is needed.
 struct CoordinatorRules {
-    bool wait_for_mark = true;      // a lease that starts at the mark is not granted earlier
-    bool start_from_mark = true;    // no lease starts below the high-water mark
-    bool purge_raises_mark = true;  // beyond what it removes
-    bool knows_where_made = true;   // the first grant may not be the first either
-    bool hold_off = true;           // another coordinator granted last: raise the mark ...
-    bool hold_off_for_skew = true;  // ... by the difference of clocks too
-    bool longest_lease = true;      // none ends later than max_duration from now
-    bool renew_before_end = true;   // the end that the holder knows must not be over ...
-    bool renew_margin = true;       // ... by a clock that differs, right after a takeover
-    bool renew_keeps_end = true;    // a renewal takes nothing away from the holder
-    bool own_incarnation = true;    // who renews or releases names the incarnation
-    bool exclusion = true;          // the constraint on the table
+    bool wait_for_mark = true;          // a lease that starts at the mark is not granted earlier
+    bool start_from_mark = true;        // no lease starts below the high-water mark
+    bool purge_raises_mark = true;      // beyond what it removes
+    bool knows_where_made = true;       // the first grant may not be the first either
+    bool creation_counts = true;        // one that was just made may have a predecessor
+    bool hold_off = true;               // another coordinator granted last: raise the mark ...
+    bool hold_off_for_skew = true;      // ... by the difference of clocks too ...
+    bool hold_off_for_renewals = true;  // ... and by what a renewal may add
+    bool longest_lease = true;          // none is granted for longer than max_duration from now
+    bool bounded_renewal = true;        // none is renewed to an end beyond the bound
+    bool renew_before_end = true;       // the end that the holder knows must not be over ...
+    bool renew_margin = true;           // ... by a clock that differs, right after a takeover
+    bool renew_keeps_end = true;        // a renewal takes nothing away from the holder
+    bool own_incarnation = true;        // who renews or releases names the incarnation
+    bool own_role = true;               // and is the role that got the lease
+    bool exclusion = true;              // the constraint on the table
+    bool own_nodes = true;              // those of the coordinator's own server are never leased
+    bool added_nodes_wait = true;       // node ids that come into the pool may have been static
+    bool reopening_waits = true;        // another one may have leased while the pool was closed
 };
 
 // Why a call failed.
@@ -41,13 +48,15 @@ enum class Refusal : uint8_t {
     kLimit,     // configuration_limit_exceeded
     kClock,     // datetime_field_overflow
     kArgument,  // invalid_parameter_value
-    kOverlap    // exclusion_violation
+    kOverlap,   // exclusion_violation
+    kClosed     // cannot_connect_now
 };
 
 class Coordinator {
 public:
     struct Lease {
         int64_t lease_id;
+        int64_t role;
         Incarnation incarnation;
         int64_t first_node_id, node_count;
         int64_t start, end;              // Unix seconds, half-open
@@ -58,18 +67,28 @@ public:
     struct Pool {
         int64_t first_node_id, node_count;
         int64_t max_duration, max_clock_skew;
+        bool closed = false;
+    };
+
+    // Node ids of the coordinator's own server, by its configuration.
+    struct Static {
+        int64_t first_node_id, node_count;  // 0 for none
     };
 
     // What is not given stays; but a pool of which only the first node id is given keeps its last.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
+        std::optional<bool> closed{};
+        bool never_leased = false;
         bool forget_key = false;
     };
 
-    // `identity` made the extension. Leases are forgotten this many seconds after their end.
+    // `identity` made the extension at `now`. Leases are forgotten `keep` seconds after their end.
     Coordinator(const Layout& layout, const Pool& pool, const CoordinatorRules& rules,
-                uint64_t identity, int64_t keep)
-        : layout_(layout), rules_(rules), keep_(keep), pool_(pool), takeover_identity_(identity) {}
+                uint64_t identity, int64_t now, int64_t keep)
+        : layout_(layout), rules_(rules), keep_(keep), pool_(pool) {
+        Made(identity, now);
+    }
 
     // What a refused or broken transaction leaves behind: sequences are not rolled back.
     void RollBackTo(const Coordinator& before) {
@@ -77,16 +96,21 @@ public:
         *this = before;
         takeover_identity_ = after.takeover_identity_;
         takeover_ = after.takeover_;
+        taken_over_ = after.taken_over_;
         next_id_ = after.next_id_;
         refusal_ = after.refusal_;
     }
 
-    // A dump of this coordinator, restored where an extension was made for it: tables and numbers
-    // of leases come along, the time of the takeover does not.
-    void RestoreElsewhere(uint64_t identity) {
+    // The extension is made: also for a dump of this coordinator that is restored elsewhere. Tables
+    // and numbers of leases come along with it, the time of the takeover does not.
+    void Made(uint64_t identity, int64_t now) {
         takeover_identity_ = identity;
-        takeover_ = 0;
+        takeover_ = std::min(now, Horizon());
+        taken_over_ = false;
     }
+
+    // What its own server uses from now on.
+    void Serve(const Static& nodes) { static_ = nodes; }
 
     // Why the last call failed.
     Refusal refusal() const { return refusal_; }
@@ -94,11 +118,13 @@ public:
     // `key` is the fingerprint of the holder's secret; not 0.
     std::optional<LeaseGrant> Acquire(uint64_t identity, int64_t now,
                                       const Incarnation& incarnation, int64_t nodes,
-                                      int64_t duration, uint64_t key = 1) {
+                                      int64_t duration, uint64_t key = 1, int64_t role = 1) {
         refusal_ = Refusal::kNone;
         if (nodes < 1 || nodes > NodeIds() || duration < 1)
             return Refuse(Refusal::kArgument);
         LockPool(identity, now);
+        if (pool_.closed)
+            return Refuse(Refusal::kClosed);
         if (key_ != kNone && key_ != key)
             return Refuse(Refusal::kState);
         key_ = key;
@@ -116,6 +142,7 @@ public:
         if (end <= start)
             return Refuse(Refusal::kState);
         const Lease lease{.lease_id = next_id_++,
+                          .role = role,
                           .incarnation = incarnation,
                           .first_node_id = first,
                           .node_count = nodes,
@@ -134,20 +161,26 @@ public:
     // The last second.
     std::optional<int64_t> Renew(uint64_t identity, int64_t now, int64_t lease_id,
                                  const Incarnation& incarnation, int64_t expected_end,
-                                 int64_t duration) {
+                                 int64_t duration, int64_t role = 1) {
         refusal_ = Refusal::kNone;
         if (duration < 1)
             return Refuse(Refusal::kArgument);
         LockPool(identity, now);
-        Lease* lease = Find(lease_id, incarnation);
+        if (pool_.closed)
+            return Refuse(Refusal::kClosed);
+        Lease* lease = Find(lease_id, incarnation, role);
         if (lease == nullptr || lease->released)
             return Refuse(Refusal::kState);
         if (lease->first_node_id < pool_.first_node_id ||
             lease->first_node_id + lease->node_count > pool_.first_node_id + pool_.node_count)
             return Refuse(Refusal::kState);
-        if (lease->start > now + pool_.max_duration)
+        if (IsStatic(lease->first_node_id, lease->node_count))
             return Refuse(Refusal::kState);
-        if (expected_end >= lease->end + pool_.max_duration + pool_.max_clock_skew)
+        const int64_t latest =
+            rules_.bounded_renewal
+                ? std::min(now + pool_.max_duration + pool_.max_clock_skew, Horizon())
+                : Horizon();
+        if (std::max(expected_end + 1, lease->end) > latest)
             return Refuse(Refusal::kState);
         const int64_t margin = rules_.renew_margin ? pool_.max_clock_skew : 0;
         if (expected_end < now + margin && (expected_end < now || expected_end < high_water_ - 1) &&
@@ -157,7 +190,7 @@ public:
         renewed.end = now + std::min(duration, pool_.max_duration);
         if (rules_.renew_keeps_end)
             renewed.end = std::max({expected_end + 1, lease->end, renewed.end});
-        renewed.end = std::min(renewed.end, Horizon());
+        renewed.end = std::min(renewed.end, latest);
         renewed.renewed_at = now;
         if (renewed.end <= renewed.start || Overlaps(renewed))
             return Refuse(Refusal::kState);
@@ -167,10 +200,10 @@ public:
 
     // Without `last_used`, nothing was.
     bool Release(uint64_t identity, int64_t now, int64_t lease_id, const Incarnation& incarnation,
-                 std::optional<int64_t> last_used) {
+                 std::optional<int64_t> last_used, int64_t role = 1) {
         refusal_ = Refusal::kNone;
         LockPool(identity, now);
-        Lease* lease = Find(lease_id, incarnation);
+        Lease* lease = Find(lease_id, incarnation, role);
         if (lease == nullptr) {
             Refuse(Refusal::kState);
             return false;
@@ -204,7 +237,8 @@ public:
         return static_cast<int64_t>(before - leases_.size());
     }
 
-    bool Configure(uint64_t identity, int64_t now, const Change& change) {
+    // When the node ids that are leased no more become free; 0 when they are.
+    std::optional<int64_t> Configure(uint64_t identity, int64_t now, const Change& change) {
         refusal_ = Refusal::kNone;
         LockPool(identity, now);
         Pool pool = pool_;
@@ -213,20 +247,42 @@ public:
             change.node_count.value_or(pool_.first_node_id + pool_.node_count - pool.first_node_id);
         pool.max_duration = change.max_duration.value_or(pool.max_duration);
         pool.max_clock_skew = change.max_clock_skew.value_or(pool.max_clock_skew);
+        pool.closed = change.closed.value_or(pool.closed);
         if (pool.first_node_id < 0 || pool.first_node_id >= NodeIds() || pool.node_count < 1 ||
             pool.node_count > NodeIds() - pool.first_node_id || pool.max_duration < 1 ||
-            pool.max_duration > 86400 || pool.max_clock_skew < 0 || pool.max_clock_skew > 3600) {
-            Refuse(Refusal::kArgument);
-            return false;
-        }
+            pool.max_duration > 86400 || pool.max_clock_skew < 0 || pool.max_clock_skew > 3600)
+            return Refuse(Refusal::kArgument);
+        if (change.never_leased && !leases_.empty())
+            return Refuse(Refusal::kState);
+
         // What is left of a hold-off gets longer with what it was made of.
-        if (high_water_ > now)
-            high_water_ += std::max(pool.max_duration - pool_.max_duration, int64_t{0}) +
-                           std::max(pool.max_clock_skew - pool_.max_clock_skew, int64_t{0});
+        int64_t mark = high_water_;
+        if (mark > now)
+            mark += std::max(pool.max_duration - pool_.max_duration, int64_t{0}) +
+                    2 * std::max(pool.max_clock_skew - pool_.max_clock_skew, int64_t{0});
+        if (change.never_leased)
+            mark = std::min(mark, std::min(takeover_, now) + pool.max_clock_skew + 1);
+        const auto in = [](const Pool& outer, int64_t first, int64_t count) {
+            return outer.first_node_id <= first &&
+                   first + count <= outer.first_node_id + outer.node_count;
+        };
+        if (!in(pool_, pool.first_node_id, pool.node_count) && rules_.added_nodes_wait)
+            mark = std::max(mark, now + pool.max_clock_skew + 1);
+        if (pool_.closed && !pool.closed && rules_.reopening_waits)
+            mark = std::max(mark, now + pool.max_duration + 2 * pool.max_clock_skew + 1);
+
+        int64_t free_at = 0;
+        if (pool.closed || pool.node_count < NodeIds()) {
+            free_at = change.never_leased ? 0 : high_water_;
+            for (const Lease& lease : leases_)
+                if (pool.closed || !in(pool, lease.first_node_id, lease.node_count))
+                    free_at = std::max(free_at, lease.end);
+        }
+        high_water_ = mark;
         pool_ = pool;
         if (change.forget_key)
             key_ = kNone;
-        return true;
+        return free_at > now ? free_at : 0;
     }
 
     const Pool& pool() const { return pool_; }
@@ -247,28 +303,29 @@ private:
 
     // As randflake_lease_lock_pool and randflake_lease_taken_over.
     void LockPool(uint64_t identity, int64_t now) {
-        const bool made_here = takeover_identity_ == identity && takeover_ == 0;
-        if (identity_ == kNone && (made_here || !rules_.knows_where_made))
-            identity_ = identity;
         if (identity_ == identity)
             return;
-        if (takeover_identity_ != identity || takeover_ == 0) {
+        const bool first = identity_ == kNone;
+        const bool here = takeover_identity_ == identity || (first && !rules_.knows_where_made);
+        if (!here || (!taken_over_ && !first)) {
             int64_t since = now;
             for (const Lease& lease : leases_)
                 since = std::max({since, lease.granted_at, lease.renewed_at});
             takeover_ = std::min(since, Horizon());
             takeover_identity_ = identity;
+            taken_over_ = true;
         }
         identity_ = identity;
-        if (rules_.hold_off)
-            high_water_ =
-                std::max(high_water_, takeover_ + pool_.max_duration + 1 +
-                                          (rules_.hold_off_for_skew ? pool_.max_clock_skew : 0));
+        if (rules_.hold_off && (taken_over_ || rules_.creation_counts)) {
+            const int skews = rules_.hold_off_for_skew + rules_.hold_off_for_renewals;
+            high_water_ = std::max(
+                high_water_, takeover_ + pool_.max_duration + 1 + skews * pool_.max_clock_skew);
+        }
     }
 
-    Lease* Find(int64_t lease_id, const Incarnation& incarnation) {
+    Lease* Find(int64_t lease_id, const Incarnation& incarnation, int64_t role) {
         for (Lease& lease : leases_)
-            if (lease.lease_id == lease_id &&
+            if (lease.lease_id == lease_id && (lease.role == role || !rules_.own_role) &&
                 (lease.incarnation == incarnation || !rules_.own_incarnation))
                 return &lease;
         return nullptr;
@@ -287,11 +344,19 @@ private:
                first < lease.first_node_id + lease.node_count;
     }
 
+    bool IsStatic(int64_t first, int64_t count) const {
+        return rules_.own_nodes && static_.node_count > 0 &&
+               static_.first_node_id < first + count &&
+               first < static_.first_node_id + static_.node_count;
+    }
+
     // When they are free, and the first node id, negative if there is none.
     std::pair<int64_t, int64_t> UnusedForLongest(int64_t nodes) const {
         std::pair<int64_t, int64_t> best{INT64_MAX, -1};
         for (int64_t first = pool_.first_node_id;
              first + nodes <= pool_.first_node_id + pool_.node_count; first++) {
+            if (IsStatic(first, nodes))
+                continue;
             int64_t free_at = 0;
             for (const Lease& lease : leases_)
                 if (SharesNodes(lease, first, nodes))
@@ -310,9 +375,11 @@ private:
     int64_t high_water_ = 0;
     uint64_t key_ = kNone;
     uint64_t identity_ = kNone;  // who granted last
-    // The sequence randflake_lease_takeover, which the extension's script sets for where it runs.
+    Static static_{0, 0};
+    // The sequence randflake_lease_takeover: when it was made, or taken over.
     int64_t takeover_ = 0;
-    uint64_t takeover_identity_;
+    uint64_t takeover_identity_ = kNone;
+    bool taken_over_ = false;
     Refusal refusal_ = Refusal::kNone;
 };
 

@@ -73,7 +73,8 @@ public:
           pool_{0, static_cast<int64_t>(scenario.layout.max_node_id()) + 1, random_.Between(2, 8),
                 random_.Between(0, 3)},
           ledger_(scenario.layout, scenario.numbers),
-          cluster_(Coordinator(scenario.layout, pool_, scenario.rules, Cluster::kFirst, kKeep),
+          cluster_(Coordinator(scenario.layout, pool_, scenario.rules, Cluster::kFirst,
+                               kWindowEpochSeconds + kFirstSecond - random_.Between(0, 20), kKeep),
                    pool_.max_clock_skew, &random_) {
         // From schedules in which all is well for long to those in which nothing is.
         coordinator_trouble_ = int64_t{20} << random_.Between(0, 5);

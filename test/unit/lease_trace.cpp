@@ -11,12 +11,13 @@
 // Times are Unix seconds, arguments and answer arrays of bigint:
 //
 //   create                                                            a new extension
-//   acquire    incarnation, node ids, duration, key fingerprint       the row of the grant
-//   renew      lease, incarnation, expected end, duration             the last second
-//   release    lease, incarnation, last used or null                  nothing
+//   serve      first node id, node ids of the server itself            nothing
+//   acquire    incarnation, node ids, duration, key fingerprint, role the row of the grant
+//   renew      lease, incarnation, expected end, duration, role       the last second
+//   release    lease, incarnation, last used or null, role            nothing
 //   purge      milliseconds to keep                                   number of leases
-//   configure  first node id, node ids, max_duration, max_clock_skew, each or null;
-//              1 to forget the key                                    nothing
+//   configure  first node id, node ids, max_duration, max_clock_skew, closed, each or null;
+//              1 if never leased, 1 to forget the key                 when node ids become free
 //   save       place                                                  keep the state there
 //   restore    place                                                  go back to it: a replica that
 //                                                                     missed the rest, an old copy
@@ -48,7 +49,8 @@ std::string ArrayText(const std::vector<Value>& values) {
 }
 
 const char* SqlState(Refusal refusal) {
-    static constexpr const char* kStates[] = {"00000", "55000", "53400", "22008", "22023", "23P01"};
+    static constexpr const char* kStates[] = {"00000", "55000", "53400", "22008",
+                                              "22023", "23P01", "57P03"};
     return kStates[static_cast<int>(refusal)];
 }
 
@@ -58,10 +60,16 @@ public:
         // From traces in which all is well for long to those in which nothing is.
         trouble_ = int64_t{4} << random_.Between(0, 4);
         now_ = Usual();
+        model_ = Made();
     }
 
     void Write() {
         Put("create", true, {});
+        // Mostly long before.
+        if (random_.OneIn(4))
+            Configure({.never_leased = true});
+        else if (!random_.OneIn(4))
+            now_ += random_.Between(0, 100);
         // Before anything was granted, another one may have taken the place of where it was made.
         if (random_.OneIn(4))
             identity_ = ++identities_;
@@ -81,6 +89,7 @@ private:
         int64_t lease_id;
         uint64_t incarnation;
         int64_t start, last;
+        int64_t role;
     };
 
     int64_t Pick(const std::vector<int64_t>& from) {
@@ -95,6 +104,8 @@ private:
         MoveClock();
         if (random_.OneIn(trouble_ * 2))
             ChangePlace();
+        else if (random_.OneIn(trouble_ * 8))
+            Serve();
         else if (random_.OneIn(trouble_))
             random_.OneIn(2) ? Purge() : ConfigureSomething();
         else if (held_.empty() || random_.OneIn(3))
@@ -128,9 +139,9 @@ private:
             const auto& lease = model_.leases()[static_cast<size_t>(
                 random_.Between(0, static_cast<int64_t>(model_.leases().size()) - 1))];
             const int64_t spread = random_.OneIn(trouble_) ? kKeep : 0;
-            for (const int64_t edge :
-                 {lease.end, lease.end - pool.max_clock_skew, lease.start - pool.max_duration,
-                  lease.start, lease.end + spread})
+            for (const int64_t edge : {lease.end, lease.end - pool.max_clock_skew,
+                                       lease.end - pool.max_duration - pool.max_clock_skew,
+                                       lease.start, lease.end + spread})
                 edges.push_back(edge);
         }
         const int64_t edge = Pick(edges) + random_.Between(-1, 1);
@@ -154,8 +165,18 @@ private:
         model_ = *places_[place];
         const bool dump = random_.OneIn(3);
         if (dump)
-            model_.RestoreElsewhere(identity_);
+            model_.Made(identity_, now_);
         Put(dump ? "dump" : "restore", true, argument);
+    }
+
+    // The server of the coordinator uses node ids itself from here on, or none.
+    void Serve() {
+        const auto& pool = model_.pool();
+        const int64_t first = random_.Between(pool.first_node_id, pool.first_node_id + 4);
+        const int64_t count =
+            random_.OneIn(2) ? 0 : std::min(random_.Between(1, 3), int64_t{131072} - first);
+        model_.Serve({first, count});
+        Put("serve", true, {first, count});
     }
 
     // --- calls
@@ -187,13 +208,14 @@ private:
         const int64_t duration = Duration();
         const uint64_t incarnation = ++incarnations_;
         const int64_t key = random_.OneIn(4 * trouble_) ? 2 : 1;
-        Call("acquire", {static_cast<int64_t>(incarnation), nodes, duration, key},
+        const int64_t role = random_.Between(1, 2);
+        Call("acquire", {static_cast<int64_t>(incarnation), nodes, duration, key, role},
              [&](std::vector<Value>* answer) {
                  const auto grant = model_.Acquire(identity_, now_, {{0, incarnation}}, nodes,
-                                                   duration, static_cast<uint64_t>(key));
+                                                   duration, static_cast<uint64_t>(key), role);
                  if (!grant)
                      return false;
-                 held_.push_back({grant->lease_id, incarnation, grant->start, grant->end});
+                 held_.push_back({grant->lease_id, incarnation, grant->start, grant->end, role});
                  if (held_.size() > 12)
                      held_.erase(held_.begin());
                  *answer = {grant->lease_id, grant->first_node_id, grant->node_count, grant->start,
@@ -210,6 +232,7 @@ private:
     uint64_t Asking(const Held& held) {
         return random_.OneIn(20) ? ++incarnations_ : held.incarnation;
     }
+    int64_t AskingRole(const Held& held) { return random_.OneIn(20) ? 3 - held.role : held.role; }
     // A holder that was refused, or gave its lease back, mostly asks no more.
     void MaybeForget(size_t holder) {
         if (!random_.OneIn(3))
@@ -234,16 +257,18 @@ private:
             const auto& pool = model_.pool();
             const auto* known = Known(held);
             const int64_t end = known != nullptr ? known->end : held.last + 1;
-            expected_end =
-                Pick({end - 1, now_, now_ + pool.max_clock_skew, model_.high_water() - 1,
-                      end + pool.max_duration, end + pool.max_duration + pool.max_clock_skew}) +
-                random_.Between(-1, 1);
+            expected_end = Pick({end - 1, now_, now_ + pool.max_clock_skew, model_.high_water() - 1,
+                                 end + pool.max_duration, now_ + pool.max_duration,
+                                 now_ + pool.max_duration + pool.max_clock_skew}) +
+                           random_.Between(-1, 1);
         }
+        const int64_t role = AskingRole(held);
         const bool done = Call(
-            "renew", {held.lease_id, static_cast<int64_t>(incarnation), expected_end, duration},
+            "renew",
+            {held.lease_id, static_cast<int64_t>(incarnation), expected_end, duration, role},
             [&](std::vector<Value>* answer) {
                 const auto last = model_.Renew(identity_, now_, held.lease_id, {{0, incarnation}},
-                                               expected_end, duration);
+                                               expected_end, duration, role);
                 if (!last)
                     return false;
                 held.last = *last;
@@ -262,10 +287,11 @@ private:
         if (!random_.OneIn(10))
             last_used = Pick({held.start - 1, held.start, now_, held.last, held.last + 1,
                               random_.Between(held.start - 1, held.last)});
-        Call("release", {held.lease_id, static_cast<int64_t>(incarnation), last_used},
+        const int64_t role = AskingRole(held);
+        Call("release", {held.lease_id, static_cast<int64_t>(incarnation), last_used, role},
              [&](std::vector<Value>*) {
                  return model_.Release(identity_, now_, held.lease_id, {{0, incarnation}},
-                                       last_used);
+                                       last_used, role);
              });
         MaybeForget(holder);
     }
@@ -284,10 +310,19 @@ private:
     }
 
     void Configure(const Coordinator::Change& change) {
+        Value closed;
+        if (change.closed)
+            closed = int64_t{*change.closed};
         Call("configure",
              {change.first_node_id, change.node_count, change.max_duration, change.max_clock_skew,
-              int64_t{change.forget_key}},
-             [&](std::vector<Value>*) { return model_.Configure(identity_, now_, change); });
+              closed, int64_t{change.never_leased}, int64_t{change.forget_key}},
+             [&](std::vector<Value>* answer) {
+                 const auto free_at = model_.Configure(identity_, now_, change);
+                 if (!free_at)
+                     return false;
+                 *answer = {*free_at};
+                 return true;
+             });
     }
 
     // A pool that is small, so that it runs dry; sometimes at the end of all node ids.
@@ -303,7 +338,9 @@ private:
     void ConfigureSomething() {
         const auto& pool = model_.pool();
         Coordinator::Change change;
-        switch (random_.Between(0, 5)) {
+        if (model_.pool().closed && random_.OneIn(2))
+            return Configure({.closed = false});
+        switch (random_.Between(0, 7)) {
             case 0:
                 return ConfigurePool();
             case 1:
@@ -319,6 +356,12 @@ private:
             case 4:
                 change.max_clock_skew =
                     random_.OneIn(6) ? Pick({-1, 3600, 3601}) : random_.Between(0, 6);
+                break;
+            case 5:
+                change.closed = random_.OneIn(3);
+                break;
+            case 6:
+                change.never_leased = true;
                 break;
             default:
                 change.forget_key = true;
@@ -348,7 +391,10 @@ private:
     uint64_t incarnations_ = 0;
     std::vector<Held> held_;
     // With the defaults of the pool.
-    Coordinator model_{kRandflake, {0, 131072, 60, 2}, {}, Cluster::kFirst, kKeep};
+    Coordinator Made() const {
+        return {kRandflake, {0, 131072, 60, 2}, {}, Cluster::kFirst, now_, kKeep};
+    }
+    Coordinator model_{Made()};
     std::array<std::optional<Coordinator>, kPlaces> places_;
 };
 
