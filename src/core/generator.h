@@ -4,12 +4,13 @@
 // A slot is one word: the last raw number reserved under one node id. It only moves forward while
 // its node id stays the same, so a number is reserved by the one compare-and-swap that moves the
 // word past it. The window is a half-open range of seconds [start, end) that this server owns for
-// its node ids; a number whose tick is not wholly inside is never reserved.
+// its node ids; a number whose tick is not in one of them is never reserved.
 //
 // A server has a set of slots for each family of identifiers that it generates, with the same node
-// ids and one window for all: families are different spaces of numbers, each with its own layout,
-// and a tick may be shorter or longer than a second. A layout that cannot hold a window, because of
-// its node ids or its time, has no words in it (kNoWindow), and nothing is reserved in that layout.
+// ids and one window for all: families are different spaces of numbers, each with its own layout.
+// Ticks tile seconds (layout.h), so every layout agrees about which of them a window holds. A
+// layout that cannot hold a window, because of its node ids or its time, has no words in it
+// (kNoWindow), and nothing is reserved in that layout.
 //
 // Protocol between Reserve and ChangeWindow:
 //
@@ -24,21 +25,19 @@
 // closed or new. So a number lies in the window in force when it is reserved, wherever the two are
 // paused. Moving the end of an open window needs no protocol: one store, by the same one caller.
 //
-// That takes for granted that no word comes back once it was changed. It could when a node id comes
-// back: the word before a window is, bit for bit, the last number of the tick before. Then a
-// Reserve that was paused through the windows of other node ids in between would succeed with what
-// it made of one of those. So windows follow each other in time: a closed window keeps, as start
-// and end, the first second at which the next one may start, and an earlier start is refused.
-// Usually that is the end of the last one. The ticks of all windows before end there at the latest,
-// and the word before a window is in the last tick that begins before it, so a number that follows
-// that word is in none of their ticks. This is said of each layout by itself: it needs only that
-// the ticks of a window lie wholly inside.
+// This assumes that a slot never holds the same word twice. Without a further rule it could: the
+// word before a window is, bit for bit, the last number of the tick before it. If the node id came
+// back, a Reserve that was paused through the windows of other node ids in between would succeed
+// with a number of one of those. The rule is that windows follow each other in time. A closed
+// window keeps, as start and end, the first second at which the next one may start; an earlier
+// start is refused. Usually that is the end of the last window. All ticks of the windows before lie
+// before that second, and the number that follows the word before a window lies in the window.
 //
-// A window that was sealed before its end leaves an earlier second: so late that in every layout
-// the word before it is in a later tick than all words of the sealed window, the word before that
-// one included. With ticks of a second these are two seconds after the last one used. What
-// SealWindow itself stores comes back with every sealed window, and with every window that a layout
-// cannot hold, but nothing is ever reserved from it.
+// A window that was sealed before its end leaves an earlier second: the one after the second that
+// follows the last one used. The word before the next window is then in a later second than all
+// words of the sealed window, the word before that one included. What SealWindow itself stores
+// comes back with every sealed window, and with every window that a layout cannot hold, but nothing
+// is ever reserved from it.
 
 #ifndef RANDFLAKE_CORE_GENERATOR_H
 #define RANDFLAKE_CORE_GENERATOR_H
@@ -75,9 +74,10 @@ enum class Outcome : uint8_t {
     kClockBeforeEpoch,  // the clock is before the layout's first tick
     kClockAfterEnd,     // the clock is after the layout's last tick
     kWindowClosed,      // there is no window
-    kNotInLayout,       // there is one, which the layout cannot hold
+    kNoWord,            // there is one, but was none for this slot when its word was loaded
     kBeforeWindow,      // the window starts later
     kWindowEnded,       // the window ended
+    kNotInLayout,       // never from NextRun: kNoWord, and the layout cannot hold the window
 };
 
 struct Run {
@@ -108,7 +108,7 @@ struct Run {
         return run;
     }
     if (window.closed() || word == kNoWindow) {
-        run.outcome = window.closed() ? Outcome::kWindowClosed : Outcome::kNotInLayout;
+        run.outcome = window.closed() ? Outcome::kWindowClosed : Outcome::kNoWord;
         return run;
     }
 
@@ -119,7 +119,7 @@ struct Run {
         next.sequence = 0;
     } else if (next.sequence < layout.max_sequence()) {
         next.sequence++;
-    } else if (layout.BeginsBefore(next.timestamp, window.start)) {
+    } else if (layout.Before(next.timestamp, window.start)) {
         // A word stored by ChangeWindow, not a used-up tick: the window has yet to start.
         run.outcome = Outcome::kBeforeWindow;
         return run;
@@ -128,11 +128,11 @@ struct Run {
         return run;
     }
 
-    if (layout.BeginsBefore(next.timestamp, window.start)) {
+    if (layout.Before(next.timestamp, window.start)) {
         run.outcome = Outcome::kBeforeWindow;
         return run;
     }
-    if (layout.EndsAfter(next.timestamp, window.end)) {
+    if (!layout.Before(next.timestamp, window.end)) {
         run.outcome = Outcome::kWindowEnded;
         return run;
     }
@@ -156,22 +156,24 @@ Run Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window, ui
         // The clock is read after the word, so `now` before the word's tick means that the clock
         // stepped back, not that this process was slow.
         const int64_t now = clock();
-        const uint64_t seen = window.load(std::memory_order_acquire);
-        const Run run = NextRun(layout, word, now, Window::FromWord(seen), wanted);
-        if (run.outcome == Outcome::kNotInLayout) {
-            // The word may be older than the window. It belongs to the window if it is still there
-            // and the window was open all the time, because no window comes twice.
-            if (slot.load(std::memory_order_acquire) != word ||
-                window.load(std::memory_order_acquire) != seen)
-                continue;
-            return run;
-        }
+        const Run run = NextRun(layout, word, now,
+                                Window::FromWord(window.load(std::memory_order_acquire)), wanted);
         if (run.outcome != Outcome::kReserved)
             return run;
         if (slot.compare_exchange_strong(word, run.first + run.count - 1, std::memory_order_acq_rel,
                                          std::memory_order_relaxed))
             return run;
     }
+}
+
+// Whether a Reserve that ended with kNoWord did so because its layout cannot hold the window, and
+// not while the window changed: a window that is the same before and after was open all the time,
+// because none comes twice.
+template <typename AtomicWord>
+bool LayoutLacksWindow(const AtomicWord& slot, const AtomicWord& window) noexcept {
+    const uint64_t seen = window.load(std::memory_order_acquire);
+    return !Window::FromWord(seen).closed() && slot.load(std::memory_order_acquire) == kNoWindow &&
+           window.load(std::memory_order_acquire) == seen;
 }
 
 // The word of a slot that has used nothing of a window yet: every tick that does not begin in the
@@ -226,9 +228,9 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
 // the window when it has used none.
 constexpr int64_t LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
     const uint64_t tick = layout.Unpack(word).timestamp;
-    if (word == kNoWindow || layout.BeginsBefore(tick, window.start))
+    if (word == kNoWindow || layout.Before(tick, window.start))
         return int64_t{window.start} - 1;
-    return layout.LastSecond(tick);
+    return layout.SecondOf(tick);
 }
 
 // Closes the window and makes sure that nothing more is reserved in it, by any set: every number
@@ -242,31 +244,15 @@ int64_t SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&...
         return -1;
     window.store(Window{old.end, old.end}.ToWord(), std::memory_order_release);
     int64_t last = int64_t{old.start} - 1;
-    int64_t earliest = last + 2;
     const auto seal = [&](const auto& set) {
-        const Layout& layout = set.layout;
-        bool held = false;
-        uint64_t tick = 0;  // the last one of any word
         for (uint32_t i = 0; i < slots; i++) {
             const uint64_t word = set.slot(i).exchange(kNoWindow, std::memory_order_acq_rel);
-            const uint64_t timestamp = layout.Unpack(word).timestamp;
-            held |= word != kNoWindow;
-            if (timestamp > tick)
-                tick = timestamp;
-            if (const int64_t second = LastSecondUsed(layout, word, old); second > last)
+            if (const int64_t second = LastSecondUsed(set.layout, word, old); second > last)
                 last = second;
         }
-        if (!held)
-            return;
-        // The tick after that one begins before the second `earliest`, so it is at least that one
-        // which the word before the next window is in.
-        const int64_t after =
-            FloorDivide(layout.TickStart(tick + 1) - kWindowEpochMs, kSecondMs) + 1;
-        if (after > earliest)
-            earliest = after;
     };
     (seal(sets), ...);
-    const auto next = static_cast<uint32_t>(earliest);
+    const auto next = static_cast<uint32_t>(last + 2);
     window.store(Window{next, next}.ToWord(), std::memory_order_release);
     return last >= int64_t{old.start} ? last : -1;
 }

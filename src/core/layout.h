@@ -9,6 +9,9 @@
 // generator counts in. The identifier has the fields where the layout wants them. For Randflake the
 // two are the same, and the cipher follows.
 //
+// Ticks tile seconds: the unit divides one second, and every second begins with a tick. So each
+// tick lies wholly in one second of a window.
+//
 // Raw numbers are unsigned 64-bit everywhere. From 2041 on the top bit of a Randflake timestamp is
 // set, so a signed intermediate would go negative.
 
@@ -36,8 +39,8 @@ struct Fields {
     friend constexpr bool operator==(const Fields&, const Fields&) = default;
 };
 
-// At most 64 bits together; times through the last tick fit in a signed 64-bit number of
-// milliseconds.
+// At most 64 bits together; ticks tile seconds; times through the last tick fit in a signed 64-bit
+// number of milliseconds.
 struct Layout {
     int64_t epoch;  // Unix milliseconds at which tick 0 begins
     int timestamp_bits;
@@ -49,6 +52,8 @@ struct Layout {
     int timestamp_shift = node_bits + sequence_bits;
     int node_shift = sequence_bits;
     int sequence_shift = 0;
+
+    constexpr bool tiles_seconds() const { return kSecondMs % unit == 0 && epoch % unit == 0; }
 
     constexpr int bits() const { return timestamp_bits + node_bits + sequence_bits; }
     constexpr uint64_t max_timestamp() const { return (uint64_t{1} << timestamp_bits) - 1; }
@@ -103,25 +108,21 @@ struct Layout {
         return unit == 1 ? since : FloorDivide(since, unit);
     }
 
-    // A tick against the start of a second of the windows: neither divides, and for Randflake both
-    // fold to a comparison of the two.
-    constexpr bool BeginsBefore(uint64_t tick, uint32_t second) const noexcept {
+    // Whether a tick lies in a second before this one. It does not divide, and for Randflake it
+    // folds to a comparison of the two.
+    constexpr bool Before(uint64_t tick, uint32_t second) const noexcept {
         return TickStart(tick) < kWindowEpochMs + int64_t{second} * kSecondMs;
     }
-    constexpr bool EndsAfter(uint64_t tick, uint32_t second) const noexcept {
-        return TickStart(tick + 1) > kWindowEpochMs + int64_t{second} * kSecondMs;
-    }
 
-    // The first tick that begins at or after the start of a second of the windows; 0 when that is
-    // at or before the epoch.
+    // The first tick of a second of the windows; 0 when the second is not after the epoch.
     constexpr uint64_t FirstTick(uint32_t second) const noexcept {
         const int64_t since = kWindowEpochMs + int64_t{second} * kSecondMs - epoch;
-        return since <= 0 ? 0 : static_cast<uint64_t>((since - 1) / unit + 1);
+        return since <= 0 ? 0 : static_cast<uint64_t>(since / unit);
     }
 
-    // The second of the windows in which a tick ends, that is, of its last millisecond.
-    constexpr int64_t LastSecond(uint64_t tick) const noexcept {
-        return FloorDivide(TickStart(tick + 1) - 1 - kWindowEpochMs, kSecondMs);
+    // The second of the windows that a tick lies in; negative before their epoch.
+    constexpr int64_t SecondOf(uint64_t tick) const noexcept {
+        return FloorDivide(TickStart(tick) - kWindowEpochMs, kSecondMs);
     }
 
     friend constexpr bool operator==(const Layout&, const Layout&) = default;

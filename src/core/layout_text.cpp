@@ -119,8 +119,8 @@ LayoutError ParseUnit(Piece text, int64_t* unit) {
         *unit *= kSecondMs;
     else if (!text.Is("ms"))
         return LayoutError::kBadUnit;
-    return *unit >= 1 && *unit <= kMaxLayoutUnitMs ? LayoutError::kNone
-                                                   : LayoutError::kUnitOutOfRange;
+    return *unit >= 1 && kSecondMs % *unit == 0 ? LayoutError::kNone
+                                                : LayoutError::kUnitNotInSecond;
 }
 
 enum Part { kTime, kNode, kSequence, kEpoch, kParts };
@@ -186,6 +186,8 @@ LayoutError Assemble(const Description& description, Layout* layout) {
     }
     if (below > kMaxLayoutBits)
         return LayoutError::kTooManyBits;
+    if (description.epoch % description.unit != 0)
+        return LayoutError::kEpochNotOnTick;
     const int64_t ticks = int64_t{1} << description.bits[kTime];
     if (ticks > (kMaxLayoutEndMs - description.epoch) / description.unit)
         return LayoutError::kTooLong;
@@ -222,8 +224,10 @@ const char* LayoutErrorText(LayoutError error) noexcept {
             return "A width is a number of bits";
         case LayoutError::kBadUnit:
             return "The width of time is followed by a colon and a unit in ms or s, as in 41:1ms";
-        case LayoutError::kUnitOutOfRange:
-            return "The unit of time must be from 1 ms to 86400 s";
+        case LayoutError::kUnitNotInSecond:
+            return "The unit of time must divide one second, as 1 ms, 10 ms or 1 s does";
+        case LayoutError::kEpochNotOnTick:
+            return "The epoch must be a multiple of the unit of time";
         case LayoutError::kNoBits:
             return "Time and sequence must have at least 1 bit each";
         case LayoutError::kFieldTooWide:

@@ -4,10 +4,10 @@
 //
 //   time=38:1ms, node=15, sequence=10, epoch=2017-12-21
 //
-// Widths are in bits; time has its unit after a colon, in ms or s. The epoch is a date, a timestamp
-// in UTC (2010-11-04 01:42:54.657, with T for the blank and a Z at the end if one likes) or a
-// number of Unix milliseconds, and may stand anywhere. Blanks around fields and signs do not
-// matter.
+// Widths are in bits; time has its unit after a colon, in ms or s, which must divide a second. The
+// epoch is a date, a timestamp in UTC (2010-11-04 01:42:54.657, with T for the blank and a Z at the
+// end if one likes) or a number of Unix milliseconds, a multiple of the unit, and may stand
+// anywhere. Blanks around fields and signs do not matter.
 
 #ifndef RANDFLAKE_CORE_LAYOUT_TEXT_H
 #define RANDFLAKE_CORE_LAYOUT_TEXT_H
@@ -36,12 +36,17 @@ inline constexpr NamedLayout kNamedLayouts[] = {
     {"sonyflake", {1409529600000, 39, 16, 8, 10, 24, 0, 16}},
     {"baidu", {1463702400000, 28, 22, 13, 1000}},
 };
+static_assert([] {
+    for (const NamedLayout& named : kNamedLayouts)
+        if (!named.layout.tiles_seconds())
+            return false;
+    return true;
+}());
 
 // Bounds of a description. The widths of node id and sequence are those of an SQL integer, and the
 // last tick ends before PostgreSQL's last timestamp does, in the year 294276.
 inline constexpr int kMaxLayoutBits = 63;
 inline constexpr int kMaxFieldBits = 31;
-inline constexpr int64_t kMaxLayoutUnitMs = 24 * 3600 * kSecondMs;
 inline constexpr int64_t kMaxLayoutEndMs = 9224318016000000;
 
 enum class LayoutError : uint8_t {
@@ -54,7 +59,8 @@ enum class LayoutError : uint8_t {
     kMissingField,
     kBadWidth,
     kBadUnit,
-    kUnitOutOfRange,
+    kUnitNotInSecond,
+    kEpochNotOnTick,
     kNoBits,
     kFieldTooWide,
     kTooManyBits,

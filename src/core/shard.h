@@ -11,18 +11,11 @@
 
 #include <cstdint>
 
+#include "core/signed_order.h"
+
 namespace randflake {
 
 __extension__ typedef unsigned __int128 uint128_t;
-
-// Order-preserving map between signed and unsigned 64-bit numbers: adds 2^63.
-constexpr uint64_t ToUnsigned(int64_t id) noexcept {
-    return static_cast<uint64_t>(id) ^ uint64_t { 1 } << 63;
-}
-
-constexpr int64_t ToSigned(uint64_t value) noexcept {
-    return static_cast<int64_t>(value ^ uint64_t{1} << 63);
-}
 
 constexpr int32_t ShardOf(int64_t id, int32_t shards) noexcept {
     // cppcheck-suppress shiftTooManyBits ; the product has 128 bits

@@ -1,6 +1,7 @@
 #include "pg/counters.h"
 
 #include "pg/shmem.h"
+#include "pg/snowflake_layout.h"
 
 using randflake::Fields;
 using randflake::kRandflake;
@@ -12,7 +13,7 @@ using randflake::Window;
 static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Window window) {
     const Fields fields = layout.Unpack(word);
     const bool none = word == randflake::kNoWindow || window.closed() ||
-                      layout.BeginsBefore(fields.timestamp, window.start);
+                      layout.Before(fields.timestamp, window.start);
     return none ? 0 : fields.sequence + 1;
 }
 

@@ -4,6 +4,7 @@
 #include "core/layout.h"
 #include "pg/clock.h"
 #include "pg/require.h"
+#include "pg/result_row.h"
 #include "pg/shmem.h"
 #include "pg/sql_function.h"
 #include "pg/timestamp.h"
@@ -15,17 +16,11 @@ static Fields decode(int64 id) {
     return kRandflake.Unpack(randflake::Decrypt(shared->key_schedule, static_cast<uint64>(id)));
 }
 
-// The result's row descriptor, looked up once per query and kept with the call site.
-static TupleDesc result_row(FunctionCallInfo fcinfo) {
+// Looked up once per query and kept with the call site.
+static TupleDesc decoded_row(FunctionCallInfo fcinfo, int columns) {
     FmgrInfo* call_site = fcinfo->flinfo;
-    if (unlikely(call_site->fn_extra == nullptr)) {
-        const MemoryContext old = MemoryContextSwitchTo(call_site->fn_mcxt);
-        TupleDesc row;
-        if (get_call_result_type(fcinfo, nullptr, &row) != TYPEFUNC_COMPOSITE)
-            elog(ERROR, "return type must be a row type");
-        call_site->fn_extra = BlessTupleDesc(row);
-        MemoryContextSwitchTo(old);
-    }
+    if (unlikely(call_site->fn_extra == nullptr))
+        call_site->fn_extra = result_row(fcinfo, columns, call_site->fn_mcxt);
     return static_cast<TupleDesc>(call_site->fn_extra);
 }
 
@@ -37,7 +32,8 @@ SQL_FUNCTION(randflake_decode) {
         Int32GetDatum(static_cast<int32>(fields.node_id)),
         Int32GetDatum(static_cast<int32>(fields.sequence))};
     bool nulls[] = {false, false, false};
-    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(result_row(fcinfo), values, nulls)));
+    PG_RETURN_DATUM(
+        HeapTupleGetDatum(heap_form_tuple(decoded_row(fcinfo, lengthof(values)), values, nulls)));
 }
 
 SQL_FUNCTION(randflake_generated_at) {

@@ -3,16 +3,19 @@
 //   the server, through shared_preload_libraries
 //     1. _PG_init: settings are defined and checked, hooks are set
 //     2. shmem_request hook: shared memory is asked for
-//     3. shmem_startup hook: it is mapped, and filled in once
+//     3. shmem_startup hook: it is mapped, and each subsystem fills in its part once
 //   a backend of a server that did not preload it
 //     nothing; text and shard functions need none of this, the others protect themselves
 
 #include "pg/pg.h"
 
 #include "pg/compat.h"
-#include "pg/lease.h"
+#include "pg/counters.h"
+#include "pg/lease_worker.h"
+#include "pg/secret.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "pg/window.h"
 
 extern "C" {
 RANDFLAKE_MODULE_MAGIC;
@@ -28,10 +31,28 @@ static void on_shmem_request() {
     shmem_request();
 }
 
+// Exit status 0 is a clean stop; a crash, of the server or of a backend, has another one.
+static void on_exit(int status, Datum) {
+    if (status == 0)
+        window_write_clean_end();
+}
+
 static void on_shmem_startup() {
     if (previous_shmem_startup != nullptr)
         previous_shmem_startup();
-    shmem_startup();
+
+    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+    if (shmem_attach()) {
+        secret_init_shared();
+        window_init_shared();
+        counters_reset();
+    }
+    LWLockRelease(AddinShmemInitLock);
+
+    // Exit callbacks of the postmaster run when all its children are gone, and before shared memory
+    // is released. A restart after a crash of a backend passes here again.
+    if (!IsUnderPostmaster)
+        on_shmem_exit(on_exit, 0);
 }
 
 void _PG_init(void) {

@@ -3,11 +3,12 @@
 #include "core/layout_text.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "pg/snowflake_layout.h"
 
 void require_preload() {
     if (shared == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("randflake is not preloaded"),
+                        errmsg("randflake must be loaded via \"shared_preload_libraries\""),
                         errdetail("Identifiers need shared memory, which is reserved when the "
                                   "server starts."),
                         errhint("Add \"randflake\" to \"shared_preload_libraries\" and restart "

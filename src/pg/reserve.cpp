@@ -9,6 +9,7 @@
 #include "pg/reserve_errors.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "pg/snowflake_layout.h"
 #include "pg/window.h"
 
 using randflake::Layout;
@@ -38,67 +39,73 @@ struct SnowflakeNumbers {
 };
 }  // namespace
 
-// Tries every slot once, from the chosen one on. Backends have their own at different places, so
-// with at least as many node ids as backends none shares one. Slots found used up are not looked at
-// again in the same tick: a fast backend uses up dozens.
+// Tries the slots from the chosen one on. Backends have their own at different places, so with at
+// least as many node ids as backends none shares one. Slots found used up are not looked at again
+// in the same tick, because a fast backend uses up dozens. Once all are used up, the last one is
+// asked again, and says so.
 template <typename Numbers>
 static Run try_slots(SlotChoice choice, uint32 wanted) {
-    static int64 tick;
-    static uint32 used_up_from[2];  // for each choice: this many from the first, in that tick
-    if (const int64 now = Numbers::Now(); now != tick) {
-        tick = now;
-        used_up_from[0] = used_up_from[1] = 0;
-    }
+    struct Cursor {
+        int64 tick;
+        uint32 skip;  // this many slots from the chosen one on were used up in this tick
+    };
+    static Cursor cursors[2];  // by choice
 
+    Cursor& cursor = cursors[static_cast<int>(choice)];
+    if (const int64 now = Numbers::Now(); now != cursor.tick)
+        cursor = {now, 0};
     const uint32 first = choice == SlotChoice::kOwn ? static_cast<uint32>(backend_number()) : 0;
-    uint32& used_up = used_up_from[static_cast<int>(choice)];
-    Run run;
-    for (uint32 tried = 0; tried < shared->slot_count; tried++) {
-        Slot& slot = Numbers::slot((first + used_up) % shared->slot_count);
+    for (;;) {
+        Slot& slot = Numbers::slot((first + cursor.skip) % shared->slot_count);
         // A clock of a type of its own, so that each layout has a Reserve compiled for it.
-        run = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
-                      [] { return Numbers::Now(); });
+        Run run = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
+                          [] { return Numbers::Now(); });
         if (run.outcome == Outcome::kReserved)
             Numbers::Count(slot, run);
-        // Only a used-up slot sends us to the next one; the window and the clock are the same
-        // there.
-        if (run.outcome != Outcome::kExhausted && run.outcome != Outcome::kClockBehind)
-            break;
-        used_up++;
+        if (run.outcome == Outcome::kNoWord &&
+            randflake::LayoutLacksWindow(slot.word, shared->window))
+            run.outcome = Outcome::kNotInLayout;
+        // Only a used-up slot leads to the next one; window and clock are the same there.
+        const bool used_up =
+            run.outcome == Outcome::kExhausted || run.outcome == Outcome::kClockBehind;
+        if (!used_up || cursor.skip + 1 == shared->slot_count)
+            return run;
+        cursor.skip++;
     }
-    return run;
 }
 
-static bool needs_window(const Run& run) {
-    return run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded;
+// Whether another attempt makes sense at once, after moving the window on where that is due.
+static bool window_moved(const Run& run) {
+    if (run.outcome == Outcome::kNoWord)
+        return true;
+    const bool due = run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded;
+    return due && !RecoveryInProgress() && window_extend();
 }
 
 // One attempt, moving the window on where that is due.
 template <typename Numbers>
 static Run attempt(SlotChoice choice, uint32 wanted) {
     Run run = try_slots<Numbers>(choice, wanted);
-    if (needs_window(run)) {
-        if (!RecoveryInProgress() && window_extend())
-            run = try_slots<Numbers>(choice, wanted);
-    } else if (run.outcome == Outcome::kReserved && window_near_end(Numbers::layout(), run)) {
+    if (window_moved(run))
+        run = try_slots<Numbers>(choice, wanted);
+    else if (run.outcome == Outcome::kReserved && window_near_end(Numbers::layout(), run))
         window_extend();
-    }
     return run;
 }
 
-// The longest wait that is slept through to the microsecond, and not at the latch, whose waits are
-// whole milliseconds and one more. Nothing but the clock ends the wait for a short tick.
+// The longest wait that is slept through to the microsecond, and not at the latch, whose waits
+// are whole milliseconds and one more. Nothing but the clock ends the wait for a short tick.
 static constexpr int64 kShortWait = 20;  // milliseconds
 
-// Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds. The
-// first wait at the latch only registers for the change and returns at once, so that no change
-// between an attempt and the wait is missed.
+// Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds.
+// The first wait at the latch only registers for the change and returns at once, so that no
+// change between an attempt and the wait is missed.
 static void wait_for_tick(const Layout& layout, const Run& run, int64 most, uint32 event) {
     const int64 now = precise_milliseconds();
     const int64 left = layout.unit - (now - layout.TickStart(static_cast<uint64_t>(run.now)));
     if (run.outcome != Outcome::kExhausted || layout.unit > kShortWait) {
         const int64 next = layout.unit == randflake::kSecondMs ? milliseconds_to_next_second()
-                                                               : Min(Max(left, 1), 1000);
+                                                               : Min(Max(left, 1), layout.unit);
         ConditionVariableTimedSleep(&shared->window_changed, static_cast<long>(Min(most, next)),
                                     event);
         return;

@@ -5,18 +5,20 @@
 #include "pg/require.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "pg/snowflake_layout.h"
 #include "pg/timestamp.h"
 #include "pg/window.h"
 
 using randflake::FloorDivide;
 using randflake::Layout;
+using randflake::Lease;
+using randflake::LeaseHolder;
 using randflake::Outcome;
 using randflake::Run;
-using randflake::Window;
 
 static void report_without_window() {
     if (shared->leased)
-        require_snowflake_nodes(lease_control().open.first_node_id);
+        require_snowflake_nodes(lease_control().holder.open().first_node_id);
     const char* epoch =
         timestamptz_to_str(timestamp_of_milliseconds(snowflake_layout.TickStart(0)));
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -69,47 +71,75 @@ static void report_clock_behind(int64 now, int64 used, const char* what) {
                        "never used and restart the server.")));
 }
 
+// What keeps the worker from a lease, in a sentence for everybody: no word of the coordinator's.
+static const char* lease_problem_text(const LeaseControl& control) {
+    const char* since = pstrdup(timestamptz_to_str(control.problem_since));
+    switch (control.problem) {
+        case LeaseProblem::kNone:
+            break;
+        case LeaseProblem::kSettings:
+            return psprintf("The settings have not allowed to ask the coordinator since %s.",
+                            since);
+        case LeaseProblem::kNotAsked:
+            return psprintf("The server has been unable to ask the coordinator since %s.", since);
+        case LeaseProblem::kNoAnswer:
+            return psprintf("The coordinator has not answered since %s.", since);
+        case LeaseProblem::kRefused:
+            return psprintf("The coordinator has refused since %s.", since);
+        case LeaseProblem::kUnusable:
+            return psprintf("The coordinator has given no usable answer since %s.", since);
+        case LeaseProblem::kClocks:
+            return psprintf(
+                "The clocks of this server and of the coordinator have differed since "
+                "%s.",
+                since);
+    }
+    return "The coordinator has not answered yet.";
+}
+
 // There is no lease, or the clock is outside of it.
 static void report_no_lease(int64 clock) {
     const LeaseControl control = lease_control();
-    const Lease& lease =
-        control.next.id != 0 && clock >= control.open.end ? control.next : control.open;
+    const LeaseHolder& holder = control.holder;
+    const Lease& lease = clock >= holder.open().end ? holder.newest() : holder.open();
     const char* now = second_text(clock);
+    const char* problem = lease_problem_text(control);
     if (lease.id == 0)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("this server has no lease of node ids"),
-                 control.error[0] != '\0' ? errdetail("%s", control.error)
-                                          : errdetail("The coordinator has not answered yet."),
-                 errhint("Look at \"randflake.coordinator\" and at the server log.")));
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("this server has no lease of node ids"), errdetail("%s", problem),
+                        errhint("The view \"randflake_status\" and the server log have the error "
+                                "in full.")));
     if (clock < lease.start)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("the lease of node ids has not begun"),
                  errdetail("It begins at %s, the clock shows %s.", second_text(lease.start), now),
                  errhint("Compare the clocks of this server and of the coordinator.")));
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("the lease of node ids has ended"),
-                    errdetail("It ended at %s, the clock shows %s.%s%s", second_text(lease.end),
-                              now, control.error[0] != '\0' ? " Last error: " : "", control.error),
-                    errhint("Look at the coordinator, and compare its clock with this server's.")));
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("the lease of node ids has ended"),
+             control.problem == LeaseProblem::kNone
+                 ? errdetail("It ended at %s, the clock shows %s.", second_text(lease.end), now)
+                 : errdetail("It ended at %s, the clock shows %s. %s", second_text(lease.end), now,
+                             problem),
+             errhint("Look at the coordinator, and compare its clock with this server's. The "
+                     "view \"randflake_status\" and the server log have the error in "
+                     "full.")));
 }
 
 // The window is closed or ended, and was not moved on within randflake.max_wait.
 static void report_no_window(int64 now) {
-    WindowControl control;
-    if (!window_control(&control))
-        control.problem = WindowProblem::kNone;
-    switch (control.problem) {
+    const WindowReport report = window_report();
+    switch (report.problem) {
         case WindowProblem::kNotYet: {
             // What a crash or a hold-off can cost; more means that the clock was set.
-            const int64 usual = window_seconds() + setting_max_clock_skew / 1000 + 1;
-            if (control.opens_at - now > usual)
-                report_clock_behind(now, control.opens_at, "the end of the last window");
+            const int64 usual = kWindowSeconds + setting_max_clock_skew / 1000 + 1;
+            if (report.opens_at - now > usual)
+                report_clock_behind(now, report.opens_at, "the end of the last window");
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("the window for identifiers is not open yet"),
-                            errdetail("It opens at %s; waited %d ms.",
-                                      second_text(control.opens_at), setting_max_wait),
+                            errdetail("It opens at %s; waited %d ms.", second_text(report.opens_at),
+                                      setting_max_wait),
                             errhint("Try again then, or raise \"randflake.max_wait\".")));
             break;
         }
@@ -117,18 +147,19 @@ static void report_no_window(int64 now) {
             ereport(ERROR,
                     (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                      errmsg("the clock has jumped %lld seconds ahead since the server started",
-                            static_cast<long long>(control.clock_jump)),
+                            static_cast<long long>(report.clock_jump)),
                      errdetail("The clock shows %s.", second_text(now)),
                      errhint("Set the clock if it is wrong. If it is right, restart the server.")));
             break;
         case WindowProblem::kFileFailed:
-            errno = control.failure.error;
+            errno = report.failure.error;
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("could not extend the window for identifiers: %m"),
                             errdetail("Could not %s file \"%s\" in the data directory.",
-                                      control.failure.action, control.failure.path),
+                                      report.failure.action, report.failure.path),
                             errhint("Identifiers continue as soon as the file can be written.")));
             break;
+        case WindowProblem::kWriting:
         case WindowProblem::kNone:
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("the window for identifiers is not open"),
@@ -140,7 +171,7 @@ static void report_no_window(int64 now) {
     }
 }
 
-// Every number of this second, or shorter or longer tick, is used.
+// Every number of this second, or shorter tick, is used.
 static void report_exhausted(const Layout& layout) {
     const auto numbers = static_cast<uint32>(layout.max_sequence() + 1);
     ereport(ERROR,
@@ -193,6 +224,7 @@ void report_unavailable(const Layout& layout, const Run& last) {
             report_without_window();
             break;
         case Outcome::kWindowClosed:
+        case Outcome::kNoWord:
         case Outcome::kWindowEnded:
             if (shared->leased)
                 report_no_lease(now);

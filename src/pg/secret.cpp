@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "pg/compat.h"
+#include "pg/shmem.h"
 
 namespace {
 enum class SecretState : uint8_t { kUnset, kMalformed, kValid };
@@ -89,8 +90,8 @@ static void check_secret_file_permissions(int fd, const char* path) {
     struct stat status;
     if (fstat(fd, &status) != 0)
         ereport(FATAL,
-                (errcode_for_file_access(),
-                 errmsg("could not stat the file of \"randflake.secret_file\", \"%s\": %m", path)));
+                (errcode_for_file_access(), errmsg("could not stat secret file \"%s\": %m", path),
+                 errdetail("It is named by \"randflake.secret_file\".")));
     if (!S_ISREG(status.st_mode))
         ereport(FATAL, (errcode(ERRCODE_CONFIG_FILE_ERROR),
                         errmsg("\"randflake.secret_file\" is not a regular file: \"%s\"", path)));
@@ -113,8 +114,8 @@ static void read_secret_file(const char* path) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         ereport(FATAL,
-                (errcode_for_file_access(),
-                 errmsg("could not open the file of \"randflake.secret_file\", \"%s\": %m", path)));
+                (errcode_for_file_access(), errmsg("could not open secret file \"%s\": %m", path),
+                 errdetail("It is named by \"randflake.secret_file\".")));
     check_secret_file_permissions(fd, path);
 
     // Room for the digits and white space at the end; a file that fills it is too long.
@@ -126,9 +127,8 @@ static void read_secret_file(const char* path) {
             continue;
         if (got < 0)
             ereport(FATAL, (errcode_for_file_access(),
-                            errmsg("could not read the file of \"randflake.secret_file\", "
-                                   "\"%s\": %m",
-                                   path)));
+                            errmsg("could not read secret file \"%s\": %m", path),
+                            errdetail("It is named by \"randflake.secret_file\".")));
         if (got == 0)
             break;
         length += got;
@@ -180,6 +180,10 @@ const char* secret_fingerprint_text(const randflake::Key& key) {
     return psprintf("%016llx", static_cast<unsigned long long>(secret_fingerprint(key)));
 }
 
-const randflake::Key* secret_key() {
-    return secret.state == SecretState::kValid ? &secret.key : nullptr;
+void secret_init_shared() {
+    shared->has_key = secret.state == SecretState::kValid;
+    if (!shared->has_key)
+        return;
+    shared->key = secret.key;
+    shared->key_schedule = randflake::ExpandKey(secret.key);
 }

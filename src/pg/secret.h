@@ -12,9 +12,8 @@ void secret_define_settings();
 // Reads randflake.secret_file if set and checks what was configured; FATAL when it cannot work.
 void secret_load();
 
-// The key, or null when no secret is configured. Valid in the postmaster from secret_load on;
-// other processes use the key schedule in shared memory.
-const randflake::Key* secret_key();
+// Gives the key to shared memory, from where every process reads it.
+void secret_init_shared();
 
 // A number that tells one secret from another and reveals nothing of either: the first 8 bytes of
 // HMAC-SHA-256 over a fixed text. Never an encrypted block, which might be somebody's identifier.

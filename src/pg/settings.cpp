@@ -1,7 +1,8 @@
 #include "pg/settings.h"
 
-#include "core/layout_text.h"
+#include "core/layout.h"
 #include "pg/secret.h"
+#include "pg/snowflake_layout.h"
 #include "pg/vector_path.h"
 
 int setting_node_id;
@@ -10,8 +11,6 @@ int setting_max_wait;
 int setting_max_clock_skew;
 int setting_lease_duration;
 char* setting_coordinator;
-char* setting_snowflake_layout;
-randflake::Layout snowflake_layout = randflake::kNamedLayouts[0].layout;
 
 static constexpr int kMaxNodeId = randflake::kRandflake.max_node_id();
 
@@ -63,23 +62,6 @@ static void require_valid(const IntSetting& setting) {
                                value, setting.name, setting.min, setting.max)));
 }
 
-// Parses the layout, or keeps the server from starting.
-static void load_snowflake_layout() {
-    const char* text = setting_snowflake_layout;
-    const randflake::LayoutResult result = randflake::ParseLayout(text, strlen(text));
-    if (result.error != randflake::LayoutError::kNone)
-        ereport(FATAL,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("invalid value for parameter \"%s\": \"%s\"", "randflake.snowflake_layout",
-                        text),
-                 result.length == 0
-                     ? errdetail("%s.", randflake::LayoutErrorText(result.error))
-                     : errdetail("%s, not \"%.*s\".", randflake::LayoutErrorText(result.error),
-                                 static_cast<int>(result.length), text + result.position),
-                 errhint("%s", kLayoutHint)));
-    snowflake_layout = result.layout;
-}
-
 void settings_init() {
     for (const IntSetting& setting : int_settings) {
         require_valid(setting);
@@ -91,12 +73,7 @@ void settings_init() {
         "randflake.coordinator", "Connection string of the database that leases node ids.",
         "Empty: this server uses the node ids of \"randflake.node_id\".", &setting_coordinator, "",
         PGC_SIGHUP, GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
-    DefineCustomStringVariable(
-        "randflake.snowflake_layout", "Bit layout of the identifiers of snowflake_generate().",
-        "A name of the function snowflake_layouts(), or a description such as \"time=41:1ms, "
-        "node=10, sequence=12, epoch=2024-01-01\".",
-        &setting_snowflake_layout, randflake::kNamedLayouts[0].name, PGC_POSTMASTER, 0, nullptr,
-        nullptr, nullptr);
+    snowflake_layout_define_setting();
     secret_define_settings();
     vector_path_define_setting();
     MarkGUCPrefixReserved("randflake");
@@ -114,7 +91,7 @@ void settings_init() {
                         errmsg("both \"randflake.node_id\" and \"randflake.coordinator\" are set"),
                         errdetail("Node ids are either chosen by hand or leased."),
                         errhint("Remove one of them.")));
-    load_snowflake_layout();
+    snowflake_layout_load();
     secret_load();
     vector_path_choose();
 }

@@ -5,24 +5,12 @@
 
 #include "pg/pg.h"
 
-#include "core/layout.h"
-
-extern int setting_node_id;             // first node id, -1 when unset
-extern int setting_node_count;          // node ids from there
-extern int setting_max_wait;            // milliseconds
-extern int setting_lease_duration;      // seconds
-extern char* setting_snowflake_layout;  // as configured; parsed in snowflake_layout
-extern char* setting_coordinator;       // connection string, empty when unset
-extern int setting_max_clock_skew;      // milliseconds
-
-// Of snowflake_generate(): fixed once the library is preloaded.
-extern randflake::Layout snowflake_layout;
-
-// The hint that goes with a layout that cannot be read.
-inline constexpr char kLayoutHint[] =
-    "Layouts are \"twitter\", \"discord\", \"instagram\", \"sonyflake\" and \"baidu\", or "
-    "described "
-    "as in \"time=41:1ms, node=10, sequence=12, epoch=2024-01-01\".";
+extern int setting_node_id;         // first node id, -1 when unset
+extern int setting_node_count;      // node ids from there
+extern int setting_max_wait;        // milliseconds
+extern int setting_lease_duration;  // seconds
+extern char* setting_coordinator;   // connection string, empty when unset
+extern int setting_max_clock_skew;  // milliseconds
 
 // Defines the settings and checks their values; called while the server preloads the library.
 // FATAL on a value that cannot work, so that the server does not start with it.

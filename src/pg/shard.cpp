@@ -2,6 +2,7 @@
 
 #include "core/shard.h"
 
+#include "pg/result_row.h"
 #include "pg/sql_function.h"
 
 static int32 require_shards(int32 shards) {
@@ -17,15 +18,11 @@ SQL_FUNCTION(randflake_shard) {
 
 // SETOF (shard integer, lower bigint, upper bigint), one row a call.
 SQL_FUNCTION(randflake_shard_ranges) {
+    constexpr int kColumns = 3;
     if (SRF_IS_FIRSTCALL()) {
         FuncCallContext* context = SRF_FIRSTCALL_INIT();
-        const MemoryContext old = MemoryContextSwitchTo(context->multi_call_memory_ctx);
-        TupleDesc row;
-        if (get_call_result_type(fcinfo, nullptr, &row) != TYPEFUNC_COMPOSITE)
-            elog(ERROR, "return type must be a row type");
-        context->tuple_desc = BlessTupleDesc(row);
+        context->tuple_desc = result_row(fcinfo, kColumns, context->multi_call_memory_ctx);
         context->max_calls = require_shards(PG_GETARG_INT32(0));
-        MemoryContextSwitchTo(old);
     }
 
     FuncCallContext* context = SRF_PERCALL_SETUP();
@@ -34,9 +31,10 @@ SQL_FUNCTION(randflake_shard_ranges) {
 
     const auto shard = static_cast<int32>(context->call_cntr);
     const auto shards = static_cast<int32>(context->max_calls);
-    Datum values[] = {Int32GetDatum(shard), Int64GetDatum(randflake::ShardLower(shard, shards)),
-                      Int64GetDatum(randflake::ShardUpper(shard, shards))};
-    bool nulls[] = {false, false, false};
+    Datum values[kColumns] = {Int32GetDatum(shard),
+                              Int64GetDatum(randflake::ShardLower(shard, shards)),
+                              Int64GetDatum(randflake::ShardUpper(shard, shards))};
+    bool nulls[kColumns] = {};
     SRF_RETURN_NEXT(context,
                     HeapTupleGetDatum(heap_form_tuple(context->tuple_desc, values, nulls)));
 }

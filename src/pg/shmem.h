@@ -5,6 +5,7 @@
 //   slots[i].word, window   atomics; protocol in core/generator.h
 //   window_lock             held by the one backend that opens or extends the window
 //   window_control          window_lock
+//   window_report           its own spinlock
 //   lease_control           lease_lock; written by the lease worker alone
 //   window_changed          broadcast after every change of the window
 //   counters                atomics
@@ -27,7 +28,7 @@
 #include "core/generator.h"
 #include "pg/counters.h"
 #include "pg/lease.h"
-#include "pg/settings.h"
+#include "pg/snowflake_layout.h"
 #include "pg/window.h"
 
 using AtomicWord = std::atomic<uint64_t>;
@@ -49,6 +50,7 @@ struct SharedState {
 
     LWLock* window_lock;
     WindowControl window_control;
+    WindowReport window_report;
     LWLock* lease_lock;
     LeaseControl lease_control;
     ConditionVariable window_changed;
@@ -79,8 +81,11 @@ static inline auto with_slot_sets(Use&& use) {
                                   }});
 }
 
-// The two stages of shared memory, called from the server's hooks of the same names.
+// Asks for the memory; in the server's hook of that name.
 void shmem_request();
-void shmem_startup();
+
+// Maps it. True when it was made by this call: then slots and locks are initialized, all else is
+// zero, and each subsystem fills in its part. The caller holds AddinShmemInitLock.
+bool shmem_attach();
 
 #endif

@@ -13,6 +13,7 @@
 #include "pg/require.h"
 #include "pg/reserve.h"
 #include "pg/shmem.h"
+#include "pg/snowflake_layout.h"
 #include "pg/sql_function.h"
 
 using randflake::Run;

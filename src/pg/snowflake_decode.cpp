@@ -4,15 +4,17 @@
 #include "core/layout_text.h"
 
 #include "pg/require.h"
+#include "pg/result_row.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
+#include "pg/snowflake_layout.h"
 #include "pg/sql_function.h"
+#include "pg/text.h"
 #include "pg/timestamp.h"
 
 using randflake::Fields;
 using randflake::kNamedLayouts;
 using randflake::Layout;
-using randflake::LayoutResult;
 
 namespace {
 // What a call site keeps: the layout that it was told, and the row that it returns.
@@ -36,28 +38,7 @@ static CallSite* call_site(FunctionCallInfo fcinfo) {
     return static_cast<CallSite*>(info->fn_extra);
 }
 
-// A layout as a message quotes it: no more of it than helps, for it may be a gigabyte. palloc'd.
-static const char* quoted(const char* data, size_t length) {
-    constexpr int kMaxQuoted = 128;
-    const auto bytes = static_cast<int>(length);
-    const int shown = pg_mbcliplen(data, bytes, kMaxQuoted);
-    return psprintf("%.*s%s", shown, data, shown < bytes ? "..." : "");
-}
-
-[[noreturn]] static void report_malformed(const char* text, int length,
-                                          const LayoutResult& result) {
-    const char* part = quoted(text + result.position, result.length);
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-         errmsg("invalid layout of identifiers: \"%s\"", quoted(text, static_cast<size_t>(length))),
-         result.length == 0
-             ? errdetail("%s.", randflake::LayoutErrorText(result.error))
-             : errdetail("%s, not \"%s\".", randflake::LayoutErrorText(result.error), part),
-         errhint("%s", kLayoutHint)));
-}
-
-static const char* quoted(const CallSite& site) {
+static const char* quoted_name(const CallSite& site) {
     return quoted(site.name, static_cast<size_t>(site.length));
 }
 
@@ -76,29 +57,22 @@ static const CallSite& site_with_layout(FunctionCallInfo fcinfo, int argument) {
     const char* data = VARDATA_ANY(told);
     const auto length = static_cast<int>(VARSIZE_ANY_EXHDR(told));
     if (unlikely(site->length != length || memcmp(site->name, data, length) != 0)) {
-        const LayoutResult result = randflake::ParseLayout(data, static_cast<size_t>(length));
-        if (result.error != randflake::LayoutError::kNone)
-            report_malformed(data, length, result);
+        const Layout layout =
+            parse_layout(data, static_cast<size_t>(length), "invalid layout of identifiers", ERROR);
         site->length = -1;
         auto* name = static_cast<char*>(MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, length));
         memcpy(name, data, length);
-        site->layout = result.layout;
+        site->layout = layout;
         site->name = name;
         site->length = length;
     }
     return *site;
 }
 
-static TupleDesc result_row(FunctionCallInfo fcinfo) {
+static TupleDesc decoded_row(FunctionCallInfo fcinfo, int columns) {
     CallSite* site = call_site(fcinfo);
-    if (unlikely(site->row == nullptr)) {
-        const MemoryContext old = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
-        TupleDesc row;
-        if (get_call_result_type(fcinfo, nullptr, &row) != TYPEFUNC_COMPOSITE)
-            elog(ERROR, "return type must be a row type");
-        site->row = BlessTupleDesc(row);
-        MemoryContextSwitchTo(old);
-    }
+    if (unlikely(site->row == nullptr))
+        site->row = result_row(fcinfo, columns, fcinfo->flinfo->fn_mcxt);
     return site->row;
 }
 
@@ -109,8 +83,8 @@ SQL_FUNCTION(snowflake_decode) {
     if (id >> layout.bits() != 0)
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("%lld is no identifier of layout \"%s\"", static_cast<long long>(id),
-                        quoted(site)),
+                 errmsg("%lld is not an identifier of layout \"%s\"", static_cast<long long>(id),
+                        quoted_name(site)),
                  errdetail("Its identifiers are from 0 to %llu.",
                            static_cast<unsigned long long>((uint64{1} << layout.bits()) - 1))));
     const Fields fields = layout.FieldsOfId(id);
@@ -119,7 +93,8 @@ SQL_FUNCTION(snowflake_decode) {
         Int32GetDatum(static_cast<int32>(fields.node_id)),
         Int32GetDatum(static_cast<int32>(fields.sequence))};
     bool nulls[] = {false, false, false};
-    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(result_row(fcinfo), values, nulls)));
+    PG_RETURN_DATUM(
+        HeapTupleGetDatum(heap_form_tuple(decoded_row(fcinfo, lengthof(values)), values, nulls)));
 }
 
 SQL_FUNCTION(snowflake_lower) {
@@ -127,17 +102,17 @@ SQL_FUNCTION(snowflake_lower) {
     const CallSite& site = site_with_layout(fcinfo, 1);
     const Layout& layout = site.layout;
     if (!layout.time_first())
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("identifiers of layout \"%s\" are not in the order of time", quoted(site)),
-                 errdetail("Time is not their first field.")));
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("identifiers of layout \"%s\" are not in the order of time",
+                               quoted_name(site)),
+                        errdetail("Time is not their first field.")));
     const TimestampTz first = timestamp_of_milliseconds(layout.TickStart(0));
     const TimestampTz end = timestamp_of_milliseconds(layout.TickStart(layout.max_timestamp() + 1));
     if (time < first || time >= end) {
         const char* lower = pstrdup(timestamptz_to_str(first));
         ereport(ERROR,
                 (errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-                 errmsg("timestamp is out of range for layout \"%s\"", quoted(site)),
+                 errmsg("timestamp out of range for layout \"%s\"", quoted_name(site)),
                  errdetail("It must be from %s to before %s.", lower, timestamptz_to_str(end))));
     }
     uint64 raw;
@@ -147,6 +122,8 @@ SQL_FUNCTION(snowflake_lower) {
     PG_RETURN_INT64(static_cast<int64>(layout.ToId(raw)));
 }
 
+static constexpr int kLayoutColumns = 11;
+
 static void put_layout(const ReturnSetInfo* result, const char* name, const Layout& layout,
                        bool current) {
     char description[randflake::kMaxLayoutText];
@@ -154,7 +131,7 @@ static void put_layout(const ReturnSetInfo* result, const char* name, const Layo
     auto* unit = static_cast<Interval*>(palloc0(sizeof(Interval)));
     unit->time = layout.unit * 1000;
     const uint64 sequences = layout.max_sequence() + 1;
-    Datum values[] = {
+    Datum values[kLayoutColumns] = {
         name == nullptr ? 0 : PointerGetDatum(cstring_to_text(name)),
         PointerGetDatum(cstring_to_text(description)),
         TimestampTzGetDatum(timestamp_of_milliseconds(layout.epoch)),
@@ -166,7 +143,7 @@ static void put_layout(const ReturnSetInfo* result, const char* name, const Layo
         Int64GetDatum(static_cast<int64>(layout.max_node_id() + 1)),
         TimestampTzGetDatum(timestamp_of_milliseconds(layout.TickStart(layout.max_timestamp()))),
         BoolGetDatum(current)};
-    bool nulls[lengthof(values)] = {name == nullptr};
+    bool nulls[kLayoutColumns] = {name == nullptr};
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
@@ -174,6 +151,7 @@ static void put_layout(const ReturnSetInfo* result, const char* name, const Layo
 SQL_FUNCTION(snowflake_layouts) {
     InitMaterializedSRF(fcinfo, 0);
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    require_columns(result->setDesc, kLayoutColumns);
     bool named_one = shared == nullptr;
     for (const randflake::NamedLayout& named : kNamedLayouts) {
         const bool current = shared != nullptr && named.layout == snowflake_layout;

@@ -9,8 +9,12 @@
 using randflake::TextError;
 using randflake::TextResult;
 
-// Bytes of a malformed text form that a message quotes.
-static constexpr int kMaxQuoted = 64;
+const char* quoted(const char* data, size_t length) {
+    constexpr int kMaxBytes = 128;
+    const auto bytes = static_cast<int>(length);
+    const int shown = pg_mbcliplen(data, bytes, kMaxBytes);
+    return psprintf("%.*s%s", shown, data, shown < bytes ? "..." : "");
+}
 
 text* text_of_id(uint64 id) {
     char buffer[randflake::kMaxTextLength];
@@ -45,13 +49,10 @@ static const char* text_error_detail(const char* data, int length, const TextRes
 bool id_of_text(const char* data, size_t length, Node* context, uint64* id) {
     const TextResult result = randflake::ParseText(data, length);
     if (result.error != TextError::kNone) {
-        const auto bytes = static_cast<int>(length);
-        // No more of it than helps: it may be a gigabyte, which would go to the log as well.
-        const int shown = pg_mbcliplen(data, bytes, kMaxQuoted);
-        soft_ereport(context, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                               errmsg("invalid text form of an identifier: \"%.*s%s\"", shown, data,
-                                      shown < bytes ? "..." : ""),
-                               errdetail("%s", text_error_detail(data, bytes, result))));
+        soft_ereport(context,
+                     (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                      errmsg("invalid text form of an identifier: \"%s\"", quoted(data, length)),
+                      errdetail("%s", text_error_detail(data, static_cast<int>(length), result))));
         return false;
     }
     *id = result.id;

@@ -1,19 +1,19 @@
 // The SQL type randflake, as its functions see it: a value holds the raw number, in time order
-// (core/ordered.h), and goes in and out encrypted.
+// (core/signed_order.h), and goes in and out encrypted.
 
 #ifndef RANDFLAKE_PG_TYPE_H
 #define RANDFLAKE_PG_TYPE_H
 
 #include "pg/pg.h"
 
-#include "core/ordered.h"
+#include "core/signed_order.h"
 
 static inline Datum datum_of_raw(uint64 raw) {
-    return Int64GetDatum(randflake::OrderedFromRaw(raw));
+    return Int64GetDatum(randflake::ToSigned(raw));
 }
 
 static inline uint64 raw_of_datum(Datum value) {
-    return randflake::RawFromOrdered(DatumGetInt64(value));
+    return randflake::ToUnsigned(DatumGetInt64(value));
 }
 
 #endif

@@ -7,13 +7,16 @@
 //
 // Protocol, under the window lock:
 //   1. check that the clock has not jumped ahead: a hold-off is written too
-//   2. once: read the state, decide where to start (PlanStart), say so in the log
+//   2. once: read the state, decide where to start (PlanStart), say so in the log, mark the run
 //   3. write the new end; on failure the window keeps its old end
 //   4. publish the window, wake those who wait for it
 
 #include "pg/window.h"
 
+#include <sys/stat.h>
+
 #include "pg/clock.h"
+#include "pg/run_marker.h"
 #include "pg/secret.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
@@ -21,7 +24,7 @@
 using randflake::Finding;
 using randflake::kRandflake;
 using randflake::NodeRange;
-using randflake::Origin;
+using randflake::Start;
 using randflake::StartPlan;
 using randflake::StateError;
 using randflake::Window;
@@ -32,43 +35,59 @@ static constexpr int64 kLimit = static_cast<int64>(kRandflake.max_timestamp()) +
 
 // A forward jump of the wall clock, against the clock that never steps, beyond which the server
 // waits for a person: windows far in the future cannot be taken back.
-static constexpr int64 kMaxClockJump = SECS_PER_DAY;
+static constexpr int64 kMaxClockJumpSeconds = SECS_PER_DAY;
 
-// After a failed write: when to try again, and how often to log. Milliseconds.
-static constexpr int64 kRetryInterval = 200;
-static constexpr int64 kLogInterval = 10000;
+// After a failed write: when to try again, and how often to log.
+static constexpr int64 kRetryIntervalMs = 200;
+static constexpr int64 kLogIntervalMs = 10000;
 
-// How many seconds from the start of the clock's second on a tick of this second may reach. Ticks
-// that divide a second, and start with it, end with it.
-static int64 reach() {
-    const int64 unit = snowflake_layout.unit;
-    const int64 offset = randflake::kWindowEpochMs - snowflake_layout.epoch;
-    if (randflake::kSecondMs % unit == 0 && offset % unit == 0)
-        return 1;
-    return (2 * randflake::kSecondMs + unit - 2) / randflake::kSecondMs;
+static void publish_report(WindowProblem problem, int64 value = 0,
+                           const FileFailure& failure = {}) {
+    WindowReport* to = &shared->window_report;
+    SpinLockAcquire(&to->mutex);
+    to->problem = problem;
+    to->opens_at = to->clock_jump = value;
+    to->failure = failure;
+    SpinLockRelease(&to->mutex);
 }
 
-int64 window_seconds() {
-    return reach() + 2;
+WindowReport window_report() {
+    SpinLockAcquire(&shared->window_report.mutex);
+    const WindowReport copy = shared->window_report;
+    SpinLockRelease(&shared->window_report.mutex);
+    return copy;
 }
 
 static NodeRange node_range() {
     return {static_cast<uint32_t>(setting_node_id), static_cast<uint32_t>(setting_node_count)};
 }
 
-void window_init(WindowControl* control) {
+// The server is, or was, a standby or recovers from an archive: recovery may end with a promotion
+// at any time after its start.
+static bool begins_in_recovery() {
+    struct stat status;
+    return stat("standby.signal", &status) == 0 || stat("recovery.signal", &status) == 0;
+}
+
+void window_init_shared() {
     // Variables of the postmaster: they outlive shared memory, which is made anew when a backend
-    // has crashed. That must not accept a clock that has jumped; only a restart does.
-    static bool started;
-    static int64 started_at, started_at_uptime;
+    // has crashed. That must not accept a clock that has jumped; only a restart does. Nor may it
+    // forget that there was a promotion.
+    static bool started, began_in_recovery;
+    static int64 started_at_ms, started_at_uptime_ms;
     if (!started) {
-        started_at = wall_clock_seconds();
-        started_at_uptime = uptime_seconds();
+        started_at_ms = precise_milliseconds();
+        started_at_uptime_ms = uptime_milliseconds();
         started = true;
     }
-    *control = WindowControl{};
-    control->started_at = started_at;
-    control->started_at_uptime = started_at_uptime;
+    began_in_recovery |= begins_in_recovery();
+
+    WindowControl* control = &shared->window_control;
+    control->started_at_ms = started_at_ms;
+    control->started_at_uptime_ms = started_at_uptime_ms;
+    control->began_in_recovery = began_in_recovery;
+    read_boot_id(control->boot);
+    SpinLockInit(&shared->window_report.mutex);
 }
 
 static void log_start(const StartPlan& plan, const WindowState& found, StateError error) {
@@ -117,67 +136,91 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
                       errdetail("Identifiers made under the former secret no longer decode.")));
 }
 
+static void log_file_failure(const FileFailure& failure) {
+    errno = failure.error;
+    ereport(LOG, (errcode_for_file_access(),
+                  errmsg("could not %s file \"%s\": %m", failure.action, failure.path),
+                  errdetail("The window for identifiers cannot be extended until this works.")));
+}
+
+// Reports it, and puts the next attempt off.
+static void note_file_failure(WindowControl* control, const FileFailure& failure) {
+    const int64 now = steady_milliseconds();
+    publish_report(WindowProblem::kFileFailed, 0, failure);
+    control->retry_at_ms = now + kRetryIntervalMs;
+    if (now < control->next_log_at_ms)
+        return;
+    control->next_log_at_ms = now + kLogIntervalMs;
+    log_file_failure(failure);
+}
+
 // Step 3.
-static bool write_end(WindowControl* control, uint32_t end) {
+static bool write_end(WindowControl* control, const NodeRange& nodes, uint32_t end) {
     WindowState next = control->state;
-    next.clean = false;
-    next.SetEnd(node_range(), end);
-    control->failure = window_file_write(next);
-    if (control->failure.error != 0)
+    next.SetEnd(nodes, end);
+    publish_report(WindowProblem::kWriting);
+    const FileFailure failure = window_file_write(next);
+    if (failure.error != 0) {
+        note_file_failure(control, failure);
         return false;
+    }
     control->state = next;
     return true;
 }
 
-// Step 2. False when the state could not be read at all.
+// Of this server's start, or, where it may have been promoted since, of now: the first second that
+// begins later than randflake.max_clock_skew after it.
+static uint32_t held_off(const WindowControl& control) {
+    const int64 since = control.began_in_recovery ? precise_milliseconds() : control.started_at_ms;
+    const int64 until = since + setting_max_clock_skew - randflake::kWindowEpochMs;
+    return static_cast<uint32_t>(Min(Max(until / randflake::kSecondMs + 1, 0), kLimit));
+}
+
+// Step 2. False when the state could not be read at all, or the run not be marked.
 static bool load_state(WindowControl* control) {
-    WindowState found;
+    WindowState found{};
     StateError error = StateError::kNone;
-    Origin origin{};
-    control->failure = window_file_read(&found, &error, &origin.identity);
-    if (control->failure.error != 0)
+    Start start{};
+    FileFailure failure = window_file_read(&found, &error, &start.origin.identity);
+    if (failure.error == 0) {
+        start.origin.system_identifier = GetSystemIdentifier();
+        start.origin.timeline = GetWALInsertionTimeLine();
+        // Snowflake numbers need no secret, and having none is no other secret.
+        start.origin.fingerprint = shared->has_key ? secret_fingerprint(shared->key) : 0;
+        start.nodes = node_range();
+        start.boot[0] = control->boot[0];
+        start.boot[1] = control->boot[1];
+        start.at_ms = control->started_at_uptime_ms;
+        start.last_run = run_marker_read(start.origin);
+        start.skew_ms = setting_max_clock_skew;
+        start.held_off = held_off(*control);
+        do {
+            if (!pg_strong_random(&control->run, sizeof control->run))
+                ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                                errmsg("could not generate a random number")));
+        } while (control->run == 0);
+        failure = run_marker_write(start.origin, control->run);
+    }
+    if (failure.error != 0) {
+        note_file_failure(control, failure);
         return false;
-    origin.system_identifier = GetSystemIdentifier();
-    origin.timeline = GetWALInsertionTimeLine();
-    // Snowflake numbers need no secret, and having none is no other secret.
-    origin.fingerprint = shared->has_key ? secret_fingerprint(shared->key) : 0;
+    }
 
-    const StartPlan plan =
-        PlanStart(error, found, origin, node_range(),
-                  static_cast<uint32_t>(Min(Max(control->started_at, 0), kLimit)),
-                  static_cast<uint32_t>(wall_clock_second_after(setting_max_clock_skew)),
-                  static_cast<uint32_t>((setting_max_clock_skew + 999) / 1000));
-
+    const StartPlan plan = PlanStart(error, found, start);
+    control->found = error;
     control->state = plan.state;
-    // From here on the state is this directory's own: a restart within the hold-off goes on with
-    // it.
-    if (plan.finding != Finding::kOwn && !write_end(control, plan.opens_at))
-        return false;
     control->opens_at = plan.opens_at;
+    control->held_off = start.held_off;
     control->loaded = true;
     log_start(plan, found, error);
     return true;
 }
 
-// Step 1.
-static bool clock_has_jumped(WindowControl* control, int64 now) {
-    const int64 expected = control->started_at + (uptime_seconds() - control->started_at_uptime);
-    control->clock_jump = now - expected;
-    return control->clock_jump > kMaxClockJump;
-}
-
-static void note_file_failure(WindowControl* control) {
-    const int64 now = steady_milliseconds();
-    control->problem = WindowProblem::kFileFailed;
-    control->retry_at = now + kRetryInterval;
-    if (now < control->next_log_at)
-        return;
-    control->next_log_at = now + kLogInterval;
-    errno = control->failure.error;
-    ereport(LOG,
-            (errcode_for_file_access(),
-             errmsg("could not %s file \"%s\": %m", control->failure.action, control->failure.path),
-             errdetail("The window for identifiers cannot be extended until this works.")));
+// Step 1. By how many seconds the clock is ahead of where it should be.
+static int64 clock_jump(const WindowControl* control, int64 now) {
+    const int64 elapsed_ms = uptime_milliseconds() - control->started_at_uptime_ms;
+    const int64 expected_ms = control->started_at_ms + elapsed_ms - randflake::kWindowEpochMs;
+    return now - expected_ms / randflake::kSecondMs;
 }
 
 // All steps. True as window_extend.
@@ -186,31 +229,27 @@ static bool extend_locked(WindowControl* control) {
     const Window window = Window::FromWord(shared->window.load());
     if (now < 0 || now >= kLimit)
         return false;
-    if (!window.closed() && now + reach() < window.end)
+    if (!window.closed() && now + 1 < window.end)
         return true;  // another backend has just moved the end
-    const auto end = static_cast<uint32_t>(Min(now + window_seconds(), kLimit));
+    const auto end = static_cast<uint32_t>(Min(now + kWindowSeconds, kLimit));
     if (!window.closed() && end <= window.end)
         return false;
-    if (steady_milliseconds() < control->retry_at)
+    if (steady_milliseconds() < control->retry_at_ms)
         return false;
 
-    control->problem = WindowProblem::kNone;
-    if (clock_has_jumped(control, now)) {
-        control->problem = WindowProblem::kClockJumped;
+    if (const int64 jump = clock_jump(control, now); jump > kMaxClockJumpSeconds) {
+        publish_report(WindowProblem::kClockJumped, jump);
         return false;
     }
-    if (!control->loaded && !load_state(control)) {
-        note_file_failure(control);
+    if (!control->loaded && !load_state(control))
         return false;
-    }
     if (now < control->opens_at) {
-        control->problem = WindowProblem::kNotYet;
+        publish_report(WindowProblem::kNotYet, control->opens_at);
         return false;
     }
-    if (!write_end(control, end)) {
-        note_file_failure(control);
+    if (!write_end(control, node_range(), end))
         return false;
-    }
+    publish_report(WindowProblem::kNone);
     shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
     if (window.closed())
         change_window(setting_node_id, Window{static_cast<uint32_t>(now), end});
@@ -238,16 +277,23 @@ bool window_extend() {
     return changed;
 }
 
-bool window_control(WindowControl* copy) {
-    for (int tries = 10; !LWLockConditionalAcquire(shared->window_lock, LW_SHARED); tries--) {
-        if (tries == 0)
-            return false;
-        CHECK_FOR_INTERRUPTS();
-        pg_usleep(10000);
-    }
-    *copy = shared->window_control;
+bool window_lease_opens_at(const NodeRange& nodes, uint32* second) {
+    WindowControl* control = &shared->window_control;
+    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
+    const bool loaded = control->loaded || load_state(control);
+    if (loaded)
+        *second = LeaseOpensAt(control->found, control->state, nodes, control->held_off);
     LWLockRelease(shared->window_lock);
-    return true;
+    return loaded;
+}
+
+bool window_announce_lease(const NodeRange& nodes, uint32 end) {
+    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
+    const bool written = write_end(&shared->window_control, nodes, end);
+    if (written)
+        publish_report(WindowProblem::kNone);
+    LWLockRelease(shared->window_lock);
+    return written;
 }
 
 void window_write_clean_end() {
@@ -262,9 +308,10 @@ void window_write_clean_end() {
             last = Max(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
     };
     with_slot_sets([&](const auto&... sets) { (look_at(sets), ...); });
-    control->state.clean = true;
     control->state.SetEnd(node_range(), static_cast<uint32_t>(last + 1));
-    control->failure = window_file_write(control->state);
-    if (control->failure.error != 0)
-        note_file_failure(control);
+    control->state.stop = {
+        control->run, {control->boot[0], control->boot[1]}, uptime_milliseconds()};
+    const FileFailure failure = window_file_write(control->state);
+    if (failure.error != 0)
+        log_file_failure(failure);  // the postmaster takes no spinlocks
 }

@@ -1,4 +1,5 @@
-// The window of a server with a static node range: who opens it, who extends it, and from when.
+// The window of a server with a static node range: who opens it, who extends it, and from when. And
+// the state on disk, where the windows of leases are announced, too.
 
 #ifndef RANDFLAKE_PG_WINDOW_H
 #define RANDFLAKE_PG_WINDOW_H
@@ -9,36 +10,50 @@
 #include "core/window_state.h"
 #include "pg/window_file.h"
 
-// From the clock's second to the written end: two seconds more than the current tick of any layout
-// may take. It bounds what a crash costs; extended when that tick comes within a second of the end,
-// it makes one write in two seconds.
-int64 window_seconds();
+// How far the written end is set ahead of the clock's second. A crash costs at most this much. The
+// window is extended in its last second, so there is one write in two seconds.
+inline constexpr int64 kWindowSeconds = 3;
 
 // Why the window was not opened or extended when it was last tried.
 enum class WindowProblem : uint8_t {
     kNone,
+    kWriting,      // a session is writing the new end
     kNotYet,       // it may not open before `opens_at`
     kClockJumped,  // the clock is `clock_jump` seconds ahead of where it should be
     kFileFailed,   // see `failure`
 };
 
-// In shared memory, protected by the window lock.
-struct WindowControl {
-    bool loaded;  // state on disk was read; the rest of the first block counts
-    int64 opens_at;
-    randflake::WindowState state;
-
+// The last attempt, for messages. In shared memory, protected by its own spinlock: whoever makes an
+// attempt may hold the window lock for as long as the disk takes.
+struct WindowReport {
+    slock_t mutex;
     WindowProblem problem;
+    int64 opens_at;
     int64 clock_jump;
     FileFailure failure;
-    int64 retry_at;     // steady_milliseconds before which no write is tried after a failure
-    int64 next_log_at;  // steady_milliseconds before which no further failure is logged
-
-    int64 started_at;         // wall clock when the server started, seconds since the epoch
-    int64 started_at_uptime;  // the same instant on the clock that never steps, seconds
 };
 
-void window_init(WindowControl* control);
+// In shared memory, protected by the window lock.
+struct WindowControl {
+    bool loaded;  // state on disk was read; the rest of this block counts
+    randflake::StateError found;
+    randflake::WindowState state;
+    uint32 opens_at;  // of static node ids, see PlanStart
+    uint32 held_off;  // see Start
+    uint64 run;       // random number of this run, see Stop
+
+    int64 retry_at_ms;     // on the clock that never steps: no write is tried before
+    int64 next_log_at_ms;  // nor a failure logged
+
+    // When the server started, on the wall clock and on the one that cannot be set; and in which
+    // boot of the machine.
+    int64 started_at_ms;
+    int64 started_at_uptime_ms;
+    uint64 boot[2];
+    bool began_in_recovery;  // so that it may have been promoted since
+};
+
+void window_init_shared();
 
 // Opens the window, or moves its end, if the clock calls for it and no other backend is at it.
 // True when the window changed, or another backend changed it meanwhile, so that a new attempt at
@@ -52,13 +67,20 @@ void change_window(int64 first_node_id, randflake::Window next);
 // Writes the exact end; for the postmaster when it exits cleanly and no child is left.
 void window_write_clean_end();
 
-// A consistent copy, for messages. False while another session writes: it holds the lock until the
-// disk is done, and waiting for the lock could not be cancelled.
-bool window_control(WindowControl* copy);
+// For the lease worker. The first second at which a window of these node ids may open; false when
+// the state on disk cannot be read.
+bool window_lease_opens_at(const randflake::NodeRange& nodes, uint32* second);
+
+// For the lease worker: makes it durable that these node ids may be used up to this end. Before a
+// lease's window is opened or extended, and, with an earlier end, after it was sealed.
+bool window_announce_lease(const randflake::NodeRange& nodes, uint32 end);
+
+// A copy of the report; its mutex means nothing.
+WindowReport window_report();
 
 // Whether a run reserved in this window tells that the end is near enough to extend it now.
 static inline bool window_near_end(const randflake::Layout& layout, const randflake::Run& run) {
-    return layout.EndsAfter(static_cast<uint64_t>(run.now), run.window.end - 1);
+    return !layout.Before(static_cast<uint64_t>(run.now), run.window.end - 1);
 }
 
 #endif

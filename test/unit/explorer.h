@@ -3,7 +3,7 @@
 //
 // Backends call Reserve on any slot for any number of numbers. The clock shows any tick, in the
 // layout's range or beyond it, at every reading: it goes forward, goes back and stands still. There
-// is a set of slots for each of one or two layouts, whose ticks need not be seconds. The window's
+// is a set of slots for each of one or two layouts, whose ticks tile seconds. The window's
 // end moves on. ChangeWindow gives the slots a new rectangle of the same, other or
 // overlapping node ids, is paused between any two of its stores, and is asked for what it must
 // refuse. SealWindow ends a window early, and what was not used is given back. The server crashes

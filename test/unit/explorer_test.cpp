@@ -29,7 +29,7 @@ Findings Explore(const Scenario& scenario) {
             const int64_t second =
                 (layout.TickStart(fields.timestamp) - kWindowEpochMs) / kSecondMs;
             const bool possible = fields.timestamp >= 1 && second >= 1 &&
-                                  layout.LastSecond(fields.timestamp) < scenario.seconds &&
+                                  layout.SecondOf(fields.timestamp) < scenario.seconds &&
                                   fields.node_id < static_cast<uint64_t>(scenario.node_ids);
             EXPECT_EQ(findings.reserved[set] >> raw & 1, possible ? 1u : 0u) << raw;
         }
@@ -105,13 +105,13 @@ TEST(Explorer, TicksOfHalfASecond) {
              .most_wanted = 1});
 }
 
-// A tick that begins and ends in the middle of a second.
-TEST(Explorer, TicksAcrossSeconds) {
-    Explore({.layouts = {{kWindowEpochMs + 700, 2, 1, 1, 1500}},
-             .seconds = 6,
+// Four ticks a second, and runs that go on within one.
+TEST(Explorer, TicksOfAQuarterSecond) {
+    Explore({.layouts = {{kWindowEpochMs - 250, 4, 0, 1, 250}},
+             .seconds = 3,
              .slots = 1,
              .backends = 1,
-             .node_ids = 2,
+             .node_ids = 1,
              .most_wanted = 2});
 }
 

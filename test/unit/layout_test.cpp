@@ -185,23 +185,33 @@ TEST(Layout, EveryNamedLayoutRoundTripsAtItsEdges) {
     }
 }
 
+TEST(Layout, TicksThatDoNotTileSeconds) {
+    EXPECT_TRUE((Layout{0, 20, 1, 1, 250}.tiles_seconds()));
+    EXPECT_TRUE((Layout{1288834974657, 20, 1, 1, 1}.tiles_seconds()));
+    EXPECT_FALSE((Layout{0, 20, 1, 1, 7}.tiles_seconds()));
+    EXPECT_FALSE((Layout{0, 20, 1, 1, 2000}.tiles_seconds()));
+    EXPECT_FALSE((Layout{1, 20, 1, 1, 10}.tiles_seconds()));
+    EXPECT_FALSE((Layout{500, 20, 1, 1, 1000}.tiles_seconds()));
+}
+
 // Windows against ticks, by looking at every tick near them.
 TEST(Layout, TicksOfAWindow) {
-    for (const int64_t unit : {1, 7, 500, 1000, 1500, 3000})
-        for (const int64_t offset : {0, 1, -1, 657, -2500, 4000}) {
-            const Layout layout{kWindowEpochMs + offset, 20, 1, 1, unit};
+    for (const int64_t unit : {1, 8, 125, 500, 1000})
+        for (const int64_t ticks : {0, 1, -1, 657, -2500, 4000}) {
+            const Layout layout{kWindowEpochMs + ticks * unit, 20, 1, 1, unit};
+            ASSERT_TRUE(layout.tiles_seconds());
             for (uint32_t second = 0; second < 8; second++) {
                 const int64_t instant = kWindowEpochMs + second * kSecondMs;
                 for (uint64_t tick = 0; tick < 12000; tick++) {
                     const int64_t begins = layout.epoch + static_cast<int64_t>(tick) * unit;
-                    ASSERT_EQ(layout.BeginsBefore(tick, second), begins < instant);
-                    ASSERT_EQ(layout.EndsAfter(tick, second), begins + unit > instant);
+                    ASSERT_EQ(layout.Before(tick, second), begins < instant);
+                    ASSERT_EQ(layout.Before(tick, second), begins + unit <= instant);
                     if (begins >= instant && begins - unit < instant) {
                         ASSERT_EQ(layout.FirstTick(second), begins < layout.epoch ? 0 : tick);
                     }
-                    const int64_t last = layout.LastSecond(tick) * kSecondMs + kWindowEpochMs;
-                    ASSERT_LE(last, begins + unit - 1);
-                    ASSERT_GT(last + kSecondMs, begins + unit - 1);
+                    const int64_t lies_in = layout.SecondOf(tick) * kSecondMs + kWindowEpochMs;
+                    ASSERT_LE(lies_in, begins);
+                    ASSERT_GE(lies_in + kSecondMs, begins + unit);
                 }
             }
         }

@@ -18,9 +18,9 @@ namespace {
 // crashed, few numbers a second, so that they are used up.
 constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
 
-// Numbers in ticks of less than a second, and of more; both begin in the middle of one.
-constexpr Layout kShortTicks{kWindowEpochMs - 250, 10, 3, 1, 500};
-constexpr Layout kLongTicks{kWindowEpochMs - 2300, 8, 3, 2, 1500};
+// Numbers in ticks of less than a second, from epochs that are not the windows'.
+constexpr Layout kHalfSeconds{kWindowEpochMs - 500, 10, 3, 1, 500};
+constexpr Layout kQuarterSeconds{kWindowEpochMs + 750, 11, 3, 1, 250};
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
     const char* value = std::getenv(name);
@@ -61,12 +61,12 @@ TEST(LeaseSimulation, NothingTwiceUnderAnySchedule) {
     ExpectNothingTwice(kSmall, 15000);
 }
 
-TEST(LeaseSimulation, NothingTwiceInShortTicks) {
-    ExpectNothingTwice(kShortTicks, 5000);
+TEST(LeaseSimulation, NothingTwiceInHalfSeconds) {
+    ExpectNothingTwice(kHalfSeconds, 5000);
 }
 
-TEST(LeaseSimulation, NothingTwiceInLongTicks) {
-    ExpectNothingTwice(kLongTicks, 5000);
+TEST(LeaseSimulation, NothingTwiceInQuarterSeconds) {
+    ExpectNothingTwice(kQuarterSeconds, 5000);
 }
 
 // The same seed is the same schedule, everywhere.

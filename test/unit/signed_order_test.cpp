@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/layout.h"
-#include "core/ordered.h"
+#include "core/signed_order.h"
 
 namespace randflake {
 namespace {
@@ -24,20 +24,20 @@ std::vector<uint64_t> RawNumbersInOrder() {
     return numbers;
 }
 
-TEST(Ordered, KeepsTheOrderOfRawNumbers) {
+TEST(SignedOrder, KeepsTheOrderOfRawNumbers) {
     const std::vector<uint64_t> numbers = RawNumbersInOrder();
     for (size_t i = 1; i < numbers.size(); i++)
-        EXPECT_LT(OrderedFromRaw(numbers[i - 1]), OrderedFromRaw(numbers[i])) << i;
+        EXPECT_LT(ToSigned(numbers[i - 1]), ToSigned(numbers[i])) << i;
 }
 
-TEST(Ordered, ComesBack) {
+TEST(SignedOrder, ComesBack) {
     for (const uint64_t raw : RawNumbersInOrder())
-        EXPECT_EQ(RawFromOrdered(OrderedFromRaw(raw)), raw);
+        EXPECT_EQ(ToUnsigned(ToSigned(raw)), raw);
 }
 
-TEST(Ordered, CoversAllSignedNumbers) {
-    EXPECT_EQ(OrderedFromRaw(0), std::numeric_limits<int64_t>::min());
-    EXPECT_EQ(OrderedFromRaw(~uint64_t{0}), std::numeric_limits<int64_t>::max());
+TEST(SignedOrder, CoversAllSignedNumbers) {
+    EXPECT_EQ(ToSigned(0), std::numeric_limits<int64_t>::min());
+    EXPECT_EQ(ToSigned(~uint64_t{0}), std::numeric_limits<int64_t>::max());
 }
 
 }  // namespace
