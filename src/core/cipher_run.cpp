@@ -82,9 +82,9 @@ ALWAYS_INLINE void SwapHalves<uint32_t, 16>(Words<16>& low, Words<16>& high) {
 }
 #endif
 
-// Turns four vectors of numbers into one vector of each word, and back. Number k of vector j goes
-// to lane j of the four that lie where number k did: no word crosses the 64 bits it lies in, so
-// this takes no shuffles, and the order of bytes does not matter.
+// Turns four vectors of numbers into one vector of each word, and back: the four numbers at one
+// place of the vectors become the four lanes at that place. No word leaves its 64 bits, so this
+// takes no shuffles and does not depend on the order of bytes.
 template <int Bytes>
 ALWAYS_INLINE void Transpose(Blocks<Bytes>& b) {
     SwapHalves<uint64_t, Bytes>(b.left_x, b.right_x);
@@ -102,7 +102,7 @@ ALWAYS_INLINE void SwapBytes(Blocks<Bytes>& b) {
     RotateLeft<8>(b.right_y);
 }
 
-// Numbers lie where uint64_t may, so a vector of them is copied.
+// Arrays of numbers are aligned for uint64_t, which is less than a vector asks for.
 template <int Bytes>
 ALWAYS_INLINE void Load(const uint64_t* numbers, Blocks<Bytes>& b) {
     constexpr int kPerVector = Bytes / sizeof *numbers;
@@ -181,13 +181,13 @@ ALWAYS_INLINE void Whiten(Blocks<Bytes>& b, const KeySchedule& schedule) {
     AddKey(b.right_x, b.right_y, whitening + 2);
 }
 
-// What the linear layer adds from one branch to the other.
-template <typename V>
-ALWAYS_INLINE void MixInto(const V& from_x, const V& from_y, V& x, V& y) {
-    V mix = from_x ^ from_y;
-    RotateLeft<8>(mix);
-    x ^= from_x ^ mix;
-    y ^= from_y ^ mix;
+// What the linear layer adds from the left branch to the right one.
+template <int Bytes>
+ALWAYS_INLINE void Mix(Blocks<Bytes>& b) {
+    Words<Bytes> t = b.left_x ^ b.left_y;
+    RotateLeft<8>(t);
+    b.right_x ^= b.left_x ^ t;
+    b.right_y ^= b.left_y ^ t;
 }
 
 template <int Bytes>
@@ -209,9 +209,7 @@ ALWAYS_INLINE void EncryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blo
             (Round(blocks[Group].left_x, blocks[Group].left_y, left + 2 * round), ...);
             (Round(blocks[Group].right_x, blocks[Group].right_y, right + 2 * round), ...);
         }
-        (MixInto(blocks[Group].left_x, blocks[Group].left_y, blocks[Group].right_x,
-                 blocks[Group].right_y),
-         ...);
+        (Mix(blocks[Group]), ...);
         (Swap(blocks[Group]), ...);
     }
     (Whiten(blocks[Group], schedule), ...);
@@ -225,9 +223,7 @@ ALWAYS_INLINE void DecryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blo
         const uint16_t* left = schedule.subkeys[kBranches * step];
         const uint16_t* right = schedule.subkeys[kBranches * step + 1];
         (Swap(blocks[Group]), ...);
-        (MixInto(blocks[Group].left_x, blocks[Group].left_y, blocks[Group].right_x,
-                 blocks[Group].right_y),
-         ...);
+        (Mix(blocks[Group]), ...);
 #pragma GCC unroll 3
         for (int round = kRoundsPerStep - 1; round >= 0; round--) {
             (InverseRound(blocks[Group].left_x, blocks[Group].left_y, left + 2 * round), ...);
@@ -268,21 +264,22 @@ ALWAYS_INLINE void DecryptVectors(const KeySchedule& schedule, const uint64_t* i
 }
 
 // The functions of a path; TARGET names the instructions it may use.
-#define VECTOR_PATH(BYTES, TARGET)                                                               \
-    TARGET void Encrypt##BYTES(const KeySchedule& schedule, uint64_t first,                      \
-                               uint64_t* ids) noexcept {                                         \
-        EncryptVectors<BYTES>(schedule, first, ids, std::make_integer_sequence<int, kGroups>{}); \
-    }                                                                                            \
-    TARGET void Decrypt##BYTES(const KeySchedule& schedule, const uint64_t* ids,                 \
-                               uint64_t* raw) noexcept {                                         \
-        DecryptVectors<BYTES>(schedule, ids, raw, std::make_integer_sequence<int, kGroups>{});   \
+#define VECTOR_PATH(BITS, TARGET)                                                                 \
+    TARGET void Encrypt##BITS(const KeySchedule& schedule, uint64_t first,                        \
+                              uint64_t* ids) noexcept {                                           \
+        EncryptVectors<BITS / 8>(schedule, first, ids,                                            \
+                                 std::make_integer_sequence<int, kGroups>{});                     \
+    }                                                                                             \
+    TARGET void Decrypt##BITS(const KeySchedule& schedule, const uint64_t* ids,                   \
+                              uint64_t* raw) noexcept {                                           \
+        DecryptVectors<BITS / 8>(schedule, ids, raw, std::make_integer_sequence<int, kGroups>{}); \
     }
 
 // SSE2, which every x86-64 has, or NEON.
-VECTOR_PATH(16, )
+VECTOR_PATH(128, )
 #ifdef __x86_64__
-VECTOR_PATH(32, __attribute__((target("avx2"))))
-VECTOR_PATH(64, __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2"))))
+VECTOR_PATH(256, __attribute__((target("avx2"))))
+VECTOR_PATH(512, __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2"))))
 #endif
 
 void EncryptPlain(const KeySchedule& schedule, uint64_t first, uint64_t* ids) noexcept {
@@ -305,13 +302,14 @@ VectorPaths ListVectorPaths() noexcept {
                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vbmi2");
     return {4,
-            {{"avx512", Encrypt64, Decrypt64, avx512},
-             {"avx2", Encrypt32, Decrypt32, avx2},
-             {"baseline", Encrypt16, Decrypt16, true},
+            {{"avx512", Encrypt512, Decrypt512, avx512},
+             {"avx2", Encrypt256, Decrypt256, avx2},
+             {"baseline", Encrypt128, Decrypt128, true},
              {"plain", EncryptPlain, DecryptPlain, true}}};
 #else
     return {
-        2, {{"baseline", Encrypt16, Decrypt16, true}, {"plain", EncryptPlain, DecryptPlain, true}}};
+        2,
+        {{"baseline", Encrypt128, Decrypt128, true}, {"plain", EncryptPlain, DecryptPlain, true}}};
 #endif
 }
 

@@ -2,8 +2,7 @@
 //
 // SPARX works on 16-bit words, so a register holds one word of many blocks and every operation of
 // the cipher becomes one vector operation. The same source is compiled for several widths; which
-// one runs is chosen when the program runs. All give the bits of Encrypt and
-// Decrypt.
+// one runs is chosen when the program runs. All give the bits of Encrypt and Decrypt.
 
 #ifndef RANDFLAKE_CORE_CIPHER_RUN_H
 #define RANDFLAKE_CORE_CIPHER_RUN_H
