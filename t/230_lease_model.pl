@@ -68,7 +68,7 @@ my %least = (
     'purge|00000' => 200, 'purge|22023' => 20,
     'configure|00000' => 200, 'configure|22023' => 20, 'configure|55000' => 20, 'serve|00000' => 50,
     'save|00000' => 100, 'restore|00000' => 50, 'dump|00000' => 20);
-my %seen = map { /(.*)\|([0-9A-Z]{5})$/ } split /\n/, $node->safe_psql('postgres',
+my %seen = map { /(.*)\|(\d+)$/ } split /\n/, $node->safe_psql('postgres',
     'SELECT operation, sqlstate, count(*) FROM step GROUP BY 1, 2');
 my @rare = grep { ($seen{$_} // 0) < $least{$_} } sort keys %least;
 is("@rare", '', 'of every operation and outcome, enough steps')

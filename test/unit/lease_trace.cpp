@@ -163,6 +163,7 @@ private:
         if (random_.OneIn(4))
             return;
         model_ = *places_[place];
+        model_.Serve(served_);  // that is the server's configuration
         const bool dump = random_.OneIn(3);
         if (dump)
             model_.Made(identity_, now_);
@@ -172,10 +173,12 @@ private:
     // The server of the coordinator uses node ids itself from here on, or none.
     void Serve() {
         const auto& pool = model_.pool();
-        const int64_t first = random_.Between(pool.first_node_id, pool.first_node_id + 4);
+        const int64_t first =
+            std::min(random_.Between(pool.first_node_id, pool.first_node_id + 4), int64_t{131071});
         const int64_t count =
             random_.OneIn(2) ? 0 : std::min(random_.Between(1, 3), int64_t{131072} - first);
-        model_.Serve({first, count});
+        served_ = {first, count};
+        model_.Serve(served_);
         Put("serve", true, {first, count});
     }
 
@@ -395,6 +398,7 @@ private:
         return {kRandflake, {0, 131072, 60, 2}, {}, Cluster::kFirst, now_, kKeep};
     }
     Coordinator model_{Made()};
+    Coordinator::Static served_{0, 0};
     std::array<std::optional<Coordinator>, kPlaces> places_;
 };
 
