@@ -25,7 +25,7 @@ ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO real_clock_timestamp;
 CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
 AS $$ SELECT to_timestamp(current_setting('test.clock')::float8 + 0.4) $$;
 SET test.clock = 0;
-CREATE EXTENSION randflake;
+CREATE EXTENSION randflake_coordinator;
 CREATE OR REPLACE FUNCTION randflake_coordinator_identity() RETURNS text LANGUAGE sql VOLATILE
 AS $$ SELECT current_setting('test.identity') $$;
 SQL

@@ -56,7 +56,7 @@ sub check_recipe {
     $node->safe_psql('postgres', qq{CREATE DATABASE "$database"});
     $node->safe_psql($database, <<"SQL");
 CREATE SCHEMA original;
-CREATE EXTENSION randflake SCHEMA original;
+CREATE EXTENSION randflake_type SCHEMA original CASCADE;
 CREATE FUNCTION randflake_generate() RETURNS bigint LANGUAGE plpgsql AS \$\$
 DECLARE
     id bigint;
@@ -104,13 +104,15 @@ SQL
 
 # --- JavaScript ------------------------------------------------------------------------------
 
-# Node finds packages in node_modules beside the program, or above.
+# Node finds packages in node_modules beside the program, or above. A Node.js among the packages goes
+# before the machine's.
 sub javascript_recipe {
     my ($recipe, $packages, $program, @prepare) = @_;
   SKIP: {
         skip 'node is not installed', 2 unless succeeds('node', '--version');
         skip "npm ci was not run in $packages", 2 unless -d "$packages/node_modules";
         my $directory = $directory{$recipe};
+        local $ENV{PATH} = "$directory/node_modules/.bin:$ENV{PATH}";
         symlink "$sources/$packages/node_modules", "$directory/node_modules" or die $!;
         for my $step (@prepare) {
             my ($good, $output) = output_of('sh', '-c', "cd $directory && $step");
@@ -188,7 +190,7 @@ SKIP: {
 sub check_api {
     my ($recipe, $from_text, $index, $forbidden) = @_;
     $node->safe_psql('postgres', "CREATE DATABASE $recipe");
-    $node->safe_psql($recipe, 'CREATE EXTENSION randflake');
+    $node->safe_psql($recipe, 'CREATE EXTENSION randflake_type CASCADE');
     $node->safe_psql($recipe, block("$recipe.sql"));
     my $as_anon = 'SET ROLE web_anon; SET search_path = api, public;';
     my $made = $node->safe_psql($recipe,

@@ -11,12 +11,27 @@
 // Shown while the worker waits, for the coordinator or for the next renewal.
 inline constexpr char kLeaseWaitEvent[] = "RandflakeLease";
 
+// Why the worker's last attempt gave no lease that can be used now. Every caller of
+// randflake_generate() may know this much; the text beside it is for pg_monitor and the log,
+// because it names hosts and quotes the coordinator.
+enum class LeaseProblem : uint8_t {
+    kNone,
+    kSettings,  // no secret, or no valid connection string
+    kNotAsked,  // this server had no means to ask
+    kNoAnswer,  // no connection, or none that lasted to the answer
+    kRefused,   // the coordinator refuses
+    kUnusable,  // it answered something else
+    kClocks,    // it granted a time that is not now by this server's clock
+};
+
 // In shared memory, protected by the lease lock. The window is that of the holder's open lease.
 struct LeaseControl {
     randflake::LeaseHolder holder;
 
-    TimestampTz error_at;  // 0: nothing is wrong
-    char error[256];
+    LeaseProblem problem;
+    TimestampTz problem_since;  // when the attempts began to end like this
+    TimestampTz error_at;       // 0: nothing is wrong
+    char error[512];            // printable UTF-8
 };
 
 // A consistent copy, for messages and views.

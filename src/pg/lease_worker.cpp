@@ -54,10 +54,13 @@ void lease_register_worker() {
 
 // Publishes the leases with what is wrong; an empty message: nothing. It goes to the log when it is
 // another one than last time.
-static void note(const char* message) {
+static void note(LeaseProblem problem, const char* message) {
     const Lease& open = lease.holder.open();
     strlcpy(lease.error, message, sizeof lease.error);
     lease.error_at = lease.error[0] == '\0' ? 0 : GetCurrentTimestamp();
+    if (problem != lease.problem)
+        lease.problem_since = lease.error_at;
+    lease.problem = problem;
     lease_publish(lease);
     if (strcmp(lease.error, logged_error) == 0)
         return;
@@ -73,18 +76,18 @@ static void note(const char* message) {
                 (errmsg("%s", lease.error), errdetail("This server cannot generate identifiers.")));
 }
 
-static void note_problem(const char* what, const char* why) {
+static void note_problem(LeaseProblem problem, const char* what, const char* why) {
     char message[sizeof lease.error];
     snprintf(message, sizeof message, "%s: %s", what, why);
-    note(message);
+    note(problem, message);
 }
 
 // A request that was given up because the worker has other things to do has not failed.
-static void note_failure(const char* what, const char* why) {
+static void note_failure(LeaseProblem problem, const char* what, const char* why) {
     if (ShutdownRequestPending || ConfigReloadPending)
         return;
     (void)lease.holder.Unanswered();
-    note_problem(what, why);
+    note_problem(problem, what, why);
 }
 
 // The coordinator did what it was asked.
@@ -99,7 +102,7 @@ static void note_success(LeaseNews news) {
     else if (news == LeaseNews::kNotBegun)
         snprintf(message, sizeof message, "lease %lld begins at %s",
                  static_cast<long long>(granted.id), second_text(granted.start));
-    note(message);
+    note(message[0] == '\0' ? LeaseProblem::kNone : LeaseProblem::kClocks, message);
 }
 
 // --- requests --------------------------------------------------------------------------------
@@ -128,18 +131,19 @@ static void acquire() {
     Incarnation fresh;
     // Without a secret there would be a fingerprint too, that of no secret.
     if (!shared->has_key)
-        return note_failure(kWhat, "no secret is configured");
+        return note_failure(LeaseProblem::kSettings, kWhat, "no secret is configured");
     if (!pg_strong_random(&fresh, sizeof fresh))
-        return note_failure(kWhat, "could not generate a random number");
+        return note_failure(LeaseProblem::kNotAsked, kWhat, "could not generate a random number");
     const LeaseRequest request = lease.holder.Acquire(fresh, steady_milliseconds());
     LeaseGrant grant;
     if (!lease_client_acquire(holder_name(), uuid_of(request.incarnation), setting_node_count,
                               setting_lease_duration, secret_fingerprint(shared->key), &grant))
-        return note_failure(kWhat, lease_client_error());
+        return note_failure(lease_client_problem(), kWhat, lease_client_error());
     const LeaseNews news =
         lease.holder.Granted(kRandflake, shared->slot_count, grant, wall_clock_seconds());
     if (news == LeaseNews::kUnusable)
-        return note_problem(kWhat, "the coordinator granted a lease that makes no sense");
+        return note_problem(LeaseProblem::kUnusable, kWhat,
+                            "the coordinator granted a lease that makes no sense");
     note_success(news);
 }
 
@@ -152,8 +156,9 @@ static bool renew() {
         note_success(lease.holder.Renewed(kRandflake, last, wall_clock_seconds()));
         return true;
     }
-    if (!lease_client_refused()) {
-        note_failure("could not renew the lease of node ids", lease_client_error());
+    if (lease_client_problem() != LeaseProblem::kRefused) {
+        note_failure(lease_client_problem(), "could not renew the lease of node ids",
+                     lease_client_error());
         return true;
     }
     ereport(LOG, (errmsg("the coordinator does not renew lease %lld of node ids: %s",
@@ -163,12 +168,10 @@ static bool renew() {
 
 static void renew_or_acquire() {
     if (setting_coordinator[0] == '\0')
-        note_failure("could not lease node ids", "\"randflake.coordinator\" is empty");
+        note_failure(LeaseProblem::kSettings, "could not lease node ids",
+                     "\"randflake.coordinator\" is empty");
     else if (!lease.holder.renews() || !renew())
         acquire();
-    // The next request comes in half a lease: an idle connection would only keep the coordinator
-    // from a smart shutdown, for ever if that is this server.
-    lease_client_disconnect();
 }
 
 static void release_lease(const LeaseRelease& release, int64 give_up_at_ms) {
@@ -193,8 +196,10 @@ static void release_all() {
 static void open_when_due() {
     if (!lease_open_next(&lease))
         return;
-    note("");
     const Lease& opened = lease.holder.open();
+    // A lease that is over by this server's clock opens too, and stays a problem.
+    if (wall_clock_seconds() < opened.end)
+        note(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
                          static_cast<long long>(opened.first_node_id),
                          static_cast<long long>(opened.first_node_id + shared->slot_count - 1)),
