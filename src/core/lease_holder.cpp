@@ -125,8 +125,8 @@ Window LeaseHolder::Extended(Window window) const noexcept {
 
 Window LeaseHolder::OpenNext(int64_t earliest, int64_t now) noexcept {
     const Window window = WindowOfLease(earliest, next_.start, next_.end, now);
-    if (next_.id == 0 || window.closed())
-        return Window{0, 0};
+    if (window.closed())
+        return window;
     open_ = next_;
     next_ = {};
     return window;
