@@ -52,14 +52,14 @@ installation() {
     psql_as_admin() {
         (cd / && run_as postgres psql -XAtq -v ON_ERROR_STOP=1 "$@")
     }
-    psql_as_admin -c 'CREATE EXTENSION randflake'
+    psql_as_admin -c 'CREATE EXTENSION randflake_type CASCADE' -c 'CREATE EXTENSION randflake_coordinator'
     psql_as_admin -c 'CREATE TABLE t (id bigint PRIMARY KEY DEFAULT randflake_generate(), n int)' \
         -c 'INSERT INTO t (n) SELECT generate_series(1, 100000)'
-    version=$(psql_as_admin -c "SELECT extversion FROM pg_extension WHERE extname = 'randflake'")
+    version=$(psql_as_admin -c "SELECT DISTINCT extversion FROM pg_extension WHERE extname LIKE 'randflake%'")
     found=$(psql_as_admin -c 'SELECT count(*), min(d.node_id), max(d.node_id)
                               FROM t, randflake_decode(id) d')
     [ "$found" = "100000|7|7" ]
-    [ "$version" = "$(sed -n "s/^default_version *= *'\(.*\)'/\1/p" source/randflake.control)" ]
+    [ "$version" = "$(sed -n "s/^default_version *= *'\(.*\)'/\1/p" source/extension/randflake.control)" ]
     echo "# installed: version $version, 100000 identifiers"
 
     pg_dropcluster --stop "$major" main

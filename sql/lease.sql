@@ -357,7 +357,7 @@ DROP VIEW leases;
 DROP FUNCTION clock_shows(bigint), acquire(integer, integer, integer),
     renew(bigint, integer, bigint, integer), release(bigint, integer, bigint), run(integer),
     error_of(text);
-DROP EXTENSION randflake;
+DROP EXTENSION randflake_coordinator;
 DROP TABLE coordinator_clock;
 DROP ROLE regress_randflake_app;
-CREATE EXTENSION randflake;
+CREATE EXTENSION randflake_coordinator;

@@ -32,8 +32,8 @@ CREATE DATABASE empty;
 CREATE DATABASE elsewhere;
 CREATE DATABASE rival;
 SQL
-$coordinator->safe_psql('elsewhere', 'CREATE SCHEMA apart; CREATE EXTENSION randflake SCHEMA apart');
-$coordinator->safe_psql('rival', 'CREATE EXTENSION randflake;'
+$coordinator->safe_psql('elsewhere', 'CREATE SCHEMA apart; CREATE EXTENSION randflake_coordinator SCHEMA apart');
+$coordinator->safe_psql('rival', 'CREATE EXTENSION randflake_coordinator;'
       . "SELECT randflake_lease_configure(max_duration => $duration, max_clock_skew => 1)");
 my $hba = slurp_file($coordinator->data_dir . '/pg_hba.conf');
 unlink $coordinator->data_dir . '/pg_hba.conf';

@@ -96,7 +96,7 @@ $node->stop;
 
 # --- leased ----------------------------------------------------------------------------------
 
-my $coordinator = start_server('coordinator', settings => {});
+my $coordinator = start_server('coordinator', settings => {}, extensions => [qw(randflake randflake_coordinator)]);
 is(status($coordinator, 'mode, first_node_id, key_fingerprint'), 'static||',
     'a coordinator without node ids and secret of its own has a status');
 

@@ -65,6 +65,15 @@ static inline void setting_free(void* pointer) {
     } while (0)
 #endif
 
+// Whether the current role may execute a function.
+static inline bool may_execute(Oid function) {
+#if PG_VERSION_NUM >= 160000
+    return object_aclcheck(ProcedureRelationId, function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
+#else
+    return pg_proc_aclcheck(function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
+#endif
+}
+
 // The wait event shown in pg_stat_activity while a call waits; named where the server allows it.
 static inline uint32 wait_event(const char* name) {
 #if PG_VERSION_NUM >= 170000

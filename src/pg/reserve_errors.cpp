@@ -225,6 +225,7 @@ void report_unavailable(const Layout& layout, const Run& last) {
             report_without_window();
             break;
         case Outcome::kWindowClosed:
+        case Outcome::kNoWord:
         case Outcome::kWindowEnded:
             if (shared->leased)
                 report_no_lease(now);

@@ -41,9 +41,11 @@ sub random_secret {
 #   settings   see configure; a node id and a secret unless given
 #   conf       more lines for postgresql.conf
 #   init       arguments of PostgreSQL::Test::Cluster's init
+#   install_path  where the server's programs are, as for PostgreSQL::Test::Cluster
 sub new_server {
     my ($name, %options) = @_;
-    my $node = PostgreSQL::Test::Cluster->new($name);
+    my $node = PostgreSQL::Test::Cluster->new($name,
+        $options{install_path} ? (install_path => $options{install_path}) : ());
     $node->init(@{ $options{init} // [] });
     $node->append_conf('postgresql.conf',
         "shared_preload_libraries = 'randflake'\n"
@@ -54,11 +56,14 @@ sub new_server {
     return $node;
 }
 
-# The same, started, with the extension in the database postgres.
+# The same, started, with extensions in the database postgres. Option:
+#   extensions   their names; randflake unless given
 sub start_server {
-    my $node = new_server(@_);
+    my ($name, %options) = @_;
+    my $extensions = delete $options{extensions} // ['randflake'];
+    my $node = new_server($name, %options);
     $node->start;
-    $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+    $node->safe_psql('postgres', "CREATE EXTENSION $_ CASCADE") for @$extensions;
     return $node;
 }
 

@@ -37,7 +37,7 @@ our @EXPORT = qw(
 our $duration = 4;
 
 # All servers of a test are copies of one that was made here, which is much faster than initdb for
-# each, and has the extension in the database postgres. They share a secret. Clients call
+# each, and has the extensions of generators and coordinators in the database postgres. They share a secret. Clients call
 # randflake_generate(), or snowflake_generate() with snowflake => 1.
 sub new_fleet {
     my (%options) = @_;
@@ -46,7 +46,7 @@ sub new_fleet {
         conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 250\n",
         settings => { node_id => 131071, secret => random_secret() });
     $template->start;
-    $template->safe_psql('postgres', 'CREATE EXTENSION randflake');
+    $template->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE EXTENSION randflake_coordinator');
     $template->stop;
     mkdir $template->backup_dir;
     PostgreSQL::Test::RecursiveCopy::copypath($template->data_dir,
@@ -91,7 +91,7 @@ sub make_coordinator {
     my ($node, $max_duration) = @_;
     $max_duration //= $duration;
     $node->safe_psql('postgres',
-        'DROP EXTENSION randflake; CREATE EXTENSION randflake;'
+        'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
           . "SELECT randflake_lease_configure(max_duration => $max_duration, max_clock_skew => 1)");
     return;
 }
