@@ -7,10 +7,10 @@
 #   make soak            the crash test with many rounds; ROUNDS=n sets how many
 #   make unit            unit tests of src/core (no server)
 #   make dist            archives of the last commit in build/
-#   make release-check   everything that must hold before a release, as a checklist
+#   make release-check   everything that must hold before a release
 #   make fuzz            fuzz targets of src/core; FUZZ_SECONDS=n for each of them
 #   make coverage        which lines the tests reach; see scripts/coverage.sh
-#   make lint            clang-tidy and cppcheck over src
+#   make lint            clang-tidy and cppcheck over src; TIDY_CHECKS adds to .clang-tidy's checks
 #   make format          clang-format every source file; `make format-check` only looks
 
 # Three extensions of one version and one library, in the order in which they can be created.
@@ -83,7 +83,7 @@ soak:
 
 lint:
 	printf '%s\n' $(wildcard src/*/*.cpp) | xargs -P 2 -I {} \
-		clang-tidy --quiet {} -- $(RANDFLAKE_CXXFLAGS) -D_GNU_SOURCE -Wno-register
+		clang-tidy --quiet --checks='$(TIDY_CHECKS)' {} -- $(RANDFLAKE_CXXFLAGS) -D_GNU_SOURCE -Wno-register
 	cppcheck -q --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
 		--std=c++20 --language=c++ -Isrc src
 

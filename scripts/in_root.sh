@@ -4,9 +4,9 @@
 #
 #   scripts/in_root.sh [-t] [-x DIRECTORY] ROOT COMMAND...
 #
-# ROOT / is the machine itself. With -x the command finds DIRECTORY as /mnt, whatever the permissions
-# above it, and has no network but a loopback of its own, so that servers of two roots never meet.
-# With -t what it writes to ROOT, which cannot be / then, is thrown away. Needs root.
+# With -x the command finds DIRECTORY as /mnt, whatever the permissions above it, and has no network
+# but a loopback of its own, so that servers of two roots never meet. With -t what it writes to ROOT
+# is thrown away. Needs root; works inside a root, too.
 
 set -euo pipefail
 
@@ -30,23 +30,24 @@ shift
 
 # shellcheck disable=SC2016  # expanded by the inner shell
 exec unshare --mount --pid --ipc ${exchange:+--net} --fork --kill-child bash -euc '
-    exchange=$1 throw_away=$2 root=${3%/}
+    exchange=$1 throw_away=$2 root=$3
     shift 3
     if [ -n "$throw_away" ]; then
         mount -t tmpfs tmpfs "$root/mnt"
         mkdir "$root/mnt/upper" "$root/mnt/work"
         mount -t overlay overlay "$root" -o \
             "lowerdir=$root,upperdir=$root/mnt/upper,workdir=$root/mnt/work"
+    else
+        # unshare, inside, wants / to be a mount.
+        mount --bind "$root" "$root"
     fi
     if [ -n "$exchange" ]; then
         mount --bind "$exchange" "$root/mnt"
         ip link set lo up
     fi
     mount -t proc proc "$root/proc"
-    if [ -n "$root" ]; then
-        mount --bind /dev "$root/dev"
-        mount -t tmpfs tmpfs "$root/tmp"
-        unset TMPDIR
-    fi
+    mount --bind /dev "$root/dev"
     mount -t tmpfs tmpfs "$root/dev/shm"
-    exec chroot "$root/" "$@"' in_root "$exchange" "$throw_away" "$root" "$@"
+    mount -t tmpfs tmpfs "$root/tmp"
+    unset TMPDIR
+    exec chroot "$root" "$@"' in_root "$exchange" "$throw_away" "$root" "$@"

@@ -15,11 +15,7 @@ headline() {
     printf '%s%s%s\n' "$bold" "$*" "$plain"
 }
 
-# Set while stdout is in the middle of a line.
-unfinished_line=''
-
 die() {
-    [ -z "$unfinished_line" ] || echo
     printf '%s%s: %s%s\n' "$red" "${0##*/}" "$*" "$plain" >&2
     exit 1
 }
@@ -115,4 +111,44 @@ build_and_install() {
         else
             as_root make -s PG_CONFIG="$PG_CONFIG" install "$@"
         fi
+}
+
+# --- stages of tests: where `logs` says, for those whose name contains `only` ---------------------
+
+logs=build/test only='' passed=0 failed=0
+
+# stage NAME COMMAND...: runs it, with its output to a file, which is shown if it fails.
+stage() {
+    local name=$1 log=$logs/${1//[^A-Za-z0-9+]/-}.log status began=$SECONDS
+    shift
+    [[ $name = *"$only"* ]] || return 0
+    printf '%s%-36s%s' "$bold" "$name" "$plain"
+    mkdir -p "$logs" # a stage may have removed it
+    # Not as a condition, where `set -e` would be ignored.
+    (
+        set -e
+        "$@"
+    ) >"$log" 2>&1
+    status=$?
+    if [ $status -eq 0 ]; then
+        passed=$((passed + 1))
+        printf '%spassed%s %4d s\n' "$green" "$plain" $((SECONDS - began))
+    else
+        failed=$((failed + 1))
+        printf '%sFAILED%s %4d s, exit status %d; the end of %s:\n' "$red" "$plain" \
+            $((SECONDS - began)) $status "$log"
+        tail -n 200 "$log" | sed 's/^/    /'
+    fi
+    return 0
+}
+
+# Says how many stages passed, and ends.
+finish() {
+    if [ $((passed + failed)) -eq 0 ]; then
+        echo "no stage has \"$only\" in its name"
+        failed=1
+    fi
+    printf '\n%s passed, %s failed\n' $passed $failed
+    [ $failed -eq 0 ]
+    exit
 }

@@ -1,104 +1,65 @@
 #!/bin/bash
-# Builds and tests the extension on several PostgreSQL majors, and prints a table: major x suite.
+# Builds and tests the checkout, as it is, with several majors of PostgreSQL, each in a bare Debian
+# root of a suite that has it.
 #
-#   scripts/matrix.sh [-s] [-j JOBS] [MAJOR | PG_CONFIG]...
+#   scripts/matrix.sh [-s] [MAJOR]...
 #
-# A MAJOR is taken from /usr/lib/postgresql if it is installed there, else from a bare Debian root
-# of a suite that has it. Roots are kept in RANDFLAKE_ROOTS (default /var/cache/randflake-roots;
-# delete one to get it anew). Without arguments: every major that is installed or that a suite has.
-# JOBS majors run at a time (default 2). With -s, for short, the rows leave out tests that depend
-# little on the major, and the table says which.
-#
-# What gets tested is the last commit plus uncommitted changes of files under version control. It is
-# installed into memory only. Logs and build trees stay in build/matrix. Needs root.
+# Default are all majors there are suites for. With -s, for short, it leaves out tests that depend
+# little on the major. Roots are kept in RANDFLAKE_ROOTS (default /var/cache/randflake-roots; delete
+# one to get it anew); what is installed in them is thrown away. Logs stay in build/matrix/MAJOR.
+# Needs root.
 
-set -euo pipefail
-cd "$(dirname "$(realpath "$0")")/.."
+set -uo pipefail
+cd "$(dirname "$(realpath "$0")")/.." || exit
 . scripts/lib.sh
-. scripts/matrix_lib.sh
 . scripts/roots.sh
 
-parallel=2 short=
-while getopts sj: option; do
-    case $option in
-        s) short=-s ;;
-        j) parallel=$OPTARG ;;
-        *) die "usage: scripts/matrix.sh [-s] [-j JOBS] [MAJOR | PG_CONFIG]..." ;;
-    esac
-done
-shift $((OPTIND - 1))
-[ "$(id -u)" = 0 ] || die "this needs root, for mounts of its own"
-
-installed_majors() {
-    local pg_config
-    for pg_config in /usr/lib/postgresql/*/bin/pg_config; do
-        [ ! -x "$pg_config" ] || cut -d/ -f5 <<<"$pg_config"
-    done
-}
-
-if [ $# -eq 0 ]; then
-    # shellcheck disable=SC2046  # numbers
-    set -- $(printf '%s\n' $(installed_majors) "${!suites[@]}" | sort -nu)
+short=''
+if [ "${1-}" = -s ]; then
+    short=-s
+    shift
 fi
 
-# --- rows: `names`, and for each name how to come to its root and pg_config ----------------------
+# --- inside the root, where /mnt/source is a copy of the source ----------------------------------
 
-names=()
-declare -A has_root pg_config_of
-
-add_row() {
-    names+=("$1")
-    has_root[$1]=$2
-    pg_config_of[$1]=$3
+# As any user, since builds need no more.
+make_in() {
+    as_user nobody make -s -j2 -C "$PWD/$1" PG_CONFIG="$PG_CONFIG" "${@:2}"
 }
 
-for argument; do
-    pg_config=/usr/lib/postgresql/$argument/bin/pg_config
-    if [[ $argument == */* ]]; then
-        version=$("$argument" --version) || die "$argument does not work"
-        [[ $version =~ [0-9]+ ]]
-        path=$(realpath "$argument")
-        # Two servers of one major differ in the directory they are installed in.
-        add_row "${BASH_REMATCH[0]}$(tr / - <<<"${path%/bin/*}")" '' "$path"
-    elif [ -x "$pg_config" ]; then
-        add_row "$argument" '' "$pg_config"
-    elif [ -n "${suites[$argument]-}" ]; then
-        add_row "$argument" yes "$pg_config"
-    else
-        die "PostgreSQL $argument is not installed, and no suite is known to have it;" \
-            "please give its pg_config"
+if [ "${1-}" = inside ]; then
+    logs=/mnt/logs
+    export PG_CONFIG=/usr/lib/postgresql/$2/bin/pg_config
+    chown -R nobody .
+    unit=() tap=()
+    if [ -n "$short" ]; then
+        unit=(EXCEPT='concurrency_test explorer_test explorer_broken_test')
+        tap=(001_preload 010_settings 030_standby 045_connections 070_parallel 130_foreign_state
+            200_lease 340_roles 400_upgrade 410_dump_restore)
     fi
+    stage "$2: build with clang++, -Werror" make_in . CXX=clang++
+    stage "$2: build with g++, -Werror" make_in . CXX=g++
+    stage "$2: install" make -s PG_CONFIG="$PG_CONFIG" CXX=g++ install
+    stage "$2: unit tests" make_in test/unit check "${unit[@]}"
+    stage "$2: regression tests" scripts/tempcheck.sh regress
+    stage "$2: isolation tests" scripts/tempcheck.sh isolation
+    stage "$2: TAP tests" scripts/tempcheck.sh tap "${tap[@]}"
+    finish
+fi
+
+# --- outside -------------------------------------------------------------------------------------
+
+[ "$(id -u)" = 0 ] || die "this needs root, for mounts of its own"
+# shellcheck disable=SC2046  # numbers
+[ $# -gt 0 ] || set -- $(printf '%s\n' "${!suites[@]}" | sort -n)
+bad=()
+for major; do
+    [ -n "${suites[$major]-}" ] || die "no suite is known to have PostgreSQL $major"
+    work=build/matrix/$major
+    rm -rf --one-file-system "$work"
+    copy_source "$work/source"
+    make_matrix_root "$major"
+    scripts/in_root.sh -t -x "$work" "$root" \
+        /mnt/source/scripts/matrix.sh $short inside "$major" || bad+=("$major")
 done
-
-# --- running them -------------------------------------------------------------------------------
-
-start_row() {
-    local name=$1 row=$matrix/$1 root=/ copy
-    for copy in gcc clang; do
-        export_tree "$tree" "$row/$copy"
-    done
-    [ -z "${has_root[$name]}" ] || root=$(find_matrix_root "$name")
-    exec scripts/in_root.sh -x "$row" "$root" \
-        /mnt/gcc/scripts/matrix_row.sh $short "${pg_config_of[$name]}"
-}
-
-install_packages debootstrap iproute2
-mkdir -p "$matrix"
-exec 9>"$matrix.lock"
-flock -n 9 || die "another run of it is under way here"
-tree=$(current_tree)
-
-# A row dies with its first process, which heeds no other signal.
-trap 'kill -KILL $(jobs -p) 2>/dev/null || true' EXIT
-for name in "${names[@]}"; do
-    while [ "$(jobs -pr | wc -l)" -ge "$parallel" ]; do
-        wait -n || true
-    done
-    echo "PostgreSQL $name ..."
-    rm -rf --one-file-system "${matrix:?}/$name"
-    mkdir -p "$matrix/$name"
-    (start_row "$name") >"$matrix/$name/row.log" 2>&1 &
-done
-wait || true
-
-scripts/matrix_table.sh "${names[@]}"
+[ ${#bad[@]} -eq 0 ] || die "failed with PostgreSQL ${bad[*]}"

@@ -1,46 +1,97 @@
 #!/bin/bash
-# Builds the Debian packages of PostgreSQL majors, and tests them in clean roots of the suites that
+# Builds the Debian packages of PostgreSQL majors, and tests them in bare roots of the suites that
 # have these majors.
 #
 #   scripts/package_test.sh [MAJOR]...
 #
 # Default is 15. For each major: dpkg-buildpackage and lintian in a root with nothing but what the
-# package says it needs to be built; the package installed, used and purged in a root with nothing
-# but PostgreSQL; debian/tests, as autopkgtest would run it. The packages are left in
-# build/package/MAJOR. Needs root, and debootstrap for roots that are not there yet.
+# package says it needs to be built; debian/tests there, as autopkgtest would run it; the package
+# installed, used and purged in a root with nothing but PostgreSQL. Packages and logs are left in
+# build/package/MAJOR. Needs root.
 
-set -euo pipefail
-cd "$(dirname "$(realpath "$0")")/.."
+set -uo pipefail
+cd "$(dirname "$(realpath "$0")")/.." || exit
 . scripts/lib.sh
 . scripts/roots.sh
 
-[ "$(id -u)" = 0 ] || die "this needs root, for mounts of its own"
-[ $# -gt 0 ] || set -- 15
-install_packages debootstrap iproute2
-tree=$(current_tree)
+# --- inside a root, where /mnt is build/package/MAJOR and /mnt/source a copy of the source --------
 
-# step NAME ROOT, with the major in $major
-step() {
-    local log=$work/$1.log
-    scripts/in_root.sh -t -x "$work" "$2" /mnt/source/scripts/package_steps.sh "$1" "$major" \
-        >"$log" 2>&1 || {
-        tail -n 60 "$log"
-        die "PostgreSQL $major: $1 failed; all of its output: $log"
-    }
-    # What it has to say, it says in lines that begin with a mark.
-    sed -n "s/^# \([^0-9]\)/    \1/p" "$log"
+run_as() {
+    runuser -u "$1" -- env HOME=/tmp "${@:2}"
 }
 
+# As any user, in a directory where this user may write.
+build_package() {
+    local before after
+    chown -R nobody /mnt/source && chown nobody /mnt
+    run_as nobody pg_buildext updatecontrol
+    before=$(find . -type f -exec sha256sum {} + | sort)
+    run_as nobody dpkg-buildpackage -us -uc -b -j2
+    run_as nobody debian/rules clean
+    after=$(find . -type f ! -path ./debian/files -exec sha256sum {} + | sort)
+    # What a build leaves in the source would end up in the next one.
+    diff <(echo "$before") <(echo "$after")
+    # The first upload to Debian's own archive would close the request for the package.
+    run_as nobody lintian --fail-on error,warning --info \
+        --suppress-tags initial-upload-closes-no-bugs ../*.changes
+}
+
+install_package() {
+    apt-get -qy --no-install-recommends install ../"$package"_*.deb
+}
+
+installcheck() {
+    install_package
+    chown -R postgres .
+    run_as postgres debian/tests/installcheck
+}
+
+# What an administrator does.
+use_package() {
+    install_package
+    dpkg --verify "$package"
+    (umask 077 && od -An -N16 -tx1 /dev/urandom | tr -d ' ' >/tmp/secret)
+    chown postgres /tmp/secret
+    install -d -o postgres /run/postgresql
+    pg_createcluster "$major" main --start -o shared_preload_libraries=randflake \
+        -o randflake.node_id=7 -o randflake.secret_file=/tmp/secret
+    [ "$(as_user postgres psql -XAtq -v ON_ERROR_STOP=1 -c 'CREATE EXTENSION randflake_type CASCADE' \
+        -c 'CREATE EXTENSION randflake_coordinator' \
+        -c 'CREATE TABLE t AS SELECT randflake_generate(100000) AS id' \
+        -c 'SELECT count(DISTINCT id), min(d.node_id), max(d.node_id) FROM t, randflake_decode(id) d')" \
+        = '100000|7|7' ]
+    pg_dropcluster --stop "$major" main
+    apt-get -qy purge "$package"
+    if find / -xdev -name '*randflake*' ! -path '/mnt/*' ! -path '/var/log/*' | grep .; then
+        die "files are left after a purge"
+    fi
+}
+
+if [ "${1-}" = inside ]; then
+    set -e
+    step=$2 major=$3 package=postgresql-$3-randflake
+    export DEBIAN_FRONTEND=noninteractive PG_SUPPORTED_VERSIONS=$major
+    "$step"
+    exit
+fi
+
+# --- outside -------------------------------------------------------------------------------------
+
+[ "$(id -u)" = 0 ] || die "this needs root, for mounts of its own"
+[ $# -gt 0 ] || set -- 15
+run() {
+    scripts/in_root.sh -t -x "$logs" "$root" \
+        sh -c 'cd /mnt/source && exec scripts/package_test.sh inside "$@"' sh "$1" "$major"
+}
 for major; do
     [ -n "${suites[$major]-}" ] || die "no suite is known to have PostgreSQL $major"
-    headline "PostgreSQL $major"
-    clean=$(find_root "clean-$major" "${suites[$major]}" "postgresql-$major")
-    full=$(find_package_root "$major")
-    work=build/package/$major
-    rm -rf --one-file-system "${work:?}"
-    export_tree "$tree" "$work/source"
-    step build "$full"
-    step installation "$clean"
-    step autopkgtest "$full"
+    logs=build/package/$major
+    rm -rf --one-file-system "$logs"
+    copy_source "$logs/source"
+    make_package_root "$major"
+    stage "$major: package, lintian" run build_package
+    stage "$major: installcheck" run installcheck
+    make_root "clean-$major" "${suites[$major]}" "postgresql-$major"
+    stage "$major: install, use, purge" run use_package
 done
-echo "packages: $(printf '%s\n' "$@" | wc -l) built, installed and tested: build/package/*/*.deb"
+finish

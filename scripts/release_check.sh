@@ -1,10 +1,8 @@
 #!/bin/bash
-# What must hold before a release: runs everything, which takes an hour or two, and prints the
-# checklist.
+# What must hold before a release: runs everything, which takes hours.
 #
 #   scripts/release_check.sh              everything
-#   scripts/release_check.sh version      only the points whose name contains "version"; the others
-#                                         stay open
+#   scripts/release_check.sh version      only the points whose name contains "version"
 #
 # Output of each point goes to build/release/.
 
@@ -12,59 +10,29 @@ set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
 . scripts/lib.sh
 . scripts/roots.sh
-
-only=${1:-}
-logs=build/release
-checklist=() open=0
+logs=build/release only=${1:-}
 mapfile -t majors < <(printf '%s\n' "${!suites[@]}" | sort -n)
-
-# point NAME COMMAND...: one point of the list, with the last line of what the command says.
-point() {
-    local name=$1 log=$logs/${1//[^a-z0-9]/-}.log mark=' ' color=$red
-    shift
-    if [[ $name = *"$only"* ]]; then
-        echo "$name ..."
-        mkdir -p $logs # a point may have removed it
-        if "$@" >"$log" 2>&1; then
-            mark=x color=$green
-        else
-            tail -n 20 "$log" | sed 's/^/    /'
-        fi
-        checklist+=("${color}[$mark] $(printf '%-26s' "$name")$plain $(tail -n 1 "$log")")
-    else
-        checklist+=("[ ] $(printf '%-26s' "$name") not looked at")
-    fi
-    [ "$mark" = x ] || open=$((open + 1))
-}
+version=$(sed -n 's/^    "version": *"\(.*\)",/\1/p' META.json)
 
 clean_tree() {
-    local changes
-    changes=$(git status --porcelain) || return
-    if [ -n "$changes" ]; then
-        echo "$changes"
-        echo "$(wc -l <<<"$changes") files differ from the commit"
-        return 1
-    fi
-    echo "commit $(git rev-parse HEAD)"
+    git status --porcelain
+    [ -z "$(git status --porcelain)" ]
 }
 
 # The tag of this release is not there yet, or is of this commit.
 free_tag() {
-    local tag
-    tag=v$(sed -n 's/^    "version": *"\(.*\)",/\1/p' META.json)
-    echo "tag $tag"
-    [ "$(git rev-parse -q --verify "$tag^{commit}" || git rev-parse HEAD)" = "$(git rev-parse HEAD)" ]
+    [ "$(git rev-parse -q --verify "v$version^{commit}" || git rev-parse HEAD)" = "$(git rev-parse HEAD)" ]
 }
 
-point "clean tree" clean_tree
-point "versions, dates, META.json" scripts/check_versions.pl --release
-point "tag is free" free_tag
-point "every check" scripts/test.sh
-point "whole matrix" as_root scripts/matrix.sh
-point "packages of all majors" as_root scripts/package_test.sh "${majors[@]}"
-point "archives" scripts/dist_test.sh
-point "tree is still clean" clean_tree
-
-headline "release of $(sed -n 's/^    "version": *"\(.*\)",/\1/p' META.json)"
-printf '%s\n' "${checklist[@]}"
-[ $open -eq 0 ] || die "$open points are open"
+headline "release of $version, commit $(git rev-parse HEAD)"
+stage "clean tree" clean_tree
+stage "versions, dates, META.json" scripts/check_versions.pl --release
+stage "tag is free" free_tag
+stage "archives" scripts/dist_test.sh
+stage "every test" scripts/test.sh all
+stage "both commands on bare Debian" as_root scripts/bare_test.sh
+stage "whole matrix" as_root scripts/matrix.sh
+stage "pg_upgrade" as_root scripts/pg_upgrade_test.sh
+stage "packages of all majors" as_root scripts/package_test.sh "${majors[@]}"
+stage "tree is still clean" clean_tree
+finish

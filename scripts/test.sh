@@ -1,8 +1,9 @@
 #!/bin/bash
-# Every check there is, each a stage; installs the Debian packages it needs.
+# Tests, in stages; installs the Debian packages they need.
 #
-#   scripts/test.sh              all stages
-#   scripts/test.sh unit         only the stages whose name contains "unit"
+#   scripts/test.sh              what every change must pass
+#   scripts/test.sh all          that, and what takes long: before a release
+#   scripts/test.sh unit         only the stages, of all, whose name contains "unit"
 #
 # A stage is one line at the end of this file: a name and the command that does it. Its output goes
 # to a file in build/test/ and is shown if the stage fails. PG_CONFIG chooses the PostgreSQL;
@@ -11,44 +12,15 @@
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
 . scripts/lib.sh
-. scripts/matrix_lib.sh
-. scripts/roots.sh
 
-only=
-logs=build/test
-passed=0
-failed=0
-declare -A status_of seconds_of # of each stage that ran
-
-# stage NAME COMMAND...
-stage() {
-    local name=$1 log=$logs/${1//[^a-z0-9+]/-}.log status began=$SECONDS
-    shift
-    [[ $name = *"$only"* ]] || return 0
-    printf '%s%-36s%s' "$bold" "$name" "$plain"
-    mkdir -p $logs # a stage may have removed it
-    # Not as a condition, where `set -e` would be ignored.
-    (
-        set -e
-        "$@"
-    ) >"$log" 2>&1
-    status=$?
-    status_of[$name]=$status
-    seconds_of[$name]=$((SECONDS - began))
-    if [ $status -eq 0 ]; then
-        passed=$((passed + 1))
-        printf '%spassed%s %4d s\n' "$green" "$plain" $((SECONDS - began))
-    else
-        failed=$((failed + 1))
-        printf '%sFAILED%s %4d s, exit status %d; the end of %s:\n' "$red" "$plain" \
-            $((SECONDS - began)) $status "$log"
-        tail -n 200 "$log" | sed 's/^/    /'
-    fi
+# A stage that runs when it is asked for.
+long() {
+    [ -z "$asked" ] || stage "$@"
 }
 
 packages() {
     install_packages make g++ clang clang-format clang-tidy cppcheck shellcheck \
-        libgtest-dev nlohmann-json3-dev libipc-run-perl libfaketime procps openssl valgrind
+        libgtest-dev nlohmann-json3-dev libipc-run-perl procps openssl valgrind
     find_postgresql
 }
 
@@ -71,9 +43,16 @@ unit_tests_valgrind() {
         FILTER='-*TenMillion*:Concurrency*:Explorer*:LeaseSimulation*'
 }
 
-# All of them, with PostgreSQL's assertions on, and counting which lines they reach.
+# All of them, with PostgreSQL's assertions on.
 server_tests() {
     trap build_and_install EXIT
+    build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT=-O1
+    scripts/tempcheck.sh
+}
+
+coverage() {
+    trap build_and_install EXIT
+    install_packages gcovr
     scripts/coverage.sh
 }
 
@@ -118,104 +97,49 @@ quickstart() {
     [ ! -e quickstart ]
 }
 
-# The same in a checkout that root's server user cannot enter, so that its folder is elsewhere.
+# The same in a checkout that the server's user cannot enter.
 quickstart_elsewhere() {
     closed=$(mktemp -d)
     trap '"$closed"/scripts/quickstart.sh stop; rm -r "$closed"' EXIT
-    tar -c --exclude=./quickstart --exclude=./.git --exclude=node_modules . |
-        tar -x --no-overwrite-dir -C "$closed"
+    . scripts/roots.sh
+    copy_source "$closed"
     "$closed"/scripts/quickstart.sh
-    [ "$(id -u)" -ne 0 ] || [ -L "$closed"/quickstart ]
 }
 
-# cell COLUMN STAGE [TEXT]: a cell of the matrix, from a stage above and what it says.
-cell() {
-    if [ "${status_of[$2]-}" = 0 ]; then
-        echo "$1 ${3:-FAIL it says no number}"
-    else
-        echo "$1 FAIL see the stage \"$2\""
-    fi
-}
-
-# tempcheck_count LABEL: how many tests of a kind the stage "server tests" says have passed.
-tempcheck_count() {
-    sed -n "s/^tempcheck: .*$1: \([0-9]*\) .*passed.*/\1/p" $logs/server-tests.log
-}
-
-# The row of the matrix for the PostgreSQL that the stages have tested.
-own_row() {
-    local row=$matrix/$own_major stage seconds=0
-    local stages=('build with g++, -Werror' 'build with clang++, -Werror' 'unit tests' 'server tests')
-    rm -rf "$row"
-    mkdir -p "$row"
-    {
-        echo "version $("$PG_CONFIG" --version)"
-        cell gcc "${stages[0]}" ok
-        cell clang "${stages[1]}" ok
-        cell unit "${stages[2]}" "$(count_passed $logs/unit-tests.log)"
-        cell regress "${stages[3]}" "$(tempcheck_count regress)"
-        cell isolation "${stages[3]}" "$(tempcheck_count isolation)"
-        cell tap "${stages[3]}" "$(tempcheck_count TAP)"
-        for stage in "${stages[@]}"; do
-            seconds=$((seconds + ${seconds_of[$stage]}))
-        done
-        echo "seconds $seconds"
-    } >"$row/cells"
-}
-
-finish() {
-    if [ -n "${status_of[matrix]-}" ] && [ -z "$only" ]; then
-        echo
-        own_row
-        scripts/matrix_table.sh "$own_major" "${other_majors[@]}" || failed=$((failed ? failed : 1))
-    fi
-    printf '\n%s passed, %s failed\n' $passed $failed
-    [ $failed -eq 0 ]
-    exit
-}
-
-headline "randflake: every check"
+headline "randflake: ${1:-what every change must pass}"
 stage "packages" packages
 [ $failed -eq 0 ] || finish
 find_postgresql
-only=${1:-}
-own_major=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
-# scripts/matrix.sh knows more majors; these are the ones that are released.
-mapfile -t other_majors < <(printf '%s\n' 17 18 | grep -vx "$own_major")
+asked=${1:-}
+[ "$asked" = all ] || only=$asked
 
 # Versions of these tools disagree; the code follows those of Debian 12.
 if clang-format --version | grep -q 'version 14\.'; then
     stage "format" make format-check
-    stage "lint" make lint
+    stage "lint" make lint TIDY_CHECKS=-clang-analyzer-*
+    long "lint, static analysis" make lint
 else
-    echo "format, lint: not checked, which takes version 14 of clang-format and clang-tidy"
+    echo "format, lint: not checked, since that takes clang-format and clang-tidy 14, of Debian 12"
 fi
 stage "shell scripts" shell_scripts
 stage "versions" scripts/check_versions.pl
 stage "build with clang++, -Werror" build CXX=clang++
 stage "build with g++, -Werror" build
-stage "symbols" make symbols
 stage "unit tests" make unit
-stage "install" build_and_install
-stage "server tests: other languages" scripts/test_tools.sh
-stage "server tests" server_tests
-stage "server tests, vector paths" vector_paths
-stage "matrix" as_root scripts/matrix.sh -s "${other_majors[@]}"
-stage "pg_upgrade" as_root scripts/pg_upgrade_test.sh 15 18
-stage "Debian package" as_root scripts/package_test.sh
-stage "archive of a release" scripts/dist_test.sh
-stage "quickstart, twice" quickstart
-stage "quickstart, closed checkout" quickstart_elsewhere
-stage "fuzz" make -j2 fuzz FUZZ_SECONDS=20
 stage "unit tests, threads" unit_tests SANITIZE=thread TESTS=concurrency_test
 stage "unit tests, sanitizers" unit_tests_sanitized
-stage "unit tests, valgrind" unit_tests_valgrind
-stage "server tests, sanitizers" server_tests_sanitized
-stage "coverage" scripts/coverage.sh print
-[[ coverage != *"$only"* ]] || cat build/coverage/report
-
-if [ $((passed + failed)) -eq 1 ]; then # the packages alone
-    echo "no stage has \"$only\" in its name"
-    failed=1
-fi
+stage "fuzz" make -j2 fuzz FUZZ_SECONDS=10
+stage "install" build_and_install
+stage "quickstart, twice" quickstart
+stage "server tests: other languages" scripts/test_tools.sh
+stage "server tests" server_tests
+long "server tests, coverage" coverage
+long "server tests, vector paths" vector_paths
+long "server tests, sanitizers" server_tests_sanitized
+long "unit tests, valgrind" unit_tests_valgrind
+long "unit tests, aarch64 and s390x" scripts/cross_unit_test.sh
+long "quickstart, closed checkout" quickstart_elsewhere
+long "other PostgreSQL" as_root scripts/matrix.sh -s 17 18
+long "pg_upgrade" as_root scripts/pg_upgrade_test.sh 15 18
+long "Debian package" as_root scripts/package_test.sh
 finish

@@ -36,7 +36,10 @@ command -v npm >/dev/null || packages+=(npm)
 command -v javac >/dev/null || packages+=(default-jdk-headless)
 install_packages "${packages[@]}"
 
-install_program prometheus promtool
+# Its own package since Debian 13.
+promtool=prometheus
+! apt-cache show promtool >/dev/null 2>&1 || promtool=promtool
+install_program "$promtool" promtool
 install_program prometheus-postgres-exporter prometheus-postgres-exporter
 
 # Prisma's install script would download an engine, which the recipe does not need.
@@ -45,7 +48,14 @@ for directory in test/js test/prisma; do
     (cd "$directory" && npm ci --ignore-scripts --no-audit --no-fund)
 done
 
-# Not in the lock file, since not every registry has it.
+# Prisma 7 needs a younger Node.js than Debian 12's, 18. Not in the lock file, for most need it not.
+if [ "$(node -p 'parseInt(process.versions.node)')" -lt 20 ] &&
+    [ ! -e test/prisma/node_modules/.bin/node ]; then
+    (cd test/prisma &&
+        npm install --no-save --ignore-scripts --no-audit --no-fund "node-linux-$(node -p process.arch)@22")
+fi
+
+# Nor is this one, since not every registry has it.
 [ -d test/js/node_modules/randflake ] ||
     (cd test/js && npm install --no-save --ignore-scripts --no-audit --no-fund randflake) ||
     echo "npm has no package randflake: t/220_lease_js.pl will skip what needs it"

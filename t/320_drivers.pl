@@ -104,13 +104,15 @@ SQL
 
 # --- JavaScript ------------------------------------------------------------------------------
 
-# Node finds packages in node_modules beside the program, or above.
+# Node finds packages in node_modules beside the program, or above. A Node.js among the packages goes
+# before the machine's.
 sub javascript_recipe {
     my ($recipe, $packages, $program, @prepare) = @_;
   SKIP: {
         skip 'node is not installed', 2 unless succeeds('node', '--version');
         skip "npm ci was not run in $packages", 2 unless -d "$packages/node_modules";
         my $directory = $directory{$recipe};
+        local $ENV{PATH} = "$directory/node_modules/.bin:$ENV{PATH}";
         symlink "$sources/$packages/node_modules", "$directory/node_modules" or die $!;
         for my $step (@prepare) {
             my ($good, $output) = output_of('sh', '-c', "cd $directory && $step");

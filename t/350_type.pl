@@ -15,7 +15,6 @@ my $per_node = 131072;
 my $node = new_server(
     'main',
     settings => { node_id => 500, node_count => 3, secret => random_secret(), max_wait => 0 });
-clock_runs_from($node, time);
 start_under_clock($node);
 $node->safe_psql('postgres',
     q{CREATE EXTENSION randflake_type CASCADE; SET randflake.max_wait = '1h'; SELECT randflake_next()});

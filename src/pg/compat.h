@@ -6,8 +6,10 @@
 
 #include "pg/pg.h"
 
-#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
-#error "randflake supports PostgreSQL 15 to 19"
+#if PG_VERSION_NUM < 150000
+#error "randflake needs PostgreSQL 15 or newer"
+#elif PG_VERSION_NUM >= 200000
+#pragma message "randflake is tested with PostgreSQL 15 to 19; this one is newer"
 #endif
 
 // The magic block. The server shows name and version in pg_get_loaded_modules() since 18.

@@ -15,7 +15,6 @@ using randflake::Lease;
 using randflake::LeaseHolder;
 using randflake::Outcome;
 using randflake::Run;
-using randflake::Window;
 
 static void report_without_window() {
     if (shared->leased)

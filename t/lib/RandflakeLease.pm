@@ -24,6 +24,8 @@ our @EXPORT = qw(
   wait_for_connection
   wait_for_lease
   wait_for_status
+  wait_for_open_window
+  gave_back
   log_has
   load_on
   end_load
@@ -146,6 +148,23 @@ sub wait_for_status {
     my ($node, $condition) = @_;
     $node->poll_query_until('postgres', "SELECT $condition FROM randflake_status")
       or die $node->name . ": $condition did not come true: " . status_of($node, '*');
+    return;
+}
+
+# Waits until its clock is inside its window.
+sub wait_for_open_window {
+    my ($node) = @_;
+    wait_for_status($node, 'clock_timestamp() >= window_start AND clock_timestamp() < window_end');
+    return;
+}
+
+# A server that held this lease has given it back; or the one after it, had that ended meanwhile.
+sub gave_back {
+    my ($coordinator, $holder, $lease, $test_name) = @_;
+    is( $coordinator->safe_psql('postgres',
+            q{SELECT count(*) > 0 FROM randflake_leases WHERE state = 'released'}
+              . " AND holder = '" . $holder->name . "' AND lease_id >= $lease"),
+        't', $test_name);
     return;
 }
 

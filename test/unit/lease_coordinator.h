@@ -1,6 +1,6 @@
-// The coordinator as a model: the rules of the functions randflake_lease_* in
-// extension/randflake_coordinator--1.0.sql, statement by statement, on plain data. A state can be
-// copied, and that is what a replica, a backup or a rolled-back transaction is.
+// The coordinator as a model: the rules of the functions randflake_lease_* of the extension script,
+// statement by statement, on plain data. A state can be copied, and that is what a replica, a
+// backup or a rolled-back transaction is.
 //
 // The simulation of leases runs it. That the functions and the model give the same answers is
 // tested with traces of it (lease_trace.cpp, t/230_lease_model.pl).

@@ -1,0 +1,60 @@
+#!/bin/bash
+# The two commands of the README on Debian machines with nothing on them: in bare roots, as root,
+# with a path and an environment of their own.
+#
+#   scripts/bare_test.sh [-k] [SUITE [COMMAND...]]
+#
+# Default are bookworm and trixie, one after the other, and both commands. What gets tested is a copy
+# of the checkout, without its history. Roots are made anew; with -k, the one of an earlier run is kept
+# and only gets the copy. apt and npm inside use the mirrors, proxies and certificates that this machine
+# is set up for. Needs root.
+
+set -euo pipefail
+cd "$(dirname "$(realpath "$0")")/.."
+. scripts/lib.sh
+. scripts/roots.sh
+
+[ "$(id -u)" = 0 ] || die "this needs root, for mounts of its own"
+keep=''
+if [ "${1-}" = -k ]; then
+    keep=1
+    shift
+fi
+tested=("${1:-bookworm}")
+[ $# -gt 0 ] || tested+=(trixie)
+shift $(($# > 0))
+commands=("$@")
+[ $# -gt 0 ] || commands=(sh -c 'scripts/quickstart.sh && scripts/quickstart.sh stop && scripts/test.sh')
+install_packages mmdebstrap iproute2
+
+# What a machine in this one's network is given before anybody works on it.
+connect() {
+    local name value
+    echo '127.0.0.1 localhost' >"$1/etc/hosts"
+    cp -L /etc/resolv.conf "$1/etc/"
+    command -v npm >/dev/null || return 0
+    for name in registry cafile proxy https-proxy noproxy; do
+        value=$(npm config get "$name" 2>/dev/null)
+        if [ $name = cafile ] && [ -e "$value" ]; then
+            cp -L "$value" "$1/root/ca.crt"
+            value=/root/ca.crt
+        fi
+        case $value in '' | null | undefined) ;; *) echo "$name=$value" ;; esac
+    done >"$1/root/.npmrc"
+}
+
+for suite in "${tested[@]}"; do
+    root=$roots/bare-$suite
+    if [ -z "$keep" ] || [ ! -d "$root" ]; then
+        rm -rf --one-file-system "$root"
+        mkdir -p "$roots"
+        bootstrap "$suite" "$root"
+        connect "$root"
+    fi
+    rm -rf "$root/root/randflake"
+    copy_source "$root/root/randflake"
+    headline "$suite: ${commands[*]}"
+    # shellcheck disable=SC2016  # expanded by the inner shell
+    scripts/in_root.sh "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+        sh -c 'cd /root/randflake && exec "$@"' sh "${commands[@]}"
+done
