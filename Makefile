@@ -1,7 +1,7 @@
 # randflake for PostgreSQL: build, install and test with PGXS.
 #
 #   make                 build against the server of PG_CONFIG
-#   make install         install the extension
+#   make install         install the library and the three extensions
 #   make installcheck    regression tests against a running, configured server
 #   make tempcheck       regression, isolation and TAP tests, each on a server of its own
 #   make soak            the crash test with many rounds; ROUNDS=n sets how many
@@ -13,16 +13,17 @@
 #   make lint            clang-tidy and cppcheck over src; TIDY_CHECKS adds to .clang-tidy's checks
 #   make format          clang-format every source file; `make format-check` only looks
 
-EXTENSION = randflake
-EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" randflake.control)
+# Three extensions of one version and one library, in the order in which they can be created.
+EXTENSION = $(addprefix extension/,randflake randflake_type randflake_coordinator)
+RANDFLAKE_VERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" extension/randflake.control)
 
 MODULE_big = randflake
 OBJS = $(patsubst %.cpp,%.o,$(sort $(wildcard src/core/*.cpp src/pg/*.cpp)))
-DATA = $(wildcard sql/randflake--*.sql)
+DATA = $(wildcard extension/*.sql)
 DOCS = README.md
 
-REGRESS = $(notdir $(basename $(filter-out sql/randflake--%,$(wildcard sql/*.sql))))
-REGRESS_OPTS = --load-extension=randflake --no-locale --encoding=UTF8
+REGRESS = $(notdir $(basename $(wildcard sql/*.sql)))
+REGRESS_OPTS = $(addprefix --load-extension=,$(notdir $(EXTENSION))) --no-locale --encoding=UTF8
 
 PG_CONFIG ?= pg_config
 
@@ -32,7 +33,7 @@ SHLIB_LINK = -lpq
 WARNINGS = -Wall -Wextra -Wno-register -Wno-unknown-warning-option $(if $(filter 0,$(WERROR)),,-Werror)
 RANDFLAKE_CXXFLAGS = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden \
 	-isystem $(shell $(PG_CONFIG) --includedir-server) \
-	-isystem $(shell $(PG_CONFIG) --includedir) -Isrc -DRANDFLAKE_VERSION='"$(EXTVERSION)"'
+	-isystem $(shell $(PG_CONFIG) --includedir) -Isrc -DRANDFLAKE_VERSION='"$(RANDFLAKE_VERSION)"'
 # COPT is how a builder adds flags; PGXS passes it to C alone.
 PG_CXXFLAGS = $(RANDFLAKE_CXXFLAGS) $(WARNINGS) -MMD -MP $(COPT)
 
@@ -45,7 +46,7 @@ include $(PGXS)
 COMPILE.cxx.bc += $(RANDFLAKE_CXXFLAGS) -Wno-register
 
 -include $(OBJS:.o=.d)
-src/pg/init.o: randflake.control
+src/pg/init.o: extension/randflake.control
 
 # Objects belong to one server, compiler and set of flags: another one rebuilds them.
 .PHONY: FORCE

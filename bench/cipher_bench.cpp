@@ -47,6 +47,17 @@ void Run(benchmark::State& state, EncryptRun encrypt) {
     state.SetItemsProcessed(state.iterations() * kRunLength);
 }
 
+void Many(benchmark::State& state, EncryptRun encrypt, DecryptMany decrypt) {
+    const KeySchedule schedule = ExpandKey(key);
+    uint64_t ids[kRunLength], raw[kRunLength];
+    encrypt(schedule, kFirst, ids);
+    for (auto _ : state) {
+        decrypt(schedule, ids, raw);
+        benchmark::DoNotOptimize(raw);
+    }
+    state.SetItemsProcessed(state.iterations() * kRunLength);
+}
+
 void Schedule(benchmark::State& state) {
     Key changing = key;
     for (auto _ : state) {
@@ -66,9 +77,12 @@ int main(int argc, char** argv) {
     const VectorPaths paths = ListVectorPaths();
     for (int i = 0; i < paths.count; i++) {
         const VectorPath& path = paths.paths[i];
-        if (path.supported)
-            benchmark::RegisterBenchmark((std::string("encrypt a run: ") + path.name).c_str(), Run,
-                                         path.encrypt);
+        if (!path.supported)
+            continue;
+        benchmark::RegisterBenchmark((std::string("encrypt a run: ") + path.name).c_str(), Run,
+                                     path.encrypt);
+        benchmark::RegisterBenchmark((std::string("decrypt many: ") + path.name).c_str(), Many,
+                                     path.encrypt, path.decrypt);
     }
     benchmark::RegisterBenchmark("key schedule", Schedule);
     benchmark::Initialize(&argc, argv);

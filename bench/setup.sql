@@ -1,6 +1,6 @@
 -- What the suites need in the benchmark's database. :library is the path of the built empty.c.
 
-CREATE EXTENSION randflake;
+CREATE EXTENSION randflake_type CASCADE;
 SELECT format('CREATE EXTENSION %I', name)
   FROM pg_available_extensions
  WHERE name IN ('snowflake', 'pg_uuidv7', 'permuteseq', 'pgstattuple')

@@ -1,6 +1,8 @@
 #!/bin/bash
-# Writes the tables of docs/performance.md anew from a run's results: each stands between
-# "<!-- table SUITE: METRIC -->" and "<!-- end -->".
+# Writes the tables of docs/performance.md anew from a run's results. Each stands between
+# "<!-- table SUITE: METRIC -->" and "<!-- end -->". More metrics, each after a " | " and with its
+# suite if that is another, are columns of one table, which has no quartiles. " @ CASE" at the end
+# stands for ": CASE" after every metric. Items "ITEM; CASE" are columns as well.
 #
 #   bench/tables.sh [RESULTS [DOCUMENT]]
 
@@ -10,49 +12,129 @@ results=${1:-$bench/results}
 document=${2:-$bench/../docs/performance.md}
 
 awk -F, -v document="$document" '
-# Whether a table has ratios; not all have.
-function has_ratios(group,    i) {
-    for (i = 1; i <= rows[group]; i++)
-        if (ratio[group, i] != "")
-            return 1
-    return 0
+function fail(group) {
+    print "bench/tables.sh: no results for \"" group "\"" >"/dev/stderr"
+    exit failed = 1
 }
-function print_table(group,    i, with_ratio) {
-    if (!rows[group]) {
-        print "bench/tables.sh: no results for \"" group "\"" >"/dev/stderr"
-        exit failed = 1
+function add_row(table, item) {
+    if (!((table, item) in known)) {
+        known[table, item] = 1
+        row[table, ++rows[table]] = item
     }
-    with_ratio = has_ratios(group)
-    printf "| %s | %s | quartiles |%s\n", metric[group], unit[group], with_ratio ? " ratio to " base[group] " |" : ""
-    print "|---|---|---|" (with_ratio ? "---|" : "")
-    for (i = 1; i <= rows[group]; i++)
-        printf "| %s | %s | %s |%s\n", item[group, i], median[group, i], quartiles[group, i],
-               with_ratio ? " " ratio[group, i] " |" : ""
+}
+# One metric and its quartiles. Without a ratio where there is none, and with the unit in each row
+# where they differ.
+function print_metric(group,    i, item, ratio_to, one_unit) {
+    ratio_to = base[group] == "" ? "" : " ratio to " base[group] " |"
+    one_unit = units[group] == 1
+    printf "| %s | %s | quartiles |%s\n", metric[group], one_unit ? unit[group] : "median", ratio_to
+    print "|---|---|---|" (ratio_to == "" ? "" : "---|")
+    for (i = 1; i <= rows[group]; i++) {
+        item = row[group, i]
+        printf "| %s | %s | %s |%s\n", item, median[group, item] (one_unit ? "" : " " unit[group, item]),
+               quartiles[group, item], ratio_to == "" ? "" : " " ratio[group, item] " |"
+    }
+}
+# Columns 1 .. n: `column` is the group of each, `heading` what stands above it.
+function print_columns(corner, n,    i, j, item, same, line) {
+    same = 1
+    for (j = 2; j <= n; j++)
+        same = same && base[column[j]] == base[column[1]]
+    if (same && base[column[1]] != "")
+        corner = corner (corner == "" ? "" : " ") "(ratio to " base[column[1]] ")"
+    line = "| " corner " |"
+    for (j = 1; j <= n; j++)
+        line = line " " heading[j] (same ? "" : " (ratio to " base[column[j]] ")") " |"
+    print line
+    line = "|---|"
+    delete seen
+    items = 0
+    for (j = 1; j <= n; j++) {
+        line = line "---|"
+        for (i = 1; i <= rows[column[j]]; i++)
+            if (!seen[item = row[column[j], i]]++)
+                all[++items] = item
+    }
+    print line
+    for (i = 1; i <= items; i++) {
+        line = "| " all[i] " |"
+        for (j = 1; j <= n; j++)
+            line = line " " cell(column[j], all[i]) " |"
+        print line
+    }
+}
+function cell(group, item) {
+    if (!((group, item) in median))
+        return "–"
+    return median[group, item] (ratio[group, item] == "" ? "" : " (" ratio[group, item] ")")
+}
+function print_table(spec,    n, parts, j, at, case_name, suite) {
+    at = index(spec, " @ ")
+    if (at) {
+        case_name = substr(spec, at + 3)
+        spec = substr(spec, 1, at - 1)
+    }
+    suite = substr(spec, 1, index(spec, ":") - 1)
+    n = split(spec, parts, " [|] ")
+    for (j = 1; j <= n; j++) {
+        column[j] = parts[j] (at ? ": " case_name : "")
+        if (!(column[j] in rows) && !(column[j] in cases))
+            column[j] = suite ": " column[j]
+        if (!(column[j] in rows) && !(column[j] in cases))
+            fail(column[j])
+        heading[j] = metric[column[j]] ", " unit[column[j]]
+        if (at)
+            heading[j] = substr(metric[column[j]], 1, length(metric[column[j]]) - length(case_name) - 2) \
+                         ", " unit[column[j]]
+    }
+    if (column[1] in cases) {
+        spec = column[1]
+        n = cases[spec]
+        for (j = 1; j <= n; j++)
+            column[j] = spec "; " (heading[j] = case_of[spec, j])
+        print_columns(metric[spec] ", " unit[spec], n)
+    } else if (n > 1) {
+        print_columns(case_name, n)
+    } else {
+        print_metric(column[1])
+    }
 }
 NR > 1 {
     group = $1 ": " $3
-    i = ++rows[group]
+    item = $2
     metric[group] = $3
     unit[group] = $4
-    item[group, i] = $2 ~ /\(\)/ ? "`" $2 "`" : $2
-    median[group, i] = $6
-    quartiles[group, i] = $5 > 1 ? $7 " – " $8 : "one sample"
-    ratio[group, i] = $10
+    if (split(item, part, "; ") == 2) {
+        item = part[1]
+        if (!((group, part[2]) in known_case)) {
+            known_case[group, part[2]] = 1
+            case_of[group, ++cases[group]] = part[2]
+        }
+        group = group "; " part[2]
+    }
+    if (item ~ /\(\)/)
+        item = "`" item "`"
+    add_row(group, item)
+    units[group] += unit_seen[group, $4]++ == 0
+    unit[group] = unit[group, item] = $4
+    median[group, item] = $6
+    quartiles[group, item] = $5 > 1 ? $7 " – " $8 : "one sample"
+    ratio[group, item] = $10
     if ($9 != "")
-        base[group] = $9 ~ /;/ ? "one backend" : $9
+        base[group] = $9 ~ /;/ ? "one backend" : $9 ~ /\(\)/ ? "`" $9 "`" : $9
 }
 END {
+    if (failed)
+        exit failed
     while ((getline line <document) > 0) {
         if (line == "<!-- end -->")
             inside = 0
         if (!inside)
             print line
         if (line ~ /^<!-- table /) {
-            group = substr(line, 12, length(line) - 15)
-            print_table(group)
+            print_table(substr(line, 12, length(line) - 15))
             inside = 1
         }
     }
-    exit failed
 }' "$results/results.csv" >"$document.new"
 mv "$document.new" "$document"

@@ -1,17 +1,18 @@
 #!/usr/bin/perl
 # Checks that every place which names a version names the same one, that META.json is what PGXN's
-# specification 1.0.0 asks for, and that each version can be updated to the default one.
+# specification 1.0.0 asks for, and that each version of an extension can be updated to the default
+# one.
 #
 #   scripts/check_versions.pl             while working
 #   scripts/check_versions.pl --release   what must hold at a release, too: dates and status
 #
-# The truth is default_version in randflake.control, X.Y. A release of it is X.Y.Z: in META.json, in
-# the topmost entries of CHANGELOG.md and debian/changelog.
+# The truth is default_version in extension/randflake.control, X.Y. The other extensions have the same.
+# A release of it is X.Y.Z: in META.json, in the topmost entries of CHANGELOG.md and debian/changelog.
 
 use strict;
 use warnings;
 
-use File::Basename qw(dirname);
+use File::Basename qw(basename dirname);
 use JSON::PP;
 
 chdir dirname($0) . '/..' or die "could not change the directory: $!";
@@ -35,8 +36,16 @@ sub content_of {
 
 # --- the versions ----------------------------------------------------------------------------
 
-my ($default) = content_of('randflake.control') =~ /^default_version\s*=\s*'(\d+\.\d+)'$/m
-  or die "randflake.control has no default_version like '1.0'\n";
+my %default;    # of each extension
+for my $control (glob 'extension/*.control') {
+    ($default{ basename($control, '.control') }) =
+      content_of($control) =~ /^default_version\s*=\s*'(\d+\.\d+)'$/m
+      or die "$control has no default_version like '1.0'\n";
+}
+my $default = $default{randflake};
+expect("extension/$_.control: version $default{$_} is not that of randflake, $default",
+    $default{$_} eq $default)
+  for sort keys %default;
 my $meta = JSON::PP->new->decode(content_of('META.json'));
 my $version = $meta->{version} // '';
 expect("META.json: version \"$version\" is not $default.Z", $version =~ /^\Q$default\E\.\d+$/);
@@ -87,30 +96,37 @@ for my $phase (keys %{ $meta->{prereqs} // {} }) {
           for keys %$needed;
     }
 }
-my $extension = $meta->{provides}{randflake};
-expect('META.json: provides no extension "randflake"', defined $extension);
-expect('META.json: the version of the extension provided differs',
-    ($extension->{version} // '') eq $version);
-expect("META.json: there is no file $_", -e $_)
-  for map { $extension->{$_} // "for provides.randflake.$_" } qw(file docfile);
+expect('META.json: it provides other extensions than there are',
+    join(' ', sort keys %{ $meta->{provides} }) eq join(' ', sort keys %default));
+for my $name (sort keys %{ $meta->{provides} }) {
+    my $extension = $meta->{provides}{$name};
+    expect("META.json: the version of $name differs", ($extension->{version} // '') eq $version);
+    expect("META.json: the file of $name does not install version $default",
+        ($extension->{file} // '') eq "extension/$name--$default.sql");
+    expect("META.json: there is no file $_", -e $_)
+      for map { $extension->{$_} // "for provides.$name.$_" } qw(file docfile);
+}
 
 # --- the scripts -----------------------------------------------------------------------------
 
-my (%installs, %updates);
-for (glob 'sql/randflake--*.sql') {
-    if (/--([\d.]+)--([\d.]+)\.sql$/) { push @{ $updates{$1} }, $2 }
-    elsif (/--([\d.]+)\.sql$/) { $installs{$1} = 1 }
+my (%installs, %updates);    # of each extension
+for (glob 'extension/*.sql') {
+    if (m{/(\w+)--([\d.]+)--([\d.]+)\.sql$}) { push @{ $updates{$1}{$2} }, $3 }
+    elsif (m{/(\w+)--([\d.]+)\.sql$}) { $installs{$1}{$2} = 1 }
     else { expect("$_: the name of no script", 0) }
 }
 
-# Whether updates lead from one version to the default one.
+# Whether updates lead from one version of an extension to the default one.
 sub reaches_default {
-    my ($from) = @_;
-    return $from eq $default || grep { reaches_default($_) } @{ $updates{$from} // [] };
+    my ($name, $from) = @_;
+    return $from eq $default || grep { reaches_default($name, $_) } @{ $updates{$name}{$from} // [] };
 }
-expect('sql: no script installs any version', %installs);
-expect("sql: nothing updates version $_ to $default", reaches_default($_))
-  for sort keys %installs, keys %updates;
+for my $name (sort keys %default) {
+    expect("extension: no script installs $name", $installs{$name});
+    expect("extension: nothing updates $name $_ to $default", reaches_default($name, $_))
+      for sort keys %{ $installs{$name} }, keys %{ $updates{$name} };
+}
+expect("extension/$_.control is missing", $default{$_}) for sort keys %installs, keys %updates;
 
 print map { "$_\n" } @problems;
 exit 1 if @problems;

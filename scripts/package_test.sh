@@ -55,7 +55,8 @@ use_package() {
     install -d -o postgres /run/postgresql
     pg_createcluster "$major" main --start -o shared_preload_libraries=randflake \
         -o randflake.node_id=7 -o randflake.secret_file=/tmp/secret
-    [ "$(as_user postgres psql -XAtq -v ON_ERROR_STOP=1 -c 'CREATE EXTENSION randflake' \
+    [ "$(as_user postgres psql -XAtq -v ON_ERROR_STOP=1 -c 'CREATE EXTENSION randflake_type CASCADE' \
+        -c 'CREATE EXTENSION randflake_coordinator' \
         -c 'CREATE TABLE t AS SELECT randflake_generate(100000) AS id' \
         -c 'SELECT count(DISTINCT id), min(d.node_id), max(d.node_id) FROM t, randflake_decode(id) d')" \
         = '100000|7|7' ]

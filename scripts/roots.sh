@@ -60,7 +60,7 @@ make_root() {
 # The root for building and testing with a major.
 make_matrix_root() {
     make_root "$1" "${suites[$1]}" "postgresql-$1" "postgresql-server-dev-$1" \
-        clang g++ make libgtest-dev nlohmann-json3-dev libipc-run-perl libfaketime procps
+        clang g++ make libgtest-dev nlohmann-json3-dev libipc-run-perl procps
 }
 
 # The root for building the Debian package of a major.

@@ -40,8 +40,7 @@ choose() {
     for name; do
         name=$(basename "$name" "$suffix")
         [ -e "$directory/$name$suffix" ] || die "there is no $directory/$name$suffix"
-        # The extension's own script is no test.
-        [[ $name == randflake--* ]] || tests+=("$name")
+        tests+=("$name")
     done
 }
 tests=()
@@ -62,8 +61,9 @@ testdir=$(realpath "$(dirname "$("$PG_CONFIG" --pgxs)")/../test")
 pg_regress=$testdir/regress/pg_regress
 pg_isolation_regress=$testdir/isolation/pg_isolation_regress
 
-[ -e "$("$PG_CONFIG" --sharedir)/extension/randflake.control" ] ||
-    die "the extension is not installed: run make install"
+for control in extension/*.control; do
+    [ -e "$("$PG_CONFIG" --sharedir)/$control" ] || die "$control is not installed: run make install"
+done
 [ -x "$pg_regress" ] || die "$pg_regress is missing"
 ! runs isolation || [ -x "$pg_isolation_regress" ] || die "$pg_isolation_regress is missing"
 if runs tap; then
@@ -118,7 +118,8 @@ run_regress() {
     as_user mkdir "$output"
     if as_user "$program" --bindir="$bindir" --inputdir=. --outputdir="$output" \
         --temp-instance="$output/instance" --temp-config=test/temp.conf \
-        --no-locale --encoding=UTF8 --load-extension=randflake "$@"; then
+        --no-locale --encoding=UTF8 --load-extension=randflake --load-extension=randflake_type \
+        --load-extension=randflake_coordinator "$@"; then
         summary+=("$label: $# passed")
         return
     fi

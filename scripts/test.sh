@@ -20,7 +20,7 @@ long() {
 
 packages() {
     install_packages make g++ clang clang-format clang-tidy cppcheck shellcheck \
-        libgtest-dev nlohmann-json3-dev libipc-run-perl libfaketime procps openssl valgrind
+        libgtest-dev nlohmann-json3-dev libipc-run-perl procps openssl valgrind
     find_postgresql
 }
 
@@ -137,6 +137,7 @@ long "server tests, coverage" coverage
 long "server tests, vector paths" vector_paths
 long "server tests, sanitizers" server_tests_sanitized
 long "unit tests, valgrind" unit_tests_valgrind
+long "unit tests, aarch64 and s390x" scripts/cross_unit_test.sh
 long "quickstart, closed checkout" quickstart_elsewhere
 long "other PostgreSQL" as_root scripts/matrix.sh -s 17 18
 long "pg_upgrade" as_root scripts/pg_upgrade_test.sh 15 18

@@ -341,6 +341,9 @@ BEGIN;
 SELECT public.acquire(2) IS NOT NULL AS granted;
 SHOW synchronous_commit;
 SHOW client_min_messages;
+SET LOCAL synchronous_commit = local;
+SELECT public.acquire(2) IS NOT NULL AS granted;
+SHOW synchronous_commit;
 COMMIT;
 SHOW synchronous_commit;
 SHOW client_min_messages;
@@ -357,7 +360,7 @@ DROP VIEW leases;
 DROP FUNCTION clock_shows(bigint), acquire(integer, integer, integer),
     renew(bigint, integer, bigint, integer), release(bigint, integer, bigint), run(integer),
     error_of(text);
-DROP EXTENSION randflake;
+DROP EXTENSION randflake_coordinator;
 DROP TABLE coordinator_clock;
 DROP ROLE regress_randflake_app;
-CREATE EXTENSION randflake;
+CREATE EXTENSION randflake_coordinator;

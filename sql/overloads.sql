@@ -34,9 +34,10 @@ SELECT lower(int4range(1, 2));
 SELECT int8range(1, 2) && int8range(1, 2);
 SET search_path = public;
 
--- Nothing of the extension calls them, whether they are there before it is made or later.
-DROP EXTENSION randflake;
-CREATE EXTENSION randflake SCHEMA overloads;
+-- Nothing of the extensions calls them, whether they are there before they are made or later.
+DROP EXTENSION randflake_coordinator, randflake_type, randflake;
+CREATE EXTENSION randflake_coordinator SCHEMA overloads;
+CREATE EXTENSION randflake_type SCHEMA overloads CASCADE;
 CREATE VIEW leased AS
 SELECT * FROM overloads.randflake_lease_acquire('holder', repeat('1', 32)::uuid, 1, 60, '0123456789abcdef');
 SELECT first_node_id, node_count FROM leased;
@@ -63,8 +64,10 @@ ROLLBACK;
 
 DROP VIEW leased;
 RESET search_path;
-DROP EXTENSION randflake;
+DROP EXTENSION randflake_coordinator, randflake_type, randflake;
 SET client_min_messages = warning;
 DROP SCHEMA overloads CASCADE;
 RESET client_min_messages;
 CREATE EXTENSION randflake;
+CREATE EXTENSION randflake_type;
+CREATE EXTENSION randflake_coordinator;

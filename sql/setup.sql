@@ -1,7 +1,8 @@
--- What the extension consists of, and where it can be installed.
+-- What the extensions consist of, and where they can be installed.
 
 -- Every function, marked as designed
-SELECT p.proname AS function,
+SELECT e.extname AS extension,
+       p.proname AS function,
        oidvectortypes(p.proargtypes) AS arguments,
        pg_get_function_result(p.oid) AS result,
        CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END
@@ -14,21 +15,38 @@ FROM pg_extension e
 JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
                 AND d.deptype = 'e' AND d.classid = 'pg_proc'::regclass
 JOIN pg_proc p ON p.oid = d.objid
-WHERE e.extname = 'randflake'
-ORDER BY p.proname COLLATE "C", p.pronargs;
+WHERE e.extname LIKE 'randflake%'
+ORDER BY e.extname COLLATE "C", p.proname COLLATE "C", p.pronargs;
 
--- Objects without a comment: none. Row and array types, which come with their table, are members too
--- since PostgreSQL 17.
-SELECT pg_describe_object(d.classid, d.objid, 0) AS object
+-- Every other object. Row and array types come with their table or type.
+CREATE VIEW objects AS
+SELECT e.extname AS extension, d.classid, d.objid, (pg_identify_object(d.classid, d.objid, 0)).*
 FROM pg_extension e
 JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
                 AND d.deptype = 'e'
-WHERE e.extname = 'randflake'
+WHERE e.extname LIKE 'randflake%'
   AND NOT EXISTS (SELECT FROM pg_depend i
-                  WHERE i.classid = d.classid AND i.objid = d.objid AND i.deptype = 'i')
-  AND obj_description(d.objid, (SELECT relname FROM pg_class WHERE oid = d.classid)) IS NULL;
-SELECT obj_description(oid, 'pg_extension') AS extension_comment
-FROM pg_extension WHERE extname = 'randflake';
+                  WHERE i.classid = d.classid AND i.objid = d.objid AND i.deptype = 'i');
+SELECT extension, type, identity FROM objects
+WHERE type NOT IN ('function', 'aggregate')
+ORDER BY extension COLLATE "C", type COLLATE "C", identity COLLATE "C";
+
+-- Objects, and columns of tables and views, without a comment: none
+SELECT extension, type, identity FROM objects
+WHERE obj_description(objid, (SELECT relname FROM pg_class WHERE oid = classid)) IS NULL
+UNION ALL
+SELECT extension, 'column', format('%s.%I', identity, attname)
+FROM objects JOIN pg_attribute ON attrelid = objid
+WHERE classid = 'pg_class'::regclass AND type <> 'sequence' AND attnum > 0
+  AND col_description(objid, attnum) IS NULL;
+DROP VIEW objects;
+SELECT extname, obj_description(oid, 'pg_extension') AS comment
+FROM pg_extension WHERE extname LIKE 'randflake%' ORDER BY extname COLLATE "C";
+
+-- One needs the other
+DROP EXTENSION randflake;
+DROP EXTENSION randflake_coordinator;
+DROP EXTENSION randflake_type;
 
 -- A column default keeps the extension from being dropped
 CREATE TABLE holds_default (id bigint PRIMARY KEY DEFAULT randflake_generate());
@@ -38,18 +56,31 @@ DROP EXTENSION randflake;
 DROP TABLE holds_default;
 DROP EXTENSION randflake;
 
--- In another schema
+-- In schemas of their own
 CREATE SCHEMA randflake_test;
+CREATE SCHEMA randflake_test_type;
+CREATE SCHEMA randflake_test_coordinator;
 CREATE EXTENSION randflake SCHEMA randflake_test;
-SELECT to_regproc('randflake_generate') IS NULL AS not_in_search_path;
+CREATE EXTENSION randflake_type SCHEMA randflake_test_type;
+CREATE EXTENSION randflake_coordinator SCHEMA randflake_test_coordinator;
+SELECT to_regproc('randflake_generate') IS NULL AND to_regtype('randflake') IS NULL AS not_in_search_path;
 SELECT randflake_test.randflake_generate() IS NOT NULL AS generated;
-CREATE TABLE elsewhere (id bigint PRIMARY KEY DEFAULT randflake_test.randflake_generate());
+CREATE TABLE elsewhere (
+    id bigint PRIMARY KEY DEFAULT randflake_test.randflake_generate(),
+    ordered randflake_test_type.randflake UNIQUE DEFAULT randflake_test_type.randflake_next()
+);
 INSERT INTO elsewhere DEFAULT VALUES;
+SELECT ordered::text IS NOT NULL AS shown FROM elsewhere;
+SELECT count(*) FROM randflake_test_type.randflake_key;
+SELECT randflake_test_coordinator.randflake_lease_configure();
 
--- It stays there: the coordinator's functions name its schema
+-- They stay there: functions name the schema
 ALTER EXTENSION randflake SET SCHEMA public;
+ALTER EXTENSION randflake_type SET SCHEMA public;
+ALTER EXTENSION randflake_coordinator SET SCHEMA public;
 
 DROP TABLE elsewhere;
-DROP EXTENSION randflake;
-DROP SCHEMA randflake_test;
-CREATE EXTENSION randflake;
+DROP EXTENSION randflake_coordinator, randflake_type, randflake;
+DROP SCHEMA randflake_test, randflake_test_type, randflake_test_coordinator;
+CREATE EXTENSION randflake_type CASCADE;
+CREATE EXTENSION randflake_coordinator;

@@ -3,6 +3,7 @@
 use strict;
 use warnings;
 
+use Docs;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Randflake;
@@ -10,7 +11,7 @@ use Test::More;
 
 my $node = new_server('main', conf => "shared_preload_libraries = ''");
 $node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+$node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE; CREATE EXTENSION randflake_coordinator');
 
 # Everything that makes an identifier, and everything that looks into one.
 my %generates = (
@@ -37,6 +38,22 @@ for my $name (sort keys %generates, keys %inspects) {
 is($node->safe_psql('postgres', $pure), $pure_result, 'not preloaded: text and shards work');
 error_is($node, q{LOAD 'randflake'; SELECT randflake_generate()}, '55000',
     { message => qr/must be loaded via "shared_preload_libraries"/ }, 'not preloaded: loading it in a session does not help');
+
+# The coordinator needs no preloading.
+is($node->safe_psql('postgres', <<'SQL'), '5|3|60|5|t', 'not preloaded: a coordinator leases');
+SELECT randflake_lease_configure(first_node_id => 5) IS NULL AS configured \gset
+SELECT first_node_id, node_count, lease_end - lease_start + 1 AS seconds
+FROM randflake_lease_acquire('x', '00000000-0000-0000-0000-000000000001', 3, 60, '0123456789abcdef') \gset
+SELECT randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60) IS NOT NULL AS renewed FROM randflake_lease \gset
+SELECT randflake_lease_release(lease_id, incarnation, lower(span)) IS NULL AS released FROM randflake_lease \gset
+SELECT :first_node_id, :node_count, :seconds, first_node_id, :'renewed'::boolean FROM randflake_leases WHERE state = 'released'
+SQL
+# The type is there, and asks for it.
+error_is($node, $_, '55000', { message => qr/not preloaded/, hint => qr/"shared_preload_libraries"/ },
+    "not preloaded: $_ fails")
+  for 'SELECT randflake_next()', q{SELECT '8'::randflake};
+is($node->safe_psql('postgres', q{SELECT randflake_timestamp(randflake_lower('2030-01-01')) = '2030-01-01'}),
+    't', 'not preloaded: times of the type work');
 
 # Preloaded, secret missing: with or without a node id
 for my $settings ({ node_id => 7 }, {}, { node_id => 7, secret => '', secret_file => '' }) {
@@ -69,6 +86,14 @@ for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
         '5|6', "$label: decode works");
     is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
 }
+
+# README's order: the extensions were made before the server was configured, and now the type works.
+$node->stop;
+configure($node, secret => random_secret(), node_id => 7, max_wait => '1h');
+$node->start;
+my ($block) = grep { $_->{text} =~ /CREATE TABLE purchase/ } code_blocks('README.md');
+is($node->safe_psql('postgres', $block->{text}) =~ s/\w{1,13}/id/gr, "id\nid\nid",
+    'the type is bound by its first use, as README has it');
 
 # A server that asks libraries for their version gets that of the extension.
 if ($node->pg_version >= 18) {

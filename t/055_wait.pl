@@ -12,7 +12,6 @@ use Time::HiRes qw(time);
 
 my $node = new_server('main',
     settings => { node_id => 10, node_count => 2, secret => random_secret(), max_wait => '1h' });
-clock_runs_from($node, time);
 start_under_clock($node);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
 

@@ -26,27 +26,26 @@ my $history = RandflakeHistory->new($secret);
 
 # --- what the tests are made of ------------------------------------------------------------------
 
-# The server's clock is this far from the true time, in seconds, and runs.
-sub clock_is_off_by {
-    my ($offset) = @_;
-    clock_runs_from($node, time + $offset);
-    return;
-}
-
 # The server with this node id (and other settings), started anew under a clock off by that much.
 sub restart_off_by {
     my ($offset, %settings) = @_;
     $node->stop if $node->{_pid};
     configure($node, secret => $secret, max_wait => '60s', %settings);
-    clock_is_off_by($offset);
+    clock_offset($node, $offset);
     start_under_clock($node);
     return;
 }
 
+# The server's clock, in seconds since identifiers begin.
+sub server_second {
+    return $node->safe_psql('postgres',
+        "SELECT floor(extract(epoch FROM clock_timestamp())) - $first");
+}
+
 # The server must generate, at the clock's seconds or later; returns the era.
 sub generates {
-    my ($test_name, $offset, $count) = @_;
-    my $now = int(time + $offset) - $first;
+    my ($test_name, $count) = @_;
+    my $now = server_second();
     my ($file, $errors) = $history->generate($node, $count // 1000);
     my $era = $history->add_era($file);
     ok($era->{count} == ($count // 1000) && $era->{first} >= $now, "$test_name: generates")
@@ -64,7 +63,7 @@ sub exhaust {
 # The server must fail for this reason, at the end of the wait.
 sub refuses {
     my ($test_name, $sqlstate, %patterns) = @_;
-    error_is($node, q{SET randflake.max_wait = '1s'; SELECT randflake_generate()},
+    error_is($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()},
         $sqlstate, \%patterns, "$test_name: refuses");
     return;
 }
@@ -76,9 +75,9 @@ my $behind_hint = 'Set the clock if it is wrong, or wait until it has caught up.
 # The clock is this far behind, give or take the time the test takes.
 sub refuses_behind {
     my ($test_name, $seconds, $what) = @_;
-    my $error = error_of($node, q{SET randflake.max_wait = '1s'; SELECT randflake_generate()});
+    my $error = error_of($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()});
     my ($behind) = $error->{message} =~ /^the clock is (\d+) seconds behind \Q$what\E$/;
-    ok( $error->{sqlstate} eq '55000' && defined $behind && abs($behind - $seconds) < 120
+    ok( $error->{sqlstate} eq '55000' && defined $behind && abs($behind - $seconds) < 600
           && $error->{detail} =~ /^The clock shows .*, identifiers may have been issued up to .*\.$/
           && $error->{hint} eq $behind_hint,
         "$test_name: refuses, $seconds s behind $what")
@@ -90,20 +89,14 @@ my $jumped_hint = qr/^Set the clock if it is wrong\. If it is right, restart the
 
 sub refuses_jumped {
     my ($test_name, $seconds) = @_;
-    my $error = error_of($node, q{SET randflake.max_wait = '1s'; SELECT randflake_generate()});
+    my $error = error_of($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()});
     my ($ahead) =
       $error->{message} =~ /^the clock has jumped (\d+) seconds ahead since the server started$/;
-    ok( $error->{sqlstate} eq '55000' && defined $ahead && abs($ahead - $seconds) < 120
+    ok( $error->{sqlstate} eq '55000' && defined $ahead && abs($ahead - $seconds) < 600
           && $error->{detail} =~ /^The clock shows .*\.$/ && $error->{hint} =~ $jumped_hint,
         "$test_name: refuses, $seconds s ahead")
       or diag($error->{text});
     return;
-}
-
-# The server's clock, in seconds since identifiers begin.
-sub server_second {
-    return $node->safe_psql('postgres',
-        "SELECT floor(extract(epoch FROM clock_timestamp())) - $first");
 }
 
 sub window_bytes { return slurp_file(window_path($node)) }
@@ -117,26 +110,26 @@ sub window_bytes { return slurp_file(window_path($node)) }
 restart_off_by(0, node_id => 1);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 
-my $before = generates('true clock', 0);
-clock_is_off_by(-5);
-my $era = generates('back 5 s', -5, 200_000);
+my $before = generates('true clock');
+clock_offset($node, -5);
+my $era = generates('back 5 s', 200_000);
 ok($era->{first} >= $before->{last}, 'back 5 s: no second comes again');
 
-clock_is_off_by(0);
-generates('true again', 0);
-clock_is_off_by(-$hour);
-$era = generates('back 1 h', -$hour, 1000);
+clock_offset($node, 0);
+generates('true again');
+clock_offset($node, -$hour);
+$era = generates('back 1 h');
 is($era->{first}, $era->{last}, 'back 1 h: goes on in the second it had reached');
 exhaust();
 refuses_behind('back 1 h', $hour, 'the last identifier');
 
 restart_off_by(-$hour, node_id => 1);
 refuses_behind('back 1 h, restarted', $hour, 'the end of the last window');
-clock_is_off_by(0);
-generates('back 1 h, restarted, set right', 0);
+clock_offset($node, 0);
+generates('back 1 h, restarted, set right');
 
 restart_off_by(-$hour, node_id => 2);
-generates('back 1 h, with another node id', -$hour);
+generates('back 1 h, with another node id');
 
 # --- back and forth ------------------------------------------------------------------------------
 
@@ -146,9 +139,9 @@ my $end = 0;
 for my $way ('crash of a backend', 'restart', 'crash of the server') {
     my @clients = $history->start_clients($node, qw(single copy rollback copy));
     wait_until_received(@clients);
-    my $until = time + 4;
+    my $until = time + 3;
     while (time < $until) {
-        clock_is_off_by(5 - rand 10);
+        clock_offset($node, 5 - rand 10);
         sleep rand 0.2;
     }
     if ($way eq 'crash of a backend') {
@@ -166,46 +159,45 @@ for my $way ('crash of a backend', 'restart', 'crash of the server') {
     ok($era->{last} < $next_end, "back and forth: stays before the end written at a $way")
       or diag("last second $era->{last}, end $next_end");
     restart_off_by(0, node_id => 3, node_count => 2) if $way ne 'crash of a backend';
-    clock_is_off_by(0);
+    clock_offset($node, 0);
     $end = $next_end;
 }
-generates('back and forth, then true', 0);
+generates('back and forth, then true');
 
 # --- forward, less than a day --------------------------------------------------------------------
 
 restart_off_by(0, node_id => 10);
-generates('true clock', 0);
-clock_is_off_by(23 * $hour);
-generates('forward 23 h', 23 * $hour);
-clock_is_off_by(0);
+generates('true clock');
+clock_offset($node, 23 * $hour);
+generates('forward 23 h');
+clock_offset($node, 0);
 exhaust();
 refuses_behind('forward 23 h and back', 23 * $hour, 'the last identifier');
 crash_server($node);
 restart_off_by(0, node_id => 10);
 refuses_behind('forward 23 h and back, crashed', 23 * $hour, 'the end of the last window');
 restart_off_by(23 * $hour, node_id => 10);
-generates('forward 23 h again', 23 * $hour);
+generates('forward 23 h again');
 
 # --- forward, ten years --------------------------------------------------------------------------
 
 restart_off_by(0, node_id => 20);
-generates('true clock', 0);
+generates('true clock');
 my $written = written_end($node);
-sleep 4;    # until the window is over
-clock_is_off_by(10 * $year);
+clock_offset($node, 10 * $year);
 refuses_jumped('forward 10 years', 10 * $year);
 crash_backend($node);
 refuses_jumped('forward 10 years, after a crash of a backend', 10 * $year);
 is(written_end($node), $written, 'forward 10 years: the written end is not raised');
-clock_is_off_by(0);
-generates('forward 10 years and back', 0);
+clock_offset($node, 0);
+generates('forward 10 years and back');
 
 # The remedy if the clock is right: a restart.
-clock_is_off_by(10 * $year);
+clock_offset($node, 10 * $year);
 restart_off_by(10 * $year, node_id => 20);
-$before = generates('forward 10 years, restarted', 10 * $year);
-clock_is_off_by(0);
-$era = generates('forward 10 years, restarted, and back', 0);
+$before = generates('forward 10 years, restarted');
+clock_offset($node, 0);
+$era = generates('forward 10 years, restarted, and back');
 is($era->{first}, $before->{last},
     'forward 10 years, restarted, and back: goes on in the second it had reached');
 exhaust();
@@ -215,7 +207,7 @@ refuses_behind('forward 10 years, restarted, and back', 10 * $year, 'the last id
 restart_off_by(0, node_id => 20);
 refuses_behind('far future written', 10 * $year, 'the end of the last window');
 restart_off_by(0, node_id => 21);
-generates('far future written, unused node id', 0);
+generates('far future written, unused node id');
 restart_off_by(0, node_id => 20);
 refuses_behind('far future written, back to its node id', 10 * $year, 'the end of the last window');
 restart_off_by(0, node_id => 19, node_count => 3);
@@ -223,28 +215,28 @@ refuses_behind('far future written, range with its node id', 10 * $year,
     'the end of the last window');
 crash_server($node);
 restart_off_by(0, node_id => 21);
-generates('far future written, unused node id again', 0);
+generates('far future written, unused node id again');
 restart_off_by(10 * $year, node_id => 20);
-generates('far future reached', 10 * $year);
+generates('far future reached');
 
 # --- a hold-off under a clock that is wrong ------------------------------------------------------
 
 # A copied state is held off beyond the clock, but not beyond one that has jumped.
 restart_off_by(0, node_id => 30);
-generates('true clock', 0);
+generates('true clock');
 restart_off_by(0, node_id => 30);
 unlink $node->data_dir . '/randflake/identity' or die "could not remove the identity file: $!";
-clock_is_off_by(10 * $year);
+clock_offset($node, 10 * $year);
 refuses_jumped('copied state, forward 10 years', 10 * $year);
-clock_is_off_by(0);
-generates('copied state, forward 10 years and back', 0);
+clock_offset($node, 0);
+generates('copied state, forward 10 years and back');
 
 # The first use of a data directory waits from the server's start, unless that was in the future.
 $node->stop;
 PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $node->data_dir . '/randflake');
 restart_off_by(10 * $year, node_id => 31);
-clock_is_off_by(0);
-$era = generates('first use, started 10 years ahead', 0);
+clock_offset($node, 0);
+$era = generates('first use, started 10 years ahead');
 ok($era->{last} < time + 60 - $first, 'first use, started 10 years ahead: at the true time');
 
 # --- the ends of time ----------------------------------------------------------------------------
@@ -257,12 +249,12 @@ my $too_late = ['22008', message => qr/^the clock is after the last second of an
     hint => qr/^Set the server's clock\.$/];
 
 restart_off_by(0, node_id => 40);
-generates('true clock', 0);
+generates('true clock');
 for my $case (
     [ 'before 2024', $first - $hour - time, $too_early ],
     [ 'after 2058', $first + $limit + $hour - time, $too_late ]) {
     my ($name, $offset, $error) = @$case;
-    clock_is_off_by($offset);
+    clock_offset($node, $offset);
     my $bytes = window_bytes();
     refuses("$name, running", @$error);
     restart_off_by($offset, node_id => 40);
@@ -270,37 +262,37 @@ for my $case (
     refuses("$name, restarted", @$error);
     is(window_bytes(), $stopped, "$name: nothing is written");
     restart_off_by(0, node_id => 40);
-    generates("$name, set right", 0);
+    generates("$name, set right");
 }
 
 # A crash where the top bit of the second turns on
-my $top_bit = $first + ($limit >> 1);
-my $to_top_bit = $top_bit - 4 - time;
-restart_off_by($to_top_bit, node_id => 50);
-$before = generates('before the top bit', $to_top_bit);
-cmp_ok($before->{first}, '<', $limit >> 1, 'before the top bit');
-sleep 0.1 until server_second() > $limit >> 1;
-$era = generates('with the top bit', $to_top_bit);
+my $top_bit = $limit >> 1;
+restart_off_by($first + $top_bit - 60 - time, node_id => 50);
+generates('2041');
+clock_stands_at($node, $first + $top_bit - 1);
+$era = generates('2041, without the top bit');
+is("$era->{first} $era->{last}", join(' ', ($top_bit - 1) x 2), '2041, without the top bit: its last second');
+clock_runs_from($node, $first + $top_bit);
+$era = generates('2041, with the top bit');
 crash_server($node);
 $end = written_end($node);
-cmp_ok($end, '>', $limit >> 1, '2041: the written end has the top bit');
-restart_off_by($to_top_bit, node_id => 50);
-$era = generates('2041, after a crash', $to_top_bit);
-ok($era->{first} >= $end, '2041, after a crash: starts at the written end');
+cmp_ok($end, '>', $top_bit, '2041, after a crash: the written end has the top bit');
+start_under_clock($node);
+$era = generates('2041, after a crash');
+cmp_ok($era->{first}, '>=', $end, '2041, after a crash: starts at the written end');
 
 # The last second of all
-restart_off_by($first + $limit - 6 - time, node_id => 51);
-my $last = 0;
-while (server_second() < $limit) {
-    $era = $history->add_era(($history->generate($node, 1000))[0]);
-    $last = $era->{last} if $era->{count};
-}
-is($last, $limit - 1, 'the last second is used');
+restart_off_by($first + $limit - 60 - time, node_id => 51);
+generates('the last minute');
+clock_stands_at($node, $first + $limit - 1);
+$era = generates('the last second');
+is("$era->{first} $era->{last}", join(' ', ($limit - 1) x 2), 'the last second is used');
+clock_runs_from($node, $first + $limit);
 refuses('beyond the last second', @$too_late);
 crash_server($node);
 is(written_end($node), $limit, 'beyond the last second: the written end is the limit');
 restart_off_by(0, node_id => 52);
-generates('beyond the last second, and back, with an unused node id', 0);
+generates('beyond the last second, and back, with an unused node id');
 
 $history->no_duplicates('clocks');
 $node->stop;

@@ -13,16 +13,20 @@ use Time::HiRes qw(sleep time);
 
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
-my @holders = map { start_holder($fleet, "holder$_", $coordinator, node_count => $_) } 1 .. 3;
+# The first one has a clock of its own.
+my @holders = new_holder($fleet, 'holder1', $coordinator, node_count => 1);
+start_under_clock($holders[0]);
+wait_for_lease($holders[0]);
+push @holders, map { start_holder($fleet, "holder$_", $coordinator, node_count => $_) } 2, 3;
 
-my $leased = $coordinator->safe_psql('postgres',
-    'SELECT count(*), sum(node_count) FROM randflake_leases WHERE state = \'active\'');
-is($leased, '3|6', 'three servers lease what they ask for');
-is( join('|', status_of($holders[1], 'mode, node_count, lease_id IS NOT NULL, lease_error IS NULL')),
-    'leased|2|t|t', 'a server shows its lease');
-is( status_of($holders[1],
-        'window_end - window_start BETWEEN interval \'1 s\' AND interval \'1 min\''),
-    't', 'and its window');
+is( $coordinator->safe_psql('postgres',
+        q{SELECT string_agg(DISTINCT holder || ' ' || node_count, ', ') FROM randflake_leases}),
+    'holder1 1, holder2 2, holder3 3', 'three servers lease what they ask for');
+wait_for_status($holders[1], <<'SQL');
+mode = 'leased' AND node_count = 2 AND lease_id IS NOT NULL AND lease_error IS NULL
+AND window_end - window_start BETWEEN interval '1 s' AND interval '1 min'
+SQL
+pass('a server shows its lease and its window');
 
 load_on($fleet, $_) for @holders;
 sub ids_go_on {
@@ -35,23 +39,27 @@ sub ids_go_on {
     return;
 }
 
-# Half a lease and more passes: it is renewed.
-sleep 1.5 * $RandflakeLease::duration;
-ids_go_on('leases are renewed');
-is($coordinator->safe_psql('postgres', 'SELECT max(lease_id) FROM randflake_lease'),
-    3, 'renewed, not replaced');
+# A lease that was not renewed is shorter.
+my $longer = $RandflakeLease::duration + 1;
+ok($coordinator->poll_query_until('postgres', <<"SQL"), 'leases are renewed, not replaced');
+SELECT count(DISTINCT holder) = 3 FROM randflake_leases WHERE ends_at - starts_at > interval '$longer s'
+SQL
+ids_go_on('identifiers go on');
 
 # --- the coordinator ---------------------------------------------------------------------------
 
+# The clock of a server stands still while its coordinator stops: its lease does not end meanwhile.
+clock_stands_at($holders[0], time);
+wait_for_open_window($holders[0]);
 $coordinator->stop;
-ok($_->safe_psql('postgres', 'SELECT randflake_generate()'),
-    'without the coordinator, identifiers continue')
-  for $holders[0];
-sleep $RandflakeLease::duration + 1;
+ok($holders[0]->safe_psql('postgres', 'SELECT randflake_generate()'),
+    'without the coordinator, identifiers continue');
+clock_offset($holders[0], 0);
+wait_for_status($holders[0], 'window_end <= clock_timestamp() AND lease_error IS NOT NULL');
 error_is($holders[0], q{SET randflake.max_wait = '10ms'; SELECT randflake_generate()}, '55000',
     {
         message => qr/lease of node ids has ended/,
-        detail => qr/It ended at .*Last error: could not renew the lease of node ids: /,
+        detail => qr/^It ended at .*, the clock shows .*\. The coordinator has not answered since .*\.$/,
         hint => qr/coordinator/
     },
     'to the end of the lease');
@@ -85,8 +93,11 @@ my $spare = new_holder($fleet, 'spare', $coordinator);
 # them go on.
 sub taken_over_while_stopped {
     my ($holder, $what, @pids) = @_;
-    my ($lease, $first) = split /\|/, status_of($holder, 'lease_id, first_node_id');
     kill 'STOP', @pids;
+    my ($lease, $first) = split /\|/, $coordinator->safe_psql('postgres', <<"SQL");
+SELECT lease_id, first_node_id FROM randflake_leases WHERE holder = '@{[$holder->name]}'
+ORDER BY lease_id DESC LIMIT 1
+SQL
     # Every other node id has a lease in a distant future, and so is not free.
     $coordinator->safe_psql('postgres', <<"SQL");
 INSERT INTO randflake_lease (holder, incarnation, nodes, span)
@@ -146,17 +157,13 @@ $lease = status_of($holders[2], 'lease_id');
 kill 'TERM', lease_worker_of($holders[2]);
 wait_for_status($holders[2], "lease_id > $lease AND now() < window_end");
 ids_go_on('worker terminated: another lease', $holders[2]);
-is( $coordinator->safe_psql('postgres',
-        "SELECT state FROM randflake_leases WHERE lease_id = $lease"),
-    'released', 'worker terminated: the lease was given back');
+gave_back($coordinator, $holders[2], $lease, 'worker terminated: the lease was given back');
 
 # A clean stop gives the lease back at once.
 $lease = status_of($holders[0], 'lease_id');
 end_load($fleet, $holders[0]);
 $holders[0]->stop;
-is( $coordinator->safe_psql('postgres',
-        "SELECT state FROM randflake_leases WHERE lease_id = $lease"),
-    'released', 'clean stop: the lease was given back');
+gave_back($coordinator, $holders[0], $lease, 'clean stop: the lease was given back');
 $holders[0]->start;
 wait_for_lease($holders[0]);
 load_on($fleet, $holders[0]);
@@ -166,11 +173,11 @@ $holders[2]->backup('copy');
 my @copies = map { PostgreSQL::Test::Cluster->new("copy$_") } 1, 2;
 for my $copy (@copies) {
     $copy->init_from_backup($holders[2], 'copy');
-    $copy->start;
+    start_under_clock($copy);
     wait_for_lease($copy);
     load_on($fleet, $copy);
 }
-my @first = map { status_of($_, 'first_node_id') } $holders[2], @copies;
+my @first = map { wait_for_lease($_) } $holders[2], @copies;
 ok($first[0] != $first[1] && $first[1] != $first[2] && $first[0] != $first[2],
     "a server and two copies of it have different node ids: @first");
 sleep $RandflakeLease::duration;
@@ -198,8 +205,10 @@ all_is_well($fleet, $coordinator, 'fleet');
 is($coordinator->safe_psql('postgres', 'SELECT count(*) - count(DISTINCT incarnation) FROM randflake_lease'),
     0, 'no two leases were asked for by one incarnation');
 my $last = pop @copies;
-$_->stop for @holders, @copies, $coordinator;
-$last->stop;
+$_->stop for @holders, @copies;
+clock_stands_at($last, time);
+wait_for_open_window($last);
+$_->stop for $coordinator, $last;
 like(slurp_file($last->logfile),
     qr/could not give lease \d+ of node ids back: .*\n.*DETAIL:  It ends at /,
     'stopped without its coordinator, a server says which lease it keeps');

@@ -24,9 +24,7 @@ for my $round (1 .. 3) {
         my $lease = status_of($holder, 'lease_id');
         kill 'TERM', lease_worker_of($holder);
         wait_for_status($holder, "lease_id > $lease AND now() < window_end");
-        is( $coordinator->safe_psql('postgres',
-                "SELECT state FROM randflake_leases WHERE lease_id = $lease"),
-            'released', "round $round: lease $lease was given back");
+        gave_back($coordinator, $holder, $lease, "round $round: the lease was given back");
     }
 }
 

@@ -13,41 +13,12 @@ use Time::HiRes qw(sleep time);
 
 my $fleet = new_fleet();
 
-sub step {
-    my ($node, $seconds) = @_;
-    clock_runs_from($node, time + $seconds);
-    return;
-}
-
-sub start_with_own_clock {
-    my ($node) = @_;
-    step($node, 0);
-    start_under_clock($node);
-    return $node;
-}
-
-# A PostgreSQL of before version 16 starts workers in a signal handler, in the middle of a system
-# call that libfaketime makes under the real clock; what is forked there has the real clock for
-# ever. The worker's successor, a second later, is started elsewhere.
-sub replace_worker {
-    my ($node) = @_;
-    my $worker = lease_worker_of($node);
-    kill 'TERM', $worker;
-    wait_until_gone($worker);
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-    until (eval { lease_worker_of($node) }) {
-        die 'the lease worker has no successor' if time > $give_up_at;
-        sleep 0.1;
-    }
-    return;
-}
-
-my $coordinator =
-  start_with_own_clock(start_coordinator($fleet, 'coordinator', start => 0));
+my $coordinator = start_coordinator($fleet, 'coordinator', start => 0);
+start_under_clock($coordinator);
 make_coordinator($coordinator);
 my $steady = start_holder($fleet, 'steady', $coordinator);
-my $stepped = start_with_own_clock(new_holder($fleet, 'stepped', $coordinator));
-replace_worker($stepped);
+my $stepped = new_holder($fleet, 'stepped', $coordinator);
+start_under_clock($stepped);
 wait_for_lease($stepped);
 load_on($fleet, $_) for $steady, $stepped;
 
@@ -69,7 +40,7 @@ sub generate_fails {
 # --- the coordinator's -------------------------------------------------------------------------
 
 # Ahead: every lease has ended for it, and the next ones begin in an hour.
-step($coordinator, 3600);
+clock_offset($coordinator, 3600);
 wait_for_status($steady, q{lease_error ~ '^lease \d+ begins at '});
 pass('coordinator an hour ahead: the next lease begins then, says randflake_status');
 log_has($steady, qr/LOG: .* lease \d+ begins at /, 'and the log');
@@ -88,7 +59,7 @@ generate_fails($newcomer, { message => qr/lease of node ids has not begun/, hint
     'coordinator an hour ahead: a new holder waits');
 
 # Set back: those leases are of no use, and are left for others.
-step($coordinator, 0);
+clock_offset($coordinator, 0);
 ids_go_on($_, 'coordinator set back: identifiers go on') for $steady, $stepped;
 wait_for_lease($newcomer);
 load_on($fleet, $newcomer);
@@ -97,7 +68,7 @@ log_has($newcomer, qr/does not renew lease \d+ of node ids: .* while the coordin
     'says the log');
 
 # Behind: leases are renewed to an end that is over.
-step($coordinator, -3600);
+clock_offset($coordinator, -3600);
 wait_for_status($_, q{lease_error ~ 'has ended by this server''s clock, but not by the coordinator''s'})
   for $steady, $newcomer;
 pass('coordinator an hour behind: leases end, says randflake_status');
@@ -109,7 +80,7 @@ generate_fails($newcomer,
         hint => qr/compare its clock/
     },
     'coordinator an hour behind: no identifiers from then on');
-step($coordinator, 0);
+clock_offset($coordinator, 0);
 ids_go_on($_, 'coordinator set forward: identifiers go on') for $steady, $stepped, $newcomer;
 
 # --- outside of what identifiers can hold ------------------------------------------------------
@@ -118,28 +89,28 @@ end_load($fleet, $newcomer);
 $newcomer->stop;
 for my $case ([ 1577836800, 'before the first second' ], [ 2840140800, 'after the last second' ]) {
     my ($unix, $what) = @$case;
-    step($coordinator, $unix - time);
+    clock_offset($coordinator, $unix - time);
     $newcomer->start;
     wait_for_status($newcomer, "lease_error ~ 'could not lease node ids: .*clock is $what'");
     pass("coordinator $what: randflake_status says so");
     $newcomer->stop;
 }
-step($coordinator, 0);
+clock_offset($coordinator, 0);
 $newcomer->start;
 wait_for_lease($newcomer);
 load_on($fleet, $newcomer);
 
 # --- a holder's --------------------------------------------------------------------------------
 
-step($stepped, 3600);
+clock_offset($stepped, 3600);
 wait_for_status($stepped, q{lease_error ~ 'has ended by this server''s clock'});
 pass('holder an hour ahead: the lease has ended, says randflake_status');
 generate_fails($stepped, { message => qr/lease of node ids has ended/, hint => qr/clock/ },
     'holder an hour ahead: no identifiers');
-step($stepped, 0);
+clock_offset($stepped, 0);
 ids_go_on($stepped, 'holder set back: identifiers go on');
 
-step($stepped, -3600);
+clock_offset($stepped, -3600);
 error_is($stepped,
     q{SET randflake.max_wait = '10ms'; SELECT count(*) FROM randflake_generate(131072)}, '55000',
     {
@@ -150,14 +121,12 @@ error_is($stepped,
 end_load($fleet, $stepped);
 $stepped->stop;
 $coordinator->stop;
-start_with_own_clock($stepped);
-replace_worker($stepped);
-step($stepped, -3600);
-start_with_own_clock($coordinator);
+start_under_clock($stepped);
+start_under_clock($coordinator);
 wait_for_status($stepped, q{lease_error ~ '^lease \d+ begins at '});
 generate_fails($stepped, { message => qr/lease of node ids has not begun/, hint => qr/clock/ },
     'holder an hour behind: a new lease begins later');
-step($stepped, 0);
+clock_offset($stepped, 0);
 wait_for_lease($stepped);
 load_on($fleet, $stepped);
 ids_go_on($stepped, 'holder set forward: identifiers go on');

@@ -26,7 +26,7 @@ sub block_scalar {
 # postgres_exporter: {namespace}{query}, and {namespace}{columns}{column} = usage, help.
 sub read_postgres_exporter {
     my %sets;
-    for my $part (split /^(?=\w)/m, slurp_file('monitoring/postgres_exporter.yml')) {
+    for my $part (map { split /^(?=\w)/m, slurp_file($_) } glob 'monitoring/postgres_exporter*.yml') {
         my ($namespace) = $part =~ /^(\w+):$/m or next;
         my ($query) = $part =~ /^  query: \|\n(.*)\z/ms or die "no query in $namespace";
         $sets{$namespace}{query} = block_scalar($query);
@@ -39,8 +39,12 @@ sub read_postgres_exporter {
 
 # sql_exporter, in the same form; labels have no help there.
 sub read_sql_exporter {
-    my ($metrics, $queries) =
-      slurp_file('monitoring/sql_exporter.collector.yml') =~ /^metrics:\n(.*)^queries:\n(.*)\z/ms;
+    my ($metrics, $queries) = ('', '');
+    for my $file (glob 'monitoring/sql_exporter*.yml') {
+        my @parts = slurp_file($file) =~ /^metrics:\n(.*)^queries:\n(.*)\z/ms or die "$file has no queries";
+        $metrics .= $parts[0];
+        $queries .= $parts[1];
+    }
     my %sets;
     while ($queries =~ /^  - query_name: (\w+)\n    query: \|\n((?:      .*\n|\n)*)/mg) {
         $sets{$1}{query} = block_scalar($2);
@@ -71,7 +75,8 @@ is_deeply(read_sql_exporter(), $without_label_help, 'both files have the same qu
 
 # --- the queries -----------------------------------------------------------------------------
 
-my $node = start_server('main');
+# A server that is its own coordinator: both files, one after the other.
+my $node = start_server('main', extensions => [qw(randflake randflake_coordinator)]);
 $node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 
 # Runs a query as the exporters do; returns its rows as hashes.
@@ -89,8 +94,8 @@ sub rows_of {
 }
 
 sub check_queries {
-    my ($server, $state) = @_;
-    for my $namespace (sort keys %$sets) {
+    my ($server, $state, @namespaces) = @_;
+    for my $namespace (@namespaces) {
         my $columns = $sets->{$namespace}{columns};
         my @rows = rows_of($server, $sets->{$namespace}{query});
         is(scalar @rows, 1, "$state: $namespace gives one row") or next;
@@ -102,9 +107,10 @@ sub check_queries {
     return;
 }
 
-check_queries($node, 'before the first identifier');
+my @of_generators = qw(randflake randflake_server);
+check_queries($node, 'before the first identifier', @of_generators);
 $node->safe_psql('postgres', 'SELECT count(*) FROM randflake_generate(1000)');
-check_queries($node, 'generating');
+check_queries($node, 'generating', @of_generators);
 
 my ($row) = rows_of($node, $sets->{randflake}{query});
 cmp_ok($row->{ids_issued_total}, '>=', 1000, 'identifiers are counted');
@@ -112,7 +118,7 @@ is($row->{capacity_ids_per_second}, 131072, 'one node id has this capacity');
 is($row->{clock_behind_seconds} + 0, 0, 'the clock is not behind');
 
 # A coordinator and its holder; the greatest number of node ids
-my $coordinator = start_server('coordinator', settings => {});
+my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
 $coordinator->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 my $holder = start_server('holder',
     settings => {
@@ -124,7 +130,8 @@ my $holder = start_server('holder',
     });
 $holder->safe_psql('postgres',
     'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT randflake_generate()');
-check_queries($holder, 'leased');
+check_queries($holder, 'leased', @of_generators);
+check_queries($coordinator, 'a coordinator', 'randflake_leases');
 ($row) = rows_of($holder, $sets->{randflake}{query});
 is($row->{mode}, 'leased', 'a holder says so');
 is($row->{capacity_ids_per_second}, 131072**2, 'all node ids have this capacity');
@@ -185,11 +192,14 @@ SKIP: {
       unless in_path('prometheus-postgres-exporter');
     my $port = PostgreSQL::Test::Cluster::get_free_port();
     my $output = '';
+    my $both = PostgreSQL::Test::Utils::tempdir() . '/both.yml';
+    append_to_file($both, slurp_file($_))
+      for 'monitoring/postgres_exporter.yml', 'monitoring/postgres_exporter_coordinator.yml';
     local $ENV{DATA_SOURCE_NAME} = 'postgresql:///postgres?sslmode=disable&user=monitor&host='
       . $node->host . '&port=' . $node->port;
     my $exporter = IPC::Run::start(
         [
-            'prometheus-postgres-exporter', '--extend.query-path=monitoring/postgres_exporter.yml',
+            'prometheus-postgres-exporter', "--extend.query-path=$both",
             '--disable-default-metrics', '--disable-settings-metrics',
             "--web.listen-address=127.0.0.1:$port"
         ],

@@ -56,7 +56,7 @@ sub check_recipe {
     $node->safe_psql('postgres', qq{CREATE DATABASE "$database"});
     $node->safe_psql($database, <<"SQL");
 CREATE SCHEMA original;
-CREATE EXTENSION randflake SCHEMA original;
+CREATE EXTENSION randflake_type SCHEMA original CASCADE;
 CREATE FUNCTION randflake_generate() RETURNS bigint LANGUAGE plpgsql AS \$\$
 DECLARE
     id bigint;
@@ -190,7 +190,7 @@ SKIP: {
 sub check_api {
     my ($recipe, $from_text, $index, $forbidden) = @_;
     $node->safe_psql('postgres', "CREATE DATABASE $recipe");
-    $node->safe_psql($recipe, 'CREATE EXTENSION randflake');
+    $node->safe_psql($recipe, 'CREATE EXTENSION randflake_type CASCADE');
     $node->safe_psql($recipe, block("$recipe.sql"));
     my $as_anon = 'SET ROLE web_anon; SET search_path = api, public;';
     my $made = $node->safe_psql($recipe,

@@ -18,7 +18,8 @@ chmod 0600, $secret_file;
 configure($node, node_id => 1, secret_file => $secret_file, max_wait => '1h');
 $node->start;
 $node->safe_psql('postgres', <<'SQL');
-CREATE EXTENSION randflake;
+CREATE EXTENSION randflake_type CASCADE;
+CREATE EXTENSION randflake_coordinator;
 CREATE ROLE ordinary LOGIN;
 CREATE ROLE app LOGIN;
 CREATE ROLE partner LOGIN;
@@ -97,7 +98,7 @@ for my $call (sort keys %may) {
 my @functions = split /\n/, $node->safe_psql('postgres', <<'SQL');
 SELECT DISTINCT proname FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
-  AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'randflake')
+  AND refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'randflake%')
   AND has_function_privilege('ordinary', pg_proc.oid, 'EXECUTE')
   AND pg_proc.oid NOT IN (
     SELECT unnest(ARRAY[typinput, typoutput, typreceive, typsend]) FROM pg_type

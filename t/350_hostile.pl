@@ -13,6 +13,7 @@ use Test::More;
 
 my $secret = random_secret();
 my $node = start_server('main',
+    extensions => [qw(randflake_type randflake_coordinator)],
     settings => { node_id => 1, node_count => 64, secret => $secret, max_wait => '1s' },
     conf => "log_error_verbosity = verbose\nmax_prepared_transactions = 10\n");
 my $postmaster = postmaster_of($node);

@@ -15,10 +15,9 @@ my $per_node = 131072;
 my $node = new_server(
     'main',
     settings => { node_id => 500, node_count => 3, secret => random_secret(), max_wait => 0 });
-clock_runs_from($node, time);
 start_under_clock($node);
 $node->safe_psql('postgres',
-    q{CREATE EXTENSION randflake; SET randflake.max_wait = '1h'; SELECT randflake_next()});
+    q{CREATE EXTENSION randflake_type CASCADE; SET randflake.max_wait = '1h'; SELECT randflake_next()});
 # The window is some seconds long.
 clock_stands_at($node, time + 1);
 $node->safe_psql('postgres',
@@ -55,6 +54,7 @@ $node->stop;
 # They all count in one slot, whichever backend they are.
 $node = start_server(
     'together',
+    extensions => ['randflake_type'],
     settings => { node_id => 700, node_count => 64, secret => random_secret(), max_wait => '1h' });
 $node->safe_psql('postgres',
     'CREATE TABLE made (place bigserial, id randflake PRIMARY KEY DEFAULT randflake_next())');
@@ -69,7 +69,7 @@ is("$made->{count} $made->{nodes}", '10000 700', '  in one slot');
 $node->stop;
 configure($node, node_id => 900, node_count => 1, secret => random_secret(), max_wait => '1h');
 $node->start;
-$node->safe_psql('postgres', 'DROP EXTENSION randflake CASCADE; DROP TABLE made; CREATE EXTENSION randflake');
+$node->safe_psql('postgres', 'DROP EXTENSION randflake CASCADE; DROP TABLE made; CREATE EXTENSION randflake_type CASCADE');
 $node->safe_psql('postgres', 'CREATE TABLE made (id randflake)');
 my $next = 'INSERT INTO made SELECT randflake_next() FROM generate_series(1, 60000)';
 my $generate = 'INSERT INTO made SELECT randflake_generate() FROM generate_series(1, 60000)';

@@ -13,7 +13,11 @@ my $secret = random_secret();
 my $other_secret = random_secret();
 my $dumps = PostgreSQL::Test::Utils::tempdir();
 
-my $node = start_server('main', settings => { node_id => 1, secret => $secret, max_wait => '1h' });
+my $node = start_server(
+    'main',
+    init => [ allows_streaming => 1 ],
+    extensions => ['randflake_type'],
+    settings => { node_id => 1, secret => $secret, max_wait => '1h' });
 my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_status');
 is($node->safe_psql('postgres', 'TABLE randflake_key'), $fingerprint,
     'CREATE EXTENSION binds the type to the secret');
@@ -58,13 +62,15 @@ for my $table ('randflake_key', 'randflake_key_check') {
 unlike(slurp_file("$dumps/plain.sql"), qr/TRIGGER randflake_key_guard/, '  and nothing of the extension');
 no_secret_in(slurp_file("$dumps/plain.sql"), $secret, '  nor the secret');
 
-# Restores into a new database of a server; exit status and errors, and the database's name.
+# Restores into a new database of a server; exit status and errors, and the database's name. The
+# database is a copy of $template.
 my $databases = 0;
+my $template = 'template0';
 
 sub restore {
     my ($server, $program, @options) = @_;
     my $database = 'restored_' . ++$databases;
-    $server->safe_psql('postgres', "CREATE DATABASE $database TEMPLATE template0");
+    $server->safe_psql('postgres', "CREATE DATABASE $database TEMPLATE $template");
     my @command = $program eq 'psql'
       ? ('psql', '-X', '-q', @options, '-f', "$dumps/plain.sql")
       : ('pg_restore', @options, "$dumps/custom");
@@ -95,7 +101,10 @@ for my $case ([ 'psql', '-v', 'ON_ERROR_STOP=1' ], [ 'pg_restore' ], [ 'pg_resto
 
 # --- another secret --------------------------------------------------------------------------
 
-my $other = start_server('other', settings => { node_id => 2, secret => $other_secret, max_wait => '1h' });
+my $other = start_server(
+    'other',
+    extensions => ['randflake_type'],
+    settings => { node_id => 2, secret => $other_secret, max_wait => '1h' });
 
 # Every way to use the type must fail; reading, where there is something to read.
 sub nothing_works {
@@ -219,25 +228,135 @@ is($node->safe_psql('postgres',
           . ' AND randflake_node_id(id) = 1 AND randflake_timestamp(id) <= now()'),
     1000, '  but the time inside can be asked for');
 
-# An extension that was created without a secret
+# --- the extension comes before the secret -----------------------------------------------------
+
+# The notice tells what to do, unless the client asked for no notices, and not of what was rolled back.
+sub notices_of {
+    my ($sql) = @_;
+    my ($status, undef, $notices) = $node->psql('early', $sql, on_error_die => 1);
+    return $notices;
+}
 $node->safe_psql('postgres', 'CREATE DATABASE early');
-$node->safe_psql('early', 'CREATE EXTENSION randflake');
+is(notices_of('SET client_min_messages = warning; CREATE EXTENSION randflake_type CASCADE; DROP EXTENSION randflake CASCADE'),
+    '', 'without a secret: no notice for who wants none');
+is(notices_of('BEGIN; SAVEPOINT s; CREATE EXTENSION randflake; CREATE EXTENSION randflake_type; ROLLBACK TO s; COMMIT'),
+    '', '  nor of what was rolled back');
+is(notices_of('BEGIN; CREATE EXTENSION randflake; CREATE EXTENSION randflake_type; ROLLBACK'),
+    '', '  entirely');
+is(notices_of('CREATE EXTENSION randflake'), '', '  nor of functions alone');
+like(notices_of('CREATE EXTENSION randflake_type; SELECT 1'),
+    qr/\A[^\n]*NOTICE:  the type randflake is not bound to a secret yet
+DETAIL:  This server has no secret\.
+HINT:  Set "shared_preload_libraries" and "randflake\.secret_file", and restart the server\. The first use of the type by a superuser binds it\.\z/,
+    '  else what to do, once');
+$node->safe_psql('early', <<'SQL');
+CREATE TABLE made (id randflake DEFAULT randflake_next());
+CREATE ROLE app LOGIN;
+GRANT ALL ON made TO app;
+SQL
+like(($node->psql('early', 'SELECT randflake_next()'))[2], qr/no secret is configured/, '  and no value');
+
+# The same with the tables of a dump, for restores below
+$node->safe_psql('postgres', 'CREATE DATABASE defined');
+$node->command_ok([ 'pg_restore', '--section=pre-data', '-d', $node->connstr('defined'), "$dumps/custom" ],
+    '  but tables without indexes can be restored');
+
 configure($node, node_id => 1, secret => $secret, max_wait => '1h');
 $node->restart;
-is($node->safe_psql('postgres', $content =~ s/UNION ALL[^\n]*parts\n//r =~ s/UNION ALL[^\n]*parts_old.*//sr),
-    $expected =~ s/\n\w+\n(1000)\n.*/\n$1/sr, 'with the secret everything is back');
-my (undef, undef, $unbound) = $node->psql('early', 'SELECT randflake_next()');
-like($unbound, qr/not bound to a secret.*HINT: .*randflake_bind_secret\(\)/s,
-    'created without a secret: the error names the remedy');
-is($node->safe_psql('early', 'SELECT randflake_bind_secret()'), $fingerprint, '  which binds');
-$node->safe_psql('early', 'CREATE TABLE made (id randflake PRIMARY KEY DEFAULT randflake_next());'
-      . ' INSERT INTO made DEFAULT VALUES');
-is($node->safe_psql('early', 'SELECT randflake_bind_secret()'), $fingerprint, '  and may be repeated');
+my $short_content = $content =~ s/UNION ALL[^\n]*parts\n//r =~ s/UNION ALL[^\n]*parts_old.*//sr;
+my $short_expected = $expected =~ s/\n\w+\n(1000)\n.*/\n$1/sr;
+is($node->safe_psql('postgres', $short_content), $short_expected, 'with the secret everything is back');
 
-# An upgrade of the extension binds too
-$node->safe_psql('postgres', 'CREATE DATABASE upgraded');
-$node->safe_psql('upgraded', q{CREATE EXTENSION randflake VERSION '1.0'; ALTER EXTENSION randflake UPDATE});
-is($node->safe_psql('upgraded', 'TABLE randflake_key'), $fingerprint, 'ALTER EXTENSION UPDATE binds');
+# Who may not bind: others than superusers, and a standby
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+$standby->start;
+sub unbound_for {
+    my ($server, $who, $user, $reason) = @_;
+    my (undef, undef, $errors) = $server->psql('early', q{SELECT '8'::randflake},
+        extra_params => [ '-U', $user, '-v', 'VERBOSITY=verbose' ]);
+    like($errors, qr/55000: the type randflake is not bound to a secret.*DETAIL:  $reason.*HINT: .*randflake_bind_secret\(\)/s,
+        "with the secret, a first use $who is told why it binds nothing");
+    is($node->safe_psql('early', 'SELECT count(*) FROM randflake_key'), 0, '  and binds nothing');
+    return;
+}
+my ($superuser) = $node->safe_psql('postgres', 'SELECT current_user');
+unbound_for($node, 'by an ordinary role', 'app', 'Role "app" may not bind it\.');
+unbound_for($standby, 'on a standby', $superuser, 'A standby cannot bind it\.');
+
+# What reads does not write
+my $port = $node->port;
+$node->safe_psql('early', q{CREATE TABLE parts (id randflake) PARTITION BY RANGE (id);
+    CREATE TABLE parts_old PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (randflake_lower('2026-01-01'))});
+$node->command_fails_like([ 'pg_dump', '-p', $port, '-h', $node->host, 'early' ],
+    qr/A read-only transaction cannot bind it/, 'pg_dump binds nothing');
+$node->safe_psql('early', 'DROP TABLE parts');
+
+# Sessions that use it first at the same time bind it once: each waits for the one before.
+my $first = start_session($node, q{\c early}, q{BEGIN}, 'INSERT INTO made DEFAULT VALUES',
+    q{DO $$ BEGIN WHILE (SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock') < 4
+        LOOP PERFORM pg_sleep(0.1), pg_stat_clear_snapshot(); END LOOP; END $$}, 'COMMIT');
+$node->poll_query_until('early', q{SELECT count(*) = 1 FROM pg_locks
+    WHERE relation = 'randflake_key'::regclass AND mode = 'ShareRowExclusiveLock'});
+my @sessions = map { start_session($node, q{\c early}, $_) } ('INSERT INTO made DEFAULT VALUES') x 3,
+  'SELECT randflake_bind_secret()';
+is((finish_session($first))[1], '', 'the first use by a superuser makes a value');
+is((finish_session($_))[1], '', '  and so does another at the same time') for @sessions;
+is($node->safe_psql('early', 'TABLE randflake_key UNION ALL TABLE randflake_key_check'),
+    "$fingerprint\n$fingerprint", '  which bind the type once');
+is($node->safe_psql('early', 'INSERT INTO made DEFAULT VALUES; SELECT count(id::text) FROM made',
+        extra_params => [ '-U', 'app' ]), 5, '  for everybody');
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+is($standby->safe_psql('early', 'SELECT count(id::text) FROM made'), 5, '  on a standby too');
+$standby->stop;
+is($node->safe_psql('early', 'SELECT randflake_bind_secret()'), $fingerprint, 'binding may be repeated');
+
+# A dump's fingerprint that another transaction has not committed yet is waited for.
+$node->safe_psql('postgres', 'CREATE DATABASE arriving TEMPLATE defined');
+my $arriving = start_session($node, q{\c arriving}, 'BEGIN',
+    q{INSERT INTO randflake_key_check VALUES ('0123456789abcdef')},
+    q{DO $$ BEGIN WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock')
+        LOOP PERFORM pg_sleep(0.1), pg_stat_clear_snapshot(); END LOOP; END $$}, 'COMMIT');
+$node->poll_query_until('arriving', q{SELECT count(*) = 1 FROM pg_locks
+    WHERE relation = 'randflake_key_check'::regclass AND mode = 'RowExclusiveLock'});
+(undef, undef, my $refused) = $node->psql('arriving', 'SELECT randflake_next()');
+is((finish_session($arriving))[1], '', 'a restore brings a fingerprint');
+like($refused, qr/not bound to a secret.*"randflake_key_check" has key fingerprint 0123456789abcdef/s,
+    '  and a first use at the same time binds nothing');
+is($node->safe_psql('arriving', 'SELECT count(*) FROM randflake_key'), 0, '  indeed');
+
+# Into a database that was not bound yet, a dump with the same secret is restored in any order; one
+# with another secret fails and leaves nothing readable.
+for my $case ([ $secret, 1 ], [ $other_secret, 0 ]) {
+    my ($server_secret, $same) = @$case;
+    configure($node, node_id => 1, secret => $server_secret, max_wait => '1h');
+    $node->restart;
+    $template = 'defined';
+    for my $order (
+        [ @others, @keys ],
+        [ @keys, @others ],
+        [ reverse(@keys), @others ],
+        [ $keys[1], @others, $keys[0] ],
+        [ $keys[0], @others, $keys[1] ],
+        [ @others, reverse @keys ])
+    {
+        unlink "$dumps/list";
+        append_to_file("$dumps/list", join "\n", @$order, '');
+        my ($good, $errors, $database) =
+          restore($node, 'pg_restore', '--section=data', '--section=post-data', "--use-list=$dumps/list");
+        my $first = join ', ', map { / TABLE DATA \S+ (\S+)/ } @$order;
+        if ($same) {
+            ok($good && $errors eq '', "unbound, the same secret: $first") or diag($errors);
+            is($node->safe_psql($database, $short_content), $short_expected, '  nothing is lost');
+        } else {
+            ok(!$good, "unbound, another secret: $first: fails");
+            nothing_works($node, $database, '  and nothing can be read or written');
+        }
+    }
+}
+$template = 'template0';
+
 
 # A database that keeps nothing of the type is restored without a secret
 configure($node, node_id => 1, max_wait => '1h');

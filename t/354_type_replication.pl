@@ -12,6 +12,7 @@ use Test::More;
 my $secret = random_secret();
 my $publisher = start_server(
     'publisher',
+    extensions => ['randflake_type'],
     init => [ allows_streaming => 'logical' ],
     settings => { node_id => 1, node_count => 4, secret => $secret, max_wait => '1h' });
 $publisher->safe_psql('postgres', <<'SQL');
@@ -52,6 +53,7 @@ $standby->stop;
 my %subscriber;
 for my $format ('text', 'binary') {
     my $node = $subscriber{$format} = start_server("in_$format",
+        extensions => ['randflake_type'],
         settings => { node_id => 100, secret => $secret, max_wait => '1h' });
     my $binary = $format eq 'binary' ? 'true' : 'false';
     my $connection = $publisher->connstr('postgres') =~ s/'/''/gr;
@@ -83,7 +85,7 @@ for my $format (sort keys %subscriber) {
 $_->safe_psql('postgres', 'CREATE DATABASE whole') for $publisher, $subscriber{text};
 $publisher->safe_psql('whole', <<'SQL');
 CREATE PUBLICATION whole FOR ALL TABLES;
-CREATE EXTENSION randflake;
+CREATE EXTENSION randflake_type CASCADE;
 CREATE TABLE made (id randflake PRIMARY KEY DEFAULT randflake_next(), others randflake[], n integer);
 INSERT INTO made (n) SELECT n FROM generate_series(1, 1000) AS n;
 SQL
@@ -92,7 +94,7 @@ my $whole_keys = $publisher->safe_psql('whole', $keys);
 like($whole_keys, qr/^(\w+)\n\1$/, 'published as a whole: the extension is bound');
 my $connection = $publisher->connstr('whole') =~ s/'/''/gr;
 $subscriber{text}->safe_psql('whole', <<"SQL");
-CREATE EXTENSION randflake;
+CREATE EXTENSION randflake_type CASCADE;
 CREATE TABLE made (id randflake PRIMARY KEY, others randflake[], n integer);
 CREATE SUBSCRIPTION in_whole CONNECTION '$connection' PUBLICATION whole;
 SQL
@@ -103,7 +105,46 @@ $publisher->wait_for_catchup('in_whole');
 is($_->safe_psql('whole', $keys), $whole_keys, '  and bound anew') for $publisher, $subscriber{text};
 is($subscriber{text}->safe_psql('whole', $content), $publisher->safe_psql('whole', $content),
     '  and a subscriber has everything');
+
+# A first use that binds the type and makes a row is decoded with the fingerprint it wrote.
+my $forget = 'DELETE FROM randflake_key; DELETE FROM randflake_key_check';
+$publisher->safe_psql('whole', "$forget; INSERT INTO made (n) VALUES (1002)");
+$publisher->wait_for_catchup('in_whole');
+is($_->safe_psql('whole', $keys), $whole_keys, 'bound by a first use') for $publisher, $subscriber{text};
+is($subscriber{text}->safe_psql('whole', $content), $publisher->safe_psql('whole', $content),
+    '  which a subscriber sees');
 $subscriber{text}->safe_psql('whole', 'DROP SUBSCRIPTION in_whole');
+
+# The first use may be a row that arrives.
+for my $format (sort keys %subscriber) {
+    my $node = $subscriber{$format};
+    $node->safe_psql('postgres', $forget);
+    $publisher->safe_psql('postgres', 'INSERT INTO made (n) VALUES (5000)');
+    $publisher->wait_for_catchup("in_$format");
+    is($node->safe_psql('postgres', $keys), $whole_keys, "in $format: a row binds a subscriber");
+    is($node->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content),
+        '  and is there');
+}
+
+# Decoding binds nothing itself.
+$publisher->safe_psql('whole', <<"SQL");
+SELECT pg_create_logical_replication_slot('unbound', 'test_decoding');
+BEGIN;
+INSERT INTO made (n) VALUES (1003);
+$forget;
+COMMIT;
+INSERT INTO made (n) VALUES (1004);
+BEGIN;
+$forget;
+UPDATE made SET n = 1005 WHERE n = 1004;
+COMMIT;
+SQL
+my (undef, undef, $undecoded) = $publisher->psql('whole',
+    q{SELECT count(*) FROM pg_logical_slot_get_changes('unbound', NULL, NULL)});
+like($undecoded, qr/not bound to a secret.*DETAIL:  Logical decoding cannot bind it/s,
+    'what was written without a fingerprint is not decoded');
+is($publisher->safe_psql('whole', 'SELECT count(*) FROM randflake_key'), 0, '  nor binds it');
+$publisher->safe_psql('whole', q{SELECT pg_drop_replication_slot('unbound')});
 
 # The changes as a program sees them that decodes by itself
 is( $publisher->safe_psql('postgres', <<'SQL'),

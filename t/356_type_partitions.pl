@@ -18,7 +18,7 @@ my $sql = sub { return $node->safe_psql('postgres', join ';', @_) };
 my $january = 1768478400;    # 2026-01-15 12:00
 clock_runs_from($node, $january);
 start_under_clock($node);
-$sql->('CREATE EXTENSION randflake', q{ALTER SYSTEM SET timezone = 'UTC'}, 'SELECT pg_reload_conf()');
+$sql->('CREATE EXTENSION randflake_type CASCADE', q{ALTER SYSTEM SET timezone = 'UTC'}, 'SELECT pg_reload_conf()');
 $sql->(block('table'));
 $sql->(block('procedure'));
 $sql->(q{SET timezone = 'America/New_York'}, q{SET datestyle = 'German'}, block('make'));

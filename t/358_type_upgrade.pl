@@ -10,7 +10,7 @@ use Randflake;
 use Test::More;
 
 my %settings = (node_id => 1, secret => random_secret(), max_wait => '1h');
-my $old = start_server('old', settings => {%settings});
+my $old = start_server('old', extensions => ['randflake_type'], settings => {%settings});
 $old->safe_psql('postgres', <<'SQL');
 CREATE TABLE made (id randflake PRIMARY KEY DEFAULT randflake_next(), others randflake[], n integer);
 INSERT INTO made (n) SELECT n FROM generate_series(1, 1000) AS n;
@@ -30,6 +30,14 @@ UNION ALL SELECT count(*)::text FROM recent
 UNION ALL TABLE randflake_key
 SQL
 my $expected = $old->safe_psql('postgres', $content);
+
+# One that the type was made in before the server had its secret
+$old->safe_psql('postgres', 'CREATE DATABASE unbound');
+$old->safe_psql('unbound', <<'SQL');
+CREATE EXTENSION randflake_type CASCADE;
+DELETE FROM randflake_key;
+DELETE FROM randflake_key_check;
+SQL
 $old->stop;
 
 my $new = new_server('new', settings => {%settings});
@@ -49,6 +57,11 @@ $new->safe_psql('postgres', 'INSERT INTO made (n) VALUES (1001)');
 is($new->safe_psql('postgres',
         'SET enable_seqscan = off; SELECT n FROM made WHERE id > (SELECT id FROM made WHERE n = 1000) ORDER BY id'),
     1001, '  and time goes on');
+
+my $keys = 'SELECT (SELECT count(*) FROM randflake_key), (SELECT count(*) FROM randflake_key_check)';
+is($new->safe_psql('unbound', $keys), '0|0', 'an unbound database stays so');
+$new->safe_psql('unbound', 'SELECT randflake_next()');
+is($new->safe_psql('unbound', $keys), '1|1', '  until it is used');
 
 $new->stop;
 done_testing();

@@ -17,6 +17,7 @@ use Test::More;
 sub run_blocks {
     my ($file, @blocks) = @_;
     my $node = start_server(basename($file, '.md'),
+        extensions => [qw(randflake_type randflake_coordinator)],
         settings => { node_id => 1, secret => random_secret(), max_wait => '1h' });
     for my $block (@blocks) {
         my $where = "$file, line $block->{line}";

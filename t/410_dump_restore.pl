@@ -21,7 +21,8 @@ for my $node ($source, $other) {
 
 $source->safe_psql('postgres', 'CREATE DATABASE app');
 $source->safe_psql('app', <<'SQL');
-CREATE EXTENSION randflake;
+CREATE EXTENSION randflake_type CASCADE;
+CREATE EXTENSION randflake_coordinator;
 REVOKE EXECUTE ON FUNCTION randflake_generate_text() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION randflake_generate_text() TO app;
 GRANT EXECUTE ON FUNCTION randflake_decode(bigint) TO support;
@@ -33,6 +34,7 @@ CREATE TABLE item (
     label text NOT NULL DEFAULT randflake_generate_text(),
     shard integer GENERATED ALWAYS AS (randflake_shard(id, 16)) STORED
 ) PARTITION BY HASH (id);
+CREATE TABLE parcel (id randflake PRIMARY KEY DEFAULT randflake_next(), item bigint);
 CREATE TABLE item_0 PARTITION OF item FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 CREATE TABLE item_1 PARTITION OF item FOR VALUES WITH (MODULUS 2, REMAINDER 1);
 CREATE INDEX ON item (randflake_to_text(id));
@@ -41,6 +43,7 @@ CREATE MATERIALIZED VIEW item_seconds AS SELECT id, randflake_generated_at(id) F
 GRANT SELECT, INSERT ON item TO app;
 GRANT SELECT ON item, item_inside TO support;
 INSERT INTO item SELECT FROM generate_series(1, 5000);
+INSERT INTO parcel (item) SELECT id FROM item;
 
 SELECT randflake_lease_configure(first_node_id => 100, node_count => 50, max_duration => 20,
                                  max_clock_skew => 1);
@@ -59,6 +62,7 @@ my @contents = (
     'SELECT * FROM item ORDER BY id',
     'SELECT * FROM item_inside ORDER BY id',
     'SELECT * FROM item_seconds ORDER BY id',
+    'SELECT *, id::bigint AS number FROM parcel ORDER BY id',
     'SELECT * FROM randflake_lease ORDER BY lease_id',
     'SELECT * FROM randflake_lease_pool',
     'SELECT last_value, is_called FROM randflake_lease_lease_id_seq');
@@ -129,6 +133,40 @@ for my $node ($source, $other) {
         [ 'pg_restore', '--exit-on-error', '-d', $node->connstr('custom'), "$base/custom" ],
         "restored by pg_restore, $where");
     is_restored($node, 'custom', "custom, $where");
+}
+
+# --- any of the extensions -------------------------------------------------------------------
+
+# A database with these is what it was, on a server that has the secret, and has no others.
+for my $case (
+    [ 'randflake', 'CREATE TABLE held (id bigint PRIMARY KEY DEFAULT randflake_generate())' ],
+    [ 'randflake_coordinator', 'CREATE TABLE held (id integer)',
+        'SELECT randflake_lease_configure(first_node_id => 7)' ],
+    [ 'randflake randflake_type', 'CREATE TABLE held (id randflake PRIMARY KEY DEFAULT randflake_next())' ],
+    [ 'randflake randflake_coordinator', 'CREATE TABLE held (id bigint PRIMARY KEY DEFAULT randflake_generate())' ],
+    [ 'randflake randflake_type randflake_coordinator',
+        'CREATE TABLE held (id randflake PRIMARY KEY DEFAULT randflake_next())',
+        'SELECT randflake_lease_configure(first_node_id => 7)' ])
+{
+    my ($extensions, @statements) = @$case;
+    my $database = 'only_' . $extensions =~ tr/ /_/r;
+    my @create = map { "CREATE EXTENSION $_" } split / /, $extensions;
+    my $held = 'SELECT count(*), md5(string_agg(id::text, $$ $$ ORDER BY id)) FROM held';
+    $source->safe_psql('postgres', "CREATE DATABASE $database");
+    $source->safe_psql($database, join ';', @create, @statements,
+        $statements[0] =~ /DEFAULT/ ? 'INSERT INTO held SELECT FROM generate_series(1, 100)' : ());
+    $source->command_ok([ 'pg_dump', '-Fc', '-f', "$base/custom", $source->connstr($database) ],
+        "a dump with $extensions");
+    $other->safe_psql('postgres', "CREATE DATABASE $database");
+    $other->command_ok(
+        [ 'pg_restore', '--exit-on-error', '--jobs=2', '-d', $other->connstr($database), "$base/custom" ],
+        '  is restored');
+    is($other->safe_psql($database, $held), $source->safe_psql($database, $held), '  with its rows');
+    same_definitions(definitions_of($other, $database), definitions_of($source, $database),
+        '  and the same objects');
+    is($other->safe_psql($database,
+            q{SELECT string_agg(extname, ' ' ORDER BY extname) FROM pg_extension WHERE extname <> 'plpgsql'}),
+        join(' ', sort split / /, $extensions), '  of the same extensions');
 }
 
 done_testing();

@@ -34,10 +34,13 @@ my $old = new_cluster('old', install_path => $install);
 $old->start;
 $old->safe_psql('postgres', <<'SQL');
 CREATE ROLE support;
-CREATE EXTENSION randflake;
+CREATE EXTENSION randflake_type CASCADE;
+CREATE EXTENSION randflake_coordinator;
 GRANT EXECUTE ON FUNCTION randflake_decode(bigint) TO support;
 CREATE TABLE item (id bigint PRIMARY KEY DEFAULT randflake_generate(), n integer);
 INSERT INTO item (n) SELECT generate_series(1, 50000);
+CREATE TABLE parcel (id randflake PRIMARY KEY DEFAULT randflake_next(), n integer);
+INSERT INTO parcel SELECT randflake_generate(), generate_series(1, 1000);
 CREATE TABLE before AS SELECT id, inside.* FROM item, randflake_decode(id) AS inside;
 CREATE VIEW shards AS SELECT id, randflake_shard(id, 8) FROM item;
 SELECT randflake_lease_configure(10, 20, 30, 1);
@@ -47,6 +50,8 @@ SQL
 my @contents = (
     'SELECT * FROM item ORDER BY id',
     'SELECT * FROM shards ORDER BY id',
+    'SELECT * FROM parcel ORDER BY id',
+    'SELECT * FROM randflake_key',
     'SELECT * FROM randflake_lease',
     'SELECT * FROM randflake_lease_pool',
     'SELECT id, inside.* FROM item, randflake_decode(id) AS inside ORDER BY id');
@@ -91,11 +96,11 @@ if ($old->pg_version < 18 && $new->pg_version >= 18) {
 # All objects are then what a fresh installation of the new PostgreSQL makes of the same script.
 $new->safe_psql('postgres', <<'SQL');
 DROP VIEW shards;
-DROP TABLE item, before;
+DROP TABLE item, parcel, before;
 REVOKE EXECUTE ON FUNCTION randflake_decode(bigint) FROM support;
 CREATE DATABASE fresh;
 SQL
-$new->safe_psql('fresh', 'CREATE EXTENSION randflake');
+$new->safe_psql('fresh', 'CREATE EXTENSION randflake_type CASCADE; CREATE EXTENSION randflake_coordinator');
 same_definitions(definitions_of($new, 'postgres'), definitions_of($new, 'fresh'),
         'every object is as in a fresh installation');
 

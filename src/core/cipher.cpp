@@ -120,11 +120,13 @@ uint64_t Decrypt(const KeySchedule& schedule, uint64_t id) noexcept {
     const uint16_t* whitening = schedule.subkeys[kSubkeyGroups - 1];
     AddKey(left, whitening);
     AddKey(right, whitening + 2);
+#pragma GCC unroll 8
     for (int step = kSteps - 1; step >= 0; step--) {
         const uint16_t* left_keys = schedule.subkeys[kBranches * step];
         const uint16_t* right_keys = schedule.subkeys[kBranches * step + 1];
         Swap(left, right);
         MixInto(left, right);
+#pragma GCC unroll 3
         for (int round = kRoundsPerStep - 1; round >= 0; round--) {
             InverseRound(left);
             AddKey(left, left_keys + 2 * round);

@@ -2,16 +2,30 @@
 
 #include <utility>
 
-#define ALWAYS_INLINE [[gnu::always_inline]] static inline
+#ifdef __aarch64__
+#include <arm_neon.h>
+#endif
+
+#define ALWAYS_INLINE [[gnu::always_inline]] inline
 
 namespace randflake {
 namespace {
 
-// Lanes of 16 bits; Bytes is the width of the target's registers.
+// A vector of Bytes bytes with lanes of type Lane.
+template <typename Lane, int Bytes>
+struct Lanes {
+    typedef Lane Type __attribute__((vector_size(Bytes)));
+};
+
+// A word each of many blocks.
 template <int Bytes>
-struct Vector {
-    typedef uint16_t Type __attribute__((vector_size(Bytes)));
-    static constexpr int kLanes = Bytes / 2;
+using Words = typename Lanes<uint16_t, Bytes>::Type;
+
+// One vector of each word: Bytes / 2 blocks, with the two branches of cipher.cpp.
+template <int Bytes>
+struct Blocks {
+    static constexpr int kCount = Bytes / 2;
+    Words<Bytes> left_x, left_y, right_x, right_y;
 };
 
 template <int Bits, typename V>
@@ -24,25 +38,91 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 // three. Clang finds it; GCC does not, and its intrinsic cannot be inlined through functions
 // without that target.
 template <int Bits>
-ALWAYS_INLINE void RotateLeft(Vector<64>::Type& v) {
+ALWAYS_INLINE void RotateLeft(Words<64>& v) {
     asm("vpshldw %2, %1, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
 }
 #endif
 
-// One word each of Lanes blocks: the two branches of cipher.cpp, in vectors.
-template <typename V>
-struct Blocks {
-    V left_x, left_y, right_x, right_y;
-};
+#ifdef __aarch64__
+// A shift that inserts into what the other shift left saves the "or".
+template <int Bits>
+ALWAYS_INLINE void RotateLeft(Words<16>& v) {
+    if constexpr (Bits == 8)
+        v = reinterpret_cast<Words<16>>(vrev16q_u8(reinterpret_cast<uint8x16_t>(v)));
+    else
+        v = vsriq_n_u16(v << Bits, v, 16 - Bits);
+}
+#endif
 
-template <typename V>
-ALWAYS_INLINE void Round(V& x, V& y, const uint16_t* subkey) {
-    x ^= subkey[0];
-    y ^= subkey[1];
-    RotateLeft<9>(x);
-    x += y;
-    RotateLeft<2>(y);
-    y ^= x;
+// Exchanges the upper half of each number of `low` with the lower half of its number in `high`.
+template <typename Number, int Bytes>
+ALWAYS_INLINE void SwapHalves(Words<Bytes>& low, Words<Bytes>& high) {
+    using Numbers = typename Lanes<Number, Bytes>::Type;
+    constexpr int kHalf = 4 * sizeof(Number);
+    constexpr Number kLower = static_cast<Number>(~Number{0}) >> kHalf;
+    const auto a = reinterpret_cast<Numbers>(low), b = reinterpret_cast<Numbers>(high);
+    low = reinterpret_cast<Words<Bytes>>((a & kLower) | b << kHalf);
+    high = reinterpret_cast<Words<Bytes>>(a >> kHalf | (b & ~kLower));
+}
+
+#ifdef __aarch64__
+// One instruction for each of the two.
+template <>
+ALWAYS_INLINE void SwapHalves<uint64_t, 16>(Words<16>& low, Words<16>& high) {
+    const auto a = reinterpret_cast<uint32x4_t>(low), b = reinterpret_cast<uint32x4_t>(high);
+    low = reinterpret_cast<Words<16>>(vtrn1q_u32(a, b));
+    high = reinterpret_cast<Words<16>>(vtrn2q_u32(a, b));
+}
+
+template <>
+ALWAYS_INLINE void SwapHalves<uint32_t, 16>(Words<16>& low, Words<16>& high) {
+    const Words<16> a = low;
+    low = vtrn1q_u16(a, high);
+    high = vtrn2q_u16(a, high);
+}
+#endif
+
+// Turns four vectors of numbers into one vector of each word, and back. Number k of vector j goes
+// to lane j of the four that lie where number k did: no word crosses the 64 bits it lies in, so
+// this takes no shuffles, and the order of bytes does not matter.
+template <int Bytes>
+ALWAYS_INLINE void Transpose(Blocks<Bytes>& b) {
+    SwapHalves<uint64_t, Bytes>(b.left_x, b.right_x);
+    SwapHalves<uint64_t, Bytes>(b.left_y, b.right_y);
+    SwapHalves<uint32_t, Bytes>(b.left_x, b.left_y);
+    SwapHalves<uint32_t, Bytes>(b.right_x, b.right_y);
+}
+
+// The cipher reads each word with its bytes swapped.
+template <int Bytes>
+ALWAYS_INLINE void SwapBytes(Blocks<Bytes>& b) {
+    RotateLeft<8>(b.left_x);
+    RotateLeft<8>(b.left_y);
+    RotateLeft<8>(b.right_x);
+    RotateLeft<8>(b.right_y);
+}
+
+// Numbers lie where uint64_t may, so a vector of them is copied.
+template <int Bytes>
+ALWAYS_INLINE void Load(const uint64_t* numbers, Blocks<Bytes>& b) {
+    constexpr int kPerVector = Bytes / sizeof *numbers;
+    __builtin_memcpy(&b.left_x, numbers, Bytes);
+    __builtin_memcpy(&b.left_y, numbers + kPerVector, Bytes);
+    __builtin_memcpy(&b.right_x, numbers + 2 * kPerVector, Bytes);
+    __builtin_memcpy(&b.right_y, numbers + 3 * kPerVector, Bytes);
+    Transpose(b);
+    SwapBytes(b);
+}
+
+template <int Bytes>
+ALWAYS_INLINE void Store(Blocks<Bytes>& b, uint64_t* numbers) {
+    constexpr int kPerVector = Bytes / sizeof *numbers;
+    SwapBytes(b);
+    Transpose(b);
+    __builtin_memcpy(numbers, &b.left_x, Bytes);
+    __builtin_memcpy(numbers + kPerVector, &b.left_y, Bytes);
+    __builtin_memcpy(numbers + 2 * kPerVector, &b.right_x, Bytes);
+    __builtin_memcpy(numbers + 3 * kPerVector, &b.right_y, Bytes);
 }
 
 // base + carry; the carry out of each lane replaces the carry in.
@@ -51,112 +131,169 @@ ALWAYS_INLINE void AddWord(uint64_t base, V& carry, V& sum) {
     const V addend = V{} + static_cast<uint16_t>(base);
     sum = addend + carry;
     carry = reinterpret_cast<V>(sum < addend) & 1;
-    RotateLeft<8>(sum);
 }
 
-// The words of first + 0, first + 1, ..., bytes swapped as the cipher reads them.
-template <typename V>
-ALWAYS_INLINE void LoadConsecutive(uint64_t first, const V& lane, Blocks<V>& b) {
-    V carry = lane;
+// As Load of first + offset, first + offset + 1, ...
+template <int Bytes>
+ALWAYS_INLINE void LoadConsecutive(uint64_t first, int offset, Blocks<Bytes>& b) {
+    constexpr uint64_t kPerVector = Bytes / sizeof(uint64_t);
+    constexpr uint64_t kOnes = 0x0001'0001'0001'0001, kIndices = 0x0003'0002'0001'0000;
+    typename Lanes<uint64_t, Bytes>::Type lanes;
+    for (uint64_t i = 0; i < kPerVector; i++)
+        lanes[i] = kOnes * i + kIndices * kPerVector;
+
+    Words<Bytes> carry = reinterpret_cast<Words<Bytes>>(lanes) + static_cast<uint16_t>(offset);
     AddWord(first, carry, b.left_x);
     AddWord(first >> 16, carry, b.left_y);
     AddWord(first >> 32, carry, b.right_x);
     AddWord(first >> 48, carry, b.right_y);
+    SwapBytes(b);
 }
 
 template <typename V>
-ALWAYS_INLINE void StoreWord(const V& block_word, uint16_t whitening, uint16_t* out) {
-    V word = block_word ^ whitening;
-    RotateLeft<8>(word);
-    *reinterpret_cast<V*>(out) = word;
+ALWAYS_INLINE void AddKey(V& x, V& y, const uint16_t* subkey) {
+    x ^= subkey[0];
+    y ^= subkey[1];
 }
 
 template <typename V>
-ALWAYS_INLINE void Store(const Blocks<V>& b, const uint16_t* whitening, uint16_t* out, int stride) {
-    StoreWord(b.left_x, whitening[0], out);
-    StoreWord(b.left_y, whitening[1], out + stride);
-    StoreWord(b.right_x, whitening[2], out + 2 * stride);
-    StoreWord(b.right_y, whitening[3], out + 3 * stride);
+ALWAYS_INLINE void Round(V& x, V& y, const uint16_t* subkey) {
+    AddKey(x, y, subkey);
+    RotateLeft<9>(x);
+    x += y;
+    RotateLeft<2>(y);
+    y ^= x;
 }
 
 template <typename V>
-ALWAYS_INLINE void MixAndSwap(Blocks<V>& b) {
-    V mix = b.left_x ^ b.left_y;
+ALWAYS_INLINE void InverseRound(V& x, V& y, const uint16_t* subkey) {
+    y ^= x;
+    RotateLeft<14>(y);
+    x -= y;
+    RotateLeft<7>(x);
+    AddKey(x, y, subkey);
+}
+
+template <int Bytes>
+ALWAYS_INLINE void Whiten(Blocks<Bytes>& b, const KeySchedule& schedule) {
+    const uint16_t* whitening = schedule.subkeys[kSubkeyGroups - 1];
+    AddKey(b.left_x, b.left_y, whitening);
+    AddKey(b.right_x, b.right_y, whitening + 2);
+}
+
+// What the linear layer adds from one branch to the other.
+template <typename V>
+ALWAYS_INLINE void MixInto(const V& from_x, const V& from_y, V& x, V& y) {
+    V mix = from_x ^ from_y;
     RotateLeft<8>(mix);
-    const V x = b.right_x ^ b.left_x ^ mix, y = b.right_y ^ b.left_y ^ mix;
-    b.right_x = b.left_x;
-    b.right_y = b.left_y;
-    b.left_x = x;
-    b.left_y = y;
+    x ^= from_x ^ mix;
+    y ^= from_y ^ mix;
 }
 
-// Group... numbers the vectors that together hold a run. They are interleaved round by round, so
+template <int Bytes>
+ALWAYS_INLINE void Swap(Blocks<Bytes>& b) {
+    b = {b.right_x, b.right_y, b.left_x, b.left_y};
+}
+
+// Group... numbers the Blocks that are in work together. They are interleaved round by round, so
 // that the processor always has independent work, and unrolled, so that all stay in registers. The
-// steps are those of Encrypt in cipher.cpp.
+// steps are those of Encrypt and Decrypt in cipher.cpp.
 template <int Bytes, int... Group>
-ALWAYS_INLINE void EncryptGroups(const KeySchedule& schedule, uint64_t first, uint64_t* ids,
+ALWAYS_INLINE void EncryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blocks,
                                  std::integer_sequence<int, Group...>) {
-    using V = typename Vector<Bytes>::Type;
-    constexpr int kLanes = Vector<Bytes>::kLanes;
-    constexpr int kNumbers = kLanes * static_cast<int>(sizeof...(Group));
-
-    V lane;
-    for (int i = 0; i < kLanes; i++)
-        lane[i] = static_cast<uint16_t>(i);
-
-    Blocks<V> blocks[sizeof...(Group)];
-    (LoadConsecutive(first + static_cast<uint64_t>(Group * kLanes), lane, blocks[Group]), ...);
-
     for (int step = 0; step < kSteps; step++) {
         const uint16_t* left = schedule.subkeys[kBranches * step];
         const uint16_t* right = schedule.subkeys[kBranches * step + 1];
-        (Round(blocks[Group].left_x, blocks[Group].left_y, left), ...);
-        (Round(blocks[Group].right_x, blocks[Group].right_y, right), ...);
-        (Round(blocks[Group].left_x, blocks[Group].left_y, left + 2), ...);
-        (Round(blocks[Group].right_x, blocks[Group].right_y, right + 2), ...);
-        (Round(blocks[Group].left_x, blocks[Group].left_y, left + 4), ...);
-        (Round(blocks[Group].right_x, blocks[Group].right_y, right + 4), ...);
-        (MixAndSwap(blocks[Group]), ...);
+#pragma GCC unroll 3
+        for (int round = 0; round < kRoundsPerStep; round++) {
+            (Round(blocks[Group].left_x, blocks[Group].left_y, left + 2 * round), ...);
+            (Round(blocks[Group].right_x, blocks[Group].right_y, right + 2 * round), ...);
+        }
+        (MixInto(blocks[Group].left_x, blocks[Group].left_y, blocks[Group].right_x,
+                 blocks[Group].right_y),
+         ...);
+        (Swap(blocks[Group]), ...);
     }
-    static_assert(kRoundsPerStep == 3);
-
-    alignas(Bytes) uint16_t out[4][kNumbers];
-    (Store(blocks[Group], schedule.subkeys[kSubkeyGroups - 1], out[0] + Group * kLanes, kNumbers),
-     ...);
-    for (int i = 0; i < kNumbers; i++)
-        ids[i] = uint64_t{out[0][i]} | uint64_t{out[1][i]} << 16 | uint64_t{out[2][i]} << 32 |
-                 uint64_t{out[3][i]} << 48;
+    (Whiten(blocks[Group], schedule), ...);
 }
 
-void EncryptPlain(const KeySchedule& schedule, uint64_t first, uint64_t ids[kRunLength]) noexcept {
+template <int Bytes, int... Group>
+ALWAYS_INLINE void DecryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blocks,
+                                 std::integer_sequence<int, Group...>) {
+    (Whiten(blocks[Group], schedule), ...);
+    for (int step = kSteps - 1; step >= 0; step--) {
+        const uint16_t* left = schedule.subkeys[kBranches * step];
+        const uint16_t* right = schedule.subkeys[kBranches * step + 1];
+        (Swap(blocks[Group]), ...);
+        (MixInto(blocks[Group].left_x, blocks[Group].left_y, blocks[Group].right_x,
+                 blocks[Group].right_y),
+         ...);
+#pragma GCC unroll 3
+        for (int round = kRoundsPerStep - 1; round >= 0; round--) {
+            (InverseRound(blocks[Group].left_x, blocks[Group].left_y, left + 2 * round), ...);
+            (InverseRound(blocks[Group].right_x, blocks[Group].right_y, right + 2 * round), ...);
+        }
+    }
+}
+
+// How many Blocks are in work together: enough independent work, and all of it fits the registers.
+#ifdef __aarch64__
+constexpr int kGroups = 4;
+#else
+constexpr int kGroups = 2;
+#endif
+
+template <int Bytes, int... Group>
+ALWAYS_INLINE void EncryptVectors(const KeySchedule& schedule, uint64_t first, uint64_t* ids,
+                                  std::integer_sequence<int, Group...> groups) {
+    constexpr int kCount = Blocks<Bytes>::kCount;
+    for (int i = 0; i < kRunLength; i += kGroups * kCount) {
+        Blocks<Bytes> blocks[kGroups];
+        (LoadConsecutive(first, i + Group * kCount, blocks[Group]), ...);
+        EncryptGroups(schedule, blocks, groups);
+        (Store(blocks[Group], ids + i + Group * kCount), ...);
+    }
+}
+
+template <int Bytes, int... Group>
+ALWAYS_INLINE void DecryptVectors(const KeySchedule& schedule, const uint64_t* ids, uint64_t* raw,
+                                  std::integer_sequence<int, Group...> groups) {
+    constexpr int kCount = Blocks<Bytes>::kCount;
+    for (int i = 0; i < kRunLength; i += kGroups * kCount) {
+        Blocks<Bytes> blocks[kGroups];
+        (Load(ids + i + Group * kCount, blocks[Group]), ...);
+        DecryptGroups(schedule, blocks, groups);
+        (Store(blocks[Group], raw + i + Group * kCount), ...);
+    }
+}
+
+// The functions of a path; TARGET names the instructions it may use.
+#define VECTOR_PATH(BYTES, TARGET)                                                               \
+    TARGET void Encrypt##BYTES(const KeySchedule& schedule, uint64_t first,                      \
+                               uint64_t* ids) noexcept {                                         \
+        EncryptVectors<BYTES>(schedule, first, ids, std::make_integer_sequence<int, kGroups>{}); \
+    }                                                                                            \
+    TARGET void Decrypt##BYTES(const KeySchedule& schedule, const uint64_t* ids,                 \
+                               uint64_t* raw) noexcept {                                         \
+        DecryptVectors<BYTES>(schedule, ids, raw, std::make_integer_sequence<int, kGroups>{});   \
+    }
+
+// SSE2, which every x86-64 has, or NEON.
+VECTOR_PATH(16, )
+#ifdef __x86_64__
+VECTOR_PATH(32, __attribute__((target("avx2"))))
+VECTOR_PATH(64, __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2"))))
+#endif
+
+void EncryptPlain(const KeySchedule& schedule, uint64_t first, uint64_t* ids) noexcept {
     for (int i = 0; i < kRunLength; i++)
         ids[i] = Encrypt(schedule, first + static_cast<uint64_t>(i));
 }
 
-// Two vectors of each word at a time: enough independent work, and all of it fits the registers.
-template <int Bytes>
-ALWAYS_INLINE void EncryptPairs(const KeySchedule& schedule, uint64_t first, uint64_t* ids) {
-    for (int i = 0; i < kRunLength; i += Bytes)
-        EncryptGroups<Bytes>(schedule, first + static_cast<uint64_t>(i), ids + i,
-                             std::integer_sequence<int, 0, 1>{});
+void DecryptPlain(const KeySchedule& schedule, const uint64_t* ids, uint64_t* raw) noexcept {
+    for (int i = 0; i < kRunLength; i++)
+        raw[i] = Decrypt(schedule, ids[i]);
 }
-
-// 16 bytes: SSE2, which every x86-64 has, or NEON.
-void Encrypt128(const KeySchedule& schedule, uint64_t first, uint64_t ids[kRunLength]) noexcept {
-    EncryptPairs<16>(schedule, first, ids);
-}
-
-#ifdef __x86_64__
-__attribute__((target("avx2"))) void Encrypt256(const KeySchedule& schedule, uint64_t first,
-                                                uint64_t ids[kRunLength]) noexcept {
-    EncryptPairs<32>(schedule, first, ids);
-}
-
-__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2"))) void Encrypt512(
-    const KeySchedule& schedule, uint64_t first, uint64_t ids[kRunLength]) noexcept {
-    EncryptPairs<64>(schedule, first, ids);
-}
-#endif
 
 }  // namespace
 
@@ -168,12 +305,13 @@ VectorPaths ListVectorPaths() noexcept {
                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vbmi2");
     return {4,
-            {{"avx512", Encrypt512, avx512},
-             {"avx2", Encrypt256, avx2},
-             {"baseline", Encrypt128, true},
-             {"plain", EncryptPlain, true}}};
+            {{"avx512", Encrypt64, Decrypt64, avx512},
+             {"avx2", Encrypt32, Decrypt32, avx2},
+             {"baseline", Encrypt16, Decrypt16, true},
+             {"plain", EncryptPlain, DecryptPlain, true}}};
 #else
-    return {2, {{"baseline", Encrypt128, true}, {"plain", EncryptPlain, true}}};
+    return {
+        2, {{"baseline", Encrypt16, Decrypt16, true}, {"plain", EncryptPlain, DecryptPlain, true}}};
 #endif
 }
 

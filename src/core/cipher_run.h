@@ -1,8 +1,9 @@
-// Encryption of a run: kRunLength consecutive numbers at once, in the lanes of vector registers.
+// Encryption and decryption of kRunLength numbers at once, in the lanes of vector registers.
 //
 // SPARX works on 16-bit words, so a register holds one word of many blocks and every operation of
 // the cipher becomes one vector operation. The same source is compiled for several widths; which
-// one runs is chosen when the program runs. All give the bits of Encrypt.
+// one runs is chosen when the program runs. All give the bits of Encrypt and
+// Decrypt.
 
 #ifndef RANDFLAKE_CORE_CIPHER_RUN_H
 #define RANDFLAKE_CORE_CIPHER_RUN_H
@@ -17,9 +18,15 @@ inline constexpr int kRunLength = 64;
 using EncryptRun = void (*)(const KeySchedule& schedule, uint64_t first,
                             uint64_t ids[kRunLength]) noexcept;
 
+// raw[i] = Decrypt(schedule, ids[i]) for i in 0 .. kRunLength - 1, whatever the identifiers; both
+// may be the same array.
+using DecryptMany = void (*)(const KeySchedule& schedule, const uint64_t ids[kRunLength],
+                             uint64_t raw[kRunLength]) noexcept;
+
 struct VectorPath {
     const char* name;
     EncryptRun encrypt;
+    DecryptMany decrypt;
     bool supported;  // by this processor
 };
 

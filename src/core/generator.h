@@ -74,9 +74,10 @@ enum class Outcome : uint8_t {
     kClockBeforeEpoch,  // the clock is before the layout's first tick
     kClockAfterEnd,     // the clock is after the layout's last tick
     kWindowClosed,      // there is no window
-    kNotInLayout,       // there is one, which the layout cannot hold
+    kNoWord,            // there is one, but was none for this slot when its word was loaded
     kBeforeWindow,      // the window starts later
     kWindowEnded,       // the window ended
+    kNotInLayout,       // never from NextRun: kNoWord, and the layout cannot hold the window
 };
 
 struct Run {
@@ -107,7 +108,7 @@ struct Run {
         return run;
     }
     if (window.closed() || word == kNoWindow) {
-        run.outcome = window.closed() ? Outcome::kWindowClosed : Outcome::kNotInLayout;
+        run.outcome = window.closed() ? Outcome::kWindowClosed : Outcome::kNoWord;
         return run;
     }
 
@@ -155,22 +156,24 @@ Run Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window, ui
         // The clock is read after the word, so `now` before the word's tick means that the clock
         // stepped back, not that this process was slow.
         const int64_t now = clock();
-        const uint64_t seen = window.load(std::memory_order_acquire);
-        const Run run = NextRun(layout, word, now, Window::FromWord(seen), wanted);
-        if (run.outcome == Outcome::kNotInLayout) {
-            // The word may be older than the window. It belongs to the window if it is still there
-            // and the window was open all the time, because no window comes twice.
-            if (slot.load(std::memory_order_acquire) != word ||
-                window.load(std::memory_order_acquire) != seen)
-                continue;
-            return run;
-        }
+        const Run run = NextRun(layout, word, now,
+                                Window::FromWord(window.load(std::memory_order_acquire)), wanted);
         if (run.outcome != Outcome::kReserved)
             return run;
         if (slot.compare_exchange_strong(word, run.first + run.count - 1, std::memory_order_acq_rel,
                                          std::memory_order_relaxed))
             return run;
     }
+}
+
+// Whether a Reserve that ended with kNoWord did so because its layout cannot hold the window, and
+// not while the window changed: a window that is the same before and after was open all the time,
+// because none comes twice.
+template <typename AtomicWord>
+bool LayoutLacksWindow(const AtomicWord& slot, const AtomicWord& window) noexcept {
+    const uint64_t seen = window.load(std::memory_order_acquire);
+    return !Window::FromWord(seen).closed() && slot.load(std::memory_order_acquire) == kNoWindow &&
+           window.load(std::memory_order_acquire) == seen;
 }
 
 // The word of a slot that has used nothing of a window yet: every tick that does not begin in the

@@ -1,5 +1,4 @@
-// What the holder of a lease of node ids decides: whether a grant can be used, when its window
-// opens, how far a renewal reaches, what is said when it is given back. Pure: times in, times out.
+// Leases of node ids, as the coordinator grants them and as their holder keeps them.
 //
 // The coordinator speaks of Unix seconds and of last seconds, as the Randflake libraries do; inside
 // the server it is seconds since kWindowEpochMs, and ends are exclusive. Leases are as long and as
@@ -14,6 +13,7 @@
 
 namespace randflake {
 
+// The coordinator's answer to an acquisition.
 struct LeaseGrant {
     int64_t lease_id;
     int64_t first_node_id;
@@ -22,44 +22,69 @@ struct LeaseGrant {
     int64_t end;    // Unix seconds, inclusive
 };
 
-// Seconds since the epoch of a second that the coordinator named. Outside what identifiers can hold
-// means that its clock is wrong, and becomes a window that never opens.
+// A random number that its holder chooses for each acquisition. Whoever names it with the id of the
+// lease was granted that very lease.
+struct Incarnation {
+    uint64_t words[2];
+
+    friend constexpr bool operator==(const Incarnation&, const Incarnation&) = default;
+};
+
+struct Lease {
+    int64_t id;  // 0: no lease
+    Incarnation incarnation;
+    int64_t first_node_id;
+    int64_t start;  // seconds since kWindowEpochMs
+    int64_t end;    // exclusive
+    bool refused;   // the coordinator renews it no more
+
+    // On a clock that never steps, milliseconds: when the coordinator was asked, and when the lease
+    // ends if its start was then. It may start later, so it never ends earlier, whatever the clocks
+    // show.
+    int64_t asked_at_ms;
+    int64_t lasts_until_ms;
+};
+
+// The first second that `layout` cannot hold.
+constexpr int64_t SecondsEnd(const Layout& layout) noexcept {
+    return static_cast<int64_t>(layout.max_timestamp()) + 1;
+}
+
+// Seconds since the epoch of a second that the coordinator named. What the layout cannot hold
+// becomes 0 or SecondsEnd.
 constexpr int64_t SecondOfUnix(const Layout& layout, int64_t unix_second) noexcept {
+    if (unix_second <= kWindowEpochSeconds)
+        return 0;
     const int64_t second = unix_second - kWindowEpochSeconds;
-    const auto beyond = static_cast<int64_t>(layout.max_timestamp()) + 1;
-    return second < 0 ? 0 : second > beyond ? beyond : second;
+    return second < SecondsEnd(layout) ? second : SecondsEnd(layout);
 }
 
-// The rectangle is the coordinator's promise; the holder, who has that many slots, only checks that
-// it can be used.
+// The exclusive end of a lease whose last second the coordinator named.
+constexpr int64_t EndOfUnix(const Layout& layout, int64_t last_unix_second) noexcept {
+    if (last_unix_second < kWindowEpochSeconds)
+        return 0;
+    const int64_t last = SecondOfUnix(layout, last_unix_second);
+    return last < SecondsEnd(layout) ? last + 1 : last;
+}
+
+// The rectangle is the coordinator's promise. The holder, who has that many slots, checks only that
+// a window of it can open. A start before the layout's second 1 or after its last means that the
+// coordinator's clock is wrong.
 constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32_t slots) noexcept {
+    const int64_t start = SecondOfUnix(layout, grant.start);
+    const int64_t node_ids = static_cast<int64_t>(layout.max_node_id()) + 1;
     return grant.lease_id > 0 && grant.node_count == slots && grant.first_node_id >= 0 &&
-           grant.first_node_id + grant.node_count <=
-               static_cast<int64_t>(layout.max_node_id()) + 1 &&
-           grant.start <= grant.end && SecondOfUnix(layout, grant.start) >= 1;
+           grant.first_node_id <= node_ids - grant.node_count && grant.start <= grant.end &&
+           start >= 1 && start < SecondsEnd(layout);
 }
 
-// The window of a lease of the seconds [start, end) that follows the window `last`; closed while
-// the lease is not to be opened. `last.end` is the end of the open lease; of a closed window, the
-// first second that may follow it.
-constexpr Window WindowOfLease(Window last, int64_t start, int64_t end, int64_t now) noexcept {
-    const int64_t first = start > last.end ? start : last.end;
+// The window of a lease of the seconds [start, end), when the clock shows `now`; closed while the
+// lease is not to be opened. `earliest` is the first second that may follow what was used before.
+constexpr Window WindowOfLease(int64_t earliest, int64_t start, int64_t end, int64_t now) noexcept {
+    const int64_t first = start > earliest ? start : earliest;
     if (now < first || first >= end)
         return Window{0, 0};
     return Window{static_cast<uint32_t>(first), static_cast<uint32_t>(end)};
-}
-
-// The end of a lease that the coordinator renewed to this last second. What was promised stays.
-constexpr int64_t RenewedEnd(const Layout& layout, int64_t known_end,
-                             int64_t last_unix_second) noexcept {
-    const int64_t end = SecondOfUnix(layout, last_unix_second + 1);
-    return end > known_end ? end : known_end;
-}
-
-// What to say when a lease is given back: the last second used, which is one before its start when
-// none was. `sealed` is what SealWindow gave.
-constexpr int64_t LastUsedUnix(int64_t start, int64_t sealed) noexcept {
-    return (sealed >= 0 ? sealed : start - 1) + kWindowEpochSeconds;
 }
 
 }  // namespace randflake

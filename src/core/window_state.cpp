@@ -6,8 +6,7 @@ namespace randflake {
 namespace {
 
 constexpr char kMagic[8] = {'r', 'a', 'n', 'd', 'f', 'l', 'k', 'w'};
-constexpr uint32_t kVersion = 1;
-constexpr uint32_t kCleanFlag = 1;
+constexpr uint32_t kVersion = 2;
 
 constexpr uint32_t kMaxNodeCount = static_cast<uint32_t>(kRandflake.max_node_id()) + 1;
 constexpr uint32_t kMaxEnd = static_cast<uint32_t>(kRandflake.max_timestamp()) + 1;
@@ -128,15 +127,18 @@ void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes
     for (const char c : kMagic)
         writer.Put(static_cast<uint8_t>(c), 1);
     writer.Put(kVersion, 4);
-    writer.Put(state.clean ? kCleanFlag : 0, 4);
+    writer.Put(state.end_count, 4);
     writer.Put(state.origin.system_identifier, 8);
     writer.Put(state.origin.timeline, 4);
-    writer.Put(state.end_count, 4);
+    writer.Put(0, 4);  // reserved
     writer.Put(state.origin.fingerprint, 8);
     writer.Put(state.origin.identity.inode, 8);
     writer.Put(state.origin.identity.device, 8);
     writer.Put(static_cast<uint64_t>(state.origin.identity.birth_nanoseconds), 8);
-    writer.Put(0, 8);  // reserved
+    writer.Put(state.stop.run, 8);
+    writer.Put(state.stop.boot[0], 8);
+    writer.Put(state.stop.boot[1], 8);
+    writer.Put(static_cast<uint64_t>(state.stop.at_ms), 8);
     for (uint32_t i = 0; i < kMaxWrittenEnds; i++) {
         const WrittenEnd written = i < state.end_count ? state.ends[i] : WrittenEnd{};
         writer.Put(written.nodes.first, 4);
@@ -160,18 +162,19 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
         return StateError::kWrongChecksum;
 
     WindowState read{};
-    const uint32_t flags = reader.Get32();
-    read.clean = flags == kCleanFlag;
+    read.end_count = reader.Get32();
     read.origin.system_identifier = reader.Get64();
     read.origin.timeline = reader.Get32();
-    read.end_count = reader.Get32();
+    const uint32_t reserved = reader.Get32();
     read.origin.fingerprint = reader.Get64();
     read.origin.identity.inode = reader.Get64();
     read.origin.identity.device = reader.Get64();
     read.origin.identity.birth_nanoseconds = static_cast<int64_t>(reader.Get64());
-    const uint64_t reserved = reader.Get64();
-    if (flags > kCleanFlag || reserved != 0 || read.end_count < 1 ||
-        read.end_count > kMaxWrittenEnds)
+    read.stop.run = reader.Get64();
+    read.stop.boot[0] = reader.Get64();
+    read.stop.boot[1] = reader.Get64();
+    read.stop.at_ms = static_cast<int64_t>(reader.Get64());
+    if (reserved != 0 || read.end_count < 1 || read.end_count > kMaxWrittenEnds)
         return StateError::kWrongContent;
     for (uint32_t i = 0; i < read.end_count; i++) {
         read.ends[i].nodes.first = reader.Get32();
@@ -184,43 +187,49 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
     return StateError::kNone;
 }
 
-StartPlan PlanStart(StateError error, const WindowState& found, const Origin& origin,
-                    const NodeRange& nodes, uint32_t started_at, uint32_t held_off,
-                    uint32_t skew) noexcept {
+namespace {
+
+Finding Compare(const Origin& found, const Origin& own) {
+    if (found.system_identifier != own.system_identifier)
+        return Finding::kOtherSystem;
+    if (found.identity != own.identity)
+        return Finding::kCopied;
+    return found.timeline != own.timeline ? Finding::kOtherTimeline : Finding::kOwn;
+}
+
+bool Proven(const WindowState& found, const Start& start) {
+    const Stop& stop = found.stop;
+    const NodeRange& stopped = found.ends[0].nodes;
+    return stop.run != 0 && stop.run == start.last_run && stop.boot[0] == start.boot[0] &&
+           stop.boot[1] == start.boot[1] && stop.at_ms <= start.at_ms &&
+           start.at_ms - stop.at_ms < start.skew_ms && stopped.Covers(start.nodes);
+}
+
+}  // namespace
+
+StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept {
     StartPlan plan{};
-    plan.state.origin = origin;
-
-    if (error == StateError::kMissing) {
-        plan.finding = Finding::kFirstUse;
-        plan.opens_at = origin.timeline == 1 ? Min(started_at + skew + 1, held_off) : held_off;
-    } else if (error != StateError::kNone) {
-        plan.finding = Finding::kUnreadable;
-        plan.opens_at = held_off;
-    } else {
+    if (error == StateError::kNone) {
         plan.state = found;
-        plan.state.origin = origin;
-        plan.state.clean = false;
-        plan.other_key = found.origin.fingerprint != origin.fingerprint &&
-                         found.origin.fingerprint != 0 && origin.fingerprint != 0;
-
-        if (found.origin.system_identifier != origin.system_identifier)
-            plan.finding = Finding::kOtherSystem;
-        else if (found.origin.identity != origin.identity)
-            plan.finding = Finding::kCopied;
-        else if (found.origin.timeline != origin.timeline)
-            plan.finding = Finding::kOtherTimeline;
-        else
-            plan.finding = Finding::kOwn;
-
-        const uint32_t written = found.EndFor(nodes);
-        if (plan.finding != Finding::kOwn)
-            plan.opens_at = Max(held_off, written + skew);
-        else
-            plan.opens_at = written != 0 ? written : started_at + 1;
+        plan.finding = Compare(found.origin, start.origin);
+        plan.proven = plan.finding == Finding::kOwn && Proven(found, start);
+        plan.other_key = found.origin.fingerprint != start.origin.fingerprint &&
+                         found.origin.fingerprint != 0 && start.origin.fingerprint != 0;
+    } else {
+        plan.finding = error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable;
     }
+    plan.state.origin = start.origin;
+    plan.state.stop = Stop{};
     // Beyond the last second there is nothing to open, and no end that could be written.
-    plan.opens_at = Min(plan.opens_at, kMaxEnd);
+    plan.opens_at =
+        Min(Max(plan.state.EndFor(start.nodes), plan.proven ? 0 : start.held_off), kMaxEnd);
     return plan;
+}
+
+uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
+                      uint32_t held_off) noexcept {
+    const bool unknown = error != StateError::kNone && error != StateError::kMissing;
+    return Min(Max(state.EndFor(nodes), unknown ? held_off : 0), kMaxEnd);
 }
 
 }  // namespace randflake

@@ -1,10 +1,16 @@
-// What a server with a static node range remembers about its windows, as bytes and as a decision.
+// What a server remembers about its windows, as bytes and as a decision.
 //
 // The state says up to which second ("written end") identifiers may have been issued under which
-// node ids. It is written before the window it announces is used, so whatever happens to the
-// server, nothing at or beyond the written end was ever issued, and a server that starts there
-// repeats nothing. That holds only for the data directory that wrote it: every field beside the
-// ends serves to notice that this is another one.
+// node ids. It is written before the window that it announces is used. So nothing that this data
+// directory issued under these node ids lies at or beyond the written end, whatever happens to the
+// server.
+//
+// Others may have issued under the same node ids since: a copy of the directory, the server that
+// was promoted in place of this one, one that took the node ids over by configuration, or this
+// directory itself before its disk was rolled back. The state cannot know of them. But each of them
+// stopped before this server started, and their clocks differ by less than the tolerated
+// difference. So a start holds off that long, unless the state proves that nobody can have come in
+// between; see Stop.
 
 #ifndef RANDFLAKE_CORE_WINDOW_STATE_H
 #define RANDFLAKE_CORE_WINDOW_STATE_H
@@ -20,6 +26,9 @@ struct NodeRange {
 
     constexpr bool Overlaps(const NodeRange& other) const {
         return first < other.first + other.count && other.first < first + count;
+    }
+    constexpr bool Covers(const NodeRange& other) const {
+        return first <= other.first && other.first + other.count <= first + count;
     }
     friend constexpr bool operator==(const NodeRange&, const NodeRange&) = default;
 };
@@ -57,20 +66,31 @@ struct Origin {
 // room for, the last two become one that covers both.
 inline constexpr uint32_t kMaxWrittenEnds = 16;
 
+// A clean stop of a server with static node ids: which run stopped, and when. A run is the time
+// from one start of shared memory to its end; it draws a random number before its first window
+// opens.
+struct Stop {
+    uint64_t run;      // 0: no stop is recorded
+    uint64_t boot[2];  // of the machine; clocks that cannot be set begin with it
+    int64_t at_ms;     // of the clock that counts the time of a suspended machine, too
+
+    friend constexpr bool operator==(const Stop&, const Stop&) = default;
+};
+
 struct WindowState {
     Origin origin;
-    bool clean;  // written by a clean stop: the end is exact
+    Stop stop;  // of the server that wrote ends[0]; then that end is exact
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
 
-    // The first second that this state allows for these node ids.
+    // The first second that this state allows for all of these node ids.
     uint32_t EndFor(const NodeRange& nodes) const noexcept;
 
     // Records `end` for `nodes` in first place. Every other range keeps what was written for it.
     void SetEnd(const NodeRange& nodes, uint32_t end) noexcept;
 };
 
-inline constexpr size_t kWindowStateBytes = 72 + 12 * kMaxWrittenEnds + 4;
+inline constexpr size_t kWindowStateBytes = 96 + 12 * kMaxWrittenEnds + 4;
 
 enum class StateError : uint8_t {
     kNone,
@@ -100,30 +120,46 @@ enum class Finding : uint8_t {
     kCopied,         // the directory or the file is a copy
 };
 
-struct StartPlan {
-    Finding finding;
-    uint32_t opens_at;  // the window may open at this second, not before
-    bool other_key;     // written under another secret
-    WindowState state;  // what to go on from: origin and ends; nothing announced yet
+// A start of a server, as far as it matters here.
+struct Start {
+    Origin origin;
+    NodeRange nodes;
+
+    // The machine's boot, the time of the start on the clock of Stop, and the run that was last
+    // seen to open a window of this directory since then; 0 when none was.
+    uint64_t boot[2];
+    int64_t at_ms;
+    uint64_t last_run;
+
+    int64_t skew_ms;    // tolerated difference of clocks
+    uint32_t held_off;  // first second that begins later than the start's time plus that difference
 };
 
-// Decides from where a server starts.
+struct StartPlan {
+    Finding finding;
+    bool proven;        // nobody else can have used the node ids since the stop
+    bool other_key;     // written under another secret
+    uint32_t opens_at;  // the window may open at this second, not before
+    WindowState state;  // what to go on from: origin and ends; no stop recorded
+};
+
+// Decides from where a server with static node ids starts. `error` says what is wrong with the
+// state on disk; `found` counts with kNone only.
 //
-//   error, found   what is on disk (`found` counts with error kNone only)
-//   origin, nodes  this server
-//   started_at     second at which it started
-//   held_off       first second beyond the clock plus the tolerated clock difference
-//   skew           tolerated clock difference, seconds, rounded up
-//
-// Own state resumes at the written end, or, for node ids it does not know, at the second after the
-// server's start. State of another server or directory, or none that can be read, holds off: beyond
-// the clock and the written end, because node ids it does not know may have been used since it was
-// copied. First use holds off too: the directory may be a copy of one that was not used yet. On
-// timeline 1 nothing was ever promoted, so there the time since the server's start counts, unless
-// the clock was set back since.
-StartPlan PlanStart(StateError error, const WindowState& found, const Origin& origin,
-                    const NodeRange& nodes, uint32_t started_at, uint32_t held_off,
-                    uint32_t skew) noexcept;
+// The window opens at or beyond the written end of each of its node ids, and not before `held_off`,
+// unless it is proven that nobody else can have used them since the server's own stop. Anybody else
+// holds off from a start of their own, which came after that stop. So nobody can have issued
+// anything if the time from the stop to this start is less than the tolerated difference, on a
+// clock that cannot be set. The stop must be of this directory, this boot and all of these node
+// ids, and no other run may have opened a window since: the disk may have been rolled back to the
+// stop.
+StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
+
+// The same for a server that leases node ids: the first second at which a window of these may open.
+// The lease says that nobody else uses them; this directory itself may have used them as static
+// ones, by a clock that was ahead.
+uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
+                      uint32_t held_off) noexcept;
 
 }  // namespace randflake
 

@@ -41,13 +41,6 @@ static inline int64 precise_milliseconds() {
     return int64{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
 }
 
-// The first second since the Randflake epoch that is wholly later than `milliseconds` from now.
-static inline int64 wall_clock_second_after(int64 milliseconds) {
-    const struct timespec now = wall_clock();
-    return now.tv_sec - randflake::kWindowEpochSeconds +
-           (now.tv_nsec / 1000000 + milliseconds) / 1000 + 1;
-}
-
 // Milliseconds until the wall clock shows another second, at least 1.
 static inline long milliseconds_to_next_second() {
     return 1000 - wall_clock().tv_nsec / 1000000;
@@ -63,16 +56,15 @@ static inline int64 steady_milliseconds() {
     return steady_microseconds() / 1000;
 }
 
-// Seconds of a clock that never steps and counts a suspended machine's time too, for noticing that
-// the wall clock was set.
-static inline int64 uptime_seconds() {
+// Of a clock that cannot be set and counts the time of a suspended machine, too.
+static inline int64 uptime_milliseconds() {
     struct timespec now;
 #ifdef CLOCK_BOOTTIME
     clock_gettime(CLOCK_BOOTTIME, &now);
 #else
     clock_gettime(CLOCK_MONOTONIC, &now);
 #endif
-    return now.tv_sec;
+    return int64{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
 }
 
 #endif

@@ -6,8 +6,10 @@
 
 #include "pg/pg.h"
 
-#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
-#error "randflake supports PostgreSQL 15 to 19"
+#if PG_VERSION_NUM < 150000
+#error "randflake needs PostgreSQL 15 or newer"
+#elif PG_VERSION_NUM >= 200000
+#pragma message "randflake is tested with PostgreSQL 15 to 19; this one is newer"
 #endif
 
 // The magic block. The server shows name and version in pg_get_loaded_modules() since 18.
@@ -64,6 +66,15 @@ static inline void setting_free(void* pointer) {
         ereport(ERROR, __VA_ARGS__); \
     } while (0)
 #endif
+
+// Whether the current role may execute a function.
+static inline bool may_execute(Oid function) {
+#if PG_VERSION_NUM >= 160000
+    return object_aclcheck(ProcedureRelationId, function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
+#else
+    return pg_proc_aclcheck(function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
+#endif
+}
 
 // The wait event shown in pg_stat_activity while a call waits; named where the server allows it.
 static inline uint32 wait_event(const char* name) {

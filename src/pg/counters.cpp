@@ -30,8 +30,8 @@ static inline void note_clock(const Layout& layout, std::atomic<int64>& latest, 
         shared->counters.clock_steps_back.fetch_add(1, std::memory_order_relaxed);
 }
 
-static pg_attribute_always_inline void count(const Layout& layout, std::atomic<int64>& latest,
-                                             Slot& slot, const Run& run) {
+[[gnu::always_inline]] static inline void count(const Layout& layout, std::atomic<int64>& latest,
+                                                Slot& slot, const Run& run) {
     const uint64 sequence = layout.Unpack(run.first).sequence;
     if (sequence == 0)
         slot.finished.fetch_add(reserved_in_tick(layout, run.previous, run.window),

@@ -13,7 +13,7 @@
 struct FileFailure {
     int error;
     char action[8];  // "open", "fsync", ...
-    char path[24];   // relative to the data directory
+    char path[32];   // relative to the data directory, or the name of a shared memory object
 };
 
 // The failure of the last system call, with its errno.

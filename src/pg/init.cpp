@@ -10,7 +10,8 @@
 #include "pg/pg.h"
 
 #include "pg/compat.h"
-#include "pg/lease.h"
+#include "pg/counters.h"
+#include "pg/lease_worker.h"
 #include "pg/secret.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"

@@ -1,12 +1,12 @@
-// The lease in shared memory, and what becomes of the window when it changes.
+// The leases in shared memory, and what becomes of the window when they change.
 
 #include "pg/lease.h"
 
-#include "core/lease.h"
 #include "pg/clock.h"
 #include "pg/shmem.h"
 #include "pg/window.h"
 
+using randflake::LeaseReleases;
 using randflake::Window;
 
 LeaseControl lease_control() {
@@ -16,52 +16,47 @@ LeaseControl lease_control() {
     return copy;
 }
 
+static Window current_window() {
+    return Window::FromWord(shared->window.load());
+}
+
 // The window and the lease change together, so that a worker that dies in between leaves no lease
 // with another one's window. Nothing here can fail half-way.
 template <typename Change>
-static void publish(const LeaseControl& control, Change&& change_window) {
+static void publish(const LeaseControl& control, Change&& change) {
     LWLockAcquire(shared->lease_lock, LW_EXCLUSIVE);
-    change_window();
+    change();
     shared->lease_control = control;
     LWLockRelease(shared->lease_lock);
     ConditionVariableBroadcast(&shared->window_changed);
 }
 
 void lease_publish(const LeaseControl& control) {
-    publish(control, [] {});
-}
-
-void lease_extend(const LeaseControl& control) {
     publish(control, [&] {
-        const Window window = Window::FromWord(shared->window.load());
-        shared->window.store(Window{window.start, static_cast<uint32_t>(control.open.end)}.ToWord(),
+        shared->window.store(control.holder.Extended(current_window()).ToWord(),
                              std::memory_order_release);
     });
 }
 
 bool lease_open_next(LeaseControl* control) {
-    const Lease& next = control->next;
-    const Window window = WindowOfLease(Window::FromWord(shared->window.load()), next.start,
-                                        next.end, wall_clock_seconds());
-    if (next.id == 0 || window.closed())
+    const Window before = current_window();
+    const Window opened = control->holder.OpenNext(before.end, wall_clock_seconds());
+    if (opened.closed())
         return false;
-    control->open = next;
-    control->next = Lease{};
     publish(*control, [&] {
-        count_window_closed(Window::FromWord(shared->window.load()));
-        change_window(control->open.first_node_id, window);
+        count_window_closed(before);
+        change_window(control->holder.open().first_node_id, opened);
     });
     return true;
 }
 
-int64 lease_seal(LeaseControl* control) {
-    int64 last = -1;
-    control->open = control->next = Lease{};
+LeaseReleases lease_seal(LeaseControl* control) {
+    LeaseReleases releases{};
     publish(*control, [&] {
-        count_window_closed(Window::FromWord(shared->window.load()));
-        last = with_slot_sets([](const auto&... sets) {
+        count_window_closed(current_window());
+        releases = control->holder.Sealed(with_slot_sets([](const auto&... sets) {
             return SealWindow(shared->slot_count, shared->window, sets...);
-        });
+        }));
     });
-    return last;
+    return releases;
 }

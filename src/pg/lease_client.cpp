@@ -1,95 +1,105 @@
-// A grant counts only when the coordinator said that it is committed:
+// Each request is made by a process of its own, which ends with it. libpq believes what a server
+// says: how long a message is, how many follow, how often a password is hashed; it also waits where
+// nothing interrupts it, for a name server or for the end of an encrypted connection. None of that
+// concerns the worker:
 //
-//   - Every request is one statement in the simple query protocol, so that the server commits
-//     before it reports completion, and no transaction waits for this process.
-//   - A broken connection, a timeout or an error is no grant.
-//   - A warning is no grant either: a cancelled wait for a synchronous standby commits locally,
-//     warns, and may be lost in a failover.
+//   time     at the deadline, at a shutdown and at a reload the process is killed
+//   memory   the kernel gives it kMemory beyond what it starts with (on Linux)
+//   crashes  it has let go of shared memory, so the server need not restart
+//
+// The worker learns the answer from a pipe, which holds all of it or nothing. An answer that is
+// killed on its way is one that got lost: no grant.
 
 #include "pg/lease_client.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <type_traits>
+#include <unistd.h>
 
 #include <libpq-fe.h>
 
 #include "pg/clock.h"
 #include "pg/compat.h"
-#include "pg/lease.h"
+#include "pg/lease_exchange.h"
 #include "pg/settings.h"
 
-// object_not_in_prerequisite_state: what the coordinator's functions raise to refuse. Any other
-// error is the lack of an answer: a standby, a cancelled query, a full disk.
-static constexpr char kRefusal[] = "55000";
+static_assert(std::is_trivially_copyable_v<ExchangeAnswer>);
+static_assert(sizeof(ExchangeAnswer) <= _POSIX_PIPE_BUF,
+              "writes to a pipe are not torn up to here");
 
-static PGconn* connection;
-static bool warned;   // during the current request
-static bool refused;  // the last failure was a refusal
-static char error[256];
+// Enough for certificates of all authorities; an answer takes some hundred bytes.
+static constexpr rlim_t kMemory = 32 << 20;
+
+// How long to try each host of the connection string, unless that says otherwise. Seconds.
+static constexpr char kConnectTimeout[] = "3";
+
+static pid_t asking;  // the process; 0: there is none
+static LeaseProblem problem;
+// A message that was cut on its way loses its end, which may be half a character.
+static char error[sizeof ExchangeAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
 static uint32 first_host;  // which of the connection string's hosts is tried first
 
-static bool fail(const char* message) {
-    strlcpy(error, message, sizeof error);
-    // libpq breaks its messages into lines.
-    for (char* at = error; *at != '\0'; at++)
-        if (*at == '\n' || *at == '\t')
-            *at = ' ';
-    for (char* end = error + strlen(error); end > error && end[-1] == ' '; end--)
-        end[-1] = '\0';
-    return false;
-}
-
-static bool fail_and_disconnect(const char* message) {
-    fail(message);
-    lease_client_disconnect();
-    return false;
-}
-
-bool lease_client_refused() {
-    return refused;
+LeaseProblem lease_client_problem() {
+    return problem;
 }
 
 const char* lease_client_error() {
     return error;
 }
 
-void lease_client_disconnect() {
-    if (connection != nullptr)
-        PQfinish(connection);
-    connection = nullptr;
+// One character of UTF-8 that is no control character.
+static bool is_printable(const char* character, int bytes) {
+    const auto first = static_cast<unsigned char>(character[0]);
+    const auto second = static_cast<unsigned char>(character[1]);
+    return bytes == 1 ? first >= ' ' && first != 0x7f : first != 0xc2 || second >= 0xa0;
 }
 
-static void on_notice(void*, const PGresult* result) {
-    const char* severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
-    if (severity != nullptr && strcmp(severity, "WARNING") == 0) {
-        warned = true;
-        fail(PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY));
+// Copies as much as there is room for, and a question mark for each byte that does not print. libpq
+// breaks its messages into lines: they become one.
+static bool fail(LeaseProblem kind, const char* text) {
+    problem = kind;
+    size_t length = 0;
+    for (size_t left = strlen(text); left > 0;) {
+        const int bytes = pg_encoding_verifymbchar(PG_UTF8, text, static_cast<int>(left));
+        const bool printable = bytes > 0 && is_printable(text, bytes);
+        const size_t taken = printable ? static_cast<size_t>(bytes) : 1;
+        if (length + taken >= sizeof error)
+            break;
+        memcpy(error + length, text, taken);
+        if (!printable)
+            error[length] = *text == '\n' || *text == '\t' ? ' ' : '?';
+        length += taken;
+        text += taken;
+        left -= taken;
     }
+    while (length > 0 && error[length - 1] == ' ')
+        length--;
+    error[length] = '\0';
+    return false;
 }
 
-// Waits for the socket. False at the deadline or when the worker has other things to do.
-static bool wait_for_socket(int events, int64 deadline, bool interruptible) {
-    for (;;) {
-        CHECK_FOR_INTERRUPTS();
-        if (interruptible && (ShutdownRequestPending || ConfigReloadPending))
-            return fail("interrupted by a shutdown or a reload of the settings");
-        const int64 left = deadline - steady_milliseconds();
-        if (left <= 0) {
-            // A host that hangs must not keep the others from being asked.
-            first_host++;
-            return fail("the coordinator did not answer in time");
-        }
-        const int happened = WaitLatchOrSocket(
-            MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | WL_TIMEOUT | events, PQsocket(connection),
-            static_cast<long>(left), wait_event(kLeaseWaitEvent));
-        if ((happened & WL_LATCH_SET) != 0)
-            ResetLatch(MyLatch);
-        if ((happened & events) != 0)
-            return true;
+// --- the connection string ---------------------------------------------------------------------
+
+namespace {
+// As PQconnectdbParams takes them; palloc'd.
+struct Parameters {
+    const char* keywords[9];
+    const char* values[9];
+    int count;
+
+    void Add(const char* keyword, const char* value) {
+        keywords[count] = keyword;
+        values[count++] = value;
     }
-}
+};
+}  // namespace
 
-// A comma-separated list, beginning with another of its items. Null for null; palloc'd.
+// A comma-separated list, beginning with another of its items; palloc'd.
 static char* rotated(const char* list, uint32 first) {
-    if (list == nullptr)
-        return nullptr;
     uint32 items = 1;
     for (const char* at = list; *at != '\0'; at++)
         items += *at == ',';
@@ -101,125 +111,187 @@ static char* rotated(const char* list, uint32 first) {
     return psprintf("%s,%.*s", head, static_cast<int>(head - list) - 1, list);
 }
 
-// Starts to connect, with the hosts of the connection string in turn. A host that cannot be reached
-// is given up after a few seconds and the next one tried; the library's own connect_timeout does
-// not apply to connections that do not block. Parameters before the connection string are defaults,
-// those after it have the last word.
-static PGconn* start_connection() {
+// Parameters before the connection string are defaults, those after it have the last word. False
+// when it cannot be parsed: it is not quoted, nor is what the library says about it, because any
+// part of it may be one of a password. In a URI, a password with / or @ ends up as port or host.
+static bool parse_coordinator(Parameters* parameters) {
+    parameters->Add("fallback_application_name", "randflake");
+    parameters->Add("connect_timeout", kConnectTimeout);
+    parameters->Add("dbname", setting_coordinator);
+    parameters->Add("client_encoding", "UTF8");
+
     char* message = nullptr;
     PQconninfoOption* options = PQconninfoParse(setting_coordinator, &message);
-    if (options == nullptr) {
-        fail(message != nullptr ? message : "out of memory");
-        PQfreemem(message);
-        return nullptr;
-    }
-    const char* host = nullptr;
-    const char* hostaddr = nullptr;
-    const char* port = nullptr;
-    for (const PQconninfoOption* option = options; option->keyword != nullptr; option++) {
-        if (strcmp(option->keyword, "host") == 0)
-            host = rotated(option->val, first_host);
-        else if (strcmp(option->keyword, "hostaddr") == 0)
-            hostaddr = rotated(option->val, first_host);
-        else if (strcmp(option->keyword, "port") == 0)
-            port = rotated(option->val, first_host);
+    PQfreemem(message);
+    bool valid = options != nullptr;
+    for (const PQconninfoOption* option = options; valid && option->keyword != nullptr; option++) {
+        const char* value = option->val;
+        if (value == nullptr)
+            continue;
+        if (strcmp(option->keyword, "host") == 0) {
+            valid = strchr(value, '@') == nullptr;
+            parameters->Add("host", rotated(value, first_host));
+        } else if (strcmp(option->keyword, "hostaddr") == 0) {
+            parameters->Add("hostaddr", rotated(value, first_host));
+        } else if (strcmp(option->keyword, "port") == 0) {
+            valid = strspn(value, "0123456789,") == strlen(value);
+            parameters->Add("port", rotated(value, first_host));
+        }
     }
     PQconninfoFree(options);
-
-    const char* const names[] = {"fallback_application_name",
-                                 "tcp_user_timeout",
-                                 "dbname",
-                                 "host",
-                                 "hostaddr",
-                                 "port",
-                                 nullptr};
-    const char* const values[] = {"randflake", "3000", setting_coordinator, host, hostaddr,
-                                  port,        nullptr};
-    PGconn* started = PQconnectStartParams(names, values, 1);
-    if (started == nullptr)
-        fail("out of memory");
-    return started;
+    parameters->Add(nullptr, nullptr);
+    return valid;
 }
 
-static bool connect(int64 deadline, bool interruptible) {
-    connection = start_connection();
-    if (connection == nullptr)
-        return false;
-    if (PQstatus(connection) == CONNECTION_BAD)
-        return fail_and_disconnect(PQerrorMessage(connection));
+// --- the process that asks ---------------------------------------------------------------------
 
-    PQsetNoticeReceiver(connection, on_notice, nullptr);
-    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
-    while (state != PGRES_POLLING_OK) {
-        const int events =
-            state == PGRES_POLLING_READING ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE;
-        if (!wait_for_socket(events, deadline, interruptible)) {
-            lease_client_disconnect();
-            return false;
-        }
-        state = PQconnectPoll(connection);
-        if (state == PGRES_POLLING_FAILED)
-            return fail_and_disconnect(PQerrorMessage(connection));
-    }
-    if (PQsetnonblocking(connection, 1) != 0)
-        return fail_and_disconnect(PQerrorMessage(connection));
-    return true;
+[[noreturn]] static void leave(int) {
+    _exit(1);
 }
 
-// Runs one statement that returns one row; the caller frees the result. Null on any failure.
-static PGresult* request(const char* statement, int64 timeout, bool interruptible) {
-    const int64 deadline = steady_milliseconds() + timeout;
-    refused = false;
-    if (connection == nullptr && !connect(deadline, interruptible))
-        return nullptr;
-    warned = false;  // what the server warned of while connecting says nothing about the request
-    if (PQsendQuery(connection, statement) == 0) {
-        fail_and_disconnect(PQerrorMessage(connection));
-        return nullptr;
-    }
-    while (PQflush(connection) == 1)
-        if (!wait_for_socket(WL_SOCKET_WRITEABLE, deadline, interruptible)) {
-            lease_client_disconnect();
-            return nullptr;
-        }
+// Nothing of the server may be touched from here on: neither shared memory, nor its error handling,
+// nor the log.
+static void let_go_of_server(int64 timeout) {
+    // An orphan ends by itself. So does the process when a signal reaches all of the worker's
+    // group.
+    for (const int number : {SIGHUP, SIGTERM, SIGQUIT, SIGALRM})
+        signal(number, leave);
+    for (const int number : {SIGUSR1, SIGUSR2, SIGURG})
+        signal(number, SIG_IGN);
+    alarm(static_cast<unsigned>(timeout / 1000 + 2));
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
 
-    PGresult* last = nullptr;
+    on_exit_reset();
+    PGSharedMemoryDetach();
+    MyProc = nullptr;
+    // libpq prints what the server notices while it connects.
+    if (const int null = open("/dev/null", O_RDWR); null >= 0)
+        dup2(null, STDERR_FILENO);
+}
+
+// The kernel counts private memory that can be written, as the sixth number of this file does.
+static void limit_memory() {
+    FILE* file = fopen("/proc/self/statm", "r");
+    unsigned long pages;
+    if (file == nullptr || fscanf(file, "%*u %*u %*u %*u %*u %lu", &pages) != 1)
+        return;
+    fclose(file);
+    struct rlimit limit;
+    getrlimit(RLIMIT_DATA, &limit);
+    limit.rlim_cur =
+        Min(pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + kMemory, limit.rlim_max);
+    setrlimit(RLIMIT_DATA, &limit);
+}
+
+[[noreturn]] static void ask(const Parameters& parameters, const ExchangeRequest& request,
+                             int64 timeout, int pipe_end) {
+    let_go_of_server(timeout);
+    limit_memory();
+    ExchangeAnswer answer{};
+    answer.problem = LeaseProblem::kNoAnswer;
+    lease_exchange(parameters.keywords, parameters.values, request, &answer);
+    const bool written = write(pipe_end, &answer, sizeof answer) == sizeof answer;
+    exit(written ? 0 : 1);
+}
+
+// --- the worker --------------------------------------------------------------------------------
+
+static void end_asking(int, Datum) {
+    if (asking == 0)
+        return;
+    kill(asking, SIGKILL);
+    while (waitpid(asking, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    asking = 0;
+}
+
+// Returns what can be read: the end that is left to the worker. Negative on failure.
+static int start_asking(const Parameters& parameters, const ExchangeRequest& request,
+                        int64 timeout) {
+    int ends[2];
+    if (pipe(ends) != 0)
+        return -1;
+    set_ps_display("asking the coordinator");
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        ask(parameters, request, timeout, ends[1]);
+    }
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    set_ps_display("");
+    close(ends[1]);
+    if (pid > 0) {
+        asking = pid;
+        return ends[0];
+    }
+    const int fork_error = errno;
+    close(ends[0]);
+    errno = fork_error;
+    return -1;
+}
+
+// Waits for the answer. False at the deadline or when the worker has other things to do.
+static bool wait_for_answer(int pipe_end, int64 deadline, bool interruptible) {
     for (;;) {
-        while (PQisBusy(connection)) {
-            if (!wait_for_socket(WL_SOCKET_READABLE, deadline, interruptible)) {
-                PQclear(last);
-                lease_client_disconnect();
-                return nullptr;
-            }
-            if (PQconsumeInput(connection) == 0) {
-                PQclear(last);
-                fail_and_disconnect(PQerrorMessage(connection));
-                return nullptr;
-            }
+        CHECK_FOR_INTERRUPTS();
+        if (interruptible && (ShutdownRequestPending || ConfigReloadPending))
+            return fail(LeaseProblem::kNotAsked,
+                        "interrupted by a shutdown or a reload of the settings");
+        const int64 left = deadline - steady_milliseconds();
+        if (left <= 0) {
+            // A host that hangs must not keep the others from being asked.
+            first_host++;
+            return fail(LeaseProblem::kNoAnswer, "the coordinator did not answer in time");
         }
-        PGresult* result = PQgetResult(connection);
-        if (result == nullptr)
-            break;
-        PQclear(last);
-        last = result;
+        const int happened = WaitLatchOrSocket(
+            MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | WL_TIMEOUT | WL_SOCKET_READABLE, pipe_end,
+            static_cast<long>(left), wait_event(kLeaseWaitEvent));
+        if ((happened & WL_LATCH_SET) != 0)
+            ResetLatch(MyLatch);
+        if ((happened & WL_SOCKET_READABLE) != 0)
+            return true;
     }
-
-    if (PQresultStatus(last) != PGRES_TUPLES_OK || PQntuples(last) != 1) {
-        const char* message = PQresultErrorField(last, PG_DIAG_MESSAGE_PRIMARY);
-        const char* sqlstate = PQresultErrorField(last, PG_DIAG_SQLSTATE);
-        refused = sqlstate != nullptr && strcmp(sqlstate, kRefusal) == 0;
-        fail(message != nullptr ? message : PQerrorMessage(connection));
-    } else if (!warned) {
-        return last;
-    }
-    PQclear(last);
-    if (PQstatus(connection) != CONNECTION_OK || warned)
-        lease_client_disconnect();
-    return nullptr;
 }
 
-static int64 integer_field(const PGresult* result, int column) {
-    return strtoll(PQgetvalue(result, 0, column), nullptr, 10);
+// Asks, with the values of the answer's one row into `values`.
+static bool exchange(const ExchangeRequest& request, int64 timeout, bool interruptible,
+                     int64* values) {
+    static bool ends_with_worker;
+    if (!ends_with_worker)
+        before_shmem_exit(end_asking, 0);
+    ends_with_worker = true;
+
+    const int64 deadline = steady_milliseconds() + timeout;
+    Parameters parameters{};
+    if (!parse_coordinator(&parameters))
+        return fail(LeaseProblem::kSettings,
+                    "\"randflake.coordinator\" is not a valid connection string");
+    const int pipe_end = start_asking(parameters, request, timeout);
+    if (pipe_end < 0)
+        return fail(LeaseProblem::kNotAsked,
+                    psprintf("could not start a process: %s", strerror(errno)));
+    ExchangeAnswer answer{};
+    const bool waited = wait_for_answer(pipe_end, deadline, interruptible);
+    const bool complete = waited && read(pipe_end, &answer, sizeof answer) == sizeof answer;
+    close(pipe_end);
+    end_asking(0, 0);
+    if (!waited)
+        return false;
+    if (!complete)
+        return fail(LeaseProblem::kNoAnswer, "the process that asked has ended without an answer");
+    if (answer.problem != LeaseProblem::kNone) {
+        answer.text[sizeof answer.text - 1] = '\0';
+        return fail(answer.problem,
+                    answer.text[0] != '\0' ? answer.text : "the library gave no reason");
+    }
+    memcpy(values, answer.values, sizeof answer.values);
+    return true;
 }
 
 static const char* uuid_text(const pg_uuid_t& uuid) {
@@ -228,42 +300,40 @@ static const char* uuid_text(const pg_uuid_t& uuid) {
 
 bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
                           int duration, uint64 key_fingerprint, randflake::LeaseGrant* grant) {
-    char statement[512];
-    snprintf(statement, sizeof statement,
-             "SELECT lease_id, first_node_id, node_count, lease_start, lease_end "
-             "FROM randflake_lease_acquire(%s, '%s', %d, %d, '%016llx')",
-             quote_literal_cstr(holder), uuid_text(incarnation), node_count, duration,
-             static_cast<unsigned long long>(key_fingerprint));
-    PGresult* result = request(statement, kLeaseClientTimeoutMs, true);
-    if (result == nullptr)
+    int64 values[kLeaseColumns];
+    if (!exchange({psprintf("SELECT lease_id, first_node_id, node_count, lease_start, lease_end "
+                            "FROM randflake_lease_acquire(%s, '%s', %d, %d, '%016llx')",
+                            quote_literal_cstr(holder), uuid_text(incarnation), node_count,
+                            duration, static_cast<unsigned long long>(key_fingerprint)),
+                   5,
+                   {INT8OID, INT4OID, INT4OID, INT8OID, INT8OID}},
+                  kLeaseClientTimeoutMs, true, values))
         return false;
-    *grant = {integer_field(result, 0), integer_field(result, 1), integer_field(result, 2),
-              integer_field(result, 3), integer_field(result, 4)};
-    PQclear(result);
+    *grant = {values[0], values[1], values[2], values[3], values[4]};
     return true;
 }
 
 bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expected_end,
                         int duration, int64* end) {
-    char statement[512];
-    snprintf(statement, sizeof statement,
-             "SELECT randflake_lease_renew(" INT64_FORMAT ", '%s', " INT64_FORMAT ", %d)", lease_id,
-             uuid_text(incarnation), expected_end, duration);
-    PGresult* result = request(statement, kLeaseClientTimeoutMs, true);
-    if (result == nullptr)
+    int64 values[kLeaseColumns];
+    if (!exchange(
+            {psprintf("SELECT randflake_lease_renew(" INT64_FORMAT ", '%s', " INT64_FORMAT ", %d)",
+                      lease_id, uuid_text(incarnation), expected_end, duration),
+             1,
+             {INT8OID}},
+            kLeaseClientTimeoutMs, true, values))
         return false;
-    *end = integer_field(result, 0);
-    PQclear(result);
+    *end = values[0];
     return true;
 }
 
 bool lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, int64 last_used,
                           int64 timeout) {
-    char statement[512];
-    snprintf(statement, sizeof statement,
-             "SELECT randflake_lease_release(" INT64_FORMAT ", '%s', " INT64_FORMAT ")", lease_id,
-             uuid_text(incarnation), last_used);
-    PGresult* result = request(statement, timeout, false);
-    PQclear(result);
-    return result != nullptr;
+    int64 values[kLeaseColumns];
+    return exchange(
+        {psprintf("SELECT randflake_lease_release(" INT64_FORMAT ", '%s', " INT64_FORMAT ")",
+                  lease_id, uuid_text(incarnation), last_used),
+         1,
+         {VOIDOID}},
+        timeout, false, values);
 }

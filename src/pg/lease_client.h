@@ -1,5 +1,4 @@
-// The connection of the lease worker to its coordinator: libpq, never blocking for longer than the
-// worker may, except for the look-up of a host name.
+// What the lease worker asks of its coordinator.
 
 #ifndef RANDFLAKE_PG_LEASE_CLIENT_H
 #define RANDFLAKE_PG_LEASE_CLIENT_H
@@ -7,21 +6,23 @@
 #include "pg/pg.h"
 
 #include "core/lease.h"
+#include "pg/lease.h"
 
 // Every call gives up after this many milliseconds, and at once when the worker has to stop or to
-// reload the settings. False then and on any other failure; lease_client_error() says why.
+// reload the settings. False then and on any other failure; lease_client_problem() and
+// lease_client_error() say why.
 inline constexpr int64 kLeaseClientTimeoutMs = 10000;
 
 bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
                           int duration, uint64 key_fingerprint, randflake::LeaseGrant* grant);
 bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expected_end,
                         int duration, int64* end);
+// Gives up after `timeout` milliseconds and at nothing else.
 bool lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, int64 last_used,
                           int64 timeout);
 
-// Whether the last failure was the coordinator's refusal, rather than the lack of an answer.
-bool lease_client_refused();
+// The last failure: its kind, and its text in printable UTF-8.
+LeaseProblem lease_client_problem();
 const char* lease_client_error();
-void lease_client_disconnect();
 
 #endif

@@ -58,10 +58,13 @@ static Run try_slots(SlotChoice choice, uint32 wanted) {
     for (;;) {
         Slot& slot = Numbers::slot((first + cursor.skip) % shared->slot_count);
         // A clock of a type of its own, so that each layout has a Reserve compiled for it.
-        const Run run = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
-                                [] { return Numbers::Now(); });
+        Run run = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
+                          [] { return Numbers::Now(); });
         if (run.outcome == Outcome::kReserved)
             Numbers::Count(slot, run);
+        if (run.outcome == Outcome::kNoWord &&
+            randflake::LayoutLacksWindow(slot.word, shared->window))
+            run.outcome = Outcome::kNotInLayout;
         // Only a used-up slot leads to the next one; window and clock are the same there.
         const bool used_up =
             run.outcome == Outcome::kExhausted || run.outcome == Outcome::kClockBehind;
@@ -71,30 +74,32 @@ static Run try_slots(SlotChoice choice, uint32 wanted) {
     }
 }
 
-static bool needs_window(const Run& run) {
-    return run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded;
+// Whether another attempt makes sense at once, after moving the window on where that is due.
+static bool window_moved(const Run& run) {
+    if (run.outcome == Outcome::kNoWord)
+        return true;
+    const bool due = run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded;
+    return due && !RecoveryInProgress() && window_extend();
 }
 
 // One attempt, moving the window on where that is due.
 template <typename Numbers>
 static Run attempt(SlotChoice choice, uint32 wanted) {
     Run run = try_slots<Numbers>(choice, wanted);
-    if (needs_window(run)) {
-        if (!RecoveryInProgress() && window_extend())
-            run = try_slots<Numbers>(choice, wanted);
-    } else if (run.outcome == Outcome::kReserved && window_near_end(Numbers::layout(), run)) {
+    if (window_moved(run))
+        run = try_slots<Numbers>(choice, wanted);
+    else if (run.outcome == Outcome::kReserved && window_near_end(Numbers::layout(), run))
         window_extend();
-    }
     return run;
 }
 
-// The longest wait that is slept through to the microsecond, and not at the latch, whose waits are
-// whole milliseconds and one more. Nothing but the clock ends the wait for a short tick.
+// The longest wait that is slept through to the microsecond, and not at the latch, whose waits
+// are whole milliseconds and one more. Nothing but the clock ends the wait for a short tick.
 static constexpr int64 kShortWait = 20;  // milliseconds
 
-// Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds. The
-// first wait at the latch only registers for the change and returns at once, so that no change
-// between an attempt and the wait is missed.
+// Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds.
+// The first wait at the latch only registers for the change and returns at once, so that no
+// change between an attempt and the wait is missed.
 static void wait_for_tick(const Layout& layout, const Run& run, int64 most, uint32 event) {
     const int64 now = precise_milliseconds();
     const int64 left = layout.unit - (now - layout.TickStart(static_cast<uint64_t>(run.now)));

@@ -11,12 +11,14 @@
 
 using randflake::FloorDivide;
 using randflake::Layout;
+using randflake::Lease;
+using randflake::LeaseHolder;
 using randflake::Outcome;
 using randflake::Run;
 
 static void report_without_window() {
     if (shared->leased)
-        require_snowflake_nodes(lease_control().open.first_node_id);
+        require_snowflake_nodes(lease_control().holder.open().first_node_id);
     const char* epoch =
         timestamptz_to_str(timestamp_of_milliseconds(snowflake_layout.TickStart(0)));
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -69,30 +71,60 @@ static void report_clock_behind(int64 now, int64 used, const char* what) {
                        "never used and restart the server.")));
 }
 
+// What keeps the worker from a lease, in a sentence for everybody: no word of the coordinator's.
+static const char* lease_problem_text(const LeaseControl& control) {
+    const char* since = pstrdup(timestamptz_to_str(control.problem_since));
+    switch (control.problem) {
+        case LeaseProblem::kNone:
+            break;
+        case LeaseProblem::kSettings:
+            return psprintf("The settings have not allowed to ask the coordinator since %s.",
+                            since);
+        case LeaseProblem::kNotAsked:
+            return psprintf("The server has been unable to ask the coordinator since %s.", since);
+        case LeaseProblem::kNoAnswer:
+            return psprintf("The coordinator has not answered since %s.", since);
+        case LeaseProblem::kRefused:
+            return psprintf("The coordinator has refused since %s.", since);
+        case LeaseProblem::kUnusable:
+            return psprintf("The coordinator has given no usable answer since %s.", since);
+        case LeaseProblem::kClocks:
+            return psprintf(
+                "The clocks of this server and of the coordinator have differed since "
+                "%s.",
+                since);
+    }
+    return "The coordinator has not answered yet.";
+}
+
 // There is no lease, or the clock is outside of it.
 static void report_no_lease(int64 clock) {
     const LeaseControl control = lease_control();
-    const Lease& lease =
-        control.next.id != 0 && clock >= control.open.end ? control.next : control.open;
+    const LeaseHolder& holder = control.holder;
+    const Lease& lease = clock >= holder.open().end ? holder.newest() : holder.open();
     const char* now = second_text(clock);
+    const char* problem = lease_problem_text(control);
     if (lease.id == 0)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("this server has no lease of node ids"),
-                 control.error[0] != '\0' ? errdetail("%s", control.error)
-                                          : errdetail("The coordinator has not answered yet."),
-                 errhint("Look at \"randflake.coordinator\" and at the server log.")));
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("this server has no lease of node ids"), errdetail("%s", problem),
+                        errhint("The view \"randflake_status\" and the server log have the error "
+                                "in full.")));
     if (clock < lease.start)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("the lease of node ids has not begun"),
                  errdetail("It begins at %s, the clock shows %s.", second_text(lease.start), now),
                  errhint("Compare the clocks of this server and of the coordinator.")));
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("the lease of node ids has ended"),
-                    errdetail("It ended at %s, the clock shows %s.%s%s", second_text(lease.end),
-                              now, control.error[0] != '\0' ? " Last error: " : "", control.error),
-                    errhint("Look at the coordinator, and compare its clock with this server's.")));
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("the lease of node ids has ended"),
+             control.problem == LeaseProblem::kNone
+                 ? errdetail("It ended at %s, the clock shows %s.", second_text(lease.end), now)
+                 : errdetail("It ended at %s, the clock shows %s. %s", second_text(lease.end), now,
+                             problem),
+             errhint("Look at the coordinator, and compare its clock with this server's. The "
+                     "view \"randflake_status\" and the server log have the error in "
+                     "full.")));
 }
 
 // The window is closed or ended, and was not moved on within randflake.max_wait.
@@ -192,6 +224,7 @@ void report_unavailable(const Layout& layout, const Run& last) {
             report_without_window();
             break;
         case Outcome::kWindowClosed:
+        case Outcome::kNoWord:
         case Outcome::kWindowEnded:
             if (shared->leased)
                 report_no_lease(now);

@@ -12,6 +12,7 @@
 
 using randflake::Fields;
 using randflake::kRandflake;
+using randflake::Lease;
 using randflake::Window;
 
 namespace {
@@ -50,14 +51,24 @@ static Datum second_datum(int64 second) {
     return TimestampTzGetDatum(timestamp_of_second(second));
 }
 
+// An error of the lease worker, which has no database and keeps its texts in UTF-8.
+static Datum lease_error_datum(char* text) {
+    if (GetDatabaseEncoding() != PG_UTF8)
+        for (char* at = text; *at != '\0'; at++)
+            if (IS_HIGHBIT_SET(*at))
+                *at = '?';
+    return text_datum(text);
+}
+
 SQL_FUNCTION(randflake_status) {
     require_preload();
     const Window window = Window::FromWord(shared->window.load());
     const Counters& counters = shared->counters;
-    const LeaseControl lease = lease_control();
-    const int64 lease_id = lease.open.id != 0 ? lease.open.id : lease.next.id;
+    LeaseControl lease = lease_control();
+    const Lease& open = lease.holder.open();
+    const int64 lease_id = open.id != 0 ? open.id : lease.holder.next().id;
     const int64 first_node =
-        shared->leased ? (lease.open.id != 0 ? lease.open.first_node_id : -1) : setting_node_id;
+        shared->leased ? (open.id != 0 ? open.first_node_id : -1) : setting_node_id;
 
     Row row{};
     row.Add(text_datum(shared->leased ? "leased" : "static"));
@@ -75,7 +86,7 @@ SQL_FUNCTION(randflake_status) {
     row.Add(counter_datum(counters.window_extensions));
     row.Add(TimestampTzGetDatum(counters.reset_at));
     row.AddUnless(lease_id == 0, Int64GetDatum(lease_id));
-    row.AddUnless(lease.error_at == 0, text_datum(lease.error));
+    row.AddUnless(lease.error_at == 0, lease_error_datum(lease.error));
     row.AddUnless(lease.error_at == 0, TimestampTzGetDatum(lease.error_at));
     row.Add(text_datum(vector_path_name()));
     PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(

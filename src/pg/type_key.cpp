@@ -14,6 +14,13 @@
 // in which it loads tables, is the task of a second table, randflake_key_check: the dump carries
 // the fingerprint there too, and a constraint, which no option of a restore disables, refuses it.
 //
+// A database without any fingerprint is bound by the first use of a role that may execute
+// randflake_bind_secret(): the extension may be created before the server has a secret. A restore
+// may load rows of other tables first, which bind the database to this server's secret; the dump's
+// fingerprint then is the second row, as above. So that a dump's fingerprint in randflake_key_check
+// is not missed, nothing is bound while that table has another one than the server's, and both
+// tables are locked meanwhile against transactions that bring one.
+//
 // The table is read like a catalog, so that output works where there is no ordinary snapshot: the
 // historic snapshot of logical decoding sees it because it is declared a user catalog table.
 
@@ -27,6 +34,7 @@
 
 static constexpr char kKeyTable[] = "randflake_key";
 static constexpr char kCheckTable[] = "randflake_key_check";
+static constexpr char kBindFunction[] = "randflake_bind_secret";
 static constexpr AttrNumber kFingerprintColumn = 1;
 
 // True once all rows were found to be this server's, until one changes.
@@ -49,6 +57,10 @@ struct Rows {
     const char* other;  // the different ones, separated by commas; null when there is none
 };
 }  // namespace
+
+static bool no_rows(const Rows& rows) {
+    return !rows.same && rows.other == nullptr;
+}
 
 static Rows read_rows(Oid table, const char* fingerprint) {
     Rows rows{};
@@ -79,9 +91,66 @@ static Oid find_table(const char* name, Oid function) {
     return table;
 }
 
+// A function of the extension without arguments.
+static Oid find_function(const char* name, Oid schema) {
+    oidvector* no_arguments = buildoidvector(nullptr, 0);
+    const Oid function = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
+                                         PointerGetDatum(no_arguments), ObjectIdGetDatum(schema));
+    if (!OidIsValid(function))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_FUNCTION),
+                        errmsg("function \"%s\" of the extension is missing", name)));
+    return function;
+}
+
 static const char* server_fingerprint() {
     require_secret();
     return secret_fingerprint_text(shared->key);
+}
+
+// What keeps this command from binding the type, as a sentence; null when nothing does.
+static const char* binding_obstacle(Oid bind_function) {
+    if (RecoveryInProgress())
+        return "A standby cannot bind it.";
+    if (HistoricSnapshotActive())
+        return "Logical decoding cannot bind it.";
+    if (XactReadOnly)
+        return "A read-only transaction cannot bind it.";
+    if (IsInParallelMode())
+        return "A parallel operation cannot bind it.";
+    if (!may_execute(bind_function))
+        return psprintf("Role \"%s\" may not bind it.", GetUserNameFromId(GetUserId(), false));
+    return nullptr;
+}
+
+[[noreturn]] static void report_unbound(const char* detail, const char* hint) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the type randflake is not bound to a secret in this database"),
+                    errdetail_internal("%s", detail), errhint("%s", hint)));
+}
+
+// Binds a database that has no fingerprint yet; ERROR where that cannot be. Another transaction may
+// have brought one meanwhile, so the caller looks again.
+static void bind_at_first_use(Oid function, const char* fingerprint) {
+    const Oid check_table = find_table(kCheckTable, function);
+    const Oid bind_function = find_function(kBindFunction, get_func_namespace(function));
+    const char* obstacle = binding_obstacle(bind_function);
+    if (obstacle != nullptr)
+        report_unbound(obstacle,
+                       RecoveryInProgress()
+                           ? "Let a superuser run randflake_bind_secret() on the primary server."
+                           : "Let a superuser run randflake_bind_secret() once.");
+    LockRelationOid(key_table, ShareRowExclusiveLock);
+    LockRelationOid(check_table, ShareRowExclusiveLock);
+    if (!no_rows(read_rows(key_table, fingerprint)))
+        return;
+    const Rows former = read_rows(check_table, fingerprint);
+    if (former.other != nullptr)
+        report_unbound(psprintf("The table \"%s\" has key fingerprint %s, this server has %s.",
+                                kCheckTable, former.other, fingerprint),
+                       "Restore dumps with that fingerprint on a server that has their secret. If "
+                       "none is to come, let a superuser run randflake_bind_secret() once.");
+    OidFunctionCall0(bind_function);
+    CommandCounterIncrement();
 }
 
 pg_noinline void check_type_key(Oid function) {
@@ -96,6 +165,8 @@ pg_noinline void check_type_key(Oid function) {
         watching = true;
     }
     key_table = find_table(kKeyTable, function);
+    if (no_rows(read_rows(key_table, fingerprint)))
+        bind_at_first_use(function, fingerprint);
     const uint64 changes = key_table_changes;
     const Rows rows = read_rows(key_table, fingerprint);
     if (rows.other != nullptr)
@@ -111,13 +182,40 @@ pg_noinline void check_type_key(Oid function) {
                  : errhint("Set \"randflake.secret_file\" (or \"randflake.secret\") to the "
                            "secret with that fingerprint and restart the server.")));
     if (!rows.same)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("the type randflake is not bound to a secret in this database"),
-                 errdetail("The server had no secret when the extension was created or updated."),
-                 errhint("Let a superuser run randflake_bind_secret() once.")));
+        elog(ERROR, "table \"%s\" has no fingerprint after one was written", kKeyTable);
     // A change may have come in between, unseen by the snapshot of the scan.
     type_key_checked = changes == key_table_changes;
+}
+
+static bool created_unbound;
+
+// CREATE EXTENSION keeps notices of its script from the client, so this one comes at commit.
+static void notice_created_unbound(XactEvent event, void*) {
+    if (created_unbound && event == XACT_EVENT_PRE_COMMIT &&
+        OidIsValid(get_extension_oid("randflake_type", true)))
+        ereport(
+            NOTICE,
+            (errmsg("the type randflake is not bound to a secret yet"),
+             errdetail("This server has no secret."),
+             errhint("Set \"shared_preload_libraries\" and \"randflake.secret_file\", and "
+                     "restart the server. The first use of the type by a superuser binds it.")));
+    created_unbound = false;
+}
+
+// Called once, by the extension's script: binds the type if the server has a secret.
+SQL_FUNCTION(randflake_type_created) {
+    static bool watching;
+
+    if (shared != nullptr && shared->has_key) {
+        OidFunctionCall0(find_function(kBindFunction, get_func_namespace(fcinfo->flinfo->fn_oid)));
+        PG_RETURN_VOID();
+    }
+    if (!watching) {
+        RegisterXactCallback(notice_created_unbound, nullptr);
+        watching = true;
+    }
+    created_unbound = true;
+    PG_RETURN_VOID();
 }
 
 // Fingerprint of this server's secret.

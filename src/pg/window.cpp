@@ -7,13 +7,16 @@
 //
 // Protocol, under the window lock:
 //   1. check that the clock has not jumped ahead: a hold-off is written too
-//   2. once: read the state, decide where to start (PlanStart), say so in the log
+//   2. once: read the state, decide where to start (PlanStart), say so in the log, mark the run
 //   3. write the new end; on failure the window keeps its old end
 //   4. publish the window, wake those who wait for it
 
 #include "pg/window.h"
 
+#include <sys/stat.h>
+
 #include "pg/clock.h"
+#include "pg/run_marker.h"
 #include "pg/secret.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
@@ -21,7 +24,7 @@
 using randflake::Finding;
 using randflake::kRandflake;
 using randflake::NodeRange;
-using randflake::Origin;
+using randflake::Start;
 using randflake::StartPlan;
 using randflake::StateError;
 using randflake::Window;
@@ -59,18 +62,31 @@ static NodeRange node_range() {
     return {static_cast<uint32_t>(setting_node_id), static_cast<uint32_t>(setting_node_count)};
 }
 
+// The server is, or was, a standby or recovers from an archive: recovery may end with a promotion
+// at any time after its start.
+static bool begins_in_recovery() {
+    struct stat status;
+    return stat("standby.signal", &status) == 0 || stat("recovery.signal", &status) == 0;
+}
+
 void window_init_shared() {
     // Variables of the postmaster: they outlive shared memory, which is made anew when a backend
-    // has crashed. That must not accept a clock that has jumped; only a restart does.
-    static bool started;
-    static int64 started_at, started_at_uptime;
+    // has crashed. That must not accept a clock that has jumped; only a restart does. Nor may it
+    // forget that there was a promotion.
+    static bool started, began_in_recovery;
+    static int64 started_at_ms, started_at_uptime_ms;
     if (!started) {
-        started_at = wall_clock_seconds();
-        started_at_uptime = uptime_seconds();
+        started_at_ms = precise_milliseconds();
+        started_at_uptime_ms = uptime_milliseconds();
         started = true;
     }
-    shared->window_control.started_at = started_at;
-    shared->window_control.started_at_uptime = started_at_uptime;
+    began_in_recovery |= begins_in_recovery();
+
+    WindowControl* control = &shared->window_control;
+    control->started_at_ms = started_at_ms;
+    control->started_at_uptime_ms = started_at_uptime_ms;
+    control->began_in_recovery = began_in_recovery;
+    read_boot_id(control->boot);
     SpinLockInit(&shared->window_report.mutex);
 }
 
@@ -139,10 +155,9 @@ static void note_file_failure(WindowControl* control, const FileFailure& failure
 }
 
 // Step 3.
-static bool write_end(WindowControl* control, uint32_t end) {
+static bool write_end(WindowControl* control, const NodeRange& nodes, uint32_t end) {
     WindowState next = control->state;
-    next.clean = false;
-    next.SetEnd(node_range(), end);
+    next.SetEnd(nodes, end);
     publish_report(WindowProblem::kWriting);
     const FileFailure failure = window_file_write(next);
     if (failure.error != 0) {
@@ -153,33 +168,49 @@ static bool write_end(WindowControl* control, uint32_t end) {
     return true;
 }
 
-// Step 2. False when the state could not be read at all, or a hold-off not be written.
+// Of this server's start, or, where it may have been promoted since, of now: the first second that
+// begins later than randflake.max_clock_skew after it.
+static uint32_t held_off(const WindowControl& control) {
+    const int64 since = control.began_in_recovery ? precise_milliseconds() : control.started_at_ms;
+    const int64 until = since + setting_max_clock_skew - randflake::kWindowEpochMs;
+    return static_cast<uint32_t>(Min(Max(until / randflake::kSecondMs + 1, 0), kLimit));
+}
+
+// Step 2. False when the state could not be read at all, or the run not be marked.
 static bool load_state(WindowControl* control) {
-    WindowState found;
+    WindowState found{};
     StateError error = StateError::kNone;
-    Origin origin{};
-    const FileFailure failure = window_file_read(&found, &error, &origin.identity);
+    Start start{};
+    FileFailure failure = window_file_read(&found, &error, &start.origin.identity);
+    if (failure.error == 0) {
+        start.origin.system_identifier = GetSystemIdentifier();
+        start.origin.timeline = GetWALInsertionTimeLine();
+        // Snowflake numbers need no secret, and having none is no other secret.
+        start.origin.fingerprint = shared->has_key ? secret_fingerprint(shared->key) : 0;
+        start.nodes = node_range();
+        start.boot[0] = control->boot[0];
+        start.boot[1] = control->boot[1];
+        start.at_ms = control->started_at_uptime_ms;
+        start.last_run = run_marker_read(start.origin);
+        start.skew_ms = setting_max_clock_skew;
+        start.held_off = held_off(*control);
+        do {
+            if (!pg_strong_random(&control->run, sizeof control->run))
+                ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                                errmsg("could not generate a random number")));
+        } while (control->run == 0);
+        failure = run_marker_write(start.origin, control->run);
+    }
     if (failure.error != 0) {
         note_file_failure(control, failure);
         return false;
     }
-    origin.system_identifier = GetSystemIdentifier();
-    origin.timeline = GetWALInsertionTimeLine();
-    // Snowflake numbers need no secret, and having none is no other secret.
-    origin.fingerprint = shared->has_key ? secret_fingerprint(shared->key) : 0;
 
-    const StartPlan plan =
-        PlanStart(error, found, origin, node_range(),
-                  static_cast<uint32_t>(Min(Max(control->started_at, 0), kLimit)),
-                  static_cast<uint32_t>(wall_clock_second_after(setting_max_clock_skew)),
-                  static_cast<uint32_t>((setting_max_clock_skew + 999) / 1000));
-
+    const StartPlan plan = PlanStart(error, found, start);
+    control->found = error;
     control->state = plan.state;
-    // From here on the state is this directory's own: a restart within the hold-off goes on with
-    // it.
-    if (plan.finding != Finding::kOwn && !write_end(control, plan.opens_at))
-        return false;
     control->opens_at = plan.opens_at;
+    control->held_off = start.held_off;
     control->loaded = true;
     log_start(plan, found, error);
     return true;
@@ -187,7 +218,9 @@ static bool load_state(WindowControl* control) {
 
 // Step 1. By how many seconds the clock is ahead of where it should be.
 static int64 clock_jump(const WindowControl* control, int64 now) {
-    return now - (control->started_at + (uptime_seconds() - control->started_at_uptime));
+    const int64 elapsed_ms = uptime_milliseconds() - control->started_at_uptime_ms;
+    const int64 expected_ms = control->started_at_ms + elapsed_ms - randflake::kWindowEpochMs;
+    return now - expected_ms / randflake::kSecondMs;
 }
 
 // All steps. True as window_extend.
@@ -214,7 +247,7 @@ static bool extend_locked(WindowControl* control) {
         publish_report(WindowProblem::kNotYet, control->opens_at);
         return false;
     }
-    if (!write_end(control, end))
+    if (!write_end(control, node_range(), end))
         return false;
     publish_report(WindowProblem::kNone);
     shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
@@ -244,6 +277,25 @@ bool window_extend() {
     return changed;
 }
 
+bool window_lease_opens_at(const NodeRange& nodes, uint32* second) {
+    WindowControl* control = &shared->window_control;
+    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
+    const bool loaded = control->loaded || load_state(control);
+    if (loaded)
+        *second = LeaseOpensAt(control->found, control->state, nodes, control->held_off);
+    LWLockRelease(shared->window_lock);
+    return loaded;
+}
+
+bool window_announce_lease(const NodeRange& nodes, uint32 end) {
+    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
+    const bool written = write_end(&shared->window_control, nodes, end);
+    if (written)
+        publish_report(WindowProblem::kNone);
+    LWLockRelease(shared->window_lock);
+    return written;
+}
+
 void window_write_clean_end() {
     WindowControl* control = &shared->window_control;
     const Window window = Window::FromWord(shared->window.load());
@@ -256,8 +308,9 @@ void window_write_clean_end() {
             last = Max(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
     };
     with_slot_sets([&](const auto&... sets) { (look_at(sets), ...); });
-    control->state.clean = true;
     control->state.SetEnd(node_range(), static_cast<uint32_t>(last + 1));
+    control->state.stop = {
+        control->run, {control->boot[0], control->boot[1]}, uptime_milliseconds()};
     const FileFailure failure = window_file_write(control->state);
     if (failure.error != 0)
         log_file_failure(failure);  // the postmaster takes no spinlocks

@@ -1,4 +1,5 @@
-// The window of a server with a static node range: who opens it, who extends it, and from when.
+// The window of a server with a static node range: who opens it, who extends it, and from when. And
+// the state on disk, where the windows of leases are announced, too.
 
 #ifndef RANDFLAKE_PG_WINDOW_H
 #define RANDFLAKE_PG_WINDOW_H
@@ -35,14 +36,21 @@ struct WindowReport {
 // In shared memory, protected by the window lock.
 struct WindowControl {
     bool loaded;  // state on disk was read; the rest of this block counts
-    int64 opens_at;
+    randflake::StateError found;
     randflake::WindowState state;
+    uint32 opens_at;  // of static node ids, see PlanStart
+    uint32 held_off;  // see Start
+    uint64 run;       // random number of this run, see Stop
 
     int64 retry_at_ms;     // on the clock that never steps: no write is tried before
     int64 next_log_at_ms;  // nor a failure logged
 
-    int64 started_at;         // wall clock when the server started, seconds since the epoch
-    int64 started_at_uptime;  // the same instant on the clock that never steps, seconds
+    // When the server started, on the wall clock and on the one that cannot be set; and in which
+    // boot of the machine.
+    int64 started_at_ms;
+    int64 started_at_uptime_ms;
+    uint64 boot[2];
+    bool began_in_recovery;  // so that it may have been promoted since
 };
 
 void window_init_shared();
@@ -58,6 +66,14 @@ void change_window(int64 first_node_id, randflake::Window next);
 
 // Writes the exact end; for the postmaster when it exits cleanly and no child is left.
 void window_write_clean_end();
+
+// For the lease worker. The first second at which a window of these node ids may open; false when
+// the state on disk cannot be read.
+bool window_lease_opens_at(const randflake::NodeRange& nodes, uint32* second);
+
+// For the lease worker: makes it durable that these node ids may be used up to this end. Before a
+// lease's window is opened or extended, and, with an earlier end, after it was sealed.
+bool window_announce_lease(const randflake::NodeRange& nodes, uint32 end);
 
 // A copy of the report; its mutex means nothing.
 WindowReport window_report();

@@ -24,7 +24,7 @@ GRANT ALL ON SCHEMA hostile TO PUBLIC;
 CREATE VIEW hostile.functions AS
 SELECT p.* FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid
 WHERE d.refclassid = 'pg_extension'::regclass AND d.classid = 'pg_proc'::regclass
-  AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'randflake');
+  AND d.refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'randflake%');
 GRANT SELECT ON hostile.functions TO PUBLIC;
 
 CREATE FUNCTION hostile.values_of(type regtype) RETURNS text[] LANGUAGE sql AS $$

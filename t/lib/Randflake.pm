@@ -1,12 +1,15 @@
 # What the TAP tests share: configured servers, errors taken apart, sessions in the background,
-# checks on identifiers and on text that must not hold a secret, and a clock of the test's own.
+# checks on identifiers and on text that must not hold a secret, and clocks of the test's own.
 
 package Randflake;
 
 use strict;
 use warnings;
+use feature 'state';
 
 use Exporter 'import';
+use Fcntl qw(O_CREAT O_WRONLY);
+use File::Basename qw(dirname);
 use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -27,6 +30,8 @@ our @EXPORT = qw(
   fields_of
   all_distinct
   no_secret_in
+  preload_library
+  clock_offset
   clock_runs_from
   clock_stands_at
   start_under_clock
@@ -41,9 +46,11 @@ sub random_secret {
 #   settings   see configure; a node id and a secret unless given
 #   conf       more lines for postgresql.conf
 #   init       arguments of PostgreSQL::Test::Cluster's init
+#   install_path  where the server's programs are, as for PostgreSQL::Test::Cluster
 sub new_server {
     my ($name, %options) = @_;
-    my $node = PostgreSQL::Test::Cluster->new($name);
+    my $node = PostgreSQL::Test::Cluster->new($name,
+        $options{install_path} ? (install_path => $options{install_path}) : ());
     $node->init(@{ $options{init} // [] });
     $node->append_conf('postgresql.conf',
         "shared_preload_libraries = 'randflake'\n"
@@ -54,11 +61,14 @@ sub new_server {
     return $node;
 }
 
-# The same, started, with the extension in the database postgres.
+# The same, started, with extensions in the database postgres. Option:
+#   extensions   their names; randflake unless given
 sub start_server {
-    my $node = new_server(@_);
+    my ($name, %options) = @_;
+    my $extensions = delete $options{extensions} // ['randflake'];
+    my $node = new_server($name, %options);
     $node->start;
-    $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+    $node->safe_psql('postgres', "CREATE EXTENSION $_ CASCADE") for @$extensions;
     return $node;
 }
 
@@ -192,55 +202,68 @@ sub no_secret_in {
     return;
 }
 
+# --- libraries between a server and the system -----------------------------------------------
+
+# Compiles a source of t/lib for LD_PRELOAD, and returns the path of the library.
+sub preload_library {
+    my ($source) = @_;
+    state %library;
+    return $library{$source} //= do {
+        my $path = PostgreSQL::Test::Utils::tempdir() . '/library.so';
+        PostgreSQL::Test::Utils::system_or_bail($ENV{CC} // 'cc', '-shared', '-fPIC', '-O2',
+            '-o', $path, dirname(__FILE__) . "/$source");
+        $path;
+    };
+}
+
 # --- the clock -------------------------------------------------------------------------------
 
-# libfaketime shows a server's processes the wall clock that a file describes; other clocks and the
-# times of files are not faked. Times are Unix times, fractions allowed.
+# A server that is started by start_under_clock has a wall clock of its own (clock.c), the true time
+# until it is set. It can be set at any time, also while the server is stopped; its processes see
+# that at once. In seconds, fractions allowed.
 
-sub faketime_library {
-    my @directories = map { glob } '/usr/lib/*/faketime', '/usr/{lib,lib64,local/lib}/faketime';
-    my ($library) = grep { -e } map { "$_/libfaketimeMT.so.1" } @directories;
-    return $library // die 'libfaketimeMT.so.1 is missing (Debian: libfaketime)';
+sub clock_file {
+    my ($node) = @_;
+    return $node->basedir . '/clock';
 }
 
-# Replaces the file at once, so that no process reads half of it.
-sub write_clock {
-    my ($node, $text) = @_;
-    my $file = $node->basedir . '/clock';
-    open my $out, '>', "$file.new" or die "could not write $file.new: $!";
-    print $out "$text\n";
-    close $out or die "could not write $file.new: $!";
-    rename "$file.new", $file or die "could not rename $file.new: $!";
+# Writes what clock.c reads. In place, for the file is mapped.
+sub set_clock {
+    my ($node, $seconds, $stands) = @_;
+    my $word = 2 * 1000 * sprintf('%.0f', 1e6 * $seconds) + $stands;
+    my $file = clock_file($node);
+    sysopen my $out, $file, O_WRONLY | O_CREAT or die "could not open $file: $!";
+    syswrite($out, pack 'q2', $word, $word) == 16 or die "could not write $file: $!";
+    close $out or die "could not write $file: $!";
     return;
 }
 
-# The server's clock goes on from this time.
+# The server's clock runs this far ahead of the true time; behind it, if negative.
+sub clock_offset {
+    my ($node, $seconds) = @_;
+    set_clock($node, $seconds, 0);
+    return;
+}
+
+# The server's clock goes on from this Unix time.
 sub clock_runs_from {
     my ($node, $time) = @_;
-    write_clock($node, sprintf '%+.3f', $time - time);
+    clock_offset($node, $time - time);
     return;
 }
 
-# The server's clock stands still at this time.
+# The server's clock stands still at this Unix time.
 sub clock_stands_at {
     my ($node, $time) = @_;
-    my ($sec, $min, $hour, $day, $month, $year) = gmtime int $time;
-    write_clock($node, sprintf '%04d-%02d-%02d %02d:%02d:%06.3f',
-        $year + 1900, $month + 1, $day, $hour, $min, $sec + ($time - int $time));
+    set_clock($node, $time, 1);
     return;
 }
 
-# Starts a server under the clock set before.
 sub start_under_clock {
     my ($node) = @_;
-    local %ENV = (
-        %ENV,
-        TZ => 'UTC',
-        LD_PRELOAD => faketime_library(),
-        FAKETIME_TIMESTAMP_FILE => $node->basedir . '/clock',
-        FAKETIME_NO_CACHE => 1,
-        NO_FAKE_STAT => 1,
-        FAKETIME_DONT_FAKE_MONOTONIC => 1);
+    clock_offset($node, 0) if !-e clock_file($node);
+    local $ENV{RANDFLAKE_CLOCK} = clock_file($node);
+    local $ENV{LD_PRELOAD} = join ' ', preload_library('clock.c'), $ENV{LD_PRELOAD} // ();
     $node->start;
     return;
 }

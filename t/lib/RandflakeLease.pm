@@ -24,6 +24,8 @@ our @EXPORT = qw(
   wait_for_connection
   wait_for_lease
   wait_for_status
+  wait_for_open_window
+  gave_back
   log_has
   load_on
   end_load
@@ -37,7 +39,7 @@ our @EXPORT = qw(
 our $duration = 4;
 
 # All servers of a test are copies of one that was made here, which is much faster than initdb for
-# each, and has the extension in the database postgres. They share a secret. Clients call
+# each, and has the extensions of generators and coordinators in the database postgres. They share a secret. Clients call
 # randflake_generate(), or snowflake_generate() with snowflake => 1.
 sub new_fleet {
     my (%options) = @_;
@@ -46,7 +48,7 @@ sub new_fleet {
         conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 250\n",
         settings => { node_id => 131071, secret => random_secret() });
     $template->start;
-    $template->safe_psql('postgres', 'CREATE EXTENSION randflake');
+    $template->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE EXTENSION randflake_coordinator');
     $template->stop;
     mkdir $template->backup_dir;
     PostgreSQL::Test::RecursiveCopy::copypath($template->data_dir,
@@ -91,7 +93,7 @@ sub make_coordinator {
     my ($node, $max_duration) = @_;
     $max_duration //= $duration;
     $node->safe_psql('postgres',
-        'DROP EXTENSION randflake; CREATE EXTENSION randflake;'
+        'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
           . "SELECT randflake_lease_configure(max_duration => $max_duration, max_clock_skew => 1)");
     return;
 }
@@ -146,6 +148,23 @@ sub wait_for_status {
     my ($node, $condition) = @_;
     $node->poll_query_until('postgres', "SELECT $condition FROM randflake_status")
       or die $node->name . ": $condition did not come true: " . status_of($node, '*');
+    return;
+}
+
+# Waits until its clock is inside its window.
+sub wait_for_open_window {
+    my ($node) = @_;
+    wait_for_status($node, 'clock_timestamp() >= window_start AND clock_timestamp() < window_end');
+    return;
+}
+
+# A server that held this lease has given it back; or the one after it, had that ended meanwhile.
+sub gave_back {
+    my ($coordinator, $holder, $lease, $test_name) = @_;
+    is( $coordinator->safe_psql('postgres',
+            q{SELECT count(*) > 0 FROM randflake_leases WHERE state = 'released'}
+              . " AND holder = '" . $holder->name . "' AND lease_id >= $lease"),
+        't', $test_name);
     return;
 }
 

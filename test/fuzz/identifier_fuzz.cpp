@@ -39,6 +39,9 @@ void CheckRuns(const KeySchedule& schedule, uint64_t first) {
         list.paths[i].encrypt(schedule, first, ids);
         for (int n = 0; n < kRunLength; n++)
             Check(ids[n] == Encrypt(schedule, first + static_cast<uint64_t>(n)));
+        list.paths[i].decrypt(schedule, ids, ids);
+        for (int n = 0; n < kRunLength; n++)
+            Check(ids[n] == first + static_cast<uint64_t>(n));
     }
 }
 

@@ -25,25 +25,20 @@ uint32_t Crc32c(const uint8_t* bytes, size_t length) {
     return ~crc;
 }
 
-struct Start {
-    uint32_t started_at, held_off, skew;
-    NodeRange nodes;
-};
-
-void CheckStart(StateError error, const WindowState& found, const Origin& origin,
-                const Start& start) {
-    const StartPlan plan =
-        PlanStart(error, found, origin, start.nodes, start.started_at, start.held_off, start.skew);
+void CheckStart(StateError error, const WindowState& found, const Start& start) {
+    const StartPlan plan = PlanStart(error, found, start);
     Check(plan.opens_at <= kMaxEnd);
-    Check(plan.state.origin == origin && !plan.state.clean);
+    Check(plan.state.origin == start.origin && plan.state.stop == Stop{});
+    const uint32_t held_off = start.held_off < kMaxEnd ? start.held_off : kMaxEnd;
+    Check(plan.opens_at >= held_off || plan.proven);
     if (error != StateError::kNone) {
         Check(plan.finding ==
               (error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable));
         return;
     }
     Check(plan.opens_at >= found.EndFor(start.nodes));
-    if (plan.finding != Finding::kOwn)
-        Check(plan.opens_at >= (start.held_off < kMaxEnd ? start.held_off : kMaxEnd));
+    Check(!plan.proven || (plan.finding == Finding::kOwn && found.stop.run == start.last_run &&
+                           found.stop.run != 0 && found.ends[0].nodes.Covers(start.nodes)));
 
     // What is written next keeps every end of node ids that are known.
     WindowState next = plan.state;
@@ -57,11 +52,11 @@ void CheckStart(StateError error, const WindowState& found, const Origin& origin
     EncodeWindowState(next, bytes);
     WindowState again{};
     Check(DecodeWindowState(bytes, sizeof bytes, &again) == StateError::kNone);
-    Check(again.EndFor(start.nodes) == next.EndFor(start.nodes) && again.origin == origin);
+    Check(again.EndFor(start.nodes) == next.EndFor(start.nodes) && again.origin == start.origin);
 }
 
 // `other` chooses which parts of the origin differ from what was found.
-void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, const Start& start) {
+void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     WindowState found{};
     const StateError error = DecodeWindowState(bytes, size, &found);
     Check(StateErrorText(error)[0] != '\0');
@@ -69,7 +64,7 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, const Start& st
         uint8_t again[kWindowStateBytes];
         EncodeWindowState(found, again);
         // Beyond the last end there may be anything in a file, but nothing that is read.
-        Check(memcmp(bytes, again, 72 + 12 * found.end_count) == 0);
+        Check(memcmp(bytes, again, 96 + 12 * found.end_count) == 0);
     } else {
         Check(found.end_count == 0);
     }
@@ -78,8 +73,14 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, const Start& st
     origin.timeline ^= other >> 1 & 1;
     origin.fingerprint ^= other >> 2 & 1;
     origin.identity.inode ^= other >> 3 & 1;
-    CheckStart(error, found, origin, start);
-    CheckStart(StateError::kMissing, found, origin, start);
+    // Mostly the stop that was found, so that it can be proven.
+    start.origin = origin;
+    start.boot[0] = found.stop.boot[0];
+    start.boot[1] = found.stop.boot[1] ^ (other >> 4 & 1);
+    start.last_run = found.stop.run ^ (other >> 5 & 1);
+    start.at_ms += found.stop.at_ms < INT64_MAX - 4 ? found.stop.at_ms : 0;
+    CheckStart(error, found, start);
+    CheckStart(StateError::kMissing, WindowState{}, start);
 }
 
 }  // namespace
@@ -89,9 +90,9 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace randflake;
     Input input(data, size);
     Start start{};
-    start.started_at = input.Take<uint32_t>() % (kMaxEnd + 1);
+    start.at_ms = input.Take<uint32_t>() % 4;
     start.held_off = input.Take<uint32_t>() % (kMaxEnd + kMaxSkew);
-    start.skew = input.Take<uint32_t>() % (kMaxSkew + 1);
+    start.skew_ms = input.Take<uint32_t>() % (kMaxSkew * 1000 + 1);
     start.nodes.count = 1 + input.Take<uint32_t>() % kMaxNodes;
     start.nodes.first = input.Take<uint32_t>() % (kMaxNodes - start.nodes.count + 1);
     const auto other = input.Take<uint8_t>();

@@ -1,7 +1,10 @@
-// Runs encrypted in vector registers: every path that this processor has gives the bits of Encrypt.
+// Many numbers in vector registers: every path that this processor has gives the bits of Encrypt
+// and Decrypt.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <random>
 #include <string>
 
@@ -19,14 +22,24 @@ protected:
     }
 
     void ExpectAsOneByOne(const KeySchedule& schedule, uint64_t first) {
-        uint64_t ids[kRunLength];
-        path_.encrypt(schedule, first, ids);
+        path_.encrypt(schedule, first, out_);
         for (int i = 0; i < kRunLength; i++)
-            ASSERT_EQ(ids[i], Encrypt(schedule, first + static_cast<uint64_t>(i)))
+            ASSERT_EQ(out_[i], Encrypt(schedule, first + static_cast<uint64_t>(i)))
                 << path_.name << ", number " << i << " after " << first;
     }
 
+    void ExpectDecryptedAsOneByOne(const KeySchedule& schedule) {
+        path_.decrypt(schedule, in_, out_);
+        for (int i = 0; i < kRunLength; i++)
+            ASSERT_EQ(out_[i], Decrypt(schedule, in_[i])) << path_.name << ", identifier " << i;
+    }
+
     VectorPath path_{};
+    // Aligned as arrays of uint64_t must be, and no better.
+    alignas(64) uint64_t in_space_[1 + kRunLength];
+    alignas(64) uint64_t out_space_[1 + kRunLength];
+    uint64_t* const in_ = in_space_ + 1;
+    uint64_t* const out_ = out_space_ + 1;
 };
 
 KeySchedule RandomSchedule(std::mt19937_64& random) {
@@ -53,6 +66,42 @@ TEST_P(CipherRun, Carries) {
         const uint64_t end = bits == 64 ? 0 : uint64_t{1} << bits;
         for (uint64_t before = 0; before <= kRunLength; before++)
             ExpectAsOneByOne(schedule, end - before);
+    }
+}
+
+TEST_P(CipherRun, GivesTheBitsOfDecrypt) {
+    std::mt19937_64 random(46);
+    for (int k = 0; k < 100; k++) {
+        const KeySchedule schedule = RandomSchedule(random);
+        for (int i = 0; i < 100; i++) {
+            std::generate_n(in_, kRunLength, std::ref(random));
+            ExpectDecryptedAsOneByOne(schedule);
+        }
+    }
+}
+
+// Numbers that a random generator would hardly draw: all the same, or one bit apart.
+TEST_P(CipherRun, DecryptsTheEdges) {
+    std::mt19937_64 random(65);
+    const KeySchedule schedule = RandomSchedule(random);
+    for (const uint64_t number : {uint64_t{0}, ~uint64_t{0}, uint64_t{random()}}) {
+        std::fill_n(in_, kRunLength, number);
+        ExpectDecryptedAsOneByOne(schedule);
+        for (int bit = 0; bit < kRunLength; bit++)
+            in_[bit] = number ^ uint64_t { 1 } << bit;
+        ExpectDecryptedAsOneByOne(schedule);
+    }
+}
+
+TEST_P(CipherRun, DecryptsInPlaceWhatItEncrypted) {
+    std::mt19937_64 random(32);
+    for (int i = 0; i < 1000; i++) {
+        const KeySchedule schedule = RandomSchedule(random);
+        const uint64_t first = random();
+        path_.encrypt(schedule, first, out_);
+        path_.decrypt(schedule, out_, out_);
+        for (int n = 0; n < kRunLength; n++)
+            ASSERT_EQ(out_[n], first + static_cast<uint64_t>(n)) << path_.name << ", number " << n;
     }
 }
 

@@ -18,7 +18,6 @@
 //   - no number of a layout is reserved twice, so no more than 2^sequence_bits per node id and tick
 //   - a number's tick lies wholly in the rectangle that its slot has when its word is moved
 //   - a slot's word never goes back while its node id is the same
-//   - a window is said not to be in a layout only when the layout cannot hold it
 
 #ifndef RANDFLAKE_UNIT_EXPLORER_H
 #define RANDFLAKE_UNIT_EXPLORER_H
@@ -177,12 +176,6 @@ private:
 
     void Merge(const Replay& replay, Call* call) {
         const Operation &performed = replay.performed(), &upcoming = replay.upcoming();
-        // Only the word is known yet: what was seen in an attempt before it is forgotten.
-        if (upcoming.kind == OperationKind::kReadClock && call->trail.size > 1) {
-            const Value word = call->trail.values[call->trail.size - 1];
-            call->trail = {};
-            call->trail.Append(word);
-        }
         if (upcoming.kind == OperationKind::kSwap && scenario_.merge) {
             const auto kind = std::tuple(call->target, call->amount, upcoming.cell, upcoming.before,
                                          upcoming.after);
@@ -340,9 +333,6 @@ private:
         if (run.outcome != Outcome::kReserved) {
             if (run.count != 0)
                 Fail("a refusal reserved numbers", next);
-            if (run.outcome == Outcome::kNotInLayout && run.window == WindowOf(next) &&
-                Holds(call.target, run.window, next))
-                Fail("a window that the layout holds is refused", next);
             return;
         }
         if (run.count < 1 || run.count > call.amount)
@@ -364,13 +354,6 @@ private:
                 Fail("number " + NumberText(layout, raw) + " is reserved twice", next);
             findings_.reserved[call.target / scenario_.slots] |= uint64_t{1} << raw;
         }
-    }
-
-    // Whether the layout of this slot can hold the window that the slots have.
-    bool Holds(int cell, Window window, const State& state) const {
-        const int last_of_set = (cell / scenario_.slots + 1) * scenario_.slots - 1;
-        uint64_t word;
-        return WordBefore(layout_of_[cell], window, state.spans[last_of_set].node_id, &word);
     }
 
     // Keeps the first violation, with the states that lead to it, a line each.

@@ -177,24 +177,6 @@ TEST(ExplorerFinds, TicksBeyondTheWindow) {
     ExpectViolation<WindowTooLong>("number 2/0/0 is outside the window");
 }
 
-// Says that the layout cannot hold the window without looking whether the word is the window's.
-struct HastyVerdict : ShippedCore {
-    static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
-                       auto clock) {
-        for (;;) {
-            uint64_t word = slot.load();
-            const Run run = NextRun(layout, word, clock(), Window::FromWord(window.load()), wanted);
-            if (run.outcome != Outcome::kReserved ||
-                slot.compare_exchange_strong(word, run.first + run.count - 1))
-                return run;
-        }
-    }
-};
-
-TEST(ExplorerFinds, NoWindowTakenForOneThatTheLayoutCannotHold) {
-    ExpectViolation<HastyVerdict>("a window that the layout holds is refused");
-}
-
 const Scenario kTwoLayouts{.layouts = {{kWindowEpochMs, 2, 1, 1}, {kWindowEpochMs, 3, 1, 1, 500}},
                            .slots = 1,
                            .backends = 1,

@@ -115,8 +115,8 @@ TEST(NextRun, WindowClosed) {
 
 // A slot that has no window is no slot to reserve in, be the window open for others by now.
 TEST(NextRun, SlotWithoutAWindow) {
-    ExpectRefused(kNoWindow, 121, kWindow, Outcome::kNotInLayout);
-    ExpectRefused(kNoWindow, 121, {1, 1u << 30}, Outcome::kNotInLayout);
+    ExpectRefused(kNoWindow, 121, kWindow, Outcome::kNoWord);
+    ExpectRefused(kNoWindow, 121, {1, 1u << 30}, Outcome::kNoWord);
     ExpectReserved(Next(Word(0, 0, 1), 121), {121, 0, 0}, 1);
 }
 
@@ -375,7 +375,9 @@ TEST(TwoLayouts, ChangeTogether) {
     for (uint32_t i = 0; i < 3; i++) {
         EXPECT_EQ(server.randflake[i].load(), Word(199, 1022 + i, kMaxSequence));
         EXPECT_EQ(server.snowflake[i].load(), kNoWindow);
-        EXPECT_EQ(server.Take(i, kWindowEnd).outcome, Outcome::kNotInLayout);
+        EXPECT_EQ(server.Take(i, kWindowEnd).outcome, Outcome::kNoWord);
+        EXPECT_TRUE(LayoutLacksWindow(server.snowflake[i], server.window));
+        EXPECT_FALSE(LayoutLacksWindow(server.randflake[i], server.window));
     }
     // What neither holds.
     EXPECT_FALSE(server.Change(131070, {300, 400}));
@@ -386,7 +388,7 @@ TEST(TwoLayouts, ALayoutThatBeginsLater) {
     server.layout = {kWindowEpochMs + 150 * kSecondMs, 41, 10, 12, 1};
     EXPECT_TRUE(server.Change(40, kWindow));
     EXPECT_EQ(server.Take(0, UINT64_MAX).outcome, Outcome::kClockBeforeEpoch);
-    EXPECT_EQ(server.Take(0, 1).outcome, Outcome::kNotInLayout);
+    EXPECT_EQ(server.Take(0, 1).outcome, Outcome::kNoWord);
     EXPECT_TRUE(server.Change(40, {200, 300}));
     EXPECT_EQ(server.Take(0, 50000).outcome, Outcome::kReserved);
 }
@@ -400,8 +402,9 @@ TEST(TwoLayouts, SealTogether) {
         EXPECT_EQ(server.randflake[i].load(), kNoWindow);
         EXPECT_EQ(server.snowflake[i].load(), kNoWindow);
     }
-    EXPECT_FALSE(server.Change(50, {112, 300}));
-    EXPECT_TRUE(server.Change(50, {113, 300}));
+    EXPECT_FALSE(LayoutLacksWindow(server.snowflake[0], server.window));
+    EXPECT_FALSE(server.Change(50, {113, 300}));
+    EXPECT_TRUE(server.Change(50, {114, 300}));
     EXPECT_LT(server.Seal(), 0);
 }
 

@@ -1,6 +1,6 @@
 // A server in the simulation of leases: shared memory, backends that reserve numbers, the lease
-// worker. The generator and the decisions about leases are the shipped code; what lease_worker.cpp
-// and lease.cpp do with them is repeated here. Calls advance one shared operation at a time
+// worker. The generator and the holder of leases are the shipped code; what is left of
+// lease_worker.cpp and lease.cpp is who calls them. Calls advance one shared operation at a time
 // (replay.h), so that a server can be paused at any point.
 
 #ifndef RANDFLAKE_UNIT_LEASE_SERVER_H
@@ -9,6 +9,7 @@
 #include <array>
 #include <ostream>
 
+#include "core/lease_holder.h"
 #include "lease_cluster.h"
 #include "lease_ledger.h"
 #include "replay.h"
@@ -20,11 +21,13 @@ using Replay = explorer::BasicReplay<Packed>;
 using Trail = explorer::BasicTrail<Packed>;
 using Cell = explorer::BasicCell<Replay>;
 
-// The code under test. Broken variants take its place.
-struct ShippedHolder {
+// The code under test. Broken variants, which derive from it, take its place.
+struct ShippedHolder : LeaseHolder {
     static constexpr bool kUnclearIsNoGrant = true;
     static constexpr bool kFreshIncarnation = true;
-    static constexpr bool kForgetsAtCrash = true;
+
+    // Shared memory is made anew after a crash.
+    void Forget() { static_cast<LeaseHolder&>(*this) = {}; }
 
     static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
                        auto clock) {
@@ -37,12 +40,6 @@ struct ShippedHolder {
     static int64_t SealWindow(const Layout& layout, auto slot, uint32_t slots, Cell& window) {
         return randflake::SealWindow(slots, window, SlotSet{layout, slot});
     }
-    static Window WindowOfLease(Window last, int64_t start, int64_t end, int64_t now) {
-        return randflake::WindowOfLease(last, start, end, now);
-    }
-    static int64_t LastUsedUnix(int64_t start, int64_t sealed) {
-        return randflake::LastUsedUnix(start, sealed);
-    }
 };
 
 struct Request {
@@ -50,7 +47,7 @@ struct Request {
 
     Kind kind;
     int64_t lease_id;
-    uint64_t incarnation;
+    Incarnation incarnation;
     int64_t second;  // Unix: of kRenew the known end, of kRelease the last used, both inclusive
     int64_t nodes;
     int64_t duration;
@@ -92,10 +89,8 @@ public:
 
     // Shared memory and processes are gone: what was paused never goes on.
     void Crash() {
-        const Lease last = open_;
+        holder_.Forget();
         Start();
-        if (!Holder::kForgetsAtCrash)
-            next_ = last;
     }
 
     void StepClock(int64_t offset) { clock_offset_ = offset; }
@@ -104,7 +99,7 @@ public:
 
     // Every start of shared memory is another server.
     uint32_t number() const { return number_; }
-    bool waits() const { return waits_; }
+    bool waits() const { return holder_.awaits() != LeaseRequest::Kind::kNone; }
     bool changes_window() const { return change_ != Change::kNone; }
     size_t reserved_during_change() const { return reserved_during_change_; }
     size_t lost_swaps() const { return lost_swaps_; }
@@ -145,35 +140,38 @@ public:
     // --- the lease worker, which does one thing at a time
 
     // What it asks next, for a lease of that duration.
-    Request Ask(int64_t duration) {
-        const Lease& held = Newest();
-        waits_ = true;
-        renews_ = held.id != 0 && !held.refused;
-        if (renews_)
-            return {Request::kRenew, held.id, held.incarnation, held.end + kWindowEpochSeconds - 1,
-                    kSlots,          duration};
-        incarnation_ = Holder::kFreshIncarnation ? uint64_t{number_} << 32 | ++acquisitions_ : 1;
-        return {Request::kAcquire, 0, incarnation_, 0, kSlots, duration};
+    Request Ask(int64_t duration, int64_t true_now) {
+        const int64_t now_ms = true_now * 1000;
+        if (holder_.renews()) {
+            const LeaseRequest asked = holder_.Renew(now_ms);
+            return {Request::kRenew,    asked.lease_id, asked.incarnation,
+                    asked.expected_end, kSlots,         duration};
+        }
+        const LeaseRequest asked = holder_.Acquire(
+            Holder::kFreshIncarnation ? Incarnation{{number_, ++acquisitions_}} : Incarnation{},
+            now_ms);
+        return {Request::kAcquire, 0, asked.incarnation, 0, kSlots, duration};
     }
 
-    void Hear(const Answer& answer) {
-        waits_ = false;
+    void Hear(const Answer& answer, int64_t true_now) {
         const bool granted = answer.clear || (answer.row && !Holder::kUnclearIsNoGrant);
-        if (!granted && answer.refused && renews_)
-            Refused();
-        else if (granted && renews_)
-            Renewed(answer.grant.end);
-        else if (granted && GrantUsable(layout_, answer.grant, kSlots))
-            Granted(answer.grant);
+        if (granted && holder_.awaits() == LeaseRequest::Kind::kRenew)
+            Renewed(answer.grant.end, Clock(true_now));
+        else if (granted)
+            Granted(answer.grant, Clock(true_now));
+        else if (answer.refused)
+            (void)holder_.Refused();
+        else
+            (void)holder_.Unanswered();
+        cells_[kWindow] = Packed::Compact(holder_.Extended(CurrentWindow()).ToWord());
     }
 
     // Opens the next lease if it is time.
     void OpenNext(int64_t true_now) {
-        opening_ = Holder::WindowOfLease(CurrentWindow(), next_.start, next_.end, Clock(true_now));
-        if (next_.id == 0 || opening_.closed())
+        opening_ = holder_.OpenNext(CurrentWindow().end, Clock(true_now));
+        if (opening_.closed())
             return;
-        open_ = next_;
-        next_ = Lease{};
+        open_grant_ = next_grant_;
         change_ = Change::kOpen;
         change_trail_ = {};
     }
@@ -195,29 +193,22 @@ public:
                 last = Holder::SealWindow(numbers_, slot, kSlots, window);
             else
                 Holder::ChangeWindow(numbers_, slot, kSlots,
-                                     static_cast<uint64_t>(open_.first_node_id), window, opening_);
+                                     static_cast<uint64_t>(holder_.open().first_node_id), window,
+                                     opening_);
         });
         if (!returned)
             return {};
         std::vector<Request> releases;
         if (change_ == Change::kSeal) {
-            GiveBack(open_, last, &releases);
-            GiveBack(next_, -1, &releases);
-            open_ = next_ = Lease{};
+            const LeaseReleases sealed = holder_.Sealed(last);
+            GiveBack(sealed.open, open_grant_, last, &releases);
+            GiveBack(sealed.next, next_grant_, -1, &releases);
         }
         change_ = Change::kNone;
         return releases;
     }
 
 private:
-    struct Lease {
-        int64_t id = 0;  // 0: none
-        uint64_t incarnation = 0;
-        int64_t first_node_id = 0;
-        int64_t start = 0, end = 0;  // seconds since the epoch, half-open
-        bool refused = false;
-        int grant = 0;  // in the ledger
-    };
     struct Call {
         bool busy = false;
         int slot = 0;
@@ -233,9 +224,7 @@ private:
         number_ = ledger_->NewServer();
         cells_ = {};
         backends_ = {};
-        open_ = next_ = Lease{};
         change_ = Change::kNone;
-        waits_ = false;
         paused_ = 0;
     }
 
@@ -247,43 +236,32 @@ private:
         return numbers_.TickAt(kWindowEpochMs + Clock(true_now) * kSecondMs + fraction);
     }
     Window CurrentWindow() const { return Window::FromWord(Packed::Widen(cells_[kWindow])); }
-    Lease& Newest() { return next_.id != 0 ? next_ : open_; }
-
-    void Granted(const LeaseGrant& grant) {
-        next_ = {grant.lease_id,
-                 incarnation_,
-                 grant.first_node_id,
-                 SecondOfUnix(layout_, grant.start),
-                 SecondOfUnix(layout_, grant.end + 1),
-                 false,
-                 ledger_->Grant(number_)};
-        ledger_->Claim(next_.grant, next_.first_node_id, kSlots, next_.start, next_.end);
+    void Granted(const LeaseGrant& grant, int64_t now) {
+        if (holder_.Granted(layout_, kSlots, grant, now) == LeaseNews::kUnusable)
+            return;
+        const Lease& next = holder_.next();
+        next_grant_ = ledger_->Grant(number_);
+        ledger_->Claim(next_grant_, next.first_node_id, kSlots, next.start, next.end);
     }
 
-    void Renewed(int64_t last_unix_second) {
-        Lease& held = Newest();
-        const int64_t end = RenewedEnd(layout_, held.end, last_unix_second);
-        ledger_->Claim(held.grant, held.first_node_id, kSlots, held.end, end);
-        held.end = end;
-        if (&held == &open_)
-            cells_[kWindow] =
-                Packed::Compact(Window{CurrentWindow().start, static_cast<uint32_t>(end)}.ToWord());
+    void Renewed(int64_t last_unix_second, int64_t now) {
+        const int64_t known_end = holder_.newest().end;
+        (void)holder_.Renewed(layout_, last_unix_second, now);
+        const Lease& held = holder_.newest();
+        ledger_->Claim(held.id == holder_.next().id ? next_grant_ : open_grant_, held.first_node_id,
+                       kSlots, known_end, held.end);
     }
 
-    void Refused() {
-        if (next_.id != 0)
-            next_ = Lease{};
-        else
-            open_.refused = true;
-    }
-
-    void GiveBack(const Lease& held, int64_t last, std::vector<Request>* releases) {
+    // The ledger knows what was used; the coordinator hears what the holder says.
+    void GiveBack(const LeaseRelease& release, int grant, int64_t last,
+                  std::vector<Request>* releases) {
+        const Lease& held = release.lease;
         if (held.id == 0)
             return;
-        ledger_->GiveBack(held.grant, held.first_node_id, kSlots, last >= 0 ? last + 1 : held.start,
+        ledger_->GiveBack(grant, held.first_node_id, kSlots, last >= 0 ? last + 1 : held.start,
                           held.end);
-        releases->push_back({Request::kRelease, held.id, held.incarnation,
-                             Holder::LastUsedUnix(held.start, last), kSlots, 0});
+        releases->push_back(
+            {Request::kRelease, held.id, held.incarnation, release.last_used, kSlots, 0});
     }
 
     const Layout layout_;
@@ -295,13 +273,11 @@ private:
     int64_t paused_ = 0;
     std::array<Packed::Value, kSlots + 1> cells_{};  // the slots' words; last, the window
     std::array<Call, kBackends> backends_{};
-    Lease open_, next_;
+    Holder holder_{};
+    int open_grant_ = 0, next_grant_ = 0;  // in the ledger
     Window opening_{0, 0};
     Change change_ = Change::kNone;
     Trail change_trail_;
-    bool waits_ = false;
-    bool renews_ = false;  // else it acquires
-    uint64_t incarnation_ = 0;
     uint64_t acquisitions_ = 0;
     size_t reserved_during_change_ = 0, lost_swaps_ = 0;
 };

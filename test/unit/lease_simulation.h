@@ -73,7 +73,7 @@ public:
           pool_{0, static_cast<int64_t>(scenario.layout.max_node_id()) + 1, random_.Between(2, 8),
                 random_.Between(0, 3)},
           ledger_(scenario.layout, scenario.numbers),
-          cluster_(Coordinator(scenario.layout, pool_, scenario.rules, Cluster::kFirst),
+          cluster_(Coordinator(scenario.layout, pool_, scenario.rules, Cluster::kFirst, kKeep),
                    pool_.max_clock_skew, &random_) {
         // From schedules in which all is well for long to those in which nothing is.
         coordinator_trouble_ = int64_t{20} << random_.Between(0, 5);
@@ -105,6 +105,8 @@ private:
     // The first second of all, so that clocks can be a little behind.
     static constexpr int64_t kFirstSecond = 60;
     static constexpr int64_t kNobody = -1;
+    // A coordinator's day, at this scale.
+    static constexpr int64_t kKeep = 60;
 
     struct Message {
         int64_t server;  // that waits for the answer, if it still does
@@ -141,9 +143,10 @@ private:
         } else if (!server.waits()) {
             server.OpenNext(cluster_.true_now());
             if (!server.changes_window() && random_.OneIn(3))
-                Send(static_cast<int64_t>(i), server.Ask(random_.Between(1, 10)));
+                Send(static_cast<int64_t>(i),
+                     server.Ask(random_.Between(1, 10), cluster_.true_now()));
         } else if (random_.OneIn(20)) {
-            server.Hear(Answer{});  // too late, or connection lost
+            server.Hear(Answer{}, cluster_.true_now());  // too late, or connection lost
         }
     }
 
@@ -182,7 +185,7 @@ private:
             if (message.server != kNobody) {
                 const auto i = static_cast<size_t>(message.server);
                 if (servers_[i].waits() && asked_[i] == message.ticket) {
-                    servers_[i].Hear(message.answer);
+                    servers_[i].Hear(message.answer, cluster_.true_now());
                     Trace() << "answer " << message.ticket << " arrives\n";
                 }
             }
@@ -263,13 +266,15 @@ private:
             cluster_.StopOrStart();
         } else if (chance < 13) {
             Manage([&](Coordinator& coordinator) {
-                coordinator.Purge(cluster_.identity(), cluster_.now(), random_.Between(0, 5));
+                (void)coordinator.Purge(cluster_.identity(), cluster_.now(),
+                                        random_.Between(0, 5) * 1000);
             });
         } else if (chance < 14) {
             Manage([&](Coordinator& coordinator) {
                 const int64_t first = random_.OneIn(2) ? 0 : 1;
-                coordinator.Configure(cluster_.identity(), cluster_.now(), first,
-                                      pool_.node_count - first);
+                coordinator.Configure(
+                    cluster_.identity(), cluster_.now(),
+                    {.first_node_id = first, .node_count = pool_.node_count - first});
             });
         }
     }

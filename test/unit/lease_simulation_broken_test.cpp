@@ -97,7 +97,11 @@ TEST(LeaseSimulationFinds, OneIncarnationForAll) {
 }
 
 struct ResumesLeases : ShippedHolder {
-    static constexpr bool kForgetsAtCrash = false;
+    void Forget() {
+        const Lease last = open_;
+        ShippedHolder::Forget();
+        next_ = last;
+    }
 };
 
 TEST(LeaseSimulationFinds, ALeaseThatIsResumedAfterACrash) {
@@ -140,13 +144,55 @@ TEST(LeaseSimulationFinds, WordsLeftInASealedWindow) {
 }
 
 struct GivesAllBack : ShippedHolder {
-    static int64_t LastUsedUnix(int64_t start, int64_t) {
-        return randflake::LastUsedUnix(start, -1);
-    }
+    LeaseReleases Sealed(int64_t) { return ShippedHolder::Sealed(-1); }
 };
 
 TEST(LeaseSimulationFinds, SecondsGivenBackThatWereUsed) {
     ExpectViolation<GivesAllBack>();
+}
+
+struct TakesSilenceForARenewal : ShippedHolder {
+    LeaseNews Unanswered() {
+        if (awaits_ == LeaseRequest::Kind::kRenew && next_.id == 0)
+            open_.end += 5;
+        return ShippedHolder::Unanswered();
+    }
+};
+
+TEST(LeaseSimulationFinds, SilenceTakenForARenewal) {
+    ExpectViolation<TakesSilenceForARenewal>();
+}
+
+struct ExtendsAnotherLease : ShippedHolder {
+    LeaseNews Renewed(const Layout& layout, int64_t last_unix_second, int64_t now) {
+        const LeaseNews news = ShippedHolder::Renewed(layout, last_unix_second, now);
+        if (open_.id != 0)
+            open_.end = std::max(open_.end, newest().end);
+        return news;
+    }
+};
+
+TEST(LeaseSimulationFinds, TheOpenLeaseExtendedByARenewalOfTheNext) {
+    ExpectViolation<ExtendsAnotherLease>();
+}
+
+struct TakesRenewalsForLonger : ShippedHolder {
+    LeaseNews Renewed(const Layout& layout, int64_t last_unix_second, int64_t now) {
+        return ShippedHolder::Renewed(layout, last_unix_second + 1, now);
+    }
+};
+
+TEST(LeaseSimulationFinds, ALastSecondTakenForAnEnd) {
+    ExpectViolation<TakesRenewalsForLonger>();
+}
+
+struct OpensTooEarly : ShippedHolder {
+    // The next lease becomes the open one before its time.
+    Window OpenNext(int64_t, int64_t now) { return ShippedHolder::OpenNext(0, now); }
+};
+
+TEST(LeaseSimulationFinds, TheNextLeaseOpenedBeforeTheOpenOneIsOver) {
+    ExpectViolation<OpensTooEarly>();
 }
 
 // --- the generator's rules, which the explorer breaks too

@@ -1,8 +1,10 @@
-// The decisions of a lease holder, at their edges.
+// Leases and their holder, at the edges.
 
-#include "core/lease.h"
+#include "core/lease_holder.h"
 
 #include <gtest/gtest.h>
+
+#include <cstdint>
 
 namespace randflake {
 namespace {
@@ -11,12 +13,24 @@ constexpr int64_t kEpoch = kWindowEpochSeconds;
 constexpr int64_t kBeyond = int64_t{1} << 30;  // the first second that no identifier holds
 
 TEST(Lease, SecondsOutsideWhatIdentifiersHoldAreClamped) {
+    EXPECT_EQ(SecondOfUnix(kRandflake, INT64_MIN), 0);
     EXPECT_EQ(SecondOfUnix(kRandflake, kEpoch - 1), 0);
     EXPECT_EQ(SecondOfUnix(kRandflake, kEpoch), 0);
     EXPECT_EQ(SecondOfUnix(kRandflake, kEpoch + 1), 1);
     EXPECT_EQ(SecondOfUnix(kRandflake, kEpoch + kBeyond - 1), kBeyond - 1);
     EXPECT_EQ(SecondOfUnix(kRandflake, kEpoch + kBeyond), kBeyond);
     EXPECT_EQ(SecondOfUnix(kRandflake, kEpoch + kBeyond + 1), kBeyond);
+    EXPECT_EQ(SecondOfUnix(kRandflake, INT64_MAX), kBeyond);
+}
+
+TEST(Lease, EndsAreOneAfterTheLastSecond) {
+    EXPECT_EQ(EndOfUnix(kRandflake, INT64_MIN), 0);
+    EXPECT_EQ(EndOfUnix(kRandflake, kEpoch - 1), 0);
+    EXPECT_EQ(EndOfUnix(kRandflake, kEpoch), 1);
+    EXPECT_EQ(EndOfUnix(kRandflake, kEpoch + kBeyond - 2), kBeyond - 1);
+    EXPECT_EQ(EndOfUnix(kRandflake, kEpoch + kBeyond - 1), kBeyond);
+    EXPECT_EQ(EndOfUnix(kRandflake, kEpoch + kBeyond), kBeyond);
+    EXPECT_EQ(EndOfUnix(kRandflake, INT64_MAX), kBeyond);
 }
 
 bool Usable(const LeaseGrant& grant, uint32_t slots = 2) {
@@ -26,40 +40,321 @@ bool Usable(const LeaseGrant& grant, uint32_t slots = 2) {
 TEST(Lease, GrantsThatMakeNoSense) {
     EXPECT_TRUE(Usable({1, 0, 2, kEpoch + 1, kEpoch + 1}));
     EXPECT_TRUE(Usable({1, 131070, 2, kEpoch + 1, kEpoch + 60}));
+    EXPECT_TRUE(Usable({INT64_MAX, 0, 131072, kEpoch + 1, INT64_MAX}, 131072));
     EXPECT_FALSE(Usable({0, 0, 2, kEpoch + 1, kEpoch + 60}));
+    EXPECT_FALSE(Usable({-1, 0, 2, kEpoch + 1, kEpoch + 60}));
     EXPECT_FALSE(Usable({1, 0, 3, kEpoch + 1, kEpoch + 60}));
     EXPECT_FALSE(Usable({1, 0, 1, kEpoch + 1, kEpoch + 60}));
     EXPECT_FALSE(Usable({1, -1, 2, kEpoch + 1, kEpoch + 60}));
+    EXPECT_FALSE(Usable({1, INT64_MIN, 2, kEpoch + 1, kEpoch + 60}));
     EXPECT_FALSE(Usable({1, 131071, 2, kEpoch + 1, kEpoch + 60}));
+    EXPECT_FALSE(Usable({1, 0, 131073, kEpoch + 1, kEpoch + 60}, 131073));
+    // node ids whose end does not fit
+    EXPECT_FALSE(Usable({1, INT64_MAX, 2, kEpoch + 1, kEpoch + 60}));
+    EXPECT_FALSE(Usable({1, INT64_MAX - 1, 2, kEpoch + 1, kEpoch + 60}));
     EXPECT_FALSE(Usable({1, 0, 2, kEpoch + 2, kEpoch + 1}));
     // the word before its window would be no word
     EXPECT_FALSE(Usable({1, 0, 2, kEpoch, kEpoch + 60}));
+    EXPECT_FALSE(Usable({1, 0, 2, INT64_MIN, kEpoch + 60}));
+    // no second of it can be held
+    EXPECT_TRUE(Usable({1, 0, 2, kEpoch + kBeyond - 1, kEpoch + kBeyond}));
+    EXPECT_FALSE(Usable({1, 0, 2, kEpoch + kBeyond, kEpoch + kBeyond + 60}));
+    EXPECT_FALSE(Usable({1, 0, 2, INT64_MAX, INT64_MAX}));
 }
 
-TEST(Lease, AWindowOpensWithTheLeaseAndAfterTheLastWindow) {
-    const Window none{0, 0};
-    EXPECT_TRUE(WindowOfLease(none, 10, 20, 9).closed());
-    EXPECT_EQ(WindowOfLease(none, 10, 20, 10), (Window{10, 20}));
-    EXPECT_EQ(WindowOfLease(none, 10, 20, 1000), (Window{10, 20}));
-    // while another lease is open, and of one that was sealed
-    EXPECT_TRUE(WindowOfLease({1, 15}, 10, 20, 14).closed());
-    EXPECT_EQ(WindowOfLease({1, 15}, 10, 20, 15), (Window{15, 20}));
-    EXPECT_EQ(WindowOfLease({12, 12}, 10, 20, 13), (Window{12, 20}));
+TEST(Lease, AWindowOpensWithTheLeaseAndAfterWhatWasUsed) {
+    EXPECT_TRUE(WindowOfLease(0, 10, 20, 9).closed());
+    EXPECT_EQ(WindowOfLease(0, 10, 20, 10), (Window{10, 20}));
+    EXPECT_EQ(WindowOfLease(0, 10, 20, 1000), (Window{10, 20}));
+    EXPECT_TRUE(WindowOfLease(15, 10, 20, 14).closed());
+    EXPECT_EQ(WindowOfLease(15, 10, 20, 15), (Window{15, 20}));
+    EXPECT_EQ(WindowOfLease(12, 10, 20, 13), (Window{12, 20}));
     // nothing is left of it
-    EXPECT_TRUE(WindowOfLease({1, 20}, 10, 20, 20).closed());
-    EXPECT_TRUE(WindowOfLease({1, 30}, 10, 20, 30).closed());
+    EXPECT_TRUE(WindowOfLease(20, 10, 20, 20).closed());
+    EXPECT_TRUE(WindowOfLease(30, 10, 20, 30).closed());
 }
 
-TEST(Lease, ARenewalTakesNothingAway) {
-    EXPECT_EQ(RenewedEnd(kRandflake, 20, kEpoch + 29), 30);
-    EXPECT_EQ(RenewedEnd(kRandflake, 20, kEpoch + 19), 20);
-    EXPECT_EQ(RenewedEnd(kRandflake, 20, kEpoch + 9), 20);
-    EXPECT_EQ(RenewedEnd(kRandflake, 20, kEpoch + kBeyond + 9), kBeyond);
+// --- the holder ------------------------------------------------------------------------------
+
+constexpr Incarnation kFirst{{1, 2}}, kSecond{{3, 4}};
+
+class Holder : public testing::Test {
+protected:
+    // Leases of two node ids, with times in seconds since the epoch, half-open.
+    LeaseNews Grant(int64_t id, int64_t start, int64_t end, int64_t now) {
+        return holder.Granted(kRandflake, 2, {id, 10 * id, 2, kEpoch + start, kEpoch + end - 1},
+                              now);
+    }
+    LeaseNews Acquire(int64_t id, int64_t start, int64_t end, int64_t now_ms = 0) {
+        (void)holder.Acquire(kFirst, now_ms);
+        return Grant(id, start, end, start);
+    }
+    LeaseNews Renew(int64_t end, int64_t now_ms = 0, int64_t now = 0) {
+        (void)holder.Renew(now_ms);
+        return holder.Renewed(kRandflake, kEpoch + end - 1, now);
+    }
+    void RefuseRenewal() {
+        (void)holder.Renew(0);
+        EXPECT_EQ(holder.Refused(), LeaseNews::kReplace);
+    }
+    void Open(int64_t id, int64_t start, int64_t end) {
+        Acquire(id, start, end);
+        ASSERT_EQ(holder.OpenNext(0, start),
+                  (Window{static_cast<uint32_t>(start), static_cast<uint32_t>(end)}));
+    }
+
+    LeaseHolder holder;
+};
+
+TEST_F(Holder, BeginsWithNothing) {
+    EXPECT_EQ(holder.newest().id, 0);
+    EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
+    EXPECT_FALSE(holder.renews());
+    EXPECT_EQ(holder.NextRequestAt(60, 0, 0), 500);
+    EXPECT_TRUE(holder.OpenNext(0, 1000).closed());
+    EXPECT_EQ(holder.Extended(Window{7, 7}), (Window{7, 7}));
+    const LeaseReleases releases = holder.Sealed(-1);
+    EXPECT_EQ(releases.open.lease.id, 0);
+    EXPECT_EQ(releases.next.lease.id, 0);
 }
 
-TEST(Lease, WhatWasUsedIsKept) {
-    EXPECT_EQ(LastUsedUnix(10, 12), kEpoch + 12);
-    EXPECT_EQ(LastUsedUnix(10, -1), kEpoch + 9);
+TEST_F(Holder, AsksForALeaseUnderAFreshIncarnation) {
+    const LeaseRequest request = holder.Acquire(kFirst, 5);
+    EXPECT_EQ(request.kind, LeaseRequest::Kind::kAcquire);
+    EXPECT_EQ(request.incarnation, kFirst);
+    EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kAcquire);
+    EXPECT_EQ(Grant(1, 100, 160, 100), LeaseNews::kGood);
+    EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
+    EXPECT_EQ(holder.next().id, 1);
+    EXPECT_EQ(holder.next().incarnation, kFirst);
+    EXPECT_EQ(holder.next().first_node_id, 10);
+    EXPECT_EQ(holder.next().start, 100);
+    EXPECT_EQ(holder.next().end, 160);
+    EXPECT_EQ(holder.next().asked_at_ms, 5);
+    EXPECT_EQ(holder.next().lasts_until_ms, 60005);
+    EXPECT_TRUE(holder.renews());
+}
+
+TEST_F(Holder, AsksForARenewalWithWhatItKnows) {
+    Open(7, 100, 160);
+    const LeaseRequest request = holder.Renew(9);
+    EXPECT_EQ(request.kind, LeaseRequest::Kind::kRenew);
+    EXPECT_EQ(request.lease_id, 7);
+    EXPECT_EQ(request.incarnation, kFirst);
+    EXPECT_EQ(request.expected_end, kEpoch + 159);
+}
+
+TEST_F(Holder, TheLastRequestAloneIsAnswered) {
+    (void)holder.Acquire(kSecond, 1);
+    (void)holder.Acquire(kFirst, 2);
+    EXPECT_EQ(Grant(1, 100, 160, 100), LeaseNews::kGood);
+    EXPECT_EQ(holder.next().incarnation, kFirst);
+    EXPECT_EQ(holder.next().asked_at_ms, 2);
+}
+
+TEST_F(Holder, AnswersThatNobodyAwaitsChangeNothing) {
+    EXPECT_EQ(Grant(1, 100, 160, 100), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 200, 100), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.Refused(), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.newest().id, 0);
+    Open(1, 100, 160);
+    EXPECT_EQ(holder.Refused(), LeaseNews::kNotAwaited);
+    (void)holder.Renew(0);
+    EXPECT_EQ(Grant(2, 100, 160, 100), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.next().id, 0);
+    (void)holder.Unanswered();
+    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 200, 100), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.open().end, 160);
+    EXPECT_FALSE(holder.open().refused);
+    (void)holder.Acquire(kSecond, 0);
+    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 200, 100), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.open().end, 160);
+}
+
+TEST_F(Holder, SaysWhenTheClocksDisagree) {
+    (void)holder.Acquire(kFirst, 0);
+    EXPECT_EQ(Grant(1, 100, 160, 99), LeaseNews::kNotBegun);
+    (void)holder.Acquire(kFirst, 0);
+    EXPECT_EQ(Grant(1, 100, 160, 100), LeaseNews::kGood);
+    (void)holder.Acquire(kFirst, 0);
+    EXPECT_EQ(Grant(1, 100, 160, 159), LeaseNews::kGood);
+    (void)holder.Acquire(kFirst, 0);
+    EXPECT_EQ(Grant(1, 100, 160, 160), LeaseNews::kOver);
+    EXPECT_EQ(Renew(170, 0, 169), LeaseNews::kGood);
+    EXPECT_EQ(Renew(170, 0, 170), LeaseNews::kOver);
+    EXPECT_EQ(Renew(170, 0, -5), LeaseNews::kNotBegun);
+}
+
+TEST_F(Holder, AGrantThatMakesNoSenseIsNone) {
+    (void)holder.Acquire(kFirst, 0);
+    EXPECT_EQ(holder.Granted(kRandflake, 2, {1, INT64_MAX, 2, kEpoch + 1, kEpoch + 60}, 1),
+              LeaseNews::kUnusable);
+    EXPECT_EQ(holder.newest().id, 0);
+    EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, 1000), 1250);
+}
+
+TEST_F(Holder, AGrantToTheEndOfTimeEndsWithTheLayout) {
+    (void)holder.Acquire(kFirst, 0);
+    EXPECT_EQ(holder.Granted(kRandflake, 2, {1, 0, 2, kEpoch + 1, INT64_MAX}, 1), LeaseNews::kGood);
+    EXPECT_EQ(holder.next().end, kBeyond);
+    EXPECT_EQ(holder.next().lasts_until_ms, (kBeyond - 1) * 1000);
+    (void)holder.Renew(0);
+    EXPECT_EQ(holder.Renewed(kRandflake, INT64_MAX, 1), LeaseNews::kGood);
+    EXPECT_EQ(holder.next().end, kBeyond);
+}
+
+TEST_F(Holder, ARenewalTakesNothingAway) {
+    Open(1, 10, 20);
+    Renew(30, 4000);
+    EXPECT_EQ(holder.open().end, 30);
+    EXPECT_EQ(holder.open().asked_at_ms, 4000);
+    EXPECT_EQ(holder.open().lasts_until_ms, 20000);
+    Renew(20, 5000);
+    EXPECT_EQ(holder.open().end, 30);
+    EXPECT_EQ(holder.open().asked_at_ms, 5000);
+    EXPECT_EQ(holder.open().lasts_until_ms, 20000);
+    (void)holder.Renew(0);
+    (void)holder.Renewed(kRandflake, INT64_MIN, 10);
+    EXPECT_EQ(holder.open().end, 30);
+    EXPECT_EQ(holder.Extended(Window{15, 20}), (Window{15, 30}));
+}
+
+TEST_F(Holder, ARenewalReachesTheLeaseThatItWasAskedFor) {
+    Open(1, 10, 20);
+    RefuseRenewal();
+    Acquire(2, 12, 30);
+    EXPECT_TRUE(holder.renews());
+    EXPECT_EQ(holder.Renew(0).lease_id, 2);
+    (void)holder.Renewed(kRandflake, kEpoch + 39, 12);
+    EXPECT_EQ(holder.open().end, 20);
+    EXPECT_EQ(holder.next().end, 40);
+    EXPECT_EQ(holder.Extended(Window{10, 20}), (Window{10, 20}));
+}
+
+TEST_F(Holder, ARefusedLeaseStaysGoodUntilItsEnd) {
+    Open(1, 10, 20);
+    RefuseRenewal();
+    EXPECT_FALSE(holder.renews());
+    EXPECT_EQ(holder.open().id, 1);
+    EXPECT_EQ(holder.open().end, 20);
+    Acquire(2, 12, 30);
+    EXPECT_TRUE(holder.OpenNext(20, 19).closed());
+    EXPECT_EQ(holder.open().id, 1);
+    EXPECT_EQ(holder.OpenNext(20, 20), (Window{20, 30}));
+    EXPECT_EQ(holder.open().id, 2);
+    EXPECT_FALSE(holder.open().refused);
+    EXPECT_EQ(holder.next().id, 0);
+}
+
+TEST_F(Holder, ARefusedNextLeaseIsForgotten) {
+    Open(1, 10, 20);
+    RefuseRenewal();
+    Acquire(2, 12, 30);
+    RefuseRenewal();
+    EXPECT_EQ(holder.next().id, 0);
+    EXPECT_EQ(holder.open().id, 1);
+    EXPECT_FALSE(holder.renews());
+    EXPECT_TRUE(holder.OpenNext(20, 20).closed());
+}
+
+TEST_F(Holder, ARefusedAcquisitionChangesNothing) {
+    (void)holder.Acquire(kFirst, 0);
+    EXPECT_EQ(holder.Refused(), LeaseNews::kNothing);
+    EXPECT_EQ(holder.newest().id, 0);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, 1000), 1250);
+}
+
+TEST_F(Holder, SilenceChangesNothing) {
+    Open(1, 10, 20);
+    (void)holder.Renew(5000);
+    EXPECT_EQ(holder.Unanswered(), LeaseNews::kNothing);
+    EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
+    EXPECT_EQ(holder.open().end, 20);
+    EXPECT_FALSE(holder.open().refused);
+    EXPECT_TRUE(holder.renews());
+}
+
+TEST_F(Holder, RenewsAtHalfOfTheLease) {
+    Acquire(1, 100, 160, 1000);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, 1000), 31000);
+    EXPECT_EQ(holder.NextRequestAt(3600, 0, 1000), 31000);  // the coordinator gives no more
+    EXPECT_EQ(holder.NextRequestAt(10, 0, 1000), 6000);     // less than it got is asked for
+    EXPECT_EQ(holder.NextRequestAt(60, 0, 999999), 31000);  // late, whatever the time
+    // up to a tenth earlier
+    EXPECT_EQ(holder.NextRequestAt(60, 3000, 1000), 28000);
+    EXPECT_EQ(holder.NextRequestAt(60, 3001, 1000), 31000);
+    EXPECT_EQ(holder.NextRequestAt(60, UINT64_MAX, 1000), 31000 - int64_t{UINT64_MAX % 3001});
+    // as much as was promised, from the request on
+    Renew(160, 21000, 100);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, 21000), 41000);
+}
+
+TEST_F(Holder, DoesNotHurryForShortLeases) {
+    Acquire(1, 100, 101, 1000);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, 1000), 1500);
+    EXPECT_EQ(holder.NextRequestAt(60, 50, 1000), 1450);
+    EXPECT_EQ(holder.NextRequestAt(60, 51, 1000), 1500);
+}
+
+TEST_F(Holder, BacksOffUntilItSucceeds) {
+    Acquire(1, 100, 160, 1000);
+    for (const int64_t interval : {250, 500, 1000, 2000, 4000, 4000}) {
+        (void)holder.Renew(0);
+        (void)holder.Unanswered();
+        EXPECT_EQ(holder.NextRequestAt(60, 0, 7000), 7000 + interval);
+        // up to a quarter earlier
+        EXPECT_EQ(holder.NextRequestAt(60, static_cast<uint64_t>(interval / 4), 7000),
+                  7000 + interval - interval / 4);
+        EXPECT_EQ(holder.NextRequestAt(60, static_cast<uint64_t>(interval / 4) + 1, 7000),
+                  7000 + interval);
+    }
+    Renew(160, 1000, 100);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, 1000), 31000);
+    (void)holder.Unanswered();
+    EXPECT_EQ(holder.NextRequestAt(60, 0, 7000), 7250);
+}
+
+TEST_F(Holder, LooksOftenWhetherTheNextLeaseMayBeOpened) {
+    Open(1, 10, 20);
+    EXPECT_EQ(holder.WakeAt(5000, 1000), 5000);
+    RefuseRenewal();
+    Acquire(2, 20, 30);
+    EXPECT_EQ(holder.WakeAt(5000, 1000), 1100);
+    EXPECT_EQ(holder.WakeAt(1050, 1000), 1050);
+}
+
+TEST_F(Holder, GivesBackWhatItDidNotUse) {
+    Open(1, 10, 20);
+    RefuseRenewal();
+    Acquire(2, 12, 30);
+    const LeaseReleases releases = holder.Sealed(12);
+    EXPECT_EQ(releases.open.lease.id, 1);
+    EXPECT_EQ(releases.open.lease.incarnation, kFirst);
+    EXPECT_EQ(releases.open.last_used, kEpoch + 12);
+    EXPECT_EQ(releases.next.lease.id, 2);
+    EXPECT_EQ(releases.next.last_used, kEpoch + 11);
+    EXPECT_EQ(holder.newest().id, 0);
+}
+
+TEST_F(Holder, GivesAllBackWhenItUsedNothing) {
+    Open(1, 10, 20);
+    (void)holder.Renew(0);
+    const LeaseReleases releases = holder.Sealed(-1);
+    EXPECT_EQ(releases.open.last_used, kEpoch + 9);
+    EXPECT_EQ(releases.next.lease.id, 0);
+    // an answer that comes now is too late
+    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 99, 10), LeaseNews::kNotAwaited);
+}
+
+TEST_F(Holder, ACopyGoesOn) {
+    Open(1, 10, 20);
+    (void)holder.Renew(0);
+    LeaseHolder successor = holder;
+    EXPECT_EQ(successor.open().id, 1);
+    EXPECT_EQ(successor.Renew(1).incarnation, kFirst);
+    (void)successor.Renewed(kRandflake, kEpoch + 29, 10);
+    EXPECT_EQ(successor.open().end, 30);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ StateError ErrorOf(const Bytes& bytes) {
 
 void ExpectSame(const WindowState& a, const WindowState& b) {
     EXPECT_EQ(a.origin, b.origin);
-    EXPECT_EQ(a.clean, b.clean);
+    EXPECT_EQ(a.stop, b.stop);
     ASSERT_EQ(a.end_count, b.end_count);
     for (uint32_t i = 0; i < a.end_count; i++)
         EXPECT_EQ(a.ends[i], b.ends[i]) << i;
@@ -90,7 +90,7 @@ const WindowState& Example() {
                                     7,
                                     0x99aabbccddeeff01,
                                     {0x0203040506070809, 0x0a0b0c0d0e0f1011, -12345}},
-                                   true,
+                                   {0x2122232425262728, {0x31, 0x41}, 1234567},
                                    2,
                                    {{{100, 4}, 65256134}, {{0, 131072}, 1u << 30}}};
     return state;
@@ -102,7 +102,7 @@ WindowState RandomState(std::mt19937_64* random) {
                     static_cast<uint32_t>((*random)()),
                     (*random)(),
                     {(*random)(), (*random)(), static_cast<int64_t>((*random)())}};
-    state.clean = (*random)() % 2 != 0;
+    state.stop = {(*random)(), {(*random)(), (*random)()}, static_cast<int64_t>((*random)())};
     state.end_count = 1 + static_cast<uint32_t>((*random)() % kMaxWrittenEnds);
     for (uint32_t i = 0; i < state.end_count; i++) {
         const auto first = static_cast<uint32_t>((*random)() % kNodeIds);
@@ -121,16 +121,19 @@ TEST(WindowStateBytes, Layout) {
     Bytes expected;
     for (const char c : {'r', 'a', 'n', 'd', 'f', 'l', 'k', 'w'})
         Put(&expected, static_cast<uint8_t>(c), 1);
-    Put(&expected, 1, 4);  // format version
-    Put(&expected, 1, 4);  // clean
+    Put(&expected, 2, 4);  // format version
+    Put(&expected, 2, 4);  // node ranges
     Put(&expected, 0x1122334455667788, 8);
     Put(&expected, 7, 4);
-    Put(&expected, 2, 4);  // node ranges
+    Put(&expected, 0, 4);  // reserved
     Put(&expected, 0x99aabbccddeeff01, 8);
     Put(&expected, 0x0203040506070809, 8);
     Put(&expected, 0x0a0b0c0d0e0f1011, 8);
     Put(&expected, static_cast<uint64_t>(-12345), 8);
-    Put(&expected, 0, 8);  // reserved
+    Put(&expected, 0x2122232425262728, 8);  // the run that stopped, the boot, the time
+    Put(&expected, 0x31, 8);
+    Put(&expected, 0x41, 8);
+    Put(&expected, 1234567, 8);
     for (const uint32_t value : {100u, 4u, 65256134u, 0u, 131072u, 1u << 30})
         Put(&expected, value, 4);
     expected.resize(kWindowStateBytes);
@@ -177,20 +180,17 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
         uint32_t value;
         const char* what;
     } const cases[] = {
-        {8 + 4, 2, "unknown flag"},
-        {8 + 4, 0x80000001, "unknown flag beside the known one"},
-        {8 + 4 + 4 + 8 + 4, 0, "no node range"},
-        {8 + 4 + 4 + 8 + 4, kMaxWrittenEnds + 1, "more node ranges than there is room for"},
-        {8 + 4 + 4 + 8 + 4, 3, "a third node range, of nothing"},
-        {64, 1, "reserved bytes in use"},
-        {68, 1, "reserved bytes in use"},
-        {72, kNodeIds, "first node id out of range"},
-        {72, kNodeIds - 3, "last node id out of range"},
-        {76, 0, "no node id"},
-        {76, kNodeIds + 1, "more node ids than there are"},
-        {76, UINT32_MAX, "a number of node ids that wraps around"},
-        {80, kMaxEnd + 1, "end out of range"},
-        {72 + 12 + 8, kMaxEnd + 1, "end of the second range out of range"},
+        {12, 0, "no node range"},
+        {12, kMaxWrittenEnds + 1, "more node ranges than there is room for"},
+        {12, 3, "a third node range, of nothing"},
+        {28, 1, "reserved bytes in use"},
+        {96, kNodeIds, "first node id out of range"},
+        {96, kNodeIds - 3, "last node id out of range"},
+        {100, 0, "no node id"},
+        {100, kNodeIds + 1, "more node ids than there are"},
+        {100, UINT32_MAX, "a number of node ids that wraps around"},
+        {104, kMaxEnd + 1, "end out of range"},
+        {96 + 12 + 8, kMaxEnd + 1, "end of the second range out of range"},
     };
     for (const auto& c : cases) {
         Bytes bytes = Encoded(Example());
@@ -201,7 +201,7 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
 }
 
 TEST(WindowStateBytes, OtherVersionsAreRefusedWhateverTheyHold) {
-    for (const uint8_t version : {0, 2, 255}) {
+    for (const uint8_t version : {0, 1, 3, 255}) {
         Bytes bytes = Encoded(Example());
         bytes[8] = version;
         EXPECT_EQ(ErrorOf(Sealed(bytes)), StateError::kWrongVersion);
@@ -269,6 +269,18 @@ TEST(WindowStateEnds, TheLastTwoBecomeOneWhenThereIsNoRoom) {
     EXPECT_EQ(state.EndFor({5, 1}), 1000u) << "in between: rather too late than too early";
 }
 
+TEST(WindowStateEnds, ARangeCoversAnotherWhenItHasAllItsNodes) {
+    for (uint32_t a = 0; a < 6; a++)
+        for (uint32_t b = 0; b < 6; b++)
+            for (uint32_t m = 1; m < 6; m++)
+                for (uint32_t n = 1; n < 6; n++) {
+                    bool all = true;
+                    for (uint32_t i = b; i < b + n; i++)
+                        all &= i >= a && i < a + m;
+                    EXPECT_EQ((NodeRange{a, m}).Covers({b, n}), all);
+                }
+}
+
 // Servers go from range to range, crash or stop cleanly, and start at the end that the state tells.
 // Whatever the history, no second that was used under a node id is allowed for it again; without
 // clean stops, not even the announced ends ever decrease.
@@ -320,73 +332,145 @@ TEST(WindowStateEnds, NoHistoryLosesASecond) {
 
 constexpr Origin kOrigin{11, 1, 22, {33, 44, 55}};
 constexpr NodeRange kNodes{100, 4};
-constexpr uint32_t kStartedAt = 1000;
-constexpr uint32_t kHeldOff = 2003;  // the clock shows 2000
-constexpr uint32_t kSkew = 2;
+constexpr uint32_t kHeldOff = 2003;  // the server started at second 2000
+constexpr int64_t kSkewMs = 2000;
 
+// State of a clean stop, with an end for the node ids and one for others that were used before.
 WindowState Found(uint32_t end) {
     WindowState state{};
     state.origin = kOrigin;
-    state.clean = true;
+    state.stop = {77, {8, 9}, 500000};
     state.SetEnd({500, 1}, 7);
     state.SetEnd(kNodes, end);
     return state;
 }
 
-StartPlan Plan(StateError error, const WindowState& found, const Origin& origin = kOrigin,
-               const NodeRange& nodes = kNodes) {
-    return PlanStart(error, found, origin, nodes, kStartedAt, kHeldOff, kSkew);
+// A start 500 ms after that stop, which can be proven.
+constexpr Start kQuick{.origin = kOrigin,
+                       .nodes = kNodes,
+                       .boot = {8, 9},
+                       .at_ms = 500500,
+                       .last_run = 77,
+                       .skew_ms = kSkewMs,
+                       .held_off = kHeldOff};
+
+StartPlan Plan(const WindowState& found, const Start& start = kQuick) {
+    return PlanStart(StateError::kNone, found, start);
 }
 
-TEST(PlanStart, OwnStateGoesOnAtTheWrittenEnd) {
+TEST(PlanStart, AQuickRestartGoesOnAtTheWrittenEnd) {
     for (const uint32_t end : {1u, 900u, 1500u, 5000u, kMaxEnd}) {
-        const StartPlan plan = Plan(StateError::kNone, Found(end));
+        const StartPlan plan = Plan(Found(end));
         EXPECT_EQ(plan.finding, Finding::kOwn);
+        EXPECT_TRUE(plan.proven);
         EXPECT_EQ(plan.opens_at, end);
         EXPECT_FALSE(plan.other_key);
-        EXPECT_FALSE(plan.state.clean) << "nothing is clean once the server goes on";
+        EXPECT_EQ(plan.state.stop, Stop{}) << "no stop is recorded once the server goes on";
         EXPECT_EQ(plan.state.origin, kOrigin);
         EXPECT_EQ(plan.state.EndFor(kNodes), end);
         EXPECT_EQ(plan.state.EndFor({500, 1}), 7u);
     }
 }
 
-TEST(PlanStart, NodeIdsNeverUsedStartAfterTheServer) {
-    const StartPlan plan = Plan(StateError::kNone, Found(5000), kOrigin, {104, 1});
-    EXPECT_EQ(plan.finding, Finding::kOwn);
-    EXPECT_EQ(plan.opens_at, kStartedAt + 1);
-    EXPECT_EQ(plan.state.EndFor(kNodes), 5000u) << "the others keep their end";
+// Everything that the proof rests on, each broken by itself.
+struct Doubt {
+    const char* what;
+    void (*change)(WindowState* found, Start* start);
+    Finding finding = Finding::kOwn;
+};
+
+const Doubt kDoubts[] = {
+    {"the stop is not recorded", [](WindowState* f, Start*) { f->stop = Stop{}; }},
+    {"the stop is not recorded, nor a run known",
+     [](WindowState* f, Start* s) { f->stop.run = s->last_run = 0; }},
+    {"another run opened a window since: the disk was rolled back",
+     [](WindowState*, Start* s) { s->last_run = 78; }},
+    {"no run is known: the machine's memory was lost",
+     [](WindowState*, Start* s) { s->last_run = 0; }},
+    {"another boot", [](WindowState*, Start* s) { s->boot[0]++; }},
+    {"another boot by its second half", [](WindowState*, Start* s) { s->boot[1]++; }},
+    {"just too late", [](WindowState*, Start* s) { s->at_ms = 500000 + kSkewMs; }},
+    {"long after", [](WindowState*, Start* s) { s->at_ms = 900000; }},
+    {"before the stop", [](WindowState*, Start* s) { s->at_ms = 499999; }},
+    {"no difference of clocks is tolerated", [](WindowState*, Start* s) { s->skew_ms = 0; }},
+    {"a node id before those of the stop",
+     [](WindowState*, Start* s) {
+         s->nodes = {99, 5};
+     }},
+    {"a node id after those of the stop",
+     [](WindowState*, Start* s) {
+         s->nodes = {100, 5};
+     }},
+    {"node ids never used",
+     [](WindowState*, Start* s) {
+         s->nodes = {104, 1};
+     }},
+    {"node ids used before those of the stop",
+     [](WindowState*, Start* s) {
+         s->nodes = {500, 1};
+     }},
+    {"all node ids",
+     [](WindowState*, Start* s) {
+         s->nodes = {0, 131072};
+     }},
+    {"another system", [](WindowState* f, Start*) { f->origin.system_identifier ^= 1; },
+     Finding::kOtherSystem},
+    {"timeline before", [](WindowState* f, Start*) { f->origin.timeline = 0; },
+     Finding::kOtherTimeline},
+    {"timeline after", [](WindowState* f, Start*) { f->origin.timeline = 2; },
+     Finding::kOtherTimeline},
+    {"another inode", [](WindowState* f, Start*) { f->origin.identity.inode ^= 1; },
+     Finding::kCopied},
+    {"another device", [](WindowState* f, Start*) { f->origin.identity.device ^= 1; },
+     Finding::kCopied},
+    {"another time of birth",
+     [](WindowState* f, Start*) { f->origin.identity.birth_nanoseconds++; }, Finding::kCopied},
+};
+
+TEST(PlanStart, EveryDoubtHoldsOffBeyondStartAndWrittenEnd) {
+    for (const Doubt& doubt : kDoubts)
+        for (const uint32_t end : {1u, kHeldOff - 1, kHeldOff, 5000u}) {
+            WindowState found = Found(end);
+            Start start = kQuick;
+            doubt.change(&found, &start);
+            const StartPlan plan = Plan(found, start);
+            EXPECT_FALSE(plan.proven) << doubt.what;
+            EXPECT_EQ(plan.finding, doubt.finding) << doubt.what;
+            EXPECT_EQ(plan.opens_at, std::max(kHeldOff, found.EndFor(start.nodes))) << doubt.what;
+            EXPECT_EQ(plan.state.origin, kOrigin) << doubt.what;
+            EXPECT_EQ(plan.state.stop, Stop{}) << doubt.what;
+            EXPECT_EQ(plan.state.EndFor(kNodes), end) << doubt.what;
+        }
 }
 
-TEST(PlanStart, NodeIdsOfSeveralRangesStartAtTheLatestEnd) {
-    EXPECT_EQ(Plan(StateError::kNone, Found(5000), kOrigin, {103, 9}).opens_at, 5000u);
-    EXPECT_EQ(Plan(StateError::kNone, Found(5000), kOrigin, {0, 131072}).opens_at, 5000u);
+TEST(PlanStart, FewerNodeIdsThanStoppedAreProven) {
+    for (const NodeRange& nodes : {NodeRange{100, 1}, {103, 1}, {101, 2}, {100, 4}}) {
+        Start start = kQuick;
+        start.nodes = nodes;
+        const StartPlan plan = Plan(Found(900), start);
+        EXPECT_TRUE(plan.proven);
+        EXPECT_EQ(plan.opens_at, 900u);
+    }
 }
 
-TEST(PlanStart, FirstUseHoldsOff) {
-    const WindowState none{};
-    StartPlan plan = Plan(StateError::kMissing, none);
-    EXPECT_EQ(plan.finding, Finding::kFirstUse);
-    EXPECT_EQ(plan.opens_at, kStartedAt + kSkew + 1);
-    EXPECT_EQ(plan.state.origin, kOrigin);
-    EXPECT_EQ(plan.state.end_count, 0u);
-
-    plan = PlanStart(StateError::kMissing, none, kOrigin, kNodes, 5000, kHeldOff, kSkew);
-    EXPECT_EQ(plan.opens_at, kHeldOff) << "the clock was set back since the start";
-
-    Origin promoted = kOrigin;
-    promoted.timeline = 2;
-    EXPECT_EQ(Plan(StateError::kMissing, none, promoted).opens_at, kHeldOff)
-        << "another server may have generated until just now";
+TEST(PlanStart, AsLongAsTheDifferenceOfClocksIsNotOver) {
+    Start start = kQuick;
+    start.at_ms = 500000 + kSkewMs - 1;
+    EXPECT_TRUE(Plan(Found(900), start).proven);
+    start.at_ms = 500000;
+    EXPECT_TRUE(Plan(Found(900), start).proven);
 }
 
-TEST(PlanStart, UnreadableStateHoldsOff) {
+TEST(PlanStart, WithoutStateItHoldsOff) {
     for (const StateError error :
-         {StateError::kLost, StateError::kWrongLength, StateError::kWrongMagic,
-          StateError::kWrongVersion, StateError::kWrongChecksum, StateError::kWrongContent}) {
+         {StateError::kMissing, StateError::kLost, StateError::kWrongLength,
+          StateError::kWrongMagic, StateError::kWrongVersion, StateError::kWrongChecksum,
+          StateError::kWrongContent}) {
         // What was found counts for nothing.
-        const StartPlan plan = Plan(error, Found(5000));
-        EXPECT_EQ(plan.finding, Finding::kUnreadable);
+        const StartPlan plan = PlanStart(error, Found(5000), kQuick);
+        EXPECT_EQ(plan.finding,
+                  error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable);
+        EXPECT_FALSE(plan.proven);
         EXPECT_EQ(plan.opens_at, kHeldOff);
         EXPECT_EQ(plan.state.origin, kOrigin);
         EXPECT_EQ(plan.state.end_count, 0u);
@@ -394,53 +478,19 @@ TEST(PlanStart, UnreadableStateHoldsOff) {
     }
 }
 
-// Each field that tells another origin, with what it is taken for.
-struct Foreign {
-    const char* what;
-    Finding finding;
-    void (*change)(Origin*);
-};
-
-const Foreign kForeign[] = {
-    {"system identifier", Finding::kOtherSystem, [](Origin* o) { o->system_identifier ^= 1; }},
-    {"timeline before", Finding::kOtherTimeline, [](Origin* o) { o->timeline = 0; }},
-    {"timeline after", Finding::kOtherTimeline, [](Origin* o) { o->timeline = 2; }},
-    {"inode", Finding::kCopied, [](Origin* o) { o->identity.inode ^= 1; }},
-    {"device", Finding::kCopied, [](Origin* o) { o->identity.device ^= 1; }},
-    {"time of birth", Finding::kCopied, [](Origin* o) { o->identity.birth_nanoseconds ^= 1; }},
-};
-
-TEST(PlanStart, ForeignStateHoldsOffBeyondClockAndWrittenEnd) {
-    for (const Foreign& foreign : kForeign) {
-        for (const uint32_t end : {1u, kHeldOff - kSkew - 1, kHeldOff - kSkew, kHeldOff, 5000u}) {
-            WindowState found = Found(end);
-            foreign.change(&found.origin);
-            const StartPlan plan = Plan(StateError::kNone, found);
-            EXPECT_EQ(plan.finding, foreign.finding) << foreign.what;
-            EXPECT_EQ(plan.opens_at, std::max(kHeldOff, end + kSkew)) << foreign.what;
-            EXPECT_EQ(plan.state.origin, kOrigin) << foreign.what;
-            EXPECT_EQ(plan.state.EndFor(kNodes), end) << foreign.what;
-        }
-        // The same for node ids that the state does not know.
-        WindowState found = Found(5000);
-        foreign.change(&found.origin);
-        EXPECT_EQ(Plan(StateError::kNone, found, kOrigin, {7, 1}).opens_at, kHeldOff);
-    }
-}
-
 TEST(PlanStart, AnotherSystemCountsBeforeACopyAndACopyBeforeATimeline) {
     WindowState found = Found(5000);
     found.origin.timeline = 2;
     found.origin.identity.inode ^= 1;
-    EXPECT_EQ(Plan(StateError::kNone, found).finding, Finding::kCopied);
+    EXPECT_EQ(Plan(found).finding, Finding::kCopied);
     found.origin.system_identifier ^= 1;
-    EXPECT_EQ(Plan(StateError::kNone, found).finding, Finding::kOtherSystem);
+    EXPECT_EQ(Plan(found).finding, Finding::kOtherSystem);
 }
 
 TEST(PlanStart, AnotherKeyIsNotedAndChangesNothingElse) {
     WindowState found = Found(5000);
     found.origin.fingerprint ^= 1;
-    const StartPlan plan = Plan(StateError::kNone, found);
+    const StartPlan plan = Plan(found);
     EXPECT_TRUE(plan.other_key);
     EXPECT_EQ(plan.finding, Finding::kOwn);
     EXPECT_EQ(plan.opens_at, 5000u);
@@ -449,21 +499,27 @@ TEST(PlanStart, AnotherKeyIsNotedAndChangesNothingElse) {
 
 // What is planned can be written: a start beyond the last second would not be read back.
 TEST(PlanStart, NeverBeyondTheLastSecond) {
-    for (const Foreign& foreign : kForeign) {
-        WindowState found = Found(kMaxEnd);
-        foreign.change(&found.origin);
-        EXPECT_EQ(Plan(StateError::kNone, found).opens_at, kMaxEnd) << foreign.what;
-    }
-    const WindowState none{};
-    Origin promoted = kOrigin;
-    promoted.timeline = 2;
-    for (const Origin& origin : {kOrigin, promoted})
-        for (const StateError error : {StateError::kMissing, StateError::kLost})
-            EXPECT_EQ(
-                PlanStart(error, none, origin, kNodes, kMaxEnd, kMaxEnd + 86400, 86400).opens_at,
-                kMaxEnd);
-    EXPECT_EQ(PlanStart(StateError::kNone, Found(5), kOrigin, {7, 1}, kMaxEnd, kMaxEnd, 0).opens_at,
-              kMaxEnd);
+    Start late = kQuick;
+    late.held_off = kMaxEnd + 86400;
+    for (const StateError error : {StateError::kMissing, StateError::kLost})
+        EXPECT_EQ(PlanStart(error, WindowState{}, late).opens_at, kMaxEnd);
+    late.last_run = 0;
+    EXPECT_EQ(Plan(Found(5), late).opens_at, kMaxEnd);
+    EXPECT_EQ(Plan(Found(kMaxEnd), late).opens_at, kMaxEnd);
+}
+
+TEST(LeaseOpensAt, TheWrittenEndsOfItsNodeIds) {
+    const auto opens_at = [](StateError error, const WindowState& state, const NodeRange& nodes) {
+        return LeaseOpensAt(error, state, nodes, kHeldOff);
+    };
+    EXPECT_EQ(opens_at(StateError::kNone, Found(5000), kNodes), 5000u);
+    EXPECT_EQ(opens_at(StateError::kNone, Found(5000), {103, 9}), 5000u);
+    EXPECT_EQ(opens_at(StateError::kNone, Found(5000), {104, 9}), 0u);
+    EXPECT_EQ(opens_at(StateError::kMissing, WindowState{}, kNodes), 0u);
+    // Nobody knows what this directory used as static node ids.
+    for (const StateError error : {StateError::kLost, StateError::kWrongChecksum})
+        EXPECT_EQ(opens_at(error, WindowState{}, kNodes), kHeldOff);
+    EXPECT_EQ(LeaseOpensAt(StateError::kLost, WindowState{}, kNodes, kMaxEnd + 5), kMaxEnd);
 }
 
 }  // namespace

@@ -1,99 +1,9 @@
-\echo Use "CREATE EXTENSION randflake" to load this file. \quit
+\echo Use "CREATE EXTENSION randflake_coordinator" to load this file. \quit
 
 -- Others may own objects in the extension's schema, and a function or operator of theirs would be
 -- preferred over one of PostgreSQL's that fits less exactly. So whatever could be overloaded is
 -- named with its schema, and that schema is in the search_path of no function.
 
--- Making identifiers
-
-CREATE FUNCTION randflake_generate() RETURNS bigint
-AS 'MODULE_PATHNAME', 'randflake_generate'
-LANGUAGE C VOLATILE PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_generate() IS
-'a new identifier, unique under the secret of this server and unpredictable without it';
-
-CREATE FUNCTION randflake_rows_support(internal) RETURNS internal
-AS 'MODULE_PATHNAME', 'randflake_rows_support'
-LANGUAGE C STRICT;
-COMMENT ON FUNCTION randflake_rows_support(internal) IS
-'planner support: row estimate of functions that return as many rows as their first argument says';
-REVOKE ALL ON FUNCTION randflake_rows_support(internal) FROM PUBLIC;
-
-CREATE FUNCTION randflake_generate(count integer) RETURNS SETOF bigint
-AS 'MODULE_PATHNAME', 'randflake_generate_many'
-LANGUAGE C VOLATILE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
-COMMENT ON FUNCTION randflake_generate(integer) IS
-'that many new identifiers';
-
-CREATE FUNCTION randflake_generate_text() RETURNS text
-AS 'MODULE_PATHNAME', 'randflake_generate_text'
-LANGUAGE C VOLATILE PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_generate_text() IS
-'a new identifier in text form';
-
--- Looking into identifiers
-
-CREATE FUNCTION randflake_decode(
-    id bigint,
-    OUT generated_at timestamptz,
-    OUT node_id integer,
-    OUT sequence integer)
-AS 'MODULE_PATHNAME', 'randflake_decode'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_decode(bigint) IS
-'the second, node id and sequence number inside an identifier made under this server''s secret';
-REVOKE ALL ON FUNCTION randflake_decode(bigint) FROM PUBLIC;
-
-CREATE FUNCTION randflake_generated_at(id bigint) RETURNS timestamptz
-AS 'MODULE_PATHNAME', 'randflake_generated_at'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_generated_at(bigint) IS
-'the second in which an identifier was made under this server''s secret';
-REVOKE ALL ON FUNCTION randflake_generated_at(bigint) FROM PUBLIC;
-
-CREATE FUNCTION randflake_encode(generated_at timestamptz, node_id integer, sequence integer)
-RETURNS bigint
-AS 'MODULE_PATHNAME', 'randflake_encode'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_encode(timestamptz, integer, integer) IS
-'the identifier of a second (fractions dropped), node id and sequence number: the inverse of randflake_decode, for tests and imports';
-REVOKE ALL ON FUNCTION randflake_encode(timestamptz, integer, integer) FROM PUBLIC;
-
--- Text form
-
-CREATE FUNCTION randflake_to_text(id bigint) RETURNS text
-AS 'MODULE_PATHNAME', 'randflake_to_text'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_to_text(bigint) IS
-'the text form of an identifier: base32hex of the unsigned number, lower case';
-
-CREATE FUNCTION randflake_from_text(text) RETURNS bigint
-AS 'MODULE_PATHNAME', 'randflake_from_text'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_from_text(text) IS
-'the identifier of a text form, in either case';
-
--- Sharding
-
-CREATE FUNCTION randflake_shard(id bigint, shards integer) RETURNS integer
-AS 'MODULE_PATHNAME', 'randflake_shard'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_shard(bigint, integer) IS
-'the shard of an identifier, 0 to shards - 1: bigint cut into contiguous equal ranges';
-
-CREATE FUNCTION randflake_shard_ranges(
-    shards integer,
-    OUT shard integer,
-    OUT lower bigint,
-    OUT upper bigint)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'randflake_shard_ranges'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
-COMMENT ON FUNCTION randflake_shard_ranges(integer) IS
-'the smallest and the largest identifier of each shard, both inclusive';
-
--- The coordinator: leases of node ids
---
 -- A lease is a rectangle: node ids x seconds. The exclusion constraint makes it impossible that two
 -- leases overlap, whatever the functions or the clock do. What the constraint cannot see are leases
 -- that are no longer in the table: purged ones, and those that a failover or the restore of an old
@@ -588,78 +498,16 @@ FROM randflake_lease,
                      pg_catalog.to_timestamp(pg_catalog.lower(span)) AS starts_at,
                      pg_catalog.to_timestamp(pg_catalog.upper(span)) AS ends_at) AS bounds;
 COMMENT ON VIEW randflake_leases IS 'coordinator: who has leased which node ids, and until when';
+COMMENT ON COLUMN randflake_leases.lease_id IS 'number of the lease';
+COMMENT ON COLUMN randflake_leases.holder IS 'name the holder gave itself';
+COMMENT ON COLUMN randflake_leases.first_node_id IS 'first node id';
+COMMENT ON COLUMN randflake_leases.node_count IS 'number of node ids';
+COMMENT ON COLUMN randflake_leases.starts_at IS 'the holder may issue identifiers from this second on';
+COMMENT ON COLUMN randflake_leases.ends_at IS 'the holder may issue identifiers before this second, until it renews the lease';
+COMMENT ON COLUMN randflake_leases.state IS
+'granted: not begun; active; ended; released: given back by the holder';
+COMMENT ON COLUMN randflake_leases.granted_at IS 'when it was granted';
+COMMENT ON COLUMN randflake_leases.renewed_at IS 'when it was last renewed, null when it never was';
+COMMENT ON COLUMN randflake_leases.released_at IS 'when the holder gave it back, null while it has not';
 REVOKE ALL ON randflake_lease, randflake_lease_pool, randflake_leases FROM PUBLIC;
 GRANT SELECT ON randflake_leases TO pg_monitor;
-
--- Watching
-
-CREATE FUNCTION randflake_status(
-    OUT mode text,
-    OUT first_node_id integer,
-    OUT node_count integer,
-    OUT window_start timestamptz,
-    OUT window_end timestamptz,
-    OUT key_fingerprint text,
-    OUT ids_issued bigint,
-    OUT waits bigint,
-    OUT wait_ms bigint,
-    OUT slots_exhausted bigint,
-    OUT clock_steps_back bigint,
-    OUT window_extensions bigint,
-    OUT stats_reset timestamptz,
-    OUT lease_id bigint,
-    OUT lease_error text,
-    OUT lease_error_at timestamptz,
-    OUT vector_path text)
-AS 'MODULE_PATHNAME', 'randflake_status'
-LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_status() IS 'the row of the view randflake_status';
-REVOKE ALL ON FUNCTION randflake_status() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION randflake_status() TO pg_monitor;
-
-CREATE VIEW randflake_status AS SELECT * FROM randflake_status();
-COMMENT ON VIEW randflake_status IS 'this server''s generator: node ids, window, counters, lease';
-COMMENT ON COLUMN randflake_status.mode IS 'static: node ids chosen by randflake.node_id; leased: from the coordinator';
-COMMENT ON COLUMN randflake_status.first_node_id IS 'first node id, null when there is none';
-COMMENT ON COLUMN randflake_status.node_count IS 'number of node ids; each gives 131072 identifiers a second';
-COMMENT ON COLUMN randflake_status.window_start IS 'identifiers are issued from this second on; null while the window is closed';
-COMMENT ON COLUMN randflake_status.window_end IS 'identifiers are issued before this second, until the window is extended';
-COMMENT ON COLUMN randflake_status.key_fingerprint IS 'tells one secret from another and reveals nothing of either';
-COMMENT ON COLUMN randflake_status.ids_issued IS 'numbers reserved for identifiers since stats_reset, unused ones of prefetched runs included';
-COMMENT ON COLUMN randflake_status.waits IS 'calls that had to wait';
-COMMENT ON COLUMN randflake_status.wait_ms IS 'milliseconds that all calls together have waited';
-COMMENT ON COLUMN randflake_status.slots_exhausted IS 'seconds of a node id of which all 131072 numbers were used';
-COMMENT ON COLUMN randflake_status.clock_steps_back IS 'times the clock was seen to step back';
-COMMENT ON COLUMN randflake_status.window_extensions IS 'times the window was opened or extended: writes to disk, or grants of the coordinator';
-COMMENT ON COLUMN randflake_status.stats_reset IS 'since when the counters count';
-COMMENT ON COLUMN randflake_status.lease_id IS 'the lease held, null when there is none';
-COMMENT ON COLUMN randflake_status.lease_error IS 'last error of the lease worker, null when its last attempt succeeded';
-COMMENT ON COLUMN randflake_status.lease_error_at IS 'when that was';
-COMMENT ON COLUMN randflake_status.vector_path IS 'vector instructions that encrypt identifiers';
-
-CREATE FUNCTION randflake_slots(
-    OUT node_id integer,
-    OUT last_second timestamptz,
-    OUT sequence integer,
-    OUT ids_issued bigint)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'randflake_slots'
-LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_slots() IS 'the rows of the view randflake_slots';
-REVOKE ALL ON FUNCTION randflake_slots() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION randflake_slots() TO pg_monitor;
-
-CREATE VIEW randflake_slots AS SELECT * FROM randflake_slots();
-COMMENT ON VIEW randflake_slots IS 'this server''s node ids and what was last reserved under each; empty while the window is closed';
-COMMENT ON COLUMN randflake_slots.node_id IS 'node id';
-COMMENT ON COLUMN randflake_slots.last_second IS 'second of the last number reserved, null when none was';
-COMMENT ON COLUMN randflake_slots.sequence IS 'its sequence number, 0 to 131071';
-COMMENT ON COLUMN randflake_slots.ids_issued IS 'numbers reserved since stats_reset';
-REVOKE ALL ON randflake_status, randflake_slots FROM PUBLIC;
-GRANT SELECT ON randflake_status, randflake_slots TO pg_monitor;
-
-CREATE FUNCTION randflake_status_reset() RETURNS void
-AS 'MODULE_PATHNAME', 'randflake_status_reset'
-LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_status_reset() IS 'sets the counters of randflake_status and randflake_slots to zero';
-REVOKE ALL ON FUNCTION randflake_status_reset() FROM PUBLIC;

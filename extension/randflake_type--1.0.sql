@@ -1,7 +1,9 @@
-\echo Use "ALTER EXTENSION randflake UPDATE TO '1.1'" to load this file. \quit
+\echo Use "CREATE EXTENSION randflake_type" to load this file. \quit
 
--- The type
---
+-- Others may own objects in the extension's schema, and a function or operator of theirs would be
+-- preferred over one of PostgreSQL's that fits less exactly. So whatever could be overloaded is
+-- named with its schema, and that schema is in the search_path of no function.
+
 -- A value is stored as the raw number, in the order of time, and goes in and out encrypted.
 
 CREATE TYPE randflake;
@@ -138,13 +140,16 @@ COMMENT ON FUNCTION randflake_key_fingerprint() IS 'fingerprint of this server''
 REVOKE ALL ON FUNCTION randflake_key_fingerprint() FROM PUBLIC;
 
 CREATE FUNCTION randflake_bind_secret() RETURNS text
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     mine CONSTANT text := @extschema@.randflake_key_fingerprint();
-    other CONSTANT text := (SELECT min(fingerprint) FROM @extschema@.randflake_key WHERE fingerprint <> mine);
+    other text;
 BEGIN
+    -- What another transaction inserts meanwhile could not be seen here.
+    LOCK TABLE @extschema@.randflake_key, @extschema@.randflake_key_check IN SHARE ROW EXCLUSIVE MODE;
+    SELECT min(fingerprint) INTO other FROM @extschema@.randflake_key WHERE fingerprint <> mine;
     IF other IS NOT NULL THEN
         RAISE EXCEPTION USING
             ERRCODE = 'object_not_in_prerequisite_state',
@@ -157,18 +162,15 @@ BEGIN
     RETURN mine;
 END $$;
 COMMENT ON FUNCTION randflake_bind_secret() IS
-'binds the type randflake of this database to the server''s secret, whose fingerprint it returns; done by CREATE EXTENSION where the server has a secret';
+'binds the type randflake of this database to the server''s secret, whose fingerprint it returns; done by CREATE EXTENSION where the server has a secret, else by the first use of a role that may execute this';
 REVOKE ALL ON FUNCTION randflake_bind_secret() FROM PUBLIC;
 
-DO $$
-BEGIN
-    BEGIN
-        PERFORM @extschema@.randflake_key_fingerprint();
-    EXCEPTION WHEN object_not_in_prerequisite_state THEN
-        RETURN;  -- no secret yet
-    END;
-    PERFORM @extschema@.randflake_bind_secret();
-END $$;
+-- Binds now where the server has a secret.
+CREATE FUNCTION randflake_type_created() RETURNS void
+AS 'MODULE_PATHNAME', 'randflake_type_created'
+LANGUAGE C;
+SELECT @extschema@.randflake_type_created();
+DROP FUNCTION randflake_type_created();
 
 -- Comparison: what is stored compares as bigint does
 
@@ -331,71 +333,3 @@ CREATE AGGREGATE min(randflake) (
     SORTOP = <, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE min(randflake) IS 'smallest identifier, in the order of time';
-
--- Snowflake layouts
-
-CREATE FUNCTION snowflake_generate() RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_generate'
-LANGUAGE C VOLATILE PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake_generate() IS
-'a new identifier of the layout randflake.snowflake_layout: positive, in the clear, in the order of time';
-
-CREATE FUNCTION snowflake_decode(
-    id bigint,
-    layout text,
-    OUT generated_at timestamptz,
-    OUT node_id integer,
-    OUT sequence integer)
-AS 'MODULE_PATHNAME', 'snowflake_decode'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
-'the time, node id and sequence number inside an identifier of a layout, given by name or description';
-
-CREATE FUNCTION snowflake_decode(
-    id bigint,
-    OUT generated_at timestamptz,
-    OUT node_id integer,
-    OUT sequence integer)
-AS 'MODULE_PATHNAME', 'snowflake_decode'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake_decode(bigint) IS
-'the same, of an identifier of this server''s layout';
-
-CREATE FUNCTION snowflake_lower("time" timestamptz, layout text) RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_lower'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake_lower(timestamptz, text) IS
-'the smallest identifier that a layout has for a time, which is rounded down to its unit';
-
-CREATE FUNCTION snowflake_lower("time" timestamptz) RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_lower'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake_lower(timestamptz) IS
-'the same, in this server''s layout';
-
-CREATE FUNCTION snowflake_layouts(
-    OUT name text,
-    OUT description text,
-    OUT epoch timestamptz,
-    OUT unit interval,
-    OUT time_bits integer,
-    OUT node_bits integer,
-    OUT sequence_bits integer,
-    OUT ids_per_second bigint,
-    OUT nodes bigint,
-    OUT last_time timestamptz,
-    OUT in_use boolean)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'snowflake_layouts'
-LANGUAGE C STABLE PARALLEL SAFE ROWS 6;
-COMMENT ON FUNCTION snowflake_layouts() IS
-'layouts by name, and the server''s if it has none: identifiers per second and node id, node ids, last time, whether it is the server''s';
-
-COMMENT ON COLUMN randflake_status.slots_exhausted IS
-'seconds of a node id of which all 131072 numbers were used, and times of which all Snowflake numbers were';
-COMMENT ON COLUMN randflake_status.ids_issued IS
-'numbers reserved for identifiers, Snowflake ones included, since stats_reset, unused ones of prefetched runs included';
-COMMENT ON VIEW randflake_slots IS
-'this server''s node ids and what was last reserved under each for Randflake identifiers; empty while the window is closed';
-COMMENT ON COLUMN randflake_status.node_count IS
-'number of node ids; each gives 131072 identifiers a second, and Snowflake ones as snowflake_layouts() says';

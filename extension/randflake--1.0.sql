@@ -1,0 +1,229 @@
+\echo Use "CREATE EXTENSION randflake" to load this file. \quit
+
+-- Others may own objects in the extension's schema, and a function or operator of theirs would be
+-- preferred over one of PostgreSQL's that fits less exactly. So whatever could be overloaded is
+-- named with its schema, and that schema is in the search_path of no function.
+
+-- Making identifiers
+
+CREATE FUNCTION randflake_generate() RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake_generate'
+LANGUAGE C VOLATILE PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_generate() IS
+'a new identifier, unique under the secret of this server and unpredictable without it';
+
+CREATE FUNCTION randflake_rows_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'randflake_rows_support'
+LANGUAGE C STRICT;
+COMMENT ON FUNCTION randflake_rows_support(internal) IS
+'planner support: row estimate of functions that return as many rows as their first argument says';
+REVOKE ALL ON FUNCTION randflake_rows_support(internal) FROM PUBLIC;
+
+CREATE FUNCTION randflake_generate(count integer) RETURNS SETOF bigint
+AS 'MODULE_PATHNAME', 'randflake_generate_many'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
+COMMENT ON FUNCTION randflake_generate(integer) IS
+'that many new identifiers';
+
+CREATE FUNCTION randflake_generate_text() RETURNS text
+AS 'MODULE_PATHNAME', 'randflake_generate_text'
+LANGUAGE C VOLATILE PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_generate_text() IS
+'a new identifier in text form';
+
+-- Looking into identifiers
+
+CREATE FUNCTION randflake_decode(
+    id bigint,
+    OUT generated_at timestamptz,
+    OUT node_id integer,
+    OUT sequence integer)
+AS 'MODULE_PATHNAME', 'randflake_decode'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_decode(bigint) IS
+'the second, node id and sequence number inside an identifier made under this server''s secret';
+REVOKE ALL ON FUNCTION randflake_decode(bigint) FROM PUBLIC;
+
+CREATE FUNCTION randflake_generated_at(id bigint) RETURNS timestamptz
+AS 'MODULE_PATHNAME', 'randflake_generated_at'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_generated_at(bigint) IS
+'the second in which an identifier was made under this server''s secret';
+REVOKE ALL ON FUNCTION randflake_generated_at(bigint) FROM PUBLIC;
+
+CREATE FUNCTION randflake_encode(generated_at timestamptz, node_id integer, sequence integer)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake_encode'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_encode(timestamptz, integer, integer) IS
+'the identifier of a second (fractions dropped), node id and sequence number: the inverse of randflake_decode, for tests and imports';
+REVOKE ALL ON FUNCTION randflake_encode(timestamptz, integer, integer) FROM PUBLIC;
+
+-- Text form
+
+CREATE FUNCTION randflake_to_text(id bigint) RETURNS text
+AS 'MODULE_PATHNAME', 'randflake_to_text'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_to_text(bigint) IS
+'the text form of an identifier: base32hex of the unsigned number, lower case';
+
+CREATE FUNCTION randflake_from_text(text) RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake_from_text'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_from_text(text) IS
+'the identifier of a text form, in either case';
+
+-- Sharding
+
+CREATE FUNCTION randflake_shard(id bigint, shards integer) RETURNS integer
+AS 'MODULE_PATHNAME', 'randflake_shard'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_shard(bigint, integer) IS
+'the shard of an identifier, 0 to shards - 1: bigint cut into contiguous equal ranges';
+
+CREATE FUNCTION randflake_shard_ranges(
+    shards integer,
+    OUT shard integer,
+    OUT lower bigint,
+    OUT upper bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'randflake_shard_ranges'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
+COMMENT ON FUNCTION randflake_shard_ranges(integer) IS
+'the smallest and the largest identifier of each shard, both inclusive';
+
+-- Snowflake layouts
+
+CREATE FUNCTION snowflake_generate() RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_generate'
+LANGUAGE C VOLATILE PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake_generate() IS
+'a new identifier of the layout randflake.snowflake_layout: positive, in the clear, in the order of time';
+
+CREATE FUNCTION snowflake_decode(
+    id bigint,
+    layout text,
+    OUT generated_at timestamptz,
+    OUT node_id integer,
+    OUT sequence integer)
+AS 'MODULE_PATHNAME', 'snowflake_decode'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
+'the time, node id and sequence number inside an identifier of a layout, given by name or description';
+
+CREATE FUNCTION snowflake_decode(
+    id bigint,
+    OUT generated_at timestamptz,
+    OUT node_id integer,
+    OUT sequence integer)
+AS 'MODULE_PATHNAME', 'snowflake_decode'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake_decode(bigint) IS
+'the same, of an identifier of this server''s layout';
+
+CREATE FUNCTION snowflake_lower("time" timestamptz, layout text) RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_lower'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake_lower(timestamptz, text) IS
+'the smallest identifier that a layout has for a time, which is rounded down to its unit';
+
+CREATE FUNCTION snowflake_lower("time" timestamptz) RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_lower'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake_lower(timestamptz) IS
+'the same, in this server''s layout';
+
+CREATE FUNCTION snowflake_layouts(
+    OUT name text,
+    OUT description text,
+    OUT epoch timestamptz,
+    OUT unit interval,
+    OUT time_bits integer,
+    OUT node_bits integer,
+    OUT sequence_bits integer,
+    OUT ids_per_second bigint,
+    OUT nodes bigint,
+    OUT last_time timestamptz,
+    OUT in_use boolean)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'snowflake_layouts'
+LANGUAGE C STABLE PARALLEL SAFE ROWS 6;
+COMMENT ON FUNCTION snowflake_layouts() IS
+'layouts by name, and the server''s if it has none: identifiers per second and node id, node ids, last time, whether it is the server''s';
+
+-- Watching
+
+CREATE FUNCTION randflake_status(
+    OUT mode text,
+    OUT first_node_id integer,
+    OUT node_count integer,
+    OUT window_start timestamptz,
+    OUT window_end timestamptz,
+    OUT key_fingerprint text,
+    OUT ids_issued bigint,
+    OUT waits bigint,
+    OUT wait_ms bigint,
+    OUT slots_exhausted bigint,
+    OUT clock_steps_back bigint,
+    OUT window_extensions bigint,
+    OUT stats_reset timestamptz,
+    OUT lease_id bigint,
+    OUT lease_error text,
+    OUT lease_error_at timestamptz,
+    OUT vector_path text)
+AS 'MODULE_PATHNAME', 'randflake_status'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_status() IS 'the row of the view randflake_status';
+REVOKE ALL ON FUNCTION randflake_status() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION randflake_status() TO pg_monitor;
+
+CREATE VIEW randflake_status AS SELECT * FROM randflake_status();
+COMMENT ON VIEW randflake_status IS 'this server''s generator: node ids, window, counters, lease';
+COMMENT ON COLUMN randflake_status.mode IS 'static: node ids chosen by randflake.node_id; leased: from the coordinator';
+COMMENT ON COLUMN randflake_status.first_node_id IS 'first node id, null when there is none';
+COMMENT ON COLUMN randflake_status.node_count IS
+'number of node ids; each gives 131072 identifiers a second, and Snowflake ones as snowflake_layouts() says';
+COMMENT ON COLUMN randflake_status.window_start IS 'identifiers are issued from this second on; null while the window is closed';
+COMMENT ON COLUMN randflake_status.window_end IS 'identifiers are issued before this second, until the window is extended';
+COMMENT ON COLUMN randflake_status.key_fingerprint IS 'tells one secret from another and reveals nothing of either';
+COMMENT ON COLUMN randflake_status.ids_issued IS
+'numbers reserved for identifiers, Snowflake ones included, since stats_reset, unused ones of prefetched runs included';
+COMMENT ON COLUMN randflake_status.waits IS 'calls that had to wait';
+COMMENT ON COLUMN randflake_status.wait_ms IS 'milliseconds that all calls together have waited';
+COMMENT ON COLUMN randflake_status.slots_exhausted IS
+'seconds of a node id of which all 131072 numbers were used, and times of which all Snowflake numbers were';
+COMMENT ON COLUMN randflake_status.clock_steps_back IS 'times the clock was seen to step back';
+COMMENT ON COLUMN randflake_status.window_extensions IS 'times the window was opened or extended: writes to disk, or grants of the coordinator';
+COMMENT ON COLUMN randflake_status.stats_reset IS 'since when the counters count';
+COMMENT ON COLUMN randflake_status.lease_id IS 'the lease held, null when there is none';
+COMMENT ON COLUMN randflake_status.lease_error IS 'last error of the lease worker, null when its last attempt succeeded';
+COMMENT ON COLUMN randflake_status.lease_error_at IS 'when that was';
+COMMENT ON COLUMN randflake_status.vector_path IS 'vector instructions that encrypt identifiers';
+
+CREATE FUNCTION randflake_slots(
+    OUT node_id integer,
+    OUT last_second timestamptz,
+    OUT sequence integer,
+    OUT ids_issued bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'randflake_slots'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_slots() IS 'the rows of the view randflake_slots';
+REVOKE ALL ON FUNCTION randflake_slots() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION randflake_slots() TO pg_monitor;
+
+CREATE VIEW randflake_slots AS SELECT * FROM randflake_slots();
+COMMENT ON VIEW randflake_slots IS
+'this server''s node ids and what was last reserved under each for Randflake identifiers; empty while the window is closed';
+COMMENT ON COLUMN randflake_slots.node_id IS 'node id';
+COMMENT ON COLUMN randflake_slots.last_second IS 'second of the last number reserved, null when none was';
+COMMENT ON COLUMN randflake_slots.sequence IS 'its sequence number, 0 to 131071';
+COMMENT ON COLUMN randflake_slots.ids_issued IS 'numbers reserved since stats_reset';
+REVOKE ALL ON randflake_status, randflake_slots FROM PUBLIC;
+GRANT SELECT ON randflake_status, randflake_slots TO pg_monitor;
+
+CREATE FUNCTION randflake_status_reset() RETURNS void
+AS 'MODULE_PATHNAME', 'randflake_status_reset'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_status_reset() IS 'sets the counters of randflake_status and randflake_slots to zero';
+REVOKE ALL ON FUNCTION randflake_status_reset() FROM PUBLIC;

@@ -1,0 +1,120 @@
+-- A database that has no fingerprint yet is bound to the server's secret by the first use of the type,
+-- where that may be. Each attempt is rolled back.
+CREATE TABLE first_use (id randflake PRIMARY KEY, n integer) WITH (parallel_workers = 2);
+INSERT INTO first_use SELECT randflake_next(), n FROM generate_series(1, 100) AS n;
+CREATE ROLE regress_randflake_user;
+GRANT SELECT, INSERT ON first_use TO regress_randflake_user;
+CREATE VIEW bound AS
+SELECT count(*) AS rows, count(DISTINCT fingerprint) AS fingerprints,
+       min(fingerprint) = randflake_key_fingerprint() AS to_this_server
+FROM (TABLE randflake_key UNION ALL TABLE randflake_key_check) AS both_tables;
+TABLE bound;
+
+BEGIN;
+DELETE FROM randflake_key;
+DELETE FROM randflake_key_check;
+TABLE bound;
+SAVEPOINT unbound;
+
+-- Each use
+SELECT randflake_next() IS NOT NULL AS next;
+TABLE bound;
+ROLLBACK TO unbound;
+SELECT '8'::randflake;
+TABLE bound;
+ROLLBACK TO unbound;
+SELECT 8::bigint::randflake;
+TABLE bound;
+ROLLBACK TO unbound;
+SELECT count(id::text) FROM first_use;
+TABLE bound;
+ROLLBACK TO unbound;
+SELECT count(id::bigint) FROM first_use;
+TABLE bound;
+ROLLBACK TO unbound;
+SELECT count(randflake_send(id)) FROM first_use;
+TABLE bound;
+ROLLBACK TO unbound;
+COPY first_use FROM STDIN;
+8	0
+\.
+TABLE bound;
+ROLLBACK TO unbound;
+INSERT INTO first_use SELECT randflake_next(), n FROM generate_series(1, 3) AS n;
+TABLE bound;
+SELECT count(id::text) FROM first_use;
+ROLLBACK TO unbound;
+SET LOCAL max_parallel_maintenance_workers = 0;
+CREATE INDEX ON first_use (id);
+TABLE bound;
+ROLLBACK TO unbound;
+
+-- What needs no secret does not bind
+SELECT count(*) FROM first_use WHERE id < randflake_lower('2025-01-01') OR randflake_timestamp(id) > now();
+SELECT count(*) FROM first_use WHERE id = (SELECT min(id) FROM first_use);
+TABLE bound;
+
+-- After a binding that was rolled back, the type is unbound again
+SELECT count(id::text) FROM first_use;
+ROLLBACK TO unbound;
+SET LOCAL ROLE regress_randflake_user;
+SELECT count(id::text) FROM first_use;
+ROLLBACK TO unbound;
+
+-- A role that may not, and then may
+SET LOCAL ROLE regress_randflake_user;
+SAVEPOINT ordinary;
+INSERT INTO first_use VALUES ('8');
+ROLLBACK TO ordinary;
+SELECT randflake_next();
+\echo :LAST_ERROR_SQLSTATE
+ROLLBACK TO unbound;
+GRANT EXECUTE ON FUNCTION randflake_bind_secret() TO regress_randflake_user;
+SET LOCAL ROLE regress_randflake_user;
+INSERT INTO first_use VALUES ('8');
+SELECT count(*) FROM randflake_key;
+RESET ROLE;
+TABLE bound;
+SET LOCAL ROLE regress_randflake_user;
+SELECT count(id::text) FROM first_use;
+ROLLBACK TO unbound;
+
+-- Not in a read-only transaction, nor in a parallel operation
+SET TRANSACTION READ ONLY;
+SELECT id FROM first_use LIMIT 1;
+ROLLBACK TO unbound;
+SET LOCAL parallel_setup_cost = 0;
+SET LOCAL parallel_tuple_cost = 0;
+\set VERBOSITY terse
+SELECT max(id::text) FROM first_use;
+\set VERBOSITY default
+ROLLBACK TO unbound;
+
+-- Nor where a dump has left another fingerprint, which may be followed by its twin; this server's is
+-- no obstacle
+INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
+SAVEPOINT dumped;
+SELECT id FROM first_use LIMIT 1;
+ROLLBACK TO dumped;
+INSERT INTO first_use VALUES ('8');
+ROLLBACK TO dumped;
+SELECT randflake_bind_secret() IS NOT NULL AS bound;
+TABLE bound;
+ROLLBACK TO unbound;
+INSERT INTO randflake_key_check SELECT randflake_key_fingerprint();
+SELECT count(id::text) FROM first_use;
+TABLE bound;
+
+-- What a dump brings later makes the rows unreadable
+SAVEPOINT bound;
+INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
+ROLLBACK TO bound;
+INSERT INTO randflake_key VALUES ('0123456789abcdef');
+SELECT id FROM first_use LIMIT 1;
+ROLLBACK;
+
+TABLE bound;
+SELECT count(id::text) FROM first_use;
+DROP VIEW bound;
+DROP TABLE first_use;
+DROP ROLE regress_randflake_user;

@@ -1,0 +1,134 @@
+# What each of the three extensions leaves in a database, alone and with the others, as psql and the
+# tools that read a schema see it.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+
+my $node = new_server('main');
+$node->start;
+my $databases = 0;
+
+# A new database, after this statement; its name, and what the client was told.
+sub database_with {
+    my ($sql) = @_;
+    my $database = 'database_' . ++$databases;
+    $node->safe_psql('postgres', "CREATE DATABASE $database");
+    my ($status, undef, $messages) = $node->psql($database, $sql, on_error_die => 1);
+    return ($database, $messages);
+}
+
+# What psql's command shows, without its frame.
+sub shown_by {
+    my ($database, $command) = @_;
+    return $node->safe_psql($database, $command);
+}
+
+my $relations = <<'SQL';
+SELECT format('%s %s', relkind, relname) COLLATE "C" FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND relkind <> 'i' ORDER BY 1
+SQL
+# Of the types, row types come with a table or view, and array types with what they hold.
+my $types = <<'SQL';
+SELECT typname FROM pg_type LEFT JOIN pg_class c ON c.oid = typrelid
+WHERE typnamespace = 'public'::regnamespace AND typelem = 0 AND typrelid = 0
+SQL
+my $tables_of_tools = q{SELECT table_name FROM information_schema.tables
+    WHERE table_schema = 'public' AND table_type = 'BASE TABLE' ORDER BY 1};
+my $functions = q{SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace};
+
+# --- randflake alone -------------------------------------------------------------------------
+
+my ($database) = database_with('CREATE EXTENSION randflake');
+is($node->safe_psql($database, $relations), "v randflake_slots\nv randflake_status",
+    'randflake alone: two views, no table, no sequence');
+is($node->safe_psql($database, $types), '', '  no type');
+is($node->safe_psql($database, $tables_of_tools), '', '  nothing for tools that read tables');
+is(shown_by($database, '\dt *.randflake*'), '', '  nor for psql');
+my %listed = map { (split /\|/)[1] => 1 } split /\n/, shown_by($database, '\df randflake*');
+is_deeply(
+    [ sort keys %listed ],
+    [
+        sort map { "randflake_$_" }
+          qw(generate generate_text decode generated_at encode to_text from_text shard shard_ranges),
+        qw(status slots status_reset),    # of the views
+        'rows_support'                    # of the planner
+    ],
+    '  functions that users call, of the views, and one of the planner');
+is($node->safe_psql($database, "$functions AND proname !~ '^(rand|snow)flake_'"), '',
+    '  and no others');
+
+# --- the others ------------------------------------------------------------------------------
+
+($database, my $messages) = database_with('CREATE EXTENSION randflake_type CASCADE');
+like($messages, qr/\A[^\n]*NOTICE:  installing required extension "randflake"\z/,
+    'randflake_type brings randflake along');
+is($node->safe_psql($database, "$relations"), <<'END' =~ s/\n\z//r, '  and has two tables');
+r randflake_key
+r randflake_key_check
+v randflake_slots
+v randflake_status
+END
+is($node->safe_psql($database, $types), 'randflake', '  and the type');
+is($node->safe_psql($database, "SELECT count(*) FROM pg_proc WHERE proname LIKE 'randflake%lease%'"), 0,
+    '  and no leases');
+is_deeply(
+    [ shown_by($database, '\dx randflake*') =~ /^([^|]*)\|\d+\.\d+\|.*public\|(.+)$/mg ],
+    [
+        'randflake', 'unique, unpredictable 64-bit identifiers without a round trip',
+        'randflake_type', 'type randflake: identifiers stored in the order of time and shown encrypted'
+    ],
+    '\dx shows a line of each');
+my (undef, undef, $error) = $node->psql($database, 'DROP EXTENSION randflake');
+like($error, qr/extension randflake_type depends on extension randflake/, 'randflake stays while it is needed');
+$node->safe_psql($database, 'DROP EXTENSION randflake_type; DROP EXTENSION randflake');
+is($node->safe_psql($database, "$relations") . $node->safe_psql($database, $functions), '',
+    '  and leaves nothing behind');
+
+($database, $messages) = database_with('CREATE EXTENSION randflake_coordinator');
+is($messages, '', 'randflake_coordinator needs nothing');
+is($node->safe_psql($database, $relations), <<'END' =~ s/\n\z//r, '  and has its tables and view');
+S randflake_lease_lease_id_seq
+S randflake_lease_takeover
+r randflake_lease
+r randflake_lease_pool
+v randflake_leases
+END
+is($node->safe_psql($database, $types), '', '  no type');
+is($node->safe_psql($database, "$functions AND proname !~ '^randflake_(lease|coordinator)_'"), '',
+    '  and no functions but its own');
+my ($comment) = shown_by($database, '\dx randflake*') =~ /\Arandflake_coordinator\|\d+\.\d+\|.*public\|(.+)\z/;
+is($comment, 'leases of node ids, for servers that make identifiers', '\dx shows it');
+$node->safe_psql($database, 'CREATE EXTENSION randflake; DROP EXTENSION randflake_coordinator');
+is($node->safe_psql($database, $relations), "v randflake_slots\nv randflake_status",
+    '  and it comes and goes by itself');
+
+# --- each in another schema, none of which is in the search path -----------------------------
+
+($database) = database_with(<<'SQL');
+CREATE SCHEMA one; CREATE SCHEMA two; CREATE SCHEMA three;
+CREATE EXTENSION randflake SCHEMA one;
+CREATE EXTENSION randflake_type SCHEMA two;
+CREATE EXTENSION randflake_coordinator SCHEMA three;
+SQL
+$node->safe_psql($database, <<'SQL');
+SET randflake.max_wait = '1h';
+CREATE TABLE made (id bigint DEFAULT one.randflake_generate(),
+                   ordered two.randflake PRIMARY KEY DEFAULT two.randflake_next());
+INSERT INTO made SELECT FROM generate_series(1, 1000);
+SELECT three.randflake_lease_configure(5, 10);
+SELECT * FROM three.randflake_lease_acquire('x', gen_random_uuid(), 1, 1, '0123456789abcdef');
+SQL
+is($node->safe_psql($database, 'SELECT count(DISTINCT id), count(DISTINCT ordered::text) FROM made'), '1000|1000',
+    'each in a schema of its own: identifiers are made');
+is($node->safe_psql($database, 'SELECT first_node_id FROM three.randflake_leases'), 5, '  and node ids leased');
+is($node->safe_psql($database, 'SELECT fingerprint = key_fingerprint FROM two.randflake_key, one.randflake_status'),
+    't', '  the type finds its tables');
+is($node->safe_psql($database, $relations), 'r made', '  and the schema public is the user\'s');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,493 @@
+# A coordinator that answers anything at all, or never: the server loses nothing, issues nothing,
+# says what happened, and can be stopped. What callers learn of it is in no word the coordinator's.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeImpostor;
+use RandflakeLease;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use constant { INT4 => RandflakeImpostor::INT4, INT8 => RandflakeImpostor::INT8 };
+
+*say_to = \&RandflakeImpostor::say_to;
+*lease = \&RandflakeImpostor::lease;
+*message = \&RandflakeImpostor::message;
+*row_description = \&RandflakeImpostor::row_description;
+*columns = \&RandflakeImpostor::columns;
+*data_row = \&RandflakeImpostor::data_row;
+*complete = \&RandflakeImpostor::complete;
+*ready = \&RandflakeImpostor::ready;
+*report = \&RandflakeImpostor::report;
+
+my @types = @RandflakeImpostor::types;
+my $impostor = RandflakeImpostor->new;
+my $node = new_server('holder',
+    settings => {},
+    conf => "log_min_messages = log\nlc_messages = 'C'\nrestart_after_crash = on\n");
+
+# Everything that is set, so that each reload says it again.
+sub settings {
+    my (%more) = @_;
+    configure($node,
+        secret => 'c0ffee00c0ffee00c0ffee00c0ffee00',
+        max_wait => 0,
+        lease_duration => 60,
+        coordinator => $impostor->connstr,
+        %more);
+    return;
+}
+
+# The worker asks at once.
+sub ask_again {
+    settings(@_);
+    $node->reload;
+    return;
+}
+
+settings();
+$impostor->play(answer => \&RandflakeImpostor::silence);
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE ROLE ordinary LOGIN');
+
+# A session that stays, and the process of the worker: a crash of any process would end both.
+my $session = $node->background_psql('postgres');
+my $backend = $session->query_safe('SELECT pg_backend_pid()');
+my $worker = lease_worker_of($node);
+
+# Waits until an error other than before is told, and returns it.
+sub told {
+    my ($pattern, $test_name, %options) = @_;
+    my $offset = $options{offset} // 0;
+    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
+    my $error = '';
+    until ($error =~ $pattern || time > $give_up_at) {
+        sleep 0.05;
+        $error = status_of($node, 'lease_error');
+    }
+    like($error, $pattern, $test_name);
+    return $error;
+}
+
+# What a caller without rights is told: all of it.
+sub caller_is_told {
+    my ($detail, $test_name) = @_;
+    my $error = error_of($node, 'SELECT randflake_generate()', user => 'ordinary');
+    is($error->{sqlstate}, '55000', "$test_name: nothing is issued") or diag($error->{text});
+    like($error->{detail}, $detail, "$test_name: callers are told the kind");
+    unlike($error->{text}, qr/leaser|\Q$impostor->{directory}\E|leak|5432/,
+        "$test_name: and nothing of the connection");
+    return;
+}
+
+my $since = qr/since \d{4}-\d\d-\d\d .*\d\.$/;
+my $unusable = qr/^The coordinator has given no usable answer $since/;
+my $no_answer = qr/^The coordinator has not answered $since/;
+
+# --- answers of every shape ----------------------------------------------------------------------
+
+my $now = time;
+my @good = (1, 7, 1, int($now) - 5, int($now) + 60);
+my $row = row_description(columns(@types)) . data_row(@good);
+my $no_lease = qr/^could not lease node ids: the coordinator sent a row that is no lease of node ids$/;
+my $no_row = qr/^could not lease node ids: the coordinator sent something else than one row$/;
+my $no_sense = qr/^could not lease node ids: the coordinator granted a lease that makes no sense$/;
+
+sub with {
+    my ($column, $value) = @_;
+    my @values = @good;
+    $values[$column] = $value;
+    return lease(@values);
+}
+
+sub with_types {
+    my @other = @_;
+    return row_description(columns(@other)) . data_row(@good) . complete() . ready();
+}
+
+my @answers = (
+    [ 'no column', row_description() . data_row() . complete() . ready(), $no_lease ],
+    [ 'fewer columns',
+        row_description(columns(@types[ 0 .. 3 ])) . data_row(@good[ 0 .. 3 ]) . complete() . ready(),
+        $no_lease ],
+    [ 'more columns',
+        row_description(columns(@types, INT8)) . data_row(@good, 1) . complete() . ready(), $no_lease ],
+    [ 'fewer values than columns',
+        row_description(columns(@types)) . data_row(@good[ 0 .. 1 ]) . complete() . ready(),
+        qr/^could not lease node ids: / ],
+    (map { [ "null in column $_", with($_, undef), $no_lease ] } 0 .. 4),
+    [ 'text where numbers are due', with(1, 'leak'), $no_lease ],
+    [ 'a number and more', with(1, '7 leak'), $no_lease ],
+    [ 'space before a number', with(1, ' 7'), $no_lease ],
+    [ 'a plus', with(1, '+7'), $no_lease ],
+    [ 'an empty number', with(1, ''), $no_lease ],
+    [ 'a zero byte in a number', with(1, "7\0"), $no_lease ],
+    [ 'a number of 100,000 digits', with(1, '0' x 100_000 . 'leak'), $no_lease ],
+    [ 'types of text', with_types((RandflakeImpostor::TEXT) x 5), $no_lease ],
+    [ 'int8 where int4 is due', with_types(INT8, INT8, INT4, INT8, INT8), $no_lease ],
+    [ 'binary format',
+        (row_description(columns(@types)) =~ s/\0\0(?=column|$)/\0\x01/gr) . data_row(@good) . complete() . ready(),
+        $no_lease ],
+    [ 'no row', row_description(columns(@types)) . complete('SELECT 0') . ready(), $no_row ],
+    [ 'two rows', $row . data_row(@good) . complete('SELECT 2') . ready(), $no_row ],
+    [ 'two results', $row . complete() . $row . complete() . ready(), $no_row ],
+    [ 'a row and then a command', $row . complete() . complete('INSERT 0 1') . ready(), $no_row ],
+    [ 'a row and then an empty query', $row . complete() . message('I', '') . ready(), $no_row ],
+    [ 'a command without a row', complete('LISTEN') . ready(), $no_row ],
+    [ 'an empty query', message('I', '') . ready(), $no_row ],
+    [ 'nothing but readiness', ready(), $no_row ],
+    [ 'CopyIn', message('G', pack 'C n n', 0, 1, 0), $no_row ],
+    [ 'CopyOut', message('H', pack 'C n n', 0, 1, 0) . message('d', 'leak'), $no_row ],
+    [ 'CopyBoth', message('W', pack 'C n n', 0, 1, 0), $no_row ],
+    [ 'a row and then CopyIn', $row . complete() . message('G', pack 'C n n', 0, 1, 0), $no_row ],
+    [ 'an open transaction', $row . complete() . ready('T'),
+        qr/^could not lease node ids: the coordinator has not committed what it answered$/ ],
+    [ 'an error after the row', $row . report('40001', 'could not serialize') . ready(),
+        qr/^could not lease node ids: could not serialize$/ ],
+    [ 'an error after the completion', $row . complete() . report('40001', 'too late') . ready(),
+        qr/^could not lease node ids: too late$/ ],
+    [ 'a warning', report('01000', 'not on the standby', type => 'N', severity => 'WARNING') . $row
+          . complete() . ready(),
+        qr/^could not lease node ids: not on the standby$/ ],
+    [ 'a warning after the completion', $row . complete()
+          . report('01000', 'a late one', type => 'N', severity => 'WARNING') . ready(),
+        qr/^could not lease node ids: a late one$/ ],
+    [ 'an unknown message', message('!', 'leak' x 10), qr/^could not lease node ids: ./ ],
+    [ 'a message that is shorter than its length', pack('A N', 'D', 3), qr/^could not lease node ids: ./ ],
+    [ 'authentication once more', message('R', pack 'N', 3), qr/^could not lease node ids: ./ ],
+    [ 'an error without fields', message('E', "\0") . ready(), qr/^could not lease node ids: ./ ],
+
+    # Numbers at their limits
+    (map { [ "lease id $_", with(0, $_), $no_sense ] } 0, -1, '-9223372036854775808'),
+    (map { [ "lease id $_", with(0, $_), $no_lease ] } '9223372036854775808', '-9223372036854775809', '9' x 40),
+    (map { [ "first node id $_", with(1, $_), $no_sense ] } -1, 131072, 2147483647, -2147483648),
+    (map { [ "first node id $_", with(1, $_), $no_lease ] }
+          2147483648, -2147483649, '9223372036854775807', '4294967303'),
+    (map { [ "node count $_", with(2, $_), $no_sense ] } 0, 2, -1, 2147483647, -2147483648),
+    [ 'a lease that ends before it begins', lease(1, 7, 1, $good[3], $good[3] - 1), $no_sense ],
+    [ 'a lease from -2^63', with(3, '-9223372036854775808'), $no_sense ],
+    [ 'a lease before the first identifier', lease(1, 7, 1, 1_600_000_000, 1_600_000_060), $no_sense ],
+);
+for my $case (@answers) {
+    my ($name, $answer, $error) = @$case;
+    # What was told before must go, for the next error may have the same text.
+    $impostor->play(answer => sub { say_to($_[0], report('XX000', "before $name")) });
+    ask_again();
+    told(qr/before \Q$name\E/, "$name: is next") or last;
+    $impostor->play(answer => sub { say_to($_[0], $answer) });
+    ask_again();
+    told($error, "$name: is no lease");
+    is(status_of($node, 'lease_id IS NULL AND window_end IS NULL'), 't', "$name: none is held");
+    if ($error eq $no_lease) { caller_is_told($unusable, $name) }
+}
+
+# --- text --------------------------------------------------------------------------------------
+
+# Plays an answer until its error is told.
+sub told_after {
+    my ($answer, $pattern, $test_name, %settings) = @_;
+    $impostor->play(answer => sub { say_to($_[0], $answer) });
+    ask_again(%settings);
+    return told($pattern, $test_name);
+}
+
+sub error_text { return report('XX000', $_[0]) . ready() }
+
+is( told_after(error_text("Gr\xf6\xdfe"), qr/Gr/, 'Latin-1') =~ s/.*: //r,
+    'Gr??e', 'Latin-1: bytes that are no UTF-8 are replaced');
+is( told_after(error_text("Gr\xc3\xb6\xc3\x9fe"), qr/Gr\xc3/, 'UTF-8') =~ s/.*: //r,
+    "Gr\xc3\xb6\xc3\x9fe", 'UTF-8: stays');
+my $controls = join '', map { chr } 1 .. 31, 127;
+is( told_after(error_text("a${controls}b\xc2\x9bc\xe2\x82"), qr/: a/, 'control characters') =~ s/.*: //r,
+    'a' . ('?' x 8) . '  ' . ('?' x 21) . '?b??c??', 'control characters: replaced');
+
+# Over-long, surrogate, beyond Unicode
+is( told_after(error_text("x\xc0\xafy\xed\xa0\x80z\xf5\x80\x80\x80"), qr/: x/, 'bad UTF-8') =~ s/.*: //r,
+    'x??y???z????', 'bad UTF-8: replaced');
+for my $shift (0 .. 3) {
+    my $error = told_after(error_text('s' x $shift . "\xf0\x9f\xa6\x86" x 7000),
+        qr/: s{$shift}\xf0/, "a long text, shifted by $shift");
+    like($error, qr/^could not lease node ids: s{$shift}(\xf0\x9f\xa6\x86){50,110}$/,
+        '  cut between characters');
+}
+$node->safe_psql('postgres', "CREATE DATABASE $_->[0] ENCODING '$_->[1]' LOCALE 'C' TEMPLATE template0")
+  for [ 'latin', 'LATIN1' ], [ 'ascii', 'SQL_ASCII' ], [ 'japanese', 'EUC_JP' ];
+for my $database (qw(latin ascii japanese)) {
+    $node->safe_psql($database, 'CREATE EXTENSION randflake');
+    like($node->safe_psql($database, 'SELECT lease_error FROM randflake_status'),
+        qr/^could not lease node ids: sss\?+$/, "$database: the text is of the database's encoding");
+}
+my $all_logged = slurp_file($node->logfile);
+unlike($all_logged, qr/[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]/, 'no control character is logged');
+ok(utf8::decode(my $decoded = $all_logged), 'the log is UTF-8');
+like($impostor->startups, qr/client_encoding UTF8/, 'the coordinator is asked for UTF-8');
+
+# --- passwords ---------------------------------------------------------------------------------
+
+# Everything that was logged, but for the settings that the server logs by itself.
+sub logged {
+    return join "\n", grep { !/parameter "randflake.coordinator" changed/ } split /\n/,
+      slurp_file($node->logfile);
+}
+
+my $passfile = $node->basedir . '/passfile';
+append_to_file($passfile, "*:*:*:*:hunter2leak\n");
+chmod 0600, $passfile;
+$impostor->play(
+    startup => sub {
+        say_to($_[0], message('R', pack 'N', 3));
+        my ($type, $body) = RandflakeImpostor::read_message($_[0]);
+        say_to($_[0], report('28P01', 'what a password: ' . unpack('Z*', $body), severity => 'FATAL'));
+    });
+ask_again(coordinator => $impostor->connstr("passfile=$passfile"));
+told(qr/withheld, because it contains the password/, 'a password that is quoted by the coordinator');
+caller_is_told($no_answer, 'a password that is quoted');
+
+my $malformed = qr/^could not lease node ids: "randflake.coordinator" is not a valid connection string$/;
+for my $coordinator (
+    "host=$impostor->{directory} password=hunter 2leak",
+    "host=$impostor->{directory} password='hunter2leak",
+    "host=$impostor->{directory} password=hunter pass2leak=x",
+    'postgresql://leaser:hunter/2leak@ids.example.com/ids',
+    'postgresql://leaser:hunter@2leak@ids.example.com/ids',
+    'postgresql://leaser:hunter%2leak@ids.example.com/ids',
+    'hunter2leak')
+{
+    told_after(error_text('before'), qr/before/, 'malformed connection string: is next');
+    ask_again(coordinator => $coordinator);
+    told($malformed, "malformed connection string: $coordinator");
+    caller_is_told(qr/^The settings have not allowed to ask the coordinator $since/, '  is not quoted');
+}
+unlike(logged(), qr/hunter|2leak/, 'no part of a password is logged');
+
+# --- kinds -------------------------------------------------------------------------------------
+
+told_after(report('55000', 'no leak of node ids') . ready(), qr/no leak/, 'a refusal');
+caller_is_told(qr/^The coordinator has refused $since/, 'a refusal');
+told_after(report('42501', 'permission denied for leak') . ready(), qr/permission/, 'an error');
+caller_is_told($unusable, 'an error');
+ask_again(coordinator => "host=$impostor->{directory} port=5433 user=leaser");
+told(qr/\Q$impostor->{directory}\E/, 'nobody listens: members of pg_monitor see where');
+caller_is_told($no_answer, 'nobody listens');
+
+# The time is that of the first failure of a kind.
+my ($first) = error_of($node, 'SELECT randflake_generate()')->{detail} =~ /since (.*)\.$/;
+sleep 1;
+ask_again(coordinator => "host=$impostor->{directory} port=5434 user=leaser");
+told(qr/5434/, 'nobody listens there either');
+is(error_of($node, 'SELECT randflake_generate()')->{detail},
+    "The coordinator has not answered since $first.", 'since the first failure');
+
+# --- answers without an end --------------------------------------------------------------------
+
+# The children of the worker: the process that asks, if there is one.
+sub asking { return split ' ', `ps -o pid= --ppid $worker` }
+
+# The most memory, in MB, that the worker or the process that asks has had.
+sub memory {
+    my $most = 0;
+    for my $pid ($worker, asking()) {
+        open my $in, '<', "/proc/$pid/status" or next;
+        /^VmHWM:\s+(\d+)/ and $1 > $most and $most = $1 while <$in>;
+    }
+    return $most / 1024;
+}
+my $most_memory = 64;
+my $row_of = sub { row_description(columns(@types)) . pack 'A N', 'D', $_[0] };
+my $block = "\0" x 1_000_000;
+
+my @endless = (
+    [ 'silence', answer => \&RandflakeImpostor::silence ],
+    [ 'silence at the door', startup => \&RandflakeImpostor::silence ],
+    [ 'half a message', answer => sub { say_to($_[0], substr $row, 0, length($row) - 3);
+            RandflakeImpostor::silence() } ],
+    [ 'half a welcome', startup => sub { say_to($_[0], substr RandflakeImpostor::welcome(), 0, 30);
+            RandflakeImpostor::silence() } ],
+    [ 'a byte a second', answer => sub { RandflakeImpostor::byte_a_second($_[0], $row) } ],
+    [ 'a byte a second at the door', startup =>
+          sub { RandflakeImpostor::byte_a_second($_[0], RandflakeImpostor::welcome()) } ],
+    [ 'notices at the door', startup => sub { RandflakeImpostor::repeat($_[0],
+                report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
+    [ 'settings at the door', startup => sub { my $n = 0;
+            say_to($_[0], message('R', pack 'N', 0));
+            say_to($_[0], join '', map { RandflakeImpostor::parameter('leak' . $n++, 'x' x 10000) }
+                1 .. 10) while 1 } ],
+    [ 'settings', answer => sub { my $n = 0;
+            say_to($_[0], join '', map { RandflakeImpostor::parameter('leak' . $n++, 'x' x 10000) }
+                1 .. 10) while 1 } ],
+    [ 'notifications', answer => sub {
+            RandflakeImpostor::repeat($_[0], message('A', pack 'N Z* Z*', 1, 'leak', 'x' x 10000)) } ],
+    [ 'a row of a gigabyte', answer =>
+          sub { say_to($_[0], $row_of->(1 << 30)); RandflakeImpostor::repeat($_[0], $block) } ],
+    [ 'a row of a gigabyte, header first', answer => sub { say_to($_[0], $row_of->(1 << 30)); sleep 0.3;
+            RandflakeImpostor::repeat($_[0], $block) } ],
+    [ 'a row of 30 MB and more of them', answer => sub {
+            RandflakeImpostor::repeat($_[0], $row_of->(4 + (30 << 20)) . "\0" x (30 << 20)) } ],
+    [ 'rows', answer => sub { say_to($_[0], row_description(columns(@types)));
+            RandflakeImpostor::repeat($_[0], data_row(@good)) } ],
+    [ 'row descriptions', answer =>
+          sub { RandflakeImpostor::repeat($_[0], row_description(columns(@types))) } ],
+    [ 'completions', answer => sub { RandflakeImpostor::repeat($_[0], complete()) } ],
+    [ 'readiness', answer => sub { RandflakeImpostor::repeat($_[0], ready()) } ],
+    [ 'CopyOut', answer => sub { say_to($_[0], message('H', pack 'C n n', 0, 1, 0));
+            RandflakeImpostor::repeat($_[0], message('d', 'leak')) } ],
+    [ 'CopyBoth', answer => sub { say_to($_[0], message('W', pack 'C n n', 0, 1, 0));
+            RandflakeImpostor::repeat($_[0], message('d', 'leak')) } ],
+    [ 'notices', answer => sub { RandflakeImpostor::repeat($_[0],
+                report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
+    [ 'warnings', answer => sub { RandflakeImpostor::repeat($_[0],
+                report('01000', 'leak', type => 'N', severity => 'WARNING')) } ],
+    # Two thousand million rounds of a hash, if the client believes it.
+    [ 'a password to be hashed without end', startup => sub {
+            say_to($_[0], message('R', pack 'N Z* x', 10, 'SCRAM-SHA-256'));
+            my ($type, $body) = RandflakeImpostor::read_message($_[0]);
+            my ($nonce) = $body =~ /r=(.*)$/s;
+            say_to($_[0], message('R', pack('N', 11) . "r=${nonce}leak,s=c2FsdA==,i=2147483647"));
+            RandflakeImpostor::silence() } ],
+);
+my %at_once = map { $_ => $unusable } 'rows', 'row descriptions', 'completions', 'CopyOut', 'CopyBoth',
+  'notices', 'warnings', 'readiness';
+my $patience = 5;    # seconds, for what takes a fraction of one
+for my $case (@endless) {
+    my ($name, %scenario) = @$case;
+    told_after(error_text('before'), qr/before/, "endless $name: is next");
+    $impostor->play(%scenario);
+    ask_again(coordinator => $impostor->connstr("passfile=$passfile"));
+    my $memory = 0;
+    my $began = time;
+    $node->safe_psql('postgres', 'CREATE DATABASE dropped TEMPLATE template0');
+    my $dropping = time;
+    $node->safe_psql('postgres', 'DROP DATABASE dropped');
+    cmp_ok(time - $dropping, '<', $patience, "endless $name: a database can be dropped");
+    while (time < $began + 2) {
+        my $now = memory();
+        $memory = $now if $now > $memory;
+        sleep 0.02;
+    }
+    cmp_ok($memory, '<', $most_memory, "endless $name: takes no memory");
+    if ($at_once{$name}) {
+        told(qr/^could not lease node ids: (?!before)/, "endless $name: ended at once");
+        caller_is_told($at_once{$name}, "endless $name");
+    }
+    my $reloading = time;
+    told_after(error_text('next'), qr/next/, "endless $name: a reload asks again");
+    cmp_ok(time - $reloading, '<', $patience, "endless $name: at once");
+}
+
+# --- the server lives --------------------------------------------------------------------------
+
+is($session->query_safe('SELECT pg_backend_pid()'), $backend, 'the session from the beginning goes on');
+is(lease_worker_of($node), $worker, 'and so does the worker');
+is_deeply([ asking() ], [], 'which has no process left over');
+unlike(slurp_file($node->logfile), qr/terminated by signal|exited with|PANIC|TRAP/, 'no process crashed');
+
+# --- deadlines ---------------------------------------------------------------------------------
+
+for my $case (@endless[ 0, 4, 1, 5 ]) {
+    my ($name, %scenario) = @$case;
+    told_after(error_text('before'), qr/before/, "deadline, $name: is next");
+    $impostor->play(%scenario);
+    my $began = time;
+    ask_again();
+    told(qr/did not answer in time|timeout expired/, "deadline, $name");
+    cmp_ok(time - $began, '<', 20, "deadline, $name: it counts all of the exchange");
+    caller_is_told($no_answer, "deadline, $name");
+}
+
+# --- stopping ----------------------------------------------------------------------------------
+
+$session->quit;
+for my $case (@endless) {
+    my ($name, %scenario) = @$case;
+    next if $at_once{$name};
+    $impostor->play(%scenario);
+    ask_again(coordinator => $impostor->connstr("passfile=$passfile"));
+    sleep 0.5;
+    my $began = time;
+    $node->stop('fast');
+    cmp_ok(time - $began, '<', $patience, "endless $name: stops fast");
+    $node->start;
+    $worker = lease_worker_of($node);
+}
+
+# --- leases at the limits of time --------------------------------------------------------------
+
+# A server that starts has no lease.
+sub start_with {
+    my ($answer) = @_;
+    $node->stop('fast');
+    $impostor->play(answer => sub { say_to($_[0], $answer) });
+    settings();
+    $node->start;
+    return;
+}
+
+start_with(lease(1, 7, 1, int(time) - 1000, int(time) - 900));
+told(qr/^lease 1 has ended by this server's clock/, 'a lease in the past');
+my $clocks = qr/The clocks of this server and of the coordinator have differed $since/;
+caller_is_told(qr/^It ended at .* $clocks/, 'a lease in the past');
+for my $second (4_102_444_800, '9223372036854775807') {    # 2100-01-01
+    start_with(lease(1, 7, 1, $second, $second));
+    told($no_sense, "a lease at $second");
+    caller_is_told($unusable, "a lease at $second");
+}
+start_with(lease(1, 7, 1, int(time) + 1000, int(time) + 2000));
+told(qr/^lease 1 begins at /, 'a lease that has not begun');
+caller_is_told(qr/^It begins at /, 'a lease that has not begun');
+
+# Whoever grants a lease for ever gets what it wants.
+start_with(lease(9223372036854775807, 131071, 1, 1_730_000_001, '9223372036854775807'));
+wait_for_lease($node);
+is(status_of($node, 'lease_id, first_node_id, lease_error IS NULL'), '9223372036854775807|131071|t',
+    'the largest numbers');
+is(status_of($node, 'extract(epoch FROM window_end)::bigint'), 1_730_000_000 + 2**30,
+    'end with the last second of an identifier');
+
+# --- renewals ----------------------------------------------------------------------------------
+
+my $end = int(time) + 600;
+start_with(lease(1, 7, 1, int(time) - 5, $end));
+wait_for_lease($node);
+my $renewal = row_description([ randflake_lease_renew => INT8 ]);
+my $could_not = 'could not renew the lease of node ids: ';
+for my $case (
+    [ 'null', $renewal . data_row(undef) . complete() . ready() ],
+    [ 'text', $renewal . data_row('leak') . complete() . ready() ],
+    [ 'no column', row_description() . data_row() . complete() . ready() ],
+    [ 'int4', row_description([ randflake_lease_renew => INT4 ]) . data_row(5) . complete() . ready() ],
+    [ 'two columns', row_description(columns(INT8, INT8)) . data_row(5, 5) . complete() . ready() ],
+    [ 'CopyIn', message('G', pack 'C n n', 0, 1, 0) ],
+    [ 'two rows', $renewal . data_row($end + 50) x 2 . complete() . ready() ],
+  )
+{
+    my ($name, $answer) = @$case;
+    told_after(error_text('before'), qr/before/, "renewal, $name: is next");
+    told_after($answer, qr/^${could_not}the coordinator sent/, "renewal, $name: is none");
+    is(status_of($node, 'lease_id, extract(epoch FROM window_end)::bigint'), '1|' . ($end + 1),
+        "renewal, $name: the lease stays as it was");
+}
+is($node->safe_psql('postgres', 'SELECT count(randflake_generate())'), 1, 'and identifiers go on');
+for my $case ([ '-9223372036854775808', $end + 1 ], [ 0, $end + 1 ], [ $end + 100, $end + 101 ],
+    [ '9223372036854775807', 1_730_000_000 + 2**30 ])
+{
+    my ($last, $expected) = @$case;
+    $impostor->play(answer => sub { say_to($_[0], $renewal . data_row($last) . complete() . ready()) });
+    my $extensions = status_of($node, 'window_extensions');
+    ask_again();
+    wait_for_status($node, "window_extensions > $extensions");
+    is(status_of($node, 'extract(epoch FROM window_end)::bigint'), $expected, "renewed to $last");
+}
+
+# The coordinator hangs while the lease is to be given back.
+$impostor->play(answer => \&RandflakeImpostor::silence);
+my $began = time;
+$node->stop('fast');
+cmp_ok(time - $began, '<', $patience, 'stops fast with a lease that nobody takes back');
+log_has($node, qr/could not give lease 1 of node ids back: the coordinator did not answer in time/,
+    '  and says so');
+unlike(slurp_file($node->logfile), qr/terminated by signal|PANIC|TRAP/, 'no process crashed to the end');
+done_testing();

@@ -1,0 +1,319 @@
+# The coordinator's functions against their model, test/unit/lease_coordinator.h, which the simulation
+# of leases runs: thousands of steps at random, each answer compared. And again with one rule of the
+# functions changed at a time: every such change must be found.
+
+use strict;
+use warnings;
+
+use FindBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('coordinator');
+$node->init;
+$node->append_conf('postgresql.conf', "log_statement = none\nlog_min_messages = fatal\n");
+$node->start;
+
+# --- a coordinator whose clock and identity are the test's ---------------------------------------
+
+# The clock stands in the middle of a second. It takes the place of PostgreSQL's own, for which the
+# extension asks by name, before the extension is made: then it is in the defaults of columns too.
+$node->safe_psql('postgres', <<'SQL');
+ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO real_clock_timestamp;
+CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+AS $$ SELECT to_timestamp(current_setting('test.clock')::float8 + 0.4) $$;
+SET test.clock = 0;
+CREATE EXTENSION randflake;
+CREATE OR REPLACE FUNCTION randflake_coordinator_identity() RETURNS text LANGUAGE sql VOLATILE
+AS $$ SELECT current_setting('test.identity') $$;
+SQL
+
+# --- traces --------------------------------------------------------------------------------------
+
+my $directory = PostgreSQL::Test::Utils::tempdir;
+my $unit = "$FindBin::Bin/../test/unit";
+PostgreSQL::Test::Utils::system_or_bail($ENV{CXX} // 'g++', '-std=c++20', '-O1',
+    "-I$unit", "-I$FindBin::Bin/../src", '-o', "$directory/lease_trace", "$unit/lease_trace.cpp");
+my ($traces, $steps) = (120, 200);
+PostgreSQL::Test::Utils::system_or_bail('sh', '-c',
+    "$directory/lease_trace 1 $traces $steps >$directory/traces");
+
+$node->safe_psql('postgres', <<"SQL");
+CREATE TABLE step (
+    trace integer, step integer, identity text, clock bigint,
+    operation text, committed boolean, arguments bigint[], answer bigint[], sqlstate text,
+    PRIMARY KEY (trace, step)
+);
+COPY step FROM '$directory/traces';
+VACUUM ANALYZE step;
+SQL
+is($node->safe_psql('postgres', 'SELECT count(*) FROM step'), $traces * $steps, 'traces');
+
+# Everything happens in them, and often.
+my %least = (
+    'acquire|00000' => 1000, 'acquire|55000' => 500, 'acquire|53400' => 500,
+    'acquire|22008' => 10, 'acquire|22023' => 50,
+    'renew|00000' => 1000, 'renew|55000' => 500, 'renew|22023' => 50,
+    'release|00000' => 500, 'release|55000' => 100,
+    'purge|00000' => 200, 'purge|22023' => 20,
+    'configure|00000' => 200, 'configure|22023' => 20,
+    'save|00000' => 100, 'restore|00000' => 50, 'dump|00000' => 20);
+my %seen = map { /(.*)\|(\d+)$/ } split /\n/, $node->safe_psql('postgres',
+    'SELECT operation, sqlstate, count(*) FROM step GROUP BY 1, 2');
+my @rare = grep { ($seen{$_} // 0) < $least{$_} } sort keys %least;
+is("@rare", '', 'of every operation and outcome, enough steps')
+  or diag(map { "$_: $seen{$_}\n" } sort keys %seen);
+
+# --- replay --------------------------------------------------------------------------------------
+
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE saved (
+    place bigint, pool randflake_lease_pool[], leases randflake_lease[],
+    next_lease bigint, next_is_called boolean, takeover bigint
+);
+
+CREATE PROCEDURE make_anew() LANGUAGE sql AS $$
+    DELETE FROM randflake_lease;
+    DELETE FROM randflake_lease_pool;
+    SELECT setval('randflake_lease_takeover',
+                  randflake_lease_identity_hash(randflake_lease_identity()));
+$$;
+
+CREATE PROCEDURE save(to_place bigint) LANGUAGE sql AS $$
+    DELETE FROM saved WHERE place = to_place;
+    INSERT INTO saved
+    SELECT to_place, (SELECT array_agg(p) FROM randflake_lease_pool p),
+           (SELECT array_agg(l) FROM randflake_lease l), i.last_value, i.is_called, t.last_value
+    FROM randflake_lease_lease_id_seq i, randflake_lease_takeover t;
+$$;
+
+CREATE PROCEDURE restore(from_place bigint) LANGUAGE sql AS $$
+    CALL make_anew();
+    INSERT INTO randflake_lease_pool
+    SELECT p.* FROM saved, unnest(pool) AS p WHERE place = from_place;
+    INSERT INTO randflake_lease OVERRIDING SYSTEM VALUE
+    SELECT l.* FROM saved, unnest(leases) AS l WHERE place = from_place;
+    SELECT setval('randflake_lease_lease_id_seq', next_lease, next_is_called)
+    FROM saved WHERE place = from_place;
+$$;
+
+CREATE FUNCTION incarnation(number bigint) RETURNS uuid LANGUAGE sql IMMUTABLE
+AS $$ SELECT lpad(to_hex(number), 32, '0')::uuid $$;
+
+-- The answer of one step
+CREATE FUNCTION answer(s step) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    a CONSTANT bigint[] := s.arguments;
+    got bigint[] := '{}';
+BEGIN
+    CASE s.operation
+    WHEN 'acquire' THEN
+        SELECT ARRAY[lease_id, first_node_id, node_count, lease_start, lease_end] INTO STRICT got
+        FROM randflake_lease_acquire('x', incarnation(a[1]), a[2]::integer, a[3]::integer,
+                                     lpad(to_hex(a[4]), 16, '0'));
+    WHEN 'renew' THEN
+        got := ARRAY[randflake_lease_renew(a[1], incarnation(a[2]), a[3], a[4]::integer)];
+    WHEN 'release' THEN
+        PERFORM randflake_lease_release(a[1], incarnation(a[2]), a[3]);
+    WHEN 'purge' THEN
+        got := ARRAY[randflake_lease_purge(a[1] * interval '1 millisecond')];
+    WHEN 'configure' THEN
+        PERFORM randflake_lease_configure(a[1]::integer, a[2]::integer, a[3]::integer,
+                                          a[4]::integer, a[5] = 1);
+    WHEN 'create' THEN
+        CALL make_anew();
+        PERFORM setval('randflake_lease_lease_id_seq', 1, false);
+        DELETE FROM saved;
+        got := NULL;
+    WHEN 'save' THEN
+        CALL save(a[1]);
+        got := NULL;
+    WHEN 'restore' THEN
+        CALL restore(a[1]);
+        PERFORM setval('randflake_lease_takeover', takeover) FROM saved WHERE place = a[1];
+        got := NULL;
+    WHEN 'dump' THEN
+        CALL restore(a[1]);
+        got := NULL;
+    END CASE;
+    RETURN got;
+END $$;
+
+-- Where the functions and the model differ first, and how
+CREATE TABLE difference (trace integer, step integer, got bigint[], sqlstate text, message text);
+CREATE PROCEDURE replay() LANGUAGE plpgsql AS $$
+DECLARE
+    s step;
+    got bigint[];
+    state text;
+    message text;
+BEGIN
+    DELETE FROM difference;
+    FOR s IN SELECT * FROM step ORDER BY trace, step LOOP
+        IF s.operation = 'create' THEN
+            COMMIT;
+        END IF;
+        PERFORM set_config('test.clock', s.clock::text, false),
+                set_config('test.identity', s.identity, false);
+        got := NULL;
+        state := '00000';
+        message := '';
+        BEGIN
+            got := answer(s);
+            IF NOT s.committed THEN
+                RAISE SQLSTATE 'RBACK';
+            END IF;
+        EXCEPTION
+            WHEN SQLSTATE 'RBACK' THEN
+                NULL;
+            WHEN OTHERS THEN
+                state := SQLSTATE;
+                message := SQLERRM;
+        END;
+        IF got IS DISTINCT FROM s.answer OR state <> s.sqlstate THEN
+            INSERT INTO difference VALUES (s.trace, s.step, got, state, message);
+            RETURN;
+        END IF;
+    END LOOP;
+END $$;
+SQL
+
+# The steps up to the first difference in the words of a failure; empty if there is none.
+sub first_difference {
+    $node->safe_psql('postgres', 'CALL replay()');
+    return $node->safe_psql('postgres', <<'SQL');
+SELECT format('trace %s, step %s: clock %s, %s, %s%s: got %s %s%s, expected %s %s',
+              s.trace, s.step, s.clock, s.identity, s.operation, s.arguments,
+              coalesce(d.got::text, 'nothing'), d.sqlstate, nullif(' (' || d.message || ')', ' ()'),
+              coalesce(s.answer::text, 'nothing'), s.sqlstate)
+FROM difference d JOIN step s USING (trace, step)
+SQL
+}
+
+is(first_difference(), '', "the functions answer $traces traces as the model does");
+
+# --- one rule changed at a time ------------------------------------------------------------------
+
+# Replaces a piece of a function's source, which must be there once.
+sub change_function {
+    my ($function, $piece, $replacement) = @_;
+    my $definition = $node->safe_psql('postgres',
+        "SELECT pg_get_functiondef('randflake_lease_$function'::regproc)");
+    my $changed = $definition;
+    my $count = $changed =~ s/\Q$piece\E/$replacement/g;
+    die "randflake_lease_$function has this $count times: $piece" if $count != 1;
+    $node->safe_psql('postgres', $changed);
+    return $definition;
+}
+
+my @changes = (
+    # function, what is there, what takes its place
+    [ 'acquire', 'randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072', 'false' ],
+    [ 'acquire', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
+    [ 'acquire', 'pool.key_fingerprint <> randflake_lease_acquire.key_fingerprint', 'false' ],
+    [ 'acquire', 'now <= @extschema@.randflake_lease_epoch()', 'now < @extschema@.randflake_lease_epoch()' ],
+    [ 'acquire', 'now >= @extschema@.randflake_lease_horizon()', 'now > @extschema@.randflake_lease_horizon()' ],
+    [ 'acquire', 'max(upper(lease.span))', 'min(upper(lease.span))' ],
+    [ 'acquire', 'SELECT lower(pool_nodes) AS first', 'SELECT 0 AS first' ],
+    [ 'acquire', 'UNION SELECT upper(l.nodes) FROM', 'UNION SELECT lower(l.nodes) FROM' ],
+    [ 'acquire', 'candidate.first + randflake_lease_acquire.nodes)', 'candidate.first + 1)' ],
+    [ 'acquire', 'candidate.first BETWEEN lower(pool_nodes)', 'candidate.first BETWEEN 0' ],
+    [ 'acquire', 'upper(pool_nodes) - randflake_lease_acquire.nodes', 'upper(pool_nodes) - 1' ],
+    [ 'acquire', 'ORDER BY 2, 1', 'ORDER BY 1' ],
+    [ 'acquire', 'ORDER BY 2, 1', 'ORDER BY 2, 1 DESC' ],
+    [ 'acquire', 'free_at > now', 'free_at >= now' ],
+    [ 'acquire', 'now < pool.high_water', 'false' ],
+    [ 'acquire', 'now < pool.high_water', 'now <= pool.high_water' ],
+    [ 'acquire', 'least(duration, pool.max_duration)', 'duration' ],
+    [ 'acquire', '@extschema@.randflake_lease_horizon()) - 1', '9223372036854775807) - 1' ],
+    [ 'acquire', 'int8range(lease_start, lease_end + 1)', 'int8range(lease_start, lease_end)' ],
+    [ 'acquire', q{interval '1 day'}, q{interval '1 day 1 second'} ],
+
+    [ 'renew', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
+    [ 'renew', 'AND l.incarnation = randflake_lease_renew.incarnation', '' ],
+    [ 'renew', 'AND l.released_at IS NULL', '' ],
+    [ 'renew', 'NOT lease.nodes <@ pool.nodes', 'false' ],
+    [ 'renew', 'lower(lease.span) > now + pool.max_duration', 'false' ],
+    [ 'renew', 'lower(lease.span) > now + pool.max_duration', 'lower(lease.span) >= now + pool.max_duration' ],
+    [ 'renew', 'expected_end >= upper(lease.span)', 'expected_end > upper(lease.span)' ],
+    [ 'renew', '+ pool.max_duration + pool.max_clock_skew THEN', '+ pool.max_duration THEN' ],
+    [ 'renew', '+ pool.max_duration + pool.max_clock_skew THEN', '+ pool.max_clock_skew THEN' ],
+    [ 'renew', 'expected_end < now + pool.max_clock_skew AND', '' ],
+    [ 'renew', 'expected_end < now + pool.max_clock_skew AND', 'expected_end < now AND' ],
+    [ 'renew', 'expected_end < now + pool.max_clock_skew AND', 'expected_end <= now + pool.max_clock_skew AND' ],
+    [ 'renew', '(expected_end < now OR', '(expected_end <= now OR' ],
+    [ 'renew', '(expected_end < now OR', '(' ],
+    [ 'renew', ' OR expected_end < pool.high_water - 1', '' ],
+    [ 'renew', 'pool.high_water - 1', 'pool.high_water' ],
+    [ 'renew', 'greatest(expected_end + 1, ', 'greatest(' ],
+    [ 'renew', 'upper(lease.span), now', 'now' ],
+    [ 'renew', 'now + least(duration, pool.max_duration)', 'now + duration' ],
+    [ 'renew', 'now + least(duration, pool.max_duration)', 'now + pool.max_duration' ],
+    [ 'renew', '@extschema@.randflake_lease_horizon()) - 1', '9223372036854775807) - 1' ],
+    [ 'renew', 'lease_end + 1), renewed_at', 'lease_end), renewed_at' ],
+    [ 'renew', ', renewed_at = clock_timestamp()', '' ],
+
+    [ 'release', 'AND l.incarnation = randflake_lease_release.incarnation', '' ],
+    [ 'release', 'PERFORM @extschema@.randflake_lease_lock_pool();', '' ],
+    [ 'release', 'lease.released_at IS NOT NULL', 'false' ],
+    [ 'release', 'last_used IS NULL OR ', '' ],
+    [ 'release', 'last_used < lower(lease.span)', 'false' ],
+    [ 'release', 'last_used < lower(lease.span)', 'last_used <= lower(lease.span)' ],
+    [ 'release', 'least(last_used, upper(l.span) - 1)', 'last_used' ],
+    [ 'release', 'least(last_used, upper(l.span) - 1)', '(upper(l.span) - 1)' ],
+    [ 'release', 'upper(l.span) - 1) + 1', 'upper(l.span) - 1)' ],
+    [ 'release', "released_at = clock_timestamp()", 'released_at = NULL' ],
+
+    [ 'purge', q{keep < interval '0'}, 'false' ],
+    [ 'purge', 'PERFORM @extschema@.randflake_lease_lock_pool();', '' ],
+    [ 'purge', 'ceil(', 'floor(' ],
+    [ 'purge', 'upper(span) <= cutoff', 'upper(span) < cutoff' ],
+    [ 'purge', 'max(ended)', 'min(ended)' ],
+    [ 'purge', 'WHERE newest > high_water', 'WHERE false' ],
+    [ 'purge', 'greatest(high_water, newest) WHERE newest > high_water', 'newest WHERE newest IS NOT NULL' ],
+
+    [ 'configure', 'count NOT BETWEEN 1 AND 131072 - first', 'false' ],
+    [ 'configure', 'upper(pool.nodes) - first)', 'upper(pool.nodes) - lower(pool.nodes))' ],
+    [ 'configure', 'max_duration NOT BETWEEN 1 AND 86400', 'max_duration NOT BETWEEN 1 AND 86401' ],
+    [ 'configure', 'max_clock_skew NOT BETWEEN 0 AND 3600', 'max_clock_skew NOT BETWEEN 0 AND 3601' ],
+    [ 'configure', 'pool.high_water <= @extschema@.randflake_lease_clock()', 'true' ],
+    [ 'configure', 'pool.high_water <= @extschema@.randflake_lease_clock()', 'false' ],
+    [ 'configure', 'pool.high_water <= @extschema@.randflake_lease_clock()', 'pool.high_water < @extschema@.randflake_lease_clock()' ],
+    [ 'configure', '+ greatest(randflake_lease_configure.max_duration - pool.max_duration, 0)', '' ],
+    [ 'configure', '+ greatest(randflake_lease_configure.max_clock_skew - pool.max_clock_skew, 0)', '' ],
+    [ 'configure', 'CASE WHEN forget_key THEN NULL ELSE pool.key_fingerprint END', 'pool.key_fingerprint' ],
+
+    [ 'lock_pool', 'pool.coordinator <> identity', 'false' ],
+    [ 'lock_pool', 'SET coordinator = identity,', 'SET' ],
+    [ 'lock_pool', 'greatest(high_water, ', 'greatest(0, ' ],
+    [ 'lock_pool', '+ max_duration +', '+' ],
+    [ 'lock_pool', '+ max_clock_skew + 1', '+ 1' ],
+    [ 'lock_pool', '+ max_clock_skew + 1', '+ max_clock_skew' ],
+
+    [ 'taken_over', q{former = '' AND noted = hash}, 'false' ],
+    [ 'taken_over', q{former = '' AND noted = hash}, 'noted = hash' ],
+    [ 'taken_over', q{former = '' AND noted = hash}, q{former = ''} ],
+    [ 'taken_over', 'noted = hash OR', '' ],
+    [ 'taken_over', 'OR (noted - hash) & ((1::bigint << 31) - 1) <> 0', '' ],
+    [ 'taken_over', 'IF noted = hash OR (noted - hash) & ((1::bigint << 31) - 1) <> 0 THEN', 'IF true THEN' ],
+    [ 'taken_over', 'greatest(@extschema@.randflake_lease_clock(),', 'greatest(0,' ],
+    [ 'taken_over', 'max(greatest(granted_at, renewed_at))', 'min(greatest(granted_at, renewed_at))' ],
+    [ 'taken_over', 'max(greatest(granted_at, renewed_at))', 'max(granted_at)' ],
+    [ 'taken_over', 'max(greatest(granted_at, renewed_at))', 'max(renewed_at)' ],
+    [ 'taken_over', 'randflake_lease_horizon()) << 31', 'randflake_lease_horizon() * 2) << 31' ],
+    [ 'taken_over', q{PERFORM setval('@extschema@.randflake_lease_takeover', noted);}, '' ],
+
+    [ 'clock', 'floor(', 'ceil(' ],
+    [ 'identity_hash', '- 1)', '- 1) & 0' ]);
+for my $change (@changes) {
+    my ($function, $piece, $replacement) = map { s/\@extschema\@/public/gr } @$change;
+    my $definition = change_function($function, $piece, $replacement);
+    my $difference = first_difference();
+    isnt($difference, '', "found: $function: $piece -> $replacement");
+    note($difference);
+    $node->safe_psql('postgres', $definition);
+}
+$node->stop;
+done_testing();

@@ -1,0 +1,198 @@
+# A server that speaks PostgreSQL's protocol well enough to be asked for a lease, and then answers as
+# a test wants: with a row of any shape, or with something that is no answer at all. It listens where
+# libpq expects a server's Unix socket, in a process of its own; each connection has another.
+
+package RandflakeImpostor;
+
+use strict;
+use warnings;
+
+use IO::Socket::UNIX;
+use PostgreSQL::Test::Utils;
+use Time::HiRes qw(sleep);
+
+use constant { INT4 => 23, INT8 => 20, TEXT => 25, VOID => 2278 };
+
+# --- messages ----------------------------------------------------------------------------------
+
+sub message {
+    my ($type, $body) = @_;
+    return $type . pack('N', 4 + length $body) . $body;
+}
+
+# The columns of a row as a list of [name, type].
+sub row_description {
+    return message('T', pack('n', scalar @_)
+          . join '', map { pack 'Z* N n N n N n', $_->[0], 0, 0, $_->[1], 8, -1, 0 } @_);
+}
+
+# undef is NULL.
+sub data_row {
+    return message('D', pack('n', scalar @_)
+          . join '', map { defined $_ ? pack('N', length $_) . $_ : pack('N', 0xffffffff) } @_);
+}
+
+sub complete { return message('C', pack 'Z*', $_[0] // 'SELECT 1') }
+sub ready { return message('Z', $_[0] // 'I') }
+sub parameter { return message('S', pack 'Z* Z*', @_) }
+
+# An error, or with `type` N a notice.
+sub report {
+    my ($sqlstate, $text, %options) = @_;
+    my $severity = $options{severity} // 'ERROR';
+    return message($options{type} // 'E',
+        join('', map { pack 'A Z*', @$_ } [ S => $severity ], [ V => $severity ], [ C => $sqlstate ],
+            [ M => $text ]) . "\0");
+}
+
+# What a coordinator would say; five values, and the types of their columns.
+our @types = (INT8, INT4, INT4, INT8, INT8);
+
+sub columns { my $number = 1; return map { [ 'column' . $number++, $_ ] } @_ }
+
+sub lease {
+    return row_description(columns(@types)) . data_row(@_) . complete() . ready();
+}
+
+# A lease of this node id that is in force.
+sub good_lease {
+    my ($node_id) = @_;
+    return lease(1, $node_id // 7, 1, time - 5, time + 60);
+}
+
+# --- the server --------------------------------------------------------------------------------
+
+sub new {
+    my ($class) = @_;
+    my $directory = PostgreSQL::Test::Utils::tempdir_short();
+    my $self = bless { directory => $directory }, $class;
+    my $listener = IO::Socket::UNIX->new(Local => "$directory/.s.PGSQL.5432", Listen => 10)
+      or die "could not listen: $!";
+    $self->{listener} = $listener;
+    return $self;
+}
+
+sub connstr {
+    my ($self, $more) = @_;
+    return "host=$self->{directory} port=5432 dbname=postgres user=leaser " . ($more // '');
+}
+
+# From now on, connections are treated like this; those under way are cut. Given are functions that
+# get the connection:
+#   startup    instead of the welcome, after the client's first message
+#   answer     to a request, of which it gets the text too
+sub play {
+    my ($self, %scenario) = @_;
+    $self->stop;
+    my $pid = fork // die "could not fork: $!";
+    if ($pid == 0) {
+        setpgrp;
+        local $SIG{CHLD} = 'IGNORE';
+        local $SIG{PIPE} = 'IGNORE';
+        while (1) {
+            my $client = $self->{listener}->accept or next;
+            next if fork;
+            eval { _serve($self, $client, %scenario) };
+            POSIX::_exit(0);
+        }
+    }
+    $self->{pid} = $pid;
+    # Before it has left the test's group of processes, it cannot be stopped.
+    sleep 0.01 until getpgrp($pid) == $pid;
+    return;
+}
+
+sub stop {
+    my ($self) = @_;
+    my $pid = delete $self->{pid} // return;
+    kill 'KILL', -$pid;
+    waitpid $pid, 0;
+    return;
+}
+
+# Whatever becomes of the test. Processes that it forked leave without this.
+sub DESTROY { local $?; $_[0]->stop; return }
+
+# What clients wrote in their first message, one a line.
+sub startups {
+    my ($self) = @_;
+    return -e "$self->{directory}/startups" ? slurp_file("$self->{directory}/startups") : '';
+}
+
+sub read_bytes {
+    my ($client, $count) = @_;
+    my $bytes = '';
+    while (length $bytes < $count) {
+        sysread $client, $bytes, $count - length $bytes, length $bytes or die 'gone';
+    }
+    return $bytes;
+}
+
+# A message: its type and its body.
+sub read_message {
+    my ($client) = @_;
+    my ($type, $length) = unpack 'A N', read_bytes($client, 5);
+    return ($type, read_bytes($client, $length - 4));
+}
+
+# Dies when the other side has gone.
+sub say_to {
+    my ($client, $bytes) = @_;
+    while (length $bytes) {
+        my $written = syswrite($client, $bytes) // die 'gone';
+        substr $bytes, 0, $written, '';
+    }
+    return;
+}
+
+sub welcome {
+    return message('R', pack 'N', 0)
+      . parameter(server_version => '15.0')
+      . parameter(client_encoding => 'UTF8')
+      . parameter(standard_conforming_strings => 'on')
+      . message('K', pack 'N N', 1, 1)
+      . ready();
+}
+
+sub _serve {
+    my ($self, $client, %scenario) = @_;
+    my $startup = read_bytes($client, unpack('N', read_bytes($client, 4)) - 4);
+    open my $out, '>>', "$self->{directory}/startups" or die "could not write: $!";
+    print $out substr($startup, 4) =~ tr/\0/ /r, "\n";
+    close $out;
+    if ($scenario{startup}) {
+        $scenario{startup}->($client);
+    }
+    else {
+        say_to($client, welcome());
+    }
+    while (1) {
+        my ($type, $body) = read_message($client);
+        last if $type eq 'X';
+        next if $type ne 'Q';
+        $scenario{answer}->($client, $body);
+    }
+    return;
+}
+
+# Says nothing more, and stays.
+sub silence { sleep 1 while 1; return }
+
+sub repeat {
+    my ($client, $bytes) = @_;
+    # Large pieces, so that it is the reader who is slow.
+    $bytes x= 1 + int(65536 / length $bytes);
+    say_to($client, $bytes) while 1;
+    return;
+}
+
+sub byte_a_second {
+    my ($client, $bytes) = @_;
+    for my $byte (split //, $bytes) {
+        say_to($client, $byte);
+        sleep 1;
+    }
+    return;
+}
+
+1;

@@ -1,0 +1,52 @@
+# An installation of PostgreSQL for one test, which may add extension scripts to it: the server finds
+# its files by where its programs are.
+
+package RandflakeInstallation;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use File::Basename qw(basename dirname);
+use File::Path qw(make_path);
+use PostgreSQL::Test::Utils;
+
+our @EXPORT = qw(private_installation);
+
+# Links to everything in a directory, in another one, except to some names.
+sub link_all {
+    my ($from, $to, @except) = @_;
+    make_path($to);
+    for my $path (glob "$from/*") {
+        my $name = basename($path);
+        next if grep { $_ eq $name } @except;
+        symlink $path, "$to/$name" or die "could not link $to/$name: $!";
+    }
+    return;
+}
+
+# Programs are copied, for a link would lead back to where they come from; the rest is linked.
+# Returns what PostgreSQL::Test::Cluster wants as install_path, and the directory of extensions,
+# whose files may be added to and replaced.
+sub private_installation {
+    my %directory;
+    for my $kind (qw(bindir sharedir pkglibdir)) {
+        chomp($directory{$kind} = (run_command([ 'pg_config', "--$kind" ]))[0]);
+    }
+    # The directories keep their places relative to each other.
+    my $prefix = $directory{bindir};
+    for my $other (values %directory) {
+        $prefix = dirname($prefix) until $prefix eq '/' || index("$other/", "$prefix/") == 0;
+    }
+    my $root = PostgreSQL::Test::Utils::tempdir();
+    my %private = map { $_ => $root . substr($directory{$_}, length $prefix) } keys %directory;
+
+    make_path($private{bindir});
+    system_or_bail('cp', '-RL', "$directory{bindir}/.", $private{bindir});
+    link_all($directory{pkglibdir}, $private{pkglibdir});
+    link_all($directory{sharedir}, $private{sharedir}, 'extension');
+    link_all("$directory{sharedir}/extension", "$private{sharedir}/extension");
+    return (dirname($private{bindir}), "$private{sharedir}/extension");
+}
+
+1;

@@ -1,0 +1,367 @@
+// Traces of the coordinator's model (lease_coordinator.h): what was asked when, and what the model
+// answered. t/230_lease_model.pl compiles this program and puts the same questions to the functions
+// of the extension.
+//
+//   lease_trace FIRST_SEED LAST_SEED STEPS
+//
+// A trace per seed. A line per step, for COPY:
+//
+//   seed  step  identity  clock  operation  committed  arguments  answer  SQLSTATE
+//
+// Times are Unix seconds, arguments and answer arrays of bigint:
+//
+//   create                                                            a new extension
+//   acquire    incarnation, node ids, duration, key fingerprint       the row of the grant
+//   renew      lease, incarnation, expected end, duration             the last second
+//   release    lease, incarnation, last used or null                  nothing
+//   purge      milliseconds to keep                                   number of leases
+//   configure  first node id, node ids, max_duration, max_clock_skew, each or null;
+//              1 to forget the key                                    nothing
+//   save       place                                                  keep the state there
+//   restore    place                                                  go back to it: a replica that
+//                                                                     missed the rest, an old copy
+//   dump       place                                                  the same, by a dump restored
+//                                                                     into a new extension
+//
+// Clocks and arguments are mostly plausible, and often at the very edge of a rule: the next second
+// to something that the model knows.
+
+#include <array>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "lease_cluster.h"
+
+namespace randflake::simulation {
+namespace {
+
+using Value = std::optional<int64_t>;
+
+std::string ArrayText(const std::vector<Value>& values) {
+    std::string text = "{";
+    for (const Value& value : values)
+        text += (text.size() > 1 ? "," : "") + (value ? std::to_string(*value) : "NULL");
+    return text + "}";
+}
+
+const char* SqlState(Refusal refusal) {
+    static constexpr const char* kStates[] = {"00000", "55000", "53400", "22008", "22023", "23P01"};
+    return kStates[static_cast<int>(refusal)];
+}
+
+class Trace {
+public:
+    Trace(uint64_t seed, int steps) : seed_(seed), steps_(steps), random_(seed) {
+        // From traces in which all is well for long to those in which nothing is.
+        trouble_ = int64_t{4} << random_.Between(0, 4);
+        now_ = Usual();
+    }
+
+    void Write() {
+        Put("create", true, {});
+        // Before anything was granted, another one may have taken the place of where it was made.
+        if (random_.OneIn(4))
+            identity_ = ++identities_;
+        ConfigurePool();
+        while (step_ < steps_)
+            Step();
+    }
+
+private:
+    static constexpr int64_t kKeep = 86400;
+    // A clock that shows more than fits beside an identity's hash.
+    static constexpr int64_t kFarOff = int64_t{1} << 33;
+    static constexpr int kPlaces = 3;
+
+    // A lease as a holder knows it; maybe of a transaction that was rolled back.
+    struct Held {
+        int64_t lease_id;
+        uint64_t incarnation;
+        int64_t start, last;
+    };
+
+    int64_t Pick(const std::vector<int64_t>& from) {
+        return from[static_cast<size_t>(random_.Between(0, static_cast<int64_t>(from.size()) - 1))];
+    }
+
+    static int64_t Usual() { return kWindowEpochSeconds + 50000000; }
+
+    // --- one step
+
+    void Step() {
+        MoveClock();
+        if (random_.OneIn(trouble_ * 2))
+            ChangePlace();
+        else if (random_.OneIn(trouble_))
+            random_.OneIn(2) ? Purge() : ConfigureSomething();
+        else if (held_.empty() || random_.OneIn(3))
+            Acquire();
+        else if (random_.OneIn(4))
+            Release();
+        else
+            Renew();
+    }
+
+    void MoveClock() {
+        if (random_.OneIn(40 * trouble_))
+            now_ = Pick({0, kWindowEpochSeconds, model_.Horizon() - 10, model_.Horizon(), kFarOff});
+        else if (now_ < Usual() / 2 || now_ >= model_.Horizon() - 20 ? random_.OneIn(8) : false)
+            now_ = Usual() + random_.Between(0, 100);
+        else if (random_.OneIn(2 + trouble_ / 2))
+            now_ = Edge();
+        else if (random_.OneIn(trouble_))
+            now_ += random_.Between(-30, 30);
+        else
+            now_ += random_.Between(0, 3);
+        now_ = std::max(now_, int64_t{0});
+    }
+
+    // A second at which some rule changes its mind, or one beside it.
+    int64_t Edge() {
+        const auto& pool = model_.pool();
+        std::vector<int64_t> edges{now_, now_ + pool.max_clock_skew, model_.high_water(),
+                                   model_.high_water() - pool.max_clock_skew};
+        if (!model_.leases().empty()) {
+            const auto& lease = model_.leases()[static_cast<size_t>(
+                random_.Between(0, static_cast<int64_t>(model_.leases().size()) - 1))];
+            const int64_t spread = random_.OneIn(trouble_) ? kKeep : 0;
+            for (const int64_t edge :
+                 {lease.end, lease.end - pool.max_clock_skew, lease.start - pool.max_duration,
+                  lease.start, lease.end + spread})
+                edges.push_back(edge);
+        }
+        const int64_t edge = Pick(edges) + random_.Between(-1, 1);
+        // The mark is 0 before there is one.
+        return edge > Usual() / 2 ? edge : now_;
+    }
+
+    // Another data directory or timeline grants from here on: promoted without a loss, promoted
+    // with one, restored in place or from a dump. Or a copy is taken for that.
+    void ChangePlace() {
+        const auto place = static_cast<size_t>(random_.Between(0, kPlaces - 1));
+        const std::vector<Value> argument{static_cast<int64_t>(place)};
+        if (!places_[place] || random_.OneIn(3)) {
+            places_[place] = model_;
+            return Put("save", true, argument);
+        }
+        // A former one comes back, too.
+        identity_ = random_.OneIn(5) ? static_cast<uint64_t>(random_.Between(1, 3)) : ++identities_;
+        if (random_.OneIn(4))
+            return;
+        model_ = *places_[place];
+        const bool dump = random_.OneIn(3);
+        if (dump)
+            model_.RestoreElsewhere(identity_);
+        Put(dump ? "dump" : "restore", true, argument);
+    }
+
+    // --- calls
+
+    // Runs act(&answer), which says whether it succeeds, in a transaction.
+    template <typename Act>
+    bool Call(const char* operation, const std::vector<Value>& arguments, Act&& act) {
+        const bool commit = !random_.OneIn(10);
+        const Coordinator before = model_;
+        std::vector<Value> answer;
+        const bool done = act(&answer);
+        if (!done || !commit)
+            model_.RollBackTo(before);
+        Put(operation, commit, arguments, done ? &answer : nullptr, model_.refusal());
+        return done;
+    }
+
+    int64_t Duration() {
+        if (random_.OneIn(30))
+            return random_.OneIn(2) ? 0 : INT32_MAX;
+        return random_.Between(1, 2 * model_.pool().max_duration);
+    }
+
+    void Acquire() {
+        const int64_t nodes =
+            random_.OneIn(30)
+                ? Pick({0, 131072, 131073, model_.pool().node_count, model_.pool().node_count + 1})
+                : random_.Between(1, 3);
+        const int64_t duration = Duration();
+        const uint64_t incarnation = ++incarnations_;
+        const int64_t key = random_.OneIn(4 * trouble_) ? 2 : 1;
+        Call("acquire", {static_cast<int64_t>(incarnation), nodes, duration, key},
+             [&](std::vector<Value>* answer) {
+                 const auto grant = model_.Acquire(identity_, now_, {{0, incarnation}}, nodes,
+                                                   duration, static_cast<uint64_t>(key));
+                 if (!grant)
+                     return false;
+                 held_.push_back({grant->lease_id, incarnation, grant->start, grant->end});
+                 if (held_.size() > 12)
+                     held_.erase(held_.begin());
+                 *answer = {grant->lease_id, grant->first_node_id, grant->node_count, grant->start,
+                            grant->end};
+                 return true;
+             });
+    }
+
+    // One of those that were granted.
+    size_t Holder() {
+        return static_cast<size_t>(random_.Between(0, static_cast<int64_t>(held_.size()) - 1));
+    }
+    // Now and then somebody else asks.
+    uint64_t Asking(const Held& held) {
+        return random_.OneIn(20) ? ++incarnations_ : held.incarnation;
+    }
+    // A holder that was refused, or gave its lease back, mostly asks no more.
+    void MaybeForget(size_t holder) {
+        if (!random_.OneIn(3))
+            held_.erase(held_.begin() + static_cast<ptrdiff_t>(holder));
+    }
+
+    // What the coordinator knows of it.
+    const Coordinator::Lease* Known(const Held& held) const {
+        for (const auto& lease : model_.leases())
+            if (lease.lease_id == held.lease_id)
+                return &lease;
+        return nullptr;
+    }
+
+    void Renew() {
+        const size_t holder = Holder();
+        Held& held = held_[holder];
+        const uint64_t incarnation = Asking(held);
+        const int64_t duration = Duration();
+        int64_t expected_end = held.last;
+        if (random_.OneIn(3)) {
+            const auto& pool = model_.pool();
+            const auto* known = Known(held);
+            const int64_t end = known != nullptr ? known->end : held.last + 1;
+            expected_end =
+                Pick({end - 1, now_, now_ + pool.max_clock_skew, model_.high_water() - 1,
+                      end + pool.max_duration, end + pool.max_duration + pool.max_clock_skew}) +
+                random_.Between(-1, 1);
+        }
+        const bool done = Call(
+            "renew", {held.lease_id, static_cast<int64_t>(incarnation), expected_end, duration},
+            [&](std::vector<Value>* answer) {
+                const auto last = model_.Renew(identity_, now_, held.lease_id, {{0, incarnation}},
+                                               expected_end, duration);
+                if (!last)
+                    return false;
+                held.last = *last;
+                *answer = {*last};
+                return true;
+            });
+        if (!done)
+            MaybeForget(holder);
+    }
+
+    void Release() {
+        const size_t holder = Holder();
+        const Held& held = held_[holder];
+        const uint64_t incarnation = Asking(held);
+        Value last_used;
+        if (!random_.OneIn(10))
+            last_used = Pick({held.start - 1, held.start, now_, held.last, held.last + 1,
+                              random_.Between(held.start - 1, held.last)});
+        Call("release", {held.lease_id, static_cast<int64_t>(incarnation), last_used},
+             [&](std::vector<Value>*) {
+                 return model_.Release(identity_, now_, held.lease_id, {{0, incarnation}},
+                                       last_used);
+             });
+        MaybeForget(holder);
+    }
+
+    void Purge() {
+        int64_t keep_ms = random_.Between(-1, 20) * 1000 + random_.Between(0, 1) * 500;
+        if (!model_.leases().empty() && random_.OneIn(2))
+            keep_ms = std::max(now_ - Edge(), int64_t{0}) * 1000 - random_.Between(0, 1) * 500;
+        Call("purge", {keep_ms}, [&](std::vector<Value>* answer) {
+            const auto count = model_.Purge(identity_, now_, keep_ms);
+            if (!count)
+                return false;
+            *answer = {*count};
+            return true;
+        });
+    }
+
+    void Configure(const Coordinator::Change& change) {
+        Call("configure",
+             {change.first_node_id, change.node_count, change.max_duration, change.max_clock_skew,
+              int64_t{change.forget_key}},
+             [&](std::vector<Value>*) { return model_.Configure(identity_, now_, change); });
+    }
+
+    // A pool that is small, so that it runs dry; sometimes at the end of all node ids.
+    void ConfigurePool() {
+        const int64_t count = random_.Between(2, 9);
+        const int64_t first = Pick({0, random_.Between(1, 20), 131072 - count});
+        Configure({.first_node_id = first,
+                   .node_count = count,
+                   .max_duration = random_.Between(2, 20),
+                   .max_clock_skew = random_.Between(0, 5)});
+    }
+
+    void ConfigureSomething() {
+        const auto& pool = model_.pool();
+        Coordinator::Change change;
+        switch (random_.Between(0, 5)) {
+            case 0:
+                return ConfigurePool();
+            case 1:
+                change.first_node_id = pool.first_node_id + random_.Between(-1, 1);
+                break;
+            case 2:
+                change.node_count = pool.node_count + random_.Between(-2, 2);
+                break;
+            case 3:
+                change.max_duration =
+                    random_.OneIn(6) ? Pick({0, 86400, 86401}) : random_.Between(1, 25);
+                break;
+            case 4:
+                change.max_clock_skew =
+                    random_.OneIn(6) ? Pick({-1, 3600, 3601}) : random_.Between(0, 6);
+                break;
+            default:
+                change.forget_key = true;
+        }
+        Configure(change);
+    }
+
+    // --- output
+
+    void Put(const char* operation, bool commit, const std::vector<Value>& arguments,
+             const std::vector<Value>* answer = nullptr, Refusal refusal = Refusal::kNone) {
+        std::cout << seed_ << '\t' << step_++ << "\tcoordinator " << identity_ << '\t' << now_
+                  << '\t' << operation << '\t' << (commit ? 't' : 'f') << '\t'
+                  << ArrayText(arguments) << '\t'
+                  << (answer != nullptr ? ArrayText(*answer) : "\\N") << '\t' << SqlState(refusal)
+                  << '\n';
+    }
+
+    const uint64_t seed_;
+    const int steps_;
+    Random random_;
+    int64_t trouble_;
+    int step_ = 0;
+    int64_t now_ = 0;
+    uint64_t identity_ = Cluster::kFirst;
+    uint64_t identities_ = Cluster::kFirst;
+    uint64_t incarnations_ = 0;
+    std::vector<Held> held_;
+    // With the defaults of the pool.
+    Coordinator model_{kRandflake, {0, 131072, 60, 2}, {}, Cluster::kFirst, kKeep};
+    std::array<std::optional<Coordinator>, kPlaces> places_;
+};
+
+}  // namespace
+}  // namespace randflake::simulation
+
+int main(int count, char** arguments) {
+    if (count != 4) {
+        std::cerr << "usage: " << arguments[0] << " FIRST_SEED LAST_SEED STEPS\n";
+        return 2;
+    }
+    const uint64_t last = std::strtoull(arguments[2], nullptr, 10);
+    for (uint64_t seed = std::strtoull(arguments[1], nullptr, 10); seed <= last; seed++)
+        randflake::simulation::Trace(seed, std::atoi(arguments[3])).Write();
+    return 0;
+}
