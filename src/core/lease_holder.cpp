@@ -132,6 +132,12 @@ Window LeaseHolder::OpenNext(int64_t earliest, int64_t now) noexcept {
     return window;
 }
 
+LeaseRelease LeaseHolder::DropNext() noexcept {
+    const LeaseRelease release{next_, next_.end - 1 + kWindowEpochSeconds};
+    next_ = {};
+    return release;
+}
+
 LeaseReleases LeaseHolder::Sealed(int64_t last) noexcept {
     const auto release = [](const Lease& lease, int64_t last_used) {
         return LeaseRelease{lease,
