@@ -100,13 +100,15 @@ sub start_coordinator {
     return $node;
 }
 
-# Makes the extension anew: in a copy, a coordinator has to take it that leases are missing.
+# Makes the extension anew, where nothing was ever leased: in a copy, a coordinator has to take it
+# that leases are missing.
 sub make_coordinator {
     my ($node, $max_duration) = @_;
     $max_duration //= $duration;
     $node->safe_psql('postgres',
         'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
-          . "SELECT randflake_lease_configure(max_duration => $max_duration, max_clock_skew => 1)");
+          . "SELECT randflake_lease_configure(max_duration => $max_duration, max_clock_skew => 1,"
+          . ' never_leased => true)');
     return;
 }
 
