@@ -247,7 +247,7 @@ for my $coordinator (
     told_after(error_text('before'), qr/before/, 'malformed connection string: is next');
     ask_again(coordinator => $coordinator);
     told($malformed, "malformed connection string: $coordinator");
-    caller_is_told(qr/^The settings have not allowed to ask the coordinator $since/, '  is not quoted');
+    caller_is_told(qr/^The settings have not allowed a request to the coordinator $since/, '  is not quoted');
 }
 unlike(logged(), qr/hunter|2leak/, 'no part of a password is logged');
 
