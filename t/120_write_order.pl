@@ -149,7 +149,7 @@ sub waits_for_write {
     error_is($node, q{SET randflake.max_wait = '500ms'; SELECT randflake_generate()}, '55000',
         {
             message => qr/^the window for identifiers is not open$/,
-            detail => qr/^Another session is writing its new end; waited 500 ms\.$/,
+            detail => qr/^Another session is writing its new end\. The call waited 500 ms\.$/,
             hint => qr/^Look at the latency of the data directory's disk, or raise "randflake\.max_wait"\.$/
         },
         "$test_name: another session fails after max_wait");

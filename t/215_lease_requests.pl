@@ -207,7 +207,7 @@ for my $silent ($proxy->connstr, "host=127.0.0.1 port=$hole_port dbname=postgres
 
 # The next host of the list is asked, also when the first one hangs after the welcome.
 my $impostor = RandflakeImpostor->new;
-$impostor->play(answer => \&RandflakeImpostor::silence);
+$impostor->play(answer => \&silence);
 for my $first_host (
     [ $proxy->{directory}, $proxy->{port} ],
     [ '127.0.0.1', $hole_port ],

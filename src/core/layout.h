@@ -1,13 +1,13 @@
 // The bit layout of a family of identifiers: time, node id and sequence number, in ticks of a unit
 // since an epoch.
 //
-// A layout is data: every function takes it as an argument, and with a constexpr layout the
-// compiler folds it away. Tests explore the generator at reduced widths through the same code.
+// A layout is data: every function takes it as an argument. With a constexpr layout the compiler
+// folds it away. Tests run the same code at reduced widths.
 //
 // A number has two forms. The raw number is time | node id | sequence from the top bit down in
-// every layout, so that numbers of one tick and node id follow each other by one: that is what the
-// generator counts in. The identifier has the fields where the layout wants them. For Randflake the
-// two are the same, and the cipher follows.
+// every layout, so that numbers of one tick and node id follow each other by one. The generator
+// counts in raw numbers. The identifier has the fields where the layout places them. For Randflake
+// the two are the same, and the cipher is applied afterwards.
 //
 // Ticks tile seconds: the unit divides one second, and every second begins with a tick. So each
 // tick lies wholly in one second of a window.
@@ -108,8 +108,8 @@ struct Layout {
         return unit == 1 ? since : FloorDivide(since, unit);
     }
 
-    // Whether a tick lies in a second before this one. It does not divide, and for Randflake it
-    // folds to a comparison of the two.
+    // Whether a tick lies in a second before this one. Takes no division; for Randflake it folds to
+    // a comparison of the two.
     constexpr bool Before(uint64_t tick, uint32_t second) const noexcept {
         return TickStart(tick) < kWindowEpochMs + int64_t{second} * kSecondMs;
     }

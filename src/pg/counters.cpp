@@ -17,8 +17,9 @@ static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Windo
     return none ? 0 : fields.sequence + 1;
 }
 
-// The clock as last seen, and how often it stepped back. A process that was held up after it read
-// the clock is no step: only a word that was read before the clock and shows a later tick is.
+// Notes the clock as last seen, and counts its steps back. A process that was held up after it read
+// the clock shows an earlier time, which is no step. It is a step only if the word, which was read
+// before the clock, shows a later tick.
 static inline void note_clock(const Layout& layout, std::atomic<int64>& latest, const Run& run) {
     int64 seen = latest.load(std::memory_order_relaxed);
     if (likely(seen == run.now))
@@ -95,7 +96,7 @@ void counters_reset() {
     counters.clock_steps_back = 0;
     counters.window_extensions = 0;
     counters.reset_at = GetCurrentTimestamp();
-    // What the word shows of its tick counts as negative, so that the sum starts at zero.
+    // The numbers of the word's own tick are subtracted here, so that the sum starts at zero.
     for_all_slots(
         [](const Layout& layout, Slot& slot) { slot.finished.fetch_sub(count_of(layout, slot)); });
 }

@@ -44,8 +44,8 @@ static const IntSetting int_settings[] = {
      "Renewed at half of it, so half of it is how long the coordinator may be away."},
 };
 
-// Rejects a configured value that does not parse. The server itself would only warn about it when
-// the setting is defined, and start with the default.
+// Rejects a configured value that does not parse. Without this the server would only warn when the
+// setting is defined, and start with the default.
 static void require_valid(const IntSetting& setting) {
     const char* text = GetConfigOption(setting.name, true, false);
     if (text == nullptr)

@@ -9,8 +9,8 @@
 extern bool type_key_checked;
 void check_type_key(Oid function);
 
-// ERROR unless the secret is at hand and is the one under which the database keeps the type. Each
-// function that encrypts or decrypts for the type begins with it.
+// Raises an ERROR unless the server has a secret and the database is bound to it. Each function
+// that encrypts or decrypts for the type begins with this.
 static inline void require_type_key(FunctionCallInfo fcinfo) {
     if (unlikely(!type_key_checked))
         check_type_key(fcinfo->flinfo->fn_oid);
