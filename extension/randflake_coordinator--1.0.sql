@@ -681,5 +681,5 @@ COMMENT ON COLUMN randflake_leases.in_pool IS
 COMMENT ON COLUMN randflake_leases.granted_at IS 'when it was granted';
 COMMENT ON COLUMN randflake_leases.renewed_at IS 'when it was last renewed, null when it never was';
 COMMENT ON COLUMN randflake_leases.released_at IS 'when the holder gave it back, null while it has not';
-REVOKE ALL ON randflake_lease, randflake_lease_pool, randflake_leases FROM PUBLIC;
-GRANT SELECT ON randflake_leases TO pg_monitor;
+REVOKE ALL ON randflake_lease, randflake_lease_pool, randflake_leases, randflake_pool FROM PUBLIC;
+GRANT SELECT ON randflake_leases, randflake_pool TO pg_monitor;

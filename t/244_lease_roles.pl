@@ -102,7 +102,7 @@ BEGIN
     known := held.lease_end;
     FOR i IN 1 .. 2000 LOOP
         BEGIN
-            known := randflake_lease_renew(held.lease_id, held.incarnation, known + (i % 3) * 5, 4);
+            known := randflake_lease_renew(held.lease_id, held.incarnation, known + i % 6, 4);
         EXCEPTION WHEN object_not_in_prerequisite_state THEN
             NULL;
         END;
