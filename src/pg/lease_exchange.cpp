@@ -48,7 +48,7 @@ static void on_notice(void* answer, const PGresult* result) {
         shutdown(PQsocket(connection), SHUT_RDWR);
 }
 
-// Digits and nothing else, within the range of the type.
+// Digits and nothing else, within the range of the type. A null has no digits.
 static bool read_integer(const PGresult* row, int column, Oid type, int64* value) {
     const char* text = PQgetvalue(row, 0, column);
     const char* end = text + PQgetlength(row, 0, column);
@@ -66,7 +66,7 @@ static bool read_row(const PGresult* row, const ExchangeRequest& request, int64*
         return false;
     for (int i = 0; i < request.columns; i++)
         if (PQftype(row, i) != request.types[i] || PQfformat(row, i) != 0 ||
-            PQgetisnull(row, 0, i) != 0 || !read_integer(row, i, request.types[i], &values[i]))
+            !read_integer(row, i, request.types[i], &values[i]))
             return false;
     return true;
 }

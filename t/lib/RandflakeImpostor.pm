@@ -7,11 +7,33 @@ package RandflakeImpostor;
 use strict;
 use warnings;
 
+use Exporter 'import';
 use IO::Socket::UNIX;
+use POSIX ();
 use PostgreSQL::Test::Utils;
 use Time::HiRes qw(sleep);
 
-use constant { INT4 => 23, INT8 => 20, TEXT => 25, VOID => 2278 };
+use constant { INT4 => 23, INT8 => 20, TEXT => 25 };
+
+our @EXPORT = qw(
+  INT4 INT8 TEXT
+  message
+  row_description
+  columns
+  data_row
+  complete
+  ready
+  parameter
+  report
+  lease
+  @lease_types
+  welcome
+  read_message
+  say_to
+  silence
+  repeat
+  byte_a_second
+);
 
 # --- messages ----------------------------------------------------------------------------------
 
@@ -46,18 +68,13 @@ sub report {
 }
 
 # What a coordinator would say; five values, and the types of their columns.
-our @types = (INT8, INT4, INT4, INT8, INT8);
+our @lease_types = (INT8, INT4, INT4, INT8, INT8);
 
+# Columns of these types.
 sub columns { my $number = 1; return map { [ 'column' . $number++, $_ ] } @_ }
 
 sub lease {
-    return row_description(columns(@types)) . data_row(@_) . complete() . ready();
-}
-
-# A lease of this node id that is in force.
-sub good_lease {
-    my ($node_id) = @_;
-    return lease(1, $node_id // 7, 1, time - 5, time + 60);
+    return row_description(columns(@lease_types)) . data_row(@_) . complete() . ready();
 }
 
 # --- the server --------------------------------------------------------------------------------

@@ -121,6 +121,8 @@ private:
             now_ = Pick({0, kWindowEpochSeconds, model_.Horizon() - 10, model_.Horizon(), kFarOff});
         else if (now_ < Usual() / 2 || now_ >= model_.Horizon() - 20 ? random_.OneIn(8) : false)
             now_ = Usual() + random_.Between(0, 100);
+        else if (model_.high_water() > now_ && random_.OneIn(8))
+            now_ = model_.high_water() - random_.Between(0, model_.pool().max_clock_skew + 1);
         else if (random_.OneIn(2 + trouble_ / 2))
             now_ = Edge();
         else if (random_.OneIn(trouble_))
@@ -130,11 +132,16 @@ private:
         now_ = std::max(now_, int64_t{0});
     }
 
+    // Whether the mark is ahead of the clock by no more than clocks may differ.
+    bool NearMark() const {
+        return model_.high_water() > now_ &&
+               model_.high_water() <= now_ + model_.pool().max_clock_skew + 1;
+    }
+
     // A second at which some rule changes its mind, or one beside it.
     int64_t Edge() {
         const auto& pool = model_.pool();
-        std::vector<int64_t> edges{now_, now_ + pool.max_clock_skew, model_.high_water(),
-                                   model_.high_water() - pool.max_clock_skew};
+        std::vector<int64_t> edges{now_, now_ + pool.max_clock_skew, model_.high_water()};
         if (!model_.leases().empty()) {
             const auto& lease = model_.leases()[static_cast<size_t>(
                 random_.Between(0, static_cast<int64_t>(model_.leases().size()) - 1))];
@@ -260,9 +267,11 @@ private:
             const auto& pool = model_.pool();
             const auto* known = Known(held);
             const int64_t end = known != nullptr ? known->end : held.last + 1;
-            expected_end = Pick({end - 1, now_, now_ + pool.max_clock_skew, model_.high_water() - 1,
-                                 end + pool.max_duration, now_ + pool.max_duration,
-                                 now_ + pool.max_duration + pool.max_clock_skew}) +
+            // What is close to the clock and to the mark matters only if both are close.
+            expected_end = (NearMark() ? model_.high_water() - 1
+                                       : Pick({end - 1, now_, now_ + pool.max_clock_skew,
+                                               end + pool.max_duration, now_ + pool.max_duration,
+                                               now_ + pool.max_duration + pool.max_clock_skew})) +
                            random_.Between(-1, 1);
         }
         const int64_t role = AskingRole(held);
