@@ -108,7 +108,7 @@ CREATE FUNCTION randflake_lease_static_nodes() RETURNS int4range
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    -- A range from null to null would be that of all numbers.
+    -- A range of nulls would be all node ids.
     SELECT CASE WHEN first_node_id IS NULL THEN 'empty'
                 ELSE int4range(first_node_id, first_node_id + node_count) END
     FROM @extschema@.randflake_coordinator_static_nodes()

@@ -50,7 +50,7 @@ SELECT randflake_lease_release(lease_id, incarnation, lower(span)) IS NULL AS re
 SELECT :first_node_id, :node_count, :seconds, first_node_id, :'renewed'::boolean FROM randflake_leases WHERE state = 'released'
 SQL
 # The type is there, and asks for it.
-error_is($node, $_, '55000', { message => qr/not preloaded/, hint => qr/"shared_preload_libraries"/ },
+error_is($node, $_, '55000', { message => qr/must be loaded via/, hint => qr/"shared_preload_libraries"/ },
     "not preloaded: $_ fails")
   for 'SELECT randflake_next()', q{SELECT '8'::randflake};
 is($node->safe_psql('postgres', q{SELECT randflake_timestamp(randflake_lower('2030-01-01')) = '2030-01-01'}),

@@ -6,6 +6,7 @@
 use strict;
 use warnings;
 
+use Docs;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Randflake;
@@ -13,6 +14,7 @@ use RandflakeLease;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
+read_document('docs/leases.md', 't/240_lease_handover.pl');
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 1;
 my $fleet = new_fleet();
 my ($coordinator, $other) = map { start_coordinator($fleet, $_) } qw(one two);
@@ -58,7 +60,7 @@ for my $round (1 .. $rounds) {
 
 # --- a coordinator moved without a gap -----------------------------------------------------------
 
-# As docs/leases.md has it: longer leases, close, dump, restore, open, reload.
+# By the blocks of docs/leases.md: longer leases, close, dump, restore, open, reload.
 sub ends_after {
     my ($node, $database, $seconds) = @_;
     $node->poll_query_until($database, <<"SQL") or die 'leases are not renewed';
@@ -74,14 +76,13 @@ sub errors {
 }
 
 for my $round (1 .. $rounds) {
-    my $from = $coordinator->connstr('postgres');
-    $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_duration => 60)');
-    move_to($fleet, $_, $coordinator, lease_duration => 60) for @holders;
-    ends_after($coordinator, 'postgres', 45);
+    $coordinator->safe_psql('postgres', block('lengthen'));
+    move_to($fleet, $_, $coordinator, lease_duration => '10min') for @holders;
+    ends_after($coordinator, 'postgres', 500);
     load_on($fleet, $_) for @holders;
     my $errors = errors();
     my @leases = map { status_of($_, 'lease_id, first_node_id') } @holders;
-    $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(closed => true)');
+    $coordinator->safe_psql('postgres', block('close'));
 
     # Nobody gets anything any more; who has a lease keeps it.
     my $newcomer = new_holder($fleet, "late$round", $coordinator);
@@ -93,17 +94,22 @@ for my $round (1 .. $rounds) {
     is_deeply([ map { status_of($_, 'lease_id, first_node_id') } @holders ],
         \@leases, "round $round, closed: leases are kept");
 
-    my $dump = $coordinator->basedir . "/dump$round.sql";
     $other->safe_psql('postgres', "CREATE DATABASE moved$round TEMPLATE template0");
-    system_or_bail('pg_dump', '-f', $dump, $from);
     my $to = $other->connstr("moved$round");
-    system_or_bail('psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-o', '/dev/null', '-f', $dump, $to);
+    {
+        my $directory = $coordinator->basedir . "/dump$round";
+        mkdir $directory or die "could not make $directory: $!";
+        local @ENV{qw(OLD NEW)} = ($coordinator->connstr('postgres'), $to);
+        system_or_bail('sh', '-ec', "cd $directory\n" . block('copy'));
+    }
     is($other->safe_psql("moved$round", 'SELECT state FROM randflake_pool'), 'closed',
         "round $round, moved: the new coordinator is closed until it is opened");
-    $other->safe_psql("moved$round", 'SELECT randflake_lease_configure(closed => false)');
-    move_to($fleet, $_, $to, lease_duration => 60) for @holders, $newcomer;
+    my $opened_at = $other->safe_psql("moved$round", block('open') . 'SELECT clock_timestamp();');
+    move_to($fleet, $_, $to, lease_duration => '10min') for @holders, $newcomer;
+    $other->poll_query_until("moved$round",
+        "SELECT count(*) = 2 FROM randflake_leases WHERE renewed_at > '" . (split /\n/, $opened_at)[-1] . q{'})
+      or die 'the new coordinator does not renew';
     wait_for_status($_, 'lease_error IS NULL') for @holders;
-    ends_after($other, "moved$round", 50);
     is_deeply([ map { status_of($_, 'lease_id, first_node_id') } @holders ],
         \@leases, "round $round, moved: the new coordinator renews the leases");
     is(errors(), $errors, "round $round, moved: no call failed");
@@ -237,4 +243,5 @@ SQL
     all_is_well($fleet, $coordinator, "round $round, narrowed", leased => 0);
 }
 
+every_block_was_used();
 done_testing();
