@@ -660,9 +660,9 @@ SELECT lease_id, role, holder, first_node_id, after - first_node_id AS node_coun
             WHEN ends_at <= pg_catalog.clock_timestamp() THEN 'ended'
             WHEN starts_at > pg_catalog.clock_timestamp() THEN 'granted'
             ELSE 'active' END AS state,
-       (SELECT nodes OPERATOR(pg_catalog.<@) pool.nodes AND NOT pool.closed FROM randflake_lease_pool AS pool) AS in_pool,
+       (SELECT lease.nodes OPERATOR(pg_catalog.<@) pool.nodes AND NOT pool.closed FROM randflake_lease_pool AS pool) AS in_pool,
        granted_at, renewed_at, released_at
-FROM randflake_lease,
+FROM randflake_lease AS lease,
      LATERAL (SELECT pg_catalog.lower(nodes) AS first_node_id, pg_catalog.upper(nodes) AS after,
                      pg_catalog.to_timestamp(pg_catalog.lower(span)) AS starts_at,
                      pg_catalog.to_timestamp(pg_catalog.upper(span)) AS ends_at) AS bounds;

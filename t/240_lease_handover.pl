@@ -176,8 +176,8 @@ $_->stop for @holders;
 
 # --- a coordinator restored in place -------------------------------------------------------------
 
-# Every file is put back as it was, pg_control even under the number of its inode if the file system
-# can be brought to give it again. A file that does not change stays.
+# Every file is put back as it was, pg_control even under the number of its inode: file systems give
+# those of deleted files again, and this makes as many as it takes. A file that does not change stays.
 for my $round (1 .. $rounds) {
     make_coordinator($coordinator);
     my $data = $coordinator->data_dir;
@@ -198,12 +198,16 @@ for my $round (1 .. $rounds) {
     my $inode = (stat "$data/global/pg_control")[1];
     system_or_bail('sh', '-c', "cd $data && find . -mindepth 1 -maxdepth 1 ! -name PG_VERSION ! -name global"
           . " -exec rm -r {} + && find global -type f -delete");
-    my $tries = 0;
+    my @made;
     do {
-        unlink "$data/global/pg_control";
-        system_or_bail('cp', '-a', "$saved/global/pg_control", "$data/global/pg_control");
-    } until (stat "$data/global/pg_control")[1] == $inode || ++$tries == 200;
-    note 'pg_control has ', $tries < 200 ? 'the same' : 'another', ' inode number';
+        push @made, "$data/global/made" . @made;
+        append_to_file($made[-1], slurp_file("$saved/global/pg_control"));
+    } until (stat $made[-1])[1] == $inode || @made == 20_000;
+    note 'pg_control has ', (stat $made[-1])[1] == $inode ? 'the same' : 'another',
+      ' inode number, of file ' . @made;
+    chmod 0600, $made[-1];
+    rename pop @made, "$data/global/pg_control" or die "could not rename: $!";
+    unlink @made;
     system_or_bail('sh', '-c', "cd $saved && rm PG_VERSION global/pg_control && cp -a . $data");
     $coordinator->start;
     my $newcomer = start_holder($fleet, "restored$round", $coordinator);
