@@ -28,7 +28,7 @@ sub settings {
     return (secret => $secret, max_clock_skew => "${skew}s", max_wait => '60s', @_);
 }
 
-my %conf = (init => [ allows_streaming => 1 ], conf => "log_statement = none\n");
+my %conf = (init => [ allows_streaming => 1 ], conf => "log_statement = none\nrestart_after_crash = on\n");
 my $a = new_server('a', %conf, settings => { settings(node_id => 0) });
 my $b = new_server('b', %conf, settings => { settings(node_id => 1) });
 my $coordinator = start_server('coordinator', settings => { secret => $secret },
@@ -151,13 +151,21 @@ handover(
 handover(
     'clock set ahead during a hold-off',
     sub {
-        my ($name) = @_;
+        my ($name, $round) = @_;
         my ($node_id) = fresh_node_ids(1);
-        my $started = time;
+        my $promoted = $round % 2 == 0;
+        make_standby($a) if $promoted;
+        my $since = time;
         start_with($a, node_id => $node_id);
+        if ($promoted) {
+            sleep $skew;
+            $a->promote;
+            $since = time;
+            is_closed($a, "$name, promoted");
+        }
         set_ahead($a, 60);
         generates($a, 0.1, $name);
-        cmp_ok(time - $started, '>', $skew, "$name: holds off");
+        cmp_ok(time - $since, '>', $skew, "$name: holds off");
     });
 
 # --- D1: there and back --------------------------------------------------------------------------
@@ -203,6 +211,29 @@ handover(
         $b->stop;
         start_with($a, node_id => $node_id);
         generates($a, 2.5, "$name, former primary again");
+    });
+
+# A promoted server holds off from the promotion, also when shared memory was made anew since.
+handover(
+    'promotion and a crash of a session',
+    sub {
+        my ($name) = @_;
+        my ($node_id) = fresh_node_ids(1);
+        start_with($a, node_id => $node_id);
+        $a->stop;
+        copy_directory($a, $b);
+        make_standby($b);
+        start_under_clock($_) for $a, $b;
+        generates($a, 0.2, "$name, former primary");
+        sleep $skew;
+        clocks_stand($a, $b);
+        is_open($a, "$name, former primary");
+        crash_server($a);
+        $b->promote;
+        crash_backend($b);
+        is_closed($b, "$name, standby");
+        clocks_run($a, $b);
+        generates($b, 0.2, "$name, standby, then");
     });
 
 # --- D2: a disk that is rolled back --------------------------------------------------------------
