@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <initializer_list>
 #include <type_traits>
 #include <unistd.h>
 
