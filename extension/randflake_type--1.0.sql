@@ -265,12 +265,14 @@ BEGIN
 END $$;
 
 CREATE FUNCTION randflake_hash(randflake) RETURNS integer
-AS 'hashint8' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_hash(randflake) IS 'hash';
+AS 'MODULE_PATHNAME', 'randflake_hash'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_hash(randflake) IS 'hash, keyed with the secret';
 
 CREATE FUNCTION randflake_hash_extended(randflake, bigint) RETURNS bigint
-AS 'hashint8extended' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_hash_extended(randflake, bigint) IS 'hash with a seed';
+AS 'MODULE_PATHNAME', 'randflake_hash_extended'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_hash_extended(randflake, bigint) IS 'hash with a seed, keyed with the secret';
 
 CREATE OPERATOR FAMILY randflake_ops USING hash;
 COMMENT ON OPERATOR FAMILY randflake_ops USING hash IS 'equality of type randflake';
