@@ -401,6 +401,33 @@ for my $case (@endless) {
     $worker = lease_worker_of($node);
 }
 
+# --- until when ----------------------------------------------------------------------------------
+
+# A refusal may name the Unix second before which no lease is granted; anything else in that place is
+# ignored.
+my $soon = int(time) + 3600;
+my $refused = qr/The coordinator has refused since \d{4}-\d\d-\d\d [^.]*\.\d+\+\d\d\./;
+my $then = $node->safe_psql('postgres', "SELECT to_timestamp($soon)");
+my $last = 1_730_000_000 + 2**30;
+for my $case (
+    [ 'a refusal', '55000', $soon, qr/^$refused The coordinator grants none before \Q$then\E\.$/ ],
+    [ 'no free node id', '53400', $soon, qr/^$refused The coordinator grants none before \Q$then\E\.$/ ],
+    [ 'the last second', '55000', $last, qr/^$refused The coordinator grants none before 2058-/ ],
+    [ 'another error', 'XX000', $soon, $unusable ],
+    [ 'no free node id and no time', '53400', undef, $unusable ],
+    [ 'a time that is over', '55000', $soon - 7200, qr/^$refused$/ ],
+    map { [ "a refusal until '$_'", '55000', $_, qr/^$refused$/ ] }
+    (
+        '', '0', "-$soon", "+$soon", " $soon", "$soon ", "${soon}leak", "$soon.5", '0x7fffffff',
+        $last + 1, '1730000000', '9223372036854775808', '9' x 40, 'leak' x 1000))
+{
+    my ($name, $sqlstate, $column, $detail) = @$case;
+    told_after(error_text('before'), qr/before/, "$name: is next");
+    told_after(report($sqlstate, "refused: $name" =~ s/[^ -~]//gr, column => $column) . ready(),
+        qr/could not lease node ids: refused: /, "$name: is told");
+    caller_is_told($detail, $name);
+}
+
 # --- leases at the limits of time --------------------------------------------------------------
 
 # A server that starts has no lease.

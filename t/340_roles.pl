@@ -73,6 +73,7 @@ my %may = (
     '(SELECT mode FROM randflake_status)' => ['monitor'],
     '(SELECT count(*) FROM randflake_slots)' => ['monitor'],
     '(SELECT count(*) FROM randflake_leases)' => ['monitor'],
+    '(SELECT count(*) FROM randflake_pool)' => ['monitor'],
     'randflake_status_reset()' => [],
     '(SELECT count(*) FROM randflake_lease)' => [],
     '(SELECT count(*) FROM randflake_lease_pool)' => [],
@@ -85,6 +86,8 @@ my %may = (
     'randflake_lease_clock()' => [],
     'randflake_lease_identity()' => [],
     'randflake_lease_horizon()' => [],
+    'randflake_lease_static_nodes()' => [],
+    'randflake_coordinator_static_nodes()' => [],
     'randflake_coordinator_identity()' => []);
 for my $call (sort keys %may) {
     my %allowed = map { $_ => 1 } @{ $may{$call} };
