@@ -97,12 +97,13 @@ for my $call (sort keys %may) {
 }
 
 # Nothing was forgotten above, beside what the type's input, operators, indexes and aggregates are made
-# of.
+# of, and what no query has an argument for.
 my @functions = split /\n/, $node->safe_psql('postgres', <<'SQL');
 SELECT DISTINCT proname FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
   AND refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'randflake%')
   AND has_function_privilege('ordinary', pg_proc.oid, 'EXECUTE')
+  AND proargtypes[0] IS DISTINCT FROM 'internal'::regtype
   AND pg_proc.oid NOT IN (
     SELECT unnest(ARRAY[typinput, typoutput, typreceive, typsend]) FROM pg_type
     UNION ALL SELECT oprcode FROM pg_operator UNION ALL SELECT amproc FROM pg_amproc
