@@ -2,13 +2,15 @@
 # identifiers with the npm package randflake while the server makes its own, for the same table. Each
 # reads what the other made.
 #
-# test/js has node-postgres (npm ci). Without it or the package randflake, that part is skipped.
+# test/js has node-postgres (npm ci), without which that part is skipped. Where the package randflake is
+# not among its packages, test/js/randflake.mjs takes its place.
 
 use strict;
 use warnings;
 
 use Cwd qw(getcwd);
 use Docs;
+use File::Basename qw(basename);
 use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -97,11 +99,16 @@ JS
 
 SKIP: {
     my $packages = getcwd() . '/test/js/node_modules';
-    for my $package (qw(pg randflake)) {
-        skip "the npm package $package is not in test/js/node_modules", 7
-          unless -d "$packages/$package";
+    skip 'the npm package pg is not in test/js/node_modules', 7 unless -d "$packages/pg";
+    mkdir "$directory/node_modules" or die $!;
+    for my $package (glob "$packages/*") {
+        symlink $package, "$directory/node_modules/" . basename($package) or die $!;
     }
-    symlink $packages, "$directory/node_modules" or die $!;
+    if (!-e "$packages/randflake") {
+        mkdir "$directory/node_modules/randflake" or die $!;
+        write_program('node_modules/randflake/package.json', '{"type": "module", "main": "randflake.mjs"}');
+        write_program('node_modules/randflake/randflake.mjs', slurp_file('test/js/randflake.mjs'));
+    }
     my ($good, $output, $errors) = output_of('node', "$directory/program.mjs");
     ok($good, 'a JavaScript program leases, generates and inserts') or diag($errors);
     my ($renewed, @inspected) = split /\n/, $output;
