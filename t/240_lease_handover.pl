@@ -30,6 +30,17 @@ sub leases_begin {
     return $node->safe_psql($database // 'postgres', 'SELECT min(lower(span)) FROM randflake_lease');
 }
 
+# Waits until a server has a lease of this coordinator, and that is open.
+sub leases_from {
+    my ($node, $holder) = @_;
+    my $name = $holder->name;
+    $node->poll_query_until('postgres', "SELECT count(*) > 0 FROM randflake_leases WHERE holder = '$name'")
+      or die "no lease for $name";
+    my $from = leases_begin($node);
+    wait_for_status($holder, "window_start >= to_timestamp($from) AND clock_timestamp() < window_end");
+    return;
+}
+
 # --- servers moved to a coordinator that knows nothing -------------------------------------------
 
 # The one that moves first has the shorter lease. It is granted the node id that the other still
@@ -47,9 +58,9 @@ for my $round (1 .. $rounds) {
     is($free_at, leases_end($coordinator), "round $round, closed: says when all leases have ended");
     remake_coordinator($other);
     move_to($fleet, $moves, $other);
-    wait_for_lease($moves);
+    leases_from($other, $moves);
     move_to($fleet, $stays, $other);
-    wait_for_lease($stays);
+    leases_from($other, $stays);
     cmp_ok(leases_begin($other), '>=', leases_end($coordinator),
         "round $round, moved: the new coordinator's leases begin when the former one's have ended");
     sleep 1;
