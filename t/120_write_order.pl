@@ -150,7 +150,7 @@ sub waits_for_write {
         {
             message => qr/^the window for identifiers is not open$/,
             detail => qr/^Another session is writing its new end\. The call waited 500 ms\.$/,
-            hint => qr/^Look at the latency of the data directory's disk, or raise "randflake\.max_wait"\.$/
+            hint => qr/^Check the latency of the data directory's disk, or raise "randflake\.max_wait"\.$/
         },
         "$test_name: another session fails after max_wait");
     error_is($node,

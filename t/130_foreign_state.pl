@@ -175,7 +175,7 @@ error_is($node,
     {
         message => qr/^the window for identifiers is not open yet$/,
         detail => qr/^It opens at 20.*\. The call waited 0 ms\.$/,
-        hint => qr/^Try again then, or raise "randflake\.max_wait"\.$/
+        hint => qr/^Try again at that time, or raise "randflake\.max_wait"\.$/
     },
     'hold-off cut short: there is an error until it is over');
 $node->stop;

@@ -14,7 +14,7 @@ static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Windo
     const Fields fields = layout.Unpack(word);
     const bool none = word == randflake::kNoWindow || window.closed() ||
                       layout.Before(fields.timestamp, window.start);
-    return none ? 0 : fields.sequence + 1;
+    return none ? 0 : fields.sequence + 1 - layout.FirstSequence(fields.node_id);
 }
 
 // Notes the clock as last seen, and counts its steps back. A process that was held up after it read
@@ -33,8 +33,8 @@ static inline void note_clock(const Layout& layout, std::atomic<int64>& latest, 
 
 [[gnu::always_inline]] static inline void count(const Layout& layout, std::atomic<int64>& latest,
                                                 Slot& slot, const Run& run) {
-    const uint64 sequence = layout.Unpack(run.first).sequence;
-    if (sequence == 0)
+    const auto [tick, node_id, sequence] = layout.Unpack(run.first);
+    if (sequence == layout.FirstSequence(node_id))
         slot.finished.fetch_add(reserved_in_tick(layout, run.previous, run.window),
                                 std::memory_order_relaxed);
     if (sequence + run.count > layout.max_sequence())

@@ -162,19 +162,30 @@ void secret_load() {
     }
 }
 
-uint64 secret_fingerprint(const randflake::Key& key) {
-    static constexpr char kText[] = "randflake key check";
-    uint8 digest[PG_SHA256_DIGEST_LENGTH];
+// HMAC-SHA-256 of a fixed text under the secret.
+static void hmac_of_text(const randflake::Key& key, const char* text,
+                         uint8 (&digest)[PG_SHA256_DIGEST_LENGTH]) {
     pg_hmac_ctx* context = pg_hmac_create(PG_SHA256);
     if (context == nullptr || pg_hmac_init(context, key.bytes, sizeof key.bytes) < 0 ||
-        pg_hmac_update(context, reinterpret_cast<const uint8*>(kText), sizeof kText - 1) < 0 ||
+        pg_hmac_update(context, reinterpret_cast<const uint8*>(text), strlen(text)) < 0 ||
         pg_hmac_final(context, digest, sizeof digest) < 0)
         ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
                         errmsg("could not compute HMAC-SHA-256 of the secret")));
     pg_hmac_free(context);
+}
+
+uint64 secret_fingerprint(const randflake::Key& key) {
+    uint8 digest[PG_SHA256_DIGEST_LENGTH];
+    hmac_of_text(key, "randflake key check", digest);
     uint64 check;
     memcpy(&check, digest, sizeof check);
     return pg_ntoh64(check);
+}
+
+randflake::SipKey secret_hash_key(const randflake::Key& key) {
+    uint8 digest[PG_SHA256_DIGEST_LENGTH];
+    hmac_of_text(key, "randflake type hash", digest);
+    return randflake::SipKey::FromBytes(digest);
 }
 
 const char* secret_fingerprint_text(const randflake::Key& key) {

@@ -40,6 +40,9 @@ static constexpr AttrNumber kFingerprintColumn = 1;
 // True once all rows were found to be this server's, until one changes.
 bool type_key_checked;
 
+// Each backend derives it once more: the server's crypto library does not work in the postmaster.
+randflake::SipKey type_hash_key;
+
 static Oid key_table = InvalidOid;
 static uint64 key_table_changes;
 
@@ -159,6 +162,7 @@ pg_noinline void check_type_key(Oid function) {
     static bool watching;
 
     const char* fingerprint = server_fingerprint();
+    type_hash_key = secret_hash_key(shared->key);
     // pg_upgrade restores definitions first; the table's rows follow with the data files.
     if (IsBinaryUpgrade)
         return;
