@@ -188,19 +188,21 @@ $_->stop for @holders;
 # --- a coordinator restored in place -------------------------------------------------------------
 
 # Every file is put back as it was, pg_control even under the number of its inode: file systems give
-# those of deleted files again, and this makes as many as it takes. A file that does not change stays.
+# those of deleted files again, and this makes as many as it takes. A file that does not change stays. The
+# leases last longer than that takes.
 for my $round (1 .. $rounds) {
-    make_coordinator($coordinator);
+    make_coordinator($coordinator, 20);
     my $data = $coordinator->data_dir;
     my $saved = $coordinator->basedir . "/saved$round";
     $coordinator->stop;
     system_or_bail('cp', '-a', $data, $saved);
     $coordinator->start;
-    my $lost = new_holder($fleet, "lost$round", $coordinator);
+    my $lost = new_holder($fleet, "lost$round", $coordinator, lease_duration => 20);
     $lost->start;
     wait_for_lease($lost);
     load_on($fleet, $lost);
     my $worker = lease_worker_of($lost);
+    $lost->reload;    # so that it renews now
     my $renewed = status_of($lost, 'window_extensions');
     wait_for_status($lost, "window_extensions > $renewed");
     kill 'STOP', $worker;
