@@ -299,8 +299,9 @@ my @endless = (
     [ 'a byte a second', answer => sub { byte_a_second($_[0], $row) } ],
     [ 'a byte a second at the door', startup =>
           sub { byte_a_second($_[0], welcome()) } ],
-    [ 'notices at the door', startup => sub { repeat($_[0],
-                report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
+    [ 'notices at the door', startup => sub {
+            say_to($_[0], message('R', pack 'N', 0));
+            repeat($_[0], report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
     [ 'settings at the door', startup => sub { my $n = 0;
             say_to($_[0], message('R', pack 'N', 0));
             say_to($_[0], join '', map { parameter('leak' . $n++, 'x' x 10000) }
