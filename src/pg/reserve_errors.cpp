@@ -187,9 +187,12 @@ static void report_no_window(int64 now) {
     }
 }
 
-// Every number of this tick is used.
+// Every number of this tick is used. Only Randflake's layout has a node id that gives fewer.
 static void report_exhausted(const Layout& layout) {
-    const auto numbers = static_cast<uint32>(layout.max_sequence() + 1);
+    const uint64 first_word = randflake_slot(0).word.load(std::memory_order_relaxed);
+    const auto numbers =
+        static_cast<unsigned long long>(shared->slot_count * (layout.max_sequence() + 1) -
+                                        layout.FirstSequence(layout.Unpack(first_word).node_id));
     ereport(
         ERROR,
         (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
@@ -197,14 +200,15 @@ static void report_exhausted(const Layout& layout) {
              ? errmsg("every identifier of this second is used")
              : errmsg("every identifier of this unit of time is used"),
          layout.unit == randflake::kSecondMs
-             ? errdetail_plural("%u node id gives %u identifiers a second. The call waited %d ms.",
-                                "%u node ids give %u identifiers a second each. The call "
-                                "waited %d ms.",
-                                shared->slot_count, shared->slot_count, numbers, setting_max_wait)
-             : errdetail_plural("%u node id gives %u identifiers in %lld ms. The call waited "
+             ? errdetail_plural("%u node id gives %llu identifiers a second. The call waited "
                                 "%d ms.",
-                                "%u node ids give %u identifiers in %lld ms each. The call "
-                                "waited %d ms.",
+                                "%u node ids give %llu identifiers a second. The call waited "
+                                "%d ms.",
+                                shared->slot_count, shared->slot_count, numbers, setting_max_wait)
+             : errdetail_plural("%u node id gives %llu identifiers in %lld ms. The call waited "
+                                "%d ms.",
+                                "%u node ids give %llu identifiers in %lld ms. The call waited "
+                                "%d ms.",
                                 shared->slot_count, shared->slot_count, numbers,
                                 static_cast<long long>(layout.unit), setting_max_wait),
          errhint("Raise \"randflake.node_count\" or \"randflake.max_wait\".")));
