@@ -74,7 +74,13 @@ unit_tests_emulated() {
 server_tests() {
     trap build_and_install EXIT
     build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT=-O1
-    scripts/tempcheck.sh
+    # scripts/test_tools.sh was run: a driver that is missing is a failure.
+    RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
+}
+
+built_drivers() {
+    scripts/test_tools.sh built
+    RANDFLAKE_DRIVERS=built scripts/tempcheck.sh tap 324_drivers_built
 }
 
 coverage() {
@@ -187,6 +193,7 @@ stage "install" build_and_install
 stage "quickstart, twice" quickstart
 stage "server tests: other languages" scripts/test_tools.sh
 stage "server tests" server_tests
+long "server tests: drivers that are built" built_drivers
 long "server tests, coverage" coverage
 long "server tests, vector paths" vector_paths
 long "server tests, sanitizers" server_tests_sanitized
