@@ -6,11 +6,24 @@
 
 -- Making identifiers
 
+CREATE FUNCTION randflake_copy_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'randflake_copy_support'
+LANGUAGE C STRICT;
+COMMENT ON FUNCTION randflake_copy_support(internal) IS
+'planner support: lets COPY FROM insert many rows at once';
+REVOKE ALL ON FUNCTION randflake_copy_support(internal) FROM PUBLIC;
+
 CREATE FUNCTION randflake_generate() RETURNS bigint
 AS 'MODULE_PATHNAME', 'randflake_generate'
-LANGUAGE C VOLATILE PARALLEL SAFE;
+LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_copy_support;
 COMMENT ON FUNCTION randflake_generate() IS
 'a new identifier, unique under the secret of this server and unpredictable without it';
+
+CREATE FUNCTION randflake_generate_in_copy(internal) RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake_generate_in_copy'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_generate_in_copy(internal) IS
+'not for users: stands for randflake_generate() in COPY FROM';
 
 CREATE FUNCTION randflake_rows_support(internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'randflake_rows_support'
@@ -27,9 +40,15 @@ COMMENT ON FUNCTION randflake_generate(integer) IS
 
 CREATE FUNCTION randflake_generate_text() RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_generate_text'
-LANGUAGE C VOLATILE PARALLEL SAFE;
+LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_copy_support;
 COMMENT ON FUNCTION randflake_generate_text() IS
 'a new identifier in text form';
+
+CREATE FUNCTION randflake_generate_text_in_copy(internal) RETURNS text
+AS 'MODULE_PATHNAME', 'randflake_generate_text_in_copy'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_generate_text_in_copy(internal) IS
+'not for users: stands for randflake_generate_text() in COPY FROM';
 
 -- Looking into identifiers
 
@@ -96,9 +115,15 @@ COMMENT ON FUNCTION randflake_shard_ranges(integer) IS
 
 CREATE FUNCTION snowflake_generate() RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_generate'
-LANGUAGE C VOLATILE PARALLEL SAFE;
+LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_copy_support;
 COMMENT ON FUNCTION snowflake_generate() IS
 'a new identifier of the layout randflake.snowflake_layout: positive, in the clear, in the order of time';
+
+CREATE FUNCTION snowflake_generate_in_copy(internal) RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_generate_in_copy'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake_generate_in_copy(internal) IS
+'not for users: stands for snowflake_generate() in COPY FROM';
 
 CREATE FUNCTION snowflake_decode(
     id bigint,

@@ -40,11 +40,24 @@ CREATE TYPE randflake (
 COMMENT ON TYPE randflake IS
 'an identifier that is stored in the order of time and shown encrypted';
 
+CREATE FUNCTION randflake_next_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'randflake_copy_support'
+LANGUAGE C STRICT;
+COMMENT ON FUNCTION randflake_next_support(internal) IS
+'planner support: lets COPY FROM insert many rows at once';
+REVOKE ALL ON FUNCTION randflake_next_support(internal) FROM PUBLIC;
+
 CREATE FUNCTION randflake_next() RETURNS randflake
 AS 'MODULE_PATHNAME', 'randflake_next'
-LANGUAGE C VOLATILE PARALLEL SAFE;
+LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_next_support;
 COMMENT ON FUNCTION randflake_next() IS
 'a new identifier, unique under the secret of this server, that sorts after those of earlier seconds';
+
+CREATE FUNCTION randflake_next_in_copy(internal) RETURNS randflake
+AS 'MODULE_PATHNAME', 'randflake_next_in_copy'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_next_in_copy(internal) IS
+'not for users: stands for randflake_next() in COPY FROM';
 
 CREATE FUNCTION randflake_from_bigint(id bigint) RETURNS randflake
 AS 'MODULE_PATHNAME', 'randflake_from_bigint'

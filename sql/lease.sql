@@ -268,6 +268,8 @@ SELECT error_of('SELECT acquire(6)') AS not_the_first;
 CREATE FUNCTION made_here() RETURNS void LANGUAGE sql AS $$
     DELETE FROM randflake_lease;
     DELETE FROM randflake_lease_pool;
+    SELECT setval('randflake_lease_lease_id_seq', last_value + is_called::integer, false)
+    FROM randflake_lease_lease_id_seq;
     SELECT setval('randflake_lease_takeover', randflake_lease_clock() << 31
                   | randflake_lease_identity_hash(randflake_lease_identity()), false);
 $$;
@@ -282,6 +284,9 @@ SELECT randflake_lease_configure(first_node_id => 10, never_leased => true) AS n
 SELECT state FROM randflake_pool;
 SELECT starts - 250000 AS starts, first_node_id FROM acquire(6);
 SELECT error_of('SELECT randflake_lease_configure(never_leased => true)') AS but_it_did;
+SELECT clock_shows(251000);
+SELECT randflake_lease_purge(interval '0');
+SELECT error_of('SELECT randflake_lease_configure(never_leased => true)') AS purged_but_it_did;
 -- servers may have used node ids by their configuration until a moment ago
 SELECT clock_shows(260000), made_here();
 SELECT randflake_lease_configure(never_leased => true);

@@ -56,9 +56,9 @@ is_deeply(
         sort map { "randflake_$_" }
           qw(generate generate_text decode generated_at encode to_text from_text shard shard_ranges),
         qw(status slots status_reset),    # of the views
-        'rows_support'                    # of the planner
+        qw(rows_support copy_support generate_in_copy generate_text_in_copy)    # of the planner
     ],
-    '  functions that users call, of the views, and one of the planner');
+    '  functions that users call, of the views, and of the planner');
 is($node->safe_psql($database, "$functions AND proname !~ '^(rand|snow)flake_'"), '',
     '  and no others');
 

@@ -72,7 +72,7 @@ sub damaged {
     my ($reason) = @_;
     return [
         "the window file of randflake cannot be used: $reason",
-        'Identifiers start beyond the clock plus "randflake.max_clock_skew".',
+        'The server generates nothing for "randflake.max_clock_skew" after its start or promotion.',
         'Make sure that the clock is right: identifiers may have been issued under these node ids up'
           . ' to now.'
     ];
@@ -175,7 +175,7 @@ error_is($node,
     {
         message => qr/^the window for identifiers is not open yet$/,
         detail => qr/^It opens at 20.*\. The call waited 0 ms\.$/,
-        hint => qr/^Try again then, or raise "randflake\.max_wait"\.$/
+        hint => qr/^Try again at that time, or raise "randflake\.max_wait"\.$/
     },
     'hold-off cut short: there is an error until it is over');
 $node->stop;

@@ -32,9 +32,11 @@ CREATE DATABASE empty;
 CREATE DATABASE elsewhere;
 CREATE DATABASE rival;
 SQL
-$coordinator->safe_psql('elsewhere', 'CREATE SCHEMA apart; CREATE EXTENSION randflake_coordinator SCHEMA apart');
+$coordinator->safe_psql('elsewhere', 'CREATE SCHEMA apart; CREATE EXTENSION randflake_coordinator SCHEMA apart;'
+      . 'SELECT apart.randflake_lease_configure(never_leased => true)');
 $coordinator->safe_psql('rival', 'CREATE EXTENSION randflake_coordinator;'
-      . "SELECT randflake_lease_configure(max_duration => $duration, max_clock_skew => 1)");
+      . "SELECT randflake_lease_configure(max_duration => $duration, max_clock_skew => 1,"
+      . ' never_leased => true)');
 my $hba = slurp_file($coordinator->data_dir . '/pg_hba.conf');
 unlink $coordinator->data_dir . '/pg_hba.conf';
 $coordinator->append_conf('pg_hba.conf', "local all leaser scram-sha-256\n$hba");
@@ -105,6 +107,7 @@ told('could not lease node ids: the holder has another secret than the other hol
 $coordinator->safe_psql('rival', 'SELECT randflake_lease_configure(forget_key => true)');
 $coordinator->safe_psql('rival', <<'SQL');
 SELECT randflake_lease_configure(0, 1);
+SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool;
 SELECT randflake_lease_acquire('x', gen_random_uuid(), 1, 60, '0123456789abcdef');
 SELECT randflake_lease_configure(forget_key => true);
 INSERT INTO randflake_lease (holder, incarnation, nodes, span)

@@ -14,6 +14,8 @@ use Time::HiRes qw(sleep time);
 
 my @types = @lease_types;
 my $impostor = RandflakeImpostor->new;
+my $other = RandflakeImpostor->new;    # refuses
+$other->play(answer => sub { say_to($_[0], report('55000', 'another refusal') . ready()) });
 my $node = new_server('holder',
     settings => {},
     conf => "log_min_messages = log\nlc_messages = 'C'\nrestart_after_crash = on\n");
@@ -297,8 +299,9 @@ my @endless = (
     [ 'a byte a second', answer => sub { byte_a_second($_[0], $row) } ],
     [ 'a byte a second at the door', startup =>
           sub { byte_a_second($_[0], welcome()) } ],
-    [ 'notices at the door', startup => sub { repeat($_[0],
-                report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
+    [ 'notices at the door', startup => sub {
+            say_to($_[0], message('R', pack 'N', 0));
+            repeat($_[0], report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
     [ 'settings at the door', startup => sub { my $n = 0;
             say_to($_[0], message('R', pack 'N', 0));
             say_to($_[0], join '', map { parameter('leak' . $n++, 'x' x 10000) }
@@ -361,7 +364,8 @@ for my $case (@endless) {
         caller_is_told($at_once{$name}, "endless $name");
     }
     my $reloading = time;
-    told_after(error_text('next'), qr/next/, "endless $name: a reload asks again");
+    ask_again(coordinator => $other->connstr);
+    told(qr/another refusal/, "endless $name: a reload asks another coordinator");
     cmp_ok(time - $reloading, '<', $patience, "endless $name: at once");
 }
 
@@ -370,7 +374,9 @@ for my $case (@endless) {
 is($session->query_safe('SELECT pg_backend_pid()'), $backend, 'the session from the beginning goes on');
 is(lease_worker_of($node), $worker, 'and so does the worker');
 is_deeply([ asking() ], [], 'which has no process left over');
-unlike(slurp_file($node->logfile), qr/terminated by signal|exited with|PANIC|TRAP/, 'no process crashed');
+my $log = slurp_file($node->logfile);
+unlike($log, qr/terminated by signal|exited with|PANIC|TRAP/, 'no process crashed');
+unlike($log, qr/^(?:NOTICE|WARNING):/m, 'libpq has printed nothing to the log');
 
 # --- deadlines ---------------------------------------------------------------------------------
 
@@ -399,6 +405,33 @@ for my $case (@endless) {
     cmp_ok(time - $began, '<', $patience, "endless $name: stops fast");
     $node->start;
     $worker = lease_worker_of($node);
+}
+
+# --- until when ----------------------------------------------------------------------------------
+
+# A refusal may name the Unix second before which no lease is granted; anything else in that place is
+# ignored.
+my $soon = int(time) + 3600;
+my $refused = qr/The coordinator has refused since \d{4}-\d\d-\d\d [^.]*\.\d+\+\d\d\./;
+my $then = $node->safe_psql('postgres', "SELECT to_timestamp($soon)");
+my $last = 1_730_000_000 + 2**30;
+for my $case (
+    [ 'a refusal', '55000', $soon, qr/^$refused The coordinator grants none before \Q$then\E\.$/ ],
+    [ 'no free node id', '53400', $soon, qr/^$refused The coordinator grants none before \Q$then\E\.$/ ],
+    [ 'the last second', '55000', $last, qr/^$refused The coordinator grants none before 2058-/ ],
+    [ 'another error', 'XX000', $soon, $unusable ],
+    [ 'no free node id and no time', '53400', undef, $unusable ],
+    [ 'a time that is over', '55000', $soon - 7200, qr/^$refused$/ ],
+    map { [ "a refusal until '$_'", '55000', $_, qr/^$refused$/ ] }
+    (
+        '', '0', "-$soon", "+$soon", " $soon", "$soon ", "${soon}leak", "$soon.5", '0x7fffffff',
+        $last + 1, '1730000000', '9223372036854775808', '9' x 40, 'leak' x 1000))
+{
+    my ($name, $sqlstate, $column, $detail) = @$case;
+    told_after(error_text('before'), qr/before/, "$name: is next");
+    told_after(report($sqlstate, "refused: $name" =~ s/[^ -~]//gr, column => $column) . ready(),
+        qr/could not lease node ids: refused: /, "$name: is told");
+    caller_is_told($detail, $name);
 }
 
 # --- leases at the limits of time --------------------------------------------------------------

@@ -73,6 +73,7 @@ my %may = (
     '(SELECT mode FROM randflake_status)' => ['monitor'],
     '(SELECT count(*) FROM randflake_slots)' => ['monitor'],
     '(SELECT count(*) FROM randflake_leases)' => ['monitor'],
+    '(SELECT count(*) FROM randflake_pool)' => ['monitor'],
     'randflake_status_reset()' => [],
     '(SELECT count(*) FROM randflake_lease)' => [],
     '(SELECT count(*) FROM randflake_lease_pool)' => [],
@@ -85,6 +86,8 @@ my %may = (
     'randflake_lease_clock()' => [],
     'randflake_lease_identity()' => [],
     'randflake_lease_horizon()' => [],
+    'randflake_lease_static_nodes()' => [],
+    'randflake_coordinator_static_nodes()' => [],
     'randflake_coordinator_identity()' => []);
 for my $call (sort keys %may) {
     my %allowed = map { $_ => 1 } @{ $may{$call} };
@@ -94,12 +97,13 @@ for my $call (sort keys %may) {
 }
 
 # Nothing was forgotten above, beside what the type's input, operators, indexes and aggregates are made
-# of.
+# of, and what no query has an argument for.
 my @functions = split /\n/, $node->safe_psql('postgres', <<'SQL');
 SELECT DISTINCT proname FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
   AND refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'randflake%')
   AND has_function_privilege('ordinary', pg_proc.oid, 'EXECUTE')
+  AND proargtypes[0] IS DISTINCT FROM 'internal'::regtype
   AND pg_proc.oid NOT IN (
     SELECT unnest(ARRAY[typinput, typoutput, typreceive, typsend]) FROM pg_type
     UNION ALL SELECT oprcode FROM pg_operator UNION ALL SELECT amproc FROM pg_amproc

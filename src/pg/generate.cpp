@@ -12,6 +12,7 @@
 
 #include "core/cipher_run.h"
 #include "pg/clock.h"
+#include "pg/copy.h"
 #include "pg/require.h"
 #include "pg/reserve.h"
 #include "pg/shmem.h"
@@ -74,6 +75,9 @@ SQL_FUNCTION(randflake_generate) {
 SQL_FUNCTION(randflake_generate_text) {
     PG_RETURN_TEXT_P(text_of_id(next_id()));
 }
+
+SQL_FUNCTION_IN_COPY(randflake_generate)
+SQL_FUNCTION_IN_COPY(randflake_generate_text)
 
 // Returns the whole set in a tuple store, which keeps to work_mem and spills to disk. The store
 // copies each row, so one row is formed once and its only column is overwritten.

@@ -49,6 +49,7 @@ extern "C" {
 #include "storage/proc.h"
 #include "storage/shmem.h"
 #include "storage/spin.h"
+#include "tcop/utility.h"
 #include "mb/pg_wchar.h"
 #include "utils/acl.h"
 #include "utils/backend_status.h"

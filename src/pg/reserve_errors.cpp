@@ -103,13 +103,22 @@ static const char* lease_problem_text(const LeaseControl& control) {
     return "The coordinator has not answered yet.";
 }
 
+// The same, and until when the coordinator grants nothing.
+static const char* lease_problem_detail(const LeaseControl& control, int64 clock) {
+    const char* text = lease_problem_text(control);
+    const int64 second = control.not_before - randflake::kWindowEpochSeconds;
+    return second > clock
+               ? psprintf("%s The coordinator grants none before %s.", text, second_text(second))
+               : text;
+}
+
 // There is no lease, or the clock is outside of it.
 static void report_no_lease(int64 clock) {
     const LeaseControl control = lease_control();
     const LeaseHolder& holder = control.holder;
     const Lease& lease = clock >= holder.open().end ? holder.newest() : holder.open();
     const char* now = second_text(clock);
-    const char* problem = lease_problem_text(control);
+    const char* problem = lease_problem_detail(control, clock);
     if (lease.id == 0)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("this server has no lease of node ids"), errdetail("%s", problem),
@@ -240,7 +249,8 @@ void report_unavailable(const Layout& layout, const Run& last) {
         case Outcome::kWindowClosed:
         case Outcome::kNoWord:
         case Outcome::kWindowEnded:
-            if (shared->leased)
+            // A lease is of no use while its end cannot be written to disk.
+            if (shared->leased && window_report().problem != WindowProblem::kFileFailed)
                 report_no_lease(now);
             report_no_window(now);
             break;

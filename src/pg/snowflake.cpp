@@ -12,6 +12,7 @@
 // As with Randflake, the run belongs to this process and is shared with no other.
 
 #include "pg/clock.h"
+#include "pg/copy.h"
 #include "pg/require.h"
 #include "pg/reserve.h"
 #include "pg/shmem.h"
@@ -74,3 +75,5 @@ SQL_FUNCTION(snowflake_generate) {
     }
     PG_RETURN_INT64(static_cast<int64>(next_run(statement, clock)));
 }
+
+SQL_FUNCTION_IN_COPY(snowflake_generate)

@@ -2,6 +2,7 @@
 
 #include "core/cipher.h"
 #include "core/cipher_run.h"
+#include "pg/copy.h"
 #include "pg/require.h"
 #include "pg/reserve.h"
 #include "pg/shmem.h"
@@ -82,3 +83,5 @@ SQL_FUNCTION(randflake_next) {
     require_generator();
     return datum_of_raw(reserve_numbers(SlotChoice::kLowest, 1).first);
 }
+
+SQL_FUNCTION_IN_COPY(randflake_next)

@@ -58,13 +58,13 @@ sub complete { return message('C', pack 'Z*', $_[0] // 'SELECT 1') }
 sub ready { return message('Z', $_[0] // 'I') }
 sub parameter { return message('S', pack 'Z* Z*', @_) }
 
-# An error, or with `type` N a notice.
+# An error, or with `type` N a notice; with `column` in the field for the name of a column.
 sub report {
     my ($sqlstate, $text, %options) = @_;
     my $severity = $options{severity} // 'ERROR';
     return message($options{type} // 'E',
         join('', map { pack 'A Z*', @$_ } [ S => $severity ], [ V => $severity ], [ C => $sqlstate ],
-            [ M => $text ]) . "\0");
+            [ M => $text ], defined $options{column} ? [ c => $options{column} ] : ()) . "\0");
 }
 
 # What a coordinator would say; five values, and the types of their columns.
@@ -97,7 +97,7 @@ sub connstr {
 # From now on, connections are treated like this; those under way are cut. Given are functions that
 # get the connection:
 #   startup    instead of the welcome, after the client's first message
-#   answer     to a request, of which it gets the text too
+#   answer     to a request, of which it gets the text too; that it was parsed and bound is said
 sub play {
     my ($self, %scenario) = @_;
     $self->stop;
@@ -183,11 +183,15 @@ sub _serve {
     else {
         say_to($client, welcome());
     }
+    # Parse, Bind, Describe, Execute, Sync
+    my $request;
     while (1) {
         my ($type, $body) = read_message($client);
         last if $type eq 'X';
-        next if $type ne 'Q';
-        $scenario{answer}->($client, $body);
+        $request = $body if $type eq 'P';
+        next if $type ne 'S';
+        say_to($client, message('1', '') . message('2', ''));
+        $scenario{answer}->($client, $request);
     }
     return;
 }
