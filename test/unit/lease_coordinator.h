@@ -39,7 +39,6 @@ struct CoordinatorRules {
     bool own_nodes = true;              // those of the coordinator's own server are never leased
     bool added_nodes_wait = true;       // node ids that come into the pool may have been static
     bool reopening_waits = true;        // another one may have leased while the pool was closed
-    bool nodes_per_role = true;         // a role has no more node ids at a time than the bound
 };
 
 // Why a call failed.
@@ -138,7 +137,7 @@ public:
         for (const Lease& lease : leases_)
             if (lease.role == role && lease.end > now)
                 had += lease.node_count;
-        if (had + nodes > pool_.max_nodes_per_role && rules_.nodes_per_role)
+        if (had + nodes > pool_.max_nodes_per_role)
             return Refuse(Refusal::kLimit);
         const auto [free_at, first] = UnusedForLongest(nodes);
         if (first < 0 || free_at > now)

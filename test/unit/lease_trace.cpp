@@ -380,9 +380,9 @@ private:
                 change.never_leased = true;
                 break;
             case 7:
-                change.max_nodes_per_role =
-                    random_.OneIn(6) ? Pick({0, 131073})
-                                     : Pick({131072, 131072, random_.Between(1, 8)});
+                change.max_nodes_per_role = random_.OneIn(6)
+                                                ? Pick({0, 131073})
+                                                : Pick({131072, 131072, random_.Between(1, 8)});
                 break;
             case 8:
                 change.forget_key = random_.OneIn(4);
