@@ -375,18 +375,6 @@ BEGIN
             MESSAGE = 'the coordinator''s clock is after the last second of an identifier';
     END IF;
 
-    SELECT coalesce(sum(upper(l.nodes) - lower(l.nodes)), 0), coalesce(min(upper(l.span)), 0)
-    INTO STRICT had, had_until
-    FROM @extschema@.randflake_lease l
-    WHERE l.role = SESSION_USER AND upper(l.span) > now;
-    IF had + randflake_lease_acquire.nodes > pool.max_nodes_per_role THEN
-        RAISE configuration_limit_exceeded USING
-            MESSAGE = format('role "%s" may have at most %s node ids', SESSION_USER, pool.max_nodes_per_role),
-            DETAIL = format('It has %s, and asks for %s.', had, randflake_lease_acquire.nodes),
-            COLUMN = had_until::text,
-            HINT = 'Raise "max_nodes_per_role" with randflake_lease_configure, or wait until leases have ended.';
-    END IF;
-
     -- The node ids unused for longest, the first of such, and not this server's own. They begin with
     -- the pool or after a known lease or the server's range: any others could begin one node id
     -- earlier and would be unused as long.
@@ -419,6 +407,18 @@ BEGIN
             DETAIL = format('Node ids become free at %s.', to_timestamp(free_at)),
             COLUMN = free_at::text,
             HINT = 'Widen the pool with randflake_lease_configure, or wait.';
+    END IF;
+
+    SELECT coalesce(sum(upper(l.nodes) - lower(l.nodes)), 0), coalesce(min(upper(l.span)), 0)
+    INTO STRICT had, had_until
+    FROM @extschema@.randflake_lease l
+    WHERE l.role = SESSION_USER AND upper(l.span) > now;
+    IF had + randflake_lease_acquire.nodes > pool.max_nodes_per_role THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = format('role "%s" may have at most %s node ids', SESSION_USER, pool.max_nodes_per_role),
+            DETAIL = format('It has %s, and asks for %s.', had, randflake_lease_acquire.nodes),
+            COLUMN = had_until::text,
+            HINT = 'Raise "max_nodes_per_role" with randflake_lease_configure, or wait until leases have ended.';
     END IF;
 
     node_count := randflake_lease_acquire.nodes;

@@ -133,14 +133,14 @@ public:
         key_ = key;
         if (now <= kWindowEpochSeconds || now >= Horizon())
             return Refuse(Refusal::kClock);
+        const auto [free_at, first] = UnusedForLongest(nodes);
+        if (first < 0 || free_at > now)
+            return Refuse(Refusal::kLimit);
         int64_t had = 0;
         for (const Lease& lease : leases_)
             if (lease.role == role && lease.end > now)
                 had += lease.node_count;
         if (had + nodes > pool_.max_nodes_per_role)
-            return Refuse(Refusal::kLimit);
-        const auto [free_at, first] = UnusedForLongest(nodes);
-        if (first < 0 || free_at > now)
             return Refuse(Refusal::kLimit);
         if (now < high_water_ && rules_.start_from_mark && rules_.wait_for_mark)
             return Refuse(Refusal::kState);
