@@ -18,7 +18,7 @@ bars() {
     while [ $# -gt 0 ]; do
         panel=$((panel + 1))
         awk -F, -v suite="$1" -v metric="$2" -v number="$4" '$1 == suite && $3 == metric {
-            ratio = $9 == $2 ? "" : sprintf("  (%.3g×)", $10)
+            ratio = $9 == $2 ? "" : sprintf($10 < 10 ? "  (%.2f×)" : "  (%.1f×)", $10)
             printf "%s,%s,\"" number "%s\"\n", $2, $6, $6, ratio }' \
             "$results/results.csv" >"$work/$name.$panel"
         variables+=("data_$panel=$work/$name.$panel" "heading_$panel=$3")
