@@ -112,6 +112,11 @@ CREATE TABLE made_1 PARTITION OF made FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 CREATE TABLE made_2 PARTITION OF made FOR VALUES WITH (MODULUS 2, REMAINDER 1);
 $copy;
 SQL
+    makes_distinct(<<"SQL", 'SELECT same FROM made WHERE same = id', 1000, '  with a generated column of it');
+DROP TABLE made;
+CREATE TABLE made ($columns, same $type GENERATED ALWAYS AS (id) STORED);
+$copy;
+SQL
     makes_distinct(<<"SQL", 'SELECT id FROM made', 1000, '  default of a domain');
 DROP TABLE made;
 CREATE DOMAIN key AS $type DEFAULT $form;

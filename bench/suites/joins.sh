@@ -67,16 +67,18 @@ hash_queries() {
         echo 'SET enable_mergejoin = off; SET enable_nestloop = off; SET enable_sort = off;'
         for repetition in $(seq 0 "$join_repetitions"); do
             while IFS='|' read -r label table type key hash; do
-                hash_query 'hash join' 'Hash Join' "SELECT count(*) FROM $table AS a JOIN $table AS b USING (id)"
-                hash_query grouping HashAggregate "SELECT count(*) FROM (SELECT id FROM $table GROUP BY id) AS ids"
+                hash_query "$repetition" "$label" 'hash join' 'Hash Join' \
+                    "SELECT count(*) FROM $table AS a JOIN $table AS b USING (id)"
+                hash_query "$repetition" "$label" grouping HashAggregate \
+                    "SELECT count(*) FROM (SELECT id FROM $table GROUP BY id) AS ids"
             done < <(joined_tables)
         done
     } | sql -qAt -F, | awk -F, '$5 > 0' >>"$samples"
 }
 
-# hash_query METRIC PLAN QUERY
+# hash_query REPETITION LABEL METRIC PLAN QUERY
 hash_query() {
-    [ "$repetition" -gt 0 ] || echo "SELECT bench_require_plan(\$query\$$3\$query\$, '$2');"
-    echo "SELECT 'joins', '$label', '$1: $rows rows', 'ns per row', $repetition," \
-        "round((bench_processor_seconds(\$query\$$3\$query\$) * 1e9 / $rows)::numeric, 2), 'bigserial';"
+    [ "$1" -gt 0 ] || echo "SELECT bench_require_plan(\$query\$$5\$query\$, '$4');"
+    echo "SELECT 'joins', '$2', '$3: $rows rows', 'ns per row', $1," \
+        "round((bench_processor_seconds(\$query\$$5\$query\$) * 1e9 / $rows)::numeric, 2), 'bigserial';"
 }
