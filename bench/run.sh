@@ -11,8 +11,7 @@
 # the summary (results.csv). A full run then draws the charts in docs/charts/ and writes the tables of
 # docs/performance.md and README.md. A quick run, or one of some suites, writes its results to
 # bench/results/partial/ and does neither. With --publish, some suites take the place of their former
-# results, and charts and tables are made anew; the machine is described in environment_SUITE.txt, or
-# environment_SUITE_SUITE.txt.
+# results, and charts and tables are made anew; environment_SUITE.txt describes their run.
 #
 # BENCH_KEYS_ROWS lists the numbers of rows that the suite keys inserts, one for each repetition.
 
@@ -34,7 +33,7 @@ while [ $# -gt 0 ]; do
         seconds=1 connections=100 traced_rows=20000 keys_rows=200000
         copy_rows=200000 join_repetitions=3 join_rows="50000 200000"
         ;;
-    --publish) publish=1 ;;
+    --publish) publish=some ;;
     -*) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" && exit 2 ;;
     *) suites+=" $1" ;;
     esac
@@ -42,13 +41,11 @@ while [ $# -gt 0 ]; do
 done
 suites=${suites# }
 [ -z "$quick" ] || [ -z "$publish" ] || die 'results of --quick are not published'
-results=$bench/results environment=environment.txt
-if [ -z "$publish" ] && [ "$quick$suites" ]; then
-    results+=/partial
-elif [ "$suites" ]; then
-    environment=environment_${suites// /_}.txt
+if [ -z "$suites" ]; then
+    suites=$all_suites
+    [ "$quick" ] || publish=all
 fi
-: "${suites:=$all_suites}"
+[ "$publish" ] && results=$bench/results || results=$bench/results/partial
 keys_rows=${BENCH_KEYS_ROWS:-$keys_rows}
 
 for suite in $suites; do
@@ -72,27 +69,31 @@ ${CC:-cc} -O2 -fPIC -shared -I"$("$PG_CONFIG" --includedir-server)" \
     -o "$work/functions.so" "$bench/functions.c"
 : >"$samples"
 make_server
-describe_environment >"$work/$environment"
-say "$(cat "$work/$environment")"
+describe_environment >"$work/environment.txt"
+say "$(cat "$work/environment.txt")"
 
 for suite in $suites; do
     say "$suite ..."
     "suite_$suite"
 done
-echo "load average at the end: $(cut -d' ' -f1-3 /proc/loadavg)" >>"$work/$environment"
+echo "load average at the end: $(cut -d' ' -f1-3 /proc/loadavg)" >>"$work/environment.txt"
 
 mkdir -p "$results"
-if [ "$environment" = environment.txt ]; then
-    rm -f "$results"/environment*.txt
-else
+if [ "$publish" = some ]; then
     # The samples of other suites stay.
     awk -F, -v suites=" $suites " '!index(suites, " " $1 " ")' "$results/samples.csv" >"$work/others"
     cat "$work/others" "$samples" >"$work/all"
     mv "$work/all" "$samples"
+    for suite in $suites; do
+        cp "$work/environment.txt" "$results/environment_$suite.txt"
+    done
+else
+    rm -f "$results"/environment_*.txt
+    cp "$work/environment.txt" "$results"
 fi
-cp "$work"/environment*.txt "$work"/*.csv "$results"
+cp "$work"/*.csv "$results"
 "$bench/summary.sh" "$results"
-if [ "$results" = "$bench/results" ]; then
+if [ "$publish" ]; then
     "$bench/plot.sh"
     "$bench/tables.sh" "$results" docs/performance.md
     "$bench/tables.sh" "$results" README.md
