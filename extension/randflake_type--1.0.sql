@@ -73,6 +73,11 @@ AS 'MODULE_PATHNAME', 'randflake_from_bigint'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_from_bigint(bigint) IS 'the same identifier, stored in the order of time';
 
+CREATE FUNCTION randflake_from_integer(id integer) RETURNS randflake
+AS 'MODULE_PATHNAME', 'randflake_from_integer'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_from_integer(integer) IS 'the identifier with this number';
+
 CREATE FUNCTION randflake_to_bigint(id randflake) RETURNS bigint
 AS 'MODULE_PATHNAME', 'randflake_to_bigint'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
@@ -80,8 +85,17 @@ COMMENT ON FUNCTION randflake_to_bigint(randflake) IS 'the same identifier as bi
 
 CREATE CAST (bigint AS randflake) WITH FUNCTION randflake_from_bigint(bigint) AS ASSIGNMENT;
 COMMENT ON CAST (bigint AS randflake) IS 'the same identifier, stored in the order of time';
+CREATE CAST (integer AS randflake) WITH FUNCTION randflake_from_integer(integer) AS ASSIGNMENT;
+COMMENT ON CAST (integer AS randflake) IS 'the identifier with this number';
 CREATE CAST (randflake AS bigint) WITH FUNCTION randflake_to_bigint(randflake) AS ASSIGNMENT;
 COMMENT ON CAST (randflake AS bigint) IS 'the same identifier as bigint, in no order';
+
+CREATE FUNCTION randflake_negate(randflake) RETURNS randflake
+AS 'MODULE_PATHNAME', 'randflake_negate'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_negate(randflake) IS 'implementation of - operator';
+CREATE OPERATOR - (FUNCTION = randflake_negate, RIGHTARG = randflake);
+COMMENT ON OPERATOR - (NONE, randflake) IS 'an error that tells how to cast a negative number';
 
 -- Time and place, from the stored number alone
 

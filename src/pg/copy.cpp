@@ -38,12 +38,12 @@ static void on_process_utility(PlannedStmt* statement, const char* query, bool r
                                QueryEnvironment* environment, DestReceiver* destination,
                                QueryCompletion* completion) {
     const bool outer = copying;
-    const ProcessUtility_hook_type next =
-        previous_process_utility != nullptr ? previous_process_utility : standard_ProcessUtility;
-
     copying = is_copy_from(statement);
     PG_TRY();
     {
+        const ProcessUtility_hook_type next = previous_process_utility != nullptr
+                                                  ? previous_process_utility
+                                                  : standard_ProcessUtility;
         next(statement, query, read_only_tree, context, parameters, environment, destination,
              completion);
     }
