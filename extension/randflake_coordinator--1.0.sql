@@ -412,7 +412,7 @@ BEGIN
     SELECT coalesce(sum(upper(l.nodes) - lower(l.nodes)), 0), coalesce(min(upper(l.span)), 0)
     INTO STRICT had, had_until
     FROM @extschema@.randflake_lease l
-    WHERE l.role = SESSION_USER AND upper(l.span) > now;
+    WHERE l.role = SESSION_USER AND l.span @> now;
     IF had + randflake_lease_acquire.nodes > pool.max_nodes_per_role THEN
         RAISE configuration_limit_exceeded USING
             MESSAGE = format('role "%s" may have at most %s node ids', SESSION_USER, pool.max_nodes_per_role),

@@ -17,10 +17,10 @@ find_postgresql
 bindir=$("$PG_CONFIG" --bindir)
 user=$(server_user)
 work=$(mktemp -d "${TMPDIR:-/tmp}/randflake-sqlsmith.XXXXXX")
-as_root chown "$user" "$work"
+[ "$(id -u)" -ne 0 ] || chown "$user" "$work"
 progress=$(mktemp)
 trap 'as_user "$user" "$bindir/pg_ctl" -D "$work/data" -m immediate stop >/dev/null || true
-    as_root rm -r "$work" "$progress"' EXIT
+    rm -r "$work" "$progress"' EXIT
 
 as_user "$user" "$bindir/initdb" -D "$work/data" --auth=trust --no-sync --username=postgres --encoding=UTF8 \
     >/dev/null

@@ -116,7 +116,7 @@ sub nothing_works {
     my @works;
     for my $role ('owner', 'postgres') {
         for my $sql (
-            'SELECT randflake_next()', q{SELECT '8'::randflake}, 'SELECT 8::bigint::randflake',
+            'SELECT randflake_next()', q{SELECT 'a'::randflake}, 'SELECT 8::bigint::randflake',
             'INSERT INTO zafter DEFAULT VALUES', 'SELECT n FROM zafter ORDER BY id',
             'CREATE INDEX ON zafter (id)', 'SELECT min(id)::text FROM before', 'SELECT id FROM before',
             'SELECT id::bigint FROM zafter', 'COPY before TO STDOUT')

@@ -138,7 +138,7 @@ public:
             return Refuse(Refusal::kLimit);
         int64_t had = 0;
         for (const Lease& lease : leases_)
-            if (lease.role == role && lease.end > now)
+            if (lease.role == role && lease.start <= now && now < lease.end)
                 had += lease.node_count;
         if (had + nodes > pool_.max_nodes_per_role)
             return Refuse(Refusal::kLimit);
