@@ -113,6 +113,18 @@ build_and_install() {
         fi
 }
 
+# links_lead_somewhere DIRECTORY: whether what the documents in it link to is in it, too.
+links_lead_somewhere() (
+    cd "$1"
+    [ -e docs/monitoring.md ] && [ -e monitoring/alerts.yml ]
+    missing=$(find . -name '*.md' | while read -r document; do
+        grep -o '](\([^)# ]*\)' "$document" | sed 's/^](//' | sort -u | while read -r link; do
+            [[ $link =~ ^(https?:.*)?$ ]] || [ -e "${document%/*}/$link" ] || echo "$document: $link"
+        done
+    done)
+    [ -z "$missing" ] || { echo "links to nothing: $missing"; false; }
+)
+
 # --- stages of tests: where `logs` says, for those whose name contains `only` ---------------------
 
 logs=build/test only='' passed=0 failed=0

@@ -142,4 +142,5 @@ long "quickstart, closed checkout" quickstart_elsewhere
 long "other PostgreSQL" as_root scripts/matrix.sh -s 17 18
 long "pg_upgrade" as_root scripts/pg_upgrade_test.sh 15 18
 long "Debian package" as_root scripts/package_test.sh
+long "RPM package" scripts/rpm_test.sh
 finish
