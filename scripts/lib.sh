@@ -117,12 +117,12 @@ build_and_install() {
 links_lead_somewhere() (
     cd "$1"
     [ -e docs/monitoring.md ] && [ -e monitoring/alerts.yml ]
-    missing=$(find . -name '*.md' | while read -r document; do
+    dangling=$(find . -name '*.md' | while read -r document; do
         grep -o '](\([^)# ]*\)' "$document" | sed 's/^](//' | sort -u | while read -r link; do
             [[ $link =~ ^(https?:.*)?$ ]] || [ -e "${document%/*}/$link" ] || echo "$document: $link"
         done
     done)
-    [ -z "$missing" ] || { echo "links to nothing: $missing"; false; }
+    [ -z "$dangling" ] || { echo "links to nothing: $dangling"; false; }
 )
 
 # --- stages of tests: where `logs` says, for those whose name contains `only` ---------------------

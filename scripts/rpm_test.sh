@@ -41,7 +41,7 @@ major=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
 version=$(sed -n 's/^Version: *//p' rpm/randflake.spec)
 defines=(--define "_topdir $PWD/build/rpm/tree" --define "pgmajorversion $major"
     --define "pg_bindir $("$PG_CONFIG" --bindir)" --define "pg_libdir $("$PG_CONFIG" --pkglibdir)"
-    --define "pg_sharedir $("$PG_CONFIG" --sharedir)")
+    --define "pg_sharedir $("$PG_CONFIG" --sharedir)" --define "_build_id_links none")
 stage "rpmbuild" build_rpm
 stage "rpmlint" lint
 stage "files, links of documents" files
