@@ -1,6 +1,7 @@
 // Who was granted what, and which numbers were used: what the simulation of leases is judged by.
-// Every node id and second belongs to at most one grant, ever; every number lies in a grant of the
-// server that reserved it, and is reserved once.
+// Every node id and second belongs to at most one grant, ever; every number of a server that leases
+// lies in a grant of that server, every other one in no grant of a server that runs. No two servers
+// use the same second of a node id, and every number is reserved once.
 
 #ifndef RANDFLAKE_UNIT_LEASE_LEDGER_H
 #define RANDFLAKE_UNIT_LEASE_LEDGER_H
@@ -20,9 +21,15 @@ public:
         : layout_(layout),
           numbers_layout_(numbers),
           owner_((layout.max_node_id() + 1) * (layout.max_timestamp() + 1)),
+          user_(owner_.size()),
           used_(uint64_t{1} << numbers.bits()) {}
 
-    uint32_t NewServer() { return ++servers_; }
+    uint32_t NewServer() {
+        runs_.push_back(true);
+        return static_cast<uint32_t>(runs_.size());
+    }
+    // It is gone for good; what it did not use of its grants, it never will.
+    void Gone(uint32_t server) { runs_[server - 1] = false; }
 
     // A new grant of that server.
     int Grant(uint32_t server) {
@@ -47,18 +54,29 @@ public:
         });
     }
 
-    void Use(uint32_t server, uint64_t raw) {
+    void Use(uint32_t server, bool leases, uint64_t raw) {
         const Fields fields = numbers_layout_.Unpack(raw);
         // Every millisecond of the tick must be the server's.
         const int64_t begins = numbers_layout_.epoch - kWindowEpochMs +
                                static_cast<int64_t>(fields.timestamp) * numbers_layout_.unit;
         for (int64_t at = begins; at < begins + numbers_layout_.unit; at++) {
-            const int grant =
-                at < 0 ? 0 : owner_[Cell(fields.node_id, static_cast<uint64_t>(at / kSecondMs))];
-            if (grant == 0 || holders_[static_cast<size_t>(grant) - 1] != server) {
+            const size_t cell =
+                at < 0 ? 0 : Cell(fields.node_id, static_cast<uint64_t>(at / kSecondMs));
+            const int grant = at < 0 ? 0 : owner_[cell];
+            const uint32_t holder = grant == 0 ? 0 : holders_[static_cast<size_t>(grant) - 1];
+            if (leases && holder != server) {
                 Fail() << Text(fields) << " is outside the leases of its server";
                 break;
             }
+            if (!leases && holder != 0 && runs_[holder - 1]) {
+                Fail() << Text(fields) << " is in a lease of another server";
+                break;
+            }
+            if (user_[cell] != 0 && user_[cell] != server) {
+                Fail() << Text(fields) << " is in a second that another server has used";
+                break;
+            }
+            user_[cell] = server;
         }
         auto used = used_[raw];
         if (used)
@@ -99,11 +117,12 @@ private:
     const Layout layout_;
     const Layout numbers_layout_;
     std::vector<int> owner_;  // the grant that has a node id and second, 0 for none
-    std::vector<bool> used_;  // per number
+    std::vector<uint32_t> user_;  // the server that used a node id and second, 0 for none
+    std::vector<bool> used_;      // per number
     std::vector<uint32_t> holders_;
+    std::vector<bool> runs_;  // per server
     std::ostringstream violations_;
     size_t numbers_ = 0;
-    uint32_t servers_ = 0;
 };
 
 }  // namespace randflake::simulation
