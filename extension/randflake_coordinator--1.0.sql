@@ -308,17 +308,15 @@ BEGIN
             MESSAGE = 'the coordinator''s clock is after the last second of an identifier';
     END IF;
 
-    -- The node ids unused for longest, and not this server's own. Free ranges begin or end where a
-    -- known lease, the pool or the server's range does.
+    -- The node ids unused for longest, the first of such, and not this server's own. They begin with
+    -- the pool or after a known lease or the server's range: any others could begin one node id
+    -- earlier and would be unused as long.
     pool_nodes := pool.nodes;
     SELECT candidate.first, coalesce(max(upper(lease.span)), 0)
     INTO first_node_id, free_at
     FROM (SELECT lower(pool_nodes) AS first
           UNION SELECT upper(l.nodes) FROM @extschema@.randflake_lease l
-          UNION SELECT lower(l.nodes) FROM @extschema@.randflake_lease l
-          UNION SELECT lower(l.nodes) - randflake_lease_acquire.nodes FROM @extschema@.randflake_lease l
-          UNION SELECT upper(static_nodes)
-          UNION SELECT lower(static_nodes) - randflake_lease_acquire.nodes) candidate
+          UNION SELECT upper(static_nodes)) candidate
     LEFT JOIN @extschema@.randflake_lease lease
         ON lease.nodes && int4range(candidate.first, candidate.first + randflake_lease_acquire.nodes)
     WHERE candidate.first BETWEEN lower(pool_nodes)

@@ -49,5 +49,5 @@ exec unshare --mount --pid --ipc ${exchange:+--net} --fork --kill-child bash -eu
     mount --bind /dev "$root/dev"
     mount -t tmpfs tmpfs "$root/dev/shm"
     mount -t tmpfs tmpfs "$root/tmp"
-    unset TMPDIR
+    unset TMPDIR PG_CONFIG
     exec chroot "$root" "$@"' in_root "$exchange" "$throw_away" "$root" "$@"

@@ -32,7 +32,7 @@ lend() {
     mkdir ../old ../libraries
     # Neither compilation at run time nor of extensions is needed.
     rm -f "/usr/lib/postgresql/$old/lib"/llvmjit*
-    cp -a --parents "/usr/lib/postgresql/$old" "/usr/share/postgresql/$old" ../old
+    tar -c -C / "usr/lib/postgresql/$old" "usr/share/postgresql/$old" | tar -x -C ../old
     libraries_of "$old" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | sort -u | xargs cp -L -t ../libraries
 }
 

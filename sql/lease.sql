@@ -9,6 +9,11 @@ GRANT SELECT ON coordinator_clock TO PUBLIC;
 CREATE OR REPLACE FUNCTION randflake_lease_clock() RETURNS bigint LANGUAGE sql VOLATILE
 AS $$ SELECT now FROM public.coordinator_clock $$;
 
+-- When the extension was made, by that clock: long enough ago that a predecessor's leases have ended
+SELECT setval('randflake_lease_takeover',
+              1749999000::bigint << 31 | randflake_lease_identity_hash(randflake_lease_identity()), false)
+       >> 31 AS made;
+
 CREATE FUNCTION clock_shows(second bigint) RETURNS void LANGUAGE sql
 AS $$ UPDATE coordinator_clock SET now = 1750000000 + second $$;
 
@@ -347,6 +352,11 @@ SHOW synchronous_commit;
 COMMIT;
 SHOW synchronous_commit;
 SHOW client_min_messages;
+SET synchronous_commit = local;
+BEGIN;
+SELECT public.acquire(2) IS NOT NULL AS granted;
+SHOW synchronous_commit;
+ROLLBACK;
 RESET synchronous_commit;
 RESET client_min_messages;
 RESET search_path;

@@ -12,11 +12,29 @@ use RandflakeLease;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-# Long enough to find leases in force after a failover on a busy machine: that has half of it.
+# Renewed at half of it, also on a busy machine.
 $RandflakeLease::duration = 14;
 my $hold_off = $RandflakeLease::duration + 1 + 1;
 
 my $fleet = new_fleet();
+
+# One clock for all servers. It stands still while the coordinator changes: what is in force before
+# is in force after, however long that takes.
+$fleet->{clock} = $fleet->{template};
+my $ahead = 0;
+my $stands_at;
+
+sub clock_stops {
+    $stands_at = time + $ahead;
+    clock_stands_at($fleet->{clock}, $stands_at);
+    return;
+}
+
+sub clock_goes_on {
+    $ahead = $stands_at - time;
+    clock_offset($fleet->{clock}, $ahead);
+    return;
+}
 
 # The first coordinator, its standbys and an old copy of it. One connection string for all: only one
 # is up at a time.
@@ -26,7 +44,7 @@ my %server = (first => $first);
 for my $name (qw(second third)) {
     $server{$name} = PostgreSQL::Test::Cluster->new($name);
     $server{$name}->init_from_backup($first, 'old', has_streaming => 1);
-    $server{$name}->start;
+    start_in_fleet($fleet, $server{$name});
 }
 $server{old} = PostgreSQL::Test::Cluster->new('old');
 my @in_turn = qw(first second third old);
@@ -41,14 +59,16 @@ my @missed = map { start_holder($fleet, "missed$_", $coordinators) } 1, 2;
 load_on($fleet, $_) for @known, @missed;
 my $missed_node = status_of($missed[0], 'first_node_id');
 
-# The current coordinator is gone, and the one named takes its place.
+# The current coordinator is gone, and the one named takes its place. The clock stands still from
+# then on.
 my $gone_at;
 
 sub fail_over {
     my ($from, $to) = @_;
-    $gone_at = int time;
+    clock_stops();
+    $gone_at = int $stands_at;
     $server{$from}->stop('immediate');
-    $server{$to}->start;
+    start_in_fleet($fleet, $server{$to});
     $server{$to}->promote if -e $server{$to}->data_dir . '/standby.signal';
     $server{$to}->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
     return $server{$to};
@@ -59,9 +79,7 @@ sub fail_over {
 # before the former one was gone must have ended.
 sub newcomer_waits {
     my ($name, $coordinator, $test_name) = @_;
-    my $newcomer = new_holder($fleet, $name, $coordinators);
-    $newcomer->start;
-    wait_for_lease($newcomer);
+    my $newcomer = start_holder($fleet, $name, $coordinators);
     my $start = $coordinator->safe_psql('postgres',
         "SELECT min(extract(epoch FROM starts_at)) FROM randflake_leases WHERE holder = '$name'");
     cmp_ok($start - $gone_at, '>=', $hold_off, "$test_name: a new lease waits for the lost ones");
@@ -76,11 +94,16 @@ my @workers = map { lease_worker_of($_) } @known, @missed;
 kill 'STOP', @workers;
 my $second = fail_over('first', 'second');
 kill 'CONT', $workers[0];
+$known[0]->reload;    # so that it asks now
+my $ends_at = int($stands_at) + $RandflakeLease::duration;
+ok( $second->poll_query_until('postgres',
+        "SELECT ends_at >= to_timestamp($ends_at) FROM randflake_leases WHERE lease_id = $lease"),
+    'failover: a known lease is renewed');
+clock_goes_on();
 my $newcomer = newcomer_waits('newcomer2', $second, 'failover');
 kill 'CONT', @workers;
 is(status_of($newcomer, 'first_node_id'), $missed_node,
     'failover: the node id of a lost lease is granted again');
-is(status_of($known[0], 'lease_id'), $lease, 'failover: a known lease is renewed');
 wait_for_status($_, 'now() < window_end') for @missed;
 is( $second->safe_psql('postgres', 'SELECT high_water > 0 FROM randflake_lease_pool'),
     't', 'failover: the high-water mark is raised');
@@ -100,16 +123,18 @@ load_on($fleet, $_) for @known, @missed, $newcomer;
 kill 'STOP', @workers;
 my $third = fail_over('second', 'third');
 my $early = new_holder($fleet, 'early', $coordinators);
-$early->start;
+start_in_fleet($fleet, $early);
 wait_for_status($early, q{lease_error ~ 'could not lease node ids: no lease may begin before'});
 log_has($early, qr/LOG: .*no lease may begin before/,
     'takeover: what is waited for is in randflake_status and the log');
+clock_goes_on();
 kill 'CONT', @workers;
 
 # --- an old copy -------------------------------------------------------------------------------
 
 $server{old}->init_from_backup($first, 'old');
 my $old = fail_over('third', 'old');
+clock_goes_on();
 my $another = newcomer_waits('newcomer3', $old, 'old copy');
 wait_for_lease($early);
 load_on($fleet, $early);
@@ -117,7 +142,7 @@ wait_for_status($_, 'now() < window_end') for @known, @missed, $newcomer, $anoth
 sleep 3;
 end_load($fleet, $_) for @known, @missed, $newcomer, $another, $early;
 all_is_well($fleet, $old, 'three changes of the coordinator', leased => 0);
-$_->stop for $newcomer, $another, $early, $missed[1];
+$_->stop for $newcomer, $another, $early, @known, @missed;
 
 # --- a restore into the same directory ---------------------------------------------------------
 
@@ -129,13 +154,13 @@ $hold_off = $RandflakeLease::duration + 1 + 1;
 $old->safe_psql('postgres', 'SELECT randflake_lease_configure(max_duration => 4)');
 $old->stop;
 system_or_bail('cp', '-a', $old->data_dir, $saved);
-$old->start;
+start_in_fleet($fleet, $old);
 my $lost = start_holder($fleet, 'lost', $coordinators);
 load_on($fleet, $lost);
 my $lost_node = status_of($lost, 'first_node_id');
 my $worker = lease_worker_of($lost);
 kill 'STOP', $worker;
-$gone_at = int time;
+$gone_at = int(time + $ahead);
 $old->stop('immediate');
 my $version = $old->data_dir . '/PG_VERSION';
 my $inode = (stat $version)[1];
@@ -146,7 +171,7 @@ closedir $directory;
 system_or_bail('sh', '-c', "cd $saved && find . -mindepth 1 -maxdepth 1 ! -name PG_VERSION"
       . ' -exec cp -a {} ' . $old->data_dir . ' \;');
 is((stat $version)[1], $inode, 'restore in place: a file that never changes is the same');
-$old->start;
+start_in_fleet($fleet, $old);
 my $newest = newcomer_waits('newcomer4', $old, 'restore in place');
 kill 'CONT', $worker;
 is(status_of($newest, 'first_node_id'), $lost_node,
@@ -154,7 +179,7 @@ is(status_of($newest, 'first_node_id'), $lost_node,
 sleep 2;
 end_load($fleet, $_) for $lost, $newest;
 all_is_well($fleet, $old, 'restore in place', leased => 0);
-$_->stop for $lost, $newest, @known, $missed[0];
+$_->stop for $lost, $newest;
 
 # --- a dump ------------------------------------------------------------------------------------
 
@@ -189,7 +214,7 @@ $old->stop;
 my $own = new_holder($fleet, 'own', 'dbname=none');
 configure($own, secret => $fleet->{secret}, coordinator => $own->connstr('postgres'),
     lease_duration => $RandflakeLease::duration);
-$own->start;
+start_in_fleet($fleet, $own);
 make_coordinator($own);
 wait_for_lease($own);
 $own->backup('standby');
@@ -197,7 +222,7 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($own, 'standby', has_streaming => 1);
 configure($standby, secret => $fleet->{secret}, coordinator => $standby->connstr('postgres'),
     lease_duration => $RandflakeLease::duration);
-$standby->start;
+start_in_fleet($fleet, $standby);
 $own->wait_for_catchup($standby, 'replay', $own->lsn('insert'));
 error_is($standby, 'SELECT randflake_generate()', '25006', { message => qr/during recovery/ },
     'own coordinator: a standby generates nothing');
@@ -210,7 +235,7 @@ load_on($fleet, $own);
 $standby->promote;
 wait_for_lease($standby);
 load_on($fleet, $standby);
-my @nodes = map { status_of($_, 'first_node_id') } $own, $standby;
+my @nodes = map { wait_for_lease($_) } $own, $standby;
 isnt($nodes[0], $nodes[1], "own coordinator: a promoted standby has another node id (@nodes)");
 sleep 2;
 end_load($fleet, $_) for $own, $standby;

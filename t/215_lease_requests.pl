@@ -261,8 +261,12 @@ $proxy->stop;
 
 # --- a wait for a synchronous standby that is cancelled ----------------------------------------
 
-# It is committed, but may be lost: a warning tells, even to a role that wants errors only.
-$coordinator->safe_psql('postgres', q{ALTER ROLE leaser SET client_min_messages = 'error'});
+# It is committed, but may be lost: a warning tells, even to a role that wants errors only and no
+# wait for a standby.
+$coordinator->safe_psql('postgres', <<'SQL');
+ALTER ROLE leaser SET client_min_messages = 'error';
+ALTER ROLE leaser SET synchronous_commit = 'local';
+SQL
 $holder->stop;
 $coordinator->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'");
 $coordinator->reload;

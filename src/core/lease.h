@@ -78,11 +78,12 @@ constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32
            start >= 1 && start < SecondsEnd(layout);
 }
 
-// The window of a lease of the seconds [start, end), when the clock shows `now`; closed while the
-// lease is not to be opened. `earliest` is the first second that may follow what was used before.
+// The window of a lease of the seconds [start, end), when the clock shows `now`. It is closed while
+// the lease is not to be opened, and when nothing is left of it. `earliest` is the first second
+// that may follow what was used before.
 constexpr Window WindowOfLease(int64_t earliest, int64_t start, int64_t end, int64_t now) noexcept {
     const int64_t first = start > earliest ? start : earliest;
-    if (now < first || first >= end)
+    if (now < first)
         return Window{0, 0};
     return Window{static_cast<uint32_t>(first), static_cast<uint32_t>(end)};
 }

@@ -125,11 +125,17 @@ Window LeaseHolder::Extended(Window window) const noexcept {
 
 Window LeaseHolder::OpenNext(int64_t earliest, int64_t now) noexcept {
     const Window window = WindowOfLease(earliest, next_.start, next_.end, now);
-    if (next_.id == 0 || window.closed())
-        return Window{0, 0};
+    if (window.closed())
+        return window;
     open_ = next_;
     next_ = {};
     return window;
+}
+
+LeaseRelease LeaseHolder::DropNext() noexcept {
+    const LeaseRelease release{next_, next_.end - 1 + kWindowEpochSeconds};
+    next_ = {};
+    return release;
 }
 
 LeaseReleases LeaseHolder::Sealed(int64_t last) noexcept {

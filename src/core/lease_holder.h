@@ -105,6 +105,8 @@ public:
     // `earliest` is the first second that may follow all that was used before: at least the end of
     // the window in force, of a closed window too.
     Window OpenNext(int64_t earliest, int64_t now) noexcept;
+    // Gives the next lease back as used: not before its end, so that the coordinator remembers it.
+    LeaseRelease DropNext() noexcept;
     // What to give back after the window was sealed; `last` is what SealWindow gave. Both leases
     // are forgotten.
     LeaseReleases Sealed(int64_t last) noexcept;

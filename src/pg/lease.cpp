@@ -6,7 +6,10 @@
 #include "pg/shmem.h"
 #include "pg/window.h"
 
+using randflake::Lease;
+using randflake::LeaseHolder;
 using randflake::LeaseReleases;
+using randflake::NodeRange;
 using randflake::Window;
 
 LeaseControl lease_control() {
@@ -31,32 +34,59 @@ static void publish(const LeaseControl& control, Change&& change) {
     ConditionVariableBroadcast(&shared->window_changed);
 }
 
-void lease_publish(const LeaseControl& control) {
-    publish(control, [&] {
-        shared->window.store(control.holder.Extended(current_window()).ToWord(),
-                             std::memory_order_release);
-    });
+static NodeRange nodes_of(const Lease& lease) {
+    return {static_cast<uint32_t>(lease.first_node_id), shared->slot_count};
 }
 
-bool lease_open_next(LeaseControl* control) {
+bool lease_publish(LeaseControl* control) {
+    const Lease& open = control->holder.open();
+    const auto end = static_cast<uint32>(open.end);
+    const bool announced =
+        open.id == 0 || end <= control->announced_end || window_announce_lease(nodes_of(open), end);
+    if (announced && open.id != 0)
+        control->announced_end = end;
+    publish(*control, [&] {
+        Window window = control->holder.Extended(current_window());
+        if (open.id != 0)
+            window.end = Min(window.end, control->announced_end);
+        shared->window.store(window.ToWord(), std::memory_order_release);
+    });
+    return announced;
+}
+
+LeaseOpening lease_open_next(LeaseControl* control, uint32* used_until) {
+    const Lease& next = control->holder.next();
+    if (next.id == 0 || !window_lease_opens_at(nodes_of(next), used_until))
+        return LeaseOpening::kNotYet;
+    if (*used_until >= next.end)
+        return LeaseOpening::kUsed;
     const Window before = current_window();
-    const Window opened = control->holder.OpenNext(before.end, wall_clock_seconds());
-    if (opened.closed())
-        return false;
+    LeaseHolder holder = control->holder;
+    const Window opened = holder.OpenNext(Max(before.end, *used_until), wall_clock_seconds());
+    if (opened.closed() || !window_announce_lease(nodes_of(next), opened.end))
+        return LeaseOpening::kNotYet;
+    control->holder = holder;
+    control->announced_end = opened.end;
     publish(*control, [&] {
         count_window_closed(before);
-        change_window(control->holder.open().first_node_id, opened);
+        change_window(holder.open().first_node_id, opened);
     });
-    return true;
+    return LeaseOpening::kOpened;
 }
 
 LeaseReleases lease_seal(LeaseControl* control) {
     LeaseReleases releases{};
+    const Lease open = control->holder.open();
     publish(*control, [&] {
         count_window_closed(current_window());
         releases = control->holder.Sealed(with_slot_sets([](const auto&... sets) {
             return SealWindow(shared->slot_count, shared->window, sets...);
         }));
     });
+    // The exact end. It is no harm if it cannot be written: the file says more than was used.
+    if (open.id != 0)
+        (void)window_announce_lease(
+            nodes_of(open),
+            static_cast<uint32>(releases.open.last_used + 1 - randflake::kWindowEpochSeconds));
     return releases;
 }

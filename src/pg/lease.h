@@ -22,11 +22,14 @@ enum class LeaseProblem : uint8_t {
     kRefused,   // the coordinator refuses
     kUnusable,  // it answered something else
     kClocks,    // it granted a time that is not now by this server's clock
+    kUsed,      // it granted node ids that this server used itself, up to a later second
 };
 
-// In shared memory, protected by the lease lock. The window is that of the holder's open lease.
+// In shared memory, protected by the lease lock. The window is that of the holder's open lease, as
+// far as its end is on disk.
 struct LeaseControl {
     randflake::LeaseHolder holder;
+    uint32 announced_end;  // of the open lease
 
     LeaseProblem problem;
     TimestampTz problem_since;  // when the attempts began to end like this
@@ -39,11 +42,19 @@ LeaseControl lease_control();
 
 // The rest is for the worker alone, who keeps the copy that it hands over.
 
-// Publishes it, with the end that the open lease has by now.
-void lease_publish(const LeaseControl& control);
+// Publishes it, with the end that the open lease has by now, once that is on disk. False if it
+// could not be written there: then the window keeps its end.
+bool lease_publish(LeaseControl* control);
 
-// Makes the next lease the open one, if it is time. Whether it was.
-bool lease_open_next(LeaseControl* control);
+enum class LeaseOpening : uint8_t {
+    kOpened,  // the next lease is the open one now
+    kNotYet,  // there is none, or it is not time, or the disk cannot be written
+    kUsed,    // this server used its node ids itself, up to the second `used_until` or later
+};
+
+// Makes the next lease the open one, if it is time. Its window begins after everything that this
+// data directory ever announced for its node ids.
+LeaseOpening lease_open_next(LeaseControl* control, uint32* used_until);
 
 // Seals the window and forgets the leases: no identifier beyond what is reported was or ever will
 // be made under them.

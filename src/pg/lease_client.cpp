@@ -158,7 +158,7 @@ static void let_go_of_server(int64 timeout) {
         signal(number, leave);
     for (const int number : {SIGUSR1, SIGUSR2, SIGURG})
         signal(number, SIG_IGN);
-    alarm(static_cast<unsigned>(timeout / 1000 + 2));
+    alarm(static_cast<unsigned>(Max(timeout, 0) / 1000 + 2));
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -166,6 +166,7 @@ static void let_go_of_server(int64 timeout) {
     on_exit_reset();
     PGSharedMemoryDetach();
     MyProc = nullptr;
+    MyBEEntry = nullptr;
     // libpq prints what the server notices while it connects.
     if (const int null = open("/dev/null", O_RDWR); null >= 0)
         dup2(null, STDERR_FILENO);
@@ -173,11 +174,14 @@ static void let_go_of_server(int64 timeout) {
 
 // The kernel counts private memory that can be written, as the sixth number of this file does.
 static void limit_memory() {
+    char line[256];
     FILE* file = fopen("/proc/self/statm", "r");
-    unsigned long pages;
-    if (file == nullptr || fscanf(file, "%*u %*u %*u %*u %*u %lu", &pages) != 1)
+    if (file == nullptr || fgets(line, sizeof line, file) == nullptr)
         return;
-    fclose(file);
+    rlim_t pages = 0;
+    char* at = line;
+    for (int number = 1; number <= 6; number++)
+        pages = strtoul(at, &at, 10);
     struct rlimit limit;
     getrlimit(RLIMIT_DATA, &limit);
     limit.rlim_cur =
@@ -300,7 +304,7 @@ static const char* uuid_text(const pg_uuid_t& uuid) {
 
 bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
                           int duration, uint64 key_fingerprint, randflake::LeaseGrant* grant) {
-    int64 values[kLeaseColumns];
+    int64 values[kLeaseColumns] = {};
     if (!exchange({psprintf("SELECT lease_id, first_node_id, node_count, lease_start, lease_end "
                             "FROM randflake_lease_acquire(%s, '%s', %d, %d, '%016llx')",
                             quote_literal_cstr(holder), uuid_text(incarnation), node_count,
@@ -315,7 +319,7 @@ bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int 
 
 bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expected_end,
                         int duration, int64* end) {
-    int64 values[kLeaseColumns];
+    int64 values[kLeaseColumns] = {};
     if (!exchange(
             {psprintf("SELECT randflake_lease_renew(" INT64_FORMAT ", '%s', " INT64_FORMAT ", %d)",
                       lease_id, uuid_text(incarnation), expected_end, duration),
@@ -329,7 +333,7 @@ bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expe
 
 bool lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, int64 last_used,
                           int64 timeout) {
-    int64 values[kLeaseColumns];
+    int64 values[kLeaseColumns] = {};
     return exchange(
         {psprintf("SELECT randflake_lease_release(" INT64_FORMAT ", '%s', " INT64_FORMAT ")",
                   lease_id, uuid_text(incarnation), last_used),

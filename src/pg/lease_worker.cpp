@@ -61,7 +61,7 @@ static void note(LeaseProblem problem, const char* message) {
     if (problem != lease.problem)
         lease.problem_since = lease.error_at;
     lease.problem = problem;
-    lease_publish(lease);
+    (void)lease_publish(&lease);
     if (strcmp(lease.error, logged_error) == 0)
         return;
     strlcpy(logged_error, lease.error, sizeof logged_error);
@@ -193,9 +193,31 @@ static void release_all() {
 
 // --- the loop --------------------------------------------------------------------------------
 
-static void open_when_due() {
-    if (!lease_open_next(&lease))
-        return;
+// Node ids that this server has used itself by a clock that was ahead. They go back as used, so
+// that the coordinator prefers others.
+static void give_used_back(uint32 used_until) {
+    char why[128];
+    snprintf(why, sizeof why, "this server used node ids %lld to %lld itself, up to %s",
+             static_cast<long long>(lease.holder.next().first_node_id),
+             static_cast<long long>(lease.holder.next().first_node_id + shared->slot_count - 1),
+             second_text(used_until));
+    release_lease(lease.holder.DropNext(), steady_milliseconds() + kReleaseTimeoutMs);
+    (void)lease.holder.Unanswered();
+    note_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
+}
+
+// Whether another lease is needed.
+static bool open_when_due() {
+    uint32 used_until;
+    switch (lease_open_next(&lease, &used_until)) {
+        case LeaseOpening::kNotYet:
+            return false;
+        case LeaseOpening::kUsed:
+            give_used_back(used_until);
+            return true;
+        case LeaseOpening::kOpened:
+            break;
+    }
     const Lease& opened = lease.holder.open();
     // A lease that is over by this server's clock opens too, and stays a problem.
     if (wall_clock_seconds() < opened.end)
@@ -205,7 +227,17 @@ static void open_when_due() {
                          static_cast<long long>(opened.first_node_id + shared->slot_count - 1)),
                   errdetail("Lease %lld, from %s.", static_cast<long long>(opened.id),
                             second_text(opened.start))));
+    return false;
 }
+
+// When to ask the coordinator next.
+static int64 next_request_at_ms() {
+    return lease.holder.NextRequestAt(setting_lease_duration, pg_prng_uint64(&pg_global_prng_state),
+                                      steady_milliseconds());
+}
+
+// How long to sleep between attempts to write the end of a lease to a disk that fails.
+static constexpr int64 kAnnounceIntervalMs = 500;
 
 void randflake_lease_main(Datum) {
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
@@ -232,13 +264,16 @@ void randflake_lease_main(Datum) {
             MemoryContextSwitchTo(per_action);
             renew_or_acquire();
             MemoryContextReset(per_action);
-            request_at_ms = lease.holder.NextRequestAt(setting_lease_duration,
-                                                       pg_prng_uint64(&pg_global_prng_state),
-                                                       steady_milliseconds());
+            request_at_ms = next_request_at_ms();
         }
-        open_when_due();
+        if (open_when_due())
+            request_at_ms = next_request_at_ms();
+        const bool announced =
+            lease.announced_end >= lease.holder.open().end || lease_publish(&lease);
         const int64 now_ms = steady_milliseconds();
-        const int64 sleep_ms = lease.holder.WakeAt(request_at_ms, now_ms) - now_ms;
+        int64 sleep_ms = lease.holder.WakeAt(request_at_ms, now_ms) - now_ms;
+        if (!announced)
+            sleep_ms = Min(sleep_ms, kAnnounceIntervalMs);
         (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
                         static_cast<long>(Max(sleep_ms, 1)), wait_event(kLeaseWaitEvent));
         ResetLatch(MyLatch);

@@ -51,6 +51,7 @@ extern "C" {
 #include "storage/spin.h"
 #include "mb/pg_wchar.h"
 #include "utils/acl.h"
+#include "utils/backend_status.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/guc.h"

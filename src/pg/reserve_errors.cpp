@@ -93,6 +93,11 @@ static const char* lease_problem_text(const LeaseControl& control) {
                 "The clocks of this server and of the coordinator have differed since "
                 "%s.",
                 since);
+        case LeaseProblem::kUsed:
+            return psprintf(
+                "The node ids that the coordinator leases were used by this server "
+                "itself, by a clock that was ahead; it has asked for others since %s.",
+                since);
     }
     return "The coordinator has not answered yet.";
 }

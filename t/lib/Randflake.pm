@@ -259,10 +259,12 @@ sub clock_stands_at {
     return;
 }
 
+# Starts a server under its clock, or under that of another one.
 sub start_under_clock {
-    my ($node) = @_;
-    clock_offset($node, 0) if !-e clock_file($node);
-    local $ENV{RANDFLAKE_CLOCK} = clock_file($node);
+    my ($node, $owner) = @_;
+    $owner //= $node;
+    clock_offset($owner, 0) if !-e clock_file($owner);
+    local $ENV{RANDFLAKE_CLOCK} = clock_file($owner);
     local $ENV{LD_PRELOAD} = join ' ', preload_library('clock.c'), $ENV{LD_PRELOAD} // ();
     $node->start;
     return;

@@ -20,6 +20,7 @@ our @EXPORT = qw(
   make_coordinator
   new_holder
   start_holder
+  start_in_fleet
   status_of
   wait_for_connection
   wait_for_lease
@@ -67,6 +68,17 @@ sub new_fleet {
     };
 }
 
+# Starts a server, under the fleet's clock, if it has one: that of the server $fleet->{clock}.
+sub start_in_fleet {
+    my ($fleet, $node) = @_;
+    if ($fleet->{clock}) {
+        start_under_clock($node, $fleet->{clock});
+    } else {
+        $node->start;
+    }
+    return;
+}
+
 # A server with these settings, started unless `start` is false. Other options:
 #   conf   lines for postgresql.conf
 sub _copy_of_template {
@@ -75,7 +87,7 @@ sub _copy_of_template {
     $node->init_from_backup($fleet->{template}, 'template');
     $node->append_conf('postgresql.conf', $options{conf} // '');
     configure($node, secret => $fleet->{secret}, %$settings);
-    $node->start if $options{start} // 1;
+    start_in_fleet($fleet, $node) if $options{start} // 1;
     return $node;
 }
 
@@ -88,13 +100,15 @@ sub start_coordinator {
     return $node;
 }
 
-# Makes the extension anew: in a copy, a coordinator has to take it that leases are missing.
+# Makes the extension anew, where nothing was ever leased: in a copy, a coordinator has to take it
+# that leases are missing.
 sub make_coordinator {
     my ($node, $max_duration) = @_;
     $max_duration //= $duration;
     $node->safe_psql('postgres',
         'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
-          . "SELECT randflake_lease_configure(max_duration => $max_duration, max_clock_skew => 1)");
+          . "SELECT randflake_lease_configure(max_duration => $max_duration, max_clock_skew => 1,"
+          . ' never_leased => true)');
     return;
 }
 
@@ -116,8 +130,9 @@ sub new_holder {
 
 # The same, started, with a lease.
 sub start_holder {
+    my ($fleet) = @_;
     my $node = new_holder(@_);
-    $node->start;
+    start_in_fleet($fleet, $node);
     wait_for_lease($node);
     return $node;
 }

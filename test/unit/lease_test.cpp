@@ -96,6 +96,7 @@ protected:
     void RefuseRenewal() {
         (void)holder.Renew(0);
         EXPECT_EQ(holder.Refused(), LeaseNews::kReplace);
+        EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
     }
     void Open(int64_t id, int64_t start, int64_t end) {
         Acquire(id, start, end);

@@ -121,6 +121,8 @@ private:
             now_ = Pick({0, kWindowEpochSeconds, model_.Horizon() - 10, model_.Horizon(), kFarOff});
         else if (now_ < Usual() / 2 || now_ >= model_.Horizon() - 20 ? random_.OneIn(8) : false)
             now_ = Usual() + random_.Between(0, 100);
+        else if (model_.high_water() > now_ && random_.OneIn(8))
+            now_ = model_.high_water() - random_.Between(0, model_.pool().max_clock_skew + 1);
         else if (random_.OneIn(2 + trouble_ / 2))
             now_ = Edge();
         else if (random_.OneIn(trouble_))
@@ -130,11 +132,16 @@ private:
         now_ = std::max(now_, int64_t{0});
     }
 
+    // Whether the mark is ahead of the clock by no more than clocks may differ.
+    bool NearMark() const {
+        return model_.high_water() > now_ &&
+               model_.high_water() <= now_ + model_.pool().max_clock_skew + 1;
+    }
+
     // A second at which some rule changes its mind, or one beside it.
     int64_t Edge() {
         const auto& pool = model_.pool();
-        std::vector<int64_t> edges{now_, now_ + pool.max_clock_skew, model_.high_water(),
-                                   model_.high_water() - pool.max_clock_skew};
+        std::vector<int64_t> edges{now_, now_ + pool.max_clock_skew, model_.high_water()};
         if (!model_.leases().empty()) {
             const auto& lease = model_.leases()[static_cast<size_t>(
                 random_.Between(0, static_cast<int64_t>(model_.leases().size()) - 1))];
@@ -163,6 +170,7 @@ private:
         if (random_.OneIn(4))
             return;
         model_ = *places_[place];
+        model_.Serve(served_);  // that is the server's configuration
         const bool dump = random_.OneIn(3);
         if (dump)
             model_.Made(identity_, now_);
@@ -172,10 +180,12 @@ private:
     // The server of the coordinator uses node ids itself from here on, or none.
     void Serve() {
         const auto& pool = model_.pool();
-        const int64_t first = random_.Between(pool.first_node_id, pool.first_node_id + 4);
+        const int64_t first =
+            std::min(random_.Between(pool.first_node_id, pool.first_node_id + 4), int64_t{131071});
         const int64_t count =
             random_.OneIn(2) ? 0 : std::min(random_.Between(1, 3), int64_t{131072} - first);
-        model_.Serve({first, count});
+        served_ = {first, count};
+        model_.Serve(served_);
         Put("serve", true, {first, count});
     }
 
@@ -257,9 +267,11 @@ private:
             const auto& pool = model_.pool();
             const auto* known = Known(held);
             const int64_t end = known != nullptr ? known->end : held.last + 1;
-            expected_end = Pick({end - 1, now_, now_ + pool.max_clock_skew, model_.high_water() - 1,
-                                 end + pool.max_duration, now_ + pool.max_duration,
-                                 now_ + pool.max_duration + pool.max_clock_skew}) +
+            // What is close to the clock and to the mark matters only if both are close.
+            expected_end = (NearMark() ? model_.high_water() - 1
+                                       : Pick({end - 1, now_, now_ + pool.max_clock_skew,
+                                               end + pool.max_duration, now_ + pool.max_duration,
+                                               now_ + pool.max_duration + pool.max_clock_skew})) +
                            random_.Between(-1, 1);
         }
         const int64_t role = AskingRole(held);
@@ -395,6 +407,7 @@ private:
         return {kRandflake, {0, 131072, 60, 2}, {}, Cluster::kFirst, now_, kKeep};
     }
     Coordinator model_{Made()};
+    Coordinator::Static served_{0, 0};
     std::array<std::optional<Coordinator>, kPlaces> places_;
 };
 
