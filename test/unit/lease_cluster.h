@@ -31,6 +31,8 @@ private:
 
 class Cluster {
 public:
+    static constexpr uint64_t kFirst = 1;  // identity
+
     // `true_ms` is the time that no clock shows. An identity that tells a coordinator from an older
     // copy that is restored in its place has the copy's time of birth.
     Cluster(const Coordinator& first, uint64_t identity, int64_t max_clock_skew,
@@ -73,8 +75,10 @@ public:
         return true;
     }
 
-    // What its own server uses from now on.
-    void Serve(const Coordinator::Static& nodes) { current_.coordinator.Serve(nodes); }
+    // What its own server uses, which started then.
+    void Serve(const Coordinator::Static& nodes, int64_t started_at) {
+        current_.coordinator.Serve(nodes, started_at);
+    }
 
     void TakeBackup() { backup_ = current_; }
 
@@ -97,8 +101,8 @@ public:
         offset_ms_ = offset_ms.value_or(earliest_ > 0 ? earliest_ * 1000 - *true_ms_ : 0);
     }
 
-    // Another coordinator takes the place of all that was here, `make(now)`: one that is just made, or
-    // a dump that is restored.
+    // Another coordinator takes the place of all that was here, `make(now)`: one that is just made,
+    // or a dump that is restored.
     template <typename Make>
     void Replace(uint64_t identity, Make&& make) {
         current_.transactions.clear();

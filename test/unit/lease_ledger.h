@@ -116,7 +116,7 @@ private:
 
     const Layout layout_;
     const Layout numbers_layout_;
-    std::vector<int> owner_;  // the grant that has a node id and second, 0 for none
+    std::vector<int> owner_;      // the grant that has a node id and second, 0 for none
     std::vector<uint32_t> user_;  // the server that used a node id and second, 0 for none
     std::vector<bool> used_;      // per number
     std::vector<uint32_t> holders_;

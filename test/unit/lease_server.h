@@ -1,8 +1,8 @@
 // A server in the simulation: data directory, shared memory, backends that reserve numbers and move
-// a static window on, the lease worker. The generator, the decisions about the state on disk and the
-// holder of leases are the shipped code; what is left of lease_worker.cpp, lease.cpp and window.cpp
-// is who calls them. Calls advance one shared operation at a time (replay.h), and every write to the
-// disk is a step, so that a server can be paused, crash or be copied at any point.
+// a static window on, the lease worker. The generator, the decisions about the state on disk and
+// the holder of leases are the shipped code; what is left of lease_worker.cpp, lease.cpp and
+// window.cpp is who calls them. Calls advance one shared operation at a time (replay.h), and every
+// write to the disk is a step, so that a server can be paused, crash or be copied at any point.
 
 #ifndef RANDFLAKE_UNIT_LEASE_SERVER_H
 #define RANDFLAKE_UNIT_LEASE_SERVER_H
@@ -129,8 +129,8 @@ public:
 
     bool may_stop() const { return running_ && !stopping_ && change_ == Change::kNone; }
 
-    // Cleanly: the lease worker gives its leases back first; the postmaster comes last. Nobody takes
-    // part in a change of the window then.
+    // Cleanly: the lease worker gives its leases back first; the postmaster comes last. Nobody
+    // takes part in a change of the window then.
     void Stop() {
         stopping_ = true;
         if (settings_.leases && !directory_.recovers) {
@@ -153,6 +153,9 @@ public:
     bool in_recovery() const { return directory_.recovers; }
     bool generates() const { return running_ && !directory_.recovers; }
     const Settings& settings() const { return settings_; }
+    int64_t started_at() const { return FloorDivide(keeper_.started_at_ms(), kSecondMs); }
+    // The node ids of the last window.
+    NodeRange last_nodes() const { return last_nodes_; }
     int64_t role() const { return role_; }
     // Every start of shared memory is another server.
     uint32_t number() const { return number_; }
@@ -227,8 +230,13 @@ public:
     Request Ask(int64_t duration, int64_t exaggeration) {
         if (holder_.renews()) {
             const LeaseRequest asked = holder_.Renew(*true_ms_);
-            return {Request::kRenew, asked.lease_id, asked.incarnation,
-                    asked.expected_end + exaggeration, slots(), duration, role_};
+            return {Request::kRenew,
+                    asked.lease_id,
+                    asked.incarnation,
+                    asked.expected_end + exaggeration,
+                    slots(),
+                    duration,
+                    role_};
         }
         const LeaseRequest asked = holder_.Acquire(
             Holder::kFreshIncarnation ? Incarnation{{number_, ++acquisitions_}} : Incarnation{},
@@ -254,30 +262,31 @@ public:
             (void)holder_.Unanswered();
     }
 
-    // Moves the end of the window if the open lease was renewed, else opens the next lease if it is
-    // time. What is used is announced on disk before.
-    void FollowLeases(int64_t birth) {
+    // lease_publish() and lease_open_next(): moves the end of the window if the open lease was
+    // renewed, else opens the next lease if it is time. What there is to give back.
+    std::vector<Request> FollowLeases(int64_t birth) {
         if (!Loaded(birth))
-            return;
+            return {};
         const Window window = CurrentWindow();
         if (const Window extended = holder_.Extended(window); extended != window) {
             if (Announce(holder_.open().first_node_id, extended.end))
                 cells_[kWindow] = Packed::Compact(extended.ToWord());
-            return;
+            return {};
         }
-        const uint32_t earliest =
-            std::max(window.end, keeper_.LeaseOpensAt(LeasedNodes(holder_.next().first_node_id)));
+        const Lease& next = holder_.next();
+        const uint32_t used_until = keeper_.LeaseOpensAt(LeasedNodes(next.first_node_id));
+        if (next.id != 0 && used_until >= next.end)
+            return {ReleaseOf(holder_.DropNext())};
         Holder ahead = holder_;
-        const Window opening = ahead.OpenNext(earliest, Clock());
-        if (opening.closed())
-            return;
-        if (!Announce(ahead.open().first_node_id, opening.end))
-            return;
+        const Window opening = ahead.OpenNext(std::max(window.end, used_until), Clock());
+        if (opening.closed() || !Announce(next.first_node_id, opening.end))
+            return {};
         holder_ = ahead;
         opening_ = opening;
         open_grant_ = next_grant_;
         change_ = Change::kOpen;
         change_trail_ = {};
+        return {};
     }
 
     void Seal() {
@@ -299,7 +308,6 @@ public:
             Changed();
             return {};
         }
-        const Window before = CurrentWindow();
         int64_t last = -1;
         Replay replay(cells_.data(), &change_trail_, 0);
         const bool returned = replay.Step([&] {
@@ -312,8 +320,6 @@ public:
                 Holder::ChangeWindow(numbers_, slot, settings_.nodes.count, FirstNode(), window,
                                      opening_);
         });
-        if (change_ == Change::kSeal && !before.closed())
-            sealed_from_ = before.start;
         if (!returned)
             return {};
         if (change_ == Change::kOpen) {
@@ -386,11 +392,10 @@ private:
                keeper_.WriteEnd(LeasedNodes(first_node), end, &directory_);
     }
 
-    Change FirstMove() const {
-        return CurrentWindow().closed() ? Change::kOpen : Change::kExtend;
-    }
+    Change FirstMove() const { return CurrentWindow().closed() ? Change::kOpen : Change::kExtend; }
 
     void Changed() {
+        last_nodes_ = {static_cast<uint32_t>(FirstNode()), settings_.nodes.count};
         change_ = State::kWritesFirst || settings_.leases ? Change::kNone : Change::kWrite;
     }
 
@@ -410,16 +415,21 @@ private:
                        slots(), known_end, held.end);
     }
 
-    // The window was sealed, and `last` is the last second used: the end on disk becomes exact, and
-    // the leases are given back.
+    // lease_seal(): the window was sealed, and `last` is the last second used. The end on disk
+    // becomes exact, and the leases are given back.
     std::vector<Request> Sealed(int64_t last) {
         const LeaseReleases sealed = holder_.Sealed(last);
-        if (sealed.open.lease.id != 0)
-            (void)Announce(sealed.open.lease.first_node_id,
-                           last >= 0 ? static_cast<uint32_t>(last + 1) : sealed_from_);
         std::vector<Request> releases;
-        GiveBack(sealed.open, open_grant_, last, &releases);
-        GiveBack(sealed.next, next_grant_, -1, &releases);
+        if (sealed.open.lease.id != 0) {
+            (void)Announce(sealed.open.lease.first_node_id,
+                           static_cast<uint32_t>(sealed.open.last_used + 1 - kWindowEpochSeconds));
+            GiveBack(sealed.open.lease, open_grant_, last);
+            releases.push_back(ReleaseOf(sealed.open));
+        }
+        if (sealed.next.lease.id != 0) {
+            GiveBack(sealed.next.lease, next_grant_, -1);
+            releases.push_back(ReleaseOf(sealed.next));
+        }
         change_ = Change::kNone;
         if (stopping_)
             Halt();
@@ -427,15 +437,18 @@ private:
     }
 
     // The ledger knows what was used; the coordinator hears what the holder says.
-    void GiveBack(const LeaseRelease& release, int grant, int64_t last,
-                  std::vector<Request>* releases) {
-        const Lease& held = release.lease;
-        if (held.id == 0)
-            return;
+    void GiveBack(const Lease& held, int grant, int64_t last) {
         ledger_->GiveBack(grant, held.first_node_id, slots(), last >= 0 ? last + 1 : held.start,
                           held.end);
-        releases->push_back({Request::kRelease, held.id, held.incarnation, release.last_used,
-                             slots(), 0, role_});
+    }
+    Request ReleaseOf(const LeaseRelease& release) const {
+        return {Request::kRelease,
+                release.lease.id,
+                release.lease.incarnation,
+                release.last_used,
+                slots(),
+                0,
+                role_};
     }
 
     const Layout layout_;
@@ -452,6 +465,7 @@ private:
     bool running_ = false, stopping_ = false;
     Settings settings_;
     int64_t paused_ = 0;
+    NodeRange last_nodes_{0, 1};
 
     // Shared memory, and the processes.
     uint32_t number_ = 0;
@@ -463,7 +477,6 @@ private:
     Window opening_{0, 0};
     Change change_ = Change::kNone;
     Trail change_trail_;
-    uint32_t sealed_from_ = 0;
     uint64_t acquisitions_ = 0;
 
     size_t reserved_during_change_ = 0, lost_swaps_ = 0, static_numbers_ = 0;

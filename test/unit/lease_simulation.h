@@ -1,15 +1,16 @@
-// A simulation of servers that generate with static or with leased node ids, of coordinators, and of
-// a network between them, in an order that a seed decides.
+// A simulation of servers that generate with static or with leased node ids, of coordinators, and
+// of a network between them, in an order that a seed decides.
 //
 // Anything can happen at any time. Servers crash, wholly or only their shared memory; they stop,
 // start with other node ids, or lease instead; they and single calls of their backends stand still
-// for long, between any two shared operations or writes to the disk. Machines boot. Data directories
-// are copied, also while a server runs there; they follow as standbys and are promoted, are rolled
-// back to a snapshot, rewound, damaged, moved to another machine. Requests and answers are late or
-// lost; a request may arrive when nobody waits for it any more. A commit is unclear: the connection
-// breaks after the row arrived, or the server warns, and the transaction is committed or is not. A
-// coordinator is stopped; a replica that missed transactions or an old copy takes over
-// (lease_cluster.h); it is closed, moved, made anew. Old leases are purged, pools change.
+// for long, between any two shared operations or writes to the disk. Machines boot. Data
+// directories are copied, also while a server runs there; they follow as standbys and are promoted,
+// are rolled back to a snapshot, rewound, damaged, moved to another machine. Requests and answers
+// are late or lost; a request may arrive when nobody waits for it any more. A commit is unclear:
+// the connection breaks after the row arrived, or the server warns, and the transaction is
+// committed or is not. A coordinator is stopped; a replica that missed transactions or an old copy
+// takes over (lease_cluster.h); it is closed, moved, made anew. Old leases are purged, pools
+// change.
 //
 // What operators must guarantee is guaranteed here, see Operation and Fleet. What must hold:
 // lease_ledger.h.
@@ -40,8 +41,9 @@ enum class Fleet {
 
 // What operators do. Each duty can be neglected, to show that it is one.
 struct Operation {
-    bool waits_until_free = true;  // node ids that were leased are used when they are free, not before
-    bool closes_first = true;      // no coordinator is made before its predecessor is closed or gone
+    bool waits_until_free =
+        true;                  // node ids that were leased are used when they are free, not before
+    bool closes_first = true;  // no coordinator is made before its predecessor is closed or gone
     bool configures_again = true;  // a pool whose last changes may be lost in a failover or restore
     bool clocks_agree = true;
 };
@@ -53,7 +55,7 @@ struct Scenario {
     CoordinatorRules rules{};
     bool identity_has_birth = true;  // of a coordinator: an older copy in its place has another one
     Operation operation{};
-    int steps = 4000;
+    int steps = 6000;
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations
 };
 
@@ -149,6 +151,7 @@ public:
         // From schedules in which all is well for long to those in which nothing is.
         coordinator_trouble_ = int64_t{20} << random_.Between(0, 5);
         server_trouble_ = int64_t{20} << random_.Between(0, 5);
+        longest_advance_ms_ = int64_t{2000} >> (has_static() ? random_.Between(0, 3) : 0);
         MakeMachines();
         MakeSites();
         MakeServers();
@@ -223,10 +226,10 @@ private:
             const Coordinator::Pool pool{nodes.first, nodes.count, max_duration_, max_clock_skew_,
                                          i > 0};
             const uint64_t identity = ++identities_;
-            sites_.push_back({Cluster({scenario_.layout, pool, scenario_.rules, identity, made, kKeep},
-                                      identity, max_clock_skew_, scenario_.identity_has_birth,
-                                      &true_ms_, &random_),
-                              i == 0 ? std::optional(nodes) : std::nullopt});
+            sites_.push_back(
+                {Cluster({scenario_.layout, pool, scenario_.rules, identity, made, kKeep}, identity,
+                         max_clock_skew_, scenario_.identity_has_birth, &true_ms_, &random_),
+                 i == 0 ? std::optional(nodes) : std::nullopt});
             if (clocks_agree())
                 sites_.back().cluster.StepClock(WrongByMs());
         }
@@ -254,7 +257,7 @@ private:
         const size_t i = PickServer();
         FleetServer& server = servers_[i];
         if (random_.OneIn(50))
-            true_ms_ += random_.Between(0, 2000);
+            true_ms_ += random_.Between(0, longest_advance_ms_);
         else if (random_.OneIn(coordinator_trouble_))
             HappenToCoordinator(&Pick(&sites_));
         else if (random_.OneIn(server_trouble_))
@@ -279,7 +282,8 @@ private:
         } else if (!server.settings().leases) {
             server.ExtendWindow(++births_);
         } else if (!server.waits()) {
-            server.FollowLeases(++births_);
+            for (const Request& release : server.FollowLeases(++births_))
+                Send(kNobody, site_of_[i], release);
             if (!server.changes_window() && random_.OneIn(3))
                 Ask(i);
         } else if (random_.OneIn(20)) {
@@ -301,12 +305,10 @@ private:
 
     template <typename Thing>
     Thing& Pick(std::vector<Thing>* of) {
-        return (*of)[static_cast<size_t>(
-            random_.Between(0, static_cast<int64_t>(of->size()) - 1))];
+        return (*of)[static_cast<size_t>(random_.Between(0, static_cast<int64_t>(of->size()) - 1))];
     }
     size_t PickServer() {
-        return static_cast<size_t>(
-            random_.Between(0, static_cast<int64_t>(servers_.size()) - 1));
+        return static_cast<size_t>(random_.Between(0, static_cast<int64_t>(servers_.size()) - 1));
     }
 
     // --- requests and answers
@@ -359,8 +361,8 @@ private:
             }
             if (message.server != kNobody) {
                 const auto i = static_cast<size_t>(message.server);
-                if (servers_[i].generates() && servers_[i].waits() &&
-                    asked_[i] == message.ticket && !servers_[i].changes_window()) {
+                if (servers_[i].generates() && servers_[i].waits() && asked_[i] == message.ticket &&
+                    !servers_[i].changes_window()) {
                     servers_[i].Hear(message.answer);
                     Trace() << "answer " << message.ticket << " arrives\n";
                 }
@@ -378,8 +380,7 @@ private:
         });
         answer.row = done;
         answer.clear = done && clear;
-        answer.refused =
-            !done && clear && cluster->coordinator().refusal() != Refusal::kClosed;
+        answer.refused = !done && clear && cluster->coordinator().refusal() != Refusal::kClosed;
         findings_.refused += answer.refused;
         findings_.unclear += done && !clear;
         return answer;
@@ -405,9 +406,8 @@ private:
             grant->end = end.value_or(0);
             return end.has_value();
         }
-        const bool released = coordinator->Release(identity, now, request.lease_id,
-                                                   request.incarnation, request.second,
-                                                   request.role);
+        const bool released = coordinator->Release(
+            identity, now, request.lease_id, request.incarnation, request.second, request.role);
         findings_.released += released;
         return released;
     }
@@ -421,8 +421,9 @@ private:
             // At all times, so it does not matter which clock is right.
             if (!scenario_.operation.clocks_agree)
                 return random_.Between(0, 2 * skew_ms_);
-            return random_.OneIn(2) ? random_.Between(0, skew_ms_ - 1)
-                                    : random_.OneIn(2) ? 0 : skew_ms_ - 1;
+            return random_.OneIn(2)   ? random_.Between(0, skew_ms_ - 1)
+                   : random_.OneIn(2) ? 0
+                                      : skew_ms_ - 1;
         }
         const int64_t most = random_.OneIn(3) ? 0 : random_.OneIn(2) ? 3 : 25;
         return random_.Between(-most, most) * 1000;
@@ -501,17 +502,22 @@ private:
 
     void Start(FleetServer* server) {
         const Settings before = server->settings();
+        const bool first = server->number() == 0;
         Settings settings{true, {0, kLeasedNodes}};
         if (has_static() && !random_.OneIn(3)) {
-            const bool same = !before.leases && random_.OneIn(2);
-            settings = {false, same ? before.nodes : SomeNodes(1, FleetServer::kMaxSlots)};
+            const int64_t chance = random_.Between(0, 4);
+            settings = {false, chance < 2 && !before.leases ? before.nodes
+                               : chance < 4                 ? servers_[PickServer()].last_nodes()
+                                                            : SomeNodes(1, FleetServer::kMaxSlots)};
             if (!server->in_recovery() && !MayUse(settings.nodes, *server))
                 return;
         }
-        if (!settings.leases && !before.leases && settings.nodes != before.nodes)
-            findings_.changed_nodes++;
-        findings_.to_leases += settings.leases && !before.leases;
-        findings_.to_static += !settings.leases && before.leases;
+        if (!first) {
+            findings_.changed_nodes +=
+                !settings.leases && !before.leases && settings.nodes != before.nodes;
+            findings_.to_leases += settings.leases && !before.leases;
+            findings_.to_static += !settings.leases && before.leases;
+        }
         server->Start(settings);
         Serve(*server);
         Trace(*server) << "starts in recovery " << server->in_recovery() << " leases "
@@ -532,10 +538,10 @@ private:
         const Settings& settings = server.settings();
         for (Site& site : sites_)
             if (site.host == server.role())
-                site.cluster.Serve(settings.leases
-                                       ? Coordinator::Static{0, 0}
-                                       : Coordinator::Static{settings.nodes.first,
-                                                             settings.nodes.count});
+                site.cluster.Serve(settings.leases ? Coordinator::Static{0, 0}
+                                                   : Coordinator::Static{settings.nodes.first,
+                                                                         settings.nodes.count},
+                                   server.started_at());
     }
 
     void StepClock(Machine* machine) {
@@ -559,6 +565,8 @@ private:
         } else if (chance < 7) {
             Meddle(*server);
         } else if (chance < 8) {
+            if (sites_.size() == 1)
+                return;
             site_of_[static_cast<size_t>(server->role())] =
                 static_cast<size_t>(random_.Between(0, static_cast<int64_t>(sites_.size()) - 1));
             server->Reload();
@@ -662,7 +670,8 @@ private:
         findings_.damages++;
         const int64_t chance = random_.Between(0, 2);
         if (chance == 0 && directory->window) {
-            (*directory->window)[static_cast<size_t>(random_.Between(0, kWindowStateBytes - 1))] ^= 1;
+            (*directory->window)[static_cast<size_t>(random_.Between(0, kWindowStateBytes - 1))] ^=
+                1;
         } else {
             directory->window.reset();
             if (chance == 1)
@@ -787,8 +796,8 @@ private:
             findings_.closings++;
             return;
         }
-        const NodeRange nodes =
-            has_static() ? SomeNodes(kLeasedNodes, 4) : NodeRange{0, static_cast<uint32_t>(node_ids_)};
+        const NodeRange nodes = has_static() ? SomeNodes(kLeasedNodes, 4)
+                                             : NodeRange{0, static_cast<uint32_t>(node_ids_)};
         if (!MayLease(nodes, *site))
             return;
         Configure(site, nodes);
@@ -857,13 +866,14 @@ private:
     std::vector<Machine> machines_;
     std::vector<Site> sites_;
     std::vector<FleetServer> servers_;
-    std::vector<DataDirectory> snapshots_;  // per server
-    std::vector<int64_t> free_at_;          // per node id that was leased, Unix seconds
+    std::vector<DataDirectory> snapshots_;          // per server
+    std::vector<int64_t> free_at_;                  // per node id that was leased, Unix seconds
     int64_t coordinator_trouble_, server_trouble_;  // one in so many steps
+    int64_t longest_advance_ms_;                    // of the time, once in a while
     std::vector<uint64_t> asked_;                   // per server, what it waits for
     std::vector<size_t> site_of_;                   // per server, whom it asks
     std::vector<Message> messages_;
-    uint64_t tickets_ = 0, boots_ = 0, identities_ = 0;
+    uint64_t tickets_ = 0, boots_ = 0, identities_ = Cluster::kFirst - 1;
     int64_t births_ = 0;
     Findings findings_;
     std::ostream nowhere_{nullptr};

@@ -15,16 +15,31 @@ constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
 // Many times what it takes.
 constexpr uint64_t kSchedules = 100000;
 
-template <typename Holder = ShippedHolder>
-void ExpectViolation(const CoordinatorRules& rules = {}, uint64_t first_seed = 1) {
+template <typename Holder = ShippedHolder, typename State = ShippedState>
+void ExpectViolation(Scenario scenario, uint64_t first_seed = 1) {
+    scenario.layout = scenario.numbers = kSmall;
     for (uint64_t seed = first_seed; seed <= kSchedules; seed++) {
-        const Findings found = Simulation<Holder>({.layout = kSmall, .rules = rules}, seed).Run();
+        const Findings found = Simulation<Holder, State>(scenario, seed).Run();
         if (found.violation.empty())
             continue;
         std::cout << "  schedule " << seed << ": " << found.violation << '\n';
         return;
     }
     FAIL() << "no violation in " << kSchedules << " schedules";
+}
+
+template <typename Holder = ShippedHolder>
+void ExpectViolation(const CoordinatorRules& rules = {}, uint64_t first_seed = 1) {
+    ExpectViolation<Holder>(Scenario{.layout = kSmall, .rules = rules}, first_seed);
+}
+
+template <typename State = ShippedState>
+void ExpectViolationIn(Fleet fleet) {
+    ExpectViolation<ShippedHolder, State>(Scenario{.layout = kSmall, .fleet = fleet});
+}
+
+void ExpectViolationWith(const CoordinatorRules& rules) {
+    ExpectViolation(Scenario{.layout = kSmall, .fleet = Fleet::kEverything, .rules = rules});
 }
 
 // --- the coordinator's rules
@@ -76,6 +91,211 @@ TEST(LeaseSimulationFinds, RenewalByAnotherIncarnation) {
 
 TEST(LeaseSimulationFinds, NoExclusionConstraint) {
     ExpectViolation({.exclusion = false});
+}
+
+// --- coordinators that follow each other, and servers with static node ids
+
+TEST(LeaseSimulationFinds, ANewCoordinatorThatGrantsAtOnce) {
+    ExpectViolationWith({.creation_counts = false});
+}
+
+TEST(LeaseSimulationFinds, AnOlderCopyInPlaceOfACoordinatorThatIsNotToldFromIt) {
+    ExpectViolation(
+        Scenario{.layout = kSmall, .fleet = Fleet::kEverything, .identity_has_birth = false});
+}
+
+TEST(LeaseSimulationFinds, RenewalToAnyEnd) {
+    ExpectViolationWith({.bounded_renewal = false});
+}
+
+TEST(LeaseSimulationFinds, AHoldOffThatForgetsWhatRenewalsMayAdd) {
+    ExpectViolationWith({.hold_off_for_renewals = false});
+}
+
+TEST(LeaseSimulationFinds, ReleaseByAnotherRole) {
+    ExpectViolationWith({.own_role = false});
+}
+
+TEST(LeaseSimulationFinds, NodeIdsOfTheCoordinatorsOwnServerLeasedOut) {
+    ExpectViolationWith({.own_nodes = false});
+}
+
+TEST(LeaseSimulationFinds, NodeIdsThatTheCoordinatorsOwnServerUsedLeasedOutAtOnce) {
+    ExpectViolationWith({.restart_waits = false});
+}
+
+TEST(LeaseSimulationFinds, NodeIdsThatWereStaticLeasedOutAtOnce) {
+    ExpectViolationWith({.added_nodes_wait = false});
+}
+
+TEST(LeaseSimulationFinds, APoolThatIsOpenedAgainAndGrantsAtOnce) {
+    ExpectViolationWith({.reopening_waits = false});
+}
+
+// --- the rules of a start
+
+struct OpensOwnStateAtTheWrittenEnd : ShippedState {
+    static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
+        StartPlan plan = randflake::PlanStart(error, found, start);
+        if (plan.finding == Finding::kOwn && found.EndFor(start.nodes) != 0)
+            plan.opens_at = found.EndFor(start.nodes);
+        return plan;
+    }
+};
+
+TEST(LeaseSimulationFinds, OwnStateTakenForAProofThatNobodyElseUsedTheNodeIds) {
+    ExpectViolationIn<OpensOwnStateAtTheWrittenEnd>(Fleet::kEverything);
+}
+
+// A proof without one of its conditions.
+template <typename Weaken>
+StartPlan PlanWith(Weaken&& weaken, StateError error, const WindowState& found,
+                   const Start& start) {
+    WindowState weakened = found;
+    Start other = start;
+    weaken(&weakened, &other);
+    StartPlan plan = randflake::PlanStart(error, found, start);
+    if (randflake::PlanStart(error, weakened, other).proven) {
+        plan.proven = true;
+        plan.opens_at = found.EndFor(start.nodes);
+    }
+    return plan;
+}
+
+struct IgnoresOtherRuns : ShippedState {
+    static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
+        return PlanWith([](WindowState* state, Start* to) { to->last_run = state->stop.run; },
+                        error, found, start);
+    }
+};
+
+TEST(LeaseSimulationFinds, ADiskThatIsRolledBackToAStopBeforeTheLastRun) {
+    ExpectViolationIn<IgnoresOtherRuns>(Fleet::kEverything);
+}
+
+struct StartsUnknownNodeIdsAtOnce : ShippedState {
+    static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
+        StartPlan plan = randflake::PlanStart(error, found, start);
+        if (plan.finding == Finding::kOwn && found.EndFor(start.nodes) == 0)
+            plan.opens_at = start.held_off - static_cast<uint32_t>(start.skew_ms / 1000);
+        return plan;
+    }
+};
+
+TEST(LeaseSimulationFinds, NodeIdsNewToADirectoryUsedAtOnce) {
+    ExpectViolationIn<StartsUnknownNodeIdsAtOnce>(Fleet::kEverything);
+}
+
+struct TakesOneNodeIdForAll : ShippedState {
+    static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
+        return PlanWith(
+            [](WindowState* state, Start* to) {
+                if (state->ends[0].nodes.Overlaps(to->nodes))
+                    to->nodes = state->ends[0].nodes;
+            },
+            error, found, start);
+    }
+};
+
+TEST(LeaseSimulationFinds, AStopUnderSomeOfTheNodeIdsTakenForAProofOfAll) {
+    ExpectViolationIn<TakesOneNodeIdForAll>(Fleet::kEverything);
+}
+
+struct TrustsEveryKnownRange : ShippedState {
+    static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
+        StartPlan plan = randflake::PlanStart(error, found, start);
+        for (uint32_t i = 1; i < found.end_count; i++)
+            if (plan.finding == Finding::kOwn && found.ends[i].nodes == start.nodes)
+                plan.opens_at = found.EndFor(start.nodes);
+        return plan;
+    }
+};
+
+TEST(LeaseSimulationFinds, EndsOfOtherRangesThatACopyTakesForItsOwn) {
+    ExpectViolationIn<TrustsEveryKnownRange>(Fleet::kEverything);
+}
+
+struct TakesCopiesForTheOriginal : ShippedState {
+    static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
+        return PlanWith(
+            [](WindowState* state, Start* to) {
+                to->origin = state->origin;
+                to->last_run = state->stop.run;
+            },
+            error, found, start);
+    }
+};
+
+TEST(LeaseSimulationFinds, ACopyTakenForTheOriginal) {
+    ExpectViolationIn<TakesCopiesForTheOriginal>(Fleet::kEverything);
+}
+
+struct IgnoresTheTimeSinceTheStop : ShippedState {
+    static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
+        return PlanWith([](WindowState* state, Start* to) { state->stop.at_ms = to->at_ms; }, error,
+                        found, start);
+    }
+};
+
+TEST(LeaseSimulationFinds, AStopOfAnyTimeTakenForAProof) {
+    ExpectViolationIn<IgnoresTheTimeSinceTheStop>(Fleet::kEverything);
+}
+
+struct HoldsOffFromTheServersStart : ShippedState {
+    static constexpr bool kHoldsOffFromPromotion = false;
+};
+
+TEST(LeaseSimulationFinds, AHoldOffThatRunsWhileTheServerIsAStandby) {
+    ExpectViolationIn<HoldsOffFromTheServersStart>(Fleet::kEverything);
+}
+
+struct MovesTheWindowFirst : ShippedState {
+    static constexpr bool kWritesFirst = false;
+};
+
+TEST(LeaseSimulationFinds, AWindowMovedBeforeItsEndIsWritten) {
+    ExpectViolationIn<MovesTheWindowFirst>(Fleet::kOneDirectory);
+}
+
+struct OpensLeasesAnywhere : ShippedState {
+    static uint32_t LeaseOpensAt(StateError, const WindowState&, const NodeRange&, uint32_t) {
+        return 0;
+    }
+};
+
+TEST(LeaseSimulationFinds, ALeaseOpenedBelowAWrittenEnd) {
+    ExpectViolationIn<OpensLeasesAnywhere>(Fleet::kOneDirectory);
+}
+
+struct AnnouncesNoLeases : ShippedState {
+    static constexpr bool kAnnouncesLeases = false;
+};
+
+TEST(LeaseSimulationFinds, AStartBelowTheEndOfALeaseThatWasUsed) {
+    ExpectViolationIn<AnnouncesNoLeases>(Fleet::kOneDirectory);
+}
+
+// --- what operators must guarantee
+
+void ExpectViolationBy(const Operation& operation) {
+    ExpectViolation(
+        Scenario{.layout = kSmall, .fleet = Fleet::kEverything, .operation = operation});
+}
+
+TEST(LeaseSimulationFinds, NodeIdsTakenOutOfAPoolAndUsedBeforeTheyAreFree) {
+    ExpectViolationBy({.waits_until_free = false});
+}
+
+TEST(LeaseSimulationFinds, ACoordinatorMadeWhileItsPredecessorGrants) {
+    ExpectViolationBy({.closes_first = false});
+}
+
+TEST(LeaseSimulationFinds, APoolThatIsNotConfiguredAgainAfterAFailover) {
+    ExpectViolationBy({.configures_again = false});
+}
+
+TEST(LeaseSimulationFinds, ClocksThatDifferByMore) {
+    ExpectViolationBy({.clocks_agree = false});
 }
 
 // --- the holder's rules

@@ -43,6 +43,7 @@ public:
         loaded_ = false;
     }
 
+    int64_t started_at_ms() const { return started_at_ms_; }
     bool loaded() const { return loaded_; }
     bool proven() const { return proven_; }
     uint32_t opens_at() const { return opens_at_; }
@@ -50,8 +51,8 @@ public:
         return State::LeaseOpensAt(found_, state_, nodes, held_off_);
     }
 
-    // load_state(), with window_file_read() and run_marker_write(). `birth` is of a file that has to
-    // be made.
+    // load_state(), with window_file_read() and run_marker_write(). `birth` is of a file that has
+    // to be made.
     bool Load(const NodeRange& nodes, DataDirectory* directory, Machine* machine, int64_t birth,
               int64_t true_ms) {
         WindowState found{};
