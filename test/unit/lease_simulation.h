@@ -152,6 +152,14 @@ public:
         coordinator_trouble_ = int64_t{20} << random_.Between(0, 5);
         server_trouble_ = int64_t{20} << random_.Between(0, 5);
         longest_advance_ms_ = int64_t{2000} >> (has_static() ? random_.Between(0, 3) : 0);
+        leases_one_in_ = int64_t{2} << random_.Between(0, 3);
+        static_nodes_ = SomeNodes(1, node_ids_);
+        if (clocks_agree() && random_.OneIn(2)) {
+            // The fewer node ids there are, the more they change hands.
+            static_nodes_ = SomeNodes(1, 2);
+            leases_one_in_ = 1000;
+            server_trouble_ = int64_t{20} << random_.Between(0, 2);
+        }
         MakeMachines();
         MakeSites();
         MakeServers();
@@ -498,17 +506,25 @@ private:
                 static_cast<uint32_t>(count)};
     }
 
+    NodeRange SomeStaticNodes() {
+        const int64_t count =
+            random_.Between(1, std::min<int64_t>(FleetServer::kMaxSlots, static_nodes_.count));
+        return {static_nodes_.first +
+                    static_cast<uint32_t>(random_.Between(0, static_nodes_.count - count)),
+                static_cast<uint32_t>(count)};
+    }
+
     // --- what happens to servers
 
     void Start(FleetServer* server) {
         const Settings before = server->settings();
         const bool first = server->number() == 0;
         Settings settings{true, {0, kLeasedNodes}};
-        if (has_static() && !random_.OneIn(3)) {
+        if (has_static() && !random_.OneIn(leases_one_in_)) {
             const int64_t chance = random_.Between(0, 4);
             settings = {false, chance < 2 && !before.leases ? before.nodes
                                : chance < 4                 ? servers_[PickServer()].last_nodes()
-                                                            : SomeNodes(1, FleetServer::kMaxSlots)};
+                                                            : SomeStaticNodes()};
             if (!server->in_recovery() && !MayUse(settings.nodes, *server))
                 return;
         }
@@ -560,7 +576,7 @@ private:
         } else if (chance < 5 && server->running()) {
             snapshots_[static_cast<size_t>(server->role())] = server->directory();
             Trace(*server) << "snapshot\n";
-        } else if (chance < 6) {
+        } else if (chance < 6 && random_.OneIn(3)) {
             Boot(server->machine());
         } else if (chance < 7) {
             Meddle(*server);
@@ -572,7 +588,10 @@ private:
             server->Reload();
             findings_.moved_holders++;
         } else if (!server->running()) {
-            HappenToDirectory(server);
+            if (random_.OneIn(3))
+                HappenToDirectory(server);
+            else
+                Start(server);
         } else if (server->in_recovery()) {
             if (random_.OneIn(3))
                 Crash(server);
@@ -867,9 +886,11 @@ private:
     std::vector<Site> sites_;
     std::vector<FleetServer> servers_;
     std::vector<DataDirectory> snapshots_;          // per server
+    NodeRange static_nodes_;                        // that servers use
     std::vector<int64_t> free_at_;                  // per node id that was leased, Unix seconds
     int64_t coordinator_trouble_, server_trouble_;  // one in so many steps
     int64_t longest_advance_ms_;                    // of the time, once in a while
+    int64_t leases_one_in_;                         // starts, where there are static node ids
     std::vector<uint64_t> asked_;                   // per server, what it waits for
     std::vector<size_t> site_of_;                   // per server, whom it asks
     std::vector<Message> messages_;

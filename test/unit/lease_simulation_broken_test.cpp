@@ -13,7 +13,7 @@ namespace {
 constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
 
 // Many times what it takes.
-constexpr uint64_t kSchedules = 100000;
+constexpr uint64_t kSchedules = 30000;
 
 template <typename Holder = ShippedHolder, typename State = ShippedState>
 void ExpectViolation(Scenario scenario, uint64_t first_seed = 1) {
