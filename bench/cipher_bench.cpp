@@ -15,7 +15,7 @@ const Key key{{0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa,
                0xee, 0xff}};
 constexpr uint64_t kFirst = uint64_t{65000000} << 34;
 
-// Each number needs the one before, so nothing overlaps: the latency.
+// The latency: each number depends on the one before, so nothing overlaps.
 template <uint64_t (*Crypt)(const KeySchedule&, uint64_t) noexcept>
 void Dependent(benchmark::State& state) {
     const KeySchedule schedule = ExpandKey(key);

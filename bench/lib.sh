@@ -96,7 +96,7 @@ sample() {
     echo "$*" >>"$samples"
 }
 
-# Reads lines "label|signature|rest", and prints "label|rest" of those whose function exists.
+# Reads lines "label|signature|rest", and prints "label|rest" for those whose function exists.
 available() {
     local label signature rest
     grep -v '^#' | while IFS='|' read -r label signature rest; do

@@ -41,7 +41,7 @@ draw() {
     } | gnuplot
 }
 
-# Blocks for lines.gp. Labels that would overlap move apart, from the top down.
+# Blocks for lines.gp. Labels that would overlap are moved apart, from the top down.
 throughput_lines() {
     awk -F'[,;]' '$1 == "backends" {
         if (!($2 in last))

@@ -4,15 +4,15 @@
 #   bench/run.sh [--quick] [SUITE...]
 #
 # Suites: calls set backends inserts keys connect decode waste uniformity cipher instructions profile.
-# Without any, all of them. --quick takes about two minutes: fewer repetitions, fewer rows.
+# The default is all of them. --quick takes about two minutes: fewer repetitions, fewer rows.
 #
 # Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table and
-# leaves bench/results/: what was measured on (environment.txt), every sample (samples.csv), the
-# summary (results.csv). A full run then draws the charts in docs/charts/ and writes the tables of
-# docs/performance.md; a quick one or one of some suites leaves its results in bench/results/partial/
+# writes to bench/results/: a description of the machine (environment.txt), every sample (samples.csv),
+# the summary (results.csv). A full run then draws the charts in docs/charts/ and writes the tables of
+# docs/performance.md. A quick run, or one of some suites, writes its results to bench/results/partial/
 # and does neither.
 #
-# BENCH_KEYS_ROWS lists how many rows the suite keys inserts, each number as often as it is measured.
+# BENCH_KEYS_ROWS lists the numbers of rows that the suite keys inserts, one for each repetition.
 
 # shellcheck disable=SC2034 # the suites use what is set here
 set -euo pipefail

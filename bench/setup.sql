@@ -1,4 +1,4 @@
--- What the suites need in the benchmark's database. :library is the path of the built empty.c.
+-- Objects that the suites use in the benchmark's database. :library is the path of the built empty.c.
 
 CREATE EXTENSION randflake_type CASCADE;
 SELECT format('CREATE EXTENSION %I', name)
@@ -11,7 +11,7 @@ AS :'library', 'bench_empty' LANGUAGE C VOLATILE PARALLEL SAFE;
 CREATE FUNCTION bench_empty(bigint) RETURNS bigint
 AS :'library', 'bench_empty' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
--- Runs a query in the server and gives the seconds it took.
+-- Runs a query in the server and returns the seconds it took.
 CREATE FUNCTION bench_seconds(query text) RETURNS double precision LANGUAGE plpgsql AS $$
 DECLARE
     started timestamptz := clock_timestamp();
@@ -21,7 +21,7 @@ BEGIN
 END
 $$;
 
--- Whether a function with this signature exists, such as 'uuidv7()'. None named: true.
+-- Whether a function with this signature exists, such as 'uuidv7()'. True for an empty signature.
 CREATE FUNCTION bench_has(signature text) RETURNS boolean LANGUAGE sql AS
 $$ SELECT signature = '' OR to_regprocedure(signature) IS NOT NULL $$;
 

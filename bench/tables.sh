@@ -1,8 +1,8 @@
 #!/bin/bash
-# Writes the tables of docs/performance.md anew from a run's results. Each stands between
-# "<!-- table SUITE: METRIC -->" and "<!-- end -->". More metrics, each after a " | " and with its
-# suite if that is another, are columns of one table, which has no quartiles. " @ CASE" at the end
-# stands for ": CASE" after every metric. Items "ITEM; CASE" are columns as well.
+# Writes the tables of docs/performance.md from a run's results. Each table is between
+# "<!-- table SUITE: METRIC -->" and "<!-- end -->". Further metrics, separated by " | " and with their
+# suite if it is another, become columns of the table, which then has no quartiles. " @ CASE" at the end
+# appends ": CASE" to every metric. Items "ITEM; CASE" become columns, too.
 #
 #   bench/tables.sh [RESULTS [DOCUMENT]]
 
@@ -22,8 +22,8 @@ function add_row(table, item) {
         row[table, ++rows[table]] = item
     }
 }
-# One metric and its quartiles. Without a ratio where there is none, and with the unit in each row
-# where they differ.
+# One metric and its quartiles. There is no column for ratios if there are none, and the unit is in each
+# row if units differ.
 function print_metric(group,    i, item, ratio_to, one_unit) {
     ratio_to = base[group] == "" ? "" : " ratio to " base[group] " |"
     one_unit = units[group] == 1

@@ -1,35 +1,54 @@
 \echo Use "CREATE EXTENSION randflake" to load this file. \quit
 
--- Others may own objects in the extension's schema, and a function or operator of theirs would be
--- preferred over one of PostgreSQL's that fits less exactly. So whatever could be overloaded is
--- named with its schema, and that schema is in the search_path of no function.
+-- Other roles may own objects in the extension's schema. PostgreSQL would prefer such a function or
+-- operator to one of its own that matches the argument types less exactly. So every name that could
+-- be overloaded is written with its schema, and no function has that schema in its search_path.
 
 -- Making identifiers
 
+CREATE FUNCTION randflake_copy_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'randflake_copy_support'
+LANGUAGE C STRICT;
+COMMENT ON FUNCTION randflake_copy_support(internal) IS
+'planner support: lets COPY FROM insert many rows at once';
+REVOKE ALL ON FUNCTION randflake_copy_support(internal) FROM PUBLIC;
+
 CREATE FUNCTION randflake_generate() RETURNS bigint
 AS 'MODULE_PATHNAME', 'randflake_generate'
-LANGUAGE C VOLATILE PARALLEL SAFE;
+LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_copy_support;
 COMMENT ON FUNCTION randflake_generate() IS
 'a new identifier, unique under the secret of this server and unpredictable without it';
+
+CREATE FUNCTION randflake_generate_in_copy(internal) RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake_generate_in_copy'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_generate_in_copy(internal) IS
+'not for users: stands for randflake_generate() in COPY FROM';
 
 CREATE FUNCTION randflake_rows_support(internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'randflake_rows_support'
 LANGUAGE C STRICT;
 COMMENT ON FUNCTION randflake_rows_support(internal) IS
-'planner support: row estimate of functions that return as many rows as their first argument says';
+'planner support: estimates as many rows as the first argument says';
 REVOKE ALL ON FUNCTION randflake_rows_support(internal) FROM PUBLIC;
 
 CREATE FUNCTION randflake_generate(count integer) RETURNS SETOF bigint
 AS 'MODULE_PATHNAME', 'randflake_generate_many'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
 COMMENT ON FUNCTION randflake_generate(integer) IS
-'that many new identifiers';
+'new identifiers, as many as the argument says';
 
 CREATE FUNCTION randflake_generate_text() RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_generate_text'
-LANGUAGE C VOLATILE PARALLEL SAFE;
+LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_copy_support;
 COMMENT ON FUNCTION randflake_generate_text() IS
 'a new identifier in text form';
+
+CREATE FUNCTION randflake_generate_text_in_copy(internal) RETURNS text
+AS 'MODULE_PATHNAME', 'randflake_generate_text_in_copy'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_generate_text_in_copy(internal) IS
+'not for users: stands for randflake_generate_text() in COPY FROM';
 
 -- Looking into identifiers
 
@@ -96,9 +115,15 @@ COMMENT ON FUNCTION randflake_shard_ranges(integer) IS
 
 CREATE FUNCTION snowflake_generate() RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_generate'
-LANGUAGE C VOLATILE PARALLEL SAFE;
+LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_copy_support;
 COMMENT ON FUNCTION snowflake_generate() IS
 'a new identifier of the layout randflake.snowflake_layout: positive, in the clear, in the order of time';
+
+CREATE FUNCTION snowflake_generate_in_copy(internal) RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_generate_in_copy'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION snowflake_generate_in_copy(internal) IS
+'not for users: stands for snowflake_generate() in COPY FROM';
 
 CREATE FUNCTION snowflake_decode(
     id bigint,
@@ -119,7 +144,7 @@ CREATE FUNCTION snowflake_decode(
 AS 'MODULE_PATHNAME', 'snowflake_decode'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
-'the same, of an identifier of this server''s layout';
+'the time, node id and sequence number inside an identifier of this server''s layout';
 
 CREATE FUNCTION snowflake_lower("time" timestamptz, layout text) RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_lower'
@@ -131,7 +156,7 @@ CREATE FUNCTION snowflake_lower("time" timestamptz) RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_lower'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_lower(timestamptz) IS
-'the same, in this server''s layout';
+'the smallest identifier that this server''s layout has for a time, which is rounded down to its unit';
 
 CREATE FUNCTION snowflake_layouts(
     OUT name text,
@@ -149,7 +174,7 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'snowflake_layouts'
 LANGUAGE C STABLE PARALLEL SAFE ROWS 6;
 COMMENT ON FUNCTION snowflake_layouts() IS
-'layouts by name, and the server''s if it has none: identifiers per second and node id, node ids, last time, whether it is the server''s';
+'the named layouts, and this server''s layout if it has no name, with their limits; ids_per_second is for each node id';
 
 -- Watching
 
@@ -179,25 +204,25 @@ GRANT EXECUTE ON FUNCTION randflake_status() TO pg_monitor;
 
 CREATE VIEW randflake_status AS SELECT * FROM randflake_status();
 COMMENT ON VIEW randflake_status IS 'this server''s generator: node ids, window, counters, lease';
-COMMENT ON COLUMN randflake_status.mode IS 'static: node ids chosen by randflake.node_id; leased: from the coordinator';
+COMMENT ON COLUMN randflake_status.mode IS 'static: node ids set by randflake.node_id; leased: node ids from the coordinator';
 COMMENT ON COLUMN randflake_status.first_node_id IS 'first node id, null when there is none';
 COMMENT ON COLUMN randflake_status.node_count IS
 'number of node ids; each gives 131072 identifiers a second, and Snowflake ones as snowflake_layouts() says';
 COMMENT ON COLUMN randflake_status.window_start IS 'identifiers are issued from this second on; null while the window is closed';
 COMMENT ON COLUMN randflake_status.window_end IS 'identifiers are issued before this second, until the window is extended';
-COMMENT ON COLUMN randflake_status.key_fingerprint IS 'tells one secret from another and reveals nothing of either';
+COMMENT ON COLUMN randflake_status.key_fingerprint IS 'fingerprint of the secret: differs between secrets and reveals none';
 COMMENT ON COLUMN randflake_status.ids_issued IS
-'numbers reserved for identifiers, Snowflake ones included, since stats_reset, unused ones of prefetched runs included';
+'numbers reserved since stats_reset, for Randflake and Snowflake identifiers; includes unused numbers of prefetched runs';
 COMMENT ON COLUMN randflake_status.waits IS 'calls that had to wait';
 COMMENT ON COLUMN randflake_status.wait_ms IS 'milliseconds that all calls together have waited';
 COMMENT ON COLUMN randflake_status.slots_exhausted IS
-'seconds of a node id of which all 131072 numbers were used, and times of which all Snowflake numbers were';
+'how often a node id used up all 131072 Randflake numbers of a second, or all Snowflake numbers of a unit of time';
 COMMENT ON COLUMN randflake_status.clock_steps_back IS 'times the clock was seen to step back';
 COMMENT ON COLUMN randflake_status.window_extensions IS 'times the window was opened or extended: writes to disk, or grants of the coordinator';
-COMMENT ON COLUMN randflake_status.stats_reset IS 'since when the counters count';
+COMMENT ON COLUMN randflake_status.stats_reset IS 'time at which the counters were last set to zero';
 COMMENT ON COLUMN randflake_status.lease_id IS 'the lease held, null when there is none';
 COMMENT ON COLUMN randflake_status.lease_error IS 'last error of the lease worker, null when its last attempt succeeded';
-COMMENT ON COLUMN randflake_status.lease_error_at IS 'when that was';
+COMMENT ON COLUMN randflake_status.lease_error_at IS 'time of lease_error';
 COMMENT ON COLUMN randflake_status.vector_path IS 'vector instructions that encrypt identifiers';
 
 CREATE FUNCTION randflake_slots(
@@ -217,7 +242,7 @@ COMMENT ON VIEW randflake_slots IS
 'this server''s node ids and what was last reserved under each for Randflake identifiers; empty while the window is closed';
 COMMENT ON COLUMN randflake_slots.node_id IS 'node id';
 COMMENT ON COLUMN randflake_slots.last_second IS 'second of the last number reserved, null when none was';
-COMMENT ON COLUMN randflake_slots.sequence IS 'its sequence number, 0 to 131071';
+COMMENT ON COLUMN randflake_slots.sequence IS 'sequence number of the last number reserved, 0 to 131071';
 COMMENT ON COLUMN randflake_slots.ids_issued IS 'numbers reserved since stats_reset';
 REVOKE ALL ON randflake_status, randflake_slots FROM PUBLIC;
 GRANT SELECT ON randflake_status, randflake_slots TO pg_monitor;

@@ -108,7 +108,9 @@ CREATE FUNCTION randflake_lease_static_nodes() RETURNS int4range
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT coalesce(int4range(first_node_id, first_node_id + node_count), 'empty')
+    -- A range of nulls would be all node ids.
+    SELECT CASE WHEN first_node_id IS NULL THEN 'empty'
+                ELSE int4range(first_node_id, first_node_id + node_count) END
     FROM @extschema@.randflake_coordinator_static_nodes()
 $$;
 COMMENT ON FUNCTION randflake_lease_static_nodes() IS
@@ -243,6 +245,8 @@ COMMENT ON FUNCTION randflake_lease_require_open(randflake_lease_pool) IS
 'coordinator: an error if the pool is closed';
 REVOKE ALL ON FUNCTION randflake_lease_require_open(randflake_lease_pool) FROM PUBLIC;
 
+-- Where the refusal of a lease says until when, the same is in the field for the name of a column, as a
+-- Unix second: for programs, in every language.
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
     incarnation uuid,
@@ -338,6 +342,7 @@ BEGIN
             MESSAGE = CASE WHEN randflake_lease_acquire.nodes = 1 THEN 'no node id is free'
                            ELSE format('no %s consecutive node ids are free', randflake_lease_acquire.nodes) END,
             DETAIL = format('Node ids become free at %s.', to_timestamp(free_at)),
+            COLUMN = free_at::text,
             HINT = 'Widen the pool with randflake_lease_configure, or wait.';
     END IF;
 
@@ -346,6 +351,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('no lease may begin before %s', to_timestamp(pool.high_water)),
             DETAIL = 'Leases that this coordinator does not know of may last until then.',
+            COLUMN = pool.high_water::text,
             HINT = CASE WHEN pool.high_water <= now + pool.max_duration + 2 * pool.max_clock_skew + 1
                         THEN format('Ask again in %s seconds.', pool.high_water - now)
                         ELSE 'Set the coordinator''s clock if it is wrong. If it is right and was ahead before, lower "high_water" in randflake_lease_pool as documented.' END;
@@ -542,7 +548,8 @@ BEGIN
     IF skew NOT BETWEEN 0 AND 3600 THEN
         RAISE invalid_parameter_value USING MESSAGE = 'clock skew must be from 0 to 3600 seconds';
     END IF;
-    IF never_leased AND EXISTS (SELECT FROM @extschema@.randflake_lease) THEN
+    -- Also those that were purged since: the mark that they left must stay.
+    IF never_leased AND (SELECT is_called FROM @extschema@.randflake_lease_lease_id_seq) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'this coordinator has leased node ids';
     END IF;
@@ -653,9 +660,9 @@ SELECT lease_id, role, holder, first_node_id, after - first_node_id AS node_coun
             WHEN ends_at <= pg_catalog.clock_timestamp() THEN 'ended'
             WHEN starts_at > pg_catalog.clock_timestamp() THEN 'granted'
             ELSE 'active' END AS state,
-       (SELECT nodes OPERATOR(pg_catalog.<@) pool.nodes AND NOT pool.closed FROM randflake_lease_pool AS pool) AS in_pool,
+       (SELECT lease.nodes OPERATOR(pg_catalog.<@) pool.nodes AND NOT pool.closed FROM randflake_lease_pool AS pool) AS in_pool,
        granted_at, renewed_at, released_at
-FROM randflake_lease,
+FROM randflake_lease AS lease,
      LATERAL (SELECT pg_catalog.lower(nodes) AS first_node_id, pg_catalog.upper(nodes) AS after,
                      pg_catalog.to_timestamp(pg_catalog.lower(span)) AS starts_at,
                      pg_catalog.to_timestamp(pg_catalog.upper(span)) AS ends_at) AS bounds;
@@ -674,5 +681,5 @@ COMMENT ON COLUMN randflake_leases.in_pool IS
 COMMENT ON COLUMN randflake_leases.granted_at IS 'when it was granted';
 COMMENT ON COLUMN randflake_leases.renewed_at IS 'when it was last renewed, null when it never was';
 COMMENT ON COLUMN randflake_leases.released_at IS 'when the holder gave it back, null while it has not';
-REVOKE ALL ON randflake_lease, randflake_lease_pool, randflake_leases FROM PUBLIC;
-GRANT SELECT ON randflake_leases TO pg_monitor;
+REVOKE ALL ON randflake_lease, randflake_lease_pool, randflake_leases, randflake_pool FROM PUBLIC;
+GRANT SELECT ON randflake_leases, randflake_pool TO pg_monitor;

@@ -1,8 +1,8 @@
 \echo Use "CREATE EXTENSION randflake_type" to load this file. \quit
 
--- Others may own objects in the extension's schema, and a function or operator of theirs would be
--- preferred over one of PostgreSQL's that fits less exactly. So whatever could be overloaded is
--- named with its schema, and that schema is in the search_path of no function.
+-- Other roles may own objects in the extension's schema. PostgreSQL would prefer such a function or
+-- operator to one of its own that matches the argument types less exactly. So every name that could
+-- be overloaded is written with its schema, and no function has that schema in its search_path.
 
 -- A value is stored as the raw number, in the order of time, and goes in and out encrypted.
 
@@ -40,11 +40,24 @@ CREATE TYPE randflake (
 COMMENT ON TYPE randflake IS
 'an identifier that is stored in the order of time and shown encrypted';
 
+CREATE FUNCTION randflake_next_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'randflake_copy_support'
+LANGUAGE C STRICT;
+COMMENT ON FUNCTION randflake_next_support(internal) IS
+'planner support: lets COPY FROM insert many rows at once';
+REVOKE ALL ON FUNCTION randflake_next_support(internal) FROM PUBLIC;
+
 CREATE FUNCTION randflake_next() RETURNS randflake
 AS 'MODULE_PATHNAME', 'randflake_next'
-LANGUAGE C VOLATILE PARALLEL SAFE;
+LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_next_support;
 COMMENT ON FUNCTION randflake_next() IS
-'a new identifier, unique under the secret of this server, that sorts after those of seconds before';
+'a new identifier, unique under the secret of this server, that sorts after those of earlier seconds';
+
+CREATE FUNCTION randflake_next_in_copy(internal) RETURNS randflake
+AS 'MODULE_PATHNAME', 'randflake_next_in_copy'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_next_in_copy(internal) IS
+'not for users: stands for randflake_next() in COPY FROM';
 
 CREATE FUNCTION randflake_from_bigint(id bigint) RETURNS randflake
 AS 'MODULE_PATHNAME', 'randflake_from_bigint'
@@ -83,14 +96,14 @@ COMMENT ON FUNCTION randflake_lower(timestamptz) IS
 
 -- The secret that the type's values belong to
 --
--- The table is read under the historic snapshot of logical decoding too: hence the option. A
--- publication of all tables has this one, and its rows can be deleted all the same: hence the
--- replica identity. There may be several rows, so there is no key.
+-- The table is a user catalog table because it is also read under the historic snapshot of logical
+-- decoding. It has a replica identity so that its rows can be deleted when a publication of all
+-- tables includes it. There may be several rows, so there is no key.
 
 CREATE TABLE randflake_key (fingerprint text NOT NULL) WITH (user_catalog_table = true);
 ALTER TABLE randflake_key REPLICA IDENTITY FULL;
 COMMENT ON TABLE randflake_key IS
-'the secret that values of type randflake belong to; with any other the type cannot be used';
+'the secret that values of type randflake belong to; the type cannot be used with any other';
 COMMENT ON COLUMN randflake_key.fingerprint IS 'fingerprint of the secret, as in randflake_status';
 GRANT SELECT ON randflake_key TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('randflake_key', '');
@@ -99,29 +112,29 @@ CREATE FUNCTION randflake_key_guard() RETURNS trigger
 AS 'MODULE_PATHNAME', 'randflake_key_guard'
 LANGUAGE C;
 COMMENT ON FUNCTION randflake_key_guard() IS
-'skips a fingerprint that is there already; for randflake_key it keeps another one, and makes all sessions look again';
+'skips a fingerprint that the table has already; keeps a different one; makes all sessions check again';
 REVOKE ALL ON FUNCTION randflake_key_guard() FROM PUBLIC;
 
 CREATE TRIGGER randflake_key_guard BEFORE INSERT OR UPDATE OR DELETE ON randflake_key
     FOR EACH ROW EXECUTE FUNCTION randflake_key_guard();
 ALTER TABLE randflake_key ENABLE ALWAYS TRIGGER randflake_key_guard;
 COMMENT ON TRIGGER randflake_key_guard ON randflake_key IS
-'skips a fingerprint that is there already, keeps another one, and makes all sessions look again';
+'skips a fingerprint that the table has already; keeps a different one; makes all sessions check again';
 
 CREATE FUNCTION randflake_key_matches(fingerprint text) RETURNS boolean
 AS 'MODULE_PATHNAME', 'randflake_key_matches'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_key_matches(text) IS
-'true; an error if this database is bound to another secret than the one with this fingerprint';
+'true, or an error if this database is bound to another secret than the one with this fingerprint';
 
--- A dump carries the fingerprint here too. The row that comes into randflake_key stays, so that
--- nothing can be read; the one that comes here is refused, so that the restore reports an error.
+-- A dump carries the fingerprint here too. Under another secret, its row in randflake_key is kept, so
+-- that nothing can be read, and its row here is refused, so that the restore reports an error.
 CREATE TABLE randflake_key_check (
     fingerprint text NOT NULL CONSTRAINT randflake_key_matches CHECK (randflake_key_matches(fingerprint))
 );
 ALTER TABLE randflake_key_check REPLICA IDENTITY FULL;
 COMMENT ON TABLE randflake_key_check IS
-'the fingerprint in randflake_key once more: makes a restore under another secret end with an error';
+'a second copy of the fingerprint: makes a restore under another secret end with an error';
 COMMENT ON COLUMN randflake_key_check.fingerprint IS 'fingerprint of the secret, as in randflake_status';
 COMMENT ON CONSTRAINT randflake_key_matches ON randflake_key_check IS
 'raises an error if the database is bound to another secret';
@@ -131,7 +144,7 @@ SELECT pg_catalog.pg_extension_config_dump('randflake_key_check', '');
 CREATE TRIGGER randflake_key_guard BEFORE INSERT ON randflake_key_check
     FOR EACH ROW EXECUTE FUNCTION randflake_key_guard();
 ALTER TABLE randflake_key_check ENABLE ALWAYS TRIGGER randflake_key_guard;
-COMMENT ON TRIGGER randflake_key_guard ON randflake_key_check IS 'skips a fingerprint that is there already';
+COMMENT ON TRIGGER randflake_key_guard ON randflake_key_check IS 'skips a fingerprint that the table has already';
 
 CREATE FUNCTION randflake_key_fingerprint() RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_key_fingerprint'
@@ -147,7 +160,7 @@ DECLARE
     mine CONSTANT text := @extschema@.randflake_key_fingerprint();
     other text;
 BEGIN
-    -- What another transaction inserts meanwhile could not be seen here.
+    -- Without the lock, a row that another transaction inserts meanwhile would not be seen here.
     LOCK TABLE @extschema@.randflake_key, @extschema@.randflake_key_check IN SHARE ROW EXCLUSIVE MODE;
     SELECT min(fingerprint) INTO other FROM @extschema@.randflake_key WHERE fingerprint <> mine;
     IF other IS NOT NULL THEN
@@ -162,17 +175,17 @@ BEGIN
     RETURN mine;
 END $$;
 COMMENT ON FUNCTION randflake_bind_secret() IS
-'binds the type randflake of this database to the server''s secret, whose fingerprint it returns; done by CREATE EXTENSION where the server has a secret, else by the first use of a role that may execute this';
+'binds the type randflake of this database to the server''s secret and returns its fingerprint; CREATE EXTENSION does this if the server has a secret, otherwise the first use by a role that may execute this function';
 REVOKE ALL ON FUNCTION randflake_bind_secret() FROM PUBLIC;
 
--- Binds now where the server has a secret.
+-- Binds the type now if the server has a secret, and otherwise raises a notice.
 CREATE FUNCTION randflake_type_created() RETURNS void
 AS 'MODULE_PATHNAME', 'randflake_type_created'
 LANGUAGE C;
 SELECT @extschema@.randflake_type_created();
 DROP FUNCTION randflake_type_created();
 
--- Comparison: what is stored compares as bigint does
+-- Comparison: stored values compare as bigint
 
 CREATE FUNCTION randflake_rangesel(internal, oid, internal, integer) RETURNS double precision
 AS 'MODULE_PATHNAME', 'randflake_rangesel'
@@ -243,7 +256,7 @@ CREATE FUNCTION randflake_sortsupport(internal) RETURNS void
 AS 'MODULE_PATHNAME', 'randflake_sortsupport'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_sortsupport(internal) IS
-'sort support, and no sorting of values that belong to another secret';
+'sort support; refuses to sort values that belong to another secret';
 REVOKE ALL ON FUNCTION randflake_sortsupport(internal) FROM PUBLIC;
 
 CREATE OPERATOR FAMILY randflake_ops USING btree;
@@ -265,12 +278,14 @@ BEGIN
 END $$;
 
 CREATE FUNCTION randflake_hash(randflake) RETURNS integer
-AS 'hashint8' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_hash(randflake) IS 'hash';
+AS 'MODULE_PATHNAME', 'randflake_hash'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_hash(randflake) IS 'hash, keyed with the secret';
 
 CREATE FUNCTION randflake_hash_extended(randflake, bigint) RETURNS bigint
-AS 'hashint8extended' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_hash_extended(randflake, bigint) IS 'hash with a seed';
+AS 'MODULE_PATHNAME', 'randflake_hash_extended'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_hash_extended(randflake, bigint) IS 'hash with a seed, keyed with the secret';
 
 CREATE OPERATOR FAMILY randflake_ops USING hash;
 COMMENT ON OPERATOR FAMILY randflake_ops USING hash IS 'equality of type randflake';

@@ -4,10 +4,10 @@
 #
 #   scripts/bare_test.sh [-k] [SUITE [COMMAND...]]
 #
-# Default are bookworm and trixie, one after the other, and both commands. What gets tested is a copy
-# of the checkout, without its history. Roots are made anew; with -k, the one of an earlier run is kept
-# and only gets the copy. apt and npm inside use the mirrors, proxies and certificates that this machine
-# is set up for. Needs root.
+# The default is bookworm and then trixie, and both commands. The script tests a copy of the checkout,
+# without its history. Roots are made anew; with -k, the root of an earlier run is kept and gets a new
+# copy. apt and npm inside use the mirrors, proxies and certificates that this machine is set up for.
+# Needs root.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
@@ -27,7 +27,7 @@ commands=("$@")
 [ $# -gt 0 ] || commands=(sh -c 'scripts/quickstart.sh && scripts/quickstart.sh stop && scripts/test.sh')
 install_packages mmdebstrap iproute2
 
-# What a machine in this one's network is given before anybody works on it.
+# The configuration that a new machine in this one's network gets before its first use.
 connect() {
     local name value
     echo '127.0.0.1 localhost' >"$1/etc/hosts"

@@ -1,13 +1,12 @@
 #!/usr/bin/perl
-# Checks that every place which names a version names the same one, that META.json is what PGXN's
-# specification 1.0.0 asks for, and that each version of an extension can be updated to the default
-# one.
+# Checks that every place which names a version names the same one, that META.json follows PGXN's
+# specification 1.0.0, and that each version of an extension can be updated to the default one.
 #
 #   scripts/check_versions.pl             while working
 #   scripts/check_versions.pl --release   what must hold at a release, too: dates and status
 #
-# The truth is default_version in extension/randflake.control, X.Y. The other extensions have the same.
-# A release of it is X.Y.Z: in META.json, in the topmost entries of CHANGELOG.md and debian/changelog.
+# The version is default_version in extension/randflake.control, X.Y. The other extensions have the same.
+# A release of it is X.Y.Z, in META.json and in the topmost entries of CHANGELOG.md and debian/changelog.
 
 use strict;
 use warnings;
@@ -73,7 +72,7 @@ if ($release) {
 for my $key (qw(name version abstract maintainer license provides meta-spec)) {
     expect("META.json: $key is missing", defined $meta->{$key} && $meta->{$key} ne '');
 }
-# Semantic versions, https://semver.org; of the ranges, those that this project uses.
+# Semantic versions, https://semver.org, and the kinds of ranges that this project uses.
 my $semver = qr/(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*)){2}(?:-[0-9A-Za-z-]+)?/;
 expect('META.json: the name has a character that is not allowed',
     $meta->{name} =~ m{\A[^\s/\\\x00-\x1f]{2,}\z});

@@ -5,8 +5,8 @@
 #   scripts/coverage.sh                    runs them all and prints a line a file
 #   scripts/coverage.sh regress [NAME...]  with these server tests only; see scripts/tempcheck.sh
 #
-# Processes that are killed, in crash tests, leave no figures. Needs gcovr. PG_CONFIG chooses the
-# PostgreSQL. The extension stays installed as it was built for this.
+# Processes that crash tests kill leave no figures. Needs gcovr. PG_CONFIG chooses the PostgreSQL. The
+# instrumented build stays installed.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
@@ -20,14 +20,14 @@ mkdir -p "$results"
 make -s -j"$(nproc)" -C test/unit check BUILD="$results/unit" OPTIMIZE='-O1 --coverage' WERROR=0 \
     EXCEPT='explorer_test explorer_broken_test lease_simulation_test lease_simulation_broken_test'
 
-# Every process adds its figures to files below $data, which the server's user must be able to make.
+# Every process adds its figures to files below $data, so the server's user must be able to write there.
 data=$(mktemp -d "${TMPDIR:-/tmp}/randflake-coverage.XXXXXX")
 trap 'rm -rf "$data"' EXIT
 chmod 777 "$data"
 build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT='-O1 --coverage'
 GCOV_PREFIX=$data VECTOR_PATH=${VECTOR_PATH-plain} scripts/tempcheck.sh "$@"
 
-# gcov reads notes of the compiler and data of the tests, which must lie beside each other.
+# gcov reads the compiler's notes and the tests' data, which must be in one directory.
 mkdir -p "$results/server"
 cp --parents src/*/*.gcno "$results/server/"
 (cd "$data$PWD" && cp --parents src/*/*.gcda "$results/server/")

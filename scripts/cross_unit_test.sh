@@ -1,6 +1,6 @@
 #!/bin/bash
-# The unit tests on processors that this machine is not, in QEMU: one with other vector registers,
-# and one with the other order of bytes. Without the simulations, which do not depend on either.
+# The unit tests for other processors, in QEMU: one with other vector registers, and one with the other
+# byte order. Simulations are left out, since they depend on neither.
 #
 #   scripts/cross_unit_test.sh [PROCESSOR...]    default: aarch64 and s390x
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes the archives of a release and builds from them, outside of any checkout: the files they
-# install are those that the checkout installs.
+# Makes the archives of a release, builds from them outside of any checkout, and checks that they install
+# the same files as the checkout.
 #
 #   scripts/dist_test.sh
 

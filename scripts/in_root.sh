@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs a command inside a root directory, with mounts, processes and IPC of its own: whatever it
-# mounts or leaves running is gone when it ends.
+# Runs a command inside a root directory, with mounts, processes and IPC of its own. What it mounts or
+# leaves running is removed when it ends.
 #
 #   scripts/in_root.sh [-t] [-x DIRECTORY] ROOT COMMAND...
 #

@@ -85,8 +85,8 @@ newest_major() {
     done | sort -n | tail -n 1
 }
 
-# Sets PG_CONFIG: the caller's, else that of the newest PostgreSQL installed, which is completed to
-# a server with headers.
+# Sets PG_CONFIG: the caller's, or that of the newest PostgreSQL installed, whose server and headers are
+# installed if they are missing.
 find_postgresql() {
     if [ -z "${PG_CONFIG:-}" ]; then
         local major
@@ -103,7 +103,7 @@ build() {
     make -s -j"$(nproc)" PG_CONFIG="$PG_CONFIG" "$@"
 }
 
-# Builds as the caller and installs, as root where the server's directories ask for it.
+# Builds as the caller and installs, as root if the server's directories need it.
 build_and_install() {
     build all "$@" &&
         if [ -w "$("$PG_CONFIG" --pkglibdir)" ]; then
@@ -142,7 +142,7 @@ stage() {
     return 0
 }
 
-# Says how many stages passed, and ends.
+# Prints how many stages passed, and exits.
 finish() {
     if [ $((passed + failed)) -eq 0 ]; then
         echo "no stage has \"$only\" in its name"

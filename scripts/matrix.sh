@@ -4,9 +4,9 @@
 #
 #   scripts/matrix.sh [-s] [MAJOR]...
 #
-# Default are all majors there are suites for. With -s, for short, it leaves out tests that depend
-# little on the major. Roots are kept in RANDFLAKE_ROOTS (default /var/cache/randflake-roots; delete
-# one to get it anew); what is installed in them is thrown away. Logs stay in build/matrix/MAJOR.
+# The default is all majors that have a suite. With -s, for short, it leaves out tests that depend
+# little on the major. Roots are kept in RANDFLAKE_ROOTS (default /var/cache/randflake-roots); delete
+# one to make it anew. What a run installs in them is discarded. Logs stay in build/matrix/MAJOR.
 # Needs root.
 
 set -uo pipefail
@@ -22,7 +22,7 @@ fi
 
 # --- inside the root, where /mnt/source is a copy of the source ----------------------------------
 
-# As any user, since builds need no more.
+# As an ordinary user, which is enough for a build.
 make_in() {
     as_user nobody make -s -j2 -C "$PWD/$1" PG_CONFIG="$PG_CONFIG" "${@:2}"
 }

@@ -4,9 +4,9 @@
 #
 #   scripts/package_test.sh [MAJOR]...
 #
-# Default is 15. For each major: dpkg-buildpackage and lintian in a root with nothing but what the
-# package says it needs to be built; debian/tests there, as autopkgtest would run it; the package
-# installed, used and purged in a root with nothing but PostgreSQL. Packages and logs are left in
+# The default is 15. For each major it runs dpkg-buildpackage and lintian in a root that has only the
+# package's build dependencies, and debian/tests there, as autopkgtest would. Then it installs, uses and
+# purges the package in a root that has only PostgreSQL. Packages and logs are left in
 # build/package/MAJOR. Needs root.
 
 set -uo pipefail
@@ -29,7 +29,7 @@ build_package() {
     run_as nobody dpkg-buildpackage -us -uc -b -j2
     run_as nobody debian/rules clean
     after=$(find . -type f ! -path ./debian/files -exec sha256sum {} + | sort)
-    # What a build leaves in the source would end up in the next one.
+    # Files that a build leaves in the source would end up in the next package.
     diff <(echo "$before") <(echo "$after")
     # The first upload to Debian's own archive would close the request for the package.
     run_as nobody lintian --fail-on error,warning --info \
@@ -46,7 +46,7 @@ installcheck() {
     run_as postgres debian/tests/installcheck
 }
 
-# What an administrator does.
+# Installs, uses and purges the package as an administrator would.
 use_package() {
     install_package
     dpkg --verify "$package"

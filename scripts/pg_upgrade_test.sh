@@ -4,7 +4,7 @@
 #
 #   scripts/pg_upgrade_test.sh [OLD [NEW]]
 #
-# Default is from 15 to the newest major. Needs root.
+# The default is from 15 to the newest major. Needs root.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
@@ -36,7 +36,7 @@ lend() {
     libraries_of "$old" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | sort -u | xargs cp -L -t ../libraries
 }
 
-# Brings the old server in, with those libraries that are not here in the same version.
+# Copies the old server in, with those of its libraries that this root lacks in the same version.
 upgrade() {
     local library
     cp -a ../old/usr/. /usr/

@@ -32,7 +32,7 @@ query() {
         -d demo "$@"
 }
 
-# Stops and removes what an earlier run left.
+# Stops the server of an earlier run and removes its folder.
 stop() {
     [ -L quickstart ] || return 0
     folder=$(readlink quickstart)

@@ -5,8 +5,8 @@
 # Where roots are kept; delete one to get it anew.
 readonly roots=${RANDFLAKE_ROOTS:-/var/cache/randflake-roots}
 
-# The suites that have a major. One suite may go on to say which source package's packages come from
-# a second suite.
+# The suite of each major. A source package and a second suite may follow, from which that source's
+# packages are taken.
 declare -rA suites=(
     [15]='bookworm'
     [17]='trixie'

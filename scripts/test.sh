@@ -13,7 +13,7 @@ set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
 . scripts/lib.sh
 
-# A stage that runs when it is asked for.
+# A stage that runs only with "all" or by name.
 long() {
     [ -z "$asked" ] || stage "$@"
 }
@@ -32,7 +32,7 @@ unit_tests() {
     make -j"$(nproc)" -C test/unit check "$@"
 }
 
-# Without what takes long and tells a sanitizer or valgrind nothing new: simulations.
+# Without simulations, which take long and show a sanitizer or valgrind nothing new.
 unit_tests_sanitized() {
     unit_tests SANITIZE=address,undefined FILTER='-*TenMillion*' EXCEPT="explorer_test \
         explorer_broken_test lease_simulation_test lease_simulation_broken_test"
@@ -57,9 +57,9 @@ coverage() {
 }
 
 # The library under the address and undefined sanitizers in a server without them. Their run-time
-# libraries come with it, later than they like, so they watch over what the library does by itself,
-# and not over what PostgreSQL does for it; test/asan_longjmp.c makes up for the rest. A report ends
-# the process, and is looked for besides: some end when no test looks any more.
+# libraries are loaded with the library, and so after the server has started. They check what the
+# library does, and not what PostgreSQL does for it; see also test/asan_longjmp.c. A report ends the
+# process. The logs are searched for reports as well, because some processes end after their test.
 server_tests_sanitized() {
     local options flags='-fsanitize=address,undefined -fno-sanitize-recover=all'
     reports=$(mktemp -d)
@@ -88,7 +88,7 @@ vector_paths() {
     done
 }
 
-# As a newcomer does it, and once more on top of the server that the first run left.
+# As a new user would, and once more while the server of the first run is up.
 quickstart() {
     trap 'scripts/quickstart.sh stop' EXIT # whatever happens
     scripts/quickstart.sh

@@ -1,8 +1,8 @@
 #!/bin/bash
-# What the tests of the documentation use beside PostgreSQL: drivers and object-relational mappers
-# of other languages, and Prometheus' programs. A test whose tools are missing is skipped, so this
-# is for a run that is to skip nothing. They take about 600 MB on disk from Debian, Node.js and Java
-# not counted, and 350 MB from npm.
+# Installs the tools that the tests of the documentation use beside PostgreSQL: drivers and
+# object-relational mappers of other languages, and Prometheus' programs. A test is skipped if its tools
+# are missing, so install them for a run that skips nothing. They take about 600 MB on disk from Debian,
+# Node.js and Java not counted, and 350 MB from npm.
 #
 #   scripts/test_tools.sh
 
@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
 . scripts/lib.sh
 
-# A program of a Debian package without the package, whose service would start.
+# Installs a program of a Debian package without the package, whose service would start.
 install_program() {
     local package=$1 program=$2 directory
     command -v "$program" >/dev/null && return
@@ -30,13 +30,13 @@ packages=(
     python3-psycopg2 python3-sqlalchemy python3-django
     libpostgresql-jdbc-java golang-go golang-github-lib-pq-dev
 )
-# Any Node.js and Java will do, not only Debian's.
+# Any Node.js and Java will do; they need not be Debian's.
 command -v node >/dev/null || packages+=(nodejs)
 command -v npm >/dev/null || packages+=(npm)
 command -v javac >/dev/null || packages+=(default-jdk-headless)
 install_packages "${packages[@]}"
 
-# Its own package since Debian 13.
+# A package of its own since Debian 13.
 promtool=prometheus
 ! apt-cache show promtool >/dev/null 2>&1 || promtool=promtool
 install_program "$promtool" promtool
@@ -48,14 +48,15 @@ for directory in test/js test/prisma; do
     (cd "$directory" && npm ci --ignore-scripts --no-audit --no-fund)
 done
 
-# Prisma 7 needs a younger Node.js than Debian 12's, 18. Not in the lock file, for most need it not.
+# Prisma 7 needs a newer Node.js than Debian 12's, 18. It is not in the lock file because the other
+# packages do not need it.
 if [ "$(node -p 'parseInt(process.versions.node)')" -lt 20 ] &&
     [ ! -e test/prisma/node_modules/.bin/node ]; then
     (cd test/prisma &&
         npm install --no-save --ignore-scripts --no-audit --no-fund "node-linux-$(node -p process.arch)@22")
 fi
 
-# Nor is this one, since not every registry has it.
+# This one is not in the lock file because not every registry has it.
 [ -d test/js/node_modules/randflake ] ||
     (cd test/js && npm install --no-save --ignore-scripts --no-audit --no-fund randflake) ||
     echo "npm has no package randflake: t/220_lease_js.pl will skip what needs it"

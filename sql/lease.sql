@@ -11,7 +11,7 @@ AS $$ SELECT now FROM public.coordinator_clock $$;
 
 -- When the extension was made, by that clock: long enough ago that a predecessor's leases have ended
 SELECT setval('randflake_lease_takeover',
-              1749999000::bigint << 31 | randflake_lease_identity_hash(randflake_lease_identity()), false)
+              1749990000::bigint << 31 | randflake_lease_identity_hash(randflake_lease_identity()), false)
        >> 31 AS made;
 
 CREATE FUNCTION clock_shows(second bigint) RETURNS void LANGUAGE sql
@@ -120,6 +120,7 @@ SELECT clock_shows(-3600);
 SELECT error_of('SELECT acquire(1)') AS all_are_later;
 SELECT error_of('SELECT renew(5, 7, 129)') AS all_began_later;
 SELECT randflake_lease_configure(node_count => 7);
+SELECT clock_shows(-3597);
 SELECT * FROM acquire(1);
 SELECT clock_shows(105);
 SELECT * FROM leases WHERE lease_id >= 4 ORDER BY lease_id;
@@ -180,12 +181,15 @@ FROM unnest(ARRAY['-1', '131072', '0, 0', '1, 131072', '10, -5', 'max_duration =
 SELECT randflake_lease_configure(1000, 100, 20, 5);
 SELECT nodes, max_duration, max_clock_skew FROM randflake_lease_pool;
 SELECT error_of(format('SELECT renew(%s, 1, 100004)', lease_id)) FROM leases;
+SELECT error_of('SELECT acquire(1)') AS added_a_moment_ago;
+SELECT clock_shows(100006);
 SELECT first_node_id, ends - starts + 1 AS seconds FROM acquire(1);
 SELECT randflake_lease_configure();
 SELECT randflake_lease_configure(first_node_id => 1050);
 SELECT nodes, max_duration, max_clock_skew FROM randflake_lease_pool;
 SELECT first_node_id, node_count FROM acquire(2, 50);
 SELECT randflake_lease_configure(0, 131072, 60, 2, forget_key => true);
+SELECT clock_shows(100009);
 SELECT first_node_id FROM randflake_lease_acquire('x', run(3), 1, 60, 'fedcba9876543210');
 SELECT error_of('SELECT acquire(1)') AS now_the_former_secret;
 SELECT first_node_id FROM randflake_lease_acquire('x', run(3), 131072 - 1100, 60, 'fedcba9876543210');
@@ -220,29 +224,30 @@ SELECT error_of('SELECT acquire(3)') AS too_early;
 SELECT error_of('SELECT renew(' || :short || ', 2, 200002)') AS ended_a_moment_ago;
 SELECT renew(:known, 1, 200059) AS renewed;
 SELECT high_water - 200001 - 1750000000 AS high_water FROM randflake_lease_pool;
-SELECT renew(:known, 1, 200100) AS renewed_before_by_the_other;
+SELECT renew(:known, 1, 200064) AS renewed_before_by_the_other;
+SELECT error_of('SELECT renew(' || :known || ', 1, 200065)') AS later_than_it_could_have_been;
 SELECT clock_shows(200005);
 -- longer leases than was known then
 SELECT randflake_lease_configure(max_duration => 100, max_clock_skew => 12);
 SELECT high_water - 200001 - 1750000000 AS high_water FROM randflake_lease_pool;
 SELECT error_of('SELECT acquire(4)') AS later_now;
 SELECT randflake_lease_configure(max_duration => 60, max_clock_skew => 2);
-SELECT clock_shows(200001 + 112);
+SELECT clock_shows(200001 + 124);
 SELECT error_of('SELECT acquire(3)') AS a_second_early;
-SELECT clock_shows(200001 + 113);
+SELECT clock_shows(200001 + 125);
 SELECT starts - 200001 AS starts, ends - 200001 AS ends FROM acquire(3);
-SELECT clock_shows(200001 + 114);
+SELECT clock_shows(200001 + 126);
 SELECT starts - 200001 AS starts, ends - 200001 AS ends FROM acquire(4);
 
 -- The end of a lease too near to be sure of, right after a takeover: another coordinator's clock may
 -- have been past it
 SELECT lease_id AS close, ends FROM acquire(5, 1, 10) \gset
-SELECT clock_shows(200001 + 114 + 8);
+SELECT clock_shows(200001 + 126 + 8);
 UPDATE randflake_lease SET granted_at = to_timestamp(1750200000), renewed_at = NULL;
 UPDATE randflake_lease_pool SET coordinator = 'yet another';
 SELECT setval('randflake_lease_takeover', 0);
 SELECT error_of(format('SELECT renew(%s, 5, %s)', :close, :ends)) AS in_doubt;
-SELECT clock_shows(200001 + 114 + 7);
+SELECT clock_shows(200001 + 126 + 7);
 SELECT error_of(format('SELECT renew(%s, 5, %s)', :close, :ends)) AS beyond_doubt;
 
 -- The other one's clock was ahead: its last grant tells
@@ -259,13 +264,72 @@ DELETE FROM randflake_lease_pool;
 SELECT setval('randflake_lease_takeover', 0);
 SELECT error_of('SELECT acquire(6)') AS not_the_first;
 SELECT error_of('SELECT acquire(6)') AS not_the_first;
-SELECT setval('randflake_lease_takeover', randflake_lease_identity_hash(randflake_lease_identity()))
-    = randflake_lease_identity_hash(randflake_lease_identity()) AS made_here;
-SELECT starts - 200001 AS starts FROM acquire(6);
--- made here, and restored from a dump with what another one granted
-UPDATE randflake_lease SET granted_at = to_timestamp(1750200000);
+-- Made here a moment ago: somebody may have leased before
+CREATE FUNCTION made_here() RETURNS void LANGUAGE sql AS $$
+    DELETE FROM randflake_lease;
+    DELETE FROM randflake_lease_pool;
+    SELECT setval('randflake_lease_lease_id_seq', last_value + is_called::integer, false)
+    FROM randflake_lease_lease_id_seq;
+    SELECT setval('randflake_lease_takeover', randflake_lease_clock() << 31
+                  | randflake_lease_identity_hash(randflake_lease_identity()), false);
+$$;
+SELECT clock_shows(250000), made_here();
+SELECT error_of('SELECT acquire(6)') AS somebody_may_have_leased;
+SELECT state, grants_from, first_node_id, node_count, own_first_node_id, own_node_count, max_duration,
+       max_clock_skew, key_fingerprint FROM randflake_pool;
+SELECT clock_shows(250030);
+SELECT randflake_lease_configure(max_duration => 60) AS all_are_leased;
+SELECT randflake_lease_configure(first_node_id => 10) AS may_be_leased;
+SELECT randflake_lease_configure(first_node_id => 10, never_leased => true) AS never_leased;
+SELECT state FROM randflake_pool;
+SELECT starts - 250000 AS starts, first_node_id FROM acquire(6);
+SELECT error_of('SELECT randflake_lease_configure(never_leased => true)') AS but_it_did;
+SELECT clock_shows(251000);
+SELECT randflake_lease_purge(interval '0');
+SELECT error_of('SELECT randflake_lease_configure(never_leased => true)') AS purged_but_it_did;
+-- servers may have used node ids by their configuration until a moment ago
+SELECT clock_shows(260000), made_here();
+SELECT randflake_lease_configure(never_leased => true);
+SELECT error_of('SELECT acquire(6)') AS used_by_configuration;
+SELECT clock_shows(260003);
+SELECT starts - 260000 AS starts FROM acquire(6);
+-- and so it is with node ids that come into the pool
+SELECT randflake_lease_configure(first_node_id => 100) AS free_at;
+SELECT clock_shows(260100);
+SELECT randflake_lease_configure(first_node_id => 50);
+SELECT error_of('SELECT acquire(6)') AS added_a_moment_ago;
+SELECT clock_shows(260103);
+SELECT starts - 260000 AS starts, first_node_id FROM acquire(6);
+
+-- Closed: nothing is granted or renewed, what is known ends, and may be given back
+SELECT lease_id AS mine, ends FROM acquire(7) \gset
+SELECT lease_id AS other FROM acquire(8) \gset
+SELECT randflake_lease_configure(closed => true) AS free_at;
+SELECT state FROM randflake_pool;
+SELECT holder, in_pool FROM randflake_leases WHERE lease_id IN (:mine, :other) ORDER BY 1;
+SELECT error_of('SELECT acquire(9)') AS grant;
+SELECT error_of(format('SELECT renew(%s, 7, %s)', :mine, :ends)) AS renewal;
+SELECT release(:other, 8, 260103);
+SELECT randflake_lease_configure(closed => false) IS NOT NULL AS open_again;
+SELECT state FROM randflake_pool;
+SELECT renew(:mine, 7, :ends) - 260000 AS renewed;
+SELECT error_of('SELECT acquire(9)') AS another_may_have_leased;
+SELECT clock_shows(260103 + 65);
+SELECT starts - 260000 AS starts FROM acquire(9);
+
+-- The holder's name is for people, and not long
+SELECT error_of($$SELECT randflake_lease_acquire(repeat('x', 257), run(1), 1, 60, '0123456789abcdef')$$);
+SELECT lease_id IS NOT NULL AS granted
+FROM randflake_lease_acquire(repeat('x', 256), run(1), 1, 60, '0123456789abcdef');
+
+-- Made here, and restored from a dump with what another one granted
+SELECT clock_shows(270000);
+UPDATE randflake_lease SET granted_at = to_timestamp(1750200000), renewed_at = NULL;
 UPDATE randflake_lease_pool SET coordinator = 'dumped';
 SELECT error_of('SELECT acquire(7)') AS dumped;
+SELECT made_here();
+DROP FUNCTION made_here();
+SELECT randflake_lease_configure(never_leased => true);
 
 -- The node ids of a renewal got another holder: the constraint has the last word
 SELECT clock_shows(300000);
@@ -306,7 +370,9 @@ SELECT error_of(statement) FROM unnest(ARRAY[
     'SELECT randflake_lease_clock()', 'SELECT randflake_lease_epoch()',
     'SELECT randflake_lease_identity()', $$SELECT randflake_lease_identity_hash('x')$$,
     'SELECT randflake_lease_horizon()', 'SELECT randflake_coordinator_identity()',
-    'SELECT * FROM randflake_leases', 'SELECT * FROM randflake_lease',
+    'SELECT * FROM randflake_leases', 'SELECT * FROM randflake_pool', 'SELECT * FROM randflake_lease',
+    'SELECT randflake_lease_static_nodes()', 'SELECT randflake_coordinator_static_nodes()',
+    'SELECT randflake_lease_pool_state()',
     'SELECT * FROM randflake_lease_pool', 'SELECT last_value FROM randflake_lease_takeover',
     $$SELECT setval('randflake_lease_takeover', 0)$$,
     'INSERT INTO randflake_lease_pool DEFAULT VALUES', 'DELETE FROM randflake_lease',
@@ -319,6 +385,13 @@ GRANT EXECUTE ON FUNCTION
 SET ROLE regress_randflake_app;
 SELECT lease_id AS granted, first_node_id, starts, ends FROM acquire(1);
 SELECT lease_id AS granted FROM acquire(1) \gset
+-- a lease belongs to the role that logged in, not to the one that it has set
+RESET ROLE;
+SET SESSION AUTHORIZATION regress_randflake_app;
+SELECT error_of('SELECT renew(' || :granted || ', 1, 59)') AS another_role;
+SELECT error_of('SELECT release(' || :granted || ', 1, 10)') AS another_role;
+RESET SESSION AUTHORIZATION;
+SET ROLE regress_randflake_app;
 SELECT renew(:granted, 1, 59);
 SELECT release(:granted, 1, 10);
 SELECT error_of(statement) FROM unnest(ARRAY[

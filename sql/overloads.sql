@@ -38,6 +38,8 @@ SET search_path = public;
 DROP EXTENSION randflake_coordinator, randflake_type, randflake;
 CREATE EXTENSION randflake_coordinator SCHEMA overloads;
 CREATE EXTENSION randflake_type SCHEMA overloads CASCADE;
+SELECT overloads.randflake_lease_configure(max_clock_skew => 0, never_leased => true);
+SELECT pg_sleep(1.1);
 CREATE VIEW leased AS
 SELECT * FROM overloads.randflake_lease_acquire('holder', repeat('1', 32)::uuid, 1, 60, '0123456789abcdef');
 SELECT first_node_id, node_count FROM leased;
@@ -46,7 +48,8 @@ FROM overloads.randflake_lease;
 SELECT holder, first_node_id, node_count, state FROM overloads.randflake_leases;
 SELECT overloads.randflake_lease_release(lease_id, incarnation, lower(span)) FROM overloads.randflake_lease;
 SELECT overloads.randflake_lease_purge('1 hour');
-SELECT overloads.randflake_lease_configure(0, 1000, 30, 1, true);
+SELECT overloads.randflake_lease_configure(0, 1000, 30, 1, false, false, true);
+SELECT state, first_node_id, node_count FROM overloads.randflake_pool;
 -- The takeover of another coordinator's leases
 UPDATE overloads.randflake_lease_pool SET coordinator = 'another';
 \set VERBOSITY sqlstate

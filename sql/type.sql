@@ -233,6 +233,38 @@ SELECT array_agg(id ORDER BY id) = array_agg(id ORDER BY twin) AS arrays FROM tw
 SELECT ARRAY[at(3), at(1), at(2)] @> ARRAY[at(2)] AS contains, at(2) = ANY (ARRAY[at(1), at(2)]) AS any,
        ROW(at(1), 2) < ROW(at(2), 1) AS rows;
 
+-- The hash belongs to the secret, and is stored in hash indexes and by hash partitions: it must stay
+SELECT randflake_hash(id), randflake_hash_extended(id, 0), randflake_hash_extended(id, -1)
+FROM (SELECT randflake_encode('2030-01-01', 7, 42)::randflake AS id) AS known;
+-- It cannot be computed from what is stored, by none of the ways in which it shows
+SELECT count(*),
+       count(*) FILTER (WHERE randflake_hash(id) = hashint8(twin)) AS hash,
+       count(*) FILTER (WHERE randflake_hash_extended(id, 8) = hashint8extended(twin, 8)) AS hash_extended,
+       count(*) FILTER (WHERE hash_record(ROW(id)) = hash_record(ROW(twin))) AS hash_record,
+       count(*) FILTER (WHERE hash_record_extended(ROW(id), 8) = hash_record_extended(ROW(twin), 8))
+           AS hash_record_extended,
+       count(*) FILTER (WHERE hash_array(ARRAY[id]) = hash_array(ARRAY[twin])) AS hash_array
+FROM (SELECT at(n) AS id, twin_at(n) AS twin FROM unnest(ARRAY[1, 7919]) AS n) AS known;
+-- As many distinct ones as of random numbers: of 200,000 some 5 share theirs with another
+CREATE TABLE busy AS SELECT randflake_encode(to_timestamp(1893456000 + n / 1000), 7, n % 1000)::randflake AS id
+FROM generate_series(0, 199999) AS n;
+SELECT count(*) - count(DISTINCT randflake_hash(id)) < 25 AS hash,
+       count(*) - count(DISTINCT randflake_hash_extended(id, 0)) AS extended,
+       count(*) - count(DISTINCT randflake_hash_extended(id, 8816678312871386365)) AS seeded,
+       count(*) FILTER (WHERE randflake_hash_extended(id, 0) & 4294967295 = randflake_hash(id)::bigint & 4294967295)
+           AS same_half,
+       count(*) FILTER (WHERE randflake_hash_extended(id, 1) = randflake_hash_extended(id, 0)
+                           OR randflake_hash_extended(id, 1) = randflake_hash_extended(id, 2)) AS seed_without_effect
+FROM busy;
+-- 16 partitions get even shares: chi-square has 15 degrees of freedom, and exceeds 45 once in 10,000
+CREATE TABLE spread (id randflake) PARTITION BY HASH (id);
+SELECT format('CREATE TABLE spread_%1$s PARTITION OF spread FOR VALUES WITH (MODULUS 16, REMAINDER %1$s)', n)
+FROM generate_series(0, 15) AS n \gexec
+INSERT INTO spread TABLE busy;
+SELECT sum(rows), sum((rows - 12500) ^ 2 / 12500) < 45 AS even
+FROM (SELECT count(*) AS rows FROM spread GROUP BY tableoid) AS partition;
+DROP TABLE spread, busy;
+
 -- Partitions by hash
 CREATE TABLE hashed (id randflake PRIMARY KEY) PARTITION BY HASH (id);
 CREATE TABLE hashed_0 PARTITION OF hashed FOR VALUES WITH (MODULUS 2, REMAINDER 0);
@@ -307,6 +339,12 @@ ROLLBACK TO poisoned;
 SELECT randflake_send(id) FROM kept;
 ROLLBACK TO poisoned;
 CREATE INDEX ON kept (id);
+ROLLBACK TO poisoned;
+SELECT randflake_hash(id) FROM kept;
+ROLLBACK TO poisoned;
+SELECT hash_record(ROW(id)) FROM kept;
+ROLLBACK TO poisoned;
+CREATE INDEX ON kept USING hash (id);
 ROLLBACK TO poisoned;
 SELECT randflake_bind_secret();
 ROLLBACK;

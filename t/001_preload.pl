@@ -41,7 +41,8 @@ error_is($node, q{LOAD 'randflake'; SELECT randflake_generate()}, '55000',
 
 # The coordinator needs no preloading.
 is($node->safe_psql('postgres', <<'SQL'), '5|3|60|5|t', 'not preloaded: a coordinator leases');
-SELECT randflake_lease_configure(first_node_id => 5) IS NULL AS configured \gset
+SELECT randflake_lease_configure(first_node_id => 5, never_leased => true) IS NULL AS configured \gset
+SELECT pg_sleep(extract(epoch FROM grants_from - clock_timestamp())) IS NULL AS waited FROM randflake_pool \gset
 SELECT first_node_id, node_count, lease_end - lease_start + 1 AS seconds
 FROM randflake_lease_acquire('x', '00000000-0000-0000-0000-000000000001', 3, 60, '0123456789abcdef') \gset
 SELECT randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60) IS NOT NULL AS renewed FROM randflake_lease \gset
@@ -49,7 +50,7 @@ SELECT randflake_lease_release(lease_id, incarnation, lower(span)) IS NULL AS re
 SELECT :first_node_id, :node_count, :seconds, first_node_id, :'renewed'::boolean FROM randflake_leases WHERE state = 'released'
 SQL
 # The type is there, and asks for it.
-error_is($node, $_, '55000', { message => qr/not preloaded/, hint => qr/"shared_preload_libraries"/ },
+error_is($node, $_, '55000', { message => qr/must be loaded via/, hint => qr/"shared_preload_libraries"/ },
     "not preloaded: $_ fails")
   for 'SELECT randflake_next()', q{SELECT '8'::randflake};
 is($node->safe_psql('postgres', q{SELECT randflake_timestamp(randflake_lower('2030-01-01')) = '2030-01-01'}),

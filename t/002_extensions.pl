@@ -56,9 +56,9 @@ is_deeply(
         sort map { "randflake_$_" }
           qw(generate generate_text decode generated_at encode to_text from_text shard shard_ranges),
         qw(status slots status_reset),    # of the views
-        'rows_support'                    # of the planner
+        qw(rows_support copy_support generate_in_copy generate_text_in_copy)    # of the planner
     ],
-    '  functions that users call, of the views, and one of the planner');
+    '  functions that users call, of the views, and of the planner');
 is($node->safe_psql($database, "$functions AND proname !~ '^(rand|snow)flake_'"), '',
     '  and no others');
 
@@ -91,12 +91,13 @@ is($node->safe_psql($database, "$relations") . $node->safe_psql($database, $func
 
 ($database, $messages) = database_with('CREATE EXTENSION randflake_coordinator');
 is($messages, '', 'randflake_coordinator needs nothing');
-is($node->safe_psql($database, $relations), <<'END' =~ s/\n\z//r, '  and has its tables and view');
+is($node->safe_psql($database, $relations), <<'END' =~ s/\n\z//r, '  and has its tables and views');
 S randflake_lease_lease_id_seq
 S randflake_lease_takeover
 r randflake_lease
 r randflake_lease_pool
 v randflake_leases
+v randflake_pool
 END
 is($node->safe_psql($database, $types), '', '  no type');
 is($node->safe_psql($database, "$functions AND proname !~ '^randflake_(lease|coordinator)_'"), '',
@@ -120,7 +121,8 @@ SET randflake.max_wait = '1h';
 CREATE TABLE made (id bigint DEFAULT one.randflake_generate(),
                    ordered two.randflake PRIMARY KEY DEFAULT two.randflake_next());
 INSERT INTO made SELECT FROM generate_series(1, 1000);
-SELECT three.randflake_lease_configure(5, 10);
+SELECT three.randflake_lease_configure(5, 10, max_clock_skew => 0, never_leased => true);
+SELECT pg_sleep(1.1);
 SELECT * FROM three.randflake_lease_acquire('x', gen_random_uuid(), 1, 1, '0123456789abcdef');
 SQL
 is($node->safe_psql($database, 'SELECT count(DISTINCT id), count(DISTINCT ordered::text) FROM made'), '1000|1000',

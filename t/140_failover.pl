@@ -199,6 +199,7 @@ $f->start;
 $f->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
 is($f->safe_psql('postgres', 'SELECT count(*) FROM stored'), 2000,
     'point-in-time recovery: back in time');
+sleep $skew + 1;    # so that it makes a difference from when it holds off
 takes_over($f, 'point-in-time recovery', $copied);
 $f->stop;
 

@@ -14,7 +14,7 @@ use Time::HiRes qw(sleep time);
 
 # Renewed at half of it, also on a busy machine.
 $RandflakeLease::duration = 14;
-my $hold_off = $RandflakeLease::duration + 1 + 1;
+my $hold_off = $RandflakeLease::duration + 2 * 1 + 1;
 
 my $fleet = new_fleet();
 
@@ -150,7 +150,7 @@ $_->stop for $newcomer, $another, $early, @known, @missed;
 my $saved = $old->backup_dir . '/saved';
 # It knows of no lease that is longer than those granted from now on.
 $RandflakeLease::duration = 4;
-$hold_off = $RandflakeLease::duration + 1 + 1;
+$hold_off = $RandflakeLease::duration + 2 * 1 + 1;
 $old->safe_psql('postgres', 'SELECT randflake_lease_configure(max_duration => 4)');
 $old->stop;
 system_or_bail('cp', '-a', $old->data_dir, $saved);
@@ -201,7 +201,7 @@ my $acquire = q{randflake_lease_acquire('x', gen_random_uuid(), 1, 60,
 my ($status, $out, $error) = $old->psql('restored', "SELECT lease_id FROM $acquire");
 like($error, qr/no lease may begin before/, 'a restored database holds off');
 $old->poll_query_until('restored', <<"SQL", 't') or die 'no lease in the restored database';
-SELECT (SELECT last_value >> 31 FROM randflake_lease_takeover) + 6 < extract(epoch FROM now())
+SELECT (SELECT last_value >> 31 FROM randflake_lease_takeover) + 8 < extract(epoch FROM now())
 SQL
 is( $old->safe_psql('restored',
         'SELECT lease_id > (SELECT max(lease_id) FROM randflake_lease), lease_start >= high_water'

@@ -32,9 +32,11 @@ CREATE DATABASE empty;
 CREATE DATABASE elsewhere;
 CREATE DATABASE rival;
 SQL
-$coordinator->safe_psql('elsewhere', 'CREATE SCHEMA apart; CREATE EXTENSION randflake_coordinator SCHEMA apart');
+$coordinator->safe_psql('elsewhere', 'CREATE SCHEMA apart; CREATE EXTENSION randflake_coordinator SCHEMA apart;'
+      . 'SELECT apart.randflake_lease_configure(never_leased => true)');
 $coordinator->safe_psql('rival', 'CREATE EXTENSION randflake_coordinator;'
-      . "SELECT randflake_lease_configure(max_duration => $duration, max_clock_skew => 1)");
+      . "SELECT randflake_lease_configure(max_duration => $duration, max_clock_skew => 1,"
+      . ' never_leased => true)');
 my $hba = slurp_file($coordinator->data_dir . '/pg_hba.conf');
 unlink $coordinator->data_dir . '/pg_hba.conf';
 $coordinator->append_conf('pg_hba.conf', "local all leaser scram-sha-256\n$hba");
@@ -207,7 +209,7 @@ for my $silent ($proxy->connstr, "host=127.0.0.1 port=$hole_port dbname=postgres
 
 # The next host of the list is asked, also when the first one hangs after the welcome.
 my $impostor = RandflakeImpostor->new;
-$impostor->play(answer => \&RandflakeImpostor::silence);
+$impostor->play(answer => \&silence);
 for my $first_host (
     [ $proxy->{directory}, $proxy->{port} ],
     [ '127.0.0.1', $hole_port ],

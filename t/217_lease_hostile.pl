@@ -12,19 +12,7 @@ use RandflakeLease;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-use constant { INT4 => RandflakeImpostor::INT4, INT8 => RandflakeImpostor::INT8 };
-
-*say_to = \&RandflakeImpostor::say_to;
-*lease = \&RandflakeImpostor::lease;
-*message = \&RandflakeImpostor::message;
-*row_description = \&RandflakeImpostor::row_description;
-*columns = \&RandflakeImpostor::columns;
-*data_row = \&RandflakeImpostor::data_row;
-*complete = \&RandflakeImpostor::complete;
-*ready = \&RandflakeImpostor::ready;
-*report = \&RandflakeImpostor::report;
-
-my @types = @RandflakeImpostor::types;
+my @types = @lease_types;
 my $impostor = RandflakeImpostor->new;
 my $node = new_server('holder',
     settings => {},
@@ -50,7 +38,7 @@ sub ask_again {
 }
 
 settings();
-$impostor->play(answer => \&RandflakeImpostor::silence);
+$impostor->play(answer => \&silence);
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE ROLE ordinary LOGIN');
 
@@ -59,10 +47,9 @@ my $session = $node->background_psql('postgres');
 my $backend = $session->query_safe('SELECT pg_backend_pid()');
 my $worker = lease_worker_of($node);
 
-# Waits until an error other than before is told, and returns it.
+# Waits for an error, and returns it.
 sub told {
-    my ($pattern, $test_name, %options) = @_;
-    my $offset = $options{offset} // 0;
+    my ($pattern, $test_name) = @_;
     my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
     my $error = '';
     until ($error =~ $pattern || time > $give_up_at) {
@@ -127,7 +114,7 @@ my @answers = (
     [ 'an empty number', with(1, ''), $no_lease ],
     [ 'a zero byte in a number', with(1, "7\0"), $no_lease ],
     [ 'a number of 100,000 digits', with(1, '0' x 100_000 . 'leak'), $no_lease ],
-    [ 'types of text', with_types((RandflakeImpostor::TEXT) x 5), $no_lease ],
+    [ 'types of text', with_types((TEXT) x 5), $no_lease ],
     [ 'int8 where int4 is due', with_types(INT8, INT8, INT4, INT8, INT8), $no_lease ],
     [ 'binary format',
         (row_description(columns(@types)) =~ s/\0\0(?=column|$)/\0\x01/gr) . data_row(@good) . complete() . ready(),
@@ -240,7 +227,7 @@ chmod 0600, $passfile;
 $impostor->play(
     startup => sub {
         say_to($_[0], message('R', pack 'N', 3));
-        my ($type, $body) = RandflakeImpostor::read_message($_[0]);
+        my ($type, $body) = read_message($_[0]);
         say_to($_[0], report('28P01', 'what a password: ' . unpack('Z*', $body), severity => 'FATAL'));
     });
 ask_again(coordinator => $impostor->connstr("passfile=$passfile"));
@@ -260,7 +247,7 @@ for my $coordinator (
     told_after(error_text('before'), qr/before/, 'malformed connection string: is next');
     ask_again(coordinator => $coordinator);
     told($malformed, "malformed connection string: $coordinator");
-    caller_is_told(qr/^The settings have not allowed to ask the coordinator $since/, '  is not quoted');
+    caller_is_told(qr/^The settings have not allowed a request to the coordinator $since/, '  is not quoted');
 }
 unlike(logged(), qr/hunter|2leak/, 'no part of a password is logged');
 
@@ -301,53 +288,53 @@ my $row_of = sub { row_description(columns(@types)) . pack 'A N', 'D', $_[0] };
 my $block = "\0" x 1_000_000;
 
 my @endless = (
-    [ 'silence', answer => \&RandflakeImpostor::silence ],
-    [ 'silence at the door', startup => \&RandflakeImpostor::silence ],
+    [ 'silence', answer => \&silence ],
+    [ 'silence at the door', startup => \&silence ],
     [ 'half a message', answer => sub { say_to($_[0], substr $row, 0, length($row) - 3);
-            RandflakeImpostor::silence() } ],
-    [ 'half a welcome', startup => sub { say_to($_[0], substr RandflakeImpostor::welcome(), 0, 30);
-            RandflakeImpostor::silence() } ],
-    [ 'a byte a second', answer => sub { RandflakeImpostor::byte_a_second($_[0], $row) } ],
+            silence() } ],
+    [ 'half a welcome', startup => sub { say_to($_[0], substr welcome(), 0, 30);
+            silence() } ],
+    [ 'a byte a second', answer => sub { byte_a_second($_[0], $row) } ],
     [ 'a byte a second at the door', startup =>
-          sub { RandflakeImpostor::byte_a_second($_[0], RandflakeImpostor::welcome()) } ],
-    [ 'notices at the door', startup => sub { RandflakeImpostor::repeat($_[0],
+          sub { byte_a_second($_[0], welcome()) } ],
+    [ 'notices at the door', startup => sub { repeat($_[0],
                 report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
     [ 'settings at the door', startup => sub { my $n = 0;
             say_to($_[0], message('R', pack 'N', 0));
-            say_to($_[0], join '', map { RandflakeImpostor::parameter('leak' . $n++, 'x' x 10000) }
+            say_to($_[0], join '', map { parameter('leak' . $n++, 'x' x 10000) }
                 1 .. 10) while 1 } ],
     [ 'settings', answer => sub { my $n = 0;
-            say_to($_[0], join '', map { RandflakeImpostor::parameter('leak' . $n++, 'x' x 10000) }
+            say_to($_[0], join '', map { parameter('leak' . $n++, 'x' x 10000) }
                 1 .. 10) while 1 } ],
     [ 'notifications', answer => sub {
-            RandflakeImpostor::repeat($_[0], message('A', pack 'N Z* Z*', 1, 'leak', 'x' x 10000)) } ],
+            repeat($_[0], message('A', pack 'N Z* Z*', 1, 'leak', 'x' x 10000)) } ],
     [ 'a row of a gigabyte', answer =>
-          sub { say_to($_[0], $row_of->(1 << 30)); RandflakeImpostor::repeat($_[0], $block) } ],
+          sub { say_to($_[0], $row_of->(1 << 30)); repeat($_[0], $block) } ],
     [ 'a row of a gigabyte, header first', answer => sub { say_to($_[0], $row_of->(1 << 30)); sleep 0.3;
-            RandflakeImpostor::repeat($_[0], $block) } ],
+            repeat($_[0], $block) } ],
     [ 'a row of 30 MB and more of them', answer => sub {
-            RandflakeImpostor::repeat($_[0], $row_of->(4 + (30 << 20)) . "\0" x (30 << 20)) } ],
+            repeat($_[0], $row_of->(4 + (30 << 20)) . "\0" x (30 << 20)) } ],
     [ 'rows', answer => sub { say_to($_[0], row_description(columns(@types)));
-            RandflakeImpostor::repeat($_[0], data_row(@good)) } ],
+            repeat($_[0], data_row(@good)) } ],
     [ 'row descriptions', answer =>
-          sub { RandflakeImpostor::repeat($_[0], row_description(columns(@types))) } ],
-    [ 'completions', answer => sub { RandflakeImpostor::repeat($_[0], complete()) } ],
-    [ 'readiness', answer => sub { RandflakeImpostor::repeat($_[0], ready()) } ],
+          sub { repeat($_[0], row_description(columns(@types))) } ],
+    [ 'completions', answer => sub { repeat($_[0], complete()) } ],
+    [ 'readiness', answer => sub { repeat($_[0], ready()) } ],
     [ 'CopyOut', answer => sub { say_to($_[0], message('H', pack 'C n n', 0, 1, 0));
-            RandflakeImpostor::repeat($_[0], message('d', 'leak')) } ],
+            repeat($_[0], message('d', 'leak')) } ],
     [ 'CopyBoth', answer => sub { say_to($_[0], message('W', pack 'C n n', 0, 1, 0));
-            RandflakeImpostor::repeat($_[0], message('d', 'leak')) } ],
-    [ 'notices', answer => sub { RandflakeImpostor::repeat($_[0],
+            repeat($_[0], message('d', 'leak')) } ],
+    [ 'notices', answer => sub { repeat($_[0],
                 report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
-    [ 'warnings', answer => sub { RandflakeImpostor::repeat($_[0],
+    [ 'warnings', answer => sub { repeat($_[0],
                 report('01000', 'leak', type => 'N', severity => 'WARNING')) } ],
     # Two thousand million rounds of a hash, if the client believes it.
     [ 'a password to be hashed without end', startup => sub {
             say_to($_[0], message('R', pack 'N Z* x', 10, 'SCRAM-SHA-256'));
-            my ($type, $body) = RandflakeImpostor::read_message($_[0]);
+            my ($type, $body) = read_message($_[0]);
             my ($nonce) = $body =~ /r=(.*)$/s;
             say_to($_[0], message('R', pack('N', 11) . "r=${nonce}leak,s=c2FsdA==,i=2147483647"));
-            RandflakeImpostor::silence() } ],
+            silence() } ],
 );
 my %at_once = map { $_ => $unusable } 'rows', 'row descriptions', 'completions', 'CopyOut', 'CopyBoth',
   'notices', 'warnings', 'readiness';
@@ -412,6 +399,33 @@ for my $case (@endless) {
     cmp_ok(time - $began, '<', $patience, "endless $name: stops fast");
     $node->start;
     $worker = lease_worker_of($node);
+}
+
+# --- until when ----------------------------------------------------------------------------------
+
+# A refusal may name the Unix second before which no lease is granted; anything else in that place is
+# ignored.
+my $soon = int(time) + 3600;
+my $refused = qr/The coordinator has refused since \d{4}-\d\d-\d\d [^.]*\.\d+\+\d\d\./;
+my $then = $node->safe_psql('postgres', "SELECT to_timestamp($soon)");
+my $last = 1_730_000_000 + 2**30;
+for my $case (
+    [ 'a refusal', '55000', $soon, qr/^$refused The coordinator grants none before \Q$then\E\.$/ ],
+    [ 'no free node id', '53400', $soon, qr/^$refused The coordinator grants none before \Q$then\E\.$/ ],
+    [ 'the last second', '55000', $last, qr/^$refused The coordinator grants none before 2058-/ ],
+    [ 'another error', 'XX000', $soon, $unusable ],
+    [ 'no free node id and no time', '53400', undef, $unusable ],
+    [ 'a time that is over', '55000', $soon - 7200, qr/^$refused$/ ],
+    map { [ "a refusal until '$_'", '55000', $_, qr/^$refused$/ ] }
+    (
+        '', '0', "-$soon", "+$soon", " $soon", "$soon ", "${soon}leak", "$soon.5", '0x7fffffff',
+        $last + 1, '1730000000', '9223372036854775808', '9' x 40, 'leak' x 1000))
+{
+    my ($name, $sqlstate, $column, $detail) = @$case;
+    told_after(error_text('before'), qr/before/, "$name: is next");
+    told_after(report($sqlstate, "refused: $name" =~ s/[^ -~]//gr, column => $column) . ready(),
+        qr/could not lease node ids: refused: /, "$name: is told");
+    caller_is_told($detail, $name);
 }
 
 # --- leases at the limits of time --------------------------------------------------------------
@@ -483,7 +497,7 @@ for my $case ([ '-9223372036854775808', $end + 1 ], [ 0, $end + 1 ], [ $end + 10
 }
 
 # The coordinator hangs while the lease is to be given back.
-$impostor->play(answer => \&RandflakeImpostor::silence);
+$impostor->play(answer => \&silence);
 my $began = time;
 $node->stop('fast');
 cmp_ok(time - $began, '<', $patience, 'stops fast with a lease that nobody takes back');

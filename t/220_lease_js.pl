@@ -2,13 +2,15 @@
 # identifiers with the npm package randflake while the server makes its own, for the same table. Each
 # reads what the other made.
 #
-# test/js has node-postgres (npm ci). Without it or the package randflake, that part is skipped.
+# test/js has node-postgres (npm ci), without which that part is skipped. Where the package randflake is
+# not among its packages, test/js/randflake.mjs takes its place.
 
 use strict;
 use warnings;
 
 use Cwd qw(getcwd);
 use Docs;
+use File::Basename qw(basename);
 use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -56,7 +58,7 @@ sub output_of {
 write_program('lease.mjs', block('lease.mjs'));
 write_program('program.mjs', <<'JS');
 import pg from 'pg';
-import { acquire, renew, release } from './lease.mjs';
+import { acquire, generate, renew, release } from './lease.mjs';
 
 const secret = Buffer.from(process.env.SECRET, 'hex');
 async function connect(which) {
@@ -73,7 +75,7 @@ const known = lease.end;
 // Ours and the server's in turn
 async function insert(count) {
   for (let i = 0; i < count; i++) {
-    await server.query("INSERT INTO item VALUES ($1, 'program')", [lease.generator.generate()]);
+    await server.query("INSERT INTO item VALUES ($1, 'program')", [generate(lease)]);
     await server.query("INSERT INTO item (made_by) VALUES ('server')");
   }
 }
@@ -81,7 +83,10 @@ await insert(200);
 await renew(coordinator, lease, 90);
 console.log(`renewed ${lease.end > known}`);
 await insert(200);
+const realNow = Date.now;
+Date.now = () => realNow() - 3600_000;
 await release(coordinator, lease);
+Date.now = realNow;
 
 const { rows } = await server.query('SELECT id FROM item ORDER BY id');
 for (const { id } of rows) {
@@ -94,11 +99,16 @@ JS
 
 SKIP: {
     my $packages = getcwd() . '/test/js/node_modules';
-    for my $package (qw(pg randflake)) {
-        skip "the npm package $package is not in test/js/node_modules", 7
-          unless -d "$packages/$package";
+    skip 'the npm package pg is not in test/js/node_modules', 7 unless -d "$packages/pg";
+    mkdir "$directory/node_modules" or die $!;
+    for my $package (glob "$packages/*") {
+        symlink $package, "$directory/node_modules/" . basename($package) or die $!;
     }
-    symlink $packages, "$directory/node_modules" or die $!;
+    if (!-e "$packages/randflake") {
+        mkdir "$directory/node_modules/randflake" or die $!;
+        write_program('node_modules/randflake/package.json', '{"type": "module", "main": "randflake.mjs"}');
+        write_program('node_modules/randflake/randflake.mjs', slurp_file('test/js/randflake.mjs'));
+    }
     my ($good, $output, $errors) = output_of('node', "$directory/program.mjs");
     ok($good, 'a JavaScript program leases, generates and inserts') or diag($errors);
     my ($renewed, @inspected) = split /\n/, $output;
@@ -128,7 +138,7 @@ SELECT count(*), NOT int4range(min(lower(nodes)), min(upper(nodes)))
 SQL
     is( $coordinator->safe_psql('postgres',
             q{SELECT state, ends_at <= clock_timestamp() + interval '1 s' FROM randflake_leases WHERE holder = 'program'}),
-        'released|t', 'the program gives its lease back');
+        'released|t', 'the program gives its lease back, with what it used, by a clock that stepped back');
 }
 
 # --- Python ------------------------------------------------------------------------------------
@@ -140,23 +150,42 @@ import os, psycopg2
 secret = bytes.fromhex(os.environ["SECRET"])
 connection = psycopg2.connect(
     host=os.environ["COORDINATOR_HOST"], port=os.environ["COORDINATOR_PORT"], dbname="postgres")
-incarnation, (lease_id, node_id, start, end) = acquire(connection, secret)
-print(fingerprint(secret), incarnation, node_id, start, end)
+lease = acquire(connection, "my application", secret, 60)
+known = lease["end"]
+renew(connection, lease, 90)
+print(fingerprint(secret), lease["incarnation"], lease["node_id"], lease["start"], lease["end"],
+      lease["end"] > known)
+
+# What comes with a warning is none.
+with connection.cursor() as cursor:
+    cursor.execute("CREATE FUNCTION pg_temp.warn() RETURNS integer LANGUAGE plpgsql"
+                   " AS $$ BEGIN RAISE WARNING 'in doubt'; RETURN 1; END $$")
+try:
+    request(connection, "SELECT pg_temp.warn()", ())
+    print("no error")
+except RuntimeError as error:
+    print("in doubt" in str(error))
+release(connection, lease, lease["start"] + 5)
 PYTHON
 
 # Debian's packages belong to its own interpreter.
 my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
 SKIP: {
-    skip 'Python has no psycopg2 (Debian: python3-psycopg2)', 2
+    skip 'Python has no psycopg2 (Debian: python3-psycopg2)', 4
       unless (output_of($python, '-c', 'import psycopg2'))[0];
     my ($good, $output, $errors) = output_of($python, "$directory/program.py");
     ok($good, 'a Python program leases') or diag($errors);
-    is( $output,
-        status_of($server, 'key_fingerprint') . ' ' . $coordinator->safe_psql('postgres', <<'SQL') . "\n",
-SELECT concat_ws(' ', incarnation, lower(nodes), lower(span), upper(span) - 1)
+    my $known = status_of($server, 'key_fingerprint') . ' ' . $coordinator->safe_psql('postgres', <<'SQL');
+SELECT concat_ws(' ', incarnation, lower(nodes), lower(span))
 FROM randflake_lease WHERE holder = 'my application'
 SQL
-        'with the fingerprint that the server has, and knows its lease');
+    like($output, qr/^\Q$known\E \d+ True$/m,
+        'with the fingerprint that the server has, knows its lease and renews it');
+    like($output, qr/^True$/m, 'takes an answer with a warning for none');
+    is( $coordinator->safe_psql('postgres', <<'SQL'), 't|6', 'and gives the lease back with what it used');
+SELECT released_at IS NOT NULL, upper(span) - lower(span) FROM randflake_lease
+WHERE holder = 'my application'
+SQL
 }
 
 $_->stop for $server, $coordinator;

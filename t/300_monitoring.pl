@@ -119,7 +119,8 @@ is($row->{clock_behind_seconds} + 0, 0, 'the clock is not behind');
 
 # A coordinator and its holder; the greatest number of node ids
 my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
-$coordinator->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
+$coordinator->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor;'
+      . 'SELECT randflake_lease_configure(never_leased => true)');
 my $holder = start_server('holder',
     settings => {
         coordinator => $coordinator->connstr('postgres'),

@@ -73,6 +73,7 @@ my %may = (
     '(SELECT mode FROM randflake_status)' => ['monitor'],
     '(SELECT count(*) FROM randflake_slots)' => ['monitor'],
     '(SELECT count(*) FROM randflake_leases)' => ['monitor'],
+    '(SELECT count(*) FROM randflake_pool)' => ['monitor'],
     'randflake_status_reset()' => [],
     '(SELECT count(*) FROM randflake_lease)' => [],
     '(SELECT count(*) FROM randflake_lease_pool)' => [],
@@ -85,6 +86,8 @@ my %may = (
     'randflake_lease_clock()' => [],
     'randflake_lease_identity()' => [],
     'randflake_lease_horizon()' => [],
+    'randflake_lease_static_nodes()' => [],
+    'randflake_coordinator_static_nodes()' => [],
     'randflake_coordinator_identity()' => []);
 for my $call (sort keys %may) {
     my %allowed = map { $_ => 1 } @{ $may{$call} };
@@ -94,12 +97,13 @@ for my $call (sort keys %may) {
 }
 
 # Nothing was forgotten above, beside what the type's input, operators, indexes and aggregates are made
-# of.
+# of, and what no query has an argument for.
 my @functions = split /\n/, $node->safe_psql('postgres', <<'SQL');
 SELECT DISTINCT proname FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
   AND refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'randflake%')
   AND has_function_privilege('ordinary', pg_proc.oid, 'EXECUTE')
+  AND proargtypes[0] IS DISTINCT FROM 'internal'::regtype
   AND pg_proc.oid NOT IN (
     SELECT unnest(ARRAY[typinput, typoutput, typreceive, typsend]) FROM pg_type
     UNION ALL SELECT oprcode FROM pg_operator UNION ALL SELECT amproc FROM pg_amproc
@@ -175,9 +179,24 @@ SQL
 like($notices, qr/seen: Public: app/, '  and with a function of its own');
 unlike($notices, qr/Private/, '  sees no other row either');
 
-$node->safe_psql('postgres', block('restrict_generate'));
-for my $call ('randflake_generate()', 'randflake_generate(1)', 'randflake_generate_text()') {
-    is(as_role('ordinary', "SELECT $call"), '42501', "$call can be taken away");
+# What takes numbers changes something, and is VOLATILE. All of that which everybody may call is taken
+# away by the document's statements.
+my $takes_numbers = <<'SQL';
+SELECT pg_proc.oid::regprocedure FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
+WHERE deptype = 'e' AND classid = 'pg_proc'::regclass AND refclassid = 'pg_extension'::regclass
+  AND refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'randflake%')
+  AND provolatile = 'v' AND has_function_privilege('ordinary', pg_proc.oid, 'EXECUTE')
+ORDER BY pg_proc.oid::regprocedure::text COLLATE "C"
+SQL
+my @takes_numbers = split /\n/, $node->safe_psql('postgres', $takes_numbers);
+is("@takes_numbers", 'randflake_generate() randflake_generate(integer) randflake_generate_text()'
+      . ' randflake_next() snowflake_generate()', 'everybody may call functions that take numbers');
+$node->safe_psql('postgres', block($_)) for qw(restrict_generate restrict_next);
+is($node->safe_psql('postgres', $takes_numbers), '', '  and no longer after they are taken away');
+for my $call ('randflake_generate()', 'randflake_generate(1)', 'randflake_generate_text()', 'randflake_next()',
+    'snowflake_generate()')
+{
+    is(as_role('ordinary', "SELECT $call"), '42501', "  $call");
 }
 is(as_role('app', q{INSERT INTO document (title) VALUES ('Private: more')}), '',
     '  and given to those who insert');

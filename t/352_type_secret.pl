@@ -293,12 +293,23 @@ $node->command_fails_like([ 'pg_dump', '-p', $port, '-h', $node->host, 'early' ]
     qr/A read-only transaction cannot bind it/, 'pg_dump binds nothing');
 $node->safe_psql('early', 'DROP TABLE parts');
 
+# A statement that waits until this many sessions wait for a lock, or a minute.
+sub until_waiting {
+    my ($sessions) = @_;
+    return <<"SQL";
+DO \$\$ BEGIN FOR i IN 1 .. 600 LOOP
+    EXIT WHEN (SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock') >= $sessions;
+    PERFORM pg_sleep(0.1), pg_stat_clear_snapshot();
+END LOOP; END \$\$
+SQL
+}
+
 # Sessions that use it first at the same time bind it once: each waits for the one before.
 my $first = start_session($node, q{\c early}, q{BEGIN}, 'INSERT INTO made DEFAULT VALUES',
-    q{DO $$ BEGIN WHILE (SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock') < 4
-        LOOP PERFORM pg_sleep(0.1), pg_stat_clear_snapshot(); END LOOP; END $$}, 'COMMIT');
+    until_waiting(4), 'COMMIT');
 $node->poll_query_until('early', q{SELECT count(*) = 1 FROM pg_locks
-    WHERE relation = 'randflake_key'::regclass AND mode = 'ShareRowExclusiveLock'});
+    WHERE relation = 'randflake_key'::regclass AND mode = 'ShareRowExclusiveLock'})
+  or die 'the first use takes no lock';
 my @sessions = map { start_session($node, q{\c early}, $_) } ('INSERT INTO made DEFAULT VALUES') x 3,
   'SELECT randflake_bind_secret()';
 is((finish_session($first))[1], '', 'the first use by a superuser makes a value');
@@ -316,10 +327,10 @@ is($node->safe_psql('early', 'SELECT randflake_bind_secret()'), $fingerprint, 'b
 $node->safe_psql('postgres', 'CREATE DATABASE arriving TEMPLATE defined');
 my $arriving = start_session($node, q{\c arriving}, 'BEGIN',
     q{INSERT INTO randflake_key_check VALUES ('0123456789abcdef')},
-    q{DO $$ BEGIN WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock')
-        LOOP PERFORM pg_sleep(0.1), pg_stat_clear_snapshot(); END LOOP; END $$}, 'COMMIT');
+    until_waiting(1), 'COMMIT');
 $node->poll_query_until('arriving', q{SELECT count(*) = 1 FROM pg_locks
-    WHERE relation = 'randflake_key_check'::regclass AND mode = 'RowExclusiveLock'});
+    WHERE relation = 'randflake_key_check'::regclass AND mode = 'RowExclusiveLock'})
+  or die 'the fingerprint does not arrive';
 (undef, undef, my $refused) = $node->psql('arriving', 'SELECT randflake_next()');
 is((finish_session($arriving))[1], '', 'a restore brings a fingerprint');
 like($refused, qr/not bound to a secret.*"randflake_key_check" has key fingerprint 0123456789abcdef/s,

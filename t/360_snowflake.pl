@@ -161,8 +161,8 @@ error_is($node, q{SET randflake.max_wait = '20s'; SELECT count(snowflake_generat
 SET randflake.max_wait = '10ms'; SELECT count(snowflake_generate()) FROM generate_series(1, 8)},
     '53400',
     {
-        message => qr/every identifier of this time is used/,
-        detail => qr/1 node ids give 2 identifiers in 500 ms each; waited 10 ms/,
+        message => qr/every identifier of this unit of time is used/,
+        detail => qr/1 node id gives 2 identifiers in 500 ms\. The call waited 10 ms/,
         hint => qr/"randflake\.node_count"/
     },
     'used up: fails after max_wait');

@@ -79,8 +79,8 @@ SQL
                 "    released_at timestamptz,\n    label text NOT NULL DEFAULT '',\n    CONSTRAINT"
             ],
             [
-                'GRANT SELECT ON randflake_leases TO pg_monitor;',
-                "GRANT SELECT ON randflake_leases TO pg_monitor;\n"
+                'GRANT SELECT ON randflake_leases, randflake_pool TO pg_monitor;',
+                "GRANT SELECT ON randflake_leases, randflake_pool TO pg_monitor;\n"
                   . "COMMENT ON COLUMN randflake_lease.label IS 'a label';\n"
                   . 'GRANT SELECT (label) ON randflake_lease TO pg_monitor;'
             ] ] });
@@ -191,7 +191,8 @@ CREATE TABLE item (id bigint PRIMARY KEY DEFAULT randflake_generate(),
                    ordered randflake UNIQUE DEFAULT randflake_next(), n integer);
 INSERT INTO item (n) SELECT generate_series(1, 1000);
 CREATE TABLE inside AS SELECT id, (randflake_decode(id)).*, ordered::text FROM item;
-SELECT randflake_lease_configure(10, 20, 30, 1);
+SELECT randflake_lease_configure(10, 20, 30, 1, never_leased => true);
+SELECT pg_sleep(2.5);
 SELECT randflake_lease_acquire('holder', '00000000-0000-0000-0000-000000000001', 3, 10,
                                '0123456789abcdef');
 CREATE TABLE leases AS SELECT * FROM randflake_lease;

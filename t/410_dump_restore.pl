@@ -46,7 +46,8 @@ INSERT INTO item SELECT FROM generate_series(1, 5000);
 INSERT INTO parcel (item) SELECT id FROM item;
 
 SELECT randflake_lease_configure(first_node_id => 100, node_count => 50, max_duration => 20,
-                                 max_clock_skew => 1);
+                                 max_clock_skew => 1, never_leased => true);
+SELECT pg_sleep(2.5);
 SELECT randflake_lease_acquire('first', '00000000-0000-0000-0000-000000000001', 3, 20,
                                '0123456789abcdef');
 SELECT randflake_lease_acquire('second', '00000000-0000-0000-0000-000000000002', 2, 20,
@@ -88,7 +89,8 @@ sub is_restored {
         [ support => 'SELECT (randflake_decode(id)).node_id FROM item LIMIT 1', 'yes' ],
         [ support => 'SELECT randflake_generate_text()', 'no' ],
         [ holder => 'TABLE randflake_leases', 'yes' ],
-        [ holder => 'TABLE randflake_lease', 'no' ]);
+        [ holder => 'TABLE randflake_lease', 'no' ],
+        [ holder => 'TABLE randflake_pool', 'no' ]);
     is(may($node, $database, @$_[ 0, 1 ]), $_->[2], "  $_->[0] may: $_->[1]: $_->[2]") for @calls;
     is($node->safe_psql($database, 'SELECT count(DISTINCT id) FROM item'),
         5001, '  the next identifier is another one');
@@ -100,7 +102,7 @@ SELECT randflake_lease_acquire('third', '00000000-0000-0000-0000-000000000003', 
 ACQUIRE
     like($error, qr/ERROR: +no lease may begin before/, '  the high-water mark holds');
     my $pool = $expected{'SELECT * FROM randflake_lease_pool'};
-    my ($mark) = $pool =~ /\|20\|1\|(\d+)\|/;
+    my ($mark) = $pool =~ /\|20\|1\|f\|(\d+)\|/;
     $node->safe_psql($database, 'SELECT randflake_lease_configure()');
     is($node->safe_psql($database, <<"SQL"), 't|t', '  also when it knows itself for another');
 SELECT high_water >= $mark, '$pool' NOT LIKE '%' || coordinator

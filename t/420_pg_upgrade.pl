@@ -43,7 +43,8 @@ CREATE TABLE parcel (id randflake PRIMARY KEY DEFAULT randflake_next(), n intege
 INSERT INTO parcel SELECT randflake_generate(), generate_series(1, 1000);
 CREATE TABLE before AS SELECT id, inside.* FROM item, randflake_decode(id) AS inside;
 CREATE VIEW shards AS SELECT id, randflake_shard(id, 8) FROM item;
-SELECT randflake_lease_configure(10, 20, 30, 1);
+SELECT randflake_lease_configure(10, 20, 30, 1, never_leased => true);
+SELECT pg_sleep(2.5);
 SELECT randflake_lease_acquire('holder', '00000000-0000-0000-0000-000000000001', 3, 10,
                                '0123456789abcdef');
 SQL

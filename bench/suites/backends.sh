@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# 1 to 16 backends at once, each calling as fast as its executor goes. Every item is compared with
+# 1 to 16 backends at once, each calling as fast as its executor allows. Every item is compared with
 # itself in one backend.
 
 suite_backends() {

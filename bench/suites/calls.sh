@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# One call per row, the executor included: the empty function shows what the executor takes.
+# One call per row, with the executor's share, which the empty function shows.
 
 suite_calls() {
     local rows=2000000

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# A new connection for every call: what the first call of a backend costs.
+# A new connection for every call, which shows the cost of a backend's first call.
 
 suite_connect() {
     local repetition label expression

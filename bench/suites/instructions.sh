@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Instructions per row, counted by callgrind in a single-user server: of the executor with each
-# function, and within randflake_generate()'s query by function. Valgrind knows no AVX-512, so runs
-# are encrypted with AVX2 here.
+# Instructions per row, counted by callgrind in a single-user server: those of the executor with each
+# function, and those of randflake_generate()'s query by C function. Valgrind does not support AVX-512,
+# so runs are encrypted with AVX2 here.
 
 suite_instructions() {
     local rows=$traced_rows label expression
@@ -25,7 +25,7 @@ suite_instructions() {
     start_server
 }
 
-# Runs a query in a single-user server; leaves what its executor took in $work/callgrind.
+# Runs a query in a single-user server; writes the counts of its executor to $work/callgrind.
 count_instructions() {
     echo "$1" | as_server valgrind --tool=callgrind --callgrind-out-file="$work/callgrind" \
         --toggle-collect=standard_ExecutorRun \

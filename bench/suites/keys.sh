@@ -57,7 +57,7 @@ insert_keys() {
 }
 
 # Look-ups of rows chosen at random, one index search each; and the newest rows, where the key has
-# their order. Each some times: they are short.
+# their order. Each is repeated because it is short.
 read_keys() {
     local lookups=100000 newest=$((rows / 100)) ordered look_up
     local run=$repetition repetition

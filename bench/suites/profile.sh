@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Where the time of randflake_generate()'s query goes, sampled by perf: the extension and the clock
-# by function, the rest in a lump.
+# The processor time of randflake_generate()'s query, sampled by perf: the extension and the clock by
+# function, the server and the kernel as one each.
 
 suite_profile() {
     local pid query='SELECT count(randflake_generate()) FROM generate_series(1, 2000000)'

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
 # Numbers lost to prefetching: one node id, 16 backends, single-row inserts. Each second's highest
-# sequence number tells how many were reserved. What is left of a second's last run, fewer than 64
-# numbers, does not show.
+# sequence number shows how many were reserved. The rest of a second's last run, fewer than 64 numbers,
+# is not counted.
 
 suite_waste() {
     stop_server

@@ -94,7 +94,7 @@ KeySchedule ExpandKey(const Key& key) noexcept {
 
 uint64_t Encrypt(const KeySchedule& schedule, uint64_t raw) noexcept {
     Branch left = LoadBranch(raw, 0), right = LoadBranch(raw, 1);
-    // One long chain of operations: unrolled, nothing stands between two of them.
+    // One long chain of dependent operations. Unrolling removes the loop counter from between them.
 #pragma GCC unroll 8
     for (int step = 0; step < kSteps; step++) {
         const uint16_t* left_keys = schedule.subkeys[kBranches * step];

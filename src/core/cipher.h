@@ -1,4 +1,4 @@
-// SPARX-64/128, the block cipher between a raw number and the identifier people see.
+// SPARX-64/128, the block cipher that makes an identifier of a raw number.
 //
 // Source: Dinu, Perrin, Udovenko, Velichkov, Großschädl, Biryukov, "Design Strategies for ARX with
 // Provable Bounds: SPARX and LAX", ASIACRYPT 2016, section 4: 8 steps of 3 SPECKEY rounds on two

@@ -21,7 +21,7 @@ struct Lanes {
 template <int Bytes>
 using Words = typename Lanes<uint16_t, Bytes>::Type;
 
-// One vector of each word: Bytes / 2 blocks, with the two branches of cipher.cpp.
+// Bytes / 2 blocks, as one vector for each word. The two branches are those of cipher.cpp.
 template <int Bytes>
 struct Blocks {
     static constexpr int kCount = Bytes / 2;
@@ -34,9 +34,9 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 }
 
 #if defined(__x86_64__) && !defined(__clang__)
-// AVX-512 VBMI2 shifts two words as one: with the same word twice, one instruction instead of
-// three. Clang finds it; GCC does not, and its intrinsic cannot be inlined through functions
-// without that target.
+// AVX-512 VBMI2 shifts a pair of words. With the same word twice that is a rotation, one
+// instruction instead of three. Clang uses it by itself. GCC does not, and its intrinsic cannot be
+// inlined through functions without that target.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Words<64>& v) {
     asm("vpshldw %2, %1, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
@@ -44,7 +44,7 @@ ALWAYS_INLINE void RotateLeft(Words<64>& v) {
 #endif
 
 #ifdef __aarch64__
-// A shift that inserts into what the other shift left saves the "or".
+// The second shift inserts into the result of the first, which saves the "or".
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Words<16>& v) {
     if constexpr (Bits == 8)
@@ -195,7 +195,7 @@ ALWAYS_INLINE void Swap(Blocks<Bytes>& b) {
     b = {b.right_x, b.right_y, b.left_x, b.left_y};
 }
 
-// Group... numbers the Blocks that are in work together. They are interleaved round by round, so
+// Group... numbers the Blocks that are processed together. They are interleaved round by round, so
 // that the processor always has independent work, and unrolled, so that all stay in registers. The
 // steps are those of Encrypt and Decrypt in cipher.cpp.
 template <int Bytes, int... Group>
@@ -232,7 +232,8 @@ ALWAYS_INLINE void DecryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blo
     }
 }
 
-// How many Blocks are in work together: enough independent work, and all of it fits the registers.
+// How many Blocks are processed together: enough independent work, and all of it fits the
+// registers.
 #ifdef __aarch64__
 constexpr int kGroups = 4;
 #else

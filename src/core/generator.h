@@ -116,7 +116,7 @@ struct Run {
     Fields next = layout.Unpack(word);
     if (tick > next.timestamp) {
         next.timestamp = tick;
-        next.sequence = 0;
+        next.sequence = layout.FirstSequence(next.node_id);
     } else if (next.sequence < layout.max_sequence()) {
         next.sequence++;
     } else if (layout.Before(next.timestamp, window.start)) {

@@ -1,13 +1,13 @@
 // The bit layout of a family of identifiers: time, node id and sequence number, in ticks of a unit
 // since an epoch.
 //
-// A layout is data: every function takes it as an argument, and with a constexpr layout the
-// compiler folds it away. Tests explore the generator at reduced widths through the same code.
+// A layout is data: every function takes it as an argument. With a constexpr layout the compiler
+// folds it away. Tests run the same code at reduced widths.
 //
 // A number has two forms. The raw number is time | node id | sequence from the top bit down in
-// every layout, so that numbers of one tick and node id follow each other by one: that is what the
-// generator counts in. The identifier has the fields where the layout wants them. For Randflake the
-// two are the same, and the cipher follows.
+// every layout, so that numbers of one tick and node id follow each other by one. The generator
+// counts in raw numbers. The identifier has the fields where the layout places them. For Randflake
+// the two are the same, and the cipher is applied afterwards.
 //
 // Ticks tile seconds: the unit divides one second, and every second begins with a tick. So each
 // tick lies wholly in one second of a window.
@@ -53,12 +53,20 @@ struct Layout {
     int node_shift = sequence_bits;
     int sequence_shift = 0;
 
+    // Whether generators leave out sequence number 0 of node id 0 in each tick.
+    bool reserve_lowest = false;
+
     constexpr bool tiles_seconds() const { return kSecondMs % unit == 0 && epoch % unit == 0; }
 
     constexpr int bits() const { return timestamp_bits + node_bits + sequence_bits; }
     constexpr uint64_t max_timestamp() const { return (uint64_t{1} << timestamp_bits) - 1; }
     constexpr uint64_t max_node_id() const { return (uint64_t{1} << node_bits) - 1; }
     constexpr uint64_t max_sequence() const { return (uint64_t{1} << sequence_bits) - 1; }
+
+    // The first sequence number that is issued under a node id in each tick.
+    constexpr uint64_t FirstSequence(uint64_t node_id) const noexcept {
+        return reserve_lowest && node_id == 0 ? 1 : 0;
+    }
 
     constexpr bool Fits(const Fields& fields) const noexcept {
         return fields.timestamp <= max_timestamp() && fields.node_id <= max_node_id() &&
@@ -108,8 +116,8 @@ struct Layout {
         return unit == 1 ? since : FloorDivide(since, unit);
     }
 
-    // Whether a tick lies in a second before this one. It does not divide, and for Randflake it
-    // folds to a comparison of the two.
+    // Whether a tick lies in a second before this one. Takes no division; for Randflake it folds to
+    // a comparison of the two.
     constexpr bool Before(uint64_t tick, uint32_t second) const noexcept {
         return TickStart(tick) < kWindowEpochMs + int64_t{second} * kSecondMs;
     }
@@ -130,7 +138,15 @@ struct Layout {
 
 // Randflake: 30 + 17 + 17 bits; seconds since 2024-10-27 03:33:20 UTC, through 2058-11-05 17:10:23.
 // Source: the constants of the reference implementation, gosuda/randflake.
-inline constexpr Layout kRandflake{kWindowEpochMs, 30, 17, 17};
+// The lowest number of each second stands for the second itself, in searches and as the bound of a
+// partition, where everybody can see its identifier. So no server issues it.
+inline constexpr Layout kRandflake{
+    .epoch = kWindowEpochMs,
+    .timestamp_bits = 30,
+    .node_bits = 17,
+    .sequence_bits = 17,
+    .reserve_lowest = true,
+};
 
 }  // namespace randflake
 

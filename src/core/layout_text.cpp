@@ -20,7 +20,8 @@ public:
     }
     bool Contains(char c) const { return std::memchr(begin_, c, length()) != nullptr; }
 
-    // The part before the first `separator`, which goes with it; all of it when there is none.
+    // Cuts off and returns the part before the first `separator`, and drops the separator. Returns
+    // everything when there is none.
     Piece CutAt(char separator) {
         const void* found = std::memchr(begin_, separator, length());
         const char* middle = found == nullptr ? end_ : static_cast<const char*>(found);
@@ -68,8 +69,8 @@ using std::chrono::milliseconds;
 using std::chrono::sys_days;
 using std::chrono::year_month_day;
 
-// The last one with four digits for the year. Later epochs are numbers, read and written; the years
-// of <chrono> end at 32767.
+// The last instant whose year has four digits. Later epochs are read and written as numbers,
+// because the years of <chrono> end at 32767.
 constexpr sys_days kLastDate = std::chrono::year(9999) / 12 / 31;
 
 // [T]hh:mm[:ss[.fff]] as milliseconds of the day.
@@ -92,7 +93,7 @@ bool CutTimeOfDay(Piece* text, int64_t* of_day) {
     return hour < 24 && minute < 60 && second < 60;
 }
 
-// From 1970 on: an epoch before that is nobody's.
+// From 1970 on. No known generator has an earlier epoch.
 bool ParseEpoch(Piece text, int64_t* epoch) {
     if (Piece number = text; number.IsNumber(15, epoch))
         return true;
@@ -276,8 +277,8 @@ LayoutResult ParseLayout(const char* text, size_t length) noexcept {
 }
 
 void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept {
-    // The fields from the top bit down. A field without bits has its place beside another one's:
-    // of two at the same place the one with bits is above.
+    // The fields from the top bit down. A field without bits has the same place as another one; of
+    // the two, the one with bits comes first.
     struct Entry {
         int shift, bits;
         const char* name;

@@ -5,9 +5,9 @@
 //   time=38:1ms, node=15, sequence=10, epoch=2017-12-21
 //
 // Widths are in bits; time has its unit after a colon, in ms or s, which must divide a second. The
-// epoch is a date, a timestamp in UTC (2010-11-04 01:42:54.657, with T for the blank and a Z at the
-// end if one likes) or a number of Unix milliseconds, a multiple of the unit, and may stand
-// anywhere. Blanks around fields and signs do not matter.
+// epoch is a date, a timestamp in UTC (2010-11-04 01:42:54.657, optionally with T for the blank and
+// a Z at the end) or a number of Unix milliseconds. It must be a multiple of the unit, and may be
+// anywhere in the list. Blanks around fields and signs are ignored.
 
 #ifndef RANDFLAKE_CORE_LAYOUT_TEXT_H
 #define RANDFLAKE_CORE_LAYOUT_TEXT_H
@@ -26,8 +26,8 @@ struct NamedLayout {
 
 // The families that are in use, each with its epoch.
 //
-// Discord and Instagram have a bit of time more, 42 and 41: it is the sign of a bigint, and first
-// set in 2084 and 2046.
+// Discord's and Instagram's own layouts have one more bit of time, 42 and 41. It is the sign of a
+// bigint, and first set in 2084 and 2046.
 // Baidu's generator takes its epoch in the server's time zone; here it is UTC.
 inline constexpr NamedLayout kNamedLayouts[] = {
     {"twitter", {1288834974657, 41, 10, 12, 1}},
@@ -74,7 +74,7 @@ const char* LayoutErrorText(LayoutError error) noexcept;
 struct LayoutResult {
     LayoutError error;
     Layout layout;    // with kNone
-    size_t position;  // of the part at fault, and its length: 0 when that is the whole
+    size_t position;  // of the part at fault, and its length: 0 when the whole text is
     size_t length;
 };
 

@@ -2,8 +2,8 @@
 //
 //   shard(id) = floor((id + 2^63) * shards / 2^64),  shards in 1 .. 2^31 - 1
 //
-// Being contiguous, twice as many shards cut each one into exactly two: shard s becomes 2s and
-// 2s + 1. The multiplication is Lemire's range reduction ("Fast Random Integer Generation in an
+// Ranges are contiguous, so twice as many shards cut each one in two: shard s becomes 2s and 2s
+// + 1. The multiplication is Lemire's range reduction ("Fast Random Integer Generation in an
 // Interval", 2019) and needs 128 bits.
 
 #ifndef RANDFLAKE_CORE_SHARD_H

@@ -1,5 +1,5 @@
-// Unsigned numbers as signed ones in the same order, and back, for storage that knows no unsigned
-// ones: both add 2^63, which is to turn the top bit.
+// Converts unsigned numbers to signed ones in the same order, and back, for storage without
+// unsigned numbers. Both directions add 2^63, which inverts the top bit.
 
 #ifndef RANDFLAKE_CORE_SIGNED_ORDER_H
 #define RANDFLAKE_CORE_SIGNED_ORDER_H

@@ -29,7 +29,7 @@ size_t FormatText(uint64_t id, char buffer[kMaxTextLength]) noexcept {
 TextResult ParseText(const char* text, size_t length) noexcept {
     if (length == 0)
         return {TextError::kEmpty, 0, 0};
-    // A bad character is the more helpful complaint about a string that is too long as well.
+    // For a string that also is too long, the bad character is the more helpful error.
     for (size_t i = 0; i < length; i++)
         if (DigitValue(text[i]) < 0)
             return {TextError::kBadCharacter, 0, i};

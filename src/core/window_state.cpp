@@ -139,6 +139,7 @@ void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes
     writer.Put(state.stop.boot[0], 8);
     writer.Put(state.stop.boot[1], 8);
     writer.Put(static_cast<uint64_t>(state.stop.at_ms), 8);
+    writer.Put(static_cast<uint64_t>(state.stop.clock_ms), 8);
     for (uint32_t i = 0; i < kMaxWrittenEnds; i++) {
         const WrittenEnd written = i < state.end_count ? state.ends[i] : WrittenEnd{};
         writer.Put(written.nodes.first, 4);
@@ -174,6 +175,7 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
     read.stop.boot[0] = reader.Get64();
     read.stop.boot[1] = reader.Get64();
     read.stop.at_ms = static_cast<int64_t>(reader.Get64());
+    read.stop.clock_ms = static_cast<int64_t>(reader.Get64());
     if (reserved != 0 || read.end_count < 1 || read.end_count > kMaxWrittenEnds)
         return StateError::kWrongContent;
     for (uint32_t i = 0; i < read.end_count; i++) {
@@ -199,10 +201,15 @@ Finding Compare(const Origin& found, const Origin& own) {
 
 bool Proven(const WindowState& found, const Start& start) {
     const Stop& stop = found.stop;
-    const NodeRange& stopped = found.ends[0].nodes;
-    return stop.run != 0 && stop.run == start.last_run && stop.boot[0] == start.boot[0] &&
-           stop.boot[1] == start.boot[1] && stop.at_ms <= start.at_ms &&
-           start.at_ms - stop.at_ms < start.skew_ms && stopped.Covers(start.nodes);
+    const bool same_boot = stop.boot[0] == start.boot[0] && stop.boot[1] == start.boot[1] &&
+                           (stop.boot[0] != 0 || stop.boot[1] != 0);
+    const auto passed = [&start](int64_t from, int64_t to) {
+        const uint64_t elapsed = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
+        return to < from || elapsed >= static_cast<uint64_t>(start.skew_ms);
+    };
+    return stop.run != 0 && stop.run == start.last_run && same_boot &&
+           !passed(stop.at_ms, start.at_ms) && !passed(stop.clock_ms, start.clock_ms) &&
+           found.ends[0].nodes.Covers(start.nodes);
 }
 
 }  // namespace
@@ -223,6 +230,7 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
     // Beyond the last second there is nothing to open, and no end that could be written.
     plan.opens_at =
         Min(Max(plan.state.EndFor(start.nodes), plan.proven ? 0 : start.held_off), kMaxEnd);
+    plan.opens_at_ms = plan.proven ? 0 : start.at_ms + start.skew_ms;
     return plan;
 }
 

@@ -10,7 +10,7 @@
 // directory itself before its disk was rolled back. The state cannot know of them. But each of them
 // stopped before this server started, and their clocks differ by less than the tolerated
 // difference. So a start holds off that long, unless the state proves that nobody can have come in
-// between; see Stop.
+// between; see PlanStart.
 
 #ifndef RANDFLAKE_CORE_WINDOW_STATE_H
 #define RANDFLAKE_CORE_WINDOW_STATE_H
@@ -71,8 +71,9 @@ inline constexpr uint32_t kMaxWrittenEnds = 16;
 // opens.
 struct Stop {
     uint64_t run;      // 0: no stop is recorded
-    uint64_t boot[2];  // of the machine; clocks that cannot be set begin with it
-    int64_t at_ms;     // of the clock that counts the time of a suspended machine, too
+    uint64_t boot[2];  // of the machine; its uptime begins with it
+    int64_t at_ms;     // uptime: a clock that cannot be set and counts suspended time
+    int64_t clock_ms;  // wall clock, Unix
 
     friend constexpr bool operator==(const Stop&, const Stop&) = default;
 };
@@ -90,7 +91,8 @@ struct WindowState {
     void SetEnd(const NodeRange& nodes, uint32_t end) noexcept;
 };
 
-inline constexpr size_t kWindowStateBytes = 96 + 12 * kMaxWrittenEnds + 4;
+inline constexpr size_t kWindowStateHeadBytes = 104;
+inline constexpr size_t kWindowStateBytes = kWindowStateHeadBytes + 12 * kMaxWrittenEnds + 4;
 
 enum class StateError : uint8_t {
     kNone,
@@ -125,34 +127,40 @@ struct Start {
     Origin origin;
     NodeRange nodes;
 
-    // The machine's boot, the time of the start on the clock of Stop, and the run that was last
-    // seen to open a window of this directory since then; 0 when none was.
+    // The machine's boot, zero when it is not known, and the start's time on both clocks of Stop.
+    // Of a server that may have been promoted since, the present: until then another one ran.
     uint64_t boot[2];
     int64_t at_ms;
-    uint64_t last_run;
+    int64_t clock_ms;
 
+    uint64_t last_run;  // that opened a window of this directory in this boot; 0: not known
     int64_t skew_ms;    // tolerated difference of clocks
-    uint32_t held_off;  // first second that begins later than the start's time plus that difference
+    uint32_t held_off;  // first second that begins later than clock_ms + skew_ms
 };
 
 struct StartPlan {
     Finding finding;
-    bool proven;        // nobody else can have used the node ids since the stop
-    bool other_key;     // written under another secret
-    uint32_t opens_at;  // the window may open at this second, not before
-    WindowState state;  // what to go on from: origin and ends; no stop recorded
+    bool proven;          // nobody else can have used the node ids since the stop
+    bool other_key;       // written under another secret
+    uint32_t opens_at;    // the window may open at this second, not before,
+    int64_t opens_at_ms;  // and at this uptime
+    WindowState state;    // what to go on from: origin and ends; no stop recorded
 };
 
 // Decides from where a server with static node ids starts. `error` says what is wrong with the
 // state on disk; `found` counts with kNone only.
 //
-// The window opens at or beyond the written end of each of its node ids, and not before `held_off`,
-// unless it is proven that nobody else can have used them since the server's own stop. Anybody else
-// holds off from a start of their own, which came after that stop. So nobody can have issued
-// anything if the time from the stop to this start is less than the tolerated difference, on a
-// clock that cannot be set. The stop must be of this directory, this boot and all of these node
-// ids, and no other run may have opened a window since: the disk may have been rolled back to the
-// stop.
+// The window opens at or beyond the written end of each of its node ids. Beyond that, it opens when
+// the tolerated difference has passed since the start by the wall clock, so that seconds used by
+// others lie before it, and by the uptime, so that the proof below holds whatever the wall clock
+// does.
+//
+// It need not wait if it is proven that nobody else can have used the node ids since the server's
+// own stop. Anybody else holds off from a start of their own, which came after that stop. So nobody
+// can have issued anything if less than the tolerated difference passed from the stop to this
+// start. The stop must be of this directory, this boot and all of these node ids, and no other run
+// may have opened a window since: the disk may have been rolled back to the stop. Both clocks are
+// asked, because the uptime of a virtual machine leaves out the time in which its host paused it.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
 // The same for a server that leases node ids: the first second at which a window of these may open.

@@ -1,7 +1,7 @@
-// The one clock that seconds come from: CLOCK_REALTIME_COARSE, which ticks a few hundred times a
-// second. It can trail CLOCK_REALTIME by a tick, so the two are never mixed for one thing: windows
-// and Randflake's seconds are read from this one, the shorter ticks of Snowflake numbers from the
-// other. Where they differ, a window moves on a moment later than a tick would have it.
+// All seconds come from CLOCK_REALTIME_COARSE, which ticks 100 to 1000 times a second. It can trail
+// CLOCK_REALTIME by one of its ticks, so the two are never mixed: windows and Randflake's seconds
+// are read from the coarse clock, the shorter ticks of Snowflake numbers from CLOCK_REALTIME. A
+// window therefore moves on up to one tick of the coarse clock later than a Snowflake tick would.
 
 #ifndef RANDFLAKE_PG_CLOCK_H
 #define RANDFLAKE_PG_CLOCK_H
@@ -46,7 +46,7 @@ static inline long milliseconds_to_next_second() {
     return 1000 - wall_clock().tv_nsec / 1000000;
 }
 
-// Of a clock that never steps, for measuring how long a call has waited.
+// From a clock that never steps, for measuring how long a call has waited.
 static inline int64 steady_microseconds() {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -56,7 +56,7 @@ static inline int64 steady_milliseconds() {
     return steady_microseconds() / 1000;
 }
 
-// Of a clock that cannot be set and counts the time of a suspended machine, too.
+// From a clock that cannot be set, and that counts the time for which the machine was suspended.
 static inline int64 uptime_milliseconds() {
     struct timespec now;
 #ifdef CLOCK_BOOTTIME

@@ -29,8 +29,8 @@ static inline int backend_number() {
 #endif
 }
 
-// Memory of setting values and their parsed forms belongs to the settings machinery: plain malloc
-// before PostgreSQL 16, a memory context since. Null when out of memory.
+// Memory for setting values and their parsed forms belongs to PostgreSQL's handling of settings:
+// malloc before PostgreSQL 16, a memory context since. Null when out of memory.
 static inline void* setting_alloc(size_t size) {
 #if PG_VERSION_NUM >= 160000
     return guc_malloc(LOG, size);
@@ -55,8 +55,8 @@ static inline void setting_free(void* pointer) {
 #endif
 }
 
-// An error that a caller may collect instead of being thrown out of, since PostgreSQL 16: returns
-// only if `context` is one of such a caller.
+// An error. Since PostgreSQL 16 a caller may collect it instead; this returns only if `context`
+// belongs to such a caller.
 #if PG_VERSION_NUM >= 160000
 #define soft_ereport(context, ...) errsave(context, __VA_ARGS__)
 #else

@@ -14,11 +14,12 @@ static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Windo
     const Fields fields = layout.Unpack(word);
     const bool none = word == randflake::kNoWindow || window.closed() ||
                       layout.Before(fields.timestamp, window.start);
-    return none ? 0 : fields.sequence + 1;
+    return none ? 0 : fields.sequence + 1 - layout.FirstSequence(fields.node_id);
 }
 
-// The clock as last seen, and how often it stepped back. A process that was held up after it read
-// the clock is no step: only a word that was read before the clock and shows a later tick is.
+// Notes the clock as last seen, and counts its steps back. A process that was held up after it read
+// the clock shows an earlier time, which is no step. It is a step only if the word, which was read
+// before the clock, shows a later tick.
 static inline void note_clock(const Layout& layout, std::atomic<int64>& latest, const Run& run) {
     int64 seen = latest.load(std::memory_order_relaxed);
     if (likely(seen == run.now))
@@ -32,8 +33,8 @@ static inline void note_clock(const Layout& layout, std::atomic<int64>& latest, 
 
 [[gnu::always_inline]] static inline void count(const Layout& layout, std::atomic<int64>& latest,
                                                 Slot& slot, const Run& run) {
-    const uint64 sequence = layout.Unpack(run.first).sequence;
-    if (sequence == 0)
+    const auto [tick, node_id, sequence] = layout.Unpack(run.first);
+    if (sequence == layout.FirstSequence(node_id))
         slot.finished.fetch_add(reserved_in_tick(layout, run.previous, run.window),
                                 std::memory_order_relaxed);
     if (sequence + run.count > layout.max_sequence())
@@ -95,7 +96,7 @@ void counters_reset() {
     counters.clock_steps_back = 0;
     counters.window_extensions = 0;
     counters.reset_at = GetCurrentTimestamp();
-    // What the word shows of its tick counts as negative, so that the sum starts at zero.
+    // The numbers of the word's own tick are subtracted here, so that the sum starts at zero.
     for_all_slots(
         [](const Layout& layout, Slot& slot) { slot.finished.fetch_sub(count_of(layout, slot)); });
 }

@@ -21,16 +21,16 @@ struct Counters {
     std::atomic<uint64> window_extensions;  // writes to disk, or renewals of the lease
     std::atomic<int64> reset_at;            // TimestampTz
 
-    // Written once a second or tick, read by every run: each on a line of its own.
+    // Written once a second or tick and read by every run, so each has a cache line of its own.
     alignas(64) std::atomic<int64> latest_second;  // the clock as last seen by Randflake
     alignas(64) std::atomic<int64> latest_tick;    // and by Snowflake
 };
 
-// After a run was reserved in a slot of Randflake or of Snowflake.
+// To be called after a run was reserved in a slot of Randflake or of Snowflake.
 void count_run(Slot& slot, const randflake::Run& run);
 void count_snowflake_run(Slot& slot, const randflake::Run& run);
 
-// After the window was closed, before the slots' words are those of another one.
+// To be called after the window was closed and before the slots get the words of another one.
 void count_window_closed(randflake::Window old);
 
 void count_wait(int64 microseconds);

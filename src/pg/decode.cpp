@@ -16,7 +16,7 @@ static Fields decode(int64 id) {
     return kRandflake.Unpack(randflake::Decrypt(shared->key_schedule, static_cast<uint64>(id)));
 }
 
-// Looked up once per query and kept with the call site.
+// The row's descriptor is looked up once per query and kept with the call site.
 static TupleDesc decoded_row(FunctionCallInfo fcinfo, int columns) {
     FmgrInfo* call_site = fcinfo->flinfo;
     if (unlikely(call_site->fn_extra == nullptr))

@@ -1,4 +1,4 @@
-// What tells a file from its copies, and how a file operation that failed is reported.
+// The identity that tells a file from its copies, and the report of a file operation that failed.
 
 #ifndef RANDFLAKE_PG_FILE_IDENTITY_H
 #define RANDFLAKE_PG_FILE_IDENTITY_H
@@ -7,9 +7,9 @@
 
 #include "core/window_state.h"
 
-// Where an operation on the files failed: errno, what was tried, on which path. No failure: 0.
-// With text of its own, because it is kept in shared memory: a pointer to a string of the library
-// means nothing in a process that was not forked from the one that stored it.
+// A failed operation on a file: errno, what was tried, and the path. errno is 0 for no failure.
+// The texts are copies because this is kept in shared memory: a pointer to a string of the library
+// is valid only in processes that were forked from the one that stored it.
 struct FileFailure {
     int error;
     char action[8];  // "open", "fsync", ...

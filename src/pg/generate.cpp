@@ -1,17 +1,18 @@
 // SQL functions that make identifiers.
 //
 // A backend reserves a run of numbers at once, encrypts it in vector registers and hands the
-// identifiers out one by one. A run is used within the second in which it was reserved and then
-// dropped, so an identifier is never older than its call by more than a tick of the clock. The
-// first run of a second is a single number and runs grow from there: a lone insert burns one
-// number, a bulk load pays for one compare-and-swap in 64 identifiers.
+// identifiers out one by one. A run is dropped when the clock shows another second than the one in
+// which it was reserved, so the second inside an identifier is the clock's second at the call. The
+// first run of a second is a single number, and each further run is longer: a lone insert uses up
+// one number, and a bulk load pays for one compare-and-swap in 64 identifiers.
 //
-// The run is this process's own: filled by no postmaster, inherited by no child, shared with no
-// parallel worker. Its numbers are reserved in shared memory, so whatever becomes of the process,
-// nobody else gets them.
+// The run belongs to this process. The postmaster never fills one, so no child inherits one, and
+// parallel workers have their own. Its numbers are reserved in shared memory, so nobody else gets
+// them even if the process dies.
 
 #include "core/cipher_run.h"
 #include "pg/clock.h"
+#include "pg/copy.h"
 #include "pg/require.h"
 #include "pg/reserve.h"
 #include "pg/shmem.h"
@@ -36,7 +37,7 @@ static constexpr uint32 kRunGrowth = 8;
 
 static Prefetched prefetched;
 
-// What require_generator looks at is fixed while the server runs: once is enough for a backend.
+// What require_generator checks is fixed while the server runs, so a backend checks it once.
 static bool ready;
 
 static pg_noinline uint64 next_run() {
@@ -75,8 +76,11 @@ SQL_FUNCTION(randflake_generate_text) {
     PG_RETURN_TEXT_P(text_of_id(next_id()));
 }
 
-// The whole set into a tuple store, which keeps to work_mem and spills to disk. It copies each row,
-// so one is formed once and its only column is overwritten.
+SQL_FUNCTION_IN_COPY(randflake_generate)
+SQL_FUNCTION_IN_COPY(randflake_generate_text)
+
+// Returns the whole set in a tuple store, which keeps to work_mem and spills to disk. The store
+// copies each row, so one row is formed once and its only column is overwritten.
 static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
     InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
@@ -94,8 +98,8 @@ static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
     }
 }
 
-// In FROM the executor wants a tuple store anyway: filling it here saves a call per row. In a
-// select list it does not, and a row per call streams.
+// In FROM the executor keeps the rows in a tuple store anyway, and filling it here saves a call per
+// row. In a select list it keeps none, so there each call returns one row.
 SQL_FUNCTION(randflake_generate_many) {
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     const bool first_call = fcinfo->flinfo->fn_extra == nullptr;
@@ -119,7 +123,7 @@ SQL_FUNCTION(randflake_generate_many) {
 }
 
 // Planner support of set-returning functions whose first argument is the number of rows. A null
-// pointer stands for no better estimate.
+// pointer means that there is no better estimate.
 SQL_FUNCTION(randflake_rows_support) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));
     if (!IsA(request, SupportRequestRows))

@@ -10,6 +10,7 @@
 #include "pg/pg.h"
 
 #include "pg/compat.h"
+#include "pg/copy.h"
 #include "pg/counters.h"
 #include "pg/lease_worker.h"
 #include "pg/secret.h"
@@ -61,6 +62,7 @@ void _PG_init(void) {
     settings_init();
     if (setting_coordinator[0] != '\0')
         lease_register_worker();
+    copy_init();
 
     previous_shmem_request = shmem_request_hook;
     shmem_request_hook = on_shmem_request;

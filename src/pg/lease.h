@@ -34,6 +34,7 @@ struct LeaseControl {
     LeaseProblem problem;
     TimestampTz problem_since;  // when the attempts began to end like this
     TimestampTz error_at;       // 0: nothing is wrong
+    int64 not_before;           // Unix second before which the coordinator grants none; 0: unknown
     char error[512];            // printable UTF-8
 };
 

@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <initializer_list>
 #include <type_traits>
 #include <unistd.h>
 
@@ -41,6 +42,7 @@ static pid_t asking;  // the process; 0: there is none
 static LeaseProblem problem;
 // A message that was cut on its way loses its end, which may be half a character.
 static char error[sizeof ExchangeAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
+static int64 not_before;
 static uint32 first_host;  // which of the connection string's hosts is tried first
 
 LeaseProblem lease_client_problem() {
@@ -49,6 +51,10 @@ LeaseProblem lease_client_problem() {
 
 const char* lease_client_error() {
     return error;
+}
+
+int64 lease_client_not_before() {
+    return not_before;
 }
 
 // One character of UTF-8 that is no control character.
@@ -60,8 +66,9 @@ static bool is_printable(const char* character, int bytes) {
 
 // Copies as much as there is room for, and a question mark for each byte that does not print. libpq
 // breaks its messages into lines: they become one.
-static bool fail(LeaseProblem kind, const char* text) {
+static bool fail(LeaseProblem kind, const char* text, int64 until = 0) {
     problem = kind;
+    not_before = until;
     size_t length = 0;
     for (size_t left = strlen(text); left > 0;) {
         const int bytes = pg_encoding_verifymbchar(PG_UTF8, text, static_cast<int>(left));
@@ -292,7 +299,8 @@ static bool exchange(const ExchangeRequest& request, int64 timeout, bool interru
     if (answer.problem != LeaseProblem::kNone) {
         answer.text[sizeof answer.text - 1] = '\0';
         return fail(answer.problem,
-                    answer.text[0] != '\0' ? answer.text : "the library gave no reason");
+                    answer.text[0] != '\0' ? answer.text : "the library gave no reason",
+                    answer.not_before);
     }
     memcpy(values, answer.values, sizeof answer.values);
     return true;
@@ -304,14 +312,17 @@ static const char* uuid_text(const pg_uuid_t& uuid) {
 
 bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
                           int duration, uint64 key_fingerprint, randflake::LeaseGrant* grant) {
+    const ExchangeRequest request{
+        "SELECT lease_id, first_node_id, node_count, lease_start, lease_end "
+        "FROM randflake_lease_acquire($1, $2, $3, $4, $5)",
+        5,
+        {TEXTOID, UUIDOID, INT4OID, INT4OID, TEXTOID},
+        {holder, uuid_text(incarnation), psprintf("%d", node_count), psprintf("%d", duration),
+         psprintf("%016llx", static_cast<unsigned long long>(key_fingerprint))},
+        5,
+        {INT8OID, INT4OID, INT4OID, INT8OID, INT8OID}};
     int64 values[kLeaseColumns] = {};
-    if (!exchange({psprintf("SELECT lease_id, first_node_id, node_count, lease_start, lease_end "
-                            "FROM randflake_lease_acquire(%s, '%s', %d, %d, '%016llx')",
-                            quote_literal_cstr(holder), uuid_text(incarnation), node_count,
-                            duration, static_cast<unsigned long long>(key_fingerprint)),
-                   5,
-                   {INT8OID, INT4OID, INT4OID, INT8OID, INT8OID}},
-                  kLeaseClientTimeoutMs, true, values))
+    if (!exchange(request, kLeaseClientTimeoutMs, true, values))
         return false;
     *grant = {values[0], values[1], values[2], values[3], values[4]};
     return true;
@@ -319,13 +330,15 @@ bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int 
 
 bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expected_end,
                         int duration, int64* end) {
+    const ExchangeRequest request{"SELECT randflake_lease_renew($1, $2, $3, $4)",
+                                  4,
+                                  {INT8OID, UUIDOID, INT8OID, INT4OID},
+                                  {psprintf(INT64_FORMAT, lease_id), uuid_text(incarnation),
+                                   psprintf(INT64_FORMAT, expected_end), psprintf("%d", duration)},
+                                  1,
+                                  {INT8OID}};
     int64 values[kLeaseColumns] = {};
-    if (!exchange(
-            {psprintf("SELECT randflake_lease_renew(" INT64_FORMAT ", '%s', " INT64_FORMAT ", %d)",
-                      lease_id, uuid_text(incarnation), expected_end, duration),
-             1,
-             {INT8OID}},
-            kLeaseClientTimeoutMs, true, values))
+    if (!exchange(request, kLeaseClientTimeoutMs, true, values))
         return false;
     *end = values[0];
     return true;
@@ -333,11 +346,13 @@ bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expe
 
 bool lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, int64 last_used,
                           int64 timeout) {
+    const ExchangeRequest request{"SELECT randflake_lease_release($1, $2, $3)",
+                                  3,
+                                  {INT8OID, UUIDOID, INT8OID},
+                                  {psprintf(INT64_FORMAT, lease_id), uuid_text(incarnation),
+                                   psprintf(INT64_FORMAT, last_used)},
+                                  1,
+                                  {VOIDOID}};
     int64 values[kLeaseColumns] = {};
-    return exchange(
-        {psprintf("SELECT randflake_lease_release(" INT64_FORMAT ", '%s', " INT64_FORMAT ")",
-                  lease_id, uuid_text(incarnation), last_used),
-         1,
-         {VOIDOID}},
-        timeout, false, values);
+    return exchange(request, timeout, false, values);
 }

@@ -21,8 +21,10 @@ bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expe
 bool lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, int64 last_used,
                           int64 timeout);
 
-// The last failure: its kind, and its text in printable UTF-8.
+// The last failure: its kind, its text in printable UTF-8, and the Unix second before which the
+// coordinator grants nothing, 0 when it did not say.
 LeaseProblem lease_client_problem();
 const char* lease_client_error();
+int64 lease_client_not_before();
 
 #endif

@@ -1,8 +1,9 @@
 // A grant counts only when the coordinator said, in the expected form, that it is committed:
 //
-//   - Every request is one statement in the simple query protocol, so that the server commits
-//     before it reports completion, and no transaction waits for this process. A server that then
-//     reports an open transaction has not committed.
+//   - Every request is one statement, followed by the end of the exchange. The server sends the
+//     row, commits, and then reports that it is ready; no transaction waits for this process. So
+//     the row counts only after that report. A server that reports an open transaction has not
+//     committed.
 //   - A broken connection, an error, or an answer of any other shape is no grant.
 //   - A warning is no grant either: a cancelled wait for a synchronous standby commits locally,
 //     warns, and may be lost in a failover.
@@ -14,9 +15,15 @@
 #include <libpq-fe.h>
 #include <sys/socket.h>
 
+using randflake::kRandflake;
+using randflake::kWindowEpochSeconds;
+using randflake::SecondsEnd;
+
 // object_not_in_prerequisite_state: what the coordinator's functions raise to refuse. Any other
 // error says nothing about the lease: a standby, a cancelled query, a full disk.
 static constexpr char kRefusal[] = "55000";
+// configuration_limit_exceeded: no node id is free, with the time at which one will be.
+static constexpr char kNoneFree[] = "53400";
 
 // A request for a lease causes none.
 static constexpr int kMaxNotices = 100;
@@ -48,7 +55,7 @@ static void on_notice(void* answer, const PGresult* result) {
         shutdown(PQsocket(connection), SHUT_RDWR);
 }
 
-// Digits and nothing else, within the range of the type.
+// Digits and nothing else, within the range of the type. A null has no digits.
 static bool read_integer(const PGresult* row, int column, Oid type, int64* value) {
     const char* text = PQgetvalue(row, 0, column);
     const char* end = text + PQgetlength(row, 0, column);
@@ -66,9 +73,23 @@ static bool read_row(const PGresult* row, const ExchangeRequest& request, int64*
         return false;
     for (int i = 0; i < request.columns; i++)
         if (PQftype(row, i) != request.types[i] || PQfformat(row, i) != 0 ||
-            PQgetisnull(row, 0, i) != 0 || !read_integer(row, i, request.types[i], &values[i]))
+            !read_integer(row, i, request.types[i], &values[i]))
             return false;
     return true;
+}
+
+// The coordinator says until when it grants nothing, as a Unix second in the field for the name of
+// a column, which reaches a client as it is, in every language.
+static int64 not_before(const PGresult* refusal) {
+    const char* text = PQresultErrorField(refusal, PG_DIAG_COLUMN_NAME);
+    if (text == nullptr)
+        return 0;
+    int64 second = 0;
+    const char* end = text + strlen(text);
+    const auto [read_to, error] = std::from_chars(text, end, second);
+    const bool valid = read_to == end && error == std::errc{} && second > kWindowEpochSeconds &&
+                       second <= kWindowEpochSeconds + SecondsEnd(kRandflake);
+    return valid ? second : 0;
 }
 
 // The result is no row where one was due, or no end where that was due.
@@ -83,13 +104,20 @@ static void fail_with(const PGresult* result, ExchangeAnswer* answer) {
     const char* sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     if (message == nullptr || sqlstate == nullptr)
         return fail(answer, LeaseProblem::kNoAnswer, PQerrorMessage(connection));
-    fail(answer, strcmp(sqlstate, kRefusal) == 0 ? LeaseProblem::kRefused : LeaseProblem::kUnusable,
-         message);
+    bool refused = strcmp(sqlstate, kRefusal) == 0;
+    if (refused || strcmp(sqlstate, kNoneFree) == 0)
+        answer->not_before = not_before(result);
+    // PostgreSQL has other reasons for that SQLSTATE, and never this field beside it.
+    refused |= answer->not_before != 0;
+    fail(answer, refused ? LeaseProblem::kRefused : LeaseProblem::kUnusable, message);
 }
 
 // One row at a time, so that no more than two are ever held.
 static void ask(const ExchangeRequest& request, ExchangeAnswer* answer) {
-    if (PQsendQuery(connection, request.statement) == 0 || PQsetSingleRowMode(connection) == 0)
+    if (PQsendQueryParams(connection, request.statement, request.parameters,
+                          request.parameter_types, request.parameter_values, nullptr, nullptr,
+                          0) == 0 ||
+        PQsetSingleRowMode(connection) == 0)
         return fail(answer, LeaseProblem::kNoAnswer, PQerrorMessage(connection));
     const PGresult* row = PQgetResult(connection);
     if (PQresultStatus(row) != PGRES_SINGLE_TUPLE)

@@ -8,10 +8,15 @@
 #include "pg/lease.h"
 
 inline constexpr int kLeaseColumns = 5;
+inline constexpr int kLeaseParameters = 5;
 
-// A statement whose answer is one row of these columns: INT8OID, INT4OID or VOIDOID.
+// A statement whose answer is one row of these columns: INT8OID, INT4OID or VOIDOID. What it names
+// as $1, $2, ... are parameters, in text: other roles of the coordinator see the statement.
 struct ExchangeRequest {
     const char* statement;
+    int parameters;
+    Oid parameter_types[kLeaseParameters];
+    const char* parameter_values[kLeaseParameters];
     int columns;
     Oid types[kLeaseColumns];
 };
@@ -20,6 +25,7 @@ struct ExchangeAnswer {
     LeaseProblem problem;         // kNone: the coordinator has committed what was asked
     int64 values[kLeaseColumns];  // with kNone; within the range of their types, 0 for VOIDOID
     char text[400];               // otherwise: why, in bytes that may be the coordinator's
+    int64 not_before;             // and the Unix second before which it grants none; 0: not said
 };
 
 // Connects with these parameters, as PQconnectdbParams takes them, and asks. Blocks, without a

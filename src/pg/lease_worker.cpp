@@ -54,13 +54,14 @@ void lease_register_worker() {
 
 // Publishes the leases with what is wrong; an empty message: nothing. It goes to the log when it is
 // another one than last time.
-static void note(LeaseProblem problem, const char* message) {
+static void note(LeaseProblem problem, const char* message, int64 not_before = 0) {
     const Lease& open = lease.holder.open();
     strlcpy(lease.error, message, sizeof lease.error);
     lease.error_at = lease.error[0] == '\0' ? 0 : GetCurrentTimestamp();
     if (problem != lease.problem)
         lease.problem_since = lease.error_at;
     lease.problem = problem;
+    lease.not_before = not_before;
     (void)lease_publish(&lease);
     if (strcmp(lease.error, logged_error) == 0)
         return;
@@ -76,18 +77,20 @@ static void note(LeaseProblem problem, const char* message) {
                 (errmsg("%s", lease.error), errdetail("This server cannot generate identifiers.")));
 }
 
-static void note_problem(LeaseProblem problem, const char* what, const char* why) {
+static void note_problem(LeaseProblem problem, const char* what, const char* why,
+                         int64 not_before = 0) {
     char message[sizeof lease.error];
     snprintf(message, sizeof message, "%s: %s", what, why);
-    note(problem, message);
+    note(problem, message, not_before);
 }
 
 // A request that was given up because the worker has other things to do has not failed.
-static void note_failure(LeaseProblem problem, const char* what, const char* why) {
+static void note_failure(LeaseProblem problem, const char* what, const char* why,
+                         int64 not_before = 0) {
     if (ShutdownRequestPending || ConfigReloadPending)
         return;
     (void)lease.holder.Unanswered();
-    note_problem(problem, what, why);
+    note_problem(problem, what, why, not_before);
 }
 
 // The coordinator did what it was asked.
@@ -138,7 +141,8 @@ static void acquire() {
     LeaseGrant grant;
     if (!lease_client_acquire(holder_name(), uuid_of(request.incarnation), setting_node_count,
                               setting_lease_duration, secret_fingerprint(shared->key), &grant))
-        return note_failure(lease_client_problem(), kWhat, lease_client_error());
+        return note_failure(lease_client_problem(), kWhat, lease_client_error(),
+                            lease_client_not_before());
     const LeaseNews news =
         lease.holder.Granted(kRandflake, shared->slot_count, grant, wall_clock_seconds());
     if (news == LeaseNews::kUnusable)

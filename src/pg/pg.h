@@ -1,6 +1,6 @@
-// The only door to PostgreSQL's headers. They are C without extern "C" guards, so they are wrapped
-// here once. Include this file first: postgres.h replaces printf and friends by macros, which
-// breaks <cstdio> if that comes later.
+// PostgreSQL's headers are included here and nowhere else. They are C without extern "C" guards, so
+// they are wrapped here once. Include this file first: postgres.h replaces printf and its relatives
+// by macros, which breaks <cstdio> if that comes later.
 
 #ifndef RANDFLAKE_PG_PG_H
 #define RANDFLAKE_PG_PG_H
@@ -49,6 +49,7 @@ extern "C" {
 #include "storage/proc.h"
 #include "storage/shmem.h"
 #include "storage/spin.h"
+#include "tcop/utility.h"
 #include "mb/pg_wchar.h"
 #include "utils/acl.h"
 #include "utils/backend_status.h"

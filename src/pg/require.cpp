@@ -28,8 +28,8 @@ static void require_node_id() {
     if (setting_node_id < 0 && !shared->leased)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("no node id is configured"),
-                        errhint("Set \"randflake.node_id\" to a number that no other server uses, "
-                                "or \"randflake.coordinator\", and restart the server.")));
+                        errhint("Set \"randflake.node_id\" to a node id that no other server uses, "
+                                "or set \"randflake.coordinator\", and restart the server.")));
 }
 
 void require_generator() {
@@ -60,11 +60,11 @@ void require_snowflake_nodes(int64 first_node_id) {
          errmsg("node ids %lld to %lld do not fit in layout \"%s\"",
                 static_cast<long long>(first_node_id), static_cast<long long>(last),
                 setting_snowflake_layout),
-         errdetail("It has %d bits for node ids, which are from 0 to %lld.",
+         errdetail("The layout has %d bits for node ids, which are from 0 to %lld.",
                    snowflake_layout.node_bits, static_cast<long long>(limit)),
          others[0] != '\0'
-             ? errhint("Choose other node ids, or another \"randflake.snowflake_layout\": these "
-                       "hold them: %s.",
+             ? errhint("Choose other node ids, or set \"randflake.snowflake_layout\" to one of the "
+                       "layouts that hold them: %s.",
                        others)
              : errhint("Choose other node ids, or describe a layout with more bits for them in "
                        "\"randflake.snowflake_layout\".")));

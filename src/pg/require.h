@@ -1,5 +1,5 @@
-// Preconditions of SQL functions: an ERROR with its remedy unless this server has what they need.
-// All of it is fixed while the server runs, so a backend that passed once need not ask again.
+// Preconditions of SQL functions. Each raises an ERROR that names the remedy when this server does
+// not meet it. All are fixed while the server runs, so a backend need not check again.
 
 #ifndef RANDFLAKE_PG_REQUIRE_H
 #define RANDFLAKE_PG_REQUIRE_H

@@ -1,6 +1,6 @@
-// Where numbers come from: the slot of the caller's choice, else the next one with room, else a
-// wait. The same for Randflake and Snowflake numbers, which have slots, layouts and clocks of their
-// own.
+// Numbers come from the slot of the caller's choice, or from the next one with room. When no slot
+// has room the call waits. Randflake and Snowflake numbers have slots, layouts and clocks of their
+// own and share this code.
 
 #include "pg/reserve.h"
 
@@ -31,7 +31,8 @@ struct SnowflakeNumbers {
     static int64 Now() { return snowflake_layout.TickAt(precise_milliseconds()); }
     static void Count(Slot& slot, const Run& run) { count_snowflake_run(slot, run); }
 
-    // No wait brings back the time of a layout, or makes it hold other node ids.
+    // Waiting does not help when the clock is outside of the layout's time or the layout does not
+    // hold the node ids.
     static bool Hopeless(const Run& run) {
         return run.outcome == Outcome::kClockBeforeEpoch ||
                run.outcome == Outcome::kClockAfterEnd || run.outcome == Outcome::kNotInLayout;
@@ -39,15 +40,15 @@ struct SnowflakeNumbers {
 };
 }  // namespace
 
-// Tries the slots from the chosen one on. Backends have their own at different places, so with at
-// least as many node ids as backends none shares one. Slots found used up are not looked at again
-// in the same tick, because a fast backend uses up dozens. Once all are used up, the last one is
-// asked again, and says so.
+// Tries the slots from the chosen one on. Backends start at different slots, so with at least as
+// many node ids as backends no two share a slot. Slots that were found used up are skipped for the
+// rest of the tick, because a fast backend uses up dozens. When all are used up, only the last one
+// is tried again.
 template <typename Numbers>
 static Run try_slots(SlotChoice choice, uint32 wanted) {
     struct Cursor {
         int64 tick;
-        uint32 skip;  // this many slots from the chosen one on were used up in this tick
+        uint32 skip;  // so many slots from the chosen one on were used up in this tick
     };
     static Cursor cursors[2];  // by choice
 
@@ -57,7 +58,7 @@ static Run try_slots(SlotChoice choice, uint32 wanted) {
     const uint32 first = choice == SlotChoice::kOwn ? static_cast<uint32>(backend_number()) : 0;
     for (;;) {
         Slot& slot = Numbers::slot((first + cursor.skip) % shared->slot_count);
-        // A clock of a type of its own, so that each layout has a Reserve compiled for it.
+        // The clock has a type of its own, so that Reserve is compiled for each layout.
         Run run = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
                           [] { return Numbers::Now(); });
         if (run.outcome == Outcome::kReserved)
@@ -65,7 +66,7 @@ static Run try_slots(SlotChoice choice, uint32 wanted) {
         if (run.outcome == Outcome::kNoWord &&
             randflake::LayoutLacksWindow(slot.word, shared->window))
             run.outcome = Outcome::kNotInLayout;
-        // Only a used-up slot leads to the next one; window and clock are the same there.
+        // The next slot is tried only after a used-up one: it has the same window and clock.
         const bool used_up =
             run.outcome == Outcome::kExhausted || run.outcome == Outcome::kClockBehind;
         if (!used_up || cursor.skip + 1 == shared->slot_count)
@@ -74,7 +75,7 @@ static Run try_slots(SlotChoice choice, uint32 wanted) {
     }
 }
 
-// Whether another attempt makes sense at once, after moving the window on where that is due.
+// Moves the window on where that is due. True if another attempt may succeed at once.
 static bool window_moved(const Run& run) {
     if (run.outcome == Outcome::kNoWord)
         return true;
@@ -82,7 +83,7 @@ static bool window_moved(const Run& run) {
     return due && !RecoveryInProgress() && window_extend();
 }
 
-// One attempt, moving the window on where that is due.
+// One attempt, and a second one if the window moved on.
 template <typename Numbers>
 static Run attempt(SlotChoice choice, uint32 wanted) {
     Run run = try_slots<Numbers>(choice, wanted);
@@ -93,8 +94,8 @@ static Run attempt(SlotChoice choice, uint32 wanted) {
     return run;
 }
 
-// The longest wait that is slept through to the microsecond, and not at the latch, whose waits
-// are whole milliseconds and one more. Nothing but the clock ends the wait for a short tick.
+// Waits for ticks up to this long sleep to the microsecond instead of waiting at the latch, which
+// would wait whole milliseconds and one more. Only the clock ends the wait for such a tick.
 static constexpr int64 kShortWait = 20;  // milliseconds
 
 // Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds.
@@ -120,7 +121,7 @@ static void wait_for_tick(const Layout& layout, const Run& run, int64 most, uint
     pgstat_report_wait_end();
 }
 
-// The slow path, out of line: attempts until the first success or the end of the wait.
+// The slow path, out of line: repeats attempts until one succeeds or the wait ends.
 template <typename Numbers>
 static pg_noinline Run wait_for_numbers(SlotChoice choice, uint32 wanted) {
     static uint32 event;

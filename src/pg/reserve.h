@@ -13,8 +13,8 @@ enum class SlotChoice : uint8 {
     kLowest,  // the same for all backends: together they count upwards
 };
 
-// Reserves 1 to `wanted` raw numbers, waiting up to randflake.max_wait; ERROR when there are none.
-// Interruptible. The caller has called require_generator.
+// Reserves 1 to `wanted` raw numbers. Waits up to randflake.max_wait, interruptibly, and then
+// raises an ERROR. The caller has called require_generator.
 randflake::Run reserve_numbers(SlotChoice choice, uint32 wanted);
 
 // The same for Snowflake numbers, from the lowest slot with room, by the clock's tick. The caller

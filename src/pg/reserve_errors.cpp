@@ -1,4 +1,4 @@
-// Why there is no identifier: every error of a call that waited in vain, with its remedy.
+// The errors of a call that got no identifier, each with its cause and remedy.
 
 #include "pg/reserve_errors.h"
 
@@ -54,7 +54,7 @@ static void report_clock_out_of_range(const Layout& layout, const Run& last) {
                     errhint("Set the server's clock.")));
 }
 
-// The clock shows less than what identifiers were issued for, or what was announced on disk.
+// The clock is behind the last identifier, or behind the end that was written to disk.
 static void report_clock_behind(int64 now, int64 used, const char* what) {
     const char* now_text = second_text(now);
     ereport(
@@ -71,14 +71,15 @@ static void report_clock_behind(int64 now, int64 used, const char* what) {
                        "never used and restart the server.")));
 }
 
-// What keeps the worker from a lease, in a sentence for everybody: no word of the coordinator's.
+// Why the worker has no lease, as a sentence that everybody may see: it quotes nothing of the
+// coordinator's answer.
 static const char* lease_problem_text(const LeaseControl& control) {
     const char* since = pstrdup(timestamptz_to_str(control.problem_since));
     switch (control.problem) {
         case LeaseProblem::kNone:
             break;
         case LeaseProblem::kSettings:
-            return psprintf("The settings have not allowed to ask the coordinator since %s.",
+            return psprintf("The settings have not allowed a request to the coordinator since %s.",
                             since);
         case LeaseProblem::kNotAsked:
             return psprintf("The server has been unable to ask the coordinator since %s.", since);
@@ -102,18 +103,27 @@ static const char* lease_problem_text(const LeaseControl& control) {
     return "The coordinator has not answered yet.";
 }
 
+// The same, and until when the coordinator grants nothing.
+static const char* lease_problem_detail(const LeaseControl& control, int64 clock) {
+    const char* text = lease_problem_text(control);
+    const int64 second = control.not_before - randflake::kWindowEpochSeconds;
+    return second > clock
+               ? psprintf("%s The coordinator grants none before %s.", text, second_text(second))
+               : text;
+}
+
 // There is no lease, or the clock is outside of it.
 static void report_no_lease(int64 clock) {
     const LeaseControl control = lease_control();
     const LeaseHolder& holder = control.holder;
     const Lease& lease = clock >= holder.open().end ? holder.newest() : holder.open();
     const char* now = second_text(clock);
-    const char* problem = lease_problem_text(control);
+    const char* problem = lease_problem_detail(control, clock);
     if (lease.id == 0)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("this server has no lease of node ids"), errdetail("%s", problem),
-                        errhint("The view \"randflake_status\" and the server log have the error "
-                                "in full.")));
+                        errhint("See the view \"randflake_status\" or the server log for the full "
+                                "error message.")));
     if (clock < lease.start)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -127,9 +137,8 @@ static void report_no_lease(int64 clock) {
                  ? errdetail("It ended at %s, the clock shows %s.", second_text(lease.end), now)
                  : errdetail("It ended at %s, the clock shows %s. %s", second_text(lease.end), now,
                              problem),
-             errhint("Look at the coordinator, and compare its clock with this server's. The "
-                     "view \"randflake_status\" and the server log have the error in "
-                     "full.")));
+             errhint("Check the coordinator, and compare its clock with this server's. See the "
+                     "view \"randflake_status\" or the server log for the full error message.")));
 }
 
 // The window is closed or ended, and was not moved on within randflake.max_wait.
@@ -137,15 +146,16 @@ static void report_no_window(int64 now) {
     const WindowReport report = window_report();
     switch (report.problem) {
         case WindowProblem::kNotYet: {
-            // What a crash or a hold-off can cost; more means that the clock was set.
+            // The longest wait after a crash or during a hold-off. A longer one means that the
+            // clock was set back.
             const int64 usual = kWindowSeconds + setting_max_clock_skew / 1000 + 1;
             if (report.opens_at - now > usual)
                 report_clock_behind(now, report.opens_at, "the end of the last window");
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("the window for identifiers is not open yet"),
-                            errdetail("It opens at %s; waited %d ms.", second_text(report.opens_at),
-                                      setting_max_wait),
-                            errhint("Try again then, or raise \"randflake.max_wait\".")));
+                            errdetail("It opens at %s. The call waited %d ms.",
+                                      second_text(report.opens_at), setting_max_wait),
+                            errhint("Try again at that time, or raise \"randflake.max_wait\".")));
             break;
         }
         case WindowProblem::kClockJumped:
@@ -166,30 +176,38 @@ static void report_no_window(int64 now) {
             break;
         case WindowProblem::kWriting:
         case WindowProblem::kNone:
-            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                            errmsg("the window for identifiers is not open"),
-                            errdetail("Another session is writing its new end; waited %d ms.",
-                                      setting_max_wait),
-                            errhint("Look at the latency of the data directory's disk, or raise "
-                                    "\"randflake.max_wait\".")));
+            ereport(ERROR,
+                    (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                     errmsg("the window for identifiers is not open"),
+                     errdetail("Another session is writing its new end. The call waited %d ms.",
+                               setting_max_wait),
+                     errhint("Check the latency of the data directory's disk, or raise "
+                             "\"randflake.max_wait\".")));
             break;
     }
 }
 
-// Every number of this second, or shorter tick, is used.
+// Every number of this tick is used.
 static void report_exhausted(const Layout& layout) {
     const auto numbers = static_cast<uint32>(layout.max_sequence() + 1);
-    ereport(ERROR,
-            (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-             layout.unit == randflake::kSecondMs ? errmsg("every identifier of this second is used")
-                                                 : errmsg("every identifier of this time is used"),
-             layout.unit == randflake::kSecondMs
-                 ? errdetail("%u node ids give %u identifiers a second each; waited %d ms.",
-                             shared->slot_count, numbers, setting_max_wait)
-                 : errdetail("%u node ids give %u identifiers in %lld ms each; waited %d ms.",
-                             shared->slot_count, numbers, static_cast<long long>(layout.unit),
-                             setting_max_wait),
-             errhint("Raise \"randflake.node_count\" or \"randflake.max_wait\".")));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+         layout.unit == randflake::kSecondMs
+             ? errmsg("every identifier of this second is used")
+             : errmsg("every identifier of this unit of time is used"),
+         layout.unit == randflake::kSecondMs
+             ? errdetail_plural("%u node id gives %u identifiers a second. The call waited %d ms.",
+                                "%u node ids give %u identifiers a second each. The call "
+                                "waited %d ms.",
+                                shared->slot_count, shared->slot_count, numbers, setting_max_wait)
+             : errdetail_plural("%u node id gives %u identifiers in %lld ms. The call waited "
+                                "%d ms.",
+                                "%u node ids give %u identifiers in %lld ms each. The call "
+                                "waited %d ms.",
+                                shared->slot_count, shared->slot_count, numbers,
+                                static_cast<long long>(layout.unit), setting_max_wait),
+         errhint("Raise \"randflake.node_count\" or \"randflake.max_wait\".")));
 }
 
 void report_unavailable(const Layout& layout, const Run& last) {
@@ -231,7 +249,8 @@ void report_unavailable(const Layout& layout, const Run& last) {
         case Outcome::kWindowClosed:
         case Outcome::kNoWord:
         case Outcome::kWindowEnded:
-            if (shared->leased)
+            // A lease is of no use while its end cannot be written to disk.
+            if (shared->leased && window_report().problem != WindowProblem::kFileFailed)
                 report_no_lease(now);
             report_no_window(now);
             break;

@@ -94,20 +94,21 @@ static void check_secret_file_permissions(int fd, const char* path) {
                  errdetail("It is named by \"randflake.secret_file\".")));
     if (!S_ISREG(status.st_mode))
         ereport(FATAL, (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                        errmsg("\"randflake.secret_file\" is not a regular file: \"%s\"", path)));
+                        errmsg("secret file \"%s\" is not a regular file", path),
+                        errdetail("It is named by \"randflake.secret_file\".")));
     if (status.st_uid != geteuid() && status.st_uid != 0)
-        ereport(FATAL, (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                        errmsg("\"randflake.secret_file\" must be owned by the server's user or "
-                               "root: \"%s\"",
-                               path)));
+        ereport(FATAL,
+                (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                 errmsg("secret file \"%s\" must be owned by the server's user or root", path),
+                 errdetail("It is named by \"randflake.secret_file\".")));
     const mode_t forbidden =
         status.st_uid == geteuid() ? S_IRWXG | S_IRWXO : S_IWGRP | S_IXGRP | S_IRWXO;
     if ((status.st_mode & forbidden) != 0)
         ereport(FATAL, (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                        errmsg("\"randflake.secret_file\" has group or world access: \"%s\"", path),
-                        errdetail("The file must have permissions u=rw (0600) or less if owned by "
-                                  "the server's user, or u=rw,g=r (0640) or less if owned by "
-                                  "root.")));
+                        errmsg("secret file \"%s\" has group or world access", path),
+                        errdetail("The file named by \"randflake.secret_file\" must have "
+                                  "permissions u=rw (0600) or less if owned by the server's user, "
+                                  "or permissions u=rw,g=r (0640) or less if owned by root.")));
 }
 
 static void read_secret_file(const char* path) {
@@ -118,7 +119,7 @@ static void read_secret_file(const char* path) {
                  errdetail("It is named by \"randflake.secret_file\".")));
     check_secret_file_permissions(fd, path);
 
-    // Room for the digits and white space at the end; a file that fills it is too long.
+    // Room for the digits and for white space at the end. A file that fills it is too long.
     char text[kSecretDigits + 32];
     ssize_t length = 0;
     while (length < static_cast<ssize_t>(sizeof text)) {
@@ -161,19 +162,30 @@ void secret_load() {
     }
 }
 
-uint64 secret_fingerprint(const randflake::Key& key) {
-    static constexpr char kText[] = "randflake key check";
-    uint8 digest[PG_SHA256_DIGEST_LENGTH];
+// HMAC-SHA-256 of a fixed text under the secret.
+static void hmac_of_text(const randflake::Key& key, const char* text,
+                         uint8 (&digest)[PG_SHA256_DIGEST_LENGTH]) {
     pg_hmac_ctx* context = pg_hmac_create(PG_SHA256);
     if (context == nullptr || pg_hmac_init(context, key.bytes, sizeof key.bytes) < 0 ||
-        pg_hmac_update(context, reinterpret_cast<const uint8*>(kText), sizeof kText - 1) < 0 ||
+        pg_hmac_update(context, reinterpret_cast<const uint8*>(text), strlen(text)) < 0 ||
         pg_hmac_final(context, digest, sizeof digest) < 0)
         ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
                         errmsg("could not compute HMAC-SHA-256 of the secret")));
     pg_hmac_free(context);
+}
+
+uint64 secret_fingerprint(const randflake::Key& key) {
+    uint8 digest[PG_SHA256_DIGEST_LENGTH];
+    hmac_of_text(key, "randflake key check", digest);
     uint64 check;
     memcpy(&check, digest, sizeof check);
     return pg_ntoh64(check);
+}
+
+randflake::SipKey secret_hash_key(const randflake::Key& key) {
+    uint8 digest[PG_SHA256_DIGEST_LENGTH];
+    hmac_of_text(key, "randflake type hash", digest);
+    return randflake::SipKey::FromBytes(digest);
 }
 
 const char* secret_fingerprint_text(const randflake::Key& key) {

@@ -6,6 +6,7 @@
 #include "pg/pg.h"
 
 #include "core/cipher.h"
+#include "core/siphash.h"
 
 void secret_define_settings();
 
@@ -19,6 +20,10 @@ void secret_init_shared();
 // HMAC-SHA-256 over a fixed text. Never an encrypted block, which might be somebody's identifier.
 // For backends: the server's crypto library wants a resource owner, which the postmaster lacks.
 uint64 secret_fingerprint(const randflake::Key& key);
+
+// The key by which values of the type randflake are hashed: the first 16 bytes of HMAC-SHA-256 over
+// another fixed text. For backends too.
+randflake::SipKey secret_hash_key(const randflake::Key& key);
 
 // The same as people read it, 16 hexadecimal digits; palloc'd.
 const char* secret_fingerprint_text(const randflake::Key& key);

@@ -38,14 +38,15 @@ static const IntSetting int_settings[] = {
      "Longest wait for a free identifier before an error.", "Zero fails at once."},
     {"randflake.max_clock_skew", &setting_max_clock_skew, 2000, 0, SECS_PER_DAY * 1000, PGC_SIGHUP,
      GUC_UNIT_MS, "How far the clocks of two servers may differ.",
-     "After a promotion, restore or copy the server holds off this long before it generates."},
+     "With static node ids a server generates nothing for this long after its start, unless it was "
+     "stopped cleanly less than this long ago."},
     {"randflake.lease_duration", &setting_lease_duration, 60, 1, SECS_PER_DAY, PGC_SIGHUP,
      GUC_UNIT_S, "How long node ids are leased for.",
      "Renewed at half of it, so half of it is how long the coordinator may be away."},
 };
 
-// Rejects a configured value that does not parse. The server itself would only warn about it when
-// the setting is defined, and start with the default.
+// Rejects a configured value that does not parse. Without this the server would only warn when the
+// setting is defined, and start with the default.
 static void require_valid(const IntSetting& setting) {
     const char* text = GetConfigOption(setting.name, true, false);
     if (text == nullptr)

@@ -1,15 +1,18 @@
 // snowflake_generate(): a number in the clear, by the layout of randflake.snowflake_layout.
 //
-// The order of identifiers matters here, so a session that wants one takes one: it reads the clock
-// to the millisecond and reserves a single number. A statement that wants many reserves runs and
-// hands them out. A run belongs to its statement and to one tick of the coarse clock; it doubles
-// while runs are used up within a tick of the layout, and halves when they are not, so a number is
-// hardly ever older than its call by more than two ticks of the layout, and never by more than one
-// of either clock's beyond that.
+// The order of identifiers matters here. A statement that wants one number reads the clock to the
+// millisecond and reserves a single number. A statement that wants many reserves runs and hands
+// them out. The next run is twice as long when the last one was used up within a tick of the
+// layout, and half as long otherwise.
 //
-// As with Randflake, the run is this process's own and shared with no other.
+// A run is dropped when its statement ends or the coarse clock ticks, which it does every 1 to 10
+// ms depending on the kernel. So the tick inside an identifier began at most one tick of the layout
+// and one of the coarse clock before the call.
+//
+// As with Randflake, the run belongs to this process and is shared with no other.
 
 #include "pg/clock.h"
+#include "pg/copy.h"
 #include "pg/require.h"
 #include "pg/reserve.h"
 #include "pg/shmem.h"
@@ -18,7 +21,7 @@
 
 using randflake::Run;
 
-// What pays for the reading of the clock and the compare-and-swap.
+// Long enough that reading the clock and the compare-and-swap cost little per number.
 static constexpr uint32 kLongestRun = 64;
 
 namespace {
@@ -72,3 +75,5 @@ SQL_FUNCTION(snowflake_generate) {
     }
     PG_RETURN_INT64(static_cast<int64>(next_run(statement, clock)));
 }
+
+SQL_FUNCTION_IN_COPY(snowflake_generate)

@@ -17,7 +17,8 @@ using randflake::kNamedLayouts;
 using randflake::Layout;
 
 namespace {
-// What a call site keeps: the layout that it was told, and the row that it returns.
+// What a call site keeps: the layout of its argument, and the descriptor of the row that it
+// returns.
 struct CallSite {
     Layout layout;
     const char* name;  // as told
@@ -42,8 +43,8 @@ static const char* quoted_name(const CallSite& site) {
     return quoted(site.name, static_cast<size_t>(site.length));
 }
 
-// The layout of argument number `argument`, or the server's when the function has none there. It
-// is parsed again only when it is another text than last time.
+// The layout in argument number `argument`, or the server's when the function has no such argument.
+// The text is parsed again only when it differs from the last one.
 static const CallSite& site_with_layout(FunctionCallInfo fcinfo, int argument) {
     CallSite* site = call_site(fcinfo);
     if (PG_NARGS() <= argument) {

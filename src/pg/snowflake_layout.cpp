@@ -14,7 +14,7 @@ randflake::Layout snowflake_layout = kNamedLayouts[0].layout;
 void snowflake_layout_define_setting() {
     DefineCustomStringVariable(
         "randflake.snowflake_layout", "Bit layout of the identifiers of snowflake_generate().",
-        "A name of the function snowflake_layouts(), or a description such as \"time=41:1ms, "
+        "A name listed by snowflake_layouts(), or a description such as \"time=41:1ms, "
         "node=10, sequence=12, epoch=2024-01-01\".",
         &setting_snowflake_layout, kNamedLayouts[0].name, PGC_POSTMASTER, 0, nullptr, nullptr,
         nullptr);
@@ -29,9 +29,9 @@ randflake::Layout parse_layout(const char* text, size_t length, const char* mess
                  result.length == 0 ? errdetail("%s.", LayoutErrorText(result.error))
                                     : errdetail("%s, not \"%s\".", LayoutErrorText(result.error),
                                                 quoted(text + result.position, result.length)),
-                 errhint("Layouts are \"twitter\", \"discord\", \"instagram\", \"sonyflake\" and "
-                         "\"baidu\", or described as in \"time=41:1ms, node=10, sequence=12, "
-                         "epoch=2024-01-01\".")));
+                 errhint("A layout is \"twitter\", \"discord\", \"instagram\", \"sonyflake\" or "
+                         "\"baidu\", or a description such as \"time=41:1ms, node=10, "
+                         "sequence=12, epoch=2024-01-01\".")));
     return result.layout;
 }
 

@@ -16,8 +16,8 @@ void snowflake_layout_define_setting();
 // Parses the setting; FATAL on one that cannot be read, so that the server does not start with it.
 void snowflake_layout_load();
 
-// A layout by name or description; an error of this level, with that message and the text itself,
-// when it cannot be read.
+// A layout by name or description. A text that cannot be read is an error of this level, which
+// quotes the text after `message`.
 randflake::Layout parse_layout(const char* text, size_t length, const char* message, int elevel);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "core/cipher.h"
 #include "core/cipher_run.h"
+#include "pg/copy.h"
 #include "pg/require.h"
 #include "pg/reserve.h"
 #include "pg/shmem.h"
@@ -11,8 +12,8 @@
 #include "pg/type_key.h"
 #include "pg/vector_path.h"
 
-// The identifier of a value. Values that are shown in the order of storage are often numbers in a
-// row; from the second one on, the next ones are encrypted together, in vector registers.
+// The identifier of a value. Values that are shown in the order of storage are often consecutive
+// numbers. From the second consecutive one on, a run is encrypted at once in vector registers.
 static uint64 id_of_datum(Datum value) {
     static uint64 previous;
     static uint64 first;  // ids are those of first, first + 1, ...
@@ -74,11 +75,13 @@ SQL_FUNCTION(randflake_to_bigint) {
     PG_RETURN_INT64(static_cast<int64>(id_of_datum(PG_GETARG_DATUM(0))));
 }
 
-// All backends take single numbers from the same slot, so that together they count upwards and the
-// key's index has one insertion point, at its end. Each in a slot of its own would split pages in
-// the middle of the index and leave them half empty.
+// All backends take single numbers from the same slot. Together they count upwards, so the key's
+// index has one insertion point, at its end. With a slot for each backend, inserts would split
+// pages in the middle of the index and leave them half empty.
 SQL_FUNCTION(randflake_next) {
     require_type_key(fcinfo);
     require_generator();
     return datum_of_raw(reserve_numbers(SlotChoice::kLowest, 1).first);
 }
+
+SQL_FUNCTION_IN_COPY(randflake_next)

@@ -6,23 +6,23 @@
 // that the database was bound to, and nothing of the type works unless all of its rows are this
 // server's.
 //
-// All of them: a dump restored under another secret brings a second, different row. It stays,
-// beside the one of this server. The rows of other tables may have been restored before it; when it
-// arrives they become unreadable, and their indexes cannot be built.
+// A dump that is restored under another secret brings a second, different row, which stays beside
+// this server's. Rows of other tables may have been restored before it. They become unreadable when
+// it arrives, and their indexes cannot be built.
 //
-// Because it stays, the statement that brings it succeeds. That a restore fails, whatever the order
-// in which it loads tables, is the task of a second table, randflake_key_check: the dump carries
-// the fingerprint there too, and a constraint, which no option of a restore disables, refuses it.
+// The row must be kept, so the INSERT that brings it succeeds. A second table, randflake_key_check,
+// makes the restore fail in whatever order it loads tables. The dump carries the fingerprint there
+// too, and a constraint refuses it. No option of a restore disables that constraint.
 //
-// A database without any fingerprint is bound by the first use of a role that may execute
-// randflake_bind_secret(): the extension may be created before the server has a secret. A restore
-// may load rows of other tables first, which bind the database to this server's secret; the dump's
-// fingerprint then is the second row, as above. So that a dump's fingerprint in randflake_key_check
-// is not missed, nothing is bound while that table has another one than the server's, and both
-// tables are locked meanwhile against transactions that bring one.
+// The extension may be created before the server has a secret. A database without any fingerprint
+// is bound by the first use of a role that may execute randflake_bind_secret(). A restore may load
+// rows of other tables first, which binds the database to this server's secret; the dump's
+// fingerprint then is the second row, as above. The dump's fingerprint may also be in
+// randflake_key_check already. So nothing is bound while that table has another fingerprint than
+// the server's, and both tables are locked meanwhile against transactions that bring one.
 //
-// The table is read like a catalog, so that output works where there is no ordinary snapshot: the
-// historic snapshot of logical decoding sees it because it is declared a user catalog table.
+// The table is read like a catalog, so that output works where there is no ordinary snapshot. The
+// table is declared a user catalog table, so the historic snapshot of logical decoding sees it.
 
 #include "pg/type_key.h"
 
@@ -40,6 +40,9 @@ static constexpr AttrNumber kFingerprintColumn = 1;
 // True once all rows were found to be this server's, until one changes.
 bool type_key_checked;
 
+// Each backend derives it once more: the server's crypto library does not work in the postmaster.
+randflake::SipKey type_hash_key;
+
 static Oid key_table = InvalidOid;
 static uint64 key_table_changes;
 
@@ -50,7 +53,7 @@ static void on_relation_change(Datum, Oid relation) {
     }
 }
 
-// What the rows of the table say, compared with one fingerprint.
+// The rows of a table, compared with one fingerprint.
 namespace {
 struct Rows {
     bool same;          // one is the same
@@ -86,8 +89,9 @@ static Rows read_rows(Oid table, const char* fingerprint) {
 static Oid find_table(const char* name, Oid function) {
     const Oid table = get_relname_relid(name, get_func_namespace(function));
     if (!OidIsValid(table))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-                        errmsg("table \"%s\" of the extension is missing", name)));
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_TABLE),
+                 errmsg("table \"%s\" of extension \"randflake_type\" does not exist", name)));
     return table;
 }
 
@@ -97,8 +101,9 @@ static Oid find_function(const char* name, Oid schema) {
     const Oid function = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
                                          PointerGetDatum(no_arguments), ObjectIdGetDatum(schema));
     if (!OidIsValid(function))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_FUNCTION),
-                        errmsg("function \"%s\" of the extension is missing", name)));
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_FUNCTION),
+                 errmsg("function \"%s\" of extension \"randflake_type\" does not exist", name)));
     return function;
 }
 
@@ -107,7 +112,7 @@ static const char* server_fingerprint() {
     return secret_fingerprint_text(shared->key);
 }
 
-// What keeps this command from binding the type, as a sentence; null when nothing does.
+// Why this command cannot bind the type, as a sentence; null when it can.
 static const char* binding_obstacle(Oid bind_function) {
     if (RecoveryInProgress())
         return "A standby cannot bind it.";
@@ -128,8 +133,8 @@ static const char* binding_obstacle(Oid bind_function) {
                     errdetail_internal("%s", detail), errhint("%s", hint)));
 }
 
-// Binds a database that has no fingerprint yet; ERROR where that cannot be. Another transaction may
-// have brought one meanwhile, so the caller looks again.
+// Binds a database that has no fingerprint yet, or raises an ERROR. Another transaction may have
+// brought a fingerprint meanwhile, so the caller looks again.
 static void bind_at_first_use(Oid function, const char* fingerprint) {
     const Oid check_table = find_table(kCheckTable, function);
     const Oid bind_function = find_function(kBindFunction, get_func_namespace(function));
@@ -157,6 +162,7 @@ pg_noinline void check_type_key(Oid function) {
     static bool watching;
 
     const char* fingerprint = server_fingerprint();
+    type_hash_key = secret_hash_key(shared->key);
     // pg_upgrade restores definitions first; the table's rows follow with the data files.
     if (IsBinaryUpgrade)
         return;
@@ -183,7 +189,7 @@ pg_noinline void check_type_key(Oid function) {
                            "secret with that fingerprint and restart the server.")));
     if (!rows.same)
         elog(ERROR, "table \"%s\" has no fingerprint after one was written", kKeyTable);
-    // A change may have come in between, unseen by the snapshot of the scan.
+    // The snapshot of the scan may not have seen a change that came in between.
     type_key_checked = changes == key_table_changes;
 }
 
@@ -223,9 +229,9 @@ SQL_FUNCTION(randflake_key_fingerprint) {
     PG_RETURN_TEXT_P(cstring_to_text(server_fingerprint()));
 }
 
-// Before a row of one of the two tables is inserted, or one of the key table is updated or deleted.
-// An inserted row that is there already is skipped: a dump brings the row that CREATE EXTENSION has
-// made. One that differs stays in the key table, see above.
+// Fires before a row of one of the two tables is inserted, and before a row of the key table is
+// updated or deleted. An inserted row that exists already is skipped: a dump brings the row that
+// CREATE EXTENSION has made. A different one stays in the key table, see above.
 SQL_FUNCTION(randflake_key_guard) {
     if (!CALLED_AS_TRIGGER(fcinfo))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
@@ -234,13 +240,12 @@ SQL_FUNCTION(randflake_key_guard) {
     const auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
     const Oid table = RelationGetRelid(trigger->tg_relation);
     const Oid function = fcinfo->flinfo->fn_oid;
-    // Whoever may execute this may make it a trigger of anything.
+    // A role that may execute this can make it a trigger of any table.
     if ((table != find_table(kKeyTable, function) && table != find_table(kCheckTable, function)) ||
         !TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("this trigger function is for rows of the tables \"%s\" and \"%s\" "
-                               "alone, before they change",
-                               kKeyTable, kCheckTable)));
+                        errmsg("function \"%s\" must be fired BEFORE ROW on table \"%s\" or \"%s\"",
+                               "randflake_key_guard", kKeyTable, kCheckTable)));
     if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
         CacheInvalidateRelcacheByRelid(table);
         return PointerGetDatum(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
@@ -257,8 +262,8 @@ SQL_FUNCTION(randflake_key_guard) {
     return PointerGetDatum(trigger->tg_trigtuple);
 }
 
-// True; ERROR if the database is bound to another secret than the one with this fingerprint, or to
-// several. The constraint of randflake_key_check.
+// The constraint of randflake_key_check. True, or an ERROR if the database is bound to another
+// secret than the one with this fingerprint, or to several.
 SQL_FUNCTION(randflake_key_matches) {
     const char* fingerprint = text_to_cstring(PG_GETARG_TEXT_PP(0));
     const Rows rows = read_rows(find_table(kKeyTable, fcinfo->flinfo->fn_oid), fingerprint);

@@ -1,8 +1,7 @@
 // Planner estimates for <, <=, > and >= of the type randflake.
 //
-// The server's own estimators know how far a value lies between two others only for built-in types,
-// and the planner takes two bounds for a range only where operators name the server's estimators.
-// So here
+// The server's estimators interpolate between two values only for built-in types. And the planner
+// combines two bounds to a range only if the operators name the server's estimators. So here
 //
 //   both operands are shown to the server's estimators as bigint, whose order is the same;
 //   a lower bound looks for an upper bound on the same column and answers for the range of both:
@@ -60,7 +59,7 @@ static double probability(const Comparison& c, int relation) {
                                               PointerGetDatum(operands), Int32GetDatum(relation)));
 }
 
-// Which bound of which column a comparison is; the other operand holds no column.
+// A comparison as a bound of a column. The other operand holds no column.
 static Bound bound_of(const Comparison& c, Var** column) {
     const bool less = c.strategy == BTLessStrategyNumber || c.strategy == BTLessEqualStrategyNumber;
     const bool greater =
@@ -105,8 +104,8 @@ static double probability_of_upper_bound(PlannerInfo* root, const Var* column, i
     return result;
 }
 
-// P(lower <= x < upper) from that of either bound, by the rules that the planner has for ranges: a
-// default stands for "unknown", and what rounds to nothing is little.
+// P(lower <= x < upper) from the probabilities of both bounds, by the planner's rules for ranges: a
+// default means "unknown", and a result that rounds to zero becomes a small number.
 static double probability_of_range(double lower, double upper, double null_fraction) {
     static constexpr double kLittle = 1e-10;
     if (lower == DEFAULT_INEQ_SEL || upper == DEFAULT_INEQ_SEL)

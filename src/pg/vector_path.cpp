@@ -34,8 +34,8 @@ void vector_path_choose() {
         }
     }
     ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("\"randflake.vector_path\" names no vector path of this processor: "
-                           "\"%s\"",
+                    errmsg("invalid value for parameter \"randflake.vector_path\": \"%s\"",
                            setting_vector_path),
-                    errhint("Set it to \"auto\".")));
+                    errdetail("This processor supports no vector path of that name."),
+                    errhint("Set \"randflake.vector_path\" to \"auto\".")));
 }

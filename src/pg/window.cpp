@@ -6,7 +6,7 @@
 // standby reads it after its promotion, and a server that never generates never touches it.
 //
 // Protocol, under the window lock:
-//   1. check that the clock has not jumped ahead: a hold-off is written too
+//   1. check that the clock has not jumped ahead
 //   2. once: read the state, decide where to start (PlanStart), say so in the log, mark the run
 //   3. write the new end; on failure the window keeps its old end
 //   4. publish the window, wake those who wait for it
@@ -168,12 +168,15 @@ static bool write_end(WindowControl* control, const NodeRange& nodes, uint32_t e
     return true;
 }
 
-// Of this server's start, or, where it may have been promoted since, of now: the first second that
-// begins later than randflake.max_clock_skew after it.
-static uint32_t held_off(const WindowControl& control) {
-    const int64 since = control.began_in_recovery ? precise_milliseconds() : control.started_at_ms;
-    const int64 until = since + setting_max_clock_skew - randflake::kWindowEpochMs;
-    return static_cast<uint32_t>(Min(Max(until / randflake::kSecondMs + 1, 0), kLimit));
+// From when the hold-off counts. A wall clock that was ahead at the start and was set right since
+// holds off from the present, for others ended before the start.
+static void set_time(const WindowControl& control, Start* start) {
+    const int64 now_ms = precise_milliseconds();
+    start->clock_ms = control.began_in_recovery ? now_ms : Min(control.started_at_ms, now_ms);
+    start->at_ms = control.began_in_recovery ? uptime_milliseconds() : control.started_at_uptime_ms;
+    start->skew_ms = setting_max_clock_skew;
+    const int64 until = start->clock_ms + start->skew_ms - randflake::kWindowEpochMs;
+    start->held_off = static_cast<uint32_t>(Min(Max(until / randflake::kSecondMs + 1, 0), kLimit));
 }
 
 // Step 2. False when the state could not be read at all, or the run not be marked.
@@ -190,10 +193,8 @@ static bool load_state(WindowControl* control) {
         start.nodes = node_range();
         start.boot[0] = control->boot[0];
         start.boot[1] = control->boot[1];
-        start.at_ms = control->started_at_uptime_ms;
         start.last_run = run_marker_read(start.origin);
-        start.skew_ms = setting_max_clock_skew;
-        start.held_off = held_off(*control);
+        set_time(*control, &start);
         do {
             if (!pg_strong_random(&control->run, sizeof control->run))
                 ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
@@ -210,6 +211,7 @@ static bool load_state(WindowControl* control) {
     control->found = error;
     control->state = plan.state;
     control->opens_at = plan.opens_at;
+    control->opens_at_ms = plan.opens_at_ms;
     control->held_off = start.held_off;
     control->loaded = true;
     log_start(plan, found, error);
@@ -243,8 +245,8 @@ static bool extend_locked(WindowControl* control) {
     }
     if (!control->loaded && !load_state(control))
         return false;
-    if (now < control->opens_at) {
-        publish_report(WindowProblem::kNotYet, control->opens_at);
+    if (now < control->opens_at || uptime_milliseconds() <= control->opens_at_ms) {
+        publish_report(WindowProblem::kNotYet, Max(int64{control->opens_at}, now + 1));
         return false;
     }
     if (!write_end(control, node_range(), end))
@@ -309,8 +311,10 @@ void window_write_clean_end() {
     };
     with_slot_sets([&](const auto&... sets) { (look_at(sets), ...); });
     control->state.SetEnd(node_range(), static_cast<uint32_t>(last + 1));
-    control->state.stop = {
-        control->run, {control->boot[0], control->boot[1]}, uptime_milliseconds()};
+    control->state.stop = {control->run,
+                           {control->boot[0], control->boot[1]},
+                           uptime_milliseconds(),
+                           precise_milliseconds()};
     const FileFailure failure = window_file_write(control->state);
     if (failure.error != 0)
         log_file_failure(failure);  // the postmaster takes no spinlocks

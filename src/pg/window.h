@@ -38,9 +38,10 @@ struct WindowControl {
     bool loaded;  // state on disk was read; the rest of this block counts
     randflake::StateError found;
     randflake::WindowState state;
-    uint32 opens_at;  // of static node ids, see PlanStart
-    uint32 held_off;  // see Start
-    uint64 run;       // random number of this run, see Stop
+    uint32 opens_at;    // of static node ids, see PlanStart
+    int64 opens_at_ms;  // the same
+    uint32 held_off;    // see Start
+    uint64 run;         // random number of this run, see Stop
 
     int64 retry_at_ms;     // on the clock that never steps: no write is tried before
     int64 next_log_at_ms;  // nor a failure logged

@@ -120,8 +120,8 @@ sub error_of {
 # The statement must fail with this SQLSTATE, and parts matching the patterns given for message,
 # detail and hint.
 sub error_is {
-    my ($node, $sql, $sqlstate, $patterns, $test_name) = @_;
-    my $error = error_of($node, $sql);
+    my ($node, $sql, $sqlstate, $patterns, $test_name, %options) = @_;
+    my $error = error_of($node, $sql, %options);
     my $good = $error->{sqlstate} eq $sqlstate;
     $good &&= $error->{$_} =~ $patterns->{$_} for keys %$patterns;
     ok($good, $test_name) or diag("expected $sqlstate, got: $error->{text}");

@@ -214,6 +214,13 @@ SQL
     return \%era;
 }
 
+# Starts over, when what comes next has nothing to do with what was.
+sub forget {
+    my ($self) = @_;
+    $self->{observer}->safe_psql('postgres', 'TRUNCATE history');
+    return;
+}
+
 # No (time, node id, sequence) may have left twice, nor any identifier.
 sub no_duplicates {
     my ($self, $test_name) = @_;

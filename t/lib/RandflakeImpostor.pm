@@ -7,11 +7,33 @@ package RandflakeImpostor;
 use strict;
 use warnings;
 
+use Exporter 'import';
 use IO::Socket::UNIX;
+use POSIX ();
 use PostgreSQL::Test::Utils;
 use Time::HiRes qw(sleep);
 
-use constant { INT4 => 23, INT8 => 20, TEXT => 25, VOID => 2278 };
+use constant { INT4 => 23, INT8 => 20, TEXT => 25 };
+
+our @EXPORT = qw(
+  INT4 INT8 TEXT
+  message
+  row_description
+  columns
+  data_row
+  complete
+  ready
+  parameter
+  report
+  lease
+  @lease_types
+  welcome
+  read_message
+  say_to
+  silence
+  repeat
+  byte_a_second
+);
 
 # --- messages ----------------------------------------------------------------------------------
 
@@ -36,28 +58,23 @@ sub complete { return message('C', pack 'Z*', $_[0] // 'SELECT 1') }
 sub ready { return message('Z', $_[0] // 'I') }
 sub parameter { return message('S', pack 'Z* Z*', @_) }
 
-# An error, or with `type` N a notice.
+# An error, or with `type` N a notice; with `column` in the field for the name of a column.
 sub report {
     my ($sqlstate, $text, %options) = @_;
     my $severity = $options{severity} // 'ERROR';
     return message($options{type} // 'E',
         join('', map { pack 'A Z*', @$_ } [ S => $severity ], [ V => $severity ], [ C => $sqlstate ],
-            [ M => $text ]) . "\0");
+            [ M => $text ], defined $options{column} ? [ c => $options{column} ] : ()) . "\0");
 }
 
 # What a coordinator would say; five values, and the types of their columns.
-our @types = (INT8, INT4, INT4, INT8, INT8);
+our @lease_types = (INT8, INT4, INT4, INT8, INT8);
 
+# Columns of these types.
 sub columns { my $number = 1; return map { [ 'column' . $number++, $_ ] } @_ }
 
 sub lease {
-    return row_description(columns(@types)) . data_row(@_) . complete() . ready();
-}
-
-# A lease of this node id that is in force.
-sub good_lease {
-    my ($node_id) = @_;
-    return lease(1, $node_id // 7, 1, time - 5, time + 60);
+    return row_description(columns(@lease_types)) . data_row(@_) . complete() . ready();
 }
 
 # --- the server --------------------------------------------------------------------------------
@@ -80,7 +97,7 @@ sub connstr {
 # From now on, connections are treated like this; those under way are cut. Given are functions that
 # get the connection:
 #   startup    instead of the welcome, after the client's first message
-#   answer     to a request, of which it gets the text too
+#   answer     to a request, of which it gets the text too; that it was parsed and bound is said
 sub play {
     my ($self, %scenario) = @_;
     $self->stop;
@@ -166,11 +183,15 @@ sub _serve {
     else {
         say_to($client, welcome());
     }
+    # Parse, Bind, Describe, Execute, Sync
+    my $request;
     while (1) {
         my ($type, $body) = read_message($client);
         last if $type eq 'X';
-        next if $type ne 'Q';
-        $scenario{answer}->($client, $body);
+        $request = $body if $type eq 'P';
+        next if $type ne 'S';
+        say_to($client, message('1', '') . message('2', ''));
+        $scenario{answer}->($client, $request);
     }
     return;
 }

@@ -18,6 +18,9 @@ our @EXPORT = qw(
   new_fleet
   start_coordinator
   make_coordinator
+  remake_coordinator
+  move_to
+  new_static
   new_holder
   start_holder
   start_in_fleet
@@ -109,6 +112,39 @@ sub make_coordinator {
         'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
           . "SELECT randflake_lease_configure(max_duration => $max_duration, max_clock_skew => 1,"
           . ' never_leased => true)');
+    return;
+}
+
+# Makes the extension anew, as where another coordinator may have leased before. Nothing is told to
+# it; its defaults are short ones.
+sub remake_coordinator {
+    my ($node, $max_duration) = @_;
+    $max_duration //= $duration;
+    $node->safe_psql('postgres',
+        'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
+          . "ALTER TABLE randflake_lease_pool ALTER max_duration SET DEFAULT $max_duration,"
+          . ' ALTER max_clock_skew SET DEFAULT 1');
+    return;
+}
+
+# A server with static node ids, not started.
+sub new_static {
+    my ($fleet, $name, $node_id, %settings) = @_;
+    return _copy_of_template($fleet, $name, { node_id => $node_id, max_wait => '2min', %settings },
+        start => 0);
+}
+
+# Has a server lease from this coordinator, a server or a connection string, from now on.
+sub move_to {
+    my ($fleet, $node, $coordinator, %settings) = @_;
+    $coordinator = $coordinator->connstr('postgres') if ref $coordinator;
+    configure($node,
+        secret => $fleet->{secret},
+        coordinator => $coordinator,
+        lease_duration => $duration,
+        max_wait => '2min',
+        %settings);
+    $node->reload;
     return;
 }
 
@@ -210,9 +246,11 @@ sub load_on {
     my ($fleet, $node, $count) = @_;
     $fleet->{script} //= do {
         my $file = PostgreSQL::Test::Utils::tempdir_short() . '/load.sql';
-        my $loop = "COPY (SELECT $fleet->{generate} FROM generate_series(1, 20)) TO STDOUT;\n"
-          . "DO \$\$ BEGIN PERFORM pg_sleep(0.02); END \$\$;\n";
-        PostgreSQL::Test::Utils::append_to_file($file, $loop x 50_000);
+        my $copy = "COPY (SELECT $fleet->{generate} FROM generate_series(1, 20)) TO STDOUT;\n";
+        my $sleep = "DO \$\$ BEGIN PERFORM pg_sleep(0.02); END \$\$;\n";
+        # What a transaction that is rolled back gave is used, too.
+        PostgreSQL::Test::Utils::append_to_file($file,
+            "$copy${sleep}BEGIN;\n${copy}ROLLBACK;\n$sleep" x 25_000);
         $file;
     };
     for (1 .. $count // 2) {

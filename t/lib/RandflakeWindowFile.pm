@@ -18,9 +18,9 @@ our @EXPORT = qw(
 );
 
 # The layout: fields of the head, then 16 times a node range and its end, then the checksum.
-my @head = qw(magic version flags system_identifier timeline end_count fingerprint
-  inode device birth reserved);
-my $head = 'a8 V V Q< V V Q< Q< Q< q< Q<';
+my @head = qw(magic version end_count system_identifier timeline reserved fingerprint
+  inode device birth stop_run stop_boot0 stop_boot1 stop_at_ms stop_clock_ms);
+my $head = 'a8 V V Q< V V Q< Q< Q< q< Q< Q< Q< q< q<';
 my $ends = '(V3)16';
 
 sub window_path {
@@ -32,7 +32,7 @@ sub window_path {
 sub read_window {
     my ($node) = @_;
     my $bytes = slurp_file(window_path($node));
-    die 'window file has length ' . length $bytes if length $bytes != 72 + 16 * 12 + 4;
+    die 'window file has length ' . length $bytes if length $bytes != 104 + 16 * 12 + 4;
     die 'window file has a wrong checksum'
       if crc32c(substr $bytes, 0, -4) != unpack 'V', substr $bytes, -4;
     my %window;

@@ -14,7 +14,8 @@ void CheckAccepted(const Layout& layout) {
     Check(layout.bits() <= kMaxLayoutBits && layout.timestamp_bits >= 1 &&
           layout.sequence_bits >= 1);
     Check(layout.node_bits <= kMaxFieldBits && layout.sequence_bits <= kMaxFieldBits);
-    Check(layout.unit >= 1 && layout.unit <= kMaxLayoutUnitMs && layout.epoch >= 0);
+    Check(layout.unit >= 1 && kSecondMs % layout.unit == 0 && layout.epoch % layout.unit == 0 &&
+          layout.epoch >= 0);
     Check(layout.TickStart(layout.max_timestamp() + 1) <= kMaxLayoutEndMs);
 
     char text[kMaxLayoutText];

@@ -31,6 +31,7 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
     Check(plan.state.origin == start.origin && plan.state.stop == Stop{});
     const uint32_t held_off = start.held_off < kMaxEnd ? start.held_off : kMaxEnd;
     Check(plan.opens_at >= held_off || plan.proven);
+    Check(plan.opens_at_ms == (plan.proven ? 0 : start.at_ms + start.skew_ms));
     if (error != StateError::kNone) {
         Check(plan.finding ==
               (error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable));
@@ -64,7 +65,7 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
         uint8_t again[kWindowStateBytes];
         EncodeWindowState(found, again);
         // Beyond the last end there may be anything in a file, but nothing that is read.
-        Check(memcmp(bytes, again, 96 + 12 * found.end_count) == 0);
+        Check(memcmp(bytes, again, kWindowStateHeadBytes + 12 * found.end_count) == 0);
     } else {
         Check(found.end_count == 0);
     }
@@ -78,7 +79,9 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     start.boot[0] = found.stop.boot[0];
     start.boot[1] = found.stop.boot[1] ^ (other >> 4 & 1);
     start.last_run = found.stop.run ^ (other >> 5 & 1);
+    start.clock_ms = start.at_ms;
     start.at_ms += found.stop.at_ms < INT64_MAX - 4 ? found.stop.at_ms : 0;
+    start.clock_ms += found.stop.clock_ms < INT64_MAX - 4 ? found.stop.clock_ms : 0;
     CheckStart(error, found, start);
     CheckStart(StateError::kMissing, WindowState{}, start);
 }

@@ -91,7 +91,8 @@ void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
         ASSERT_LT(fields.timestamp, window_used.end);
         count += run.count;
     }
-    EXPECT_EQ(count, static_cast<uint64_t>(seconds) * (layout.max_sequence() + 1));
+    EXPECT_EQ(count, static_cast<uint64_t>(seconds) *
+                         (layout.max_sequence() + 1 - layout.FirstSequence(kNode)));
 }
 
 TEST(Concurrency, ManyThreadsUseUpOneSlot) {

@@ -30,7 +30,8 @@ Findings Explore(const Scenario& scenario) {
                 (layout.TickStart(fields.timestamp) - kWindowEpochMs) / kSecondMs;
             const bool possible = fields.timestamp >= 1 && second >= 1 &&
                                   layout.SecondOf(fields.timestamp) < scenario.seconds &&
-                                  fields.node_id < static_cast<uint64_t>(scenario.node_ids);
+                                  fields.node_id < static_cast<uint64_t>(scenario.node_ids) &&
+                                  fields.sequence >= layout.FirstSequence(fields.node_id);
             EXPECT_EQ(findings.reserved[set] >> raw & 1, possible ? 1u : 0u) << raw;
         }
     }
@@ -68,6 +69,20 @@ TEST(Explorer, NodeIdsMoveBetweenSlots) {
              .backends = 1,
              .node_ids = 3,
              .most_wanted = 2});
+}
+
+// Randflake's way: number 0 of node id 0 is left out. A tick of that node id then has one number.
+TEST(Explorer, LowestNumberIsLeftOut) {
+    for (const int sequence_bits : {1, 2})
+        Explore({.layouts = {{.epoch = kWindowEpochMs,
+                              .timestamp_bits = 2,
+                              .node_bits = 1,
+                              .sequence_bits = sequence_bits,
+                              .reserve_lowest = true}},
+                 .slots = 1,
+                 .backends = 2,
+                 .node_ids = 2,
+                 .most_wanted = sequence_bits == 1 ? 1u : 2u});
 }
 
 TEST(Explorer, RunsOfUpToThree) {

@@ -50,6 +50,21 @@ TEST(NextRun, NewSecondStartsAtSequenceZero) {
     ExpectReserved(Next(Word(120, 7, kMaxSequence), 150), {150, 7, 0}, 1);
 }
 
+// Number 0 of node id 0 is nobody's, with 131,071 left of that second.
+TEST(NextRun, LowestNumberOfASecondIsLeftOut) {
+    ExpectReserved(Next(Word(99, 0, kMaxSequence), 100), {100, 0, 1}, 1);
+    ExpectReserved(Next(Word(120, 0, 5), 121, kWindow, UINT32_MAX), {121, 0, 1}, 131071);
+    ExpectReserved(Next(Word(120, 1, 5), 121, kWindow, UINT32_MAX), {121, 1, 0}, 131072);
+    ExpectReserved(Next(Word(120, 131071, 5), 121), {121, 131071, 0}, 1);
+    uint64_t word = 0;
+    ASSERT_TRUE(WordBefore(kRandflake, kWindow, 0, &word));
+    ExpectReserved(Next(word, 100), {100, 0, 1}, 1);
+
+    constexpr Layout kOther{kWindowEpochMs, 30, 17, 17};
+    const auto run = NextRun(kOther, Word(120, 0, 5), 121, kWindow, 1);
+    EXPECT_EQ(kOther.Unpack(run.first), (Fields{121, 0, 0}));
+}
+
 TEST(NextRun, SameSecondGoesOn) {
     ExpectReserved(Next(Word(120, 131071, 0), 120), {120, 131071, 1}, 1);
     ExpectReserved(Next(Word(120, 0, kMaxSequence - 1), 120), {120, 0, kMaxSequence}, 1);
@@ -117,7 +132,7 @@ TEST(NextRun, WindowClosed) {
 TEST(NextRun, SlotWithoutAWindow) {
     ExpectRefused(kNoWindow, 121, kWindow, Outcome::kNoWord);
     ExpectRefused(kNoWindow, 121, {1, 1u << 30}, Outcome::kNoWord);
-    ExpectReserved(Next(Word(0, 0, 1), 121), {121, 0, 0}, 1);
+    ExpectReserved(Next(Word(0, 0, 1), 121), {121, 0, 1}, 1);
 }
 
 TEST(NextRun, BeforeWindow) {

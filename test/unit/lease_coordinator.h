@@ -259,7 +259,7 @@ public:
             pool.node_count > NodeIds() - pool.first_node_id || pool.max_duration < 1 ||
             pool.max_duration > 86400 || pool.max_clock_skew < 0 || pool.max_clock_skew > 3600)
             return Refuse(Refusal::kArgument);
-        if (change.never_leased && !leases_.empty())
+        if (change.never_leased && next_id_ != 1)
             return Refuse(Refusal::kState);
 
         // What is left of a hold-off gets longer with what it was made of.

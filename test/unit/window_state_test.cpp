@@ -90,7 +90,7 @@ const WindowState& Example() {
                                     7,
                                     0x99aabbccddeeff01,
                                     {0x0203040506070809, 0x0a0b0c0d0e0f1011, -12345}},
-                                   {0x2122232425262728, {0x31, 0x41}, 1234567},
+                                   {0x2122232425262728, {0x31, 0x41}, 1234567, -7654321},
                                    2,
                                    {{{100, 4}, 65256134}, {{0, 131072}, 1u << 30}}};
     return state;
@@ -102,7 +102,10 @@ WindowState RandomState(std::mt19937_64* random) {
                     static_cast<uint32_t>((*random)()),
                     (*random)(),
                     {(*random)(), (*random)(), static_cast<int64_t>((*random)())}};
-    state.stop = {(*random)(), {(*random)(), (*random)()}, static_cast<int64_t>((*random)())};
+    state.stop = {(*random)(),
+                  {(*random)(), (*random)()},
+                  static_cast<int64_t>((*random)()),
+                  static_cast<int64_t>((*random)())};
     state.end_count = 1 + static_cast<uint32_t>((*random)() % kMaxWrittenEnds);
     for (uint32_t i = 0; i < state.end_count; i++) {
         const auto first = static_cast<uint32_t>((*random)() % kNodeIds);
@@ -130,10 +133,11 @@ TEST(WindowStateBytes, Layout) {
     Put(&expected, 0x0203040506070809, 8);
     Put(&expected, 0x0a0b0c0d0e0f1011, 8);
     Put(&expected, static_cast<uint64_t>(-12345), 8);
-    Put(&expected, 0x2122232425262728, 8);  // the run that stopped, the boot, the time
+    Put(&expected, 0x2122232425262728, 8);  // the run that stopped, the boot, the times
     Put(&expected, 0x31, 8);
     Put(&expected, 0x41, 8);
     Put(&expected, 1234567, 8);
+    Put(&expected, static_cast<uint64_t>(-7654321), 8);
     for (const uint32_t value : {100u, 4u, 65256134u, 0u, 131072u, 1u << 30})
         Put(&expected, value, 4);
     expected.resize(kWindowStateBytes);
@@ -175,6 +179,7 @@ TEST(WindowStateBytes, EveryOtherLengthIsRefused) {
 }
 
 TEST(WindowStateBytes, ImpossibleContentIsRefused) {
+    constexpr size_t kHead = kWindowStateHeadBytes;
     struct {
         size_t at;
         uint32_t value;
@@ -184,13 +189,13 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
         {12, kMaxWrittenEnds + 1, "more node ranges than there is room for"},
         {12, 3, "a third node range, of nothing"},
         {28, 1, "reserved bytes in use"},
-        {96, kNodeIds, "first node id out of range"},
-        {96, kNodeIds - 3, "last node id out of range"},
-        {100, 0, "no node id"},
-        {100, kNodeIds + 1, "more node ids than there are"},
-        {100, UINT32_MAX, "a number of node ids that wraps around"},
-        {104, kMaxEnd + 1, "end out of range"},
-        {96 + 12 + 8, kMaxEnd + 1, "end of the second range out of range"},
+        {kHead, kNodeIds, "first node id out of range"},
+        {kHead, kNodeIds - 3, "last node id out of range"},
+        {kHead + 4, 0, "no node id"},
+        {kHead + 4, kNodeIds + 1, "more node ids than there are"},
+        {kHead + 4, UINT32_MAX, "a number of node ids that wraps around"},
+        {kHead + 8, kMaxEnd + 1, "end out of range"},
+        {kHead + 12 + 8, kMaxEnd + 1, "end of the second range out of range"},
     };
     for (const auto& c : cases) {
         Bytes bytes = Encoded(Example());
@@ -339,7 +344,7 @@ constexpr int64_t kSkewMs = 2000;
 WindowState Found(uint32_t end) {
     WindowState state{};
     state.origin = kOrigin;
-    state.stop = {77, {8, 9}, 500000};
+    state.stop = {77, {8, 9}, 500000, 9000000};
     state.SetEnd({500, 1}, 7);
     state.SetEnd(kNodes, end);
     return state;
@@ -350,6 +355,7 @@ constexpr Start kQuick{.origin = kOrigin,
                        .nodes = kNodes,
                        .boot = {8, 9},
                        .at_ms = 500500,
+                       .clock_ms = 9000500,
                        .last_run = 77,
                        .skew_ms = kSkewMs,
                        .held_off = kHeldOff};
@@ -364,6 +370,7 @@ TEST(PlanStart, AQuickRestartGoesOnAtTheWrittenEnd) {
         EXPECT_EQ(plan.finding, Finding::kOwn);
         EXPECT_TRUE(plan.proven);
         EXPECT_EQ(plan.opens_at, end);
+        EXPECT_EQ(plan.opens_at_ms, 0) << "no wait";
         EXPECT_FALSE(plan.other_key);
         EXPECT_EQ(plan.state.stop, Stop{}) << "no stop is recorded once the server goes on";
         EXPECT_EQ(plan.state.origin, kOrigin);
@@ -389,9 +396,20 @@ const Doubt kDoubts[] = {
      [](WindowState*, Start* s) { s->last_run = 0; }},
     {"another boot", [](WindowState*, Start* s) { s->boot[0]++; }},
     {"another boot by its second half", [](WindowState*, Start* s) { s->boot[1]++; }},
+    {"the boot is not known",
+     [](WindowState* f, Start* s) {
+         for (int i = 0; i < 2; i++)
+             f->stop.boot[i] = s->boot[i] = 0;
+     }},
     {"just too late", [](WindowState*, Start* s) { s->at_ms = 500000 + kSkewMs; }},
     {"long after", [](WindowState*, Start* s) { s->at_ms = 900000; }},
     {"before the stop", [](WindowState*, Start* s) { s->at_ms = 499999; }},
+    {"just too late by the wall clock",
+     [](WindowState*, Start* s) { s->clock_ms = 9000000 + kSkewMs; }},
+    {"long after by the wall clock: the machine was paused",
+     [](WindowState*, Start* s) { s->clock_ms = INT64_MAX; }},
+    {"before the stop by the wall clock", [](WindowState*, Start* s) { s->clock_ms = 8999999; }},
+    {"a stop at a time that cannot be", [](WindowState* f, Start*) { f->stop.at_ms = INT64_MIN; }},
     {"no difference of clocks is tolerated", [](WindowState*, Start* s) { s->skew_ms = 0; }},
     {"a node id before those of the stop",
      [](WindowState*, Start* s) {
@@ -437,6 +455,7 @@ TEST(PlanStart, EveryDoubtHoldsOffBeyondStartAndWrittenEnd) {
             EXPECT_FALSE(plan.proven) << doubt.what;
             EXPECT_EQ(plan.finding, doubt.finding) << doubt.what;
             EXPECT_EQ(plan.opens_at, std::max(kHeldOff, found.EndFor(start.nodes))) << doubt.what;
+            EXPECT_EQ(plan.opens_at_ms, start.at_ms + start.skew_ms) << doubt.what;
             EXPECT_EQ(plan.state.origin, kOrigin) << doubt.what;
             EXPECT_EQ(plan.state.stop, Stop{}) << doubt.what;
             EXPECT_EQ(plan.state.EndFor(kNodes), end) << doubt.what;
@@ -454,11 +473,17 @@ TEST(PlanStart, FewerNodeIdsThanStoppedAreProven) {
 }
 
 TEST(PlanStart, AsLongAsTheDifferenceOfClocksIsNotOver) {
+    for (const int64_t elapsed : {int64_t{0}, kSkewMs - 1}) {
+        Start start = kQuick;
+        start.at_ms = 500000 + elapsed;
+        start.clock_ms = 9000000 + elapsed;
+        EXPECT_TRUE(Plan(Found(900), start).proven);
+    }
+    WindowState found = Found(900);
+    found.stop.boot[1] = 0;
     Start start = kQuick;
-    start.at_ms = 500000 + kSkewMs - 1;
-    EXPECT_TRUE(Plan(Found(900), start).proven);
-    start.at_ms = 500000;
-    EXPECT_TRUE(Plan(Found(900), start).proven);
+    start.boot[1] = 0;
+    EXPECT_TRUE(Plan(found, start).proven) << "half of a boot's name may be zero";
 }
 
 TEST(PlanStart, WithoutStateItHoldsOff) {
@@ -472,6 +497,7 @@ TEST(PlanStart, WithoutStateItHoldsOff) {
                   error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable);
         EXPECT_FALSE(plan.proven);
         EXPECT_EQ(plan.opens_at, kHeldOff);
+        EXPECT_EQ(plan.opens_at_ms, kQuick.at_ms + kSkewMs);
         EXPECT_EQ(plan.state.origin, kOrigin);
         EXPECT_EQ(plan.state.end_count, 0u);
         EXPECT_FALSE(plan.other_key);

@@ -1,0 +1,363 @@
+# Node ids that go from one server to another and back: copies, failback without a rewind, disks
+# that are rolled back, takeover by configuration, ranges that are known in part, copies that take
+# over node ids of the original, leases before static node ids. The identifiers of both sides, those
+# of rolled-back transactions included, are compared.
+#
+# RANDFLAKE_ROUNDS sets how often each case is repeated.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeHandover;
+use RandflakeHistory;
+use RandflakeWindowFile;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $rounds = $ENV{RANDFLAKE_ROUNDS} // 2;
+my $skew = 2;
+my $secret = random_secret();
+my $history = RandflakeHistory->new($secret);
+
+# --- what the tests are made of ------------------------------------------------------------------
+
+sub settings {
+    return (secret => $secret, max_clock_skew => "${skew}s", max_wait => '60s', @_);
+}
+
+my %conf = (init => [ allows_streaming => 1 ], conf => "log_statement = none\nrestart_after_crash = on\n");
+my $a = new_server('a', %conf, settings => { settings(node_id => 0) });
+my $b = new_server('b', %conf, settings => { settings(node_id => 1) });
+my $coordinator = start_server('coordinator', settings => { secret => $secret },
+    extensions => [qw(randflake randflake_coordinator)]);
+for my $node ($a, $b) {
+    set_ahead($node, 0);
+    start_under_clock($node);
+    $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+    $node->stop;
+}
+
+sub start_with {
+    my ($node, %settings) = @_;
+    configure($node, settings(%settings));
+    start_under_clock($node);
+    return;
+}
+
+# Node ids that were never used.
+my $next_node_id = 100;
+
+sub fresh_node_ids {
+    my ($count) = @_;
+    $next_node_id += 10;
+    return $next_node_id .. $next_node_id + $count - 1;
+}
+
+# The server has identifiers to give at the moment, or none.
+sub is_open {
+    my ($node, $test_name) = @_;
+    ok(collect_at_once($history, $node), "$test_name: the window is open");
+    return;
+}
+
+sub is_closed {
+    my ($node, $test_name, %options) = @_;
+    my $era = collect_at_once($history, $node, %options);
+    is($era && $era->{count}, undef, "$test_name: the window is not open yet");
+    return;
+}
+
+sub generates {
+    my ($node, $seconds, $test_name, %options) = @_;
+    ok(collect($history, $node, $seconds, %options), "$test_name: generates");
+    return;
+}
+
+# Runs a case in rounds, and compares what came out of it. Clocks are right at its beginning.
+sub handover {
+    my ($case, $round) = @_;
+    for (1 .. $rounds) {
+        set_ahead($_, 0) for $a, $b;
+        $round->("$case, round $_", $_);
+        for my $node ($a, $b) {
+            $node->stop if $node->{_pid};
+            unlink $node->data_dir . '/standby.signal';
+        }
+    }
+    $history->no_duplicates($case);
+    $history->forget;
+    return;
+}
+
+# --- the server's own stop -----------------------------------------------------------------------
+
+handover(
+    'quick restart',
+    sub {
+        my ($name) = @_;
+        my ($node_id) = fresh_node_ids(1);
+        start_with($a, node_id => $node_id, node_count => 4);
+        generates($a, 0.2, $name);
+        $a->stop;
+        clocks_stand_in_next_second($a);
+        start_with($a, node_id => $node_id, node_count => 4);
+        is_open($a, "$name, same node ids");
+        $a->stop;
+        clocks_stand_in_next_second($a);
+        start_with($a, node_id => $node_id + 1, node_count => 2);
+        is_open($a, "$name, fewer node ids");
+    });
+
+handover(
+    'run not known',
+    sub {
+        my ($name) = @_;
+        my ($node_id) = fresh_node_ids(1);
+        start_with($a, node_id => $node_id);
+        generates($a, 0.2, $name);
+        clocks_stand($a);
+        is_open($a, "$name, before");
+        $a->stop;
+        my $marker = run_marker_path($a);
+        is((stat $marker)[7], 8, "$name: the run is marked");
+        unlink $marker or die "could not remove $marker: $!";
+        start_with($a, node_id => $node_id);
+        is_closed($a, $name);
+        clocks_run($a);
+        generates($a, 0.2, "$name, then");
+    });
+
+# A virtual machine that its host paused: the clock that cannot be set has not noticed.
+handover(
+    'paused machine',
+    sub {
+        my ($name) = @_;
+        my ($node_id) = fresh_node_ids(1);
+        start_with($a, node_id => $node_id);
+        generates($a, 0.2, $name);
+        $a->stop;
+        set_ahead($a, 600);
+        clocks_stand($a);
+        start_with($a, node_id => $node_id);
+        is_closed($a, $name);
+        clocks_run($a);
+        generates($a, 0.2, "$name, then");
+    });
+
+# Who relies on a proof counts on the others' waiting, whatever their clocks do.
+handover(
+    'clock set ahead during a hold-off',
+    sub {
+        my ($name, $round) = @_;
+        my ($node_id) = fresh_node_ids(1);
+        my $promoted = $round % 2 == 0;
+        make_standby($a) if $promoted;
+        my $since = time;
+        start_with($a, node_id => $node_id);
+        if ($promoted) {
+            sleep $skew;
+            $a->promote;
+            $since = time;
+            is_closed($a, "$name, promoted");
+        }
+        set_ahead($a, 60);
+        generates($a, 0.1, $name);
+        cmp_ok(time - $since, '>', $skew, "$name: holds off");
+    });
+
+# --- D1: there and back --------------------------------------------------------------------------
+
+handover(
+    'copied there and back',
+    sub {
+        my ($name) = @_;
+        my $node_id = 1;
+        start_with($a, node_id => $node_id);
+        generates($a, 0.3, "$name, original");
+        $a->stop;
+        copy_directory($a, $b);
+        start_with($b, node_id => $node_id);
+        generates($b, 0.3, "$name, copy");
+        clocks_stand($a, $b);
+        is_open($b, "$name, copy");
+        $b->stop;
+        start_with($a, node_id => $node_id);
+        is_closed($a, "$name, original again");
+        clocks_run($a, $b);
+        generates($a, 0.5, "$name, original again");
+    });
+
+handover(
+    'promotion and failback',
+    sub {
+        my ($name, $round) = @_;
+        my $node_id = 2;
+        start_with($a, node_id => $node_id);
+        generates($a, 0.2, "$name, before");
+        $a->stop;
+        copy_directory($a, $b);
+        make_standby($b);
+        # Ahead, it uses seconds that are still to come to the other; behind, such as were used.
+        set_ahead($b, $round % 2 ? 1.5 : -1.5);
+        start_with($a, node_id => $node_id);
+        start_with($b, node_id => $node_id);
+        generates($a, 2, "$name, former primary");
+        crash_server($a);
+        $b->promote;
+        generates($b, $round % 2 ? 0.7 : 2.5, "$name, standby");
+        $b->stop;
+        start_with($a, node_id => $node_id);
+        generates($a, 2.5, "$name, former primary again");
+    });
+
+# A promoted server holds off from the promotion, also when shared memory was made anew since.
+handover(
+    'promotion and a crash of a session',
+    sub {
+        my ($name) = @_;
+        my ($node_id) = fresh_node_ids(1);
+        start_with($a, node_id => $node_id);
+        $a->stop;
+        copy_directory($a, $b);
+        make_standby($b);
+        start_under_clock($_) for $a, $b;
+        generates($a, 0.2, "$name, former primary");
+        sleep $skew;
+        clocks_stand($a, $b);
+        is_open($a, "$name, former primary");
+        crash_server($a);
+        $b->promote;
+        crash_backend($b);
+        is_closed($b, "$name, standby");
+        clocks_run($a, $b);
+        generates($b, 0.2, "$name, standby, then");
+    });
+
+# --- D2: a disk that is rolled back --------------------------------------------------------------
+
+handover(
+    'rollback to a snapshot of a running server',
+    sub {
+        my ($name) = @_;
+        my $node_id = 3;
+        start_with($a, node_id => $node_id);
+        generates($a, 0.2, "$name, snapshot");
+        my $snapshot = snapshot($a);
+        sleep 3;
+        clocks_stand($a);
+        is_open($a, "$name, before");
+        $a->stop;
+        roll_back($a, $snapshot);
+        start_with($a, node_id => $node_id);
+        is_closed($a, $name);
+        clocks_run($a);
+        generates($a, 0.5, "$name, then");
+    });
+
+# All of it within the tolerated difference of clocks
+handover(
+    'rollback to a stop',
+    sub {
+        my ($name, $round) = @_;
+        my @settings = (node_id => 4, max_clock_skew => '30s');
+        start_with($a, @settings, max_clock_skew => 0);
+        generates($a, 0.2, "$name, before");
+        $a->stop;
+        my $snapshot = snapshot($a);
+        # A mark that cannot be changed is removed.
+        chmod 0400, run_marker_path($a) if $round % 2 == 0;
+        clocks_stand_in_next_second($a);
+        start_with($a, @settings);
+        is_open($a, "$name, snapshot");
+        $a->stop;
+        roll_back($a, $snapshot);
+        start_with($a, @settings);
+        is_closed($a, $name);
+    });
+
+# --- D3 to D5: other node ids --------------------------------------------------------------------
+
+handover(
+    'takeover by configuration',
+    sub {
+        my ($name) = @_;
+        my ($node_id, $other) = fresh_node_ids(2);
+        set_ahead($b, -1.5);
+        start_with($b, node_id => $other);
+        start_with($a, node_id => $node_id);
+        generates($b, 0.2, "$name, successor before");
+        generates($a, 2, "$name, predecessor");
+        $_->stop for $a, $b;
+        start_with($b, node_id => $node_id);
+        generates($b, 2.5, $name);
+    });
+
+handover(
+    'range known in part',
+    sub {
+        my ($name, $round) = @_;
+        my ($node_id) = fresh_node_ids(2);
+        my ($known, $other) = $round % 2 ? ($node_id, $node_id + 1) : ($node_id + 1, $node_id);
+        start_with($a, node_id => $known);
+        start_with($b, node_id => $other);
+        generates($_, 0.2, $name) for $a, $b;
+        clocks_stand($a, $b);
+        is_open($b, "$name, predecessor");
+        $_->stop for $a, $b;
+        start_with($a, node_id => $node_id, node_count => 2);
+        is_closed($a, $name, sessions => 4);
+        clocks_run($a, $b);
+        generates($a, 0.5, "$name, then", sessions => 4);
+    });
+
+handover(
+    'copy under other node ids',
+    sub {
+        my ($name) = @_;
+        my ($node_id, $other) = fresh_node_ids(2);
+        start_with($a, node_id => $node_id);
+        generates($a, 0.2, "$name, original before");
+        $a->stop;
+        copy_directory($a, $b);
+        start_with($a, node_id => $node_id);
+        start_with($b, node_id => $other);
+        generates($_, 0.2, $name) for $a, $b;
+        clocks_stand($a, $b);
+        is_open($a, "$name, original");
+        $_->stop for $a, $b;
+        start_with($b, node_id => $node_id);
+        is_closed($b, "$name, copy under the original's");
+        clocks_run($a, $b);
+        generates($b, 0.5, "$name, copy under the original's, then");
+    });
+
+# --- leases before static node ids ---------------------------------------------------------------
+
+$coordinator->safe_psql('postgres',
+    'SELECT randflake_lease_configure(max_duration => 20, max_clock_skew => 10, never_leased => true)');
+
+# Under a clock that was ahead while node ids were leased
+handover(
+    'leased, then static',
+    sub {
+        my ($name) = @_;
+        set_ahead($a, 6);
+        configure($a, secret => $secret, max_wait => '60s', lease_duration => '20s',
+            coordinator => $coordinator->connstr('postgres'));
+        start_under_clock($a);
+        generates($a, 0.5, "$name, leased");
+        my ($node_id) = map { $_->[0] } read_window($a)->{ends}[0];
+        $a->stop;
+        set_ahead($a, 0);
+        start_with($a, node_id => $node_id);
+        sleep $skew + 1;
+        is_closed($a, "$name, behind what was leased");
+        set_ahead($a, 6);
+        generates($a, 0.5, "$name, then");
+    });
+
+$_->stop for $coordinator;
+done_testing();

@@ -1,0 +1,315 @@
+# COPY FROM into tables whose defaults make identifiers: many rows are inserted at once, as with
+# bigserial, each row has an identifier of its own, and no other statement takes part in that.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+
+my $node = start_server(
+    'main',
+    extensions => ['randflake_type'],
+    init => [ allows_streaming => 'logical' ],
+    conf => "autovacuum = off\n",
+    settings => { node_id => 1, node_count => 16, secret => random_secret(), max_wait => '1h' });
+
+# The type, and the default of bigserial that takes as many bytes.
+my %forms = (
+    'randflake_generate()' => [ 'bigint', q{nextval('serial')} ],
+    'randflake_generate_text()' => [ 'text', q{lpad(nextval('serial')::text, 13, '0')} ],
+    'randflake_next()' => [ 'randflake', q{nextval('serial')} ],
+    'snowflake_generate()' => [ 'bigint', q{nextval('serial')} ]);
+my @forms = sort keys %forms;
+
+my $rows = $node->basedir . '/rows';
+my $binary = $node->basedir . '/binary';
+my $many = $node->basedir . '/many';
+my $no_number = $node->basedir . '/no_number';
+append_to_file($rows, join '', map { "$_\n" } 1 .. 1000);
+append_to_file($many, join '', map { sprintf "%016d\n", $_ } 1 .. 100_000);
+append_to_file($no_number, "1\n2\nx\n");
+$node->safe_psql('postgres', "COPY (SELECT generate_series(1, 1000)) TO '$binary' (FORMAT binary)");
+
+# Runs the statements; the query's only column must then have this many values, all of them distinct.
+sub makes_distinct {
+    my ($sql, $query, $count, $test_name) = @_;
+    $node->safe_psql('postgres', $sql);
+    is($node->safe_psql('postgres', "SELECT count(*), count(id), count(DISTINCT id::text) FROM ($query) AS made (id)"),
+        "$count|$count|$count", $test_name);
+    return;
+}
+
+# --- WAL of 100,000 rows -----------------------------------------------------------------------
+
+# Bytes that COPY into a new table writes; the lesser of two, for what else may write.
+sub wal_of_copy {
+    my ($type, $default) = @_;
+    my @bytes = map {
+        ($node->safe_psql('postgres', <<"SQL") =~ /(\d+)\z/)[0]
+DROP TABLE IF EXISTS many;
+DROP SEQUENCE IF EXISTS serial;
+CREATE SEQUENCE serial;
+CREATE TABLE many (id $type DEFAULT $default, body text);
+SELECT pg_current_wal_insert_lsn() AS before \\gset
+COPY many (body) FROM '$many';
+SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), :'before');
+SQL
+    } 1 .. 2;
+    return $bytes[0] < $bytes[1] ? $bytes[0] : $bytes[1];
+}
+
+for my $form (@forms) {
+    my ($type, $serial_default) = @{ $forms{$form} };
+    my $serial = wal_of_copy($type eq 'text' ? 'text' : 'bigint', $serial_default);
+    my $ours = wal_of_copy($type, $form);
+    cmp_ok($ours, '<=', 1.05 * $serial,
+        sprintf '%s: WAL of COPY is %.3f of bigserial\'s', $form, $ours / $serial);
+    makes_distinct('', 'SELECT id FROM many', 100_000, '  and all are distinct');
+}
+
+# --- kinds of tables and of COPY ---------------------------------------------------------------
+
+my $with_foreign = $node->safe_psql('postgres',
+    q{SELECT count(*) FROM pg_available_extensions WHERE name = 'postgres_fdw'});
+if ($with_foreign) {
+    my ($host, $port) = ($node->host, $node->port);
+    $node->safe_psql('postgres', <<"SQL");
+CREATE EXTENSION postgres_fdw;
+CREATE SERVER loopback FOREIGN DATA WRAPPER postgres_fdw
+    OPTIONS (host '$host', port '$port', dbname 'postgres');
+CREATE USER MAPPING FOR CURRENT_USER SERVER loopback;
+SQL
+}
+
+for my $form (@forms) {
+    my $type = $forms{$form}[0];
+    my $columns = "id $type DEFAULT $form, n integer";
+    my $copy = "COPY made (n) FROM '$rows'";
+
+    $node->safe_psql('postgres', "CREATE TABLE made ($columns, second $type DEFAULT $form)");
+    my $both = 'SELECT id FROM made UNION ALL SELECT second FROM made';
+    makes_distinct("$copy; $copy", $both, 4000, "$form: two columns of a table");
+    makes_distinct("TRUNCATE made; COPY made (n) FROM '$binary' (FORMAT binary)", $both, 2000, '  binary');
+    makes_distinct("TRUNCATE made; $copy WHERE n % 4 = 0", $both, 500, '  WHERE');
+    makes_distinct("BEGIN; TRUNCATE made; $copy (FREEZE); COMMIT", $both, 2000, '  FREEZE');
+    makes_distinct('ALTER TABLE made ADD PRIMARY KEY (id)', 'SELECT id FROM made', 1000, '  with a primary key');
+    makes_distinct("TRUNCATE made; $copy", 'SELECT id FROM made', 1000, '  before COPY, too');
+
+    makes_distinct(<<"SQL", 'SELECT id FROM made', 1000, '  partitioned');
+DROP TABLE made;
+CREATE TABLE made ($columns) PARTITION BY RANGE (n);
+CREATE TABLE made_1 PARTITION OF made FOR VALUES FROM (MINVALUE) TO (500);
+CREATE TABLE made_2 PARTITION OF made FOR VALUES FROM (500) TO (MAXVALUE);
+$copy;
+SQL
+    makes_distinct(<<"SQL", 'SELECT id FROM made', 1000, '  partitioned by the identifier');
+DROP TABLE made;
+CREATE TABLE made ($columns) PARTITION BY HASH (id);
+CREATE TABLE made_1 PARTITION OF made FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE made_2 PARTITION OF made FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+$copy;
+SQL
+    makes_distinct(<<"SQL", 'SELECT id FROM made', 1000, '  default of a domain');
+DROP TABLE made;
+CREATE DOMAIN key AS $type DEFAULT $form;
+CREATE TABLE made (id key, n integer);
+$copy;
+SQL
+    makes_distinct('ALTER TABLE made ADD COLUMN more key', 'SELECT more FROM made', 1000,
+        '  and of a column that is added');
+    $node->safe_psql('postgres', 'DROP TABLE made; DROP DOMAIN key');
+
+  SKIP: {
+        skip 'postgres_fdw is not installed', 1 unless $with_foreign;
+        makes_distinct(<<"SQL", 'SELECT id FROM target', 1000, '  foreign');
+CREATE TABLE target (id $type, n integer);
+CREATE FOREIGN TABLE made ($columns) SERVER loopback OPTIONS (table_name 'target');
+$copy;
+DROP FOREIGN TABLE made;
+SQL
+        $node->safe_psql('postgres', 'DROP TABLE target');
+    }
+
+    # --- statements inside of COPY: of triggers ------------------------------------------------
+
+    for my $when ('BEFORE', 'AFTER') {
+        makes_distinct(<<"SQL", 'SELECT id FROM made UNION ALL SELECT id FROM log', 2000, "  with $when triggers that insert");
+CREATE TABLE made ($columns);
+CREATE TABLE log ($columns);
+CREATE FUNCTION insert_too() RETURNS trigger LANGUAGE plpgsql AS
+\$\$ BEGIN INSERT INTO log (n) VALUES (NEW.n); RETURN NEW; END \$\$;
+CREATE TRIGGER insert_too $when INSERT ON made FOR EACH ROW EXECUTE FUNCTION insert_too();
+$copy;
+SQL
+        $node->safe_psql('postgres', 'DROP TABLE made, log; DROP FUNCTION insert_too');
+    }
+
+    # What it does for the first row, the column it fills in the table "other", and why.
+    for my $case (
+        [ "ALTER TABLE other ADD COLUMN id $type DEFAULT $form", 'adds a column' ],
+        [ "ALTER TABLE other ADD COLUMN id $type; ALTER TABLE other ALTER COLUMN id TYPE $type USING $form",
+            'rewrites a table' ],
+        [ "PERFORM add_column()", 'calls a function in SQL that adds a column' ],
+        [ "CALL add_column_too()", 'calls a procedure that adds a column' ],
+        [ "DO 'BEGIN ALTER TABLE other ADD COLUMN id $type DEFAULT $form; END'", 'runs DO that adds a column' ],
+        [ "DROP TABLE other; CREATE TABLE other AS SELECT $form AS id FROM generate_series(1, 1000)",
+            'makes a table of a query' ],
+        [ "COPY copied (n) FROM '$rows'; ALTER TABLE other ADD COLUMN id $type DEFAULT $form",
+            'copies and adds a column' ],
+        [ "BEGIN COPY copied (n) FROM '$no_number'; EXCEPTION WHEN data_exception THEN NULL; END;"
+              . " ALTER TABLE other ADD COLUMN id $type DEFAULT $form",
+            'fails to copy and adds a column' ],
+        [ "EXECUTE 'PREPARE make AS INSERT INTO copied SELECT FROM generate_series(1, 10)'; EXECUTE 'EXECUTE make';"
+              . " ALTER TABLE other ADD COLUMN id $type DEFAULT $form",
+            'prepares a statement and adds a column' ])
+    {
+        my ($action, $name) = @$case;
+        makes_distinct(<<"SQL", 'SELECT id FROM other', 1000, "  with a trigger that $name");
+CREATE TABLE made ($columns);
+CREATE TABLE copied ($columns);
+CREATE TABLE other AS SELECT n FROM generate_series(1, 1000) AS n;
+CREATE FUNCTION add_column() RETURNS void LANGUAGE sql AS
+'ALTER TABLE other ADD COLUMN id $type DEFAULT $form';
+CREATE PROCEDURE add_column_too() LANGUAGE plpgsql AS
+'BEGIN ALTER TABLE other ADD COLUMN id $type DEFAULT $form; END';
+CREATE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS
+\$\$ BEGIN $action; RETURN NULL; END \$\$;
+CREATE TRIGGER act AFTER INSERT ON made FOR EACH ROW WHEN (NEW.n = 1) EXECUTE FUNCTION act();
+$copy;
+SQL
+        is( $node->safe_psql('postgres',
+                'SELECT count(DISTINCT id::text) = count(*) FROM (TABLE made UNION ALL TABLE copied) AS made'),
+            't', '    as are those of the tables copied to');
+        $node->safe_psql('postgres',
+            'DROP TABLE made, copied, other; DROP FUNCTION act, add_column; DROP PROCEDURE add_column_too');
+    }
+
+    # --- COPY inside of a statement: of event triggers -----------------------------------------
+
+    for my $case (
+        [ "COPY copied (n) FROM '$rows'", 'copies' ],
+        [ "BEGIN COPY copied (n) FROM '$no_number'; EXCEPTION WHEN data_exception THEN NULL; END",
+            'fails to copy' ])
+    {
+        my ($action, $name) = @$case;
+        makes_distinct(<<"SQL", 'SELECT id FROM other', 1000, "  ADD COLUMN with an event trigger that $name");
+CREATE TABLE copied ($columns);
+CREATE TABLE other AS SELECT n FROM generate_series(1, 1000) AS n;
+CREATE FUNCTION act() RETURNS event_trigger LANGUAGE plpgsql AS \$\$ BEGIN $action; END \$\$;
+CREATE EVENT TRIGGER act ON ddl_command_start WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION act();
+ALTER TABLE other ADD COLUMN id $type DEFAULT $form;
+DROP EVENT TRIGGER act;
+DROP FUNCTION act;
+SQL
+        $node->safe_psql('postgres', 'DROP TABLE copied, other');
+    }
+
+    # --- without COPY, and after one that failed -----------------------------------------------
+
+    makes_distinct(<<"SQL", 'SELECT id FROM made UNION ALL SELECT later FROM made', 2000, '  ADD COLUMN after COPY');
+CREATE TABLE made ($columns);
+\\set ON_ERROR_STOP off
+COPY made (n) FROM '$no_number';
+\\set ON_ERROR_STOP on
+$copy;
+ALTER TABLE made ADD COLUMN later $type DEFAULT $form;
+SQL
+    makes_distinct("ALTER TABLE made ALTER COLUMN id TYPE $type USING $form", 'SELECT id FROM made', 1000,
+        '  table rewrite');
+    error_is($node, "CREATE TABLE refused (id $type GENERATED ALWAYS AS ($form) STORED)",
+        '42P17', { message => qr/not immutable/ }, '  generated columns are refused');
+    $node->safe_psql('postgres', 'DROP TABLE made');
+}
+
+# --- conditions: for each row, as ever ---------------------------------------------------------
+
+$node->safe_psql('postgres', <<"SQL");
+CREATE TABLE made (n integer CHECK (randflake_generate() IS NOT NULL));
+CREATE TABLE log (n integer);
+CREATE FUNCTION insert_too() RETURNS trigger LANGUAGE plpgsql AS
+\$\$ BEGIN INSERT INTO log (n) VALUES (NEW.n); RETURN NULL; END \$\$;
+CREATE TRIGGER insert_too AFTER INSERT ON made FOR EACH ROW
+    WHEN (randflake_generate() % 2 = 0) EXECUTE FUNCTION insert_too();
+COPY made (n) FROM '$rows' WHERE randflake_generate() % 2 = 0;
+SQL
+my ($chosen, $logged) = split /\|/,
+  $node->safe_psql('postgres', 'SELECT (SELECT count(*) FROM made), (SELECT count(*) FROM log)');
+# Ten standard deviations
+cmp_ok(abs($chosen - 500), '<', 160, "WHERE takes about a half: $chosen of 1000");
+cmp_ok(abs($logged - $chosen / 2), '<', 130, "  and a trigger's condition a half of these: $logged");
+
+# --- privileges --------------------------------------------------------------------------------
+
+$node->safe_psql('postgres', 'DROP TABLE made; CREATE ROLE app LOGIN IN ROLE pg_read_server_files');
+for my $form (@forms) {
+    my $name = $form =~ s/\(\)//r;
+    my $copy = "COPY made (n) FROM '$rows'";
+    $node->safe_psql('postgres', <<"SQL");
+CREATE TABLE made (id $forms{$form}[0] DEFAULT $form, n integer);
+GRANT INSERT ON made TO app;
+REVOKE EXECUTE ON FUNCTION $form FROM PUBLIC;
+SQL
+    error_is($node, $copy, '42501', { message => qr/permission denied for function $name\b(?!_)/ },
+        "$form: REVOKE holds for COPY", user => 'app');
+    $node->safe_psql('postgres', "GRANT EXECUTE ON FUNCTION $form TO app");
+    my $error = error_of($node, $copy, user => 'app');
+    is($error->{text}, '', '  and GRANT');
+    $node->safe_psql('postgres', "REVOKE EXECUTE ON FUNCTION ${name}_in_copy FROM PUBLIC");
+    $error = error_of($node, $copy, user => 'app');
+    is($error->{text}, '', '  without a GRANT on its twin');
+    makes_distinct('', 'SELECT id FROM made', 2000, '  and all are distinct');
+    $node->safe_psql('postgres',
+        "DROP TABLE made; GRANT EXECUTE ON FUNCTION $form, ${name}_in_copy TO PUBLIC");
+
+    for my $argument ('', 'NULL', "'1'", '1::oid', "'1'::internal") {
+        error_is($node, "SELECT ${name}_in_copy($argument)", '42' . ($argument =~ /internal/ ? '846' : '883'), {},
+            "  nobody can call ${name}_in_copy($argument)");
+    }
+}
+
+# A default needs no privilege on the schema of its function.
+$node->safe_psql('postgres', 'CREATE DATABASE schemas');
+$node->safe_psql('schemas', <<'SQL');
+CREATE SCHEMA hidden;
+CREATE EXTENSION randflake SCHEMA hidden;
+CREATE TABLE made (id bigint DEFAULT hidden.randflake_generate(), n integer);
+GRANT INSERT, SELECT ON made TO app;
+SQL
+is( $node->safe_psql(
+        'schemas',
+        "SET max_parallel_workers_per_gather = 0; COPY made (n) FROM '$rows'; SELECT count(DISTINCT id) FROM made",
+        extra_params => [ '-U', 'app' ]),
+    1000,
+    'a role without privileges on the schema of the extension copies');
+
+# --- logical replication -----------------------------------------------------------------------
+
+my $subscriber = start_server(
+    'subscriber',
+    extensions => ['randflake_type'],
+    settings => { node_id => 100, node_count => 16, secret => random_secret(), max_wait => '1h' });
+$node->safe_psql('postgres', <<"SQL");
+CREATE TABLE source (n integer PRIMARY KEY);
+COPY source FROM '$rows';
+CREATE PUBLICATION source FOR TABLE source;
+SQL
+my $columns = join ', ', map { "id_$_ $forms{$forms[$_]}[0] DEFAULT $forms[$_]" } 0 .. $#forms;
+my $connection = $node->connstr('postgres') =~ s/'/''/gr;
+$subscriber->safe_psql('postgres', <<"SQL");
+CREATE TABLE source (n integer PRIMARY KEY, $columns);
+CREATE SUBSCRIPTION source CONNECTION '$connection' PUBLICATION source;
+SQL
+$subscriber->wait_for_subscription_sync($node, 'source');
+$node->safe_psql('postgres', 'INSERT INTO source SELECT generate_series(1001, 1100)');
+$node->wait_for_catchup('source');
+for my $column (0 .. $#forms) {
+    is($subscriber->safe_psql('postgres', "SELECT count(*), count(DISTINCT id_$column\::text) FROM source"),
+        '1100|1100', "$forms[$column]: distinct at a subscriber, of the initial copy and later");
+}
+
+$subscriber->stop;
+$node->stop;
+done_testing();

@@ -1,0 +1,153 @@
+# Node ids that change hands between data directories: copies, rollbacks, standbys, clocks that
+# differ, and sessions that collect every identifier, those of rolled-back transactions included.
+#
+# Each server has a wall clock of its own (see Randflake.pm), this far from the true time:
+# $node->{clock_ahead}. All clocks can be made to stand still together, so that what a test does
+# happens within one second, however slow the machine.
+
+package RandflakeHandover;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IPC::Run ();
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeWindowFile;
+use Time::HiRes qw(time);
+
+our @EXPORT = qw(
+  set_ahead
+  clocks_stand
+  clocks_stand_in_next_second
+  clocks_run
+  collect
+  collect_at_once
+  copy_directory
+  make_standby
+  snapshot
+  roll_back
+  run_marker_path
+);
+
+# --- clocks ----------------------------------------------------------------------------------
+
+sub set_ahead {
+    my ($node, $seconds) = @_;
+    $node->{clock_ahead} = $seconds;
+    clock_offset($node, $seconds);
+    return;
+}
+
+sub clocks_stand {
+    my (@nodes) = @_;
+    my $now = time;
+    clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
+    return;
+}
+
+# Of which nothing was used yet.
+sub clocks_stand_in_next_second {
+    my (@nodes) = @_;
+    my $now = time + 1;
+    clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
+    return;
+}
+
+sub clocks_run {
+    my (@nodes) = @_;
+    clock_offset($_, $_->{clock_ahead} // 0) for @nodes;
+    return;
+}
+
+# --- identifiers -----------------------------------------------------------------------------
+
+# Two of three identifiers are of transactions that are rolled back.
+my $script = <<'SQL';
+BEGIN; COPY (SELECT randflake_generate() FROM generate_series(1, 20)) TO STDOUT; ROLLBACK;
+INSERT INTO kept SELECT randflake_generate() FROM generate_series(1, 10) RETURNING id;
+\! sleep 0.1
+SQL
+
+# Sessions generate for about that many seconds each, from when the first identifier is to be had.
+# What they get is an era of the history, which is returned; none when they get nothing.
+sub collect {
+    my ($history, $node, $seconds, %options) = @_;
+    my @sessions;
+    my $text = "CREATE TEMP TABLE kept (id bigint);\n" . $script x (10 * $seconds);
+    for (1 .. $options{sessions} // 1) {
+        my $file = PostgreSQL::Test::Utils::tempdir_short() . '/collected';
+        local $ENV{PGOPTIONS} = '-c randflake.max_wait=' . ($options{max_wait} // '60s');
+        push @sessions,
+          {
+            file => $file,
+            handle => IPC::Run::start(
+                [ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') ],
+                '<', \$text, '>', $file, '2>', "$file.err",
+                IPC::Run::timeout(2 * $PostgreSQL::Test::Utils::timeout_default))
+          };
+    }
+    $_->{handle}->finish for @sessions;
+    my @files = map { $_->{file} } @sessions;
+    return if !grep { -s } @files;
+    return $history->add_era(@files);
+}
+
+# What can be had without a wait.
+sub collect_at_once {
+    my ($history, $node, %options) = @_;
+    return collect($history, $node, 0.3, max_wait => '100ms', %options);
+}
+
+# --- directories -----------------------------------------------------------------------------
+
+# Makes the second server's data directory a copy of the first one's, as cp -a does, but for the
+# port. Both are stopped.
+sub copy_directory {
+    my ($from, $to) = @_;
+    my $directory = $to->data_dir;
+    $to->{configuration} //= slurp_file("$directory/postgresql.conf");
+    PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $directory);
+    PostgreSQL::Test::Utils::system_or_bail('cp', '-a', $from->data_dir, $directory);
+    unlink map { "$directory/$_" } qw(postmaster.pid standby.signal);
+    open my $out, '>', "$directory/postgresql.conf" or die "could not write: $!";
+    print $out $to->{configuration};
+    close $out or die "could not write: $!";
+    return;
+}
+
+# The next start is one of a standby, which is promoted later. It receives nothing.
+sub make_standby {
+    my ($node) = @_;
+    append_to_file($node->data_dir . '/standby.signal', '');
+    return;
+}
+
+# What a snapshot of the disk holds of randflake's, and its return: the identity file keeps inode and
+# time of birth. The database itself does not matter here.
+sub snapshot {
+    my ($node) = @_;
+    return slurp_file(window_path($node));
+}
+
+sub roll_back {
+    my ($node, $snapshot) = @_;
+    write_window_bytes($node, $snapshot);
+    return;
+}
+
+# Where the server keeps which run opened a window of its directory: 64-bit FNV-1a of what tells the
+# directory from others.
+sub run_marker_path {
+    my ($node) = @_;
+    use integer;    # wraps around
+    my $window = read_window($node);
+    my $hash = -3750763034362895579;    # 0xcbf29ce484222325
+    for my $byte (unpack 'C*', pack 'Q<3q<', @$window{qw(system_identifier inode device birth)}) {
+        $hash = ($hash ^ $byte) * 1099511628211;    # 0x100000001b3
+    }
+    return sprintf '/dev/shm/randflake.%016x', $hash;
+}
+
+1;

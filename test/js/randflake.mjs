@@ -1,0 +1,108 @@
+// Stands in for the npm package randflake where that is not installed: the part of its interface that
+// docs/leases.md uses, written from the cipher's definition (see src/core/cipher.h) and not from the
+// extension's code, so that the two check each other.
+
+const EPOCH = 1730000000;
+const rotl = (value, bits) => ((value << bits) | (value >>> (16 - bits))) & 0xffff;
+const add = (a, b) => (a + b) & 0xffff;
+
+// One SPECKEY round on words [at, at + 1], and back.
+function speckey(w, at) {
+  w[at] = add(rotl(w[at], 9), w[at + 1]);
+  w[at + 1] = rotl(w[at + 1], 2) ^ w[at];
+}
+function unspeckey(w, at) {
+  w[at + 1] = rotl(w[at + 1] ^ w[at], 14);
+  w[at] = rotl((w[at] - w[at + 1]) & 0xffff, 7);
+}
+
+function expand(secret) {
+  let k = Array.from({ length: 8 }, (_, i) => secret.readUInt16BE(2 * i));
+  return Array.from({ length: 17 }, (_, group) => {
+    const subkeys = k.slice(0, 6);
+    speckey(k, 0);
+    k[2] = add(k[2], k[0]);
+    k[3] = add(k[3], k[1]);
+    k[7] = add(k[7], group + 1);
+    k = [k[6], k[7], ...k.slice(0, 6)];
+    return subkeys;
+  });
+}
+
+// Feistel layer between steps; its own inverse but for the swap.
+function mix(w) {
+  const t = rotl(w[0] ^ w[1], 8);
+  w[2] ^= w[0] ^ t;
+  w[3] ^= w[1] ^ t;
+}
+
+function words(number) {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64LE(BigInt.asUintN(64, number));
+  return [0, 2, 4, 6].map((at) => bytes.readUInt16BE(at));
+}
+function number(w) {
+  const bytes = Buffer.alloc(8);
+  w.forEach((word, i) => bytes.writeUInt16BE(word, 2 * i));
+  return bytes.readBigUInt64LE();
+}
+
+function encrypt(keys, raw) {
+  let w = words(raw);
+  for (let step = 0; step < 8; step++) {
+    for (let round = 0; round < 3; round++)
+      for (const branch of [0, 1]) {
+        const key = keys[2 * step + branch];
+        w[2 * branch] ^= key[2 * round];
+        w[2 * branch + 1] ^= key[2 * round + 1];
+        speckey(w, 2 * branch);
+      }
+    mix(w);
+    w = [w[2], w[3], w[0], w[1]];
+  }
+  return number(w.map((word, i) => word ^ keys[16][i]));
+}
+function decrypt(keys, id) {
+  let w = words(id).map((word, i) => word ^ keys[16][i]);
+  for (let step = 7; step >= 0; step--) {
+    w = [w[2], w[3], w[0], w[1]];
+    mix(w);
+    for (let round = 2; round >= 0; round--)
+      for (const branch of [0, 1]) {
+        const key = keys[2 * step + branch];
+        unspeckey(w, 2 * branch);
+        w[2 * branch] ^= key[2 * round];
+        w[2 * branch + 1] ^= key[2 * round + 1];
+      }
+  }
+  return number(w);
+}
+
+export class Generator {
+  constructor(nodeId, leaseStart, leaseEnd, secret) {
+    this.nodeId = BigInt(nodeId);
+    this.keys = expand(secret);
+    this.updateLease(leaseStart, leaseEnd);
+    [this.second, this.sequence] = [0, 0n];
+  }
+
+  updateLease(leaseStart, leaseEnd) {
+    [this.start, this.end] = [leaseStart, leaseEnd];
+  }
+
+  generate() {
+    const now = Math.floor(Date.now() / 1000);
+    if (now > this.second) [this.second, this.sequence] = [now, 0n];
+    else this.sequence++;
+    if (this.second < this.start || this.second > this.end) throw new Error('outside of the lease');
+    if (this.sequence > 131071n) throw new Error('every identifier of this second is used');
+    const raw = (BigInt(this.second - EPOCH) << 34n) | (this.nodeId << 17n) | this.sequence;
+    return BigInt.asIntN(64, encrypt(this.keys, raw));
+  }
+
+  // Unix second, node id, sequence number
+  inspect(id) {
+    const raw = decrypt(this.keys, id);
+    return [Number(raw >> 34n) + EPOCH, Number((raw >> 17n) & 0x1ffffn), Number(raw & 0x1ffffn)];
+  }
+}
