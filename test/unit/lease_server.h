@@ -129,6 +129,8 @@ public:
 
     bool may_stop() const { return running_ && !stopping_ && change_ == Change::kNone; }
 
+    bool may_seal() const { return may_stop() && !waits(); }
+
     // Cleanly: the lease worker gives its leases back first; the postmaster comes last. Nobody
     // takes part in a change of the window then.
     void Stop() {
@@ -214,7 +216,7 @@ public:
         const auto end = static_cast<uint32_t>(now + kWindowSeconds);
         if (!window.closed() && end <= window.end)
             return;
-        if (!Loaded(birth) || now < keeper_.opens_at())
+        if (!Loaded(birth) || !keeper_.MayOpen(now, *machine_, *true_ms_))
             return;
         opening_ = {window.closed() ? static_cast<uint32_t>(now) : window.start, end};
         if (window.closed())
@@ -275,7 +277,7 @@ public:
         }
         const Lease& next = holder_.next();
         const uint32_t used_until = keeper_.LeaseOpensAt(LeasedNodes(next.first_node_id));
-        if (next.id != 0 && used_until >= next.end)
+        if (next.id != 0 && used_until >= next.end && used_until > window.end)
             return {ReleaseOf(holder_.DropNext())};
         Holder ahead = holder_;
         const Window opening = ahead.OpenNext(std::max(window.end, used_until), Clock());

@@ -152,13 +152,16 @@ public:
         coordinator_trouble_ = int64_t{20} << random_.Between(0, 5);
         server_trouble_ = int64_t{20} << random_.Between(0, 5);
         longest_advance_ms_ = int64_t{2000} >> (has_static() ? random_.Between(0, 3) : 0);
-        leases_one_in_ = int64_t{2} << random_.Between(0, 3);
+        leases_one_in_ = random_.Between(2, 8);
         static_nodes_ = SomeNodes(1, node_ids_);
         if (clocks_agree() && random_.OneIn(2)) {
             // The fewer node ids there are, the more they change hands.
             static_nodes_ = SomeNodes(1, 2);
             leases_one_in_ = 1000;
             server_trouble_ = int64_t{20} << random_.Between(0, 2);
+        } else if (scenario.fleet == Fleet::kOneDirectory && random_.OneIn(2)) {
+            static_nodes_ = SomeNodes(kLeasedNodes, kLeasedNodes);
+            server_trouble_ = int64_t{80} << random_.Between(0, 3);
         }
         MakeMachines();
         MakeSites();
@@ -228,7 +231,9 @@ private:
         const int count = scenario_.fleet == Fleet::kEverything ? 2 : 1;
         for (int i = 0; i < count; i++) {
             NodeRange nodes{0, static_cast<uint32_t>(node_ids_)};
-            if (has_static())
+            if (scenario_.fleet == Fleet::kOneDirectory && static_nodes_.count == kLeasedNodes)
+                nodes = static_nodes_;
+            else if (has_static())
                 nodes = {static_cast<uint32_t>(random_.Between(0, node_ids_ - 4)),
                          static_cast<uint32_t>(random_.Between(kLeasedNodes, 4))};
             const Coordinator::Pool pool{nodes.first, nodes.count, max_duration_, max_clock_skew_,
@@ -334,7 +339,7 @@ private:
         // Binding for a coordinator as far as it is bound to know.
         const bool exaggerates = sites_[site_of_[i]].cluster.knows_all() && random_.OneIn(10);
         Send(static_cast<int64_t>(i), site_of_[i],
-             servers_[i].Ask(random_.Between(1, 10), exaggerates ? random_.Between(1, 20) : 0));
+             servers_[i].Ask(random_.Between(1, 10), exaggerates ? random_.Between(1, 6) : 0));
     }
 
     // Somebody who has seen the incarnation of another one's lease gives it back.
@@ -488,6 +493,9 @@ private:
     }
 
     bool MayUse(const NodeRange& nodes, const FleetServer& server) {
+        // A directory knows itself what was used there, also under leases that are in force.
+        if (scenario_.fleet == Fleet::kOneDirectory)
+            return true;
         const Site& own = sites_[0];
         if (UsedStatically(nodes, server.role()) || !Free(nodes, own))
             return false;
@@ -604,6 +612,9 @@ private:
             server->CrashMemory();
         } else if (chance < 14) {
             Crash(server);
+        } else if (server->settings().leases && server->may_seal() && random_.OneIn(3)) {
+            Trace(*server) << "loses its lease worker\n";
+            server->Seal();
         } else if (server->may_stop()) {
             Trace(*server) << "stops\n";
             findings_.stops++;
@@ -784,24 +795,20 @@ private:
             Configure(site, site->pool);
     }
 
-    // Takes node ids out of the pool at one end, or into it.
+    // Takes node ids out of the pool, or into it.
     void ChangePool(Site* site) {
         NodeRange pool = *site->pool;
         if (!has_static()) {
             const uint32_t first = random_.OneIn(2) ? 0 : 1;
             pool = {first, static_cast<uint32_t>(node_ids_) - first};
-        } else if (random_.OneIn(2)) {
+        } else if (pool.count > kLeasedNodes && random_.OneIn(2)) {
             pool.count -= 1;
             pool.first += random_.OneIn(2);
-            if (pool.count < kLeasedNodes)
-                return;
         } else {
-            NodeRange added{pool.first + pool.count, 1};
-            if (random_.OneIn(2) && pool.first > 0)
-                added.first = --pool.first;
-            pool.count++;
-            if (pool.first + pool.count > node_ids_ || !MayLease(added, *site) ||
-                !Free(added, *site))
+            pool = SomeNodes(kLeasedNodes, 4);
+            if (!MayLease(pool, *site) || !All(pool, [&](uint32_t node) {
+                    return site->pool->Covers({node, 1}) || Free({node, 1}, *site);
+                }))
                 return;
         }
         Configure(site, pool);

@@ -13,7 +13,7 @@ namespace {
 constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
 
 // Many times what it takes.
-constexpr uint64_t kSchedules = 30000;
+constexpr uint64_t kSchedules = 100000;
 
 template <typename Holder = ShippedHolder, typename State = ShippedState>
 void ExpectViolation(Scenario scenario, uint64_t first_seed = 1) {
@@ -134,12 +134,17 @@ TEST(LeaseSimulationFinds, APoolThatIsOpenedAgainAndGrantsAtOnce) {
 
 // --- the rules of a start
 
+StartPlan OpenAt(StartPlan plan, uint32_t second) {
+    plan.opens_at = second;
+    plan.opens_at_ms = 0;
+    return plan;
+}
+
 struct OpensOwnStateAtTheWrittenEnd : ShippedState {
     static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
-        StartPlan plan = randflake::PlanStart(error, found, start);
-        if (plan.finding == Finding::kOwn && found.EndFor(start.nodes) != 0)
-            plan.opens_at = found.EndFor(start.nodes);
-        return plan;
+        const StartPlan plan = randflake::PlanStart(error, found, start);
+        const uint32_t end = found.EndFor(start.nodes);
+        return plan.finding == Finding::kOwn && end != 0 ? OpenAt(plan, end) : plan;
     }
 };
 
@@ -154,12 +159,10 @@ StartPlan PlanWith(Weaken&& weaken, StateError error, const WindowState& found,
     WindowState weakened = found;
     Start other = start;
     weaken(&weakened, &other);
-    StartPlan plan = randflake::PlanStart(error, found, start);
-    if (randflake::PlanStart(error, weakened, other).proven) {
-        plan.proven = true;
-        plan.opens_at = found.EndFor(start.nodes);
-    }
-    return plan;
+    const StartPlan plan = randflake::PlanStart(error, found, start);
+    return randflake::PlanStart(error, weakened, other).proven
+               ? OpenAt(plan, found.EndFor(start.nodes))
+               : plan;
 }
 
 struct IgnoresOtherRuns : ShippedState {
@@ -175,10 +178,10 @@ TEST(LeaseSimulationFinds, ADiskThatIsRolledBackToAStopBeforeTheLastRun) {
 
 struct StartsUnknownNodeIdsAtOnce : ShippedState {
     static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
-        StartPlan plan = randflake::PlanStart(error, found, start);
-        if (plan.finding == Finding::kOwn && found.EndFor(start.nodes) == 0)
-            plan.opens_at = start.held_off - static_cast<uint32_t>(start.skew_ms / 1000);
-        return plan;
+        const StartPlan plan = randflake::PlanStart(error, found, start);
+        return plan.finding == Finding::kOwn && found.EndFor(start.nodes) == 0
+                   ? OpenAt(plan, start.held_off - static_cast<uint32_t>(start.skew_ms / 1000))
+                   : plan;
     }
 };
 
@@ -203,10 +206,10 @@ TEST(LeaseSimulationFinds, AStopUnderSomeOfTheNodeIdsTakenForAProofOfAll) {
 
 struct TrustsEveryKnownRange : ShippedState {
     static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
-        StartPlan plan = randflake::PlanStart(error, found, start);
+        const StartPlan plan = randflake::PlanStart(error, found, start);
         for (uint32_t i = 1; i < found.end_count; i++)
             if (plan.finding == Finding::kOwn && found.ends[i].nodes == start.nodes)
-                plan.opens_at = found.EndFor(start.nodes);
+                return OpenAt(plan, found.EndFor(start.nodes));
         return plan;
     }
 };
@@ -232,8 +235,12 @@ TEST(LeaseSimulationFinds, ACopyTakenForTheOriginal) {
 
 struct IgnoresTheTimeSinceTheStop : ShippedState {
     static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
-        return PlanWith([](WindowState* state, Start* to) { state->stop.at_ms = to->at_ms; }, error,
-                        found, start);
+        return PlanWith(
+            [](WindowState* state, Start* to) {
+                state->stop.at_ms = to->at_ms;
+                state->stop.clock_ms = to->clock_ms;
+            },
+            error, found, start);
     }
 };
 
@@ -247,6 +254,14 @@ struct HoldsOffFromTheServersStart : ShippedState {
 
 TEST(LeaseSimulationFinds, AHoldOffThatRunsWhileTheServerIsAStandby) {
     ExpectViolationIn<HoldsOffFromTheServersStart>(Fleet::kEverything);
+}
+
+struct AsksTheWallClockAlone : ShippedState {
+    static constexpr bool kAsksUptime = false;
+};
+
+TEST(LeaseSimulationFinds, AHoldOffThatAStepOfTheClockEnds) {
+    ExpectViolationIn<AsksTheWallClockAlone>(Fleet::kEverything);
 }
 
 struct MovesTheWindowFirst : ShippedState {

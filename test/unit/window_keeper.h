@@ -13,6 +13,7 @@ namespace randflake::simulation {
 // The code under test. Broken variants, which derive from it, take its place.
 struct ShippedState {
     static constexpr bool kHoldsOffFromPromotion = true;
+    static constexpr bool kAsksUptime = true;
     static constexpr bool kWritesFirst = true;
     static constexpr bool kAnnouncesLeases = true;
 
@@ -46,7 +47,10 @@ public:
     int64_t started_at_ms() const { return started_at_ms_; }
     bool loaded() const { return loaded_; }
     bool proven() const { return proven_; }
-    uint32_t opens_at() const { return opens_at_; }
+    bool MayOpen(int64_t now, const Machine& machine, int64_t true_ms) const {
+        return now >= opens_at_ &&
+               (machine.UptimeMs(true_ms) > opens_at_ms_ || !State::kAsksUptime);
+    }
     uint32_t LeaseOpensAt(const NodeRange& nodes) const {
         return State::LeaseOpensAt(found_, state_, nodes, held_off_);
     }
@@ -72,10 +76,8 @@ public:
                         *directory->identity};
         start.nodes = nodes;
         start.boot[0] = start.boot[1] = machine->boot();
-        start.at_ms = started_at_uptime_ms_;
         start.last_run = machine->MarkedRun(start.origin);
-        start.skew_ms = skew_ms_;
-        start.held_off = HeldOff(*machine, true_ms);
+        SetTime(*machine, true_ms, &start);
         run_ = static_cast<uint64_t>(random_->Between(1, INT64_MAX - 1));
         if (!Fails())
             machine->MarkRun(start.origin, run_);
@@ -88,6 +90,7 @@ public:
         state_ = plan.state;
         proven_ = plan.proven;
         opens_at_ = plan.opens_at;
+        opens_at_ms_ = plan.opens_at_ms;
         held_off_ = start.held_off;
         loaded_ = true;
         return true;
@@ -107,7 +110,10 @@ public:
     void WriteCleanEnd(const NodeRange& nodes, uint32_t end, DataDirectory* directory,
                        const Machine& machine, int64_t true_ms) {
         state_.SetEnd(nodes, end);
-        state_.stop = {run_, {machine.boot(), machine.boot()}, machine.UptimeMs(true_ms)};
+        state_.stop = {run_,
+                       {machine.boot(), machine.boot()},
+                       machine.UptimeMs(true_ms),
+                       machine.WallMs(true_ms)};
         (void)Write(state_, directory);
     }
 
@@ -129,13 +135,15 @@ private:
         return true;
     }
 
-    // held_off()
-    uint32_t HeldOff(const Machine& machine, int64_t true_ms) const {
-        const int64_t since = began_in_recovery_ && State::kHoldsOffFromPromotion
-                                  ? machine.WallMs(true_ms)
-                                  : started_at_ms_;
-        const int64_t until = since + skew_ms_ - kWindowEpochMs;
-        return static_cast<uint32_t>(std::max<int64_t>(until / kSecondMs + 1, 0));
+    // set_time()
+    void SetTime(const Machine& machine, int64_t true_ms, Start* start) const {
+        const int64_t now_ms = machine.WallMs(true_ms);
+        const bool from_now = began_in_recovery_ && State::kHoldsOffFromPromotion;
+        start->clock_ms = from_now ? now_ms : std::min(started_at_ms_, now_ms);
+        start->at_ms = from_now ? machine.UptimeMs(true_ms) : started_at_uptime_ms_;
+        start->skew_ms = skew_ms_;
+        const int64_t until = start->clock_ms + start->skew_ms - kWindowEpochMs;
+        start->held_off = static_cast<uint32_t>(std::max<int64_t>(until / kSecondMs + 1, 0));
     }
 
     const int64_t skew_ms_;
@@ -148,6 +156,7 @@ private:
     WindowState state_{};
     bool proven_ = false;
     uint32_t opens_at_ = 0, held_off_ = 0;
+    int64_t opens_at_ms_ = 0;
     uint64_t run_ = 0;
 
     size_t failed_writes_ = 0;
