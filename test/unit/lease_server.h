@@ -229,13 +229,13 @@ public:
 
     // What it asks next, for a lease of that duration. It may say that it knows of a later end than
     // it does.
-    Request Ask(int64_t duration, int64_t exaggeration) {
+    Request Ask(int64_t duration, int64_t alleged_end) {
         if (holder_.renews()) {
             const LeaseRequest asked = holder_.Renew(*true_ms_);
             return {Request::kRenew,
                     asked.lease_id,
                     asked.incarnation,
-                    asked.expected_end + exaggeration,
+                    std::max(asked.expected_end, alleged_end),
                     slots(),
                     duration,
                     role_};

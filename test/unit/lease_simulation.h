@@ -154,6 +154,7 @@ public:
         longest_advance_ms_ = int64_t{2000} >> (has_static() ? random_.Between(0, 3) : 0);
         leases_one_in_ = random_.Between(2, 8);
         static_nodes_ = SomeNodes(1, node_ids_);
+        restless_clocks_ = has_static() && random_.OneIn(2);
         if (clocks_agree() && random_.OneIn(2)) {
             // The fewer node ids there are, the more they change hands.
             static_nodes_ = SomeNodes(1, 2);
@@ -336,10 +337,14 @@ private:
     }
 
     void Ask(size_t i) {
-        // Binding for a coordinator as far as it is bound to know.
-        const bool exaggerates = sites_[site_of_[i]].cluster.knows_all() && random_.OneIn(10);
+        // A coordinator that knows of every lease is bound by what it answers to that.
+        const Cluster& cluster = sites_[site_of_[i]].cluster;
+        const bool exaggerates = cluster.knows_all() && random_.OneIn(10);
         Send(static_cast<int64_t>(i), site_of_[i],
-             servers_[i].Ask(random_.Between(1, 10), exaggerates ? random_.Between(1, 6) : 0));
+             servers_[i].Ask(random_.Between(1, 10), exaggerates ? cluster.now() + max_duration_ +
+                                                                       max_clock_skew_ -
+                                                                       random_.Between(0, 2)
+                                                                 : 0));
     }
 
     // Somebody who has seen the incarnation of another one's lease gives it back.
@@ -577,7 +582,7 @@ private:
     }
 
     void HappenToServer(FleetServer* server) {
-        const int64_t chance = random_.Between(0, 19);
+        const int64_t chance = random_.Between(restless_clocks_ ? -8 : 0, 19);
         if (chance < 4) {
             StepClock(server->machine());
             Trace(*server) << "clock " << server->machine()->offset_ms() << '\n';
@@ -619,6 +624,8 @@ private:
             Trace(*server) << "stops\n";
             findings_.stops++;
             server->Stop();
+            if (random_.OneIn(3))
+                snapshots_[static_cast<size_t>(server->role())] = server->directory();
         }
     }
 
@@ -640,7 +647,7 @@ private:
     void StepStopped(FleetServer* server) {
         if (random_.OneIn(10))
             Start(server);
-        else if (random_.OneIn(60))
+        else if (random_.OneIn(25))
             HappenToDirectory(server);
     }
 
@@ -805,7 +812,8 @@ private:
             pool.count -= 1;
             pool.first += random_.OneIn(2);
         } else {
-            pool = SomeNodes(kLeasedNodes, 4);
+            pool = random_.OneIn(2) ? Widened(servers_[PickServer()].last_nodes())
+                                    : SomeNodes(kLeasedNodes, 4);
             if (!MayLease(pool, *site) || !All(pool, [&](uint32_t node) {
                     return site->pool->Covers({node, 1}) || Free({node, 1}, *site);
                 }))
@@ -813,6 +821,14 @@ private:
         }
         Configure(site, pool);
         findings_.pool_changes++;
+    }
+
+    NodeRange Widened(NodeRange nodes) const {
+        if (nodes.count < kLeasedNodes) {
+            nodes.count = kLeasedNodes;
+            nodes.first = std::min(nodes.first, static_cast<uint32_t>(node_ids_) - nodes.count);
+        }
+        return nodes;
     }
 
     // A pool that is opened again holds off for all that others may have leased meanwhile.
@@ -897,9 +913,10 @@ private:
     std::vector<int64_t> free_at_;                  // per node id that was leased, Unix seconds
     int64_t coordinator_trouble_, server_trouble_;  // one in so many steps
     int64_t longest_advance_ms_;                    // of the time, once in a while
-    int64_t leases_one_in_;                         // starts, where there are static node ids
-    std::vector<uint64_t> asked_;                   // per server, what it waits for
-    std::vector<size_t> site_of_;                   // per server, whom it asks
+    bool restless_clocks_;
+    int64_t leases_one_in_;        // starts, where there are static node ids
+    std::vector<uint64_t> asked_;  // per server, what it waits for
+    std::vector<size_t> site_of_;  // per server, whom it asks
     std::vector<Message> messages_;
     uint64_t tickets_ = 0, boots_ = 0, identities_ = Cluster::kFirst - 1;
     int64_t births_ = 0;
