@@ -4,7 +4,8 @@
 #   make install         install the library and the three extensions
 #   make installcheck    regression tests against a running, configured server
 #   make tempcheck       regression, isolation and TAP tests, each on a server of its own
-#   make soak            the crash test with many rounds; ROUNDS=n sets how many
+#   make soak            crashes and handovers under load for long; ROUNDS=n of crashes, SOAK_SECONDS=n
+#                        of handovers
 #   make unit            unit tests of src/core (no server)
 #   make dist            archives of the last commit in build/
 #   make release-check   everything that must hold before a release
@@ -78,8 +79,10 @@ tempcheck:
 	PG_CONFIG=$(PG_CONFIG) scripts/tempcheck.sh
 
 ROUNDS ?= 500
+SOAK_SECONDS ?= 1800
 soak:
-	RANDFLAKE_ROUNDS=$(ROUNDS) PG_CONFIG=$(PG_CONFIG) scripts/tempcheck.sh tap 100_crash
+	RANDFLAKE_ROUNDS=$(ROUNDS) RANDFLAKE_SECONDS=$(SOAK_SECONDS) PG_CONFIG=$(PG_CONFIG) \
+		scripts/tempcheck.sh tap 100_crash 145_handover_torture
 
 lint:
 	printf '%s\n' $(wildcard src/*/*.cpp) | xargs -P 2 -I {} \

@@ -72,7 +72,7 @@ sub damaged {
     my ($reason) = @_;
     return [
         "the window file of randflake cannot be used: $reason",
-        'Identifiers start beyond the clock plus "randflake.max_clock_skew".',
+        'The server generates nothing for "randflake.max_clock_skew" after its start or promotion.',
         'Make sure that the clock is right: identifiers may have been issued under these node ids up'
           . ' to now.'
     ];

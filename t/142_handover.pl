@@ -8,6 +8,7 @@
 use strict;
 use warnings;
 
+use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Randflake;
@@ -109,6 +110,29 @@ handover(
         clocks_stand_in_next_second($a);
         start_with($a, node_id => $node_id + 1, node_count => 2);
         is_open($a, "$name, fewer node ids");
+    });
+
+# A server without a postmaster
+handover(
+    'single-user mode',
+    sub {
+        my ($name) = @_;
+        my ($node_id) = fresh_node_ids(1);
+        configure($a, settings(node_id => $node_id));
+        my $statements = "SELECT randflake_generate() AS id\n" x 50;
+        my $out;
+        IPC::Run::run([ 'postgres', '--single', '-D', $a->data_dir, 'postgres' ],
+            '<', \$statements, '>', \$out, '2>', '/dev/null')
+          or die 'single-user mode failed';
+        my @ids = $out =~ /id = "(-?\d+)"/g;
+        is(@ids, 50, "$name: generates");
+        my $file = PostgreSQL::Test::Utils::tempdir_short() . '/ids';
+        append_to_file($file, join '', map { "$_\n" } @ids);
+        $history->add_era($file);
+        isnt(read_window($a)->{stop_run}, 0, "$name: the stop is recorded");
+        clocks_stand_in_next_second($a);
+        start_with($a, node_id => $node_id);
+        is_open($a, "$name, then a server");
     });
 
 handover(

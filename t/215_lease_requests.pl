@@ -107,6 +107,7 @@ told('could not lease node ids: the holder has another secret than the other hol
 $coordinator->safe_psql('rival', 'SELECT randflake_lease_configure(forget_key => true)');
 $coordinator->safe_psql('rival', <<'SQL');
 SELECT randflake_lease_configure(0, 1);
+SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool;
 SELECT randflake_lease_acquire('x', gen_random_uuid(), 1, 60, '0123456789abcdef');
 SELECT randflake_lease_configure(forget_key => true);
 INSERT INTO randflake_lease (holder, incarnation, nodes, span)

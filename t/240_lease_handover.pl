@@ -30,6 +30,17 @@ sub leases_begin {
     return $node->safe_psql($database // 'postgres', 'SELECT min(lower(span)) FROM randflake_lease');
 }
 
+# Waits until a server has a lease of this coordinator, and that is open.
+sub leases_from {
+    my ($node, $holder) = @_;
+    my $name = $holder->name;
+    $node->poll_query_until('postgres', "SELECT count(*) > 0 FROM randflake_leases WHERE holder = '$name'")
+      or die "no lease for $name";
+    my $from = leases_begin($node);
+    wait_for_status($holder, "window_start >= to_timestamp($from) AND clock_timestamp() < window_end");
+    return;
+}
+
 # --- servers moved to a coordinator that knows nothing -------------------------------------------
 
 # The one that moves first has the shorter lease. It is granted the node id that the other still
@@ -47,9 +58,9 @@ for my $round (1 .. $rounds) {
     is($free_at, leases_end($coordinator), "round $round, closed: says when all leases have ended");
     remake_coordinator($other);
     move_to($fleet, $moves, $other);
-    wait_for_lease($moves);
+    leases_from($other, $moves);
     move_to($fleet, $stays, $other);
-    wait_for_lease($stays);
+    leases_from($other, $stays);
     cmp_ok(leases_begin($other), '>=', leases_end($coordinator),
         "round $round, moved: the new coordinator's leases begin when the former one's have ended");
     sleep 1;
@@ -177,19 +188,21 @@ $_->stop for @holders;
 # --- a coordinator restored in place -------------------------------------------------------------
 
 # Every file is put back as it was, pg_control even under the number of its inode: file systems give
-# those of deleted files again, and this makes as many as it takes. A file that does not change stays.
+# those of deleted files again, and this makes as many as it takes. A file that does not change stays. The
+# leases last longer than that takes.
 for my $round (1 .. $rounds) {
-    make_coordinator($coordinator);
+    make_coordinator($coordinator, 20);
     my $data = $coordinator->data_dir;
     my $saved = $coordinator->basedir . "/saved$round";
     $coordinator->stop;
     system_or_bail('cp', '-a', $data, $saved);
     $coordinator->start;
-    my $lost = new_holder($fleet, "lost$round", $coordinator);
+    my $lost = new_holder($fleet, "lost$round", $coordinator, lease_duration => 20);
     $lost->start;
     wait_for_lease($lost);
     load_on($fleet, $lost);
     my $worker = lease_worker_of($lost);
+    $lost->reload;    # so that it renews now
     my $renewed = status_of($lost, 'window_extensions');
     wait_for_status($lost, "window_extensions > $renewed");
     kill 'STOP', $worker;

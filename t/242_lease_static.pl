@@ -27,6 +27,7 @@ for my $round (1 .. $rounds) {
     my $server = new_static($fleet, "server$round", 0);
     start_under_clock($server);
     clock_offset($server, $ahead);
+    $server->safe_psql('postgres', 'SELECT randflake_generate()');
     load_on($fleet, $server);
     sleep 2;
     end_load($fleet, $server);
@@ -74,6 +75,7 @@ for my $round (1 .. $rounds) {
     my $server = new_static($fleet, "short$round", 0);
     start_under_clock($server);
     clock_offset($server, 300);    # longer than a lease lasts, also on a slow machine
+    $server->safe_psql('postgres', 'SELECT randflake_generate()');
     load_on($fleet, $server);
     sleep 1;
     end_load($fleet, $server);

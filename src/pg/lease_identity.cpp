@@ -16,8 +16,8 @@ SQL_FUNCTION(randflake_coordinator_identity) {
     // The other changes all the time, so that no restore into the same directory leaves it alone;
     // file systems hand its inode number out again, so its time of birth counts too. Where they
     // keep none, there is only the time of the last change, which changes all the time.
-    randflake::FileIdentity identity;
-    randflake::FileIdentity control;
+    randflake::FileIdentity identity{};
+    randflake::FileIdentity control{};
     FileFailure failure = file_identity("PG_VERSION", &identity);
     if (failure.error == 0)
         failure = file_identity("global/pg_control", &control);

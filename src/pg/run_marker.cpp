@@ -1,7 +1,9 @@
 // A POSIX shared memory object of 8 bytes for each data directory, named by a hash of what tells
 // the directory from others. It stays when the server stops, and goes with the machine's memory.
 // Its absence costs a wait of randflake.max_clock_skew, nothing more; so does an object of another
-// user, which counts as none.
+// user, which counts as none. Servers that see different objects of one name, as in containers,
+// prove nothing that the others could break: who does not find the last run's object holds off for
+// longer than anybody else's proof lasts.
 
 #include "pg/run_marker.h"
 

@@ -100,8 +100,8 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
                     (errcode(ERRCODE_DATA_CORRUPTED),
                      errmsg("the window file of randflake cannot be used: %s",
                             randflake::StateErrorText(error)),
-                     errdetail("Identifiers start beyond the clock plus "
-                               "\"randflake.max_clock_skew\"."),
+                     errdetail("The server generates nothing for "
+                               "\"randflake.max_clock_skew\" after its start or promotion."),
                      errhint("Make sure that the clock is right: identifiers may have been issued "
                              "under these node ids up to now.")));
             break;

@@ -66,7 +66,7 @@ TEST(LeaseSimulationFinds, NoHoldOffByAnotherCoordinator) {
 }
 
 TEST(LeaseSimulationFinds, AHoldOffThatTakesClocksForEqual) {
-    ExpectViolation({.hold_off_for_skew = false});
+    ExpectViolation({.hold_off_for_skew = false, .hold_off_for_renewals = false});
 }
 
 TEST(LeaseSimulationFinds, LeasesThatAreLongerThanTheHoldOff) {

@@ -1,0 +1,130 @@
+# One range of node ids that goes from data directory to data directory under load, at random: stops
+# and crashes of every kind, restarts, copies, failback without a rewind, promotions, disks that are
+# rolled back, other parts of the range, clocks that differ. No identifier comes twice.
+#
+# RANDFLAKE_SECONDS sets for how long; make soak goes on for long. RANDFLAKE_SEED repeats what was
+# chosen, though not when it happened.
+
+use strict;
+use warnings;
+
+use List::Util qw(shuffle);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeHandover;
+use RandflakeHistory;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $until = time + ($ENV{RANDFLAKE_SECONDS} // 60);
+my $seed = srand($ENV{RANDFLAKE_SEED} // int time);
+note("RANDFLAKE_SEED=$seed");
+
+# Clocks differ by up to 1.9 s, those of one directory from start to start included.
+my $most_ahead = 0.95;
+my %settings = (secret => random_secret(), max_clock_skew => '2s', max_wait => '60s');
+my $history = RandflakeHistory->new($settings{secret});
+my @servers = map {
+    new_server($_,
+        init => [ allows_streaming => 1 ],
+        conf => "restart_after_crash = on\nlog_statement = none\n",
+        settings => { %settings, node_id => 40 })
+} qw(a b c);
+
+# The whole range and parts of it
+my @ranges = ([ 40, 3 ], [ 40, 1 ], [ 41, 2 ], [ 41, 1 ], [ 40, 3 ]);
+
+sub start_somehow {
+    my ($server) = @_;
+    my ($node_id, $node_count) = @{ $ranges[ rand @ranges ] };
+    configure($server, %settings, node_id => $node_id, node_count => $node_count);
+    set_ahead($server, $most_ahead * (2 * rand() - 1));
+    start_under_clock($server);
+    return;
+}
+
+# What ends the use of a server.
+my %ends = (
+    'fast stop' => sub { $_[0]->stop('fast') },
+    'immediate stop' => sub { $_[0]->stop('immediate') },
+    'crash' => sub { crash_server($_[0]) },
+    'crash of a session, then a stop' => sub { crash_backend($_[0]); $_[0]->stop('fast') },
+    'crash of a session, then a crash' => sub { crash_backend($_[0]); crash_server($_[0]) });
+
+my ($current) = @servers;    # stopped
+my @files;
+my %snapshots = map { $_->name => [] } @servers;
+
+# Heavy use, until $end->().
+sub use_until {
+    my ($server, $end) = @_;
+    my @clients = $history->start_clients($server, qw(single copy rollback copy));
+    wait_until_received(@clients);
+    sleep rand 1;
+    push @{ $snapshots{ $server->name } }, snapshot($server);
+    $end->($server);
+    push @files, finish_clients(@clients);
+    return;
+}
+
+sub another_server { return (shuffle grep { $_ != $current } @servers)[0] }
+
+# How the node ids come to the next server; each ends with one that runs.
+my %handovers = (
+    'restart' => sub { start_somehow($current) },
+    'rollback of the disk' => sub {
+        my @known = @{ $snapshots{ $current->name } };
+        roll_back($current, $known[ rand @known ]);
+        start_somehow($current);
+    },
+    'a directory as it was left' => sub {
+        $current = another_server();
+        start_somehow($current);
+    },
+    'copy' => sub {
+        my $copy = another_server();
+        copy_directory($current, $copy);
+        $snapshots{ $copy->name } = [ snapshot($copy) ];
+        $current = $copy;
+        start_somehow($current);
+    },
+    'promotion' => sub {
+        my $standby = another_server();
+        copy_directory($current, $standby);
+        $snapshots{ $standby->name } = [ snapshot($standby) ];
+        make_standby($standby);
+        start_somehow($_) for $standby, $current;
+        use_until($current, $ends{ (shuffle 'fast stop', 'immediate stop', 'crash')[0] });
+        $standby->promote;
+        $current = $standby;
+    });
+
+# --- the use of it --------------------------------------------------------------------------------
+
+# A server as the others begin as copies of.
+start_somehow($current);
+$current->safe_psql('postgres', 'CREATE EXTENSION randflake');
+use_until($current, $ends{'fast stop'});
+for my $server (grep { $_ != $current } @servers) {
+    copy_directory($current, $server);
+    $snapshots{ $server->name } = [ snapshot($server) ];
+}
+
+my (@due, %count);
+while (time < $until || @due) {
+    @due = shuffle sort keys %handovers if !@due;
+    my $handover = shift @due;
+    my $end = (shuffle sort keys %ends)[0];
+    note("$handover; $end");
+    $count{$handover}++;
+    $count{$end}++;
+    $handovers{$handover}->();
+    use_until($current, $ends{$end});
+    # Between others, for it takes its time.
+    $history->add_era(splice @files) if @files > 60;
+}
+$history->add_era(@files);
+note(sprintf '%5d  %s', $count{$_}, $_) for sort keys %count;
+$history->no_duplicates('handovers');
+done_testing();
