@@ -148,7 +148,7 @@ static void report_no_window(int64 now) {
         case WindowProblem::kNotYet: {
             // The longest wait after a crash or during a hold-off. A longer one means that the
             // clock was set back.
-            const int64 usual = kWindowSeconds + setting_max_clock_skew / 1000 + 1;
+            const int64 usual = randflake::kWindowSeconds + setting_max_clock_skew / 1000 + 1;
             if (report.opens_at - now > usual)
                 report_clock_behind(now, report.opens_at, "the end of the last window");
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

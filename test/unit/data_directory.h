@@ -36,9 +36,9 @@ public:
 
     void StepClock(int64_t offset_ms) { offset_ms_ = offset_ms; }
     int64_t offset_ms() const { return offset_ms_; }
-    // The clock that shows the time, Unix milliseconds, and the one that cannot be set.
-    int64_t WallMs(int64_t true_ms) const { return true_ms + offset_ms_; }
-    int64_t UptimeMs(int64_t true_ms) const { return true_ms - booted_at_ms_; }
+    Moment At(int64_t true_ms) const {
+        return {.at_ms = true_ms - booted_at_ms_, .clock_ms = true_ms + offset_ms_};
+    }
     uint64_t boot() const { return boot_; }
 
     uint64_t MarkedRun(const Origin& origin) const {

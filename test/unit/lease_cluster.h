@@ -75,16 +75,14 @@ public:
         return true;
     }
 
-    // What its own server uses, which started then.
-    void Serve(const Coordinator::Static& nodes, int64_t started_at) {
-        current_.coordinator.Serve(nodes, started_at);
-    }
+    // What its own server uses.
+    void Serve(const Coordinator::Static& nodes) { current_.coordinator.Serve(nodes); }
 
     void TakeBackup() { backup_ = current_; }
 
     // A replica that may have missed the last transactions, or an old copy, takes over. Its clock
-    // is off by this much; without, as far behind as can be.
-    void FailOver(uint64_t identity, std::optional<int64_t> offset_ms) {
+    // is off by this much; without, as far behind as can be. Whether it was a copy.
+    bool FailOver(uint64_t identity, std::optional<int64_t> offset_ms) {
         const bool restored = replicas_.empty() || random_->OneIn(4);
         if (restored) {
             current_ = backup_;
@@ -99,6 +97,7 @@ public:
         if (!restored || identity_has_birth_)
             identity_ = identity;
         offset_ms_ = offset_ms.value_or(earliest_ > 0 ? earliest_ * 1000 - *true_ms_ : 0);
+        return restored;
     }
 
     // Another coordinator takes the place of all that was here, `make(now)`: one that is just made,

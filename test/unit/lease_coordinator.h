@@ -39,7 +39,6 @@ struct CoordinatorRules {
     bool own_nodes = true;              // those of the coordinator's own server are never leased
     bool added_nodes_wait = true;       // node ids that come into the pool may have been static
     bool reopening_waits = true;        // another one may have leased while the pool was closed
-    bool restart_waits = true;  // the coordinator's server may have used other node ids before
 };
 
 // Why a call failed.
@@ -110,11 +109,8 @@ public:
         taken_over_ = false;
     }
 
-    // What its own server uses, which started then.
-    void Serve(const Static& nodes, int64_t started_at = 0) {
-        static_ = nodes;
-        served_from_ = started_at;
-    }
+    // What its own server uses from now on.
+    void Serve(const Static& nodes) { static_ = nodes; }
 
     // Why the last call failed.
     Refusal refusal() const { return refusal_; }
@@ -137,12 +133,9 @@ public:
         const auto [free_at, first] = UnusedForLongest(nodes);
         if (first < 0 || free_at > now)
             return Refuse(Refusal::kLimit);
-        const int64_t mark = rules_.restart_waits
-                                 ? std::max(high_water_, served_from_ + pool_.max_clock_skew + 1)
-                                 : high_water_;
-        if (now < mark && rules_.start_from_mark && rules_.wait_for_mark)
+        if (now < high_water_ && rules_.start_from_mark && rules_.wait_for_mark)
             return Refuse(Refusal::kState);
-        const int64_t start = rules_.start_from_mark ? std::max(now, mark) : now;
+        const int64_t start = rules_.start_from_mark ? std::max(now, high_water_) : now;
         int64_t end = std::min(start + duration, Horizon());
         if (rules_.longest_lease)
             end = std::min(end, now + pool_.max_duration);
@@ -383,7 +376,6 @@ private:
     uint64_t key_ = kNone;
     uint64_t identity_ = kNone;  // who granted last
     Static static_{0, 0};
-    int64_t served_from_ = 0;
     // The sequence randflake_lease_takeover: when it was made, or taken over.
     int64_t takeover_ = 0;
     uint64_t takeover_identity_ = kNone;

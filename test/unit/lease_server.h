@@ -155,7 +155,6 @@ public:
     bool in_recovery() const { return directory_.recovers; }
     bool generates() const { return running_ && !directory_.recovers; }
     const Settings& settings() const { return settings_; }
-    int64_t started_at() const { return FloorDivide(keeper_.started_at_ms(), kSecondMs); }
     // The node ids of the last window.
     NodeRange last_nodes() const { return last_nodes_; }
     int64_t role() const { return role_; }
@@ -211,12 +210,13 @@ public:
     void ExtendWindow(int64_t birth) {
         const int64_t now = Clock();
         const Window window = CurrentWindow();
-        if (now < 0 || (!window.closed() && now + 1 < window.end))
+        const int64_t limit = SecondsEnd(layout_);
+        if (now < 0 || now >= limit || (!window.closed() && now + 1 < window.end))
             return;
-        const auto end = static_cast<uint32_t>(now + kWindowSeconds);
+        const auto end = static_cast<uint32_t>(std::min(now + kWindowSeconds, limit));
         if (!window.closed() && end <= window.end)
             return;
-        if (!Loaded(birth) || !keeper_.MayOpen(now, *machine_, *true_ms_))
+        if (!Loaded(birth) || !keeper_.MayOpen(now, machine_->At(*true_ms_).at_ms))
             return;
         opening_ = {window.closed() ? static_cast<uint32_t>(now) : window.start, end};
         if (window.closed())
@@ -277,7 +277,7 @@ public:
         }
         const Lease& next = holder_.next();
         const uint32_t used_until = keeper_.LeaseOpensAt(LeasedNodes(next.first_node_id));
-        if (next.id != 0 && used_until >= next.end && used_until > window.end)
+        if (holder_.NextUsed(window, used_until))
             return {ReleaseOf(holder_.DropNext())};
         Holder ahead = holder_;
         const Window opening = ahead.OpenNext(std::max(window.end, used_until), Clock());
@@ -342,11 +342,10 @@ private:
     // Of a window: write its end, move its end, open it; seal it.
     enum class Change { kNone, kWrite, kExtend, kOpen, kSeal };
     static constexpr int kWindow = kMaxSlots;
-    static constexpr int64_t kWindowSeconds = 3;  // as in src/pg/window.h
 
     void InitShared() {
         static_assert(kNoWindow == 0);
-        number_ = ledger_->NewServer();
+        number_ = ledger_->NewServer(role_);
         keeper_.InitShared(directory_);
         holder_.Forget();
         cells_ = {};
@@ -372,7 +371,7 @@ private:
     }
 
     int64_t slots() const { return settings_.nodes.count; }
-    int64_t ClockMs() const { return machine_->WallMs(*true_ms_) - kWindowEpochMs; }
+    int64_t ClockMs() const { return machine_->At(*true_ms_).clock_ms - kWindowEpochMs; }
     int64_t Clock() const { return FloorDivide(ClockMs(), kSecondMs); }
     int64_t Tick() const { return numbers_.TickAt(kWindowEpochMs + ClockMs()); }
     Window CurrentWindow() const { return Window::FromWord(Packed::Widen(cells_[kWindow])); }

@@ -13,7 +13,7 @@
 // change.
 //
 // What operators must guarantee is guaranteed here, see Operation and Fleet. What must hold:
-// lease_ledger.h.
+// lease_ledger.h. Machines and data directories: data_directory.h.
 
 #ifndef RANDFLAKE_UNIT_LEASE_SIMULATION_H
 #define RANDFLAKE_UNIT_LEASE_SIMULATION_H
@@ -41,10 +41,15 @@ enum class Fleet {
 
 // What operators do. Each duty can be neglected, to show that it is one.
 struct Operation {
-    bool waits_until_free =
-        true;                  // node ids that were leased are used when they are free, not before
-    bool closes_first = true;  // no coordinator is made before its predecessor is closed or gone
-    bool configures_again = true;  // a pool whose last changes may be lost in a failover or restore
+    // Node ids that were leased are used when they are free, not before.
+    bool waits_until_free = true;
+    // No coordinator is made before its predecessor is closed or gone.
+    bool closes_first = true;
+    // A pool is configured again after a failover or restore that may have lost its last changes.
+    bool configures_again = true;
+    // The server of a coordinator gives up only node ids that are not in the pool.
+    bool takes_own_nodes_out = true;
+    // Clocks differ by less than the tolerated difference at all times.
     bool clocks_agree = true;
 };
 
@@ -54,6 +59,7 @@ struct Scenario {
     Fleet fleet = Fleet::kLeases;
     CoordinatorRules rules{};
     bool identity_has_birth = true;  // of a coordinator: an older copy in its place has another one
+    bool made_in_place = true;       // a coordinator may be made anew where the last one was
     Operation operation{};
     int steps = 4000;
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations
@@ -67,74 +73,91 @@ struct Findings {
     size_t numbers = 0;
     size_t granted = 0, renewed = 0, refused = 0, released = 0;
     size_t unclear = 0;  // answers that are no grant although the coordinator made one
-    size_t failovers = 0, lost_transactions = 0;
+    size_t failovers = 0, restores = 0, lost_transactions = 0;
     size_t reserved_during_change = 0, lost_swaps = 0;
+
+    // Node ids that were next used by another server, by one that had used them before, or by
+    // another kind of server.
+    size_t taken_over = 0, failed_back = 0, static_to_leased = 0, leased_to_static = 0;
 
     size_t static_numbers = 0;
     size_t proven_starts = 0, held_off_starts = 0;  // that opened a window of static node ids
     size_t failed_writes = 0;
+    size_t pauses = 0, clock_steps = 0, lost_memories = 0, lost_workers = 0;
     size_t stops = 0, crashes = 0, boots = 0;
-    size_t promotions = 0, copies = 0, rollbacks = 0, damages = 0, moved_disks = 0;
-    size_t changed_nodes = 0, to_leases = 0, to_static = 0, moved_holders = 0;
+    size_t promotions = 0, copies = 0, rollbacks = 0, rewinds = 0, damages = 0, moved_disks = 0;
+    size_t changed_nodes = 0, to_leases = 0, to_static = 0, moved_holders = 0, meddlings = 0;
     size_t pool_changes = 0, closings = 0, openings = 0, fresh = 0, moved_coordinators = 0;
 
-    Findings& operator+=(const Findings& other) {
-        for (const Counter& counter : kCounters)
-            this->*counter.of += other.*counter.of;
-        return *this;
-    }
-    friend std::ostream& operator<<(std::ostream& out, const Findings& f) {
-        const char* separator = "";
-        for (const Counter& counter : kCounters) {
-            if (f.*counter.of == 0)
-                continue;
-            out << separator << f.*counter.of << ' ' << counter.name;
-            separator = ", ";
-        }
-        return out;
-    }
-
-private:
-    struct Counter {
-        size_t Findings::*of;
-        const char* name;
-    };
-    static const std::array<Counter, 31> kCounters;
+    Findings& operator+=(const Findings& other);
 };
 
-inline constexpr std::array<Findings::Counter, 31> Findings::kCounters{{
+struct Counter {
+    size_t Findings::*count;
+    const char* name;
+};
+
+inline constexpr Counter kCounters[] = {
     {&Findings::numbers, "numbers"},
     {&Findings::static_numbers, "of static node ids"},
+    {&Findings::taken_over, "node ids taken over"},
+    {&Findings::failed_back, "of these back"},
+    {&Findings::static_to_leased, "node ids leased that were static"},
+    {&Findings::leased_to_static, "node ids static that were leased"},
     {&Findings::granted, "grants"},
     {&Findings::renewed, "renewals"},
     {&Findings::refused, "refusals"},
     {&Findings::released, "releases"},
     {&Findings::unclear, "unclear answers"},
     {&Findings::failovers, "failovers"},
+    {&Findings::restores, "of these restores"},
     {&Findings::lost_transactions, "transactions lost"},
     {&Findings::reserved_during_change, "reserved during a change"},
     {&Findings::lost_swaps, "lost swaps"},
     {&Findings::proven_starts, "starts without a hold-off"},
     {&Findings::held_off_starts, "starts with one"},
     {&Findings::failed_writes, "failed writes"},
+    {&Findings::pauses, "pauses"},
+    {&Findings::clock_steps, "steps of a clock"},
+    {&Findings::lost_memories, "losses of shared memory"},
+    {&Findings::lost_workers, "lost lease workers"},
     {&Findings::stops, "stops"},
     {&Findings::crashes, "crashes"},
     {&Findings::boots, "boots"},
     {&Findings::promotions, "promotions"},
     {&Findings::copies, "copies"},
     {&Findings::rollbacks, "rollbacks"},
+    {&Findings::rewinds, "rewinds"},
     {&Findings::damages, "damages"},
     {&Findings::moved_disks, "moved disks"},
     {&Findings::changed_nodes, "starts with other node ids"},
     {&Findings::to_leases, "static to leased"},
     {&Findings::to_static, "leased to static"},
     {&Findings::moved_holders, "reloads with another coordinator"},
+    {&Findings::meddlings, "meddlings"},
     {&Findings::pool_changes, "changes of a pool"},
     {&Findings::closings, "pools closed"},
     {&Findings::openings, "pools opened"},
     {&Findings::fresh, "coordinators made"},
     {&Findings::moved_coordinators, "coordinators moved"},
-}};
+};
+
+inline Findings& Findings::operator+=(const Findings& other) {
+    for (const Counter& counter : kCounters)
+        this->*counter.count += other.*counter.count;
+    return *this;
+}
+
+inline std::ostream& operator<<(std::ostream& out, const Findings& findings) {
+    const char* separator = "";
+    for (const Counter& counter : kCounters) {
+        if (findings.*counter.count == 0)
+            continue;
+        out << separator << findings.*counter.count << ' ' << counter.name;
+        separator = ", ";
+    }
+    return out;
+}
 
 template <typename Holder = ShippedHolder, typename State = ShippedState>
 class Simulation {
@@ -177,6 +200,11 @@ public:
         }
         findings_.violation = ledger_.violation();
         findings_.numbers = ledger_.numbers();
+        const Handovers& handovers = ledger_.handovers();
+        findings_.taken_over = handovers.to_another;
+        findings_.failed_back = handovers.back;
+        findings_.static_to_leased = handovers.static_to_leased;
+        findings_.leased_to_static = handovers.leased_to_static;
         for (const Site& site : sites_)
             findings_.lost_transactions += site.cluster.lost_transactions();
         for (const auto& server : servers_) {
@@ -357,6 +385,7 @@ private:
         Send(kNobody, site_of_[static_cast<size_t>(other.role())],
              {Request::kRelease, lease.id, lease.incarnation, lease.start - 1 + kWindowEpochSeconds,
               kLeasedNodes, 0, server.role()});
+        findings_.meddlings++;
     }
 
     bool Up(const Site& site) const {
@@ -510,6 +539,18 @@ private:
         return !Pooled(nodes, &own) && NothingLeased(nodes, own);
     }
 
+    // A coordinator never leases what its own server uses. What that server has used until now must
+    // come into the pool as node ids that are added.
+    bool MayGiveUp(const Settings& before, const Settings& after, const FleetServer& server) const {
+        if (before.leases || (!after.leases && after.nodes.Covers(before.nodes)) ||
+            !scenario_.operation.takes_own_nodes_out)
+            return true;
+        for (const Site& site : sites_)
+            if (site.host == server.role() && site.pool && site.pool->Overlaps(before.nodes))
+                return false;
+        return true;
+    }
+
     bool MayLease(const NodeRange& nodes, const Site& site) {
         return !UsedStatically(nodes, site.host) && !Pooled(nodes, &site);
     }
@@ -543,6 +584,8 @@ private:
                 return;
         }
         if (!first) {
+            if (!MayGiveUp(before, settings, *server))
+                return;
             findings_.changed_nodes +=
                 !settings.leases && !before.leases && settings.nodes != before.nodes;
             findings_.to_leases += settings.leases && !before.leases;
@@ -570,11 +613,11 @@ private:
             if (site.host == server.role())
                 site.cluster.Serve(settings.leases ? Coordinator::Static{0, 0}
                                                    : Coordinator::Static{settings.nodes.first,
-                                                                         settings.nodes.count},
-                                   server.started_at());
+                                                                         settings.nodes.count});
     }
 
     void StepClock(Machine* machine) {
+        findings_.clock_steps++;
         machine->StepClock(WrongByMs());
         for (Site& site : sites_)
             if (site.host != kNobody &&
@@ -613,14 +656,17 @@ private:
                 Promote(server);
         } else if (chance < 11) {
             server->Pause(random_.Between(1, 300));
+            findings_.pauses++;
         } else if (chance < 13) {
             Trace(*server) << "loses its shared memory\n";
             server->CrashMemory();
+            findings_.lost_memories++;
         } else if (chance < 14) {
             Crash(server);
         } else if (server->settings().leases && server->may_seal() && random_.OneIn(3)) {
             Trace(*server) << "loses its lease worker\n";
             server->Seal();
+            findings_.lost_workers++;
         } else if (server->may_stop()) {
             Trace(*server) << "stops\n";
             findings_.stops++;
@@ -688,6 +734,7 @@ private:
                 return;
             directory.window = source.window;  // pg_rewind
             directory.timeline = source.timeline;
+            findings_.rewinds++;
             Trace(*server) << "is rewound\n";
         } else {
             Damage(&directory);
@@ -723,8 +770,10 @@ private:
         Cluster& cluster = site->cluster;
         const int64_t chance = random_.Between(0, 39);
         if (chance < 3) {
-            if (site->host == kNobody)
+            if (site->host == kNobody) {
                 cluster.StepClock(WrongByMs());
+                findings_.clock_steps++;
+            }
         } else if (chance < 6) {
             FailOver(site);
         } else if (chance < 8) {
@@ -780,6 +829,8 @@ private:
                 free_at_[static_cast<size_t>(i)] = free_at;
         }
         site->pool = pool;
+        if (pool)
+            last_open_ = site - sites_.data();
         Trace() << "coordinator " << site - sites_.data() << " pool " << pool.value_or(NodeRange{})
                 << ", the rest free at " << free_at - kWindowEpochSeconds << '\n';
     }
@@ -796,7 +847,7 @@ private:
             offset_ms = WrongByMs();
         else if (random_.OneIn(2))
             offset_ms = random_.Between(-max_clock_skew_, 2 * max_clock_skew_) * 1000;
-        site->cluster.FailOver(++identities_, offset_ms);
+        findings_.restores += site->cluster.FailOver(++identities_, offset_ms);
         findings_.failovers++;
         Trace() << "failover of coordinator " << site - sites_.data() << '\n';
         if (has_static() && scenario_.operation.configures_again)
@@ -857,7 +908,8 @@ private:
         const NodeRange nodes = lost           ? *site->pool
                                 : has_static() ? SomeNodes(kLeasedNodes, 4)
                                                : NodeRange{0, static_cast<uint32_t>(node_ids_)};
-        if (!MayLease(nodes, *site))
+        const bool in_place = site - sites_.data() == last_open_;
+        if (!MayLease(nodes, *site) || (in_place && !scenario_.made_in_place))
             return;
         site->cluster.Replace(++identities_, [&](int64_t now) {
             return Coordinator(scenario_.layout, PoolOf(nodes), scenario_.rules, identities_,
@@ -916,6 +968,7 @@ private:
     int64_t longest_advance_ms_;                    // of the time, once in a while
     bool restless_clocks_;
     int64_t leases_one_in_;        // starts, where there are static node ids
+    ptrdiff_t last_open_ = 0;      // the site whose pool was open last
     std::vector<uint64_t> asked_;  // per server, what it waits for
     std::vector<size_t> site_of_;  // per server, whom it asks
     std::vector<Message> messages_;

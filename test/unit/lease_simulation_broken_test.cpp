@@ -95,8 +95,15 @@ TEST(LeaseSimulationFinds, NoExclusionConstraint) {
 
 // --- coordinators that follow each other, and servers with static node ids
 
-TEST(LeaseSimulationFinds, ANewCoordinatorThatGrantsAtOnce) {
-    ExpectViolationWith({.creation_counts = false});
+TEST(LeaseSimulationFinds, ACoordinatorMadeAnewInPlaceOfALostOneThatGrantsAtOnce) {
+    ExpectViolation({.creation_counts = false});
+}
+
+TEST(LeaseSimulationFinds, ACoordinatorMadeBesideAClosedOneThatGrantsAtOnce) {
+    ExpectViolation(Scenario{.layout = kSmall,
+                             .fleet = Fleet::kEverything,
+                             .rules = {.creation_counts = false},
+                             .made_in_place = false});
 }
 
 TEST(LeaseSimulationFinds, AnOlderCopyInPlaceOfACoordinatorThatIsNotToldFromIt) {
@@ -118,10 +125,6 @@ TEST(LeaseSimulationFinds, ReleaseByAnotherRole) {
 
 TEST(LeaseSimulationFinds, NodeIdsOfTheCoordinatorsOwnServerLeasedOut) {
     ExpectViolationWith({.own_nodes = false});
-}
-
-TEST(LeaseSimulationFinds, NodeIdsThatTheCoordinatorsOwnServerUsedLeasedOutAtOnce) {
-    ExpectViolationWith({.restart_waits = false});
 }
 
 TEST(LeaseSimulationFinds, NodeIdsThatWereStaticLeasedOutAtOnce) {
@@ -150,6 +153,18 @@ struct OpensOwnStateAtTheWrittenEnd : ShippedState {
 
 TEST(LeaseSimulationFinds, OwnStateTakenForAProofThatNobodyElseUsedTheNodeIds) {
     ExpectViolationIn<OpensOwnStateAtTheWrittenEnd>(Fleet::kEverything);
+}
+
+struct OpensBelowTheWrittenEnd : ShippedState {
+    static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
+        StartPlan plan = randflake::PlanStart(error, found, start);
+        plan.opens_at = plan.proven ? 0 : start.held_off;
+        return plan;
+    }
+};
+
+TEST(LeaseSimulationFinds, AStartBelowTheWrittenEnd) {
+    ExpectViolationIn<OpensBelowTheWrittenEnd>(Fleet::kOneDirectory);
 }
 
 // A proof without one of its conditions.
@@ -249,7 +264,10 @@ TEST(LeaseSimulationFinds, AStopOfAnyTimeTakenForAProof) {
 }
 
 struct HoldsOffFromTheServersStart : ShippedState {
-    static constexpr bool kHoldsOffFromPromotion = false;
+    static void SetTime(const Moment& started, const Moment& now, bool, int64_t skew_ms,
+                        Start* start) {
+        randflake::SetTime(started, now, false, skew_ms, start);
+    }
 };
 
 TEST(LeaseSimulationFinds, AHoldOffThatRunsWhileTheServerIsAStandby) {
@@ -257,7 +275,9 @@ TEST(LeaseSimulationFinds, AHoldOffThatRunsWhileTheServerIsAStandby) {
 }
 
 struct AsksTheWallClockAlone : ShippedState {
-    static constexpr bool kAsksUptime = false;
+    static bool MayOpen(uint32_t opens_at, int64_t, int64_t second, int64_t uptime_ms) {
+        return randflake::MayOpen(opens_at, uptime_ms - 1, second, uptime_ms);
+    }
 };
 
 TEST(LeaseSimulationFinds, AHoldOffThatAStepOfTheClockEnds) {
@@ -303,6 +323,10 @@ TEST(LeaseSimulationFinds, NodeIdsTakenOutOfAPoolAndUsedBeforeTheyAreFree) {
 
 TEST(LeaseSimulationFinds, ACoordinatorMadeWhileItsPredecessorGrants) {
     ExpectViolationBy({.closes_first = false});
+}
+
+TEST(LeaseSimulationFinds, NodeIdsGivenUpByACoordinatorsServerThatAreInThePool) {
+    ExpectViolationBy({.takes_own_nodes_out = false});
 }
 
 TEST(LeaseSimulationFinds, APoolThatIsNotConfiguredAgainAfterAFailover) {

@@ -1,5 +1,5 @@
-// The rules of src/pg/window.cpp that are not in the core: when the state is read and written, and
-// from when a hold-off counts. Each function names its original.
+// The state on disk as src/pg/window.cpp keeps it: what is read and written, and in which order.
+// What follows from it, the core decides. Each function names its original.
 
 #ifndef RANDFLAKE_UNIT_WINDOW_KEEPER_H
 #define RANDFLAKE_UNIT_WINDOW_KEEPER_H
@@ -12,13 +12,18 @@ namespace randflake::simulation {
 
 // The code under test. Broken variants, which derive from it, take its place.
 struct ShippedState {
-    static constexpr bool kHoldsOffFromPromotion = true;
-    static constexpr bool kAsksUptime = true;
-    static constexpr bool kWritesFirst = true;
-    static constexpr bool kAnnouncesLeases = true;
+    static constexpr bool kWritesFirst = true;      // the end, before the window is moved
+    static constexpr bool kAnnouncesLeases = true;  // the end, before a lease is opened or extended
 
+    static void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,
+                        int64_t skew_ms, Start* start) {
+        randflake::SetTime(started, now, may_be_promoted, skew_ms, start);
+    }
     static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
         return randflake::PlanStart(error, found, start);
+    }
+    static bool MayOpen(uint32_t opens_at, int64_t opens_at_ms, int64_t second, int64_t uptime_ms) {
+        return randflake::MayOpen(opens_at, opens_at_ms, second, uptime_ms);
     }
     static uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                                  uint32_t held_off) {
@@ -35,8 +40,7 @@ public:
     // window_init_shared(): a postmaster starts; then, and after a crash of a backend, shared
     // memory is made.
     void StartPostmaster(const Machine& machine, int64_t true_ms) {
-        started_at_ms_ = machine.WallMs(true_ms);
-        started_at_uptime_ms_ = machine.UptimeMs(true_ms);
+        started_ = machine.At(true_ms);
         began_in_recovery_ = false;
     }
     void InitShared(const DataDirectory& directory) {
@@ -44,12 +48,11 @@ public:
         loaded_ = false;
     }
 
-    int64_t started_at_ms() const { return started_at_ms_; }
     bool loaded() const { return loaded_; }
     bool proven() const { return proven_; }
-    bool MayOpen(int64_t now, const Machine& machine, int64_t true_ms) const {
-        return now >= opens_at_ &&
-               (machine.UptimeMs(true_ms) > opens_at_ms_ || !State::kAsksUptime);
+    // At this second of the wall clock.
+    bool MayOpen(int64_t now, int64_t uptime_ms) const {
+        return State::MayOpen(opens_at_, opens_at_ms_, now, uptime_ms);
     }
     uint32_t LeaseOpensAt(const NodeRange& nodes) const {
         return State::LeaseOpensAt(found_, state_, nodes, held_off_);
@@ -77,8 +80,9 @@ public:
         start.nodes = nodes;
         start.boot[0] = start.boot[1] = machine->boot();
         start.last_run = machine->MarkedRun(start.origin);
-        SetTime(*machine, true_ms, &start);
+        State::SetTime(started_, machine->At(true_ms), began_in_recovery_, skew_ms_, &start);
         run_ = static_cast<uint64_t>(random_->Between(1, INT64_MAX - 1));
+        // Where the mark cannot be written, the former one must go.
         if (!Fails())
             machine->MarkRun(start.origin, run_);
         else if (!Fails())
@@ -110,10 +114,8 @@ public:
     void WriteCleanEnd(const NodeRange& nodes, uint32_t end, DataDirectory* directory,
                        const Machine& machine, int64_t true_ms) {
         state_.SetEnd(nodes, end);
-        state_.stop = {run_,
-                       {machine.boot(), machine.boot()},
-                       machine.UptimeMs(true_ms),
-                       machine.WallMs(true_ms)};
+        const Moment now = machine.At(true_ms);
+        state_.stop = {run_, {machine.boot(), machine.boot()}, now.at_ms, now.clock_ms};
         (void)Write(state_, directory);
     }
 
@@ -135,20 +137,9 @@ private:
         return true;
     }
 
-    // set_time()
-    void SetTime(const Machine& machine, int64_t true_ms, Start* start) const {
-        const int64_t now_ms = machine.WallMs(true_ms);
-        const bool from_now = began_in_recovery_ && State::kHoldsOffFromPromotion;
-        start->clock_ms = from_now ? now_ms : std::min(started_at_ms_, now_ms);
-        start->at_ms = from_now ? machine.UptimeMs(true_ms) : started_at_uptime_ms_;
-        start->skew_ms = skew_ms_;
-        const int64_t until = start->clock_ms + start->skew_ms - kWindowEpochMs;
-        start->held_off = static_cast<uint32_t>(std::max<int64_t>(until / kSecondMs + 1, 0));
-    }
-
     const int64_t skew_ms_;
     Random* const random_;
-    int64_t started_at_ms_ = 0, started_at_uptime_ms_ = 0;
+    Moment started_{};
     bool began_in_recovery_ = false;
 
     bool loaded_ = false;  // the following counts
