@@ -60,6 +60,7 @@ struct Scenario {
     CoordinatorRules rules{};
     bool identity_has_birth = true;  // of a coordinator: an older copy in its place has another one
     bool made_in_place = true;       // a coordinator may be made anew where the last one was
+    bool only_failovers = false;     // and backups happen to coordinators
     Operation operation{};
     int steps = 4000;
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations
@@ -171,22 +172,7 @@ public:
           skew_ms_(max_clock_skew_ * 1000 - (clocks_agree() ? random_.Between(0, 500) : 0)),
           ledger_(scenario.layout, scenario.numbers),
           free_at_(static_cast<size_t>(node_ids_)) {
-        // From schedules in which all is well for long to those in which nothing is.
-        coordinator_trouble_ = int64_t{20} << random_.Between(0, 5);
-        server_trouble_ = int64_t{20} << random_.Between(0, 5);
-        longest_advance_ms_ = int64_t{2000} >> (has_static() ? random_.Between(0, 3) : 0);
-        leases_one_in_ = random_.Between(2, 8);
-        static_nodes_ = SomeNodes(1, node_ids_);
-        restless_clocks_ = has_static() && random_.OneIn(2);
-        if (clocks_agree() && random_.OneIn(2)) {
-            // The fewer node ids there are, the more they change hands.
-            static_nodes_ = SomeNodes(1, 2);
-            leases_one_in_ = 1000;
-            server_trouble_ = int64_t{20} << random_.Between(0, 2);
-        } else if (scenario.fleet == Fleet::kOneDirectory && random_.OneIn(2)) {
-            static_nodes_ = SomeNodes(kLeasedNodes, kLeasedNodes);
-            server_trouble_ = int64_t{80} << random_.Between(0, 3);
-        }
+        ChooseHowMuch();
         MakeMachines();
         MakeSites();
         MakeServers();
@@ -246,6 +232,27 @@ private:
 
     bool clocks_agree() const { return scenario_.fleet == Fleet::kEverything; }
     bool has_static() const { return scenario_.fleet != Fleet::kLeases; }
+
+    // From schedules in which all is well for long to those in which nothing is.
+    void ChooseHowMuch() {
+        coordinator_trouble_ = int64_t{20} << random_.Between(0, 5);
+        server_trouble_ = int64_t{20} << random_.Between(0, 5);
+        longest_advance_ms_ = int64_t{2000} >> (has_static() ? random_.Between(0, 3) : 0);
+        leases_one_in_ = random_.Between(2, 4);
+        static_nodes_ = SomeNodes(1, node_ids_);
+        restless_clocks_ = has_static() && random_.OneIn(2);
+        if (clocks_agree() && random_.OneIn(2)) {
+            // The fewer node ids there are, the more they change hands.
+            static_nodes_ = SomeNodes(1, 2);
+            if (random_.OneIn(2))
+                leases_one_in_ = 1000;
+            server_trouble_ = int64_t{20} << random_.Between(0, 2);
+        } else if (scenario_.fleet == Fleet::kOneDirectory && random_.OneIn(2)) {
+            // All of the pool is static in turn.
+            static_nodes_ = SomeNodes(kLeasedNodes, kLeasedNodes);
+            server_trouble_ = int64_t{80} << random_.Between(0, 3);
+        }
+    }
 
     void MakeMachines() {
         for (int i = 0; i < 3; i++) {
@@ -561,6 +568,16 @@ private:
                 static_cast<uint32_t>(count)};
     }
 
+    NodeRange EnoughToLease(NodeRange nodes) const {
+        nodes.count = std::max(nodes.count, kLeasedNodes);
+        nodes.first = std::min(nodes.first, static_cast<uint32_t>(node_ids_) - nodes.count);
+        return nodes;
+    }
+
+    NodeRange SomePool() {
+        return random_.OneIn(2) ? EnoughToLease(static_nodes_) : SomeNodes(kLeasedNodes, 4);
+    }
+
     NodeRange SomeStaticNodes() {
         const int64_t count =
             random_.Between(1, std::min<int64_t>(FleetServer::kMaxSlots, static_nodes_.count));
@@ -668,12 +685,16 @@ private:
             server->Seal();
             findings_.lost_workers++;
         } else if (server->may_stop()) {
-            Trace(*server) << "stops\n";
-            findings_.stops++;
-            server->Stop();
+            Stop(server);
             if (random_.OneIn(3))
                 snapshots_[static_cast<size_t>(server->role())] = server->directory();
         }
+    }
+
+    void Stop(FleetServer* server) {
+        Trace(*server) << "stops\n";
+        findings_.stops++;
+        server->Stop();
     }
 
     void Crash(FleetServer* server) {
@@ -769,7 +790,12 @@ private:
     void HappenToCoordinator(Site* site) {
         Cluster& cluster = site->cluster;
         const int64_t chance = random_.Between(0, 39);
-        if (chance < 3) {
+        if (scenario_.only_failovers) {
+            if (random_.OneIn(3))
+                cluster.TakeBackup();
+            else
+                FailOver(site);
+        } else if (chance < 3) {
             if (site->host == kNobody) {
                 cluster.StepClock(WrongByMs());
                 findings_.clock_steps++;
@@ -864,8 +890,7 @@ private:
             pool.count -= 1;
             pool.first += random_.OneIn(2);
         } else {
-            pool = random_.OneIn(2) ? Widened(servers_[PickServer()].last_nodes())
-                                    : SomeNodes(kLeasedNodes, 4);
+            pool = random_.OneIn(2) ? GivenUp(*site) : SomePool();
             if (!MayLease(pool, *site) || !All(pool, [&](uint32_t node) {
                     return site->pool->Covers({node, 1}) || Free({node, 1}, *site);
                 }))
@@ -875,12 +900,16 @@ private:
         findings_.pool_changes++;
     }
 
-    NodeRange Widened(NodeRange nodes) const {
-        if (nodes.count < kLeasedNodes) {
-            nodes.count = kLeasedNodes;
-            nodes.first = std::min(nodes.first, static_cast<uint32_t>(node_ids_) - nodes.count);
+    // The node ids that a server used last. If they are static, it gives them up.
+    NodeRange GivenUp(const Site& site) {
+        FleetServer& server = servers_[PickServer()];
+        if (server.generates() && !server.settings().leases && site.host != server.role()) {
+            if (server.may_stop())
+                Stop(&server);
+            else
+                Crash(&server);
         }
-        return nodes;
+        return EnoughToLease(server.last_nodes());
     }
 
     // A pool that is opened again holds off for all that others may have leased meanwhile.
@@ -890,8 +919,8 @@ private:
             findings_.closings++;
             return;
         }
-        const NodeRange nodes = has_static() ? SomeNodes(kLeasedNodes, 4)
-                                             : NodeRange{0, static_cast<uint32_t>(node_ids_)};
+        const NodeRange nodes =
+            has_static() ? SomePool() : NodeRange{0, static_cast<uint32_t>(node_ids_)};
         if (!MayLease(nodes, *site))
             return;
         Configure(site, nodes);
@@ -906,7 +935,7 @@ private:
     void MakeAnew(Site* site) {
         const bool lost = site->pool.has_value();
         const NodeRange nodes = lost           ? *site->pool
-                                : has_static() ? SomeNodes(kLeasedNodes, 4)
+                                : has_static() ? SomePool()
                                                : NodeRange{0, static_cast<uint32_t>(node_ids_)};
         const bool in_place = site - sites_.data() == last_open_;
         if (!MayLease(nodes, *site) || (in_place && !scenario_.made_in_place))
