@@ -236,7 +236,7 @@ static bool extend_locked(WindowControl* control) {
     }
     if (!control->loaded && !load_state(control))
         return false;
-    if (!MayOpen(control->opens_at, control->opens_at_ms, now, uptime_milliseconds())) {
+    if (!randflake::MayOpen(control->opens_at, control->opens_at_ms, now, uptime_milliseconds())) {
         publish_report(WindowProblem::kNotYet, Max(int64{control->opens_at}, now + 1));
         return false;
     }

@@ -54,6 +54,7 @@ struct Request {
     int64_t nodes;
     int64_t duration;
     int64_t role;
+    int64_t alleged_end = 0;  // of a holder that says it knows of a later end than it does
 
     friend std::ostream& operator<<(std::ostream& out, const Request& r) {
         static constexpr const char* kNames[] = {"acquire", "renew", "release"};
@@ -227,18 +228,12 @@ public:
 
     // --- the lease worker, which does one thing at a time
 
-    // What it asks next, for a lease of that duration. It may say that it knows of a later end than
-    // it does.
+    // What it asks next, for a lease of that duration.
     Request Ask(int64_t duration, int64_t alleged_end) {
         if (holder_.renews()) {
             const LeaseRequest asked = holder_.Renew(*true_ms_);
-            return {Request::kRenew,
-                    asked.lease_id,
-                    asked.incarnation,
-                    std::max(asked.expected_end, alleged_end),
-                    slots(),
-                    duration,
-                    role_};
+            return {Request::kRenew, asked.lease_id, asked.incarnation, asked.expected_end, slots(),
+                    duration,        role_,          alleged_end};
         }
         const LeaseRequest asked = holder_.Acquire(
             Holder::kFreshIncarnation ? Incarnation{{number_, ++acquisitions_}} : Incarnation{},

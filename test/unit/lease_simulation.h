@@ -36,6 +36,7 @@ namespace simulation {
 enum class Fleet {
     kLeases,        // of one coordinator; clocks show anything
     kEverything,    // clocks differ by less than the tolerated difference at all times
+    kTwoNodeIds,    // the same, of static servers whose node ids change hands all the time
     kOneDirectory,  // static and leased in turn, in one data directory; clocks show anything
 };
 
@@ -230,7 +231,9 @@ private:
         Answer answer{};
     };
 
-    bool clocks_agree() const { return scenario_.fleet == Fleet::kEverything; }
+    bool clocks_agree() const {
+        return scenario_.fleet == Fleet::kEverything || scenario_.fleet == Fleet::kTwoNodeIds;
+    }
     bool has_static() const { return scenario_.fleet != Fleet::kLeases; }
 
     // From schedules in which all is well for long to those in which nothing is.
@@ -241,7 +244,12 @@ private:
         leases_one_in_ = random_.Between(2, 4);
         static_nodes_ = SomeNodes(1, node_ids_);
         restless_clocks_ = has_static() && random_.OneIn(2);
-        if (clocks_agree() && random_.OneIn(2)) {
+        if (scenario_.fleet == Fleet::kTwoNodeIds) {
+            static_nodes_ = SomeNodes(2, 2);
+            leases_one_in_ = 1000;
+            server_trouble_ = 20;
+            longest_advance_ms_ = 250;
+        } else if (clocks_agree() && random_.OneIn(2)) {
             // The fewer node ids there are, the more they change hands.
             static_nodes_ = SomeNodes(1, 2);
             if (random_.OneIn(2))
@@ -372,8 +380,6 @@ private:
     }
 
     void Ask(size_t i) {
-        // A coordinator that knows of every lease is bound by what it answers to a holder that
-        // alleges a later end than it knows of.
         const Cluster& cluster = sites_[site_of_[i]].cluster;
         int64_t alleged = 0;
         if (cluster.knows_all() && random_.OneIn(10))
@@ -454,9 +460,14 @@ private:
             return granted.has_value();
         }
         if (request.kind == Request::kRenew) {
+            // After a failover, a coordinator must believe its holders. One that knows of every
+            // lease need not.
+            const int64_t known = cluster.knows_all()
+                                      ? std::max(request.second, request.alleged_end)
+                                      : request.second;
             const auto end =
-                coordinator->Renew(identity, now, request.lease_id, request.incarnation,
-                                   request.second, request.duration, request.role);
+                coordinator->Renew(identity, now, request.lease_id, request.incarnation, known,
+                                   request.duration, request.role);
             findings_.renewed += end.has_value();
             grant->end = end.value_or(0);
             return end.has_value();
@@ -623,6 +634,9 @@ private:
         Trace(*server) << "is promoted\n";
     }
 
+    // Of a coordinator.
+    bool IsHost(const FleetServer& server) const { return sites_[0].host == server.role(); }
+
     // The coordinator in this server knows its configuration.
     void Serve(const FleetServer& server) {
         const Settings& settings = server.settings();
@@ -688,6 +702,8 @@ private:
             Stop(server);
             if (random_.OneIn(3))
                 snapshots_[static_cast<size_t>(server->role())] = server->directory();
+            else if (clocks_agree() && !server->running() && !IsHost(*server) && random_.OneIn(3))
+                RollBack(server);
         }
     }
 
@@ -731,7 +747,7 @@ private:
         } else if (chance < 3) {
             snapshots_[i] = directory;
             Trace(*server) << "snapshot\n";
-        } else if (sites_[0].host == server->role()) {
+        } else if (IsHost(*server)) {
             return;  // what becomes of a coordinator's directory, lease_cluster.h knows
         } else if (chance < 5) {
             server->MoveTo(&Pick(&machines_));
@@ -741,9 +757,7 @@ private:
         } else if (scenario_.fleet == Fleet::kOneDirectory) {
             return;
         } else if (chance < 7) {
-            directory = snapshots_[i];
-            findings_.rollbacks++;
-            Trace(*server) << "disk is rolled back\n";
+            RollBack(server);
         } else if (chance < 11) {
             const size_t from = PickServer();
             Copy(random_.OneIn(4) ? snapshots_[from] : servers_[from].directory(), &directory);
@@ -761,6 +775,12 @@ private:
             Damage(&directory);
             Trace(*server) << "disk is damaged\n";
         }
+    }
+
+    void RollBack(FleetServer* server) {
+        server->directory() = snapshots_[static_cast<size_t>(server->role())];
+        findings_.rollbacks++;
+        Trace(*server) << "disk is rolled back\n";
     }
 
     void Copy(const DataDirectory& from, DataDirectory* to) {
