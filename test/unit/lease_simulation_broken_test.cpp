@@ -209,16 +209,16 @@ TEST(LeaseSimulationFinds, NodeIdsNewToADirectoryUsedAtOnce) {
 
 struct TakesOneNodeIdForAll : ShippedState {
     static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
-        return PlanWith(
-            [](WindowState* state, Start* to) {
-                if (state->ends[0].nodes.Overlaps(to->nodes))
-                    to->nodes = state->ends[0].nodes;
-            },
-            error, found, start);
+        const StartPlan plan = randflake::PlanStart(error, found, start);
+        const NodeRange& known = found.ends[0].nodes;
+        return plan.finding == Finding::kOwn && known.Overlaps(start.nodes) &&
+                       !known.Covers(start.nodes)
+                   ? OpenAt(plan, found.EndFor(start.nodes))
+                   : plan;
     }
 };
 
-TEST(LeaseSimulationFinds, AStopUnderSomeOfTheNodeIdsTakenForAProofOfAll) {
+TEST(LeaseSimulationFinds, PartlyKnownNodeIdsTakenForKnown) {
     ExpectViolationIn<TakesOneNodeIdForAll>(Fleet::kTwoNodeIds);
 }
 

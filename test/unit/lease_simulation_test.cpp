@@ -136,6 +136,18 @@ TEST(LeaseSimulation, NothingTwiceInAFleet) {
                         {&F::restores, 0.7}});
 }
 
+TEST(LeaseSimulation, NothingTwiceUnderTwoNodeIds) {
+    ExpectNothingTwice({.layout = kSmall, .fleet = Fleet::kTwoNodeIds}, 5000,
+                       {{&F::static_numbers, 10},
+                        {&F::taken_over, 0.3},
+                        {&F::failed_back, 0.1},
+                        {&F::proven_starts, 0.1},
+                        {&F::held_off_starts, 1},
+                        {&F::rollbacks, 1},
+                        {&F::copies, 1},
+                        {&F::promotions, 0.5}});
+}
+
 TEST(LeaseSimulation, NothingTwiceInADirectoryWhateverItsClockShows) {
     ExpectNothingTwice({.layout = kSmall, .fleet = Fleet::kOneDirectory}, 5000,
                        {{&F::static_numbers, 15},
