@@ -247,8 +247,8 @@ private:
         if (scenario_.fleet == Fleet::kTwoNodeIds) {
             static_nodes_ = SomeNodes(2, 2);
             leases_one_in_ = 1000;
-            server_trouble_ = 20;
-            longest_advance_ms_ = 250;
+            server_trouble_ = 80;
+            longest_advance_ms_ = 500;
         } else if (clocks_agree() && random_.OneIn(2)) {
             // The fewer node ids there are, the more they change hands.
             static_nodes_ = SomeNodes(1, 2);

@@ -118,10 +118,6 @@ TEST(LeaseSimulationFinds, RenewalToAnyEnd) {
     ExpectViolationWith({.bounded_renewal = false});
 }
 
-TEST(LeaseSimulationFinds, AHoldOffThatForgetsWhatRenewalsMayAdd) {
-    ExpectViolationWith({.hold_off_for_renewals = false});
-}
-
 TEST(LeaseSimulationFinds, ReleaseByAnotherRole) {
     ExpectViolationWith({.own_role = false});
 }

@@ -138,14 +138,14 @@ TEST(LeaseSimulation, NothingTwiceInAFleet) {
 
 TEST(LeaseSimulation, NothingTwiceUnderTwoNodeIds) {
     ExpectNothingTwice({.layout = kSmall, .fleet = Fleet::kTwoNodeIds}, 5000,
-                       {{&F::static_numbers, 0.7},
-                        {&F::taken_over, 0.01},
-                        {&F::failed_back, 0},
-                        {&F::proven_starts, 0.02},
-                        {&F::held_off_starts, 0.3},
+                       {{&F::static_numbers, 15},
+                        {&F::taken_over, 0.15},
+                        {&F::failed_back, 0.005},
+                        {&F::proven_starts, 0.3},
+                        {&F::held_off_starts, 1.5},
                         {&F::rollbacks, 1},
                         {&F::copies, 1},
-                        {&F::promotions, 0.5}});
+                        {&F::promotions, 0.3}});
 }
 
 TEST(LeaseSimulation, NothingTwiceInADirectoryWhateverItsClockShows) {
