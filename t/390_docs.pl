@@ -89,7 +89,7 @@ sub check_names {
     my ($file, $text) = @_;
     my @unknown = grep { $sources !~ /\b\Q$_\E\b/ }
       $text =~ /(?<![\w\/.-])((?:randflake|snowflake)(?:_|\.(?!md\b))\w+)/g;
-    push @unknown, grep { !-e s{^(?=(?:core|pg)/)}{src/}r } grep { !/\bNAME\b/ }
+    push @unknown, grep { !-e s{^(?=(?:core|pg)/)}{src/}r } grep { !/-X\./ }
       $text =~ m{(?<![\w/.-])((?:$folders)/[\w./-]*\w)}g;
     push @unknown, grep { slurp_file('Makefile') !~ /^#.* make \Q$_\E\b|^\Q$_\E:/m } $text =~ /`make ([a-z-]+)/g;
     is("@unknown", '', "$file: names of objects, settings, files and targets exist");
