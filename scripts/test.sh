@@ -74,7 +74,13 @@ unit_tests_emulated() {
 server_tests() {
     trap build_and_install EXIT
     build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT=-O1
-    scripts/tempcheck.sh
+    # scripts/test_tools.sh was run: a driver that is missing is a failure.
+    RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
+}
+
+built_drivers() {
+    scripts/test_tools.sh built
+    RANDFLAKE_DRIVERS=built scripts/tempcheck.sh tap 324_drivers_built
 }
 
 coverage() {
@@ -87,7 +93,7 @@ coverage() {
 # libraries are loaded with the library, and so after the server has started. They check what the
 # library does, and not what PostgreSQL does for it; see also test/asan_longjmp.c. A report ends the
 # process. The logs are searched for reports as well, because some processes end after their test.
-server_tests_sanitized() {
+sanitized() {
     local options flags='-fsanitize=address,undefined -fno-sanitize-recover=all'
     reports=$(mktemp -d)
     chmod 777 "$reports"
@@ -97,8 +103,13 @@ server_tests_sanitized() {
     build_and_install COPT="$flags -fno-omit-frame-pointer -g"
     options=abort_on_error=1:print_stacktrace=1:log_path=$reports/report
     ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:$options UBSAN_OPTIONS=$options \
-        LD_PRELOAD=$reports/longjmp.so scripts/tempcheck.sh regress
+        LD_PRELOAD=$reports/longjmp.so "$@"
     [ -z "$(find "$reports" -name 'report*')" ]
+}
+
+server_tests_of_sanitizers() {
+    scripts/tempcheck.sh regress
+    scripts/tempcheck.sh tap 217_lease_hostile
 }
 
 # The build that users get, under each path.
@@ -187,14 +198,17 @@ stage "install" build_and_install
 stage "quickstart, twice" quickstart
 stage "server tests: other languages" scripts/test_tools.sh
 stage "server tests" server_tests
+long "server tests: drivers that are built" built_drivers
 long "server tests, coverage" coverage
 long "server tests, vector paths" vector_paths
-long "server tests, sanitizers" server_tests_sanitized
+long "server tests, sanitizers" sanitized server_tests_of_sanitizers
+long "sqlsmith, sanitizers" sanitized scripts/sqlsmith.sh
 long "unit tests, valgrind" unit_tests_valgrind
 long "unit tests, aarch64 and s390x" unit_tests_emulated
 long "quickstart, closed checkout" quickstart_elsewhere
 long "other PostgreSQL, pg_upgrade" as_root scripts/matrix.sh -s 17 18
 long "Debian package" as_root scripts/package_test.sh 15
+long "RPM package" scripts/rpm_test.sh
 last "archives" archives
 last "both commands on bare Debian" as_root scripts/bare_test.sh
 last "whole matrix" as_root scripts/matrix.sh

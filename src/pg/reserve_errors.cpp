@@ -186,21 +186,21 @@ static ErrorText no_window_error(int64 now) {
 
 // Every number of this tick is used. Only Randflake's layout has a node id that gives fewer.
 static ErrorText exhausted_error(const Layout& layout) {
-    const uint64 first_word = randflake_slot(0).word.load(std::memory_order_relaxed);
     const uint32 nodes = shared->slot_count;
+    const uint64 first_word = randflake_slot(0).word.load(std::memory_order_relaxed);
     const auto numbers =
         static_cast<unsigned long long>(nodes * (layout.max_sequence() + 1) -
                                         layout.FirstSequence(layout.Unpack(first_word).node_id));
     const char* give = nodes == 1 ? "1 node id gives" : psprintf("%u node ids give", nodes);
     const bool seconds = layout.unit == randflake::kSecondMs;
-    return {ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-            seconds ? "every identifier of this second is used"
-                    : "every identifier of this unit of time is used",
-            seconds ? psprintf("%s %llu identifiers a second. The call waited %d ms.", give,
-                               numbers, setting_max_wait)
-                    : psprintf("%s %llu identifiers in %lld ms. The call waited %d ms.", give,
-                               numbers, static_cast<long long>(layout.unit), setting_max_wait),
-            "Raise \"randflake.node_count\" or \"randflake.max_wait\"."};
+    return {
+        ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+        seconds ? "every identifier of this second is used"
+                : "every identifier of this unit of time is used",
+        psprintf("%s %llu identifiers %s. The call waited %d ms.", give, numbers,
+                 seconds ? "a second" : psprintf("in %lld ms", static_cast<long long>(layout.unit)),
+                 setting_max_wait),
+        "Raise \"randflake.node_count\" or \"randflake.max_wait\"."};
 }
 
 static ErrorText recovery_error() {
