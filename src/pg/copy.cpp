@@ -50,12 +50,12 @@ static void on_process_utility(PlannedStmt* statement, const char* query, bool r
                                QueryEnvironment* environment, DestReceiver* destination,
                                QueryCompletion* completion) {
     const Utility outer = innermost;
-    const ProcessUtility_hook_type next =
-        previous_process_utility != nullptr ? previous_process_utility : standard_ProcessUtility;
-
     innermost = kind_of(statement);
     PG_TRY();
     {
+        const ProcessUtility_hook_type next = previous_process_utility != nullptr
+                                                  ? previous_process_utility
+                                                  : standard_ProcessUtility;
         next(statement, query, read_only_tree, context, parameters, environment, destination,
              completion);
     }
