@@ -150,10 +150,13 @@ run_tap() {
     show_tap_logs
 }
 
-# The end of each failed test's own log, and what its servers had to complain about.
+# The end of each own log of a test that failed or gave up, and what its servers had to complain about.
 show_tap_logs() {
     local test log
-    sed -n 's/^t\/\([^ ]*\)\.pl .*(Wstat.*/\1/p' tap.out | while read -r test; do
+    {
+        sed -n 's/^t\/\([^ ]*\)\.pl .*(Wstat.*/\1/p' tap.out
+        grep -l 'Bail out!' tmp_check/log/regress_log_* | sed 's/.*regress_log_//'
+    } | sort -u | while read -r test; do
         for log in tmp_check/log/"regress_log_$test" tmp_check/log/"$test"_*.log; do
             [ -e "$log" ] || continue
             echo "--- $log"
