@@ -20,7 +20,6 @@ RANDFLAKE_VERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" exten
 MODULE_big = randflake
 OBJS = $(patsubst %.cpp,%.o,$(sort $(wildcard src/core/*.cpp src/pg/*.cpp)))
 DATA = $(wildcard extension/*.sql)
-DOCS = README.md
 
 REGRESS = $(notdir $(basename $(wildcard sql/*.sql)))
 REGRESS_OPTS = $(addprefix --load-extension=,$(notdir $(EXTENSION))) --no-locale --encoding=UTF8

@@ -116,6 +116,18 @@ copy_source() {
         tar -x -C "$1"
 }
 
+# links_lead_somewhere DIRECTORY: whether what the documents in it link to is in it, too.
+links_lead_somewhere() (
+    cd "$1"
+    [ -e docs/monitoring.md ] && [ -e monitoring/alerts.yml ]
+    dangling=$(find . -name '*.md' | while read -r document; do
+        grep -o '](\([^)# ]*\)' "$document" | sed 's/^](//' | sort -u | while read -r link; do
+            [[ $link =~ ^(https?:.*)?$ ]] || [ -e "${document%/*}/$link" ] || echo "$document: $link"
+        done
+    done)
+    [ -z "$dangling" ] || { echo "links to nothing: $dangling"; false; }
+)
+
 # --- stages of tests: where `logs` says, for those whose name contains `only` ---------------------
 
 logs=build/test only='' passed=0 failed=0

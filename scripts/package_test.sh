@@ -50,6 +50,7 @@ installcheck() {
 use_package() {
     install_package
     dpkg --verify "$package"
+    links_lead_somewhere "/usr/share/doc/$package"
     (umask 077 && od -An -N16 -tx1 /dev/urandom | tr -d ' ' >/tmp/secret)
     chown postgres /tmp/secret
     install -d -o postgres /run/postgresql

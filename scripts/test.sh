@@ -211,6 +211,7 @@ long "unit tests, aarch64 and s390x" unit_tests_emulated
 long "quickstart, closed checkout" quickstart_elsewhere
 long "other PostgreSQL, pg_upgrade" as_root scripts/matrix.sh -s 17 18
 long "Debian package" as_root scripts/package_test.sh 15
+long "RPM package" scripts/rpm_test.sh
 last "archives" archives
 last "both commands on bare Debian" as_root scripts/bare_test.sh
 last "whole matrix" as_root scripts/matrix.sh

@@ -181,7 +181,8 @@ sub check_locks_of_update {
     my ($table, $assignment, $step) = @_;
     my $key = $table eq 'orders' ? 'id' : 'order_id';
     locks_are($node->safe_psql('postgres',
-            "BEGIN; UPDATE $table SET $assignment WHERE $key = 1; $locks pg_backend_pid(); ROLLBACK"),
+            "BEGIN; UPDATE $table SET $assignment WHERE $key = (SELECT $key FROM $table LIMIT 1);"
+              . " $locks pg_backend_pid(); ROLLBACK"),
         $step);
     return;
 }
