@@ -57,6 +57,10 @@ generates('time=41:1ms, node=12, sequence=10, epoch=2017-12-21');
 generates('node=10, time=41:1ms, sequence=12, epoch=2020-01-01 00:00:00.123');
 generates('sequence=12, node=10, time=38:8ms, epoch=1600000000008');
 generates('time=33:1s, node=17, sequence=13, epoch=1970-01-01', node_count => 2);
+generates('time=32:1s, node=8, sequence=13, epoch=2024-01-01');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM made WHERE id > 9007199254740991'), 0,
+    'all are exact as numbers of JSON');
+generates('time=41:1ms, sequence=12, node=10, epoch=2023-01-01');
 generates('time=32:250ms, node=17, sequence=13, epoch=2024-01-01 00:00:01.500');
 is( $node->safe_psql('postgres',
         'SELECT name IS NULL, description FROM snowflake_layouts() WHERE in_use'),
@@ -191,6 +195,19 @@ FROM (SELECT id, lag(id) OVER (ORDER BY inserted) AS before FROM ordered) AS pai
 SQL
 is($node->safe_psql('postgres', 'SELECT ids_issued FROM randflake_status'), 500,
     'single inserts: each takes one number');
+$node->stop;
+
+# Two numbers of each node id in a millisecond, and more node ids than a session uses up in one: most
+# milliseconds begin while it is on its way to a node id that has numbers left.
+configure($node, node_id => 7, node_count => 16384,
+    snowflake_layout => 'time=42:1ms, node=15, sequence=1, epoch=2024-01-01');
+$node->start;
+is($node->safe_psql('postgres', <<'SQL'), 't|0', 'over many node ids: each is larger than the one before');
+SET randflake.max_wait = '60s';
+CREATE TABLE many AS SELECT n, snowflake_generate() AS id FROM generate_series(1, 500000) AS n;
+SELECT max((snowflake_decode(id)).node_id) > 107, count(*) FILTER (WHERE id <= before)
+FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before FROM many) AS pairs
+SQL
 $node->stop;
 
 # --- a clock that steps back -------------------------------------------------------------------
