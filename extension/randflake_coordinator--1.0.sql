@@ -213,13 +213,14 @@ REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text
 -- coordinator than the one that granted last. Every function that writes begins here.
 --
 -- A role may keep the transaction open in which it leased, and no setting of a session binds its
--- user. So whoever waits looks every 3 seconds who has the lock, and ends that session if it is the same
--- transaction twice. The lock of the table is there to find it: the system does not tell who has locked
--- a row.
+-- user. So whoever waits looks every 10 seconds who has the lock, and ends that session if it is the same
+-- transaction twice. It waits on when its client has gone, so that it comes to that. The lock of the table
+-- is there to find the session: the system does not tell who has locked a row.
 CREATE FUNCTION randflake_lease_lock_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
-SET lock_timeout = '3s'
+SET lock_timeout = '10s'
+SET client_connection_check_interval = 0
 AS $$
 DECLARE
     pool @extschema@.randflake_lease_pool;

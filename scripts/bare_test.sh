@@ -38,13 +38,15 @@ connect() {
 
 for suite in "${tested[@]}"; do
     root=$roots/bare-$suite
-    rm -rf --one-file-system "$root"
     mkdir -p "$roots"
+    exec 9>"$root.lock"
+    flock 9
+    rm -rf --one-file-system "$root"
     bootstrap "$suite" "$root"
     connect "$root"
     copy_source "$root/root/randflake"
     headline "$suite: ${commands[*]}"
     # shellcheck disable=SC2016  # expanded by the inner shell
     in_root '' "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
-        sh -c 'cd /root/randflake && exec "$@"' sh "${commands[@]}"
+        sh -c 'cd /root/randflake && exec "$@"' sh "${commands[@]}" 9>&-
 done
