@@ -25,7 +25,7 @@ last() {
 }
 
 packages() {
-    install_packages make g++ clang clang-format clang-tidy cppcheck shellcheck \
+    install_packages make g++ clang libclang-rt-dev clang-format clang-tidy cppcheck shellcheck \
         libgtest-dev nlohmann-json3-dev libipc-run-perl procps openssl valgrind
     find_postgresql
 }

@@ -270,7 +270,8 @@ SQL
         "DROP TABLE made; GRANT EXECUTE ON FUNCTION $form, ${name}_in_copy TO PUBLIC");
 
     for my $argument ('', 'NULL', "'1'", '1::oid', "'1'::internal") {
-        error_is($node, "SELECT ${name}_in_copy($argument)", '42' . ($argument =~ /internal/ ? '846' : '883'), {},
+        # Minor versions differ in which of these it is.
+        like(error_of($node, "SELECT ${name}_in_copy($argument)")->{text}, qr/ERROR: +(?:42883|42846|0A000):/,
             "  nobody can call ${name}_in_copy($argument)");
     }
 }
