@@ -14,7 +14,7 @@
 # run in a temporary directory of that user, which stays for inspection when one of them fails.
 
 set -euo pipefail
-export LC_ALL=C.UTF-8 # the databases of the tests get their encoding from it
+export LANG=C.UTF-8 # the encoding of the databases of the tests, which unset LC_ALL
 cd "$(dirname "$0")/.."
 
 die() {
