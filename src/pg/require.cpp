@@ -17,7 +17,7 @@ void require_preload() {
 
 void require_secret() {
     require_preload();
-    if (!shared->has_key)
+    if (secret_ring().count() == 0)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("no secret is configured"),
                         errhint("Set \"randflake.secret_file\" (or \"randflake.secret\") and "

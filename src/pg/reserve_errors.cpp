@@ -3,6 +3,7 @@
 #include "pg/reserve_errors.h"
 
 #include "pg/require.h"
+#include "pg/secret.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/snowflake_layout.h"
@@ -174,6 +175,9 @@ static void report_no_window(int64 now) {
                                       report.failure.action, report.failure.path),
                             errhint("Identifiers continue as soon as the file can be written.")));
             break;
+        case WindowProblem::kSecrets:
+            report_secrets_refused(ERROR, static_cast<uint32>(report.written_end));
+            break;
         case WindowProblem::kWriting:
         case WindowProblem::kNone:
             ereport(ERROR,
@@ -249,8 +253,9 @@ void report_unavailable(const Layout& layout, const Run& last) {
         case Outcome::kWindowClosed:
         case Outcome::kNoWord:
         case Outcome::kWindowEnded:
-            // A lease is of no use while its end cannot be written to disk.
-            if (shared->leased && window_report().problem != WindowProblem::kFileFailed)
+            // A lease is of no use while the state on disk keeps it from being used.
+            if (shared->leased && window_report().problem != WindowProblem::kFileFailed &&
+                window_report().problem != WindowProblem::kSecrets)
                 report_no_lease(now);
             report_no_window(now);
             break;
