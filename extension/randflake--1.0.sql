@@ -180,6 +180,7 @@ COMMENT ON FUNCTION snowflake_layouts() IS
 
 CREATE FUNCTION randflake_status(
     OUT mode text,
+    OUT problem text,
     OUT first_node_id integer,
     OUT node_count integer,
     OUT window_start timestamptz,
@@ -205,6 +206,8 @@ GRANT EXECUTE ON FUNCTION randflake_status() TO pg_monitor;
 CREATE VIEW randflake_status AS SELECT * FROM randflake_status();
 COMMENT ON VIEW randflake_status IS 'this server''s generator: node ids, window, counters, lease';
 COMMENT ON COLUMN randflake_status.mode IS 'static: node ids set by randflake.node_id; leased: node ids from the coordinator';
+COMMENT ON COLUMN randflake_status.problem IS
+    'what stops identifiers or soon will, in the words of the error; null when nothing does';
 COMMENT ON COLUMN randflake_status.first_node_id IS 'first node id, null when there is none';
 COMMENT ON COLUMN randflake_status.node_count IS
 'number of node ids; each gives 131072 identifiers a second, and Snowflake ones as snowflake_layouts() says';

@@ -66,8 +66,10 @@ for my $settings ({ node_id => 7 }, {}, { node_id => 7, secret => '', secret_fil
     for my $name (sort keys %generates, keys %inspects) {
         error_is($node, $generates{$name} // $inspects{$name}, '55000',
             { message => qr/no secret/, hint => qr/"randflake\.secret_file"/ },
-            "$label: $name fails");
+            "$label: $name fails", problem => 1);
     }
+    ok( $node->log_contains('LOG:  randflake cannot generate identifiers: no secret is configured'),
+        "$label: the log tells at the start");
     is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
 }
 
@@ -80,8 +82,10 @@ for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
     for my $name (sort keys %generates) {
         error_is($node, $generates{$name}, '55000',
             { message => qr/no node id/, hint => qr/"randflake\.node_id"/ },
-            "$label: $name fails");
+            "$label: $name fails", problem => 1);
     }
+    ok( $node->log_contains('LOG:  randflake cannot generate identifiers: no node id is configured'),
+        "$label: the log tells at the start");
     is( $node->safe_psql('postgres',
             q{SELECT node_id, sequence FROM randflake_decode(randflake_encode('2030-01-01', 5, 6))}),
         '5|6', "$label: decode works");

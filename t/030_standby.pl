@@ -29,7 +29,7 @@ for my $max_wait (0, '1h') {
     {
         error_is($standby, "SET randflake.max_wait = '$max_wait'; $sql", '25006',
             { message => qr/during recovery/, hint => qr/primary/ },
-            "standby, max_wait $max_wait: $sql fails");
+            "standby, max_wait $max_wait: $sql fails", problem => 1);
     }
 }
 is(error_of($standby, 'INSERT INTO made DEFAULT VALUES')->{sqlstate}, '25006',

@@ -64,7 +64,7 @@ sub exhaust {
 sub refuses {
     my ($test_name, $sqlstate, %patterns) = @_;
     error_is($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()},
-        $sqlstate, \%patterns, "$test_name: refuses");
+        $sqlstate, \%patterns, "$test_name: refuses", problem => 1);
     return;
 }
 
@@ -82,6 +82,7 @@ sub refuses_behind {
           && $error->{hint} eq $behind_hint,
         "$test_name: refuses, $seconds s behind $what")
       or diag($error->{text});
+    is_problem($node, $error, $test_name);
     return;
 }
 
@@ -96,6 +97,7 @@ sub refuses_jumped {
           && $error->{detail} =~ /^The clock shows .*\.$/ && $error->{hint} =~ $jumped_hint,
         "$test_name: refuses, $seconds s ahead")
       or diag($error->{text});
+    is_problem($node, $error, $test_name);
     return;
 }
 

@@ -240,7 +240,7 @@ for my $case (
             detail => qr/^Could not \Q$action\E file "\Q$path\E" in the data directory\.$/,
             hint => qr/^Identifiers continue as soon as the file can be written\.$/
         },
-        "$name: then there is an error");
+        "$name: then there is an error", problem => 1);
     my $failures = grep { /: / } operations();
     my $log = slurp_file($node->logfile, $log_start);
     my $logged = () = $log =~ /LOG:  could not \Q$action\E file "\Q$path\E": \Q$text\E/g;
@@ -275,7 +275,7 @@ error_is($node, 'SELECT randflake_generate()', '55000',
         message => qr/^could not extend the window for identifiers: Input\/output error$/,
         detail => qr/^Could not read file "randflake\/window" in the data directory\.$/
     },
-    'unreadable file: there is an error');
+    'unreadable file: there is an error', problem => 1);
 clear_fault('read.window');
 generates('unreadable file, repaired');
 

@@ -62,7 +62,7 @@ error_is($holders[0], q{SET randflake.max_wait = '10ms'; SELECT randflake_genera
         detail => qr/^It ended at .*, the clock shows .*\. The coordinator has not answered since .*\.$/,
         hint => qr/coordinator/
     },
-    'to the end of the lease');
+    'to the end of the lease', problem => 1);
 like(status_of($holders[0], 'lease_error'), qr/could not renew the lease of node ids: .*socket/,
     'with the reason in randflake_status');
 log_has($holders[0], qr/LOG: .*could not renew the lease/, 'and in the log');

@@ -33,7 +33,7 @@ sub ids_go_on {
 sub generate_fails {
     my ($node, $patterns, $test_name) = @_;
     error_is($node, q{SET randflake.max_wait = '10ms'; SELECT randflake_generate()}, '55000',
-        $patterns, $test_name);
+        $patterns, $test_name, problem => 1);
     return;
 }
 
@@ -117,7 +117,7 @@ error_is($stepped,
         message => qr/clock is 3\d\d\d seconds behind the last identifier/,
         hint => qr/restart the server: it leases other node ids/
     },
-    'holder an hour behind: no identifiers when its second is used up');
+    'holder an hour behind: no identifiers when its second is used up', problem => 1);
 end_load($fleet, $stepped);
 $stepped->stop;
 $coordinator->stop;

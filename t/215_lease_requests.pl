@@ -80,7 +80,7 @@ error_is($holder, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55
         detail => qr/^The coordinator has not answered since .*\.$/,
         hint => qr/"randflake_status"/
     },
-    'no lease: generate says what kind of failure it is');
+    'no lease: generate says what kind of failure it is', problem => 1);
 
 reload_with("host=" . $coordinator->host . " port=1 dbname=postgres");
 told('could not lease node ids: .*port|could not lease node ids: .*\.s\.PGSQL\.1"', 'nobody there');

@@ -210,10 +210,12 @@ for my $round (1 .. $rounds) {
     $coordinator->stop('immediate');
     my $inode = (stat "$data/global/pg_control")[1];
     system_or_bail('sh', '-c', "cd $data && find . -mindepth 1 -maxdepth 1 ! -name PG_VERSION ! -name global"
-          . " -exec rm -r {} + && find global -type f -delete");
+          . " -exec rm -r {} + && find global -type f ! -name pg_control -delete");
+    # The free numbers below it are taken first.
     my @made;
     do {
         push @made, "$data/global/made" . @made;
+        unlink "$data/global/pg_control" if @made == 2000;
         append_to_file($made[-1], slurp_file("$saved/global/pg_control"));
     } until (stat $made[-1])[1] == $inode || @made == 20_000;
     note 'pg_control has ', (stat $made[-1])[1] == $inode ? 'the same' : 'another',

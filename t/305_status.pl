@@ -29,9 +29,9 @@ $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 
 # --- before the first identifier -------------------------------------------------------------
 
-is( status($node, 'mode, first_node_id, node_count, window_start, window_end, ids_issued,'
+is( status($node, 'mode, problem, first_node_id, node_count, window_start, window_end, ids_issued,'
           . ' waits, window_extensions, lease_id, lease_error'),
-    'static|10|2|||0|0|0||', 'nothing issued yet: no window, all counters zero');
+    'static||10|2|||0|0|0||', 'nothing issued yet: no window, all counters zero');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM randflake_slots'), 0, '  and no slots');
 is( status($node, 'stats_reset <= clock_timestamp()'
           . ' AND stats_reset >= pg_postmaster_start_time() - interval \'10 s\''),
@@ -110,7 +110,7 @@ $holder->safe_psql('postgres', 'CREATE EXTENSION randflake');
 my $first = 'SELECT count(*) FROM randflake_generate(100)';
 $holder->safe_psql('postgres', $first);
 
-is(status($holder, 'mode, node_count, lease_error, window_extensions > 0'), 'leased|3||t',
+is(status($holder, 'mode, node_count, problem, lease_error, window_extensions > 0'), 'leased|3|||t',
     'leased: mode and counters');
 is( status($holder, "lease_id, first_node_id, extract(epoch FROM window_start)::bigint"),
     $coordinator->safe_psql('postgres', 'SELECT lease_id, first_node_id,'
@@ -133,12 +133,15 @@ $coordinator->stop;
 $holder->reload;
 ok($holder->poll_query_until('postgres', 'SELECT lease_error IS NOT NULL FROM randflake_status'),
     'a coordinator that is away shows as an error');
+like(status($holder, 'problem'),
+    qr/^identifiers end at .*: The coordinator has not answered since .*\.$/,
+    '  told as a problem to come');
 like(status($holder, 'lease_error'), qr/^could not renew the lease of node ids: /, '  with its reason');
 is(status($holder, q{lease_error_at > clock_timestamp() - interval '1 h', lease_id IS NOT NULL}),
     't|t', '  and time, while the lease is still held');
 $coordinator->start;
 ok( $holder->poll_query_until('postgres', 'SELECT lease_error IS NULL AND lease_error_at IS NULL'
-          . ' FROM randflake_status'),
+          . ' AND problem IS NULL FROM randflake_status'),
     '  until the coordinator is back');
 
 # Another lease, under other node ids: what was counted stays counted. The former one must end first,

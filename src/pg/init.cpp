@@ -13,6 +13,7 @@
 #include "pg/copy.h"
 #include "pg/counters.h"
 #include "pg/lease_worker.h"
+#include "pg/require.h"
 #include "pg/secret.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
@@ -38,6 +39,12 @@ static void on_exit(int status, Datum) {
         window_write_clean_end();
 }
 
+static void log_missing_setting() {
+    if (const ErrorText* missing = missing_setting())
+        ereport(LOG, (errmsg("randflake cannot generate identifiers: %s", missing->message),
+                      errhint("%s", missing->hint)));
+}
+
 static void on_shmem_startup() {
     if (previous_shmem_startup != nullptr)
         previous_shmem_startup();
@@ -47,6 +54,7 @@ static void on_shmem_startup() {
         secret_init_shared();
         window_init_shared();
         counters_reset();
+        log_missing_setting();
     }
     LWLockRelease(AddinShmemInitLock);
 

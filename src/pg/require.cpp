@@ -15,21 +15,32 @@ void require_preload() {
                                 "the server.")));
 }
 
+static constexpr ErrorText kNoSecret = {
+    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "no secret is configured", nullptr,
+    "Set \"randflake.secret_file\" (or \"randflake.secret\") and restart the server."};
+
+static constexpr ErrorText kNoNodeId = {
+    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "no node id is configured", nullptr,
+    "Set \"randflake.node_id\" to a node id that no other server uses, or set "
+    "\"randflake.coordinator\", and restart the server."};
+
+static bool has_node_id() {
+    return setting_node_id >= 0 || shared->leased;
+}
+
 void require_secret() {
     require_preload();
     if (secret_ring().count() == 0)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("no secret is configured"),
-                        errhint("Set \"randflake.secret_file\" (or \"randflake.secret\") and "
-                                "restart the server.")));
+        raise_error(kNoSecret);
 }
 
 static void require_node_id() {
-    if (setting_node_id < 0 && !shared->leased)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("no node id is configured"),
-                        errhint("Set \"randflake.node_id\" to a node id that no other server uses, "
-                                "or set \"randflake.coordinator\", and restart the server.")));
+    if (!has_node_id())
+        raise_error(kNoNodeId);
+}
+
+const ErrorText* missing_setting() {
+    return secret_ring().count() == 0 ? &kNoSecret : !has_node_id() ? &kNoNodeId : nullptr;
 }
 
 void require_generator() {

@@ -6,6 +6,8 @@
 
 #include "pg/pg.h"
 
+#include "pg/error_text.h"
+
 // The library was preloaded.
 void require_preload();
 
@@ -14,6 +16,9 @@ void require_secret();
 
 // This server can generate: preloaded, with a node id and a secret.
 void require_generator();
+
+// What keeps a preloaded server from generating for as long as it runs; null when nothing does.
+const ErrorText* missing_setting();
 
 // This server can generate Snowflake numbers, which need no secret: preloaded, with node ids that
 // fit in the layout.

@@ -1,7 +1,10 @@
-// The errors of a call that got no identifier, each with its cause and remedy.
+// The errors of a call that got no identifier, each with its cause and remedy. They are data, so
+// that the view randflake_status shows the same words before a call meets them.
 
 #include "pg/reserve_errors.h"
 
+#include "pg/clock.h"
+#include "pg/error_text.h"
 #include "pg/require.h"
 #include "pg/secret.h"
 #include "pg/settings.h"
@@ -11,65 +14,62 @@
 #include "pg/window.h"
 
 using randflake::FloorDivide;
+using randflake::kRandflake;
 using randflake::Layout;
 using randflake::Lease;
 using randflake::LeaseHolder;
 using randflake::Outcome;
 using randflake::Run;
+using randflake::Window;
 
-static void report_without_window() {
+static ErrorText without_window_error() {
     if (shared->leased)
         require_snowflake_nodes(lease_control().holder.open().first_node_id);
-    const char* epoch =
-        timestamptz_to_str(timestamp_of_milliseconds(snowflake_layout.TickStart(0)));
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("the window for identifiers began before the epoch of layout \"%s\"",
-                           setting_snowflake_layout),
-                    errdetail("The epoch is %s.", epoch),
-                    shared->leased ? errhint("Wait for the next lease of node ids.")
-                                   : errhint("Restart the server.")));
+    return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            psprintf("the window for identifiers began before the epoch of layout \"%s\"",
+                     setting_snowflake_layout),
+            psprintf("The epoch is %s.",
+                     timestamptz_to_str(timestamp_of_milliseconds(snowflake_layout.TickStart(0)))),
+            shared->leased ? "Wait for the next lease of node ids." : "Restart the server."};
 }
 
-static void report_clock_out_of_range(const Layout& layout, const Run& last) {
-    const bool early = last.outcome == Outcome::kClockBeforeEpoch;
-    const auto tick_text = [&layout](uint64 tick) {
-        return pstrdup(timestamptz_to_str(timestamp_of_milliseconds(layout.TickStart(tick))));
+static ErrorText clock_out_of_range_error(const Layout& layout, int64 tick, bool early) {
+    const auto tick_text = [&layout](uint64 at) {
+        return pstrdup(timestamptz_to_str(timestamp_of_milliseconds(layout.TickStart(at))));
     };
-    const char* now = tick_text(static_cast<uint64>(last.now));
+    const char* now = tick_text(static_cast<uint64>(tick));
     const char* limit = tick_text(early ? 0 : layout.max_timestamp());
     if (&layout == &snowflake_layout)
-        ereport(ERROR, (errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-                        early ? errmsg("the clock is before the first time of layout \"%s\"",
-                                       setting_snowflake_layout)
-                              : errmsg("the clock is after the last time of layout \"%s\"",
-                                       setting_snowflake_layout),
-                        errdetail("The clock shows %s; the layout holds %s %s.", now,
-                                  early ? "times from" : "times through", limit),
-                        errhint("Set \"randflake.snowflake_layout\" to another layout, or the "
-                                "server's clock if it is wrong.")));
-    ereport(ERROR, (errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-                    early ? errmsg("the clock is before the first second of an identifier")
-                          : errmsg("the clock is after the last second of an identifier"),
-                    errdetail("The clock shows %s; identifiers hold %s %s.", now,
-                              early ? "times from" : "times through", limit),
-                    errhint("Set the server's clock.")));
+        return {ERRCODE_DATETIME_FIELD_OVERFLOW,
+                psprintf(early ? "the clock is before the first time of layout \"%s\""
+                               : "the clock is after the last time of layout \"%s\"",
+                         setting_snowflake_layout),
+                psprintf("The clock shows %s; the layout holds %s %s.", now,
+                         early ? "times from" : "times through", limit),
+                "Set \"randflake.snowflake_layout\" to another layout, or the server's clock if it "
+                "is wrong."};
+    return {ERRCODE_DATETIME_FIELD_OVERFLOW,
+            early ? "the clock is before the first second of an identifier"
+                  : "the clock is after the last second of an identifier",
+            psprintf("The clock shows %s; identifiers hold %s %s.", now,
+                     early ? "times from" : "times through", limit),
+            "Set the server's clock."};
 }
 
 // The clock is behind the last identifier, or behind the end that was written to disk.
-static void report_clock_behind(int64 now, int64 used, const char* what) {
+static ErrorText clock_behind_error(int64 now, int64 used, const char* what) {
     const char* now_text = second_text(now);
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-         errmsg("the clock is %lld seconds behind %s", static_cast<long long>(used - now), what),
-         errdetail("The clock shows %s, identifiers may have been issued up to %s.", now_text,
-                   second_text(used)),
-         shared->leased
-             ? errhint("Set the clock if it is wrong, or wait until it has caught up. If it was "
-                       "in the future before, restart the server: it leases other node ids.")
-             : errhint("Set the clock if it is wrong, or wait until it has caught up. If it was "
-                       "in the future before, set \"randflake.node_id\" to node ids that were "
-                       "never used and restart the server.")));
+    return {
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        psprintf("the clock is %lld seconds behind %s", static_cast<long long>(used - now), what),
+        psprintf("The clock shows %s, identifiers may have been issued up to %s.", now_text,
+                 second_text(used)),
+        shared->leased
+            ? "Set the clock if it is wrong, or wait until it has caught up. If it was in the "
+              "future before, restart the server: it leases other node ids."
+            : "Set the clock if it is wrong, or wait until it has caught up. If it was in the "
+              "future before, set \"randflake.node_id\" to node ids that were never used and "
+              "restart the server."};
 }
 
 // Why the worker has no lease, as a sentence that everybody may see: it quotes nothing of the
@@ -114,153 +114,201 @@ static const char* lease_problem_detail(const LeaseControl& control, int64 clock
 }
 
 // There is no lease, or the clock is outside of it.
-static void report_no_lease(int64 clock) {
+static ErrorText no_lease_error(int64 clock) {
     const LeaseControl control = lease_control();
     const LeaseHolder& holder = control.holder;
     const Lease& lease = clock >= holder.open().end ? holder.newest() : holder.open();
     const char* now = second_text(clock);
     const char* problem = lease_problem_detail(control, clock);
     if (lease.id == 0)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("this server has no lease of node ids"), errdetail("%s", problem),
-                        errhint("See the view \"randflake_status\" or the server log for the full "
-                                "error message.")));
+        return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "this server has no lease of node ids",
+                problem,
+                "See the view \"randflake_status\" or the server log for the full error message."};
     if (clock < lease.start)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("the lease of node ids has not begun"),
-                 errdetail("It begins at %s, the clock shows %s.", second_text(lease.start), now),
-                 errhint("Compare the clocks of this server and of the coordinator.")));
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("the lease of node ids has ended"),
-             control.problem == LeaseProblem::kNone
-                 ? errdetail("It ended at %s, the clock shows %s.", second_text(lease.end), now)
-                 : errdetail("It ended at %s, the clock shows %s. %s", second_text(lease.end), now,
-                             problem),
-             errhint("Check the coordinator, and compare its clock with this server's. See the "
-                     "view \"randflake_status\" or the server log for the full error message.")));
+        return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the lease of node ids has not begun",
+                psprintf("It begins at %s, the clock shows %s.", second_text(lease.start), now),
+                "Compare the clocks of this server and of the coordinator."};
+    const char* ended =
+        psprintf("It ended at %s, the clock shows %s.", second_text(lease.end), now);
+    return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the lease of node ids has ended",
+            control.problem == LeaseProblem::kNone ? ended : psprintf("%s %s", ended, problem),
+            "Check the coordinator, and compare its clock with this server's. See the view "
+            "\"randflake_status\" or the server log for the full error message."};
+}
+
+static ErrorText file_failed_error(const WindowReport& report) {
+    errno = report.failure.error;
+    return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            psprintf("could not extend the window for identifiers: %m"),
+            psprintf("Could not %s file \"%s\" in the data directory.", report.failure.action,
+                     report.failure.path),
+            "Identifiers continue as soon as the file can be written."};
+}
+
+static ErrorText clock_jumped_error(const WindowReport& report, int64 now) {
+    return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            psprintf("the clock has jumped %lld seconds ahead since the server started",
+                     static_cast<long long>(report.clock_jump)),
+            psprintf("The clock shows %s.", second_text(now)),
+            "Set the clock if it is wrong. If it is right, restart the server."};
+}
+
+// The window may not open before report.opens_at.
+static ErrorText not_yet_error(const WindowReport& report, int64 now) {
+    // The longest wait after a crash or during a hold-off. A longer one means that the clock was
+    // set back.
+    const int64 usual = kWindowSeconds + setting_max_clock_skew / 1000 + 1;
+    if (report.opens_at - now > usual)
+        return clock_behind_error(now, report.opens_at, "the end of the last window");
+    return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the window for identifiers is not open yet",
+            psprintf("It opens at %s.", second_text(report.opens_at)),
+            "Try again at that time, or raise \"randflake.max_wait\"."};
 }
 
 // The window is closed or ended, and was not moved on within randflake.max_wait.
-static void report_no_window(int64 now) {
+static ErrorText no_window_error(int64 now) {
     const WindowReport report = window_report();
     switch (report.problem) {
-        case WindowProblem::kNotYet: {
-            // The longest wait after a crash or during a hold-off. A longer one means that the
-            // clock was set back.
-            const int64 usual = kWindowSeconds + setting_max_clock_skew / 1000 + 1;
-            if (report.opens_at - now > usual)
-                report_clock_behind(now, report.opens_at, "the end of the last window");
-            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                            errmsg("the window for identifiers is not open yet"),
-                            errdetail("It opens at %s. The call waited %d ms.",
-                                      second_text(report.opens_at), setting_max_wait),
-                            errhint("Try again at that time, or raise \"randflake.max_wait\".")));
-            break;
-        }
+        case WindowProblem::kNotYet:
+            return not_yet_error(report, now);
         case WindowProblem::kClockJumped:
-            ereport(ERROR,
-                    (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                     errmsg("the clock has jumped %lld seconds ahead since the server started",
-                            static_cast<long long>(report.clock_jump)),
-                     errdetail("The clock shows %s.", second_text(now)),
-                     errhint("Set the clock if it is wrong. If it is right, restart the server.")));
-            break;
+            return clock_jumped_error(report, now);
         case WindowProblem::kFileFailed:
-            errno = report.failure.error;
-            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                            errmsg("could not extend the window for identifiers: %m"),
-                            errdetail("Could not %s file \"%s\" in the data directory.",
-                                      report.failure.action, report.failure.path),
-                            errhint("Identifiers continue as soon as the file can be written.")));
-            break;
+            return file_failed_error(report);
         case WindowProblem::kSecrets:
-            report_secrets_refused(ERROR, static_cast<uint32>(report.written_end));
-            break;
+            return secrets_refused_error(report.written_end);
         case WindowProblem::kWriting:
         case WindowProblem::kNone:
-            ereport(ERROR,
-                    (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                     errmsg("the window for identifiers is not open"),
-                     errdetail("Another session is writing its new end. The call waited %d ms.",
-                               setting_max_wait),
-                     errhint("Check the latency of the data directory's disk, or raise "
-                             "\"randflake.max_wait\".")));
             break;
     }
+    return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the window for identifiers is not open",
+            psprintf("Another session is writing its new end. The call waited %d ms.",
+                     setting_max_wait),
+            "Check the latency of the data directory's disk, or raise \"randflake.max_wait\"."};
 }
 
 // Every number of this tick is used.
-static void report_exhausted(const Layout& layout) {
+static ErrorText exhausted_error(const Layout& layout) {
     const auto numbers = static_cast<uint32>(layout.max_sequence() + 1);
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-         layout.unit == randflake::kSecondMs
-             ? errmsg("every identifier of this second is used")
-             : errmsg("every identifier of this unit of time is used"),
-         layout.unit == randflake::kSecondMs
-             ? errdetail_plural("%u node id gives %u identifiers a second. The call waited %d ms.",
-                                "%u node ids give %u identifiers a second each. The call "
-                                "waited %d ms.",
-                                shared->slot_count, shared->slot_count, numbers, setting_max_wait)
-             : errdetail_plural("%u node id gives %u identifiers in %lld ms. The call waited "
-                                "%d ms.",
-                                "%u node ids give %u identifiers in %lld ms each. The call "
-                                "waited %d ms.",
-                                shared->slot_count, shared->slot_count, numbers,
-                                static_cast<long long>(layout.unit), setting_max_wait),
-         errhint("Raise \"randflake.node_count\" or \"randflake.max_wait\".")));
+    const uint32 nodes = shared->slot_count;
+    const char* give = nodes == 1 ? "1 node id gives" : psprintf("%u node ids give", nodes);
+    const char* each = nodes == 1 ? "" : " each";
+    const bool seconds = layout.unit == randflake::kSecondMs;
+    return {ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+            seconds ? "every identifier of this second is used"
+                    : "every identifier of this unit of time is used",
+            seconds
+                ? psprintf("%s %u identifiers a second%s. The call waited %d ms.", give, numbers,
+                           each, setting_max_wait)
+                : psprintf("%s %u identifiers in %lld ms%s. The call waited %d ms.", give, numbers,
+                           static_cast<long long>(layout.unit), each, setting_max_wait),
+            "Raise \"randflake.node_count\" or \"randflake.max_wait\"."};
 }
 
-void report_unavailable(const Layout& layout, const Run& last) {
-    // Seconds since the epoch of windows.
-    const auto second_of = [&layout](uint64 tick) {
-        return FloorDivide(layout.TickStart(tick) - randflake::kWindowEpochMs,
-                           randflake::kSecondMs);
-    };
-    const int64 now = second_of(static_cast<uint64>(last.now));
+static ErrorText recovery_error() {
+    return {ERRCODE_READ_ONLY_SQL_TRANSACTION, "cannot generate identifiers during recovery",
+            nullptr, "Generate them on the primary server."};
+}
 
+// A tick of the layout as a second since the epoch of windows.
+static int64 second_of(const Layout& layout, uint64 tick) {
+    return FloorDivide(layout.TickStart(tick) - randflake::kWindowEpochMs, randflake::kSecondMs);
+}
+
+static ErrorText unavailable_error(const Layout& layout, const Run& last) {
+    const int64 now = second_of(layout, static_cast<uint64>(last.now));
     if (RecoveryInProgress())
-        ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
-                        errmsg("cannot generate identifiers during recovery"),
-                        errhint("Generate them on the primary server.")));
-
+        return recovery_error();
     switch (last.outcome) {
         case Outcome::kClockBeforeEpoch:
         case Outcome::kClockAfterEnd:
-            report_clock_out_of_range(layout, last);
-            break;
+            return clock_out_of_range_error(layout, last.now,
+                                            last.outcome == Outcome::kClockBeforeEpoch);
         case Outcome::kExhausted:
-            report_exhausted(layout);
-            break;
+            return exhausted_error(layout);
         case Outcome::kClockBehind: {
-            const int64 used = second_of(layout.Unpack(last.previous).timestamp);
-            report_clock_behind(now, Max(used, now + 1), "the last identifier");
-            break;
+            const int64 used = second_of(layout, layout.Unpack(last.previous).timestamp);
+            return clock_behind_error(now, Max(used, now + 1), "the last identifier");
         }
         case Outcome::kBeforeWindow: {
             if (shared->leased)
-                report_no_lease(now);
-            const int64 first = second_of(layout.FirstTick(last.window.start));
-            report_clock_behind(now, Max(first, now + 1), "the window for identifiers");
-            break;
+                return no_lease_error(now);
+            const int64 first = second_of(layout, layout.FirstTick(last.window.start));
+            return clock_behind_error(now, Max(first, now + 1), "the window for identifiers");
         }
         case Outcome::kNotInLayout:
-            report_without_window();
-            break;
+            return without_window_error();
         case Outcome::kWindowClosed:
         case Outcome::kNoWord:
         case Outcome::kWindowEnded:
             // A lease is of no use while the state on disk keeps it from being used.
             if (shared->leased && window_report().problem != WindowProblem::kFileFailed &&
                 window_report().problem != WindowProblem::kSecrets)
-                report_no_lease(now);
-            report_no_window(now);
-            break;
+                return no_lease_error(now);
+            return no_window_error(now);
         case Outcome::kReserved:
             break;
     }
     pg_unreachable();
+}
+
+void report_unavailable(const Layout& layout, const Run& last) {
+    raise_error(unavailable_error(layout, last));
+}
+
+// The second that every slot has reached.
+static int64 reached_by_all_slots() {
+    uint64 least = kRandflake.max_timestamp();
+    for (uint32 i = 0; i < shared->slot_count; i++)
+        least = Min(least, kRandflake.Unpack(randflake_slot(i).word.load()).timestamp);
+    return static_cast<int64>(least);
+}
+
+// The worker may be failing to get the next lease while this one is open.
+static ErrorText lease_problem_error(int64 now, const Window& window) {
+    if (window.closed() || now < window.start || now >= window.end)
+        return no_lease_error(now);
+    const LeaseControl control = lease_control();
+    if (control.problem == LeaseProblem::kNone)
+        return {};
+    return {0, psprintf("identifiers end at %s", second_text(control.holder.newest().end)),
+            lease_problem_text(control), nullptr};
+}
+
+static ErrorText static_problem_error(int64 now, const Window& window) {
+    const WindowReport report = window_report();
+    if (report.problem == WindowProblem::kClockJumped)
+        return clock_jumped_error(report, now);
+    if (report.problem == WindowProblem::kNotYet && report.opens_at > now)
+        return not_yet_error(report, now);
+    if (!window.closed() && now < window.start)
+        return clock_behind_error(now, window.start, "the window for identifiers");
+    return {};
+}
+
+static ErrorText problem_error() {
+    if (const ErrorText* missing = missing_setting())
+        return *missing;
+    if (RecoveryInProgress())
+        return recovery_error();
+    const int64 now = wall_clock_seconds();
+    if (now < 0 || now > static_cast<int64>(kRandflake.max_timestamp()))
+        return clock_out_of_range_error(kRandflake, now, now < 0);
+    if (const WindowReport report = window_report(); report.problem == WindowProblem::kFileFailed)
+        return file_failed_error(report);
+    else if (report.problem == WindowProblem::kSecrets)
+        return secrets_refused_error(report.written_end);
+
+    const Window window = Window::FromWord(shared->window.load());
+    const int64 used = reached_by_all_slots();
+    if (!window.closed() && used >= window.start && used > now + 1)
+        return clock_behind_error(now, used, "the last identifier");
+    return shared->leased ? lease_problem_error(now, window) : static_problem_error(now, window);
+}
+
+const char* generator_problem() {
+    const ErrorText error = problem_error();
+    return error.message == nullptr || error.detail == nullptr
+               ? error.message
+               : psprintf("%s: %s", error.message, error.detail);
 }

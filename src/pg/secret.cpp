@@ -271,15 +271,14 @@ randflake::SipKey secret_hash_key() {
     return randflake::SipKey::FromBytes(digest);
 }
 
-void report_secrets_refused(int level, uint32 written_end) {
-    ereport(
-        level,
-        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-         errmsg("this server's secrets are not those that it had before"),
-         errdetail("Identifiers up to %s may have been made under other secrets or times.",
-                   second_text(written_end)),
-         errhint("In \"randflake.secret_file\", put back every secret that was in use, with its "
-                 "time, let a new one begin at that time or later, and restart the server.")));
+ErrorText secrets_refused_error(int64 written_end) {
+    return {
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "this server's secrets are not those that it had before",
+        psprintf("Identifiers up to %s may have been made under other secrets or times.",
+                 second_text(written_end)),
+        "In \"randflake.secret_file\", put back every secret that was in use, with its time, let a "
+        "new one begin at that time or later, and restart the server."};
 }
 
 void secret_add_shared(const SecretList& list) {

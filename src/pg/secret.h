@@ -8,6 +8,7 @@
 #include "core/secret_file.h"
 #include "core/siphash.h"
 #include "core/window_state.h"
+#include "pg/error_text.h"
 
 void secret_define_settings();
 
@@ -24,9 +25,9 @@ void secret_add_shared(const randflake::SecretList& list);
 // Reads randflake.secret_file again; ERROR when it is not set or cannot work.
 randflake::SecretList secret_read_again();
 
-// Reports that these secrets are not those under which identifiers of seconds before the written
-// end may have been made.
-void report_secrets_refused(int level, uint32 written_end);
+// These secrets are not those under which identifiers of seconds before the written end may have
+// been made.
+ErrorText secrets_refused_error(int64 written_end);
 
 // A fingerprint tells one secret from another and reveals nothing of either: the first 8 bytes of
 // HMAC-SHA-256 over a fixed text. Never an encrypted block, which might be somebody's identifier.

@@ -91,7 +91,7 @@ SQL_FUNCTION(randflake_reload_secret) {
     if (control->loaded) {
         const uint32 end = control->state.LastEnd();
         if (CompareSecrets(control->state.secrets, records, end) == SecretsChange::kRefused)
-            report_secrets_refused(ERROR, end);
+            raise_error(secrets_refused_error(end));
         control->state.secrets = records;
     }
     secret_add_shared(list);

@@ -3,6 +3,7 @@
 
 #include "pg/clock.h"
 #include "pg/require.h"
+#include "pg/reserve_errors.h"
 #include "pg/result_row.h"
 #include "pg/secret.h"
 #include "pg/settings.h"
@@ -80,7 +81,9 @@ SQL_FUNCTION(randflake_status) {
         shared->leased ? (open.id != 0 ? open.first_node_id : -1) : setting_node_id;
 
     Row row{};
+    const char* problem = generator_problem();
     row.Add(text_datum(shared->leased ? "leased" : "static"));
+    row.AddUnless(problem == nullptr, problem == nullptr ? 0 : text_datum(problem));
     row.AddUnless(first_node < 0, Int32GetDatum(static_cast<int32>(first_node)));
     row.Add(Int32GetDatum(static_cast<int32>(shared->slot_count)));
     row.AddUnless(window.closed(), second_datum(window.start));

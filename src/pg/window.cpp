@@ -166,8 +166,10 @@ static void note_file_failure(WindowControl* control, const FileFailure& failure
 
 static void note_secrets_refused(WindowControl* control, uint32 written_end) {
     publish_report(WindowProblem::kSecrets, written_end);
+    const ErrorText error = secrets_refused_error(written_end);
     if (put_off(control))
-        report_secrets_refused(LOG, written_end);
+        ereport(LOG, (errmsg("%s", error.message), errdetail("%s", error.detail),
+                      errhint("%s", error.hint)));
 }
 
 // Step 3.

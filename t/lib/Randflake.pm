@@ -24,6 +24,7 @@ our @EXPORT = qw(
   refuses_to_start
   error_of
   error_is
+  is_problem
   start_session
   finish_session
   wait_until_waiting
@@ -118,13 +119,23 @@ sub error_of {
 }
 
 # The statement must fail with this SQLSTATE, and parts matching the patterns given for message,
-# detail and hint.
+# detail and hint. With the option `problem`, randflake_status tells the same.
 sub error_is {
     my ($node, $sql, $sqlstate, $patterns, $test_name, %options) = @_;
     my $error = error_of($node, $sql, %options);
     my $good = $error->{sqlstate} eq $sqlstate;
     $good &&= $error->{$_} =~ $patterns->{$_} for keys %$patterns;
     ok($good, $test_name) or diag("expected $sqlstate, got: $error->{text}");
+    is_problem($node, $error, $test_name) if $options{problem};
+    return;
+}
+
+# The error is what randflake_status shows as the problem, but for numbers and times, which go on.
+sub is_problem {
+    my ($node, $error, $test_name) = @_;
+    my $expected = join ': ', grep { $_ ne '' } @$error{qw(message detail)};
+    my $shown = $node->safe_psql('postgres', 'SELECT problem FROM randflake_status');
+    is($shown =~ s/\d+/0/gr, $expected =~ s/\d+/0/gr, "$test_name, as the status tells");
     return;
 }
 
