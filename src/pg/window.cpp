@@ -166,10 +166,11 @@ static void note_file_failure(WindowControl* control, const FileFailure& failure
 
 static void note_secrets_refused(WindowControl* control, uint32 written_end) {
     publish_report(WindowProblem::kSecrets, written_end);
+    if (!put_off(control))
+        return;
     const ErrorText error = secrets_refused_error(written_end);
-    if (put_off(control))
-        ereport(LOG, (errmsg("%s", error.message), errdetail("%s", error.detail),
-                      errhint("%s", error.hint)));
+    ereport(LOG, (errmsg("%s", error.message), errdetail("%s", error.detail),
+                  errhint("%s", error.hint)));
 }
 
 // Step 3.
