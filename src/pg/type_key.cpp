@@ -12,7 +12,9 @@
 //
 // The row must be kept, so the INSERT that brings it succeeds. A second table, randflake_key_check,
 // makes the restore fail in whatever order it loads tables. The dump carries the fingerprint there
-// too, and a constraint refuses it. No option of a restore disables that constraint.
+// too, and a constraint refuses it. No option of a restore disables that constraint. If the server
+// gets the missing secret afterwards, what was restored under the others stays wrong. Then the
+// second table still lacks the fingerprint, and the database stays unusable.
 //
 // The extension may be created before the server has a secret. A database without any fingerprint
 // is bound by the first use of a role that may execute randflake_bind_secret(). A restore may load
@@ -241,6 +243,24 @@ static void bind_at_first_use(Oid function, const Fingerprints& fingerprints) {
                            "secret with that fingerprint and restart the server.")));
 }
 
+// A fingerprint that the second table refused came from a dump when the server lacked its secret.
+static void require_checked(Oid function, const Fingerprints& fingerprints, const Rows& rows) {
+    const uint32 later = rows.found & ~uint32{1};
+    if (later == 0)
+        return;
+    const Rows checked = read_rows(find_table(kCheckTable, function), fingerprints);
+    const uint32 refused = later & ~checked.found;
+    if (refused == 0)
+        return;
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("values of type randflake in this database were restored under other secrets"),
+             errdetail("When the dump was restored, this server lacked the secret with key "
+                       "fingerprint %s, and did not understand the values.",
+                       fingerprints.texts[pg_rightmost_one_pos32(refused)]),
+             errhint("Restore the dump again, into a new database.")));
+}
+
 // Whether what this operation makes is not stored.
 static bool stores_nothing() {
     return XactReadOnly || RecoveryInProgress() || HistoricSnapshotActive();
@@ -303,6 +323,7 @@ pg_noinline void check_type_key(Oid function) {
     bound = beginning(rows);
     if (bound == 0)
         report_other_secret(rows, fingerprints);
+    require_checked(function, fingerprints, rows);
     // The snapshot of the scan may not have seen a change that came in between.
     if (changes != key_table_changes)
         return;
