@@ -6,6 +6,7 @@
 use strict;
 use warnings;
 
+use Docs;
 use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -14,6 +15,7 @@ use RandflakeSecrets;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
+read_document('docs/rotation.md', 't/380_rotation.pl');
 my @secrets = (random_secret(), random_secret(), random_secret());
 my $work = PostgreSQL::Test::Utils::tempdir();
 
@@ -61,6 +63,8 @@ SELECT md5(string_agg(format('%s %s', bound, shown), ' ' ORDER BY bound)) FROM b
 UNION ALL
 SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = 'parts_new'
 SQL
+$nodes[0]->safe_psql('postgres', 'CREATE VIEW orders AS SELECT ordered AS id FROM made');
+is($nodes[0]->safe_psql('postgres', block('future_values')), 0, 'no value is of the future');
 my @old = map { $_->safe_psql('postgres', $old) } @nodes;
 
 # --- the change, under load ----------------------------------------------------------------------
@@ -89,10 +93,12 @@ my @copies = map {
 my $from = int(time) + 8;
 for my $node (@nodes) {
     write_secrets($node, $secrets[0], $from => $secrets[1]);
-    is($node->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'a second secret is added');
+    is($node->safe_psql('postgres', block('reload')), 2, 'a second secret is added');
 }
 my $states = 'SELECT string_agg(state, $$ $$ ORDER BY generation) FROM randflake_secrets';
 is($nodes[0]->safe_psql('postgres', $states), 'current future', '  and is still to come');
+is($nodes[0]->safe_psql('postgres', block('secrets')), $nodes[1]->safe_psql('postgres', block('secrets')),
+    '  on both servers alike');
 my $fingerprint = 'SELECT key_fingerprint FROM randflake_status';
 my $first_fingerprint = $alone[0]->safe_psql('postgres', $fingerprint);
 is($nodes[0]->safe_psql('postgres', $fingerprint), $first_fingerprint, '  the first is in use');
@@ -324,4 +330,5 @@ for my $node (@nodes, @alone) {
     $node->stop;
     no_secret_in(slurp_file($node->logfile), $_, 'no log has a secret') for @secrets;
 }
+every_block_was_used();
 done_testing();

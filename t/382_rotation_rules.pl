@@ -18,7 +18,8 @@ my @secrets = map { random_secret() } 1 .. 9;
 my $year = 365 * 86400;
 my $soon = int(time) + $year;
 
-my $node = new_server('main', settings => {}, init => [ allows_streaming => 1 ]);
+my $node = new_server('main', settings => {}, init => [ allows_streaming => 1 ],
+    conf => "restart_after_crash = on\n");
 my %settings = (node_id => 7, secret_file => secret_path($node), max_wait => '20s');
 configure($node, %settings);
 write_secrets($node, $secrets[0]);
