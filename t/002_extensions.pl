@@ -45,7 +45,7 @@ my $functions = q{SELECT proname FROM pg_proc WHERE pronamespace = 'public'::reg
 
 my ($database) = database_with('CREATE EXTENSION randflake');
 is($node->safe_psql($database, $relations), "v randflake_secrets\nv randflake_slots\nv randflake_status",
-    'randflake alone: two views, no table, no sequence');
+    'randflake alone: three views, no table, no sequence');
 is($node->safe_psql($database, $types), '', '  no type');
 is($node->safe_psql($database, $tables_of_tools), '', '  nothing for tools that read tables');
 is(shown_by($database, '\dt *.randflake*'), '', '  nor for psql');
@@ -55,7 +55,7 @@ is_deeply(
     [
         sort map { "randflake_$_" }
           qw(generate generate_text decode generated_at encode to_text from_text shard shard_ranges),
-        qw(status slots status_reset),    # of the views
+        qw(status slots secrets status_reset reload_secret),    # of the views, and for who runs the server
         qw(rows_support copy_support generate_in_copy generate_text_in_copy)    # of the planner
     ],
     '  functions that users call, of the views, and of the planner');

@@ -3,9 +3,11 @@
 //   the setting   The check hook parses the value, hands the key on in the hook's `extra`, and
 //                 replaces the text by asterisks. So SHOW, pg_settings (reset_val included),
 //                 current_setting and messages that quote settings have asterisks to show.
-//   the file      Read at server start, by randflake_reload_secret(), and by the postmaster when it
-//                 makes shared memory anew after a crash; the buffer is wiped.
-//   the keys      A static variable of the postmaster, from where shared memory gets the schedules.
+//   the file      Read at server start and by randflake_reload_secret(); the buffer is wiped.
+//   the keys      A static variable of the postmaster, from where shared memory gets them. Those
+//   that
+//                 were added since the start come back from there when shared memory is made anew
+//                 after the crash of a backend.
 //
 // A malformed secret must not be quoted either, and must stop the server, while a check hook that
 // returns false makes the server quote the value or merely warn. So the hook accepts every value
@@ -90,8 +92,8 @@ static int malformed_hint() {
     return errhint("Make one with: openssl rand -hex %d", static_cast<int>(randflake::kKeyBytes));
 }
 
-// The functions below report at `level` what is wrong with the file, and return false if that level
-// lets them. Before they do, the file is closed and its text wiped.
+// `level` is FATAL or ERROR below. Before anything is reported, the file is closed and its text
+// wiped.
 
 static int file_detail() {
     return errdetail("It is named by \"randflake.secret_file\".");
@@ -99,30 +101,24 @@ static int file_detail() {
 
 // The rules of the server's own TLS key: a regular file, owned by the server's user with no access
 // for others, or by root with at most read access for the group.
-static bool check_permissions(const struct stat& status, const char* path, int level) {
-    if (!S_ISREG(status.st_mode)) {
+static void check_permissions(const struct stat& status, const char* path, int level) {
+    if (!S_ISREG(status.st_mode))
         ereport(level, (errcode(ERRCODE_CONFIG_FILE_ERROR),
                         errmsg("secret file \"%s\" is not a regular file", path), file_detail()));
-        return false;
-    }
     if (status.st_uid != geteuid() && status.st_uid != 0) {
         ereport(level,
                 (errcode(ERRCODE_CONFIG_FILE_ERROR),
                  errmsg("secret file \"%s\" must be owned by the server's user or root", path),
                  file_detail()));
-        return false;
     }
     const mode_t forbidden =
         status.st_uid == geteuid() ? S_IRWXG | S_IRWXO : S_IWGRP | S_IXGRP | S_IRWXO;
-    if ((status.st_mode & forbidden) != 0) {
+    if ((status.st_mode & forbidden) != 0)
         ereport(level, (errcode(ERRCODE_CONFIG_FILE_ERROR),
                         errmsg("secret file \"%s\" has group or world access", path),
                         errdetail("The file named by \"randflake.secret_file\" must have "
                                   "permissions u=rw (0600) or less if owned by the server's user, "
                                   "or permissions u=rw,g=r (0640) or less if owned by root.")));
-        return false;
-    }
-    return true;
 }
 
 // Up to `size` bytes; negative, with errno, on failure.
@@ -141,9 +137,9 @@ static ssize_t read_bytes(int fd, char* bytes, size_t size) {
     return static_cast<ssize_t>(length);
 }
 
-static bool check_content(const SecretFileResult& result, bool too_long, int level) {
+static void check_content(const SecretFileResult& result, bool too_long, int level) {
     if (!too_long && result.error == SecretFileError::kNone)
-        return true;
+        return;
     const char* why = SecretFileErrorText(result.error);
     const bool no_secret =
         result.error == SecretFileError::kEmpty || result.error == SecretFileError::kNotASecret;
@@ -154,16 +150,13 @@ static bool check_content(const SecretFileResult& result, bool too_long, int lev
                     : result.line > 0 ? errdetail("Line %d is wrong. %s", result.line, why)
                                       : errdetail("%s", why),
                     no_secret ? malformed_hint() : 0));
-    return false;
 }
 
-static bool read_secret_file(const char* path, int level, SecretList* list) {
+static SecretList read_secret_file(const char* path, int level) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
+    if (fd < 0)
         ereport(level, (errcode_for_file_access(),
                         errmsg("could not open secret file \"%s\": %m", path), file_detail()));
-        return false;
-    }
     struct stat status;
     char text[kMaxFileBytes + 1];  // a file that fills it is too long
     const bool found = fstat(fd, &status) == 0;
@@ -171,12 +164,13 @@ static bool read_secret_file(const char* path, int level, SecretList* list) {
     const int error = errno;
     close(fd);
     const bool too_long = length > static_cast<ssize_t>(kMaxFileBytes);
+    SecretList list{};
     SecretFileResult result{};
     if (found && length >= 0 && !too_long)
-        result = ParseSecretFile(text, static_cast<size_t>(length), list);
+        result = ParseSecretFile(text, static_cast<size_t>(length), &list);
     explicit_bzero(text, sizeof text);
     if (result.error != SecretFileError::kNone)
-        explicit_bzero(list, sizeof *list);
+        explicit_bzero(&list, sizeof list);
 
     if (!found || length < 0) {
         errno = error;
@@ -184,9 +178,10 @@ static bool read_secret_file(const char* path, int level, SecretList* list) {
                 (errcode_for_file_access(),
                  errmsg("could not %s secret file \"%s\": %m", found ? "read" : "stat", path),
                  file_detail()));
-        return false;
     }
-    return check_permissions(status, path, level) && check_content(result, too_long, level);
+    check_permissions(status, path, level);
+    check_content(result, too_long, level);
+    return list;
 }
 
 void secret_load() {
@@ -203,7 +198,7 @@ void secret_load() {
                         errdetail("%s", SecretFileErrorText(SecretFileError::kNotASecret)),
                         malformed_hint()));
     if (setting_secret_file[0] != '\0')
-        (void)read_secret_file(setting_secret_file, FATAL, &secrets);
+        secrets = read_secret_file(setting_secret_file, FATAL);
     else if (secret.state == SecretState::kValid)
         secrets = {1, {{secret.key, 0}}};
 }
@@ -216,9 +211,7 @@ SecretList secret_read_again() {
              errmsg("\"randflake.secret_file\" is not set"),
              errhint("Put the secret that is in \"randflake.secret\" into a file, name the file "
                      "in \"randflake.secret_file\" and restart the server.")));
-    SecretList list;
-    (void)read_secret_file(setting_secret_file, ERROR, &list);
-    return list;
+    return read_secret_file(setting_secret_file, ERROR);
 }
 
 // HMAC-SHA-256 of a fixed text, and of what else is given, under a secret.
@@ -291,17 +284,35 @@ void secret_add_shared(const SecretList& list) {
 }
 
 void secret_init_shared() {
-    // After the crash of a backend: the file may have more secrets by now, and those that were
-    // added since the start are nowhere else. Without it nothing can be made or read, but the rest
-    // of the server goes on.
-    static bool again;
-    if (again && setting_secret_file[0] != '\0' &&
-        !read_secret_file(setting_secret_file, LOG, &secrets)) {
+    secret_add_shared(secrets);
+}
+
+// Shared memory may be damaged after a crash. Each key is there twice, as such and as its schedule.
+static bool is_intact(const SharedSecrets& from, int count) {
+    if (count < secrets.count || count > randflake::kMaxGenerations)
+        return false;
+    for (int i = 0; i < count; i++) {
+        const randflake::Generation& generation = from.generations[i];
+        const randflake::KeySchedule schedule = randflake::ExpandKey(from.keys[i]);
+        if (memcmp(&schedule, &generation.schedule, sizeof schedule) != 0 ||
+            (i < secrets.count && (from.keys[i] != secrets.secrets[i].key ||
+                                   generation.from != secrets.secrets[i].from)) ||
+            (i > 0 && generation.from <= from.generations[i - 1].from))
+            return false;
+    }
+    return true;
+}
+
+void secret_keep_added() {
+    const SharedSecrets& from = shared->secrets;
+    const int count = from.count.load(std::memory_order_relaxed);
+    if (!is_intact(from, count)) {
         secrets.count = 0;
         ereport(LOG, (errmsg("randflake goes on without a secret"),
-                      errhint("Correct the file, and let a superuser run "
-                              "randflake_reload_secret().")));
+                      errhint("Let a superuser run randflake_reload_secret().")));
+        return;
     }
-    again = true;
-    secret_add_shared(secrets);
+    for (int i = secrets.count; i < count; i++)
+        secrets.secrets[i] = {from.keys[i], from.generations[i].from};
+    secrets.count = count;
 }

@@ -22,6 +22,9 @@ void secret_init_shared();
 // time; allocates nothing and raises no error.
 void secret_add_shared(const randflake::SecretList& list);
 
+// For the postmaster, before shared memory is released: keeps the secrets that were added.
+void secret_keep_added();
+
 // Reads randflake.secret_file again; ERROR when it is not set or cannot work.
 randflake::SecretList secret_read_again();
 

@@ -79,7 +79,7 @@ SQL_FUNCTION(randflake_reload_secret) {
     const int before = secret_ring().count();
     require_grown(list);
     // What has made nothing since its start may take what has begun elsewhere: a standby, and a
-    // server whose secrets could not be read after a crash. The state on disk is asked before their
+    // server whose secrets were lost in a crash. The state on disk is asked before their
     // first window opens.
     if (list.count > before && before > 0 && generates()) {
         if (!window_load_state())
