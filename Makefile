@@ -8,7 +8,6 @@
 #                        of handovers
 #   make unit            unit tests of src/core (no server)
 #   make dist            archives of the last commit in build/
-#   make release-check   everything that must hold before a release
 #   make fuzz            fuzz targets of src/core; FUZZ_SECONDS=n for each of them
 #   make coverage        which lines the tests reach; see scripts/coverage.sh
 #   make lint            clang-tidy and cppcheck over src; TIDY_CHECKS adds to .clang-tidy's checks
@@ -21,7 +20,6 @@ RANDFLAKE_VERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" exten
 MODULE_big = randflake
 OBJS = $(patsubst %.cpp,%.o,$(sort $(wildcard src/core/*.cpp src/pg/*.cpp)))
 DATA = $(wildcard extension/*.sql)
-DOCS = README.md
 
 REGRESS = $(notdir $(basename $(wildcard sql/*.sql)))
 REGRESS_OPTS = $(addprefix --load-extension=,$(notdir $(EXTENSION))) --no-locale --encoding=UTF8
@@ -93,10 +91,7 @@ lint:
 # The release that META.json describes: scripts/check_versions.pl sees to it that all agree. Archives
 # of one commit are the same bytes every time.
 RELEASE = randflake-$(shell sed -n 's/^    "version": *"\(.*\)",$$/\1/p' META.json)
-.PHONY: dist release-check
-release-check:
-	scripts/release_check.sh
-
+.PHONY: dist
 dist:
 	scripts/check_versions.pl
 	@mkdir -p build && rm -f build/randflake-*.tar.gz build/randflake-*.zip

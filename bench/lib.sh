@@ -58,7 +58,7 @@ make_server() {
     server_settings | as_server tee -a "$work/data/postgresql.conf" >"$work/settings"
     start_server
     createdb bench
-    sql -q -v library="$work/empty" -f "$bench/setup.sql"
+    sql -q -v library="$work/functions" -f "$bench/setup.sql"
     generators=$(available <"$bench/generators")
     keys=$(available <"$bench/keys")
 }
@@ -129,4 +129,9 @@ transactions_per_second() {
     shift 2
     pgbench -n -M prepared -c "$clients" -j 2 -f <(echo "$script") "$@" 2>"$work/pgbench.log" |
         sed -n 's/^tps = \([0-9.]*\) .*/\1/p' | grep . || die "pgbench failed: $(cat "$work/pgbench.log")"
+}
+
+# chi_square_p STATISTIC DEGREES: the probability of a chi-square as large or larger.
+chi_square_p() {
+    gnuplot -e "set print '-'; print sprintf('%.2f', 1 - igamma($2 / 2.0, $1 / 2.0))"
 }

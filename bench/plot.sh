@@ -1,5 +1,5 @@
 #!/bin/bash
-# Draws the charts of docs/performance.md from a run's results.
+# Draws the charts of the documents from a run's results.
 #
 #   bench/plot.sh [RESULTS [OUTPUT]]
 
@@ -18,7 +18,7 @@ bars() {
     while [ $# -gt 0 ]; do
         panel=$((panel + 1))
         awk -F, -v suite="$1" -v metric="$2" -v number="$4" '$1 == suite && $3 == metric {
-            ratio = $9 == $2 ? "" : sprintf("  (%.3g×)", $10)
+            ratio = $9 == $2 ? "" : sprintf($10 < 10 ? "  (%.2f×)" : "  (%.1f×)", $10)
             printf "%s,%s,\"" number "%s\"\n", $2, $6, $6, ratio }' \
             "$results/results.csv" >"$work/$name.$panel"
         variables+=("data_$panel=$work/$name.$panel" "heading_$panel=$3")
@@ -88,6 +88,16 @@ bars keys 'Primary keys of 5 million rows' 2 \
     keys 'insert: 5000000 rows by 8 sessions' 'seconds, eight sessions' '%.1f s' \
     keys 'index size: 5000000 rows by 8 sessions' 'index size' '%.0f MB' \
     keys 'WAL after a checkpoint: 5000000 rows by 8 sessions' 'WAL of 4 % more after a checkpoint' '%.0f MB'
+bars copy 'COPY of a million rows' 2 \
+    copy 'time: without a key' 'seconds, without a key' '%.2f s' \
+    copy 'time: with a primary key' 'seconds, with a primary key' '%.2f s' \
+    copy 'WAL: without a key' 'WAL, without a key' '%.0f MB' \
+    copy 'WAL: with a primary key' 'WAL, with a primary key' '%.0f MB'
+bars joins 'Hash joins and grouping by keys made at 1,000 a second' 2 \
+    joins 'hash join: 300000 rows' 'hash join of 300,000 rows, ns per row' '%.0f ns' \
+    joins 'hash join: 2000000 rows' 'hash join of 2 million rows, ns per row' '%.0f ns' \
+    joins 'grouping: 300000 rows' 'grouping of 300,000 rows, ns per row' '%.0f ns' \
+    joins 'grouping: 2000000 rows' 'grouping of 2 million rows, ns per row' '%.0f ns'
 bars cipher 'SPARX-64/128 alone' 1 \
     cipher 'processor time' 'nanoseconds per identifier' '%.1f ns'
 throughput_lines >"$work/lines"

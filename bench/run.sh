@@ -1,16 +1,17 @@
 #!/bin/bash
 # Measures identifiers against their alternatives, side by side on a server of its own.
 #
-#   bench/run.sh [--quick] [SUITE...]
+#   bench/run.sh [--quick | --publish] [SUITE...]
 #
-# Suites: calls set backends inserts keys connect decode waste uniformity cipher instructions profile.
-# The default is all of them. --quick takes about two minutes: fewer repetitions, fewer rows.
+# Suites: calls set backends inserts keys copy joins connect decode waste uniformity cipher instructions
+# profile. The default is all of them. --quick takes a few minutes: fewer repetitions, fewer rows.
 #
 # Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table and
 # writes to bench/results/: a description of the machine (environment.txt), every sample (samples.csv),
 # the summary (results.csv). A full run then draws the charts in docs/charts/ and writes the tables of
-# docs/performance.md. A quick run, or one of some suites, writes its results to bench/results/partial/
-# and does neither.
+# docs/performance.md and README.md. A quick run, or one of some suites, writes its results to
+# bench/results/partial/ and does neither. With --publish, some suites take the place of their former
+# results, and charts and tables are made anew; environment_SUITE.txt describes their run.
 #
 # BENCH_KEYS_ROWS lists the numbers of rows that the suite keys inserts, one for each repetition.
 
@@ -19,24 +20,32 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD bench=$PWD/bench
 . scripts/lib.sh
-all_suites="calls set backends inserts keys connect decode waste uniformity cipher instructions profile"
+all_suites="calls set backends inserts keys copy joins connect decode waste uniformity cipher instructions profile"
 
-repetitions=31 short_repetitions=3 insert_repetitions=7 look_up_repetitions=5
+repetitions=31 short_repetitions=3 insert_repetitions=7 look_up_repetitions=5 copy_repetitions=11
 seconds=3 connections=300 traced_rows=100000 keys_rows="5000000 5000000 5000000 20000000"
-results=$bench/results
+copy_rows=1000000 join_repetitions=11 join_rows="300000 2000000"
+suites='' quick='' publish=''
 while [ $# -gt 0 ]; do
     case $1 in
     --quick)
-        repetitions=3 short_repetitions=1 insert_repetitions=1 look_up_repetitions=1
+        quick=1 repetitions=3 short_repetitions=1 insert_repetitions=1 look_up_repetitions=1 copy_repetitions=3
         seconds=1 connections=100 traced_rows=20000 keys_rows=200000
-        results=$bench/results/partial
+        copy_rows=200000 join_repetitions=3 join_rows="50000 200000"
         ;;
+    --publish) publish=some ;;
     -*) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" && exit 2 ;;
-    *) suites+=" $1" results=$bench/results/partial ;;
+    *) suites+=" $1" ;;
     esac
     shift
 done
-: "${suites:=$all_suites}"
+suites=${suites# }
+[ -z "$quick" ] || [ -z "$publish" ] || die 'results of --quick are not published'
+if [ -z "$suites" ]; then
+    suites=$all_suites
+    [ "$quick" ] || publish=all
+fi
+[ "$publish" ] && results=$bench/results || results=$bench/results/partial
 keys_rows=${BENCH_KEYS_ROWS:-$keys_rows}
 
 for suite in $suites; do
@@ -57,7 +66,7 @@ trap 'stop_server 2>/dev/null || true; rm -rf "$work"' EXIT
 chmod 755 "$work"
 [ "$(id -u)" != 0 ] || chown "$server_user" "$work"
 ${CC:-cc} -O2 -fPIC -shared -I"$("$PG_CONFIG" --includedir-server)" \
-    -o "$work/empty.so" "$bench/empty.c"
+    -o "$work/functions.so" "$bench/functions.c"
 : >"$samples"
 make_server
 describe_environment >"$work/environment.txt"
@@ -70,9 +79,22 @@ done
 echo "load average at the end: $(cut -d' ' -f1-3 /proc/loadavg)" >>"$work/environment.txt"
 
 mkdir -p "$results"
-cp "$work"/environment.txt "$work"/*.csv "$results"
+if [ "$publish" = some ]; then
+    # The samples of other suites stay.
+    awk -F, -v suites=" $suites " '!index(suites, " " $1 " ")' "$results/samples.csv" >"$work/others"
+    cat "$work/others" "$samples" >"$work/all"
+    mv "$work/all" "$samples"
+    for suite in $suites; do
+        cp "$work/environment.txt" "$results/environment_$suite.txt"
+    done
+else
+    rm -f "$results"/environment_*.txt
+    cp "$work/environment.txt" "$results"
+fi
+cp "$work"/*.csv "$results"
 "$bench/summary.sh" "$results"
-if [ "$results" = "$bench/results" ]; then
+if [ "$publish" ]; then
     "$bench/plot.sh"
-    "$bench/tables.sh"
+    "$bench/tables.sh" "$results" docs/performance.md
+    "$bench/tables.sh" "$results" README.md
 fi

@@ -1,4 +1,4 @@
--- Objects that the suites use in the benchmark's database. :library is the path of the built empty.c.
+-- Objects that the suites use in the benchmark's database. :library is the path of the built functions.c.
 
 CREATE EXTENSION randflake_type CASCADE;
 SELECT format('CREATE EXTENSION %I', name)
@@ -11,6 +11,9 @@ AS :'library', 'bench_empty' LANGUAGE C VOLATILE PARALLEL SAFE;
 CREATE FUNCTION bench_empty(bigint) RETURNS bigint
 AS :'library', 'bench_empty' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
+CREATE FUNCTION bench_processor_clock() RETURNS double precision
+AS :'library', 'bench_processor_clock' LANGUAGE C VOLATILE;
+
 -- Runs a query in the server and returns the seconds it took.
 CREATE FUNCTION bench_seconds(query text) RETURNS double precision LANGUAGE plpgsql AS $$
 DECLARE
@@ -18,6 +21,30 @@ DECLARE
 BEGIN
     EXECUTE query;
     RETURN extract(epoch FROM clock_timestamp() - started);
+END
+$$;
+
+-- The same, in processor time.
+CREATE FUNCTION bench_processor_seconds(query text) RETURNS double precision LANGUAGE plpgsql AS $$
+DECLARE
+    started double precision := bench_processor_clock();
+BEGIN
+    EXECUTE query;
+    RETURN bench_processor_clock() - started;
+END
+$$;
+
+-- Raises an error unless the plan of a query has this node.
+CREATE FUNCTION bench_require_plan(query text, node text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN (COSTS off) ' || query LOOP
+        IF position(node IN line) > 0 THEN
+            RETURN;
+        END IF;
+    END LOOP;
+    RAISE 'no % in the plan of: %', node, query;
 END
 $$;
 

@@ -3,8 +3,9 @@
 #
 #   bench/summary.sh [DIRECTORY]
 #
-# Per item: the median of its samples, their quartiles, and the median of its ratios to the base
-# item, each ratio taken within one repetition.
+# Per item: the median of its samples, their quartiles, and the ratio of its median to that of the base
+# item. The paired ratio is the median of the ratios within each repetition, which a machine that gets
+# slower or faster meanwhile does not change.
 
 set -euo pipefail
 directory=${1:-$(dirname "$0")/results}
@@ -29,21 +30,30 @@ function sort(values, n,    i, j, v) {
         values[j + 1] = v
     }
 }
+# The samples of one item, sorted into values[1..]; returns how many.
+function sorted(key, values,    n) {
+    for (n = 0; n < count[key]; n++)
+        values[n + 1] = value[key, repetition[key, n + 1]]
+    sort(values, n)
+    return n
+}
 # Prints the line of one item.
-function summarize(key,    field, base_key, n, ratios, values, ratio, j, r) {
+function summarize(key,    field, base_key, n, bases, ratios, values, base_values, ratio, j, r, median) {
     split(key, field, ",")
     base_key = field[1] "," base[key] "," field[3] "," field[4]
-    n = ratios = 0
-    for (j = 1; j <= count[key]; j++) {
+    n = sorted(key, values)
+    bases = sorted(base_key, base_values)
+    ratios = 0
+    for (j = 1; j <= n; j++) {
         r = repetition[key, j]
-        values[++n] = value[key, r]
         if ((base_key, r) in value && value[base_key, r] > 0)
             ratio[++ratios] = value[key, r] / value[base_key, r]
     }
-    sort(values, n)
     sort(ratio, ratios)
-    printf "%s,%d,%s,%s,%s,%s,%s\n", key, n, digits(quantile(values, n, 0.5)),
-           digits(quantile(values, n, 0.25)), digits(quantile(values, n, 0.75)), base[key],
+    median = quantile(values, n, 0.5)
+    printf "%s,%d,%s,%s,%s,%s,%s,%s\n", key, n, digits(median), digits(quantile(values, n, 0.25)),
+           digits(quantile(values, n, 0.75)), base[key],
+           ratios ? sprintf("%.3f", median / quantile(base_values, bases, 0.5)) : "",
            ratios ? sprintf("%.3f", quantile(ratio, ratios, 0.5)) : ""
 }
 {
@@ -58,7 +68,7 @@ function summarize(key,    field, base_key, n, ratios, values, ratio, j, r) {
     base[key] = $7
 }
 END {
-    print "suite,item,metric,unit,samples,median,lower_quartile,upper_quartile,base,ratio"
+    print "suite,item,metric,unit,samples,median,lower_quartile,upper_quartile,base,ratio,paired_ratio"
     for (g = 1; g <= group_count; g++)
         for (i = 1; i <= items[g]; i++)
             summarize(keys[g, i])
@@ -68,7 +78,7 @@ awk -F, 'NR > 1 {
     if ($1 "," $3 != group) {
         group = $1 "," $3
         printf "\n%s: %s, %s%s\n", $1, $3, $4, $9 == "" ? "" : "; ratio to " ($9 ~ /;/ ? "one backend" : $9)
-        printf "  %-44s %12s %25s %8s\n", "", "median", "quartiles", "ratio"
+        printf "  %-44s %12s %25s %8s %8s\n", "", "median", "quartiles", "ratio", "paired"
     }
-    printf "  %-44s %12s %12s %12s %8s\n", $2, $6, $7, $8, $10
+    printf "  %-44s %12s %12s %12s %8s %8s\n", $2, $6, $7, $8, $10, $11
 }' "$directory/results.csv"

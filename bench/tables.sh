@@ -2,7 +2,8 @@
 # Writes the tables of docs/performance.md from a run's results. Each table is between
 # "<!-- table SUITE: METRIC -->" and "<!-- end -->". Further metrics, separated by " | " and with their
 # suite if it is another, become columns of the table, which then has no quartiles. " @ CASE" at the end
-# appends ": CASE" to every metric. Items "ITEM; CASE" become columns, too.
+# appends ": CASE" to every metric. " AS HEADING" after a metric gives its column another heading. Items
+# "ITEM; CASE" become columns, too.
 #
 #   bench/tables.sh [RESULTS [DOCUMENT]]
 
@@ -68,7 +69,7 @@ function cell(group, item) {
         return "–"
     return median[group, item] (ratio[group, item] == "" ? "" : " (" ratio[group, item] ")")
 }
-function print_table(spec,    n, parts, j, at, case_name, suite) {
+function print_table(spec,    n, parts, j, at, as, name, case_name, suite) {
     at = index(spec, " @ ")
     if (at) {
         case_name = substr(spec, at + 3)
@@ -77,15 +78,19 @@ function print_table(spec,    n, parts, j, at, case_name, suite) {
     suite = substr(spec, 1, index(spec, ":") - 1)
     n = split(spec, parts, " [|] ")
     for (j = 1; j <= n; j++) {
+        as = index(parts[j], " AS ")
+        name = as ? substr(parts[j], as + 4) : ""
+        if (as)
+            parts[j] = substr(parts[j], 1, as - 1)
         column[j] = parts[j] (at ? ": " case_name : "")
         if (!(column[j] in rows) && !(column[j] in cases))
             column[j] = suite ": " column[j]
         if (!(column[j] in rows) && !(column[j] in cases))
             fail(column[j])
-        heading[j] = metric[column[j]] ", " unit[column[j]]
-        if (at)
-            heading[j] = substr(metric[column[j]], 1, length(metric[column[j]]) - length(case_name) - 2) \
-                         ", " unit[column[j]]
+        if (!as)
+            name = at ? substr(metric[column[j]], 1, length(metric[column[j]]) - length(case_name) - 2) \
+                      : metric[column[j]]
+        heading[j] = name ", " unit[column[j]]
     }
     if (column[1] in cases) {
         spec = column[1]

@@ -210,7 +210,7 @@ COMMENT ON COLUMN randflake_status.problem IS
     'what stops identifiers or soon will, in the words of the error; null when nothing does';
 COMMENT ON COLUMN randflake_status.first_node_id IS 'first node id, null when there is none';
 COMMENT ON COLUMN randflake_status.node_count IS
-'number of node ids; each gives 131072 identifiers a second, and Snowflake ones as snowflake_layouts() says';
+'number of node ids; each gives 131072 identifiers a second, node id 0 one less, and Snowflake ones as snowflake_layouts() says';
 COMMENT ON COLUMN randflake_status.window_start IS 'identifiers are issued from this second on; null while the window is closed';
 COMMENT ON COLUMN randflake_status.window_end IS 'identifiers are issued before this second, until the window is extended';
 COMMENT ON COLUMN randflake_status.key_fingerprint IS 'fingerprint of the secret: differs between secrets and reveals none';
@@ -219,7 +219,7 @@ COMMENT ON COLUMN randflake_status.ids_issued IS
 COMMENT ON COLUMN randflake_status.waits IS 'calls that had to wait';
 COMMENT ON COLUMN randflake_status.wait_ms IS 'milliseconds that all calls together have waited';
 COMMENT ON COLUMN randflake_status.slots_exhausted IS
-'how often a node id used up all 131072 Randflake numbers of a second, or all Snowflake numbers of a unit of time';
+'how often a node id used up all Randflake numbers of a second, or all Snowflake numbers of a unit of time';
 COMMENT ON COLUMN randflake_status.clock_steps_back IS 'times the clock was seen to step back';
 COMMENT ON COLUMN randflake_status.window_extensions IS 'times the window was opened or extended: writes to disk, or grants of the coordinator';
 COMMENT ON COLUMN randflake_status.stats_reset IS 'time at which the counters were last set to zero';

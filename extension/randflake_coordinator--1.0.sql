@@ -3,6 +3,15 @@
 -- Others may own objects in the extension's schema, and a function or operator of theirs would be
 -- preferred over one of PostgreSQL's that fits less exactly. So whatever could be overloaded is
 -- named with its schema, and that schema is in the search_path of no function.
+--
+-- A function of theirs that has the arguments of one of the extension's, and one more with a default,
+-- would make each call of the latter ambiguous. So functions that others of the extension call have a
+-- first argument of a type that nobody else may use in a function.
+
+CREATE TYPE randflake_lease_internal AS ENUM ();
+COMMENT ON TYPE randflake_lease_internal IS
+'not for users: the first argument of functions that the coordinator''s functions call';
+REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 
 -- A lease is a rectangle: node ids x seconds. The exclusion constraint makes it impossible that two
 -- leases overlap, whatever the functions or the clock do. What the constraint cannot see are leases
@@ -33,6 +42,7 @@ CREATE TABLE randflake_lease_pool (
     max_duration integer NOT NULL DEFAULT 60 CHECK (max_duration BETWEEN 1 AND 86400),
     max_clock_skew integer NOT NULL DEFAULT 2 CHECK (max_clock_skew BETWEEN 0 AND 3600),
     closed boolean NOT NULL DEFAULT false,
+    max_nodes_per_role integer NOT NULL DEFAULT 131072 CHECK (max_nodes_per_role BETWEEN 1 AND 131072),
     high_water bigint NOT NULL DEFAULT 0,
     key_fingerprint text,
     coordinator text NOT NULL
@@ -46,6 +56,8 @@ COMMENT ON COLUMN randflake_lease_pool.max_clock_skew IS
 'seconds by which the clocks of two coordinators, before and after a failover, may differ';
 COMMENT ON COLUMN randflake_lease_pool.closed IS
 'true: no lease is granted or renewed';
+COMMENT ON COLUMN randflake_lease_pool.max_nodes_per_role IS
+'most node ids that the leases of one role may have at a time';
 COMMENT ON COLUMN randflake_lease_pool.high_water IS
 'Unix second before which no lease is granted: leases that last until then may be missing here';
 COMMENT ON COLUMN randflake_lease_pool.key_fingerprint IS
@@ -56,7 +68,7 @@ COMMENT ON COLUMN randflake_lease_pool.coordinator IS
 CREATE TABLE randflake_lease (
     lease_id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
     role name NOT NULL DEFAULT SESSION_USER,
-    holder text NOT NULL,
+    holder text NOT NULL CHECK (pg_catalog.octet_length(holder) OPERATOR(pg_catalog.<=) 256),
     incarnation uuid NOT NULL,
     nodes int4range NOT NULL CHECK (NOT pg_catalog.isempty(nodes)),
     span int8range NOT NULL CHECK (NOT pg_catalog.isempty(span)),
@@ -90,87 +102,92 @@ SELECT pg_catalog.pg_extension_config_dump('randflake_lease_pool', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
 
-CREATE FUNCTION randflake_coordinator_identity() RETURNS text
+CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION randflake_coordinator_identity() IS
+COMMENT ON FUNCTION randflake_coordinator_identity(randflake_lease_internal) IS
 'this data directory, timeline and database: a copy, a promoted standby and a restored server have another one';
-REVOKE ALL ON FUNCTION randflake_coordinator_identity() FROM PUBLIC;
+REVOKE ALL ON FUNCTION randflake_coordinator_identity(randflake_lease_internal) FROM PUBLIC;
 
-CREATE FUNCTION randflake_coordinator_static_nodes(OUT first_node_id integer, OUT node_count integer)
+CREATE FUNCTION randflake_coordinator_static_nodes(
+    own randflake_lease_internal,
+    OUT first_node_id integer,
+    OUT node_count integer)
 AS 'MODULE_PATHNAME', 'randflake_coordinator_static_nodes'
 LANGUAGE C STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_coordinator_static_nodes() IS
+COMMENT ON FUNCTION randflake_coordinator_static_nodes(randflake_lease_internal) IS
 'node ids that this server uses itself by its configuration, null when it uses none';
-REVOKE ALL ON FUNCTION randflake_coordinator_static_nodes() FROM PUBLIC;
+REVOKE ALL ON FUNCTION randflake_coordinator_static_nodes(randflake_lease_internal) FROM PUBLIC;
 
-CREATE FUNCTION randflake_lease_static_nodes() RETURNS int4range
+CREATE FUNCTION randflake_lease_static_nodes(own randflake_lease_internal) RETURNS int4range
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
     -- A range of nulls would be all node ids.
     SELECT CASE WHEN first_node_id IS NULL THEN 'empty'
                 ELSE int4range(first_node_id, first_node_id + node_count) END
-    FROM @extschema@.randflake_coordinator_static_nodes()
+    FROM @extschema@.randflake_coordinator_static_nodes(own)
 $$;
-COMMENT ON FUNCTION randflake_lease_static_nodes() IS
+COMMENT ON FUNCTION randflake_lease_static_nodes(randflake_lease_internal) IS
 'coordinator: node ids that its own server uses, which are never leased';
-REVOKE ALL ON FUNCTION randflake_lease_static_nodes() FROM PUBLIC;
+REVOKE ALL ON FUNCTION randflake_lease_static_nodes(randflake_lease_internal) FROM PUBLIC;
 
-CREATE FUNCTION randflake_lease_clock() RETURNS bigint
+CREATE FUNCTION randflake_lease_clock(own randflake_lease_internal) RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()))::bigint $$;
-COMMENT ON FUNCTION randflake_lease_clock() IS 'coordinator: its clock, Unix seconds';
-REVOKE ALL ON FUNCTION randflake_lease_clock() FROM PUBLIC;
+COMMENT ON FUNCTION randflake_lease_clock(randflake_lease_internal) IS 'coordinator: its clock, Unix seconds';
+REVOKE ALL ON FUNCTION randflake_lease_clock(randflake_lease_internal) FROM PUBLIC;
 
-CREATE FUNCTION randflake_lease_epoch() RETURNS bigint
+CREATE FUNCTION randflake_lease_epoch(own randflake_lease_internal) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT 1730000000::bigint $$;
-COMMENT ON FUNCTION randflake_lease_epoch() IS
+COMMENT ON FUNCTION randflake_lease_epoch(randflake_lease_internal) IS
 'coordinator: the first Unix second that an identifier can hold';
-REVOKE ALL ON FUNCTION randflake_lease_epoch() FROM PUBLIC;
+REVOKE ALL ON FUNCTION randflake_lease_epoch(randflake_lease_internal) FROM PUBLIC;
 
-CREATE FUNCTION randflake_lease_horizon() RETURNS bigint
+CREATE FUNCTION randflake_lease_horizon(own randflake_lease_internal) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT 1730000000 + (1::bigint << 30) $$;
-COMMENT ON FUNCTION randflake_lease_horizon() IS
+COMMENT ON FUNCTION randflake_lease_horizon(randflake_lease_internal) IS
 'coordinator: the first Unix second that no identifier can hold';
-REVOKE ALL ON FUNCTION randflake_lease_horizon() FROM PUBLIC;
+REVOKE ALL ON FUNCTION randflake_lease_horizon(randflake_lease_internal) FROM PUBLIC;
 
-CREATE FUNCTION randflake_lease_identity() RETURNS text
+CREATE FUNCTION randflake_lease_identity(own randflake_lease_internal) RETURNS text
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 -- A table that was restored from a dump is another one.
-AS $$ SELECT format('%s/%s', @extschema@.randflake_coordinator_identity(), '@extschema@.randflake_lease'::regclass::oid) $$;
-COMMENT ON FUNCTION randflake_lease_identity() IS
+AS $$ SELECT format('%s/%s', @extschema@.randflake_coordinator_identity(own), '@extschema@.randflake_lease'::regclass::oid) $$;
+COMMENT ON FUNCTION randflake_lease_identity(randflake_lease_internal) IS
 'coordinator: data directory, timeline, database and table';
-REVOKE ALL ON FUNCTION randflake_lease_identity() FROM PUBLIC;
+REVOKE ALL ON FUNCTION randflake_lease_identity(randflake_lease_internal) FROM PUBLIC;
 
-CREATE FUNCTION randflake_lease_identity_hash(identity text) RETURNS bigint
-LANGUAGE sql IMMUTABLE STRICT
+CREATE FUNCTION randflake_lease_identity_hash(own randflake_lease_internal, identity text) RETURNS bigint
+LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
 AS $$ SELECT hashtextextended(identity, 0) & ((1::bigint << 31) - 1) $$;
-COMMENT ON FUNCTION randflake_lease_identity_hash(text) IS
+COMMENT ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, text) IS
 'coordinator: 31 bits that tell one from another';
-REVOKE ALL ON FUNCTION randflake_lease_identity_hash(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, text) FROM PUBLIC;
 
 -- False: no value was called, so this is when it was made.
 SELECT pg_catalog.setval('@extschema@.randflake_lease_takeover',
-                         least(@extschema@.randflake_lease_clock(), @extschema@.randflake_lease_horizon()) OPERATOR(pg_catalog.<<) 31
-                         OPERATOR(pg_catalog.|) @extschema@.randflake_lease_identity_hash(@extschema@.randflake_lease_identity()),
-                         false);
+                         least(@extschema@.randflake_lease_clock(own), @extschema@.randflake_lease_horizon(own)) OPERATOR(pg_catalog.<<) 31
+                         OPERATOR(pg_catalog.|) @extschema@.randflake_lease_identity_hash(own, @extschema@.randflake_lease_identity(own)),
+                         false)
+FROM (SELECT NULL::@extschema@.randflake_lease_internal) AS internal (own);
 
 -- When this coordinator took over from the former one: at the first call that saw another identity
 -- in the pool, or when the other one granted last, should its clock have been ahead. If the pool
 -- was never used, when the extension was made, provided that it was made here; a copy of it may
 -- have granted and lost the first lease.
-CREATE FUNCTION randflake_lease_taken_over(former text, identity text) RETURNS bigint
+CREATE FUNCTION randflake_lease_taken_over(own randflake_lease_internal, former text, identity text)
+RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    hash CONSTANT bigint := @extschema@.randflake_lease_identity_hash(identity);
+    hash CONSTANT bigint := @extschema@.randflake_lease_identity_hash(own, identity);
     noted bigint;
     called boolean;
 BEGIN
@@ -178,9 +195,9 @@ BEGIN
     IF (noted - hash) & ((1::bigint << 31) - 1) = 0 AND (called OR former = '') THEN
         RETURN noted >> 31;
     END IF;
-    SELECT least(greatest(@extschema@.randflake_lease_clock(),
+    SELECT least(greatest(@extschema@.randflake_lease_clock(own),
                           extract(epoch FROM max(greatest(granted_at, renewed_at)))::bigint),
-                 @extschema@.randflake_lease_horizon()) << 31 | hash
+                 @extschema@.randflake_lease_horizon(own)) << 31 | hash
     INTO STRICT noted FROM @extschema@.randflake_lease;
     PERFORM setval('@extschema@.randflake_lease_takeover', noted);
     RAISE LOG 'node ids were leased by another coordinator before'
@@ -188,19 +205,25 @@ BEGIN
     RETURN noted >> 31;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_taken_over(text, text) IS
+COMMENT ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) IS
 'coordinator: the Unix second at which it was made or took over from the one before';
-REVOKE ALL ON FUNCTION randflake_lease_taken_over(text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) FROM PUBLIC;
 
 -- Locks the pool, makes it if need be, and raises the high-water mark when this is another
 -- coordinator than the one that granted last. Every function that writes begins here.
-CREATE FUNCTION randflake_lease_lock_pool() RETURNS randflake_lease_pool
+--
+-- A role may keep the transaction open in which it leased, and no setting of a session binds its
+-- user. So whoever waits for 5 seconds ends the session that has the lock, if its transaction is older
+-- than 10. Those that waited before they got the lock, and commit at once, are younger. The lock of the
+-- table is there to find that session: the system does not tell who has locked a row.
+CREATE FUNCTION randflake_lease_lock_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5s'
 AS $$
 DECLARE
     pool @extschema@.randflake_lease_pool;
-    identity CONSTANT text := @extschema@.randflake_lease_identity();
+    identity CONSTANT text := @extschema@.randflake_lease_identity(own);
 BEGIN
     -- A grant must survive a crash, and its holder must hear of a doubt, whatever the session
     -- prefers: that the wait for a synchronous standby was cancelled is told by a warning.
@@ -210,25 +233,40 @@ BEGIN
     IF current_setting('client_min_messages') = 'error' THEN
         PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
+    BEGIN
+        LOCK TABLE @extschema@.randflake_lease_pool IN SHARE UPDATE EXCLUSIVE MODE;
+    EXCEPTION WHEN lock_not_available THEN
+        PERFORM pg_terminate_backend(pid)
+        FROM pg_locks JOIN pg_stat_activity USING (pid) JOIN pg_database ON pg_database.oid = database
+        WHERE pg_database.datname = current_database()
+          AND relation = '@extschema@.randflake_lease_pool'::regclass
+          AND mode = 'ShareUpdateExclusiveLock' AND granted
+          AND xact_start < clock_timestamp() - interval '10 seconds';
+        RAISE lock_not_available USING
+            MESSAGE = 'another transaction has locked the pool of node ids',
+            DETAIL = 'The session of a transaction that is older than 10 seconds is ended when others wait for it.',
+            HINT = 'Ask again.';
+    END;
     INSERT INTO @extschema@.randflake_lease_pool (coordinator) VALUES ('') ON CONFLICT DO NOTHING;
     SELECT * INTO STRICT pool FROM @extschema@.randflake_lease_pool FOR UPDATE;
     IF pool.coordinator <> identity THEN
         UPDATE @extschema@.randflake_lease_pool
         SET coordinator = identity,
-            high_water = greatest(high_water, @extschema@.randflake_lease_taken_over(coordinator, identity)
+            high_water = greatest(high_water, @extschema@.randflake_lease_taken_over(own, coordinator, identity)
                                               + max_duration + 2 * max_clock_skew + 1)
         RETURNING * INTO STRICT pool;
     END IF;
     RETURN pool;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_lock_pool() IS
+COMMENT ON FUNCTION randflake_lease_lock_pool(randflake_lease_internal) IS
 'coordinator: locks the pool for a grant and raises the high-water mark after a failover or restore';
-REVOKE ALL ON FUNCTION randflake_lease_lock_pool() FROM PUBLIC;
+REVOKE ALL ON FUNCTION randflake_lease_lock_pool(randflake_lease_internal) FROM PUBLIC;
 
 -- Not a refusal, on which a holder would ask for another lease: it keeps the one that it has, and asks
 -- again, perhaps the coordinator that takes the place of this one.
-CREATE FUNCTION randflake_lease_require_open(pool randflake_lease_pool) RETURNS void
+CREATE FUNCTION randflake_lease_require_open(own randflake_lease_internal, pool randflake_lease_pool)
+RETURNS void
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -241,9 +279,31 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_require_open(randflake_lease_pool) IS
+COMMENT ON FUNCTION randflake_lease_require_open(randflake_lease_internal, randflake_lease_pool) IS
 'coordinator: an error if the pool is closed';
-REVOKE ALL ON FUNCTION randflake_lease_require_open(randflake_lease_pool) FROM PUBLIC;
+REVOKE ALL ON FUNCTION randflake_lease_require_open(randflake_lease_internal, randflake_lease_pool) FROM PUBLIC;
+
+-- What randflake_lease_purge does, once the pool is locked.
+CREATE FUNCTION randflake_lease_forget(own randflake_lease_internal, keep interval) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    cutoff CONSTANT bigint := @extschema@.randflake_lease_clock(own) - ceil(extract(epoch FROM keep))::bigint;
+    purged bigint;
+    newest bigint;
+BEGIN
+    WITH gone AS (
+        DELETE FROM @extschema@.randflake_lease WHERE upper(span) <= cutoff RETURNING upper(span) AS ended
+    )
+    SELECT count(*), max(ended) INTO purged, newest FROM gone;
+    UPDATE @extschema@.randflake_lease_pool SET high_water = greatest(high_water, newest) WHERE newest > high_water;
+    RETURN purged;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) IS
+'coordinator: forgets leases that ended that long ago';
+REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
 -- Where the refusal of a lease says until when, the same is in the field for the name of a column, as a
 -- Unix second: for programs, in every language.
@@ -263,11 +323,14 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
+    own CONSTANT @extschema@.randflake_lease_internal := NULL;
     pool @extschema@.randflake_lease_pool;
     pool_nodes int4range;
-    static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes();
+    static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
     now bigint;
     free_at bigint;   -- the chosen node ids are free from then on
+    had bigint;       -- node ids of this role's leases, the first of which ends
+    had_until bigint; -- at that second
 BEGIN
     IF randflake_lease_acquire.holder IS NULL OR randflake_lease_acquire.incarnation IS NULL
         OR randflake_lease_acquire.nodes IS NULL OR duration IS NULL
@@ -291,8 +354,8 @@ BEGIN
             MESSAGE = 'key fingerprint must be 16 lower-case hexadecimal digits';
     END IF;
 
-    pool := @extschema@.randflake_lease_lock_pool();
-    PERFORM @extschema@.randflake_lease_require_open(pool);
+    pool := @extschema@.randflake_lease_lock_pool(own);
+    PERFORM @extschema@.randflake_lease_require_open(own, pool);
     IF pool.key_fingerprint IS NULL THEN
         UPDATE @extschema@.randflake_lease_pool SET key_fingerprint = randflake_lease_acquire.key_fingerprint;
     ELSIF pool.key_fingerprint <> randflake_lease_acquire.key_fingerprint THEN
@@ -303,11 +366,11 @@ BEGIN
             HINT = 'Configure the same secret everywhere. To change it for all, see randflake_lease_configure.';
     END IF;
 
-    now := @extschema@.randflake_lease_clock();
-    IF now <= @extschema@.randflake_lease_epoch() THEN
+    now := @extschema@.randflake_lease_clock(own);
+    IF now <= @extschema@.randflake_lease_epoch(own) THEN
         RAISE datetime_field_overflow USING
             MESSAGE = 'the coordinator''s clock is before the first second of an identifier';
-    ELSIF now >= @extschema@.randflake_lease_horizon() THEN
+    ELSIF now >= @extschema@.randflake_lease_horizon(own) THEN
         RAISE datetime_field_overflow USING
             MESSAGE = 'the coordinator''s clock is after the last second of an identifier';
     END IF;
@@ -346,6 +409,18 @@ BEGIN
             HINT = 'Widen the pool with randflake_lease_configure, or wait.';
     END IF;
 
+    SELECT coalesce(sum(upper(l.nodes) - lower(l.nodes)), 0), coalesce(min(upper(l.span)), 0)
+    INTO STRICT had, had_until
+    FROM @extschema@.randflake_lease l
+    WHERE l.role = SESSION_USER AND l.span @> now;
+    IF had + randflake_lease_acquire.nodes > pool.max_nodes_per_role THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = format('role "%s" may have at most %s node ids', SESSION_USER, pool.max_nodes_per_role),
+            DETAIL = format('It has %s, and asks for %s.', had, randflake_lease_acquire.nodes),
+            COLUMN = had_until::text,
+            HINT = 'Raise "max_nodes_per_role" with randflake_lease_configure, or wait until leases have ended.';
+    END IF;
+
     node_count := randflake_lease_acquire.nodes;
     IF now < pool.high_water THEN
         RAISE object_not_in_prerequisite_state USING
@@ -357,12 +432,12 @@ BEGIN
                         ELSE 'Set the coordinator''s clock if it is wrong. If it is right and was ahead before, lower "high_water" in randflake_lease_pool as documented.' END;
     END IF;
     lease_start := now;
-    lease_end := least(now + least(duration, pool.max_duration), @extschema@.randflake_lease_horizon()) - 1;
+    lease_end := least(now + least(duration, pool.max_duration), @extschema@.randflake_lease_horizon(own)) - 1;
     INSERT INTO @extschema@.randflake_lease AS granted (holder, incarnation, nodes, span)
     VALUES (randflake_lease_acquire.holder, randflake_lease_acquire.incarnation,
             int4range(first_node_id, first_node_id + node_count), int8range(lease_start, lease_end + 1))
     RETURNING granted.lease_id INTO STRICT lease_id;
-    PERFORM @extschema@.randflake_lease_purge(interval '1 day');
+    PERFORM @extschema@.randflake_lease_forget(own, interval '1 day');
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) IS
@@ -380,6 +455,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
+    own CONSTANT @extschema@.randflake_lease_internal := NULL;
     pool @extschema@.randflake_lease_pool;
     lease @extschema@.randflake_lease;
     now bigint;
@@ -389,10 +465,10 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('duration of a lease must be at least 1 second, not %s', duration);
     END IF;
-    pool := @extschema@.randflake_lease_lock_pool();
-    PERFORM @extschema@.randflake_lease_require_open(pool);
-    now := @extschema@.randflake_lease_clock();
-    latest := least(now + pool.max_duration + pool.max_clock_skew, @extschema@.randflake_lease_horizon());
+    pool := @extschema@.randflake_lease_lock_pool(own);
+    PERFORM @extschema@.randflake_lease_require_open(own, pool);
+    now := @extschema@.randflake_lease_clock(own);
+    latest := least(now + pool.max_duration + pool.max_clock_skew, @extschema@.randflake_lease_horizon(own));
     SELECT * INTO lease FROM @extschema@.randflake_lease l
     WHERE l.lease_id = randflake_lease_renew.lease_id
       AND l.incarnation = randflake_lease_renew.incarnation
@@ -408,7 +484,7 @@ BEGIN
             MESSAGE = format('the node ids of lease %s are no longer in the pool', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    IF lease.nodes && @extschema@.randflake_lease_static_nodes() THEN
+    IF lease.nodes && @extschema@.randflake_lease_static_nodes(own) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('the node ids of lease %s are those of the coordinator''s own server', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
@@ -455,12 +531,13 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
+    own CONSTANT @extschema@.randflake_lease_internal := NULL;
     lease @extschema@.randflake_lease;
 BEGIN
     IF randflake_lease_release.lease_id IS NULL OR randflake_lease_release.incarnation IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = 'arguments of a lease must not be null';
     END IF;
-    PERFORM @extschema@.randflake_lease_lock_pool();
+    PERFORM @extschema@.randflake_lease_lock_pool(own);
     SELECT * INTO lease FROM @extschema@.randflake_lease l
     WHERE l.lease_id = randflake_lease_release.lease_id
       AND l.incarnation = randflake_lease_release.incarnation
@@ -492,21 +569,13 @@ LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    cutoff bigint;
-    purged bigint;
-    newest bigint;
+    own CONSTANT @extschema@.randflake_lease_internal := NULL;
 BEGIN
     IF keep < interval '0' THEN
         RAISE invalid_parameter_value USING MESSAGE = 'interval to keep must not be negative';
     END IF;
-    PERFORM @extschema@.randflake_lease_lock_pool();
-    cutoff := @extschema@.randflake_lease_clock() - ceil(extract(epoch FROM keep))::bigint;
-    WITH gone AS (
-        DELETE FROM @extschema@.randflake_lease WHERE upper(span) <= cutoff RETURNING upper(span) AS ended
-    )
-    SELECT count(*), max(ended) INTO purged, newest FROM gone;
-    UPDATE @extschema@.randflake_lease_pool SET high_water = greatest(high_water, newest) WHERE newest > high_water;
-    RETURN purged;
+    PERFORM @extschema@.randflake_lease_lock_pool(own);
+    RETURN @extschema@.randflake_lease_forget(own, keep);
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_purge(interval) IS
@@ -520,19 +589,23 @@ CREATE FUNCTION randflake_lease_configure(
     max_clock_skew integer DEFAULT NULL,
     closed boolean DEFAULT NULL,
     never_leased boolean DEFAULT false,
-    forget_key boolean DEFAULT false)
+    forget_key boolean DEFAULT false,
+    max_nodes_per_role integer DEFAULT NULL,
+    key_fingerprint text DEFAULT NULL)
 RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    pool @extschema@.randflake_lease_pool := @extschema@.randflake_lease_lock_pool();
-    now CONSTANT bigint := @extschema@.randflake_lease_clock();
+    own CONSTANT @extschema@.randflake_lease_internal := NULL;
+    pool @extschema@.randflake_lease_pool := @extschema@.randflake_lease_lock_pool(own);
+    now CONSTANT bigint := @extschema@.randflake_lease_clock(own);
     first CONSTANT integer := coalesce(first_node_id, lower(pool.nodes));
     count CONSTANT integer := coalesce(node_count, upper(pool.nodes) - first);
     duration CONSTANT integer := coalesce(randflake_lease_configure.max_duration, pool.max_duration);
     skew CONSTANT integer := coalesce(randflake_lease_configure.max_clock_skew, pool.max_clock_skew);
+    most CONSTANT integer := coalesce(randflake_lease_configure.max_nodes_per_role, pool.max_nodes_per_role);
     shut CONSTANT boolean := coalesce(randflake_lease_configure.closed, pool.closed);
     mark bigint := pool.high_water;
     free_at bigint;
@@ -547,6 +620,17 @@ BEGIN
     END IF;
     IF skew NOT BETWEEN 0 AND 3600 THEN
         RAISE invalid_parameter_value USING MESSAGE = 'clock skew must be from 0 to 3600 seconds';
+    END IF;
+    IF most NOT BETWEEN 1 AND 131072 THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'node ids per role must be from 1 to 131072';
+    END IF;
+    IF randflake_lease_configure.key_fingerprint !~ '^[0-9a-f]{16}$' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'key fingerprint must be 16 lower-case hexadecimal digits';
+    END IF;
+    IF forget_key AND randflake_lease_configure.key_fingerprint IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'a key fingerprint cannot be both set and forgotten';
     END IF;
     -- Also those that were purged since: the mark that they left must stay.
     IF never_leased AND (SELECT is_called FROM @extschema@.randflake_lease_lease_id_seq) THEN
@@ -578,7 +662,9 @@ BEGIN
         max_duration = duration,
         max_clock_skew = skew,
         closed = shut,
-        key_fingerprint = CASE WHEN forget_key THEN NULL ELSE pool.key_fingerprint END;
+        max_nodes_per_role = most,
+        key_fingerprint = CASE WHEN NOT forget_key
+                               THEN coalesce(randflake_lease_configure.key_fingerprint, pool.key_fingerprint) END;
 
     -- Of what is not leased any more, from when nobody uses it.
     IF shut OR NOT int4range(0, 131072) <@ int4range(first, first + count) THEN
@@ -589,9 +675,9 @@ BEGIN
     RETURN CASE WHEN free_at > now THEN to_timestamp(free_at) END;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean) IS
-'coordinator: sets which node ids it leases and for how long; null keeps a value; closed stops grants and renewals; never_leased says that nobody leased under this secret before; forget_key accepts a new secret from the next holder. Gives the time at which the node ids that are leased no more become free, null if they are';
-REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text) IS
+'coordinator: sets which node ids it leases and for how long; null keeps a value; closed stops grants and renewals; never_leased says that nobody leased under this secret before; forget_key accepts a new secret from the next holder, key_fingerprint that one alone; max_nodes_per_role bounds what one role leases. Gives the time at which the node ids that are leased no more become free, null if they are';
+REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text) FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_pool_state(
     OUT state text,
@@ -602,14 +688,16 @@ CREATE FUNCTION randflake_lease_pool_state(
     OUT own_node_count integer,
     OUT max_duration integer,
     OUT max_clock_skew integer,
+    OUT max_nodes_per_role integer,
     OUT key_fingerprint text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
+    own CONSTANT @extschema@.randflake_lease_internal := NULL;
     pool @extschema@.randflake_lease_pool;
-    static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes();
+    static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
     nodes int4range;
 BEGIN
     SELECT * INTO pool FROM @extschema@.randflake_lease_pool;
@@ -620,14 +708,15 @@ BEGIN
     own_node_count := upper(static_nodes * nodes) - lower(static_nodes * nodes);
     max_duration := pool.max_duration;
     max_clock_skew := pool.max_clock_skew;
+    max_nodes_per_role := pool.max_nodes_per_role;
     key_fingerprint := pool.key_fingerprint;
     IF pool.closed THEN
         state := 'closed';
     ELSIF pool.coordinator IS NULL OR pg_is_in_recovery() THEN
         state := 'unused';
-    ELSIF pool.coordinator <> @extschema@.randflake_lease_identity() THEN
+    ELSIF pool.coordinator <> @extschema@.randflake_lease_identity(own) THEN
         state := 'unused';
-    ELSIF pool.high_water > @extschema@.randflake_lease_clock() THEN
+    ELSIF pool.high_water > @extschema@.randflake_lease_clock(own) THEN
         state := 'holding off';
         grants_from := to_timestamp(pool.high_water);
     ELSE
@@ -652,7 +741,9 @@ COMMENT ON COLUMN randflake_pool.own_node_count IS 'number of those';
 COMMENT ON COLUMN randflake_pool.max_duration IS 'longest lease, seconds';
 COMMENT ON COLUMN randflake_pool.max_clock_skew IS
 'seconds by which the clocks of two coordinators, and of servers whose node ids come into the pool, may differ';
-COMMENT ON COLUMN randflake_pool.key_fingerprint IS 'fingerprint of the secret that every holder must have, null before the first lease';
+COMMENT ON COLUMN randflake_pool.max_nodes_per_role IS 'most node ids that the leases of one role may have at a time';
+COMMENT ON COLUMN randflake_pool.key_fingerprint IS
+'fingerprint of the secret that every holder must have, null before it is set or the first lease';
 
 CREATE VIEW randflake_leases AS
 SELECT lease_id, role, holder, first_node_id, after - first_node_id AS node_count, starts_at, ends_at,

@@ -11,18 +11,18 @@ COMMENT ON TABLE randflake_key_check IS
 'a second copy of the fingerprints: makes a restore under another secret end with an error';
 COMMENT ON COLUMN randflake_key_check.fingerprint IS 'fingerprint of a secret, as in randflake_secrets';
 
-CREATE FUNCTION randflake_key_fingerprints() RETURNS text[]
+CREATE FUNCTION randflake_key_fingerprints(randflake_key_internal) RETURNS text[]
 AS 'MODULE_PATHNAME', 'randflake_key_fingerprints'
 LANGUAGE C STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_key_fingerprints() IS 'fingerprints of this server''s secrets that are in use, oldest first';
-REVOKE ALL ON FUNCTION randflake_key_fingerprints() FROM PUBLIC;
+COMMENT ON FUNCTION randflake_key_fingerprints(randflake_key_internal) IS 'fingerprints of this server''s secrets that are in use, oldest first';
+REVOKE ALL ON FUNCTION randflake_key_fingerprints(randflake_key_internal) FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION randflake_bind_secret() RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    mine CONSTANT text[] := @extschema@.randflake_key_fingerprints();
+    mine CONSTANT text[] := @extschema@.randflake_key_fingerprints(NULL::@extschema@.randflake_key_internal);
     other text;
 BEGIN
     -- Without the lock, a row that another transaction inserts meanwhile would not be seen here.
@@ -42,4 +42,4 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION randflake_bind_secret() IS
 'binds the type randflake of this database to the server''s secrets and returns the fingerprint of the first; CREATE EXTENSION does this if the server has a secret, otherwise the first use by a role that may execute this function';
-DROP FUNCTION randflake_key_fingerprint();
+DROP FUNCTION randflake_key_fingerprint(randflake_key_internal);

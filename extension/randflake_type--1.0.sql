@@ -3,6 +3,15 @@
 -- Other roles may own objects in the extension's schema. PostgreSQL would prefer such a function or
 -- operator to one of its own that matches the argument types less exactly. So every name that could
 -- be overloaded is written with its schema, and no function has that schema in its search_path.
+--
+-- A function of theirs that has the arguments of one of the extension's, and one more with a default,
+-- would make each call of the latter ambiguous. So the function that another one calls has an argument
+-- of a type that nobody else may use in a function.
+
+CREATE TYPE randflake_key_internal AS ENUM ();
+COMMENT ON TYPE randflake_key_internal IS
+'not for users: the argument of a function that randflake_bind_secret() calls';
+REVOKE ALL ON TYPE randflake_key_internal FROM PUBLIC;
 
 -- A value is stored as the raw number, in the order of time, and goes in and out encrypted.
 
@@ -64,6 +73,11 @@ AS 'MODULE_PATHNAME', 'randflake_from_bigint'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_from_bigint(bigint) IS 'the same identifier, stored in the order of time';
 
+CREATE FUNCTION randflake_from_integer(id integer) RETURNS randflake
+AS 'MODULE_PATHNAME', 'randflake_from_integer'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_from_integer(integer) IS 'the identifier with this number';
+
 CREATE FUNCTION randflake_to_bigint(id randflake) RETURNS bigint
 AS 'MODULE_PATHNAME', 'randflake_to_bigint'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
@@ -71,8 +85,17 @@ COMMENT ON FUNCTION randflake_to_bigint(randflake) IS 'the same identifier as bi
 
 CREATE CAST (bigint AS randflake) WITH FUNCTION randflake_from_bigint(bigint) AS ASSIGNMENT;
 COMMENT ON CAST (bigint AS randflake) IS 'the same identifier, stored in the order of time';
+CREATE CAST (integer AS randflake) WITH FUNCTION randflake_from_integer(integer) AS ASSIGNMENT;
+COMMENT ON CAST (integer AS randflake) IS 'the identifier with this number';
 CREATE CAST (randflake AS bigint) WITH FUNCTION randflake_to_bigint(randflake) AS ASSIGNMENT;
 COMMENT ON CAST (randflake AS bigint) IS 'the same identifier as bigint, in no order';
+
+CREATE FUNCTION randflake_negate(randflake) RETURNS randflake
+AS 'MODULE_PATHNAME', 'randflake_negate'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_negate(randflake) IS 'implementation of - operator';
+CREATE OPERATOR - (FUNCTION = randflake_negate, RIGHTARG = randflake);
+COMMENT ON OPERATOR - (NONE, randflake) IS 'an error that tells how to cast a negative number';
 
 -- Time and place, from the stored number alone
 
@@ -106,6 +129,8 @@ COMMENT ON TABLE randflake_key IS
 'the secret that values of type randflake belong to; the type cannot be used with any other';
 COMMENT ON COLUMN randflake_key.fingerprint IS 'fingerprint of the secret, as in randflake_status';
 GRANT SELECT ON randflake_key TO PUBLIC;
+-- For restores
+GRANT INSERT ON randflake_key TO pg_database_owner;
 SELECT pg_catalog.pg_extension_config_dump('randflake_key', '');
 
 CREATE FUNCTION randflake_key_guard() RETURNS trigger
@@ -139,6 +164,7 @@ COMMENT ON COLUMN randflake_key_check.fingerprint IS 'fingerprint of the secret,
 COMMENT ON CONSTRAINT randflake_key_matches ON randflake_key_check IS
 'raises an error if the database is bound to another secret';
 GRANT SELECT ON randflake_key_check TO PUBLIC;
+GRANT INSERT ON randflake_key_check TO pg_database_owner;
 SELECT pg_catalog.pg_extension_config_dump('randflake_key_check', '');
 
 CREATE TRIGGER randflake_key_guard BEFORE INSERT ON randflake_key_check
@@ -146,18 +172,18 @@ CREATE TRIGGER randflake_key_guard BEFORE INSERT ON randflake_key_check
 ALTER TABLE randflake_key_check ENABLE ALWAYS TRIGGER randflake_key_guard;
 COMMENT ON TRIGGER randflake_key_guard ON randflake_key_check IS 'skips a fingerprint that the table has already';
 
-CREATE FUNCTION randflake_key_fingerprint() RETURNS text
+CREATE FUNCTION randflake_key_fingerprint(randflake_key_internal) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_key_fingerprint'
 LANGUAGE C STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_key_fingerprint() IS 'fingerprint of this server''s secret';
-REVOKE ALL ON FUNCTION randflake_key_fingerprint() FROM PUBLIC;
+COMMENT ON FUNCTION randflake_key_fingerprint(randflake_key_internal) IS 'fingerprint of this server''s secret';
+REVOKE ALL ON FUNCTION randflake_key_fingerprint(randflake_key_internal) FROM PUBLIC;
 
 CREATE FUNCTION randflake_bind_secret() RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    mine CONSTANT text := @extschema@.randflake_key_fingerprint();
+    mine CONSTANT text := @extschema@.randflake_key_fingerprint(NULL::@extschema@.randflake_key_internal);
     other text;
 BEGIN
     -- Without the lock, a row that another transaction inserts meanwhile would not be seen here.

@@ -2,11 +2,11 @@
 # The two commands of the README on Debian machines with nothing on them: in bare roots, as root,
 # with a path and an environment of their own.
 #
-#   scripts/bare_test.sh [-k] [SUITE [COMMAND...]]
+#   scripts/bare_test.sh [SUITE [COMMAND...]]
 #
 # The default is bookworm and then trixie, and both commands. The script tests a copy of the checkout,
-# without its history. Roots are made anew; with -k, the root of an earlier run is kept and gets a new
-# copy. apt and npm inside use the mirrors, proxies and certificates that this machine is set up for.
+# without its history. Roots are made anew. apt and npm inside use the mirrors, proxies and certificates
+# that this machine is set up for.
 # Needs root.
 
 set -euo pipefail
@@ -14,18 +14,11 @@ cd "$(dirname "$(realpath "$0")")/.."
 . scripts/lib.sh
 . scripts/roots.sh
 
-[ "$(id -u)" = 0 ] || die "this needs root, for mounts of its own"
-keep=''
-if [ "${1-}" = -k ]; then
-    keep=1
-    shift
-fi
 tested=("${1:-bookworm}")
 [ $# -gt 0 ] || tested+=(trixie)
 shift $(($# > 0))
 commands=("$@")
 [ $# -gt 0 ] || commands=(sh -c 'scripts/quickstart.sh && scripts/quickstart.sh stop && scripts/test.sh')
-install_packages mmdebstrap iproute2
 
 # The configuration that a new machine in this one's network gets before its first use.
 connect() {
@@ -45,16 +38,13 @@ connect() {
 
 for suite in "${tested[@]}"; do
     root=$roots/bare-$suite
-    if [ -z "$keep" ] || [ ! -d "$root" ]; then
-        rm -rf --one-file-system "$root"
-        mkdir -p "$roots"
-        bootstrap "$suite" "$root"
-        connect "$root"
-    fi
-    rm -rf "$root/root/randflake"
+    rm -rf --one-file-system "$root"
+    mkdir -p "$roots"
+    bootstrap "$suite" "$root"
+    connect "$root"
     copy_source "$root/root/randflake"
     headline "$suite: ${commands[*]}"
     # shellcheck disable=SC2016  # expanded by the inner shell
-    scripts/in_root.sh "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+    in_root '' "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
         sh -c 'cd /root/randflake && exec "$@"' sh "${commands[@]}"
 done

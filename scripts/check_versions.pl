@@ -6,7 +6,8 @@
 #   scripts/check_versions.pl --release   what must hold at a release, too: dates and status
 #
 # The version is default_version in extension/randflake.control, X.Y. The other extensions have the same.
-# A release of it is X.Y.Z, in META.json and in the topmost entries of CHANGELOG.md and debian/changelog.
+# A release of it is X.Y.Z, in META.json, in the topmost entries of CHANGELOG.md and debian/changelog, and in
+# rpm/randflake.spec.
 
 use strict;
 use warnings;
@@ -60,6 +61,26 @@ my ($packaged, $distribution) =
 expect("debian/changelog: its topmost entry is of \"$packaged\", META.json of \"$version\"",
     $packaged eq $version);
 
+my $spec = content_of('rpm/randflake.spec');
+my ($of_rpm) = $spec =~ /^Version: +(\S+)$/m;
+expect("rpm/randflake.spec: its version is \"$of_rpm\", that of META.json \"$version\"", $of_rpm eq $version);
+expect("rpm/randflake.spec: the topmost entry of its changelog is not of \"$version\"",
+    $spec =~ /^%changelog\n\* .* - \Q$version\E-\d+\n/m);
+
+# Everybody is sent to the same place.
+my $homepage = $meta->{resources}{homepage} // '';
+for (
+    [ 'debian/control', qr/^Homepage: (\S+)$/m ],
+    [ 'debian/control.in', qr/^Homepage: (\S+)$/m ],
+    [ 'debian/copyright', qr/^Source: (\S+)$/m ],
+    [ 'debian/watch', qr/^(https\S+) /m ],
+    [ 'rpm/randflake.spec', qr/^URL: +(\S+)$/m ])
+{
+    my ($where, $pattern) = @$_;
+    my ($found) = content_of($where) =~ $pattern;
+    expect("$where: its homepage is not that of META.json", defined $found && $found eq $homepage);
+}
+
 if ($release) {
     expect('CHANGELOG.md: the release has no date', $date =~ /^\d/);
     expect('META.json: release_status is not "stable"',
@@ -69,32 +90,87 @@ if ($release) {
 
 # --- META.json -------------------------------------------------------------------------------
 
-for my $key (qw(name version abstract maintainer license provides meta-spec)) {
-    expect("META.json: $key is missing", defined $meta->{$key} && $meta->{$key} ne '');
+# What the specification, https://pgxn.org/spec/, says of each value: a function of it, an array of
+# what the one value or each of a list must be, or a hash of keys. "!" before a key: it must be there.
+# "*": the key and value of any other. Any map may have keys that begin with x_.
+my $string = sub { defined $_[0] && !ref $_[0] && $_[0] ne '' };
+my $url = sub { $string->(@_) && $_[0] =~ m{\A[a-z][a-z0-9+.-]*://[^\s/]+\.[^\s/]+(?:/\S*)?\z}i };
+my $file = sub { $string->(@_) && $_[0] !~ m{\A/|(?:\A|/)\.\.(?:/|\z)} && -e $_[0] };
+my $name = sub { $string->(@_) && $_[0] =~ m{\A[^\s/\\\x00-\x1f\x7f]{2,}\z} };
+my $number = qr/0|[1-9][0-9]*/;
+my $semver = sub { $string->(@_) && $_[0] =~ /\A$number\.$number\.$number(?:-?[A-Za-z][0-9A-Za-z-]*)?\z/ };
+my $range = sub {
+    return $string->(@_)
+      && !grep { !/\A\s*(?:(?:[<>]=?|[!=]=)\s*)?(\S+)\s*\z/ || !($1 eq '0' || $semver->($1)) } split /,/, $_[0], -1;
+};
+my $of = sub {
+    my %known = map { $_ => 1 } @_;
+    return sub { $string->(@_) && $known{ $_[0] } };
+};
+my $license = $of->(qw(agpl_3 apache_1_1 apache_2_0 artistic_1 artistic_2 bsd freebsd gfdl_1_2 gfdl_1_3
+      gpl_1 gpl_2 gpl_3 lgpl_2_1 lgpl_3_0 mit mozilla_1_0 mozilla_1_1 openssl perl_5 postgresql
+      qpl_1_0 ssleay sun zlib open_source restricted unrestricted unknown));
+my $specification = {
+    '!name' => $name,
+    '!version' => $semver,
+    '!abstract' => $string,
+    '!maintainer' => [$string],
+    '!license' => [$license],
+    '!meta-spec' => { '!version' => $of->('1.0.0'), url => $url },
+    '!provides' => {
+        '*' => [ $name, { '!file' => $file, '!version' => $semver, abstract => $string, docfile => $file } ]
+    },
+    description => $string,
+    generated_by => $string,
+    release_status => $of->(qw(stable testing unstable)),
+    tags => [ sub { $string->(@_) && length $_[0] < 256 && $_[0] !~ m{[/\\\x00-\x1f]} } ],
+    no_index => { file => [$string], directory => [$string] },
+    prereqs => {
+        '*' => [
+            $of->(qw(configure build test runtime develop)),
+            { '*' => [ $of->(qw(requires recommends suggests conflicts)), { '*' => [ $name, $range ] } ] }
+        ]
+    },
+    resources => {
+        homepage => $url,
+        bugtracker => { web => $url, mailto => sub { $string->(@_) && $_[0] =~ /\A[^\s@]+@[^\s@]+\z/ } },
+        repository => { url => $url, web => $url, type => sub { $string->(@_) && $_[0] =~ /\A[a-z]+\z/ } }
+    },
+};
+
+# follows WHERE, VALUE, what it must be: records what does not.
+sub follows {
+    my ($where, $value, $rule) = @_;
+    if (ref $rule eq 'CODE') {
+        expect("META.json: $where is not what the specification allows", $rule->($value));
+    }
+    elsif (ref $rule eq 'ARRAY') {
+        follows($where, $_, $rule->[0]) for ref $value eq 'ARRAY' ? @$value : $value;
+    }
+    elsif (ref $value ne 'HASH') {
+        expect("META.json: $where is no map", 0);
+    }
+    else {
+        expect("META.json: $where has no $_", exists $value->{$_}) for map { /\A!(.*)/ ? $1 : () } keys %$rule;
+        for my $key (grep { !/\Ax_/i } sort keys %$value) {
+            my $inner = $rule->{$key} // $rule->{"!$key"};
+            if (!defined $inner && $rule->{'*'}) {
+                follows("the key $where.$key", $key, $rule->{'*'}[0]);
+                $inner = $rule->{'*'}[1];
+            }
+            expect("META.json: $where.$key is not in the specification", defined $inner);
+            follows("$where.$key", $value->{$key}, $inner) if defined $inner;
+        }
+    }
+    return;
 }
-# Semantic versions, https://semver.org, and the kinds of ranges that this project uses.
-my $semver = qr/(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*)){2}(?:-[0-9A-Za-z-]+)?/;
-expect('META.json: the name has a character that is not allowed',
-    $meta->{name} =~ m{\A[^\s/\\\x00-\x1f]{2,}\z});
-expect('META.json: meta-spec is not 1.0.0', $meta->{'meta-spec'}{version} eq '1.0.0');
+follows('it', $meta, $specification);
 expect('META.json: the license is not that of the file LICENSE',
     $meta->{license} eq 'postgresql' && content_of('LICENSE') =~ /\APostgreSQL License\n/);
-expect('META.json: release_status is none of stable, testing, unstable',
-    ($meta->{release_status} // 'stable') =~ /^(?:stable|testing|unstable)$/);
-expect('META.json: tags are not distinct strings', do {
+expect('META.json: a tag is there twice', do {
     my %seen;
-    !grep { ref || length > 255 || $seen{$_}++ } @{ $meta->{tags} // [] };
+    !grep { $seen{ lc $_ }++ } @{ $meta->{tags} };
 });
-for my $phase (keys %{ $meta->{prereqs} // {} }) {
-    expect("META.json: unknown phase $phase", $phase =~ /^(?:configure|build|test|runtime|develop)$/);
-    for my $relation (keys %{ $meta->{prereqs}{$phase} }) {
-        expect("META.json: unknown relation $relation",
-            $relation =~ /^(?:requires|recommends|suggests|conflicts)$/);
-        my $needed = $meta->{prereqs}{$phase}{$relation};
-        expect("META.json: $_ $needed->{$_} is no version", $needed->{$_} =~ /^(?:0|$semver)$/)
-          for keys %$needed;
-    }
-}
 expect('META.json: it provides other extensions than there are',
     join(' ', sort keys %{ $meta->{provides} }) eq join(' ', sort keys %default));
 for my $name (sort keys %{ $meta->{provides} }) {
@@ -102,8 +178,6 @@ for my $name (sort keys %{ $meta->{provides} }) {
     expect("META.json: the version of $name differs", ($extension->{version} // '') eq $version);
     expect("META.json: the file of $name does not install version $default",
         ($extension->{file} // '') eq "extension/$name--$default.sql");
-    expect("META.json: there is no file $_", -e $_)
-      for map { $extension->{$_} // "for provides.$name.$_" } qw(file docfile);
 }
 
 # --- the scripts -----------------------------------------------------------------------------

@@ -77,12 +77,7 @@ install_packages() {
 }
 
 newest_major() {
-    local server
-    for server in /usr/lib/postgresql/*/bin/postgres; do
-        if [ -x "$server" ]; then
-            cut -d/ -f5 <<<"$server"
-        fi
-    done | sort -n | tail -n 1
+    printf '%s\n' /usr/lib/postgresql/*/bin/postgres | cut -d/ -f5 | sed -n '/^[0-9]/p' | sort -n | tail -n 1
 }
 
 # Sets PG_CONFIG: the caller's, or that of the newest PostgreSQL installed, whose server and headers are
@@ -112,6 +107,26 @@ build_and_install() {
             as_root make -s PG_CONFIG="$PG_CONFIG" install "$@"
         fi
 }
+
+# copy_source DIRECTORY: the checkout as it is, without what is built.
+copy_source() {
+    mkdir -p "$1"
+    tar -c --exclude=./.git --exclude=./build --exclude=./quickstart --exclude=node_modules \
+        --exclude='*.o' --exclude='*.d' --exclude='*.bc' --exclude='*.so' --exclude='*.gcno' . |
+        tar -x -C "$1"
+}
+
+# links_lead_somewhere DIRECTORY: whether what the documents in it link to is in it, too.
+links_lead_somewhere() (
+    cd "$1"
+    [ -e docs/monitoring.md ] && [ -e monitoring/alerts.yml ]
+    dangling=$(find . -name '*.md' | while read -r document; do
+        grep -o '](\([^)# ]*\)' "$document" | sed 's/^](//' | sort -u | while read -r link; do
+            [[ $link =~ ^(https?:.*)?$ ]] || [ -e "${document%/*}/$link" ] || echo "$document: $link"
+        done
+    done)
+    [ -z "$dangling" ] || { echo "links to nothing: $dangling"; false; }
+)
 
 # --- stages of tests: where `logs` says, for those whose name contains `only` ---------------------
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds and tests the checkout, as it is, with several majors of PostgreSQL, each in a bare Debian
-# root of a suite that has it.
+# root of a suite that has it, and pg_upgrade from the oldest of them.
 #
 #   scripts/matrix.sh [-s] [MAJOR]...
 #
@@ -27,39 +27,53 @@ make_in() {
     as_user nobody make -s -j2 -C "$PWD/$1" PG_CONFIG="$PG_CONFIG" "${@:2}"
 }
 
+# install_for MAJOR [VARIABLE=VALUE]...
+install_for() {
+    export PG_CONFIG=/usr/lib/postgresql/$1/bin/pg_config
+    make_in . "${@:2}"
+    make -s PG_CONFIG="$PG_CONFIG" install "${@:2}"
+}
+
 if [ "${1-}" = inside ]; then
-    logs=/mnt/logs
-    export PG_CONFIG=/usr/lib/postgresql/$2/bin/pg_config
+    major=$2 logs=/mnt/logs
+    export PG_CONFIG=/usr/lib/postgresql/$major/bin/pg_config
     chown -R nobody .
     unit=() tap=()
     if [ -n "$short" ]; then
         unit=(EXCEPT='concurrency_test explorer_test explorer_broken_test')
         tap=(001_preload 010_settings 030_standby 045_connections 070_parallel 130_foreign_state
-            200_lease 340_roles 400_upgrade 410_dump_restore)
+            200_lease 340_roles 400_upgrade 410_dump_restore 420_pg_upgrade)
     fi
-    stage "$2: build with clang++, -Werror" make_in . CXX=clang++
-    stage "$2: build with g++, -Werror" make_in . CXX=g++
-    stage "$2: install" make -s PG_CONFIG="$PG_CONFIG" CXX=g++ install
-    stage "$2: unit tests" make_in test/unit check "${unit[@]}"
-    stage "$2: regression tests" scripts/tempcheck.sh regress
-    stage "$2: isolation tests" scripts/tempcheck.sh isolation
-    stage "$2: TAP tests" scripts/tempcheck.sh tap "${tap[@]}"
+    if [ "$major" != "$oldest" ]; then
+        # Its clang does not know the headers of this suite.
+        stage "$major: install for $oldest" install_for "$oldest" with_llvm=no
+        export RANDFLAKE_OLD_INSTALL=/usr/lib/postgresql/$oldest
+    fi
+    stage "$major: build with clang++, -Werror" make_in . CXX=clang++
+    stage "$major: install with g++, -Werror" install_for "$major"
+    stage "$major: unit tests" make_in test/unit check "${unit[@]}"
+    stage "$major: regression tests" scripts/tempcheck.sh regress
+    stage "$major: isolation tests" scripts/tempcheck.sh isolation
+    stage "$major: TAP tests" scripts/tempcheck.sh tap "${tap[@]}"
     finish
 fi
 
 # --- outside -------------------------------------------------------------------------------------
 
-[ "$(id -u)" = 0 ] || die "this needs root, for mounts of its own"
-# shellcheck disable=SC2046  # numbers
-[ $# -gt 0 ] || set -- $(printf '%s\n' "${!suites[@]}" | sort -n)
 bad=()
+[ $# -gt 0 ] || set -- $majors
 for major; do
-    [ -n "${suites[$major]-}" ] || die "no suite is known to have PostgreSQL $major"
+    suites=${suites_of[$major]:?"no suite is known to have it"}
+    packages=("postgresql-$major" "postgresql-server-dev-$major")
+    if [ "$major" != "$oldest" ]; then
+        suites+=+${suites_of[$oldest]}
+        packages+=("postgresql-$oldest" "postgresql-server-dev-$oldest")
+    fi
+    make_root "$major" "$suites" "${packages[@]}" \
+        clang g++ make libgtest-dev nlohmann-json3-dev libipc-run-perl procps
     work=build/matrix/$major
     rm -rf --one-file-system "$work"
     copy_source "$work/source"
-    make_matrix_root "$major"
-    scripts/in_root.sh -t -x "$work" "$root" \
-        /mnt/source/scripts/matrix.sh $short inside "$major" || bad+=("$major")
+    in_root "$work" "$root" /mnt/source/scripts/matrix.sh $short inside "$major" || bad+=("$major")
 done
 [ ${#bad[@]} -eq 0 ] || die "failed with PostgreSQL ${bad[*]}"

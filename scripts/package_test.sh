@@ -4,10 +4,10 @@
 #
 #   scripts/package_test.sh [MAJOR]...
 #
-# The default is 15. For each major it runs dpkg-buildpackage and lintian in a root that has only the
-# package's build dependencies, and debian/tests there, as autopkgtest would. Then it installs, uses and
-# purges the package in a root that has only PostgreSQL. Packages and logs are left in
-# build/package/MAJOR. Needs root.
+# The default is all majors that have a suite. For each it runs dpkg-buildpackage and lintian in a root
+# that has only the package's build dependencies, and debian/tests there, as autopkgtest would. Then it
+# installs, uses and purges the package in a root that has only PostgreSQL. Packages and logs are left
+# in build/package/MAJOR. Needs root.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
@@ -50,6 +50,7 @@ installcheck() {
 use_package() {
     install_package
     dpkg --verify "$package"
+    links_lead_somewhere "/usr/share/doc/$package"
     (umask 077 && od -An -N16 -tx1 /dev/urandom | tr -d ' ' >/tmp/secret)
     chown postgres /tmp/secret
     install -d -o postgres /run/postgresql
@@ -69,29 +70,28 @@ use_package() {
 
 if [ "${1-}" = inside ]; then
     set -e
-    step=$2 major=$3 package=postgresql-$3-randflake
+    major=$3 package=postgresql-$3-randflake
     export DEBIAN_FRONTEND=noninteractive PG_SUPPORTED_VERSIONS=$major
-    "$step"
+    "$2"
     exit
 fi
 
 # --- outside -------------------------------------------------------------------------------------
 
-[ "$(id -u)" = 0 ] || die "this needs root, for mounts of its own"
-[ $# -gt 0 ] || set -- 15
 run() {
-    scripts/in_root.sh -t -x "$logs" "$root" \
-        sh -c 'cd /mnt/source && exec scripts/package_test.sh inside "$@"' sh "$1" "$major"
+    in_root "$logs" "$root" /mnt/source/scripts/package_test.sh inside "$1" "$major"
 }
+[ $# -gt 0 ] || set -- $majors
 for major; do
-    [ -n "${suites[$major]-}" ] || die "no suite is known to have PostgreSQL $major"
+    suites=${suites_of[$major]:?"no suite is known to have it"}
     logs=build/package/$major
     rm -rf --one-file-system "$logs"
     copy_source "$logs/source"
-    make_package_root "$major"
+    make_root "package-$major" "$suites" "postgresql-$major" "postgresql-server-dev-$major" \
+        postgresql-server-dev-all build-essential debhelper fakeroot lintian
     stage "$major: package, lintian" run build_package
     stage "$major: installcheck" run installcheck
-    make_root "clean-$major" "${suites[$major]}" "postgresql-$major"
+    make_root "clean-$major" "$suites" "postgresql-$major"
     stage "$major: install, use, purge" run use_package
 done
 finish

@@ -95,10 +95,13 @@ if [ "$(id -u)" = 0 ]; then
     # Secrets in files of other owners, which only root can prepare: OWNER-MODE, readable for the
     # server's user through the group.
     mkdir foreign
-    for file in root-0640 root-0660 root-0644 daemon-0640; do
+    for file in root-0640 root-0440 root-0660 root-0644 daemon-0640; do
         od -An -v -N16 -tx1 /dev/urandom | tr -d ' ' >"foreign/$file"
         chown "${file%-*}:$(id -g "$user")" "foreign/$file"
         chmod "${file#*-}" "foreign/$file"
+    done
+    for mode in 0400 0444; do # of root's group
+        install -m "$mode" foreign/root-0640 "foreign/root-root-$mode"
     done
     export RANDFLAKE_FOREIGN_SECRETS=$work/foreign
     as_user() { runuser -u "$user" -- "$@"; }
@@ -147,10 +150,13 @@ run_tap() {
     show_tap_logs
 }
 
-# The end of each failed test's own log, and what its servers had to complain about.
+# The end of each own log of a test that failed or gave up, and what its servers had to complain about.
 show_tap_logs() {
     local test log
-    sed -n 's/^t\/\([^ ]*\)\.pl .*(Wstat.*/\1/p' tap.out | while read -r test; do
+    {
+        sed -n 's/^t\/\([^ ]*\)\.pl .*(Wstat.*/\1/p' tap.out
+        grep -l 'Bail out!' tmp_check/log/regress_log_* | sed 's/.*regress_log_//'
+    } | sort -u | while read -r test; do
         for log in tmp_check/log/"regress_log_$test" tmp_check/log/"$test"_*.log; do
             [ -e "$log" ] || continue
             echo "--- $log"

@@ -2,8 +2,9 @@
 # Tests, in stages; installs the Debian packages they need.
 #
 #   scripts/test.sh              what every change must pass
-#   scripts/test.sh all          that, and what takes long: before a release
-#   scripts/test.sh unit         only the stages, of all, whose name contains "unit"
+#   scripts/test.sh all          that, and what takes long
+#   scripts/test.sh release      that, and what must hold before a release; takes hours
+#   scripts/test.sh unit         only the stages, of all of these, whose name contains "unit"
 #
 # A stage is one line at the end of this file: a name and the command that does it. Its output goes
 # to a file in build/test/ and is shown if the stage fails. PG_CONFIG chooses the PostgreSQL;
@@ -13,15 +14,32 @@ set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
 . scripts/lib.sh
 
-# A stage that runs only with "all" or by name.
+# A stage that runs only with "all", with "release" or by name.
 long() {
     [ -z "$asked" ] || stage "$@"
+}
+
+# A stage that runs only with "release" or by name.
+last() {
+    [ "$asked" = all ] || long "$@"
 }
 
 packages() {
     install_packages make g++ clang clang-format clang-tidy cppcheck shellcheck \
         libgtest-dev nlohmann-json3-dev libipc-run-perl procps openssl valgrind
     find_postgresql
+}
+
+clean_tree() {
+    git status --porcelain
+    [ -z "$(git status --porcelain)" ]
+}
+
+# The tag of this release is not there yet, or is of this commit.
+free_tag() {
+    local version
+    version=$(sed -n 's/^    "version": *"\(.*\)",/\1/p' META.json)
+    [ "$(git rev-parse -q --verify "v$version^{commit}" || git rev-parse HEAD)" = "$(git rev-parse HEAD)" ]
 }
 
 shell_scripts() {
@@ -32,10 +50,11 @@ unit_tests() {
     make -j"$(nproc)" -C test/unit check "$@"
 }
 
-# Without simulations, which take long and show a sanitizer or valgrind nothing new.
+# They take long, and show a sanitizer, valgrind or another processor nothing new.
+simulations='explorer_test explorer_broken_test lease_simulation_test lease_simulation_broken_test'
+
 unit_tests_sanitized() {
-    unit_tests SANITIZE=address,undefined FILTER='-*TenMillion*' EXCEPT="explorer_test \
-        explorer_broken_test lease_simulation_test lease_simulation_broken_test"
+    unit_tests SANITIZE=address,undefined FILTER='-*TenMillion*' EXCEPT="$simulations"
 }
 
 unit_tests_valgrind() {
@@ -43,11 +62,25 @@ unit_tests_valgrind() {
         FILTER='-*TenMillion*:Concurrency*:Explorer*:LeaseSimulation*'
 }
 
+# For a processor with other vector registers, and for one with the other byte order.
+unit_tests_emulated() {
+    install_packages qemu-user g++-{aarch64,s390x}-linux-gnu
+    for processor in aarch64 s390x; do
+        unit_tests CROSS=$processor FILTER='-*TenMillion*' EXCEPT="$simulations"
+    done
+}
+
 # All of them, with PostgreSQL's assertions on.
 server_tests() {
     trap build_and_install EXIT
     build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT=-O1
-    scripts/tempcheck.sh
+    # scripts/test_tools.sh was run: a driver that is missing is a failure.
+    RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
+}
+
+built_drivers() {
+    scripts/test_tools.sh built
+    RANDFLAKE_DRIVERS=built scripts/tempcheck.sh tap 324_drivers_built
 }
 
 coverage() {
@@ -60,7 +93,7 @@ coverage() {
 # libraries are loaded with the library, and so after the server has started. They check what the
 # library does, and not what PostgreSQL does for it; see also test/asan_longjmp.c. A report ends the
 # process. The logs are searched for reports as well, because some processes end after their test.
-server_tests_sanitized() {
+sanitized() {
     local options flags='-fsanitize=address,undefined -fno-sanitize-recover=all'
     reports=$(mktemp -d)
     chmod 777 "$reports"
@@ -70,8 +103,13 @@ server_tests_sanitized() {
     build_and_install COPT="$flags -fno-omit-frame-pointer -g"
     options=abort_on_error=1:print_stacktrace=1:log_path=$reports/report
     ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:$options UBSAN_OPTIONS=$options \
-        LD_PRELOAD=$reports/longjmp.so scripts/tempcheck.sh regress
+        LD_PRELOAD=$reports/longjmp.so "$@"
     [ -z "$(find "$reports" -name 'report*')" ]
+}
+
+server_tests_of_sanitizers() {
+    scripts/tempcheck.sh regress
+    scripts/tempcheck.sh tap 217_lease_hostile
 }
 
 # The build that users get, under each path.
@@ -101,18 +139,45 @@ quickstart() {
 quickstart_elsewhere() {
     closed=$(mktemp -d)
     trap '"$closed"/scripts/quickstart.sh stop; rm -r "$closed"' EXIT
-    . scripts/roots.sh
     copy_source "$closed"
     "$closed"/scripts/quickstart.sh
 }
 
-headline "randflake: ${1:-what every change must pass}"
+# Builds from the archives of a release outside of any checkout, and compares what they install with
+# what the checkout does.
+archives() {
+    local archives release
+    install_packages git unzip
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    make dist
+    archives=(build/randflake-*.tar.gz build/randflake-*.zip)
+    sha256sum "${archives[@]}" | tee "$work/sums"
+    make -s dist
+    sha256sum -c "$work/sums"
+
+    tar -x -C "$work" -f "${archives[0]}"
+    unzip -q -d "$work/zip" "${archives[1]}"
+    release=$(basename "${archives[1]}" .zip)
+    diff -r "$work/$release" "$work/zip/$release"
+    "$work/$release/scripts/check_versions.pl"
+    build all
+    build install DESTDIR="$work/checkout"
+    build -C "$work/$release" all
+    build -C "$work/$release" install DESTDIR="$work/archive"
+    diff <(cd "$work/checkout" && find . -type f | sort) <(cd "$work/archive" && find . -type f | sort)
+}
+
+asked=${1:-}
+headline "randflake: ${asked:-what every change must pass}"
 stage "packages" packages
 [ $failed -eq 0 ] || finish
 find_postgresql
-asked=${1:-}
-[ "$asked" = all ] || only=$asked
+[[ $asked =~ ^(all|release)$ ]] || only=$asked
 
+last "clean tree" clean_tree
+last "release: versions, dates, META.json" scripts/check_versions.pl --release
+last "release: tag is free" free_tag
 # Versions of these tools disagree; the code follows those of Debian 12.
 if clang-format --version | grep -q 'version 14\.'; then
     stage "format" make format-check
@@ -133,13 +198,20 @@ stage "install" build_and_install
 stage "quickstart, twice" quickstart
 stage "server tests: other languages" scripts/test_tools.sh
 stage "server tests" server_tests
+long "server tests: drivers that are built" built_drivers
 long "server tests, coverage" coverage
 long "server tests, vector paths" vector_paths
-long "server tests, sanitizers" server_tests_sanitized
+long "server tests, sanitizers" sanitized server_tests_of_sanitizers
+long "sqlsmith, sanitizers" sanitized scripts/sqlsmith.sh
 long "unit tests, valgrind" unit_tests_valgrind
-long "unit tests, aarch64 and s390x" scripts/cross_unit_test.sh
+long "unit tests, aarch64 and s390x" unit_tests_emulated
 long "quickstart, closed checkout" quickstart_elsewhere
-long "other PostgreSQL" as_root scripts/matrix.sh -s 17 18
-long "pg_upgrade" as_root scripts/pg_upgrade_test.sh 15 18
-long "Debian package" as_root scripts/package_test.sh
+long "other PostgreSQL, pg_upgrade" as_root scripts/matrix.sh -s 17 18
+long "Debian package" as_root scripts/package_test.sh 15
+long "RPM package" scripts/rpm_test.sh
+last "archives" archives
+last "both commands on bare Debian" as_root scripts/bare_test.sh
+last "whole matrix" as_root scripts/matrix.sh
+last "packages of all majors" as_root scripts/package_test.sh
+last "tree is still clean" clean_tree
 finish

@@ -1,10 +1,11 @@
 #!/bin/bash
 # Installs the tools that the tests of the documentation use beside PostgreSQL: drivers and
-# object-relational mappers of other languages, and Prometheus' programs. A test is skipped if its tools
+# object-relational mappers of other languages, Prometheus' programs, and buildah. A test is skipped if its tools
 # are missing, so install them for a run that skips nothing. They take about 600 MB on disk from Debian,
 # Node.js and Java not counted, and 350 MB from npm.
 #
 #   scripts/test_tools.sh
+#   scripts/test_tools.sh built    also the drivers that are compiled, for t/324_drivers_built.pl
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
@@ -27,9 +28,12 @@ install_program() {
 }
 
 packages=(
-    python3-psycopg2 python3-sqlalchemy python3-django
+    python3-psycopg2 python3-psycopg python3-asyncpg python3-sqlalchemy python3-django
     libpostgresql-jdbc-java golang-go golang-github-lib-pq-dev
+    ruby-pg ruby-activerecord php-cli php-pgsql php-doctrine-orm php-symfony-cache libdbd-pg-perl
+    buildah
 )
+[ "${1-}" != built ] || packages+=(golang-github-jackc-pgx-v4-dev librust-tokio-postgres-dev cargo)
 # Any Node.js and Java will do; they need not be Debian's.
 command -v node >/dev/null || packages+=(nodejs)
 command -v npm >/dev/null || packages+=(npm)

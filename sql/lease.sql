@@ -6,12 +6,12 @@ SET intervalstyle = postgres;
 CREATE TABLE coordinator_clock (now bigint NOT NULL);
 INSERT INTO coordinator_clock VALUES (1750000000);
 GRANT SELECT ON coordinator_clock TO PUBLIC;
-CREATE OR REPLACE FUNCTION randflake_lease_clock() RETURNS bigint LANGUAGE sql VOLATILE
+CREATE OR REPLACE FUNCTION randflake_lease_clock(own randflake_lease_internal) RETURNS bigint LANGUAGE sql VOLATILE
 AS $$ SELECT now FROM public.coordinator_clock $$;
 
 -- When the extension was made, by that clock: long enough ago that a predecessor's leases have ended
 SELECT setval('randflake_lease_takeover',
-              1749990000::bigint << 31 | randflake_lease_identity_hash(randflake_lease_identity()), false)
+              1749990000::bigint << 31 | randflake_lease_identity_hash(NULL, randflake_lease_identity(NULL)), false)
        >> 31 AS made;
 
 CREATE FUNCTION clock_shows(second bigint) RETURNS void LANGUAGE sql
@@ -57,7 +57,7 @@ SELECT * FROM acquire(1);
 SELECT * FROM acquire(2, 4);
 SELECT * FROM acquire(3, 1, 10);
 SELECT nodes, max_duration, max_clock_skew, high_water, key_fingerprint,
-       starts_with(coordinator, randflake_coordinator_identity() || '/') AS this_one
+       starts_with(coordinator, randflake_coordinator_identity(NULL) || '/') AS this_one
 FROM randflake_lease_pool;
 SELECT holder, first_node_id, node_count, starts_at, ends_at, state,
        granted_at IS NOT NULL AS granted, renewed_at, released_at
@@ -270,8 +270,8 @@ CREATE FUNCTION made_here() RETURNS void LANGUAGE sql AS $$
     DELETE FROM randflake_lease_pool;
     SELECT setval('randflake_lease_lease_id_seq', last_value + is_called::integer, false)
     FROM randflake_lease_lease_id_seq;
-    SELECT setval('randflake_lease_takeover', randflake_lease_clock() << 31
-                  | randflake_lease_identity_hash(randflake_lease_identity()), false);
+    SELECT setval('randflake_lease_takeover', randflake_lease_clock(NULL) << 31
+                  | randflake_lease_identity_hash(NULL, randflake_lease_identity(NULL)), false);
 $$;
 SELECT clock_shows(250000), made_here();
 SELECT error_of('SELECT acquire(6)') AS somebody_may_have_leased;
@@ -322,6 +322,37 @@ SELECT error_of($$SELECT randflake_lease_acquire(repeat('x', 257), run(1), 1, 60
 SELECT lease_id IS NOT NULL AS granted
 FROM randflake_lease_acquire(repeat('x', 256), run(1), 1, 60, '0123456789abcdef');
 
+-- Nobody else writes a longer one either
+SELECT split_part(error_of($$INSERT INTO randflake_lease (holder, incarnation, nodes, span)
+VALUES (repeat('x', 257), run(1), '[9,10)', '[9,10)')$$), ' | ', 2) AS too_long;
+
+-- The owner may say which secret the holders have, rather than the first of them
+SELECT randflake_lease_configure(key_fingerprint => 'fedcba9876543210');
+SELECT key_fingerprint FROM randflake_pool;
+SELECT error_of('SELECT acquire(6)') AS other_secret;
+SELECT error_of($$SELECT randflake_lease_configure(key_fingerprint => 'FEDCBA9876543210')$$);
+SELECT error_of($$SELECT randflake_lease_configure(forget_key => true, key_fingerprint => 'fedcba9876543210')$$);
+SELECT randflake_lease_configure(key_fingerprint => '0123456789abcdef');
+SELECT lease_id IS NOT NULL AS granted FROM acquire(6);
+
+-- Node ids of one role at a time
+DELETE FROM randflake_lease;
+SELECT randflake_lease_configure(max_nodes_per_role => 3);
+SELECT max_nodes_per_role FROM randflake_pool;
+SELECT lease_id AS mine FROM acquire(1, 2) \gset
+SELECT replace(error_of('SELECT acquire(2, 2)'), SESSION_USER, '<role>') AS too_many;
+SELECT node_count FROM acquire(2, 1, 10);
+SELECT replace(error_of('SELECT acquire(3)'), SESSION_USER, '<role>') AS one_too_many;
+SELECT release(:mine, 1, NULL);
+SELECT node_count FROM acquire(3, 2);
+SELECT clock_shows(260103 + 75);
+SELECT node_count FROM acquire(2, 1, 10);
+SELECT replace(error_of('SELECT acquire(3)'), SESSION_USER, '<role>') AS as_before;
+SELECT error_of(format('SELECT randflake_lease_configure(max_nodes_per_role => %s)', most))
+FROM unnest(ARRAY[0, -1, 131073]) AS most;
+SELECT randflake_lease_configure(max_nodes_per_role => 131072);
+SELECT node_count FROM acquire(3);
+
 -- Made here, and restored from a dump with what another one granted
 SELECT clock_shows(270000);
 UPDATE randflake_lease SET granted_at = to_timestamp(1750200000), renewed_at = NULL;
@@ -366,13 +397,14 @@ SET ROLE regress_randflake_app;
 SELECT error_of(statement) FROM unnest(ARRAY[
     'SELECT acquire(1)', 'SELECT renew(1, 1, 59)', 'SELECT release(1, 1, 59)',
     'SELECT randflake_lease_purge()', 'SELECT randflake_lease_configure()',
-    'SELECT randflake_lease_lock_pool()', $$SELECT randflake_lease_taken_over('x', 'y')$$,
-    'SELECT randflake_lease_clock()', 'SELECT randflake_lease_epoch()',
-    'SELECT randflake_lease_identity()', $$SELECT randflake_lease_identity_hash('x')$$,
-    'SELECT randflake_lease_horizon()', 'SELECT randflake_coordinator_identity()',
+    'SELECT randflake_lease_lock_pool(NULL)', $$SELECT randflake_lease_taken_over(NULL, 'x', 'y')$$,
+    'SELECT randflake_lease_clock(NULL)', 'SELECT randflake_lease_epoch(NULL)',
+    'SELECT randflake_lease_identity(NULL)', $$SELECT randflake_lease_identity_hash(NULL, 'x')$$,
+    'SELECT randflake_lease_horizon(NULL)', 'SELECT randflake_coordinator_identity(NULL)',
     'SELECT * FROM randflake_leases', 'SELECT * FROM randflake_pool', 'SELECT * FROM randflake_lease',
-    'SELECT randflake_lease_static_nodes()', 'SELECT randflake_coordinator_static_nodes()',
-    'SELECT randflake_lease_pool_state()',
+    'SELECT randflake_lease_static_nodes(NULL)', 'SELECT randflake_coordinator_static_nodes(NULL)',
+    'SELECT randflake_lease_pool_state()', $$SELECT randflake_lease_forget(NULL, '0')$$,
+    'SELECT randflake_lease_require_open(NULL, NULL)',
     'SELECT * FROM randflake_lease_pool', 'SELECT last_value FROM randflake_lease_takeover',
     $$SELECT setval('randflake_lease_takeover', 0)$$,
     'INSERT INTO randflake_lease_pool DEFAULT VALUES', 'DELETE FROM randflake_lease',
@@ -396,7 +428,7 @@ SELECT renew(:granted, 1, 59);
 SELECT release(:granted, 1, 10);
 SELECT error_of(statement) FROM unnest(ARRAY[
     'SELECT randflake_lease_configure()', 'SELECT * FROM randflake_lease',
-    'SELECT randflake_lease_lock_pool()']) AS statement;
+    'SELECT randflake_lease_lock_pool(NULL)']) AS statement;
 RESET ROLE;
 GRANT pg_monitor TO regress_randflake_app;
 SET ROLE regress_randflake_app;

@@ -65,11 +65,99 @@ SELECT overloads.randflake_bind_secret();
 ROLLBACK;
 \set VERBOSITY default
 
-DROP VIEW leased;
+-- A function with one more argument, which has a default, fits a call as well as the one that is meant.
+-- Here is one for each function of the extensions, of a role that may create in their schema, but for
+-- those that only the extensions themselves call: the role may not use the type of their first argument.
+CREATE ROLE regress_randflake_hostile;
+GRANT USAGE, CREATE ON SCHEMA overloads TO regress_randflake_hostile;
+CREATE FUNCTION define(statement text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE statement || ' LANGUAGE plpgsql AS $f$ BEGIN RAISE EXCEPTION ''captured''; END $f$';
+    RETURN 'made';
+EXCEPTION WHEN OTHERS THEN
+    RETURN format('%s %s', SQLSTATE, SQLERRM);
+END $$;
+CREATE VIEW functions AS
+SELECT extname AS extension, p.oid::regproc AS function, oidvectortypes(proargtypes) AS arguments,
+       format_type(prorettype, NULL) AS result
+FROM pg_extension e JOIN pg_depend d ON refclassid = 'pg_extension'::regclass AND refobjid = e.oid
+JOIN pg_proc p ON classid = 'pg_proc'::regclass AND objid = p.oid
+WHERE extname LIKE 'randflake%' AND oidvectortypes(proargtypes) !~ 'internal$|internal,.*internal|cstring'
+   OR oidvectortypes(proargtypes) ~ 'randflake_\w+_internal';
+GRANT SELECT ON functions TO regress_randflake_hostile;
+
+-- What is called by name
+CREATE VIEW call_renew AS
+SELECT overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60) IS NOT NULL AS renewed
+FROM overloads.randflake_lease WHERE released_at IS NULL;
+CREATE VIEW call_release AS
+SELECT overloads.randflake_lease_release(lease_id, incarnation, lower(span)) IS NOT NULL AS released
+FROM overloads.randflake_lease;
+CREATE VIEW call_purge AS SELECT overloads.randflake_lease_purge('1 hour');
+CREATE VIEW call_configure AS
+SELECT overloads.randflake_lease_configure(0, 1000, 30, 0, false, false, true, 5, NULL);
+CREATE VIEW call_bind AS SELECT overloads.randflake_bind_secret() IS NOT NULL AS bound;
+CREATE VIEW call_next AS SELECT overloads.randflake_next() IS NOT NULL AS made;
+CREATE VIEW call_functions AS
+SELECT overloads.randflake_generate() IS NOT NULL AS made, (overloads.randflake_decode(1)).node_id IS NOT NULL AS decoded,
+       overloads.randflake_shard(1, 4) AS shard,
+       overloads.randflake_lower('2030-01-01') OPERATOR(overloads.<) overloads.randflake_lower('2030-01-02') AS compares;
+
+SET ROLE regress_randflake_hostile;
+CREATE TEMP TABLE attempt AS
+SELECT extension, function,
+       define(format('CREATE FUNCTION %s(%smore point DEFAULT NULL) RETURNS %s', function, arguments || CASE WHEN arguments <> '' THEN ', ' ELSE '' END, result)) AS result
+FROM functions;
+SELECT * FROM attempt WHERE result <> 'made' ORDER BY extension COLLATE "C", function::text COLLATE "C";
+SELECT extension, count(*) AS made FROM attempt WHERE result = 'made' GROUP BY 1 ORDER BY 1;
+-- With any type in the place of the first, and with any number of arguments
+SELECT count(*), define(format('CREATE FUNCTION %s(%s, more point DEFAULT NULL) RETURNS %s', function,
+                               regexp_replace(arguments, '^[^,]*', 'anyelement'), result)) AS polymorphic
+FROM functions WHERE arguments <> '' GROUP BY 2;
+SELECT count(*), define(format('CREATE FUNCTION %s(VARIADIC more point[] DEFAULT ''{}'') RETURNS %s', function, result)) AS variadic
+FROM functions WHERE arguments = '' GROUP BY 2;
+\set VERBOSITY sqlstate
+CREATE CAST (bigint AS integer) WITH INOUT;
+CREATE CAST (text AS regclass) WITH INOUT;
+\set VERBOSITY default
+RESET ROLE;
+
+-- They make calls of what users call ambiguous.
+\c -
+SET search_path = overloads, pg_temp, public;
+\set VERBOSITY sqlstate
+SELECT randflake_lease_acquire('holder', repeat('1', 32)::uuid, 1, 60, '0123456789abcdef');
+SELECT randflake_lease_purge('1 hour');
+SELECT randflake_bind_secret();
+\set VERBOSITY default
+-- Once such a call is understood, it does what it should, whatever it calls.
+UPDATE randflake_lease_pool SET high_water = 0, coordinator = randflake_lease_identity(NULL::randflake_lease_internal);
+SELECT * FROM public.call_configure;
+SELECT first_node_id, node_count FROM public.leased;
+SELECT * FROM public.call_renew;
+SELECT holder, node_count, state FROM randflake_leases;
+SELECT * FROM public.call_release;
+SELECT * FROM public.call_purge;
+SELECT state, first_node_id, node_count, max_nodes_per_role FROM randflake_pool;
+UPDATE randflake_lease_pool SET coordinator = 'another';
+\set VERBOSITY sqlstate
+SELECT count(*) FROM public.leased;
+\set VERBOSITY default
+SELECT * FROM public.call_bind;
+DELETE FROM randflake_key;
+DELETE FROM randflake_key_check;
+SELECT * FROM public.call_next;
+SELECT count(*) FROM randflake_key;
+SELECT * FROM public.call_functions;
+SELECT count(*) > 0 AS shown FROM randflake_status, randflake_slots;
 RESET search_path;
-DROP EXTENSION randflake_coordinator, randflake_type, randflake;
+
 SET client_min_messages = warning;
+DROP VIEW functions;
+DROP FUNCTION define(text);
+DROP EXTENSION randflake_coordinator, randflake_type, randflake CASCADE;
 DROP SCHEMA overloads CASCADE;
+DROP ROLE regress_randflake_hostile;
 RESET client_min_messages;
 CREATE EXTENSION randflake;
 CREATE EXTENSION randflake_type;

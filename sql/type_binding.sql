@@ -6,7 +6,7 @@ CREATE ROLE regress_randflake_user;
 GRANT SELECT, INSERT ON first_use TO regress_randflake_user;
 CREATE VIEW bound AS
 SELECT count(*) AS rows, count(DISTINCT fingerprint) AS fingerprints,
-       min(fingerprint) = (randflake_key_fingerprints())[1] AS to_this_server
+       min(fingerprint) = (randflake_key_fingerprints(NULL))[1] AS to_this_server
 FROM (TABLE randflake_key UNION ALL TABLE randflake_key_check) AS both_tables;
 TABLE bound;
 
@@ -20,7 +20,7 @@ SAVEPOINT unbound;
 SELECT randflake_next() IS NOT NULL AS next;
 TABLE bound;
 ROLLBACK TO unbound;
-SELECT '8'::randflake;
+SELECT 'a'::randflake;
 TABLE bound;
 ROLLBACK TO unbound;
 SELECT 8::bigint::randflake;
@@ -36,7 +36,7 @@ SELECT count(randflake_send(id)) FROM first_use;
 TABLE bound;
 ROLLBACK TO unbound;
 COPY first_use FROM STDIN;
-8	0
+a	0
 \.
 TABLE bound;
 ROLLBACK TO unbound;
@@ -64,14 +64,14 @@ ROLLBACK TO unbound;
 -- A role that may not, and then may
 SET LOCAL ROLE regress_randflake_user;
 SAVEPOINT ordinary;
-INSERT INTO first_use VALUES ('8');
+INSERT INTO first_use VALUES ('a');
 ROLLBACK TO ordinary;
 SELECT randflake_next();
 \echo :LAST_ERROR_SQLSTATE
 ROLLBACK TO unbound;
 GRANT EXECUTE ON FUNCTION randflake_bind_secret() TO regress_randflake_user;
 SET LOCAL ROLE regress_randflake_user;
-INSERT INTO first_use VALUES ('8');
+INSERT INTO first_use VALUES ('a');
 SELECT count(*) FROM randflake_key;
 RESET ROLE;
 TABLE bound;
@@ -96,12 +96,12 @@ INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 SAVEPOINT dumped;
 SELECT id FROM first_use LIMIT 1;
 ROLLBACK TO dumped;
-INSERT INTO first_use VALUES ('8');
+INSERT INTO first_use VALUES ('a');
 ROLLBACK TO dumped;
 SELECT randflake_bind_secret() IS NOT NULL AS bound;
 TABLE bound;
 ROLLBACK TO unbound;
-INSERT INTO randflake_key_check SELECT (randflake_key_fingerprints())[1];
+INSERT INTO randflake_key_check SELECT (randflake_key_fingerprints(NULL))[1];
 SELECT count(id::text) FROM first_use;
 TABLE bound;
 

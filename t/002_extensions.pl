@@ -35,7 +35,7 @@ SQL
 # Of the types, row types come with a table or view, and array types with what they hold.
 my $types = <<'SQL';
 SELECT typname FROM pg_type LEFT JOIN pg_class c ON c.oid = typrelid
-WHERE typnamespace = 'public'::regnamespace AND typelem = 0 AND typrelid = 0
+WHERE typnamespace = 'public'::regnamespace AND typelem = 0 AND typrelid = 0 ORDER BY typname COLLATE "C"
 SQL
 my $tables_of_tools = q{SELECT table_name FROM information_schema.tables
     WHERE table_schema = 'public' AND table_type = 'BASE TABLE' ORDER BY 1};
@@ -74,7 +74,7 @@ v randflake_secrets
 v randflake_slots
 v randflake_status
 END
-is($node->safe_psql($database, $types), 'randflake', '  and the type');
+is($node->safe_psql($database, $types), "randflake\nrandflake_key_internal", '  and the type, and that of an argument');
 is($node->safe_psql($database, "SELECT count(*) FROM pg_proc WHERE proname LIKE 'randflake%lease%'"), 0,
     '  and no leases');
 is_deeply(
@@ -100,7 +100,7 @@ r randflake_lease_pool
 v randflake_leases
 v randflake_pool
 END
-is($node->safe_psql($database, $types), '', '  no type');
+is($node->safe_psql($database, $types), 'randflake_lease_internal', '  the type of an argument');
 is($node->safe_psql($database, "$functions AND proname !~ '^randflake_(lease|coordinator)_'"), '',
     '  and no functions but its own');
 my ($comment) = shown_by($database, '\dx randflake*') =~ /\Arandflake_coordinator\|\d+\.\d+\|.*public\|(.+)\z/;

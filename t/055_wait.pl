@@ -45,7 +45,7 @@ for my $max_wait (0, 1, 300) {
         error_is($node, "SET randflake.max_wait = $max_wait; $sql", '53400',
             {
                 message => qr/every identifier of this second is used/,
-                detail => qr/2 node ids give 131072 .*waited $max_wait ms/,
+                detail => qr/2 node ids give 262144 .*waited $max_wait ms/,
                 hint => qr/"randflake\.node_count"/
             },
             "exhausted, max_wait $max_wait: $sql");

@@ -26,9 +26,9 @@ CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VO
 AS $$ SELECT to_timestamp(current_setting('test.clock')::float8 + 0.4) $$;
 SET test.clock = 0;
 CREATE EXTENSION randflake_coordinator;
-CREATE OR REPLACE FUNCTION randflake_coordinator_identity() RETURNS text LANGUAGE sql VOLATILE
+CREATE OR REPLACE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text LANGUAGE sql VOLATILE
 AS $$ SELECT current_setting('test.identity') $$;
-CREATE OR REPLACE FUNCTION randflake_lease_static_nodes() RETURNS int4range LANGUAGE sql STABLE
+CREATE OR REPLACE FUNCTION randflake_lease_static_nodes(own randflake_lease_internal) RETURNS int4range LANGUAGE sql STABLE
 AS $$ SELECT current_setting('test.static')::int4range $$;
 CREATE ROLE holder1;
 CREATE ROLE holder2;
@@ -85,8 +85,8 @@ CREATE PROCEDURE make_anew() LANGUAGE sql AS $$
     DELETE FROM randflake_lease;
     DELETE FROM randflake_lease_pool;
     SELECT setval('randflake_lease_takeover',
-                  least(randflake_lease_clock(), randflake_lease_horizon()) << 31
-                  | randflake_lease_identity_hash(randflake_lease_identity()), false);
+                  least(randflake_lease_clock(NULL), randflake_lease_horizon(NULL)) << 31
+                  | randflake_lease_identity_hash(NULL, randflake_lease_identity(NULL)), false);
 $$;
 
 CREATE PROCEDURE save(to_place bigint) LANGUAGE sql AS $$
@@ -132,7 +132,8 @@ BEGIN
         got := ARRAY[randflake_lease_purge(a[1] * interval '1 millisecond')];
     WHEN 'configure' THEN
         got := ARRAY[coalesce(extract(epoch FROM randflake_lease_configure(
-            a[1]::integer, a[2]::integer, a[3]::integer, a[4]::integer, a[5] = 1, a[6] = 1, a[7] = 1)), 0)];
+            a[1]::integer, a[2]::integer, a[3]::integer, a[4]::integer, a[5] = 1, a[6] = 1, a[7] = 1,
+            a[8]::integer, lpad(to_hex(a[9]), 16, '0'))), 0)];
     WHEN 'serve' THEN
         PERFORM set_config('test.static', int4range(a[1]::integer, (a[1] + a[2])::integer)::text, false);
         got := NULL;
@@ -229,11 +230,11 @@ my @changes = (
     [ 'acquire', 'randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072', 'false' ],
     [ 'acquire', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
     [ 'acquire', 'pool.key_fingerprint <> randflake_lease_acquire.key_fingerprint', 'false' ],
-    [ 'acquire', 'PERFORM @extschema@.randflake_lease_require_open(pool);', '' ],
+    [ 'acquire', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '' ],
     [ 'acquire', 'AND NOT static_nodes &&', 'OR NOT static_nodes &&' ],
     [ 'acquire', 'UNION SELECT upper(static_nodes)', '' ],
-    [ 'acquire', 'now <= @extschema@.randflake_lease_epoch()', 'now < @extschema@.randflake_lease_epoch()' ],
-    [ 'acquire', 'now >= @extschema@.randflake_lease_horizon()', 'now > @extschema@.randflake_lease_horizon()' ],
+    [ 'acquire', 'now <= @extschema@.randflake_lease_epoch(own)', 'now < @extschema@.randflake_lease_epoch(own)' ],
+    [ 'acquire', 'now >= @extschema@.randflake_lease_horizon(own)', 'now > @extschema@.randflake_lease_horizon(own)' ],
     [ 'acquire', 'max(upper(lease.span))', 'min(upper(lease.span))' ],
     [ 'acquire', 'SELECT lower(pool_nodes) AS first', 'SELECT 0 AS first' ],
     [ 'acquire', 'UNION SELECT upper(l.nodes) FROM', 'UNION SELECT lower(l.nodes) FROM' ],
@@ -241,13 +242,21 @@ my @changes = (
     [ 'acquire', 'static_nodes && int4range(candidate.first, candidate.first + randflake_lease_acquire.nodes)', 'static_nodes && int4range(candidate.first, candidate.first + 1)' ],
     [ 'acquire', 'candidate.first BETWEEN lower(pool_nodes)', 'candidate.first BETWEEN 0' ],
     [ 'acquire', 'upper(pool_nodes) - randflake_lease_acquire.nodes', 'upper(pool_nodes) - 1' ],
+    [ 'acquire', 'had + randflake_lease_acquire.nodes > pool.max_nodes_per_role', 'false' ],
+    [ 'acquire', 'had + randflake_lease_acquire.nodes > pool.max_nodes_per_role', 'randflake_lease_acquire.nodes > pool.max_nodes_per_role' ],
+    [ 'acquire', 'had + randflake_lease_acquire.nodes > pool.max_nodes_per_role', 'had + randflake_lease_acquire.nodes >= pool.max_nodes_per_role' ],
+    [ 'acquire', 'sum(upper(l.nodes) - lower(l.nodes))', 'count(*)' ],
+    [ 'acquire', 'l.role = SESSION_USER AND l.span @> now', 'l.span @> now' ],
+    [ 'acquire', 'l.role = SESSION_USER AND l.span @> now', 'l.role = SESSION_USER AND lower(l.span) <= now' ],
+    [ 'acquire', 'l.role = SESSION_USER AND l.span @> now', 'l.role = SESSION_USER AND upper(l.span) > now' ],
+    [ 'acquire', 'l.role = SESSION_USER AND l.span @> now', 'l.role = SESSION_USER AND upper(l.span) >= now AND lower(l.span) <= now' ],
     [ 'acquire', 'ORDER BY 2, 1', 'ORDER BY 1' ],
     [ 'acquire', 'ORDER BY 2, 1', 'ORDER BY 2, 1 DESC' ],
     [ 'acquire', 'free_at > now', 'free_at >= now' ],
     [ 'acquire', 'now < pool.high_water', 'false' ],
     [ 'acquire', 'now < pool.high_water', 'now <= pool.high_water' ],
     [ 'acquire', 'least(duration, pool.max_duration)', 'duration' ],
-    [ 'acquire', '@extschema@.randflake_lease_horizon()) - 1', '9223372036854775807) - 1' ],
+    [ 'acquire', '@extschema@.randflake_lease_horizon(own)) - 1', '9223372036854775807) - 1' ],
     [ 'acquire', 'int8range(lease_start, lease_end + 1)', 'int8range(lease_start, lease_end)' ],
     [ 'acquire', q{interval '1 day'}, q{interval '1 day 1 second'} ],
 
@@ -256,8 +265,8 @@ my @changes = (
     [ 'renew', 'AND l.released_at IS NULL', '' ],
     [ 'renew', 'NOT lease.nodes <@ pool.nodes', 'false' ],
     [ 'renew', 'AND l.role = SESSION_USER', '' ],
-    [ 'renew', 'PERFORM @extschema@.randflake_lease_require_open(pool);', '' ],
-    [ 'renew', 'lease.nodes && @extschema@.randflake_lease_static_nodes()', 'false' ],
+    [ 'renew', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '' ],
+    [ 'renew', 'lease.nodes && @extschema@.randflake_lease_static_nodes(own)', 'false' ],
     [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'false THEN' ],
     [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'greatest(expected_end + 1, upper(lease.span)) >= latest THEN' ],
     [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'expected_end + 1 > latest THEN' ],
@@ -275,13 +284,13 @@ my @changes = (
     [ 'renew', 'upper(lease.span), now', 'now' ],
     [ 'renew', 'now + least(duration, pool.max_duration)', 'now + duration' ],
     [ 'renew', 'now + least(duration, pool.max_duration)', 'now + pool.max_duration' ],
-    [ 'renew', ', @extschema@.randflake_lease_horizon());', ', 9223372036854775807);' ],
+    [ 'renew', ', @extschema@.randflake_lease_horizon(own));', ', 9223372036854775807);' ],
     [ 'renew', 'lease_end + 1), renewed_at', 'lease_end), renewed_at' ],
     [ 'renew', ', renewed_at = clock_timestamp()', '' ],
 
     [ 'release', 'AND l.incarnation = randflake_lease_release.incarnation', '' ],
     [ 'release', 'AND l.role = SESSION_USER', '' ],
-    [ 'release', 'PERFORM @extschema@.randflake_lease_lock_pool();', '' ],
+    [ 'release', 'PERFORM @extschema@.randflake_lease_lock_pool(own);', '' ],
     [ 'release', 'lease.released_at IS NOT NULL', 'false' ],
     [ 'release', 'last_used IS NULL OR ', '' ],
     [ 'release', 'last_used < lower(lease.span)', 'false' ],
@@ -292,12 +301,12 @@ my @changes = (
     [ 'release', "released_at = clock_timestamp()", 'released_at = NULL' ],
 
     [ 'purge', q{keep < interval '0'}, 'false' ],
-    [ 'purge', 'PERFORM @extschema@.randflake_lease_lock_pool();', '' ],
-    [ 'purge', 'ceil(', 'floor(' ],
-    [ 'purge', 'upper(span) <= cutoff', 'upper(span) < cutoff' ],
-    [ 'purge', 'max(ended)', 'min(ended)' ],
-    [ 'purge', 'WHERE newest > high_water', 'WHERE false' ],
-    [ 'purge', 'greatest(high_water, newest) WHERE newest > high_water', 'newest WHERE newest IS NOT NULL' ],
+    [ 'purge', 'PERFORM @extschema@.randflake_lease_lock_pool(own);', '' ],
+    [ 'forget', 'ceil(', 'floor(' ],
+    [ 'forget', 'upper(span) <= cutoff', 'upper(span) < cutoff' ],
+    [ 'forget', 'max(ended)', 'min(ended)' ],
+    [ 'forget', 'WHERE newest > high_water', 'WHERE false' ],
+    [ 'forget', 'greatest(high_water, newest) WHERE newest > high_water', 'newest WHERE newest IS NOT NULL' ],
 
     [ 'configure', 'count NOT BETWEEN 1 AND 131072 - first', 'false' ],
     [ 'configure', 'upper(pool.nodes) - first)', 'upper(pool.nodes) - lower(pool.nodes))' ],
@@ -323,7 +332,13 @@ my @changes = (
     [ 'configure', 'WHERE shut OR NOT nodes', 'WHERE NOT nodes' ],
     [ 'configure', 'WHERE shut OR NOT nodes <@ int4range(first, first + count)', 'WHERE shut' ],
     [ 'configure', 'free_at > now', 'true' ],
-    [ 'configure', 'CASE WHEN forget_key THEN NULL ELSE pool.key_fingerprint END', 'pool.key_fingerprint' ],
+    [ 'configure', 'CASE WHEN NOT forget_key', 'CASE WHEN true' ],
+    [ 'configure', 'THEN coalesce(randflake_lease_configure.key_fingerprint, pool.key_fingerprint)', 'THEN pool.key_fingerprint' ],
+    [ 'configure', 'coalesce(randflake_lease_configure.key_fingerprint, pool.key_fingerprint)', 'randflake_lease_configure.key_fingerprint' ],
+    [ 'configure', 'IF forget_key AND randflake_lease_configure.key_fingerprint IS NOT NULL THEN', 'IF false THEN' ],
+    [ 'configure', 'most NOT BETWEEN 1 AND 131072', 'most NOT BETWEEN 1 AND 131073' ],
+    [ 'configure', 'most NOT BETWEEN 1 AND 131072', 'most NOT BETWEEN 0 AND 131072' ],
+    [ 'configure', 'max_nodes_per_role = most,', '' ],
 
     [ 'lock_pool', 'pool.coordinator <> identity', 'false' ],
     [ 'lock_pool', 'SET coordinator = identity,', 'SET' ],
@@ -337,11 +352,11 @@ my @changes = (
     [ 'taken_over', q{(called OR former = '')}, 'true' ],
     [ 'taken_over', '(noted - hash) & ((1::bigint << 31) - 1) = 0', 'true' ],
     [ 'taken_over', '(noted - hash) & ((1::bigint << 31) - 1) = 0', 'false' ],
-    [ 'taken_over', 'greatest(@extschema@.randflake_lease_clock(),', 'greatest(0,' ],
+    [ 'taken_over', 'greatest(@extschema@.randflake_lease_clock(own),', 'greatest(0,' ],
     [ 'taken_over', 'max(greatest(granted_at, renewed_at))', 'min(greatest(granted_at, renewed_at))' ],
     [ 'taken_over', 'max(greatest(granted_at, renewed_at))', 'max(granted_at)' ],
     [ 'taken_over', 'max(greatest(granted_at, renewed_at))', 'max(renewed_at)' ],
-    [ 'taken_over', 'randflake_lease_horizon()) << 31', 'randflake_lease_horizon() * 2) << 31' ],
+    [ 'taken_over', 'randflake_lease_horizon(own)) << 31', 'randflake_lease_horizon(own) * 2) << 31' ],
     [ 'taken_over', q{PERFORM setval('@extschema@.randflake_lease_takeover', noted);}, '' ],
 
     [ 'require_open', 'IF pool.closed THEN', 'IF NOT pool.closed THEN' ],

@@ -1,14 +1,16 @@
-# What a role that may lease can do to the leases of others, and to the bound on its own: nothing.
+# What a role that may lease can do to the leases of others, to the bounds on its own, and to the lock of
+# the pool: nothing, or not for long.
 
 use strict;
 use warnings;
 
+use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
 use Test::More;
-use Time::HiRes qw(sleep);
+use Time::HiRes qw(sleep time);
 
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
@@ -115,5 +117,77 @@ SQL
 # max_duration + max_clock_skew, as the last second, which is inclusive; a second may begin meanwhile
 cmp_ok($latest, '<=', $RandflakeLease::duration + 1, "after 2,000 renewals a lease ends $latest s ahead");
 
-$_->stop for @holders, $coordinator;
+# --- how much one may have -----------------------------------------------------------------------
+
+$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_nodes_per_role => 2)');
+my $fingerprint = $coordinator->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_pool');
+my $acquire = sub {
+    my ($role, $nodes) = @_;
+    return error_of($coordinator,
+        "SELECT randflake_lease_acquire('x', gen_random_uuid(), $nodes, 4, '$fingerprint')", user => $role);
+};
+my $error = $acquire->('first', 1);
+is($error->{sqlstate}, '53400', 'a role whose servers have all that it may have: refused');
+like($error->{message}, qr/^role "first" may have at most 2 node ids$/, '  with the reason');
+like($error->{detail}, qr/^It has 2, and asks for 1\.$/, '  and what it has');
+my ($free_at) = $error->{text} =~ /^COLUMN NAME:  (\d+)$/m;
+cmp_ok(abs(($free_at // 0) - time), '<=', 6, '  and when its first lease ends');
+is($acquire->('second', 3)->{sqlstate}, '53400', '  more than one may have');
+$coordinator->poll_query_until('postgres',
+    q{SELECT count(*) = 0 FROM randflake_lease WHERE role = 'second' AND to_timestamp(upper(span)) > now()})
+  or die 'the lease of the other role does not end';
+is($acquire->('second', 2)->{text}, '', '  and another role leases');
+
+# --- a transaction that stays open ---------------------------------------------------------------
+
+# A role that leases can keep its transaction open, whatever limits the session has, and so the lock of
+# the pool. Requests of others end after 5 seconds, and that session when its transaction is 10 seconds
+# old and somebody has waited.
+$_->stop for @holders;
+$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_nodes_per_role => 1000)');
+my $leases = "SELECT randflake_lease_acquire('x', gen_random_uuid(), 1, 4, '$fingerprint')";
+for my $case (
+    [ 'idle in a transaction', "BEGIN; SAVEPOINT s; $leases; RELEASE s; SELECT 'locked'" ],
+    [ 'busy in a transaction', "BEGIN; $leases; SELECT pg_sleep(3600)" ])
+{
+    my ($name, $statements) = @$case;
+    my ($in, $out, $errors) = ("SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0;\n$statements;\n", '', '');
+    my $began = time;
+    my $session = IPC::Run::start(
+        [ 'psql', '-XAtq', '-d', $coordinator->connstr('postgres') . ' user=second application_name=open' ],
+        '<', \$in, '>', \$out, '2>', \$errors, IPC::Run::timeout(3 * $PostgreSQL::Test::Utils::timeout_default));
+    $session->pump while length $in;
+    $coordinator->poll_query_until('postgres', <<'SQL') or die 'nobody has the lock';
+SELECT count(*) > 0 FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE application_name = 'open' AND relation = 'randflake_lease_pool'::regclass
+  AND mode = 'ShareUpdateExclusiveLock' AND granted
+SQL
+    my ($longest, @refused) = (0);
+    while (time < $began + 60) {
+        my $asked = time;
+        my $refusal = $acquire->('first', 1);
+        $longest = time - $asked if time - $asked > $longest;
+        last if $refusal->{text} eq '';
+        push @refused, "$refusal->{sqlstate} $refusal->{message}";
+    }
+    my $waited = time - $began;
+    cmp_ok(scalar @refused, '>', 0, "$name: others wait");
+    is(scalar(grep { $_ ne '55P03 another transaction has locked the pool of node ids' } @refused), 0,
+        '  and are told why') or diag(join "\n", @refused);
+    cmp_ok($longest, '<', 5 + 5, "  after $longest s at the latest");
+    cmp_ok($waited, '<', 15 + 5, "  and lease after $waited s");
+    is( $coordinator->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE application_name = 'open'}),
+        0, '  when that session has ended');
+    $session->kill_kill;
+}
+
+# Whoever has not locked it for long is left alone.
+my $young = $coordinator->background_psql('postgres', extra_params => [ '-U', 'second' ]);
+$young->query_safe("BEGIN; $leases");
+like($acquire->('first', 1)->{text}, qr/55P03/, 'others wait for a young transaction');
+$young->query_safe('COMMIT');
+$young->quit;
+is($acquire->('first', 1)->{text}, '', '  which commits');
+
+$coordinator->stop;
 done_testing();

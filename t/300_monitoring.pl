@@ -1,12 +1,14 @@
 # The metrics and alerts of monitoring/: every query runs for a role that may only monitor and gives
 # the columns that the files promise; both exporters' files say the same; rules use only metrics
-# there are. With postgres_exporter and promtool in PATH, they read their files themselves.
+# there are, and so does the dashboard. With postgres_exporter and promtool in PATH, they read their files
+# themselves, and promtool the dashboard's queries.
 
 use strict;
 use warnings;
 
 use HTTP::Tiny;
 use IPC::Run ();
+use JSON::PP ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Randflake;
@@ -143,6 +145,17 @@ cmp_ok($row->{next_end_seconds}, '>', 0, '  and knows when it ends');
 $holder->stop;
 $coordinator->stop;
 
+# A coordinator that has not preloaded the library, in a database with all extensions
+my $plain = new_server('plain', settings => {});
+$plain->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
+$plain->start;
+$plain->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE EXTENSION randflake_coordinator;'
+      . 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
+is(scalar rows_of($plain, $sets->{$_}{query}), 0, "not preloaded: nothing in $_") for @of_generators;
+check_queries($plain, 'not preloaded', 'randflake_leases');
+unlike(slurp_file($plain->logfile), qr/ERROR/, '  and no error in the log');
+$plain->stop;
+
 # A standby has no metrics of a generator.
 my $primary = start_server('primary', init => [ allows_streaming => 1 ]);
 $primary->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
@@ -170,9 +183,37 @@ is_deeply([ grep { !$known{$_} } sort keys %used ], [], 'rules use only metrics 
 
 my $manual = slurp_file('docs/monitoring.md');
 is_deeply([ grep { $manual !~ /\Q$_\E/ } @alerts ], [], 'docs/monitoring.md has every alert');
-is_deeply([ grep { $manual !~ /\b$_\b/ && !/_(mode|vector_path|first_node_id|node_count|\w+_fingerprint)$/ }
-          sort keys %known ],
+my $without_value = sub { $_[0] =~ /_(mode|vector_path|first_node_id|node_count|\w+_fingerprint)$/ };
+is_deeply([ grep { $manual !~ /\b$_\b/ && !$without_value->($_) } sort keys %known ],
     [], '  and every metric');
+
+# --- the dashboard ---------------------------------------------------------------------------
+
+my $dashboard = JSON::PP->new->decode(slurp_file('monitoring/grafana.json'));
+my @panels = @{ $dashboard->{panels} };
+my @targets = map { @{ $_->{targets} } } @panels;
+my %shown = map { $_ => 1 } join(' ', map { $_->{expr} } @targets) =~ /\b(randflake_\w+)/g;
+is_deeply([ sort keys %shown ], [ grep { !$without_value->($_) } sort keys %known ],
+    'the dashboard shows every metric, and no other');
+my (%ids, %taken);
+for my $panel (@panels) {
+    my %at = %{ $panel->{gridPos} };
+    my @cells = map { my $y = $_; map { "$_,$y" } $at{x} .. $at{x} + $at{w} - 1 } $at{y} .. $at{y} + $at{h} - 1;
+    ok( !$ids{ $panel->{id} }++
+          && $at{x} + $at{w} <= 24
+          && !grep({ $taken{$_}++ } @cells)
+          && ($panel->{description} // '') =~ /\.$/,
+        "panel \"$panel->{title}\" has an id, a place and a description of its own");
+}
+my %names = map { $_->{name} => 1 } @{ $dashboard->{templating}{list} };
+is_deeply([ sort keys %names ], [qw(datasource instance)], 'it has these variables');
+
+# promtool knows neither of Grafana's variables.
+my %expected_queries = map {
+    ($_->{expr} =~ s/\$__rate_interval/1m/gr =~ s/\$instance/busy|leased|idle|pool/gr) => 1
+} @targets;
+my %tested = map { $_ => 1 } slurp_file('monitoring/grafana_test.yml') =~ /^      - expr: '(.+)'$/mg;
+is_deeply(\%tested, \%expected_queries, 'monitoring/grafana_test.yml has every query');
 
 # --- read by the programs they are for -------------------------------------------------------
 
@@ -182,10 +223,12 @@ sub in_path {
 }
 
 SKIP: {
-    skip 'promtool is not installed (Debian: prometheus)', 2 unless in_path('promtool');
+    skip 'promtool is not installed (Debian: prometheus)', 3 unless in_path('promtool');
     command_ok([ 'promtool', 'check', 'rules', 'monitoring/alerts.yml' ], 'promtool reads the rules');
     command_ok([ 'promtool', 'test', 'rules', 'monitoring/alerts_test.yml' ],
         '  and each alert fires when it should');
+    command_ok([ 'promtool', 'test', 'rules', 'monitoring/grafana_test.yml' ],
+        "  and the dashboard's queries give what they should");
 }
 
 SKIP: {

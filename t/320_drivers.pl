@@ -1,144 +1,53 @@
-# Every recipe of docs/drivers.md, extracted from it and run against a server: what it prints must be
-# the identifier in the database, to the last digit, its text form, and the row found by each.
-# Those for the type print the text form alone.
-#
-# A recipe whose driver is not installed is skipped. test/js and test/prisma have the packages of
-# the JavaScript ones: npm ci, in either.
+# The recipes of docs/drivers*.md, extracted from the pages and run against a server; see lib/Recipes.pm.
+# scripts/test_tools.sh installs what they need.
 
 use strict;
 use warnings;
 
-use Cwd qw(getcwd);
 use Docs;
-use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Randflake;
+use Recipes;
 use Test::More;
 
 read_document('docs/drivers.md', 't/320_drivers.pl');
-my $sources = getcwd();
-my $node = start_server(
-    'main',
-    settings => { node_id => 1, secret => random_secret(), max_wait => '1h' },
-    conf => "listen_addresses = '127.0.0.1'\n");
-
-# Runs a program; returns whether it succeeded, and its output, errors included.
-sub output_of {
-    my (@command) = @_;
-    my $output = '';
-    my $good = eval { IPC::Run::run(\@command, '<', '/dev/null', '>&', \$output) };
-    return ($good, $output);
-}
-
-# Whether a program succeeds: what tells if a driver is there.
-sub succeeds {
-    return (output_of(@_))[0];
-}
-
-# Writes a file of the document into a directory of its own; the directory.
-my %directory;
-
-sub extract {
-    my ($recipe, @names) = @_;
-    my $directory = $directory{$recipe} //= PostgreSQL::Test::Utils::tempdir();
-    for my $name (@names) {
-        append_to_file("$directory/$name", block($name));
-    }
-    return $directory;
-}
-
-# Runs a recipe in a database of its own and checks what it prints. Of the server's identifiers it
-# gets one of the harder kind: negative, and none that a floating-point number can hold.
-sub check_recipe {
-    my ($recipe, @command) = @_;
-    my $database = $recipe =~ tr/A-Za-z0-9//cdr;
-    $node->safe_psql('postgres', qq{CREATE DATABASE "$database"});
-    $node->safe_psql($database, <<"SQL");
-CREATE SCHEMA original;
-CREATE EXTENSION randflake_type SCHEMA original CASCADE;
-CREATE FUNCTION randflake_generate() RETURNS bigint LANGUAGE plpgsql AS \$\$
-DECLARE
-    id bigint;
-BEGIN
-    LOOP
-        id := original.randflake_generate();
-        EXIT WHEN id < 0 AND id::float8::numeric <> id;
-    END LOOP;
-    RETURN id;
-END \$\$;
-ALTER DATABASE "$database" SET search_path = public, original;
-SQL
-    local %ENV = (
-        %ENV,
-        PGHOST => '127.0.0.1',
-        PGPORT => $node->port,
-        PGDATABASE => $database,
-        PGUSER => scalar getpwuid($<),
-        HOME => $directory{$recipe},
-        GOCACHE => PostgreSQL::Test::Utils::tempdir(),
-        GOFLAGS => '',
-        GO111MODULE => 'off',
-        GOPATH => '/usr/share/gocode');
-    my ($good, $output) = output_of(@command);
-    if (!$good) {
-        fail("$recipe: runs");
-        diag($output);
-        return;
-    }
-    # Those for the type print it, and a name; the others a number, its text form, and two names.
-    my ($type, $default, $shown) = $recipe =~ /_type$/
-      ? ('randflake', 'randflake_next()', q{format('%s %s', id, name)})
-      : ('bigint', 'randflake_generate()', q{format('%s %s %s %3$s', id, randflake_to_text(id), name)});
-    is($node->safe_psql($database, <<'SQL'), "id|$type|$default", "$recipe: makes the key");
-SELECT attname, format_type(atttypid, atttypmod), pg_get_expr(adbin, adrelid)
-FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ALL (indkey)
-JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
-WHERE indisprimary AND indrelid = 'customer'::regclass
-SQL
-    my $row = $node->safe_psql($database, "SELECT $shown FROM customer");
-    ok($output eq "$row\n" && $row =~ / Ada$/, '  and loses nothing of it')
-      or diag("in the database: $row\nprinted: $output");
-    return;
-}
+read_document('docs/drivers-javascript.md', 't/320_drivers.pl');
+read_document('docs/drivers-python.md', 't/320_drivers.pl');
+read_document('docs/drivers-java-go-rust.md', 't/320_drivers.pl');
+read_document('docs/drivers-ruby-php-perl.md', 't/320_drivers.pl');
+my $node = start_recipes('light', block('database'), block('tables'));
 
 # --- JavaScript ------------------------------------------------------------------------------
 
-# Node finds packages in node_modules beside the program, or above. A Node.js among the packages goes
-# before the machine's.
-sub javascript_recipe {
-    my ($recipe, $packages, $program, @prepare) = @_;
-  SKIP: {
-        skip 'node is not installed', 2 unless succeeds('node', '--version');
-        skip "npm ci was not run in $packages", 2 unless -d "$packages/node_modules";
-        my $directory = $directory{$recipe};
-        local $ENV{PATH} = "$directory/node_modules/.bin:$ENV{PATH}";
-        symlink "$sources/$packages/node_modules", "$directory/node_modules" or die $!;
-        for my $step (@prepare) {
-            my ($good, $output) = output_of('sh', '-c', "cd $directory && $step");
-            ok($good, "$recipe: $step") or diag($output);
-        }
-        check_recipe($recipe, 'node', "$directory/$program");
-    }
+# Node finds packages in node_modules beside the program. A Node.js among the packages goes before the
+# machine's.
+my $javascript = succeeds('node', '--version');
+
+sub javascript {
+    my ($program, %recipe) = @_;
+    my $packages = $recipe{packages} //= 'test/js';
+    recipe(
+        name => $program,
+        run => [ 'node', "$program.mjs" ],
+        needs => [ 'node', $javascript, "$packages/node_modules (npm ci)", -d "$packages/node_modules" ],
+        %recipe,
+        files => [ 'text_form.mjs', "$program.mjs", @{ $recipe{files} // [] } ]);
     return;
 }
 
-for my $recipe (map { ($_, "${_}_type") } qw(pg drizzle sequelize)) {
-    extract($recipe, "$recipe.mjs");
-    javascript_recipe($recipe, 'test/js', "$recipe.mjs");
-}
+javascript($_, tables => 1) for qw(pg postgres);
+javascript('drizzle', files => ['schema.mjs'], prepare => [ [ 'sh', '-ec', block('drizzle-kit') ] ]);
+javascript($_) for qw(sequelize knex kysely typeorm);
 
 # Prisma's program downloads an engine for migrations, which making a client does not need: it is
 # told that it has one.
-for my $kind ('', '_type') {
-    my ($recipe, $schema) = ("prisma$kind", "schema$kind.prisma");
-    extract($recipe, $schema, "$recipe.mjs");
-    local $ENV{PRISMA_SCHEMA_ENGINE_BINARY} = '/bin/true';
-    local $ENV{CHECKPOINT_DISABLE} = 1;
-    local $ENV{HOME} = $directory{$recipe};
-    javascript_recipe($recipe, 'test/prisma', "$recipe.mjs",
-        "node_modules/.bin/prisma generate --schema=$schema");
-}
+javascript('prisma',
+    tables => 1,
+    packages => 'test/prisma',
+    files => ['schema.prisma'],
+    environment => { PRISMA_SCHEMA_ENGINE_BINARY => '/bin/true', CHECKPOINT_DISABLE => 1 },
+    prepare => [ [ 'prisma', 'generate', '--schema=schema.prisma' ] ]);
 
 # Lock files name no registry.
 for my $lock (glob 'test/{js,prisma}/package-lock.json') {
@@ -149,39 +58,90 @@ for my $lock (glob 'test/{js,prisma}/package-lock.json') {
 
 # Debian's packages belong to its own interpreter.
 my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
-for my $program (qw(psycopg2_recipe sqlalchemy_recipe django_recipe psycopg2_type sqlalchemy_type
-    django_type)) {
-    my ($module) = $program =~ /(.*)_/;
-    my $recipe = $program =~ s/_recipe$//r;
-    my $directory = extract($recipe, "$program.py");
-  SKIP: {
-        skip "Python has no $module (Debian: python3-$module)", 2
-          unless succeeds($python, '-c', "import psycopg2, $module");
-        check_recipe($recipe, $python, "$directory/$program.py");
-    }
+
+sub python {
+    my ($module, $package, %recipe) = @_;
+    recipe(
+        name => $module,
+        files => [ 'text_form.py', "${module}_recipe.py" ],
+        needs => [ $package, succeeds($python, '-c', "import $module") ],
+        run => [ $python, "${module}_recipe.py" ],
+        %recipe);
+    return;
 }
+
+python('psycopg2', 'python3-psycopg2', tables => 1);
+python('psycopg', 'python3-psycopg', tables => 1);
+python('asyncpg', 'python3-asyncpg', tables => 1);
+python('sqlalchemy', 'python3-sqlalchemy');
+python('django', 'python3-django');
 
 # --- Java and Go -----------------------------------------------------------------------------
 
-extract('Java', 'Recipe.java');
-extract('Java_type', 'RecipeType.java');
-my ($jdbc) = grep { -e } '/usr/share/java/postgresql.jar';
-SKIP: {
-    skip 'java is not installed (Debian: default-jdk-headless)', 4 unless succeeds('javac', '-version');
-    skip 'the JDBC driver is missing (Debian: libpostgresql-jdbc-java)', 4 unless $jdbc;
-    check_recipe('Java', 'java', '-cp', $jdbc, "$directory{Java}/Recipe.java");
-    check_recipe('Java_type', 'java', '-cp', $jdbc, "$directory{Java_type}/RecipeType.java");
-}
+my $jdbc = '/usr/share/java/postgresql.jar';
+recipe(
+    name => 'JDBC',
+    files => ['Recipe.java'],
+    tables => 1,
+    needs => [ 'default-jdk-headless', succeeds('javac', '-version'), 'libpostgresql-jdbc-java', -e $jdbc ],
+    run => [ 'java', '-XX:TieredStopAtLevel=1', '-cp', $jdbc, 'Recipe.java' ]);
 
-extract('Go', 'recipe.go');
-extract('Go_type', 'recipe_type.go');
-SKIP: {
-    skip 'go is not installed (Debian: golang-go)', 4 unless succeeds('go', 'version');
-    skip 'lib/pq is missing (Debian: golang-github-lib-pq-dev)', 4
-      unless -d '/usr/share/gocode/src/github.com/lib/pq';
-    check_recipe('Go', 'go', 'run', "$directory{Go}/recipe.go");
-    check_recipe('Go_type', 'go', 'run', "$directory{Go_type}/recipe_type.go");
-}
+recipe(
+    name => 'lib/pq',
+    files => ['pq.go'],
+    tables => 1,
+    needs => [
+        'golang-go', succeeds('go', 'version'), 'golang-github-lib-pq-dev',
+        -d '/usr/share/gocode/src/github.com/lib/pq'
+    ],
+    environment => {
+        GOCACHE => PostgreSQL::Test::Utils::tempdir(),
+        GOFLAGS => '',
+        GO111MODULE => 'off',
+        GOPATH => '/usr/share/gocode'
+    },
+    run => [ 'go', 'run', 'pq.go' ]);
+
+# --- Ruby, PHP, Perl -------------------------------------------------------------------------
+
+my $ruby = '/usr/bin/ruby';
+recipe(
+    name => 'pg for Ruby',
+    files => ['pg_recipe.rb'],
+    tables => 1,
+    needs => [ 'ruby-pg', succeeds($ruby, '-e', 'require "pg"') ],
+    run => [ $ruby, 'pg_recipe.rb' ]);
+recipe(
+    name => 'ActiveRecord',
+    files => ['activerecord.rb'],
+    needs => [ 'ruby-activerecord', succeeds($ruby, '-e', 'require "pg"; require "active_record"') ],
+    run => [ $ruby, 'activerecord.rb' ]);
+
+my $php = '/usr/bin/php';
+my $pdo = succeeds($php, '-r', 'exit(in_array("pgsql", PDO::getAvailableDrivers()) ? 0 : 1);');
+recipe(
+    name => 'PDO',
+    files => ['pdo.php'],
+    tables => 1,
+    needs => [ 'php-cli php-pgsql', $pdo ],
+    run => [ $php, 'pdo.php' ]);
+recipe(
+    name => 'Doctrine',
+    files => ['doctrine.php'],
+    needs => [
+        'php-cli php-pgsql', $pdo, map { $_->[0], -e "/usr/share/php/$_->[1]/autoload.php" }
+          [ 'php-doctrine-orm', 'Doctrine/ORM' ],
+        [ 'php-symfony-cache', 'Symfony/Component/Cache' ]
+    ],
+    run => [ $php, 'doctrine.php' ]);
+
+my $perl = '/usr/bin/perl';
+recipe(
+    name => 'DBD::Pg',
+    files => ['dbd_pg.pl'],
+    tables => 1,
+    needs => [ 'libdbd-pg-perl', succeeds($perl, '-MDBD::Pg', '-e', '1') ],
+    run => [ $perl, 'dbd_pg.pl' ]);
 
 # --- an API on a view, with the statements that PostgREST makes of its requests --------------
 
@@ -211,7 +171,7 @@ sub check_api {
     return;
 }
 
-check_api('api', 'randflake_from_text', 'customer_randflake_to_text_idx',
+check_api('api', 'randflake_from_text', 'customer_text',
     'randflake_decode(public.randflake_from_text(id))');
 check_api('api_type', 'randflake', 'customer_pkey', 'randflake_timestamp(id)');
 

@@ -1,20 +1,137 @@
-# docs/security.md's first table: what somebody who may run SQL, and has no grant, does not learn.
+# docs/security.md's tables, line by line: what each attacker does not learn, and tries to.
 
 use strict;
 use warnings;
 
+use File::Find ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Randflake;
 use Test::More;
 
-my $node = new_server('main',
-    settings => { node_id => 0, node_count => 2, secret => random_secret(), max_wait => '1h' });
+# The lines of the first table that say of somebody what it does not learn, without links
+my ($table) = slurp_file('docs/security.md') =~ /^\| somebody who has \| learns \| does not learn \|\n(.*?)\n\n/ms;
+my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 }
+  $table =~ /^\| ([^|]*?) \| [^|]* \| [^|\s][^|]* \|$/mg;
+cmp_ok(scalar keys %untried, '>=', 9, 'lines of the table');
+
+# What follows are attempts of one of them.
+sub attempts_of {
+    my ($somebody) = @_;
+    ok(delete $untried{$somebody}, "--- $somebody") or diag(join "\n", keys %untried);
+    return;
+}
+
+my $secret = random_secret();
+my $node = new_server('main', settings => {}, init => [ allows_streaming => 1 ]);
+my $secret_file = $node->basedir . '/secret';
+append_to_file($secret_file, "$secret\n");
+chmod 0600, $secret_file;
+configure($node, node_id => 0, node_count => 2, secret_file => $secret_file, max_wait => '1h');
 start_under_clock($node);
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE ROLE stranger LOGIN; SELECT randflake_generate()');
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION randflake;
+CREATE ROLE stranger LOGIN;
+CREATE ROLE decoder LOGIN;
+CREATE ROLE encoder LOGIN;
+CREATE ROLE monitor LOGIN IN ROLE pg_monitor;
+GRANT EXECUTE ON FUNCTION randflake_decode(bigint) TO decoder, encoder;
+GRANT EXECUTE ON FUNCTION randflake_encode(timestamptz, integer, integer) TO encoder;
+SELECT randflake_generate();
+SQL
+
+# Columns of equally many bits, one for each of 64: from texts of 64 digits.
+sub columns_of {
+    my (@texts) = @_;
+    return map { my $bit = $_; pack 'b*', join '', map { substr $_, $bit, 1 } @texts } 0 .. 63;
+}
+
+# The greatest number of standard deviations by which a bit on the left follows one on the right, or its
+# contrary. Of 4,096 fair coins, one in some 100,000 series exceeds 6.
+sub greatest_deviation {
+    my ($count, $left, $right) = @_;
+    my $greatest = 0;
+    for my $l (@$left) {
+        for my $r (@$right) {
+            my $deviation = abs(unpack('%32b*', $l ^ $r) - $count / 2) / (sqrt($count) / 2);
+            $greatest = $deviation if $deviation > $greatest;
+        }
+    }
+    return $greatest;
+}
+
+# Somebody who may run SQL looks for the secret.
+sub finds_no_secret {
+    my ($role, @more) = @_;
+    my $seen = '';
+    for my $sql (
+        'SHOW randflake.secret', 'SHOW randflake.secret_file', 'SHOW ALL', 'SELECT * FROM pg_settings',
+        'SELECT * FROM pg_file_settings', 'SELECT * FROM pg_stat_activity', 'SELECT * FROM randflake_status',
+        'SELECT * FROM randflake_slots', "SELECT pg_read_file('$secret_file')",
+        "CREATE TEMP TABLE f (l text); COPY f FROM '$secret_file'; TABLE f", @more)
+    {
+        my (undef, $out, $err) = $node->psql('postgres', $sql, extra_params => [ '-U', $role ]);
+        $seen .= "$out\n$err\n";
+    }
+    no_secret_in($seen, $secret, '  the secret');
+    return;
+}
+
+# --- who has identifiers -----------------------------------------------------------------------
+
+# Identifiers of two seconds, in the order in which they were made.
+my $second = 10 + int time;
+clock_stands_at($node, $second);
+$node->safe_psql('postgres', 'CREATE TABLE made AS SELECT n, randflake_generate() AS id FROM generate_series(1, 20000) AS n');
+clock_stands_at($node, $second + 60);
+$node->safe_psql('postgres', 'INSERT INTO made SELECT n, randflake_generate() FROM generate_series(20001, 40000) AS n');
+my @made = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', <<'SQL');
+SELECT id::bit(64), n::bigint::bit(64),
+       ((extract(epoch FROM generated_at)::bigint - 1730000000 << 34) + (node_id::bigint << 17) + sequence)::bit(64), id
+FROM made, randflake_decode(id) ORDER BY n
+SQL
+my $count = @made;
+my @bits = columns_of(map { $_->[0] } @made);
+my @inside = columns_of(map { $_->[2] } @made);
+
+attempts_of('one identifier');
+cmp_ok(greatest_deviation(20000, [ columns_of(map { $_->[0] } @made[ $_->[0] .. $_->[1] ]) ], ["\0" x 2500]), '<', 6,
+    "  of second $_->[2]: each bit is as often 1 as 0")
+  for [ 0, 19999, 1 ], [ 20000, 39999, 2 ];
+
+attempts_of('many identifiers');
+cmp_ok(greatest_deviation($count, \@bits, [ columns_of(map { $_->[1] } @made) ]), '<', 6,
+    '  order: no bit follows the number of the call');
+my @next = columns_of(map { $_->[0] } @made[ 1 .. $count - 1 ], $made[0]);
+cmp_ok(greatest_deviation($count, \@bits, \@next), '<', 6, '  the next: no bit follows one of the one before');
+my %steps;
+$steps{ $made[ $_ + 1 ][3] - $made[$_][3] }++ for 0 .. $count - 2;
+is(scalar(grep { $_ > 1 } values %steps), 0, '  no step comes twice');
+# The greatest of so many tells their number if they are counted, as with a sequence.
+my ($least, $greatest) = split /\|/, $node->safe_psql('postgres',
+    'SELECT min(id) / 2.0 ^ 63, max(id) / 2.0 ^ 63 FROM (SELECT id FROM made ORDER BY n LIMIT 1000) AS first');
+cmp_ok($least, '<', -0.95, '  volume: the first thousand are spread over all numbers');
+cmp_ok($greatest, '>', 0.95, '    up to the greatest');
+
+attempts_of('many identifiers and the time of each');
+cmp_ok(greatest_deviation($count, \@bits, \@inside), '<', 6,
+    '  times of others: no bit follows one of what is inside');
+# What is not linear, either over bits or over numbers, cannot be continued from known ones.
+my ($linear, $affine, $flips) = split /\|/, $node->safe_psql('postgres', <<'SQL');
+WITH pair AS (
+    SELECT randflake_encode(t, 1, 2 * n) AS a, randflake_encode(t, 1, 2 * n + 1) AS b,
+           randflake_encode(t + interval '1 s', 1, 2 * n) AS c, randflake_encode(t + interval '1 s', 1, 2 * n + 1) AS d
+    FROM (VALUES ('2024-10-27 10:00:00+00'::timestamptz)) AS v (t), generate_series(0, 19999) AS n)
+SELECT count(*) FILTER (WHERE (a # b # c # d) = 0), count(*) - count(DISTINCT b::numeric - a), avg(bit_count((a # b)::bit(64)))
+FROM pair
+SQL
+is($linear, 0, '  the exclusive or of related ones is not the same');
+is($affine, 0, '  nor are their differences');
+cmp_ok(abs($flips - 32), '<', 0.2, "  a change of one bit inside changes $flips of 64");
 
 # --- a database with randflake alone ---------------------------------------------------------
 
+attempts_of('SQL, as an ordinary role, without the type');
 # Every object of the extension that a stranger may use, and why it gives nothing away.
 my %harmless = (
     'randflake_generate()' => 'a new identifier',
@@ -61,12 +178,7 @@ is($node->safe_psql('postgres', $calls), $other->safe_psql('postgres', $calls),
     'text form and shards are the same under another secret');
 $other->stop;
 
-# Order, time and volume: identifiers of two seconds, in the order in which they were made.
-my $second = 10 + int time;
-clock_stands_at($node, $second);
-$node->safe_psql('postgres', 'CREATE TABLE made AS SELECT n, randflake_generate() AS id FROM generate_series(1, 20000) AS n');
-clock_stands_at($node, $second + 60);
-$node->safe_psql('postgres', 'INSERT INTO made SELECT n, randflake_generate() FROM generate_series(20001, 40000) AS n');
+# Order and time
 my ($order, $by_shard, $by_digit) = split /\|/, $node->safe_psql('postgres', <<'SQL');
 SELECT corr(n, id::numeric), corr(n, randflake_shard(id, 1024)),
        corr(n, ascii(right(randflake_to_text(id), 1)))
@@ -76,6 +188,61 @@ SQL
 cmp_ok(abs $order, '<', 0.03, 'neither does the number follow the order of making');
 cmp_ok(abs $by_shard, '<', 0.03, '  nor the shard');
 cmp_ok(abs $by_digit, '<', 0.03, '  nor the text');
+
+# Volume: everything that is not an identifier is the same before and after others make some in the
+# same second. Snowflake identifiers count those of Snowflake only.
+my $look = <<'SQL';
+EXPLAIN (VERBOSE) SELECT randflake_generate(), randflake_generate_text(), snowflake_generate() FROM randflake_generate(10);
+SELECT * FROM snowflake_layouts();
+SELECT * FROM snowflake_decode(snowflake_lower(to_timestamp(1800000000)));
+SELECT count(*) FROM pg_sequences;
+SELECT * FROM pg_stat_user_functions;
+SELECT relname, reltuples FROM pg_class WHERE relname ~ 'flake';
+SELECT name, setting FROM pg_settings WHERE name ~ 'flake';
+SQL
+my $count_of_own = q{SELECT sequence FROM snowflake_decode(snowflake_generate())};
+my $stranger = $node->background_psql('postgres', extra_params => [ '-U', 'stranger' ]);
+my ($seen, $own) = map { $stranger->query_safe($_) } $look, $count_of_own;
+$node->safe_psql('postgres', 'SELECT count(*) FROM randflake_generate(50000); SELECT randflake_generate_text()');
+is($stranger->query_safe($look), $seen, 'the same as before others made many');
+is($stranger->query_safe($count_of_own), $own + 1, '  also in the numbers of Snowflake');
+$stranger->quit;
+for my $view (qw(randflake_status randflake_slots pg_shmem_allocations pg_backend_memory_contexts)) {
+    error_is($node, "TABLE $view", '42501', {}, "  and not from $view", user => 'stranger');
+}
+finds_no_secret('stranger');
+
+# --- with grants -------------------------------------------------------------------------------
+
+my $id = $made[0][3];
+attempts_of('SQL, with `randflake_decode`');
+finds_no_secret('decoder', 'SELECT (randflake_decode(id)).* FROM (VALUES (0), (1), (-1)) AS v (id)');
+attempts_of('SQL, with `randflake_encode`');
+finds_no_secret('encoder', q{SELECT randflake_encode('2024-10-27 03:33:20+00', 0, n) FROM generate_series(0, 99) AS n});
+
+attempts_of('SQL, as a member of `pg_monitor`');
+finds_no_secret('monitor');
+is($node->safe_psql('postgres', 'SHOW randflake.secret_file', extra_params => [ '-U', 'monitor' ]), $secret_file,
+    '  knows where it is');
+for my $call ("randflake_decode($id)", "randflake_generated_at($id)", q{randflake_encode('2030-01-01', 0, 0)}) {
+    error_is($node, "SELECT $call", '42501', {}, "  inside an identifier: $call", user => 'monitor');
+}
+
+# --- who has files -----------------------------------------------------------------------------
+
+attempts_of('a dump made by `pg_dump`');
+command_ok([ 'pg_dumpall', '-f', $node->basedir . '/dump', '-d', $node->connstr('postgres') ], '  of all databases');
+no_secret_in(slurp_file($node->basedir . '/dump'), $secret, '  the secret');
+
+attempts_of('a base backup, a snapshot of the disk');
+$node->backup('backup');
+my $found = '';
+File::Find::find({ no_chdir => 1, wanted => sub { $found .= slurp_file($_) if -f } }, $node->backup_dir . '/backup');
+like($found, qr/secret_file/, '  knows the name of the file');
+no_secret_in($found, $secret, '  the secret');
+is(index($found, pack 'H*', $secret), -1, '    in binary');
+
+is_deeply([ sort keys %untried ], [], 'every line of the table was tried');
 
 # --- with the type ---------------------------------------------------------------------------
 
@@ -88,8 +255,8 @@ clock_stands_at($node, $second);
 $node->safe_psql('postgres', 'SELECT randflake_status_reset()');
 $node->safe_psql('postgres', 'CREATE TABLE whole AS SELECT randflake_generate() AS id FROM generate_series(1, 200000)');
 $node->safe_psql('postgres', 'INSERT INTO whole SELECT randflake_next() FROM generate_series(200001, 262143)');
-error_is($node, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '53400', {},
-    'every identifier of a second but one is issued');
+error_is($node, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '53400',
+    { detail => qr/^2 node ids give 262143 identifiers a second\./ }, 'every identifier of a second but one is issued');
 is( $node->safe_psql('postgres', <<'SQL'), '0 131071 1|1 131072 0', '  from number 1 of node id 0 on');
 SELECT string_agg(format('%s %s %s', node_id, count, first), '|' ORDER BY node_id)
 FROM (SELECT node_id, count(DISTINCT sequence), min(sequence) AS first FROM whole, randflake_decode(id) GROUP BY 1) AS f
@@ -115,6 +282,21 @@ SELECT count(*) FILTER (WHERE hash_record(ROW(id::randflake)) = hash_record(ROW(
 FROM raw, LATERAL (VALUES (inside), (inside # (-9223372036854775807 - 1)), (id)) AS form (f)
 SQL
 is($node->safe_psql('postgres', $hashes), '0|1000', 'the hash of a value is not one of its number');
+
+# Row-level security hides rows, and not how many the planner expects, as documented.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE hidden AS SELECT id::randflake FROM made;
+ANALYZE hidden;
+ALTER TABLE hidden ENABLE ROW LEVEL SECURITY;
+CREATE POLICY none ON hidden USING (pg_backend_pid() < 0);
+GRANT SELECT ON hidden TO stranger;
+SQL
+my @expected = map {
+    my $query = "SELECT FROM hidden WHERE id >= randflake_lower(to_timestamp($_))";
+    is($node->safe_psql('postgres', $query, extra_params => [ '-U', 'stranger' ]), '', 'no hidden row is seen');
+    $node->safe_psql('postgres', "EXPLAIN $query", extra_params => [ '-U', 'stranger' ]) =~ /rows=(\d+)/;
+} $second - 130, $second - 90;
+cmp_ok(abs($expected[0] / $expected[1] - 2), '<', 0.2, '  but all are expected to be twice those of a minute less');
 
 $node->stop;
 done_testing();

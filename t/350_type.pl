@@ -101,8 +101,28 @@ DROP TABLE copied;
 SQL
 }
 
+# Binary input of another length: mostly the text form, from a driver that does not know the type.
+sub copy_binary {
+    my ($bytes) = @_;
+    my $copy = "PGCOPY\n\xff\r\n\0" . pack('NN n N', 0, 0, 1, length $bytes) . $bytes . pack('n', 0xffff);
+    append_to_file("$file.bytes", $copy);
+    my ($status, $out, $errors) = $node->psql('postgres',
+        "BEGIN; CREATE TABLE copied (id randflake); COPY copied FROM '$file.bytes' (FORMAT binary);"
+          . ' SELECT id::bigint FROM copied; ROLLBACK',
+        on_error_stop => 1, extra_params => [ '-v', 'VERBOSITY=verbose' ]);
+    unlink "$file.bytes";
+    return $out . $errors;
+}
+is(copy_binary(pack('q>', -42)), '-42', 'eight bytes are an identifier');
+for my $bytes ('', '8i49d3u', '8i49d3ue35kq7', 'x' x 100) {
+    my $length = length $bytes;
+    like(copy_binary($bytes),
+        qr/22P03: invalid binary form of an identifier\n.*DETAIL:  It has $length bytes instead of 8\.\nHINT:  Send the text form as text/,
+        "  and $length bytes are an error that says what to send");
+}
+
 SKIP: {
-    skip 'errors of input functions are not soft before PostgreSQL 16', 2
+    skip 'errors of input functions are not soft before PostgreSQL 16', 3
       if $node->pg_version->major < 16;
     is($node->safe_psql('postgres',
             q{SELECT pg_input_is_valid('8i49d3ue35kq7', 'randflake'), pg_input_is_valid('x', 'randflake'),}
@@ -111,6 +131,10 @@ SKIP: {
     is($node->safe_psql('postgres',
             q{SELECT sql_error_code, detail FROM pg_input_error_info('g000000000000', 'randflake')}),
         '22P02|It exceeds 64 bits.', '  with the reason');
+    is($node->safe_psql('postgres',
+            q{SELECT detail, hint FROM pg_input_error_info('42', 'randflake')}),
+        q{It is a decimal number; the text form is base 32.|Cast a number through bigint: '42'::bigint::randflake.},
+        '  and the cast that works');
 }
 
 # --- a server that shows and does not make ---------------------------------------------------

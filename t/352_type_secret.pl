@@ -111,7 +111,7 @@ sub nothing_works {
     my ($server, $database, $name) = @_;
     my @statements = (
         'SELECT randflake_next()',
-        q{SELECT '8'::randflake},
+        q{SELECT 'a'::randflake},
         'SELECT 8::bigint::randflake',
         'INSERT INTO zafter DEFAULT VALUES',
         'SELECT n FROM zafter ORDER BY id',
@@ -274,7 +274,7 @@ $standby->init_from_backup($node, 'backup', has_streaming => 1);
 $standby->start;
 sub unbound_for {
     my ($server, $who, $user, $reason) = @_;
-    my (undef, undef, $errors) = $server->psql('early', q{SELECT '8'::randflake},
+    my (undef, undef, $errors) = $server->psql('early', q{SELECT 'a'::randflake},
         extra_params => [ '-U', $user, '-v', 'VERBOSITY=verbose' ]);
     like($errors, qr/55000: the type randflake is not bound to a secret.*DETAIL:  $reason.*HINT: .*randflake_bind_secret\(\)/s,
         "with the secret, a first use $who is told why it binds nothing");

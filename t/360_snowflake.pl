@@ -193,6 +193,19 @@ is($node->safe_psql('postgres', 'SELECT ids_issued FROM randflake_status'), 500,
     'single inserts: each takes one number');
 $node->stop;
 
+# Two numbers of each node id in a millisecond, and more node ids than a session uses up in one: most
+# milliseconds begin while it is on its way to a node id that has numbers left.
+configure($node, node_id => 7, node_count => 16384,
+    snowflake_layout => 'time=42:1ms, node=15, sequence=1, epoch=2024-01-01');
+$node->start;
+is($node->safe_psql('postgres', <<'SQL'), 't|0', 'over many node ids: each is larger than the one before');
+SET randflake.max_wait = '60s';
+CREATE TABLE many AS SELECT n, snowflake_generate() AS id FROM generate_series(1, 500000) AS n;
+SELECT max((snowflake_decode(id)).node_id) > 107, count(*) FILTER (WHERE id <= before)
+FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before FROM many) AS pairs
+SQL
+$node->stop;
+
 # --- a clock that steps back -------------------------------------------------------------------
 
 my $back = new_server('back',

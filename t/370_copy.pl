@@ -112,6 +112,11 @@ CREATE TABLE made_1 PARTITION OF made FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 CREATE TABLE made_2 PARTITION OF made FOR VALUES WITH (MODULUS 2, REMAINDER 1);
 $copy;
 SQL
+    makes_distinct(<<"SQL", 'SELECT same FROM made WHERE same = id', 1000, '  with a generated column of it');
+DROP TABLE made;
+CREATE TABLE made ($columns, same $type GENERATED ALWAYS AS (id) STORED);
+$copy;
+SQL
     makes_distinct(<<"SQL", 'SELECT id FROM made', 1000, '  default of a domain');
 DROP TABLE made;
 CREATE DOMAIN key AS $type DEFAULT $form;
@@ -290,24 +295,83 @@ is( $node->safe_psql(
 my $subscriber = start_server(
     'subscriber',
     extensions => ['randflake_type'],
+    conf => "autovacuum = off\n",
     settings => { node_id => 100, node_count => 16, secret => random_secret(), max_wait => '1h' });
+my $connection = $node->connstr('postgres') =~ s/'/''/gr;
 $node->safe_psql('postgres', <<"SQL");
 CREATE TABLE source (n integer PRIMARY KEY);
 COPY source FROM '$rows';
 CREATE PUBLICATION source FOR TABLE source;
+DROP TABLE many;
+CREATE TABLE many (body text);
+COPY many FROM '$many';
+CREATE PUBLICATION many FOR TABLE many;
 SQL
+
+# Bytes that a subscriber writes for the initial copy of 100,000 rows, whose publisher has no such
+# column.
+sub wal_of_initial_copy {
+    my ($type, $default) = @_;
+    my $before = $subscriber->safe_psql('postgres', <<"SQL");
+DROP TABLE IF EXISTS many;
+DROP SEQUENCE IF EXISTS serial;
+CREATE SEQUENCE serial;
+CREATE TABLE many (id $type DEFAULT $default, body text);
+SELECT pg_current_wal_insert_lsn();
+CREATE SUBSCRIPTION many CONNECTION '$connection' PUBLICATION many;
+SQL
+    $subscriber->wait_for_subscription_sync($node, 'many');
+    return $subscriber->safe_psql('postgres', <<"SQL");
+SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '$before');
+DROP SUBSCRIPTION many;
+SQL
+}
+
+for my $form (@forms) {
+    my ($type, $serial_default) = @{ $forms{$form} };
+    my $serial = wal_of_initial_copy($type eq 'text' ? 'text' : 'bigint', $serial_default);
+    my $ours = wal_of_initial_copy($type, $form);
+    cmp_ok($ours, '<=', 1.05 * $serial,
+        sprintf '%s: WAL of the initial copy of a subscription is %.3f of bigserial\'s', $form, $ours / $serial);
+    is($subscriber->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id::text) FROM many'),
+        '100000|100000', '  and all are distinct');
+}
+
+# A trigger of a subscriber's table adds columns to another table during the initial copy, and again
+# when rows are applied.
 my $columns = join ', ', map { "id_$_ $forms{$forms[$_]}[0] DEFAULT $forms[$_]" } 0 .. $#forms;
-my $connection = $node->connstr('postgres') =~ s/'/''/gr;
+my $initial = join ', ', map { "ADD COLUMN initial_$_ $forms{$forms[$_]}[0] DEFAULT $forms[$_]" } 0 .. $#forms;
+my $applied = $initial =~ s/initial_/applied_/gr;
 $subscriber->safe_psql('postgres', <<"SQL");
 CREATE TABLE source (n integer PRIMARY KEY, $columns);
+CREATE TABLE other AS SELECT n FROM generate_series(1, 1000) AS n;
+CREATE FUNCTION add_columns() RETURNS trigger LANGUAGE plpgsql SET search_path = public AS \$\$
+BEGIN
+    IF NEW.n = 1 THEN
+        ALTER TABLE other $initial;
+    ELSE
+        ALTER TABLE other $applied;
+    END IF;
+    RETURN NULL;
+END
+\$\$;
+CREATE TRIGGER add_columns AFTER INSERT ON source
+    FOR EACH ROW WHEN (NEW.n IN (1, 1001)) EXECUTE FUNCTION add_columns();
+ALTER TABLE source ENABLE ALWAYS TRIGGER add_columns;
 CREATE SUBSCRIPTION source CONNECTION '$connection' PUBLICATION source;
 SQL
 $subscriber->wait_for_subscription_sync($node, 'source');
 $node->safe_psql('postgres', 'INSERT INTO source SELECT generate_series(1001, 1100)');
 $node->wait_for_catchup('source');
 for my $column (0 .. $#forms) {
+    my $name = $forms[$column];
     is($subscriber->safe_psql('postgres', "SELECT count(*), count(DISTINCT id_$column\::text) FROM source"),
-        '1100|1100', "$forms[$column]: distinct at a subscriber, of the initial copy and later");
+        '1100|1100', "$name: distinct at a subscriber, of the initial copy and later");
+    is( $subscriber->safe_psql(
+            'postgres',
+            "SELECT count(DISTINCT initial_$column\::text), count(DISTINCT applied_$column\::text) FROM other"),
+        '1000|1000',
+        '  and in columns that its triggers add');
 }
 
 $subscriber->stop;

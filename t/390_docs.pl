@@ -1,6 +1,7 @@
 # The documentation does what it says: every SQL block of README.md and docs/*.md runs as printed,
 # in the document's order, on a server with one node id; or another test runs it, or the document
-# says why nobody can (lib/Docs.pm has the comments). Links lead somewhere.
+# says why nobody can (lib/Docs.pm has the comments). Links lead somewhere, and what is mentioned
+# exists: files, SQL objects, settings, metrics, messages.
 
 use strict;
 use warnings;
@@ -66,10 +67,48 @@ sub check_links {
     return;
 }
 
-for my $file ('README.md', sort glob 'docs/*.md') {
+# The strings in C++ and SQL, those of several lines as one.
+my $sources = join "\n", map { slurp_file($_) } glob 'extension/*.sql monitoring/*.yml src/*/*.{h,cpp}';
+my @strings = map { s/\\"/"/gr =~ s/''/'/gr } grep { defined }
+  $sources =~ s/"\s*\n\s*"//gr =~ /"((?:[^"\\\n]|\\.)+)"|'((?:[^'\n]|'')+)'/g;
+my $folders = join '|', 'core', 'pg', map { quotemeta =~ s{/}{}r } grep { -d } glob '.ci .github *';
+my $conversion = qr/%(?:\d\$)?(?:ll)?[a-zA-Z]/;
+my @patterns = map { join '.+', map { quotemeta } split $conversion, $_, -1 }
+  grep { length s/$conversion//gr >= 12 } @strings;
+
+# Whether it is one of them with something in place of the conversions, or made of parts of them.
+sub is_message {
+    my ($text) = @_;
+    return 1 if grep { $text =~ /^$_$/ } @patterns;
+    my @parts = map { tr/"//dr } split / *… */, $text;
+    return @parts == grep { my $part = $_; grep { index(tr/"//dr, $part) >= 0 } @strings } @parts;
+}
+
+# What the document mentions, and the sources do not know.
+sub check_names {
+    my ($file, $text) = @_;
+    my @unknown = grep { $sources !~ /\b\Q$_\E\b/ }
+      $text =~ /(?<![\w\/.-])((?:randflake|snowflake)(?:_|\.(?!md\b))\w+)/g;
+    push @unknown, grep { !-e s{^(?=(?:core|pg)/)}{src/}r } grep { !/\bNAME\b/ }
+      $text =~ m{(?<![\w/.-])((?:$folders)/[\w./-]*\w)}g;
+    push @unknown, grep { slurp_file('Makefile') !~ /^#.* make \Q$_\E\b|^\Q$_\E:/m } $text =~ /`make ([a-z-]+)/g;
+    is("@unknown", '', "$file: names of objects, settings, files and targets exist");
+
+    # In blocks, headings and tables, where an ellipsis stands for what varies.
+    my @quoted = $text =~ /^\s*(?:ERROR|WARNING|NOTICE|LOG|DETAIL|HINT): +(.+)$/mg;
+    push @quoted, map { split /", or "/ } $text =~ /^#+ Why does it say "(.+)"\?$/mg;
+    push @quoted, map { s/^`\w+: |:`|`//gr } grep { !/^`\w+\(/ }
+      $text =~ /^\| (?:\w{5} \| )?(`[^|`]+ [^|]+?)(?: …)? \|/mg;
+    @unknown = grep { !is_message($_) && !/^(?:permission denied|function)/ } @quoted;
+    is("@unknown", '', "$file: messages are as quoted");
+    return;
+}
+
+for my $file ('README.md', 'CHANGELOG.md', sort glob 'docs/*.md') {
     my $text = slurp_file($file);
     my @sql = grep { $_->{language} eq 'sql' } code_blocks($file);
     check_links($file, $text);
+    check_names($file, $text);
     check_runner($file, $_) for grep { $_->{test} } code_blocks($file);
     note("$file, line $_->{line}: not run: $_->{not_run}") for grep { $_->{not_run} } @sql;
     my @here = grep { !$_->{test} && !$_->{not_run} } @sql;

@@ -1,6 +1,6 @@
 # pg_upgrade from an older PostgreSQL: identifiers, privileges and leases stay, and the next
 # identifiers are others. RANDFLAKE_OLD_INSTALL names the directory that has bin/ of the older
-# PostgreSQL, in which the extension must be installed; scripts/pg_upgrade_test.sh sees to it.
+# PostgreSQL, in which the extension must be installed; scripts/matrix.sh sees to it.
 
 use strict;
 use warnings;
@@ -13,7 +13,7 @@ use RandflakeCatalog;
 use Test::More;
 
 my $install = $ENV{RANDFLAKE_OLD_INSTALL}
-  or plan skip_all => 'needs another PostgreSQL: run scripts/pg_upgrade_test.sh';
+  or plan skip_all => 'needs another PostgreSQL: run scripts/matrix.sh';
 
 read_document('docs/operations.md', 't/420_pg_upgrade.pl');
 my $secret = random_secret();

@@ -10,7 +10,7 @@ do for [panel = 1 : panels] {
     bars = STATS_records > bars ? STATS_records : bars
 }
 
-set terminal svg size 820, rows * (70 + 26 * bars) + 40 font 'Helvetica,13' noenhanced background '#ffffff'
+set terminal svg size 860, rows * (70 + 26 * bars) + 40 font 'Helvetica,13' noenhanced background '#ffffff'
 set multiplot layout rows, columns title title font ',16' textcolor rgb text_colour
 
 set style fill solid 1.0
@@ -27,7 +27,7 @@ do for [panel = 1 : panels] {
     data = value(sprintf('data_%d', panel))
     set autoscale
     stats data using 2 nooutput
-    set xrange [0 : STATS_max * (columns > 1 ? 1.9 : 1.3)]
+    set xrange [0 : STATS_max * (columns > 1 ? 2.8 : 1.45)]
     set yrange [bars - 0.4 : -0.6]
     set label 1 value(sprintf('heading_%d', panel)) at graph 0, graph 1.06 left \
         offset 2 - label_width, 0 textcolor rgb text_colour

@@ -22,6 +22,6 @@ set label 'mean ± 3σ' at 258, mean left textcolor rgb text_colour
 do for [panel = 1 : 2] {
     set title value(sprintf('heading_%d', panel)) font ',13' textcolor rgb text_colour
     set xlabel panel == 2 ? 'bucket' : '' textcolor rgb text_colour
-    plot data every ::1 using ($1 + 0.5) : 1 + panel with boxes linecolor rgb randflake_colour
+    plot data every ::1 using ($1 + 0.5) : 1 + panel with boxes linecolor rgb our_colour
 }
 unset multiplot

@@ -18,6 +18,6 @@ suite_uniformity() {
             END { printf "%.1f", squares * 256 / n - n }' "$work/uniformity.csv")
         sample uniformity "$bits" 'chi-square of 256 buckets' '255 degrees of freedom' 1 "$chi_square" ''
         sample uniformity "$bits" 'p-value' probability 1 \
-            "$(gnuplot -e "set print '-'; print sprintf('%.2f', 1 - igamma(255 / 2.0, $chi_square / 2.0))")" ''
+            "$(chi_square_p "$chi_square" 255)" ''
     done
 }

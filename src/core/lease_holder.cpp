@@ -132,6 +132,10 @@ Window LeaseHolder::OpenNext(int64_t earliest, int64_t now) noexcept {
     return window;
 }
 
+bool LeaseHolder::NextUsed(Window window, int64_t used_until) const noexcept {
+    return next_.id != 0 && used_until >= next_.end && used_until > window.end;
+}
+
 LeaseRelease LeaseHolder::DropNext() noexcept {
     const LeaseRelease release{next_, next_.end - 1 + kWindowEpochSeconds};
     next_ = {};

@@ -105,6 +105,9 @@ public:
     // `earliest` is the first second that may follow all that was used before: at least the end of
     // the window in force, of a closed window too.
     Window OpenNext(int64_t earliest, int64_t now) noexcept;
+    // Whether this server has used all of the next lease itself, if it may have used its node ids
+    // up to that second. Up to the end of the window in force it was the open lease that used them.
+    bool NextUsed(Window window, int64_t used_until) const noexcept;
     // Gives the next lease back as used: not before its end, so that the coordinator remembers it.
     LeaseRelease DropNext() noexcept;
     // What to give back after the window was sealed; `last` is what SealWindow gave. Both leases

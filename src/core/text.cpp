@@ -15,15 +15,41 @@ constexpr int DigitValue(char c) {
     return -1;
 }
 
+constexpr bool IsDecimal(const char* text, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+    return true;
+}
+
+// Writes the lowest `length` digits of id.
+void WriteDigits(uint64_t id, char* buffer, size_t length) {
+    for (size_t i = length; i-- > 0; id >>= 5)
+        buffer[i] = kDigits[id & 31];
+}
+
 }  // namespace
 
 size_t FormatText(uint64_t id, char buffer[kMaxTextLength]) noexcept {
     size_t length = 1;
     for (uint64_t rest = id >> 5; rest != 0; rest >>= 5)
         length++;
-    for (size_t i = length; i-- > 0; id >>= 5)
-        buffer[i] = kDigits[id & 31];
+    WriteDigits(id, buffer, length);
     return length;
+}
+
+size_t FormatTypeText(uint64_t id, char buffer[kMaxTextLength]) noexcept {
+    const size_t length = FormatText(id, buffer);
+    if (length == kMaxTextLength || !IsDecimal(buffer, length))
+        return length;
+    WriteDigits(id, buffer, kMaxTextLength);
+    return kMaxTextLength;
+}
+
+TextResult ParseTypeText(const char* text, size_t length) noexcept {
+    if (length != 0 && length < kMaxTextLength && IsDecimal(text, length))
+        return {TextError::kDecimal, 0, 0};
+    return ParseText(text, length);
 }
 
 TextResult ParseText(const char* text, size_t length) noexcept {

@@ -282,6 +282,17 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
     return SecretsChange::kOther;
 }
 
+void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, int64_t skew_ms,
+             Start* start) noexcept {
+    const bool set_right = now.clock_ms < started.clock_ms;
+    start->at_ms = may_be_promoted ? now.at_ms : started.at_ms;
+    start->clock_ms = may_be_promoted || set_right ? now.clock_ms : started.clock_ms;
+    start->skew_ms = skew_ms;
+    const int64_t until = start->clock_ms + skew_ms - kWindowEpochMs;
+    const int64_t second = until < 0 ? 0 : until / kSecondMs + 1;
+    start->held_off = second < kMaxEnd ? static_cast<uint32_t>(second) : kMaxEnd;
+}
+
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept {
     StartPlan plan{};
     if (error == StateError::kNone) {

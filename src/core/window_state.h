@@ -91,6 +91,10 @@ enum class SecretsChange : uint8_t {
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              uint32_t end) noexcept;
 
+// How far the written end is set ahead of the clock's second. A crash costs at most this much. The
+// window is extended in its last second, so there is one write in two seconds.
+inline constexpr int64_t kWindowSeconds = 3;
+
 // Node ranges a data directory has used, the current one first. When more were used than there is
 // room for, the last two become one that covers both.
 inline constexpr uint32_t kMaxWrittenEnds = 16;
@@ -159,14 +163,20 @@ enum class Finding : uint8_t {
     kCopied,         // the directory or the file is a copy
 };
 
+// A moment by both clocks of Stop.
+struct Moment {
+    int64_t at_ms;
+    int64_t clock_ms;
+};
+
 // A start of a server, as far as it matters here.
 struct Start {
     Origin origin;
     SecretRecords secrets;
     NodeRange nodes;
 
-    // The machine's boot, zero when it is not known, and the start's time on both clocks of Stop.
-    // Of a server that may have been promoted since, the present: until then another one ran.
+    // The machine's boot, zero when it is not known, and the moment from which the hold-off counts;
+    // see SetTime.
     uint64_t boot[2];
     int64_t at_ms;
     int64_t clock_ms;
@@ -176,12 +186,19 @@ struct Start {
     uint32_t held_off;  // first second that begins later than clock_ms + skew_ms
 };
 
+// Sets the moment from which the hold-off counts, and held_off. That is the start of the server, or
+// the present if the server may have been promoted since: until then another one ran. A wall clock
+// that was ahead at the start and was set right since shows the present, too: others ended before
+// the start.
+void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, int64_t skew_ms,
+             Start* start) noexcept;
+
 struct StartPlan {
     Finding finding;
     bool proven;  // nobody else can have used the node ids since the stop
     SecretsChange secrets;
     uint32_t opens_at;    // the window may open at this second, not before,
-    int64_t opens_at_ms;  // and at this uptime
+    int64_t opens_at_ms;  // and after this uptime; see MayOpen
     WindowState state;    // what to go on from: origin, secrets and ends; no stop recorded
 };
 
@@ -203,9 +220,15 @@ struct StartPlan {
 // No window may open at all while the plan refuses the secrets.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
-// The same for a server that leases node ids: the first second at which a window of these may open.
-// The lease says that nobody else uses them; this directory itself may have used them as static
-// ones, by a clock that was ahead.
+// Whether a window may open at this second and uptime; the first two are those of StartPlan.
+constexpr bool MayOpen(uint32_t opens_at, int64_t opens_at_ms, int64_t second,
+                       int64_t uptime_ms) noexcept {
+    return second >= opens_at && uptime_ms > opens_at_ms;
+}
+
+// PlanStart for a server that leases node ids: the first second at which a window of these may
+// open. The lease says that nobody else uses them; this directory itself may have used them as
+// static ones, by a clock that was ahead.
 uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                       uint32_t held_off) noexcept;
 

@@ -1,4 +1,5 @@
-// Lets COPY FROM insert many rows at once although a column default makes identifiers.
+// Lets COPY FROM insert many rows at once although a column default makes identifiers, and so the
+// initial copy of a table in logical replication.
 //
 // COPY inserts one row at a time when a default is volatile, with one exemption, nextval(): a
 // volatile function might read the table that is being filled. Ours read no table. So they have
@@ -8,12 +9,14 @@
 // Elsewhere a twin would be wrong. ALTER TABLE ADD COLUMN, for one, evaluates a default that is not
 // volatile once for all rows. So a call is replaced only while
 //
-//   - the innermost utility statement is COPY FROM: statements of its triggers pass
-//     ProcessUtility_hook themselves, which puts the outer state back also after an error; and
+//   - the innermost utility statement is COPY FROM, or there is none in a worker of logical
+//     replication, which makes the initial copy of a table without a statement. Statements of
+//     triggers pass ProcessUtility_hook themselves, which puts the outer state back also after an
+//     error; and
 //   - there is no planner state: COPY plans a bare expression, and queries of triggers have one.
 //
-// What else is planned so during COPY is evaluated for each row: its WHERE clause, conditions of
-// triggers, CHECK constraints of tables and domains.
+// What else is planned so is evaluated for each row: COPY's WHERE clause, conditions of triggers,
+// CHECK constraints of tables and domains, defaults in rows that logical replication applies.
 //
 // Users cannot call a twin: it takes an argument of type internal, and SQL has no value of that
 // type. The argument is the Oid of the original, whose EXECUTE privilege counts. The twin of f() is
@@ -25,30 +28,39 @@
 
 static ProcessUtility_hook_type previous_process_utility;
 
-// Whether the innermost utility statement is COPY FROM.
-static bool copying;
+// The innermost utility statement of this backend.
+namespace {
+enum class Utility { kNone, kCopyFrom, kOther };
+}
+static Utility innermost = Utility::kNone;
 
-static bool is_copy_from(const PlannedStmt* statement) {
+static Utility kind_of(const PlannedStmt* statement) {
     const Node* utility = statement->utilityStmt;
-    return IsA(utility, CopyStmt) && reinterpret_cast<const CopyStmt*>(utility)->is_from;
+    return IsA(utility, CopyStmt) && reinterpret_cast<const CopyStmt*>(utility)->is_from
+               ? Utility::kCopyFrom
+               : Utility::kOther;
+}
+
+static bool may_be_copying() {
+    return innermost == Utility::kCopyFrom || (innermost == Utility::kNone && IsLogicalWorker());
 }
 
 static void on_process_utility(PlannedStmt* statement, const char* query, bool read_only_tree,
                                ProcessUtilityContext context, ParamListInfo parameters,
                                QueryEnvironment* environment, DestReceiver* destination,
                                QueryCompletion* completion) {
-    const bool outer = copying;
-    const ProcessUtility_hook_type next =
-        previous_process_utility != nullptr ? previous_process_utility : standard_ProcessUtility;
-
-    copying = is_copy_from(statement);
+    const Utility outer = innermost;
+    innermost = kind_of(statement);
     PG_TRY();
     {
+        const ProcessUtility_hook_type next = previous_process_utility != nullptr
+                                                  ? previous_process_utility
+                                                  : standard_ProcessUtility;
         next(statement, query, read_only_tree, context, parameters, environment, destination,
              completion);
     }
     PG_FINALLY();
-    { copying = outer; }
+    { innermost = outer; }
     PG_END_TRY();
 }
 
@@ -72,7 +84,7 @@ static Oid find_twin(Oid original) {
 
 SQL_FUNCTION(randflake_copy_support) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));
-    if (!copying || !IsA(request, SupportRequestSimplify))
+    if (!may_be_copying() || !IsA(request, SupportRequestSimplify))
         return Datum{0};
     const auto* simplify = reinterpret_cast<SupportRequestSimplify*>(request);
     if (simplify->root != nullptr)

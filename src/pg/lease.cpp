@@ -59,8 +59,7 @@ LeaseOpening lease_open_next(LeaseControl* control, uint32* used_until) {
     if (next.id == 0 || !window_lease_opens_at(nodes_of(next), used_until))
         return LeaseOpening::kNotYet;
     const Window before = current_window();
-    // Up to the end of the window in force it is the open lease that used them.
-    if (*used_until >= next.end && *used_until > before.end)
+    if (control->holder.NextUsed(before, *used_until))
         return LeaseOpening::kUsed;
     LeaseHolder holder = control->holder;
     const Window opened = holder.OpenNext(Max(before.end, *used_until), wall_clock_seconds());

@@ -44,6 +44,10 @@ struct SnowflakeNumbers {
 // many node ids as backends no two share a slot. Slots that were found used up are skipped for the
 // rest of the tick, because a fast backend uses up dozens. When all are used up, only the last one
 // is tried again.
+//
+// From the lowest slot on, numbers of one backend only grow. If the tick turns while slots are
+// skipped, a number of the new tick is no longer from the lowest slot, and the next one would be
+// smaller. So it is dropped.
 template <typename Numbers>
 static Run try_slots(SlotChoice choice, uint32 wanted) {
     struct Cursor {
@@ -69,9 +73,13 @@ static Run try_slots(SlotChoice choice, uint32 wanted) {
         // The next slot is tried only after a used-up one: it has the same window and clock.
         const bool used_up =
             run.outcome == Outcome::kExhausted || run.outcome == Outcome::kClockBehind;
-        if (!used_up || cursor.skip + 1 == shared->slot_count)
+        if (used_up && cursor.skip + 1 < shared->slot_count)
+            cursor.skip++;
+        else if (run.outcome == Outcome::kReserved && choice == SlotChoice::kLowest &&
+                 cursor.skip > 0 && run.now != cursor.tick)
+            cursor = {run.now, 0};
+        else
             return run;
-        cursor.skip++;
     }
 }
 

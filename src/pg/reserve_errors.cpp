@@ -157,7 +157,7 @@ static ErrorText clock_jumped_error(const WindowReport& report, int64 now) {
 static ErrorText not_yet_error(const WindowReport& report, int64 now) {
     // The longest wait after a crash or during a hold-off. A longer one means that the clock was
     // set back.
-    const int64 usual = kWindowSeconds + setting_max_clock_skew / 1000 + 1;
+    const int64 usual = randflake::kWindowSeconds + setting_max_clock_skew / 1000 + 1;
     if (report.opens_at - now > usual)
         return clock_behind_error(now, report.opens_at, "the end of the last window");
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the window for identifiers is not open yet",
@@ -187,22 +187,23 @@ static ErrorText no_window_error(int64 now) {
             "Check the latency of the data directory's disk, or raise \"randflake.max_wait\"."};
 }
 
-// Every number of this tick is used.
+// Every number of this tick is used. Only Randflake's layout has a node id that gives fewer.
 static ErrorText exhausted_error(const Layout& layout) {
-    const auto numbers = static_cast<uint32>(layout.max_sequence() + 1);
     const uint32 nodes = shared->slot_count;
+    const uint64 first_word = randflake_slot(0).word.load(std::memory_order_relaxed);
+    const auto numbers =
+        static_cast<unsigned long long>(nodes * (layout.max_sequence() + 1) -
+                                        layout.FirstSequence(layout.Unpack(first_word).node_id));
     const char* give = nodes == 1 ? "1 node id gives" : psprintf("%u node ids give", nodes);
-    const char* each = nodes == 1 ? "" : " each";
     const bool seconds = layout.unit == randflake::kSecondMs;
-    return {ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-            seconds ? "every identifier of this second is used"
-                    : "every identifier of this unit of time is used",
-            seconds
-                ? psprintf("%s %u identifiers a second%s. The call waited %d ms.", give, numbers,
-                           each, setting_max_wait)
-                : psprintf("%s %u identifiers in %lld ms%s. The call waited %d ms.", give, numbers,
-                           static_cast<long long>(layout.unit), each, setting_max_wait),
-            "Raise \"randflake.node_count\" or \"randflake.max_wait\"."};
+    return {
+        ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+        seconds ? "every identifier of this second is used"
+                : "every identifier of this unit of time is used",
+        psprintf("%s %llu identifiers %s. The call waited %d ms.", give, numbers,
+                 seconds ? "a second" : psprintf("in %lld ms", static_cast<long long>(layout.unit)),
+                 setting_max_wait),
+        "Raise \"randflake.node_count\" or \"randflake.max_wait\"."};
 }
 
 static ErrorText recovery_error() {

@@ -33,7 +33,7 @@ static const IntSetting int_settings[] = {
      "No two live servers with the same secret may share a node id. -1 leaves it unset."},
     {"randflake.node_count", &setting_node_count, 1, 1, kMaxNodeId + 1, PGC_POSTMASTER, 0,
      "How many consecutive node ids this server uses.",
-     "Each node id gives 131072 identifiers a second."},
+     "Each node id gives 131072 identifiers a second, node id 0 one less."},
     {"randflake.max_wait", &setting_max_wait, 5000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS,
      "Longest wait for a free identifier before an error.", "Zero fails at once."},
     {"randflake.max_clock_skew", &setting_max_clock_skew, 2000, 0, SECS_PER_DAY * 1000, PGC_SIGHUP,

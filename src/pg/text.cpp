@@ -22,9 +22,9 @@ text* text_of_id(uint64 id) {
     return cstring_to_text_with_len(buffer, static_cast<int>(length));
 }
 
-char* cstring_of_id(uint64 id) {
+char* type_text_of_id(uint64 id) {
     auto* buffer = static_cast<char*>(palloc(randflake::kMaxTextLength + 1));
-    buffer[randflake::FormatText(id, buffer)] = '\0';
+    buffer[randflake::FormatTypeText(id, buffer)] = '\0';
     return buffer;
 }
 
@@ -38,6 +38,8 @@ static const char* text_error_detail(const char* data, int length, const TextRes
                             static_cast<int>(randflake::kMaxTextLength));
         case TextError::kOutOfRange:
             return "It exceeds 64 bits.";
+        case TextError::kDecimal:
+            return "It is a decimal number; the text form is base 32.";
         default: {
             const char* bad = data + result.position;
             return psprintf("Character \"%.*s\" is not a digit of base32hex (0-9, a-v).",
@@ -46,13 +48,29 @@ static const char* text_error_detail(const char* data, int length, const TextRes
     }
 }
 
-bool id_of_text(const char* data, size_t length, Node* context, uint64* id) {
-    const TextResult result = randflake::ParseText(data, length);
+// Whether the input is a decimal number that bigint can hold; without leading zeros, it has at most
+// 19 digits.
+static bool is_bigint(const char* input) {
+    const char* digits = input[0] == '-' ? input + 1 : input;
+    const size_t length = strspn(digits, "0123456789");
+    if (length == 0 || length > 19 || digits[length] != '\0')
+        return false;
+    errno = 0;
+    (void)strtoll(input, nullptr, 10);
+    return errno == 0;
+}
+
+bool id_of_type_text(const char* input, Node* context, uint64* id) {
+    const size_t length = strlen(input);
+    const TextResult result = randflake::ParseTypeText(input, length);
     if (result.error != TextError::kNone) {
         soft_ereport(context,
                      (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                      errmsg("invalid text form of an identifier: \"%s\"", quoted(data, length)),
-                      errdetail("%s", text_error_detail(data, static_cast<int>(length), result))));
+                      errmsg("invalid text form of an identifier: \"%s\"", quoted(input, length)),
+                      errdetail("%s", text_error_detail(input, static_cast<int>(length), result)),
+                      is_bigint(input)
+                          ? errhint("Cast a number through bigint: '%s'::bigint::randflake.", input)
+                          : 0));
         return false;
     }
     *id = result.id;
@@ -65,7 +83,13 @@ SQL_FUNCTION(randflake_to_text) {
 
 SQL_FUNCTION(randflake_from_text) {
     const text* input = PG_GETARG_TEXT_PP(0);
-    uint64 id;
-    id_of_text(VARDATA_ANY(input), VARSIZE_ANY_EXHDR(input), nullptr, &id);
-    PG_RETURN_INT64(static_cast<int64>(id));
+    const char* data = VARDATA_ANY(input);
+    const auto length = static_cast<int>(VARSIZE_ANY_EXHDR(input));
+    const TextResult result = randflake::ParseText(data, static_cast<size_t>(length));
+    if (result.error != TextError::kNone)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                        errmsg("invalid text form of an identifier: \"%s\"",
+                               quoted(data, static_cast<size_t>(length))),
+                        errdetail("%s", text_error_detail(data, length, result))));
+    PG_RETURN_INT64(static_cast<int64>(result.id));
 }

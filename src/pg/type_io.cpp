@@ -80,22 +80,30 @@ static Datum datum_of_id(uint64 id) {
 
 SQL_FUNCTION(randflake_in) {
     require_type_key(fcinfo);
-    const char* input = PG_GETARG_CSTRING(0);
     uint64 id;
     Datum value{};
-    if (id_of_text(input, strlen(input), fcinfo->context, &id))
+    if (id_of_type_text(PG_GETARG_CSTRING(0), fcinfo->context, &id))
         (void)datum_of_id(id, fcinfo->context, &value);
     return value;
 }
 
 SQL_FUNCTION(randflake_out) {
     require_type_key(fcinfo);
-    PG_RETURN_CSTRING(cstring_of_id(id_of_datum(PG_GETARG_DATUM(0))));
+    PG_RETURN_CSTRING(type_text_of_id(id_of_datum(PG_GETARG_DATUM(0))));
 }
 
 SQL_FUNCTION(randflake_recv) {
     require_type_key(fcinfo);
     auto* message = reinterpret_cast<StringInfo>(PG_GETARG_POINTER(0));
+    const int bytes = message->len - message->cursor;
+    // Mostly from a driver that sends strings in binary without knowing the type.
+    if (bytes != static_cast<int>(sizeof(uint64)))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+                        errmsg("invalid binary form of an identifier"),
+                        errdetail("It has %d bytes instead of %d.", bytes,
+                                  static_cast<int>(sizeof(uint64))),
+                        errhint("Send the text form as text, with format code 0, or the identifier "
+                                "as a binary bigint.")));
     return datum_of_id(static_cast<uint64>(pq_getmsgint64(message)));
 }
 
@@ -110,6 +118,19 @@ SQL_FUNCTION(randflake_send) {
 SQL_FUNCTION(randflake_from_bigint) {
     require_type_key(fcinfo);
     return datum_of_id(static_cast<uint64>(PG_GETARG_INT64(0)));
+}
+
+SQL_FUNCTION(randflake_from_integer) {
+    require_type_key(fcinfo);
+    return datum_of_id(static_cast<uint64>(int64{PG_GETARG_INT32(0)}));
+}
+
+// A cast binds tighter than a sign, so -42::randflake gets here.
+SQL_FUNCTION(randflake_negate) {
+    ereport(ERROR,
+            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot negate an identifier"),
+             errhint("To cast a negative number, put it in parentheses, as in (-42)::randflake, or "
+                     "in quotes, as in '-42'::bigint::randflake.")));
 }
 
 SQL_FUNCTION(randflake_to_bigint) {

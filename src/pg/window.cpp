@@ -187,17 +187,6 @@ static bool write_end(WindowControl* control, const NodeRange& nodes, uint32_t e
     return true;
 }
 
-// From when the hold-off counts. A wall clock that was ahead at the start and was set right since
-// holds off from the present, for others ended before the start.
-static void set_time(const WindowControl& control, Start* start) {
-    const int64 now_ms = precise_milliseconds();
-    start->clock_ms = control.began_in_recovery ? now_ms : Min(control.started_at_ms, now_ms);
-    start->at_ms = control.began_in_recovery ? uptime_milliseconds() : control.started_at_uptime_ms;
-    start->skew_ms = setting_max_clock_skew;
-    const int64 until = start->clock_ms + start->skew_ms - randflake::kWindowEpochMs;
-    start->held_off = static_cast<uint32_t>(Min(Max(until / randflake::kSecondMs + 1, 0), kLimit));
-}
-
 // Step 2. False when the state could not be read at all, refuses the secrets, or the run could not
 // be marked.
 static bool load_state(WindowControl* control) {
@@ -214,7 +203,9 @@ static bool load_state(WindowControl* control) {
         start.boot[0] = control->boot[0];
         start.boot[1] = control->boot[1];
         start.last_run = run_marker_read(start.origin);
-        set_time(*control, &start);
+        SetTime({control->started_at_uptime_ms, control->started_at_ms},
+                {uptime_milliseconds(), precise_milliseconds()}, control->began_in_recovery,
+                setting_max_clock_skew, &start);
         plan = PlanStart(error, found, start);
         if (plan.secrets == SecretsChange::kRefused) {
             note_secrets_refused(control, found.LastEnd());
@@ -257,7 +248,7 @@ static bool extend_locked(WindowControl* control) {
         return false;
     if (!window.closed() && now + 1 < window.end)
         return true;  // another backend has just moved the end
-    const auto end = static_cast<uint32_t>(Min(now + kWindowSeconds, kLimit));
+    const auto end = static_cast<uint32_t>(Min(now + randflake::kWindowSeconds, kLimit));
     if (!window.closed() && end <= window.end)
         return false;
     if (steady_milliseconds() < control->retry_at_ms)
@@ -269,7 +260,7 @@ static bool extend_locked(WindowControl* control) {
     }
     if (!control->loaded && !load_state(control))
         return false;
-    if (now < control->opens_at || uptime_milliseconds() <= control->opens_at_ms) {
+    if (!randflake::MayOpen(control->opens_at, control->opens_at_ms, now, uptime_milliseconds())) {
         publish_report(WindowProblem::kNotYet, Max(int64{control->opens_at}, now + 1));
         return false;
     }

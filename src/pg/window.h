@@ -10,10 +10,6 @@
 #include "core/window_state.h"
 #include "pg/window_file.h"
 
-// How far the written end is set ahead of the clock's second. A crash costs at most this much. The
-// window is extended in its last second, so there is one write in two seconds.
-inline constexpr int64 kWindowSeconds = 3;
-
 // Why the window was not opened or extended when it was last tried.
 enum class WindowProblem : uint8_t {
     kNone,

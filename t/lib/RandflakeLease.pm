@@ -49,7 +49,8 @@ sub new_fleet {
     my (%options) = @_;
     my $template = new_server('template',
         init => [ allows_streaming => 1 ],
-        conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 250\n",
+        conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 250\n"
+          . "shared_buffers = 16MB\n",    # 200 sessions at once pin more than the 1 MB of a test server
         settings => { node_id => 131071, secret => random_secret() });
     $template->start;
     $template->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE EXTENSION randflake_coordinator');

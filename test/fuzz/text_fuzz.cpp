@@ -1,5 +1,6 @@
 // The text form: whatever is accepted, formats to itself, in lower case and without leading zeros;
-// whatever is refused, is refused for the reason given.
+// whatever is refused, is refused for the reason given. That of the type differs in short decimal
+// numbers alone.
 
 #include "core/text.h"
 
@@ -40,9 +41,23 @@ void CheckRefused(const char* text, size_t length, const TextResult& result) {
             // 13 digits have 65 bits: the first digit has one too many.
             Check(length == kMaxTextLength && text[0] > 'f' - 'a' + 'A');
             break;
+        case TextError::kDecimal:
         case TextError::kNone:
-            break;
+            Check(false);
     }
+}
+
+// How the type reads the same input.
+void CheckType(const char* text, size_t length, const TextResult& expected) {
+    bool decimal = length > 0 && length < kMaxTextLength;
+    for (size_t i = 0; i < length; i++)
+        decimal = decimal && text[i] >= '0' && text[i] <= '9';
+    const TextResult result = ParseTypeText(text, length);
+    if (decimal)
+        Check(result.error == TextError::kDecimal);
+    else
+        Check(result.error == expected.error && result.id == expected.id &&
+              result.position == expected.position);
 }
 
 }  // namespace
@@ -56,11 +71,14 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         CheckAccepted(text, size, result.id);
     else
         CheckRefused(text, size, result);
+    CheckType(text, size, result);
 
     // And from the number's side.
     const auto id = Input(data, size).Take<uint64_t>();
     char digits[kMaxTextLength];
     const TextResult back = ParseText(digits, FormatText(id, digits));
     Check(back.error == TextError::kNone && back.id == id);
+    const TextResult of_type = ParseTypeText(digits, FormatTypeText(id, digits));
+    Check(of_type.error == TextError::kNone && of_type.id == id);
     return 0;
 }

@@ -1,5 +1,5 @@
-// Coordinators in the simulation of leases: the one in charge, the replicas and backups that could
-// take its place, and its clock.
+// Coordinators in the simulation of leases: the one in charge of a pool, the replicas and backups
+// that could take its place, and its clock.
 //
 // What must be trusted, the extension script says: a coordinator whose place was taken grants no
 // more, and the clock of the one that took it is never more than max_clock_skew behind what the
@@ -33,19 +33,28 @@ class Cluster {
 public:
     static constexpr uint64_t kFirst = 1;  // identity
 
-    Cluster(const Coordinator& first, int64_t max_clock_skew, Random* random)
-        : current_{first, {}}, backup_(current_), skew_(max_clock_skew), random_(random) {}
+    // `true_ms` is the time that no clock shows. An identity that tells a coordinator from an older
+    // copy that is restored in its place has the copy's time of birth.
+    Cluster(const Coordinator& first, uint64_t identity, int64_t max_clock_skew,
+            bool identity_has_birth, const int64_t* true_ms, Random* random)
+        : current_{first, {}},
+          backup_(current_),
+          skew_(max_clock_skew),
+          identity_has_birth_(identity_has_birth),
+          true_ms_(true_ms),
+          random_(random),
+          identity_(identity) {}
 
-    void Advance() { true_now_++; }
-    void SetTime(int64_t unix_second) { true_now_ = unix_second; }
-
-    int64_t true_now() const { return true_now_; }
-    int64_t now() const { return std::max(true_now_ + offset_, earliest_); }
+    int64_t now() const { return std::max(FloorDivide(*true_ms_ + offset_ms_, 1000), earliest_); }
     uint64_t identity() const { return identity_; }
     bool up() const { return up_; }
+    const Coordinator& coordinator() const { return current_.coordinator; }
     size_t lost_transactions() const { return lost_transactions_; }
+    // Whether the coordinator has granted and seen everything since it was made.
+    bool knows_all() const { return knows_all_; }
 
-    void StepClock(int64_t offset) { offset_ = offset; }
+    void StepClock(int64_t offset_ms) { offset_ms_ = offset_ms; }
+    int64_t offset_ms() const { return offset_ms_; }
     void StopOrStart() { up_ = !up_; }
 
     // Runs a transaction, `act(coordinator)`, which says whether it is done. Even then it is rolled
@@ -66,11 +75,16 @@ public:
         return true;
     }
 
+    // What its own server uses.
+    void Serve(const Coordinator::Static& nodes) { current_.coordinator.Serve(nodes); }
+
     void TakeBackup() { backup_ = current_; }
 
-    // A replica that may have missed the last transactions, or an old copy, takes over.
-    void FailOver() {
-        if (replicas_.empty() || random_->OneIn(4)) {
+    // A replica that may have missed the last transactions, or an old copy, takes over. Its clock
+    // is off by this much; without, as far behind as can be. Whether it was a copy.
+    bool FailOver(uint64_t identity, std::optional<int64_t> offset_ms) {
+        const bool restored = replicas_.empty() || random_->OneIn(4);
+        if (restored) {
             current_ = backup_;
         } else {
             const int64_t missed =
@@ -78,18 +92,23 @@ public:
                                                       static_cast<int64_t>(replicas_.size())));
             current_ = replicas_[replicas_.size() - static_cast<size_t>(missed)];
         }
-        for (size_t i = 0; i < clocks_.size(); i++) {
-            if (current_.transactions.count(static_cast<int>(i)) != 0)
-                continue;
-            earliest_ = std::max(earliest_, clocks_[i] - skew_);
-            lost_transactions_++;
-        }
-        replicas_.clear();
-        identity_++;
-        up_ = true;
-        // Half of the time as far behind as can be.
-        offset_ = random_->OneIn(2) && earliest_ > 0 ? earliest_ - true_now_
-                                                     : random_->Between(-skew_, 2 * skew_);
+        current_.coordinator.Serve({0, 0});
+        TakePlace();
+        if (!restored || identity_has_birth_)
+            identity_ = identity;
+        offset_ms_ = offset_ms.value_or(earliest_ > 0 ? earliest_ * 1000 - *true_ms_ : 0);
+        return restored;
+    }
+
+    // Another coordinator takes the place of all that was here, `make(now)`: one that is just made,
+    // or a dump that is restored.
+    template <typename Make>
+    void Replace(uint64_t identity, Make&& make) {
+        current_.transactions.clear();
+        TakePlace();
+        current_.coordinator = make(now());
+        identity_ = identity;
+        backup_ = current_;
     }
 
 private:
@@ -100,17 +119,31 @@ private:
         std::set<int> transactions;  // those that it knows of, as indexes of clocks_
     };
 
+    void TakePlace() {
+        for (size_t i = 0; i < clocks_.size(); i++) {
+            if (current_.transactions.count(static_cast<int>(i)) != 0)
+                continue;
+            earliest_ = std::max(earliest_, clocks_[i] - skew_);
+            lost_transactions_++;
+        }
+        replicas_.clear();
+        up_ = true;
+        knows_all_ = false;
+    }
+
     State current_;
     State backup_;
     std::deque<State> replicas_;
     std::vector<int64_t> clocks_;  // what the clock showed at each transaction, for good
-    const int64_t skew_;
-    Random* const random_;
-    int64_t true_now_ = 0;
-    int64_t offset_ = 0;
+    int64_t skew_;
+    bool identity_has_birth_;
+    const int64_t* true_ms_;
+    Random* random_;
+    int64_t offset_ms_ = 0;
     int64_t earliest_ = 0;  // that the clock may show
-    uint64_t identity_ = kFirst;
+    uint64_t identity_;
     bool up_ = true;
+    bool knows_all_ = true;
     size_t lost_transactions_ = 0;
 };
 

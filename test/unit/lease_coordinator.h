@@ -68,6 +68,7 @@ public:
         int64_t first_node_id, node_count;
         int64_t max_duration, max_clock_skew;
         bool closed = false;
+        int64_t max_nodes_per_role = 131072;
     };
 
     // Node ids of the coordinator's own server, by its configuration.
@@ -81,6 +82,8 @@ public:
         std::optional<bool> closed{};
         bool never_leased = false;
         bool forget_key = false;
+        std::optional<int64_t> max_nodes_per_role{};
+        std::optional<uint64_t> key{};
     };
 
     // `identity` made the extension at `now`. Leases are forgotten `keep` seconds after their end.
@@ -132,6 +135,12 @@ public:
             return Refuse(Refusal::kClock);
         const auto [free_at, first] = UnusedForLongest(nodes);
         if (first < 0 || free_at > now)
+            return Refuse(Refusal::kLimit);
+        int64_t had = 0;
+        for (const Lease& lease : leases_)
+            if (lease.role == role && lease.start <= now && now < lease.end)
+                had += lease.node_count;
+        if (had + nodes > pool_.max_nodes_per_role)
             return Refuse(Refusal::kLimit);
         if (now < high_water_ && rules_.start_from_mark && rules_.wait_for_mark)
             return Refuse(Refusal::kState);
@@ -248,9 +257,12 @@ public:
         pool.max_duration = change.max_duration.value_or(pool.max_duration);
         pool.max_clock_skew = change.max_clock_skew.value_or(pool.max_clock_skew);
         pool.closed = change.closed.value_or(pool.closed);
+        pool.max_nodes_per_role = change.max_nodes_per_role.value_or(pool.max_nodes_per_role);
         if (pool.first_node_id < 0 || pool.first_node_id >= NodeIds() || pool.node_count < 1 ||
             pool.node_count > NodeIds() - pool.first_node_id || pool.max_duration < 1 ||
-            pool.max_duration > 86400 || pool.max_clock_skew < 0 || pool.max_clock_skew > 3600)
+            pool.max_duration > 86400 || pool.max_clock_skew < 0 || pool.max_clock_skew > 3600 ||
+            pool.max_nodes_per_role < 1 || pool.max_nodes_per_role > NodeIds() ||
+            (change.forget_key && change.key))
             return Refuse(Refusal::kArgument);
         if (change.never_leased && next_id_ != 1)
             return Refuse(Refusal::kState);
@@ -280,8 +292,7 @@ public:
         }
         high_water_ = mark;
         pool_ = pool;
-        if (change.forget_key)
-            key_ = kNone;
+        key_ = change.forget_key ? kNone : change.key.value_or(key_);
         return free_at > now ? free_at : 0;
     }
 

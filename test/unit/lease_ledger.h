@@ -1,6 +1,9 @@
-// Who was granted what, and which numbers were used: what the simulation of leases is judged by.
-// Every node id and second belongs to at most one grant, ever; every number lies in a grant of the
-// server that reserved it, and is reserved once.
+// Who was granted what, and which numbers were used: what the simulation is judged by. Every node
+// id and second belongs to at most one grant, ever; every number of a server that leases lies in a
+// grant of that server, every other one in no grant of a server that runs. No two servers use the
+// same second of a node id, and every number is reserved once.
+//
+// A server here is what shared memory makes one: each start is another server.
 
 #ifndef RANDFLAKE_UNIT_LEASE_LEDGER_H
 #define RANDFLAKE_UNIT_LEASE_LEDGER_H
@@ -13,16 +16,30 @@
 
 namespace randflake::simulation {
 
+// How often the next one to use a node id was another one than the last.
+struct Handovers {
+    size_t to_another = 0;  // another server, as people call it, whatever its starts
+    size_t back = 0;        // the same, to one that had used the node id before
+    size_t static_to_leased = 0, leased_to_static = 0;  // also within a server
+};
+
 class Ledger {
 public:
     // Leases are of seconds, as `layout` holds them; numbers of any layout.
     Ledger(const Layout& layout, const Layout& numbers)
         : layout_(layout),
           numbers_layout_(numbers),
-          owner_((layout.max_node_id() + 1) * (layout.max_timestamp() + 1)),
+          seconds_((layout.max_node_id() + 1) * (layout.max_timestamp() + 1)),
+          last_uses_(layout.max_node_id() + 1),
           used_(uint64_t{1} << numbers.bits()) {}
 
-    uint32_t NewServer() { return ++servers_; }
+    // A start of the server that people call by this number, from 0 to 31.
+    uint32_t NewServer(int64_t name) {
+        starts_.push_back({name, true});
+        return static_cast<uint32_t>(starts_.size());
+    }
+    // It is gone for good; what it did not use of its grants, it never will.
+    void Gone(uint32_t server) { starts_[server - 1].runs = false; }
 
     // A new grant of that server.
     int Grant(uint32_t server) {
@@ -47,24 +64,21 @@ public:
         });
     }
 
-    void Use(uint32_t server, uint64_t raw) {
+    void Use(uint32_t server, bool leases, uint64_t raw) {
         const Fields fields = numbers_layout_.Unpack(raw);
-        // Every millisecond of the tick must be the server's.
+        // Every second that the tick touches must be the server's.
         const int64_t begins = numbers_layout_.epoch - kWindowEpochMs +
                                static_cast<int64_t>(fields.timestamp) * numbers_layout_.unit;
-        for (int64_t at = begins; at < begins + numbers_layout_.unit; at++) {
-            const int grant =
-                at < 0 ? 0 : owner_[Cell(fields.node_id, static_cast<uint64_t>(at / kSecondMs))];
-            if (grant == 0 || holders_[static_cast<size_t>(grant) - 1] != server) {
-                Fail() << Text(fields) << " is outside the leases of its server";
-                break;
-            }
-        }
+        const int64_t last = FloorDivide(begins + numbers_layout_.unit - 1, kSecondMs);
+        for (int64_t second = FloorDivide(begins, kSecondMs); second <= last; second++)
+            if (const char* wrong = UseSecond(server, leases, fields.node_id, second))
+                Fail() << Text(fields) << wrong;
         auto used = used_[raw];
         if (used)
             Fail() << Text(fields) << " is reserved twice";
         used = true;
         numbers_++;
+        CountHandover(server, leases, &last_uses_[fields.node_id]);
     }
 
     // Empty while all is well; the first violation counts.
@@ -74,8 +88,26 @@ public:
     }
     bool fine() { return violations_.tellp() == 0; }
     size_t numbers() const { return numbers_; }
+    const Handovers& handovers() const { return handovers_; }
 
 private:
+    // Of a node id.
+    struct Second {
+        int owner = 0;      // the grant that has it, 0 for none
+        uint32_t user = 0;  // the server that used it, 0 for none
+    };
+
+    struct ServerStart {
+        int64_t name;
+        bool runs;
+    };
+
+    struct LastUse {
+        int64_t name = -1;
+        bool leases = false;
+        uint32_t names = 0;  // of all that used it, one bit each
+    };
+
     std::ostream& Fail() { return violations_ << (violations_.tellp() == 0 ? "" : "\n"); }
 
     static std::string Text(const Fields& fields) {
@@ -84,26 +116,65 @@ private:
         return out.str();
     }
 
-    size_t Cell(uint64_t node, uint64_t second) const {
-        return node * (layout_.max_timestamp() + 1) + second;
+    // Null when the layout does not hold it.
+    Second* Find(uint64_t node, int64_t second) {
+        if (node > layout_.max_node_id() || second < 0 ||
+            static_cast<uint64_t>(second) > layout_.max_timestamp())
+            return nullptr;
+        return &seconds_[node * (layout_.max_timestamp() + 1) + static_cast<uint64_t>(second)];
     }
 
     template <typename Do>
     void ForEach(int64_t first_node, int64_t nodes, int64_t start, int64_t end, Do&& act) {
         for (int64_t node = first_node; node < first_node + nodes; node++)
-            for (int64_t second = start; second < end; second++)
-                act(node, second,
-                    owner_[Cell(static_cast<uint64_t>(node), static_cast<uint64_t>(second))]);
+            for (int64_t second = start; second < end; second++) {
+                Second* found = Find(static_cast<uint64_t>(node), second);
+                if (found == nullptr)
+                    Fail() << "node id " << node << ", second " << second << " does not exist";
+                else
+                    act(node, second, found->owner);
+            }
+    }
+
+    // What is wrong with it; null when nothing is.
+    const char* UseSecond(uint32_t server, bool leases, uint64_t node, int64_t second) {
+        Second* found = Find(node, second);
+        if (found == nullptr)
+            return " is in a second that does not exist";
+        const uint32_t holder =
+            found->owner == 0 ? 0 : holders_[static_cast<size_t>(found->owner) - 1];
+        if (leases && holder != server)
+            return " is outside the leases of its server";
+        if (!leases && holder != 0 && starts_[holder - 1].runs)
+            return " is in a lease of another server";
+        if (found->user != 0 && found->user != server)
+            return " is in a second that another server has used";
+        found->user = server;
+        return nullptr;
+    }
+
+    void CountHandover(uint32_t server, bool leases, LastUse* last) {
+        const int64_t name = starts_[server - 1].name;
+        const uint32_t bit = uint32_t{1} << name;
+        if (last->names != 0 && last->name != name) {
+            handovers_.to_another++;
+            handovers_.back += (last->names & bit) != 0;
+        }
+        if (last->names != 0 && last->leases != leases)
+            (leases ? handovers_.static_to_leased : handovers_.leased_to_static)++;
+        *last = {name, leases, last->names | bit};
     }
 
     const Layout layout_;
     const Layout numbers_layout_;
-    std::vector<int> owner_;  // the grant that has a node id and second, 0 for none
-    std::vector<bool> used_;  // per number
-    std::vector<uint32_t> holders_;
+    std::vector<Second> seconds_;
+    std::vector<LastUse> last_uses_;  // per node id
+    std::vector<bool> used_;          // per number
+    std::vector<uint32_t> holders_;   // per grant
+    std::vector<ServerStart> starts_;
     std::ostringstream violations_;
     size_t numbers_ = 0;
-    uint32_t servers_ = 0;
+    Handovers handovers_;
 };
 
 }  // namespace randflake::simulation

@@ -1,7 +1,8 @@
-// A server in the simulation of leases: shared memory, backends that reserve numbers, the lease
-// worker. The generator and the holder of leases are the shipped code; what is left of
-// lease_worker.cpp and lease.cpp is who calls them. Calls advance one shared operation at a time
-// (replay.h), so that a server can be paused at any point.
+// A server in the simulation: data directory, shared memory, backends that reserve numbers and move
+// a static window on, the lease worker. The generator, the decisions about the state on disk and
+// the holder of leases are the shipped code; what is left of lease_worker.cpp, lease.cpp and
+// window.cpp is who calls them. Calls advance one shared operation at a time (replay.h), and every
+// write to the disk is a step, so that a server can be paused, crash or be copied at any point.
 
 #ifndef RANDFLAKE_UNIT_LEASE_SERVER_H
 #define RANDFLAKE_UNIT_LEASE_SERVER_H
@@ -13,6 +14,7 @@
 #include "lease_cluster.h"
 #include "lease_ledger.h"
 #include "replay.h"
+#include "window_keeper.h"
 
 namespace randflake::simulation {
 
@@ -51,6 +53,8 @@ struct Request {
     int64_t second;  // Unix: of kRenew the known end, of kRelease the last used, both inclusive
     int64_t nodes;
     int64_t duration;
+    int64_t role;
+    int64_t alleged_end = 0;  // of a holder that says it knows of a later end than it does
 
     friend std::ostream& operator<<(std::ostream& out, const Request& r) {
         static constexpr const char* kNames[] = {"acquire", "renew", "release"};
@@ -75,38 +79,101 @@ struct Answer {
     }
 };
 
-template <typename Holder>
+// What a server uses node ids by.
+struct Settings {
+    bool leases = false;
+    NodeRange nodes{0, 1};  // of a server that leases, only the count matters
+};
+
+template <typename Holder, typename State>
 class Server {
 public:
-    static constexpr uint32_t kSlots = 2;
+    static constexpr uint32_t kMaxSlots = 3;
     static constexpr int kBackends = 3;
 
-    // Leases are of seconds, as `layout` holds them; numbers of any layout.
-    Server(const Layout& layout, const Layout& numbers, Ledger* ledger, Random* random)
-        : layout_(layout), numbers_(numbers), ledger_(ledger), random_(random) {
-        Start();
+    // Windows are of seconds, as `layout` holds them; numbers of any layout. `true_ms` is the time
+    // that no clock shows.
+    Server(const Layout& layout, const Layout& numbers, int64_t role, int64_t skew_ms,
+           const int64_t* true_ms, Ledger* ledger, Random* random)
+        : layout_(layout),
+          numbers_(numbers),
+          role_(role),
+          true_ms_(true_ms),
+          ledger_(ledger),
+          random_(random),
+          keeper_(skew_ms, random) {}
+
+    DataDirectory& directory() { return directory_; }
+    Machine* machine() { return machine_; }
+    void MoveTo(Machine* machine) { machine_ = machine; }
+
+    // --- from start to stop
+
+    void Start(const Settings& settings) {
+        settings_ = settings;
+        running_ = true;
+        keeper_.StartPostmaster(*machine_, *true_ms_);
+        InitShared();
     }
 
-    // Shared memory and processes are gone: what was paused never goes on.
+    // A backend crashed: shared memory and processes are gone, the postmaster is not. What was
+    // paused never goes on.
+    void CrashMemory() {
+        ledger_->Gone(number_);
+        InitShared();
+    }
+
     void Crash() {
-        holder_.Forget();
-        Start();
+        ledger_->Gone(number_);
+        running_ = stopping_ = false;
     }
 
-    void StepClock(int64_t offset) { clock_offset_ = offset; }
+    bool may_stop() const { return running_ && !stopping_ && change_ == Change::kNone; }
+
+    bool may_seal() const { return may_stop() && !waits(); }
+
+    // Cleanly: the lease worker gives its leases back first; the postmaster comes last. Nobody
+    // takes part in a change of the window then.
+    void Stop() {
+        stopping_ = true;
+        if (settings_.leases && !directory_.recovers) {
+            (void)holder_.Unanswered();
+            Seal();
+        } else {
+            Halt();
+        }
+    }
+
+    void Promote() {
+        directory_.recovers = false;
+        directory_.timeline++;
+    }
+
     void Pause(int64_t steps) { paused_ = steps; }
     bool PausedNow() { return paused_ > 0 && paused_-- > 0; }
 
+    bool running() const { return running_; }
+    bool in_recovery() const { return directory_.recovers; }
+    bool generates() const { return running_ && !directory_.recovers; }
+    const Settings& settings() const { return settings_; }
+    // The node ids of the last window.
+    NodeRange last_nodes() const { return last_nodes_; }
+    int64_t role() const { return role_; }
     // Every start of shared memory is another server.
     uint32_t number() const { return number_; }
+    const Lease& open_lease() const { return holder_.open(); }
     bool waits() const { return holder_.awaits() != LeaseRequest::Kind::kNone; }
     bool changes_window() const { return change_ != Change::kNone; }
     size_t reserved_during_change() const { return reserved_during_change_; }
     size_t lost_swaps() const { return lost_swaps_; }
+    size_t static_numbers() const { return static_numbers_; }
+    size_t proven_starts() const { return proven_starts_; }
+    size_t held_off_starts() const { return held_off_starts_; }
+    size_t failed_writes() const { return keeper_.failed_writes(); }
 
     // --- the generating backends
 
-    void StepBackend(int64_t true_now) {
+    void StepBackend() {
         Call& call = backends_[static_cast<size_t>(random_->Between(0, kBackends - 1))];
         if (call.paused > 0) {
             call.paused--;
@@ -114,14 +181,14 @@ public:
         }
         if (!call.busy)
             call = {true,
-                    static_cast<int>(random_->Between(0, kSlots - 1)),
+                    static_cast<int>(random_->Between(0, slots() - 1)),
                     static_cast<uint32_t>(random_->Between(1, 3)),
                     0,
                     {}};
         else if (random_->OneIn(30))
             call.paused = random_->Between(1, 300);
         Run run{};
-        Replay replay(cells_.data(), &call.trail, static_cast<int>(Tick(true_now)));
+        Replay replay(cells_.data(), &call.trail, static_cast<int>(Tick()));
         call.busy = !replay.Step([&] {
             Cell slot(&replay, call.slot);
             const Cell window(&replay, kWindow);
@@ -133,47 +200,90 @@ public:
         if (call.busy)
             return;
         for (uint32_t i = 0; i < run.count; i++)
-            ledger_->Use(number_, run.first + i);
+            ledger_->Use(number_, settings_.leases, run.first + i);
+        if (!settings_.leases)
+            static_numbers_ += run.count;
         reserved_during_change_ += run.count > 0 && changes_window();
+    }
+
+    // --- the static window, which any backend moves on, one at a time: extend_locked()
+
+    void ExtendWindow(int64_t birth) {
+        const int64_t now = Clock();
+        const Window window = CurrentWindow();
+        const int64_t limit = SecondsEnd(layout_);
+        if (now < 0 || now >= limit || (!window.closed() && now + 1 < window.end))
+            return;
+        const auto end = static_cast<uint32_t>(std::min(now + kWindowSeconds, limit));
+        if (!window.closed() && end <= window.end)
+            return;
+        if (!Loaded(birth) || !keeper_.MayOpen(now, machine_->At(*true_ms_).at_ms))
+            return;
+        opening_ = {window.closed() ? static_cast<uint32_t>(now) : window.start, end};
+        if (window.closed())
+            (keeper_.proven() ? proven_starts_ : held_off_starts_)++;
+        change_ = State::kWritesFirst ? Change::kWrite : FirstMove();
+        change_trail_ = {};
     }
 
     // --- the lease worker, which does one thing at a time
 
     // What it asks next, for a lease of that duration.
-    Request Ask(int64_t duration, int64_t true_now) {
-        const int64_t now_ms = true_now * 1000;
+    Request Ask(int64_t duration, int64_t alleged_end) {
         if (holder_.renews()) {
-            const LeaseRequest asked = holder_.Renew(now_ms);
-            return {Request::kRenew,    asked.lease_id, asked.incarnation,
-                    asked.expected_end, kSlots,         duration};
+            const LeaseRequest asked = holder_.Renew(*true_ms_);
+            return {Request::kRenew, asked.lease_id, asked.incarnation, asked.expected_end, slots(),
+                    duration,        role_,          alleged_end};
         }
         const LeaseRequest asked = holder_.Acquire(
             Holder::kFreshIncarnation ? Incarnation{{number_, ++acquisitions_}} : Incarnation{},
-            now_ms);
-        return {Request::kAcquire, 0, asked.incarnation, 0, kSlots, duration};
+            *true_ms_);
+        return {Request::kAcquire, 0, asked.incarnation, 0, slots(), duration, role_};
     }
 
-    void Hear(const Answer& answer, int64_t true_now) {
+    // Another coordinator is asked from now on.
+    void Reload() {
+        if (waits())
+            (void)holder_.Unanswered();
+    }
+
+    void Hear(const Answer& answer) {
         const bool granted = answer.clear || (answer.row && !Holder::kUnclearIsNoGrant);
         if (granted && holder_.awaits() == LeaseRequest::Kind::kRenew)
-            Renewed(answer.grant.end, Clock(true_now));
+            Renewed(answer.grant.end, Clock());
         else if (granted)
-            Granted(answer.grant, Clock(true_now));
+            Granted(answer.grant, Clock());
         else if (answer.refused)
             (void)holder_.Refused();
         else
             (void)holder_.Unanswered();
-        cells_[kWindow] = Packed::Compact(holder_.Extended(CurrentWindow()).ToWord());
     }
 
-    // Opens the next lease if it is time.
-    void OpenNext(int64_t true_now) {
-        opening_ = holder_.OpenNext(CurrentWindow().end, Clock(true_now));
-        if (opening_.closed())
-            return;
+    // lease_publish() and lease_open_next(): moves the end of the window if the open lease was
+    // renewed, else opens the next lease if it is time. What there is to give back.
+    std::vector<Request> FollowLeases(int64_t birth) {
+        if (!Loaded(birth))
+            return {};
+        const Window window = CurrentWindow();
+        if (const Window extended = holder_.Extended(window); extended != window) {
+            if (Announce(holder_.open().first_node_id, extended.end))
+                cells_[kWindow] = Packed::Compact(extended.ToWord());
+            return {};
+        }
+        const Lease& next = holder_.next();
+        const uint32_t used_until = keeper_.LeaseOpensAt(LeasedNodes(next.first_node_id));
+        if (holder_.NextUsed(window, used_until))
+            return {ReleaseOf(holder_.DropNext())};
+        Holder ahead = holder_;
+        const Window opening = ahead.OpenNext(std::max(window.end, used_until), Clock());
+        if (opening.closed() || !Announce(next.first_node_id, opening.end))
+            return {};
+        holder_ = ahead;
+        opening_ = opening;
         open_grant_ = next_grant_;
         change_ = Change::kOpen;
         change_trail_ = {};
+        return {};
     }
 
     void Seal() {
@@ -181,31 +291,39 @@ public:
         change_trail_ = {};
     }
 
-    // One step of what OpenNext or Seal began. What there is to give back in the end.
+    // One step of a change of the window. What there is to give back in the end.
     std::vector<Request> StepChange() {
+        if (change_ == Change::kWrite) {
+            change_ = !keeper_.WriteEnd(settings_.nodes, opening_.end, &directory_) ||
+                              !State::kWritesFirst
+                          ? Change::kNone
+                          : FirstMove();
+            return {};
+        }
+        if (change_ == Change::kExtend) {
+            cells_[kWindow] = Packed::Compact(opening_.ToWord());
+            Changed();
+            return {};
+        }
         int64_t last = -1;
         Replay replay(cells_.data(), &change_trail_, 0);
         const bool returned = replay.Step([&] {
-            Cell slots[kSlots] = {{&replay, 0}, {&replay, 1}};
+            Cell slots[kMaxSlots] = {{&replay, 0}, {&replay, 1}, {&replay, 2}};
             const auto slot = [&slots](uint32_t i) -> Cell& { return slots[i]; };
             Cell window(&replay, kWindow);
             if (change_ == Change::kSeal)
-                last = Holder::SealWindow(numbers_, slot, kSlots, window);
+                last = Holder::SealWindow(numbers_, slot, settings_.nodes.count, window);
             else
-                Holder::ChangeWindow(numbers_, slot, kSlots,
-                                     static_cast<uint64_t>(holder_.open().first_node_id), window,
+                Holder::ChangeWindow(numbers_, slot, settings_.nodes.count, FirstNode(), window,
                                      opening_);
         });
         if (!returned)
             return {};
-        std::vector<Request> releases;
-        if (change_ == Change::kSeal) {
-            const LeaseReleases sealed = holder_.Sealed(last);
-            GiveBack(sealed.open, open_grant_, last, &releases);
-            GiveBack(sealed.next, next_grant_, -1, &releases);
+        if (change_ == Change::kOpen) {
+            Changed();
+            return {};
         }
-        change_ = Change::kNone;
-        return releases;
+        return Sealed(last);
     }
 
 private:
@@ -216,32 +334,73 @@ private:
         int64_t paused = 0;  // steps
         Trail trail;
     };
-    enum class Change { kNone, kOpen, kSeal };
-    static constexpr int kWindow = kSlots;
+    // Of a window: write its end, move its end, open it; seal it.
+    enum class Change { kNone, kWrite, kExtend, kOpen, kSeal };
+    static constexpr int kWindow = kMaxSlots;
 
-    void Start() {
+    void InitShared() {
         static_assert(kNoWindow == 0);
-        number_ = ledger_->NewServer();
+        number_ = ledger_->NewServer(role_);
+        keeper_.InitShared(directory_);
+        holder_.Forget();
         cells_ = {};
         backends_ = {};
         change_ = Change::kNone;
         paused_ = 0;
+        stopping_ = false;
     }
 
-    int64_t Clock(int64_t true_now) const { return true_now + clock_offset_ - kWindowEpochSeconds; }
-    // Some instant of the clock's second, in ticks of the numbers.
-    int64_t Tick(int64_t true_now) {
-        const int64_t fraction =
-            numbers_.unit == kSecondMs ? 0 : random_->Between(0, kSecondMs - 1);
-        return numbers_.TickAt(kWindowEpochMs + Clock(true_now) * kSecondMs + fraction);
+    // No process is left but the postmaster: window_write_clean_end().
+    void Halt() {
+        const Window window = CurrentWindow();
+        if (!settings_.leases && !window.closed()) {
+            int64_t last = 0;
+            for (int64_t i = 0; i < slots(); i++)
+                last = std::max(
+                    last, LastSecondUsed(numbers_, Packed::Widen(cells_[static_cast<size_t>(i)]),
+                                         window));
+            keeper_.WriteCleanEnd(settings_.nodes, static_cast<uint32_t>(last + 1), &directory_,
+                                  *machine_, *true_ms_);
+        }
+        Crash();
     }
+
+    int64_t slots() const { return settings_.nodes.count; }
+    int64_t ClockMs() const { return machine_->At(*true_ms_).clock_ms - kWindowEpochMs; }
+    int64_t Clock() const { return FloorDivide(ClockMs(), kSecondMs); }
+    int64_t Tick() const { return numbers_.TickAt(kWindowEpochMs + ClockMs()); }
     Window CurrentWindow() const { return Window::FromWord(Packed::Widen(cells_[kWindow])); }
+    NodeRange LeasedNodes(int64_t first) const {
+        return {static_cast<uint32_t>(first), settings_.nodes.count};
+    }
+    uint64_t FirstNode() const {
+        return settings_.leases ? static_cast<uint64_t>(holder_.open().first_node_id)
+                                : settings_.nodes.first;
+    }
+
+    bool Loaded(int64_t birth) {
+        return keeper_.loaded() ||
+               keeper_.Load(settings_.nodes, &directory_, machine_, birth, *true_ms_);
+    }
+
+    bool Announce(int64_t first_node, uint32_t end) {
+        return !State::kAnnouncesLeases ||
+               keeper_.WriteEnd(LeasedNodes(first_node), end, &directory_);
+    }
+
+    Change FirstMove() const { return CurrentWindow().closed() ? Change::kOpen : Change::kExtend; }
+
+    void Changed() {
+        last_nodes_ = {static_cast<uint32_t>(FirstNode()), settings_.nodes.count};
+        change_ = State::kWritesFirst || settings_.leases ? Change::kNone : Change::kWrite;
+    }
+
     void Granted(const LeaseGrant& grant, int64_t now) {
-        if (holder_.Granted(layout_, kSlots, grant, now) == LeaseNews::kUnusable)
+        if (holder_.Granted(layout_, settings_.nodes.count, grant, now) == LeaseNews::kUnusable)
             return;
         const Lease& next = holder_.next();
         next_grant_ = ledger_->Grant(number_);
-        ledger_->Claim(next_grant_, next.first_node_id, kSlots, next.start, next.end);
+        ledger_->Claim(next_grant_, next.first_node_id, slots(), next.start, next.end);
     }
 
     void Renewed(int64_t last_unix_second, int64_t now) {
@@ -249,29 +408,65 @@ private:
         (void)holder_.Renewed(layout_, last_unix_second, now);
         const Lease& held = holder_.newest();
         ledger_->Claim(held.id == holder_.next().id ? next_grant_ : open_grant_, held.first_node_id,
-                       kSlots, known_end, held.end);
+                       slots(), known_end, held.end);
+    }
+
+    // lease_seal(): the window was sealed, and `last` is the last second used. The end on disk
+    // becomes exact, and the leases are given back.
+    std::vector<Request> Sealed(int64_t last) {
+        const LeaseReleases sealed = holder_.Sealed(last);
+        std::vector<Request> releases;
+        if (sealed.open.lease.id != 0) {
+            (void)Announce(sealed.open.lease.first_node_id,
+                           static_cast<uint32_t>(sealed.open.last_used + 1 - kWindowEpochSeconds));
+            GiveBack(sealed.open.lease, open_grant_, last);
+            releases.push_back(ReleaseOf(sealed.open));
+        }
+        if (sealed.next.lease.id != 0) {
+            GiveBack(sealed.next.lease, next_grant_, -1);
+            releases.push_back(ReleaseOf(sealed.next));
+        }
+        change_ = Change::kNone;
+        if (stopping_)
+            Halt();
+        return releases;
     }
 
     // The ledger knows what was used; the coordinator hears what the holder says.
-    void GiveBack(const LeaseRelease& release, int grant, int64_t last,
-                  std::vector<Request>* releases) {
-        const Lease& held = release.lease;
-        if (held.id == 0)
-            return;
-        ledger_->GiveBack(grant, held.first_node_id, kSlots, last >= 0 ? last + 1 : held.start,
+    void GiveBack(const Lease& held, int grant, int64_t last) {
+        ledger_->GiveBack(grant, held.first_node_id, slots(), last >= 0 ? last + 1 : held.start,
                           held.end);
-        releases->push_back(
-            {Request::kRelease, held.id, held.incarnation, release.last_used, kSlots, 0});
+    }
+    Request ReleaseOf(const LeaseRelease& release) const {
+        return {Request::kRelease,
+                release.lease.id,
+                release.lease.incarnation,
+                release.last_used,
+                slots(),
+                0,
+                role_};
     }
 
     const Layout layout_;
     const Layout numbers_;
+    const int64_t role_;  // by which the coordinator knows it
+    const int64_t* const true_ms_;
     Ledger* const ledger_;
     Random* const random_;
-    uint32_t number_ = 0;
-    int64_t clock_offset_ = 0;
+
+    Machine* machine_ = nullptr;
+    DataDirectory directory_;
+
+    // The postmaster.
+    bool running_ = false, stopping_ = false;
+    Settings settings_;
     int64_t paused_ = 0;
-    std::array<Packed::Value, kSlots + 1> cells_{};  // the slots' words; last, the window
+    NodeRange last_nodes_{0, 1};
+
+    // Shared memory, and the processes.
+    uint32_t number_ = 0;
+    WindowKeeper<State> keeper_;
+    std::array<Packed::Value, kMaxSlots + 1> cells_{};  // the slots' words; last, the window
     std::array<Call, kBackends> backends_{};
     Holder holder_{};
     int open_grant_ = 0, next_grant_ = 0;  // in the ledger
@@ -279,7 +474,9 @@ private:
     Change change_ = Change::kNone;
     Trail change_trail_;
     uint64_t acquisitions_ = 0;
-    size_t reserved_during_change_ = 0, lost_swaps_ = 0;
+
+    size_t reserved_during_change_ = 0, lost_swaps_ = 0, static_numbers_ = 0;
+    size_t proven_starts_ = 0, held_off_starts_ = 0;
 };
 
 }  // namespace randflake::simulation

@@ -1,32 +1,68 @@
-// A simulation of leases: servers, a coordinator, and a network between them, in an order that a
-// seed decides.
+// A simulation of servers that generate with static or with leased node ids, of coordinators, and
+// of a network between them, in an order that a seed decides.
 //
-// Anything can happen at any time. Clocks of servers and of the coordinator are wrong and step.
-// Servers crash, stop cleanly, lose their worker; they and single calls of their backends stand
-// still for long, between any two shared operations. Requests and answers are late or lost; a
-// request may arrive when nobody waits for it any more. A commit is unclear: the connection breaks
-// after the row arrived, or the server warns, and the transaction is committed or is not. The
-// coordinator is stopped; a replica that missed transactions or an old copy takes over
-// (lease_cluster.h). Old leases are purged, the pool changes.
+// Anything can happen at any time. Servers crash, wholly or only their shared memory; they stop,
+// start with other node ids, or lease instead; they and single calls of their backends stand still
+// for long, between any two shared operations or writes to the disk. Machines boot. Data
+// directories are copied, also while a server runs there; they follow as standbys and are promoted,
+// are rolled back to a snapshot, rewound, damaged, moved to another machine. Requests and answers
+// are late or lost; a request may arrive when nobody waits for it any more. A commit is unclear:
+// the connection breaks after the row arrived, or the server warns, and the transaction is
+// committed or is not. A coordinator is stopped; a replica that missed transactions or an old copy
+// takes over (lease_cluster.h); it is closed, moved, made anew. Old leases are purged, pools
+// change.
 //
-// What must hold: lease_ledger.h.
+// What operators must guarantee is guaranteed here, see Operation and Fleet. What must hold:
+// lease_ledger.h. Machines and data directories: data_directory.h.
 
 #ifndef RANDFLAKE_UNIT_LEASE_SIMULATION_H
 #define RANDFLAKE_UNIT_LEASE_SIMULATION_H
 
+#include <array>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "lease_server.h"
 
-namespace randflake::simulation {
+namespace randflake {
+
+inline std::ostream& operator<<(std::ostream& out, const NodeRange& nodes) {
+    return out << nodes.first << " to " << nodes.first + nodes.count - 1;
+}
+
+namespace simulation {
+
+enum class Fleet {
+    kLeases,        // of one coordinator; clocks show anything
+    kEverything,    // clocks differ by less than the tolerated difference at all times
+    kTwoNodeIds,    // the same, of static servers whose node ids change hands all the time
+    kOneDirectory,  // static and leased in turn, in one data directory; clocks show anything
+};
+
+// What operators do. Each duty can be neglected, to show that it is one.
+struct Operation {
+    // Node ids that were leased are used when they are free, not before.
+    bool waits_until_free = true;
+    // No coordinator is made before its predecessor is closed or gone.
+    bool closes_first = true;
+    // A pool is configured again after a failover or restore that may have lost its last changes.
+    bool configures_again = true;
+    // The server of a coordinator gives up only node ids that are not in the pool.
+    bool takes_own_nodes_out = true;
+    // Clocks differ by less than the tolerated difference at all times.
+    bool clocks_agree = true;
+};
 
 struct Scenario {
-    Layout layout;            // of seconds: what leases are made of
+    Layout layout;            // of seconds: what windows are made of
     Layout numbers = layout;  // what servers make of them
+    Fleet fleet = Fleet::kLeases;
     CoordinatorRules rules{};
-    int servers = 3;
+    bool identity_has_birth = true;  // of a coordinator: an older copy in its place has another one
+    bool made_in_place = true;       // a coordinator may be made anew where the last one was
+    bool only_failovers = false;     // and backups happen to coordinators
+    Operation operation{};
     int steps = 4000;
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations
 };
@@ -39,51 +75,108 @@ struct Findings {
     size_t numbers = 0;
     size_t granted = 0, renewed = 0, refused = 0, released = 0;
     size_t unclear = 0;  // answers that are no grant although the coordinator made one
-    size_t failovers = 0, lost_transactions = 0;
+    size_t failovers = 0, restores = 0, lost_transactions = 0;
     size_t reserved_during_change = 0, lost_swaps = 0;
 
-    Findings& operator+=(const Findings& other) {
-        numbers += other.numbers;
-        granted += other.granted;
-        renewed += other.renewed;
-        refused += other.refused;
-        released += other.released;
-        unclear += other.unclear;
-        failovers += other.failovers;
-        lost_transactions += other.lost_transactions;
-        reserved_during_change += other.reserved_during_change;
-        lost_swaps += other.lost_swaps;
-        return *this;
-    }
-    friend std::ostream& operator<<(std::ostream& out, const Findings& f) {
-        return out << f.numbers << " numbers, " << f.granted << " grants, " << f.renewed
-                   << " renewals, " << f.refused << " refusals, " << f.released << " releases, "
-                   << f.unclear << " unclear answers, " << f.failovers << " failovers with "
-                   << f.lost_transactions << " transactions lost, " << f.reserved_during_change
-                   << " reserved during a change, " << f.lost_swaps << " lost swaps";
-    }
+    // Node ids that were next used by another server, by one that had used them before, or by
+    // another kind of server.
+    size_t taken_over = 0, failed_back = 0, static_to_leased = 0, leased_to_static = 0;
+
+    size_t static_numbers = 0;
+    size_t proven_starts = 0, held_off_starts = 0;  // that opened a window of static node ids
+    size_t failed_writes = 0;
+    size_t pauses = 0, clock_steps = 0, lost_memories = 0, lost_workers = 0;
+    size_t stops = 0, crashes = 0, boots = 0;
+    size_t promotions = 0, copies = 0, rollbacks = 0, rewinds = 0, damages = 0, moved_disks = 0;
+    size_t changed_nodes = 0, to_leases = 0, to_static = 0, moved_holders = 0, meddlings = 0;
+    size_t pool_changes = 0, closings = 0, openings = 0, fresh = 0, moved_coordinators = 0;
+
+    Findings& operator+=(const Findings& other);
 };
 
-template <typename Holder = ShippedHolder>
+struct Counter {
+    size_t Findings::*count;
+    const char* name;
+};
+
+inline constexpr Counter kCounters[] = {
+    {&Findings::numbers, "numbers"},
+    {&Findings::static_numbers, "of static node ids"},
+    {&Findings::taken_over, "node ids taken over"},
+    {&Findings::failed_back, "of these back"},
+    {&Findings::static_to_leased, "node ids leased that were static"},
+    {&Findings::leased_to_static, "node ids static that were leased"},
+    {&Findings::granted, "grants"},
+    {&Findings::renewed, "renewals"},
+    {&Findings::refused, "refusals"},
+    {&Findings::released, "releases"},
+    {&Findings::unclear, "unclear answers"},
+    {&Findings::failovers, "failovers"},
+    {&Findings::restores, "of these restores"},
+    {&Findings::lost_transactions, "transactions lost"},
+    {&Findings::reserved_during_change, "reserved during a change"},
+    {&Findings::lost_swaps, "lost swaps"},
+    {&Findings::proven_starts, "starts without a hold-off"},
+    {&Findings::held_off_starts, "starts with one"},
+    {&Findings::failed_writes, "failed writes"},
+    {&Findings::pauses, "pauses"},
+    {&Findings::clock_steps, "steps of a clock"},
+    {&Findings::lost_memories, "losses of shared memory"},
+    {&Findings::lost_workers, "lost lease workers"},
+    {&Findings::stops, "stops"},
+    {&Findings::crashes, "crashes"},
+    {&Findings::boots, "boots"},
+    {&Findings::promotions, "promotions"},
+    {&Findings::copies, "copies"},
+    {&Findings::rollbacks, "rollbacks"},
+    {&Findings::rewinds, "rewinds"},
+    {&Findings::damages, "damages"},
+    {&Findings::moved_disks, "moved disks"},
+    {&Findings::changed_nodes, "starts with other node ids"},
+    {&Findings::to_leases, "static to leased"},
+    {&Findings::to_static, "leased to static"},
+    {&Findings::moved_holders, "reloads with another coordinator"},
+    {&Findings::meddlings, "meddlings"},
+    {&Findings::pool_changes, "changes of a pool"},
+    {&Findings::closings, "pools closed"},
+    {&Findings::openings, "pools opened"},
+    {&Findings::fresh, "coordinators made"},
+    {&Findings::moved_coordinators, "coordinators moved"},
+};
+
+inline Findings& Findings::operator+=(const Findings& other) {
+    for (const Counter& counter : kCounters)
+        this->*counter.count += other.*counter.count;
+    return *this;
+}
+
+inline std::ostream& operator<<(std::ostream& out, const Findings& findings) {
+    const char* separator = "";
+    for (const Counter& counter : kCounters) {
+        if (findings.*counter.count == 0)
+            continue;
+        out << separator << findings.*counter.count << ' ' << counter.name;
+        separator = ", ";
+    }
+    return out;
+}
+
+template <typename Holder = ShippedHolder, typename State = ShippedState>
 class Simulation {
 public:
     Simulation(const Scenario& scenario, uint64_t seed)
         : scenario_(scenario),
           random_(seed),
-          pool_{0, static_cast<int64_t>(scenario.layout.max_node_id()) + 1, random_.Between(2, 8),
-                random_.Between(0, 3)},
+          node_ids_(static_cast<int64_t>(scenario.layout.max_node_id()) + 1),
+          max_duration_(random_.Between(2, 8)),
+          max_clock_skew_(random_.Between(clocks_agree() ? 1 : 0, 3)),
+          skew_ms_(max_clock_skew_ * 1000 - (clocks_agree() ? random_.Between(0, 500) : 0)),
           ledger_(scenario.layout, scenario.numbers),
-          cluster_(Coordinator(scenario.layout, pool_, scenario.rules, Cluster::kFirst,
-                               kWindowEpochSeconds + kFirstSecond - random_.Between(0, 20), kKeep),
-                   pool_.max_clock_skew, &random_) {
-        // From schedules in which all is well for long to those in which nothing is.
-        coordinator_trouble_ = int64_t{20} << random_.Between(0, 5);
-        server_trouble_ = int64_t{20} << random_.Between(0, 5);
-        cluster_.SetTime(kWindowEpochSeconds + kFirstSecond);
-        for (int i = 0; i < scenario.servers; i++) {
-            servers_.emplace_back(scenario.layout, scenario.numbers, &ledger_, &random_);
-            asked_.push_back(0);
-        }
+          free_at_(static_cast<size_t>(node_ids_)) {
+        ChooseHowMuch();
+        MakeMachines();
+        MakeSites();
+        MakeServers();
     }
 
     Findings Run() {
@@ -94,79 +187,223 @@ public:
         }
         findings_.violation = ledger_.violation();
         findings_.numbers = ledger_.numbers();
-        findings_.lost_transactions = cluster_.lost_transactions();
+        const Handovers& handovers = ledger_.handovers();
+        findings_.taken_over = handovers.to_another;
+        findings_.failed_back = handovers.back;
+        findings_.static_to_leased = handovers.static_to_leased;
+        findings_.leased_to_static = handovers.leased_to_static;
+        for (const Site& site : sites_)
+            findings_.lost_transactions += site.cluster.lost_transactions();
         for (const auto& server : servers_) {
             findings_.reserved_during_change += server.reserved_during_change();
             findings_.lost_swaps += server.lost_swaps();
+            findings_.static_numbers += server.static_numbers();
+            findings_.proven_starts += server.proven_starts();
+            findings_.held_off_starts += server.held_off_starts();
+            findings_.failed_writes += server.failed_writes();
         }
         return findings_;
     }
 
 private:
+    using FleetServer = Server<Holder, State>;
+
     // The first second of all, so that clocks can be a little behind.
     static constexpr int64_t kFirstSecond = 60;
     static constexpr int64_t kNobody = -1;
     // A coordinator's day, at this scale.
     static constexpr int64_t kKeep = 60;
+    static constexpr uint32_t kLeasedNodes = 2;
+
+    // A coordinator with what its operator wants of it.
+    struct Site {
+        Cluster cluster;
+        std::optional<NodeRange> pool;  // closed without
+        int64_t host = kNobody;         // the server that it runs in, if that has node ids, too
+    };
 
     struct Message {
         int64_t server;  // that waits for the answer, if it still does
         uint64_t ticket;
+        size_t site;
         Request request;
         bool answered = false;
         Answer answer{};
     };
 
+    bool clocks_agree() const {
+        return scenario_.fleet == Fleet::kEverything || scenario_.fleet == Fleet::kTwoNodeIds;
+    }
+    bool has_static() const { return scenario_.fleet != Fleet::kLeases; }
+
+    // From schedules in which all is well for long to those in which nothing is.
+    void ChooseHowMuch() {
+        coordinator_trouble_ = int64_t{20} << random_.Between(0, 5);
+        server_trouble_ = int64_t{20} << random_.Between(0, 5);
+        longest_advance_ms_ = int64_t{2000} >> (has_static() ? random_.Between(0, 3) : 0);
+        leases_one_in_ = random_.Between(2, 4);
+        static_nodes_ = SomeNodes(1, node_ids_);
+        restless_clocks_ = has_static() && random_.OneIn(2);
+        if (scenario_.fleet == Fleet::kTwoNodeIds) {
+            static_nodes_ = SomeNodes(2, 2);
+            leases_one_in_ = 1000;
+            server_trouble_ = 80;
+            longest_advance_ms_ = 500;
+        } else if (clocks_agree() && random_.OneIn(2)) {
+            // The fewer node ids there are, the more they change hands.
+            static_nodes_ = SomeNodes(1, 2);
+            if (random_.OneIn(2))
+                leases_one_in_ = 1000;
+            server_trouble_ = int64_t{20} << random_.Between(0, 2);
+        } else if (scenario_.fleet == Fleet::kOneDirectory && random_.OneIn(2)) {
+            // All of the pool is static in turn.
+            static_nodes_ = SomeNodes(kLeasedNodes, kLeasedNodes);
+            server_trouble_ = int64_t{80} << random_.Between(0, 3);
+        }
+    }
+
+    void MakeMachines() {
+        for (int i = 0; i < 3; i++) {
+            machines_.emplace_back(i != 2);
+            machines_.back().Boot(++boots_, true_ms_ - random_.Between(0, 100000));
+            machines_.back().StepClock(clocks_agree() ? WrongByMs() : 0);
+        }
+    }
+
+    void MakeSites() {
+        const int64_t made = UnixNow() - random_.Between(0, 20);
+        const int count = scenario_.fleet == Fleet::kEverything ? 2 : 1;
+        for (int i = 0; i < count; i++) {
+            NodeRange nodes{0, static_cast<uint32_t>(node_ids_)};
+            if (scenario_.fleet == Fleet::kOneDirectory && static_nodes_.count == kLeasedNodes)
+                nodes = static_nodes_;
+            else if (has_static())
+                nodes = {static_cast<uint32_t>(random_.Between(0, node_ids_ - 4)),
+                         static_cast<uint32_t>(random_.Between(kLeasedNodes, 4))};
+            const Coordinator::Pool pool{nodes.first, nodes.count, max_duration_, max_clock_skew_,
+                                         i > 0};
+            const uint64_t identity = ++identities_;
+            sites_.push_back(
+                {Cluster({scenario_.layout, pool, scenario_.rules, identity, made, kKeep}, identity,
+                         max_clock_skew_, scenario_.identity_has_birth, &true_ms_, &random_),
+                 i == 0 ? std::optional(nodes) : std::nullopt});
+            if (clocks_agree())
+                sites_.back().cluster.StepClock(WrongByMs());
+        }
+        if (scenario_.fleet == Fleet::kEverything && random_.OneIn(3))
+            sites_[0].host = 0;
+    }
+
+    void MakeServers() {
+        const int count = scenario_.fleet == Fleet::kOneDirectory ? 1 : 3;
+        for (int i = 0; i < count; i++) {
+            servers_.emplace_back(scenario_.layout, scenario_.numbers, i, skew_ms_, &true_ms_,
+                                  &ledger_, &random_);
+            FleetServer& server = servers_.back();
+            server.directory().system_identifier = static_cast<uint64_t>(i) + 1;
+            server.MoveTo(&machines_[static_cast<size_t>(i % 2)]);
+            asked_.push_back(0);
+            site_of_.push_back(0);
+            snapshots_.push_back(server.directory());
+        }
+        for (FleetServer& server : servers_)
+            Start(&server);
+    }
+
     void Step() {
-        const auto i = static_cast<size_t>(random_.Between(0, scenario_.servers - 1));
-        Server<Holder>& server = servers_[i];
+        const size_t i = PickServer();
+        FleetServer& server = servers_[i];
         if (random_.OneIn(50))
-            cluster_.Advance();
+            true_ms_ += random_.Between(0, longest_advance_ms_);
         else if (random_.OneIn(coordinator_trouble_))
-            HappenToCoordinator();
+            HappenToCoordinator(&Pick(&sites_));
         else if (random_.OneIn(server_trouble_))
             HappenToServer(&server);
         else if (random_.OneIn(5))
             StepNetwork();
-        else if (server.PausedNow())
+        else if (!server.running())
+            StepStopped(&server);
+        else if (server.PausedNow() || server.in_recovery())
             return;
         else if (random_.OneIn(4))
             StepWorker(i);
         else
-            server.StepBackend(cluster_.true_now());
+            server.StepBackend();
     }
 
     void StepWorker(size_t i) {
-        Server<Holder>& server = servers_[i];
+        FleetServer& server = servers_[i];
         if (server.changes_window()) {
             for (const Request& release : server.StepChange())
-                Send(kNobody, release);
+                Send(kNobody, site_of_[i], release);
+        } else if (!server.settings().leases) {
+            server.ExtendWindow(++births_);
         } else if (!server.waits()) {
-            server.OpenNext(cluster_.true_now());
+            for (const Request& release : server.FollowLeases(++births_))
+                Send(kNobody, site_of_[i], release);
             if (!server.changes_window() && random_.OneIn(3))
-                Send(static_cast<int64_t>(i),
-                     server.Ask(random_.Between(1, 10), cluster_.true_now()));
+                Ask(i);
         } else if (random_.OneIn(20)) {
-            server.Hear(Answer{}, cluster_.true_now());  // too late, or connection lost
+            server.Hear(Answer{});  // too late, or connection lost
         }
     }
 
     // A line to be completed. The stream that is nowhere takes nothing.
     std::ostream& Trace() {
         std::ostream& out = scenario_.trace != nullptr ? *scenario_.trace : nowhere_;
-        return out << "step " << findings_.step << ", second "
-                   << cluster_.true_now() - kWindowEpochSeconds << ", coordinator's "
-                   << cluster_.now() - kWindowEpochSeconds << ": ";
+        out << "step " << findings_.step << ", ms " << true_ms_ - kWindowEpochMs;
+        for (const Site& site : sites_)
+            out << ", coordinator's second " << site.cluster.now() - kWindowEpochSeconds;
+        return out << ": ";
+    }
+    std::ostream& Trace(const FleetServer& server) {
+        return Trace() << "server " << server.role() << ' ';
+    }
+
+    template <typename Thing>
+    Thing& Pick(std::vector<Thing>* of) {
+        return (*of)[static_cast<size_t>(random_.Between(0, static_cast<int64_t>(of->size()) - 1))];
+    }
+    size_t PickServer() {
+        return static_cast<size_t>(random_.Between(0, static_cast<int64_t>(servers_.size()) - 1));
     }
 
     // --- requests and answers
 
-    void Send(int64_t server, const Request& request) {
+    void Send(int64_t server, size_t site, const Request& request) {
         const uint64_t ticket = ++tickets_;
         if (server != kNobody)
             asked_[static_cast<size_t>(server)] = ticket;
-        messages_.push_back({server, ticket, request});
-        Trace() << "request " << ticket << " of server " << server << ": " << request << '\n';
+        messages_.push_back({server, ticket, site, request});
+        Trace() << "request " << ticket << " of server " << server << " for coordinator " << site
+                << ": " << request << '\n';
+    }
+
+    void Ask(size_t i) {
+        const Cluster& cluster = sites_[site_of_[i]].cluster;
+        int64_t alleged = 0;
+        if (cluster.knows_all() && random_.OneIn(10))
+            alleged = cluster.now() + max_duration_ + max_clock_skew_ +
+                      random_.Between(-2, random_.OneIn(2) ? 0 : 20);
+        Send(static_cast<int64_t>(i), site_of_[i],
+             servers_[i].Ask(random_.Between(1, 10), alleged));
+    }
+
+    // Somebody who has seen the incarnation of another one's lease gives it back.
+    void Meddle(const FleetServer& server) {
+        const FleetServer& other = servers_[PickServer()];
+        const Lease& lease = other.open_lease();
+        if (lease.id == 0 || server.role() == other.role())
+            return;
+        Send(kNobody, site_of_[static_cast<size_t>(other.role())],
+             {Request::kRelease, lease.id, lease.incarnation, lease.start - 1 + kWindowEpochSeconds,
+              kLeasedNodes, 0, server.role()});
+        findings_.meddlings++;
+    }
+
+    bool Up(const Site& site) const {
+        return site.cluster.up() &&
+               (site.host == kNobody || servers_[static_cast<size_t>(site.host)].generates());
     }
 
     void StepNetwork() {
@@ -176,8 +413,8 @@ private:
             static_cast<size_t>(random_.Between(0, static_cast<int64_t>(messages_.size()) - 1));
         Message& message = messages_[which];
         if (!random_.OneIn(12)) {  // else it is lost
-            if (!message.answered && cluster_.up()) {
-                message.answer = Execute(message.request);
+            if (!message.answered && Up(sites_[message.site])) {
+                message.answer = Execute(&sites_[message.site].cluster, message.request);
                 message.answered = true;
                 Trace() << "request " << message.ticket << " at the coordinator: " << message.answer
                         << '\n';
@@ -185,8 +422,9 @@ private:
             }
             if (message.server != kNobody) {
                 const auto i = static_cast<size_t>(message.server);
-                if (servers_[i].waits() && asked_[i] == message.ticket) {
-                    servers_[i].Hear(message.answer, cluster_.true_now());
+                if (servers_[i].generates() && servers_[i].waits() && asked_[i] == message.ticket &&
+                    !servers_[i].changes_window()) {
+                    servers_[i].Hear(message.answer);
                     Trace() << "answer " << message.ticket << " arrives\n";
                 }
             }
@@ -194,114 +432,602 @@ private:
         messages_.erase(messages_.begin() + static_cast<ptrdiff_t>(which));
     }
 
-    Answer Execute(const Request& request) {
+    Answer Execute(Cluster* cluster, const Request& request) {
         const bool clear = !random_.OneIn(6);
         const bool commit = clear || random_.OneIn(2);
         Answer answer;
-        const bool done = cluster_.Transact(commit, [&](Coordinator& coordinator) {
-            return Execute(&coordinator, request, &answer.grant);
+        const bool done = cluster->Transact(commit, [&](Coordinator& coordinator) {
+            return Execute(*cluster, &coordinator, request, &answer.grant);
         });
         answer.row = done;
         answer.clear = done && clear;
-        answer.refused = !done && clear;
+        answer.refused = !done && clear && cluster->coordinator().refusal() != Refusal::kClosed;
         findings_.refused += answer.refused;
         findings_.unclear += done && !clear;
         return answer;
     }
 
-    bool Execute(Coordinator* coordinator, const Request& request, LeaseGrant* grant) {
-        const uint64_t identity = cluster_.identity();
-        const int64_t now = cluster_.now();
+    bool Execute(const Cluster& cluster, Coordinator* coordinator, const Request& request,
+                 LeaseGrant* grant) {
+        const uint64_t identity = cluster.identity();
+        const int64_t now = cluster.now();
         if (request.kind == Request::kAcquire) {
-            const auto granted = coordinator->Acquire(identity, now, request.incarnation,
-                                                      request.nodes, request.duration);
+            const auto granted =
+                coordinator->Acquire(identity, now, request.incarnation, request.nodes,
+                                     request.duration, 1, request.role);
             findings_.granted += granted.has_value();
             *grant = granted.value_or(LeaseGrant{});
             return granted.has_value();
         }
         if (request.kind == Request::kRenew) {
+            // After a failover, a coordinator must believe its holders. One that knows of every
+            // lease need not.
+            const int64_t known = cluster.knows_all()
+                                      ? std::max(request.second, request.alleged_end)
+                                      : request.second;
             const auto end =
-                coordinator->Renew(identity, now, request.lease_id, request.incarnation,
-                                   request.second, request.duration);
+                coordinator->Renew(identity, now, request.lease_id, request.incarnation, known,
+                                   request.duration, request.role);
             findings_.renewed += end.has_value();
             grant->end = end.value_or(0);
             return end.has_value();
         }
-        const bool released = coordinator->Release(identity, now, request.lease_id,
-                                                   request.incarnation, request.second);
+        const bool released = coordinator->Release(
+            identity, now, request.lease_id, request.incarnation, request.second, request.role);
         findings_.released += released;
         return released;
     }
 
-    // --- what goes wrong
+    // --- clocks
 
-    // Seconds.
-    int64_t WrongBy() {
+    int64_t UnixNow() const { return true_ms_ / 1000; }
+
+    int64_t WrongByMs() {
+        if (clocks_agree()) {
+            // At all times, so it does not matter which clock is right.
+            if (!scenario_.operation.clocks_agree)
+                return random_.Between(0, 2 * skew_ms_);
+            return random_.OneIn(2)   ? random_.Between(0, skew_ms_ - 1)
+                   : random_.OneIn(2) ? 0
+                                      : skew_ms_ - 1;
+        }
         const int64_t most = random_.OneIn(3) ? 0 : random_.OneIn(2) ? 3 : 25;
-        return random_.Between(-most, most);
+        return random_.Between(-most, most) * 1000;
     }
 
-    void HappenToServer(Server<Holder>* server) {
-        const int64_t chance = random_.Between(0, 9);
-        if (chance < 2)
-            server->StepClock(WrongBy());
-        else if (chance < 4)
-            server->Pause(random_.Between(1, 300));
-        else if (chance < 5)
-            server->Crash();
-        else if (chance < 6 && !server->waits() && !server->changes_window())
-            server->Seal();
+    // Unix seconds on the clock that an operator looks at, who waits for a coordinator's node ids.
+    int64_t OperatorNow(const Site& site) {
+        return clocks_agree() ? FloorDivide(true_ms_ + WrongByMs(), 1000) : site.cluster.now();
     }
 
-    void HappenToCoordinator() {
-        const int64_t chance = random_.Between(0, 39);
-        if (chance < 3) {
-            cluster_.StepClock(WrongBy());
-        } else if (chance < 6) {
-            cluster_.FailOver();
-            Trace() << "failover\n";
-            findings_.failovers++;
+    // --- who may use which node ids
+
+    template <typename Predicate>
+    static bool All(const NodeRange& nodes, Predicate&& holds) {
+        for (uint32_t node = nodes.first; node < nodes.first + nodes.count; node++)
+            if (!holds(node))
+                return false;
+        return true;
+    }
+
+    // By a server that runs, other than this one.
+    bool UsedStatically(const NodeRange& nodes, int64_t except) const {
+        for (const FleetServer& server : servers_)
+            if (server.role() != except && server.generates() && !server.settings().leases &&
+                server.settings().nodes.Overlaps(nodes))
+                return true;
+        return false;
+    }
+
+    bool Pooled(const NodeRange& nodes, const Site* except) const {
+        for (const Site& site : sites_)
+            if (&site != except && site.pool && site.pool->Overlaps(nodes))
+                return true;
+        return false;
+    }
+
+    bool Free(const NodeRange& nodes, const Site& site) {
+        return !scenario_.operation.waits_until_free ||
+               All(nodes, [&](uint32_t node) { return free_at_[node] <= OperatorNow(site); });
+    }
+
+    // What the view of leases shows.
+    bool NothingLeased(const NodeRange& nodes, const Site& site) {
+        const Coordinator& coordinator = site.cluster.coordinator();
+        const int64_t now = OperatorNow(site);
+        if (coordinator.high_water() > now)
+            return false;
+        for (const Coordinator::Lease& lease : coordinator.leases())
+            if (nodes.Overlaps({static_cast<uint32_t>(lease.first_node_id),
+                                static_cast<uint32_t>(lease.node_count)}) &&
+                lease.end > now)
+                return false;
+        return true;
+    }
+
+    bool MayUse(const NodeRange& nodes, const FleetServer& server) {
+        // A directory knows itself what was used there, also under leases that are in force.
+        if (scenario_.fleet == Fleet::kOneDirectory)
+            return true;
+        const Site& own = sites_[0];
+        if (UsedStatically(nodes, server.role()) || !Free(nodes, own))
+            return false;
+        if (own.host != server.role())
+            return !Pooled(nodes, nullptr);
+        return !Pooled(nodes, &own) && NothingLeased(nodes, own);
+    }
+
+    // A coordinator never leases what its own server uses. What that server has used until now must
+    // come into the pool as node ids that are added.
+    bool MayGiveUp(const Settings& before, const Settings& after, const FleetServer& server) const {
+        if (before.leases || (!after.leases && after.nodes.Covers(before.nodes)) ||
+            !scenario_.operation.takes_own_nodes_out)
+            return true;
+        for (const Site& site : sites_)
+            if (site.host == server.role() && site.pool && site.pool->Overlaps(before.nodes))
+                return false;
+        return true;
+    }
+
+    bool MayLease(const NodeRange& nodes, const Site& site) {
+        return !UsedStatically(nodes, site.host) && !Pooled(nodes, &site);
+    }
+
+    NodeRange SomeNodes(int64_t least, int64_t most) {
+        const int64_t count = random_.Between(least, most);
+        return {static_cast<uint32_t>(random_.Between(0, node_ids_ - count)),
+                static_cast<uint32_t>(count)};
+    }
+
+    NodeRange EnoughToLease(NodeRange nodes) const {
+        nodes.count = std::max(nodes.count, kLeasedNodes);
+        nodes.first = std::min(nodes.first, static_cast<uint32_t>(node_ids_) - nodes.count);
+        return nodes;
+    }
+
+    NodeRange SomePool() {
+        return random_.OneIn(2) ? EnoughToLease(static_nodes_) : SomeNodes(kLeasedNodes, 4);
+    }
+
+    NodeRange SomeStaticNodes() {
+        const int64_t count =
+            random_.Between(1, std::min<int64_t>(FleetServer::kMaxSlots, static_nodes_.count));
+        return {static_nodes_.first +
+                    static_cast<uint32_t>(random_.Between(0, static_nodes_.count - count)),
+                static_cast<uint32_t>(count)};
+    }
+
+    // --- what happens to servers
+
+    void Start(FleetServer* server) {
+        const Settings before = server->settings();
+        const bool first = server->number() == 0;
+        Settings settings{true, {0, kLeasedNodes}};
+        if (has_static() && !random_.OneIn(leases_one_in_)) {
+            const int64_t chance = random_.Between(0, 4);
+            settings = {false, chance < 2 && !before.leases ? before.nodes
+                               : chance < 4                 ? servers_[PickServer()].last_nodes()
+                                                            : SomeStaticNodes()};
+            if (!server->in_recovery() && !MayUse(settings.nodes, *server))
+                return;
+        }
+        if (!first) {
+            if (!MayGiveUp(before, settings, *server))
+                return;
+            findings_.changed_nodes +=
+                !settings.leases && !before.leases && settings.nodes != before.nodes;
+            findings_.to_leases += settings.leases && !before.leases;
+            findings_.to_static += !settings.leases && before.leases;
+        }
+        server->Start(settings);
+        Serve(*server);
+        Trace(*server) << "starts in recovery " << server->in_recovery() << " leases "
+                       << settings.leases << " nodes " << settings.nodes << " clock "
+                       << server->machine()->offset_ms() << '\n';
+    }
+
+    void Promote(FleetServer* server) {
+        if (!server->settings().leases && !MayUse(server->settings().nodes, *server))
+            return;
+        server->Promote();
+        findings_.promotions++;
+        Trace(*server) << "is promoted\n";
+    }
+
+    // Of a coordinator.
+    bool IsHost(const FleetServer& server) const { return sites_[0].host == server.role(); }
+
+    // The coordinator in this server knows its configuration.
+    void Serve(const FleetServer& server) {
+        const Settings& settings = server.settings();
+        for (Site& site : sites_)
+            if (site.host == server.role())
+                site.cluster.Serve(settings.leases ? Coordinator::Static{0, 0}
+                                                   : Coordinator::Static{settings.nodes.first,
+                                                                         settings.nodes.count});
+    }
+
+    void StepClock(Machine* machine) {
+        findings_.clock_steps++;
+        machine->StepClock(WrongByMs());
+        for (Site& site : sites_)
+            if (site.host != kNobody &&
+                servers_[static_cast<size_t>(site.host)].machine() == machine)
+                site.cluster.StepClock(machine->offset_ms());
+    }
+
+    void HappenToServer(FleetServer* server) {
+        const int64_t chance = random_.Between(restless_clocks_ ? -8 : 0, 19);
+        if (chance < 4) {
+            StepClock(server->machine());
+            Trace(*server) << "clock " << server->machine()->offset_ms() << '\n';
+        } else if (chance < 5 && server->running()) {
+            snapshots_[static_cast<size_t>(server->role())] = server->directory();
+            Trace(*server) << "snapshot\n";
+        } else if (chance < 6 && random_.OneIn(3)) {
+            Boot(server->machine());
+        } else if (chance < 7) {
+            Meddle(*server);
         } else if (chance < 8) {
-            cluster_.TakeBackup();
-        } else if (chance < 10 || !cluster_.up()) {
-            cluster_.StopOrStart();
+            if (sites_.size() == 1)
+                return;
+            site_of_[static_cast<size_t>(server->role())] =
+                static_cast<size_t>(random_.Between(0, static_cast<int64_t>(sites_.size()) - 1));
+            server->Reload();
+            findings_.moved_holders++;
+        } else if (!server->running()) {
+            if (random_.OneIn(3))
+                HappenToDirectory(server);
+            else
+                Start(server);
+        } else if (server->in_recovery()) {
+            if (random_.OneIn(3))
+                Crash(server);
+            else
+                Promote(server);
+        } else if (chance < 11) {
+            server->Pause(random_.Between(1, 300));
+            findings_.pauses++;
         } else if (chance < 13) {
-            Manage([&](Coordinator& coordinator) {
-                (void)coordinator.Purge(cluster_.identity(), cluster_.now(),
-                                        random_.Between(0, 5) * 1000);
-            });
+            Trace(*server) << "loses its shared memory\n";
+            server->CrashMemory();
+            findings_.lost_memories++;
         } else if (chance < 14) {
-            Manage([&](Coordinator& coordinator) {
-                const int64_t first = random_.OneIn(2) ? 0 : 1;
-                coordinator.Configure(
-                    cluster_.identity(), cluster_.now(),
-                    {.first_node_id = first, .node_count = pool_.node_count - first});
-            });
+            Crash(server);
+        } else if (server->settings().leases && server->may_seal() && random_.OneIn(3)) {
+            Trace(*server) << "loses its lease worker\n";
+            server->Seal();
+            findings_.lost_workers++;
+        } else if (server->may_stop()) {
+            Stop(server);
+            if (random_.OneIn(3))
+                snapshots_[static_cast<size_t>(server->role())] = server->directory();
+            else if (clocks_agree() && !server->running() && !IsHost(*server) && random_.OneIn(3))
+                RollBack(server);
         }
     }
 
+    void Stop(FleetServer* server) {
+        Trace(*server) << "stops\n";
+        findings_.stops++;
+        server->Stop();
+    }
+
+    void Crash(FleetServer* server) {
+        Trace(*server) << "crashes\n";
+        server->Crash();
+        findings_.crashes++;
+    }
+
+    void Boot(Machine* machine) {
+        for (FleetServer& server : servers_)
+            if (server.running() && server.machine() == machine)
+                server.Crash();
+        machine->Boot(++boots_, true_ms_);
+        findings_.boots++;
+        Trace() << "a machine boots\n";
+    }
+
+    void StepStopped(FleetServer* server) {
+        if (random_.OneIn(10))
+            Start(server);
+        else if (random_.OneIn(25))
+            HappenToDirectory(server);
+    }
+
+    // To that of a server that does not run.
+    void HappenToDirectory(FleetServer* server) {
+        DataDirectory& directory = server->directory();
+        const auto i = static_cast<size_t>(server->role());
+        const int64_t chance = random_.Between(0, 12);
+        if (chance < 1) {
+            server->machine()->ForgetRuns();
+        } else if (chance < 2) {
+            directory.recovers = !directory.recovers;
+        } else if (chance < 3) {
+            snapshots_[i] = directory;
+            Trace(*server) << "snapshot\n";
+        } else if (IsHost(*server)) {
+            return;  // what becomes of a coordinator's directory, lease_cluster.h knows
+        } else if (chance < 5) {
+            server->MoveTo(&Pick(&machines_));
+            findings_.moved_disks++;
+            Trace(*server) << "moves to a machine with clock " << server->machine()->offset_ms()
+                           << '\n';
+        } else if (scenario_.fleet == Fleet::kOneDirectory) {
+            return;
+        } else if (chance < 7) {
+            RollBack(server);
+        } else if (chance < 11) {
+            const size_t from = PickServer();
+            Copy(random_.OneIn(4) ? snapshots_[from] : servers_[from].directory(), &directory);
+            snapshots_[i] = directory;
+            Trace(*server) << "becomes a copy of server " << from << '\n';
+        } else if (chance < 12) {
+            const DataDirectory& source = servers_[PickServer()].directory();
+            if (source.system_identifier != directory.system_identifier)
+                return;
+            directory.window = source.window;  // pg_rewind
+            directory.timeline = source.timeline;
+            findings_.rewinds++;
+            Trace(*server) << "is rewound\n";
+        } else {
+            Damage(&directory);
+            Trace(*server) << "disk is damaged\n";
+        }
+    }
+
+    void RollBack(FleetServer* server) {
+        server->directory() = snapshots_[static_cast<size_t>(server->role())];
+        findings_.rollbacks++;
+        Trace(*server) << "disk is rolled back\n";
+    }
+
+    void Copy(const DataDirectory& from, DataDirectory* to) {
+        DataDirectory copy = from;
+        if (copy.identity)
+            copy.identity->birth_nanoseconds = ++births_;
+        copy.recovers = random_.OneIn(2);
+        *to = copy;
+        findings_.copies++;
+    }
+
+    void Damage(DataDirectory* directory) {
+        findings_.damages++;
+        const int64_t chance = random_.Between(0, 2);
+        if (chance == 0 && directory->window) {
+            (*directory->window)[static_cast<size_t>(random_.Between(0, kWindowStateBytes - 1))] ^=
+                1;
+        } else {
+            directory->window.reset();
+            if (chance == 1)
+                directory->identity.reset();
+        }
+    }
+
+    // --- what happens to coordinators
+
+    void HappenToCoordinator(Site* site) {
+        Cluster& cluster = site->cluster;
+        const int64_t chance = random_.Between(0, 39);
+        if (scenario_.only_failovers) {
+            if (random_.OneIn(3))
+                cluster.TakeBackup();
+            else
+                FailOver(site);
+        } else if (chance < 3) {
+            if (site->host == kNobody) {
+                cluster.StepClock(WrongByMs());
+                findings_.clock_steps++;
+            }
+        } else if (chance < 6) {
+            FailOver(site);
+        } else if (chance < 8) {
+            cluster.TakeBackup();
+        } else if (chance < 10 || !cluster.up()) {
+            cluster.StopOrStart();
+        } else if (chance < 13) {
+            Manage(site, [&](Coordinator& coordinator) {
+                return coordinator.Purge(cluster.identity(), cluster.now(),
+                                         random_.Between(0, 5) * 1000);
+            });
+        } else if (chance < 16 && site->pool) {
+            ChangePool(site);
+        } else if (chance < 18) {
+            CloseOrOpen(site);
+        } else if (chance < 19) {
+            MakeAnew(site);
+        } else if (chance < 20) {
+            Move(site);
+        }
+    }
+
+    // A transaction of the operator, which always succeeds and is seen to.
     template <typename Act>
-    void Manage(Act&& act) {
-        cluster_.Transact(true, [&](Coordinator& coordinator) {
-            act(coordinator);
-            return true;
+    int64_t Manage(Site* site, Act&& act) {
+        std::optional<int64_t> result;
+        site->cluster.Transact(true, [&](Coordinator& coordinator) {
+            result = act(coordinator);
+            return result.has_value();
         });
+        return result.value_or(0);
+    }
+
+    int64_t Configure(Site* site, const Coordinator::Change& change) {
+        return Manage(site, [&](Coordinator& coordinator) {
+            return coordinator.Configure(site->cluster.identity(), site->cluster.now(), change);
+        });
+    }
+
+    // Makes the coordinator's pool what its operator wants. What is not in it any more becomes free
+    // some time.
+    void Configure(Site* site, const std::optional<NodeRange>& pool, bool never_leased = false) {
+        Coordinator::Change change{.never_leased = never_leased};
+        change.closed = !pool.has_value();
+        if (pool) {
+            change.first_node_id = pool->first;
+            change.node_count = pool->count;
+        }
+        const int64_t free_at = Configure(site, change);
+        for (int64_t i = 0; i < node_ids_; i++) {
+            const NodeRange node{static_cast<uint32_t>(i), 1};
+            if (site->pool && site->pool->Covers(node) && !(pool && pool->Covers(node)))
+                free_at_[static_cast<size_t>(i)] = free_at;
+        }
+        site->pool = pool;
+        if (pool)
+            last_open_ = site - sites_.data();
+        Trace() << "coordinator " << site - sites_.data() << " pool " << pool.value_or(NodeRange{})
+                << ", the rest free at " << free_at - kWindowEpochSeconds << '\n';
+    }
+
+    void FailOver(Site* site) {
+        if (site->host != kNobody) {
+            FleetServer& server = servers_[static_cast<size_t>(site->host)];
+            if (server.running())
+                Crash(&server);
+            site->host = kNobody;
+        }
+        std::optional<int64_t> offset_ms;
+        if (clocks_agree())
+            offset_ms = WrongByMs();
+        else if (random_.OneIn(2))
+            offset_ms = random_.Between(-max_clock_skew_, 2 * max_clock_skew_) * 1000;
+        findings_.restores += site->cluster.FailOver(++identities_, offset_ms);
+        findings_.failovers++;
+        Trace() << "failover of coordinator " << site - sites_.data() << '\n';
+        if (has_static() && scenario_.operation.configures_again)
+            Configure(site, site->pool);
+    }
+
+    // Takes node ids out of the pool, or into it.
+    void ChangePool(Site* site) {
+        NodeRange pool = *site->pool;
+        if (!has_static()) {
+            const uint32_t first = random_.OneIn(2) ? 0 : 1;
+            pool = {first, static_cast<uint32_t>(node_ids_) - first};
+        } else if (pool.count > kLeasedNodes && random_.OneIn(2)) {
+            pool.count -= 1;
+            pool.first += random_.OneIn(2);
+        } else {
+            pool = random_.OneIn(2) ? GivenUp(*site) : SomePool();
+            if (!MayLease(pool, *site) || !All(pool, [&](uint32_t node) {
+                    return site->pool->Covers({node, 1}) || Free({node, 1}, *site);
+                }))
+                return;
+        }
+        Configure(site, pool);
+        findings_.pool_changes++;
+    }
+
+    // The node ids that a server used last. If they are static, it gives them up.
+    NodeRange GivenUp(const Site& site) {
+        FleetServer& server = servers_[PickServer()];
+        if (server.generates() && !server.settings().leases && site.host != server.role()) {
+            if (server.may_stop())
+                Stop(&server);
+            else
+                Crash(&server);
+        }
+        return EnoughToLease(server.last_nodes());
+    }
+
+    // A pool that is opened again holds off for all that others may have leased meanwhile.
+    void CloseOrOpen(Site* site) {
+        if (site->pool) {
+            Configure(site, std::nullopt);
+            findings_.closings++;
+            return;
+        }
+        const NodeRange nodes =
+            has_static() ? SomePool() : NodeRange{0, static_cast<uint32_t>(node_ids_)};
+        if (!MayLease(nodes, *site))
+            return;
+        Configure(site, nodes);
+        findings_.openings++;
+    }
+
+    Coordinator::Pool PoolOf(const NodeRange& nodes) const {
+        return {nodes.first, nodes.count, max_duration_, max_clock_skew_};
+    }
+
+    // The coordinator is lost, or closed, and another one is made in its place.
+    void MakeAnew(Site* site) {
+        const bool lost = site->pool.has_value();
+        const NodeRange nodes = lost           ? *site->pool
+                                : has_static() ? SomePool()
+                                               : NodeRange{0, static_cast<uint32_t>(node_ids_)};
+        const bool in_place = site - sites_.data() == last_open_;
+        if (!MayLease(nodes, *site) || (in_place && !scenario_.made_in_place))
+            return;
+        site->cluster.Replace(++identities_, [&](int64_t now) {
+            return Coordinator(scenario_.layout, PoolOf(nodes), scenario_.rules, identities_,
+                               now - TooEarly(), kKeep);
+        });
+        const bool never_leased = clocks_agree() && !lost && Free(nodes, *site);
+        Configure(site, nodes, never_leased);
+        ServeHost(*site);
+        findings_.fresh++;
+        Trace() << "coordinator " << site - sites_.data() << " is new, never leased "
+                << never_leased << '\n';
+    }
+
+    int64_t TooEarly() { return scenario_.operation.closes_first ? 0 : random_.Between(0, 30); }
+
+    void ServeHost(const Site& site) {
+        if (site.host != kNobody)
+            Serve(servers_[static_cast<size_t>(site.host)]);
+    }
+
+    // To the other site, which must be closed: closed here, dumped, restored and opened there.
+    void Move(Site* from) {
+        if (sites_.size() < 2 || !from->pool)
+            return;
+        Site* to = from == &sites_[0] ? &sites_[1] : &sites_[0];
+        if (to->pool)
+            return;
+        const NodeRange nodes = *from->pool;
+        Configure(from, std::nullopt);
+        to->cluster.Replace(++identities_, [&](int64_t now) {
+            Coordinator dump = from->cluster.coordinator();
+            dump.Made(identities_, now - TooEarly());
+            dump.Serve({0, 0});
+            return dump;
+        });
+        ServeHost(*to);
+        if (UsedStatically(nodes, to->host))
+            return;  // the former one's server was exempt
+        Configure(to, nodes);
+        findings_.moved_coordinators++;
+        Trace() << "coordinator moved to " << to - sites_.data() << '\n';
     }
 
     const Scenario scenario_;
     Random random_;
-    const Coordinator::Pool pool_;
+    const int64_t node_ids_, max_duration_, max_clock_skew_, skew_ms_;
+    int64_t true_ms_ = kWindowEpochMs + kFirstSecond * 1000;
     Ledger ledger_;
-    Cluster cluster_;
-    std::vector<Server<Holder>> servers_;
+    std::vector<Machine> machines_;
+    std::vector<Site> sites_;
+    std::vector<FleetServer> servers_;
+    std::vector<DataDirectory> snapshots_;          // per server
+    NodeRange static_nodes_;                        // that servers use
+    std::vector<int64_t> free_at_;                  // per node id that was leased, Unix seconds
     int64_t coordinator_trouble_, server_trouble_;  // one in so many steps
-    std::vector<uint64_t> asked_;                   // per server, what it waits for
+    int64_t longest_advance_ms_;                    // of the time, once in a while
+    bool restless_clocks_;
+    int64_t leases_one_in_;        // starts, where there are static node ids
+    ptrdiff_t last_open_ = 0;      // the site whose pool was open last
+    std::vector<uint64_t> asked_;  // per server, what it waits for
+    std::vector<size_t> site_of_;  // per server, whom it asks
     std::vector<Message> messages_;
-    uint64_t tickets_ = 0;
+    uint64_t tickets_ = 0, boots_ = 0, identities_ = Cluster::kFirst - 1;
+    int64_t births_ = 0;
     Findings findings_;
     std::ostream nowhere_{nullptr};
 };
 
-}  // namespace randflake::simulation
+}  // namespace simulation
+}  // namespace randflake
 
 #endif

@@ -248,6 +248,17 @@ TEST_F(Holder, ARefusedLeaseStaysGoodUntilItsEnd) {
     EXPECT_EQ(holder.next().id, 0);
 }
 
+TEST_F(Holder, ANextLeaseThatTheServerUsedItself) {
+    EXPECT_FALSE(holder.NextUsed(Window{0, 0}, 99)) << "there is none";
+    Open(1, 10, 20);
+    RefuseRenewal();
+    Acquire(2, 12, 30);
+    EXPECT_FALSE(holder.NextUsed(Window{10, 20}, 29));
+    EXPECT_TRUE(holder.NextUsed(Window{10, 20}, 30));
+    EXPECT_TRUE(holder.NextUsed(Window{10, 20}, 31));
+    EXPECT_FALSE(holder.NextUsed(Window{10, 30}, 30)) << "the open lease did";
+}
+
 TEST_F(Holder, ARefusedNextLeaseIsForgotten) {
     Open(1, 10, 20);
     RefuseRenewal();

@@ -325,9 +325,13 @@ private:
         Value closed;
         if (change.closed)
             closed = int64_t{*change.closed};
+        Value key;
+        if (change.key)
+            key = static_cast<int64_t>(*change.key);
         Call("configure",
              {change.first_node_id, change.node_count, change.max_duration, change.max_clock_skew,
-              closed, int64_t{change.never_leased}, int64_t{change.forget_key}},
+              closed, int64_t{change.never_leased}, int64_t{change.forget_key},
+              change.max_nodes_per_role, key},
              [&](std::vector<Value>* answer) {
                  const auto free_at = model_.Configure(identity_, now_, change);
                  if (!free_at)
@@ -352,7 +356,7 @@ private:
         Coordinator::Change change;
         if (model_.pool().closed && random_.OneIn(2))
             return Configure({.closed = false});
-        switch (random_.Between(0, 7)) {
+        switch (random_.Between(0, 9)) {
             case 0:
                 return ConfigurePool();
             case 1:
@@ -374,6 +378,15 @@ private:
                 break;
             case 6:
                 change.never_leased = true;
+                break;
+            case 7:
+                change.max_nodes_per_role = random_.OneIn(6)
+                                                ? Pick({0, 131073})
+                                                : Pick({131072, 131072, random_.Between(1, 8)});
+                break;
+            case 8:
+                change.forget_key = random_.OneIn(4);
+                change.key = random_.OneIn(6) ? 2 : 1;
                 break;
             default:
                 change.forget_key = true;

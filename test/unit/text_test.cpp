@@ -79,6 +79,62 @@ TEST(Text, LeadingZerosAndMixedCaseAreAccepted) {
     EXPECT_EQ(Parse("0vVvVvVvVvVvV").id, (uint64_t{1} << 60) - 1);
 }
 
+std::string FormatType(uint64_t id) {
+    char buffer[kMaxTextLength];
+    return std::string(buffer, FormatTypeText(id, buffer));
+}
+
+TextResult ParseType(const std::string& text) {
+    return ParseTypeText(text.data(), text.size());
+}
+
+TEST(TypeText, KnownTexts) {
+    EXPECT_EQ(FormatType(0), "0000000000000");
+    EXPECT_EQ(FormatType(9), "0000000000009");
+    EXPECT_EQ(FormatType(10), "a");
+    EXPECT_EQ(FormatType(32), "0000000000010");
+    EXPECT_EQ(FormatType(42), "1a");
+    EXPECT_EQ(FormatType(Parse("999999999999").id), "0999999999999");
+    EXPECT_EQ(FormatType(Parse("99999999999v").id), "99999999999v");
+    EXPECT_EQ(FormatType(Parse("1000000000000").id), "1000000000000");
+    EXPECT_EQ(FormatType(UINT64_MAX), "fvvvvvvvvvvvv");
+}
+
+// Decimal numbers of every length: refused, unless they have the length of a full text form.
+TEST(TypeText, ShortDecimalNumbersAreRefused) {
+    for (const char* digit : {"0", "1", "5", "9"}) {
+        std::string text;
+        while (text.size() < kMaxTextLength - 1) {
+            text += digit;
+            EXPECT_EQ(ParseType(text).error, TextError::kDecimal) << text;
+            EXPECT_EQ(Parse(text).error, TextError::kNone) << text;
+        }
+        EXPECT_EQ(ParseType(text + digit).error, TextError::kNone) << text;
+    }
+    EXPECT_EQ(ParseType("").error, TextError::kEmpty);
+    EXPECT_EQ(ParseType("-42").error, TextError::kBadCharacter);
+    EXPECT_EQ(ParseType("4958826056601604828").error, TextError::kTooLong);
+    EXPECT_EQ(ParseType("0000000000000042").error, TextError::kTooLong);
+}
+
+// Whatever is written is read back, here and by ParseText, and is no short decimal number.
+TEST(TypeText, RoundTripsAtEveryLength) {
+    std::mt19937_64 random(64);
+    int padded = 0;
+    for (int i = 0; i < 200000; i++) {
+        const uint64_t id = random() >> (i % 64);
+        const std::string text = FormatType(id);
+        ASSERT_EQ(ParseType(text).error, TextError::kNone) << text;
+        ASSERT_EQ(ParseType(Upper(text)).id, id) << text;
+        ASSERT_EQ(Parse(text).id, id) << text;
+        const bool decimal = text.find_first_not_of("0123456789") == std::string::npos;
+        ASSERT_TRUE(!decimal || text.size() == kMaxTextLength) << text;
+        ASSERT_TRUE(text == Format(id) || decimal) << text;
+        padded += text != Format(id);
+    }
+    EXPECT_GT(padded, 1000);
+}
+
 TEST(Text, EmptyIsRefused) {
     EXPECT_EQ(Parse("").error, TextError::kEmpty);
     EXPECT_EQ(ParseText(nullptr, 0).error, TextError::kEmpty);

@@ -433,6 +433,63 @@ TEST(PlanStart, AQuickRestartGoesOnAtTheWrittenEnd) {
     }
 }
 
+// --- from when a start holds off
+
+Start StartAt(const Moment& started, const Moment& now, bool may_be_promoted) {
+    Start start = kQuick;
+    SetTime({started.at_ms, kWindowEpochMs + started.clock_ms},
+            {now.at_ms, kWindowEpochMs + now.clock_ms}, may_be_promoted, kSkewMs, &start);
+    start.clock_ms -= kWindowEpochMs;
+    return start;
+}
+
+TEST(SetTime, FromTheStartOfTheServer) {
+    const Start start = StartAt({500, 10000}, {900, 70000}, false);
+    EXPECT_EQ(start.at_ms, 500);
+    EXPECT_EQ(start.clock_ms, 10000);
+    EXPECT_EQ(start.skew_ms, kSkewMs);
+    EXPECT_EQ(start.held_off, 13u);
+}
+
+TEST(SetTime, FromThePresentAfterAPromotion) {
+    for (const int64_t now_ms : {70000, 3000}) {
+        const Start start = StartAt({500, 10000}, {900, now_ms}, true);
+        EXPECT_EQ(start.at_ms, 900);
+        EXPECT_EQ(start.clock_ms, now_ms);
+        EXPECT_EQ(start.held_off, now_ms / 1000 + 3);
+    }
+}
+
+TEST(SetTime, FromThePresentByAWallClockThatWasSetBack) {
+    const Start start = StartAt({500, 10000}, {900, 3000}, false);
+    EXPECT_EQ(start.at_ms, 500) << "the uptime cannot be set";
+    EXPECT_EQ(start.clock_ms, 3000);
+    EXPECT_EQ(start.held_off, 6u);
+}
+
+TEST(SetTime, HeldOffIsTheFirstSecondThatBeginsLater) {
+    const auto held_off = [](int64_t clock_ms) {
+        return StartAt({0, clock_ms}, {0, clock_ms}, false).held_off;
+    };
+    EXPECT_EQ(held_off(0), 3u);
+    EXPECT_EQ(held_off(999), 3u);
+    EXPECT_EQ(held_off(1000), 4u);
+    EXPECT_EQ(held_off(-kSkewMs), 1u);
+    EXPECT_EQ(held_off(-kSkewMs - 1), 0u);
+    EXPECT_EQ(held_off(-kWindowEpochMs), 0u);
+    EXPECT_EQ(held_off((int64_t{kMaxEnd} - 3) * 1000 - 1), kMaxEnd - 1);
+    EXPECT_EQ(held_off((int64_t{kMaxEnd} - 3) * 1000), kMaxEnd);
+    EXPECT_EQ(held_off(int64_t{kMaxEnd} * 8000), kMaxEnd);
+}
+
+TEST(MayOpen, AtTheSecondAndAfterTheUptime) {
+    EXPECT_TRUE(MayOpen(2003, 502500, 2003, 502501));
+    EXPECT_FALSE(MayOpen(2003, 502500, 2002, 502501));
+    EXPECT_FALSE(MayOpen(2003, 502500, 2003, 502500)) << "as long as the proof of others holds";
+}
+
+// --- what a start finds
+
 // Everything that the proof rests on, each broken by itself.
 struct Doubt {
     const char* what;

@@ -1,0 +1,48 @@
+#!/bin/bash
+# Builds the RPM package for the PostgreSQL of PG_CONFIG from the archive of the last commit, and checks
+# the spec file and the packages with rpmlint, and that the package installs what `make install` does.
+#
+#   scripts/rpm_test.sh
+#
+# Debian's rpmbuild does not know Debian's packages, so what the spec file requires is not checked.
+# Packages and logs are left in build/rpm.
+
+set -uo pipefail
+cd "$(dirname "$(realpath "$0")")/.." || exit
+. scripts/lib.sh
+logs=build/rpm
+major='' defines=()
+
+build_rpm() {
+    rm -rf build/rpm/tree
+    mkdir -p build/rpm/tree/SOURCES
+    git archive --prefix="randflake-$version/" -o "build/rpm/tree/SOURCES/randflake-$version.zip" HEAD
+    rpmbuild --nodeps "${defines[@]}" -ba rpm/randflake.spec
+}
+
+lint() {
+    rpmlint --strict -c rpm/rpmlint.toml rpm/randflake.spec build/rpm/tree/{RPMS/*,SRPMS}/*.rpm
+}
+
+files() {
+    mkdir build/rpm/tree/unpacked
+    rpm2cpio build/rpm/tree/RPMS/*/*.rpm | cpio -idm --quiet -D build/rpm/tree/unpacked
+    build all with_llvm=no
+    build install with_llvm=no DESTDIR="$PWD/build/rpm/tree/installed"
+    diff <(cd build/rpm/tree/installed && find . -type f | sort) \
+        <(cd build/rpm/tree/unpacked && find . -type f ! -path '*/doc/*' ! -path '*/licenses/*' \
+            ! -path '*/.build-id/*' | sort)
+    links_lead_somewhere build/rpm/tree/unpacked/usr/share/doc/*
+}
+
+install_packages git make g++ zip rpm rpmlint cpio
+find_postgresql
+major=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+version=$(sed -n 's/^Version: *//p' rpm/randflake.spec)
+defines=(--define "_topdir $PWD/build/rpm/tree" --define "pgmajorversion $major"
+    --define "pg_bindir $("$PG_CONFIG" --bindir)" --define "pg_libdir $("$PG_CONFIG" --pkglibdir)"
+    --define "pg_sharedir $("$PG_CONFIG" --sharedir)" --define "_build_id_links none")
+stage "rpmbuild" build_rpm
+stage "rpmlint" lint
+stage "files, links of documents" files
+finish

@@ -1,0 +1,168 @@
+# Dumps and restores by a database's owner who is no superuser, and dumps by roles that may read the
+# tables of the users. Under another secret a restore ends with an error and leaves nothing readable.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+
+my $dumps = PostgreSQL::Test::Utils::tempdir();
+my $node = new_server('main', settings => { node_id => 1, secret => random_secret(), max_wait => '1h' });
+my $other = new_server('other', settings => { node_id => 2, secret => random_secret(), max_wait => '1h' });
+for ($node, $other) {
+    $_->start;
+    $_->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE reader LOGIN; CREATE ROLE deputy LOGIN');
+}
+
+# A database of the owner, with extensions, which take a superuser.
+sub create_database {
+    my ($server, $database, @extensions) = @_;
+    $server->safe_psql('postgres', "CREATE DATABASE $database OWNER owner TEMPLATE template0");
+    $server->safe_psql($database, "CREATE EXTENSION $_ CASCADE") for @extensions;
+    $server->safe_psql($database, 'GRANT CREATE ON SCHEMA public TO owner, deputy');
+    return;
+}
+
+# Runs a program on a database as a role; whether it succeeded, and its errors.
+sub run_as {
+    my ($server, $role, $database, @command) = @_;
+    my ($out, $errors) = ('', '');
+    my $good = IPC::Run::run([ @command, '-d', $server->connstr($database) . " user=$role" ],
+        '<', '/dev/null', '>', \$out, '2>', \$errors);
+    return ($good, $errors);
+}
+
+sub dumps_as {
+    my ($role, $database, @options) = @_;
+    my ($good, $errors) = run_as($node, $role, $database, 'pg_dump', @options);
+    ok($good && $errors eq '', "$role dumps $database") or diag($errors);
+    return;
+}
+
+# --- dumps -----------------------------------------------------------------------------------
+
+create_database($node, 'numbers', 'randflake');
+create_database($node, 'app', 'randflake_type');
+create_database($node, 'ids', 'randflake_coordinator');
+$node->safe_psql($_->[0], <<"SQL", extra_params => [ '-U', 'owner' ]) for [ 'numbers', 'bigint', 'generate' ], [ 'app', 'randflake', 'next' ];
+CREATE TABLE before (id $_->[1] PRIMARY KEY DEFAULT randflake_$_->[2](), n integer);
+CREATE TABLE zafter (id $_->[1] DEFAULT randflake_$_->[2](), n integer);
+INSERT INTO before (n) SELECT generate_series(1, 1000);
+INSERT INTO zafter (n) SELECT generate_series(1, 1000);
+GRANT SELECT ON before, zafter TO reader;
+SQL
+for my $database ('numbers', 'app') {
+    dumps_as($_, $database, '-Fc', '-f', "$dumps/$database.$_") for qw(owner reader);
+    dumps_as('owner', $database, '--no-comments', '-f', "$dumps/$database.plain");
+}
+my $fingerprint = $node->safe_psql('app', 'TABLE randflake_key');
+for my $table ('randflake_key', 'randflake_key_check') {
+    like(slurp_file("$dumps/app.plain"), qr/^COPY public\.$table .*\n\Q$fingerprint\E$/m,
+        "  with the fingerprint in $table");
+}
+
+# Leases are not for everybody.
+my ($good, $errors) = run_as($node, 'owner', 'ids', 'pg_dump', '-f', "$dumps/ids");
+like($errors, qr/permission denied for (?:table|sequence) randflake_lease/, 'the owner may not dump leases');
+$node->safe_psql('ids', <<'SQL');
+SELECT randflake_lease_configure(first_node_id => 77);
+GRANT SELECT ON randflake_lease, randflake_lease_pool, randflake_lease_lease_id_seq TO owner;
+GRANT pg_read_all_data TO reader;
+SQL
+for my $role ('owner', 'reader') {
+    unlink "$dumps/ids";
+    dumps_as($role, 'ids', '-f', "$dumps/ids");
+    like(slurp_file("$dumps/ids"), qr/^COPY public\.randflake_lease_pool .*\n\S+\t\[77,131072\)/m,
+        '  with the grants that are documented');
+}
+
+# --- restores --------------------------------------------------------------------------------
+
+my $databases = 0;
+
+# Restores as a role into a new database of a server, which has the extension; whether it succeeded,
+# the errors, and the database's name. Options:
+#   plain, custom   options of psql or pg_restore
+#   before          what a superuser does first
+sub restore {
+    my ($server, $role, %options) = @_;
+    my $database = 'restored_' . ++$databases;
+    create_database($server, $database, 'randflake_type');
+    $server->safe_psql($database, $options{before}) if $options{before};
+    my @command = $options{plain}
+      ? ('psql', '-Xq', @{ $options{plain} }, '-f', "$dumps/app.plain")
+      : ('pg_restore', '--no-comments', '--no-owner', '--no-privileges', @{ $options{custom} }, "$dumps/app.owner");
+    return (run_as($server, $role, $database, @command), $database);
+}
+
+my $content = <<'SQL';
+SELECT md5(string_agg(format('%s %s %s', id, id::bigint, n), ',' ORDER BY id)) FROM before
+UNION ALL SELECT md5(string_agg(format('%s %s %s', id, id::bigint, n), ',' ORDER BY id)) FROM zafter
+SQL
+my $expected = $node->safe_psql('app', $content);
+for my $case ([ plain => [ '-v', 'ON_ERROR_STOP=1' ] ], [ custom => ['--exit-on-error'] ], [ custom => ['--jobs=2'] ]) {
+    my ($succeeded, $text, $database) = restore($node, 'owner', @$case);
+    ok($succeeded && $text eq '', "the owner restores under the same secret: @{ $case->[1] }") or diag($text);
+    is($node->safe_psql($database, $content, extra_params => [ '-U', 'owner' ]), $expected, '  and nothing is lost');
+    is($node->safe_psql($database, 'SELECT count(*) FROM randflake_key'), 1, '  with one fingerprint');
+}
+
+# Nobody reads or writes anything of the type.
+sub nothing_works {
+    my ($database) = @_;
+    my @works;
+    for my $role ('owner', 'postgres') {
+        for my $sql (
+            'SELECT randflake_next()', q{SELECT 'a'::randflake}, 'SELECT 8::bigint::randflake',
+            'INSERT INTO zafter DEFAULT VALUES', 'SELECT n FROM zafter ORDER BY id',
+            'CREATE INDEX ON zafter (id)', 'SELECT min(id)::text FROM before', 'SELECT id FROM before',
+            'SELECT id::bigint FROM zafter', 'COPY before TO STDOUT')
+        {
+            my ($status, $out, $text) = $other->psql($database, $sql,
+                extra_params => [ '-U', $role, '-v', 'VERBOSITY=verbose' ]);
+            # Where no row came, there is nothing to read.
+            next if $status == 0 && $out eq '' && $sql !~ /^INSERT|^CREATE/;
+            push @works, "$role: $sql: $out$text" unless $status != 0 && $text =~ /ERROR:  55000: .*secret/;
+        }
+    }
+    is_deeply(\@works, [], '  and nothing can be read or written');
+    return;
+}
+
+my ($list) = run_command([ 'pg_restore', '--list', "$dumps/app.owner" ]);
+my @keys = grep { / TABLE DATA \S+ randflake_key/ } split /\n/, $list;
+my @rest = grep { !/ TABLE DATA \S+ randflake_key/ } split /\n/, $list;
+is(@keys, 2, 'a dump has the fingerprint twice');
+append_to_file("$dumps/last", join "\n", @rest, @keys, '');
+append_to_file("$dumps/reversed", join "\n", @rest, reverse(@keys), '');
+
+my $unbound = 'DELETE FROM randflake_key; DELETE FROM randflake_key_check';
+for my $case (
+    [ 'as it comes', custom => [] ],
+    [ 'the fingerprint last', custom => ["--use-list=$dumps/last"] ],
+    [ 'and the other way round', custom => ["--use-list=$dumps/reversed"] ],
+    [ 'in parallel', custom => ['--jobs=2'] ],
+    [ 'in a plain dump', plain => [] ],
+    [ 'that was not bound yet', custom => [], before => $unbound ],
+    [ 'that was not bound yet, the fingerprint last', custom => ["--use-list=$dumps/last"], before => $unbound ])
+{
+    my ($name, @how) = @$case;
+    my ($succeeded, $text, $database) = restore($other, 'owner', @how);
+    ok($how[0] eq 'plain' || !$succeeded, "the owner's restore fails under another secret: $name");
+    like($text, qr/ERROR:  (?:this data was dumped under another secret|the type randflake is not bound|values of type randflake in this database belong to another secret)/,
+        '  with the reason');
+    nothing_works($database);
+}
+
+# Others may not bring a fingerprint, and are told that it is missing.
+(my $succeeded, $errors, my $database) = restore($other, 'deputy', custom => []);
+ok(!$succeeded, 'the restore of another role fails');
+like($errors, qr/ERROR:  permission denied for table randflake_key$/m, '  for the fingerprint');
+my ($status) = $other->psql($database, "INSERT INTO randflake_key VALUES ('0123456789abcdef')",
+    extra_params => [ '-U', 'reader' ]);
+isnt($status, 0, '  which a role without grants cannot change');
+
+done_testing();

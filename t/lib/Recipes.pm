@@ -1,0 +1,175 @@
+# Recipes of docs/drivers*.md: programs that use a driver with keys of both forms. Each is extracted from
+# its page and run in a database of its own, and what it prints is compared with what is in the database.
+
+package Recipes;
+
+use strict;
+use warnings;
+
+use Cwd qw(getcwd);
+use Docs;
+use Exporter 'import';
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+
+our @EXPORT = qw(start_recipes recipe succeeds);
+
+my $sources = getcwd();
+my ($node, $required, $database_sql, $tables_sql);
+
+# Starts the server. Blocks: how the database is set up, and the tables. A recipe whose tools are missing
+# is a failure when RANDFLAKE_DRIVERS has this word, and skipped otherwise.
+sub start_recipes {
+    my ($word, @blocks) = @_;
+    $required = ($ENV{RANDFLAKE_DRIVERS} // '') eq $word;
+    ($database_sql, $tables_sql) = @blocks;
+    $node = start_server(
+        'main',
+        settings => { node_id => 1, secret => random_secret(), max_wait => '1h' },
+        conf => "listen_addresses = '127.0.0.1'\n");
+    return $node;
+}
+
+# Runs a program in a directory; returns whether it succeeded, and its output, errors included.
+sub output_of {
+    my ($directory, @command) = @_;
+    my $output = '';
+    my $good =
+      eval { IPC::Run::run(\@command, '<', '/dev/null', '>&', \$output, init => sub { chdir $directory or die $! }) };
+    return ($good, $output);
+}
+
+# Whether a program succeeds: what tells if a driver is there.
+sub succeeds {
+    return (output_of('.', @_))[0];
+}
+
+# Of the server's identifiers recipes get those of the harder kind: negative, and none that a
+# floating-point number can hold.
+my $hard_identifiers = <<'SQL';
+CREATE FUNCTION public.randflake_generate() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    id bigint;
+BEGIN
+    LOOP
+        id := randflake.randflake_generate();
+        EXIT WHEN id < 0 AND id::float8::numeric <> id;
+    END LOOP;
+    RETURN id;
+END $$;
+CREATE FUNCTION public.randflake_next() RETURNS randflake LANGUAGE plpgsql AS $$
+DECLARE
+    id randflake;
+BEGIN
+    LOOP
+        id := randflake.randflake_next();
+        EXIT WHEN id::bigint < 0 AND id::bigint::float8::numeric <> id::bigint;
+    END LOOP;
+    RETURN id;
+END $$;
+SQL
+
+my $keys = <<'SQL';
+SELECT string_agg(concat_ws(' ', indrelid::regclass, attname, format_type(atttypid, atttypmod),
+                            pg_get_expr(adbin, adrelid)), ', ' ORDER BY indrelid::regclass::text)
+FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ALL (indkey)
+JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+WHERE indisprimary AND indrelid IN ('customer'::regclass, 'purchase'::regclass)
+SQL
+
+# What every recipe prints.
+my $printed = <<'SQL';
+SELECT format('customer %s %s %s', id, randflake_to_text(id), name) FROM customer WHERE name = 'Ada'
+UNION ALL SELECT format('purchase %s %s', id, item) FROM purchase WHERE item = 'pen'
+UNION ALL SELECT format('arrays %s %s',
+    (SELECT string_agg(id::text, ',' ORDER BY name) FROM customer WHERE name IN ('Ada', 'Bob')),
+    (SELECT string_agg(id::text, ',' ORDER BY item) FROM purchase WHERE item IN ('ink', 'pen')))
+UNION ALL SELECT format('bulk %s %s',
+    (SELECT count(*) FROM customer WHERE name LIKE 'bulk %'),
+    (SELECT count(*) FROM purchase WHERE item LIKE 'bulk %'))
+UNION ALL SELECT format('json %s %s',
+    (SELECT randflake_to_text(id) FROM customer WHERE name = 'Ada'),
+    (SELECT id FROM purchase WHERE item = 'pen'))
+SQL
+
+# How many rows were inserted together, and by how many statements.
+my $bulk = <<'SQL';
+SELECT count(*), count(DISTINCT concat(tableoid, ' ', xmin, ' ', cmin)) <= 8 FROM (
+    SELECT tableoid, xmin, cmin FROM customer WHERE name LIKE 'bulk %'
+    UNION ALL SELECT tableoid, xmin, cmin FROM purchase WHERE item LIKE 'bulk %') AS rows
+SQL
+
+# Runs one, with
+#   name
+#   files    names of its blocks, the names of its files
+#   needs    pairs of a thing and whether it is there
+#   tables   true if it finds the tables made
+#   packages the directory with the node_modules it uses
+#   prepare  commands that come before it
+#   run      the command
+sub recipe {
+    my (%recipe) = @_;
+    my $name = $recipe{name};
+    my $directory = PostgreSQL::Test::Utils::tempdir();
+    for my $file (@{ $recipe{files} }) {
+        append_to_file("$directory/$file", block($file));
+    }
+    my @needs = @{ $recipe{needs} // [] };
+    my @missing;
+    while (my ($thing, $there) = splice @needs, 0, 2) {
+        push @missing, $thing if !$there;
+    }
+  SKIP: {
+        if (@missing) {
+            my $reason = "$name: not installed: " . join ', ', @missing;
+            skip $reason, 1 if !$required;
+            fail($reason);
+            return;
+        }
+        run_recipe(\%recipe, $directory);
+    }
+    return;
+}
+
+sub run_recipe {
+    my ($recipe, $directory) = @_;
+    my $name = $recipe->{name};
+    $node->safe_psql('postgres', 'CREATE DATABASE shop');
+    $node->safe_psql('shop', $database_sql);
+    $node->safe_psql('shop', $hard_identifiers);
+    $node->safe_psql('shop', $tables_sql) if $recipe->{tables};
+    local %ENV = (
+        %ENV,
+        PGHOST => '127.0.0.1',
+        PGPORT => $node->port,
+        PGDATABASE => 'shop',
+        PGUSER => scalar getpwuid($<),
+        HOME => $directory,
+        %{ $recipe->{environment} // {} });
+    if ($recipe->{packages}) {
+        symlink "$sources/$recipe->{packages}/node_modules", "$directory/node_modules" or die $!;
+        $ENV{PATH} = "$directory/node_modules/.bin:$ENV{PATH}";
+    }
+    for my $step (@{ $recipe->{prepare} // [] }) {
+        my ($good, $output) = output_of($directory, @$step);
+        ok($good, "$name: @$step") or diag($output);
+    }
+    my $began = time;
+    my ($good, $output) = output_of($directory, @{ $recipe->{run} });
+    ok($good, "$name: runs") or diag($output);
+    note("$name took ", time - $began, ' s');
+    if ($good) {
+        is($node->safe_psql('shop', $keys),
+            'customer id bigint randflake_generate(), purchase id randflake randflake_next()',
+            '  with both forms of a key');
+        is($output, $node->safe_psql('shop', $printed) . "\n", '  prints what is in the database');
+        is($node->safe_psql('shop', $bulk), '2000|t', '  inserts many rows together');
+    }
+    $node->safe_psql('postgres', 'DROP DATABASE shop WITH (FORCE)');
+    return;
+}
+
+1;

@@ -1,0 +1,68 @@
+// Data directories and machines in the simulation: what outlives a server, and what goes with it.
+
+#ifndef RANDFLAKE_UNIT_DATA_DIRECTORY_H
+#define RANDFLAKE_UNIT_DATA_DIRECTORY_H
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "core/window_state.h"
+
+namespace randflake::simulation {
+
+// A value, so that a snapshot, a base backup and a rollback are copies of it.
+struct DataDirectory {
+    uint64_t system_identifier = 1;
+    uint32_t timeline = 1;
+    bool recovers = false;                   // standby.signal or recovery.signal is there
+    std::optional<FileIdentity> identity{};  // of the file randflake/identity
+    std::optional<std::array<uint8_t, kWindowStateBytes>> window{};  // the file randflake/window
+};
+
+// A computer from boot to boot: its clocks, and the memory in which the runs of data directories
+// are marked (src/pg/run_marker.cpp).
+class Machine {
+public:
+    // One that does not tell its boots shows none.
+    explicit Machine(bool tells_boots) : tells_boots_(tells_boots) {}
+
+    void Boot(uint64_t boot, int64_t true_ms) {
+        boot_ = tells_boots_ ? boot : 0;
+        booted_at_ms_ = true_ms;
+        marked_.clear();
+    }
+
+    void StepClock(int64_t offset_ms) { offset_ms_ = offset_ms; }
+    int64_t offset_ms() const { return offset_ms_; }
+    Moment At(int64_t true_ms) const {
+        return {.at_ms = true_ms - booted_at_ms_, .clock_ms = true_ms + offset_ms_};
+    }
+    uint64_t boot() const { return boot_; }
+
+    uint64_t MarkedRun(const Origin& origin) const {
+        const auto found = marked_.find(KeyOf(origin));
+        return found == marked_.end() ? 0 : found->second;
+    }
+    void MarkRun(const Origin& origin, uint64_t run) { marked_[KeyOf(origin)] = run; }
+    void ForgetRun(const Origin& origin) { marked_.erase(KeyOf(origin)); }
+    void ForgetRuns() { marked_.clear(); }
+
+private:
+    using Key = std::array<uint64_t, 3>;
+    static Key KeyOf(const Origin& origin) {
+        return {origin.system_identifier, origin.identity.inode,
+                static_cast<uint64_t>(origin.identity.birth_nanoseconds)};
+    }
+
+    bool tells_boots_;
+    uint64_t boot_ = 0;
+    int64_t booted_at_ms_ = 0;
+    int64_t offset_ms_ = 0;
+    std::map<Key, uint64_t> marked_;
+};
+
+}  // namespace randflake::simulation
+
+#endif

@@ -1,0 +1,158 @@
+// The state on disk as src/pg/window.cpp keeps it: what is read and written, and in which order.
+// What follows from it, the core decides. Each function names its original.
+
+#ifndef RANDFLAKE_UNIT_WINDOW_KEEPER_H
+#define RANDFLAKE_UNIT_WINDOW_KEEPER_H
+
+#include "core/generator.h"
+#include "data_directory.h"
+#include "lease_cluster.h"
+
+namespace randflake::simulation {
+
+// The code under test. Broken variants, which derive from it, take its place.
+struct ShippedState {
+    static constexpr bool kWritesFirst = true;      // the end, before the window is moved
+    static constexpr bool kAnnouncesLeases = true;  // the end, before a lease is opened or extended
+
+    static void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,
+                        int64_t skew_ms, Start* start) {
+        randflake::SetTime(started, now, may_be_promoted, skew_ms, start);
+    }
+    static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
+        return randflake::PlanStart(error, found, start);
+    }
+    static bool MayOpen(uint32_t opens_at, int64_t opens_at_ms, int64_t second, int64_t uptime_ms) {
+        return randflake::MayOpen(opens_at, opens_at_ms, second, uptime_ms);
+    }
+    static uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
+                                 uint32_t held_off) {
+        return randflake::LeaseOpensAt(error, state, nodes, held_off);
+    }
+};
+
+// Whatever writes may fail, and then leaves everything as it was.
+template <typename State>
+class WindowKeeper {
+public:
+    WindowKeeper(int64_t skew_ms, Random* random) : skew_ms_(skew_ms), random_(random) {}
+
+    // window_init_shared(): a postmaster starts; then, and after a crash of a backend, shared
+    // memory is made.
+    void StartPostmaster(const Machine& machine, int64_t true_ms) {
+        started_ = machine.At(true_ms);
+        began_in_recovery_ = false;
+    }
+    void InitShared(const DataDirectory& directory) {
+        began_in_recovery_ |= directory.recovers;
+        loaded_ = false;
+    }
+
+    bool loaded() const { return loaded_; }
+    bool proven() const { return proven_; }
+    // At this second of the wall clock.
+    bool MayOpen(int64_t now, int64_t uptime_ms) const {
+        return State::MayOpen(opens_at_, opens_at_ms_, now, uptime_ms);
+    }
+    uint32_t LeaseOpensAt(const NodeRange& nodes) const {
+        return State::LeaseOpensAt(found_, state_, nodes, held_off_);
+    }
+
+    // load_state(), with window_file_read() and run_marker_write(). `birth` is of a file that has
+    // to be made.
+    bool Load(const NodeRange& nodes, DataDirectory* directory, Machine* machine, int64_t birth,
+              int64_t true_ms) {
+        WindowState found{};
+        StateError error = StateError::kNone;
+        const bool identity_made = !directory->identity;
+        if (identity_made)
+            directory->identity = FileIdentity{static_cast<uint64_t>(birth % kInodes), 0, birth};
+        if (!directory->window)
+            error = identity_made ? StateError::kMissing : StateError::kLost;
+        else
+            error = DecodeWindowState(directory->window->data(), directory->window->size(), &found);
+        if (Fails())
+            return false;
+
+        Start start{};
+        start.origin = {directory->system_identifier, directory->timeline, kFingerprint,
+                        *directory->identity};
+        start.nodes = nodes;
+        start.boot[0] = start.boot[1] = machine->boot();
+        start.last_run = machine->MarkedRun(start.origin);
+        State::SetTime(started_, machine->At(true_ms), began_in_recovery_, skew_ms_, &start);
+        run_ = static_cast<uint64_t>(random_->Between(1, INT64_MAX - 1));
+        // Where the mark cannot be written, the former one must go.
+        if (!Fails())
+            machine->MarkRun(start.origin, run_);
+        else if (!Fails())
+            machine->ForgetRun(start.origin);
+        else
+            return false;
+        const StartPlan plan = State::PlanStart(error, found, start);
+        found_ = error;
+        state_ = plan.state;
+        proven_ = plan.proven;
+        opens_at_ = plan.opens_at;
+        opens_at_ms_ = plan.opens_at_ms;
+        held_off_ = start.held_off;
+        loaded_ = true;
+        return true;
+    }
+
+    // write_end()
+    bool WriteEnd(const NodeRange& nodes, uint32_t end, DataDirectory* directory) {
+        WindowState next = state_;
+        next.SetEnd(nodes, end);
+        if (!Write(next, directory))
+            return false;
+        state_ = next;
+        return true;
+    }
+
+    // window_write_clean_end()
+    void WriteCleanEnd(const NodeRange& nodes, uint32_t end, DataDirectory* directory,
+                       const Machine& machine, int64_t true_ms) {
+        state_.SetEnd(nodes, end);
+        const Moment now = machine.At(true_ms);
+        state_.stop = {run_, {machine.boot(), machine.boot()}, now.at_ms, now.clock_ms};
+        (void)Write(state_, directory);
+    }
+
+    size_t failed_writes() const { return failed_writes_; }
+
+private:
+    static constexpr uint64_t kFingerprint = 1;
+    // Few, so that they are given again.
+    static constexpr int64_t kInodes = 3;
+
+    bool Fails() { return random_->OneIn(30); }
+
+    bool Write(const WindowState& state, DataDirectory* directory) {
+        if (Fails()) {
+            failed_writes_++;
+            return false;
+        }
+        EncodeWindowState(state, directory->window.emplace().data());
+        return true;
+    }
+
+    const int64_t skew_ms_;
+    Random* const random_;
+    Moment started_{};
+    bool began_in_recovery_ = false;
+
+    bool loaded_ = false;  // the following counts
+    StateError found_ = StateError::kNone;
+    WindowState state_{};
+    bool proven_ = false;
+    uint32_t opens_at_ = 0, held_off_ = 0;
+    int64_t opens_at_ms_ = 0;
+    uint64_t run_ = 0;
+
+    size_t failed_writes_ = 0;
+};
+
+}  // namespace randflake::simulation
+
+#endif
