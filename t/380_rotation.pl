@@ -220,7 +220,8 @@ is_deeply([ ask($nodes[0], 'coalesce(encoded_or_null(second, node_id, sequence):
 
 # What none made
 my ($none) = $nodes[0]->safe_psql('postgres',
-    'SELECT i FROM generate_series(1, 1000) AS i WHERE randflake_generated_at(i) IS NULL LIMIT 1');
+    'SELECT i FROM generate_series(1234567890123456789, 1234567890123457789) AS i'
+      . ' WHERE randflake_generated_at(i) IS NULL LIMIT 1');
 ok($none, "nobody made $none");
 is($nodes[0]->safe_psql('postgres', "SELECT d IS NULL, (d).node_id IS NULL FROM randflake_decode($none) AS d"),
     't|t', '  and it decodes to nulls');

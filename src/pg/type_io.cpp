@@ -64,7 +64,7 @@ static bool datum_of_id(uint64 id, Node* context, Datum* value) {
     if (!secret_ring().Decrypt(kRandflake, id, &raw)) {
         soft_ereport(context,
                      (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                      errmsg("invalid identifier for type randflake: \"%s\"", cstring_of_id(id)),
+                      errmsg("invalid identifier for type randflake: \"%s\"", type_text_of_id(id)),
                       errdetail("It was made under none of this server's secrets.")));
         return false;
     }
