@@ -63,7 +63,7 @@ sub read_sql_exporter {
 }
 
 my $sets = read_postgres_exporter();
-is_deeply([ sort keys %$sets ], [qw(randflake randflake_leases randflake_server)], 'the queries');
+is_deeply([ sort keys %$sets ], [qw(randflake randflake_leases randflake_secrets randflake_server)], 'the queries');
 
 my $without_label_help = {};
 for my $namespace (keys %$sets) {
@@ -109,7 +109,7 @@ sub check_queries {
     return;
 }
 
-my @of_generators = qw(randflake randflake_server);
+my @of_generators = qw(randflake randflake_server randflake_secrets);
 check_queries($node, 'before the first identifier', @of_generators);
 $node->safe_psql('postgres', 'SELECT count(*) FROM randflake_generate(1000)');
 check_queries($node, 'generating', @of_generators);
