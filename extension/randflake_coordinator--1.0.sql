@@ -213,17 +213,20 @@ REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text
 -- coordinator than the one that granted last. Every function that writes begins here.
 --
 -- A role may keep the transaction open in which it leased, and no setting of a session binds its
--- user. So whoever waits for 5 seconds ends the session that has the lock, if its transaction is older
--- than 10. Those that waited before they got the lock, and commit at once, are younger. The lock of the
--- table is there to find that session: the system does not tell who has locked a row.
+-- user. So whoever waits looks every 10 seconds who has the lock, and ends that session if it is the same
+-- transaction twice. It waits on when its client has gone, so that it comes to that. The lock of the table
+-- is there to find the session: the system does not tell who has locked a row.
 CREATE FUNCTION randflake_lease_lock_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
-SET lock_timeout = '5s'
+SET lock_timeout = '10s'
+SET client_connection_check_interval = 0
 AS $$
 DECLARE
     pool @extschema@.randflake_lease_pool;
     identity CONSTANT text := @extschema@.randflake_lease_identity(own);
+    holder record;  -- of the lock
+    seen text;      -- its transaction, when looked at before
 BEGIN
     -- A grant must survive a crash, and its holder must hear of a doubt, whatever the session
     -- prefers: that the wait for a synchronous standby was cancelled is told by a warning.
@@ -233,20 +236,22 @@ BEGIN
     IF current_setting('client_min_messages') = 'error' THEN
         PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
-    BEGIN
-        LOCK TABLE @extschema@.randflake_lease_pool IN SHARE UPDATE EXCLUSIVE MODE;
-    EXCEPTION WHEN lock_not_available THEN
-        PERFORM pg_terminate_backend(pid)
-        FROM pg_locks JOIN pg_stat_activity USING (pid) JOIN pg_database ON pg_database.oid = database
-        WHERE pg_database.datname = current_database()
-          AND relation = '@extschema@.randflake_lease_pool'::regclass
-          AND mode = 'ShareUpdateExclusiveLock' AND granted
-          AND xact_start < clock_timestamp() - interval '10 seconds';
-        RAISE lock_not_available USING
-            MESSAGE = 'another transaction has locked the pool of node ids',
-            DETAIL = 'The session of a transaction that is older than 10 seconds is ended when others wait for it.',
-            HINT = 'Ask again.';
-    END;
+    LOOP
+        BEGIN
+            LOCK TABLE @extschema@.randflake_lease_pool IN SHARE UPDATE EXCLUSIVE MODE;
+            EXIT;
+        EXCEPTION WHEN lock_not_available THEN
+            SELECT pid, virtualtransaction INTO holder
+            FROM pg_locks JOIN pg_database ON pg_database.oid = database
+            WHERE datname = current_database() AND relation = '@extschema@.randflake_lease_pool'::regclass
+              AND mode = 'ShareUpdateExclusiveLock' AND granted;
+            IF holder.virtualtransaction = seen THEN
+                PERFORM pg_terminate_backend(holder.pid);
+            END IF;
+            seen := holder.virtualtransaction;
+        END;
+    END LOOP;
+    PERFORM set_config('lock_timeout', '0', true);  -- until the end of this function
     INSERT INTO @extschema@.randflake_lease_pool (coordinator) VALUES ('') ON CONFLICT DO NOTHING;
     SELECT * INTO STRICT pool FROM @extschema@.randflake_lease_pool FOR UPDATE;
     IF pool.coordinator <> identity THEN

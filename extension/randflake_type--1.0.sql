@@ -68,14 +68,21 @@ LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_next_in_copy(internal) IS
 'not for users: stands for randflake_next() in COPY FROM';
 
+CREATE FUNCTION randflake_cast_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'randflake_cast_support'
+LANGUAGE C STRICT;
+COMMENT ON FUNCTION randflake_cast_support(internal) IS
+'planner support: the cast of a constant to type randflake is a constant';
+REVOKE ALL ON FUNCTION randflake_cast_support(internal) FROM PUBLIC;
+
 CREATE FUNCTION randflake_from_bigint(id bigint) RETURNS randflake
 AS 'MODULE_PATHNAME', 'randflake_from_bigint'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT randflake_cast_support;
 COMMENT ON FUNCTION randflake_from_bigint(bigint) IS 'the same identifier, stored in the order of time';
 
 CREATE FUNCTION randflake_from_integer(id integer) RETURNS randflake
 AS 'MODULE_PATHNAME', 'randflake_from_integer'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT randflake_cast_support;
 COMMENT ON FUNCTION randflake_from_integer(integer) IS 'the identifier with this number';
 
 CREATE FUNCTION randflake_to_bigint(id randflake) RETURNS bigint

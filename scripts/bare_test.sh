@@ -1,10 +1,10 @@
 #!/bin/bash
-# The two commands of the README on Debian machines with nothing on them: in bare roots, as root,
+# The first steps and the two commands of the README on Debian machines with nothing on them: in bare roots, as root,
 # with a path and an environment of their own.
 #
 #   scripts/bare_test.sh [SUITE [COMMAND...]]
 #
-# The default is bookworm and then trixie, and both commands. The script tests a copy of the checkout,
+# The default is bookworm and then trixie, and all of that. The script tests a copy of the checkout,
 # without its history. Roots are made anew. apt and npm inside use the mirrors, proxies and certificates
 # that this machine is set up for.
 # Needs root.
@@ -18,7 +18,7 @@ tested=("${1:-bookworm}")
 [ $# -gt 0 ] || tested+=(trixie)
 shift $(($# > 0))
 commands=("$@")
-[ $# -gt 0 ] || commands=(sh -c 'scripts/quickstart.sh && scripts/quickstart.sh stop && scripts/test.sh')
+[ $# -gt 0 ] || commands=(sh -c 'scripts/first_steps.sh && scripts/quickstart.sh && scripts/quickstart.sh stop && scripts/test.sh')
 
 # The configuration that a new machine in this one's network gets before its first use.
 connect() {
@@ -38,13 +38,15 @@ connect() {
 
 for suite in "${tested[@]}"; do
     root=$roots/bare-$suite
-    rm -rf --one-file-system "$root"
     mkdir -p "$roots"
+    exec 9>"$root.lock"
+    flock 9
+    rm -rf --one-file-system "$root"
     bootstrap "$suite" "$root"
     connect "$root"
     copy_source "$root/root/randflake"
     headline "$suite: ${commands[*]}"
     # shellcheck disable=SC2016  # expanded by the inner shell
     in_root '' "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
-        sh -c 'cd /root/randflake && exec "$@"' sh "${commands[@]}"
+        sh -c 'cd /root/randflake && exec "$@"' sh "${commands[@]}" 9>&-
 done

@@ -102,8 +102,11 @@ sanitized() {
     trap 'cat "$reports"/report* 2>/dev/null || true; rm -r "$reports"; build_and_install' EXIT
     build_and_install COPT="$flags -fno-omit-frame-pointer -g"
     options=abort_on_error=1:print_stacktrace=1:log_path=$reports/report
-    ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:$options UBSAN_OPTIONS=$options \
-        LD_PRELOAD=$reports/longjmp.so "$@"
+    (
+        export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:$options UBSAN_OPTIONS=$options
+        export LD_PRELOAD=$reports/longjmp.so
+        "$@"
+    )
     [ -z "$(find "$reports" -name 'report*')" ]
 }
 

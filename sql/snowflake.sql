@@ -7,6 +7,17 @@ SELECT * FROM snowflake_decode(1541815603606036480, 'twitter');
 SELECT generated_at, node_id >> 5 AS worker, node_id & 31 AS process, sequence
 FROM snowflake_decode(175928847299117063, 'discord');
 
+-- From the documentation of pgEdge's extension, whose functions show there time, node and count
+SELECT id, d.generated_at = shown AS same_time, node_id, sequence
+FROM (VALUES (136169504773242881, timestamptz '2024-01-11 13:08:59.845-05'),
+             (135824181823537153, '2024-01-10 14:16:48.438-05'),
+             (135824609030176769, '2024-01-10 14:18:30.292-05')) AS example (id, shown),
+     snowflake_decode(id, 'time=41:1ms, sequence=12, node=10, epoch=2023-01-01') AS d;
+
+-- Numbers that JSON keeps: up to 2^53 - 1
+SELECT * FROM snowflake_decode(9007199254740991, 'time=32:1s, node=8, sequence=13, epoch=2024-01-01');
+SELECT snowflake_decode(9007199254740992, 'time=32:1s, node=8, sequence=13, epoch=2024-01-01');
+
 -- The layouts; and their descriptions say the same as their names
 SELECT * FROM snowflake_layouts();
 SELECT name, count(*) FILTER (WHERE snowflake_decode(id, name)::text

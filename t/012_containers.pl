@@ -13,8 +13,7 @@ use PostgreSQL::Test::Utils;
 use Randflake;
 use Test::More;
 
-my $manual = 'docs/containers.md';
-read_document($manual, 't/012_containers.pl');
+read_document('docs/containers.md', 't/012_containers.pl');
 my $node = new_server('main');
 
 # --- the secret file -----------------------------------------------------------------------------
@@ -41,7 +40,7 @@ my %reasons = (
     'server server 0440' => qr/has group or world access/,
     'root server 0644' => qr/has group or world access/,
     'root root 0400' => qr/could not open secret file ".*": Permission denied/);
-my @rows = slurp_file($manual) =~ /^\| (.+?) \| (root|server) \| (root|server) \| (\d{4}) \| (starts|does not start) \|$/mg;
+my @rows = slurp_file('docs/containers.md') =~ /^\| (.+?) \| (root|server) \| (root|server) \| (\d{4}) \| (starts|does not start) \|$/mg;
 is(scalar @rows, 5 * 7, 'the table has its rows');
 while (my ($platform, $owner, $group, $mode, $says) = splice @rows, 0, 5) {
     SKIP: {

@@ -46,6 +46,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE ROLE ordinary L
 
 # A session that stays, and the process of the worker: a crash of any process would end both.
 my $session = $node->background_psql('postgres');
+$session->set_query_timer_restart;
 my $backend = $session->query_safe('SELECT pg_backend_pid()');
 my $worker = lease_worker_of($node);
 

@@ -165,6 +165,27 @@ is( $node->safe_psql('postgres', 'SELECT count(*) FROM item WHERE id = (-9223372
     0, 'searches for rows of other servers work while one is down');
 $nodes[1]->start;
 
+# Keys of the type on another server: what postgres_fdw asks it
+$nodes[$_]->safe_psql('postgres', 'CREATE EXTENSION randflake_type') for 0, 1;
+$nodes[1]->safe_psql('postgres', <<'SQL');
+CREATE TABLE parcel (id randflake PRIMARY KEY DEFAULT randflake_next(), body text);
+INSERT INTO parcel (body) SELECT n FROM generate_series(1, 100) AS n;
+SQL
+$nodes[0]->safe_psql('postgres', 'CREATE FOREIGN TABLE parcel (id randflake, body text) SERVER server_1');
+my ($text_form, $number) = split /\|/,
+  $nodes[1]->safe_psql('postgres', 'SELECT id, id::bigint FROM parcel WHERE body = \'42\'');
+my @searches = map { "SELECT body FROM parcel WHERE id = $_" } "'$text_form'", "($number)::randflake",
+  "randflake_from_text('$text_form')::randflake";
+sub remote_sql {
+    my ($sql) = @_;
+    my ($asked) = $node->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) $sql") =~ /Remote SQL: (.*)/;
+    return $asked;
+}
+unlike(remote_sql($_), qr/WHERE/, "postgres_fdw fetches the table: $_") for @searches;
+run_block('extensions', 0);
+like(remote_sql($_), qr/WHERE \(\(id OPERATOR\(public\.=\) '\Q$text_form\E'\)\)/, "  and with the option the row: $_") for @searches;
+is($node->safe_psql('postgres', $_), 42, '  which it finds') for @searches;
+
 # A half of a shard, replicated to another server
 run_block('publish_half', 2);
 my ($half_bound) = block('publish_half') =~ /id >= (\d+)/;

@@ -65,7 +65,8 @@ like($refusal, qr/ERROR:\s+22P02: .{1,200}$/m, 'a text of 256 MB is refused in f
 
 # Nobody has an argument of this type to pass.
 for my $user (@users, 'postgres') {
-    for my $function ('randflake_rows_support', 'randflake_copy_support', 'randflake_next_support') {
+    for my $function ('randflake_rows_support', 'randflake_copy_support', 'randflake_next_support',
+        'randflake_cast_support') {
         for my $argument ('NULL', "''", 'NULL::internal', "'1'::cstring", '0') {
             my ($out, $err) = seen_by($user, "SELECT $function($argument)");
             like($err, qr/ERROR:/, "$user: $function($argument)");

@@ -70,6 +70,24 @@ is(looked_at(q{SELECT * FROM event WHERE id < randflake_lower('2026-02-01 00:00:
     '2026_01 2026_02', '  over its end');
 my $id = $sql->(q{SELECT id FROM event_2026_03 ORDER BY id LIMIT 1 OFFSET 5});
 is(looked_at("SELECT * FROM event WHERE id = '$id'"), '2026_03', '  one key');
+my $number = $sql->("SELECT id::bigint FROM event WHERE id = '$id'");
+is(looked_at("SELECT * FROM event WHERE id = ($number)::randflake"), '2026_03', '  one key by number');
+is(looked_at("SELECT * FROM event WHERE id = randflake_from_text('$id')::randflake"), '2026_03',
+    '  by what gives a number');
+like($sql->('SET plan_cache_mode = force_generic_plan', "PREPARE by_number AS SELECT ($number)::randflake",
+        'EXPLAIN (VERBOSE, COSTS OFF) EXECUTE by_number'),
+    qr/Output: '$id'::randflake/, '  which is a constant in the plan');
+like($sql->('EXPLAIN (VERBOSE, COSTS OFF) SELECT 42::randflake'), qr/Output: '\w+'::randflake/,
+    '  as an integer is');
+
+# The cast stays STABLE where it would be stored, and denied where it was revoked.
+error_is($node, "CREATE INDEX ON event_2026_03 (body) WHERE id > ($number)::randflake", '42P17',
+    { message => qr/must be marked IMMUTABLE/ }, 'the cast of a number is no constant for an index');
+$sql->('CREATE ROLE ordinary', 'REVOKE EXECUTE ON FUNCTION randflake_from_bigint(bigint) FROM PUBLIC');
+error_is($node, "SET ROLE ordinary; SELECT ($number)::randflake", '42501',
+    { message => qr/permission denied for function randflake_from_bigint/ }, 'a revoked cast is denied');
+$sql->('GRANT EXECUTE ON FUNCTION randflake_from_bigint(bigint) TO PUBLIC');
+
 clock_runs_from($node, $january + 75 * 86400);    # 2026-03-31
 is(looked_at(block('recent') =~ s/;\s*$//r), '2026_03 2026_04 (2 removed)',
     'run time: the last hour, whenever that is');

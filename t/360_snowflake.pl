@@ -57,6 +57,10 @@ generates('time=41:1ms, node=12, sequence=10, epoch=2017-12-21');
 generates('node=10, time=41:1ms, sequence=12, epoch=2020-01-01 00:00:00.123');
 generates('sequence=12, node=10, time=38:8ms, epoch=1600000000008');
 generates('time=33:1s, node=17, sequence=13, epoch=1970-01-01', node_count => 2);
+generates('time=32:1s, node=8, sequence=13, epoch=2024-01-01');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM made WHERE id > 9007199254740991'), 0,
+    'all are exact as numbers of JSON');
+generates('time=41:1ms, sequence=12, node=10, epoch=2023-01-01');
 generates('time=32:250ms, node=17, sequence=13, epoch=2024-01-01 00:00:01.500');
 is( $node->safe_psql('postgres',
         'SELECT name IS NULL, description FROM snowflake_layouts() WHERE in_use'),

@@ -87,9 +87,10 @@ sub is_message {
 # What the document mentions, and the sources do not know.
 sub check_names {
     my ($file, $text) = @_;
-    my @unknown = grep { $sources !~ /\b\Q$_\E\b/ }
+    my @unknown = grep { $sources !~ /\b\Q$_\E\b/ && !/_NN$/ }
       $text =~ /(?<![\w\/.-])((?:randflake|snowflake)(?:_|\.(?!md\b))\w+)/g;
-    push @unknown, grep { !-e s{^(?=(?:core|pg)/)}{src/}r } grep { !/\bNAME\b/ }
+    # A test may be called by its number, t/390.
+    push @unknown, grep { !-e s{^(?=(?:core|pg)/)}{src/}r && !(m{^t/\d+$} && (() = glob "${_}_*.pl")) && !/-X\./ }
       $text =~ m{(?<![\w/.-])((?:$folders)/[\w./-]*\w)}g;
     push @unknown, grep { slurp_file('Makefile') !~ /^#.* make \Q$_\E\b|^\Q$_\E:/m } $text =~ /`make ([a-z-]+)/g;
     is("@unknown", '', "$file: names of objects, settings, files and targets exist");
@@ -97,7 +98,7 @@ sub check_names {
     # In blocks, headings and tables, where an ellipsis stands for what varies.
     my @quoted = $text =~ /^\s*(?:ERROR|WARNING|NOTICE|LOG|DETAIL|HINT): +(.+)$/mg;
     push @quoted, map { split /", or "/ } $text =~ /^#+ Why does it say "(.+)"\?$/mg;
-    push @quoted, map { s/^`\w+: |:`|`//gr } grep { !/^`\w+\(/ }
+    push @quoted, map { s/^`\w+: |:`|`//gr } grep { !/^`(?:\w+\(|[A-Z]+ )/ }
       $text =~ /^\| (?:\w{5} \| )?(`[^|`]+ [^|]+?)(?: …)? \|/mg;
     @unknown = grep { !is_message($_) && !/^(?:permission denied|function)/ } @quoted;
     is("@unknown", '', "$file: messages are as quoted");

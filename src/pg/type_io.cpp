@@ -120,6 +120,26 @@ SQL_FUNCTION(randflake_from_bigint) {
     return datum_of_id(static_cast<uint64>(PG_GETARG_INT64(0)));
 }
 
+// Planner support of casts to the type: the cast of a constant is a constant of the type, as its
+// text form is since the statement was parsed. So partitions are pruned when the statement is
+// planned, and postgres_fdw and others that look for constants find one. The casts are STABLE, not
+// IMMUTABLE, because they depend on the secret: their results belong into plans, and not into what
+// is stored. Expressions that are not part of a statement's plan, as those of indexes, stay as they
+// are.
+SQL_FUNCTION(randflake_cast_support) {
+    Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));
+    if (!IsA(request, SupportRequestSimplify))
+        return Datum{0};
+    const auto* simplify = reinterpret_cast<SupportRequestSimplify*>(request);
+    const FuncExpr* call = simplify->fcall;
+    const auto* argument = static_cast<Const*>(linitial(call->args));
+    if (simplify->root == nullptr || !IsA(argument, Const) || argument->constisnull ||
+        !may_execute(call->funcid))
+        return Datum{0};
+    PG_RETURN_POINTER(makeConst(call->funcresulttype, -1, InvalidOid, sizeof(Datum),
+                                OidFunctionCall1(call->funcid, argument->constvalue), false, true));
+}
+
 SQL_FUNCTION(randflake_from_integer) {
     require_type_key(fcinfo);
     return datum_of_id(static_cast<uint64>(int64{PG_GETARG_INT32(0)}));

@@ -273,16 +273,6 @@ TEST(LeaseSimulationFinds, AHoldOffThatRunsWhileTheServerIsAStandby) {
     ExpectViolationIn<HoldsOffFromTheServersStart>(Fleet::kEverything);
 }
 
-struct AsksTheWallClockAlone : ShippedState {
-    static bool MayOpen(uint32_t opens_at, int64_t, int64_t second, int64_t uptime_ms) {
-        return randflake::MayOpen(opens_at, uptime_ms - 1, second, uptime_ms);
-    }
-};
-
-TEST(LeaseSimulationFinds, AHoldOffThatAStepOfTheClockEnds) {
-    ExpectViolationIn<AsksTheWallClockAlone>(Fleet::kEverything);
-}
-
 struct MovesTheWindowFirst : ShippedState {
     static constexpr bool kWritesFirst = false;
 };

@@ -1,0 +1,36 @@
+#!/bin/bash
+# Follows the README as a newcomer does: pastes what stands under "Installation" and "First steps", top
+# to bottom. On a machine with nothing on it: scripts/bare_test.sh SUITE scripts/first_steps.sh
+#
+# Changes the configuration of the server that the system's packages make. Needs root.
+
+set -euo pipefail
+cd "$(dirname "$(realpath "$0")")/.."
+export DEBIAN_FRONTEND=noninteractive
+
+# The block that begins at line $1 of the README, which is $2: a shell's or psql's.
+paste() {
+    local block
+    block=$(sed -n "$(($1 + 1)),/^\`\`\`\$/p" README.md | sed '$d')
+    echo "README.md, line $1:"
+    sed 's/^/    /' <<<"$block"
+    case $2 in
+    # psql itself is what the next blocks go to.
+    sh) [[ $block == *psql ]] || bash -euo pipefail -c "$block" ;;
+    sql) sudo -u postgres psql -v ON_ERROR_STOP=1 <<<"$block" ;;
+    esac
+}
+
+# As the README says, root may leave the word out.
+command -v sudo >/dev/null || {
+    sudo() { if [ "$1" = -u ]; then runuser -u "$2" -- "${@:3}"; else "$@"; fi; }
+    export -f sudo
+}
+
+grep -nE '^(## |```)' README.md | while IFS=: read -r line text; do
+    case $text in
+    '## Installation' | '## First steps') following=yes ;;
+    '## '*) following= ;;
+    '```sh' | '```sql') [ -z "${following-}" ] || paste "$line" "${text#'```'}" </dev/null ;;
+    esac
+done
