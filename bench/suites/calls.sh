@@ -36,9 +36,9 @@ time_secrets() {
     done
     for repetition in $(seq 0 "$repetitions"); do
         for count in 1 2 4; do
-            PGPORT=600$count sql -At -F, -c "SELECT 'calls', 'randflake_generate(): $count secrets', 'time', 'ns per row', $repetition,
+            PGPORT=600$count sql -At -F, -c "SELECT 'calls', 'randflake_generate() secrets: $count', 'time', 'ns per row', $repetition,
                 round((bench_seconds('SELECT count(randflake_generate()) FROM generate_series(1, $rows)') * 1e9 / $rows)::numeric, 2),
-                'randflake_generate(): 1 secrets'"
+                'randflake_generate() secrets: 1'"
         done
     done | awk -F, '$5 > 0' >>"$samples"
     for count in 1 2 4; do

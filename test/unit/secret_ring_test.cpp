@@ -371,6 +371,33 @@ TEST_P(SecretRingRun, GivesWhatOneNumberAtATimeGives) {
     }
 }
 
+// Numbers whose identifiers stand for seconds are skipped, however rare they are.
+TEST_P(SecretRingRun, SkipsWhatStandsForASecond) {
+    std::mt19937_64 random(3);
+    const std::vector<Generation> keys = RandomRing({0, 1000, 2000}, random);
+    const SecretRing ring(keys.data(), 3);
+    for (int i = 0; i < 200; i++) {
+        uint64_t stands;
+        ASSERT_TRUE(kRandflake.Pack({3000 + random() % 1000000, 0, 0}, &stands));
+        const uint64_t taken = keys[2].Decrypt(keys[0].Encrypt(stands));
+        if (ring.OwnerOf(kRandflake, taken) != 2 || !ring.HasOneOwner(kRandflake, taken - 5, 9))
+            continue;
+        uint64_t ids[kRunLength], raw;
+        EXPECT_EQ(EncryptNumbers(ring, path_, taken - 5, 9, ids) >> 5 & 1, 1u) << path_.name;
+        EXPECT_TRUE(ring.Skips(kRandflake, taken));
+        ASSERT_TRUE(ring.Decrypt(kRandflake, keys[0].Encrypt(stands), &raw));
+        EXPECT_EQ(raw, stands);
+        // The second generation owns none of these, though their second is its own.
+        uint64_t of_second;
+        ASSERT_TRUE(kRandflake.Pack({1500, 0, 0}, &of_second));
+        const uint64_t free = keys[2].Decrypt(keys[1].Encrypt(of_second));
+        if (ring.HasOneOwner(kRandflake, free, 2)) {
+            EXPECT_EQ(EncryptNumbers(ring, path_, free, 2, ids) & 1,
+                      ring.Skips(kRandflake, free) ? 1u : 0u);
+        }
+    }
+}
+
 // A ring of one is the cipher.
 TEST_P(SecretRingRun, ARingOfOneChangesNothing) {
     std::mt19937_64 random(1);
