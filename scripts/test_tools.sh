@@ -2,7 +2,7 @@
 # Installs the tools that the tests of the documentation use beside PostgreSQL: drivers and
 # object-relational mappers of other languages, Prometheus' programs, and buildah. A test is skipped if its tools
 # are missing, so install them for a run that skips nothing. They take about 600 MB on disk from Debian,
-# Node.js and Java not counted, and 350 MB from npm.
+# Node.js and Java not counted, and 450 MB from npm.
 #
 #   scripts/test_tools.sh
 #   scripts/test_tools.sh built    also the drivers that are compiled, for t/324_drivers_built.pl

@@ -1,6 +1,6 @@
 # What docs/containers.md says: secret files of the owners and modes that platforms give them, node ids from
-# the name of a pod, and the image for operators. That image is built if buildah is in PATH; its files
-# are used if the server is one that can find them, 18 or later.
+# the name of a pod, and the image for operators. That image is built if buildah is in PATH and may make
+# user namespaces; its files are used if the server is one that can find them, 18 or later.
 
 use strict;
 use warnings;
@@ -93,6 +93,9 @@ SKIP: {
 
     SKIP: {
         skip 'buildah is not installed', 3 if system 'buildah --version >/dev/null 2>&1';
+        # Not in a chroot, and not in containers that forbid it.
+        skip 'the system allows no user namespaces, which buildah needs', 3
+          if system 'unshare --user --map-root-user true >/dev/null 2>&1';
         # Without privileges, and without the user's own store of images.
         my $home = PostgreSQL::Test::Utils::tempdir();
         local @ENV{qw(HOME XDG_RUNTIME_DIR STORAGE_DRIVER BUILDAH_ISOLATION)} = ($home, $home, 'vfs', 'chroot');

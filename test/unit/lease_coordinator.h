@@ -64,11 +64,14 @@ public:
         bool released;
     };
 
+    // All node ids that there are in the layout of randflake, whatever layout is simulated.
+    static constexpr int64_t kMostPerRole = 131072;
+
     struct Pool {
         int64_t first_node_id, node_count;
         int64_t max_duration, max_clock_skew;
         bool closed = false;
-        int64_t max_nodes_per_role = 131072;
+        int64_t max_nodes_per_role = kMostPerRole;
     };
 
     // Node ids of the coordinator's own server, by its configuration.
@@ -261,7 +264,7 @@ public:
         if (pool.first_node_id < 0 || pool.first_node_id >= NodeIds() || pool.node_count < 1 ||
             pool.node_count > NodeIds() - pool.first_node_id || pool.max_duration < 1 ||
             pool.max_duration > 86400 || pool.max_clock_skew < 0 || pool.max_clock_skew > 3600 ||
-            pool.max_nodes_per_role < 1 || pool.max_nodes_per_role > NodeIds() ||
+            pool.max_nodes_per_role < 1 || pool.max_nodes_per_role > kMostPerRole ||
             (change.forget_key && change.key))
             return Refuse(Refusal::kArgument);
         if (change.never_leased && next_id_ != 1)
