@@ -38,7 +38,7 @@ SELECT randflake_node_id(id) FROM ordered;
 
 -- Nor touch the secret that the type is bound to
 SELECT randflake_bind_secret();
-SELECT randflake_key_fingerprint(NULL);
+SELECT randflake_key_fingerprints(NULL);
 INSERT INTO randflake_key VALUES ('0123456789abcdef');
 UPDATE randflake_key SET fingerprint = '0123456789abcdef';
 DELETE FROM randflake_key;

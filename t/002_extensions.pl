@@ -44,8 +44,8 @@ my $functions = q{SELECT proname FROM pg_proc WHERE pronamespace = 'public'::reg
 # --- randflake alone -------------------------------------------------------------------------
 
 my ($database) = database_with('CREATE EXTENSION randflake');
-is($node->safe_psql($database, $relations), "v randflake_slots\nv randflake_status",
-    'randflake alone: two views, no table, no sequence');
+is($node->safe_psql($database, $relations), "v randflake_secrets\nv randflake_slots\nv randflake_status",
+    'randflake alone: three views, no table, no sequence');
 is($node->safe_psql($database, $types), '', '  no type');
 is($node->safe_psql($database, $tables_of_tools), '', '  nothing for tools that read tables');
 is(shown_by($database, '\dt *.randflake*'), '', '  nor for psql');
@@ -55,7 +55,7 @@ is_deeply(
     [
         sort map { "randflake_$_" }
           qw(generate generate_text decode generated_at encode to_text from_text shard shard_ranges),
-        qw(status slots status_reset),    # of the views
+        qw(status slots secrets status_reset reload_secret),    # of the views, and for who runs the server
         qw(rows_support copy_support generate_in_copy generate_text_in_copy)    # of the planner
     ],
     '  functions that users call, of the views, and of the planner');
@@ -70,6 +70,7 @@ like($messages, qr/\A[^\n]*NOTICE:  installing required extension "randflake"\z/
 is($node->safe_psql($database, "$relations"), <<'END' =~ s/\n\z//r, '  and has two tables');
 r randflake_key
 r randflake_key_check
+v randflake_secrets
 v randflake_slots
 v randflake_status
 END
@@ -105,7 +106,7 @@ is($node->safe_psql($database, "$functions AND proname !~ '^randflake_(lease|coo
 my ($comment) = shown_by($database, '\dx randflake*') =~ /\Arandflake_coordinator\|\d+\.\d+\|.*public\|(.+)\z/;
 is($comment, 'leases of node ids, for servers that make identifiers', '\dx shows it');
 $node->safe_psql($database, 'CREATE EXTENSION randflake; DROP EXTENSION randflake_coordinator');
-is($node->safe_psql($database, $relations), "v randflake_slots\nv randflake_status",
+is($node->safe_psql($database, $relations), "v randflake_secrets\nv randflake_slots\nv randflake_status",
     '  and it comes and goes by itself');
 
 # --- each in another schema, none of which is in the search path -----------------------------

@@ -111,8 +111,8 @@ refused_file(secret_file(substr($secret, 0, 16) . "\n" . substr($secret, 16)), $
 refused_file(secret_file("$secret\n$secret\n"), $invalid, 'two lines');
 refused_file(secret_file("\xEF\xBB\xBF$secret"), $invalid, 'a byte order mark');
 refused_file(secret_file("$secret\0"), $invalid, 'a zero byte after');
-refused_file(secret_file($secret . "\n" x 1000), $invalid, 'a thousand line breaks');
-refused_file(secret_file($secret . "\n" x 1000 . 'x'), $invalid, 'too long, with more at the end');
+refused_file(secret_file($secret . "\n" x 10000), $invalid, 'ten thousand line breaks');
+refused_file(secret_file($secret . "\n" x 10000 . 'x'), $invalid, 'too long, with more at the end');
 refused_file(secret_file($secret x 100000), $invalid, 'three megabytes');
 SKIP: {
     skip 'root reads every file', 2 if $> == 0;

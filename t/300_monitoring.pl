@@ -63,7 +63,7 @@ sub read_sql_exporter {
 }
 
 my $sets = read_postgres_exporter();
-is_deeply([ sort keys %$sets ], [qw(randflake randflake_leases randflake_server)], 'the queries');
+is_deeply([ sort keys %$sets ], [qw(randflake randflake_leases randflake_secrets randflake_server)], 'the queries');
 
 my $without_label_help = {};
 for my $namespace (keys %$sets) {
@@ -109,7 +109,7 @@ sub check_queries {
     return;
 }
 
-my @of_generators = qw(randflake randflake_server);
+my @of_generators = qw(randflake randflake_server randflake_secrets);
 check_queries($node, 'before the first identifier', @of_generators);
 $node->safe_psql('postgres', 'SELECT count(*) FROM randflake_generate(1000)');
 check_queries($node, 'generating', @of_generators);
@@ -183,7 +183,7 @@ is_deeply([ grep { !$known{$_} } sort keys %used ], [], 'rules use only metrics 
 
 my $manual = slurp_file('docs/monitoring.md');
 is_deeply([ grep { $manual !~ /\Q$_\E/ } @alerts ], [], 'docs/monitoring.md has every alert');
-my $without_value = sub { $_[0] =~ /_(mode|vector_path|first_node_id|node_count|key_fingerprint)$/ };
+my $without_value = sub { $_[0] =~ /_(mode|vector_path|first_node_id|node_count|\w+_fingerprint)$/ };
 is_deeply([ grep { $manual !~ /\b$_\b/ && !$without_value->($_) } sort keys %known ],
     [], '  and every metric');
 

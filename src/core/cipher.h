@@ -21,6 +21,8 @@ inline constexpr size_t kKeyBytes = 16;
 
 struct Key {
     uint8_t bytes[kKeyBytes];
+
+    friend constexpr bool operator==(const Key&, const Key&) = default;
 };
 
 inline constexpr int kSteps = 8;

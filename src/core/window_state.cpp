@@ -7,6 +7,7 @@ namespace {
 
 constexpr char kMagic[8] = {'r', 'a', 'n', 'd', 'f', 'l', 'k', 'w'};
 constexpr uint32_t kVersion = 2;
+constexpr uint32_t kLongVersion = 3;
 
 constexpr uint32_t kMaxNodeCount = static_cast<uint32_t>(kRandflake.max_node_id()) + 1;
 constexpr uint32_t kMaxEnd = static_cast<uint32_t>(kRandflake.max_timestamp()) + 1;
@@ -61,6 +62,15 @@ private:
     const uint8_t* at_;
 };
 
+// The first record is without a time, as is the place of one in the head.
+constexpr bool IsValid(const SecretRecords& secrets) {
+    for (uint32_t i = 1; i < secrets.count; i++)
+        if (secrets.records[i].from <= secrets.records[i - 1].from ||
+            secrets.records[i].from >= kMaxEnd)
+            return false;
+    return true;
+}
+
 constexpr bool IsValid(const WrittenEnd& written) {
     return written.nodes.count >= 1 && written.nodes.count <= kMaxNodeCount &&
            written.nodes.first <= kMaxNodeCount - written.nodes.count && written.end <= kMaxEnd;
@@ -81,6 +91,13 @@ uint32_t WindowState::EndFor(const NodeRange& nodes) const noexcept {
         if (ends[i].nodes.Overlaps(nodes))
             end = Max(end, ends[i].end);
     return end;
+}
+
+uint32_t WindowState::LastEnd() const noexcept {
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < end_count; i++)
+        last = Max(last, ends[i].end);
+    return last;
 }
 
 void WindowState::SetEnd(const NodeRange& nodes, uint32_t end) noexcept {
@@ -122,16 +139,19 @@ const char* StateErrorText(StateError error) noexcept {
     return "unknown error";
 }
 
-void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept {
+size_t EncodeWindowState(const WindowState& state, uint8_t bytes[kLongWindowStateBytes]) noexcept {
+    const SecretRecords& secrets = state.secrets;
+    const bool is_long = secrets.count > 1;
+    const size_t length = is_long ? kLongWindowStateBytes : kWindowStateBytes;
     Writer writer(bytes);
     for (const char c : kMagic)
         writer.Put(static_cast<uint8_t>(c), 1);
-    writer.Put(kVersion, 4);
+    writer.Put(is_long ? kLongVersion : kVersion, 4);
     writer.Put(state.end_count, 4);
     writer.Put(state.origin.system_identifier, 8);
     writer.Put(state.origin.timeline, 4);
     writer.Put(0, 4);  // reserved
-    writer.Put(state.origin.fingerprint, 8);
+    writer.Put(secrets.count > 0 ? secrets.records[0].fingerprint : 0, 8);
     writer.Put(state.origin.identity.inode, 8);
     writer.Put(state.origin.identity.device, 8);
     writer.Put(static_cast<uint64_t>(state.origin.identity.birth_nanoseconds), 8);
@@ -146,20 +166,30 @@ void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes
         writer.Put(written.nodes.count, 4);
         writer.Put(written.end, 4);
     }
-    writer.Put(Crc32c(bytes, kWindowStateBytes - 4), 4);
+    if (is_long) {
+        writer.Put(secrets.count, 4);
+        for (uint32_t i = 1; i < kMaxGenerations; i++) {
+            const SecretRecord record = i < secrets.count ? secrets.records[i] : SecretRecord{};
+            writer.Put(record.fingerprint, 8);
+            writer.Put(record.from, 4);
+        }
+    }
+    writer.Put(Crc32c(bytes, length - 4), 4);
+    return length;
 }
 
 StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept {
-    if (length != kWindowStateBytes)
+    if (length != kWindowStateBytes && length != kLongWindowStateBytes)
         return StateError::kWrongLength;
     for (size_t i = 0; i < sizeof kMagic; i++)
         if (bytes[i] != static_cast<uint8_t>(kMagic[i]))
             return StateError::kWrongMagic;
 
     Reader reader(bytes + sizeof kMagic);
-    if (reader.Get32() != kVersion)
+    const bool is_long = length == kLongWindowStateBytes;
+    if (reader.Get32() != (is_long ? kLongVersion : kVersion))
         return StateError::kWrongVersion;
-    if (Reader(bytes + kWindowStateBytes - 4).Get32() != Crc32c(bytes, kWindowStateBytes - 4))
+    if (Reader(bytes + length - 4).Get32() != Crc32c(bytes, length - 4))
         return StateError::kWrongChecksum;
 
     WindowState read{};
@@ -167,7 +197,7 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
     read.origin.system_identifier = reader.Get64();
     read.origin.timeline = reader.Get32();
     const uint32_t reserved = reader.Get32();
-    read.origin.fingerprint = reader.Get64();
+    read.secrets.records[0].fingerprint = reader.Get64();
     read.origin.identity.inode = reader.Get64();
     read.origin.identity.device = reader.Get64();
     read.origin.identity.birth_nanoseconds = static_cast<int64_t>(reader.Get64());
@@ -183,6 +213,19 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
         read.ends[i].nodes.count = reader.Get32();
         read.ends[i].end = reader.Get32();
         if (!IsValid(read.ends[i]))
+            return StateError::kWrongContent;
+    }
+    read.secrets.count = read.secrets.records[0].fingerprint != 0 ? 1 : 0;
+    if (is_long) {
+        Reader later(bytes + kWindowStateBytes - 4);
+        read.secrets.count = later.Get32();
+        if (read.secrets.count < 2 || read.secrets.count > kMaxGenerations)
+            return StateError::kWrongContent;
+        for (uint32_t i = 1; i < read.secrets.count; i++) {
+            read.secrets.records[i].fingerprint = later.Get64();
+            read.secrets.records[i].from = later.Get32();
+        }
+        if (!IsValid(read.secrets))
             return StateError::kWrongContent;
     }
     *state = read;
@@ -214,6 +257,31 @@ bool Proven(const WindowState& found, const Start& start) {
 
 }  // namespace
 
+SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
+                             uint32_t end) noexcept {
+    if (before.count == 0 || after.count == 0)
+        return SecretsChange::kNone;
+    // How many generations own seconds below the end; the first one does in any case.
+    const auto begun = [end](const SecretRecords& secrets) {
+        uint32_t count = 1;
+        while (count < secrets.count && secrets.records[count].from < end)
+            count++;
+        return count;
+    };
+    const uint32_t count = begun(before);
+    bool same = count == begun(after);
+    for (uint32_t i = 0; same && i < count; i++)
+        same = before.records[i] == after.records[i];
+    if (same)
+        return SecretsChange::kNone;
+    if (before.count > 1)
+        return SecretsChange::kRefused;
+    for (uint32_t i = 0; i < after.count; i++)
+        if (after.records[i].fingerprint == before.records[0].fingerprint)
+            return SecretsChange::kRefused;
+    return SecretsChange::kOther;
+}
+
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, int64_t skew_ms,
              Start* start) noexcept {
     const bool set_right = now.clock_ms < started.clock_ms;
@@ -231,12 +299,14 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
         plan.state = found;
         plan.finding = Compare(found.origin, start.origin);
         plan.proven = plan.finding == Finding::kOwn && Proven(found, start);
-        plan.other_key = found.origin.fingerprint != start.origin.fingerprint &&
-                         found.origin.fingerprint != 0 && start.origin.fingerprint != 0;
+        plan.secrets = CompareSecrets(found.secrets, start.secrets, found.LastEnd());
     } else {
         plan.finding = error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable;
     }
     plan.state.origin = start.origin;
+    // Having no secret is no other one.
+    if (start.secrets.count > 0)
+        plan.state.secrets = start.secrets;
     plan.state.stop = Stop{};
     // Beyond the last second there is nothing to open, and no end that could be written.
     plan.opens_at =

@@ -18,6 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/secret_ring.h"
+
 namespace randflake {
 
 struct NodeRange {
@@ -56,11 +58,38 @@ struct FileIdentity {
 struct Origin {
     uint64_t system_identifier;
     uint32_t timeline;
-    uint64_t fingerprint;  // of the secret, see secret.cpp; 0 without one
     FileIdentity identity;
 
     friend constexpr bool operator==(const Origin&, const Origin&) = default;
 };
+
+// A secret, as others may know it: its fingerprint (pg/secret.h) and the first second that is its
+// own, 0 of the first secret.
+struct SecretRecord {
+    uint64_t fingerprint;
+    uint32_t from;
+
+    friend constexpr bool operator==(const SecretRecord&, const SecretRecord&) = default;
+};
+
+// Those of a ring, oldest first.
+struct SecretRecords {
+    uint32_t count;  // 0 without a secret
+    SecretRecord records[kMaxGenerations];
+};
+
+enum class SecretsChange : uint8_t {
+    kNone,     // nothing that was issued is concerned
+    kOther,    // other secrets altogether: what was issued no longer decodes
+    kRefused,  // secrets that would give what was issued another meaning
+};
+
+// What it means that a server that may have issued identifiers of the seconds before `end` under
+// the ring `before` goes on under the ring `after`. Below `end` the ring must stay as it is: a
+// generation that begins later may come, go and be moved. Only a server that never changed its
+// secret may get another one altogether.
+SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
+                             uint32_t end) noexcept;
 
 // How far the written end is set ahead of the clock's second. A crash costs at most this much. The
 // window is extended in its last second, so there is one write in two seconds.
@@ -84,19 +113,26 @@ struct Stop {
 
 struct WindowState {
     Origin origin;
-    Stop stop;  // of the server that wrote ends[0]; then that end is exact
+    SecretRecords secrets;  // under which the server that wrote this issued
+    Stop stop;              // of the server that wrote ends[0]; then that end is exact
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
 
     // The first second that this state allows for all of these node ids.
     uint32_t EndFor(const NodeRange& nodes) const noexcept;
 
+    // The first second in which nothing was issued under any node ids.
+    uint32_t LastEnd() const noexcept;
+
     // Records `end` for `nodes` in first place. Every other range keeps what was written for it.
     void SetEnd(const NodeRange& nodes, uint32_t end) noexcept;
 };
 
+// With up to one secret the bytes are those of format version 2, which knew no others. Version 3
+// has those of the later secrets before the checksum.
 inline constexpr size_t kWindowStateHeadBytes = 104;
 inline constexpr size_t kWindowStateBytes = kWindowStateHeadBytes + 12 * kMaxWrittenEnds + 4;
+inline constexpr size_t kLongWindowStateBytes = kWindowStateBytes + 4 + 12 * (kMaxGenerations - 1);
 
 enum class StateError : uint8_t {
     kNone,
@@ -113,7 +149,8 @@ enum class StateError : uint8_t {
 const char* StateErrorText(StateError error) noexcept;
 
 // Little-endian bytes, the last four being the CRC-32C (RFC 3720, appendix B.4) of the others.
-void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept;
+// Returns how many: kWindowStateBytes or kLongWindowStateBytes.
+size_t EncodeWindowState(const WindowState& state, uint8_t bytes[kLongWindowStateBytes]) noexcept;
 StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept;
 
 // What was found on disk, in words for the log; see PlanStart.
@@ -135,6 +172,7 @@ struct Moment {
 // A start of a server, as far as it matters here.
 struct Start {
     Origin origin;
+    SecretRecords secrets;
     NodeRange nodes;
 
     // The machine's boot, zero when it is not known, and the moment from which the hold-off counts;
@@ -157,11 +195,11 @@ void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, int
 
 struct StartPlan {
     Finding finding;
-    bool proven;          // nobody else can have used the node ids since the stop
-    bool other_key;       // written under another secret
+    bool proven;  // nobody else can have used the node ids since the stop
+    SecretsChange secrets;
     uint32_t opens_at;    // the window may open at this second, not before,
     int64_t opens_at_ms;  // and after this uptime; see MayOpen
-    WindowState state;    // what to go on from: origin and ends; no stop recorded
+    WindowState state;    // what to go on from: origin, secrets and ends; no stop recorded
 };
 
 // Decides from where a server with static node ids starts. `error` says what is wrong with the
@@ -178,6 +216,8 @@ struct StartPlan {
 // start. The stop must be of this directory, this boot and all of these node ids, and no other run
 // may have opened a window since: the disk may have been rolled back to the stop. Both clocks are
 // asked, because the uptime of a virtual machine leaves out the time in which its host paused it.
+//
+// No window may open at all while the plan refuses the secrets.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
 // Whether a window may open at this second and uptime; the first two are those of StartPlan.

@@ -1,7 +1,7 @@
 // SQL functions that look into identifiers with the secret: decode, generated_at, encode.
 
-#include "core/cipher.h"
 #include "core/layout.h"
+#include "core/secret_ring.h"
 #include "pg/clock.h"
 #include "pg/require.h"
 #include "pg/result_row.h"
@@ -12,8 +12,13 @@
 using randflake::Fields;
 using randflake::kRandflake;
 
-static Fields decode(int64 id) {
-    return kRandflake.Unpack(randflake::Decrypt(shared->key_schedule, static_cast<uint64>(id)));
+// False if no secret of this server made the identifier.
+static bool decode(int64 id, Fields* fields) {
+    uint64 raw;
+    if (!secret_ring().Decrypt(kRandflake, static_cast<uint64>(id), &raw))
+        return false;
+    *fields = kRandflake.Unpack(raw);
+    return true;
 }
 
 // The row's descriptor is looked up once per query and kept with the call site.
@@ -26,20 +31,23 @@ static TupleDesc decoded_row(FunctionCallInfo fcinfo, int columns) {
 
 SQL_FUNCTION(randflake_decode) {
     require_secret();
-    const Fields fields = decode(PG_GETARG_INT64(0));
+    Fields fields{};
+    const bool none = !decode(PG_GETARG_INT64(0), &fields);
     Datum values[] = {
         TimestampTzGetDatum(timestamp_of_second(static_cast<int64>(fields.timestamp))),
         Int32GetDatum(static_cast<int32>(fields.node_id)),
         Int32GetDatum(static_cast<int32>(fields.sequence))};
-    bool nulls[] = {false, false, false};
+    bool nulls[] = {none, none, none};
     PG_RETURN_DATUM(
         HeapTupleGetDatum(heap_form_tuple(decoded_row(fcinfo, lengthof(values)), values, nulls)));
 }
 
 SQL_FUNCTION(randflake_generated_at) {
     require_secret();
-    PG_RETURN_TIMESTAMPTZ(
-        timestamp_of_second(static_cast<int64>(decode(PG_GETARG_INT64(0)).timestamp)));
+    Fields fields;
+    if (!decode(PG_GETARG_INT64(0), &fields))
+        PG_RETURN_NULL();
+    PG_RETURN_TIMESTAMPTZ(timestamp_of_second(static_cast<int64>(fields.timestamp)));
 }
 
 [[noreturn]] static void report_out_of_range(const char* what, int32 value, uint64 max) {
@@ -59,9 +67,13 @@ SQL_FUNCTION(randflake_encode) {
     if (sequence < 0 || static_cast<uint64>(sequence) > kRandflake.max_sequence())
         report_out_of_range("sequence", sequence, kRandflake.max_sequence());
 
-    uint64 raw;
+    uint64 raw, id;
     const Fields fields{second, static_cast<uint64>(node_id), static_cast<uint64>(sequence)};
     if (!kRandflake.Pack(fields, &raw))
         elog(ERROR, "fields of an identifier do not fit");
-    PG_RETURN_INT64(static_cast<int64>(randflake::Encrypt(shared->key_schedule, raw)));
+    if (!secret_ring().Encrypt(kRandflake, raw, &id))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("there is no identifier of this second, node id and sequence"),
+                        errdetail("An identifier of an earlier secret takes its place.")));
+    PG_RETURN_INT64(static_cast<int64>(id));
 }

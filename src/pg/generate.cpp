@@ -9,8 +9,11 @@
 // The run belongs to this process. The postmaster never fills one, so no child inherits one, and
 // parallel workers have their own. Its numbers are reserved in shared memory, so nobody else gets
 // them even if the process dies.
+//
+// Under several secrets some of the numbers are skipped (core/secret_ring.h). They are reserved and
+// then used by nobody.
 
-#include "core/cipher_run.h"
+#include "core/secret_ring.h"
 #include "pg/clock.h"
 #include "pg/copy.h"
 #include "pg/require.h"
@@ -25,8 +28,9 @@ using randflake::Run;
 
 namespace {
 struct Prefetched {
-    int64 second;  // of the clock, when the run was reserved
-    uint32 next;   // ids[next .. count - 1] are left
+    int64 second;     // of the clock, when the run was reserved
+    uint32 reserved;  // numbers, skipped ones included
+    uint32 next;      // ids[next .. count - 1] are left
     uint32 count;
     uint64 ids[kRunLength];
 };
@@ -49,17 +53,19 @@ static pg_noinline uint64 next_run() {
 
     const bool same_second = prefetched.second == wall_clock_seconds();
     const uint32 wanted =
-        same_second ? Min(prefetched.count * kRunGrowth, static_cast<uint32>(kRunLength)) : 1;
-    const Run run = reserve_numbers(SlotChoice::kOwn, wanted);
-
-    prefetched.second = run.now;
-    prefetched.count = run.count;
-    prefetched.next = 1;
-    if (run.count == 1)
-        prefetched.ids[0] = randflake::Encrypt(shared->key_schedule, run.first);
-    else
-        encrypt_run(shared->key_schedule, run.first, prefetched.ids);
-    return prefetched.ids[0];
+        same_second ? Min(prefetched.reserved * kRunGrowth, static_cast<uint32>(kRunLength)) : 1;
+    prefetched.next = prefetched.count = 0;
+    do {
+        const Run run = reserve_numbers(SlotChoice::kOwn, wanted);
+        const auto count = static_cast<int>(run.count);
+        const uint64 skipped =
+            randflake::EncryptNumbers(secret_ring(), vector_path, run.first, count, prefetched.ids);
+        prefetched.second = run.now;
+        prefetched.reserved = run.count;
+        prefetched.count =
+            static_cast<uint32>(randflake::DropSkipped(skipped, count, prefetched.ids));
+    } while (unlikely(prefetched.count == 0));
+    return prefetched.ids[prefetched.next++];
 }
 
 static inline uint64 next_id() {

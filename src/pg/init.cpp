@@ -37,6 +37,8 @@ static void on_shmem_request() {
 static void on_exit(int status, Datum) {
     if (status == 0)
         window_write_clean_end();
+    else
+        secret_keep_added();
 }
 
 static void log_missing_setting() {

@@ -133,14 +133,15 @@ static void acquire() {
     static constexpr char kWhat[] = "could not lease node ids";
     Incarnation fresh;
     // Without a secret there would be a fingerprint too, that of no secret.
-    if (!shared->has_key)
+    if (secret_ring().count() == 0)
         return note_failure(LeaseProblem::kSettings, kWhat, "no secret is configured");
     if (!pg_strong_random(&fresh, sizeof fresh))
         return note_failure(LeaseProblem::kNotAsked, kWhat, "could not generate a random number");
     const LeaseRequest request = lease.holder.Acquire(fresh, steady_milliseconds());
     LeaseGrant grant;
     if (!lease_client_acquire(holder_name(), uuid_of(request.incarnation), setting_node_count,
-                              setting_lease_duration, secret_fingerprint(shared->key), &grant))
+                              setting_lease_duration, secret_records().records[0].fingerprint,
+                              &grant))
         return note_failure(lease_client_problem(), kWhat, lease_client_error(),
                             lease_client_not_before());
     const LeaseNews news =

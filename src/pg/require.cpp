@@ -30,7 +30,7 @@ static bool has_node_id() {
 
 void require_secret() {
     require_preload();
-    if (!shared->has_key)
+    if (secret_ring().count() == 0)
         raise_error(kNoSecret);
 }
 
@@ -40,7 +40,7 @@ static void require_node_id() {
 }
 
 const ErrorText* missing_setting() {
-    return !shared->has_key ? &kNoSecret : !has_node_id() ? &kNoNodeId : nullptr;
+    return secret_ring().count() == 0 ? &kNoSecret : !has_node_id() ? &kNoNodeId : nullptr;
 }
 
 void require_generator() {

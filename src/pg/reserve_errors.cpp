@@ -6,6 +6,7 @@
 #include "pg/clock.h"
 #include "pg/error_text.h"
 #include "pg/require.h"
+#include "pg/secret.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/snowflake_layout.h"
@@ -174,6 +175,8 @@ static ErrorText no_window_error(int64 now) {
             return clock_jumped_error(report, now);
         case WindowProblem::kFileFailed:
             return file_failed_error(report);
+        case WindowProblem::kSecrets:
+            return secrets_refused_error(report.written_end);
         case WindowProblem::kWriting:
         case WindowProblem::kNone:
             break;
@@ -239,8 +242,9 @@ static ErrorText unavailable_error(const Layout& layout, const Run& last) {
         case Outcome::kWindowClosed:
         case Outcome::kNoWord:
         case Outcome::kWindowEnded:
-            // A lease is of no use while its end cannot be written to disk.
-            if (shared->leased && window_report().problem != WindowProblem::kFileFailed)
+            // A lease is of no use while the state on disk keeps it from being used.
+            if (shared->leased && window_report().problem != WindowProblem::kFileFailed &&
+                window_report().problem != WindowProblem::kSecrets)
                 return no_lease_error(now);
             return no_window_error(now);
         case Outcome::kReserved:
@@ -293,6 +297,8 @@ static ErrorText problem_error() {
         return clock_out_of_range_error(kRandflake, now, now < 0);
     if (const WindowReport report = window_report(); report.problem == WindowProblem::kFileFailed)
         return file_failed_error(report);
+    else if (report.problem == WindowProblem::kSecrets)
+        return secrets_refused_error(report.written_end);
 
     const Window window = Window::FromWord(shared->window.load());
     const int64 used = reached_by_all_slots();

@@ -1,31 +1,52 @@
-// The secret: from randflake.secret or randflake.secret_file to the cipher's key, shown nowhere.
+// The secrets: from randflake.secret or randflake.secret_file to shared memory, shown nowhere.
 
 #ifndef RANDFLAKE_PG_SECRET_H
 #define RANDFLAKE_PG_SECRET_H
 
 #include "pg/pg.h"
 
-#include "core/cipher.h"
+#include "core/secret_file.h"
 #include "core/siphash.h"
+#include "core/window_state.h"
+#include "pg/error_text.h"
 
 void secret_define_settings();
 
 // Reads randflake.secret_file if set and checks what was configured; FATAL when it cannot work.
 void secret_load();
 
-// Gives the key to shared memory, from where every process reads it.
+// Gives the secrets to shared memory, from where every process reads them.
 void secret_init_shared();
 
-// A number that tells one secret from another and reveals nothing of either: the first 8 bytes of
+// Adds the secrets of `list` that shared memory lacks, which are its last ones. One caller at a
+// time; allocates nothing and raises no error.
+void secret_add_shared(const randflake::SecretList& list);
+
+// For the postmaster, before shared memory is released: keeps the secrets that were added.
+void secret_keep_added();
+
+// Reads randflake.secret_file again; ERROR when it is not set or cannot work.
+randflake::SecretList secret_read_again();
+
+// These secrets are not those under which identifiers of seconds before the written end may have
+// been made.
+ErrorText secrets_refused_error(int64 written_end);
+
+// A fingerprint tells one secret from another and reveals nothing of either: the first 8 bytes of
 // HMAC-SHA-256 over a fixed text. Never an encrypted block, which might be somebody's identifier.
+// From the second secret on, its time and the fingerprint of the one before follow the text. So two
+// servers with the same fingerprint agree about everything up to that secret.
 // For backends: the server's crypto library wants a resource owner, which the postmaster lacks.
-uint64 secret_fingerprint(const randflake::Key& key);
+
+// Fingerprints and times of a list; of this server's secrets.
+randflake::SecretRecords secret_records(const randflake::SecretList& list);
+randflake::SecretRecords secret_records();
+
+// A fingerprint as people read it, 16 hexadecimal digits; palloc'd.
+const char* secret_fingerprint_text(const randflake::SecretRecord& record);
 
 // The key by which values of the type randflake are hashed: the first 16 bytes of HMAC-SHA-256 over
-// another fixed text. For backends too.
-randflake::SipKey secret_hash_key(const randflake::Key& key);
-
-// The same as people read it, 16 hexadecimal digits; palloc'd.
-const char* secret_fingerprint_text(const randflake::Key& key);
+// another fixed text under the first secret. For backends too.
+randflake::SipKey secret_hash_key();
 
 #endif

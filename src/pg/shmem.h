@@ -1,5 +1,5 @@
 // Shared memory: two words per node id, of Randflake and of Snowflake numbers; the window; and the
-// key schedule.
+// secrets.
 //
 // Protection:
 //   slots[i].word, window   atomics; protocol in core/generator.h
@@ -9,6 +9,9 @@
 //   lease_control           lease_lock; written by the lease worker alone
 //   window_changed          broadcast after every change of the window
 //   counters                atomics
+//   secrets                 window_lock to add one; those below the atomic count never change, and
+//   are
+//                           read without a lock
 //   the rest                written once, when shared memory is made; read without a lock
 //
 // Nothing here belongs to a backend: a slot's word outlives every backend that used it. Nothing
@@ -26,6 +29,7 @@
 
 #include "core/cipher.h"
 #include "core/generator.h"
+#include "core/secret_ring.h"
 #include "pg/counters.h"
 #include "pg/lease.h"
 #include "pg/snowflake_layout.h"
@@ -41,10 +45,15 @@ struct alignas(64) Slot {
     AtomicWord finished;  // numbers reserved in seconds before the word's
 };
 
+// Oldest first.
+struct SharedSecrets {
+    std::atomic<int> count;  // 0: none is configured
+    randflake::Generation generations[randflake::kMaxGenerations];
+    randflake::Key keys[randflake::kMaxGenerations];
+};
+
 struct SharedState {
-    bool has_key;
-    randflake::Key key;                   // with has_key
-    randflake::KeySchedule key_schedule;  // with has_key
+    SharedSecrets secrets;
     uint32 slot_count;
     bool leased;  // the lease worker opens and extends the window, not the backends
 
@@ -69,6 +78,12 @@ static inline Slot& randflake_slot(uint32 i) {
 }
 static inline Slot& snowflake_slot(uint32 i) {
     return shared->slots[shared->slot_count + i];
+}
+
+// Its count is 0 without a secret. Whoever has reserved a number reads the ring afterwards: only
+// then it is certain that the generation that owns the number is in it (window_add_secrets).
+static inline randflake::SecretRing secret_ring() {
+    return {shared->secrets.generations, shared->secrets.count.load(std::memory_order_acquire)};
 }
 
 // Calls `use` with both sets of slots, for what concerns the window: it is the same for both.

@@ -1,6 +1,7 @@
 // The functions behind the views randflake_status and randflake_slots. They take no lock that a
 // generating backend waits for.
 
+#include "pg/clock.h"
 #include "pg/require.h"
 #include "pg/reserve_errors.h"
 #include "pg/result_row.h"
@@ -52,6 +53,13 @@ static Datum second_datum(int64 second) {
     return TimestampTzGetDatum(timestamp_of_second(second));
 }
 
+// Of the secret that new identifiers are made under.
+static const char* current_fingerprint() {
+    const auto now = static_cast<uint64>(Max(wall_clock_seconds(), 0));
+    const int current = secret_ring().GenerationAt(now);
+    return secret_fingerprint_text(secret_records().records[current]);
+}
+
 // An error of the lease worker, which has no database and keeps its texts in UTF-8.
 static Datum lease_error_datum(char* text) {
     if (GetDatabaseEncoding() != PG_UTF8)
@@ -67,6 +75,7 @@ SQL_FUNCTION(randflake_status) {
     const Counters& counters = shared->counters;
     LeaseControl lease = lease_control();
     const Lease& open = lease.holder.open();
+    const bool has_secret = secret_ring().count() > 0;
     const int64 lease_id = open.id != 0 ? open.id : lease.holder.next().id;
     const int64 first_node =
         shared->leased ? (open.id != 0 ? open.first_node_id : -1) : setting_node_id;
@@ -79,8 +88,7 @@ SQL_FUNCTION(randflake_status) {
     row.Add(Int32GetDatum(static_cast<int32>(shared->slot_count)));
     row.AddUnless(window.closed(), second_datum(window.start));
     row.AddUnless(window.closed(), second_datum(window.end));
-    row.AddUnless(!shared->has_key,
-                  shared->has_key ? text_datum(secret_fingerprint_text(shared->key)) : 0);
+    row.AddUnless(!has_secret, has_secret ? text_datum(current_fingerprint()) : 0);
     row.Add(counter_datum(count_of_all_slots()));
     row.Add(counter_datum(counters.waits));
     row.Add(counter_datum(counters.wait_microseconds / 1000));

@@ -1,7 +1,6 @@
 // The type randflake: input, output, casts, and new values.
 
-#include "core/cipher.h"
-#include "core/cipher_run.h"
+#include "core/secret_ring.h"
 #include "pg/compat.h"
 #include "pg/copy.h"
 #include "pg/require.h"
@@ -9,41 +8,83 @@
 #include "pg/shmem.h"
 #include "pg/sql_function.h"
 #include "pg/text.h"
+#include "pg/timestamp.h"
 #include "pg/type.h"
 #include "pg/type_key.h"
 #include "pg/vector_path.h"
+
+using randflake::kRandflake;
+using randflake::kRunLength;
+using randflake::SecretRing;
+
+// Nobody makes such a value. An identifier that a user made up can become one, if its time is to
+// come when a secret is added.
+[[noreturn]] static void report_skipped(uint64 raw) {
+    ereport(ERROR,
+            (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a value of type randflake has no identifier"),
+             errdetail("Its time is %s. No server has made it.",
+                       second_text(static_cast<int64>(kRandflake.Unpack(raw).timestamp))),
+             errhint("Find such values by their time with randflake_timestamp(), and delete "
+                     "them.")));
+}
 
 // The identifier of a value. Values that are shown in the order of storage are often consecutive
 // numbers. From the second consecutive one on, a run is encrypted at once in vector registers.
 static uint64 id_of_datum(Datum value) {
     static uint64 previous;
+    static int secrets;   // 0: there are no ids
     static uint64 first;  // ids are those of first, first + 1, ...
-    static uint64 ids[randflake::kRunLength];
-    static bool filled;
+    static uint64 ids[kRunLength];
+    static uint64 skipped;
 
     const uint64 raw = raw_of_datum(value);
+    const SecretRing ring = secret_ring();
     const bool follows = raw == previous + 1;
     previous = raw;
-    if (filled && raw - first < randflake::kRunLength)
-        return ids[raw - first];
-    if (!follows)
-        return randflake::Encrypt(shared->key_schedule, raw);
-    encrypt_run(shared->key_schedule, raw, ids);
-    first = raw;
-    filled = true;
-    return ids[0];
+    if (secrets != ring.count() || raw - first >= kRunLength) {
+        uint64 id;
+        if (!follows || !ring.HasOneOwner(kRandflake, raw, kRunLength)) {
+            if (!ring.Encrypt(kRandflake, raw, &id))
+                report_skipped(raw);
+            return id;
+        }
+        skipped = EncryptNumbers(ring, vector_path, raw, kRunLength, ids);
+        first = raw;
+        secrets = ring.count();
+    }
+    if ((skipped >> (raw - first) & 1) != 0)
+        report_skipped(raw);
+    return ids[raw - first];
+}
+
+// An identifier that no secret made is an ERROR, or false when `context` is a caller's that
+// collects errors.
+static bool datum_of_id(uint64 id, Node* context, Datum* value) {
+    uint64 raw;
+    if (!secret_ring().Decrypt(kRandflake, id, &raw)) {
+        soft_ereport(context,
+                     (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                      errmsg("invalid identifier for type randflake: \"%s\"", type_text_of_id(id)),
+                      errdetail("It was made under none of this server's secrets.")));
+        return false;
+    }
+    *value = datum_of_raw(raw);
+    return true;
 }
 
 static Datum datum_of_id(uint64 id) {
-    return datum_of_raw(randflake::Decrypt(shared->key_schedule, id));
+    Datum value{};
+    (void)datum_of_id(id, nullptr, &value);
+    return value;
 }
 
 SQL_FUNCTION(randflake_in) {
     require_type_key(fcinfo);
     uint64 id;
-    if (!id_of_type_text(PG_GETARG_CSTRING(0), fcinfo->context, &id))
-        return Datum{0};
-    return datum_of_id(id);
+    Datum value{};
+    if (id_of_type_text(PG_GETARG_CSTRING(0), fcinfo->context, &id))
+        (void)datum_of_id(id, fcinfo->context, &value);
+    return value;
 }
 
 SQL_FUNCTION(randflake_out) {
@@ -123,7 +164,11 @@ SQL_FUNCTION(randflake_to_bigint) {
 SQL_FUNCTION(randflake_next) {
     require_type_key(fcinfo);
     require_generator();
-    return datum_of_raw(reserve_numbers(SlotChoice::kLowest, 1).first);
+    uint64 raw;
+    do
+        raw = reserve_numbers(SlotChoice::kLowest, 1).first;
+    while (unlikely(secret_ring().Skips(kRandflake, raw)));
+    return datum_of_raw(raw);
 }
 
 SQL_FUNCTION_IN_COPY(randflake_next)

@@ -3,14 +3,13 @@
 using randflake::VectorPath;
 using randflake::VectorPaths;
 
-randflake::EncryptRun encrypt_run;
+VectorPath vector_path;
 
 static char* setting_vector_path;
-static const char* chosen_name;
 static constexpr char kAutomatic[] = "auto";
 
 const char* vector_path_name() {
-    return chosen_name;
+    return vector_path.name;
 }
 
 void vector_path_define_setting() {
@@ -28,8 +27,7 @@ void vector_path_choose() {
     for (int i = 0; i < list.count; i++) {
         const VectorPath& path = list.paths[i];
         if (path.supported && (automatic || strcmp(setting_vector_path, path.name) == 0)) {
-            encrypt_run = path.encrypt;
-            chosen_name = path.name;
+            vector_path = path;
             return;
         }
     }

@@ -7,8 +7,8 @@
 
 #include "core/cipher_run.h"
 
-// Encrypts kRunLength numbers; chosen when the library is preloaded.
-extern randflake::EncryptRun encrypt_run;
+// Chosen when the library is preloaded.
+extern randflake::VectorPath vector_path;
 
 const char* vector_path_name();
 

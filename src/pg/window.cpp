@@ -10,6 +10,10 @@
 //   2. once: read the state, decide where to start (PlanStart), say so in the log, mark the run
 //   3. write the new end; on failure the window keeps its old end
 //   4. publish the window, wake those who wait for it
+//
+// Secrets are added under the same lock. So whoever reserves a number in a second that was
+// announced later finds the added secret: the ring was published before the lock was released, the
+// window after it was taken again, and the ring is read after the window.
 
 #include "pg/window.h"
 
@@ -24,6 +28,7 @@
 using randflake::Finding;
 using randflake::kRandflake;
 using randflake::NodeRange;
+using randflake::SecretsChange;
 using randflake::Start;
 using randflake::StartPlan;
 using randflake::StateError;
@@ -46,7 +51,7 @@ static void publish_report(WindowProblem problem, int64 value = 0,
     WindowReport* to = &shared->window_report;
     SpinLockAcquire(&to->mutex);
     to->problem = problem;
-    to->opens_at = to->clock_jump = value;
+    to->opens_at = to->clock_jump = to->written_end = value;
     to->failure = failure;
     SpinLockRelease(&to->mutex);
 }
@@ -131,7 +136,7 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
                              "node ids of this one.")));
             break;
     }
-    if (plan.other_key)
+    if (plan.secrets == SecretsChange::kOther)
         ereport(LOG, (errmsg("the secret of randflake has changed"),
                       errdetail("Identifiers made under the former secret no longer decode.")));
 }
@@ -143,15 +148,29 @@ static void log_file_failure(const FileFailure& failure) {
                   errdetail("The window for identifiers cannot be extended until this works.")));
 }
 
-// Reports it, and puts the next attempt off.
-static void note_file_failure(WindowControl* control, const FileFailure& failure) {
+// Puts the next attempt off; true if the failure is to be logged.
+static bool put_off(WindowControl* control) {
     const int64 now = steady_milliseconds();
-    publish_report(WindowProblem::kFileFailed, 0, failure);
     control->retry_at_ms = now + kRetryIntervalMs;
     if (now < control->next_log_at_ms)
-        return;
+        return false;
     control->next_log_at_ms = now + kLogIntervalMs;
-    log_file_failure(failure);
+    return true;
+}
+
+static void note_file_failure(WindowControl* control, const FileFailure& failure) {
+    publish_report(WindowProblem::kFileFailed, 0, failure);
+    if (put_off(control))
+        log_file_failure(failure);
+}
+
+static void note_secrets_refused(WindowControl* control, uint32 written_end) {
+    publish_report(WindowProblem::kSecrets, written_end);
+    if (!put_off(control))
+        return;
+    const ErrorText error = secrets_refused_error(written_end);
+    ereport(LOG, (errmsg("%s", error.message), errdetail("%s", error.detail),
+                  errhint("%s", error.hint)));
 }
 
 // Step 3.
@@ -168,17 +187,18 @@ static bool write_end(WindowControl* control, const NodeRange& nodes, uint32_t e
     return true;
 }
 
-// Step 2. False when the state could not be read at all, or the run not be marked.
+// Step 2. False when the state could not be read at all, refuses the secrets, or the run could not
+// be marked.
 static bool load_state(WindowControl* control) {
     WindowState found{};
     StateError error = StateError::kNone;
     Start start{};
+    StartPlan plan{};
     FileFailure failure = window_file_read(&found, &error, &start.origin.identity);
     if (failure.error == 0) {
         start.origin.system_identifier = GetSystemIdentifier();
         start.origin.timeline = GetWALInsertionTimeLine();
-        // Snowflake numbers need no secret, and having none is no other secret.
-        start.origin.fingerprint = shared->has_key ? secret_fingerprint(shared->key) : 0;
+        start.secrets = secret_records();
         start.nodes = node_range();
         start.boot[0] = control->boot[0];
         start.boot[1] = control->boot[1];
@@ -186,6 +206,11 @@ static bool load_state(WindowControl* control) {
         SetTime({control->started_at_uptime_ms, control->started_at_ms},
                 {uptime_milliseconds(), precise_milliseconds()}, control->began_in_recovery,
                 setting_max_clock_skew, &start);
+        plan = PlanStart(error, found, start);
+        if (plan.secrets == SecretsChange::kRefused) {
+            note_secrets_refused(control, found.LastEnd());
+            return false;
+        }
         do {
             if (!pg_strong_random(&control->run, sizeof control->run))
                 ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
@@ -198,7 +223,6 @@ static bool load_state(WindowControl* control) {
         return false;
     }
 
-    const StartPlan plan = PlanStart(error, found, start);
     control->found = error;
     control->state = plan.state;
     control->opens_at = plan.opens_at;
@@ -252,6 +276,11 @@ static bool extend_locked(WindowControl* control) {
     return true;
 }
 
+bool window_load_state() {
+    WindowControl* control = &shared->window_control;
+    return control->loaded || load_state(control);
+}
+
 void change_window(int64 first_node_id, randflake::Window next) {
     [[maybe_unused]] const bool opened = with_slot_sets([&](const auto&... sets) {
         return ChangeWindow(shared->slot_count, static_cast<uint64_t>(first_node_id),
@@ -273,7 +302,7 @@ bool window_extend() {
 bool window_lease_opens_at(const NodeRange& nodes, uint32* second) {
     WindowControl* control = &shared->window_control;
     LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
-    const bool loaded = control->loaded || load_state(control);
+    const bool loaded = window_load_state();
     if (loaded)
         *second = LeaseOpensAt(control->found, control->state, nodes, control->held_off);
     LWLockRelease(shared->window_lock);

@@ -17,6 +17,7 @@ enum class WindowProblem : uint8_t {
     kNotYet,       // it may not open before `opens_at`
     kClockJumped,  // the clock is `clock_jump` seconds ahead of where it should be
     kFileFailed,   // see `failure`
+    kSecrets,      // the state on disk refuses this server's secrets: see `written_end`
 };
 
 // The last attempt, for messages. In shared memory, protected by its own spinlock: whoever makes an
@@ -26,6 +27,7 @@ struct WindowReport {
     WindowProblem problem;
     int64 opens_at;
     int64 clock_jump;
+    int64 written_end;
     FileFailure failure;
 };
 
@@ -71,6 +73,10 @@ bool window_lease_opens_at(const randflake::NodeRange& nodes, uint32* second);
 // For the lease worker: makes it durable that these node ids may be used up to this end. Before a
 // lease's window is opened or extended, and, with an earlier end, after it was sealed.
 bool window_announce_lease(const randflake::NodeRange& nodes, uint32 end);
+
+// Reads the state on disk if that was not done since the start; false, after a report, if that is
+// not possible. The caller holds the window lock.
+bool window_load_state();
 
 // A copy of the report; its mutex means nothing.
 WindowReport window_report();

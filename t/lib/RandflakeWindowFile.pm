@@ -17,27 +17,34 @@ our @EXPORT = qw(
   crc32c
 );
 
-# The layout: fields of the head, then 16 times a node range and its end, then the checksum.
+# The layout: fields of the head, then 16 times a node range and its end; in version 3 how many secrets
+# there are, and 7 times a fingerprint and a time; then the checksum.
 my @head = qw(magic version end_count system_identifier timeline reserved fingerprint
   inode device birth stop_run stop_boot0 stop_boot1 stop_at_ms stop_clock_ms);
 my $head = 'a8 V V Q< V V Q< Q< Q< q< Q< Q< Q< q< q<';
 my $ends = '(V3)16';
+my $secrets = 'V (Q<V)7';
 
 sub window_path {
     my ($node) = @_;
     return $node->data_dir . '/randflake/window';
 }
 
-# The fields as a hash, the ends as [first, count, end]. Dies when the file is not whole.
+# The fields as a hash, the ends as [first, count, end]; secrets as [fingerprint, from], from the
+# second on. Dies when the file is not whole.
 sub read_window {
     my ($node) = @_;
     my $bytes = slurp_file(window_path($node));
-    die 'window file has length ' . length $bytes if length $bytes != 104 + 16 * 12 + 4;
+    my $version = unpack 'x8 V', $bytes;
+    die 'window file has length ' . length $bytes
+      if length $bytes != 104 + 16 * 12 + 4 + ($version == 3 ? 4 + 7 * 12 : 0);
     die 'window file has a wrong checksum'
       if crc32c(substr $bytes, 0, -4) != unpack 'V', substr $bytes, -4;
     my %window;
-    my @ends;
+    my (@ends, @secrets);
     (@window{@head}, @ends) = unpack "$head $ends", $bytes;
+    (my $count, @secrets) = $version == 3 ? unpack('x296 ' . $secrets, $bytes) : 1;
+    $window{secrets} = [ map { [ splice @secrets, 0, 2 ] } 2 .. $count ];
     $window{ends} = [ map { [ splice @ends, 0, 3 ] } 1 .. $window{end_count} ];
     return \%window;
 }
@@ -48,6 +55,10 @@ sub write_window {
     my @ends = map { @$_ } @{ $window->{ends} };
     push @ends, (0) x (48 - @ends);
     my $bytes = pack "$head $ends", @$window{@head}, @ends;
+    if ($window->{version} == 3) {
+        my @secrets = map { @$_ } @{ $window->{secrets} };
+        $bytes .= pack $secrets, 1 + @secrets / 2, @secrets, (0) x (14 - @secrets);
+    }
     write_window_bytes($node, $bytes . pack 'V', crc32c($bytes));
     return;
 }

@@ -4,6 +4,8 @@
 #ifndef RANDFLAKE_UNIT_WINDOW_KEEPER_H
 #define RANDFLAKE_UNIT_WINDOW_KEEPER_H
 
+#include <algorithm>
+
 #include "core/generator.h"
 #include "data_directory.h"
 #include "lease_cluster.h"
@@ -75,8 +77,8 @@ public:
             return false;
 
         Start start{};
-        start.origin = {directory->system_identifier, directory->timeline, kFingerprint,
-                        *directory->identity};
+        start.origin = {directory->system_identifier, directory->timeline, *directory->identity};
+        start.secrets = {1, {{kFingerprint, 0}}};
         start.nodes = nodes;
         start.boot[0] = start.boot[1] = machine->boot();
         start.last_run = machine->MarkedRun(start.origin);
@@ -133,7 +135,9 @@ private:
             failed_writes_++;
             return false;
         }
-        EncodeWindowState(state, directory->window.emplace().data());
+        uint8_t bytes[kLongWindowStateBytes];
+        EncodeWindowState(state, bytes);
+        std::copy_n(bytes, kWindowStateBytes, directory->window.emplace().begin());
         return true;
     }
 

@@ -56,8 +56,8 @@ Bytes Sealed(Bytes bytes) {
 }
 
 Bytes Encoded(const WindowState& state) {
-    Bytes bytes(kWindowStateBytes);
-    EncodeWindowState(state, bytes.data());
+    Bytes bytes(kLongWindowStateBytes);
+    bytes.resize(EncodeWindowState(state, bytes.data()));
     return bytes;
 }
 
@@ -80,19 +80,30 @@ StateError ErrorOf(const Bytes& bytes) {
 void ExpectSame(const WindowState& a, const WindowState& b) {
     EXPECT_EQ(a.origin, b.origin);
     EXPECT_EQ(a.stop, b.stop);
+    ASSERT_EQ(a.secrets.count, b.secrets.count);
+    for (uint32_t i = 0; i < a.secrets.count; i++)
+        EXPECT_EQ(a.secrets.records[i], b.secrets.records[i]) << i;
     ASSERT_EQ(a.end_count, b.end_count);
     for (uint32_t i = 0; i < a.end_count; i++)
         EXPECT_EQ(a.ends[i], b.ends[i]) << i;
 }
 
 const WindowState& Example() {
-    static const WindowState state{{0x1122334455667788,
-                                    7,
-                                    0x99aabbccddeeff01,
-                                    {0x0203040506070809, 0x0a0b0c0d0e0f1011, -12345}},
-                                   {0x2122232425262728, {0x31, 0x41}, 1234567, -7654321},
-                                   2,
-                                   {{{100, 4}, 65256134}, {{0, 131072}, 1u << 30}}};
+    static const WindowState state{
+        {0x1122334455667788, 7, {0x0203040506070809, 0x0a0b0c0d0e0f1011, -12345}},
+        {1, {{0x99aabbccddeeff01, 0}}},
+        {0x2122232425262728, {0x31, 0x41}, 1234567, -7654321},
+        2,
+        {{{100, 4}, 65256134}, {{0, 131072}, 1u << 30}}};
+    return state;
+}
+
+// The same with three secrets.
+WindowState LongExample() {
+    WindowState state = Example();
+    state.secrets.count = 3;
+    state.secrets.records[1] = {0x0123456789abcdef, 70000000};
+    state.secrets.records[2] = {0xfedcba9876543210, 80000000};
     return state;
 }
 
@@ -100,8 +111,13 @@ WindowState RandomState(std::mt19937_64* random) {
     WindowState state{};
     state.origin = {(*random)(),
                     static_cast<uint32_t>((*random)()),
-                    (*random)(),
                     {(*random)(), (*random)(), static_cast<int64_t>((*random)())}};
+    state.secrets.count = static_cast<uint32_t>((*random)() % (kMaxGenerations + 1));
+    uint32_t from = 0;
+    for (uint32_t i = 0; i < state.secrets.count; i++) {
+        state.secrets.records[i] = {(*random)() | 1, from};
+        from += 1 + static_cast<uint32_t>((*random)() % (kMaxEnd / kMaxGenerations - 1));
+    }
     state.stop = {(*random)(),
                   {(*random)(), (*random)()},
                   static_cast<int64_t>((*random)()),
@@ -144,6 +160,19 @@ TEST(WindowStateBytes, Layout) {
     EXPECT_EQ(Encoded(Example()), Sealed(expected));
 }
 
+TEST(WindowStateBytes, LayoutWithLaterSecrets) {
+    Bytes expected = Encoded(Example());
+    expected[8] = 3;  // format version
+    expected.resize(kWindowStateBytes - 4);
+    Put(&expected, 3, 4);  // secrets
+    Put(&expected, 0x0123456789abcdef, 8);
+    Put(&expected, 70000000, 4);
+    Put(&expected, 0xfedcba9876543210, 8);
+    Put(&expected, 80000000, 4);
+    expected.resize(kLongWindowStateBytes);
+    EXPECT_EQ(Encoded(LongExample()), Sealed(expected));
+}
+
 TEST(WindowStateBytes, RoundTrip) {
     std::mt19937_64 random(1);
     for (int i = 0; i < 2000; i++) {
@@ -155,16 +184,16 @@ TEST(WindowStateBytes, RoundTrip) {
 }
 
 TEST(WindowStateBytes, EveryChangeOfAByteIsRefused) {
-    const Bytes good = Encoded(Example());
-    for (size_t at = 0; at < good.size(); at++)
-        for (int change = 1; change < 256; change++) {
-            Bytes bytes = good;
-            bytes[at] ^= static_cast<uint8_t>(change);
-            ASSERT_EQ(ErrorOf(bytes), at < 8    ? StateError::kWrongMagic
-                                      : at < 12 ? StateError::kWrongVersion
-                                                : StateError::kWrongChecksum)
-                << at << ' ' << change;
-        }
+    for (const Bytes& good : {Encoded(Example()), Encoded(LongExample())})
+        for (size_t at = 0; at < good.size(); at++)
+            for (int change = 1; change < 256; change++) {
+                Bytes bytes = good;
+                bytes[at] ^= static_cast<uint8_t>(change);
+                ASSERT_EQ(ErrorOf(bytes), at < 8    ? StateError::kWrongMagic
+                                          : at < 12 ? StateError::kWrongVersion
+                                                    : StateError::kWrongChecksum)
+                    << at << ' ' << change;
+            }
 }
 
 TEST(WindowStateBytes, EveryOtherLengthIsRefused) {
@@ -174,7 +203,9 @@ TEST(WindowStateBytes, EveryOtherLengthIsRefused) {
             continue;
         Bytes bytes = good;
         bytes.resize(length);
-        EXPECT_EQ(ErrorOf(bytes), StateError::kWrongLength) << length;
+        EXPECT_EQ(ErrorOf(bytes), length == kLongWindowStateBytes ? StateError::kWrongVersion
+                                                                  : StateError::kWrongLength)
+            << length;
     }
 }
 
@@ -203,10 +234,30 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
             bytes[c.at + static_cast<size_t>(i)] = static_cast<uint8_t>(c.value >> 8 * i);
         EXPECT_EQ(ErrorOf(Sealed(bytes)), StateError::kWrongContent) << c.what;
     }
+    constexpr size_t kSecrets = kWindowStateBytes - 4;
+    struct {
+        size_t at;
+        uint32_t value;
+        const char* what;
+    } const long_cases[] = {
+        {kSecrets, 0, "no secret"},
+        {kSecrets, 1, "one secret, in the format of several"},
+        {kSecrets, kMaxGenerations + 1, "more secrets than there is room for"},
+        {kSecrets, 4, "a fourth secret, of no time"},
+        {kSecrets + 12, 0, "a second secret from the beginning on"},
+        {kSecrets + 12, 80000000, "two secrets from the same time on"},
+        {kSecrets + 24, kMaxEnd, "a secret after all seconds"},
+    };
+    for (const auto& c : long_cases) {
+        Bytes bytes = Encoded(LongExample());
+        for (int i = 0; i < 4; i++)
+            bytes[c.at + static_cast<size_t>(i)] = static_cast<uint8_t>(c.value >> 8 * i);
+        EXPECT_EQ(ErrorOf(Sealed(bytes)), StateError::kWrongContent) << c.what;
+    }
 }
 
 TEST(WindowStateBytes, OtherVersionsAreRefusedWhateverTheyHold) {
-    for (const uint8_t version : {0, 1, 3, 255}) {
+    for (const uint8_t version : {0, 1, 3, 4, 255}) {
         Bytes bytes = Encoded(Example());
         bytes[8] = version;
         EXPECT_EQ(ErrorOf(Sealed(bytes)), StateError::kWrongVersion);
@@ -335,7 +386,8 @@ TEST(WindowStateEnds, NoHistoryLosesASecond) {
 
 // --- where a server starts --------------------------------------------------------------------
 
-constexpr Origin kOrigin{11, 1, 22, {33, 44, 55}};
+constexpr Origin kOrigin{11, 1, {33, 44, 55}};
+constexpr SecretRecords kSecret{1, {{22, 0}}};
 constexpr NodeRange kNodes{100, 4};
 constexpr uint32_t kHeldOff = 2003;  // the server started at second 2000
 constexpr int64_t kSkewMs = 2000;
@@ -344,6 +396,7 @@ constexpr int64_t kSkewMs = 2000;
 WindowState Found(uint32_t end) {
     WindowState state{};
     state.origin = kOrigin;
+    state.secrets = kSecret;
     state.stop = {77, {8, 9}, 500000, 9000000};
     state.SetEnd({500, 1}, 7);
     state.SetEnd(kNodes, end);
@@ -352,6 +405,7 @@ WindowState Found(uint32_t end) {
 
 // A start 500 ms after that stop, which can be proven.
 constexpr Start kQuick{.origin = kOrigin,
+                       .secrets = kSecret,
                        .nodes = kNodes,
                        .boot = {8, 9},
                        .at_ms = 500500,
@@ -371,7 +425,7 @@ TEST(PlanStart, AQuickRestartGoesOnAtTheWrittenEnd) {
         EXPECT_TRUE(plan.proven);
         EXPECT_EQ(plan.opens_at, end);
         EXPECT_EQ(plan.opens_at_ms, 0) << "no wait";
-        EXPECT_FALSE(plan.other_key);
+        EXPECT_EQ(plan.secrets, SecretsChange::kNone);
         EXPECT_EQ(plan.state.stop, Stop{}) << "no stop is recorded once the server goes on";
         EXPECT_EQ(plan.state.origin, kOrigin);
         EXPECT_EQ(plan.state.EndFor(kNodes), end);
@@ -557,7 +611,7 @@ TEST(PlanStart, WithoutStateItHoldsOff) {
         EXPECT_EQ(plan.opens_at_ms, kQuick.at_ms + kSkewMs);
         EXPECT_EQ(plan.state.origin, kOrigin);
         EXPECT_EQ(plan.state.end_count, 0u);
-        EXPECT_FALSE(plan.other_key);
+        EXPECT_EQ(plan.secrets, SecretsChange::kNone);
     }
 }
 
@@ -570,14 +624,89 @@ TEST(PlanStart, AnotherSystemCountsBeforeACopyAndACopyBeforeATimeline) {
     EXPECT_EQ(Plan(found).finding, Finding::kOtherSystem);
 }
 
-TEST(PlanStart, AnotherKeyIsNotedAndChangesNothingElse) {
-    WindowState found = Found(5000);
-    found.origin.fingerprint ^= 1;
-    const StartPlan plan = Plan(found);
-    EXPECT_TRUE(plan.other_key);
+TEST(PlanStart, AnotherSecretIsNoticed) {
+    WindowState found = Found(1500);
+    found.secrets.records[0].fingerprint ^= 1;
+    StartPlan plan = Plan(found);
+    EXPECT_EQ(plan.secrets, SecretsChange::kOther);
     EXPECT_EQ(plan.finding, Finding::kOwn);
-    EXPECT_EQ(plan.opens_at, 5000u);
-    EXPECT_EQ(plan.state.origin.fingerprint, kOrigin.fingerprint);
+    EXPECT_EQ(plan.opens_at, 1500u);
+    EXPECT_EQ(plan.state.secrets.records[0], kSecret.records[0]);
+
+    // None is no other one, and what was known stays known.
+    Start start = kQuick;
+    start.secrets = SecretRecords{};
+    plan = Plan(Found(1500), start);
+    EXPECT_EQ(plan.secrets, SecretsChange::kNone);
+    EXPECT_EQ(plan.state.secrets.count, 1u);
+    EXPECT_EQ(plan.state.secrets.records[0], kSecret.records[0]);
+    found = Found(1500);
+    found.secrets = SecretRecords{};
+    plan = Plan(found);
+    EXPECT_EQ(plan.secrets, SecretsChange::kNone);
+    EXPECT_EQ(plan.state.secrets.records[0], kSecret.records[0]);
+}
+
+// A new generation may not begin before the end that was written for whatever node ids.
+TEST(PlanStart, ANewSecretBeginsAtTheLastEnd) {
+    for (const uint32_t end : {900u, 1500u}) {
+        WindowState found = Found(end);
+        found.SetEnd({500, 1}, 1200);
+        found.SetEnd(kNodes, end);
+        for (const uint32_t from : {1u, 899u, 1199u, 1200u, 1499u, 1500u, 9999u}) {
+            Start start = kQuick;
+            start.secrets = {2, {{22, 0}, {23, from}}};
+            const StartPlan plan = Plan(found, start);
+            EXPECT_EQ(plan.secrets,
+                      from < std::max(end, 1200u) ? SecretsChange::kRefused : SecretsChange::kNone)
+                << end << ' ' << from;
+        }
+    }
+}
+
+// --- rings ------------------------------------------------------------------------------------
+
+SecretRecords Ring(std::initializer_list<SecretRecord> records) {
+    SecretRecords ring{};
+    for (const SecretRecord& record : records)
+        ring.records[ring.count++] = record;
+    return ring;
+}
+
+TEST(CompareSecrets, BelowTheEndNothingChanges) {
+    constexpr uint32_t kEnd = 100;
+    const SecretRecords one = Ring({{1, 0}});
+    const SecretRecords two = Ring({{1, 0}, {2, 50}});
+    const SecretRecords coming = Ring({{1, 0}, {2, 50}, {3, 100}});
+    const struct {
+        const char* what;
+        SecretRecords before, after;
+        SecretsChange expected;
+    } cases[] = {
+        {"the same", two, two, SecretsChange::kNone},
+        {"grown", two, coming, SecretsChange::kNone},
+        {"grown twice", one, Ring({{1, 0}, {2, 100}, {3, 101}}), SecretsChange::kNone},
+        {"one that has not begun is withdrawn", coming, two, SecretsChange::kNone},
+        {"replaced", coming, Ring({{1, 0}, {2, 50}, {4, 100}}), SecretsChange::kNone},
+        {"moved", coming, Ring({{1, 0}, {2, 50}, {3, 5000}}), SecretsChange::kNone},
+        {"moved into the past", coming, Ring({{1, 0}, {2, 50}, {3, 99}}), SecretsChange::kRefused},
+        {"grown in the past", one, two, SecretsChange::kRefused},
+        {"shortened", two, one, SecretsChange::kRefused},
+        {"its first lost", two, Ring({{2, 0}}), SecretsChange::kRefused},
+        {"another second", two, Ring({{1, 0}, {3, 50}}), SecretsChange::kRefused},
+        {"another time", two, Ring({{1, 0}, {2, 51}}), SecretsChange::kRefused},
+        {"another first", two, Ring({{4, 0}, {2, 50}}), SecretsChange::kRefused},
+        {"quite another", two, Ring({{7, 0}}), SecretsChange::kRefused},
+        {"the only one replaced", one, Ring({{7, 0}}), SecretsChange::kOther},
+        {"the only one replaced by two", one, Ring({{7, 0}, {8, 50}}), SecretsChange::kOther},
+        {"one put before the only one", one, Ring({{7, 0}, {1, 50}}), SecretsChange::kRefused},
+        {"none before", Ring({}), two, SecretsChange::kNone},
+        {"none after", two, Ring({}), SecretsChange::kNone},
+    };
+    for (const auto& c : cases)
+        EXPECT_EQ(CompareSecrets(c.before, c.after, kEnd), c.expected) << c.what;
+    EXPECT_EQ(CompareSecrets(one, two, 50), SecretsChange::kNone);
+    EXPECT_EQ(CompareSecrets(one, two, 51), SecretsChange::kRefused);
 }
 
 // What is planned can be written: a start beyond the last second would not be read back.

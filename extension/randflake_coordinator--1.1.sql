@@ -1,0 +1,781 @@
+\echo Use "CREATE EXTENSION randflake_coordinator" to load this file. \quit
+
+-- Others may own objects in the extension's schema, and a function or operator of theirs would be
+-- preferred over one of PostgreSQL's that fits less exactly. So whatever could be overloaded is
+-- named with its schema, and that schema is in the search_path of no function.
+--
+-- A function of theirs that has the arguments of one of the extension's, and one more with a default,
+-- would make each call of the latter ambiguous. So functions that others of the extension call have a
+-- first argument of a type that nobody else may use in a function.
+
+CREATE TYPE randflake_lease_internal AS ENUM ();
+COMMENT ON TYPE randflake_lease_internal IS
+'not for users: the first argument of functions that the coordinator''s functions call';
+REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
+
+-- A lease is a rectangle: node ids x seconds. The exclusion constraint makes it impossible that two
+-- leases overlap, whatever the functions or the clock do. What the constraint cannot see are leases
+-- that are no longer in the table: purged ones, and those that a failover or the restore of an old
+-- copy has lost. For them there is the high-water mark: no lease is granted until the clock has
+-- reached it, and none that may have ended is extended.
+--
+-- The bound on leases that may be missing: no lease ends later than max_duration + max_clock_skew
+-- after the moment at which it was granted or renewed, by the clock of the coordinator that did it.
+--
+-- After a failover or restore, where another data directory, timeline or table grants than before,
+-- the mark is set beyond every lease that may be missing. The clock of the new coordinator may be
+-- behind the former one's by max_clock_skew, which is added once more. A lease that this coordinator
+-- knows and that has not ended may be renewed meanwhile: the former one cannot have granted its node
+-- ids to another. What remains to be trusted is that the former coordinator grants no more.
+--
+-- A coordinator that was just made counts as one that took over when it was made: another one may
+-- have leased under the same secret before. randflake_lease_configure(never_leased => true) says
+-- that none has.
+--
+-- Times are Unix seconds. A span is half-open, [start, end); the functions take and give the last
+-- second of a lease, as the Randflake libraries do.
+
+CREATE TABLE randflake_lease_pool (
+    singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+    nodes int4range NOT NULL DEFAULT pg_catalog.int4range(0, 131072)
+        CHECK (NOT pg_catalog.isempty(nodes) AND nodes OPERATOR(pg_catalog.<@) pg_catalog.int4range(0, 131072)),
+    max_duration integer NOT NULL DEFAULT 60 CHECK (max_duration BETWEEN 1 AND 86400),
+    max_clock_skew integer NOT NULL DEFAULT 2 CHECK (max_clock_skew BETWEEN 0 AND 3600),
+    closed boolean NOT NULL DEFAULT false,
+    max_nodes_per_role integer NOT NULL DEFAULT 131072 CHECK (max_nodes_per_role BETWEEN 1 AND 131072),
+    high_water bigint NOT NULL DEFAULT 0,
+    key_fingerprint text,
+    coordinator text NOT NULL
+);
+COMMENT ON TABLE randflake_lease_pool IS
+'coordinator: which node ids are leased and for how long, in one row that the first lease makes';
+COMMENT ON COLUMN randflake_lease_pool.singleton IS 'keeps the table at one row';
+COMMENT ON COLUMN randflake_lease_pool.nodes IS 'node ids to lease';
+COMMENT ON COLUMN randflake_lease_pool.max_duration IS 'longest lease, seconds';
+COMMENT ON COLUMN randflake_lease_pool.max_clock_skew IS
+'seconds by which the clocks of two coordinators, before and after a failover, may differ';
+COMMENT ON COLUMN randflake_lease_pool.closed IS
+'true: no lease is granted or renewed';
+COMMENT ON COLUMN randflake_lease_pool.max_nodes_per_role IS
+'most node ids that the leases of one role may have at a time';
+COMMENT ON COLUMN randflake_lease_pool.high_water IS
+'Unix second before which no lease is granted: leases that last until then may be missing here';
+COMMENT ON COLUMN randflake_lease_pool.key_fingerprint IS
+'fingerprint of the secret that every holder must have';
+COMMENT ON COLUMN randflake_lease_pool.coordinator IS
+'data directory, timeline, database and table that granted last; another one means that leases may be missing';
+
+CREATE TABLE randflake_lease (
+    lease_id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    role name NOT NULL DEFAULT SESSION_USER,
+    holder text NOT NULL CHECK (pg_catalog.octet_length(holder) OPERATOR(pg_catalog.<=) 256),
+    incarnation uuid NOT NULL,
+    nodes int4range NOT NULL CHECK (NOT pg_catalog.isempty(nodes)),
+    span int8range NOT NULL CHECK (NOT pg_catalog.isempty(span)),
+    granted_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    renewed_at timestamptz,
+    released_at timestamptz,
+    CONSTRAINT randflake_lease_no_overlap EXCLUDE USING gist
+        (nodes WITH OPERATOR(pg_catalog.&&), span WITH OPERATOR(pg_catalog.&&))
+);
+COMMENT ON TABLE randflake_lease IS 'coordinator: every lease of node ids, also ended ones until purged';
+COMMENT ON COLUMN randflake_lease.lease_id IS 'number of the lease';
+COMMENT ON COLUMN randflake_lease.role IS 'role that the lease was granted to; no other may renew or release it';
+COMMENT ON COLUMN randflake_lease.holder IS 'name the holder gave itself, for people';
+COMMENT ON COLUMN randflake_lease.incarnation IS 'random number that the holder chose; a restarted holder chooses another one';
+COMMENT ON COLUMN randflake_lease.nodes IS 'node ids';
+COMMENT ON COLUMN randflake_lease.span IS 'Unix seconds, half-open';
+COMMENT ON COLUMN randflake_lease.granted_at IS 'when it was granted';
+COMMENT ON COLUMN randflake_lease.renewed_at IS 'when it was last renewed';
+COMMENT ON COLUMN randflake_lease.released_at IS 'when the holder gave it back';
+
+COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
+
+-- A sequence, because it keeps what a transaction wrote that was rolled back: the hold-off after a
+-- takeover counts from the first call on, even if that call fails. And because it is not dumped: it
+-- tells where and when the extension was made, until it is called for a takeover.
+CREATE SEQUENCE randflake_lease_takeover MINVALUE 0 START 0;
+COMMENT ON SEQUENCE randflake_lease_takeover IS
+'coordinator: when it was made, or, once called, took over from another one: Unix seconds << 31 | hash of its identity';
+
+SELECT pg_catalog.pg_extension_config_dump('randflake_lease_pool', '');
+SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
+SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
+
+CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
+AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION randflake_coordinator_identity(randflake_lease_internal) IS
+'this data directory, timeline and database: a copy, a promoted standby and a restored server have another one';
+REVOKE ALL ON FUNCTION randflake_coordinator_identity(randflake_lease_internal) FROM PUBLIC;
+
+CREATE FUNCTION randflake_coordinator_static_nodes(
+    own randflake_lease_internal,
+    OUT first_node_id integer,
+    OUT node_count integer)
+AS 'MODULE_PATHNAME', 'randflake_coordinator_static_nodes'
+LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_coordinator_static_nodes(randflake_lease_internal) IS
+'node ids that this server uses itself by its configuration, null when it uses none';
+REVOKE ALL ON FUNCTION randflake_coordinator_static_nodes(randflake_lease_internal) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_static_nodes(own randflake_lease_internal) RETURNS int4range
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    -- A range of nulls would be all node ids.
+    SELECT CASE WHEN first_node_id IS NULL THEN 'empty'
+                ELSE int4range(first_node_id, first_node_id + node_count) END
+    FROM @extschema@.randflake_coordinator_static_nodes(own)
+$$;
+COMMENT ON FUNCTION randflake_lease_static_nodes(randflake_lease_internal) IS
+'coordinator: node ids that its own server uses, which are never leased';
+REVOKE ALL ON FUNCTION randflake_lease_static_nodes(randflake_lease_internal) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_clock(own randflake_lease_internal) RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT floor(extract(epoch FROM clock_timestamp()))::bigint $$;
+COMMENT ON FUNCTION randflake_lease_clock(randflake_lease_internal) IS 'coordinator: its clock, Unix seconds';
+REVOKE ALL ON FUNCTION randflake_lease_clock(randflake_lease_internal) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_epoch(own randflake_lease_internal) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT 1730000000::bigint $$;
+COMMENT ON FUNCTION randflake_lease_epoch(randflake_lease_internal) IS
+'coordinator: the first Unix second that an identifier can hold';
+REVOKE ALL ON FUNCTION randflake_lease_epoch(randflake_lease_internal) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_horizon(own randflake_lease_internal) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT 1730000000 + (1::bigint << 30) $$;
+COMMENT ON FUNCTION randflake_lease_horizon(randflake_lease_internal) IS
+'coordinator: the first Unix second that no identifier can hold';
+REVOKE ALL ON FUNCTION randflake_lease_horizon(randflake_lease_internal) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_identity(own randflake_lease_internal) RETURNS text
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+-- A table that was restored from a dump is another one.
+AS $$ SELECT format('%s/%s', @extschema@.randflake_coordinator_identity(own), '@extschema@.randflake_lease'::regclass::oid) $$;
+COMMENT ON FUNCTION randflake_lease_identity(randflake_lease_internal) IS
+'coordinator: data directory, timeline, database and table';
+REVOKE ALL ON FUNCTION randflake_lease_identity(randflake_lease_internal) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_identity_hash(own randflake_lease_internal, identity text) RETURNS bigint
+LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT hashtextextended(identity, 0) & ((1::bigint << 31) - 1) $$;
+COMMENT ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, text) IS
+'coordinator: 31 bits that tell one from another';
+REVOKE ALL ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, text) FROM PUBLIC;
+
+-- False: no value was called, so this is when it was made.
+SELECT pg_catalog.setval('@extschema@.randflake_lease_takeover',
+                         least(@extschema@.randflake_lease_clock(own), @extschema@.randflake_lease_horizon(own)) OPERATOR(pg_catalog.<<) 31
+                         OPERATOR(pg_catalog.|) @extschema@.randflake_lease_identity_hash(own, @extschema@.randflake_lease_identity(own)),
+                         false)
+FROM (SELECT NULL::@extschema@.randflake_lease_internal) AS internal (own);
+
+-- When this coordinator took over from the former one: at the first call that saw another identity
+-- in the pool, or when the other one granted last, should its clock have been ahead. If the pool
+-- was never used, when the extension was made, provided that it was made here; a copy of it may
+-- have granted and lost the first lease.
+CREATE FUNCTION randflake_lease_taken_over(own randflake_lease_internal, former text, identity text)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    hash CONSTANT bigint := @extschema@.randflake_lease_identity_hash(own, identity);
+    noted bigint;
+    called boolean;
+BEGIN
+    SELECT last_value, is_called INTO STRICT noted, called FROM @extschema@.randflake_lease_takeover;
+    IF (noted - hash) & ((1::bigint << 31) - 1) = 0 AND (called OR former = '') THEN
+        RETURN noted >> 31;
+    END IF;
+    SELECT least(greatest(@extschema@.randflake_lease_clock(own),
+                          extract(epoch FROM max(greatest(granted_at, renewed_at)))::bigint),
+                 @extschema@.randflake_lease_horizon(own)) << 31 | hash
+    INTO STRICT noted FROM @extschema@.randflake_lease;
+    PERFORM setval('@extschema@.randflake_lease_takeover', noted);
+    RAISE LOG 'node ids were leased by another coordinator before'
+        USING DETAIL = 'No lease starts until the last one that it may have granted has ended.';
+    RETURN noted >> 31;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) IS
+'coordinator: the Unix second at which it was made or took over from the one before';
+REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) FROM PUBLIC;
+
+-- Locks the pool, makes it if need be, and raises the high-water mark when this is another
+-- coordinator than the one that granted last. Every function that writes begins here.
+--
+-- A role may keep the transaction open in which it leased, and no setting of a session binds its
+-- user. So whoever waits looks every 10 seconds who has the lock, and ends that session if it is the same
+-- transaction twice. It waits on when its client has gone, so that it comes to that. The lock of the table
+-- is there to find the session: the system does not tell who has locked a row.
+CREATE FUNCTION randflake_lease_lock_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '10s'
+SET client_connection_check_interval = 0
+AS $$
+DECLARE
+    pool @extschema@.randflake_lease_pool;
+    identity CONSTANT text := @extschema@.randflake_lease_identity(own);
+    holder record;  -- of the lock
+    seen text;      -- its transaction, when looked at before
+BEGIN
+    -- A grant must survive a crash, and its holder must hear of a doubt, whatever the session
+    -- prefers: that the wait for a synchronous standby was cancelled is told by a warning.
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    IF current_setting('client_min_messages') = 'error' THEN
+        PERFORM set_config('client_min_messages', 'warning', true);
+    END IF;
+    LOOP
+        BEGIN
+            LOCK TABLE @extschema@.randflake_lease_pool IN SHARE UPDATE EXCLUSIVE MODE;
+            EXIT;
+        EXCEPTION WHEN lock_not_available THEN
+            SELECT pid, virtualtransaction INTO holder
+            FROM pg_locks JOIN pg_database ON pg_database.oid = database
+            WHERE datname = current_database() AND relation = '@extschema@.randflake_lease_pool'::regclass
+              AND mode = 'ShareUpdateExclusiveLock' AND granted;
+            IF holder.virtualtransaction = seen THEN
+                PERFORM pg_terminate_backend(holder.pid);
+            END IF;
+            seen := holder.virtualtransaction;
+        END;
+    END LOOP;
+    PERFORM set_config('lock_timeout', '0', true);  -- until the end of this function
+    INSERT INTO @extschema@.randflake_lease_pool (coordinator) VALUES ('') ON CONFLICT DO NOTHING;
+    SELECT * INTO STRICT pool FROM @extschema@.randflake_lease_pool FOR UPDATE;
+    IF pool.coordinator <> identity THEN
+        UPDATE @extschema@.randflake_lease_pool
+        SET coordinator = identity,
+            high_water = greatest(high_water, @extschema@.randflake_lease_taken_over(own, coordinator, identity)
+                                              + max_duration + 2 * max_clock_skew + 1)
+        RETURNING * INTO STRICT pool;
+    END IF;
+    RETURN pool;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_lock_pool(randflake_lease_internal) IS
+'coordinator: locks the pool for a grant and raises the high-water mark after a failover or restore';
+REVOKE ALL ON FUNCTION randflake_lease_lock_pool(randflake_lease_internal) FROM PUBLIC;
+
+-- Not a refusal, on which a holder would ask for another lease: it keeps the one that it has, and asks
+-- again, perhaps the coordinator that takes the place of this one.
+CREATE FUNCTION randflake_lease_require_open(own randflake_lease_internal, pool randflake_lease_pool)
+RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF pool.closed THEN
+        RAISE cannot_connect_now USING
+            MESSAGE = 'the pool of node ids is closed',
+            DETAIL = 'Leases end when they would have been renewed; none is granted.',
+            HINT = 'Set "randflake.coordinator" to the coordinator that has taken the place of this one, or open the pool with randflake_lease_configure(closed => false).';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_require_open(randflake_lease_internal, randflake_lease_pool) IS
+'coordinator: an error if the pool is closed';
+REVOKE ALL ON FUNCTION randflake_lease_require_open(randflake_lease_internal, randflake_lease_pool) FROM PUBLIC;
+
+-- What randflake_lease_purge does, once the pool is locked.
+CREATE FUNCTION randflake_lease_forget(own randflake_lease_internal, keep interval) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    cutoff CONSTANT bigint := @extschema@.randflake_lease_clock(own) - ceil(extract(epoch FROM keep))::bigint;
+    purged bigint;
+    newest bigint;
+BEGIN
+    WITH gone AS (
+        DELETE FROM @extschema@.randflake_lease WHERE upper(span) <= cutoff RETURNING upper(span) AS ended
+    )
+    SELECT count(*), max(ended) INTO purged, newest FROM gone;
+    UPDATE @extschema@.randflake_lease_pool SET high_water = greatest(high_water, newest) WHERE newest > high_water;
+    RETURN purged;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) IS
+'coordinator: forgets leases that ended that long ago';
+REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
+
+-- Where the refusal of a lease says until when, the same is in the field for the name of a column, as a
+-- Unix second: for programs, in every language.
+CREATE FUNCTION randflake_lease_acquire(
+    holder text,
+    incarnation uuid,
+    nodes integer,
+    duration integer,
+    key_fingerprint text,
+    OUT lease_id bigint,
+    OUT first_node_id integer,
+    OUT node_count integer,
+    OUT lease_start bigint,
+    OUT lease_end bigint)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    own CONSTANT @extschema@.randflake_lease_internal := NULL;
+    pool @extschema@.randflake_lease_pool;
+    pool_nodes int4range;
+    static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
+    now bigint;
+    free_at bigint;   -- the chosen node ids are free from then on
+    had bigint;       -- node ids of this role's leases, the first of which ends
+    had_until bigint; -- at that second
+BEGIN
+    IF randflake_lease_acquire.holder IS NULL OR randflake_lease_acquire.incarnation IS NULL
+        OR randflake_lease_acquire.nodes IS NULL OR duration IS NULL
+        OR randflake_lease_acquire.key_fingerprint IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'arguments of a lease must not be null';
+    END IF;
+    IF randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('number of node ids must be from 1 to 131072, not %s', randflake_lease_acquire.nodes);
+    END IF;
+    IF duration < 1 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('duration of a lease must be at least 1 second, not %s', duration);
+    END IF;
+    IF octet_length(randflake_lease_acquire.holder) > 256 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('name of a holder must be at most 256 bytes, not %s', octet_length(randflake_lease_acquire.holder));
+    END IF;
+    IF randflake_lease_acquire.key_fingerprint !~ '^[0-9a-f]{16}$' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'key fingerprint must be 16 lower-case hexadecimal digits';
+    END IF;
+
+    pool := @extschema@.randflake_lease_lock_pool(own);
+    PERFORM @extschema@.randflake_lease_require_open(own, pool);
+    IF pool.key_fingerprint IS NULL THEN
+        UPDATE @extschema@.randflake_lease_pool SET key_fingerprint = randflake_lease_acquire.key_fingerprint;
+    ELSIF pool.key_fingerprint <> randflake_lease_acquire.key_fingerprint THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'the holder has another secret than the other holders',
+            DETAIL = format('Its fingerprint is %s, that of this coordinator''s leases %s.',
+                            randflake_lease_acquire.key_fingerprint, pool.key_fingerprint),
+            HINT = 'Configure the same secret everywhere. To change it for all, see randflake_lease_configure.';
+    END IF;
+
+    now := @extschema@.randflake_lease_clock(own);
+    IF now <= @extschema@.randflake_lease_epoch(own) THEN
+        RAISE datetime_field_overflow USING
+            MESSAGE = 'the coordinator''s clock is before the first second of an identifier';
+    ELSIF now >= @extschema@.randflake_lease_horizon(own) THEN
+        RAISE datetime_field_overflow USING
+            MESSAGE = 'the coordinator''s clock is after the last second of an identifier';
+    END IF;
+
+    -- The node ids unused for longest, the first of such, and not this server's own. They begin with
+    -- the pool or after a known lease or the server's range: any others could begin one node id
+    -- earlier and would be unused as long.
+    pool_nodes := pool.nodes;
+    SELECT candidate.first, coalesce(max(upper(lease.span)), 0)
+    INTO first_node_id, free_at
+    FROM (SELECT lower(pool_nodes) AS first
+          UNION SELECT upper(l.nodes) FROM @extschema@.randflake_lease l
+          UNION SELECT upper(static_nodes)) candidate
+    LEFT JOIN @extschema@.randflake_lease lease
+        ON lease.nodes && int4range(candidate.first, candidate.first + randflake_lease_acquire.nodes)
+    WHERE candidate.first BETWEEN lower(pool_nodes)
+                              AND upper(pool_nodes) - randflake_lease_acquire.nodes
+      AND NOT static_nodes && int4range(candidate.first, candidate.first + randflake_lease_acquire.nodes)
+    GROUP BY candidate.first
+    ORDER BY 2, 1
+    LIMIT 1;
+    IF first_node_id IS NULL THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = format('the pool has fewer than %s node ids', randflake_lease_acquire.nodes),
+            DETAIL = format('It has node ids %s to %s%s.', lower(pool_nodes), upper(pool_nodes) - 1,
+                            CASE WHEN static_nodes && pool_nodes
+                                 THEN format(', without %s to %s, which this server uses itself',
+                                             lower(static_nodes), upper(static_nodes) - 1) ELSE '' END),
+            HINT = 'Widen it with randflake_lease_configure, or ask for fewer.';
+    ELSIF free_at > now THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = CASE WHEN randflake_lease_acquire.nodes = 1 THEN 'no node id is free'
+                           ELSE format('no %s consecutive node ids are free', randflake_lease_acquire.nodes) END,
+            DETAIL = format('Node ids become free at %s.', to_timestamp(free_at)),
+            COLUMN = free_at::text,
+            HINT = 'Widen the pool with randflake_lease_configure, or wait.';
+    END IF;
+
+    SELECT coalesce(sum(upper(l.nodes) - lower(l.nodes)), 0), coalesce(min(upper(l.span)), 0)
+    INTO STRICT had, had_until
+    FROM @extschema@.randflake_lease l
+    WHERE l.role = SESSION_USER AND l.span @> now;
+    IF had + randflake_lease_acquire.nodes > pool.max_nodes_per_role THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = format('role "%s" may have at most %s node ids', SESSION_USER, pool.max_nodes_per_role),
+            DETAIL = format('It has %s, and asks for %s.', had, randflake_lease_acquire.nodes),
+            COLUMN = had_until::text,
+            HINT = 'Raise "max_nodes_per_role" with randflake_lease_configure, or wait until leases have ended.';
+    END IF;
+
+    node_count := randflake_lease_acquire.nodes;
+    IF now < pool.high_water THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('no lease may begin before %s', to_timestamp(pool.high_water)),
+            DETAIL = 'Leases that this coordinator does not know of may last until then.',
+            COLUMN = pool.high_water::text,
+            HINT = CASE WHEN pool.high_water <= now + pool.max_duration + 2 * pool.max_clock_skew + 1
+                        THEN format('Ask again in %s seconds.', pool.high_water - now)
+                        ELSE 'Set the coordinator''s clock if it is wrong. If it is right and was ahead before, lower "high_water" in randflake_lease_pool as documented.' END;
+    END IF;
+    lease_start := now;
+    lease_end := least(now + least(duration, pool.max_duration), @extschema@.randflake_lease_horizon(own)) - 1;
+    INSERT INTO @extschema@.randflake_lease AS granted (holder, incarnation, nodes, span)
+    VALUES (randflake_lease_acquire.holder, randflake_lease_acquire.incarnation,
+            int4range(first_node_id, first_node_id + node_count), int8range(lease_start, lease_end + 1))
+    RETURNING granted.lease_id INTO STRICT lease_id;
+    PERFORM @extschema@.randflake_lease_forget(own, interval '1 day');
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) IS
+'coordinator: leases that many consecutive node ids for at most that many seconds; start and end are Unix seconds, both inclusive';
+REVOKE ALL ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_renew(
+    lease_id bigint,
+    incarnation uuid,
+    expected_end bigint,
+    duration integer,
+    OUT lease_end bigint)
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    own CONSTANT @extschema@.randflake_lease_internal := NULL;
+    pool @extschema@.randflake_lease_pool;
+    lease @extschema@.randflake_lease;
+    now bigint;
+    latest bigint;  -- no lease ends later
+BEGIN
+    IF duration < 1 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('duration of a lease must be at least 1 second, not %s', duration);
+    END IF;
+    pool := @extschema@.randflake_lease_lock_pool(own);
+    PERFORM @extschema@.randflake_lease_require_open(own, pool);
+    now := @extschema@.randflake_lease_clock(own);
+    latest := least(now + pool.max_duration + pool.max_clock_skew, @extschema@.randflake_lease_horizon(own));
+    SELECT * INTO lease FROM @extschema@.randflake_lease l
+    WHERE l.lease_id = randflake_lease_renew.lease_id
+      AND l.incarnation = randflake_lease_renew.incarnation
+      AND l.role = SESSION_USER
+      AND l.released_at IS NULL;
+    IF NOT FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('lease %s does not exist or is not this holder''s', randflake_lease_renew.lease_id),
+            HINT = 'Acquire a new lease.';
+    END IF;
+    IF NOT lease.nodes <@ pool.nodes THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('the node ids of lease %s are no longer in the pool', randflake_lease_renew.lease_id),
+            HINT = 'Acquire a new lease.';
+    END IF;
+    IF lease.nodes && @extschema@.randflake_lease_static_nodes(own) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('the node ids of lease %s are those of the coordinator''s own server', randflake_lease_renew.lease_id),
+            HINT = 'Acquire a new lease.';
+    END IF;
+    -- A holder that knows of an earlier end missed the answer to a renewal. One that knows of a
+    -- later end was renewed by a coordinator whose last commits were lost in a failover. Either end
+    -- was at most `latest` when it was given, so the clock has stepped back since, or the holder
+    -- makes it up.
+    IF greatest(expected_end + 1, upper(lease.span)) > latest THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('lease %s ends later than this coordinator grants', randflake_lease_renew.lease_id),
+            DETAIL = format('It ends at %s; by this clock no lease ends after %s.',
+                            to_timestamp(greatest(expected_end + 1, upper(lease.span))), to_timestamp(latest)),
+            HINT = 'Acquire a new lease.';
+    END IF;
+    -- Past its end, the node ids may be somebody else's, and after a failover this coordinator may
+    -- not know; the margin covers the clock of the one before.
+    IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end < pool.high_water - 1) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('lease %s has ended', randflake_lease_renew.lease_id),
+            DETAIL = format('It ended at %s.', to_timestamp(expected_end + 1)),
+            HINT = 'Acquire a new lease.';
+    END IF;
+
+    lease_end := least(greatest(expected_end + 1, upper(lease.span), now + least(duration, pool.max_duration)),
+                       latest) - 1;
+    UPDATE @extschema@.randflake_lease l
+    SET span = int8range(lower(l.span), lease_end + 1), renewed_at = clock_timestamp()
+    WHERE l.lease_id = randflake_lease_renew.lease_id;
+EXCEPTION WHEN exclusion_violation THEN
+    RAISE object_not_in_prerequisite_state USING
+        MESSAGE = format('the node ids of lease %s have another holder by now', randflake_lease_renew.lease_id),
+        HINT = 'Acquire a new lease.';
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer) IS
+'coordinator: extends a lease that has not ended, for its holder alone; gives its new last second';
+REVOKE ALL ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_release(lease_id bigint, incarnation uuid, last_used bigint)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    own CONSTANT @extschema@.randflake_lease_internal := NULL;
+    lease @extschema@.randflake_lease;
+BEGIN
+    IF randflake_lease_release.lease_id IS NULL OR randflake_lease_release.incarnation IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'arguments of a lease must not be null';
+    END IF;
+    PERFORM @extschema@.randflake_lease_lock_pool(own);
+    SELECT * INTO lease FROM @extschema@.randflake_lease l
+    WHERE l.lease_id = randflake_lease_release.lease_id
+      AND l.incarnation = randflake_lease_release.incarnation
+      AND l.role = SESSION_USER;
+    IF NOT FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('lease %s does not exist or is not this holder''s', randflake_lease_release.lease_id);
+    ELSIF lease.released_at IS NOT NULL THEN
+        -- The first word counts.
+        RETURN;
+    ELSIF last_used IS NULL OR last_used < lower(lease.span) THEN
+        -- Nothing used leaves nothing to remember.
+        DELETE FROM @extschema@.randflake_lease l WHERE l.lease_id = lease.lease_id;
+    ELSE
+        -- A later end than the lease's changes nothing.
+        UPDATE @extschema@.randflake_lease l
+        SET span = int8range(lower(l.span), least(last_used, upper(l.span) - 1) + 1),
+            released_at = clock_timestamp()
+        WHERE l.lease_id = lease.lease_id;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_release(bigint, uuid, bigint) IS
+'coordinator: ends a lease after the last second its holder used, null for none';
+REVOKE ALL ON FUNCTION randflake_lease_release(bigint, uuid, bigint) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_purge(keep interval DEFAULT '1 day') RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    own CONSTANT @extschema@.randflake_lease_internal := NULL;
+BEGIN
+    IF keep < interval '0' THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'interval to keep must not be negative';
+    END IF;
+    PERFORM @extschema@.randflake_lease_lock_pool(own);
+    RETURN @extschema@.randflake_lease_forget(own, keep);
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_purge(interval) IS
+'coordinator: forgets leases that ended that long ago, and lets no lease start before their end; gives how many';
+REVOKE ALL ON FUNCTION randflake_lease_purge(interval) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_configure(
+    first_node_id integer DEFAULT NULL,
+    node_count integer DEFAULT NULL,
+    max_duration integer DEFAULT NULL,
+    max_clock_skew integer DEFAULT NULL,
+    closed boolean DEFAULT NULL,
+    never_leased boolean DEFAULT false,
+    forget_key boolean DEFAULT false,
+    max_nodes_per_role integer DEFAULT NULL,
+    key_fingerprint text DEFAULT NULL)
+RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    own CONSTANT @extschema@.randflake_lease_internal := NULL;
+    pool @extschema@.randflake_lease_pool := @extschema@.randflake_lease_lock_pool(own);
+    now CONSTANT bigint := @extschema@.randflake_lease_clock(own);
+    first CONSTANT integer := coalesce(first_node_id, lower(pool.nodes));
+    count CONSTANT integer := coalesce(node_count, upper(pool.nodes) - first);
+    duration CONSTANT integer := coalesce(randflake_lease_configure.max_duration, pool.max_duration);
+    skew CONSTANT integer := coalesce(randflake_lease_configure.max_clock_skew, pool.max_clock_skew);
+    most CONSTANT integer := coalesce(randflake_lease_configure.max_nodes_per_role, pool.max_nodes_per_role);
+    shut CONSTANT boolean := coalesce(randflake_lease_configure.closed, pool.closed);
+    mark bigint := pool.high_water;
+    free_at bigint;
+BEGIN
+    IF first NOT BETWEEN 0 AND 131071 OR count NOT BETWEEN 1 AND 131072 - first THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('node ids %s to %s are out of range', first, first::bigint + count - 1),
+            DETAIL = 'Node ids are from 0 to 131071.';
+    END IF;
+    IF duration NOT BETWEEN 1 AND 86400 THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'longest lease must be from 1 to 86400 seconds';
+    END IF;
+    IF skew NOT BETWEEN 0 AND 3600 THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'clock skew must be from 0 to 3600 seconds';
+    END IF;
+    IF most NOT BETWEEN 1 AND 131072 THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'node ids per role must be from 1 to 131072';
+    END IF;
+    IF randflake_lease_configure.key_fingerprint !~ '^[0-9a-f]{16}$' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'key fingerprint must be 16 lower-case hexadecimal digits';
+    END IF;
+    IF forget_key AND randflake_lease_configure.key_fingerprint IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'a key fingerprint cannot be both set and forgotten';
+    END IF;
+    -- Also those that were purged since: the mark that they left must stay.
+    IF never_leased AND (SELECT is_called FROM @extschema@.randflake_lease_lease_id_seq) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'this coordinator has leased node ids';
+    END IF;
+
+    -- A longer lease or a greater difference of clocks than was known at a takeover prolongs what is
+    -- left of its hold-off.
+    IF mark > now THEN
+        mark := mark + greatest(duration - pool.max_duration, 0) + 2 * greatest(skew - pool.max_clock_skew, 0);
+    END IF;
+    -- Servers may have used node ids by their configuration until the extension was made.
+    IF never_leased THEN
+        SELECT least(mark, least(last_value >> 31, now) + skew + 1) INTO STRICT mark
+        FROM @extschema@.randflake_lease_takeover;
+    END IF;
+    -- The same holds for node ids that come into the pool now.
+    IF NOT int4range(first, first + count) <@ pool.nodes THEN
+        mark := greatest(mark, now + skew + 1);
+    END IF;
+    -- While the pool was closed, another coordinator may have leased.
+    IF pool.closed AND NOT shut THEN
+        mark := greatest(mark, now + duration + 2 * skew + 1);
+    END IF;
+    UPDATE @extschema@.randflake_lease_pool SET
+        high_water = mark,
+        nodes = int4range(first, first + count),
+        max_duration = duration,
+        max_clock_skew = skew,
+        closed = shut,
+        max_nodes_per_role = most,
+        key_fingerprint = CASE WHEN NOT forget_key
+                               THEN coalesce(randflake_lease_configure.key_fingerprint, pool.key_fingerprint) END;
+
+    -- Of what is not leased any more, from when nobody uses it.
+    IF shut OR NOT int4range(0, 131072) <@ int4range(first, first + count) THEN
+        SELECT greatest(max(upper(span)), CASE WHEN NOT never_leased THEN pool.high_water END) INTO free_at
+        FROM @extschema@.randflake_lease
+        WHERE shut OR NOT nodes <@ int4range(first, first + count);
+    END IF;
+    RETURN CASE WHEN free_at > now THEN to_timestamp(free_at) END;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text) IS
+'coordinator: sets which node ids it leases and for how long; null keeps a value; closed stops grants and renewals; never_leased says that nobody leased under this secret before; forget_key accepts a new secret from the next holder, key_fingerprint that one alone; max_nodes_per_role bounds what one role leases. Gives the time at which the node ids that are leased no more become free, null if they are';
+REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lease_pool_state(
+    OUT state text,
+    OUT grants_from timestamptz,
+    OUT first_node_id integer,
+    OUT node_count integer,
+    OUT own_first_node_id integer,
+    OUT own_node_count integer,
+    OUT max_duration integer,
+    OUT max_clock_skew integer,
+    OUT max_nodes_per_role integer,
+    OUT key_fingerprint text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    own CONSTANT @extschema@.randflake_lease_internal := NULL;
+    pool @extschema@.randflake_lease_pool;
+    static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
+    nodes int4range;
+BEGIN
+    SELECT * INTO pool FROM @extschema@.randflake_lease_pool;
+    nodes := coalesce(pool.nodes, int4range(0, 131072));
+    first_node_id := lower(nodes);
+    node_count := upper(nodes) - lower(nodes);
+    own_first_node_id := lower(static_nodes * nodes);
+    own_node_count := upper(static_nodes * nodes) - lower(static_nodes * nodes);
+    max_duration := pool.max_duration;
+    max_clock_skew := pool.max_clock_skew;
+    max_nodes_per_role := pool.max_nodes_per_role;
+    key_fingerprint := pool.key_fingerprint;
+    IF pool.closed THEN
+        state := 'closed';
+    ELSIF pool.coordinator IS NULL OR pg_is_in_recovery() THEN
+        state := 'unused';
+    ELSIF pool.coordinator <> @extschema@.randflake_lease_identity(own) THEN
+        state := 'unused';
+    ELSIF pool.high_water > @extschema@.randflake_lease_clock(own) THEN
+        state := 'holding off';
+        grants_from := to_timestamp(pool.high_water);
+    ELSE
+        state := 'open';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_pool_state() IS 'the row of the view randflake_pool';
+REVOKE ALL ON FUNCTION randflake_lease_pool_state() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION randflake_lease_pool_state() TO pg_monitor;
+
+CREATE VIEW randflake_pool AS SELECT * FROM randflake_lease_pool_state();
+COMMENT ON VIEW randflake_pool IS 'coordinator: which node ids it leases, and whether it does now';
+COMMENT ON COLUMN randflake_pool.state IS
+'open; holding off: no lease is granted yet, those that are known are renewed; closed; unused: this coordinator was not asked since it was made or took over';
+COMMENT ON COLUMN randflake_pool.grants_from IS 'while holding off: from when leases are granted';
+COMMENT ON COLUMN randflake_pool.first_node_id IS 'first node id of the pool';
+COMMENT ON COLUMN randflake_pool.node_count IS 'number of node ids of the pool';
+COMMENT ON COLUMN randflake_pool.own_first_node_id IS
+'first of those that are never leased, because this server uses them by its configuration; null when there is none';
+COMMENT ON COLUMN randflake_pool.own_node_count IS 'number of those';
+COMMENT ON COLUMN randflake_pool.max_duration IS 'longest lease, seconds';
+COMMENT ON COLUMN randflake_pool.max_clock_skew IS
+'seconds by which the clocks of two coordinators, and of servers whose node ids come into the pool, may differ';
+COMMENT ON COLUMN randflake_pool.max_nodes_per_role IS 'most node ids that the leases of one role may have at a time';
+COMMENT ON COLUMN randflake_pool.key_fingerprint IS
+'fingerprint of the secret that every holder must have, null before it is set or the first lease';
+
+CREATE VIEW randflake_leases AS
+SELECT lease_id, role, holder, first_node_id, after - first_node_id AS node_count, starts_at, ends_at,
+       CASE WHEN released_at IS NOT NULL THEN 'released'
+            WHEN ends_at <= pg_catalog.clock_timestamp() THEN 'ended'
+            WHEN starts_at > pg_catalog.clock_timestamp() THEN 'granted'
+            ELSE 'active' END AS state,
+       (SELECT lease.nodes OPERATOR(pg_catalog.<@) pool.nodes AND NOT pool.closed FROM randflake_lease_pool AS pool) AS in_pool,
+       granted_at, renewed_at, released_at
+FROM randflake_lease AS lease,
+     LATERAL (SELECT pg_catalog.lower(nodes) AS first_node_id, pg_catalog.upper(nodes) AS after,
+                     pg_catalog.to_timestamp(pg_catalog.lower(span)) AS starts_at,
+                     pg_catalog.to_timestamp(pg_catalog.upper(span)) AS ends_at) AS bounds;
+COMMENT ON VIEW randflake_leases IS 'coordinator: who has leased which node ids, and until when';
+COMMENT ON COLUMN randflake_leases.lease_id IS 'number of the lease';
+COMMENT ON COLUMN randflake_leases.role IS 'role that leased them; no other may renew or release the lease';
+COMMENT ON COLUMN randflake_leases.holder IS 'name the holder gave itself';
+COMMENT ON COLUMN randflake_leases.first_node_id IS 'first node id';
+COMMENT ON COLUMN randflake_leases.node_count IS 'number of node ids';
+COMMENT ON COLUMN randflake_leases.starts_at IS 'the holder may issue identifiers from this second on';
+COMMENT ON COLUMN randflake_leases.ends_at IS 'the holder may issue identifiers before this second, until it renews the lease';
+COMMENT ON COLUMN randflake_leases.state IS
+'granted: not begun; active; ended; released: given back by the holder';
+COMMENT ON COLUMN randflake_leases.in_pool IS
+'whether the lease can be renewed: false when its node ids were taken out of the pool, or the pool is closed';
+COMMENT ON COLUMN randflake_leases.granted_at IS 'when it was granted';
+COMMENT ON COLUMN randflake_leases.renewed_at IS 'when it was last renewed, null when it never was';
+COMMENT ON COLUMN randflake_leases.released_at IS 'when the holder gave it back, null while it has not';
+REVOKE ALL ON randflake_lease, randflake_lease_pool, randflake_leases, randflake_pool FROM PUBLIC;
+GRANT SELECT ON randflake_leases, randflake_pool TO pg_monitor;

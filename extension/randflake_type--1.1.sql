@@ -1,0 +1,384 @@
+\echo Use "CREATE EXTENSION randflake_type" to load this file. \quit
+
+-- Other roles may own objects in the extension's schema. PostgreSQL would prefer such a function or
+-- operator to one of its own that matches the argument types less exactly. So every name that could
+-- be overloaded is written with its schema, and no function has that schema in its search_path.
+--
+-- A function of theirs that has the arguments of one of the extension's, and one more with a default,
+-- would make each call of the latter ambiguous. So the function that another one calls has an argument
+-- of a type that nobody else may use in a function.
+
+CREATE TYPE randflake_key_internal AS ENUM ();
+COMMENT ON TYPE randflake_key_internal IS
+'not for users: the argument of a function that randflake_bind_secret() calls';
+REVOKE ALL ON TYPE randflake_key_internal FROM PUBLIC;
+
+-- A value is stored as the raw number, in the order of time, and goes in and out encrypted.
+
+CREATE TYPE randflake;
+
+CREATE FUNCTION randflake_in(cstring) RETURNS randflake
+AS 'MODULE_PATHNAME', 'randflake_in'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_in(cstring) IS 'input of type randflake: text form of the identifier';
+
+CREATE FUNCTION randflake_out(randflake) RETURNS cstring
+AS 'MODULE_PATHNAME', 'randflake_out'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_out(randflake) IS 'output of type randflake: text form of the identifier';
+
+CREATE FUNCTION randflake_recv(internal) RETURNS randflake
+AS 'MODULE_PATHNAME', 'randflake_recv'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_recv(internal) IS
+'binary input of type randflake: the identifier as bigint';
+
+CREATE FUNCTION randflake_send(randflake) RETURNS bytea
+AS 'MODULE_PATHNAME', 'randflake_send'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_send(randflake) IS
+'binary output of type randflake: the identifier as bigint';
+
+CREATE TYPE randflake (
+    INPUT = randflake_in,
+    OUTPUT = randflake_out,
+    RECEIVE = randflake_recv,
+    SEND = randflake_send,
+    LIKE = pg_catalog.int8
+);
+COMMENT ON TYPE randflake IS
+'an identifier that is stored in the order of time and shown encrypted';
+
+CREATE FUNCTION randflake_next_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'randflake_copy_support'
+LANGUAGE C STRICT;
+COMMENT ON FUNCTION randflake_next_support(internal) IS
+'planner support: lets COPY FROM insert many rows at once';
+REVOKE ALL ON FUNCTION randflake_next_support(internal) FROM PUBLIC;
+
+CREATE FUNCTION randflake_next() RETURNS randflake
+AS 'MODULE_PATHNAME', 'randflake_next'
+LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_next_support;
+COMMENT ON FUNCTION randflake_next() IS
+'a new identifier, unique under the secrets of this server, that sorts after those of earlier seconds';
+
+CREATE FUNCTION randflake_next_in_copy(internal) RETURNS randflake
+AS 'MODULE_PATHNAME', 'randflake_next_in_copy'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_next_in_copy(internal) IS
+'not for users: stands for randflake_next() in COPY FROM';
+
+CREATE FUNCTION randflake_cast_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'randflake_cast_support'
+LANGUAGE C STRICT;
+COMMENT ON FUNCTION randflake_cast_support(internal) IS
+'planner support: the cast of a constant to type randflake is a constant';
+REVOKE ALL ON FUNCTION randflake_cast_support(internal) FROM PUBLIC;
+
+CREATE FUNCTION randflake_from_bigint(id bigint) RETURNS randflake
+AS 'MODULE_PATHNAME', 'randflake_from_bigint'
+LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT randflake_cast_support;
+COMMENT ON FUNCTION randflake_from_bigint(bigint) IS 'the same identifier, stored in the order of time';
+
+CREATE FUNCTION randflake_from_integer(id integer) RETURNS randflake
+AS 'MODULE_PATHNAME', 'randflake_from_integer'
+LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT randflake_cast_support;
+COMMENT ON FUNCTION randflake_from_integer(integer) IS 'the identifier with this number';
+
+CREATE FUNCTION randflake_to_bigint(id randflake) RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake_to_bigint'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_to_bigint(randflake) IS 'the same identifier as bigint, in no order';
+
+CREATE CAST (bigint AS randflake) WITH FUNCTION randflake_from_bigint(bigint) AS ASSIGNMENT;
+COMMENT ON CAST (bigint AS randflake) IS 'the same identifier, stored in the order of time';
+CREATE CAST (integer AS randflake) WITH FUNCTION randflake_from_integer(integer) AS ASSIGNMENT;
+COMMENT ON CAST (integer AS randflake) IS 'the identifier with this number';
+CREATE CAST (randflake AS bigint) WITH FUNCTION randflake_to_bigint(randflake) AS ASSIGNMENT;
+COMMENT ON CAST (randflake AS bigint) IS 'the same identifier as bigint, in no order';
+
+CREATE FUNCTION randflake_negate(randflake) RETURNS randflake
+AS 'MODULE_PATHNAME', 'randflake_negate'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_negate(randflake) IS 'implementation of - operator';
+CREATE OPERATOR - (FUNCTION = randflake_negate, RIGHTARG = randflake);
+COMMENT ON OPERATOR - (NONE, randflake) IS 'an error that tells how to cast a negative number';
+
+-- Time and place, from the stored number alone
+
+CREATE FUNCTION randflake_timestamp(id randflake) RETURNS timestamptz
+AS 'MODULE_PATHNAME', 'randflake_timestamp'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_timestamp(randflake) IS 'the second in which an identifier was made';
+REVOKE ALL ON FUNCTION randflake_timestamp(randflake) FROM PUBLIC;
+
+CREATE FUNCTION randflake_node_id(id randflake) RETURNS integer
+AS 'MODULE_PATHNAME', 'randflake_node_id'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_node_id(randflake) IS 'the node id under which an identifier was made';
+REVOKE ALL ON FUNCTION randflake_node_id(randflake) FROM PUBLIC;
+
+CREATE FUNCTION randflake_lower(second timestamptz) RETURNS randflake
+AS 'MODULE_PATHNAME', 'randflake_lower'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_lower(timestamptz) IS
+'the smallest possible identifier of a second (fractions dropped), for searches and partitions by time';
+
+-- The secret that the type's values belong to
+--
+-- The table is a user catalog table because it is also read under the historic snapshot of logical
+-- decoding. It has a replica identity so that its rows can be deleted when a publication of all
+-- tables includes it. There may be several rows, so there is no key.
+
+CREATE TABLE randflake_key (fingerprint text NOT NULL) WITH (user_catalog_table = true);
+ALTER TABLE randflake_key REPLICA IDENTITY FULL;
+COMMENT ON TABLE randflake_key IS
+'the secrets that values of type randflake belong to; the type can be used only where they are the first ones of the server';
+COMMENT ON COLUMN randflake_key.fingerprint IS 'fingerprint of a secret, as in randflake_secrets; it may come several times';
+GRANT SELECT ON randflake_key TO PUBLIC;
+-- For restores
+GRANT INSERT ON randflake_key TO pg_database_owner;
+SELECT pg_catalog.pg_extension_config_dump('randflake_key', '');
+
+CREATE FUNCTION randflake_key_guard() RETURNS trigger
+AS 'MODULE_PATHNAME', 'randflake_key_guard'
+LANGUAGE C;
+COMMENT ON FUNCTION randflake_key_guard() IS
+'skips a fingerprint that the table has already; keeps a different one; makes all sessions check again';
+REVOKE ALL ON FUNCTION randflake_key_guard() FROM PUBLIC;
+
+CREATE TRIGGER randflake_key_guard BEFORE INSERT OR UPDATE OR DELETE ON randflake_key
+    FOR EACH ROW EXECUTE FUNCTION randflake_key_guard();
+ALTER TABLE randflake_key ENABLE ALWAYS TRIGGER randflake_key_guard;
+COMMENT ON TRIGGER randflake_key_guard ON randflake_key IS
+'skips a fingerprint that the table has already; keeps a different one; makes all sessions check again';
+
+CREATE FUNCTION randflake_key_matches(fingerprint text) RETURNS boolean
+AS 'MODULE_PATHNAME', 'randflake_key_matches'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_key_matches(text) IS
+'true, or an error if this database or the data belongs to another secret than this server''s';
+
+-- A dump carries the fingerprint here too. Under another secret, its row in randflake_key is kept, so
+-- that nothing can be read, and its row here is refused, so that the restore reports an error.
+CREATE TABLE randflake_key_check (
+    fingerprint text NOT NULL CONSTRAINT randflake_key_matches CHECK (randflake_key_matches(fingerprint))
+);
+ALTER TABLE randflake_key_check REPLICA IDENTITY FULL;
+COMMENT ON TABLE randflake_key_check IS
+'a second copy of the fingerprints: makes a restore under another secret end with an error';
+COMMENT ON COLUMN randflake_key_check.fingerprint IS 'fingerprint of a secret, as in randflake_secrets';
+COMMENT ON CONSTRAINT randflake_key_matches ON randflake_key_check IS
+'raises an error if the database is bound to another secret';
+GRANT SELECT ON randflake_key_check TO PUBLIC;
+GRANT INSERT ON randflake_key_check TO pg_database_owner;
+SELECT pg_catalog.pg_extension_config_dump('randflake_key_check', '');
+
+CREATE TRIGGER randflake_key_guard BEFORE INSERT ON randflake_key_check
+    FOR EACH ROW EXECUTE FUNCTION randflake_key_guard();
+ALTER TABLE randflake_key_check ENABLE ALWAYS TRIGGER randflake_key_guard;
+COMMENT ON TRIGGER randflake_key_guard ON randflake_key_check IS 'skips a fingerprint that the table has already';
+
+CREATE FUNCTION randflake_key_fingerprints(randflake_key_internal) RETURNS text[]
+AS 'MODULE_PATHNAME', 'randflake_key_fingerprints'
+LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_key_fingerprints(randflake_key_internal) IS 'fingerprints of this server''s secrets that are in use, oldest first';
+REVOKE ALL ON FUNCTION randflake_key_fingerprints(randflake_key_internal) FROM PUBLIC;
+
+CREATE FUNCTION randflake_bind_secret() RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    mine CONSTANT text[] := @extschema@.randflake_key_fingerprints(NULL::@extschema@.randflake_key_internal);
+    other text;
+BEGIN
+    -- Without the lock, a row that another transaction inserts meanwhile would not be seen here.
+    LOCK TABLE @extschema@.randflake_key, @extschema@.randflake_key_check IN SHARE ROW EXCLUSIVE MODE;
+    SELECT min(fingerprint) INTO other FROM @extschema@.randflake_key WHERE fingerprint <> ALL (mine);
+    IF other IS NOT NULL THEN
+        RAISE EXCEPTION USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = 'the type randflake is bound to another secret in this database',
+            DETAIL = format('The database has key fingerprint %s, this server has %s.',
+                            other, array_to_string(mine, ', '));
+    END IF;
+    INSERT INTO @extschema@.randflake_key SELECT unnest(mine);
+    DELETE FROM @extschema@.randflake_key_check WHERE fingerprint <> ALL (mine);
+    INSERT INTO @extschema@.randflake_key_check SELECT unnest(mine);
+    RETURN mine[1];
+END $$;
+COMMENT ON FUNCTION randflake_bind_secret() IS
+'binds the type randflake of this database to the server''s secrets and returns the fingerprint of the first; CREATE EXTENSION does this if the server has a secret, otherwise the first use by a role that may execute this function';
+REVOKE ALL ON FUNCTION randflake_bind_secret() FROM PUBLIC;
+
+-- Binds the type now if the server has a secret, and otherwise raises a notice.
+CREATE FUNCTION randflake_type_created() RETURNS void
+AS 'MODULE_PATHNAME', 'randflake_type_created'
+LANGUAGE C;
+SELECT @extschema@.randflake_type_created();
+DROP FUNCTION randflake_type_created();
+
+-- Comparison: stored values compare as bigint
+
+CREATE FUNCTION randflake_rangesel(internal, oid, internal, integer) RETURNS double precision
+AS 'MODULE_PATHNAME', 'randflake_rangesel'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_rangesel(internal, oid, internal, integer) IS
+'restriction selectivity of <, <=, > and >= on type randflake';
+REVOKE ALL ON FUNCTION randflake_rangesel(internal, oid, internal, integer) FROM PUBLIC;
+
+CREATE FUNCTION randflake_eq(randflake, randflake) RETURNS boolean
+AS 'int8eq' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_eq(randflake, randflake) IS 'implementation of = operator';
+CREATE OPERATOR = (
+    FUNCTION = randflake_eq, LEFTARG = randflake, RIGHTARG = randflake,
+    COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
+);
+COMMENT ON OPERATOR = (randflake, randflake) IS 'equal';
+
+CREATE FUNCTION randflake_ne(randflake, randflake) RETURNS boolean
+AS 'int8ne' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_ne(randflake, randflake) IS 'implementation of <> operator';
+CREATE OPERATOR <> (
+    FUNCTION = randflake_ne, LEFTARG = randflake, RIGHTARG = randflake,
+    COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel
+);
+COMMENT ON OPERATOR <> (randflake, randflake) IS 'not equal';
+
+CREATE FUNCTION randflake_lt(randflake, randflake) RETURNS boolean
+AS 'int8lt' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_lt(randflake, randflake) IS 'implementation of < operator';
+CREATE OPERATOR < (
+    FUNCTION = randflake_lt, LEFTARG = randflake, RIGHTARG = randflake,
+    COMMUTATOR = >, NEGATOR = >=, RESTRICT = randflake_rangesel, JOIN = scalarltjoinsel
+);
+COMMENT ON OPERATOR < (randflake, randflake) IS 'less than, in the order of time';
+
+CREATE FUNCTION randflake_le(randflake, randflake) RETURNS boolean
+AS 'int8le' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_le(randflake, randflake) IS 'implementation of <= operator';
+CREATE OPERATOR <= (
+    FUNCTION = randflake_le, LEFTARG = randflake, RIGHTARG = randflake,
+    COMMUTATOR = >=, NEGATOR = >, RESTRICT = randflake_rangesel, JOIN = scalarlejoinsel
+);
+COMMENT ON OPERATOR <= (randflake, randflake) IS 'less than or equal, in the order of time';
+
+CREATE FUNCTION randflake_gt(randflake, randflake) RETURNS boolean
+AS 'int8gt' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_gt(randflake, randflake) IS 'implementation of > operator';
+CREATE OPERATOR > (
+    FUNCTION = randflake_gt, LEFTARG = randflake, RIGHTARG = randflake,
+    COMMUTATOR = <, NEGATOR = <=, RESTRICT = randflake_rangesel, JOIN = scalargtjoinsel
+);
+COMMENT ON OPERATOR > (randflake, randflake) IS 'greater than, in the order of time';
+
+CREATE FUNCTION randflake_ge(randflake, randflake) RETURNS boolean
+AS 'int8ge' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_ge(randflake, randflake) IS 'implementation of >= operator';
+CREATE OPERATOR >= (
+    FUNCTION = randflake_ge, LEFTARG = randflake, RIGHTARG = randflake,
+    COMMUTATOR = <=, NEGATOR = <, RESTRICT = randflake_rangesel, JOIN = scalargejoinsel
+);
+COMMENT ON OPERATOR >= (randflake, randflake) IS 'greater than or equal, in the order of time';
+
+CREATE FUNCTION randflake_cmp(randflake, randflake) RETURNS integer
+AS 'btint8cmp' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_cmp(randflake, randflake) IS 'less-equal-greater comparison';
+
+CREATE FUNCTION randflake_sortsupport(internal) RETURNS void
+AS 'MODULE_PATHNAME', 'randflake_sortsupport'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_sortsupport(internal) IS
+'sort support; refuses to sort values that belong to another secret';
+REVOKE ALL ON FUNCTION randflake_sortsupport(internal) FROM PUBLIC;
+
+CREATE OPERATOR FAMILY randflake_ops USING btree;
+COMMENT ON OPERATOR FAMILY randflake_ops USING btree IS 'order of time of type randflake';
+CREATE OPERATOR CLASS randflake_ops DEFAULT FOR TYPE randflake USING btree FAMILY randflake_ops AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 randflake_cmp(randflake, randflake),
+    FUNCTION 2 randflake_sortsupport(internal),
+    FUNCTION 4 pg_catalog.btequalimage(oid);
+COMMENT ON OPERATOR CLASS randflake_ops USING btree IS 'order of time of type randflake';
+
+-- Skip scans, since PostgreSQL 18
+DO $$
+BEGIN
+    IF pg_catalog.to_regprocedure('pg_catalog.btint8skipsupport(internal)') IS NOT NULL THEN
+        ALTER OPERATOR FAMILY @extschema@.randflake_ops USING btree
+            ADD FUNCTION 6 (@extschema@.randflake) pg_catalog.btint8skipsupport(internal);
+    END IF;
+END $$;
+
+CREATE FUNCTION randflake_hash(randflake) RETURNS integer
+AS 'MODULE_PATHNAME', 'randflake_hash'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_hash(randflake) IS 'hash, keyed with the secret';
+
+CREATE FUNCTION randflake_hash_extended(randflake, bigint) RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake_hash_extended'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_hash_extended(randflake, bigint) IS 'hash with a seed, keyed with the secret';
+
+CREATE OPERATOR FAMILY randflake_ops USING hash;
+COMMENT ON OPERATOR FAMILY randflake_ops USING hash IS 'equality of type randflake';
+CREATE OPERATOR CLASS randflake_ops DEFAULT FOR TYPE randflake USING hash FAMILY randflake_ops AS
+    OPERATOR 1 =,
+    FUNCTION 1 randflake_hash(randflake),
+    FUNCTION 2 randflake_hash_extended(randflake, bigint);
+COMMENT ON OPERATOR CLASS randflake_ops USING hash IS 'equality of type randflake';
+
+CREATE OPERATOR FAMILY randflake_minmax_ops USING brin;
+COMMENT ON OPERATOR FAMILY randflake_minmax_ops USING brin IS 'smallest and largest of type randflake';
+CREATE OPERATOR CLASS randflake_minmax_ops DEFAULT FOR TYPE randflake USING brin FAMILY randflake_minmax_ops AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 pg_catalog.brin_minmax_opcinfo(internal),
+    FUNCTION 2 pg_catalog.brin_minmax_add_value(internal, internal, internal, internal),
+    FUNCTION 3 pg_catalog.brin_minmax_consistent(internal, internal, internal),
+    FUNCTION 4 pg_catalog.brin_minmax_union(internal, internal, internal);
+COMMENT ON OPERATOR CLASS randflake_minmax_ops USING brin IS 'smallest and largest of type randflake';
+
+CREATE OPERATOR FAMILY randflake_minmax_multi_ops USING brin;
+COMMENT ON OPERATOR FAMILY randflake_minmax_multi_ops USING brin IS 'ranges of type randflake';
+CREATE OPERATOR CLASS randflake_minmax_multi_ops FOR TYPE randflake USING brin FAMILY randflake_minmax_multi_ops AS
+    OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 pg_catalog.brin_minmax_multi_opcinfo(internal),
+    FUNCTION 2 pg_catalog.brin_minmax_multi_add_value(internal, internal, internal, internal),
+    FUNCTION 3 pg_catalog.brin_minmax_multi_consistent(internal, internal, internal, integer),
+    FUNCTION 4 pg_catalog.brin_minmax_multi_union(internal, internal, internal),
+    FUNCTION 5 pg_catalog.brin_minmax_multi_options(internal),
+    FUNCTION 11 (randflake, randflake) pg_catalog.brin_minmax_multi_distance_int8(internal, internal);
+COMMENT ON OPERATOR CLASS randflake_minmax_multi_ops USING brin IS 'ranges of type randflake';
+
+CREATE OPERATOR FAMILY randflake_bloom_ops USING brin;
+COMMENT ON OPERATOR FAMILY randflake_bloom_ops USING brin IS 'Bloom filter of type randflake';
+CREATE OPERATOR CLASS randflake_bloom_ops FOR TYPE randflake USING brin FAMILY randflake_bloom_ops AS
+    OPERATOR 1 =,
+    FUNCTION 1 pg_catalog.brin_bloom_opcinfo(internal),
+    FUNCTION 2 pg_catalog.brin_bloom_add_value(internal, internal, internal, internal),
+    FUNCTION 3 pg_catalog.brin_bloom_consistent(internal, internal, internal, integer),
+    FUNCTION 4 pg_catalog.brin_bloom_union(internal, internal, internal),
+    FUNCTION 5 pg_catalog.brin_bloom_options(internal),
+    FUNCTION 11 (randflake, randflake) randflake_hash(randflake);
+COMMENT ON OPERATOR CLASS randflake_bloom_ops USING brin IS 'Bloom filter of type randflake';
+
+CREATE FUNCTION randflake_larger(randflake, randflake) RETURNS randflake
+AS 'int8larger' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_larger(randflake, randflake) IS 'the later of two';
+
+CREATE FUNCTION randflake_smaller(randflake, randflake) RETURNS randflake
+AS 'int8smaller' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_smaller(randflake, randflake) IS 'the earlier of two';
+
+CREATE AGGREGATE max(randflake) (
+    SFUNC = randflake_larger, STYPE = randflake, COMBINEFUNC = randflake_larger,
+    SORTOP = >, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE max(randflake) IS 'largest identifier, in the order of time';
+
+CREATE AGGREGATE min(randflake) (
+    SFUNC = randflake_smaller, STYPE = randflake, COMBINEFUNC = randflake_smaller,
+    SORTOP = <, PARALLEL = SAFE
+);
+COMMENT ON AGGREGATE min(randflake) IS 'smallest identifier, in the order of time';

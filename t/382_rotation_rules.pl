@@ -1,0 +1,274 @@
+# What a file of secrets may hold, and when a server takes a further secret: while it runs, at a start
+# and after a crash, as a standby, and with leased node ids. Whatever is refused, what was in use goes
+# on, and no message has a digit of a secret.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeHistory;
+use RandflakeSecrets;
+use RandflakeWindowFile;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my @secrets = map { random_secret() } 1 .. 9;
+my $year = 365 * 86400;
+my $soon = int(time) + $year;
+
+my $node = new_server('main', settings => {}, init => [ allows_streaming => 1 ],
+    conf => "restart_after_crash = on\n");
+my %settings = (node_id => 7, secret_file => secret_path($node), max_wait => '20s');
+configure($node, %settings);
+write_secrets($node, $secrets[0]);
+
+# Writes lines, with S1 .. S9 standing for the secrets.
+sub write_lines {
+    my ($text) = @_;
+    $text =~ s/S(\d)/$secrets[$1 - 1]/g;
+    my $path = secret_path($node);
+    unlink $path;
+    append_to_file($path, $text);
+    chmod 0600, $path;
+    return;
+}
+
+my $query = 'SELECT string_agg(generation || state, $$ $$ ORDER BY generation) FROM randflake_secrets';
+sub secrets { return $node->safe_psql('postgres', $query) }
+sub generate { return $node->safe_psql('postgres', 'SELECT randflake_generate()') }
+sub reload { return $node->safe_psql('postgres', 'SELECT randflake_reload_secret()') }
+
+# --- the file ------------------------------------------------------------------------------------
+
+my $time = utc($soon);
+my %malformed = (
+    "S1\nS2\n" => [ 2, qr/followed by "from" and a time/ ],
+    "S1\n\n# more\nS2 from tomorrow\n" => [ 4, qr/as in 2027-01-01T00:00:00Z/ ],
+    "S1\nS2 from 2040-01-01T00:00:00\n" => [ 2, qr/offset from UTC/ ],
+    "S1\nS2 from 2040-01-01T00:00:00.5Z\n" => [ 2, qr/full second/ ],
+    "S1\nS2 from 2059-01-01T00:00:00Z\n" => [ 2, qr/identifiers can hold/ ],
+    "S1\nS2 from $time\nS3 from $time\n" => [ 3, qr/later than that of the secret before/ ],
+    "S1\nS1 from $time\n" => [ 2, qr/may come twice/ ],
+    "S1 from $time\n" => [ 1, qr/first secret has no time/ ],
+    "S1\nS2x from $time\n" => [ 2, qr/exactly 32 hexadecimal digits/ ],
+    "S1\nS2" . join('', map { "\n" . ($_ == 2 ? '' : "S$_") . " from 203$_-01-01T00:00:00Z" } 2 .. 9) . "\n" =>
+      [ 2, qr/followed by/ ],
+    "S1\n" . join('', map { "S$_ from 203$_-01-01T00:00:00Z\n" } 2 .. 9) => [ 9, qr/at most 8/ ]);
+my @texts = sort keys %malformed;
+
+# At a start, some of them; the rest is the same code.
+for my $text (@texts[ 0, -1 ]) {
+    my ($line, $why) = @{ $malformed{$text} };
+    write_lines($text);
+    my $log = refuses_to_start($node, \%settings,
+        qr/"randflake\.secret_file" does not hold a valid secret.*Line $line is wrong.*$why/s, "refused at a start: $why");
+    no_secret_in($log, $_, '  and shown nowhere') for @secrets;
+}
+write_secrets($node, $secrets[0]);
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+my @ids = generate();
+for my $text (@texts) {
+    my ($line, $why) = @{ $malformed{$text} };
+    write_lines($text);
+    error_is($node, 'SELECT randflake_reload_secret()', '22023',
+        { message => qr/does not hold a valid secret/, detail => qr/^Line $line is wrong\. .*$why/ }, "refused: $why");
+}
+write_lines('');
+error_is($node, 'SELECT randflake_reload_secret()', '22023', { detail => qr/must hold a secret/ }, 'refused: nothing');
+write_lines("S1\n" . '#' x 9000);
+error_is($node, 'SELECT randflake_reload_secret()', '22023', { detail => qr/longer than 8192 bytes/ }, 'refused: too long');
+chmod 0644, secret_path($node);
+error_is($node, 'SELECT randflake_reload_secret()', 'F0000', { message => qr/group or world access/ }, 'refused: readable');
+unlink secret_path($node);
+error_is($node, 'SELECT randflake_reload_secret()', '58P01', { message => qr/could not open secret file/ }, 'refused: missing');
+is(secrets(), '1current', 'the one secret stays');
+push @ids, generate();
+
+# --- while the server runs -----------------------------------------------------------------------
+
+write_secrets($node, $secrets[0]);
+is(reload(), 1, 'nothing new');
+write_secrets($node, $secrets[0], int(time) - 100 => $secrets[1]);
+my $early = error_of($node, 'SELECT randflake_reload_secret()');
+is($early->{sqlstate}, '55000', 'a time in the past is refused');
+like($early->{message}, qr/secret 2 of "randflake\.secret_file" begins too early/, '  by number');
+my ($earliest) = $early->{detail} =~ /the earliest possible time is (.*)\.$/;
+$earliest = $node->safe_psql('postgres', "SELECT extract(epoch FROM '$earliest'::timestamptz)::bigint");
+# Two seconds of max_clock_skew, three of a window
+cmp_ok($earliest, '>', time + 1, '  and the earliest possible time is after the tolerated difference');
+cmp_ok($earliest, '<', time + 6, '  and soon');
+for my $from (int time, int(time) + 1) {
+    write_secrets($node, $secrets[0], $from => $secrets[1]);
+    error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ }, 'so is one too soon');
+}
+# A written end beyond the clock counts as well.
+$node->safe_psql('postgres', 'SET max_parallel_workers = 0; ALTER SYSTEM SET randflake.max_clock_skew = 0');
+$node->reload;
+generate();
+my $written = 1730000000 + written_end($node);
+write_secrets($node, $secrets[0], $written - 1 => $secrets[1]);
+error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ },
+    'one second before the written end is too early');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET randflake.max_clock_skew');
+$node->reload;
+is(secrets(), '1current', '  the one secret stays');
+
+write_secrets($node, $secrets[0], $soon => $secrets[1]);
+is(reload(), 2, 'a time to come is taken');
+is(secrets(), '1current 2future', '  as the view shows');
+is($node->safe_psql('postgres', 'SELECT extract(epoch FROM valid_from)::bigint FROM randflake_secrets WHERE generation = 2'),
+    $soon, '  with its time');
+is(reload(), 2, '  once');
+my $grown = { message => qr/can only be added after the last one/ };
+write_secrets($node, $secrets[0]);
+error_is($node, 'SELECT randflake_reload_secret()', '55000', { %$grown, detail => qr/has 2 secrets.*holds 1\./ },
+    'a file that is shorter is refused');
+write_secrets($node, $secrets[0], $soon + 1 => $secrets[1]);
+error_is($node, 'SELECT randflake_reload_secret()', '55000', { %$grown, detail => qr/Secret 2/ }, '  and another time');
+write_secrets($node, $secrets[0], $soon => $secrets[2]);
+error_is($node, 'SELECT randflake_reload_secret()', '55000', { %$grown, detail => qr/Secret 2/ }, '  and another secret');
+write_secrets($node, $secrets[3], $soon => $secrets[1]);
+error_is($node, 'SELECT randflake_reload_secret()', '55000', { %$grown, detail => qr/Secret 1/ }, '  and another first one');
+write_secrets($node, $secrets[0], $soon => $secrets[1], $soon + $year => $secrets[2]);
+is(reload(), 3, 'a third is taken');
+$node->safe_psql('postgres', 'CREATE ROLE ordinary LOGIN');
+error_is($node, 'SELECT randflake_reload_secret()', '42501', {}, 'an ordinary role may not', user => 'ordinary');
+error_is($node, 'SELECT * FROM randflake_secrets', '42501', {}, '  nor look', user => 'ordinary');
+push @ids, generate();
+
+# --- a start -------------------------------------------------------------------------------------
+
+# One that has not begun can be withdrawn, moved and replaced.
+$node->stop;
+write_secrets($node, $secrets[0], $soon + 5 => $secrets[4]);
+$node->start;
+push @ids, generate();
+is(secrets(), '1current 2future', 'secrets that have not begun are replaced with a restart');
+is($node->safe_psql('postgres', 'SELECT problem FROM randflake_status'), '', '  without a problem');
+
+# Seconds that were used under one secret stay with it.
+$node->stop;
+my $begin = int(time) + 3;
+my $refused = { message => qr/secrets are not those that it had before/,
+    detail => qr/Identifiers up to .* may have been made under other secrets/, hint => qr/put back every secret/ };
+# Starts with a file; identifiers, or the error.
+sub start_with {
+    my ($good, $name, @file) = @_;
+    $node->stop if -e $node->data_dir . "/postmaster.pid";
+    write_secrets($node, @file);
+    $node->start;
+    if ($good) {
+        push @ids, generate();
+        ok($ids[-1], "a start is accepted with $name");
+    } else {
+        error_is($node, 'SET randflake.max_wait = 500; SELECT randflake_generate()', '55000', $refused,
+            "a start is refused with $name");
+        like($node->safe_psql('postgres', 'SELECT problem FROM randflake_status'), qr/secrets are not those/, '  as the status tells');
+    }
+    return;
+}
+start_with(0, 'a secret of the past', $secrets[0], int(time) - 3600 => $secrets[1]);
+start_with(1, 'a second that begins soon', $secrets[0], $begin => $secrets[1]);
+sleep 0.1 while time < $begin + 0.2;
+push @ids, generate();
+is(secrets(), '1past 2current', '  and begins');
+is_deeply(
+    [ map { sprintf '%016x %d', @$_ } @{ read_window($node)->{secrets} } ],
+    [ $node->safe_psql('postgres', 'SELECT fingerprint FROM randflake_secrets WHERE generation = 2') . ' '
+          . ($begin - 1730000000) ],
+    '  the state on disk has it');
+my @ring = ($secrets[0], $begin => $secrets[1]);
+start_with(1, 'the same', @ring);
+start_with(0, 'the second missing', $secrets[0]);
+start_with(0, 'the first missing', $secrets[1]);
+start_with(0, 'another time of the second', $secrets[0], $begin + 1 => $secrets[1]);
+start_with(0, 'another second', $secrets[0], $begin => $secrets[2]);
+start_with(0, 'others altogether', $secrets[5]);
+start_with(1, 'a third to come', @ring, $soon => $secrets[2]);
+start_with(1, 'the third withdrawn', @ring);
+
+# --- after a crash -------------------------------------------------------------------------------
+
+write_secrets($node, @ring, $soon => $secrets[2]);
+is(reload(), 3, 'a third is added');
+RandflakeHistory::crash_backend($node);
+$node->poll_query_until('postgres', 'SELECT 1', 1);
+is(secrets(), '1past 2current 3future', '  and is there after the crash of a session');
+push @ids, generate();
+write_lines("S1\nS2\n");
+RandflakeHistory::crash_backend($node);
+$node->poll_query_until('postgres', 'SELECT 1', 1);
+is(secrets(), '1past 2current 3future', '  whatever the file holds by then');
+write_secrets($node, @ring, $soon => $secrets[2]);
+is(reload(), 3, '  and nothing is new in it');
+push @ids, generate();
+$node->stop('immediate');
+$node->start;
+push @ids, generate();
+is(secrets(), '1past 2current 3future', 'a crash of the server keeps them too');
+is($node->safe_psql('postgres', 'SELECT count(DISTINCT id), count(randflake_generated_at(id)) FROM unnest(ARRAY['
+          . join(', ', map { "($_)::bigint" } @ids) . ']) AS id'),
+    @ids . '|' . @ids, 'all that was made is distinct and decodes');
+
+# --- a standby -----------------------------------------------------------------------------------
+
+# It takes what has begun elsewhere, for it makes nothing. Its copy of the state is asked when it is
+# promoted.
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+write_secrets($standby, $secrets[0]);
+configure($standby, %settings, secret_file => secret_path($standby));
+$standby->start;
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+my $latest = generate();
+is($standby->safe_psql('postgres', 'SELECT count(*) FROM randflake_secrets'), 1, 'a standby has the first secret');
+write_secrets($standby, @ring, $soon => $secrets[2]);
+is($standby->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 3, '  and takes the others');
+is($standby->safe_psql('postgres', "SELECT randflake_generated_at($latest)"),
+    $node->safe_psql('postgres', "SELECT randflake_generated_at($latest)"), '  to decode');
+$node->stop;
+$standby->promote;
+my $promoted = $standby->safe_psql('postgres', 'SELECT randflake_generate()');
+ok(!grep({ $_ eq $promoted } @ids), '  and to make identifiers after its promotion');
+$standby->stop;
+write_secrets($standby, $secrets[0]);
+$standby->start;
+error_is($standby, 'SET randflake.max_wait = 500; SELECT randflake_generate()', '55000', $refused, '  for which it needs them');
+$standby->stop;
+
+# --- leases, and no file -------------------------------------------------------------------------
+
+my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
+$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(1, 10, 100, never_leased => true)');
+my $holder = new_server('holder', settings => {});
+write_secrets($holder, $secrets[0]);
+configure($holder, coordinator => $coordinator->connstr('postgres'), secret_file => secret_path($holder),
+    lease_duration => 60, max_wait => '20s');
+$holder->start;
+$holder->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
+my $end = $holder->safe_psql('postgres', 'SELECT extract(epoch FROM window_end)::bigint FROM randflake_status');
+cmp_ok($end, '>', time + 20, 'a lease lasts');
+write_secrets($holder, $secrets[0], $end - 1 => $secrets[1]);
+error_is($holder, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ },
+    '  and no secret begins before its end');
+write_secrets($holder, $secrets[0], $end + 60 => $secrets[1]);
+is($holder->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, '  but later');
+$holder->stop;
+$coordinator->stop;
+
+configure($node, node_id => 8, secret => $secrets[0]);
+unlink $node->data_dir . '/randflake/window';
+$node->start;
+error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/"randflake\.secret_file" is not set/ },
+    'without a file there is nothing to read');
+$node->stop;
+
+for my $server ($node, $standby, $holder) {
+    my $log = slurp_file($server->logfile);
+    no_secret_in($log, $_, 'the log of ' . $server->name . ' has no secret') for @secrets;
+}
+done_testing();

@@ -1,0 +1,445 @@
+// Rings of secrets. At reduced widths every number of a ring is looked at: identifiers of different
+// numbers differ, every issued one decodes to its number, and nothing else decodes. Rules that are
+// broken on purpose are found by the same look. With the cipher itself, the vector registers give
+// what one number at a time gives.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/secret_ring.h"
+
+namespace randflake {
+namespace {
+
+// 3 bits of time, 1 of node, 3 of sequence; 128 numbers.
+constexpr Layout kSmall{.epoch = kWindowEpochMs,
+                        .timestamp_bits = 3,
+                        .node_bits = 1,
+                        .sequence_bits = 3,
+                        .reserve_lowest = true};
+constexpr uint64_t kNumbers = uint64_t{1} << kSmall.bits();
+constexpr uint64_t kSeconds = kSmall.max_timestamp() + 1;
+
+// Any bijection will do for a cipher.
+struct SmallCipher {
+    uint32_t from;
+    std::vector<uint64_t> id_of, raw_of;
+
+    SmallCipher(uint32_t first_second, std::mt19937_64& random)
+        : from(first_second), id_of(kNumbers), raw_of(kNumbers) {
+        std::iota(id_of.begin(), id_of.end(), 0);
+        std::shuffle(id_of.begin(), id_of.end(), random);
+        for (uint64_t raw = 0; raw < kNumbers; raw++)
+            raw_of[id_of[raw]] = raw;
+    }
+
+    uint64_t Encrypt(uint64_t raw) const noexcept { return id_of[raw]; }
+    uint64_t Decrypt(uint64_t id) const noexcept { return raw_of[id]; }
+};
+
+using Small = std::vector<SmallCipher>;
+
+Small SmallRing(const std::vector<uint32_t>& from, std::mt19937_64& random) {
+    Small generations;
+    for (const uint32_t second : from)
+        generations.emplace_back(second, random);
+    return generations;
+}
+
+// Every choice of up to `most` generations, the first from 0 on.
+void ForEveryRing(size_t most, const std::function<void(const std::vector<uint32_t>&)>& use) {
+    for (uint32_t choice = 0; choice < 1u << (kSeconds - 1); choice++) {
+        std::vector<uint32_t> from{0};
+        for (uint32_t second = 1; second < kSeconds; second++)
+            if ((choice >> (second - 1) & 1) != 0)
+                from.push_back(second);
+        if (from.size() <= most)
+            use(from);
+    }
+}
+
+// What a ring does with a number and with an identifier; the rules as shipped, and broken ones.
+struct Rules {
+    std::function<std::optional<uint64_t>(const Small&, uint64_t)> encrypt;
+    std::function<std::optional<uint64_t>(const Small&, uint64_t)> decrypt;
+};
+
+Ring<SmallCipher> RingOf(const Small& generations, int count = 0) {
+    return {generations.data(), count != 0 ? count : static_cast<int>(generations.size())};
+}
+
+std::optional<uint64_t> Encrypt(const Ring<SmallCipher>& ring, uint64_t raw) {
+    uint64_t id;
+    return ring.Encrypt(kSmall, raw, &id) ? std::optional(id) : std::nullopt;
+}
+
+std::optional<uint64_t> Decrypt(const Ring<SmallCipher>& ring, uint64_t id) {
+    uint64_t raw;
+    return ring.Decrypt(kSmall, id, &raw) ? std::optional(raw) : std::nullopt;
+}
+
+const Rules kShipped{[](const Small& s, uint64_t raw) { return Encrypt(RingOf(s), raw); },
+                     [](const Small& s, uint64_t id) { return Decrypt(RingOf(s), id); }};
+
+// What is wrong with a ring, found by looking at everything; empty when nothing is.
+std::string ProblemOf(const Small& generations, const Rules& rules) {
+    std::map<uint64_t, uint64_t> made;  // identifier -> number
+    for (uint64_t raw = 0; raw < kNumbers; raw++) {
+        const std::optional<uint64_t> id = rules.encrypt(generations, raw);
+        if (!id)
+            continue;
+        if (!made.emplace(*id, raw).second)
+            return "two numbers have one identifier";
+        if (rules.decrypt(generations, *id) != raw)
+            return "an identifier does not decode to its number";
+    }
+    for (uint64_t id = 0; id < kNumbers; id++)
+        if (!made.contains(id) && rules.decrypt(generations, id))
+            return "an identifier that nobody made decodes";
+    // Whoever had fewer generations made the same of every number before the next one began, and of
+    // the numbers that stand for seconds.
+    for (size_t count = 1; count < generations.size(); count++) {
+        const Small fewer(generations.begin(), generations.begin() + static_cast<long>(count));
+        for (uint64_t raw = 0; raw < kNumbers; raw++) {
+            const Fields fields = kSmall.Unpack(raw);
+            if (fields.timestamp >= generations[count].from &&
+                (fields.node_id != 0 || fields.sequence != 0))
+                continue;
+            const std::optional<uint64_t> id = rules.encrypt(fewer, raw);
+            if (id != rules.encrypt(generations, raw))
+                return "a further generation changes an identifier";
+            if (id && rules.decrypt(generations, *id) != raw)
+                return "a further generation changes what an identifier means";
+        }
+    }
+    return "";
+}
+
+TEST(SecretRing, EveryNumberOfEverySmallRing) {
+    std::mt19937_64 random(18);
+    int rings = 0;
+    ForEveryRing(kSeconds, [&](const std::vector<uint32_t>& from) {
+        for (int ciphers = 0; ciphers < 20; ciphers++) {
+            ASSERT_EQ(ProblemOf(SmallRing(from, random), kShipped), "")
+                << testing::PrintToString(from);
+            rings++;
+        }
+    });
+    EXPECT_EQ(rings, 20 * 128);
+}
+
+// As many numbers are skipped as identifiers decode to nothing.
+TEST(SecretRing, SkipsTheShareOfEarlierGenerations) {
+    std::mt19937_64 random(6);
+    const std::vector<uint32_t> from{0, 2};
+    int skipped = 0, unclaimed = 0;
+    constexpr int kRings = 500;
+    for (int i = 0; i < kRings; i++) {
+        const Small generations = SmallRing(from, random);
+        for (uint64_t number = 0; number < kNumbers; number++) {
+            skipped += Encrypt(RingOf(generations), number) ? 0 : 1;
+            unclaimed += Decrypt(RingOf(generations), number) ? 0 : 1;
+        }
+    }
+    EXPECT_EQ(skipped, unclaimed);
+    // 2 of 8 seconds are the first's, and one number in each of the others.
+    const double owned = 2.0 / 8 + 6.0 / kNumbers;
+    const double expected = kRings * (1 - owned) * owned * kNumbers;
+    EXPECT_NEAR(skipped, expected, expected / 20);
+}
+
+// --- broken rules --------------------------------------------------------------------------------
+
+std::optional<uint64_t> EncryptUnless(const Small& s, uint64_t raw,
+                                      const std::function<bool(int owner, uint64_t id)>& skipped) {
+    const int owner = RingOf(s).OwnerOf(kSmall, raw);
+    const uint64_t id = s[static_cast<size_t>(owner)].Encrypt(raw);
+    return skipped(owner, id) ? std::nullopt : std::optional(id);
+}
+
+const std::map<std::string, Rules> kBroken{
+    {"nothing is skipped",
+     {[](const Small& s, uint64_t raw) {
+          return EncryptUnless(s, raw, [](int, uint64_t) { return false; });
+      },
+      kShipped.decrypt}},
+    {"skipped against the number's own interval",
+     {[](const Small& s, uint64_t raw) {
+          return EncryptUnless(s, raw, [&s](int owner, uint64_t id) {
+              for (int earlier = 0; earlier < owner; earlier++)
+                  if (RingOf(s).OwnerOf(kSmall, s[static_cast<size_t>(earlier)].Decrypt(id)) ==
+                      owner)
+                      return true;
+              return false;
+          });
+      },
+      kShipped.decrypt}},
+    {"skipped against the generation before alone",
+     {[](const Small& s, uint64_t raw) {
+          return EncryptUnless(s, raw, [&s](int owner, uint64_t id) {
+              return owner > 0 &&
+                     RingOf(s).OwnerOf(kSmall, s[static_cast<size_t>(owner) - 1].Decrypt(id)) ==
+                         owner - 1;
+          });
+      },
+      kShipped.decrypt}},
+    {"an earlier generation claims as if it had no end",
+     {[](const Small& s, uint64_t raw) { return Encrypt(RingOf(s), raw); },
+      [](const Small& s, uint64_t id) -> std::optional<uint64_t> {
+          for (const SmallCipher& cipher : s)
+              if (kSmall.Unpack(cipher.Decrypt(id)).timestamp >= cipher.from)
+                  return cipher.Decrypt(id);
+          return std::nullopt;
+      }}},
+    {"the last generation that claims it decodes",
+     {kShipped.encrypt,
+      [](const Small& s, uint64_t id) -> std::optional<uint64_t> {
+          for (int i = static_cast<int>(s.size()) - 1; i >= 0; i--) {
+              const uint64_t raw = s[static_cast<size_t>(i)].Decrypt(id);
+              if (RingOf(s).OwnerOf(kSmall, raw) == i)
+                  return raw;
+          }
+          return std::nullopt;
+      }}},
+    {"the last generation decodes what none claims",
+     {kShipped.encrypt,
+      [](const Small& s, uint64_t id) {
+          const std::optional<uint64_t> raw = Decrypt(RingOf(s), id);
+          return raw ? raw : s.back().Decrypt(id);
+      }}},
+    {"numbers that stand for a second belong to their second's generation",
+     {[](const Small& s, uint64_t raw) -> std::optional<uint64_t> {
+          const int owner = RingOf(s).GenerationAt(kSmall.Unpack(raw).timestamp);
+          const uint64_t id = s[static_cast<size_t>(owner)].Encrypt(raw);
+          for (int i = 0; i < owner; i++)
+              if (RingOf(s).GenerationAt(
+                      kSmall.Unpack(s[static_cast<size_t>(i)].Decrypt(id)).timestamp) == i)
+                  return std::nullopt;
+          return id;
+      },
+      [](const Small& s, uint64_t id) -> std::optional<uint64_t> {
+          for (int i = 0; i < static_cast<int>(s.size()); i++) {
+              const uint64_t raw = s[static_cast<size_t>(i)].Decrypt(id);
+              if (RingOf(s).GenerationAt(kSmall.Unpack(raw).timestamp) == i)
+                  return raw;
+          }
+          return std::nullopt;
+      }}},
+    {"a generation begins one second late for those who make",
+     {[](const Small& s, uint64_t raw) -> std::optional<uint64_t> {
+          Small late = s;
+          for (size_t i = 1; i < late.size(); i++)
+              late[i].from++;
+          return Encrypt(RingOf(late), raw);
+      },
+      kShipped.decrypt}},
+};
+
+TEST(SecretRing, BrokenRulesAreFound) {
+    for (const auto& [name, rules] : kBroken) {
+        std::mt19937_64 random(19);
+        std::set<std::string> problems;
+        ForEveryRing(3, [&](const std::vector<uint32_t>& from) {
+            problems.insert(ProblemOf(SmallRing(from, random), rules));
+        });
+        problems.erase("");
+        EXPECT_FALSE(problems.empty()) << name;
+    }
+}
+
+// Growing a ring by a generation that begins before what was issued is what the rules of reload and
+// start prevent: then some identifier is made twice, or loses its meaning.
+TEST(SecretRing, AGenerationThatBeginsInThePastIsFound) {
+    std::mt19937_64 random(20);
+    int twice = 0, changed = 0;
+    for (int i = 0; i < 200; i++) {
+        const Small generations = SmallRing({0, 3}, random);
+        // Seconds 0 to 5 were issued under the first alone.
+        std::set<uint64_t> issued;
+        for (uint64_t raw = 0; raw < kNumbers; raw++)
+            if (kSmall.Unpack(raw).timestamp <= 5) {
+                issued.insert(*Encrypt(RingOf(generations, 1), raw));
+                changed +=
+                    Decrypt(RingOf(generations), *Encrypt(RingOf(generations, 1), raw)) != raw;
+            }
+        for (uint64_t raw = 0; raw < kNumbers; raw++)
+            if (kSmall.Unpack(raw).timestamp > 5)
+                if (const auto id = Encrypt(RingOf(generations), raw))
+                    twice += issued.contains(*id);
+    }
+    EXPECT_GT(changed, 0);
+    EXPECT_GT(twice, 0);
+}
+
+TEST(SecretRing, OwnersAndIntervals) {
+    std::mt19937_64 random(21);
+    const Small generations = SmallRing({0, 2, 5}, random);
+    const Ring<SmallCipher> ring = RingOf(generations);
+    for (uint64_t second = 0; second < kSeconds; second++)
+        for (uint64_t node = 0; node <= kSmall.max_node_id(); node++)
+            for (uint64_t sequence = 0; sequence <= kSmall.max_sequence(); sequence++) {
+                uint64_t raw;
+                ASSERT_TRUE(kSmall.Pack({second, node, sequence}, &raw));
+                const int owner = second < 2 ? 0 : second < 5 ? 1 : 2;
+                EXPECT_EQ(ring.OwnerOf(kSmall, raw), node == 0 && sequence == 0 ? 0 : owner);
+                EXPECT_EQ(ring.Skips(kSmall, raw), !Encrypt(ring, raw).has_value());
+            }
+    for (uint64_t first = 0; first < kNumbers; first++)
+        for (int count = 1; count <= 20 && first + static_cast<uint64_t>(count) <= kNumbers;
+             count++) {
+            std::set<int> owners;
+            for (int i = 0; i < count; i++)
+                owners.insert(ring.OwnerOf(kSmall, first + static_cast<uint64_t>(i)));
+            if (ring.HasOneOwner(kSmall, first, count)) {
+                EXPECT_EQ(owners.size(), 1u) << first << ' ' << count;
+            }
+            EXPECT_TRUE(RingOf(generations, 1).HasOneOwner(kSmall, first, count));
+        }
+}
+
+// --- the cipher ----------------------------------------------------------------------------------
+
+class SecretRingRun : public testing::TestWithParam<int> {
+protected:
+    void SetUp() override {
+        path_ = ListVectorPaths().paths[GetParam()];
+        if (!path_.supported)
+            GTEST_SKIP() << path_.name << " is not supported by this processor";
+    }
+
+    VectorPath path_{};
+};
+
+std::vector<Generation> RandomRing(const std::vector<uint32_t>& from, std::mt19937_64& random) {
+    std::vector<Generation> generations;
+    for (const uint32_t second : from) {
+        Key key;
+        for (uint8_t& byte : key.bytes)
+            byte = static_cast<uint8_t>(random());
+        generations.push_back({second, ExpandKey(key)});
+    }
+    return generations;
+}
+
+TEST_P(SecretRingRun, GivesWhatOneNumberAtATimeGives) {
+    std::mt19937_64 random(64);
+    // Early generations own large parts, so that many numbers are skipped.
+    const std::vector<uint32_t> froms{0, 1u << 28, 1u << 29, 3u << 28, (3u << 28) + 1};
+    for (size_t generations = 1; generations <= froms.size(); generations++) {
+        const std::vector<Generation> keys =
+            RandomRing({froms.begin(), froms.begin() + static_cast<long>(generations)}, random);
+        const SecretRing ring(keys.data(), static_cast<int>(generations));
+        uint64_t skipped_ever = 0, kept_ever = 0;
+        for (int i = 0; i < 300; i++) {
+            const int count = i % 3 == 0 ? 1 : 1 + static_cast<int>(random() % kRunLength);
+            uint64_t first;
+            do
+                first = random();
+            while (!ring.HasOneOwner(kRandflake, first, count));
+            uint64_t ids[kRunLength];
+            const uint64_t skipped = EncryptNumbers(ring, path_, first, count, ids);
+            std::vector<uint64_t> kept;
+            for (int n = 0; n < count; n++) {
+                uint64_t id;
+                const bool used = ring.Encrypt(kRandflake, first + static_cast<uint64_t>(n), &id);
+                ASSERT_EQ((skipped >> n & 1) == 0, used) << path_.name << ' ' << first << ' ' << n;
+                if (!used)
+                    continue;
+                ASSERT_EQ(ids[n], id);
+                kept.push_back(id);
+                uint64_t raw;
+                ASSERT_TRUE(ring.Decrypt(kRandflake, id, &raw));
+                ASSERT_EQ(raw, first + static_cast<uint64_t>(n));
+            }
+            ASSERT_EQ(skipped >> (count - 1) >> 1, 0u) << "bits of no number";
+            ASSERT_EQ(DropSkipped(skipped, count, ids), static_cast<int>(kept.size()));
+            ASSERT_TRUE(std::equal(kept.begin(), kept.end(), ids));
+            skipped_ever += static_cast<uint64_t>(count) - kept.size();
+            kept_ever += kept.size();
+        }
+        EXPECT_EQ(skipped_ever != 0, generations > 1);
+        EXPECT_GT(kept_ever, 0u);
+    }
+}
+
+// Numbers whose identifiers stand for seconds are skipped, however rare they are.
+TEST_P(SecretRingRun, SkipsWhatStandsForASecond) {
+    std::mt19937_64 random(3);
+    const std::vector<Generation> keys = RandomRing({0, 1000, 2000}, random);
+    const SecretRing ring(keys.data(), 3);
+    for (int i = 0; i < 200; i++) {
+        uint64_t stands;
+        ASSERT_TRUE(kRandflake.Pack({3000 + random() % 1000000, 0, 0}, &stands));
+        const uint64_t taken = keys[2].Decrypt(keys[0].Encrypt(stands));
+        if (ring.OwnerOf(kRandflake, taken) != 2 || !ring.HasOneOwner(kRandflake, taken - 5, 9))
+            continue;
+        uint64_t ids[kRunLength], raw;
+        EXPECT_EQ(EncryptNumbers(ring, path_, taken - 5, 9, ids) >> 5 & 1, 1u) << path_.name;
+        EXPECT_TRUE(ring.Skips(kRandflake, taken));
+        ASSERT_TRUE(ring.Decrypt(kRandflake, keys[0].Encrypt(stands), &raw));
+        EXPECT_EQ(raw, stands);
+        // The second generation owns none of these, though their second is its own.
+        uint64_t of_second;
+        ASSERT_TRUE(kRandflake.Pack({1500, 0, 0}, &of_second));
+        const uint64_t free = keys[2].Decrypt(keys[1].Encrypt(of_second));
+        if (ring.HasOneOwner(kRandflake, free, 2)) {
+            EXPECT_EQ(EncryptNumbers(ring, path_, free, 2, ids) & 1,
+                      ring.Skips(kRandflake, free) ? 1u : 0u);
+        }
+    }
+}
+
+// A ring of one is the cipher.
+TEST_P(SecretRingRun, ARingOfOneChangesNothing) {
+    std::mt19937_64 random(1);
+    const std::vector<Generation> keys = RandomRing({0}, random);
+    const SecretRing ring(keys.data(), 1);
+    for (int i = 0; i < 1000; i++) {
+        const uint64_t first = random();
+        uint64_t ids[kRunLength], raw;
+        ASSERT_EQ(EncryptNumbers(ring, path_, first, kRunLength, ids), 0u);
+        for (int n = 0; n < kRunLength; n++)
+            ASSERT_EQ(ids[n], Encrypt(keys[0].schedule, first + static_cast<uint64_t>(n)));
+        ASSERT_TRUE(ring.Decrypt(kRandflake, first, &raw));
+        ASSERT_EQ(raw, Decrypt(keys[0].schedule, first));
+        ASSERT_FALSE(ring.Skips(kRandflake, first));
+    }
+}
+
+// Two years of an earlier generation: 6.25 % of 2^30 seconds.
+TEST(SecretRing, TwoYearsSkipAboutSixPercent) {
+    std::mt19937_64 random(2);
+    constexpr uint32_t kYear = 31556952;
+    const std::vector<Generation> keys = RandomRing({0, 2 * kYear}, random);
+    const SecretRing ring(keys.data(), 2);
+    int skipped = 0;
+    constexpr int kTried = 100000;
+    for (int i = 0; i < kTried; i++) {
+        uint64_t raw;
+        ASSERT_TRUE(kRandflake.Pack({2 * kYear + random() % kYear, 1 + random() % 100,
+                                     random() % (kRandflake.max_sequence() + 1)},
+                                    &raw));
+        skipped += ring.Skips(kRandflake, raw);
+    }
+    const double share = 2.0 * kYear / (1 << 30);
+    EXPECT_NEAR(skipped, kTried * share, kTried * 0.004);
+}
+
+std::string NameOf(const testing::TestParamInfo<int>& info) {
+    return ListVectorPaths().paths[info.param].name;
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryPath, SecretRingRun, testing::Range(0, ListVectorPaths().count),
+                         NameOf);
+
+}  // namespace
+}  // namespace randflake
