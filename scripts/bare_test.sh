@@ -1,6 +1,6 @@
 #!/bin/bash
-# The first steps and the two commands of the README on Debian machines with nothing on them: in bare roots, as root,
-# with a path and an environment of their own.
+# The first steps and the two commands of the README on Debian machines with nothing on them: in bare
+# roots, as root, with a path and an environment of their own.
 #
 #   scripts/bare_test.sh [SUITE [COMMAND...]]
 #

@@ -90,7 +90,7 @@ if ($release) {
 
 # --- META.json -------------------------------------------------------------------------------
 
-# What the specification, https://pgxn.org/spec/, says of each value: a function of it, an array of
+# What the PGXN Meta Spec 1.0.0 says of each value: a function of it, an array of
 # what the one value or each of a list must be, or a hash of keys. "!" before a key: it must be there.
 # "*": the key and value of any other. Any map may have keys that begin with x_.
 my $string = sub { defined $_[0] && !ref $_[0] && $_[0] ne '' };

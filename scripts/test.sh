@@ -193,7 +193,7 @@ stage "shell scripts" shell_scripts
 stage "versions" scripts/check_versions.pl
 stage "build with clang++, -Werror" build CXX=clang++
 stage "build with g++, -Werror" build
-stage "unit tests" make unit
+stage "unit tests" unit_tests
 stage "unit tests, threads" unit_tests SANITIZE=thread TESTS=concurrency_test
 stage "unit tests, sanitizers" unit_tests_sanitized
 stage "fuzz" make -j2 fuzz FUZZ_SECONDS=10

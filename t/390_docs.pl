@@ -71,7 +71,7 @@ sub check_links {
 my $sources = join "\n", map { slurp_file($_) } glob 'extension/*.sql monitoring/*.yml src/*/*.{h,cpp}';
 my @strings = map { s/\\"/"/gr =~ s/''/'/gr } grep { defined }
   $sources =~ s/"\s*\n\s*"//gr =~ /"((?:[^"\\\n]|\\.)+)"|'((?:[^'\n]|'')+)'/g;
-my $folders = join '|', 'core', 'pg', map { quotemeta =~ s{/}{}r } grep { -d } glob '.ci .github *';
+my $folders = join '|', 'core', 'pg', map { quotemeta =~ s{/}{}r } grep { -d && $_ ne 'build' } glob '.ci .github *';
 my $conversion = qr/%(?:\d\$)?(?:ll)?[a-zA-Z]/;
 my @patterns = map { join '.+', map { quotemeta } split $conversion, $_, -1 }
   grep { length s/$conversion//gr >= 12 } @strings;
