@@ -9,9 +9,8 @@
 //   lease_control           lease_lock; written by the lease worker alone
 //   window_changed          broadcast after every change of the window
 //   counters                atomics
-//   secrets                 window_lock to add one; those below the atomic count never change, and
-//   are
-//                           read without a lock
+//   secrets                 window_lock to add one; those below the atomic count never change
+//                           and are read without a lock
 //   the rest                written once, when shared memory is made; read without a lock
 //
 // Nothing here belongs to a backend: a slot's word outlives every backend that used it. Nothing
