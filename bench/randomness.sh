@@ -1,25 +1,47 @@
 #!/bin/bash
-# Tests of randomness over consecutive identifiers of one session, which are made while they are read
-# and read once: dieharder's complete set, and ent. snowflake_generate() is the control, which must fail.
+# Tests of randomness over the identifiers of one session: ent, TestU01 and dieharder.
 #
-#   bench/randomness.sh [GIGABYTES]
+#   bench/randomness.sh [ent] [testu01] [dieharder]
 #
-# GIGABYTES, 8 by default, is what ent reads. dieharder takes the default number of samples of each
-# test, because with fewer it finds fault with good generators, and 10,000 sums a sample instead of a
-# million in the 33 tests of lagged sums, which would read five times as much as all others.
+# One COPY makes the identifiers while they are read, and nothing is read twice: each program goes on
+# where the one before it stopped, except for at most 4 KiB that were in that one's buffer. dieharder
+# is started anew for each of its tests.
 #
-# Needs the extension installed ("make install") into the server of PG_CONFIG, and Debian's packages
-# dieharder and ent. Prints how many identifiers each read, and writes all they say to
-# bench/results/randomness/.
+# ent reads 8 GiB. TestU01 runs SmallCrush, Rabbit (2^29 bits a test) and Alphabit (2^33 bits a test).
+# dieharder runs its complete set. It takes the default number of samples, because with fewer it finds
+# fault with good generators, except in the 33 tests of lagged sums: 10,000 sums a sample instead of a
+# million, with which these alone would read 224 GB.
+#
+# snowflake_generate() is the control, of which each program reads as much as it takes to fail. The exit
+# status tells whether randflake_generate() failed no test, and the control at least one of each program.
+#
+# Needs the extension installed ("make install") into the server of PG_CONFIG, and Debian's packages ent,
+# dieharder and libtestu01-0-dev. The last is in the component non-free: where neither it nor that
+# component is there, all but TestU01 is run. Writes what the programs say to bench/results/randomness/.
+# Takes about half an hour of two idle processors.
 
 # shellcheck disable=SC2034 # lib.sh uses what is set here
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD bench=$PWD/bench
 . scripts/lib.sh
-gigabytes=${1:-8}
 results=$bench/results/randomness
-install_packages dieharder ent
+
+programs=${*:-ent testu01 dieharder}
+for program in $programs; do
+    [[ $program =~ ^(ent|testu01|dieharder)$ ]] || { sed -n '2,/^$/s/^# \{0,1\}//p' "$0" && exit 2; }
+done
+install_packages ent dieharder gcc libc6-dev
+if [[ " $programs " = *' testu01 '* ]]; then
+    testu01=libtestu01-0-dev
+    if [ -e /usr/include/bbattery.h ] || [ -n "$(apt-cache madison $testu01 2>/dev/null)" ]; then
+        install_packages $testu01
+    else
+        echo "TestU01 is not run: no source of packages here has $testu01, of Debian's component non-free" >&2
+        programs=${programs/testu01/}
+        [ "${programs// /}" ] || exit 1
+    fi
+fi
 
 find_postgresql
 PATH=$("$PG_CONFIG" --bindir):$PATH
@@ -30,60 +52,113 @@ export PGHOST=$work PGPORT=5432 PGUSER=bench PGDATABASE=postgres PGOPTIONS='' PG
 trap 'stop_server 2>/dev/null || true; rm -rf "$work"' EXIT
 chmod 755 "$work"
 [ "$(id -u)" != 0 ] || chown "$server_user" "$work"
+[[ $programs != *testu01* ]] ||
+    gcc -Wall -Wextra -Werror -O2 -o "$work/testu01" bench/testu01.c -ltestu01 -lprobdist -lmylib -lm
 as_server initdb -D "$work/data" -U bench -A trust -E UTF8 --no-locale >/dev/null
 server_settings | as_server tee -a "$work/data/postgresql.conf" >/dev/null
 start_server
 sql -q -c 'CREATE EXTENSION randflake'
 
-# The identifiers of one session, 8 bytes each, for as long as somebody reads. Each row of the COPY has
-# a million; the filter leaves out what the binary format puts around them, and counts.
+# stream FUNCTION: its identifiers, 8 bytes each, for as long as somebody reads. Each row of the COPY has
+# a million; the filter leaves out what the binary format puts around them. Leaves in $work/read how
+# much was read. It is an error if the server stops first.
 stream() {
-    local expression=$1
-    sql -q -c "COPY (SELECT (SELECT string_agg(int8send($expression), '')
-                             FROM generate_series(1, 1000000 + 0 * batch))
-                     FROM generate_series(1, 1000000) AS batch) TO STDOUT (FORMAT binary)" |
+    { sql -q -c "COPY (SELECT (SELECT string_agg(int8send($1()), '')
+                               FROM generate_series(1, 1000000 + 0 * batch))
+                       FROM generate_series(1, 1000000) AS batch) TO STDOUT (FORMAT binary)" || true; } |
         perl -e '
-            my ($sent, $data) = (0);
-            sub take { local $_; read(STDIN, $_, $_[0]) == $_[0] or exit; $_ }
-            sub told { printf STDERR "%.1f GB\n", $sent / 1e9; exit }
-            $SIG{PIPE} = \&told;
+            my ($read_file, $sent) = ($ARGV[0], 0);
+            $SIG{PIPE} = "IGNORE";
+            sub take {
+                my $size = shift;
+                (read(STDIN, my $data, $size) // 0) == $size or die "the identifiers ended\n";
+                return $data;
+            }
             take(19);
             while (unpack("n", take(2)) == 1) {
-                $data = take(unpack("N", take(4)));
-                print($data) or told();
-                $sent += length $data;
-            }' 2>"$work/read"
+                my $data = take(unpack("N", take(4)));
+                while ($data ne "") {
+                    my $written = syswrite(STDOUT, $data);
+                    if (!defined $written) {
+                        $!{EPIPE} or die "$!\n";
+                        open(my $file, ">", $read_file) or die "$read_file: $!\n";
+                        printf $file "%.1f GB\n", $sent / 1e9;
+                        exit;
+                    }
+                    $sent += $written;
+                    substr($data, 0, $written, "");
+                }
+            }
+            die "the identifiers ended\n"' "$work/read"
 }
 
-# What `dieharder -a` runs, one test after the other on the same input.
-all_tests() {
+# Each of these reads its share of a stream. ent has no verdict: it fails what fits random bytes worse, or
+# better, than all but one in 10,000 streams of them.
+read_ent() {
+    local said
+    case $1 in
+    randflake) said=$(head -c 8G | ent) ;;
+    snowflake) said=$(head -c 1G | ent) ;;
+    esac
+    echo "$said"
+    if [[ $said =~ 'exceed this value '(less|more)' than' ]]; then echo FAILED; else echo PASSED; fi
+}
+
+read_testu01() {
+    case $1 in
+    randflake) "$work/testu01" smallcrush rabbit=$((1 << 29)) alphabit=$((1 << 33)) ;;
+    snowflake) "$work/testu01" smallcrush alphabit=$((1 << 27)) ;;
+    esac
+}
+
+read_dieharder() {
     local test n
-    for test in {0..17} 100 101 102 {204..209}; do
-        dieharder -g 200 -d "$test"
-    done
-    for n in {1..12}; do
-        dieharder -g 200 -d 200 -n "$n"
-    done
-    for n in {2..5}; do
-        dieharder -g 200 -d 201 -n "$n"
-        dieharder -g 200 -d 202 -n "$n"
-    done
-    for n in {0..32}; do
-        dieharder -g 200 -d 203 -n "$n" -t 10000
-    done
+    {
+        case $1 in
+        # What `dieharder -a` runs.
+        randflake)
+            for test in {0..17} 100 101 102 {204..209}; do
+                dieharder -g 200 -d "$test"
+            done
+            for n in {1..12}; do
+                dieharder -g 200 -d 200 -n "$n"
+            done
+            for n in {2..5}; do
+                dieharder -g 200 -d 201 -n "$n"
+                dieharder -g 200 -d 202 -n "$n"
+            done
+            for n in {0..32}; do
+                dieharder -g 200 -d 203 -n "$n" -t 10000
+            done
+            ;;
+        # Those that read least.
+        snowflake)
+            for test in 0 2 3 15 100 101 102; do
+                dieharder -g 200 -d "$test"
+            done
+            ;;
+        esac
+    } | grep --line-buffered -E 'PASSED|WEAK|FAILED'
+}
+
+# count VERDICT NAME PROGRAM
+count() {
+    grep -c "$1" "$results/$2-$3.txt" || true
 }
 
 mkdir -p "$results"
-while IFS='|' read -r name expression; do
-    say "$name: ent"
-    { stream "$expression" || true; } | { head -c "${gigabytes}G" || true; } | ent >"$results/$name-ent.txt"
-    say "$name: dieharder"
-    { stream "$expression" || true; } | { all_tests | grep -E 'PASSED|WEAK|FAILED' >"$results/$name-dieharder.txt"; }
-    say "$name: dieharder read $(cat "$work/read"):" \
-        "$(grep -c PASSED "$results/$name-dieharder.txt") passed," \
-        "$(grep -c WEAK "$results/$name-dieharder.txt") weak," \
-        "$(grep -c FAILED "$results/$name-dieharder.txt") failed"
-done <<'END'
-randflake|randflake_generate()
-snowflake|snowflake_generate()
-END
+wrong=0
+for name in randflake snowflake; do
+    stream "${name}_generate" | for program in $programs; do
+        say "$(date -u +%T) $name: $program"
+        "read_$program" $name >"$results/$name-$program.txt"
+    done
+    say "$(date -u +%T) $name: $(cat "$work/read") read"
+    for program in $programs; do
+        failed=$(count FAILED $name "$program")
+        say "$name: $program: $(count PASSED $name "$program") passed," \
+            "$(count WEAK $name "$program") weak, $failed failed"
+        if [ $name = randflake ]; then [ "$failed" = 0 ]; else [ "$failed" != 0 ]; fi || wrong=1
+    done
+done
+exit $wrong
