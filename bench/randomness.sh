@@ -3,11 +3,11 @@
 #
 #   bench/randomness.sh [ent] [testu01] [dieharder]
 #
-# One COPY makes the identifiers while they are read, and nothing is read twice: each program goes on
-# where the one before it stopped, except for at most 4 KiB that were in that one's buffer. dieharder
-# is started anew for each of its tests.
+# One COPY makes the identifiers, and all programs read them side by side from the first one on. Nothing
+# is stored or read again: each test of a program goes on where the one before it stopped, except for at
+# most 4 KiB that were in the program's buffer, since dieharder is started anew for each of its tests.
 #
-# ent reads 8 GiB. TestU01 runs SmallCrush, Rabbit (2^29 bits a test) and Alphabit (2^33 bits a test).
+# ent reads 8 GiB. TestU01 runs SmallCrush, Rabbit (2^27 bits a test) and Alphabit (2^33 bits a test).
 # dieharder runs its complete set. It takes the default number of samples, because with fewer it finds
 # fault with good generators, except in the 33 tests of lagged sums: 10,000 sums a sample instead of a
 # million, with which these alone would read 224 GB.
@@ -34,7 +34,7 @@ done
 install_packages ent dieharder gcc libc6-dev
 if [[ " $programs " = *' testu01 '* ]]; then
     testu01=libtestu01-0-dev
-    if [ -e /usr/include/bbattery.h ] || [ -n "$(apt-cache madison $testu01 2>/dev/null)" ]; then
+    if [ -e /usr/include/testu01/bbattery.h ] || [ -n "$(apt-cache madison $testu01 2>/dev/null)" ]; then
         install_packages $testu01
     else
         echo "TestU01 is not run: no source of packages here has $testu01, of Debian's component non-free" >&2
@@ -53,46 +53,63 @@ trap 'stop_server 2>/dev/null || true; rm -rf "$work"' EXIT
 chmod 755 "$work"
 [ "$(id -u)" != 0 ] || chown "$server_user" "$work"
 [[ $programs != *testu01* ]] ||
-    gcc -Wall -Wextra -Werror -O2 -o "$work/testu01" bench/testu01.c -ltestu01 -lprobdist -lmylib -lm
+    gcc -Wall -Wextra -Werror -O2 -o "$work/batteries" bench/testu01.c -ltestu01
 as_server initdb -D "$work/data" -U bench -A trust -E UTF8 --no-locale >/dev/null
 server_settings | as_server tee -a "$work/data/postgresql.conf" >/dev/null
 start_server
 sql -q -c 'CREATE EXTENSION randflake'
 
-# stream FUNCTION: its identifiers, 8 bytes each, for as long as somebody reads. Each row of the COPY has
-# a million; the filter leaves out what the binary format puts around them. Leaves in $work/read how
-# much was read. It is an error if the server stops first.
+# stream FUNCTION FIFO...: its identifiers, 8 bytes each, into each FIFO for as long as somebody reads
+# there; prints how much that was. Each row of the COPY has a million; the filter leaves out what the
+# binary format puts around them. It is an error if the server stops first.
 stream() {
-    { sql -q -c "COPY (SELECT (SELECT string_agg(int8send($1()), '')
+    local function=$1
+    shift
+    { sql -q -c "COPY (SELECT (SELECT string_agg(int8send($function()), '')
                                FROM generate_series(1, 1000000 + 0 * batch))
                        FROM generate_series(1, 1000000) AS batch) TO STDOUT (FORMAT binary)" || true; } |
         perl -e '
-            my ($read_file, $sent) = ($ARGV[0], 0);
+            use strict;
+            use warnings;
             $SIG{PIPE} = "IGNORE";
+            my %written = map { $_ => 0 } @ARGV;
+            my %file = map { open(my $file, ">", $_) or die "$_: $!\n"; $_ => $file } @ARGV;
+
             sub take {
                 my $size = shift;
                 (read(STDIN, my $data, $size) // 0) == $size or die "the identifiers ended\n";
                 return $data;
             }
-            take(19);
-            while (unpack("n", take(2)) == 1) {
-                my $data = take(unpack("N", take(4)));
+
+            sub give {
+                my ($name, $data) = @_;
                 while ($data ne "") {
-                    my $written = syswrite(STDOUT, $data);
-                    if (!defined $written) {
-                        $!{EPIPE} or die "$!\n";
-                        open(my $file, ">", $read_file) or die "$read_file: $!\n";
-                        printf $file "%.1f GB\n", $sent / 1e9;
-                        exit;
+                    my $size = syswrite($file{$name}, $data);
+                    if (!defined $size) {
+                        $!{EPIPE} or die "$name: $!\n";
+                        printf "%s read %.1f GB\n", $name =~ s{.*/}{}r, $written{$name} / 1e9;
+                        delete $file{$name};
+                        return;
                     }
-                    $sent += $written;
-                    substr($data, 0, $written, "");
+                    $written{$name} += $size;
+                    substr($data, 0, $size, "");
                 }
             }
-            die "the identifiers ended\n"' "$work/read"
+
+            take(19);
+            while (unpack("n", take(2)) == 1) {
+                # In pieces that fit into a pipe, so that readers do not wait for each other.
+                for (my $left = unpack("N", take(4)); $left > 0; ) {
+                    my $data = take($left < 32768 ? $left : 32768);
+                    $left -= length $data;
+                    give($_, $data) for sort keys %file;
+                    exit if !%file;
+                }
+            }
+            die "the identifiers ended\n"' "$@"
 }
 
-# Each of these reads its share of a stream. ent has no verdict: it fails what fits random bytes worse, or
+# Each of these reads a stream. ent has no verdict: it fails what fits random bytes worse, or
 # better, than all but one in 10,000 streams of them.
 read_ent() {
     local said
@@ -106,8 +123,8 @@ read_ent() {
 
 read_testu01() {
     case $1 in
-    randflake) "$work/testu01" smallcrush rabbit=$((1 << 29)) alphabit=$((1 << 33)) ;;
-    snowflake) "$work/testu01" smallcrush alphabit=$((1 << 27)) ;;
+    randflake) "$work/batteries" smallcrush rabbit=$((1 << 27)) alphabit=$((1 << 33)) ;;
+    snowflake) "$work/batteries" smallcrush alphabit=$((1 << 27)) ;;
     esac
 }
 
@@ -149,14 +166,21 @@ count() {
 mkdir -p "$results"
 wrong=0
 for name in randflake snowflake; do
-    stream "${name}_generate" | for program in $programs; do
-        say "$(date -u +%T) $name: $program"
-        "read_$program" $name >"$results/$name-$program.txt"
+    say "$(date -u +%T) $name"
+    readers=() fifos=()
+    for program in $programs; do
+        mkfifo "$work/$program"
+        "read_$program" $name <"$work/$program" >"$results/$name-$program.txt" &
+        readers+=($!) fifos+=("$work/$program")
     done
-    say "$(date -u +%T) $name: $(cat "$work/read") read"
+    stream "${name}_generate" "${fifos[@]}"
+    for reader in "${readers[@]}"; do
+        wait "$reader"
+    done
+    rm "${fifos[@]}"
     for program in $programs; do
         failed=$(count FAILED $name "$program")
-        say "$name: $program: $(count PASSED $name "$program") passed," \
+        say "$(date -u +%T) $name, $program: $(count PASSED $name "$program") passed," \
             "$(count WEAK $name "$program") weak, $failed failed"
         if [ $name = randflake ]; then [ "$failed" = 0 ]; else [ "$failed" != 0 ]; fi || wrong=1
     done

@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bbattery.h>
-#include <swrite.h>
-#include <unif01.h>
+#include <testu01/bbattery.h>
+#include <testu01/swrite.h>
+#include <testu01/unif01.h>
 
 enum { kBufferWords = 1024 };
 
