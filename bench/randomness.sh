@@ -18,7 +18,7 @@
 # Needs the extension installed ("make install") into the server of PG_CONFIG, and Debian's packages ent,
 # dieharder and libtestu01-0-dev. The last is in the component non-free: where neither it nor that
 # component is there, all but TestU01 is run. Writes what the programs say to bench/results/randomness/.
-# Takes about half an hour of two idle processors.
+# Takes a quarter of an hour of processor time.
 
 # shellcheck disable=SC2034 # lib.sh uses what is set here
 set -euo pipefail

@@ -4,13 +4,13 @@
  *
  *   testu01 BATTERY...
  *
- * BATTERY is smallcrush, rabbit=BITS or alphabit=BITS, where about BITS are read by each test. A
- * battery goes on where the one before it stopped, and nothing is read twice. It is an error if the
- * numbers end before the batteries do.
+ * BATTERY is smallcrush, or alphabit=BITS, of which each test reads BITS. A battery goes on where
+ * the one before it stopped, and nothing is read twice. It is an error if the numbers end before
+ * the batteries do.
  *
  * Prints TestU01's summary of each battery, then a line for each p-value with a verdict in
- * dieharder's words: WEAK outside of [1e-3, 1 - 1e-3], which TestU01 reports, and FAILED outside of
- * [1e-10, 1 - 1e-10], which its authors call a clear failure.
+ * dieharder's words. WEAK is a p-value outside of [1e-3, 1 - 1e-3], which TestU01's summary names.
+ * FAILED is one outside of [1e-10, 1 - 1e-10], which its authors call a clear failure.
  */
 #include <arpa/inet.h>
 #include <stdint.h>
@@ -42,8 +42,6 @@ static void run(const char* battery, unif01_Gen* generator) {
 
     if (strcmp(battery, "smallcrush") == 0)
         bbattery_SmallCrush(generator);
-    else if (sscanf(battery, "rabbit=%lf", &bits) == 1)
-        bbattery_Rabbit(generator, bits);
     else if (sscanf(battery, "alphabit=%lf", &bits) == 1)
         bbattery_Alphabit(generator, bits, 0, 32);
     else {
