@@ -230,22 +230,21 @@ public:
             rules_.bounded_renewal
                 ? std::min(now + pool_.max_duration + pool_.max_clock_skew, Horizon())
                 : Horizon();
-        const int64_t known_end = std::max(expected_end + 1, lease->end);
-        if (known_end > latest)
+        if (std::max(expected_end + 1, lease->end) > latest)
             return Refuse(Refusal::kState);
         const int64_t margin = rules_.renew_margin ? pool_.max_clock_skew : 0;
         if (expected_end < now + margin && (expected_end < now || expected_end < high_water_ - 1) &&
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
-        // Nothing that was promised before may lie beyond it: else there is no answer now.
+        // Not a refusal: the holder keeps what it has, and may get the secret.
         const int64_t stops_at = rules_.stops_renewals ? StopsAt(named) : kForEver;
-        if (known_end >= stops_at)
+        if (lease->end >= stops_at)
             return Refuse(Refusal::kClosed);
         Lease renewed = *lease;
-        renewed.end = std::min(now + std::min(duration, pool_.max_duration), stops_at);
+        renewed.end = now + std::min(duration, pool_.max_duration);
         if (rules_.renew_keeps_end)
-            renewed.end = std::max(known_end, renewed.end);
-        renewed.end = std::min(renewed.end, latest);
+            renewed.end = std::max({expected_end + 1, lease->end, renewed.end});
+        renewed.end = std::min({renewed.end, latest, stops_at});
         renewed.renewed_at = now;
         renewed.chain = named;
         if (renewed.end <= renewed.start || Overlaps(renewed))
@@ -356,9 +355,8 @@ public:
         for (uint32_t i = 0; i < chain_.count; i++)
             if (chain_.records[i].fingerprint == *fingerprint)
                 return chain_.records[i].from == second || Refused(Refusal::kState);
-        if (chain_.count == kMaxGenerations)
-            return Refused(Refusal::kLimit);
-        if (second <= chain_.records[chain_.count - 1].from || from < EarliestOfSecret(now))
+        if (chain_.count == kMaxGenerations || second <= chain_.records[chain_.count - 1].from ||
+            from < EarliestOfSecret(now))
             return Refused(Refusal::kState);
         chain_.records[chain_.count++] = {*fingerprint, second};
         return true;
@@ -367,10 +365,8 @@ public:
     // Withdraws the last one.
     bool RemoveSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint) {
         refusal_ = Refusal::kNone;
-        if (!fingerprint)
-            return Refused(Refusal::kArgument);
         LockPool(identity, now);
-        if (chain_.count < 2 || chain_.records[chain_.count - 1].fingerprint != *fingerprint ||
+        if (chain_.count < 2 || chain_.records[chain_.count - 1].fingerprint != fingerprint ||
             FromOf(chain_, chain_.count - 1) < EarliestOfSecret(now))
             return Refused(Refusal::kState);
         chain_.count--;
