@@ -63,8 +63,10 @@ struct CoordinatorRules {
     bool own_nodes = true;              // those of the coordinator's own server are never leased
     bool added_nodes_wait = true;       // node ids that come into the pool may have been static
     bool reopening_waits = true;        // another one may have leased while the pool was closed
-    bool stops_grants = true;           // at the first secret that only one of the two knows ...
-    bool stops_renewals = true;         // ... and the end of a renewal
+    bool stops_grants = true;           // at the first secret about which the two differ ...
+    bool stops_renewals = true;         // ... and renewals
+    bool stops_at_missing = true;       // that is, one that the holder lacks ...
+    bool stops_at_unknown = true;       // ... or the coordinator
     bool secrets_after_leases = true;   // none is added or withdrawn that leases may reach ...
     bool secrets_after_mark = true;     // ... nor leases that are not known
 };
@@ -388,8 +390,9 @@ public:
     // The Unix second at which a holder of these secrets must stop.
     int64_t StopsAt(const SecretRecords& chain) const {
         const uint32_t agreed = Agreed(chain, chain_);
-        return chain_.count == 0 ? kForEver
-                                 : std::min(FromOf(chain, agreed), FromOf(chain_, agreed));
+        const int64_t missing = rules_.stops_at_missing ? FromOf(chain_, agreed) : kForEver;
+        const int64_t unknown = rules_.stops_at_unknown ? FromOf(chain, agreed) : kForEver;
+        return chain_.count == 0 ? kForEver : std::min(missing, unknown);
     }
 
     const Pool& pool() const { return pool_; }
