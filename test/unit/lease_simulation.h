@@ -725,9 +725,11 @@ private:
                 FloorDivide(server->machine()->At(true_ms_).clock_ms + skew_ms_, 1000) -
                 kWindowEpochSeconds;
             file = Grown(server->secrets(),
-                         SomeSecret(std::max<int64_t>(reached, server->LastEnd() - 1), 3, 0));
+                         SomeSecret(std::max(reached, int64_t{server->LastEnd()} - 1), 3, 0));
         }
         server->Reload(file, ++births_);
+        if (server->in_recovery() && server->reloads())
+            server->FinishReload();
         Trace(*server) << "reloads " << file.count << " secrets, the last from "
                        << file.records[file.count - 1].from << '\n';
     }
@@ -746,7 +748,7 @@ private:
             for (FleetServer& server : servers_)
                 if (server.running() && !server.settings().leases &&
                     scenario_.operation.stops_in_time &&
-                    !Same(UpTo(server.secrets(), from), right)) {
+                    (server.reloads() || !Same(UpTo(server.secrets(), from), right))) {
                     Crash(&server);
                     findings_.stopped_in_time++;
                 }
