@@ -162,6 +162,8 @@ public:
     // --- secrets, which outlive the crash of a backend
 
     const SecretRecords& secrets() const { return secrets_; }
+    // Those that it will have when a reload is over.
+    const SecretRecords& secrets_to_be() const { return reloading_ ? *reloading_ : secrets_; }
     const SecretEvents& secret_events() const { return secret_events_; }
     size_t refused_starts() const { return keeper_.refused_starts(); }
     // The first second that it may not have announced or leased.

@@ -748,7 +748,7 @@ private:
             for (FleetServer& server : servers_)
                 if (server.running() && !server.settings().leases &&
                     scenario_.operation.stops_in_time &&
-                    (server.reloads() || !Same(UpTo(server.secrets(), from), right))) {
+                    !Same(UpTo(server.secrets_to_be(), from), right)) {
                     Crash(&server);
                     findings_.stopped_in_time++;
                 }

@@ -12,12 +12,18 @@ namespace {
 
 constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
 
+constexpr Layout kSecrets{.epoch = kWindowEpochMs,
+                          .timestamp_bits = 8,
+                          .node_bits = 3,
+                          .sequence_bits = 2,
+                          .reserve_lowest = true};
+
 // Many times what it takes.
 constexpr uint64_t kSchedules = 100000;
 
 template <typename Holder = ShippedHolder, typename State = ShippedState>
 void ExpectViolation(Scenario scenario, uint64_t first_seed = 1) {
-    scenario.layout = scenario.numbers = kSmall;
+    scenario.layout = scenario.numbers = scenario.rotates ? kSecrets : kSmall;
     for (uint64_t seed = first_seed; seed <= kSchedules; seed++) {
         const Findings found = Simulation<Holder, State>(scenario, seed).Run();
         if (found.violation.empty())
@@ -441,6 +447,187 @@ struct OpensTooEarly : ShippedHolder {
 
 TEST(LeaseSimulationFinds, TheNextLeaseOpenedBeforeTheOpenOneIsOver) {
     ExpectViolation<OpensTooEarly>();
+}
+
+// --- secrets that change: what becomes of numbers
+
+template <typename Holder, typename State = ShippedState>
+void ExpectViolationWhileSecretsChange(Fleet fleet, const CoordinatorRules& rules = {},
+                                       const Operation& operation = {}) {
+    ExpectViolation<Holder, State>(Scenario{.layout = kSecrets,
+                                            .fleet = fleet,
+                                            .rules = rules,
+                                            .rotates = true,
+                                            .operation = operation});
+}
+
+struct SkipsNothing : ShippedHolder {
+    static bool Encrypt(const Ring<ToyCipher>& ring, const Layout& layout, uint64_t raw, int64_t,
+                        uint64_t* id) {
+        *id = ring[ring.OwnerOf(layout, raw)].Encrypt(raw);
+        return true;
+    }
+};
+
+TEST(LeaseSimulationFinds, NumbersThatAreNotSkipped) {
+    ExpectViolationWhileSecretsChange<SkipsNothing>(Fleet::kEverything);
+}
+
+struct SkipsByTheNumbersInterval : ShippedHolder {
+    static bool Encrypt(const Ring<ToyCipher>& ring, const Layout& layout, uint64_t raw, int64_t,
+                        uint64_t* id) {
+        const int owner = ring.OwnerOf(layout, raw);
+        *id = ring[owner].Encrypt(raw);
+        for (int earlier = 0; earlier < owner; earlier++)
+            if (ring.OwnerOf(layout, ring[earlier].Decrypt(*id)) == owner)
+                return false;
+        return true;
+    }
+};
+
+TEST(LeaseSimulationFinds, NumbersSkippedByTheWrongInterval) {
+    ExpectViolationWhileSecretsChange<SkipsByTheNumbersInterval>(Fleet::kEverything);
+}
+
+struct EncryptsByTheClock : ShippedHolder {
+    static bool Encrypt(const Ring<ToyCipher>& ring, const Layout& layout, uint64_t raw,
+                        int64_t second, uint64_t* id) {
+        const int owner = ring.GenerationAt(static_cast<uint64_t>(second));
+        *id = ring[owner].Encrypt(raw);
+        return !ring.ClaimedBefore(layout, owner, *id);
+    }
+};
+
+TEST(LeaseSimulationFinds, ARunThatIsEncryptedUnderTheSecretOfTheClock) {
+    ExpectViolationWhileSecretsChange<EncryptsByTheClock>(Fleet::kTwoNodeIds);
+}
+
+struct KeepsTheSessionsSecrets : ShippedHolder {
+    static int Secrets(int at_first, int, int) { return at_first; }
+};
+
+TEST(LeaseSimulationFinds, ASessionThatKeepsTheSecretsItBeganWith) {
+    ExpectViolationWhileSecretsChange<KeepsTheSessionsSecrets>(Fleet::kLeases);
+}
+
+struct LooksBeforeItReserves : ShippedHolder {
+    static int Secrets(int, int before, int) { return before; }
+};
+
+TEST(LeaseSimulationFinds, SecretsThatAreReadBeforeTheNumberIsReserved) {
+    ExpectViolationWhileSecretsChange<LooksBeforeItReserves>(Fleet::kLeases);
+}
+
+// --- when secrets are taken
+
+struct TakesSecretsOfThePast : ShippedState {
+    static ReloadPlan PlanReload(const Reload& reload, const WindowState* state) {
+        const ReloadPlan plan = randflake::PlanReload(reload, state);
+        return plan.error == ReloadError::kTooEarly ? ReloadPlan{} : plan;
+    }
+};
+
+TEST(LeaseSimulationFinds, SecretsOfThePastThatAreTaken) {
+    ExpectViolationWhileSecretsChange<ShippedHolder, TakesSecretsOfThePast>(Fleet::kTwoNodeIds);
+}
+
+struct TakesSecretsOfThePresent : ShippedState {
+    static ReloadPlan PlanReload(Reload reload, const WindowState* state) {
+        reload.skew_ms = -reload.clock_ms;
+        return randflake::PlanReload(reload, state);
+    }
+};
+
+TEST(LeaseSimulationFinds, SecretsOfSecondsThatOthersMayHaveReached) {
+    ExpectViolationWhileSecretsChange<ShippedHolder, TakesSecretsOfThePresent>(Fleet::kTwoNodeIds);
+}
+
+struct ForgetsLeases : ShippedState {
+    static ReloadPlan PlanReload(Reload reload, const WindowState* state) {
+        reload.leases_end = 0;
+        return randflake::PlanReload(reload, state);
+    }
+};
+
+TEST(LeaseSimulationFinds, SecretsOfSecondsThatWereLeasedBefore) {
+    ExpectViolationWhileSecretsChange<ShippedHolder, ForgetsLeases>(Fleet::kLeases);
+}
+
+struct HearsOldAnswers : ShippedHolder {
+    static constexpr bool kAnswersKnowSecrets = false;
+};
+
+TEST(LeaseSimulationFinds, AnAnswerFromBeforeASecretWasAdded) {
+    ExpectViolationWhileSecretsChange<HearsOldAnswers>(Fleet::kLeases);
+}
+
+struct ReloadsAnything : ShippedState {
+    static ReloadPlan PlanReload(const Reload& reload, const WindowState* state) {
+        const ReloadPlan plan = randflake::PlanReload(reload, state);
+        return plan.error == ReloadError::kNotGrown ? ReloadPlan{} : plan;
+    }
+};
+
+TEST(LeaseSimulationFinds, SecretsThatAreReplacedWhileAServerRuns) {
+    ExpectViolationWhileSecretsChange<ShippedHolder, ReloadsAnything>(Fleet::kLeases);
+}
+
+struct ReloadsWithoutTheLock : ShippedState {
+    static constexpr bool kLocksReload = false;
+};
+
+TEST(LeaseSimulationFinds, AWindowThatIsExtendedWhileSecretsAreAdded) {
+    ExpectViolationWhileSecretsChange<ShippedHolder, ReloadsWithoutTheLock>(Fleet::kTwoNodeIds);
+}
+
+struct StartsUnderAnySecrets : ShippedState {
+    static constexpr bool kRefusesSecrets = false;
+};
+
+TEST(LeaseSimulationFinds, AStartUnderFewerOrOtherSecrets) {
+    ExpectViolationWhileSecretsChange<ShippedHolder, StartsUnderAnySecrets>(Fleet::kTwoNodeIds);
+}
+
+// --- secrets and the coordinator
+
+TEST(LeaseSimulationFinds, LeasesBeyondASecretThatOneSideLacks) {
+    ExpectViolationWhileSecretsChange<ShippedHolder>(Fleet::kLeases, {.stops_grants = false});
+}
+
+TEST(LeaseSimulationFinds, RenewalsBeyondASecretThatOneSideLacks) {
+    ExpectViolationWhileSecretsChange<ShippedHolder>(Fleet::kLeases, {.stops_renewals = false});
+}
+
+TEST(LeaseSimulationFinds, LeasesBeyondASecretThatTheHolderLacks) {
+    ExpectViolationWhileSecretsChange<ShippedHolder>(Fleet::kLeases, {.stops_at_missing = false});
+}
+
+TEST(LeaseSimulationFinds, LeasesBeyondASecretThatTheCoordinatorLacks) {
+    ExpectViolationWhileSecretsChange<ShippedHolder>(Fleet::kLeases, {.stops_at_unknown = false});
+}
+
+TEST(LeaseSimulationFinds, SecretsAddedThatLeasesReach) {
+    ExpectViolationWhileSecretsChange<ShippedHolder>(
+        Fleet::kLeases, {.secrets_after_leases = false, .secrets_after_mark = false});
+}
+
+TEST(LeaseSimulationFinds, SecretsAddedThatUnknownLeasesReach) {
+    ExpectViolationWhileSecretsChange<ShippedHolder>(Fleet::kLeases, {.secrets_after_mark = false});
+}
+
+TEST(LeaseSimulationFinds, AServerThatIsNotStoppedBeforeASecretThatItLacks) {
+    ExpectViolationWhileSecretsChange<ShippedHolder>(Fleet::kTwoNodeIds, {},
+                                                     {.stops_in_time = false});
+}
+
+TEST(LeaseSimulationFinds, ASecondCoordinatorThatIsNotToldOfASecret) {
+    ExpectViolationWhileSecretsChange<ShippedHolder>(Fleet::kEverything, {},
+                                                     {.adds_everywhere = false});
+}
+
+TEST(LeaseSimulationFinds, ACoordinatorThatIsNotToldOfSecretsAfterAFailover) {
+    ExpectViolationWhileSecretsChange<ShippedHolder>(Fleet::kLeases, {},
+                                                     {.sets_secrets_again = false});
 }
 
 // --- the generator's rules, which the explorer breaks too
