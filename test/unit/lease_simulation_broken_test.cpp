@@ -577,7 +577,7 @@ struct ReloadsWithoutTheLock : ShippedState {
 };
 
 TEST(LeaseSimulationFinds, AWindowThatIsExtendedWhileSecretsAreAdded) {
-    ExpectViolationWhileSecretsChange<ShippedHolder, ReloadsWithoutTheLock>(Fleet::kTwoNodeIds);
+    ExpectViolationWhileSecretsChange<ShippedHolder, ReloadsWithoutTheLock>(Fleet::kLeases);
 }
 
 struct StartsUnderAnySecrets : ShippedState {
