@@ -88,6 +88,9 @@ static const char* lease_problem_text(const LeaseControl& control) {
             return psprintf("The coordinator has not answered since %s.", since);
         case LeaseProblem::kRefused:
             return psprintf("The coordinator has refused since %s.", since);
+        case LeaseProblem::kSecrets:
+            return psprintf("The coordinator has not agreed about this server's secrets since %s.",
+                            since);
         case LeaseProblem::kUnusable:
             return psprintf("The coordinator has given no usable answer since %s.", since);
         case LeaseProblem::kClocks:
@@ -113,6 +116,12 @@ static const char* lease_problem_detail(const LeaseControl& control, int64 clock
                : text;
 }
 
+static constexpr char kSecretsHint[] =
+    "Compare \"randflake.secret_file\" with that of the other servers, and call "
+    "randflake_reload_secret(). See the view \"randflake_status\" or the server log for the full "
+    "error "
+    "message.";
+
 // There is no lease, or the clock is outside of it.
 static ErrorText no_lease_error(int64 clock) {
     const LeaseControl control = lease_control();
@@ -123,7 +132,10 @@ static ErrorText no_lease_error(int64 clock) {
     if (lease.id == 0)
         return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "this server has no lease of node ids",
                 problem,
-                "See the view \"randflake_status\" or the server log for the full error message."};
+                control.problem == LeaseProblem::kSecrets
+                    ? kSecretsHint
+                    : "See the view \"randflake_status\" or the server log for the full error "
+                      "message."};
     if (clock < lease.start)
         return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the lease of node ids has not begun",
                 psprintf("It begins at %s, the clock shows %s.", second_text(lease.start), now),
@@ -132,8 +144,10 @@ static ErrorText no_lease_error(int64 clock) {
         psprintf("It ended at %s, the clock shows %s.", second_text(lease.end), now);
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the lease of node ids has ended",
             control.problem == LeaseProblem::kNone ? ended : psprintf("%s %s", ended, problem),
-            "Check the coordinator, and compare its clock with this server's. See the view "
-            "\"randflake_status\" or the server log for the full error message."};
+            control.problem == LeaseProblem::kSecrets
+                ? kSecretsHint
+                : "Check the coordinator, and compare its clock with this server's. See the view "
+                  "\"randflake_status\" or the server log for the full error message."};
 }
 
 static ErrorText file_failed_error(const WindowReport& report) {

@@ -11,6 +11,7 @@
 #include "pg/timestamp.h"
 #include "pg/window.h"
 
+using randflake::LeaseHolder;
 using randflake::SecretList;
 using randflake::SecretRecords;
 using randflake::SecretRing;
@@ -39,13 +40,16 @@ static void require_grown(const SecretList& list) {
 }
 
 // The first second that may be an added secret's. Nobody has used it or anything later: this server
-// by what it announced, others by their clocks.
-static uint32 earliest_of_secret(const WindowControl& control) {
+// by what it announced and leased; others by their clocks, or, where node ids are leased, by the
+// coordinator, which lets nobody reach a second that not all know to be another secret's. So a
+// server that has stopped there takes the secret of a time that has come, and goes on.
+static uint32 earliest_of_secret(const WindowControl& control, const LeaseHolder& holder) {
     const int64 reached =
         precise_milliseconds() + setting_max_clock_skew - randflake::kWindowEpochMs;
-    const int64 after = Max(reached / randflake::kSecondMs + 1, 1);
-    return static_cast<uint32>(
-        Min(Max(after, int64{control.state.LastEnd()}), SecondsEnd(randflake::kRandflake)));
+    const int64 after = shared->leased ? Max(holder.open().end, holder.next().end)
+                                       : reached / randflake::kSecondMs + 1;
+    return static_cast<uint32>(Min(Max(Max(after, int64{1}), int64{control.state.LastEnd()}),
+                                   SecondsEnd(randflake::kRandflake)));
 }
 
 static void require_not_early(const SecretList& list, uint32 earliest) {
@@ -81,13 +85,15 @@ SQL_FUNCTION(randflake_reload_secret) {
     // What has made nothing since its start may take what has begun elsewhere: a standby, and a
     // server whose secrets were lost in a crash. The state on disk is asked before their
     // first window opens.
-    if (list.count > before && before > 0 && generates()) {
-        if (!window_load_state())
-            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                            errmsg("could not find out which identifiers were made before"),
-                            errdetail("The server log has the reason.")));
-        require_not_early(list, earliest_of_secret(*control));
-    }
+    const bool generated = list.count > before && before > 0 && generates();
+    if (generated && !window_load_state())
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("could not find out which identifiers were made before"),
+                        errdetail("The server log has the reason.")));
+    // What the lease worker hears from here on counts only if it named the added secrets.
+    LWLockAcquire(shared->lease_lock, LW_SHARED);
+    if (generated)
+        require_not_early(list, earliest_of_secret(*control, shared->lease_control.holder));
     if (control->loaded) {
         const uint32 end = control->state.LastEnd();
         if (CompareSecrets(control->state.secrets, records, end) == SecretsChange::kRefused)
@@ -95,7 +101,9 @@ SQL_FUNCTION(randflake_reload_secret) {
         control->state.secrets = records;
     }
     secret_add_shared(list);
+    LWLockRelease(shared->lease_lock);
     LWLockRelease(shared->window_lock);
+    lease_wake_worker();
 
     if (list.count > before)
         ereport(LOG, (errmsg("randflake has %d secrets", list.count),
