@@ -311,11 +311,13 @@ BEGIN
             MESSAGE = 'key fingerprint must be 16 lower-case hexadecimal digits',
             DETAIL = 'Those of up to seven further secrets may follow, each after a space, and with "@" and the Unix second from which on the secret is in use.';
     END IF;
-    IF EXISTS (SELECT FROM (SELECT entry, lag(entry) OVER (ORDER BY place) AS former
-                            FROM unnest(string_to_array(key_fingerprint, ' ')) WITH ORDINALITY AS e (entry, place)) AS entries
-               WHERE split_part(entry, '@', 2) <= split_part(former, '@', 2)) THEN
+    IF EXISTS (SELECT FROM (SELECT second, lag(second, 1, @extschema@.randflake_lease_epoch(own)) OVER (ORDER BY place) AS former
+                            FROM unnest(string_to_array(key_fingerprint, ' ')) WITH ORDINALITY AS e (entry, place),
+                                 LATERAL (SELECT nullif(split_part(entry, '@', 2), '')::bigint AS second) AS of_entry
+                            WHERE place > 1) AS seconds
+               WHERE second <= former OR second >= @extschema@.randflake_lease_horizon(own)) THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = 'times of secrets must increase',
+            MESSAGE = 'times of secrets must increase, in seconds that an identifier can hold',
             DETAIL = format('The fingerprints and times are: %s', key_fingerprint);
     END IF;
 END

@@ -406,7 +406,8 @@ SELECT n, split_part(error_of(format('SELECT randflake_lease_acquire(''x'', run(
 FROM unnest(ARRAY[secrets('a b'), secrets('a@500 b@600'), secrets('a b@500 '), secrets('a b@500') || 'x', ' ' || secrets('a'),
                   secrets('a') || E'\n', repeat('a', 15) || ' ' || secrets('b@500'), secrets('a') || '  ' || secrets('b@500'),
                   secrets('a b@500 c@500'), secrets('a b@500 c@499'), secrets('a') || ' bbbbbbbbbbbbbbbb@175000050',
-                  secrets('a') || ' bbbbbbbbbbbbbbbb@01750000500', secrets('a b@1 c@2 d@3 e@4 f@5 0@6 1@7 2@8')]) WITH ORDINALITY AS malformed (named, n);
+                  secrets('a') || ' bbbbbbbbbbbbbbbb@01750000500', secrets('a b@1 c@2 d@3 e@4 f@5 0@6 1@7 2@8'), secrets('a b@-20000000'),
+                  secrets('a b@1053741824')]) WITH ORDINALITY AS malformed (named, n);
 SELECT error_of($$SELECT randflake_lease_acquire('x', run(1), 1, 60, secrets('a b'))$$);
 SELECT error_of($$SELECT randflake_lease_acquire('x', run(1), 1, 60, secrets('a c@2 b@1'))$$);
 SELECT name_and_renew(NULL, 1, 1, 'a'), name_and_renew(1, 1, 1, NULL);
