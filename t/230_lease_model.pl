@@ -237,7 +237,6 @@ my @changes = (
     [ 'acquire', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
     [ 'acquire', 'secrets := randflake_lease_acquire.key_fingerprint;', q{secrets := split_part(randflake_lease_acquire.key_fingerprint, ' ', 1);} ],
     [ 'acquire', 'UPDATE @extschema@.randflake_lease_pool SET key_fingerprint = secrets;', '' ],
-    [ 'acquire', q{secrets, 0, 'object_not_in_prerequisite_state'}, q{secrets, -1, 'object_not_in_prerequisite_state'} ],
     [ 'acquire', q{secrets, now, 'object_not_in_prerequisite_state'}, q{secrets, 0, 'object_not_in_prerequisite_state'} ],
     [ 'acquire', q{secrets, now, 'object_not_in_prerequisite_state'}, q{secrets, now - 1, 'object_not_in_prerequisite_state'} ],
     [ 'acquire', q{secrets, now, 'object_not_in_prerequisite_state'}, q{secrets, now + 1, 'object_not_in_prerequisite_state'} ],
