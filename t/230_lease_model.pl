@@ -268,7 +268,7 @@ my @changes = (
     [ 'acquire', 'now < pool.high_water', 'false' ],
     [ 'acquire', 'now < pool.high_water', 'now <= pool.high_water' ],
     [ 'acquire', 'least(duration, pool.max_duration)', 'duration' ],
-    [ 'acquire', '@extschema@.randflake_lease_horizon(own)) - 1', '9223372036854775807) - 1' ],
+    [ 'acquire', 'pool.max_duration), @extschema@.randflake_lease_horizon(own),', 'pool.max_duration), 9223372036854775807,' ],
     [ 'acquire', 'int8range(lease_start, lease_end + 1)', 'int8range(lease_start, lease_end)' ],
     [ 'acquire', q{interval '1 day'}, q{interval '1 day 1 second'} ],
 

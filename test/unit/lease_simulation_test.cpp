@@ -162,6 +162,28 @@ TEST(LeaseSimulation, NothingTwiceInADirectoryWhateverItsClockShows) {
                         {&F::to_static, 1}});
 }
 
+// --- secrets that change. The lowest number of a second is left out, as in Randflake.
+
+constexpr Layout kSecrets{.epoch = kWindowEpochMs,
+                          .timestamp_bits = 8,
+                          .node_bits = 3,
+                          .sequence_bits = 2,
+                          .reserve_lowest = true};
+
+TEST(LeaseSimulation, NothingTwiceWhileSecretsOfHoldersChange) {
+    ExpectNothingTwice({.layout = kSecrets, .rotates = true}, 3000, {});
+}
+
+TEST(LeaseSimulation, NothingTwiceWhileSecretsOfAFleetChange) {
+    ExpectNothingTwice({.layout = kSecrets, .fleet = Fleet::kEverything, .rotates = true}, 3000,
+                       {});
+}
+
+TEST(LeaseSimulation, NothingTwiceWhileSecretsChangeUnderTwoNodeIds) {
+    ExpectNothingTwice({.layout = kSecrets, .fleet = Fleet::kTwoNodeIds, .rotates = true}, 3000,
+                       {});
+}
+
 // The same seed is the same schedule, everywhere.
 TEST(LeaseSimulation, ASeedIsASchedule) {
     const Findings once = Simulation<>({.layout = kSmall}, 7).Run();
