@@ -94,6 +94,7 @@ SQL_FUNCTION(randflake_reload_secret) {
     secret_add_shared(list);
     LWLockRelease(shared->lease_lock);
     LWLockRelease(shared->window_lock);
+    lease_wake_worker();
 
     if (list.count > before)
         ereport(LOG, (errmsg("randflake has %d secrets", list.count),
