@@ -566,8 +566,7 @@ private:
         return secrets;
     }
     static SecretRecords Grown(SecretRecords secrets, const std::optional<SecretRecord>& by) {
-        if (by && secrets.count < kMaxGenerations &&
-            by->from > secrets.records[secrets.count - 1].from)
+        if (by && secrets.count < kMaxGenerations && by->from > LastFrom(secrets))
             secrets.records[secrets.count++] = *by;
         return secrets;
     }
@@ -726,7 +725,6 @@ private:
             file = WrongFile(*server);
         } else if (!leases && server->has_secrets() && !server->in_recovery() && random_.OneIn(4)) {
             // A time that is too early is refused.
-
             const int64_t reached =
                 FloorDivide(server->machine()->At(true_ms_).clock_ms + skew_ms_, 1000) -
                 kWindowEpochSeconds;
@@ -736,8 +734,8 @@ private:
         server->Reload(file, ++births_);
         if (server->in_recovery() && server->reloads())
             server->FinishReload();
-        Trace(*server) << "reloads " << file.count << " secrets, the last from "
-                       << file.records[file.count - 1].from << '\n';
+        Trace(*server) << "reloads " << file.count << " secrets, the last from " << LastFrom(file)
+                       << '\n';
     }
 
     // Before a second that a secret was to own, the operator looks which servers with static node
@@ -762,6 +760,9 @@ private:
         }
     }
 
+    static uint32_t LastFrom(const SecretRecords& secrets) {
+        return secrets.records[secrets.count - 1].from;
+    }
     static bool Same(const SecretRecords& a, const SecretRecords& b) {
         return a.count == b.count && Agreed(a, b) == a.count;
     }
@@ -979,6 +980,8 @@ private:
         } else if (chance < 13) {
             Trace(*server) << "loses its shared memory\n";
             const bool loses_secrets = scenario_.rotates && random_.OneIn(4);
+            if (server->reloads())  // whose operator sees that the reload has failed
+                times_.push_back(LastFrom(server->secrets_to_be()));
             server->CrashMemory(loses_secrets);
             findings_.lost_memories++;
             findings_.lost_secrets += loses_secrets;

@@ -191,7 +191,8 @@ TEST(LeaseSimulation, NothingTwiceWhileSecretsOfHoldersChange) {
                         {&F::reserved_then_added, 0.08},
                         {&F::encrypted_then_added, 0.02},
                         {&F::failovers, 3},
-                        {&F::lost_memories, 4}});
+                        {&F::lost_memories, 4},
+                        {&F::lost_secrets, 1}});
 }
 
 TEST(LeaseSimulation, NothingTwiceWhileSecretsOfAFleetChange) {
