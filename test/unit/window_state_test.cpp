@@ -780,9 +780,7 @@ TEST(PlanReload, UnderStaticNodeIdsAfterWhatOthersMayHaveReached) {
     before_epoch.clock_ms = 0;
     before_epoch.before = {1, {{1, 0}}};
     before_epoch.after = {2, {{1, 0}, {2, 1}}};
-    WindowState state = Found(0);
-    state.secrets = before_epoch.before;
-    EXPECT_EQ(PlanReload(before_epoch, &state).error, ReloadError::kNone);
+    EXPECT_EQ(PlanReload(before_epoch, nullptr).error, ReloadError::kNone);
     Reload late = ReloadOf(kTwo, TwoAnd(kMaxEnd - 1));
     late.clock_ms = INT64_MAX / 2;
     EXPECT_EQ(PlanFor(late, 70).earliest, kMaxEnd);
