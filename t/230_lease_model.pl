@@ -302,7 +302,6 @@ my @changes = (
     [ 'extend', 'coalesce(randflake_lease_extend.key_fingerprint, lease.key_fingerprint,', 'coalesce(lease.key_fingerprint,' ],
     [ 'extend', 'coalesce(randflake_lease_extend.key_fingerprint, lease.key_fingerprint,', 'coalesce(randflake_lease_extend.key_fingerprint,' ],
     [ 'extend', ', key_fingerprint = secrets', '' ],
-    [ 'extend', 'secrets, pool.key_fingerprint, 0,', 'secrets, pool.key_fingerprint, -1,' ],
     [ 'extend', q{upper(lease.span), 'cannot_connect_now'}, q{now, 'cannot_connect_now'} ],
     [ 'extend', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) - 1, 'cannot_connect_now'} ],
     [ 'extend', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) + 1, 'cannot_connect_now'} ],

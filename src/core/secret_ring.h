@@ -8,10 +8,9 @@
 // generation whatever their second. No server issues them, but everybody can name them, also those
 // of seconds to come, and their identifiers must not change when a generation is added.
 //
-//   claim     generation j claims an identifier if it decrypts, under key j, to a number that j
-//   owns encrypt   under the key of the owner; if an earlier generation claims the result, the
-//   number is
-//             skipped: nobody ever uses it
+//   claim     generation j claims an identifier that decrypts, under key j, to a number of j
+//   encrypt   under the owner's key; if an earlier generation claims the result, the number
+//             is skipped: nobody ever uses it
 //   decode    the first generation that claims the identifier made it
 //
 // An issued identifier is claimed by its owner and by no earlier generation, so it decodes to its
