@@ -386,7 +386,6 @@ my @changes = (
     [ 'stops_at', q{'0')::bigint}, q{'1')::bigint} ],
     [ 'require_secrets', 'IF second < stops_at', 'IF second <= stops_at' ],
     [ 'require_secrets', 'IF second < stops_at', 'IF second < stops_at - 1' ],
-    [ 'require_secrets', 'IF stops_at = 0 THEN', 'IF false THEN' ],
 
     [ 'untouched', 'max(upper(span))', 'min(upper(span))' ],
     [ 'untouched', 'max(upper(span))', '0' ],
