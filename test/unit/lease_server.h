@@ -144,9 +144,11 @@ public:
     }
 
     // A backend crashed: shared memory and processes are gone, the postmaster is not. What was
-    // paused never goes on.
-    void CrashMemory() {
+    // paused never goes on. The secrets are kept, unless the memory was damaged.
+    void CrashMemory(bool loses_secrets) {
         ledger_->Gone(number_);
+        if (loses_secrets)
+            SetSecrets({});
         InitShared();
     }
 
@@ -159,9 +161,13 @@ public:
 
     bool may_seal() const { return may_stop() && !waits() && !reloads(); }
 
-    // --- secrets, which outlive the crash of a backend
+    // --- secrets
 
+    // Without any, it makes nothing and leases nothing.
+    bool has_secrets() const { return secrets_.count > 0; }
     const SecretRecords& secrets() const { return secrets_; }
+    // Those that it will have when a reload is over.
+    const SecretRecords& secrets_to_be() const { return reloading_ ? *reloading_ : secrets_; }
     const SecretEvents& secret_events() const { return secret_events_; }
     size_t refused_starts() const { return keeper_.refused_starts(); }
     // The first second that it may not have announced or leased.
@@ -246,6 +252,8 @@ public:
     // --- the generating backends
 
     void StepBackend() {
+        if (!has_secrets())
+            return;
         Call& call = backends_[static_cast<size_t>(random_->Between(0, kBackends - 1))];
         if (call.paused > 0) {
             call.paused--;
@@ -297,7 +305,8 @@ public:
         const auto end = static_cast<uint32_t>(std::min(now + kWindowSeconds, limit));
         if (!window.closed() && end <= window.end)
             return;
-        if (LockedOut() || !Loaded(birth) || !keeper_.MayOpen(now, machine_->At(*true_ms_).at_ms))
+        if (!has_secrets() || LockedOut() || !Loaded(birth) ||
+            !keeper_.MayOpen(now, machine_->At(*true_ms_).at_ms))
             return;
         opening_ = {window.closed() ? static_cast<uint32_t>(now) : window.start, end};
         if (window.closed())

@@ -111,6 +111,7 @@ struct Findings {
     size_t bounded_leases = 0, bounded_renewals = 0;  // that end at a secret that one side lacks
     size_t told_to_stop = 0;                          // holders that get nothing because of one
     size_t reloads = 0, late_reloads = 0, refused_reloads = 0, refused_starts = 0;
+    size_t lost_secrets = 0;  // with shared memory
     size_t unheard_answers = 0;
     size_t issued = 0, later_identifiers = 0, skipped = 0;
     size_t reserved_then_added = 0, encrypted_then_added = 0;
@@ -178,6 +179,7 @@ inline constexpr Counter kCounters[] = {
     {&Findings::late_reloads, "of these late"},
     {&Findings::refused_reloads, "refused reloads"},
     {&Findings::refused_starts, "starts refused for their secrets"},
+    {&Findings::lost_secrets, "losses of secrets"},
     {&Findings::unheard_answers, "answers to fewer secrets"},
     {&Findings::issued, "identifiers"},
     {&Findings::later_identifiers, "of later secrets"},
@@ -407,7 +409,7 @@ private:
         } else if (!server.waits()) {
             for (const Request& release : server.FollowLeases(++births_))
                 Send(kNobody, site_of_[i], release);
-            if (!server.changes_window() && random_.OneIn(3))
+            if (!server.changes_window() && random_.OneIn(3) && server.has_secrets())
                 Ask(i);
         } else if (random_.OneIn(20)) {
             server.Hear(Answer{});  // too late, or connection lost
@@ -564,8 +566,7 @@ private:
         return secrets;
     }
     static SecretRecords Grown(SecretRecords secrets, const std::optional<SecretRecord>& by) {
-        if (by && secrets.count < kMaxGenerations &&
-            by->from > secrets.records[secrets.count - 1].from)
+        if (by && secrets.count < kMaxGenerations && by->from > LastFrom(secrets))
             secrets.records[secrets.count++] = *by;
         return secrets;
     }
@@ -605,7 +606,7 @@ private:
         if (chance < 2)
             file = Cut(file, static_cast<uint32_t>(random_.Between(1, file.count)));
         else if (chance < 4)
-            file = Grown(server.secrets().count > 0 ? server.secrets() : file,
+            file = Grown(server.has_secrets() ? server.secrets() : file,
                          SomeSecret(server.LastEnd(), 1, 4));
         else if (chance < 5)
             file = Grown(Cut(file, static_cast<uint32_t>(random_.Between(1, file.count))),
@@ -718,9 +719,12 @@ private:
     void Reload(FleetServer* server) {
         if (!server->running())
             return;
-        SecretRecords file = server->settings().leases ? AnyFile(*server) : GoodFile();
-        // A time that is too early is refused.
-        if (!server->settings().leases && !server->in_recovery() && random_.OneIn(4)) {
+        const bool leases = server->settings().leases;
+        SecretRecords file = leases ? AnyFile(*server) : GoodFile();
+        if (!leases && !server->has_secrets() && random_.OneIn(4)) {
+            file = WrongFile(*server);
+        } else if (!leases && server->has_secrets() && !server->in_recovery() && random_.OneIn(4)) {
+            // A time that is too early is refused.
             const int64_t reached =
                 FloorDivide(server->machine()->At(true_ms_).clock_ms + skew_ms_, 1000) -
                 kWindowEpochSeconds;
@@ -730,8 +734,8 @@ private:
         server->Reload(file, ++births_);
         if (server->in_recovery() && server->reloads())
             server->FinishReload();
-        Trace(*server) << "reloads " << file.count << " secrets, the last from "
-                       << file.records[file.count - 1].from << '\n';
+        Trace(*server) << "reloads " << file.count << " secrets, the last from " << LastFrom(file)
+                       << '\n';
     }
 
     // Before a second that a secret was to own, the operator looks which servers with static node
@@ -747,14 +751,18 @@ private:
             const SecretRecords right = UpTo(agreed_, from);
             for (FleetServer& server : servers_)
                 if (server.running() && !server.settings().leases &&
+                    (server.has_secrets() || server.reloads()) &&
                     scenario_.operation.stops_in_time &&
-                    (server.reloads() || !Same(UpTo(server.secrets(), from), right))) {
+                    !Same(UpTo(server.secrets_to_be(), from), right)) {
                     Crash(&server);
                     findings_.stopped_in_time++;
                 }
         }
     }
 
+    static uint32_t LastFrom(const SecretRecords& secrets) {
+        return secrets.records[secrets.count - 1].from;
+    }
     static bool Same(const SecretRecords& a, const SecretRecords& b) {
         return a.count == b.count && Agreed(a, b) == a.count;
     }
@@ -971,8 +979,12 @@ private:
             findings_.pauses++;
         } else if (chance < 13) {
             Trace(*server) << "loses its shared memory\n";
-            server->CrashMemory();
+            const bool loses_secrets = scenario_.rotates && random_.OneIn(4);
+            if (server->reloads())  // whose operator sees that the reload has failed
+                times_.push_back(LastFrom(server->secrets_to_be()));
+            server->CrashMemory(loses_secrets);
             findings_.lost_memories++;
+            findings_.lost_secrets += loses_secrets;
         } else if (chance < 14) {
             Crash(server);
         } else if (server->settings().leases && server->may_seal() && random_.OneIn(3)) {
