@@ -18,6 +18,7 @@ use Time::HiRes qw(sleep time);
 read_document('docs/rotation.md', 't/380_rotation.pl');
 my @secrets = (random_secret(), random_secret(), random_secret());
 my $work = PostgreSQL::Test::Utils::tempdir();
+my $began = int time;
 
 sub server {
     my ($name, $node_id, %options) = @_;
@@ -140,19 +141,22 @@ my $all = q{SELECT id, what FROM made UNION ALL SELECT ordered::bigint, 'ordered
     UNION ALL SELECT id, left(what, 6) FROM copied UNION ALL SELECT ordered::bigint, 'ordered' FROM copied
     UNION ALL SELECT id::bigint, 'hashed' FROM hashed};
 my %made;    # identifier => what is inside
-my $twice = 0;
-for my $node (@nodes) {
+my ($twice, $elsewhere) = (0, 0);
+for my $i (0, 1) {
+    my $node = $nodes[$i];
     for (split /\n/, $node->safe_psql('postgres', <<"SQL")) {
 SELECT id, extract(epoch FROM generated_at)::bigint, node_id, sequence, what
 FROM ($all) AS a, randflake_decode(id)
 SQL
         my ($id, $second, $node_id, $sequence, $what) = split /\|/;
         $twice++ if exists $made{$id};
+        $elsewhere++ if $second ne '' && ($second < $began || $second > time || int($node_id / 10) != $i + 1);
         $made{$id} = [ $second, $node_id, $sequence, $what ];
     }
 }
 is($twice, 0, 'nothing comes twice: ' . keys(%made) . ' identifiers');
 is(scalar(grep { $_->[0] eq '' } values %made), 0, '  and all decode');
+is($elsewhere, 0, '  to the time of this test and the node ids of their servers');
 my %numbers = map { join(' ', @$_[ 0 .. 2 ]) => 1 } values %made;
 is(keys %numbers, keys %made, '  to distinct numbers');
 for my $what (qw(single many copied ordered hashed)) {

@@ -38,8 +38,8 @@ suite_secrets() {
     for repetition in $(seq 0 "$repetitions"); do
         while IFS='|' read -r label query; do
             for count in 1 2 4; do
-                PGPORT=600$count sql -At -F, -c "SELECT 'secrets', 'secrets: $count', '$label', 'ns of processor time per row', $repetition,
-                    round((bench_processor_seconds('$query') * 1e9 / $rows)::numeric, 2), 'secrets: 1'" </dev/null
+                PGPORT=600$count sql -At -F, -c "SELECT 'secrets', '$count', '$label', 'ns of processor time per row', $repetition,
+                    round((bench_processor_seconds('$query') * 1e9 / $rows)::numeric, 2), '1'" </dev/null
             done
         done < <(secret_queries $rows)
     done | awk -F, '$5 > 0' >>"$samples"
