@@ -149,6 +149,10 @@ run_tap() {
     summary+=("TAP: FAILED")
     failed=1
     show_tap_logs
+    # Once more at the end, which is what remains where output is cut.
+    grep -hE -A 8 '^([^ ]* )?not ok |Bail out!' tmp_check/log/regress_log_* | cut -c -300 |
+        head -n 60 || true
+    sed -n '/^Test Summary Report/,$p' tap.out
 }
 
 # The end of each own log of a test that failed or gave up, and what its servers had to complain about.
@@ -156,7 +160,7 @@ show_tap_logs() {
     local test log
     {
         sed -n 's/^t\/\([^ ]*\)\.pl .*(Wstat.*/\1/p' tap.out
-        grep -l 'Bail out!' tmp_check/log/regress_log_* | sed 's/.*regress_log_//'
+        grep -l 'Bail out!' tmp_check/log/regress_log_* | sed 's/.*regress_log_//' || true
     } | sort -u | while read -r test; do
         for log in tmp_check/log/"regress_log_$test" tmp_check/log/"$test"_*.log; do
             [ -e "$log" ] || continue

@@ -152,9 +152,11 @@ wait_for_lease($holders[1]);
 cmp_ok(status_of($holders[1], 'lease_id'), '>', $lease, 'crash of a backend: another lease');
 load_on($fleet, $holders[1]);
 
-# The worker alone is terminated: it gives the lease back, and its successor takes another.
+# The worker alone is terminated: it gives the lease back, and its successor takes another. The
+# signals go on meanwhile and reach its whole group, as those of the postmaster do.
 $lease = status_of($holders[2], 'lease_id');
-kill 'TERM', lease_worker_of($holders[2]);
+my $worker = lease_worker_of($holders[2]);
+sleep 0.0005 while kill 'TERM', -$worker;
 wait_for_status($holders[2], "lease_id > $lease AND now() < window_end");
 ids_go_on('worker terminated: another lease', $holders[2]);
 gave_back($coordinator, $holders[2], $lease, 'worker terminated: the lease was given back');

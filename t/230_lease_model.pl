@@ -302,7 +302,6 @@ my @changes = (
     [ 'extend', 'coalesce(randflake_lease_extend.key_fingerprint, lease.key_fingerprint,', 'coalesce(lease.key_fingerprint,' ],
     [ 'extend', 'coalesce(randflake_lease_extend.key_fingerprint, lease.key_fingerprint,', 'coalesce(randflake_lease_extend.key_fingerprint,' ],
     [ 'extend', ', key_fingerprint = secrets', '' ],
-    [ 'extend', 'secrets, pool.key_fingerprint, 0,', 'secrets, pool.key_fingerprint, -1,' ],
     [ 'extend', q{upper(lease.span), 'cannot_connect_now'}, q{now, 'cannot_connect_now'} ],
     [ 'extend', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) - 1, 'cannot_connect_now'} ],
     [ 'extend', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) + 1, 'cannot_connect_now'} ],
@@ -387,7 +386,6 @@ my @changes = (
     [ 'stops_at', q{'0')::bigint}, q{'1')::bigint} ],
     [ 'require_secrets', 'IF second < stops_at', 'IF second <= stops_at' ],
     [ 'require_secrets', 'IF second < stops_at', 'IF second < stops_at - 1' ],
-    [ 'require_secrets', 'IF stops_at = 0 THEN', 'IF false THEN' ],
 
     [ 'untouched', 'max(upper(span))', 'min(upper(span))' ],
     [ 'untouched', 'max(upper(span))', '0' ],

@@ -18,6 +18,7 @@ use Time::HiRes qw(sleep time);
 read_document('docs/rotation.md', 't/380_rotation.pl');
 my @secrets = (random_secret(), random_secret(), random_secret());
 my $work = PostgreSQL::Test::Utils::tempdir();
+my $began = int time;
 
 sub server {
     my ($name, $node_id, %options) = @_;
@@ -46,6 +47,11 @@ CREATE TABLE bounds AS SELECT randflake_lower(now() + n * interval '1 year') AS 
 CREATE TABLE parts (id randflake DEFAULT randflake_next(), n integer) PARTITION BY RANGE (id);
 CREATE TABLE parts_old PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (randflake_lower('2040-01-01'));
 CREATE TABLE parts_new PARTITION OF parts FOR VALUES FROM (randflake_lower('2040-01-01')) TO (MAXVALUE);
+CREATE TABLE hashed (id randflake PRIMARY KEY DEFAULT randflake_next(), what text) PARTITION BY HASH (id);
+CREATE TABLE hashed_0 PARTITION OF hashed FOR VALUES WITH (MODULUS 3, REMAINDER 0);
+CREATE TABLE hashed_1 PARTITION OF hashed FOR VALUES WITH (MODULUS 3, REMAINDER 1);
+CREATE TABLE hashed_2 PARTITION OF hashed FOR VALUES WITH (MODULUS 3, REMAINDER 2);
+INSERT INTO hashed (what) SELECT 'before' FROM generate_series(1, 500);
 CREATE ROLE app LOGIN;
 CREATE DATABASE quiet;
 SQL
@@ -72,9 +78,21 @@ my @old = map { $_->safe_psql('postgres', $old) } @nodes;
 append_to_file("$work/script", <<'SQL');
 INSERT INTO made (what) VALUES ('single');
 INSERT INTO made (what) SELECT 'many' FROM generate_series(1, 30);
+INSERT INTO hashed (what) VALUES ('hashed');
 SELECT count(id::text) FROM (SELECT ordered AS id FROM made ORDER BY ordered DESC LIMIT 50) AS latest;
 SQL
 my $duration = 14;
+# Statements with identifiers in them, planned before and run after
+my ($found, $found_text) =
+  split /\|/, $nodes[0]->safe_psql('postgres', 'SELECT ordered::bigint, ordered FROM made LIMIT 1');
+my @executions = ('EXECUTE by_number', 'EXECUTE by_text');
+my $prepared = start_session($nodes[0], 'SET plan_cache_mode = force_generic_plan',
+    "PREPARE by_number AS SELECT count(*) FROM made WHERE ordered = ($found)::randflake",
+    "PREPARE by_text AS SELECT count(*) FROM made WHERE ordered = '$found_text'",
+    @executions, "SELECT pg_sleep($duration)", @executions);
+$nodes[0]->poll_query_until('postgres',
+    "SELECT count(*) = 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep($duration)'");
+
 my @clients;
 for my $node (@nodes) {
     my %client = (out => '', err => '');
@@ -110,6 +128,7 @@ for my $client (@clients) {
     like($client->{out}, qr/number of failed transactions: 0 /, '  and no transaction');
 }
 is((finish_session($_))[1], '', 'COPY goes on') for @copies;
+is_deeply([ finish_session($prepared) ], [ "1\n1\n\n1\n1", '' ], 'prepared statements find what they found');
 is($nodes[0]->safe_psql('postgres', $states), 'past current', 'the second secret is in use');
 isnt($nodes[0]->safe_psql('postgres', $fingerprint), $first_fingerprint, '  as the status shows');
 is($nodes[0]->safe_psql('postgres', $fingerprint), $nodes[1]->safe_psql('postgres', $fingerprint),
@@ -119,24 +138,28 @@ is($nodes[0]->safe_psql('postgres', $fingerprint), $nodes[1]->safe_psql('postgre
 
 # The type's values as identifiers; the numbers of both come from the same slots.
 my $all = q{SELECT id, what FROM made UNION ALL SELECT ordered::bigint, 'ordered' FROM made
-    UNION ALL SELECT id, left(what, 6) FROM copied UNION ALL SELECT ordered::bigint, 'ordered' FROM copied};
+    UNION ALL SELECT id, left(what, 6) FROM copied UNION ALL SELECT ordered::bigint, 'ordered' FROM copied
+    UNION ALL SELECT id::bigint, 'hashed' FROM hashed};
 my %made;    # identifier => what is inside
-my $twice = 0;
-for my $node (@nodes) {
+my ($twice, $elsewhere) = (0, 0);
+for my $i (0, 1) {
+    my $node = $nodes[$i];
     for (split /\n/, $node->safe_psql('postgres', <<"SQL")) {
 SELECT id, extract(epoch FROM generated_at)::bigint, node_id, sequence, what
 FROM ($all) AS a, randflake_decode(id)
 SQL
         my ($id, $second, $node_id, $sequence, $what) = split /\|/;
         $twice++ if exists $made{$id};
+        $elsewhere++ if $second ne '' && ($second < $began || $second > time || int($node_id / 10) != $i + 1);
         $made{$id} = [ $second, $node_id, $sequence, $what ];
     }
 }
 is($twice, 0, 'nothing comes twice: ' . keys(%made) . ' identifiers');
 is(scalar(grep { $_->[0] eq '' } values %made), 0, '  and all decode');
+is($elsewhere, 0, '  to the time of this test and the node ids of their servers');
 my %numbers = map { join(' ', @$_[ 0 .. 2 ]) => 1 } values %made;
 is(keys %numbers, keys %made, '  to distinct numbers');
-for my $what (qw(single many copied ordered)) {
+for my $what (qw(single many copied ordered hashed)) {
     my ($before, $after) = (0, 0);
     $_->[3] eq $what && ($_->[0] < $from ? $before++ : $after++) for values %made;
     cmp_ok($before, '>', 0, "$what: $before before the time");
@@ -248,6 +271,15 @@ SET enable_seqscan = off;
 SET enable_indexonlyscan = off;
 SELECT count(*) FROM made AS m
 WHERE NOT EXISTS (SELECT FROM made AS same WHERE same.ordered = m.ordered::text::randflake)
+SQL
+    is($node->safe_psql('postgres', <<'SQL'), '0|t', '  each value is found in its hash partition');
+SET enable_seqscan = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT (SELECT count(*) FROM hashed AS h
+        WHERE NOT EXISTS (SELECT FROM hashed AS same WHERE same.id = h.id::text::randflake)),
+       bool_and(satisfies_hash_partition('hashed'::regclass, 3, right(tableoid::regclass::text, 1)::integer, id))
+FROM hashed
 SQL
     is($node->safe_psql('postgres', <<'SQL'), 't|t', 'the database has the fingerprints of both');
 SELECT (SELECT array_agg(DISTINCT fingerprint ORDER BY fingerprint) FROM randflake_key) = f,

@@ -134,6 +134,9 @@ write_secrets($node, $secrets[3], $soon => $secrets[1]);
 error_is($node, 'SELECT randflake_reload_secret()', '55000', { %$grown, detail => qr/Secret 1/ }, '  and another first one');
 write_secrets($node, $secrets[0], $soon => $secrets[1], $soon + $year => $secrets[2]);
 is(reload(), 3, 'a third is taken');
+is($node->safe_psql('postgres', 'SELECT string_agg(fingerprint, $$ $$ ORDER BY generation) FROM randflake_secrets'),
+    join(' ', fingerprints_of($secrets[0], $soon => $secrets[1], $soon + $year => $secrets[2])),
+    '  and the fingerprints cover the times and the secrets before');
 $node->safe_psql('postgres', 'CREATE ROLE ordinary LOGIN');
 error_is($node, 'SELECT randflake_reload_secret()', '42501', {}, 'an ordinary role may not', user => 'ordinary');
 error_is($node, 'SELECT * FROM randflake_secrets', '42501', {}, '  nor look', user => 'ordinary');
@@ -260,6 +263,38 @@ is($holder->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, '  but
 $holder->stop;
 $coordinator->stop;
 
+# --- a session that waits while a secret is added ------------------------------------------------
+
+# It has used up the second, and gets its next numbers after the new secret has begun.
+my $waiting = new_server('waiting', settings => {});
+my %of_waiting = (node_id => 9, secret_file => secret_path($waiting), max_wait => '1h');
+configure($waiting, %of_waiting);
+write_secrets($waiting, $secrets[0]);
+start_under_clock($waiting);
+$waiting->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
+my $stands = int(time) + 5;
+clock_stands_at($waiting, $stands + 0.5);
+my $session = start_session($waiting, 'CREATE TABLE made AS SELECT id FROM randflake_generate(140000) AS id');
+wait_until_waiting($waiting, 1);
+my @begun = ($secrets[0], $stands + 10 => $secrets[1]);
+write_secrets($waiting, @begun);
+is($waiting->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'a secret is added while a session waits');
+clock_runs_from($waiting, $stands + 10.2);
+is((finish_session($session))[1], '', '  and the session goes on');
+is($waiting->safe_psql('postgres', <<"SQL"), '140000|140000|t|t', '  under the secret of each second');
+SELECT count(DISTINCT id), count(second), bool_and(second = $stands OR second BETWEEN $stands + 10 AND $stands + 30),
+       count(*) FILTER (WHERE second > $stands) > 8000
+FROM made, LATERAL (SELECT extract(epoch FROM randflake_generated_at(id)) AS second) AS d
+SQL
+is_deeply(read_window($waiting)->{secrets}, [ [ hex((fingerprints_of(@begun))[1]), $stands + 10 - 1730000000 ] ],
+    '  which the state on disk has');
+$waiting->stop('immediate');
+write_secrets($waiting, $secrets[0]);
+start_under_clock($waiting);
+error_is($waiting, 'SET randflake.max_wait = 500; SELECT randflake_generate()', '55000', $refused,
+    '  so that a start after a crash needs it');
+$waiting->stop;
+
 configure($node, node_id => 8, secret => $secrets[0]);
 unlink $node->data_dir . '/randflake/window';
 $node->start;
@@ -267,7 +302,7 @@ error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/"ra
     'without a file there is nothing to read');
 $node->stop;
 
-for my $server ($node, $standby, $holder) {
+for my $server ($node, $standby, $holder, $waiting) {
     my $log = slurp_file($server->logfile);
     no_secret_in($log, $_, 'the log of ' . $server->name . ' has no secret') for @secrets;
 }

@@ -8,10 +8,9 @@
 // generation whatever their second. No server issues them, but everybody can name them, also those
 // of seconds to come, and their identifiers must not change when a generation is added.
 //
-//   claim     generation j claims an identifier if it decrypts, under key j, to a number that j
-//   owns encrypt   under the key of the owner; if an earlier generation claims the result, the
-//   number is
-//             skipped: nobody ever uses it
+//   claim     generation j claims an identifier that decrypts, under key j, to a number of j
+//   encrypt   under the owner's key; if an earlier generation claims the result, the number
+//             is skipped: nobody ever uses it
 //   decode    the first generation that claims the identifier made it
 //
 // An issued identifier is claimed by its owner and by no earlier generation, so it decodes to its
@@ -79,32 +78,42 @@ public:
     }
 
     // Whether one of the generations before this one claims the identifier.
-    [[gnu::always_inline]] constexpr bool ClaimedBefore(const Layout& layout, int generation,
-                                                        uint64_t id) const noexcept {
+    constexpr bool ClaimedBefore(const Layout& layout, int generation, uint64_t id) const noexcept {
         for (int earlier = 0; earlier < generation; earlier++)
             if (OwnerOf(layout, generations_[earlier].Decrypt(id)) == earlier)
                 return true;
         return false;
     }
 
+    // The next three are inlined as far as a ring of one goes, which is the cipher alone.
+
     // False if the number is skipped; then *id is not to be used.
     [[gnu::always_inline]] constexpr bool Encrypt(const Layout& layout, uint64_t raw,
                                                   uint64_t* id) const noexcept {
         const int owner = OwnerOf(layout, raw);
         *id = generations_[owner].Encrypt(raw);
-        return !ClaimedBefore(layout, owner, *id);
+        return owner == 0 || !ClaimedBefore(layout, owner, *id);
     }
 
     // Whether a number is skipped. Without the identifier: nothing is encrypted for the first
     // generation.
-    constexpr bool Skips(const Layout& layout, uint64_t raw) const noexcept {
-        const int owner = OwnerOf(layout, raw);
-        return owner > 0 && ClaimedBefore(layout, owner, generations_[owner].Encrypt(raw));
+    [[gnu::always_inline]] constexpr bool Skips(const Layout& layout, uint64_t raw) const noexcept {
+        uint64_t id;
+        return count_ > 1 && OwnerOf(layout, raw) > 0 && !Encrypt(layout, raw, &id);
     }
 
     // False, with *raw untouched, if no generation claims the identifier: nobody made it.
     [[gnu::always_inline]] constexpr bool Decrypt(const Layout& layout, uint64_t id,
                                                   uint64_t* raw) const noexcept {
+        if (count_ != 1)
+            return DecryptOfSeveral(layout, id, raw);
+        *raw = generations_[0].Decrypt(id);
+        return true;
+    }
+
+private:
+    constexpr bool DecryptOfSeveral(const Layout& layout, uint64_t id,
+                                    uint64_t* raw) const noexcept {
         for (int generation = 0; generation < count_; generation++) {
             const uint64_t decrypted = generations_[generation].Decrypt(id);
             if (OwnerOf(layout, decrypted) == generation) {
@@ -115,7 +124,6 @@ public:
         return false;
     }
 
-private:
     static constexpr bool StandsForSecond(const Layout& layout, const Fields& fields) noexcept {
         return layout.reserve_lowest && fields.node_id == 0 && fields.sequence == 0;
     }

@@ -166,11 +166,12 @@ static bool parse_coordinator(Parameters* parameters) {
 // Nothing of the server may be touched from here on: neither shared memory, nor its error handling,
 // nor the log.
 static void let_go_of_server(int64 timeout) {
-    // An orphan ends by itself. So does the process when a signal reaches all of the worker's
-    // group.
-    for (const int number : {SIGHUP, SIGTERM, SIGQUIT, SIGALRM})
+    // An orphan ends by itself. So does the process when an immediate stop reaches all of the
+    // worker's group. A shutdown does so too, in a second signal that may come when the worker has
+    // begun to give its leases back: the worker decides what that ends.
+    for (const int number : {SIGHUP, SIGQUIT, SIGALRM})
         signal(number, leave);
-    for (const int number : {SIGUSR1, SIGUSR2, SIGURG})
+    for (const int number : {SIGTERM, SIGUSR1, SIGUSR2, SIGURG})
         signal(number, SIG_IGN);
     alarm(static_cast<unsigned>(Max(timeout, 0) / 1000 + 2));
     sigset_t none;

@@ -4,10 +4,9 @@
 //                 replaces the text by asterisks. So SHOW, pg_settings (reset_val included),
 //                 current_setting and messages that quote settings have asterisks to show.
 //   the file      Read at server start and by randflake_reload_secret(); the buffer is wiped.
-//   the keys      A static variable of the postmaster, from where shared memory gets them. Those
-//   that
-//                 were added since the start come back from there when shared memory is made anew
-//                 after the crash of a backend.
+//   the keys      A static variable of the postmaster, from where shared memory gets them. What
+//                 was added since the start is copied back into it before shared memory is made
+//                 anew after the crash of a backend.
 //
 // A malformed secret must not be quoted either, and must stop the server, while a check hook that
 // returns false makes the server quote the value or merely warn. So the hook accepts every value

@@ -5,6 +5,7 @@ package RandflakeSecrets;
 use strict;
 use warnings;
 
+use Digest::SHA qw(hmac_sha256);
 use Exporter 'import';
 use POSIX qw(strftime);
 use PostgreSQL::Test::Utils;
@@ -12,6 +13,7 @@ use PostgreSQL::Test::Utils;
 our @EXPORT = qw(
   write_secrets
   secret_path
+  fingerprints_of
   utc
 );
 
@@ -40,6 +42,17 @@ sub write_secrets {
     chmod 0600, "$path.new";
     rename "$path.new", $path or die "could not rename $path: $!";
     return;
+}
+
+# The fingerprints of secrets, given as to write_secrets.
+sub fingerprints_of {
+    my ($first, @later) = @_;
+    my @fingerprints = substr hmac_sha256('randflake key check', pack 'H*', $first), 0, 8;
+    while (my ($second, $secret) = splice @later, 0, 2) {
+        my $place = $fingerprints[-1] . pack 'N', $second - 1730000000;
+        push @fingerprints, substr hmac_sha256("randflake key check$place", pack 'H*', $secret), 0, 8;
+    }
+    return map { unpack 'H*', $_ } @fingerprints;
 }
 
 1;

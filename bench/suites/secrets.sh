@@ -1,0 +1,49 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
+# Identifiers under several secrets, relative to one: servers that differ in their secrets alone, asked
+# in turn. In processor time, which depends less on what else the machine does.
+
+# The last secret is in use. The others have been for as long as there were identifiers, so as many
+# numbers are skipped as can be by now.
+secret_lines() {
+    printf '%s\n' '00112233445566778899aabbccddeeff' '10112233445566778899aabbccddeeff from 2025-06-01T00:00:00Z' \
+        '20112233445566778899aabbccddeeff from 2026-01-01T00:00:00Z' \
+        '30112233445566778899aabbccddeeff from 2026-11-01T00:00:00Z' | sed -n "$1"
+}
+
+# secret_queries ROWS
+secret_queries() {
+    cat <<END
+randflake_generate()|SELECT count(randflake_generate()) FROM generate_series(1, $1)
+randflake_generate(count)|SELECT count(*) FROM randflake_generate($1)
+randflake_next()|SELECT count(randflake_next()) FROM generate_series(1, $1)
+randflake_generated_at(id)|SELECT count(randflake_generated_at(id)) FROM ids, generate_series(1, $1 / 100000)
+END
+}
+
+suite_secrets() {
+    local rows=2000000 count data file repetition label query
+    local -A lines=([1]=1p [2]='1p;4p' [4]=p)
+    for count in 1 2 4; do
+        data=$work/secrets$count file=$work/secrets$count.txt
+        secret_lines "${lines[$count]}" | as_server tee "$file" >/dev/null
+        as_server chmod 600 "$file"
+        as_server initdb -D "$data" -U bench -A trust -E UTF8 --no-locale >"$work/initdb.log"
+        { server_settings | grep -v '^randflake.secret '; echo "randflake.secret_file = '$file'"; echo "port = 600$count"; } |
+            as_server tee -a "$data/postgresql.conf" >/dev/null
+        as_server pg_ctl -D "$data" -l "$work/server.log" -w start >/dev/null
+        PGDATABASE=postgres PGPORT=600$count sql -q -c 'CREATE DATABASE bench'
+        PGPORT=600$count sql -q -v library="$work/functions" -f "$bench/setup.sql"
+        PGPORT=600$count sql -q -c 'CREATE TABLE ids AS SELECT id FROM randflake_generate(100000) AS id'
+    done
+    for repetition in $(seq 0 "$repetitions"); do
+        while IFS='|' read -r label query; do
+            for count in 1 2 4; do
+                PGPORT=600$count sql -At -F, -c "SELECT 'secrets', '$count', '$label', 'ns of processor time per row', $repetition,
+                    round((bench_processor_seconds('$query') * 1e9 / $rows)::numeric, 2), '1'" </dev/null
+            done
+        done < <(secret_queries $rows)
+    done | awk -F, '$5 > 0' >>"$samples"
+    for count in 1 2 4; do
+        as_server pg_ctl -D "$work/secrets$count" -m fast -w stop >/dev/null
+    done
+}
