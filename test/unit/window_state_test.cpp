@@ -744,7 +744,7 @@ TEST(PlanReload, SecretsAreAddedBehindTheLastOne) {
     } cases[] = {
         {"the same", kTwo, ReloadError::kNone, 0},
         {"one more", TwoAnd(500), ReloadError::kNone, 0},
-        {"fewer", {1, {{1, 0}}}, ReloadError::kNotGrown, 1},
+        {"fewer", {1, {{1, 0}, {2, 50}}}, ReloadError::kNotGrown, 1},
         {"none", {}, ReloadError::kNotGrown, 0},
         {"another second", {2, {{1, 0}, {3, 50}}}, ReloadError::kNotGrown, 1},
         {"another time", {2, {{1, 0}, {2, 51}}}, ReloadError::kNotGrown, 1},
