@@ -45,7 +45,7 @@ struct SkipsNothing : ShippedHolder {
     }
 };
 
-TEST(SecretSimulationFinds, NumbersThatAreNotSkipped) {
+TEST(LeaseSimulationFinds, NumbersThatAreNotSkipped) {
     ExpectViolationIn<SkipsNothing>(Fleet::kEverything);
 }
 
@@ -61,7 +61,7 @@ struct SkipsByTheNumbersInterval : ShippedHolder {
     }
 };
 
-TEST(SecretSimulationFinds, NumbersSkippedByTheWrongInterval) {
+TEST(LeaseSimulationFinds, NumbersSkippedByTheWrongInterval) {
     ExpectViolationIn<SkipsByTheNumbersInterval>(Fleet::kEverything);
 }
 
@@ -74,7 +74,7 @@ struct EncryptsByTheClock : ShippedHolder {
     }
 };
 
-TEST(SecretSimulationFinds, ARunThatIsEncryptedUnderTheSecretOfTheClock) {
+TEST(LeaseSimulationFinds, ARunThatIsEncryptedUnderTheSecretOfTheClock) {
     ExpectViolationIn<EncryptsByTheClock>(Fleet::kTwoNodeIds);
 }
 
@@ -82,7 +82,7 @@ struct KeepsTheSessionsSecrets : ShippedHolder {
     static int Secrets(int at_first, int, int) { return at_first; }
 };
 
-TEST(SecretSimulationFinds, ASessionThatKeepsTheSecretsItBeganWith) {
+TEST(LeaseSimulationFinds, ASessionThatKeepsTheSecretsItBeganWith) {
     ExpectViolationIn<KeepsTheSessionsSecrets>(Fleet::kLeases);
 }
 
@@ -90,7 +90,7 @@ struct LooksBeforeItReserves : ShippedHolder {
     static int Secrets(int, int before, int) { return before; }
 };
 
-TEST(SecretSimulationFinds, SecretsThatAreReadBeforeTheNumberIsReserved) {
+TEST(LeaseSimulationFinds, SecretsThatAreReadBeforeTheNumberIsReserved) {
     ExpectViolationIn<LooksBeforeItReserves>(Fleet::kLeases);
 }
 
@@ -103,7 +103,7 @@ struct TakesSecretsOfThePast : ShippedState {
     }
 };
 
-TEST(SecretSimulationFinds, SecretsOfThePastThatAreTaken) {
+TEST(LeaseSimulationFinds, SecretsOfThePastThatAreTaken) {
     ExpectViolationIn<ShippedHolder, TakesSecretsOfThePast>(Fleet::kTwoNodeIds);
 }
 
@@ -114,7 +114,7 @@ struct TakesSecretsOfThePresent : ShippedState {
     }
 };
 
-TEST(SecretSimulationFinds, SecretsOfSecondsThatOthersMayHaveReached) {
+TEST(LeaseSimulationFinds, SecretsOfSecondsThatOthersMayHaveReached) {
     ExpectViolationIn<ShippedHolder, TakesSecretsOfThePresent>(Fleet::kTwoNodeIds);
 }
 
@@ -125,7 +125,7 @@ struct ForgetsLeases : ShippedState {
     }
 };
 
-TEST(SecretSimulationFinds, SecretsOfSecondsThatWereLeasedBefore) {
+TEST(LeaseSimulationFinds, SecretsOfSecondsThatWereLeasedBefore) {
     ExpectViolationIn<ShippedHolder, ForgetsLeases>(Fleet::kLeases);
 }
 
@@ -133,7 +133,7 @@ struct HearsOldAnswers : ShippedHolder {
     static constexpr bool kAnswersKnowSecrets = false;
 };
 
-TEST(SecretSimulationFinds, AnAnswerFromBeforeASecretWasAdded) {
+TEST(LeaseSimulationFinds, AnAnswerFromBeforeASecretWasAdded) {
     ExpectViolationIn<HearsOldAnswers>(Fleet::kLeases);
 }
 
@@ -144,7 +144,7 @@ struct ReloadsAnything : ShippedState {
     }
 };
 
-TEST(SecretSimulationFinds, SecretsThatAreReplacedWhileAServerRuns) {
+TEST(LeaseSimulationFinds, SecretsThatAreReplacedWhileAServerRuns) {
     ExpectViolationIn<ShippedHolder, ReloadsAnything>(Fleet::kLeases);
 }
 
@@ -152,7 +152,7 @@ struct ReloadsWithoutTheLock : ShippedState {
     static constexpr bool kLocksReload = false;
 };
 
-TEST(SecretSimulationFinds, AWindowThatIsExtendedWhileSecretsAreAdded) {
+TEST(LeaseSimulationFinds, AWindowThatIsExtendedWhileSecretsAreAdded) {
     ExpectViolationIn<ShippedHolder, ReloadsWithoutTheLock>(Fleet::kLeases);
 }
 
@@ -160,45 +160,45 @@ struct StartsUnderAnySecrets : ShippedState {
     static constexpr bool kRefusesSecrets = false;
 };
 
-TEST(SecretSimulationFinds, AStartUnderFewerOrOtherSecrets) {
+TEST(LeaseSimulationFinds, AStartUnderFewerOrOtherSecrets) {
     ExpectViolationIn<ShippedHolder, StartsUnderAnySecrets>(Fleet::kTwoNodeIds);
 }
 
 // --- secrets and the coordinator
 
-TEST(SecretSimulationFinds, LeasesBeyondASecretThatOneSideLacks) {
+TEST(LeaseSimulationFinds, LeasesBeyondASecretThatOneSideLacks) {
     ExpectViolationIn(Fleet::kLeases, {.stops_grants = false});
 }
 
-TEST(SecretSimulationFinds, RenewalsBeyondASecretThatOneSideLacks) {
+TEST(LeaseSimulationFinds, RenewalsBeyondASecretThatOneSideLacks) {
     ExpectViolationIn(Fleet::kLeases, {.stops_renewals = false});
 }
 
-TEST(SecretSimulationFinds, LeasesBeyondASecretThatTheHolderLacks) {
+TEST(LeaseSimulationFinds, LeasesBeyondASecretThatTheHolderLacks) {
     ExpectViolationIn(Fleet::kLeases, {.stops_at_missing = false});
 }
 
-TEST(SecretSimulationFinds, LeasesBeyondASecretThatTheCoordinatorLacks) {
+TEST(LeaseSimulationFinds, LeasesBeyondASecretThatTheCoordinatorLacks) {
     ExpectViolationIn(Fleet::kLeases, {.stops_at_unknown = false});
 }
 
-TEST(SecretSimulationFinds, SecretsAddedThatLeasesReach) {
+TEST(LeaseSimulationFinds, SecretsAddedThatLeasesReach) {
     ExpectViolationIn(Fleet::kLeases, {.secrets_after_leases = false, .secrets_after_mark = false});
 }
 
-TEST(SecretSimulationFinds, SecretsAddedThatUnknownLeasesReach) {
+TEST(LeaseSimulationFinds, SecretsAddedThatUnknownLeasesReach) {
     ExpectViolationIn(Fleet::kLeases, {.secrets_after_mark = false});
 }
 
-TEST(SecretSimulationFinds, AServerThatIsNotStoppedBeforeASecretThatItLacks) {
+TEST(LeaseSimulationFinds, AServerThatIsNotStoppedBeforeASecretThatItLacks) {
     ExpectViolationIn(Fleet::kTwoNodeIds, {}, {.stops_in_time = false});
 }
 
-TEST(SecretSimulationFinds, ASecondCoordinatorThatIsNotToldOfASecret) {
+TEST(LeaseSimulationFinds, ASecondCoordinatorThatIsNotToldOfASecret) {
     ExpectViolationIn(Fleet::kEverything, {}, {.adds_everywhere = false});
 }
 
-TEST(SecretSimulationFinds, ACoordinatorThatIsNotToldOfSecretsAfterAFailover) {
+TEST(LeaseSimulationFinds, ACoordinatorThatIsNotToldOfSecretsAfterAFailover) {
     ExpectViolationIn(Fleet::kLeases, {}, {.sets_secrets_again = false});
 }
 
