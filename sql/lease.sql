@@ -372,6 +372,154 @@ SELECT error_of(format($$INSERT INTO randflake_lease (holder, incarnation, nodes
 VALUES ('rival', run(7), int4range(%s, %s), int8range(1750300000, 1750300001))$$, :node, :node + 1))
     LIKE '23P01 |%' AS refused_by_the_constraint;
 
+-- Secrets that follow each other: a holder gets no lease beyond the time of one that it does not name,
+-- or that the pool does not know. $1 stands for the first secret, $2 and $3 for those that follow.
+DELETE FROM randflake_lease;
+UPDATE randflake_lease_pool SET high_water = 0;
+SELECT clock_shows(400000);
+SELECT randflake_lease_configure(0, 10, 60, 2, forget_key => true) IS NOT NULL AS configured;
+SELECT clock_shows(400003);
+CREATE FUNCTION secrets(text) RETURNS text LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT string_agg(CASE WHEN entry ~ '@' THEN repeat(left(entry, 1), 16) || '@' || 1750000000 + substr(entry, 3)::bigint
+                           ELSE repeat(entry, 16) END, ' ' ORDER BY place)
+    FROM string_to_table($1, ' ') WITH ORDINALITY AS e (entry, place)
+$$;
+CREATE FUNCTION at(second bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE
+AS $$ SELECT to_timestamp(1750000000 + second) $$;
+CREATE FUNCTION take(digit integer, named text, duration integer DEFAULT 60, OUT lease_id bigint, OUT starts bigint, OUT ends bigint)
+LANGUAGE sql
+AS $$
+    SELECT lease_id, lease_start - 1750000000, lease_end - 1750000000
+    FROM randflake_lease_acquire('holder ' || digit, run(digit), 1, duration, secrets(named))
+$$;
+CREATE FUNCTION name_and_renew(lease_id bigint, digit integer, expected_end bigint, named text) RETURNS bigint LANGUAGE sql
+AS $$ SELECT randflake_lease_renew(lease_id, run(digit), 1750000000 + expected_end, 60, secrets(named)) - 1750000000 $$;
+CREATE VIEW stops AS
+SELECT holder, left(key_fingerprint, 1) AS last, extract(epoch FROM stops_at) - 1750000000 AS stops, stops_at IS NULL AS agrees
+FROM randflake_leases;
+
+-- What names secrets
+SELECT n, split_part(error_of(format('SELECT randflake_lease_acquire(''x'', run(1), 1, 60, %L)', named)), ' | ', 2) AS error,
+       error_of(format('SELECT randflake_lease_renew(1, run(1), 1, 60, %L)', named)) LIKE '22023 |%' AS nor_in_a_renewal,
+       error_of(format('SELECT randflake_lease_configure(key_fingerprint => %L)', named)) LIKE '22023 |%' AS nor_from_the_owner
+FROM unnest(ARRAY[secrets('a b'), secrets('a@500 b@600'), secrets('a b@500 '), secrets('a b@500') || 'x', ' ' || secrets('a'),
+                  secrets('a') || E'\n', repeat('a', 15) || ' ' || secrets('b@500'), secrets('a') || '  ' || secrets('b@500'),
+                  secrets('a b@500 c@500'), secrets('a b@500 c@499'), secrets('a') || ' bbbbbbbbbbbbbbbb@175000050',
+                  secrets('a') || ' bbbbbbbbbbbbbbbb@01750000500', secrets('a b@1 c@2 d@3 e@4 f@5 0@6 1@7 2@8'), secrets('a b@-20000000'),
+                  secrets('a b@1053741824')]) WITH ORDINALITY AS malformed (named, n);
+SELECT error_of($$SELECT randflake_lease_acquire('x', run(1), 1, 60, secrets('a b'))$$);
+SELECT error_of($$SELECT randflake_lease_acquire('x', run(1), 1, 60, secrets('a c@2 b@1'))$$);
+SELECT name_and_renew(NULL, 1, 1, 'a'), name_and_renew(1, 1, 1, NULL);
+
+-- The first holder says what all must have, unless the owner did
+SELECT error_of($$SELECT randflake_lease_add_secret(repeat('b', 16), at(500000))$$) AS none_yet;
+SELECT ends FROM take(1, 'a b@401000');
+SELECT key_fingerprint = secrets('a b@401000') AS taken_over FROM randflake_pool;
+DELETE FROM randflake_lease;
+SELECT randflake_lease_configure(key_fingerprint => secrets('a'));
+SELECT key_fingerprint FROM randflake_pool;
+
+-- A further one, by the owner, in one call
+SELECT statement, error_of('SELECT randflake_lease_add_secret(' || statement || ')')
+FROM unnest(ARRAY[
+    $$'bbbb', at(401000)$$, $$repeat('B', 16), at(401000)$$, $$repeat('b', 16), at(401000) + interval '1 ms'$$,
+    $$repeat('b', 16), 'infinity'$$, $$repeat('b', 16), '-infinity'$$, $$repeat('b', 16), '2059-01-01Z'$$,
+    $$repeat('b', 16), '2024-01-01Z'$$, $$repeat('a', 16), at(401000)$$, $$repeat('b', 16), at(400067)$$]) AS statement;
+SELECT randflake_lease_add_secret(NULL, at(401000)), randflake_lease_add_secret(repeat('b', 16), NULL);
+SELECT lease_id AS old, ends FROM take(1, 'a') \gset
+SELECT lease_id AS new FROM take(2, 'a') \gset
+-- longest lease, twice the difference of clocks, and one
+SELECT randflake_lease_add_secret(repeat('b', 16), at(400068));
+SELECT key_fingerprint = secrets('a b@400068') AS added FROM randflake_pool;
+SELECT randflake_lease_add_secret(repeat('b', 16), at(400068)) AS again;
+SELECT key_fingerprint = secrets('a b@400068') AS once FROM randflake_pool;
+SELECT error_of($$SELECT randflake_lease_add_secret(repeat('b', 16), at(400069))$$) AS another_time;
+SELECT error_of($$SELECT randflake_lease_add_secret(repeat('c', 16), at(400068))$$) AS not_later;
+SELECT * FROM stops ORDER BY holder;
+-- Who does not name it stops there, and the others do not
+SELECT clock_shows(400040);
+SELECT renew(:old, 1, :ends) AS renewed_up_to_it;
+SELECT name_and_renew(:new, 2, :ends, 'a b@400068') AS renewed_beyond_it;
+SELECT error_of(format('SELECT renew(%s, 1, 400067)', :old)) AS no_further;
+SELECT ends FROM take(3, 'a');
+SELECT clock_shows(400067);
+SELECT ends FROM take(4, 'a');
+SELECT error_of($$SELECT take(5, 'a b@400067')$$) AS same_secret_another_time;
+SELECT ends FROM take(5, 'a b@400068');
+SELECT renew(:new, 2, 400099) AS those_named_last;
+SELECT clock_shows(400068);
+SELECT error_of($$SELECT take(6, 'a')$$) AS too_late;
+SELECT error_of($$SELECT take(6, 'a c@400068')$$) AS another_one_instead;
+SELECT error_of($$SELECT take(6, 'a b@400068 c@400068')$$) AS not_increasing;
+SELECT ends FROM take(6, 'a b@400068 c@400100');
+SELECT * FROM stops ORDER BY holder;
+-- whoever comes with it then, goes on
+SELECT error_of(format('SELECT name_and_renew(%s, 1, 400067, %L)', :old, 'a b@400068')) AS has_ended;
+SELECT ends FROM take(1, 'a b@400068');
+-- One that the pool does not know stops its holder, and nobody else
+SELECT clock_shows(400099);
+SELECT error_of('SELECT renew(' || lease_id || ', 6, 400099)') AS no_further FROM randflake_leases WHERE holder = 'holder 6';
+SELECT error_of($$SELECT take(7, 'a b@400068 c@400099')$$) AS unknown;
+SELECT ends FROM take(7, 'a b@400068');
+
+-- The last one can be withdrawn while no lease can have reached it
+SELECT error_of('SELECT randflake_lease_remove_secret(repeat(' || quote_literal(digit) || ', 16))') FROM unnest(ARRAY['a', 'c', 'b']) AS digit;
+SELECT randflake_lease_add_secret(repeat('c', 16), at(401000));
+SELECT randflake_lease_remove_secret(NULL);
+SELECT error_of($$SELECT randflake_lease_remove_secret(repeat('b', 16))$$) AS not_the_last;
+SELECT randflake_lease_remove_secret(repeat('c', 16));
+SELECT key_fingerprint = secrets('a b@400068') AS withdrawn FROM randflake_pool;
+SELECT randflake_lease_add_secret(repeat('c', 16), at(400164));
+SELECT clock_shows(400100);
+SELECT error_of($$SELECT randflake_lease_remove_secret(repeat('c', 16))$$) AS too_late;
+SELECT clock_shows(400099);
+SELECT randflake_lease_remove_secret(repeat('c', 16));
+-- Not if one that is known, or may be missing, ends later
+INSERT INTO randflake_lease (holder, incarnation, nodes, span)
+VALUES ('late', run(8), '[9,10)', int8range(1750401000, 1750402000));
+SELECT error_of($$SELECT randflake_lease_add_secret(repeat('c', 16), at(401999))$$) AS a_lease_is_longer;
+SELECT randflake_lease_add_secret(repeat('c', 16), at(402000));
+UPDATE randflake_lease_pool SET high_water = 1750402001;
+SELECT error_of($$SELECT randflake_lease_remove_secret(repeat('c', 16))$$) AS one_may_be;
+UPDATE randflake_lease_pool SET high_water = 0;
+DELETE FROM randflake_lease WHERE holder = 'late';
+SELECT randflake_lease_add_secret(repeat(digit::text, 16), at(403000 + digit)) FROM generate_series(1, 5) AS digit;
+SELECT error_of($$SELECT randflake_lease_add_secret(repeat('e', 16), at(404000))$$) AS eight_are_enough;
+SELECT ends FROM take(9, 'a b@400068 c@402000 1@403001 2@403002 3@403003 4@403004 5@403005');
+
+-- What was promised stays: the owner says otherwise, and nothing is taken back
+SELECT lease_id AS mine FROM randflake_leases WHERE holder = 'holder 9' \gset
+SELECT randflake_lease_configure(key_fingerprint => secrets('a b@400110'));
+SELECT error_of(format('SELECT renew(%s, 9, 400158)', :mine)) AS no_further;
+SELECT ends FROM leases WHERE lease_id = :mine;
+-- a holder that knows of a later end keeps it, but no more is promised
+UPDATE randflake_lease SET span = int8range(lower(span), 1750400105), key_fingerprint = secrets('a') WHERE lease_id = :mine;
+SELECT renew(:mine, 9, 400158) AS up_to_it;
+-- Of a lease from before version 1.1 it is known that its holder has the first one.
+UPDATE randflake_lease SET key_fingerprint = NULL;
+SELECT DISTINCT last, stops, agrees FROM stops;
+SELECT lease_id AS before, ends FROM leases ORDER BY lease_id DESC LIMIT 1 \gset
+SELECT error_of(format('SELECT renew(%s, 9, %s)', :before, :ends - 1)) AS no_further;
+-- Another first secret, by the owner: no renewal, and none is granted until all have it
+SELECT randflake_lease_configure(key_fingerprint => secrets('d'));
+SELECT DISTINCT last, stops, agrees FROM stops;
+UPDATE randflake_lease SET key_fingerprint = secrets('a b@400110');
+SELECT DISTINCT last, stops, agrees FROM stops;
+SELECT error_of(format('SELECT renew(%s, 9, %s)', :before, :ends - 1)) AS another_secret;
+SELECT error_of($$SELECT take(1, 'a')$$) AS another_secret;
+-- Forgotten: those that are there go on, and the next one says what counts
+SELECT randflake_lease_configure(forget_key => true) IS NOT NULL AS forgotten;
+SELECT DISTINCT last, stops, agrees FROM stops;
+SELECT renew(:before, 9, :ends - 1) >= :ends - 1 AS renewed;
+SELECT key_fingerprint FROM randflake_pool;
+SELECT ends FROM take(1, 'd e@400111');
+SELECT key_fingerprint = secrets('d e@400111') AS taken_over FROM randflake_pool;
+SELECT left(error_of(format('SELECT renew(%s, 9, %s)', :before, :ends - 1)), 40) AS another_secret;
+DROP VIEW stops;
+DROP FUNCTION name_and_renew(bigint, integer, bigint, text), take(integer, text, integer), secrets(text), at(bigint);
+SELECT randflake_lease_configure(0, 131072, key_fingerprint => '0123456789abcdef') IS NOT NULL AS configured;
+
 -- A clock outside of what identifiers can hold
 SELECT randflake_lease_purge(interval '0') IS NOT NULL AS purged;
 DELETE FROM randflake_lease;
@@ -405,6 +553,12 @@ SELECT error_of(statement) FROM unnest(ARRAY[
     'SELECT randflake_lease_static_nodes(NULL)', 'SELECT randflake_coordinator_static_nodes(NULL)',
     'SELECT randflake_lease_pool_state()', $$SELECT randflake_lease_forget(NULL, '0')$$,
     'SELECT randflake_lease_require_open(NULL, NULL)',
+    $$SELECT randflake_lease_renew(1, run(1), 1, 60, '0123456789abcdef')$$,
+    $$SELECT randflake_lease_extend(NULL, 1, run(1), 1, 60, '0123456789abcdef')$$,
+    $$SELECT randflake_lease_add_secret('0123456789abcdef', now())$$,
+    $$SELECT randflake_lease_remove_secret('0123456789abcdef')$$, 'SELECT randflake_lease_untouched(NULL, NULL)',
+    $$SELECT randflake_lease_require_fingerprints(NULL, 'x')$$,
+    $$SELECT randflake_lease_require_secrets(NULL, 'x', 'y', 0, '55000')$$,
     'SELECT * FROM randflake_lease_pool', 'SELECT last_value FROM randflake_lease_takeover',
     $$SELECT setval('randflake_lease_takeover', 0)$$,
     'INSERT INTO randflake_lease_pool DEFAULT VALUES', 'DELETE FROM randflake_lease',
@@ -425,9 +579,12 @@ SELECT error_of('SELECT release(' || :granted || ', 1, 10)') AS another_role;
 RESET SESSION AUTHORIZATION;
 SET ROLE regress_randflake_app;
 SELECT renew(:granted, 1, 59);
+-- the same privilege lets it name its secrets
+SELECT randflake_lease_renew(:granted, run(1), 1750000059, 60, '0123456789abcdef fedcba9876543210@1750000070') - 1750000000 AS renewed;
 SELECT release(:granted, 1, 10);
 SELECT error_of(statement) FROM unnest(ARRAY[
     'SELECT randflake_lease_configure()', 'SELECT * FROM randflake_lease',
+    $$SELECT randflake_lease_add_secret('0123456789abcdef', now())$$,
     'SELECT randflake_lease_lock_pool(NULL)']) AS statement;
 RESET ROLE;
 GRANT pg_monitor TO regress_randflake_app;

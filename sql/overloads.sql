@@ -90,6 +90,13 @@ GRANT SELECT ON functions TO regress_randflake_hostile;
 CREATE VIEW call_renew AS
 SELECT overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60) IS NOT NULL AS renewed
 FROM overloads.randflake_lease WHERE released_at IS NULL;
+CREATE VIEW call_renew_naming AS
+SELECT overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '0123456789abcdef fedcba9876543210@2500000000') IS NOT NULL AS renewed
+FROM overloads.randflake_lease WHERE released_at IS NULL;
+CREATE VIEW call_add_secret AS
+SELECT overloads.randflake_lease_add_secret('fedcba9876543210', to_timestamp(2500000000)) IS NOT NULL AS added;
+CREATE VIEW call_remove_secret AS
+SELECT overloads.randflake_lease_remove_secret('fedcba9876543210') IS NOT NULL AS removed;
 CREATE VIEW call_release AS
 SELECT overloads.randflake_lease_release(lease_id, incarnation, lower(span)) IS NOT NULL AS released
 FROM overloads.randflake_lease;
@@ -135,7 +142,11 @@ UPDATE randflake_lease_pool SET high_water = 0, coordinator = randflake_lease_id
 SELECT * FROM public.call_configure;
 SELECT first_node_id, node_count FROM public.leased;
 SELECT * FROM public.call_renew;
-SELECT holder, node_count, state FROM randflake_leases;
+SELECT * FROM public.call_add_secret;
+SELECT extract(epoch FROM stops_at)::bigint AS stops_at FROM randflake_leases;
+SELECT * FROM public.call_renew_naming;
+SELECT holder, node_count, state, key_fingerprint, stops_at FROM randflake_leases;
+SELECT * FROM public.call_remove_secret;
 SELECT * FROM public.call_release;
 SELECT * FROM public.call_purge;
 SELECT state, first_node_id, node_count, max_nodes_per_role FROM randflake_pool;

@@ -50,7 +50,7 @@ PostgreSQL::Test::Utils::system_or_bail('sh', '-c',
 $node->safe_psql('postgres', <<"SQL");
 CREATE TABLE step (
     trace integer, step integer, identity text, clock bigint,
-    operation text, committed boolean, arguments bigint[], answer bigint[], sqlstate text,
+    operation text, committed boolean, arguments text[], answer bigint[], sqlstate text,
     PRIMARY KEY (trace, step)
 );
 COPY step FROM '$directory/traces';
@@ -66,6 +66,7 @@ my %least = (
     'release|00000' => 500, 'release|55000' => 100,
     'purge|00000' => 200, 'purge|22023' => 20,
     'configure|00000' => 200, 'configure|22023' => 20, 'configure|55000' => 20, 'serve|00000' => 50,
+    'add_secret|00000' => 100, 'add_secret|55000' => 100, 'remove_secret|00000' => 20, 'remove_secret|55000' => 20,
     'save|00000' => 100, 'restore|00000' => 50, 'dump|00000' => 20);
 my %seen = map { /(.*)\|(\d+)$/ } split /\n/, $node->safe_psql('postgres',
     'SELECT operation, sqlstate, count(*) FROM step GROUP BY 1, 2');
@@ -107,35 +108,40 @@ CREATE PROCEDURE restore(from_place bigint) LANGUAGE sql AS $$
     FROM saved WHERE place = from_place;
 $$;
 
-CREATE FUNCTION incarnation(number bigint) RETURNS uuid LANGUAGE sql IMMUTABLE
-AS $$ SELECT lpad(to_hex(number), 32, '0')::uuid $$;
+CREATE FUNCTION incarnation(number text) RETURNS uuid LANGUAGE sql IMMUTABLE
+AS $$ SELECT lpad(to_hex(number::bigint), 32, '0')::uuid $$;
 
 -- The answer of one step
 CREATE FUNCTION answer(s step) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    a CONSTANT bigint[] := s.arguments;
+    a CONSTANT text[] := s.arguments;
     got bigint[] := '{}';
 BEGIN
     CASE s.operation
     WHEN 'acquire' THEN
         PERFORM set_config('session_authorization', 'holder' || a[5], true);
         SELECT ARRAY[lease_id, first_node_id, node_count, lease_start, lease_end] INTO STRICT got
-        FROM randflake_lease_acquire('x', incarnation(a[1]), a[2]::integer, a[3]::integer,
-                                     lpad(to_hex(a[4]), 16, '0'));
+        FROM randflake_lease_acquire('x', incarnation(a[1]), a[2]::integer, a[3]::integer, a[4]);
     WHEN 'renew' THEN
         PERFORM set_config('session_authorization', 'holder' || a[5], true);
-        got := ARRAY[randflake_lease_renew(a[1], incarnation(a[2]), a[3], a[4]::integer)];
+        got := ARRAY[CASE a[6] WHEN '-'
+            THEN randflake_lease_renew(a[1]::bigint, incarnation(a[2]), a[3]::bigint, a[4]::integer)
+            ELSE randflake_lease_renew(a[1]::bigint, incarnation(a[2]), a[3]::bigint, a[4]::integer, a[6]) END];
     WHEN 'release' THEN
         PERFORM set_config('session_authorization', 'holder' || a[4], true);
-        PERFORM randflake_lease_release(a[1], incarnation(a[2]), a[3]);
+        PERFORM randflake_lease_release(a[1]::bigint, incarnation(a[2]), a[3]::bigint);
     WHEN 'purge' THEN
-        got := ARRAY[randflake_lease_purge(a[1] * interval '1 millisecond')];
+        got := ARRAY[randflake_lease_purge(a[1]::bigint * interval '1 millisecond')];
     WHEN 'configure' THEN
         got := ARRAY[coalesce(extract(epoch FROM randflake_lease_configure(
-            a[1]::integer, a[2]::integer, a[3]::integer, a[4]::integer, a[5] = 1, a[6] = 1, a[7] = 1,
-            a[8]::integer, lpad(to_hex(a[9]), 16, '0'))), 0)];
+            a[1]::integer, a[2]::integer, a[3]::integer, a[4]::integer, a[5] = '1', a[6] = '1', a[7] = '1',
+            a[8]::integer, a[9])), 0)];
+    WHEN 'add_secret' THEN
+        PERFORM randflake_lease_add_secret(a[1], to_timestamp(a[2]::bigint));
+    WHEN 'remove_secret' THEN
+        PERFORM randflake_lease_remove_secret(a[1]);
     WHEN 'serve' THEN
-        PERFORM set_config('test.static', int4range(a[1]::integer, (a[1] + a[2])::integer)::text, false);
+        PERFORM set_config('test.static', int4range(a[1]::integer, a[1]::integer + a[2]::integer)::text, false);
         got := NULL;
     WHEN 'create' THEN
         CALL make_anew();
@@ -144,14 +150,14 @@ BEGIN
         PERFORM set_config('test.static', 'empty', false);
         got := NULL;
     WHEN 'save' THEN
-        CALL save(a[1]);
+        CALL save(a[1]::bigint);
         got := NULL;
     WHEN 'restore' THEN
-        CALL restore(a[1]);
-        PERFORM setval('randflake_lease_takeover', takeover, takeover_is_called) FROM saved WHERE place = a[1];
+        CALL restore(a[1]::bigint);
+        PERFORM setval('randflake_lease_takeover', takeover, takeover_is_called) FROM saved WHERE place = a[1]::bigint;
         got := NULL;
     WHEN 'dump' THEN
-        CALL restore(a[1]);
+        CALL restore(a[1]::bigint);
         got := NULL;
     END CASE;
     PERFORM set_config('session_authorization', 'postgres', true);
@@ -229,7 +235,13 @@ my @changes = (
     # function, what is there, what takes its place
     [ 'acquire', 'randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072', 'false' ],
     [ 'acquire', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
-    [ 'acquire', 'pool.key_fingerprint <> randflake_lease_acquire.key_fingerprint', 'false' ],
+    [ 'acquire', 'secrets := randflake_lease_acquire.key_fingerprint;', q{secrets := split_part(randflake_lease_acquire.key_fingerprint, ' ', 1);} ],
+    [ 'acquire', 'UPDATE @extschema@.randflake_lease_pool SET key_fingerprint = secrets;', '' ],
+    [ 'acquire', q{secrets, now, 'object_not_in_prerequisite_state'}, q{secrets, 0, 'object_not_in_prerequisite_state'} ],
+    [ 'acquire', q{secrets, now, 'object_not_in_prerequisite_state'}, q{secrets, now - 1, 'object_not_in_prerequisite_state'} ],
+    [ 'acquire', q{secrets, now, 'object_not_in_prerequisite_state'}, q{secrets, now + 1, 'object_not_in_prerequisite_state'} ],
+    [ 'acquire', '@extschema@.randflake_lease_stops_at(own, randflake_lease_acquire.key_fingerprint, secrets)) - 1', 'NULL) - 1' ],
+    [ 'acquire', "            randflake_lease_acquire.key_fingerprint)\n", "            NULL)\n" ],
     [ 'acquire', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '' ],
     [ 'acquire', 'AND NOT static_nodes &&', 'OR NOT static_nodes &&' ],
     [ 'acquire', 'UNION SELECT upper(static_nodes)', '' ],
@@ -256,37 +268,46 @@ my @changes = (
     [ 'acquire', 'now < pool.high_water', 'false' ],
     [ 'acquire', 'now < pool.high_water', 'now <= pool.high_water' ],
     [ 'acquire', 'least(duration, pool.max_duration)', 'duration' ],
-    [ 'acquire', '@extschema@.randflake_lease_horizon(own)) - 1', '9223372036854775807) - 1' ],
+    [ 'acquire', 'pool.max_duration), @extschema@.randflake_lease_horizon(own),', 'pool.max_duration), 9223372036854775807,' ],
     [ 'acquire', 'int8range(lease_start, lease_end + 1)', 'int8range(lease_start, lease_end)' ],
     [ 'acquire', q{interval '1 day'}, q{interval '1 day 1 second'} ],
 
-    [ 'renew', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
-    [ 'renew', 'AND l.incarnation = randflake_lease_renew.incarnation', '' ],
-    [ 'renew', 'AND l.released_at IS NULL', '' ],
-    [ 'renew', 'NOT lease.nodes <@ pool.nodes', 'false' ],
-    [ 'renew', 'AND l.role = SESSION_USER', '' ],
-    [ 'renew', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '' ],
-    [ 'renew', 'lease.nodes && @extschema@.randflake_lease_static_nodes(own)', 'false' ],
-    [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'false THEN' ],
-    [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'greatest(expected_end + 1, upper(lease.span)) >= latest THEN' ],
-    [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'expected_end + 1 > latest THEN' ],
-    [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'upper(lease.span) > latest THEN' ],
-    [ 'renew', 'least(now + pool.max_duration + pool.max_clock_skew,', 'least(now + pool.max_duration,' ],
-    [ 'renew', 'least(now + pool.max_duration + pool.max_clock_skew,', 'least(now + pool.max_duration + pool.max_clock_skew + 1,' ],
-    [ 'renew', 'expected_end < now + pool.max_clock_skew AND', '' ],
-    [ 'renew', 'expected_end < now + pool.max_clock_skew AND', 'expected_end < now AND' ],
-    [ 'renew', 'expected_end < now + pool.max_clock_skew AND', 'expected_end <= now + pool.max_clock_skew AND' ],
-    [ 'renew', '(expected_end < now OR', '(expected_end <= now OR' ],
-    [ 'renew', '(expected_end < now OR', '(' ],
-    [ 'renew', ' OR expected_end < pool.high_water - 1', '' ],
-    [ 'renew', 'pool.high_water - 1', 'pool.high_water' ],
-    [ 'renew', 'least(greatest(expected_end + 1, ', 'least(greatest(' ],
-    [ 'renew', 'upper(lease.span), now', 'now' ],
-    [ 'renew', 'now + least(duration, pool.max_duration)', 'now + duration' ],
-    [ 'renew', 'now + least(duration, pool.max_duration)', 'now + pool.max_duration' ],
-    [ 'renew', ', @extschema@.randflake_lease_horizon(own));', ', 9223372036854775807);' ],
-    [ 'renew', 'lease_end + 1), renewed_at', 'lease_end), renewed_at' ],
-    [ 'renew', ', renewed_at = clock_timestamp()', '' ],
+    [ 'extend', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
+    [ 'extend', 'AND l.incarnation = randflake_lease_extend.incarnation', '' ],
+    [ 'extend', 'AND l.released_at IS NULL', '' ],
+    [ 'extend', 'NOT lease.nodes <@ pool.nodes', 'false' ],
+    [ 'extend', 'AND l.role = SESSION_USER', '' ],
+    [ 'extend', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '' ],
+    [ 'extend', 'lease.nodes && @extschema@.randflake_lease_static_nodes(own)', 'false' ],
+    [ 'extend', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'false THEN' ],
+    [ 'extend', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'greatest(expected_end + 1, upper(lease.span)) >= latest THEN' ],
+    [ 'extend', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'expected_end + 1 > latest THEN' ],
+    [ 'extend', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'upper(lease.span) > latest THEN' ],
+    [ 'extend', 'least(now + pool.max_duration + pool.max_clock_skew,', 'least(now + pool.max_duration,' ],
+    [ 'extend', 'least(now + pool.max_duration + pool.max_clock_skew,', 'least(now + pool.max_duration + pool.max_clock_skew + 1,' ],
+    [ 'extend', 'expected_end < now + pool.max_clock_skew AND', '' ],
+    [ 'extend', 'expected_end < now + pool.max_clock_skew AND', 'expected_end < now AND' ],
+    [ 'extend', 'expected_end < now + pool.max_clock_skew AND', 'expected_end <= now + pool.max_clock_skew AND' ],
+    [ 'extend', '(expected_end < now OR', '(expected_end <= now OR' ],
+    [ 'extend', '(expected_end < now OR', '(' ],
+    [ 'extend', ' OR expected_end < pool.high_water - 1', '' ],
+    [ 'extend', 'pool.high_water - 1', 'pool.high_water' ],
+    [ 'extend', 'least(greatest(expected_end + 1, ', 'least(greatest(' ],
+    [ 'extend', 'upper(lease.span), now', 'now' ],
+    [ 'extend', 'now + least(duration, pool.max_duration)', 'now + duration' ],
+    [ 'extend', 'now + least(duration, pool.max_duration)', 'now + pool.max_duration' ],
+    [ 'extend', ', @extschema@.randflake_lease_horizon(own));', ', 9223372036854775807);' ],
+    [ 'extend', 'lease_end + 1), renewed_at', 'lease_end), renewed_at' ],
+    [ 'extend', ', renewed_at = clock_timestamp()', '' ],
+    [ 'extend', 'coalesce(randflake_lease_extend.key_fingerprint, lease.key_fingerprint,', 'coalesce(lease.key_fingerprint,' ],
+    [ 'extend', 'coalesce(randflake_lease_extend.key_fingerprint, lease.key_fingerprint,', 'coalesce(randflake_lease_extend.key_fingerprint,' ],
+    [ 'extend', ', key_fingerprint = secrets', '' ],
+    [ 'extend', q{upper(lease.span), 'cannot_connect_now'}, q{now, 'cannot_connect_now'} ],
+    [ 'extend', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) - 1, 'cannot_connect_now'} ],
+    [ 'extend', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) + 1, 'cannot_connect_now'} ],
+    [ 'extend', q{upper(lease.span), 'cannot_connect_now'}, q{expected_end + 1, 'cannot_connect_now'} ],
+    [ 'extend', q{'cannot_connect_now'}, q{'object_not_in_prerequisite_state'} ],
+    [ 'extend', '@extschema@.randflake_lease_stops_at(own, secrets, pool.key_fingerprint)) - 1', 'NULL) - 1' ],
 
     [ 'release', 'AND l.incarnation = randflake_lease_release.incarnation', '' ],
     [ 'release', 'AND l.role = SESSION_USER', '' ],
@@ -358,6 +379,34 @@ my @changes = (
     [ 'taken_over', 'max(greatest(granted_at, renewed_at))', 'max(renewed_at)' ],
     [ 'taken_over', 'randflake_lease_horizon(own)) << 31', 'randflake_lease_horizon(own) * 2) << 31' ],
     [ 'taken_over', q{PERFORM setval('@extschema@.randflake_lease_takeover', noted);}, '' ],
+
+    [ 'stops_at', 'SELECT min(', 'SELECT max(' ],
+    [ 'stops_at', 'of_holder IS DISTINCT FROM of_pool', 'of_holder <> of_pool' ],
+    [ 'stops_at', 'AND pool IS NOT NULL', '' ],
+    [ 'stops_at', q{'0')::bigint}, q{'1')::bigint} ],
+    [ 'require_secrets', 'IF second < stops_at', 'IF second <= stops_at' ],
+    [ 'require_secrets', 'IF second < stops_at', 'IF second < stops_at - 1' ],
+
+    [ 'untouched', 'max(upper(span))', 'min(upper(span))' ],
+    [ 'untouched', 'max(upper(span))', '0' ],
+    [ 'untouched', 'pool.high_water,', '0,' ],
+    [ 'untouched', '+ pool.max_duration', '' ],
+    [ 'untouched', '2 * pool.max_clock_skew', 'pool.max_clock_skew' ],
+    [ 'untouched', 'max_clock_skew + 1)', 'max_clock_skew)' ],
+    [ 'add_secret', q{IF same = format('%s@%s', fingerprint, second) THEN}, 'IF false THEN' ],
+    [ 'add_secret', 'ELSIF same IS NOT NULL THEN', 'ELSIF false THEN' ],
+    [ 'add_secret', 'cardinality(secrets) >= 8', 'cardinality(secrets) >= 9' ],
+    [ 'add_secret', 'cardinality(secrets) >= 8', 'cardinality(secrets) >= 7' ],
+    [ 'add_secret', 'second::text <= ', 'second::text < ' ],
+    [ 'add_secret', 'IF second < earliest', 'IF second <= earliest' ],
+    [ 'add_secret', 'IF second < earliest', 'IF second < earliest - 1' ],
+    [ 'add_secret', 'IF secrets IS NULL', 'IF false' ],
+    [ 'add_secret', '@extschema@.randflake_lease_lock_pool(own);', '(SELECT p FROM @extschema@.randflake_lease_pool p);' ],
+    [ 'remove_secret', q{split_part(last, '@', 1) IS DISTINCT FROM fingerprint OR}, '' ],
+    [ 'remove_secret', ' OR cardinality(secrets) = 1', '' ],
+    [ 'remove_secret', '::bigint < earliest', '::bigint <= earliest' ],
+    [ 'remove_secret', '::bigint < earliest', '::bigint < earliest - 1' ],
+    [ 'remove_secret', '@extschema@.randflake_lease_lock_pool(own);', '(SELECT p FROM @extschema@.randflake_lease_pool p);' ],
 
     [ 'require_open', 'IF pool.closed THEN', 'IF NOT pool.closed THEN' ],
 

@@ -75,8 +75,8 @@ SQL
         ],
         install => [
             [
-                "    released_at timestamptz,\n    CONSTRAINT",
-                "    released_at timestamptz,\n    label text NOT NULL DEFAULT '',\n    CONSTRAINT"
+                "    key_fingerprint text,\n    CONSTRAINT",
+                "    key_fingerprint text,\n    label text NOT NULL DEFAULT '',\n    CONSTRAINT"
             ],
             [
                 'GRANT SELECT ON randflake_leases, randflake_pool TO pg_monitor;',

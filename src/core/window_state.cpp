@@ -257,6 +257,13 @@ bool Proven(const WindowState& found, const Start& start) {
 
 }  // namespace
 
+// The first second that begins after this instant, Unix milliseconds.
+static uint32_t SecondAfter(int64_t clock_ms) {
+    const int64_t since = clock_ms - kWindowEpochMs;
+    const int64_t second = since < 0 ? 0 : since / kSecondMs + 1;
+    return second < kMaxEnd ? static_cast<uint32_t>(second) : kMaxEnd;
+}
+
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              uint32_t end) noexcept {
     if (before.count == 0 || after.count == 0)
@@ -282,15 +289,33 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
     return SecretsChange::kOther;
 }
 
+ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept {
+    const SecretRecords& before = reload.before;
+    const SecretRecords& after = reload.after;
+    for (uint32_t i = 0; i < before.count; i++)
+        if (i >= after.count || after.records[i] != before.records[i])
+            return {ReloadError::kNotGrown, i, 0};
+    const uint32_t end = state != nullptr ? state->LastEnd() : 0;
+    if (reload.NeedsState()) {
+        const uint32_t others = reload.leased ? static_cast<uint32_t>(reload.leases_end)
+                                              : SecondAfter(reload.clock_ms + reload.skew_ms);
+        const uint32_t earliest = Max(Max(end, others), 1);
+        for (uint32_t i = before.count; i < after.count; i++)
+            if (after.records[i].from < earliest)
+                return {ReloadError::kTooEarly, i, earliest};
+    }
+    if (state != nullptr && CompareSecrets(state->secrets, after, end) == SecretsChange::kRefused)
+        return {ReloadError::kRefused, 0, 0};
+    return {ReloadError::kNone, 0, 0};
+}
+
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, int64_t skew_ms,
              Start* start) noexcept {
     const bool set_right = now.clock_ms < started.clock_ms;
     start->at_ms = may_be_promoted ? now.at_ms : started.at_ms;
     start->clock_ms = may_be_promoted || set_right ? now.clock_ms : started.clock_ms;
     start->skew_ms = skew_ms;
-    const int64_t until = start->clock_ms + skew_ms - kWindowEpochMs;
-    const int64_t second = until < 0 ? 0 : until / kSecondMs + 1;
-    start->held_off = second < kMaxEnd ? static_cast<uint32_t>(second) : kMaxEnd;
+    start->held_off = SecondAfter(start->clock_ms + skew_ms);
 }
 
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept {

@@ -91,6 +91,37 @@ enum class SecretsChange : uint8_t {
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              uint32_t end) noexcept;
 
+// A server that runs is to go on under the ring `after` instead of `before`.
+struct Reload {
+    SecretRecords before;  // none: its secrets were lost in a crash
+    SecretRecords after;
+    bool issues;         // whether it makes identifiers, or would if it were asked
+    bool leased;         // under leased node ids
+    int64_t leases_end;  // with these, the last end of its leases
+
+    // The present by the wall clock, Unix, and the tolerated difference of clocks.
+    int64_t clock_ms;
+    int64_t skew_ms;
+
+    // Whether the state on disk must be known: secrets are added that have not begun anywhere.
+    constexpr bool NeedsState() const {
+        return issues && before.count > 0 && after.count > before.count;
+    }
+};
+
+enum class ReloadError : uint8_t {
+    kNone,
+    kNotGrown,  // secrets may be added behind the last one, and nothing else may change
+    kTooEarly,  // an added one would own a second in which identifiers may have been made
+    kRefused,   // it made identifiers under others; see CompareSecrets
+};
+
+struct ReloadPlan {
+    ReloadError error;
+    uint32_t secret;    // with kNotGrown and kTooEarly: which of `after`, counted from 0
+    uint32_t earliest;  // with kTooEarly: the first second that is possible
+};
+
 // How far the written end is set ahead of the clock's second. A crash costs at most this much. The
 // window is extended in its last second, so there is one write in two seconds.
 inline constexpr int64_t kWindowSeconds = 3;
@@ -231,6 +262,16 @@ constexpr bool MayOpen(uint32_t opens_at, int64_t opens_at_ms, int64_t second,
 // static ones, by a clock that was ahead.
 uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                       uint32_t held_off) noexcept;
+
+// Decides whether a server that runs takes secrets; `state` is null while it is not known. Whoever
+// asks keeps windows from being opened and extended until the secrets are added.
+//
+// An added secret begins at or beyond every written end, so nothing that this server made is
+// concerned. Nor is what others made under static node ids: they keep to their clocks, and those
+// differ by less than the tolerated difference. Under leased ones, the coordinator gives nobody a
+// second about whose secret it and the holder do not agree. So a server that stopped there may get
+// the secret late; but what was leased without the coordinator being told of it comes before.
+ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake
 

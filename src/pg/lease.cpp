@@ -19,6 +19,21 @@ LeaseControl lease_control() {
     return copy;
 }
 
+void lease_wake_worker() {
+    PGPROC* worker = BackendPidGetProc(shared->lease_worker_pid);
+    if (worker != nullptr)
+        SetLatch(&worker->procLatch);
+}
+
+bool lease_take_over(const LeaseControl& control, int named_secrets) {
+    LWLockAcquire(shared->lease_lock, LW_EXCLUSIVE);
+    const bool all_named = secret_ring().count() == named_secrets;
+    if (all_named)
+        shared->lease_control.holder = control.holder;
+    LWLockRelease(shared->lease_lock);
+    return all_named;
+}
+
 static Window current_window() {
     return Window::FromWord(shared->window.load());
 }

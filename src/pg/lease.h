@@ -20,6 +20,7 @@ enum class LeaseProblem : uint8_t {
     kNotAsked,  // this server had no means to ask
     kNoAnswer,  // no connection, or none that lasted to the answer
     kRefused,   // the coordinator refuses
+    kSecrets,   // it does, or does not renew, because it does not agree about the secrets
     kUnusable,  // it answered something else
     kClocks,    // it granted a time that is not now by this server's clock
     kUsed,      // it granted node ids that this server used itself, up to a later second
@@ -41,7 +42,15 @@ struct LeaseControl {
 // A consistent copy, for messages and views.
 LeaseControl lease_control();
 
+// Lets the worker look around at once; after secrets were added.
+void lease_wake_worker();
+
 // The rest is for the worker alone, who keeps the copy that it hands over.
+
+// Takes over what an answer changed in the holder. False, with nothing taken over, if there are
+// more secrets by now than the request named: the leases were granted by those alone, and may reach
+// beyond the time of one that was added. Who adds secrets looks at the leases under the same lock.
+bool lease_take_over(const LeaseControl& control, int named_secrets);
 
 // Publishes it, with the end that the open lease has by now, once that is on disk. False if it
 // could not be written there: then the window keeps its end.

@@ -26,6 +26,7 @@
 #include "pg/clock.h"
 #include "pg/compat.h"
 #include "pg/lease_exchange.h"
+#include "pg/secret.h"
 #include "pg/settings.h"
 
 static_assert(std::is_trivially_copyable_v<ExchangeAnswer>);
@@ -40,6 +41,7 @@ static constexpr char kConnectTimeout[] = "3";
 
 static pid_t asking;  // the process; 0: there is none
 static LeaseProblem problem;
+static bool refused;
 // A message that was cut on its way loses its end, which may be half a character.
 static char error[sizeof ExchangeAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
 static int64 not_before;
@@ -47,6 +49,10 @@ static uint32 first_host;  // which of the connection string's hosts is tried fi
 
 LeaseProblem lease_client_problem() {
     return problem;
+}
+
+bool lease_client_refused() {
+    return refused;
 }
 
 const char* lease_client_error() {
@@ -68,6 +74,7 @@ static bool is_printable(const char* character, int bytes) {
 // breaks its messages into lines: they become one.
 static bool fail(LeaseProblem kind, const char* text, int64 until = 0) {
     problem = kind;
+    refused = false;
     not_before = until;
     size_t length = 0;
     for (size_t left = strlen(text); left > 0;) {
@@ -299,9 +306,11 @@ static bool exchange(const ExchangeRequest& request, int64 timeout, bool interru
         return fail(LeaseProblem::kNoAnswer, "the process that asked has ended without an answer");
     if (answer.problem != LeaseProblem::kNone) {
         answer.text[sizeof answer.text - 1] = '\0';
-        return fail(answer.problem,
-                    answer.text[0] != '\0' ? answer.text : "the library gave no reason",
-                    answer.not_before);
+        (void)fail(answer.problem,
+                   answer.text[0] != '\0' ? answer.text : "the library gave no reason",
+                   answer.not_before);
+        refused = answer.refused;
+        return false;
     }
     memcpy(values, answer.values, sizeof answer.values);
     return true;
@@ -312,14 +321,15 @@ static const char* uuid_text(const pg_uuid_t& uuid) {
 }
 
 bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
-                          int duration, uint64 key_fingerprint, randflake::LeaseGrant* grant) {
+                          int duration, const randflake::SecretRecords& secrets,
+                          randflake::LeaseGrant* grant) {
     const ExchangeRequest request{
         "SELECT lease_id, first_node_id, node_count, lease_start, lease_end "
         "FROM randflake_lease_acquire($1, $2, $3, $4, $5)",
         5,
         {TEXTOID, UUIDOID, INT4OID, INT4OID, TEXTOID},
         {holder, uuid_text(incarnation), psprintf("%d", node_count), psprintf("%d", duration),
-         psprintf("%016llx", static_cast<unsigned long long>(key_fingerprint))},
+         secret_fingerprints_text(secrets)},
         5,
         {INT8OID, INT4OID, INT4OID, INT8OID, INT8OID}};
     int64 values[kLeaseColumns] = {};
@@ -330,12 +340,16 @@ bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int 
 }
 
 bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expected_end,
-                        int duration, int64* end) {
-    const ExchangeRequest request{"SELECT randflake_lease_renew($1, $2, $3, $4)",
-                                  4,
-                                  {INT8OID, UUIDOID, INT8OID, INT4OID},
+                        int duration, const randflake::SecretRecords& secrets, int64* end) {
+    // A coordinator of version 1.0 knows of one secret, which the lease was granted for.
+    const bool one = secrets.count == 1;
+    const ExchangeRequest request{one ? "SELECT randflake_lease_renew($1, $2, $3, $4)"
+                                      : "SELECT randflake_lease_renew($1, $2, $3, $4, $5)",
+                                  one ? 4 : 5,
+                                  {INT8OID, UUIDOID, INT8OID, INT4OID, TEXTOID},
                                   {psprintf(INT64_FORMAT, lease_id), uuid_text(incarnation),
-                                   psprintf(INT64_FORMAT, expected_end), psprintf("%d", duration)},
+                                   psprintf(INT64_FORMAT, expected_end), psprintf("%d", duration),
+                                   secret_fingerprints_text(secrets)},
                                   1,
                                   {INT8OID}};
     int64 values[kLeaseColumns] = {};

@@ -6,6 +6,7 @@
 #include "pg/pg.h"
 
 #include "core/lease.h"
+#include "core/window_state.h"
 #include "pg/lease.h"
 
 // Every call gives up after this many milliseconds, and at once when the worker has to stop or to
@@ -14,16 +15,18 @@
 inline constexpr int64 kLeaseClientTimeoutMs = 10000;
 
 bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
-                          int duration, uint64 key_fingerprint, randflake::LeaseGrant* grant);
+                          int duration, const randflake::SecretRecords& secrets,
+                          randflake::LeaseGrant* grant);
 bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expected_end,
-                        int duration, int64* end);
+                        int duration, const randflake::SecretRecords& secrets, int64* end);
 // Gives up after `timeout` milliseconds and at nothing else.
 bool lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, int64 last_used,
                           int64 timeout);
 
-// The last failure: its kind, its text in printable UTF-8, and the Unix second before which the
-// coordinator grants nothing, 0 when it did not say.
+// The last failure: its kind, whether the coordinator refuses what was asked, its text in printable
+// UTF-8, and the Unix second before which the coordinator grants nothing, 0 when it did not say.
 LeaseProblem lease_client_problem();
+bool lease_client_refused();
 const char* lease_client_error();
 int64 lease_client_not_before();
 

@@ -22,6 +22,8 @@ using randflake::SecondsEnd;
 // object_not_in_prerequisite_state: what the coordinator's functions raise to refuse. Any other
 // error says nothing about the lease: a standby, a cancelled query, a full disk.
 static constexpr char kRefusal[] = "55000";
+// What it names in the field for a constraint when it does not agree about the secrets.
+static constexpr char kAboutSecrets[] = "key_fingerprint";
 // configuration_limit_exceeded: no node id is free, with the time at which one will be.
 static constexpr char kNoneFree[] = "53400";
 
@@ -104,12 +106,17 @@ static void fail_with(const PGresult* result, ExchangeAnswer* answer) {
     const char* sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     if (message == nullptr || sqlstate == nullptr)
         return fail(answer, LeaseProblem::kNoAnswer, PQerrorMessage(connection));
-    bool refused = strcmp(sqlstate, kRefusal) == 0;
-    if (refused || strcmp(sqlstate, kNoneFree) == 0)
+    answer->refused = strcmp(sqlstate, kRefusal) == 0;
+    if (answer->refused || strcmp(sqlstate, kNoneFree) == 0)
         answer->not_before = not_before(result);
     // PostgreSQL has other reasons for that SQLSTATE, and never this field beside it.
-    refused |= answer->not_before != 0;
-    fail(answer, refused ? LeaseProblem::kRefused : LeaseProblem::kUnusable, message);
+    answer->refused |= answer->not_before != 0;
+    const char* concerned = PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME);
+    fail(answer,
+         concerned != nullptr && strcmp(concerned, kAboutSecrets) == 0 ? LeaseProblem::kSecrets
+         : answer->refused                                             ? LeaseProblem::kRefused
+                                                                       : LeaseProblem::kUnusable,
+         message);
 }
 
 // One row at a time, so that no more than two are ever held.

@@ -23,6 +23,7 @@ struct ExchangeRequest {
 
 struct ExchangeAnswer {
     LeaseProblem problem;         // kNone: the coordinator has committed what was asked
+    bool refused;                 // otherwise: it refuses; what else failed says nothing of a lease
     int64 values[kLeaseColumns];  // with kNone; within the range of their types, 0 for VOIDOID
     char text[400];               // otherwise: why, in bytes that may be the coordinator's
     int64 not_before;             // and the Unix second before which it grants none; 0: not said

@@ -20,10 +20,12 @@ using randflake::Incarnation;
 using randflake::kRandflake;
 using randflake::Lease;
 using randflake::LeaseGrant;
+using randflake::LeaseHolder;
 using randflake::LeaseNews;
 using randflake::LeaseRelease;
 using randflake::LeaseReleases;
 using randflake::LeaseRequest;
+using randflake::SecretRecords;
 
 extern "C" {
 [[noreturn]] PGDLLEXPORT void randflake_lease_main(Datum argument);
@@ -35,6 +37,7 @@ static constexpr int64 kReleaseTimeoutMs = 1000;
 // This process's view; shared memory has a copy.
 static LeaseControl lease;
 static char logged_error[sizeof lease.error];
+static int named_secrets;  // in the last request
 
 void lease_register_worker() {
     BackgroundWorker worker{};
@@ -93,8 +96,14 @@ static void note_failure(LeaseProblem problem, const char* what, const char* why
     note_problem(problem, what, why, not_before);
 }
 
-// The coordinator did what it was asked.
-static void note_success(LeaseNews news) {
+// The coordinator did what it was asked; `before` is the holder that asked. If secrets were added
+// meanwhile, the answer counts as lost, and the next request follows at once.
+static void note_success(const LeaseHolder& before, LeaseNews news) {
+    if (!lease_take_over(lease, named_secrets)) {
+        lease.holder = before;
+        (void)lease.holder.Unanswered();
+        return;
+    }
     const Lease& granted = lease.holder.newest();
     shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
     char message[sizeof lease.error] = "";
@@ -129,39 +138,39 @@ static pg_uuid_t uuid_of(const Incarnation& incarnation) {
     return uuid;
 }
 
-static void acquire() {
+static void acquire(const SecretRecords& secrets) {
     static constexpr char kWhat[] = "could not lease node ids";
     Incarnation fresh;
-    // Without a secret there would be a fingerprint too, that of no secret.
-    if (secret_ring().count() == 0)
+    if (secrets.count == 0)
         return note_failure(LeaseProblem::kSettings, kWhat, "no secret is configured");
     if (!pg_strong_random(&fresh, sizeof fresh))
         return note_failure(LeaseProblem::kNotAsked, kWhat, "could not generate a random number");
     const LeaseRequest request = lease.holder.Acquire(fresh, steady_milliseconds());
     LeaseGrant grant;
     if (!lease_client_acquire(holder_name(), uuid_of(request.incarnation), setting_node_count,
-                              setting_lease_duration, secret_records().records[0].fingerprint,
-                              &grant))
+                              setting_lease_duration, secrets, &grant))
         return note_failure(lease_client_problem(), kWhat, lease_client_error(),
                             lease_client_not_before());
+    const LeaseHolder before = lease.holder;
     const LeaseNews news =
         lease.holder.Granted(kRandflake, shared->slot_count, grant, wall_clock_seconds());
     if (news == LeaseNews::kUnusable)
         return note_problem(LeaseProblem::kUnusable, kWhat,
                             "the coordinator granted a lease that makes no sense");
-    note_success(news);
+    note_success(before, news);
 }
 
 // False if the lease is renewed no more.
-static bool renew() {
+static bool renew(const SecretRecords& secrets) {
     const LeaseRequest request = lease.holder.Renew(steady_milliseconds());
     int64 last;
     if (lease_client_renew(request.lease_id, uuid_of(request.incarnation), request.expected_end,
-                           setting_lease_duration, &last)) {
-        note_success(lease.holder.Renewed(kRandflake, last, wall_clock_seconds()));
+                           setting_lease_duration, secrets, &last)) {
+        const LeaseHolder before = lease.holder;
+        note_success(before, lease.holder.Renewed(kRandflake, last, wall_clock_seconds()));
         return true;
     }
-    if (lease_client_problem() != LeaseProblem::kRefused) {
+    if (!lease_client_refused()) {
         note_failure(lease_client_problem(), "could not renew the lease of node ids",
                      lease_client_error());
         return true;
@@ -172,11 +181,13 @@ static bool renew() {
 }
 
 static void renew_or_acquire() {
+    const SecretRecords secrets = secret_records();
+    named_secrets = static_cast<int>(secrets.count);
     if (setting_coordinator[0] == '\0')
         note_failure(LeaseProblem::kSettings, "could not lease node ids",
                      "\"randflake.coordinator\" is empty");
-    else if (!lease.holder.renews() || !renew())
-        acquire();
+    else if (!lease.holder.renews() || !renew(secrets))
+        acquire(secrets);
 }
 
 static void release_lease(const LeaseRelease& release, int64 give_up_at_ms) {
@@ -255,6 +266,7 @@ void randflake_lease_main(Datum) {
     MemoryContext per_action =
         AllocSetContextCreate(TopMemoryContext, "randflake lease worker", ALLOCSET_SMALL_SIZES);
 
+    shared->lease_worker_pid = MyProcPid;
     // A worker that was restarted goes on with the leases of its predecessor.
     lease = lease_control();
     int64 request_at_ms = steady_milliseconds();
@@ -265,7 +277,9 @@ void randflake_lease_main(Datum) {
             ProcessConfigFile(PGC_SIGHUP);
             request_at_ms = steady_milliseconds();
         }
-        if (steady_milliseconds() >= request_at_ms) {
+        // Further secrets are named at once, so that what is wrong with them shows before their
+        // time.
+        if (steady_milliseconds() >= request_at_ms || named_secrets != secret_ring().count()) {
             MemoryContextSwitchTo(per_action);
             renew_or_acquire();
             MemoryContextReset(per_action);

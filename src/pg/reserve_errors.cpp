@@ -88,6 +88,9 @@ static const char* lease_problem_text(const LeaseControl& control) {
             return psprintf("The coordinator has not answered since %s.", since);
         case LeaseProblem::kRefused:
             return psprintf("The coordinator has refused since %s.", since);
+        case LeaseProblem::kSecrets:
+            return psprintf("The coordinator has not agreed about this server's secrets since %s.",
+                            since);
         case LeaseProblem::kUnusable:
             return psprintf("The coordinator has given no usable answer since %s.", since);
         case LeaseProblem::kClocks:
@@ -113,6 +116,16 @@ static const char* lease_problem_detail(const LeaseControl& control, int64 clock
                : text;
 }
 
+// What to do about a lease that does not come, and where the coordinator's own words are.
+static const char* lease_hint(const LeaseControl& control, const char* usual) {
+    return psprintf(
+        "%sSee the view \"randflake_status\" or the server log for the full error message.",
+        control.problem == LeaseProblem::kSecrets
+            ? "Compare \"randflake.secret_file\" with that of the other servers, and call "
+              "randflake_reload_secret(). "
+            : usual);
+}
+
 // There is no lease, or the clock is outside of it.
 static ErrorText no_lease_error(int64 clock) {
     const LeaseControl control = lease_control();
@@ -122,18 +135,17 @@ static ErrorText no_lease_error(int64 clock) {
     const char* problem = lease_problem_detail(control, clock);
     if (lease.id == 0)
         return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "this server has no lease of node ids",
-                problem,
-                "See the view \"randflake_status\" or the server log for the full error message."};
+                problem, lease_hint(control, "")};
     if (clock < lease.start)
         return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the lease of node ids has not begun",
                 psprintf("It begins at %s, the clock shows %s.", second_text(lease.start), now),
                 "Compare the clocks of this server and of the coordinator."};
     const char* ended =
         psprintf("It ended at %s, the clock shows %s.", second_text(lease.end), now);
-    return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the lease of node ids has ended",
-            control.problem == LeaseProblem::kNone ? ended : psprintf("%s %s", ended, problem),
-            "Check the coordinator, and compare its clock with this server's. See the view "
-            "\"randflake_status\" or the server log for the full error message."};
+    return {
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the lease of node ids has ended",
+        control.problem == LeaseProblem::kNone ? ended : psprintf("%s %s", ended, problem),
+        lease_hint(control, "Check the coordinator, and compare its clock with this server's. ")};
 }
 
 static ErrorText file_failed_error(const WindowReport& report) {

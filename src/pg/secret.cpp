@@ -257,6 +257,19 @@ const char* secret_fingerprint_text(const SecretRecord& record) {
     return psprintf("%016llx", static_cast<unsigned long long>(record.fingerprint));
 }
 
+const char* secret_fingerprints_text(const SecretRecords& records) {
+    StringInfoData text;
+    initStringInfo(&text);
+    for (uint32 i = 0; i < records.count; i++) {
+        const SecretRecord& record = records.records[i];
+        appendStringInfo(&text, "%s%s", i == 0 ? "" : " ", secret_fingerprint_text(record));
+        if (i > 0)
+            appendStringInfo(&text, "@" INT64_FORMAT,
+                             randflake::kWindowEpochSeconds + int64{record.from});
+    }
+    return text.data;
+}
+
 randflake::SipKey secret_hash_key() {
     uint8 digest[PG_SHA256_DIGEST_LENGTH];
     hmac_of_text(shared->secrets.keys[0], "randflake type hash", nullptr, 0, digest);

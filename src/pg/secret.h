@@ -45,6 +45,9 @@ randflake::SecretRecords secret_records();
 // A fingerprint as people read it, 16 hexadecimal digits; palloc'd.
 const char* secret_fingerprint_text(const randflake::SecretRecord& record);
 
+// The fingerprints and times of all of them in one text, as a coordinator takes them; palloc'd.
+const char* secret_fingerprints_text(const randflake::SecretRecords& records);
+
 // The key by which values of the type randflake are hashed: the first 16 bytes of HMAC-SHA-256 over
 // another fixed text under the first secret. For backends too.
 randflake::SipKey secret_hash_key();

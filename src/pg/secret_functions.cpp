@@ -11,55 +11,48 @@
 #include "pg/timestamp.h"
 #include "pg/window.h"
 
+using randflake::LeaseHolder;
+using randflake::Reload;
+using randflake::ReloadError;
+using randflake::ReloadPlan;
 using randflake::SecretList;
 using randflake::SecretRecords;
 using randflake::SecretRing;
-using randflake::SecretsChange;
 
-// Secrets may be added behind the last one, and nothing else may change: what was issued keeps its
-// meaning.
-static void require_grown(const SecretList& list) {
-    const SecretRing ring = secret_ring();
-    for (int i = 0; i < ring.count(); i++) {
-        const bool missing = i >= list.count;
-        if (missing || list.secrets[i].from != ring[i].from ||
-            list.secrets[i].key != shared->secrets.keys[i])
+static void require_accepted(const ReloadPlan& plan, const Reload& reload, uint32 written_end) {
+    const uint32 number = plan.secret + 1;
+    switch (plan.error) {
+        case ReloadError::kNone:
+            return;
+        case ReloadError::kNotGrown:
             ereport(ERROR,
                     (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                      errmsg("secrets can only be added after the last one"),
-                     missing ? errdetail("This server has %d secrets, \"randflake.secret_file\" "
-                                         "holds %d.",
-                                         ring.count(), list.count)
-                             : errdetail("Secret %d of \"randflake.secret_file\", or its time, is "
-                                         "another one than this server has.",
-                                         i + 1),
+                     plan.secret >= reload.after.count
+                         ? errdetail("This server has %u secrets, \"randflake.secret_file\" "
+                                     "holds %u.",
+                                     reload.before.count, reload.after.count)
+                         : errdetail("Secret %u of \"randflake.secret_file\", or its time, is "
+                                     "another one than this server has.",
+                                     number),
                      errhint("Put the former lines back, and the new secret below them. One that "
                              "has not begun yet can be changed with a restart of the server.")));
-    }
-}
-
-// The first second that may be an added secret's. Nobody has used it or anything later: this server
-// by what it announced, others by their clocks.
-static uint32 earliest_of_secret(const WindowControl& control) {
-    const int64 reached =
-        precise_milliseconds() + setting_max_clock_skew - randflake::kWindowEpochMs;
-    const int64 after = Max(reached / randflake::kSecondMs + 1, 1);
-    return static_cast<uint32>(
-        Min(Max(after, int64{control.state.LastEnd()}), SecondsEnd(randflake::kRandflake)));
-}
-
-static void require_not_early(const SecretList& list, uint32 earliest) {
-    for (int i = secret_ring().count(); i < list.count; i++)
-        if (list.secrets[i].from < earliest)
+            break;
+        case ReloadError::kTooEarly:
             ereport(
                 ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("secret %d of \"randflake.secret_file\" begins too early", i + 1),
+                 errmsg("secret %u of \"randflake.secret_file\" begins too early", number),
                  errdetail("It begins at %s. Identifiers of that time may have been made "
                            "already; the earliest possible time is %s.",
-                           second_text(list.secrets[i].from), second_text(earliest)),
+                           second_text(reload.after.records[plan.secret].from),
+                           second_text(plan.earliest)),
                  errhint("Let it begin later, on every server. Allow for the time that it takes "
                          "to reach them all.")));
+            break;
+        case ReloadError::kRefused:
+            raise_error(secrets_refused_error(written_end));
+    }
 }
 
 // Whether the server makes identifiers, or would if it were asked.
@@ -71,31 +64,37 @@ static bool generates() {
 SQL_FUNCTION(randflake_reload_secret) {
     require_preload();
     const SecretList list = secret_read_again();
-    const SecretRecords records = secret_records(list);
+    Reload reload{};
+    reload.after = secret_records(list);
+    reload.leased = shared->leased;
     WindowControl* control = &shared->window_control;
 
     // Under this lock no window is opened or extended, see window.cpp.
     LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
     const int before = secret_ring().count();
-    require_grown(list);
+    reload.before = secret_records();
+    reload.issues = generates();
+    reload.clock_ms = precise_milliseconds();
+    reload.skew_ms = setting_max_clock_skew;
     // What has made nothing since its start may take what has begun elsewhere: a standby, and a
     // server whose secrets were lost in a crash. The state on disk is asked before their
     // first window opens.
-    if (list.count > before && before > 0 && generates()) {
-        if (!window_load_state())
-            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                            errmsg("could not find out which identifiers were made before"),
-                            errdetail("The server log has the reason.")));
-        require_not_early(list, earliest_of_secret(*control));
-    }
-    if (control->loaded) {
-        const uint32 end = control->state.LastEnd();
-        if (CompareSecrets(control->state.secrets, records, end) == SecretsChange::kRefused)
-            raise_error(secrets_refused_error(end));
-        control->state.secrets = records;
-    }
+    if (reload.NeedsState() && !window_load_state())
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("could not find out which identifiers were made before"),
+                        errdetail("The server log has the reason.")));
+    // What the lease worker hears from here on counts only if it named the added secrets.
+    LWLockAcquire(shared->lease_lock, LW_SHARED);
+    const LeaseHolder& holder = shared->lease_control.holder;
+    reload.leases_end = Max(holder.open().end, holder.next().end);
+    require_accepted(PlanReload(reload, control->loaded ? &control->state : nullptr), reload,
+                     control->state.LastEnd());
+    if (control->loaded)
+        control->state.secrets = reload.after;
     secret_add_shared(list);
+    LWLockRelease(shared->lease_lock);
     LWLockRelease(shared->window_lock);
+    lease_wake_worker();
 
     if (list.count > before)
         ereport(LOG, (errmsg("randflake has %d secrets", list.count),

@@ -9,8 +9,9 @@
 //   lease_control           lease_lock; written by the lease worker alone
 //   window_changed          broadcast after every change of the window
 //   counters                atomics
-//   secrets                 window_lock to add one; those below the atomic count never change
-//                           and are read without a lock
+//   lease_worker_pid        atomic; of a worker that is gone, or of whoever has its number now
+//   secrets                 window_lock and lease_lock to add one; those below the atomic count
+//                           never change, and are read without a lock
 //   the rest                written once, when shared memory is made; read without a lock
 //
 // Nothing here belongs to a backend: a slot's word outlives every backend that used it. Nothing
@@ -61,6 +62,7 @@ struct SharedState {
     WindowReport window_report;
     LWLock* lease_lock;
     LeaseControl lease_control;
+    std::atomic<int> lease_worker_pid;
     ConditionVariable window_changed;
 
     Counters counters;

@@ -12,13 +12,19 @@
 
 namespace randflake::simulation {
 
+// What the file randflake/window holds.
+struct StateBytes {
+    std::array<uint8_t, kLongWindowStateBytes> bytes;
+    size_t length;
+};
+
 // A value, so that a snapshot, a base backup and a rollback are copies of it.
 struct DataDirectory {
     uint64_t system_identifier = 1;
     uint32_t timeline = 1;
     bool recovers = false;                   // standby.signal or recovery.signal is there
     std::optional<FileIdentity> identity{};  // of the file randflake/identity
-    std::optional<std::array<uint8_t, kWindowStateBytes>> window{};  // the file randflake/window
+    std::optional<StateBytes> window{};      // the file randflake/window
 };
 
 // A computer from boot to boot: its clocks, and the memory in which the runs of data directories

@@ -15,8 +15,32 @@
 #include <vector>
 
 #include "core/lease.h"
+#include "core/window_state.h"
 
 namespace randflake::simulation {
+
+// A chain of secrets: the records of a ring, whose times are seconds since kWindowEpochMs here and
+// Unix seconds in SQL.
+constexpr SecretRecords FirstSecret(uint64_t fingerprint) {
+    return {1, {{fingerprint, 0}}};
+}
+
+// As SQL takes it. Without a record it stands for all texts that are no chain.
+inline bool IsChain(const SecretRecords& chain) {
+    for (uint32_t i = 1; i < chain.count; i++)
+        if (chain.records[i].from <= chain.records[i - 1].from ||
+            chain.records[i].from > kRandflake.max_timestamp())
+            return false;
+    return chain.count > 0;
+}
+
+// How many secrets two chains begin with together.
+inline uint32_t Agreed(const SecretRecords& a, const SecretRecords& b) {
+    uint32_t agreed = 0;
+    while (agreed < std::min(a.count, b.count) && a.records[agreed] == b.records[agreed])
+        agreed++;
+    return agreed;
+}
 
 // Each rule can be switched off, to show that it is needed.
 struct CoordinatorRules {
@@ -39,6 +63,12 @@ struct CoordinatorRules {
     bool own_nodes = true;              // those of the coordinator's own server are never leased
     bool added_nodes_wait = true;       // node ids that come into the pool may have been static
     bool reopening_waits = true;        // another one may have leased while the pool was closed
+    bool stops_grants = true;           // at the first secret about which the two differ ...
+    bool stops_renewals = true;         // ... and renewals
+    bool stops_at_missing = true;       // that is, one that the holder lacks ...
+    bool stops_at_unknown = true;       // ... or the coordinator
+    bool secrets_after_leases = true;   // none is added or withdrawn that leases may reach ...
+    bool secrets_after_mark = true;     // ... nor leases that are not known
 };
 
 // Why a call failed.
@@ -62,6 +92,7 @@ public:
         int64_t start, end;              // Unix seconds, half-open
         int64_t granted_at, renewed_at;  // by the clock
         bool released;
+        SecretRecords chain;  // that the holder named last
     };
 
     // All node ids that there are in the layout of randflake, whatever layout is simulated.
@@ -86,7 +117,7 @@ public:
         bool never_leased = false;
         bool forget_key = false;
         std::optional<int64_t> max_nodes_per_role{};
-        std::optional<uint64_t> key{};
+        std::optional<SecretRecords> chain{};
     };
 
     // `identity` made the extension at `now`. Leases are forgotten `keep` seconds after their end.
@@ -121,21 +152,25 @@ public:
     // Why the last call failed.
     Refusal refusal() const { return refusal_; }
 
-    // `key` is the fingerprint of the holder's secret; not 0.
+    // `chain` is that of the holder's secrets.
     std::optional<LeaseGrant> Acquire(uint64_t identity, int64_t now,
                                       const Incarnation& incarnation, int64_t nodes,
-                                      int64_t duration, uint64_t key = 1, int64_t role = 1) {
+                                      int64_t duration, const SecretRecords& chain, int64_t role) {
         refusal_ = Refusal::kNone;
-        if (nodes < 1 || nodes > NodeIds() || duration < 1)
+        if (nodes < 1 || nodes > NodeIds() || duration < 1 || !IsChain(chain))
             return Refuse(Refusal::kArgument);
         LockPool(identity, now);
         if (pool_.closed)
             return Refuse(Refusal::kClosed);
-        if (key_ != kNone && key_ != key)
+        if (chain_.count == 0)
+            chain_ = chain;
+        if (Agreed(chain, chain_) == 0)
             return Refuse(Refusal::kState);
-        key_ = key;
         if (now <= kWindowEpochSeconds || now >= Horizon())
             return Refuse(Refusal::kClock);
+        const int64_t stops_at = rules_.stops_grants ? StopsAt(chain) : kForEver;
+        if (now >= stops_at)
+            return Refuse(Refusal::kState);
         const auto [free_at, first] = UnusedForLongest(nodes);
         if (first < 0 || free_at > now)
             return Refuse(Refusal::kLimit);
@@ -151,6 +186,7 @@ public:
         int64_t end = std::min(start + duration, Horizon());
         if (rules_.longest_lease)
             end = std::min(end, now + pool_.max_duration);
+        end = std::min(end, stops_at);
         if (end <= start)
             return Refuse(Refusal::kState);
         const Lease lease{.lease_id = next_id_++,
@@ -162,7 +198,8 @@ public:
                           .end = end,
                           .granted_at = now,
                           .renewed_at = kNever,
-                          .released = false};
+                          .released = false,
+                          .chain = chain};
         if (Overlaps(lease))
             return Refuse(Refusal::kOverlap);
         leases_.push_back(lease);
@@ -170,12 +207,12 @@ public:
         return LeaseGrant{lease.lease_id, first, nodes, start, end - 1};
     }
 
-    // The last second.
+    // The last second. Without a chain, the holder has the secrets that it named last.
     std::optional<int64_t> Renew(uint64_t identity, int64_t now, int64_t lease_id,
                                  const Incarnation& incarnation, int64_t expected_end,
-                                 int64_t duration, int64_t role = 1) {
+                                 int64_t duration, const SecretRecords* chain, int64_t role) {
         refusal_ = Refusal::kNone;
-        if (duration < 1)
+        if (duration < 1 || (chain != nullptr && !IsChain(*chain)))
             return Refuse(Refusal::kArgument);
         LockPool(identity, now);
         if (pool_.closed)
@@ -188,6 +225,9 @@ public:
             return Refuse(Refusal::kState);
         if (IsStatic(lease->first_node_id, lease->node_count))
             return Refuse(Refusal::kState);
+        const SecretRecords& named = chain != nullptr ? *chain : lease->chain;
+        if (chain_.count > 0 && Agreed(named, chain_) == 0)
+            return Refuse(Refusal::kState);
         const int64_t latest =
             rules_.bounded_renewal
                 ? std::min(now + pool_.max_duration + pool_.max_clock_skew, Horizon())
@@ -198,12 +238,17 @@ public:
         if (expected_end < now + margin && (expected_end < now || expected_end < high_water_ - 1) &&
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
+        // Not a refusal: the holder keeps what it has, and may get the secret.
+        const int64_t stops_at = rules_.stops_renewals ? StopsAt(named) : kForEver;
+        if (lease->end >= stops_at)
+            return Refuse(Refusal::kClosed);
         Lease renewed = *lease;
         renewed.end = now + std::min(duration, pool_.max_duration);
         if (rules_.renew_keeps_end)
             renewed.end = std::max({expected_end + 1, lease->end, renewed.end});
-        renewed.end = std::min(renewed.end, latest);
+        renewed.end = std::min({renewed.end, latest, stops_at});
         renewed.renewed_at = now;
+        renewed.chain = named;
         if (renewed.end <= renewed.start || Overlaps(renewed))
             return Refuse(Refusal::kState);
         *lease = renewed;
@@ -265,7 +310,7 @@ public:
             pool.node_count > NodeIds() - pool.first_node_id || pool.max_duration < 1 ||
             pool.max_duration > 86400 || pool.max_clock_skew < 0 || pool.max_clock_skew > 3600 ||
             pool.max_nodes_per_role < 1 || pool.max_nodes_per_role > kMostPerRole ||
-            (change.forget_key && change.key))
+            (change.chain && (!IsChain(*change.chain) || change.forget_key)))
             return Refuse(Refusal::kArgument);
         if (change.never_leased && next_id_ != 1)
             return Refuse(Refusal::kState);
@@ -295,11 +340,63 @@ public:
         }
         high_water_ = mark;
         pool_ = pool;
-        key_ = change.forget_key ? kNone : change.key.value_or(key_);
+        chain_ = change.forget_key ? SecretRecords{} : change.chain.value_or(chain_);
         return free_at > now ? free_at : 0;
     }
 
+    // A further secret, from that Unix second on. Without a fingerprint: of a text that is none.
+    bool AddSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint,
+                   int64_t from) {
+        refusal_ = Refusal::kNone;
+        if (!fingerprint || from <= kWindowEpochSeconds || from >= kSqlHorizon)
+            return Refused(Refusal::kArgument);
+        LockPool(identity, now);
+        if (chain_.count == 0)
+            return Refused(Refusal::kState);
+        const auto second = static_cast<uint32_t>(from - kWindowEpochSeconds);
+        for (uint32_t i = 0; i < chain_.count; i++)
+            if (chain_.records[i].fingerprint == *fingerprint)
+                return chain_.records[i].from == second || Refused(Refusal::kState);
+        if (chain_.count == kMaxGenerations || second <= chain_.records[chain_.count - 1].from ||
+            from < EarliestOfSecret(now))
+            return Refused(Refusal::kState);
+        chain_.records[chain_.count++] = {*fingerprint, second};
+        return true;
+    }
+
+    // Withdraws the last one.
+    bool RemoveSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint) {
+        refusal_ = Refusal::kNone;
+        LockPool(identity, now);
+        if (chain_.count < 2 || chain_.records[chain_.count - 1].fingerprint != fingerprint ||
+            FromOf(chain_, chain_.count - 1) < EarliestOfSecret(now))
+            return Refused(Refusal::kState);
+        chain_.count--;
+        return true;
+    }
+
+    // The first second that no lease can reach unless its holder and the pool agree about it.
+    int64_t EarliestOfSecret(int64_t now) const {
+        int64_t earliest = 0;
+        if (rules_.secrets_after_mark)
+            earliest =
+                std::max(high_water_, now + pool_.max_duration + 2 * pool_.max_clock_skew + 1);
+        if (rules_.secrets_after_leases)
+            for (const Lease& lease : leases_)
+                earliest = std::max(earliest, lease.end);
+        return earliest;
+    }
+
+    // The Unix second at which a holder of these secrets must stop.
+    int64_t StopsAt(const SecretRecords& chain) const {
+        const uint32_t agreed = Agreed(chain, chain_);
+        const int64_t missing = rules_.stops_at_missing ? FromOf(chain_, agreed) : kForEver;
+        const int64_t unknown = rules_.stops_at_unknown ? FromOf(chain, agreed) : kForEver;
+        return chain_.count == 0 ? kForEver : std::min(missing, unknown);
+    }
+
     const Pool& pool() const { return pool_; }
+    const SecretRecords& chain() const { return chain_; }
     const std::vector<Lease>& leases() const { return leases_; }
     int64_t high_water() const { return high_water_; }
     int64_t Horizon() const { return kWindowEpochSeconds + SecondsEnd(layout_); }
@@ -307,10 +404,23 @@ public:
 private:
     static constexpr uint64_t kNone = 0;
     static constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
+    static constexpr int64_t kForEver = std::numeric_limits<int64_t>::max();
+    // Whatever layout is simulated.
+    static constexpr int64_t kSqlHorizon =
+        kWindowEpochSeconds + static_cast<int64_t>(kRandflake.max_timestamp()) + 1;
 
     std::nullopt_t Refuse(Refusal refusal) {
         refusal_ = refusal;
         return std::nullopt;
+    }
+    bool Refused(Refusal refusal) {
+        refusal_ = refusal;
+        return false;
+    }
+
+    // Of the secret after that many.
+    static int64_t FromOf(const SecretRecords& chain, uint32_t count) {
+        return count < chain.count ? kWindowEpochSeconds + chain.records[count].from : kForEver;
     }
 
     int64_t NodeIds() const { return static_cast<int64_t>(layout_.max_node_id()) + 1; }
@@ -387,7 +497,7 @@ private:
     std::vector<Lease> leases_;
     int64_t next_id_ = 1;
     int64_t high_water_ = 0;
-    uint64_t key_ = kNone;
+    SecretRecords chain_{};      // empty before there is one
     uint64_t identity_ = kNone;  // who granted last
     Static static_{0, 0};
     // The sequence randflake_lease_takeover: when it was made, or taken over.

@@ -1,7 +1,8 @@
 // Who was granted what, and which numbers were used: what the simulation is judged by. Every node
 // id and second belongs to at most one grant, ever; every number of a server that leases lies in a
 // grant of that server, every other one in no grant of a server that runs. No two servers use the
-// same second of a node id, and every number is reserved once.
+// same second of a node id, and every number is reserved once. Where secrets change, no identifier
+// is issued twice, and in the end each decodes to its number.
 //
 // A server here is what shared memory makes one: each start is another server.
 
@@ -12,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/layout.h"
+#include "toy_ring.h"
 
 namespace randflake::simulation {
 
@@ -80,6 +81,34 @@ public:
         numbers_++;
         CountHandover(server, leases, &last_uses_[fields.node_id]);
     }
+
+    // A number that was reserved left a server as this identifier.
+    void Issue(uint64_t raw, uint64_t id) {
+        ids_.resize(used_.size());
+        if (ids_[id] != 0)
+            Fail() << "identifier " << id << " is issued for "
+                   << Text(numbers_layout_.Unpack(ids_[id] - 1)) << " and "
+                   << Text(numbers_layout_.Unpack(raw));
+        ids_[id] = raw + 1;
+        issued_++;
+    }
+
+    // Whoever has all secrets decodes what was issued.
+    void DecodeAll(const ToyRing& ring) {
+        for (uint64_t id = 0; id < ids_.size(); id++) {
+            if (ids_[id] == 0)
+                continue;
+            const uint64_t made_from = ids_[id] - 1;
+            uint64_t raw = 0;
+            if (!ring.All().Decrypt(numbers_layout_, id, &raw))
+                Fail() << "identifier " << id << " of " << Text(numbers_layout_.Unpack(made_from))
+                       << " does not decode";
+            else if (raw != made_from)
+                Fail() << "identifier " << id << " of " << Text(numbers_layout_.Unpack(made_from))
+                       << " decodes to " << Text(numbers_layout_.Unpack(raw));
+        }
+    }
+    size_t issued() const { return issued_; }
 
     // Empty while all is well; the first violation counts.
     std::string violation() const {
@@ -170,10 +199,11 @@ private:
     std::vector<Second> seconds_;
     std::vector<LastUse> last_uses_;  // per node id
     std::vector<bool> used_;          // per number
+    std::vector<uint64_t> ids_;       // per identifier, the number + 1 that it was issued for
     std::vector<uint32_t> holders_;   // per grant
     std::vector<ServerStart> starts_;
     std::ostringstream violations_;
-    size_t numbers_ = 0;
+    size_t numbers_ = 0, issued_ = 0;
     Handovers handovers_;
 };
 

@@ -27,6 +27,8 @@ using Cell = explorer::BasicCell<Replay>;
 struct ShippedHolder : LeaseHolder {
     static constexpr bool kUnclearIsNoGrant = true;
     static constexpr bool kFreshIncarnation = true;
+    // An answer counts only if no secret was added since the request: lease_take_over().
+    static constexpr bool kAnswersKnowSecrets = true;
 
     // Shared memory is made anew after a crash.
     void Forget() { static_cast<LeaseHolder&>(*this) = {}; }
@@ -42,6 +44,15 @@ struct ShippedHolder : LeaseHolder {
     static int64_t SealWindow(const Layout& layout, auto slot, uint32_t slots, Cell& window) {
         return randflake::SealWindow(slots, window, SlotSet{layout, slot});
     }
+
+    // How many secrets a session uses for what it has reserved: those that there were when it
+    // began, when it began to reserve, and when it has reserved.
+    static int Secrets(int, int, int present) { return present; }
+    // False if the number is skipped. `second` is the clock's.
+    static bool Encrypt(const Ring<ToyCipher>& ring, const Layout& layout, uint64_t raw, int64_t,
+                        uint64_t* id) {
+        return ring.Encrypt(layout, raw, id);
+    }
 };
 
 struct Request {
@@ -55,6 +66,7 @@ struct Request {
     int64_t duration;
     int64_t role;
     int64_t alleged_end = 0;  // of a holder that says it knows of a later end than it does
+    SecretRecords secrets{};  // of kAcquire and kRenew
 
     friend std::ostream& operator<<(std::ostream& out, const Request& r) {
         static constexpr const char* kNames[] = {"acquire", "renew", "release"};
@@ -85,6 +97,17 @@ struct Settings {
     NodeRange nodes{0, 1};  // of a server that leases, only the count matters
 };
 
+// What happened around secrets, in all starts of a server.
+struct SecretEvents {
+    size_t reloads = 0, late_reloads = 0;  // that added secrets, that had begun by its clock
+    size_t refused_reloads = 0;
+    size_t unheard_answers = 0;       // because a secret was added since the request
+    size_t later_identifiers = 0;     // issued under another secret than the first
+    size_t skipped = 0;               // numbers
+    size_t reserved_then_added = 0;   // runs that were encrypted after a secret was added
+    size_t encrypted_then_added = 0;  // identifiers that were issued after one was added
+};
+
 template <typename Holder, typename State>
 class Server {
 public:
@@ -93,11 +116,14 @@ public:
 
     // Windows are of seconds, as `layout` holds them; numbers of any layout. `true_ms` is the time
     // that no clock shows.
-    Server(const Layout& layout, const Layout& numbers, int64_t role, int64_t skew_ms,
+    // With `issues`, what is reserved is also encrypted and issued.
+    Server(const Layout& layout, const Layout& numbers, bool issues, int64_t role, int64_t skew_ms,
            const int64_t* true_ms, Ledger* ledger, Random* random)
         : layout_(layout),
           numbers_(numbers),
+          issues_(issues),
           role_(role),
+          skew_ms_(skew_ms),
           true_ms_(true_ms),
           ledger_(ledger),
           random_(random),
@@ -109,17 +135,20 @@ public:
 
     // --- from start to stop
 
-    void Start(const Settings& settings) {
+    void Start(const Settings& settings, const SecretRecords& secrets) {
         settings_ = settings;
+        SetSecrets(secrets);
         running_ = true;
         keeper_.StartPostmaster(*machine_, *true_ms_);
         InitShared();
     }
 
     // A backend crashed: shared memory and processes are gone, the postmaster is not. What was
-    // paused never goes on.
-    void CrashMemory() {
+    // paused never goes on. The secrets are kept, unless the memory was damaged.
+    void CrashMemory(bool loses_secrets) {
         ledger_->Gone(number_);
+        if (loses_secrets)
+            SetSecrets({});
         InitShared();
     }
 
@@ -130,12 +159,61 @@ public:
 
     bool may_stop() const { return running_ && !stopping_ && change_ == Change::kNone; }
 
-    bool may_seal() const { return may_stop() && !waits(); }
+    bool may_seal() const { return may_stop() && !waits() && !reloads(); }
+
+    // --- secrets
+
+    // Without any, it makes nothing and leases nothing.
+    bool has_secrets() const { return secrets_.count > 0; }
+    const SecretRecords& secrets() const { return secrets_; }
+    // Those that it will have when a reload is over.
+    const SecretRecords& secrets_to_be() const { return reloading_ ? *reloading_ : secrets_; }
+    const SecretEvents& secret_events() const { return secret_events_; }
+    size_t refused_starts() const { return keeper_.refused_starts(); }
+    // The first second that it may not have announced or leased.
+    uint32_t LastEnd() const {
+        const int64_t leased = std::max(holder_.open().end, holder_.next().end);
+        return std::max(keeper_.LastEnd(), static_cast<uint32_t>(leased));
+    }
+    bool reloads() const { return reloading_.has_value(); }
+    // It has the window lock and the leases'.
+    bool LockedOut() const { return reloads() && State::kLocksReload; }
+
+    // randflake_reload_secret(), as far as its decision. It takes no locks while a window changes.
+    void Reload(const SecretRecords& file, int64_t birth) {
+        if (!running_ || stopping_ || changes_window() || reloads())
+            return;
+        randflake::Reload reload{};
+        reload.before = secrets_;
+        reload.after = file;
+        reload.issues = !directory_.recovers;
+        reload.leased = settings_.leases;
+        reload.leases_end = std::max(holder_.open().end, holder_.next().end);
+        reload.clock_ms = machine_->At(*true_ms_).clock_ms;
+        reload.skew_ms = skew_ms_;
+        if ((reload.NeedsState() && !Loaded(birth)) ||
+            keeper_.PlanReload(reload).error != ReloadError::kNone)
+            secret_events_.refused_reloads++;
+        else
+            reloading_ = file;
+    }
+
+    // The rest of it. The locks are held from one to the other.
+    void FinishReload() {
+        secret_events_.reloads += reloading_->count > secrets_.count;
+        secret_events_.late_reloads +=
+            reloading_->count > secrets_.count &&
+            int64_t{reloading_->records[reloading_->count - 1].from} <= Clock();
+        keeper_.TakeSecrets(*reloading_);
+        SetSecrets(*reloading_);
+        reloading_.reset();
+    }
 
     // Cleanly: the lease worker gives its leases back first; the postmaster comes last. Nobody
     // takes part in a change of the window then.
     void Stop() {
         stopping_ = true;
+        reloading_.reset();
         if (settings_.leases && !directory_.recovers) {
             (void)holder_.Unanswered();
             Seal();
@@ -174,19 +252,26 @@ public:
     // --- the generating backends
 
     void StepBackend() {
+        if (!has_secrets())
+            return;
         Call& call = backends_[static_cast<size_t>(random_->Between(0, kBackends - 1))];
         if (call.paused > 0) {
             call.paused--;
             return;
         }
-        if (!call.busy)
-            call = {true,
-                    static_cast<int>(random_->Between(0, slots() - 1)),
-                    static_cast<uint32_t>(random_->Between(1, 3)),
-                    0,
-                    {}};
-        else if (random_->OneIn(30))
+        if (call.run.count > 0)
+            return Issue(&call);
+        if (!call.busy) {
+            call.busy = true;
+            call.slot = static_cast<int>(random_->Between(0, slots() - 1));
+            call.wanted = static_cast<uint32_t>(random_->Between(1, 3));
+            call.trail = {};
+            call.secrets_before = ring_.count();
+            if (call.secrets_at_first == 0)
+                call.secrets_at_first = ring_.count();
+        } else if (random_->OneIn(30)) {
             call.paused = random_->Between(1, 300);
+        }
         Run run{};
         Replay replay(cells_.data(), &call.trail, static_cast<int>(Tick()));
         call.busy = !replay.Step([&] {
@@ -203,6 +288,9 @@ public:
             ledger_->Use(number_, settings_.leases, run.first + i);
         if (!settings_.leases)
             static_numbers_ += run.count;
+        if (issues_)
+            call.run = run;
+        call.secrets_reserved = ring_.count();
         reserved_during_change_ += run.count > 0 && changes_window();
     }
 
@@ -217,7 +305,8 @@ public:
         const auto end = static_cast<uint32_t>(std::min(now + kWindowSeconds, limit));
         if (!window.closed() && end <= window.end)
             return;
-        if (!Loaded(birth) || !keeper_.MayOpen(now, machine_->At(*true_ms_).at_ms))
+        if (!has_secrets() || LockedOut() || !Loaded(birth) ||
+            !keeper_.MayOpen(now, machine_->At(*true_ms_).at_ms))
             return;
         opening_ = {window.closed() ? static_cast<uint32_t>(now) : window.start, end};
         if (window.closed())
@@ -230,15 +319,23 @@ public:
 
     // What it asks next, for a lease of that duration.
     Request Ask(int64_t duration, int64_t alleged_end) {
+        asked_secrets_ = secrets_.count;
         if (holder_.renews()) {
             const LeaseRequest asked = holder_.Renew(*true_ms_);
-            return {Request::kRenew, asked.lease_id, asked.incarnation, asked.expected_end, slots(),
-                    duration,        role_,          alleged_end};
+            return {Request::kRenew,
+                    asked.lease_id,
+                    asked.incarnation,
+                    asked.expected_end,
+                    slots(),
+                    duration,
+                    role_,
+                    alleged_end,
+                    secrets_};
         }
         const LeaseRequest asked = holder_.Acquire(
             Holder::kFreshIncarnation ? Incarnation{{number_, ++acquisitions_}} : Incarnation{},
             *true_ms_);
-        return {Request::kAcquire, 0, asked.incarnation, 0, slots(), duration, role_};
+        return {Request::kAcquire, 0, asked.incarnation, 0, slots(), duration, role_, 0, secrets_};
     }
 
     // Another coordinator is asked from now on.
@@ -248,7 +345,11 @@ public:
     }
 
     void Hear(const Answer& answer) {
-        const bool granted = answer.clear || (answer.row && !Holder::kUnclearIsNoGrant);
+        bool granted = answer.clear || (answer.row && !Holder::kUnclearIsNoGrant);
+        if (granted && asked_secrets_ != secrets_.count && Holder::kAnswersKnowSecrets) {
+            granted = false;
+            secret_events_.unheard_answers++;
+        }
         if (granted && holder_.awaits() == LeaseRequest::Kind::kRenew)
             Renewed(answer.grant.end, Clock());
         else if (granted)
@@ -262,7 +363,7 @@ public:
     // lease_publish() and lease_open_next(): moves the end of the window if the open lease was
     // renewed, else opens the next lease if it is time. What there is to give back.
     std::vector<Request> FollowLeases(int64_t birth) {
-        if (!Loaded(birth))
+        if (LockedOut() || !Loaded(birth))
             return {};
         const Window window = CurrentWindow();
         if (const Window extended = holder_.Extended(window); extended != window) {
@@ -333,6 +434,11 @@ private:
         uint32_t wanted = 0;
         int64_t paused = 0;  // steps
         Trail trail;
+
+        // Of a server whose secrets change: what is left of a run, and how many secrets there were.
+        Run run{};
+        uint32_t next = 0;
+        int secrets_at_first = 0, secrets_before = 0, secrets_reserved = 0, secrets_used = 0;
     };
     // Of a window: write its end, move its end, open it; seal it.
     enum class Change { kNone, kWrite, kExtend, kOpen, kSeal };
@@ -345,6 +451,7 @@ private:
         holder_.Forget();
         cells_ = {};
         backends_ = {};
+        reloading_.reset();
         change_ = Change::kNone;
         paused_ = 0;
         stopping_ = false;
@@ -380,7 +487,46 @@ private:
 
     bool Loaded(int64_t birth) {
         return keeper_.loaded() ||
-               keeper_.Load(settings_.nodes, &directory_, machine_, birth, *true_ms_);
+               keeper_.Load(settings_.nodes, secrets_, &directory_, machine_, birth, *true_ms_);
+    }
+
+    void SetSecrets(const SecretRecords& secrets) {
+        secrets_ = secrets;
+        ring_ = ToyRing(numbers_, secrets);
+    }
+    // Next step of a session that has reserved numbers: it encrypts them and returns the first
+    // identifier, then one with each call in the same second.
+    void Issue(Call* call) {
+        if (random_->OneIn(30)) {
+            call->paused = random_->Between(1, 300);
+            return;
+        }
+        if (call->next == 0) {
+            call->secrets_used =
+                Holder::Secrets(call->secrets_at_first, call->secrets_before, ring_.count());
+            secret_events_.reserved_then_added += call->secrets_reserved != ring_.count();
+        } else if (call->run.now != Tick()) {
+            call->run = {};
+            call->next = 0;
+            return;
+        }
+        bool issued = false;
+        while (!issued && call->next < call->run.count) {
+            const uint64_t raw = call->run.first + call->next;
+            const Ring<ToyCipher> ring = ring_.First(call->secrets_used);
+            uint64_t id;
+            issued = Holder::Encrypt(ring, numbers_, raw, Clock(), &id);
+            secret_events_.skipped += !issued;
+            secret_events_.later_identifiers += issued && ring.OwnerOf(numbers_, raw) > 0;
+            secret_events_.encrypted_then_added += issued && call->secrets_used != ring_.count();
+            if (issued)
+                ledger_->Issue(raw, id);
+            call->next++;
+        }
+        if (call->next == call->run.count) {
+            call->run = {};
+            call->next = 0;
+        }
     }
 
     bool Announce(int64_t first_node, uint32_t end) {
@@ -449,7 +595,9 @@ private:
 
     const Layout layout_;
     const Layout numbers_;
+    const bool issues_;
     const int64_t role_;  // by which the coordinator knows it
+    const int64_t skew_ms_;
     const int64_t* const true_ms_;
     Ledger* const ledger_;
     Random* const random_;
@@ -474,6 +622,12 @@ private:
     Change change_ = Change::kNone;
     Trail change_trail_;
     uint64_t acquisitions_ = 0;
+    uint32_t asked_secrets_ = 0;              // how many the last request named
+    std::optional<SecretRecords> reloading_;  // decided, but not added yet
+
+    SecretRecords secrets_{};
+    ToyRing ring_;  // of these
+    SecretEvents secret_events_;
 
     size_t reserved_during_change_ = 0, lost_swaps_ = 0, static_numbers_ = 0;
     size_t proven_starts_ = 0, held_off_starts_ = 0;

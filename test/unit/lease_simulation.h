@@ -12,6 +12,11 @@
 // takes over (lease_cluster.h); it is closed, moved, made anew. Old leases are purged, pools
 // change.
 //
+// Secrets may change as well. The operator plans a secret from some second on, gives the
+// coordinators and the servers to know it in any order, and may withdraw it. Servers with leased
+// node ids have it early, late or never, or have others that nobody agreed on. Numbers become
+// identifiers in the ring of the server that reserved them, which may grow at any point in between.
+//
 // What operators must guarantee is guaranteed here, see Operation and Fleet. What must hold:
 // lease_ledger.h. Machines and data directories: data_directory.h.
 
@@ -52,6 +57,14 @@ struct Operation {
     bool takes_own_nodes_out = true;
     // Clocks differ by less than the tolerated difference at all times.
     bool clocks_agree = true;
+    // Servers with static node ids have a new secret before its time, or are stopped. The same for
+    // one that was withdrawn.
+    bool stops_in_time = true;
+    // Each coordinator knows a new secret, not just one.
+    bool adds_everywhere = true;
+    // A coordinator is told of all secrets after a failover or restore that may have lost them, and
+    // when it is made.
+    bool sets_secrets_again = true;
 };
 
 struct Scenario {
@@ -62,6 +75,7 @@ struct Scenario {
     bool identity_has_birth = true;  // of a coordinator: an older copy in its place has another one
     bool made_in_place = true;       // a coordinator may be made anew where the last one was
     bool only_failovers = false;     // and backups happen to coordinators
+    bool rotates = false;            // secrets change; numbers are of seconds then
     Operation operation{};
     int steps = 4000;
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations
@@ -90,6 +104,17 @@ struct Findings {
     size_t promotions = 0, copies = 0, rollbacks = 0, rewinds = 0, damages = 0, moved_disks = 0;
     size_t changed_nodes = 0, to_leases = 0, to_static = 0, moved_holders = 0, meddlings = 0;
     size_t pool_changes = 0, closings = 0, openings = 0, fresh = 0, moved_coordinators = 0;
+
+    // Where secrets change; see SecretEvents too.
+    size_t planned = 0, added = 0, not_added = 0, withdrawn = 0;  // by the operator
+    size_t stopped_in_time = 0;                                   // servers
+    size_t bounded_leases = 0, bounded_renewals = 0;  // that end at a secret that one side lacks
+    size_t told_to_stop = 0;                          // holders that get nothing because of one
+    size_t reloads = 0, late_reloads = 0, refused_reloads = 0, refused_starts = 0;
+    size_t lost_secrets = 0;  // with shared memory
+    size_t unheard_answers = 0;
+    size_t issued = 0, later_identifiers = 0, skipped = 0;
+    size_t reserved_then_added = 0, encrypted_then_added = 0;
 
     Findings& operator+=(const Findings& other);
 };
@@ -142,6 +167,25 @@ inline constexpr Counter kCounters[] = {
     {&Findings::openings, "pools opened"},
     {&Findings::fresh, "coordinators made"},
     {&Findings::moved_coordinators, "coordinators moved"},
+    {&Findings::planned, "secrets planned"},
+    {&Findings::added, "secrets added"},
+    {&Findings::not_added, "secrets too early to add"},
+    {&Findings::withdrawn, "secrets withdrawn"},
+    {&Findings::stopped_in_time, "servers stopped before a secret's time"},
+    {&Findings::bounded_leases, "leases up to a secret"},
+    {&Findings::bounded_renewals, "renewals up to a secret"},
+    {&Findings::told_to_stop, "holders told to stop at a secret"},
+    {&Findings::reloads, "reloads of secrets"},
+    {&Findings::late_reloads, "of these late"},
+    {&Findings::refused_reloads, "refused reloads"},
+    {&Findings::refused_starts, "starts refused for their secrets"},
+    {&Findings::lost_secrets, "losses of secrets"},
+    {&Findings::unheard_answers, "answers to fewer secrets"},
+    {&Findings::issued, "identifiers"},
+    {&Findings::later_identifiers, "of later secrets"},
+    {&Findings::skipped, "numbers skipped"},
+    {&Findings::reserved_then_added, "runs encrypted after a secret was added"},
+    {&Findings::encrypted_then_added, "identifiers issued after one was added"},
 };
 
 inline Findings& Findings::operator+=(const Findings& other) {
@@ -185,7 +229,10 @@ public:
             if (!ledger_.fine())
                 break;
         }
+        if (scenario_.rotates)
+            ledger_.DecodeAll(ToyRing(scenario_.numbers, agreed_));
         findings_.violation = ledger_.violation();
+        findings_.issued = ledger_.issued();
         findings_.numbers = ledger_.numbers();
         const Handovers& handovers = ledger_.handovers();
         findings_.taken_over = handovers.to_another;
@@ -201,6 +248,16 @@ public:
             findings_.proven_starts += server.proven_starts();
             findings_.held_off_starts += server.held_off_starts();
             findings_.failed_writes += server.failed_writes();
+            findings_.refused_starts += server.refused_starts();
+            const SecretEvents& events = server.secret_events();
+            findings_.reloads += events.reloads;
+            findings_.late_reloads += events.late_reloads;
+            findings_.refused_reloads += events.refused_reloads;
+            findings_.unheard_answers += events.unheard_answers;
+            findings_.later_identifiers += events.later_identifiers;
+            findings_.skipped += events.skipped;
+            findings_.reserved_then_added += events.reserved_then_added;
+            findings_.encrypted_then_added += events.encrypted_then_added;
         }
         return findings_;
     }
@@ -242,6 +299,8 @@ private:
         server_trouble_ = int64_t{20} << random_.Between(0, 5);
         longest_advance_ms_ = int64_t{2000} >> (has_static() ? random_.Between(0, 3) : 0);
         leases_one_in_ = random_.Between(2, 4);
+        if (scenario_.rotates)
+            secrets_one_in_ = int64_t{20} << random_.Between(0, 2);
         static_nodes_ = SomeNodes(1, node_ids_);
         restless_clocks_ = has_static() && random_.OneIn(2);
         if (scenario_.fleet == Fleet::kTwoNodeIds) {
@@ -289,6 +348,8 @@ private:
                  i == 0 ? std::optional(nodes) : std::nullopt});
             if (clocks_agree())
                 sites_.back().cluster.StepClock(WrongByMs());
+            if (scenario_.rotates)
+                Configure(&sites_.back(), Coordinator::Change{.chain = agreed_});
         }
         if (scenario_.fleet == Fleet::kEverything && random_.OneIn(3))
             sites_[0].host = 0;
@@ -297,8 +358,8 @@ private:
     void MakeServers() {
         const int count = scenario_.fleet == Fleet::kOneDirectory ? 1 : 3;
         for (int i = 0; i < count; i++) {
-            servers_.emplace_back(scenario_.layout, scenario_.numbers, i, skew_ms_, &true_ms_,
-                                  &ledger_, &random_);
+            servers_.emplace_back(scenario_.layout, scenario_.numbers, scenario_.rotates, i,
+                                  skew_ms_, &true_ms_, &ledger_, &random_);
             FleetServer& server = servers_.back();
             server.directory().system_identifier = static_cast<uint64_t>(i) + 1;
             server.MoveTo(&machines_[static_cast<size_t>(i % 2)]);
@@ -313,7 +374,11 @@ private:
     void Step() {
         const size_t i = PickServer();
         FleetServer& server = servers_[i];
-        if (random_.OneIn(50))
+        if (scenario_.rotates)
+            StopInTime();
+        if (scenario_.rotates && random_.OneIn(secrets_one_in_))
+            HappenToSecrets();
+        else if (random_.OneIn(50))
             true_ms_ += random_.Between(0, longest_advance_ms_);
         else if (random_.OneIn(coordinator_trouble_))
             HappenToCoordinator(&Pick(&sites_));
@@ -333,7 +398,10 @@ private:
 
     void StepWorker(size_t i) {
         FleetServer& server = servers_[i];
-        if (server.changes_window()) {
+        if (server.reloads() && (server.LockedOut() || random_.OneIn(3))) {
+            if (random_.OneIn(3))
+                server.FinishReload();
+        } else if (server.changes_window()) {
             for (const Request& release : server.StepChange())
                 Send(kNobody, site_of_[i], release);
         } else if (!server.settings().leases) {
@@ -341,7 +409,7 @@ private:
         } else if (!server.waits()) {
             for (const Request& release : server.FollowLeases(++births_))
                 Send(kNobody, site_of_[i], release);
-            if (!server.changes_window() && random_.OneIn(3))
+            if (!server.changes_window() && random_.OneIn(3) && server.has_secrets())
                 Ask(i);
         } else if (random_.OneIn(20)) {
             server.Hear(Answer{});  // too late, or connection lost
@@ -423,7 +491,7 @@ private:
             if (message.server != kNobody) {
                 const auto i = static_cast<size_t>(message.server);
                 if (servers_[i].generates() && servers_[i].waits() && asked_[i] == message.ticket &&
-                    !servers_[i].changes_window()) {
+                    !servers_[i].changes_window() && !servers_[i].LockedOut()) {
                     servers_[i].Hear(message.answer);
                     Trace() << "answer " << message.ticket << " arrives\n";
                 }
@@ -454,9 +522,11 @@ private:
         if (request.kind == Request::kAcquire) {
             const auto granted =
                 coordinator->Acquire(identity, now, request.incarnation, request.nodes,
-                                     request.duration, 1, request.role);
+                                     request.duration, request.secrets, request.role);
             findings_.granted += granted.has_value();
             *grant = granted.value_or(LeaseGrant{});
+            CountStop(*coordinator, now, request, granted.has_value(), grant->end,
+                      &findings_.bounded_leases);
             return granted.has_value();
         }
         if (request.kind == Request::kRenew) {
@@ -465,17 +535,236 @@ private:
             const int64_t known = cluster.knows_all()
                                       ? std::max(request.second, request.alleged_end)
                                       : request.second;
-            const auto end =
-                coordinator->Renew(identity, now, request.lease_id, request.incarnation, known,
-                                   request.duration, request.role);
+            const auto end = coordinator->Renew(
+                identity, now, request.lease_id, request.incarnation, known, request.duration,
+                request.secrets.count > 1 ? &request.secrets : nullptr, request.role);
             findings_.renewed += end.has_value();
             grant->end = end.value_or(0);
+            CountStop(*coordinator, now, request, end.has_value(), grant->end,
+                      &findings_.bounded_renewals);
             return end.has_value();
         }
         const bool released = coordinator->Release(
             identity, now, request.lease_id, request.incarnation, request.second, request.role);
         findings_.released += released;
         return released;
+    }
+
+    void CountStop(const Coordinator& coordinator, int64_t now, const Request& request, bool done,
+                   int64_t last, size_t* bounded) {
+        const int64_t stops_at = coordinator.StopsAt(request.secrets);
+        *bounded += done && last + 1 == stops_at;
+        findings_.told_to_stop +=
+            !done && now >= stops_at && coordinator.refusal() != Refusal::kArgument;
+    }
+
+    // --- secrets
+
+    // As many as there were.
+    static SecretRecords Cut(SecretRecords secrets, uint32_t count) {
+        secrets.count = std::min(secrets.count, count);
+        return secrets;
+    }
+    static SecretRecords Grown(SecretRecords secrets, const std::optional<SecretRecord>& by) {
+        if (by && secrets.count < kMaxGenerations && by->from > LastFrom(secrets))
+            secrets.records[secrets.count++] = *by;
+        return secrets;
+    }
+    // Those of the seconds up to this one.
+    static SecretRecords UpTo(SecretRecords secrets, uint32_t second) {
+        while (secrets.count > 1 && secrets.records[secrets.count - 1].from > second)
+            secrets.count--;
+        return secrets;
+    }
+
+    // A secret that nobody else has, from this second on or a bit before or later.
+    SecretRecord SomeSecret(int64_t from, int64_t before, int64_t later) {
+        const int64_t second =
+            std::clamp<int64_t>(from + random_.Between(-before, later), 1,
+                                static_cast<int64_t>(scenario_.layout.max_timestamp()));
+        return {++fingerprints_, static_cast<uint32_t>(second)};
+    }
+
+    // From which moment on a server with static node ids may use this second, with the longest
+    // advance of the time, and the seconds that it announces: then it could not be told any more.
+    bool TooLateFor(uint32_t from) const {
+        return has_static() &&
+               UnixNow() - kWindowEpochSeconds + max_clock_skew_ + kWindowSeconds + 3 >= from;
+    }
+
+    // The file of a server with static node ids: what was agreed on, and mostly what is planned.
+    SecretRecords GoodFile() {
+        return planned_ && !TooLateFor(planned_->from) && !random_.OneIn(3)
+                   ? Grown(agreed_, planned_)
+                   : agreed_;
+    }
+
+    // The file of a server that leases.
+    SecretRecords AnyFile(const FleetServer& server) {
+        const int64_t chance = random_.Between(0, 14);
+        SecretRecords file = GoodFile();
+        if (chance < 2)
+            file = Cut(file, static_cast<uint32_t>(random_.Between(1, file.count)));
+        else if (chance < 4)
+            file = Grown(server.has_secrets() ? server.secrets() : file,
+                         SomeSecret(server.LastEnd(), 1, 4));
+        else if (chance < 5)
+            file = Grown(Cut(file, static_cast<uint32_t>(random_.Between(1, file.count))),
+                         SomeSecret(server.LastEnd(), 3, 12));
+        return file;
+    }
+
+    // What a start must notice: the directory has used seconds of a secret that is not in the file,
+    // or has another time there. Or it is the right file.
+    SecretRecords WrongFile(const FleetServer& server) {
+        const auto& window = const_cast<FleetServer&>(server).directory().window;
+        WindowState state{};
+        if (window &&
+            DecodeWindowState(window->bytes.data(), window->length, &state) == StateError::kNone)
+            for (uint32_t i = 1; i < std::min(state.secrets.count, agreed_.count); i++)
+                if (state.secrets.records[i] == agreed_.records[i] &&
+                    agreed_.records[i].from < state.LastEnd())
+                    return random_.OneIn(2)
+                               ? Cut(agreed_, i)
+                               : Grown(Cut(agreed_, i), SomeSecret(agreed_.records[i].from, 1, 1));
+        return agreed_;
+    }
+
+    SecretRecords FileAtStart(const FleetServer& server, const Settings& settings) {
+        if (!scenario_.rotates)
+            return agreed_;
+        if (settings.leases)
+            return AnyFile(server);
+        return random_.OneIn(8) ? WrongFile(server) : GoodFile();
+    }
+
+    void HappenToSecrets() {
+        const int64_t chance = random_.Between(0, 9);
+        if (chance < 1 && !planned_)
+            Plan();
+        else if (chance < 2 && planned_)
+            AddSecret();
+        else if (chance < 3 && random_.OneIn(2))
+            Withdraw();
+        else
+            Reload(&servers_[PickServer()]);
+    }
+
+    // Whether all coordinators would do that.
+    template <typename Act>
+    bool AllWould(Act&& act) const {
+        for (const Site& site : sites_) {
+            Coordinator tried = site.cluster.coordinator();
+            if (!act(tried, site.cluster))
+                return false;
+        }
+        return true;
+    }
+    template <typename Act>
+    void DoEverywhere(Act&& act) {
+        for (Site& site : sites_) {
+            Manage(&site, [&](Coordinator& coordinator) {
+                return act(coordinator, site.cluster) ? std::optional<int64_t>(0) : std::nullopt;
+            });
+            if (!scenario_.operation.adds_everywhere)
+                break;
+        }
+    }
+
+    void Plan() {
+        if (agreed_.count == kMaxGenerations)
+            return;
+        int64_t from = UnixNow() + max_clock_skew_ + kWindowSeconds + 4;
+        for (const Site& site : sites_)
+            from = std::max(from, site.cluster.coordinator().EarliestOfSecret(site.cluster.now()));
+        const SecretRecord planned = SomeSecret(from - kWindowEpochSeconds, 1, 12);
+        if (Grown(agreed_, planned).count == agreed_.count || TooLateFor(planned.from))
+            return;
+        planned_ = planned;
+        times_.push_back(planned.from);
+        findings_.planned++;
+        Trace() << "secret " << planned.fingerprint << " from " << planned.from << " is planned\n";
+    }
+
+    void AddSecret() {
+        const auto add = [&](Coordinator& coordinator, const Cluster& cluster) {
+            return coordinator.AddSecret(cluster.identity(), cluster.now(), planned_->fingerprint,
+                                         kWindowEpochSeconds + planned_->from);
+        };
+        if (TooLateFor(planned_->from) || !AllWould(add)) {
+            findings_.not_added++;
+            Trace() << "secret " << planned_->fingerprint << " is not added\n";
+        } else {
+            DoEverywhere(add);
+            agreed_ = Grown(agreed_, planned_);
+            findings_.added++;
+            Trace() << "secret " << planned_->fingerprint << " is added\n";
+        }
+        planned_.reset();
+    }
+
+    void Withdraw() {
+        const SecretRecord& last = agreed_.records[agreed_.count - 1];
+        const auto remove = [&](Coordinator& coordinator, const Cluster& cluster) {
+            return coordinator.RemoveSecret(cluster.identity(), cluster.now(), last.fingerprint);
+        };
+        if (agreed_.count == 1 || planned_ || TooLateFor(last.from) || !AllWould(remove))
+            return;
+        DoEverywhere(remove);
+        agreed_.count--;
+        findings_.withdrawn++;
+        Trace() << "secret " << last.fingerprint << " is withdrawn\n";
+    }
+
+    void Reload(FleetServer* server) {
+        if (!server->running())
+            return;
+        const bool leases = server->settings().leases;
+        SecretRecords file = leases ? AnyFile(*server) : GoodFile();
+        if (!leases && !server->has_secrets() && random_.OneIn(4)) {
+            file = WrongFile(*server);
+        } else if (!leases && server->has_secrets() && !server->in_recovery() && random_.OneIn(4)) {
+            // A time that is too early is refused.
+            const int64_t reached =
+                FloorDivide(server->machine()->At(true_ms_).clock_ms + skew_ms_, 1000) -
+                kWindowEpochSeconds;
+            file = Grown(server->secrets(),
+                         SomeSecret(std::max(reached, int64_t{server->LastEnd()} - 1), 3, 0));
+        }
+        server->Reload(file, ++births_);
+        if (server->in_recovery() && server->reloads())
+            server->FinishReload();
+        Trace(*server) << "reloads " << file.count << " secrets, the last from " << LastFrom(file)
+                       << '\n';
+    }
+
+    // Before a second that a secret was to own, the operator looks which servers with static node
+    // ids disagree about it.
+    void StopInTime() {
+        if (planned_ && TooLateFor(planned_->from))
+            planned_.reset();
+        for (size_t i = times_.size(); i-- > 0;) {
+            const uint32_t from = times_[i];
+            if (!TooLateFor(from))
+                continue;
+            times_.erase(times_.begin() + static_cast<ptrdiff_t>(i));
+            const SecretRecords right = UpTo(agreed_, from);
+            for (FleetServer& server : servers_)
+                if (server.running() && !server.settings().leases &&
+                    (server.has_secrets() || server.reloads()) &&
+                    scenario_.operation.stops_in_time &&
+                    !Same(UpTo(server.secrets_to_be(), from), right)) {
+                    Crash(&server);
+                    findings_.stopped_in_time++;
+                }
+        }
+    }
+
+    static uint32_t LastFrom(const SecretRecords& secrets) {
+        return secrets.records[secrets.count - 1].from;
+    }
+    static bool Same(const SecretRecords& a, const SecretRecords& b) {
+        return a.count == b.count && Agreed(a, b) == a.count;
     }
 
     // --- clocks
@@ -619,7 +908,7 @@ private:
             findings_.to_leases += settings.leases && !before.leases;
             findings_.to_static += !settings.leases && before.leases;
         }
-        server->Start(settings);
+        server->Start(settings, FileAtStart(*server, settings));
         Serve(*server);
         Trace(*server) << "starts in recovery " << server->in_recovery() << " leases "
                        << settings.leases << " nodes " << settings.nodes << " clock "
@@ -690,8 +979,12 @@ private:
             findings_.pauses++;
         } else if (chance < 13) {
             Trace(*server) << "loses its shared memory\n";
-            server->CrashMemory();
+            const bool loses_secrets = scenario_.rotates && random_.OneIn(4);
+            if (server->reloads())  // whose operator sees that the reload has failed
+                times_.push_back(LastFrom(server->secrets_to_be()));
+            server->CrashMemory(loses_secrets);
             findings_.lost_memories++;
+            findings_.lost_secrets += loses_secrets;
         } else if (chance < 14) {
             Crash(server);
         } else if (server->settings().leases && server->may_seal() && random_.OneIn(3)) {
@@ -796,8 +1089,8 @@ private:
         findings_.damages++;
         const int64_t chance = random_.Between(0, 2);
         if (chance == 0 && directory->window) {
-            (*directory->window)[static_cast<size_t>(random_.Between(0, kWindowStateBytes - 1))] ^=
-                1;
+            directory->window
+                ->bytes[static_cast<size_t>(random_.Between(0, kWindowStateBytes - 1))] ^= 1;
         } else {
             directory->window.reset();
             if (chance == 1)
@@ -853,7 +1146,9 @@ private:
         return result.value_or(0);
     }
 
-    int64_t Configure(Site* site, const Coordinator::Change& change) {
+    int64_t Configure(Site* site, Coordinator::Change change) {
+        if (scenario_.rotates && scenario_.operation.sets_secrets_again)
+            change.chain = agreed_;
         return Manage(site, [&](Coordinator& coordinator) {
             return coordinator.Configure(site->cluster.identity(), site->cluster.now(), change);
         });
@@ -898,6 +1193,8 @@ private:
         Trace() << "failover of coordinator " << site - sites_.data() << '\n';
         if (has_static() && scenario_.operation.configures_again)
             Configure(site, site->pool);
+        else if (scenario_.rotates)
+            Configure(site, Coordinator::Change{});
     }
 
     // Takes node ids out of the pool, or into it.
@@ -1016,7 +1313,14 @@ private:
     int64_t coordinator_trouble_, server_trouble_;  // one in so many steps
     int64_t longest_advance_ms_;                    // of the time, once in a while
     bool restless_clocks_;
-    int64_t leases_one_in_;        // starts, where there are static node ids
+    int64_t leases_one_in_;       // starts, where there are static node ids
+    int64_t secrets_one_in_ = 0;  // steps, where secrets change
+    // Secrets: what was agreed on, which in the end everybody has; what shall be added next; and
+    // from when on any was to begin.
+    SecretRecords agreed_ = FirstSecret(1);
+    std::optional<SecretRecord> planned_{};
+    std::vector<uint32_t> times_;
+    uint64_t fingerprints_ = 1;
     ptrdiff_t last_open_ = 0;      // the site whose pool was open last
     std::vector<uint64_t> asked_;  // per server, what it waits for
     std::vector<size_t> site_of_;  // per server, whom it asks

@@ -162,6 +162,84 @@ TEST(LeaseSimulation, NothingTwiceInADirectoryWhateverItsClockShows) {
                         {&F::to_static, 1}});
 }
 
+// --- secrets that change. The lowest number of a second is left out, as in Randflake.
+
+constexpr Layout kSecrets{.epoch = kWindowEpochMs,
+                          .timestamp_bits = 8,
+                          .node_bits = 3,
+                          .sequence_bits = 2,
+                          .reserve_lowest = true};
+
+TEST(LeaseSimulation, NothingTwiceWhileSecretsOfHoldersChange) {
+    ExpectNothingTwice({.layout = kSecrets, .rotates = true}, 2500,
+                       {{&F::issued, 5},
+                        {&F::later_identifiers, 1},
+                        {&F::skipped, 0.6},
+                        {&F::added, 4},
+                        {&F::not_added, 1},
+                        {&F::withdrawn, 2},
+                        {&F::granted, 7},
+                        {&F::renewed, 3},
+                        {&F::bounded_leases, 0.4},
+                        {&F::bounded_renewals, 0.1},
+                        {&F::told_to_stop, 25},
+                        {&F::reloads, 4},
+                        {&F::late_reloads, 1.5},
+                        {&F::refused_reloads, 25},
+                        {&F::refused_starts, 0.2},
+                        {&F::unheard_answers, 0.015},
+                        {&F::reserved_then_added, 0.08},
+                        {&F::encrypted_then_added, 0.02},
+                        {&F::failovers, 3},
+                        {&F::lost_memories, 4},
+                        {&F::lost_secrets, 1}});
+}
+
+TEST(LeaseSimulation, NothingTwiceWhileSecretsOfAFleetChange) {
+    ExpectNothingTwice({.layout = kSecrets, .fleet = Fleet::kEverything, .rotates = true}, 2500,
+                       {{&F::static_numbers, 12},
+                        {&F::issued, 10},
+                        {&F::later_identifiers, 1.8},
+                        {&F::skipped, 1},
+                        {&F::added, 4},
+                        {&F::withdrawn, 2},
+                        {&F::stopped_in_time, 1},
+                        {&F::granted, 1.5},
+                        {&F::renewed, 1},
+                        {&F::bounded_leases, 0.05},
+                        {&F::told_to_stop, 8},
+                        {&F::reloads, 4},
+                        {&F::late_reloads, 0.5},
+                        {&F::refused_reloads, 20},
+                        {&F::refused_starts, 0.15},
+                        {&F::reserved_then_added, 0.09},
+                        {&F::encrypted_then_added, 0.03},
+                        {&F::taken_over, 0.3},
+                        {&F::promotions, 1},
+                        {&F::copies, 3},
+                        {&F::to_leases, 1},
+                        {&F::to_static, 1}});
+}
+
+TEST(LeaseSimulation, NothingTwiceWhileSecretsChangeUnderTwoNodeIds) {
+    ExpectNothingTwice({.layout = kSecrets, .fleet = Fleet::kTwoNodeIds, .rotates = true}, 2500,
+                       {{&F::static_numbers, 15},
+                        {&F::issued, 12},
+                        {&F::later_identifiers, 0.8},
+                        {&F::skipped, 0.3},
+                        {&F::added, 4},
+                        {&F::withdrawn, 3},
+                        {&F::stopped_in_time, 1.5},
+                        {&F::reloads, 4},
+                        {&F::refused_reloads, 20},
+                        {&F::refused_starts, 0.02},
+                        {&F::reserved_then_added, 0.06},
+                        {&F::encrypted_then_added, 0.03},
+                        {&F::taken_over, 0.15},
+                        {&F::rollbacks, 1},
+                        {&F::copies, 1}});
+}
+
 // The same seed is the same schedule, everywhere.
 TEST(LeaseSimulation, ASeedIsASchedule) {
     const Findings once = Simulation<>({.layout = kSmall}, 7).Run();

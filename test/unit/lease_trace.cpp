@@ -8,16 +8,20 @@
 //
 //   seed  step  identity  clock  operation  committed  arguments  answer  SQLSTATE
 //
-// Times are Unix seconds, arguments and answer arrays of bigint:
+// Times are Unix seconds. Arguments are an array of text, the answer is one of bigint:
 //
 //   create                                                            a new extension
 //   serve      first node id, node ids of the server itself            nothing
-//   acquire    incarnation, node ids, duration, key fingerprint, role the row of the grant
-//   renew      lease, incarnation, expected end, duration, role       the last second
+//   acquire    incarnation, node ids, duration, chain, role           the row of the grant
+//   renew      lease, incarnation, expected end, duration, role,
+//              chain, or - for the function without                   the last second
 //   release    lease, incarnation, last used or null, role            nothing
 //   purge      milliseconds to keep                                   number of leases
 //   configure  first node id, node ids, max_duration, max_clock_skew, closed, each or null;
-//              1 if never leased, 1 to forget the key                 when node ids become free
+//              1 if never leased, 1 to forget the chain; node ids of a
+//              role, chain, each or null                              when node ids become free
+//   add_secret     fingerprint, from when on                          nothing
+//   remove_secret  fingerprint                                        nothing
 //   save       place                                                  keep the state there
 //   restore    place                                                  go back to it: a replica that
 //                                                                     missed the rest, an old copy
@@ -28,6 +32,7 @@
 // to something that the model knows.
 
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
@@ -41,12 +46,63 @@ namespace {
 
 using Value = std::optional<int64_t>;
 
-std::string ArrayText(const std::vector<Value>& values) {
+// A number, a text, or null.
+struct Argument {
+    Argument(const Value& value) : text(value ? std::to_string(*value) : "NULL") {}
+    Argument(int64_t value) : text(std::to_string(value)) {}
+    Argument(const std::string& words) : text('"' + words + '"') {}
+
+    std::string text;
+};
+
+std::string ArrayText(const std::vector<Argument>& values) {
     std::string text = "{";
-    for (const Value& value : values)
-        text += (text.size() > 1 ? "," : "") + (value ? std::to_string(*value) : "NULL");
+    for (const Argument& value : values)
+        text += (text.size() > 1 ? "," : "") + value.text;
     return text + "}";
 }
+
+std::string FingerprintText(uint64_t fingerprint) {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fingerprint));
+    return text;
+}
+
+std::string ChainText(const SecretRecords& chain) {
+    std::string text;
+    for (uint32_t i = 0; i < chain.count; i++) {
+        text += (i > 0 ? " " : "") + FingerprintText(chain.records[i].fingerprint);
+        if (i > 0)
+            text += "@" + std::to_string(kWindowEpochSeconds + chain.records[i].from);
+    }
+    return text;
+}
+
+// Texts that are no chains; the first eight are no fingerprints either.
+constexpr const char* kMalformed[] = {
+    "",
+    "0",
+    "000000000000000A",
+    "00000000000000001",
+    " 0000000000000001",
+    "0000000000000001 ",
+    "000000000000000g",
+    "0000000000000001@1790000000",
+    "0000000000000001  0000000000000002@1790000000",
+    "0000000000000001 0000000000000002",
+    "0000000000000001 0000000000000002@",
+    "0000000000000001 0000000000000002@ 1790000000",
+    "0000000000000001 0000000000000002@17900000000",
+    "0000000000000001 0000000000000002@-790000000",
+    "0000000000000001,0000000000000002@1790000000",
+    "0000000000000001 0000000000000002@1790000000 0000000000000003@1790000000",
+    "0000000000000001 0000000000000002@1790000001 0000000000000003@1790000000",
+    "0000000000000001 0000000000000002@0790000000",
+    "0000000000000001 0000000000000002@1790000001 0000000000000003@1790000002 "
+    "0000000000000004@1790000003 0000000000000005@1790000004 0000000000000006@1790000005 "
+    "0000000000000007@1790000006 0000000000000008@1790000007 0000000000000009@1790000008",
+};
+constexpr int64_t kMalformedFingerprints = 8, kAllMalformed = std::size(kMalformed);
 
 const char* SqlState(Refusal refusal) {
     static constexpr const char* kStates[] = {"00000", "55000", "53400", "22008",
@@ -90,6 +146,7 @@ private:
         uint64_t incarnation;
         int64_t start, last;
         int64_t role;
+        SecretRecords chain;
     };
 
     int64_t Pick(const std::vector<int64_t>& from) {
@@ -108,6 +165,8 @@ private:
             Serve();
         else if (random_.OneIn(trouble_))
             random_.OneIn(2) ? Purge() : ConfigureSomething();
+        else if (random_.OneIn(12))
+            random_.OneIn(3) ? RemoveSecret() : AddSecret();
         else if (held_.empty() || random_.OneIn(3))
             Acquire();
         else if (random_.OneIn(4))
@@ -142,6 +201,8 @@ private:
     int64_t Edge() {
         const auto& pool = model_.pool();
         std::vector<int64_t> edges{now_, now_ + pool.max_clock_skew, model_.high_water()};
+        if (model_.chain().count > 1)
+            edges.push_back(FromOfLast());
         if (!model_.leases().empty()) {
             const auto& lease = model_.leases()[static_cast<size_t>(
                 random_.Between(0, static_cast<int64_t>(model_.leases().size()) - 1))];
@@ -160,7 +221,7 @@ private:
     // with one, restored in place or from a dump. Or a copy is taken for that.
     void ChangePlace() {
         const auto place = static_cast<size_t>(random_.Between(0, kPlaces - 1));
-        const std::vector<Value> argument{static_cast<int64_t>(place)};
+        const std::vector<Argument> argument{static_cast<int64_t>(place)};
         if (!places_[place] || random_.OneIn(3)) {
             places_[place] = model_;
             return Put("save", true, argument);
@@ -193,7 +254,7 @@ private:
 
     // Runs act(&answer), which says whether it succeeds, in a transaction.
     template <typename Act>
-    bool Call(const char* operation, const std::vector<Value>& arguments, Act&& act) {
+    bool Call(const char* operation, const std::vector<Argument>& arguments, Act&& act) {
         const bool commit = !random_.OneIn(10);
         const Coordinator before = model_;
         std::vector<Value> answer;
@@ -217,15 +278,16 @@ private:
                 : random_.Between(1, 3);
         const int64_t duration = Duration();
         const uint64_t incarnation = ++incarnations_;
-        const int64_t key = random_.OneIn(4 * trouble_) ? 2 : 1;
+        const SecretRecords chain = SomeChain();
         const int64_t role = random_.Between(1, 2);
-        Call("acquire", {static_cast<int64_t>(incarnation), nodes, duration, key, role},
+        Call("acquire", {static_cast<int64_t>(incarnation), nodes, duration, TextOf(chain), role},
              [&](std::vector<Value>* answer) {
                  const auto grant = model_.Acquire(identity_, now_, {{0, incarnation}}, nodes,
-                                                   duration, static_cast<uint64_t>(key), role);
+                                                   duration, chain, role);
                  if (!grant)
                      return false;
-                 held_.push_back({grant->lease_id, incarnation, grant->start, grant->end, role});
+                 held_.push_back(
+                     {grant->lease_id, incarnation, grant->start, grant->end, role, chain});
                  if (held_.size() > 12)
                      held_.erase(held_.begin());
                  *answer = {grant->lease_id, grant->first_node_id, grant->node_count, grant->start,
@@ -268,25 +330,30 @@ private:
             const auto* known = Known(held);
             const int64_t end = known != nullptr ? known->end : held.last + 1;
             // What is close to the clock and to the mark matters only if both are close.
-            expected_end = (NearMark() ? model_.high_water() - 1
-                                       : Pick({end - 1, now_, now_ + pool.max_clock_skew,
-                                               end + pool.max_duration, now_ + pool.max_duration,
-                                               now_ + pool.max_duration + pool.max_clock_skew})) +
-                           random_.Between(-1, 1);
+            expected_end =
+                (NearMark() ? model_.high_water() - 1
+                            : Pick({end - 1, FromOfLast(), now_, now_ + pool.max_clock_skew,
+                                    end + pool.max_duration, now_ + pool.max_duration,
+                                    now_ + pool.max_duration + pool.max_clock_skew})) +
+                random_.Between(-1, 1);
         }
         const int64_t role = AskingRole(held);
-        const bool done = Call(
-            "renew",
-            {held.lease_id, static_cast<int64_t>(incarnation), expected_end, duration, role},
-            [&](std::vector<Value>* answer) {
-                const auto last = model_.Renew(identity_, now_, held.lease_id, {{0, incarnation}},
-                                               expected_end, duration, role);
-                if (!last)
-                    return false;
-                held.last = *last;
-                *answer = {*last};
-                return true;
-            });
+        // Mostly it has what it had, or what the coordinator has.
+        const bool names = !random_.OneIn(3);
+        const SecretRecords chain = random_.OneIn(2) ? held.chain : SomeChain();
+        const bool done = Call("renew",
+                               {held.lease_id, static_cast<int64_t>(incarnation), expected_end,
+                                duration, role, names ? TextOf(chain) : "-"},
+                               [&](std::vector<Value>* answer) {
+                                   const auto last = model_.Renew(
+                                       identity_, now_, held.lease_id, {{0, incarnation}},
+                                       expected_end, duration, names ? &chain : nullptr, role);
+                                   if (!last)
+                                       return false;
+                                   held.last = *last;
+                                   *answer = {*last};
+                                   return true;
+                               });
         if (!done)
             MaybeForget(holder);
     }
@@ -321,17 +388,117 @@ private:
         });
     }
 
+    // --- secrets
+
+    int64_t FromOfLast() const {
+        const SecretRecords& chain = model_.chain();
+        return kWindowEpochSeconds + (chain.count > 1 ? chain.records[chain.count - 1].from : 0);
+    }
+
+    // The text of a chain, or one that is none.
+    std::string TextOf(const SecretRecords& chain) {
+        return chain.count > 0 ? ChainText(chain)
+                               : kMalformed[random_.Between(0, kAllMalformed - 1)];
+    }
+
+    // Another secret than those before, mostly.
+    uint64_t SomeFingerprint() {
+        return static_cast<uint64_t>(random_.OneIn(20) ? random_.Between(1, 3) : ++fingerprints_);
+    }
+
+    void Append(int64_t from, SecretRecords* chain) {
+        const int64_t second = from - kWindowEpochSeconds;
+        if (chain->count < kMaxGenerations && second > chain->records[chain->count - 1].from &&
+            second <= static_cast<int64_t>(kRandflake.max_timestamp()))
+            chain->records[chain->count++] = {SomeFingerprint(), static_cast<uint32_t>(second)};
+    }
+
+    // A time at which the answer to a question about secrets may change.
+    int64_t SomeFrom() {
+        const auto& pool = model_.pool();
+        return Pick({now_, now_ + pool.max_duration, now_ + random_.Between(1, 40), FromOfLast(),
+                     model_.EarliestOfSecret(now_), Edge()}) +
+               random_.Between(-1, 1);
+    }
+
+    // Of a holder: mostly the coordinator's, else a shorter one, a longer one, one that differs
+    // from it, none.
+    SecretRecords SomeChain() {
+        SecretRecords chain = model_.chain();
+        if (random_.OneIn(40))
+            return {};
+        if (chain.count == 0 || random_.OneIn(8 * trouble_))
+            chain = FirstSecret(random_.OneIn(8) ? 2 : 1);
+        if (chain.count > 1 && random_.OneIn(5))
+            chain.count = static_cast<uint32_t>(random_.Between(1, chain.count));
+        if (random_.OneIn(8)) {
+            Append(SomeFrom(), &chain);
+            if (random_.OneIn(3))
+                Append(SomeFrom(), &chain);
+        } else if (chain.count > 1 && random_.OneIn(12)) {
+            // Another time, or another secret at the same time.
+            SecretRecord& last = chain.records[chain.count - 1];
+            if (random_.OneIn(2))
+                last.from += 1;
+            else
+                last.fingerprint = SomeFingerprint();
+        }
+        return chain;
+    }
+
+    // One, or a text that is none.
+    std::pair<std::optional<uint64_t>, std::string> AsArgument(uint64_t fingerprint) {
+        if (random_.OneIn(20))
+            return {std::nullopt, kMalformed[random_.Between(0, kMalformedFingerprints - 1)]};
+        return {fingerprint, FingerprintText(fingerprint)};
+    }
+
+    void AddSecret() {
+        const SecretRecords& known = model_.chain();
+        uint64_t fingerprint = SomeFingerprint();
+        int64_t from = SomeFrom();
+        if (random_.OneIn(2))
+            from = model_.EarliestOfSecret(now_) + random_.Between(0, 5);
+        if (random_.OneIn(20))
+            from = Pick({kWindowEpochSeconds, kWindowEpochSeconds + 1, model_.Horizon() - 1,
+                         model_.Horizon()});
+        if (known.count > 0 && random_.OneIn(8)) {
+            const SecretRecord& record = known.records[random_.Between(0, known.count - 1)];
+            fingerprint = record.fingerprint;
+            if (!random_.OneIn(3))
+                from = kWindowEpochSeconds + record.from;
+        }
+        const auto [argument, text] = AsArgument(fingerprint);
+        Call("add_secret", {text, from}, [&, named = argument](std::vector<Value>*) {
+            return model_.AddSecret(identity_, now_, named, from);
+        });
+    }
+
+    void RemoveSecret() {
+        const SecretRecords& known = model_.chain();
+        uint64_t fingerprint = 1;
+        if (known.count > 0)
+            fingerprint = known
+                              .records[random_.OneIn(5) ? random_.Between(0, known.count - 1)
+                                                        : known.count - 1]
+                              .fingerprint;
+        const auto [argument, text] = AsArgument(fingerprint);
+        Call("remove_secret", {text}, [&, named = argument](std::vector<Value>*) {
+            return model_.RemoveSecret(identity_, now_, named);
+        });
+    }
+
+    // --- the pool
+
     void Configure(const Coordinator::Change& change) {
         Value closed;
         if (change.closed)
             closed = int64_t{*change.closed};
-        Value key;
-        if (change.key)
-            key = static_cast<int64_t>(*change.key);
         Call("configure",
              {change.first_node_id, change.node_count, change.max_duration, change.max_clock_skew,
               closed, int64_t{change.never_leased}, int64_t{change.forget_key},
-              change.max_nodes_per_role, key},
+              change.max_nodes_per_role,
+              change.chain ? Argument(TextOf(*change.chain)) : Argument(Value())},
              [&](std::vector<Value>* answer) {
                  const auto free_at = model_.Configure(identity_, now_, change);
                  if (!free_at)
@@ -386,7 +553,11 @@ private:
                 break;
             case 8:
                 change.forget_key = random_.OneIn(4);
-                change.key = random_.OneIn(6) ? 2 : 1;
+                change.chain = SomeChain();
+                // The most that there can be, and have begun.
+                if (change.chain->count > 0 && random_.OneIn(3))
+                    for (int64_t i = 8; i > 0; i--)
+                        Append(now_ - i, &*change.chain);
                 break;
             default:
                 change.forget_key = true;
@@ -396,13 +567,13 @@ private:
 
     // --- output
 
-    void Put(const char* operation, bool commit, const std::vector<Value>& arguments,
+    void Put(const char* operation, bool commit, const std::vector<Argument>& arguments,
              const std::vector<Value>* answer = nullptr, Refusal refusal = Refusal::kNone) {
         std::cout << seed_ << '\t' << step_++ << "\tcoordinator " << identity_ << '\t' << now_
                   << '\t' << operation << '\t' << (commit ? 't' : 'f') << '\t'
                   << ArrayText(arguments) << '\t'
-                  << (answer != nullptr ? ArrayText(*answer) : "\\N") << '\t' << SqlState(refusal)
-                  << '\n';
+                  << (answer != nullptr ? ArrayText({answer->begin(), answer->end()}) : "\\N")
+                  << '\t' << SqlState(refusal) << '\n';
     }
 
     const uint64_t seed_;
@@ -414,6 +585,7 @@ private:
     uint64_t identity_ = Cluster::kFirst;
     uint64_t identities_ = Cluster::kFirst;
     uint64_t incarnations_ = 0;
+    int64_t fingerprints_ = 15;
     std::vector<Held> held_;
     // With the defaults of the pool.
     Coordinator Made() const {

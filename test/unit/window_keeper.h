@@ -16,6 +16,8 @@ namespace randflake::simulation {
 struct ShippedState {
     static constexpr bool kWritesFirst = true;      // the end, before the window is moved
     static constexpr bool kAnnouncesLeases = true;  // the end, before a lease is opened or extended
+    static constexpr bool kRefusesSecrets = true;   // a start that the state refuses opens nothing
+    static constexpr bool kLocksReload = true;      // windows stay while secrets are added
 
     static void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,
                         int64_t skew_ms, Start* start) {
@@ -23,6 +25,9 @@ struct ShippedState {
     }
     static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
         return randflake::PlanStart(error, found, start);
+    }
+    static ReloadPlan PlanReload(const Reload& reload, const WindowState* state) {
+        return randflake::PlanReload(reload, state);
     }
     static bool MayOpen(uint32_t opens_at, int64_t opens_at_ms, int64_t second, int64_t uptime_ms) {
         return randflake::MayOpen(opens_at, opens_at_ms, second, uptime_ms);
@@ -47,10 +52,13 @@ public:
     }
     void InitShared(const DataDirectory& directory) {
         began_in_recovery_ |= directory.recovers;
-        loaded_ = false;
+        loaded_ = refused_ = false;
     }
 
     bool loaded() const { return loaded_; }
+    size_t refused_starts() const { return refused_starts_; }
+    // The first second that was never announced; 0 while that is not known.
+    uint32_t LastEnd() const { return loaded_ ? state_.LastEnd() : 0; }
     bool proven() const { return proven_; }
     // At this second of the wall clock.
     bool MayOpen(int64_t now, int64_t uptime_ms) const {
@@ -60,10 +68,10 @@ public:
         return State::LeaseOpensAt(found_, state_, nodes, held_off_);
     }
 
-    // load_state(), with window_file_read() and run_marker_write(). `birth` is of a file that has
-    // to be made.
-    bool Load(const NodeRange& nodes, DataDirectory* directory, Machine* machine, int64_t birth,
-              int64_t true_ms) {
+    // load_state(), with window_file_read() and run_marker_write(), for a server with these
+    // secrets. `birth` is of a file that has to be made.
+    bool Load(const NodeRange& nodes, const SecretRecords& secrets, DataDirectory* directory,
+              Machine* machine, int64_t birth, int64_t true_ms) {
         WindowState found{};
         StateError error = StateError::kNone;
         const bool identity_made = !directory->identity;
@@ -72,17 +80,24 @@ public:
         if (!directory->window)
             error = identity_made ? StateError::kMissing : StateError::kLost;
         else
-            error = DecodeWindowState(directory->window->data(), directory->window->size(), &found);
+            error = DecodeWindowState(directory->window->bytes.data(), directory->window->length,
+                                      &found);
         if (Fails())
             return false;
 
         Start start{};
         start.origin = {directory->system_identifier, directory->timeline, *directory->identity};
-        start.secrets = {1, {{kFingerprint, 0}}};
+        start.secrets = secrets;
         start.nodes = nodes;
         start.boot[0] = start.boot[1] = machine->boot();
         start.last_run = machine->MarkedRun(start.origin);
         State::SetTime(started_, machine->At(true_ms), began_in_recovery_, skew_ms_, &start);
+        const StartPlan plan = State::PlanStart(error, found, start);
+        if (plan.secrets == SecretsChange::kRefused && State::kRefusesSecrets) {
+            refused_starts_ += !refused_;
+            refused_ = true;
+            return false;
+        }
         run_ = static_cast<uint64_t>(random_->Between(1, INT64_MAX - 1));
         // Where the mark cannot be written, the former one must go.
         if (!Fails())
@@ -91,7 +106,6 @@ public:
             machine->ForgetRun(start.origin);
         else
             return false;
-        const StartPlan plan = State::PlanStart(error, found, start);
         found_ = error;
         state_ = plan.state;
         proven_ = plan.proven;
@@ -100,6 +114,16 @@ public:
         held_off_ = start.held_off;
         loaded_ = true;
         return true;
+    }
+
+    // The decision of randflake_reload_secret(), once the state is loaded if it must be, and what
+    // becomes of the state when the secrets are added.
+    ReloadPlan PlanReload(const Reload& reload) const {
+        return State::PlanReload(reload, loaded_ ? &state_ : nullptr);
+    }
+    void TakeSecrets(const SecretRecords& secrets) {
+        if (loaded_)
+            state_.secrets = secrets;
     }
 
     // write_end()
@@ -124,7 +148,6 @@ public:
     size_t failed_writes() const { return failed_writes_; }
 
 private:
-    static constexpr uint64_t kFingerprint = 1;
     // Few, so that they are given again.
     static constexpr int64_t kInodes = 3;
 
@@ -135,9 +158,8 @@ private:
             failed_writes_++;
             return false;
         }
-        uint8_t bytes[kLongWindowStateBytes];
-        EncodeWindowState(state, bytes);
-        std::copy_n(bytes, kWindowStateBytes, directory->window.emplace().begin());
+        StateBytes& written = directory->window.emplace();
+        written.length = EncodeWindowState(state, written.bytes.data());
         return true;
     }
 
@@ -154,7 +176,8 @@ private:
     int64_t opens_at_ms_ = 0;
     uint64_t run_ = 0;
 
-    size_t failed_writes_ = 0;
+    bool refused_ = false;
+    size_t failed_writes_ = 0, refused_starts_ = 0;
 };
 
 }  // namespace randflake::simulation

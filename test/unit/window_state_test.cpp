@@ -709,6 +709,112 @@ TEST(CompareSecrets, BelowTheEndNothingChanges) {
     EXPECT_EQ(CompareSecrets(one, two, 51), SecretsChange::kRefused);
 }
 
+// --- a reload of secrets ----------------------------------------------------------------------
+
+constexpr SecretRecords kTwo{2, {{1, 0}, {2, 50}}};
+
+// At second 80, with 2 seconds of tolerated difference: others have reached second 82.
+Reload ReloadOf(const SecretRecords& before, const SecretRecords& after) {
+    Reload reload{};
+    reload.before = before;
+    reload.after = after;
+    reload.issues = true;
+    reload.clock_ms = kWindowEpochMs + 80 * kSecondMs + 400;
+    reload.skew_ms = 2000;
+    return reload;
+}
+
+SecretRecords TwoAnd(uint32_t from) {
+    return {3, {{1, 0}, {2, 50}, {3, from}}};
+}
+
+// Of a server that has announced the seconds before `end` under two secrets.
+ReloadPlan PlanFor(const Reload& reload, uint32_t end) {
+    WindowState state = Found(end);
+    state.secrets = kTwo;
+    return PlanReload(reload, &state);
+}
+
+TEST(PlanReload, SecretsAreAddedBehindTheLastOne) {
+    const struct {
+        const char* what;
+        SecretRecords after;
+        ReloadError error;
+        uint32_t secret;
+    } cases[] = {
+        {"the same", kTwo, ReloadError::kNone, 0},
+        {"one more", TwoAnd(500), ReloadError::kNone, 0},
+        {"fewer", {1, {{1, 0}, {2, 50}}}, ReloadError::kNotGrown, 1},
+        {"none", {}, ReloadError::kNotGrown, 0},
+        {"another second", {2, {{1, 0}, {3, 50}}}, ReloadError::kNotGrown, 1},
+        {"another time", {2, {{1, 0}, {2, 51}}}, ReloadError::kNotGrown, 1},
+        {"another first and one more", {3, {{4, 0}, {2, 50}, {3, 500}}}, ReloadError::kNotGrown, 0},
+    };
+    for (const auto& c : cases) {
+        const ReloadPlan plan = PlanFor(ReloadOf(kTwo, c.after), 70);
+        EXPECT_EQ(plan.error, c.error) << c.what;
+        EXPECT_EQ(plan.secret, c.secret) << c.what;
+    }
+}
+
+void ExpectEarliest(const Reload& reload, uint32_t end, uint32_t earliest) {
+    Reload tried = reload;
+    tried.after = TwoAnd(earliest);
+    EXPECT_EQ(PlanFor(tried, end).error, ReloadError::kNone) << end;
+    tried.after = TwoAnd(earliest - 1);
+    const ReloadPlan plan = PlanFor(tried, end);
+    EXPECT_EQ(plan.error, ReloadError::kTooEarly) << end;
+    EXPECT_EQ(plan.secret, 2u);
+    EXPECT_EQ(plan.earliest, earliest);
+    // The first that is too early counts.
+    tried.after.records[tried.after.count++] = {4, 5000};
+    EXPECT_EQ(PlanFor(tried, end).secret, 2u);
+}
+
+TEST(PlanReload, UnderStaticNodeIdsAfterWhatOthersMayHaveReached) {
+    const Reload reload = ReloadOf(kTwo, {});
+    ExpectEarliest(reload, 70, 83);
+    ExpectEarliest(reload, 83, 83);
+    ExpectEarliest(reload, 84, 84);
+    Reload before_epoch = reload;
+    before_epoch.clock_ms = 0;
+    before_epoch.before = {1, {{1, 0}}};
+    before_epoch.after = {2, {{1, 0}, {2, 1}}};
+    EXPECT_EQ(PlanReload(before_epoch, nullptr).error, ReloadError::kNone);
+    Reload late = ReloadOf(kTwo, TwoAnd(kMaxEnd - 1));
+    late.clock_ms = INT64_MAX / 2;
+    EXPECT_EQ(PlanFor(late, 70).earliest, kMaxEnd);
+}
+
+TEST(PlanReload, UnderLeasedNodeIdsAfterWhatWasLeased) {
+    Reload reload = ReloadOf(kTwo, {});
+    reload.leased = true;
+    ExpectEarliest(reload, 70, 70);
+    reload.leases_end = 69;
+    ExpectEarliest(reload, 70, 70);
+    reload.leases_end = 75;
+    ExpectEarliest(reload, 70, 75);
+}
+
+TEST(PlanReload, WhatMakesNothingMayTakeWhatHasBegun) {
+    Reload standby = ReloadOf(kTwo, TwoAnd(60));
+    standby.issues = false;
+    EXPECT_FALSE(standby.NeedsState());
+    EXPECT_EQ(PlanReload(standby, nullptr).error, ReloadError::kNone);
+    Reload lost = ReloadOf({}, TwoAnd(60));
+    EXPECT_FALSE(lost.NeedsState());
+    EXPECT_EQ(PlanReload(lost, nullptr).error, ReloadError::kNone);
+    EXPECT_TRUE(ReloadOf(kTwo, TwoAnd(60)).NeedsState());
+    EXPECT_FALSE(ReloadOf(kTwo, kTwo).NeedsState());
+}
+
+TEST(PlanReload, WhatTheStateRefuses) {
+    // Its secrets were lost in a crash, and the state was read since.
+    EXPECT_EQ(PlanFor(ReloadOf({}, TwoAnd(60)), 60).error, ReloadError::kNone);
+    EXPECT_EQ(PlanFor(ReloadOf({}, TwoAnd(60)), 61).error, ReloadError::kRefused);
+    EXPECT_EQ(PlanFor(ReloadOf({}, {1, {{1, 0}}}), 51).error, ReloadError::kRefused);
+}
+
 // What is planned can be written: a start beyond the last second would not be read back.
 TEST(PlanStart, NeverBeyondTheLastSecond) {
     Start late = kQuick;

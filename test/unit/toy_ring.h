@@ -1,0 +1,81 @@
+// A ring of secrets whose identifiers have as few bits as the numbers of a small layout. What
+// decides is the shipped Ring; only the cipher is another one.
+
+#ifndef RANDFLAKE_UNIT_TOY_RING_H
+#define RANDFLAKE_UNIT_TOY_RING_H
+
+#include <array>
+#include <cstdint>
+
+#include "core/window_state.h"
+
+namespace randflake::simulation {
+
+// A bijection of the numbers of `bits` bits, another one for each fingerprint.
+class ToyCipher {
+public:
+    ToyCipher() = default;
+    ToyCipher(int bits, const SecretRecord& secret)
+        : from(secret.from), mask_((uint64_t{1} << bits) - 1), half_((bits + 1) / 2) {
+        uint64_t state = secret.fingerprint;
+        for (Round& round : rounds_) {
+            state = (state + 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
+            state ^= state >> 29;
+            round = {state & mask_, state >> 32 | 1, 0};
+            // Newton's iteration for the inverse of an odd number; each step doubles its bits.
+            round.inverse = round.factor;
+            for (int i = 0; i < 5; i++)
+                round.inverse *= 2 - round.factor * round.inverse;
+        }
+    }
+
+    uint64_t Encrypt(uint64_t number) const noexcept {
+        for (const Round& round : rounds_) {
+            number = (number ^ round.key) * round.factor & mask_;
+            number ^= number >> half_;
+        }
+        return number;
+    }
+    uint64_t Decrypt(uint64_t id) const noexcept {
+        for (size_t i = rounds_.size(); i-- > 0;) {
+            id ^= id >> half_;
+            id = (id * rounds_[i].inverse & mask_) ^ rounds_[i].key;
+        }
+        return id;
+    }
+
+    uint32_t from = 0;
+
+private:
+    struct Round {
+        uint64_t key, factor, inverse;
+    };
+
+    uint64_t mask_ = 0;
+    int half_ = 0;
+    std::array<Round, 3> rounds_{};
+};
+
+// The ciphers of a chain of secrets.
+class ToyRing {
+public:
+    ToyRing() = default;
+    ToyRing(const Layout& layout, const SecretRecords& secrets)
+        : count_(static_cast<int>(secrets.count)) {
+        for (uint32_t i = 0; i < secrets.count; i++)
+            ciphers_[i] = ToyCipher(layout.bits(), secrets.records[i]);
+    }
+
+    int count() const { return count_; }
+    // The first `count` of them.
+    Ring<ToyCipher> First(int count) const { return {ciphers_.data(), count}; }
+    Ring<ToyCipher> All() const { return First(count_); }
+
+private:
+    std::array<ToyCipher, kMaxGenerations> ciphers_{};
+    int count_ = 0;
+};
+
+}  // namespace randflake::simulation
+
+#endif
