@@ -164,6 +164,14 @@ TEST(LeaseSimulationFinds, AStartUnderFewerOrOtherSecrets) {
     ExpectViolationIn<ShippedHolder, StartsUnderAnySecrets>(Fleet::kTwoNodeIds);
 }
 
+struct ForgetsAddedSecrets : ShippedState {
+    static constexpr bool kWritesSecrets = false;
+};
+
+TEST(LeaseSimulationFinds, AStateWithoutTheSecretsThatWereAdded) {
+    ExpectViolationIn<ShippedHolder, ForgetsAddedSecrets>(Fleet::kTwoNodeIds);
+}
+
 // --- secrets and the coordinator
 
 TEST(LeaseSimulationFinds, LeasesBeyondASecretThatOneSideLacks) {

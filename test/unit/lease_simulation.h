@@ -615,15 +615,14 @@ private:
     }
 
     // What a start must notice: the directory has used seconds of a secret that is not in the file,
-    // or has another time there. Or it is the right file.
+    // or has another time there. If it has not, it is the right file.
     SecretRecords WrongFile(const FleetServer& server) {
         const auto& window = server.directory().window;
         WindowState state{};
         if (window &&
             DecodeWindowState(window->bytes.data(), window->length, &state) == StateError::kNone)
-            for (uint32_t i = 1; i < std::min(state.secrets.count, agreed_.count); i++)
-                if (state.secrets.records[i] == agreed_.records[i] &&
-                    agreed_.records[i].from < state.LastEnd())
+            for (uint32_t i = 1; i < agreed_.count; i++)
+                if (agreed_.records[i].from < state.LastEnd())
                     return random_.OneIn(2)
                                ? Cut(agreed_, i)
                                : Grown(Cut(agreed_, i), SomeSecret(agreed_.records[i].from, 1, 1));
