@@ -85,7 +85,7 @@ public:
         return false;
     }
 
-    // The next three are inlined as far as a ring of one goes, which is the cipher alone.
+    // The next two are inlined as far as a ring of one goes, which is the cipher alone.
 
     // False if the number is skipped; then *id is not to be used.
     [[gnu::always_inline]] constexpr bool Encrypt(const Layout& layout, uint64_t raw,
@@ -93,13 +93,6 @@ public:
         const int owner = OwnerOf(layout, raw);
         *id = generations_[owner].Encrypt(raw);
         return owner == 0 || !ClaimedBefore(layout, owner, *id);
-    }
-
-    // Whether a number is skipped. Without the identifier: nothing is encrypted for the first
-    // generation.
-    [[gnu::always_inline]] constexpr bool Skips(const Layout& layout, uint64_t raw) const noexcept {
-        uint64_t id;
-        return count_ > 1 && OwnerOf(layout, raw) > 0 && !Encrypt(layout, raw, &id);
     }
 
     // False, with *raw untouched, if no generation claims the identifier: nobody made it.

@@ -28,33 +28,42 @@ using randflake::SecretRing;
                      "them.")));
 }
 
-// The identifier of a value. Values that are shown in the order of storage are often consecutive
-// numbers. From the second consecutive one on, a run is encrypted at once in vector registers.
-static uint64 id_of_datum(Datum value) {
+// Whether a number is not skipped; then *id is its identifier. Values that are made, or shown in
+// the order of storage, are often consecutive numbers. From the second consecutive one on, a run is
+// encrypted at once in vector registers.
+static bool encrypt(const SecretRing& ring, uint64 raw, uint64* id) {
     static uint64 previous;
     static int secrets;   // 0: there are no ids
     static uint64 first;  // ids are those of first, first + 1, ...
     static uint64 ids[kRunLength];
     static uint64 skipped;
 
-    const uint64 raw = raw_of_datum(value);
-    const SecretRing ring = secret_ring();
     const bool follows = raw == previous + 1;
     previous = raw;
     if (secrets != ring.count() || raw - first >= kRunLength) {
-        uint64 id;
-        if (!follows || !ring.HasOneOwner(kRandflake, raw, kRunLength)) {
-            if (!ring.Encrypt(kRandflake, raw, &id))
-                report_skipped(raw);
-            return id;
-        }
+        if (!follows || !ring.HasOneOwner(kRandflake, raw, kRunLength))
+            return ring.Encrypt(kRandflake, raw, id);
         skipped = EncryptNumbers(ring, vector_path, raw, kRunLength, ids);
         first = raw;
         secrets = ring.count();
     }
-    if ((skipped >> (raw - first) & 1) != 0)
+    *id = ids[raw - first];
+    return (skipped >> (raw - first) & 1) == 0;
+}
+
+static uint64 id_of_datum(Datum value) {
+    const uint64 raw = raw_of_datum(value);
+    uint64 id;
+    if (!encrypt(secret_ring(), raw, &id))
         report_skipped(raw);
-    return ids[raw - first];
+    return id;
+}
+
+// A ring of one skips nothing, so nothing is encrypted.
+static bool is_skipped(uint64 raw) {
+    const SecretRing ring = secret_ring();
+    uint64 id;
+    return unlikely(ring.count() > 1) && !encrypt(ring, raw, &id);
 }
 
 // An identifier that no secret made is an ERROR, or false when `context` is a caller's that
@@ -167,7 +176,7 @@ SQL_FUNCTION(randflake_next) {
     uint64 raw;
     do
         raw = reserve_numbers(SlotChoice::kLowest, 1).first;
-    while (unlikely(secret_ring().Skips(kRandflake, raw)));
+    while (unlikely(is_skipped(raw)));
     return datum_of_raw(raw);
 }
 
