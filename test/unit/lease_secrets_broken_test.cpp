@@ -15,7 +15,7 @@ constexpr uint64_t kSchedules = 100000;
 
 template <typename Holder = ShippedHolder, typename State = ShippedState>
 void ExpectViolationIn(Fleet fleet, const CoordinatorRules& rules = {},
-                       const Operation& operation = {}) {
+                       const Operation& operation = {}, uint64_t first_seed = 1) {
     const Scenario scenario{.layout = {.epoch = kWindowEpochMs,
                                        .timestamp_bits = 8,
                                        .node_bits = 3,
@@ -25,7 +25,7 @@ void ExpectViolationIn(Fleet fleet, const CoordinatorRules& rules = {},
                             .rules = rules,
                             .rotates = true,
                             .operation = operation};
-    for (uint64_t seed = 1; seed <= kSchedules; seed++) {
+    for (uint64_t seed = first_seed; seed <= kSchedules; seed++) {
         const Findings found = Simulation<Holder, State>(scenario, seed).Run();
         if (found.violation.empty())
             continue;
@@ -162,6 +162,16 @@ struct StartsUnderAnySecrets : ShippedState {
 
 TEST(LeaseSimulationFinds, AStartUnderFewerOrOtherSecrets) {
     ExpectViolationIn<ShippedHolder, StartsUnderAnySecrets>(Fleet::kTwoNodeIds);
+}
+
+struct ForgetsAddedSecrets : ShippedState {
+    static constexpr bool kWritesSecrets = false;
+};
+
+TEST(LeaseSimulationFinds, AStateWithoutTheSecretsThatWereAdded) {
+    // Takes a start with a file that lacks just that secret, and no other one since it began: one
+    // schedule in some 10,000.
+    ExpectViolationIn<ShippedHolder, ForgetsAddedSecrets>(Fleet::kTwoNodeIds, {}, {}, 18000);
 }
 
 // --- secrets and the coordinator

@@ -130,6 +130,7 @@ public:
           keeper_(skew_ms, random) {}
 
     DataDirectory& directory() { return directory_; }
+    const DataDirectory& directory() const { return directory_; }
     Machine* machine() { return machine_; }
     void MoveTo(Machine* machine) { machine_ = machine; }
 
@@ -180,7 +181,7 @@ public:
     bool LockedOut() const { return reloads() && State::kLocksReload; }
 
     // randflake_reload_secret(), as far as its decision. It takes no locks while a window changes.
-    void Reload(const SecretRecords& file, int64_t birth) {
+    void ReloadSecrets(const SecretRecords& file, int64_t birth) {
         if (!running_ || stopping_ || changes_window() || reloads())
             return;
         randflake::Reload reload{};

@@ -615,15 +615,14 @@ private:
     }
 
     // What a start must notice: the directory has used seconds of a secret that is not in the file,
-    // or has another time there. Or it is the right file.
+    // or has another time there. If it has not, it is the right file.
     SecretRecords WrongFile(const FleetServer& server) {
-        const auto& window = const_cast<FleetServer&>(server).directory().window;
+        const auto& window = server.directory().window;
         WindowState state{};
         if (window &&
             DecodeWindowState(window->bytes.data(), window->length, &state) == StateError::kNone)
-            for (uint32_t i = 1; i < std::min(state.secrets.count, agreed_.count); i++)
-                if (state.secrets.records[i] == agreed_.records[i] &&
-                    agreed_.records[i].from < state.LastEnd())
+            for (uint32_t i = 1; i < agreed_.count; i++)
+                if (agreed_.records[i].from < state.LastEnd())
                     return random_.OneIn(2)
                                ? Cut(agreed_, i)
                                : Grown(Cut(agreed_, i), SomeSecret(agreed_.records[i].from, 1, 1));
@@ -647,7 +646,7 @@ private:
         else if (chance < 3 && random_.OneIn(2))
             Withdraw();
         else
-            Reload(&servers_[PickServer()]);
+            ReloadSecrets(&servers_[PickServer()]);
     }
 
     // Whether all coordinators would do that.
@@ -716,7 +715,7 @@ private:
         Trace() << "secret " << last.fingerprint << " is withdrawn\n";
     }
 
-    void Reload(FleetServer* server) {
+    void ReloadSecrets(FleetServer* server) {
         if (!server->running())
             return;
         const bool leases = server->settings().leases;
@@ -731,7 +730,7 @@ private:
             file = Grown(server->secrets(),
                          SomeSecret(std::max(reached, int64_t{server->LastEnd()} - 1), 3, 0));
         }
-        server->Reload(file, ++births_);
+        server->ReloadSecrets(file, ++births_);
         if (server->in_recovery() && server->reloads())
             server->FinishReload();
         Trace(*server) << "reloads " << file.count << " secrets, the last from " << LastFrom(file)

@@ -86,15 +86,15 @@ protected:
                               now);
     }
     LeaseNews Acquire(int64_t id, int64_t start, int64_t end, int64_t now_ms = 0) {
-        (void)holder.Acquire(kFirst, 1, now_ms);
+        (void)holder.Acquire(kFirst, now_ms);
         return Grant(id, start, end, start);
     }
     LeaseNews Renew(int64_t end, int64_t now_ms = 0, int64_t now = 0) {
-        (void)holder.Renew(1, now_ms);
+        (void)holder.Renew(now_ms);
         return holder.Renewed(kRandflake, kEpoch + end - 1, now);
     }
     void RefuseRenewal() {
-        (void)holder.Renew(1, 0);
+        (void)holder.Renew(0);
         EXPECT_EQ(holder.Refused(), LeaseNews::kReplace);
         EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
     }
@@ -120,7 +120,7 @@ TEST_F(Holder, BeginsWithNothing) {
 }
 
 TEST_F(Holder, AsksForALeaseUnderAFreshIncarnation) {
-    const LeaseRequest request = holder.Acquire(kFirst, 1, 5);
+    const LeaseRequest request = holder.Acquire(kFirst, 5);
     EXPECT_EQ(request.kind, LeaseRequest::Kind::kAcquire);
     EXPECT_EQ(request.incarnation, kFirst);
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kAcquire);
@@ -138,7 +138,7 @@ TEST_F(Holder, AsksForALeaseUnderAFreshIncarnation) {
 
 TEST_F(Holder, AsksForARenewalWithWhatItKnows) {
     Open(7, 100, 160);
-    const LeaseRequest request = holder.Renew(1, 9);
+    const LeaseRequest request = holder.Renew(9);
     EXPECT_EQ(request.kind, LeaseRequest::Kind::kRenew);
     EXPECT_EQ(request.lease_id, 7);
     EXPECT_EQ(request.incarnation, kFirst);
@@ -146,8 +146,8 @@ TEST_F(Holder, AsksForARenewalWithWhatItKnows) {
 }
 
 TEST_F(Holder, TheLastRequestAloneIsAnswered) {
-    (void)holder.Acquire(kSecond, 1, 1);
-    (void)holder.Acquire(kFirst, 1, 2);
+    (void)holder.Acquire(kSecond, 1);
+    (void)holder.Acquire(kFirst, 2);
     EXPECT_EQ(Grant(1, 100, 160, 100), LeaseNews::kGood);
     EXPECT_EQ(holder.next().incarnation, kFirst);
     EXPECT_EQ(holder.next().asked_at_ms, 2);
@@ -160,26 +160,26 @@ TEST_F(Holder, AnswersThatNobodyAwaitsChangeNothing) {
     EXPECT_EQ(holder.newest().id, 0);
     Open(1, 100, 160);
     EXPECT_EQ(holder.Refused(), LeaseNews::kNotAwaited);
-    (void)holder.Renew(1, 0);
+    (void)holder.Renew(0);
     EXPECT_EQ(Grant(2, 100, 160, 100), LeaseNews::kNotAwaited);
     EXPECT_EQ(holder.next().id, 0);
     (void)holder.Unanswered();
     EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 200, 100), LeaseNews::kNotAwaited);
     EXPECT_EQ(holder.open().end, 160);
     EXPECT_FALSE(holder.open().refused);
-    (void)holder.Acquire(kSecond, 1, 0);
+    (void)holder.Acquire(kSecond, 0);
     EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 200, 100), LeaseNews::kNotAwaited);
     EXPECT_EQ(holder.open().end, 160);
 }
 
 TEST_F(Holder, SaysWhenTheClocksDisagree) {
-    (void)holder.Acquire(kFirst, 1, 0);
+    (void)holder.Acquire(kFirst, 0);
     EXPECT_EQ(Grant(1, 100, 160, 99), LeaseNews::kNotBegun);
-    (void)holder.Acquire(kFirst, 1, 0);
+    (void)holder.Acquire(kFirst, 0);
     EXPECT_EQ(Grant(1, 100, 160, 100), LeaseNews::kGood);
-    (void)holder.Acquire(kFirst, 1, 0);
+    (void)holder.Acquire(kFirst, 0);
     EXPECT_EQ(Grant(1, 100, 160, 159), LeaseNews::kGood);
-    (void)holder.Acquire(kFirst, 1, 0);
+    (void)holder.Acquire(kFirst, 0);
     EXPECT_EQ(Grant(1, 100, 160, 160), LeaseNews::kOver);
     EXPECT_EQ(Renew(170, 0, 169), LeaseNews::kGood);
     EXPECT_EQ(Renew(170, 0, 170), LeaseNews::kOver);
@@ -187,7 +187,7 @@ TEST_F(Holder, SaysWhenTheClocksDisagree) {
 }
 
 TEST_F(Holder, AGrantThatMakesNoSenseIsNone) {
-    (void)holder.Acquire(kFirst, 1, 0);
+    (void)holder.Acquire(kFirst, 0);
     EXPECT_EQ(holder.Granted(kRandflake, 2, {1, INT64_MAX, 2, kEpoch + 1, kEpoch + 60}, 1),
               LeaseNews::kUnusable);
     EXPECT_EQ(holder.newest().id, 0);
@@ -196,11 +196,11 @@ TEST_F(Holder, AGrantThatMakesNoSenseIsNone) {
 }
 
 TEST_F(Holder, AGrantToTheEndOfTimeEndsWithTheLayout) {
-    (void)holder.Acquire(kFirst, 1, 0);
+    (void)holder.Acquire(kFirst, 0);
     EXPECT_EQ(holder.Granted(kRandflake, 2, {1, 0, 2, kEpoch + 1, INT64_MAX}, 1), LeaseNews::kGood);
     EXPECT_EQ(holder.next().end, kBeyond);
     EXPECT_EQ(holder.next().lasts_until_ms, (kBeyond - 1) * 1000);
-    (void)holder.Renew(1, 0);
+    (void)holder.Renew(0);
     EXPECT_EQ(holder.Renewed(kRandflake, INT64_MAX, 1), LeaseNews::kGood);
     EXPECT_EQ(holder.next().end, kBeyond);
 }
@@ -215,7 +215,7 @@ TEST_F(Holder, ARenewalTakesNothingAway) {
     EXPECT_EQ(holder.open().end, 30);
     EXPECT_EQ(holder.open().asked_at_ms, 5000);
     EXPECT_EQ(holder.open().lasts_until_ms, 20000);
-    (void)holder.Renew(1, 0);
+    (void)holder.Renew(0);
     (void)holder.Renewed(kRandflake, INT64_MIN, 10);
     EXPECT_EQ(holder.open().end, 30);
     EXPECT_EQ(holder.Extended(Window{15, 20}), (Window{15, 30}));
@@ -226,7 +226,7 @@ TEST_F(Holder, ARenewalReachesTheLeaseThatItWasAskedFor) {
     RefuseRenewal();
     Acquire(2, 12, 30);
     EXPECT_TRUE(holder.renews());
-    EXPECT_EQ(holder.Renew(1, 0).lease_id, 2);
+    EXPECT_EQ(holder.Renew(0).lease_id, 2);
     (void)holder.Renewed(kRandflake, kEpoch + 39, 12);
     EXPECT_EQ(holder.open().end, 20);
     EXPECT_EQ(holder.next().end, 40);
@@ -271,7 +271,7 @@ TEST_F(Holder, ARefusedNextLeaseIsForgotten) {
 }
 
 TEST_F(Holder, ARefusedAcquisitionChangesNothing) {
-    (void)holder.Acquire(kFirst, 1, 0);
+    (void)holder.Acquire(kFirst, 0);
     EXPECT_EQ(holder.Refused(), LeaseNews::kNothing);
     EXPECT_EQ(holder.newest().id, 0);
     EXPECT_EQ(holder.NextRequestAt(60, 0, 1000), 1250);
@@ -279,7 +279,7 @@ TEST_F(Holder, ARefusedAcquisitionChangesNothing) {
 
 TEST_F(Holder, SilenceChangesNothing) {
     Open(1, 10, 20);
-    (void)holder.Renew(1, 5000);
+    (void)holder.Renew(5000);
     EXPECT_EQ(holder.Unanswered(), LeaseNews::kNothing);
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
     EXPECT_EQ(holder.open().end, 20);
@@ -312,7 +312,7 @@ TEST_F(Holder, DoesNotHurryForShortLeases) {
 TEST_F(Holder, BacksOffUntilItSucceeds) {
     Acquire(1, 100, 160, 1000);
     for (const int64_t interval : {250, 500, 1000, 2000, 4000, 4000}) {
-        (void)holder.Renew(1, 0);
+        (void)holder.Renew(0);
         (void)holder.Unanswered();
         EXPECT_EQ(holder.NextRequestAt(60, 0, 7000), 7000 + interval);
         // up to a quarter earlier
@@ -351,7 +351,7 @@ TEST_F(Holder, GivesBackWhatItDidNotUse) {
 
 TEST_F(Holder, GivesAllBackWhenItUsedNothing) {
     Open(1, 10, 20);
-    (void)holder.Renew(1, 0);
+    (void)holder.Renew(0);
     const LeaseReleases releases = holder.Sealed(-1);
     EXPECT_EQ(releases.open.last_used, kEpoch + 9);
     EXPECT_EQ(releases.next.lease.id, 0);
@@ -361,10 +361,10 @@ TEST_F(Holder, GivesAllBackWhenItUsedNothing) {
 
 TEST_F(Holder, ACopyGoesOn) {
     Open(1, 10, 20);
-    (void)holder.Renew(1, 0);
+    (void)holder.Renew(0);
     LeaseHolder successor = holder;
     EXPECT_EQ(successor.open().id, 1);
-    EXPECT_EQ(successor.Renew(1, 1).incarnation, kFirst);
+    EXPECT_EQ(successor.Renew(1).incarnation, kFirst);
     (void)successor.Renewed(kRandflake, kEpoch + 29, 10);
     EXPECT_EQ(successor.open().end, 30);
 }

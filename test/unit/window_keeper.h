@@ -18,6 +18,7 @@ struct ShippedState {
     static constexpr bool kAnnouncesLeases = true;  // the end, before a lease is opened or extended
     static constexpr bool kRefusesSecrets = true;   // a start that the state refuses opens nothing
     static constexpr bool kLocksReload = true;      // windows stay while secrets are added
+    static constexpr bool kWritesSecrets = true;    // also those that were added since the start
 
     static void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,
                         int64_t skew_ms, Start* start) {
@@ -122,7 +123,7 @@ public:
         return State::PlanReload(reload, loaded_ ? &state_ : nullptr);
     }
     void TakeSecrets(const SecretRecords& secrets) {
-        if (loaded_)
+        if (loaded_ && State::kWritesSecrets)
             state_.secrets = secrets;
     }
 
