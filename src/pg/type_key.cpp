@@ -126,8 +126,8 @@ static Rows read_rows(Oid table, const Fingerprints& fingerprints) {
             i++;
         if (i < fingerprints.count)
             rows.found |= uint32{1} << i;
-        else
-            rows.other = list_of(rows.other, found);
+        else if (rows.other == nullptr || strstr(rows.other, found) == nullptr)
+            rows.other = list_of(rows.other, found);  // once, though it may come several times
     }
     systable_endscan(scan);
     table_close(relation, AccessShareLock);
