@@ -253,8 +253,10 @@ $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type');
 $second += 120;
 clock_stands_at($node, $second);
 $node->safe_psql('postgres', 'SELECT randflake_status_reset()');
-$node->safe_psql('postgres', 'CREATE TABLE whole AS SELECT randflake_generate() AS id FROM generate_series(1, 200000)');
-$node->safe_psql('postgres', 'INSERT INTO whole SELECT randflake_next() FROM generate_series(200001, 262143)');
+# Runs of 1, 8 and 64 numbers, of which none is left over, under whichever of the node ids they are
+my $in_runs = 1 + 8 + 64 * 2000;
+$node->safe_psql('postgres', "CREATE TABLE whole AS SELECT randflake_generate() AS id FROM generate_series(1, $in_runs)");
+$node->safe_psql('postgres', "SET randflake.max_wait = 0; INSERT INTO whole SELECT randflake_next() FROM generate_series($in_runs + 1, 262143)");
 error_is($node, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '53400',
     { detail => qr/^2 node ids give 262143 identifiers a second\./ }, 'every identifier of a second but one is issued');
 is( $node->safe_psql('postgres', <<'SQL'), '0 131071 1|1 131072 0', '  from number 1 of node id 0 on');
