@@ -43,7 +43,7 @@ free_tag() {
 }
 
 shell_scripts() {
-    shellcheck -x -S warning scripts/*.sh .ci/run debian/tests/installcheck
+    shellcheck -x -S warning scripts/*.sh bench/*.sh bench/suites/*.sh .ci/run debian/tests/installcheck
 }
 
 unit_tests() {
