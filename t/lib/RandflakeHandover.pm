@@ -47,11 +47,14 @@ sub clocks_stand {
     return;
 }
 
-# Of which nothing was used yet.
+# Of which nothing was used yet, neither now nor when the clocks stood before: a server may have
+# restarted faster than the second that they were ahead.
+my $stood_at = 0;
+
 sub clocks_stand_in_next_second {
     my (@nodes) = @_;
-    my $now = time + 1;
-    clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
+    $stood_at = ($stood_at > time ? $stood_at : time) + 1;
+    clock_stands_at($_, $stood_at + ($_->{clock_ahead} // 0)) for @nodes;
     return;
 }
 
