@@ -891,7 +891,7 @@ BEGIN
     IF cardinality(secrets) >= 8 THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'there are eight secrets already';
     END IF;
-    IF second::text <= split_part(secrets[cardinality(secrets)], '@', 2) THEN
+    IF second <= nullif(split_part(secrets[cardinality(secrets)], '@', 2), '')::bigint THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'a secret must begin after the one before',
             DETAIL = format('The last one begins at %s.', to_timestamp(split_part(secrets[cardinality(secrets)], '@', 2)::bigint));

@@ -69,7 +69,8 @@ sub caller_is_told {
     my $error = error_of($node, 'SELECT randflake_generate()', user => 'ordinary');
     is($error->{sqlstate}, '55000', "$test_name: nothing is issued") or diag($error->{text});
     like($error->{detail}, $detail, "$test_name: callers are told the kind");
-    unlike($error->{text}, qr/leaser|\Q$impostor->{directory}\E|leak|5432/,
+    (my $timeless = $error->{text}) =~ s/\d{4}-\d\d-\d\d [\d:.]+//g;    # microseconds may look like a port
+    unlike($timeless, qr/leaser|\Q$impostor->{directory}\E|leak|5432/,
         "$test_name: and nothing of the connection");
     return;
 }

@@ -397,7 +397,7 @@ my @changes = (
     [ 'add_secret', 'ELSIF same IS NOT NULL THEN', 'ELSIF false THEN' ],
     [ 'add_secret', 'cardinality(secrets) >= 8', 'cardinality(secrets) >= 9' ],
     [ 'add_secret', 'cardinality(secrets) >= 8', 'cardinality(secrets) >= 7' ],
-    [ 'add_secret', 'second::text <= ', 'second::text < ' ],
+    [ 'add_secret', 'second <= nullif', 'second < nullif' ],
     [ 'add_secret', 'IF second < earliest', 'IF second <= earliest' ],
     [ 'add_secret', 'IF second < earliest', 'IF second < earliest - 1' ],
     [ 'add_secret', 'IF secrets IS NULL', 'IF false' ],

@@ -97,7 +97,8 @@ static void note_failure(LeaseProblem problem, const char* what, const char* why
 }
 
 // The coordinator did what it was asked; `before` is the holder that asked. If secrets were added
-// meanwhile, the answer counts as lost, and the next request follows at once.
+// meanwhile, the answer counts as lost: the next request, which names them, follows after the first
+// interval of retries.
 static void note_success(const LeaseHolder& before, LeaseNews news) {
     if (!lease_take_over(lease, named_secrets)) {
         lease.holder = before;

@@ -82,7 +82,7 @@ static inline Slot& snowflake_slot(uint32 i) {
 }
 
 // Its count is 0 without a secret. Whoever has reserved a number reads the ring afterwards: only
-// then it is certain that the generation that owns the number is in it (window_add_secrets).
+// then it is certain that the generation that owns the number is in it (randflake_reload_secret).
 static inline randflake::SecretRing secret_ring() {
     return {shared->secrets.generations, shared->secrets.count.load(std::memory_order_acquire)};
 }
