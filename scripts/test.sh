@@ -146,11 +146,11 @@ quickstart_elsewhere() {
     "$closed"/scripts/quickstart.sh
 }
 
-# Builds from the archives of a release outside of any checkout, and compares what they install with
-# what the checkout does.
+# Makes the archives of a release, and compares what PGXN's client installs from one with what the
+# checkout does.
 archives() {
     local archives release
-    install_packages git unzip
+    install_packages git unzip pgxnclient
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     make dist
@@ -166,8 +166,7 @@ archives() {
     "$work/$release/scripts/check_versions.pl"
     build all
     build install DESTDIR="$work/checkout"
-    build -C "$work/$release" all
-    build -C "$work/$release" install DESTDIR="$work/archive"
+    DESTDIR=$work/archive pgxn install --yes --nosudo --pg_config "$PG_CONFIG" "$PWD/${archives[1]}"
     diff <(cd "$work/checkout" && find . -type f | sort) <(cd "$work/archive" && find . -type f | sort)
 }
 
