@@ -234,7 +234,7 @@ SKIP: {
 SKIP: {
     skip 'postgres_exporter is not installed (Debian: prometheus-postgres-exporter)', 2
       unless in_path('prometheus-postgres-exporter');
-    my $port = PostgreSQL::Test::Cluster::get_free_port();
+    my $address = '127.0.0.1:' . PostgreSQL::Test::Cluster::get_free_port();
     my $output = '';
     my $both = PostgreSQL::Test::Utils::tempdir() . '/both.yml';
     append_to_file($both, slurp_file($_))
@@ -245,12 +245,12 @@ SKIP: {
         [
             'prometheus-postgres-exporter', "--extend.query-path=$both",
             '--disable-default-metrics', '--disable-settings-metrics',
-            "--web.listen-address=127.0.0.1:$port"
+            "--web.listen-address=$address"
         ],
         '<', '/dev/null', '>&', \$output);
     my $answer;
     for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default) {
-        $answer = HTTP::Tiny->new(timeout => 60)->get("http://127.0.0.1:$port/metrics");
+        $answer = HTTP::Tiny->new(timeout => 60)->get("http://$address/metrics");
         last if $answer->{success} || !$exporter->pumpable;
         usleep(100_000);
     }

@@ -165,4 +165,17 @@ my ($status) = $other->psql($database, "INSERT INTO randflake_key VALUES ('01234
     extra_params => [ '-U', 'reader' ]);
 isnt($status, 0, '  which a role without grants cannot change');
 
+# What the owner fills them with does not end in messages, nor in every session's memory.
+create_database($other, 'filled', 'randflake_type');
+$other->safe_psql('filled', <<'SQL', extra_params => [ '-U', 'owner' ]);
+INSERT INTO randflake_key SELECT repeat(chr(96 + n), 1000000) FROM generate_series(1, 20) AS n;
+INSERT INTO randflake_key SELECT to_char(n, 'FM0000000000000000') FROM generate_series(1, 300) AS n;
+SQL
+for my $sql ('SELECT randflake_next()', q{INSERT INTO randflake_key_check VALUES (repeat('z', 1000000))}) {
+    my $error = error_of($other, $sql, database => 'filled', user => 'owner');
+    is($error->{sqlstate}, '55000', "many fingerprints, and long ones: $sql") or diag(substr $error->{text}, 0, 500);
+    like($error->{detail}, qr/key fingerprint .*\.\.\./, '  an error names some of them');
+    cmp_ok(length $error->{text}, '<', 2000, '  and is short');
+}
+
 done_testing();

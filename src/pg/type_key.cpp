@@ -45,6 +45,7 @@
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/sql_function.h"
+#include "pg/text.h"
 
 static constexpr char kKeyTable[] = "randflake_key";
 static constexpr char kCheckTable[] = "randflake_key_check";
@@ -82,7 +83,7 @@ struct Fingerprints {
 // The rows of a table, compared with the server's fingerprints.
 struct Rows {
     uint32 found;       // bit i: one is the i-th
-    const char* other;  // the different ones, separated by commas; null when there is none
+    const char* other;  // different ones, separated by commas, for messages; null without any
 };
 }  // namespace
 
@@ -111,7 +112,10 @@ static int beginning(const Rows& rows) {
     return rows.other == nullptr && rows.found == (uint32{1} << count) - 1 ? count : 0;
 }
 
+// A database's owner can insert any text, and as many as there is space for: of the different ones
+// it keeps a few, truncated, and each once.
 static Rows read_rows(Oid table, const Fingerprints& fingerprints) {
+    constexpr size_t kListedBytes = 256;
     Rows rows{};
     Relation relation = table_open(table, AccessShareLock);
     SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, nullptr, 0, nullptr);
@@ -120,14 +124,18 @@ static Rows read_rows(Oid table, const Fingerprints& fingerprints) {
         bool null;
         const Datum value =
             heap_getattr(tuple, kFingerprintColumn, RelationGetDescr(relation), &null);
-        const char* found = null ? "" : TextDatumGetCString(value);
+        char* found = null ? pstrdup("") : TextDatumGetCString(value);
         int i = 0;
         while (i < fingerprints.count && strcmp(found, fingerprints.texts[i]) != 0)
             i++;
-        if (i < fingerprints.count)
+        if (i < fingerprints.count) {
             rows.found |= uint32{1} << i;
-        else if (rows.other == nullptr || strstr(rows.other, found) == nullptr)
-            rows.other = list_of(rows.other, found);  // once, though it may come several times
+        } else if (rows.other == nullptr || strlen(rows.other) < kListedBytes) {
+            const char* shown = quoted(found, strlen(found));
+            if (rows.other == nullptr || strstr(rows.other, shown) == nullptr)
+                rows.other = list_of(rows.other, shown);
+        }
+        pfree(found);
     }
     systable_endscan(scan);
     table_close(relation, AccessShareLock);
@@ -431,8 +439,8 @@ SQL_FUNCTION(randflake_key_matches) {
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("this data was dumped under another secret: values of type randflake "
                         "cannot be used in this database"),
-                 errdetail("The data has key fingerprint %s, the database has %s.", fingerprint,
-                           rows.other),
+                 errdetail("The data has key fingerprint %s, the database has %s.",
+                           quoted(fingerprint, strlen(fingerprint)), rows.other),
                  errhint("Restore into a new database, on a server that has the data's secret.")));
     PG_RETURN_BOOL(true);
 }

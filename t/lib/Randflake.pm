@@ -102,12 +102,12 @@ sub refuses_to_start {
     return $log;
 }
 
-# Runs a statement as the bootstrap superuser, or as `user`, and takes its error apart: a hash of
-# sqlstate, message, detail, hint, and all of standard error as text. Empty strings where there is
-# none.
+# Runs a statement as the bootstrap superuser, or as `user`, in postgres or `database`, and takes its
+# error apart: a hash of sqlstate, message, detail, hint, and all of standard error as text. Empty
+# strings where there is none.
 sub error_of {
     my ($node, $sql, %options) = @_;
-    my ($status, $out, $text) = $node->psql('postgres', $sql,
+    my ($status, $out, $text) = $node->psql($options{database} // 'postgres', $sql,
         timeout => $PostgreSQL::Test::Utils::timeout_default,
         extra_params => [ '-v', 'VERBOSITY=verbose', $options{user} ? ('-U', $options{user}) : () ]);
     my %error = map { $_ => '' } qw(sqlstate message detail hint);
