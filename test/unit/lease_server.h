@@ -368,7 +368,7 @@ public:
             return {};
         const Window window = CurrentWindow();
         if (const Window extended = holder_.Extended(window); extended != window) {
-            if (Announce(holder_.open().first_node_id, extended.end))
+            if (Announce(holder_.open().first_node_id, extended))
                 cells_[kWindow] = Packed::Compact(extended.ToWord());
             return {};
         }
@@ -378,7 +378,7 @@ public:
             return {ReleaseOf(holder_.DropNext())};
         Holder ahead = holder_;
         const Window opening = ahead.OpenNext(std::max(window.end, used_until), Clock());
-        if (opening.closed() || !Announce(next.first_node_id, opening.end))
+        if (opening.closed() || !Announce(next.first_node_id, opening))
             return {};
         holder_ = ahead;
         opening_ = opening;
@@ -396,10 +396,10 @@ public:
     // One step of a change of the window. What there is to give back in the end.
     std::vector<Request> StepChange() {
         if (change_ == Change::kWrite) {
-            change_ = !keeper_.WriteEnd(settings_.nodes, opening_.end, &directory_) ||
-                              !State::kWritesFirst
-                          ? Change::kNone
-                          : FirstMove();
+            change_ =
+                !keeper_.Announce(settings_.nodes, opening_, &directory_) || !State::kWritesFirst
+                    ? Change::kNone
+                    : FirstMove();
             return {};
         }
         if (change_ == Change::kExtend) {
@@ -467,8 +467,8 @@ private:
                 last = std::max(
                     last, LastSecondUsed(numbers_, Packed::Widen(cells_[static_cast<size_t>(i)]),
                                          window));
-            keeper_.WriteCleanEnd(settings_.nodes, static_cast<uint32_t>(last + 1), &directory_,
-                                  *machine_, *true_ms_);
+            keeper_.WriteCleanEnd(static_cast<uint32_t>(last + 1), &directory_, *machine_,
+                                  *true_ms_);
         }
         Crash();
     }
@@ -530,9 +530,9 @@ private:
         }
     }
 
-    bool Announce(int64_t first_node, uint32_t end) {
+    bool Announce(int64_t first_node, const Window& window) {
         return !State::kAnnouncesLeases ||
-               keeper_.WriteEnd(LeasedNodes(first_node), end, &directory_);
+               keeper_.Announce(LeasedNodes(first_node), window, &directory_);
     }
 
     Change FirstMove() const { return CurrentWindow().closed() ? Change::kOpen : Change::kExtend; }
@@ -561,11 +561,16 @@ private:
     // lease_seal(): the window was sealed, and `last` is the last second used. The end on disk
     // becomes exact, and the leases are given back.
     std::vector<Request> Sealed(int64_t last) {
-        const LeaseReleases sealed = holder_.Sealed(last);
+        LeaseReleases sealed = holder_.Sealed(last);
+        if (sealed.open.lease.id != 0)
+            keeper_.TakeBack(static_cast<uint32_t>(last + 1), &directory_);
+        for (LeaseRelease* release : {&sealed.open, &sealed.next})
+            if (release->lease.id != 0 && State::kTellsUsed)
+                release->UsedUntil(keeper_.loaded() ? keeper_.LeaseOpensAt(
+                                                          LeasedNodes(release->lease.first_node_id))
+                                                    : release->lease.end);
         std::vector<Request> releases;
         if (sealed.open.lease.id != 0) {
-            (void)Announce(sealed.open.lease.first_node_id,
-                           static_cast<uint32_t>(sealed.open.last_used + 1 - kWindowEpochSeconds));
             GiveBack(sealed.open.lease, open_grant_, last);
             releases.push_back(ReleaseOf(sealed.open));
         }

@@ -140,7 +140,15 @@ TEST(LeaseSimulationFinds, OwnStateTakenForAProofThatNobodyElseUsedTheNodeIds) {
     ExpectViolationIn<OpensOwnStateAtTheWrittenEnd>(Fleet::kTwoNodeIds);
 }
 
-struct OpensBelowTheWrittenEnd : ShippedState {
+// Windows that begin anywhere, which the state asserts against.
+struct AnnouncesAnyWindow : ShippedState {
+    static void Announce(WindowState* state, const NodeRange& nodes, const Window& window) {
+        const uint32_t start = std::max(window.start, state->EndFor(nodes));
+        state->Announce(nodes, Window{start, std::max(window.end, start + 1)});
+    }
+};
+
+struct OpensBelowTheWrittenEnd : AnnouncesAnyWindow {
     static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
         StartPlan plan = randflake::PlanStart(error, found, start);
         plan.opens_at = plan.proven ? 0 : start.held_off;
@@ -267,7 +275,7 @@ TEST(LeaseSimulationFinds, AWindowMovedBeforeItsEndIsWritten) {
     ExpectViolationIn<MovesTheWindowFirst>(Fleet::kOneDirectory);
 }
 
-struct OpensLeasesAnywhere : ShippedState {
+struct OpensLeasesAnywhere : AnnouncesAnyWindow {
     static uint32_t LeaseOpensAt(StateError, const WindowState&, const NodeRange&, uint32_t) {
         return 0;
     }
@@ -283,6 +291,26 @@ struct AnnouncesNoLeases : ShippedState {
 
 TEST(LeaseSimulationFinds, AStartBelowTheEndOfALeaseThatWasUsed) {
     ExpectViolationIn<AnnouncesNoLeases>(Fleet::kOneDirectory);
+}
+
+struct TakesBackWhatAFormerWindowAnnounced : ShippedState {
+    static void TakeBack(WindowState* state, uint32_t end) {
+        // What lease_seal() wrote when nothing was used: the end of what the lease had before.
+        state->end_before = 0;
+        state->TakeBack(end);
+    }
+};
+
+TEST(LeaseSimulationFinds, AnUnusedWindowThatTakesBackWhatAFormerOneAnnounced) {
+    ExpectViolationIn<TakesBackWhatAFormerWindowAnnounced>(Fleet::kOneDirectory);
+}
+
+struct TellsOnlyWhatTheLeaseUsed : ShippedState {
+    static constexpr bool kTellsUsed = false;
+};
+
+TEST(LeaseSimulationFinds, SecondsThatADirectoryUsedBeforeGivenBackAsUnused) {
+    ExpectViolationIn<TellsOnlyWhatTheLeaseUsed>(Fleet::kEverything);
 }
 
 // --- what operators must guarantee

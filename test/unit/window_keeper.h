@@ -19,7 +19,12 @@ struct ShippedState {
     static constexpr bool kRefusesSecrets = true;   // a start that the state refuses opens nothing
     static constexpr bool kLocksReload = true;      // windows stay while secrets are added
     static constexpr bool kWritesSecrets = true;    // also those that were added since the start
+    static constexpr bool kTellsUsed = true;        // what a directory used before, with a lease
 
+    static void Announce(WindowState* state, const NodeRange& nodes, const Window& window) {
+        state->Announce(nodes, window);
+    }
+    static void TakeBack(WindowState* state, uint32_t end) { state->TakeBack(end); }
     static void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,
                         int64_t skew_ms, Start* start) {
         randflake::SetTime(started, now, may_be_promoted, skew_ms, start);
@@ -126,20 +131,26 @@ public:
             state_.secrets = secrets;
     }
 
-    // write_end()
-    bool WriteEnd(const NodeRange& nodes, uint32_t end, DataDirectory* directory) {
+    // announce(), window_take_back_lease()
+    bool Announce(const NodeRange& nodes, const Window& window, DataDirectory* directory) {
         WindowState next = state_;
-        next.SetEnd(nodes, end);
+        State::Announce(&next, nodes, window);
         if (!Write(next, directory))
             return false;
         state_ = next;
         return true;
     }
+    void TakeBack(uint32_t end, DataDirectory* directory) {
+        WindowState next = state_;
+        State::TakeBack(&next, end);
+        if (Write(next, directory))
+            state_ = next;
+    }
 
     // window_write_clean_end()
-    void WriteCleanEnd(const NodeRange& nodes, uint32_t end, DataDirectory* directory,
-                       const Machine& machine, int64_t true_ms) {
-        state_.SetEnd(nodes, end);
+    void WriteCleanEnd(uint32_t end, DataDirectory* directory, const Machine& machine,
+                       int64_t true_ms) {
+        State::TakeBack(&state_, end);
         const Moment now = machine.At(true_ms);
         state_.stop = {run_, {machine.boot(), machine.boot()}, now.at_ms, now.clock_ms};
         (void)Write(state_, directory);
