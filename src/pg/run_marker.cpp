@@ -4,6 +4,9 @@
 // user, which counts as none. Servers that see different objects of one name, as in containers,
 // prove nothing that the others could break: who does not find the last run's object holds off for
 // longer than anybody else's proof lasts.
+//
+// Every user of the machine may make something of this name first. So nothing is waited for, as the
+// other end of a FIFO is, and no link is followed, which shm_open() sees to.
 
 #include "pg/run_marker.h"
 
@@ -34,9 +37,11 @@ static MarkerName marker_name(const Origin& origin) {
     return name;
 }
 
+// With one name alone: the other could be that of something else that is ours.
 static bool is_ours(int fd) {
     struct stat status;
-    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
+    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+           status.st_nlink == 1;
 }
 
 void read_boot_id(uint64 boot[2]) {
@@ -65,7 +70,7 @@ void read_boot_id(uint64 boot[2]) {
 }
 
 uint64 run_marker_read(const Origin& origin) {
-    const int fd = shm_open(marker_name(origin).text, O_RDONLY, 0);
+    const int fd = shm_open(marker_name(origin).text, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
         return 0;
     uint64 run = 0;
@@ -77,7 +82,7 @@ uint64 run_marker_read(const Origin& origin) {
 
 FileFailure run_marker_write(const Origin& origin, uint64 run) {
     const MarkerName name = marker_name(origin);
-    const int fd = shm_open(name.text, O_WRONLY | O_CREAT, S_IRUSR | S_IWUSR);
+    const int fd = shm_open(name.text, O_WRONLY | O_CREAT | O_NONBLOCK, S_IRUSR | S_IWUSR);
     if (fd >= 0) {
         const bool written = is_ours(fd) && pwrite(fd, &run, sizeof run, 0) == sizeof run;
         close(fd);
