@@ -318,7 +318,13 @@ static ErrorText problem_error() {
     const int64 used = reached_by_all_slots();
     if (!window.closed() && used >= window.start && used > now + 1)
         return clock_behind_error(now, used, "the last identifier");
-    return shared->leased ? lease_problem_error(now, window) : static_problem_error(now, window);
+    const ErrorText error =
+        shared->leased ? lease_problem_error(now, window) : static_problem_error(now, window);
+    if (const ErrorText* next = next_start_error(); next != nullptr && error.message == nullptr)
+        return {next->sqlstate,
+                psprintf("the next start of the server will fail: %s", next->message), next->detail,
+                next->hint};
+    return error;
 }
 
 const char* generator_problem() {
