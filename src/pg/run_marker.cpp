@@ -46,38 +46,24 @@ static bool is_ours(int fd) {
 
 void read_boot_id(uint64 boot[2]) {
     boot[0] = boot[1] = 0;
-    char text[64] = "";
+    char text[randflake::kBootIdText + 1];  // one more shows a text that is too long
     const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;
-    const ssize_t length = read(fd, text, sizeof text - 1);
+    const ssize_t length = read(fd, text, sizeof text);
     close(fd);
-    // 32 hexadecimal digits with hyphens between them
-    int digits = 0;
-    uint64 parsed[2] = {};
-    for (ssize_t i = 0; i < length && digits < 32; i++) {
-        const char c = text[i];
-        const int value = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-        if (value < 0)
-            continue;
-        parsed[digits / 16] = parsed[digits / 16] << 4 | static_cast<uint64>(value);
-        digits++;
-    }
-    if (digits == 32) {
-        boot[0] = parsed[0];
-        boot[1] = parsed[1];
-    }
+    if (length > 0)
+        randflake::ParseBootId(text, static_cast<size_t>(length), boot);
 }
 
 uint64 run_marker_read(const Origin& origin) {
     const int fd = shm_open(marker_name(origin).text, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
         return 0;
-    uint64 run = 0;
-    if (!is_ours(fd) || read(fd, &run, sizeof run) != sizeof run)
-        run = 0;
+    uint8 bytes[randflake::kRunMarkerBytes + 1];  // one more shows an object that is too long
+    const ssize_t length = is_ours(fd) ? read(fd, bytes, sizeof bytes) : 0;
     close(fd);
-    return run;
+    return length > 0 ? randflake::ParseRunMarker(bytes, static_cast<size_t>(length)) : 0;
 }
 
 FileFailure run_marker_write(const Origin& origin, uint64 run) {
