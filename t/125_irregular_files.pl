@@ -181,7 +181,8 @@ my $marker = run_marker_path($node);
 unlink $marker;
 mkfifo($marker, 0600);
 $node->start;
-generates('a FIFO in place of the run marker');
+is(error_of($node, 'SELECT randflake_generate()')->{text}, '', 'a FIFO in place of the run marker');
+generates('  as always');
 $node->stop;
 ok(!-p $marker, '  which is removed');
 $history->no_duplicates('in all of this');
@@ -189,6 +190,7 @@ $history->no_duplicates('in all of this');
 # --- leased ------------------------------------------------------------------------------------
 
 my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
+$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(never_leased => true)');
 my $holder = new_server('holder',
     settings => { coordinator => $coordinator->connstr('postgres'), secret => $secret, max_wait => '1s' });
 mkdir $holder->data_dir . '/randflake';
