@@ -176,4 +176,69 @@ symlink 'secret', "$data/link" or die "could not link: $!";
 starts({ node_id => 5, secret_file => "$data/link" }, 'secret_file through a link');
 starts({ node_id => 0, node_count => 131072, secret => $vector_secret }, 'every node id');
 
+# --- a reload after which the server would not start again -------------------------------------
+
+my $warning = qr/WARNING:  the next start of the server will fail: both "randflake\.node_id" and "randflake\.coordinator" are set/;
+my $shown = 'the next start of the server will fail: both "randflake.node_id" and'
+  . ' "randflake.coordinator" are set: Node ids are either chosen by hand or leased.';
+my $reloads = 0;
+
+# After a reload with these settings, new sessions see this as the problem, and the warning was logged
+# this often.
+sub reloads {
+    my ($settings, $problem, $warnings, $name) = @_;
+    my $position = -s $node->logfile;
+    configure($node, %$settings);
+    # Something that every reload changes, to see when the postmaster is through.
+    $node->append_conf('randflake.conf', 'wal_receiver_timeout = ' . ++$reloads . 's');
+    $node->reload;
+    $node->poll_query_until('postgres',
+        "SELECT current_setting('wal_receiver_timeout') = '${reloads}s'")
+      or die 'the reload did not come';
+    is($node->safe_psql('postgres', 'SELECT problem FROM randflake_status'), $problem, "$name: problem");
+    my @logged = slurp_file($node->logfile, $position) =~ /$warning/g;
+    is(scalar @logged, $warnings, "$name: warnings");
+    return;
+}
+
+my %static = (node_id => 1, secret => $secret, max_clock_skew => 0);
+my %coordinator = (coordinator => 'host=/nowhere dbname=postgres');
+configure($node, %static);
+$node->start;
+# Other processes of the server read the settings too.
+my $session = $node->background_psql('postgres');
+$session->query_safe('SELECT 1');
+reloads({ %static, max_wait => '6s' }, '', 0, 'static, another setting changes');
+reloads({ %static, %coordinator }, $shown, 1, 'static, the coordinator is set too');
+$session->query_safe('SELECT 1');
+reloads({ %static, %coordinator, max_wait => '7s' }, $shown, 0, '  another setting changes');
+reloads({ %static, coordinator => 'host=/elsewhere' }, $shown, 0, '  so does its address');
+reloads(\%static, '', 0, '  it is gone');
+reloads({ %static, %coordinator }, $shown, 1, '  it is back');
+my %leased = (secret => $secret, max_clock_skew => 0, %coordinator);
+reloads(\%leased, '', 0, '  from static to leased');
+reloads({ %static, %coordinator }, $shown, 1, '  both again');
+$session->quit;
+$node->stop;
+refuses_to_start($node, { %static, %coordinator },
+    qr/FATAL:.*both "randflake\.node_id" and "randflake\.coordinator"/, '  and it does not start');
+
+configure($node, %leased);
+$node->start;
+my $no_lease = qr/this server has no lease of node ids/;
+my $leased_problem = sub { $node->safe_psql('postgres', 'SELECT problem FROM randflake_status') };
+like($leased_problem->(), $no_lease, 'leased: what is worse is the problem');
+my $position = -s $node->logfile;
+configure($node, %leased, node_id => 1);
+$node->reload;
+$node->wait_for_log($warning, $position);
+pass('  a node id is set too: a warning');
+like($leased_problem->(), $no_lease, '  what is worse is the problem still');
+$position = -s $node->logfile;
+configure($node, %static);
+$node->reload;
+$node->wait_for_log(qr/"randflake\.coordinator" (?:removed|changed)/, $position);
+unlike(slurp_file($node->logfile, $position), $warning, '  from leased to static: none');
+$node->stop;
+
 done_testing();

@@ -71,4 +71,26 @@ TextResult ParseText(const char* text, size_t length) noexcept {
     return {TextError::kNone, id, 0};
 }
 
+bool IsBigint(const char* text, size_t length) noexcept {
+    const bool negative = length > 0 && text[0] == '-';
+    const char* digits = negative ? text + 1 : text;
+    const size_t count = negative ? length - 1 : length;
+    if (count == 0 || count > 19 || !IsDecimal(digits, count))
+        return false;
+    uint64_t number = 0;  // 19 digits are less than 2^64
+    for (size_t i = 0; i < count; i++)
+        number = 10 * number + static_cast<uint64_t>(digits[i] - '0');
+    return number <= (uint64_t{1} << 63) - (negative ? 0 : 1);
+}
+
+bool ParseBinary(const uint8_t* bytes, size_t length, uint64_t* id) noexcept {
+    if (length != kBinaryBytes)
+        return false;
+    uint64_t read = 0;
+    for (size_t i = 0; i < kBinaryBytes; i++)
+        read = read << 8 | bytes[i];
+    *id = read;
+    return true;
+}
+
 }  // namespace randflake

@@ -42,6 +42,14 @@ TextResult ParseText(const char* text, size_t length) noexcept;
 size_t FormatTypeText(uint64_t id, char buffer[kMaxTextLength]) noexcept;
 TextResult ParseTypeText(const char* text, size_t length) noexcept;
 
+// Whether a text is a decimal number that an SQL bigint can hold, with at most 19 digits.
+bool IsBigint(const char* text, size_t length) noexcept;
+
+// The type's binary form: the identifier, most significant byte first. False if it has another
+// length.
+inline constexpr size_t kBinaryBytes = 8;
+bool ParseBinary(const uint8_t* bytes, size_t length, uint64_t* id) noexcept;
+
 }  // namespace randflake
 
 #endif

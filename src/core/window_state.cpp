@@ -1,5 +1,7 @@
 #include "core/window_state.h"
 
+#include <cstring>
+
 #include "core/assert.h"
 #include "core/layout.h"
 
@@ -138,6 +140,62 @@ void WindowState::TakeBack(uint32_t end) noexcept {
     ends[0].end = Min(ends[0].end, Max(end, end_before));
     announced_start = 0;
     RANDFLAKE_ASSERT(EndFor(ends[0].nodes) >= end_before);
+}
+
+size_t FormatFingerprint(uint64_t fingerprint, char buffer[kFingerprintText + 1]) noexcept {
+    for (size_t i = kFingerprintText; i-- > 0; fingerprint >>= 4)
+        buffer[i] = "0123456789abcdef"[fingerprint & 15];
+    buffer[kFingerprintText] = '\0';
+    return kFingerprintText;
+}
+
+size_t FormatFingerprints(const SecretRecords& records,
+                          char buffer[kMaxFingerprintsText]) noexcept {
+    constexpr size_t kSecondDigits = 10;  // of every second that an identifier can hold
+    size_t length = 0;
+    buffer[0] = '\0';
+    for (uint32_t i = 0; i < records.count; i++) {
+        if (i > 0)
+            buffer[length++] = ' ';
+        length += FormatFingerprint(records.records[i].fingerprint, buffer + length);
+        if (i == 0)
+            continue;
+        buffer[length++] = '@';
+        uint64_t second = static_cast<uint64_t>(kWindowEpochSeconds) + records.records[i].from;
+        for (size_t digit = kSecondDigits; digit-- > 0; second /= 10)
+            buffer[length + digit] = static_cast<char>('0' + second % 10);
+        length += kSecondDigits;
+        buffer[length] = '\0';
+    }
+    return length;
+}
+
+uint64_t ParseRunMarker(const uint8_t* bytes, size_t length) noexcept {
+    uint64_t run = 0;
+    if (length == kRunMarkerBytes)
+        std::memcpy(&run, bytes, sizeof run);
+    return run;
+}
+
+void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept {
+    boot[0] = boot[1] = 0;
+    if (length != kBootIdText || text[kBootIdText - 1] != '\n')
+        return;
+    uint64_t parsed[2] = {};
+    int digits = 0;
+    for (size_t i = 0; i < kBootIdText - 1; i++) {
+        const char c = text[i];
+        const bool hyphen = i == 8 || i == 13 || i == 18 || i == 23;
+        if (hyphen && c == '-')
+            continue;
+        const int value = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        if (hyphen || value < 0)
+            return;
+        parsed[digits / 16] = parsed[digits / 16] << 4 | static_cast<uint64_t>(value);
+        digits++;
+    }
+    boot[0] = parsed[0];
+    boot[1] = parsed[1];
 }
 
 const char* StateErrorText(StateError error) noexcept {

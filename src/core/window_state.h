@@ -79,6 +79,15 @@ struct SecretRecords {
     SecretRecord records[kMaxGenerations];
 };
 
+// Fingerprint and time in the text forms that people, coordinators and databases have: 16
+// lower-case hexadecimal digits; those of a ring separated by blanks, from the second on each with
+// "@" and the Unix second from which on it is in use. Terminated; the length is returned.
+inline constexpr size_t kFingerprintText = 16;
+inline constexpr size_t kMaxFingerprintsText =
+    kMaxGenerations * (kFingerprintText + 1) + (kMaxGenerations - 1) * 11;
+size_t FormatFingerprint(uint64_t fingerprint, char buffer[kFingerprintText + 1]) noexcept;
+size_t FormatFingerprints(const SecretRecords& records, char buffer[kMaxFingerprintsText]) noexcept;
+
 enum class SecretsChange : uint8_t {
     kNone,     // nothing that was issued is concerned
     kOther,    // other secrets altogether: what was issued no longer decodes
@@ -151,6 +160,15 @@ struct Stop {
 
     friend constexpr bool operator==(const Stop&, const Stop&) = default;
 };
+
+// The marker of the last run of a directory (pg/run_marker.h): the run's number in 8 bytes, in the
+// machine's order, since it never leaves the machine. 0 when it is no marker.
+inline constexpr size_t kRunMarkerBytes = 8;
+uint64_t ParseRunMarker(const uint8_t* bytes, size_t length) noexcept;
+
+// The boot as Linux tells it, a UUID in lower case and a line break. Zeros when it is none.
+inline constexpr size_t kBootIdText = 37;
+void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept;
 
 struct WindowState {
     Origin origin;

@@ -55,6 +55,19 @@ static inline void setting_free(void* pointer) {
 #endif
 }
 
+// Whether the last reload found another value, or none, which counts from the next start on.
+static inline bool setting_awaits_start(const char* name) {
+    const struct config_generic* setting = nullptr;
+#if PG_VERSION_NUM >= 160000
+    setting = find_option(name, false, true, 0);
+#else
+    for (int i = 0; setting == nullptr && i < GetNumConfigOptions(); i++)
+        if (strcmp(get_guc_variables()[i]->name, name) == 0)
+            setting = get_guc_variables()[i];
+#endif
+    return setting != nullptr && (setting->status & GUC_PENDING_RESTART) != 0;
+}
+
 // An error. Since PostgreSQL 16 a caller may collect it instead; this returns only if `context`
 // belongs to such a caller.
 #if PG_VERSION_NUM >= 160000

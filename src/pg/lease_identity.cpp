@@ -23,8 +23,9 @@ SQL_FUNCTION(randflake_coordinator_identity) {
         failure = file_identity("global/pg_control", &control);
     if (failure.error != 0) {
         errno = failure.error;
-        ereport(ERROR, (errcode_for_file_access(),
-                        errmsg("could not %s file \"%s\": %m", failure.action, failure.path)));
+        ereport(ERROR,
+                (errcode_for_file_access(), errmsg("could not %s file \"%s\": %s", failure.action,
+                                                   failure.path, file_failure_text(failure))));
     }
     const bool has_birth = control.device == 0;
     PG_RETURN_TEXT_P(cstring_to_text(psprintf(

@@ -149,12 +149,14 @@ static ErrorText no_lease_error(int64 clock) {
 }
 
 static ErrorText file_failed_error(const WindowReport& report) {
-    errno = report.failure.error;
+    const bool irregular = report.failure.error == kNotRegular;
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            psprintf("could not extend the window for identifiers: %m"),
+            psprintf("could not extend the window for identifiers: %s",
+                     file_failure_text(report.failure)),
             psprintf("Could not %s file \"%s\" in the data directory.", report.failure.action,
                      report.failure.path),
-            "Identifiers continue as soon as the file can be written."};
+            irregular ? "Move away what is there. Identifiers continue as soon as that is done."
+                      : "Identifiers continue as soon as the file can be written."};
 }
 
 static ErrorText clock_jumped_error(const WindowReport& report, int64 now) {
@@ -316,7 +318,13 @@ static ErrorText problem_error() {
     const int64 used = reached_by_all_slots();
     if (!window.closed() && used >= window.start && used > now + 1)
         return clock_behind_error(now, used, "the last identifier");
-    return shared->leased ? lease_problem_error(now, window) : static_problem_error(now, window);
+    const ErrorText error =
+        shared->leased ? lease_problem_error(now, window) : static_problem_error(now, window);
+    if (const ErrorText* next = next_start_error(); next != nullptr && error.message == nullptr)
+        return {next->sqlstate,
+                psprintf("the next start of the server will fail: %s", next->message), next->detail,
+                next->hint};
+    return error;
 }
 
 const char* generator_problem() {

@@ -4,6 +4,9 @@
 // user, which counts as none. Servers that see different objects of one name, as in containers,
 // prove nothing that the others could break: who does not find the last run's object holds off for
 // longer than anybody else's proof lasts.
+//
+// Every user of the machine may make something of this name first. So nothing is waited for, as the
+// other end of a FIFO is, and no link is followed, which shm_open() sees to.
 
 #include "pg/run_marker.h"
 
@@ -34,50 +37,38 @@ static MarkerName marker_name(const Origin& origin) {
     return name;
 }
 
+// With one name alone: the other could be that of something else that is ours.
 static bool is_ours(int fd) {
     struct stat status;
-    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
+    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+           status.st_nlink == 1;
 }
 
 void read_boot_id(uint64 boot[2]) {
     boot[0] = boot[1] = 0;
-    char text[64] = "";
+    char text[randflake::kBootIdText + 1];  // one more shows a text that is too long
     const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;
-    const ssize_t length = read(fd, text, sizeof text - 1);
+    const ssize_t length = read(fd, text, sizeof text);
     close(fd);
-    // 32 hexadecimal digits with hyphens between them
-    int digits = 0;
-    uint64 parsed[2] = {};
-    for (ssize_t i = 0; i < length && digits < 32; i++) {
-        const char c = text[i];
-        const int value = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-        if (value < 0)
-            continue;
-        parsed[digits / 16] = parsed[digits / 16] << 4 | static_cast<uint64>(value);
-        digits++;
-    }
-    if (digits == 32) {
-        boot[0] = parsed[0];
-        boot[1] = parsed[1];
-    }
+    if (length > 0)
+        randflake::ParseBootId(text, static_cast<size_t>(length), boot);
 }
 
 uint64 run_marker_read(const Origin& origin) {
-    const int fd = shm_open(marker_name(origin).text, O_RDONLY, 0);
+    const int fd = shm_open(marker_name(origin).text, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
         return 0;
-    uint64 run = 0;
-    if (!is_ours(fd) || read(fd, &run, sizeof run) != sizeof run)
-        run = 0;
+    uint8 bytes[randflake::kRunMarkerBytes + 1];  // one more shows an object that is too long
+    const ssize_t length = is_ours(fd) ? read(fd, bytes, sizeof bytes) : 0;
     close(fd);
-    return run;
+    return length > 0 ? randflake::ParseRunMarker(bytes, static_cast<size_t>(length)) : 0;
 }
 
 FileFailure run_marker_write(const Origin& origin, uint64 run) {
     const MarkerName name = marker_name(origin);
-    const int fd = shm_open(name.text, O_WRONLY | O_CREAT, S_IRUSR | S_IWUSR);
+    const int fd = shm_open(name.text, O_WRONLY | O_CREAT | O_NONBLOCK, S_IRUSR | S_IWUSR);
     if (fd >= 0) {
         const bool written = is_ours(fd) && pwrite(fd, &run, sizeof run, 0) == sizeof run;
         close(fd);

@@ -254,20 +254,15 @@ SecretRecords secret_records() {
 }
 
 const char* secret_fingerprint_text(const SecretRecord& record) {
-    return psprintf("%016llx", static_cast<unsigned long long>(record.fingerprint));
+    auto* text = static_cast<char*>(palloc(randflake::kFingerprintText + 1));
+    randflake::FormatFingerprint(record.fingerprint, text);
+    return text;
 }
 
 const char* secret_fingerprints_text(const SecretRecords& records) {
-    StringInfoData text;
-    initStringInfo(&text);
-    for (uint32 i = 0; i < records.count; i++) {
-        const SecretRecord& record = records.records[i];
-        appendStringInfo(&text, "%s%s", i == 0 ? "" : " ", secret_fingerprint_text(record));
-        if (i > 0)
-            appendStringInfo(&text, "@" INT64_FORMAT,
-                             randflake::kWindowEpochSeconds + int64{record.from});
-    }
-    return text.data;
+    auto* text = static_cast<char*>(palloc(randflake::kMaxFingerprintsText));
+    randflake::FormatFingerprints(records, text);
+    return text;
 }
 
 randflake::SipKey secret_hash_key() {

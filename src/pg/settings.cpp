@@ -2,6 +2,7 @@
 
 #include "core/layout.h"
 #include "core/window_state.h"
+#include "pg/compat.h"
 #include "pg/secret.h"
 #include "pg/snowflake_layout.h"
 #include "pg/vector_path.h"
@@ -15,6 +16,47 @@ char* setting_coordinator;
 
 static constexpr int kMaxNodeId = randflake::kRandflake.max_node_id();
 
+static constexpr char kNodeId[] = "randflake.node_id";
+
+// Whether node ids are leased is decided at the start, so a reload can bring both about.
+static constexpr ErrorText kTwoSources = {
+    ERRCODE_INVALID_PARAMETER_VALUE,
+    "both \"randflake.node_id\" and \"randflake.coordinator\" are set",
+    "Node ids are either chosen by hand or leased.", "Remove one of them."};
+
+// Called for each of the two in each reload. The postmaster alone tells it, and once until one of
+// them is gone.
+static void warn_of_next_start(bool has_node_id, const char* coordinator) {
+    static bool warned;
+    if (IsUnderPostmaster || process_shared_preload_libraries_in_progress)
+        return;
+    const bool fails = has_node_id && coordinator[0] != '\0';
+    if (fails && !warned)
+        ereport(WARNING, (errcode(kTwoSources.sqlstate),
+                          errmsg("the next start of the server will fail: %s", kTwoSources.message),
+                          errdetail("%s", kTwoSources.detail), errhint("%s", kTwoSources.hint)));
+    warned = fails;
+}
+
+// At the next start, as far as can be known: a node id that awaits it is one that was added or
+// taken away. It may also be another number; then only the start tells.
+static bool has_node_id_at_next_start() {
+    return (setting_node_id >= 0) != setting_awaits_start(kNodeId);
+}
+
+const ErrorText* next_start_error() {
+    return has_node_id_at_next_start() && setting_coordinator[0] != '\0' ? &kTwoSources : nullptr;
+}
+
+static bool check_node_id(int* new_value, void**, GucSource) {
+    warn_of_next_start(*new_value >= 0, setting_coordinator);
+    return true;
+}
+
+static void assign_coordinator(const char* new_value, void*) {
+    warn_of_next_start(has_node_id_at_next_start(), new_value);
+}
+
 namespace {
 struct IntSetting {
     const char* name;
@@ -25,13 +67,15 @@ struct IntSetting {
     int flags;
     const char* description;
     const char* long_description;
+    GucIntCheckHook check = nullptr;
 };
 }  // namespace
 
 static const IntSetting int_settings[] = {
-    {"randflake.node_id", &setting_node_id, -1, -1, kMaxNodeId, PGC_POSTMASTER, 0,
+    {kNodeId, &setting_node_id, -1, -1, kMaxNodeId, PGC_POSTMASTER, 0,
      "First node id of this server.",
-     "No two live servers with the same secret may share a node id. -1 leaves it unset."},
+     "No two live servers with the same secret may share a node id. -1 leaves it unset.",
+     check_node_id},
     {"randflake.node_count", &setting_node_count, 1, 1, kMaxNodeId + 1, PGC_POSTMASTER, 0,
      "How many consecutive node ids this server uses.",
      "Each node id gives 131072 identifiers a second, node id 0 one less."},
@@ -69,12 +113,12 @@ void settings_init() {
         require_valid(setting);
         DefineCustomIntVariable(setting.name, setting.description, setting.long_description,
                                 setting.variable, setting.boot_value, setting.min, setting.max,
-                                setting.context, setting.flags, nullptr, nullptr, nullptr);
+                                setting.context, setting.flags, setting.check, nullptr, nullptr);
     }
     DefineCustomStringVariable(
         "randflake.coordinator", "Connection string of the database that leases node ids.",
         "Empty: this server uses the node ids of \"randflake.node_id\".", &setting_coordinator, "",
-        PGC_SIGHUP, GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
+        PGC_SIGHUP, GUC_SUPERUSER_ONLY, nullptr, assign_coordinator, nullptr);
     snowflake_layout_define_setting();
     secret_define_settings();
     vector_path_define_setting();
@@ -89,10 +133,8 @@ void settings_init() {
                                   setting_node_count, setting_node_id + setting_node_count - 1),
                         errhint("Lower \"randflake.node_id\" or \"randflake.node_count\".")));
     if (setting_node_id >= 0 && setting_coordinator[0] != '\0')
-        ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("both \"randflake.node_id\" and \"randflake.coordinator\" are set"),
-                        errdetail("Node ids are either chosen by hand or leased."),
-                        errhint("Remove one of them.")));
+        ereport(FATAL, (errcode(kTwoSources.sqlstate), errmsg("%s", kTwoSources.message),
+                        errdetail("%s", kTwoSources.detail), errhint("%s", kTwoSources.hint)));
     snowflake_layout_load();
     secret_load();
     vector_path_choose();

@@ -5,6 +5,8 @@
 
 #include "pg/pg.h"
 
+#include "pg/error_text.h"
+
 extern int setting_node_id;         // first node id, -1 when unset
 extern int setting_node_count;      // node ids from there
 extern int setting_max_wait;        // milliseconds
@@ -15,5 +17,9 @@ extern int setting_max_clock_skew;  // milliseconds
 // Defines the settings and checks their values; called while the server preloads the library.
 // FATAL on a value that cannot work, so that the server does not start with it.
 void settings_init();
+
+// What will keep the server from starting again with the settings that the last reload found; null
+// when nothing is known that will.
+const ErrorText* next_start_error();
 
 #endif

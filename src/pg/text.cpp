@@ -48,18 +48,6 @@ static const char* text_error_detail(const char* data, int length, const TextRes
     }
 }
 
-// Whether the input is a decimal number that bigint can hold; without leading zeros, it has at most
-// 19 digits.
-static bool is_bigint(const char* input) {
-    const char* digits = input[0] == '-' ? input + 1 : input;
-    const size_t length = strspn(digits, "0123456789");
-    if (length == 0 || length > 19 || digits[length] != '\0')
-        return false;
-    errno = 0;
-    (void)strtoll(input, nullptr, 10);
-    return errno == 0;
-}
-
 bool id_of_type_text(const char* input, Node* context, uint64* id) {
     const size_t length = strlen(input);
     const TextResult result = randflake::ParseTypeText(input, length);
@@ -68,7 +56,7 @@ bool id_of_type_text(const char* input, Node* context, uint64* id) {
                      (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                       errmsg("invalid text form of an identifier: \"%s\"", quoted(input, length)),
                       errdetail("%s", text_error_detail(input, static_cast<int>(length), result)),
-                      is_bigint(input)
+                      randflake::IsBigint(input, length)
                           ? errhint("Cast a number through bigint: '%s'::bigint::randflake.", input)
                           : 0));
         return false;

@@ -1,6 +1,7 @@
 // The type randflake: input, output, casts, and new values.
 
 #include "core/secret_ring.h"
+#include "core/text.h"
 #include "pg/compat.h"
 #include "pg/copy.h"
 #include "pg/require.h"
@@ -105,15 +106,18 @@ SQL_FUNCTION(randflake_recv) {
     require_type_key(fcinfo);
     auto* message = reinterpret_cast<StringInfo>(PG_GETARG_POINTER(0));
     const int bytes = message->len - message->cursor;
+    const char* data = pq_getmsgbytes(message, bytes);
+    uint64 id;
     // Mostly from a driver that sends strings in binary without knowing the type.
-    if (bytes != static_cast<int>(sizeof(uint64)))
+    if (!randflake::ParseBinary(reinterpret_cast<const uint8*>(data), static_cast<size_t>(bytes),
+                                &id))
         ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
                         errmsg("invalid binary form of an identifier"),
                         errdetail("It has %d bytes instead of %d.", bytes,
-                                  static_cast<int>(sizeof(uint64))),
+                                  static_cast<int>(randflake::kBinaryBytes)),
                         errhint("Send the text form as text, with format code 0, or the identifier "
                                 "as a binary bigint.")));
-    return datum_of_id(static_cast<uint64>(pq_getmsgint64(message)));
+    return datum_of_id(id);
 }
 
 SQL_FUNCTION(randflake_send) {

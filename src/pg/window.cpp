@@ -142,10 +142,18 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
 }
 
 static void log_file_failure(const FileFailure& failure) {
+    static constexpr char kDetail[] =
+        "The window for identifiers cannot be extended until this works.";
+    if (failure.error == kNotRegular) {
+        ereport(LOG, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                      errmsg("\"%s\" is not a regular file", failure.path), errdetail(kDetail),
+                      errhint("Move away what is there.")));
+        return;
+    }
     errno = failure.error;
     ereport(LOG, (errcode_for_file_access(),
                   errmsg("could not %s file \"%s\": %m", failure.action, failure.path),
-                  errdetail("The window for identifiers cannot be extended until this works.")));
+                  errdetail(kDetail)));
 }
 
 // Puts the next attempt off; true if the failure is to be logged.

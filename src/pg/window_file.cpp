@@ -6,7 +6,7 @@
 //
 // The calls are plain system calls and allocate nothing, because the postmaster makes them too, at
 // exit. A write after a failed fsync starts over with a new file, so that pages which the kernel
-// dropped are never taken for written.
+// dropped are never taken for written. The files must be regular ones; the directory may be a link.
 
 #include "pg/window_file.h"
 
@@ -39,10 +39,10 @@ static FileFailure sync_directory(const char* path) {
 }
 
 static FileFailure write_file(const char* path, const void* bytes, size_t length) {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, pg_file_create_mode);
-    if (fd < 0)
-        return file_failed("create", path);
-    FileFailure failure = kNoFailure;
+    int fd;
+    FileFailure failure = file_create(path, &fd);
+    if (failure.error != 0)
+        return failure;
     errno = ENOSPC;  // what a short write means
     if (write(fd, bytes, length) != static_cast<ssize_t>(length))
         failure = file_failed("write", path);
@@ -86,17 +86,18 @@ static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
 
 FileFailure window_file_read(WindowState* state, StateError* error, FileIdentity* identity) {
     bool identity_made;
-    const FileFailure failure = read_or_make_identity(identity, &identity_made);
+    FileFailure failure = read_or_make_identity(identity, &identity_made);
     if (failure.error != 0)
         return failure;
 
-    const int fd = open(kWindowFile, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        if (errno != ENOENT)
-            return file_failed("open", kWindowFile);
+    int fd;
+    failure = file_open(kWindowFile, &fd);
+    if (failure.error == ENOENT) {
         *error = identity_made ? StateError::kMissing : StateError::kLost;
         return kNoFailure;
     }
+    if (failure.error != 0)
+        return failure;
     uint8_t bytes[kWindowStateBytes + 1];  // one more shows a file that is too long
     const ssize_t length = read(fd, bytes, sizeof bytes);
     const FileFailure read_failure = length < 0 ? file_failed("read", kWindowFile) : kNoFailure;

@@ -189,5 +189,30 @@ TEST(Text, FirstBadCharacterIsReported) {
     EXPECT_EQ(Parse("1W").error, TextError::kBadCharacter);
 }
 
+// --- other input of the type -----------------------------------------------------------------
+
+TEST(Text, Bigint) {
+    const auto is_bigint = [](const std::string& text) {
+        return IsBigint(text.data(), text.size());
+    };
+    for (const char* text : {"0", "-0", "42", "-42", "9223372036854775807", "-9223372036854775808",
+                             "0000000000000000042"})
+        EXPECT_TRUE(is_bigint(text)) << text;
+    for (const char* text :
+         {"", "-", "--1", "+1", " 1", "1 ", "1a", "9223372036854775808", "-9223372036854775809",
+          "9999999999999999999", "18446744073709551616", "00000000000000000042"})
+        EXPECT_FALSE(is_bigint(text)) << text;
+}
+
+TEST(Text, Binary) {
+    const uint8_t bytes[] = {0x81, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x88, 0x09};
+    uint64_t id = 0;
+    EXPECT_TRUE(ParseBinary(bytes, 8, &id));
+    EXPECT_EQ(id, 0x8102030405060788u);
+    for (const size_t length : {0u, 1u, 4u, 7u, 9u})
+        EXPECT_FALSE(ParseBinary(bytes, length, &id)) << length;
+    EXPECT_EQ(id, 0x8102030405060788u);
+}
+
 }  // namespace
 }  // namespace randflake

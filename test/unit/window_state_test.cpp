@@ -926,5 +926,58 @@ TEST(LeaseOpensAt, TheWrittenEndsOfItsNodeIds) {
     EXPECT_EQ(LeaseOpensAt(StateError::kLost, WindowState{}, kNodes, kMaxEnd + 5), kMaxEnd);
 }
 
+// --- what is beside the file -------------------------------------------------------------------
+
+TEST(RunMarker, IsEightBytes) {
+    const uint64_t run = 0x0123456789abcdef;
+    uint8_t bytes[9] = {};
+    std::memcpy(bytes, &run, sizeof run);
+    EXPECT_EQ(ParseRunMarker(bytes, 8), run);
+    for (const size_t length : {0u, 7u, 9u})
+        EXPECT_EQ(ParseRunMarker(bytes, length), 0u) << length;
+}
+
+TEST(BootId, IsAUuid) {
+    const auto parse = [](const std::string& text) {
+        std::array<uint64_t, 2> boot = {1, 1};
+        ParseBootId(text.data(), text.size(), boot.data());
+        return boot;
+    };
+    constexpr std::array<uint64_t, 2> kNone = {0, 0};
+    const std::string text = "01234567-89ab-cdef-fedc-ba9876543210\n";
+    EXPECT_EQ(parse(text), (std::array<uint64_t, 2>{0x0123456789abcdef, 0xfedcba9876543210}));
+    EXPECT_EQ(parse(""), kNone);
+    EXPECT_EQ(parse(text + "\n"), kNone);
+    for (size_t i = 0; i < text.size(); i++) {
+        EXPECT_EQ(parse(text.substr(0, i)), kNone) << i;
+        for (const char c : {'g', 'A', ' ', '\0'}) {
+            std::string other = text;
+            other[i] = c;
+            EXPECT_EQ(parse(other), kNone) << other;
+        }
+    }
+    EXPECT_EQ(parse("0123456789abcdeffedcba98765432101234\n"), kNone);
+}
+
+TEST(Fingerprints, Text) {
+    const auto format = [](const SecretRecords& records) {
+        char text[kMaxFingerprintsText];
+        const size_t length = FormatFingerprints(records, text);
+        EXPECT_EQ(length, std::strlen(text));
+        return std::string(text);
+    };
+    EXPECT_EQ(format({}), "");
+    EXPECT_EQ(format({1, {{0xfedcba9876543210, 0}}}), "fedcba9876543210");
+    EXPECT_EQ(format({3, {{0, 0}, {1, 1}, {~uint64_t{0}, kMaxEnd - 1}}}),
+              "0000000000000000 0000000000000001@1730000001 ffffffffffffffff@2803741823");
+    SecretRecords all{kMaxGenerations, {}};
+    for (uint32_t i = 0; i < kMaxGenerations; i++)
+        all.records[i] = {i, i};
+    EXPECT_EQ(format(all).size(), kMaxFingerprintsText - 1);
+    char text[kFingerprintText + 1];
+    EXPECT_EQ(FormatFingerprint(0x00000000000000af, text), kFingerprintText);
+    EXPECT_STREQ(text, "00000000000000af");
+}
+
 }  // namespace
 }  // namespace randflake

@@ -1,0 +1,208 @@
+# Something else where the server's own files should be: a FIFO, a link, a directory, a device, a socket.
+# Nothing of it is waited for, followed or written to. The server says what it found, sessions can be
+# cancelled, the server stops, and it goes on by itself once that is moved away.
+
+use strict;
+use warnings;
+
+use File::Copy qw(move);
+use IO::Socket::UNIX;
+use POSIX qw(mkfifo);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeHandover;
+use RandflakeHistory;
+use RandflakeWindowFile;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $secret = random_secret();
+my %settings = (node_id => 70, secret => $secret, max_wait => '1s', max_clock_skew => 0);
+my $node = new_server('main', settings => \%settings, conf => "log_statement = none\n");
+my $history = RandflakeHistory->new($secret);
+my $folder = $node->data_dir . '/randflake';
+my $base = $node->basedir;
+my $target = "$base/target";
+my $content = "somebody's data\n";
+
+sub generates {
+    my ($test_name) = @_;
+    my ($file, $errors) = $history->generate($node, 100, '60s');
+    is($history->add_era($file)->{count}, 100, "$test_name: generates") or diag($errors);
+    return;
+}
+
+# The file that links point to.
+sub make_target {
+    unlink $target;
+    append_to_file($target, $content);
+    return;
+}
+
+# What lies there instead, by its name; each is made at a path, or false where this user cannot.
+my %make = (
+    'a FIFO' => sub { mkfifo($_[0], 0600) },
+    'a link' => sub { symlink $target, $_[0] },
+    'a link to nothing' => sub { symlink "$target.absent", $_[0] },
+    'a directory' => sub { mkdir $_[0] },
+    'a socket' => sub {
+        # The path of a socket is short, that of a test may be long.
+        my $short = PostgreSQL::Test::Utils::tempdir_short() . '/s';
+        IO::Socket::UNIX->new(Local => $short, Listen => 1) and rename $short, $_[0];
+    },
+    # Number 0/0 is the only one that not only root may make.
+    'a device' => sub { system("mknod '$_[0]' c 0 0 2>/dev/null") == 0 });
+
+sub put {
+    my ($kind, $path) = @_;
+    make_target();
+    return $make{$kind}->($path);
+}
+
+sub take_away {
+    my ($path) = @_;
+    (-d $path && !-l $path ? rmdir $path : unlink $path) or die "could not remove $path: $!";
+    return;
+}
+
+sub refused {
+    my ($name, $test_name) = @_;
+    error_is($node, 'SELECT randflake_generate()', '55000',
+        {
+            message => qr{^could not extend the window for identifiers: "randflake/$name" is not a regular file$},
+            hint => qr/^Move away what is there/
+        },
+        $test_name, problem => 1);
+    return;
+}
+
+# --- in place of each file, before the first identifier ----------------------------------------
+
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+generates('as always');
+$node->stop;
+for my $name (qw(identity window window.new)) {
+    my $position = -s $node->logfile;
+    my $path = "$folder/$name";
+    move($path, "$base/$name") if -e $path;
+    $node->start;
+    for my $kind (sort keys %make) {
+      SKIP: {
+            skip "$kind cannot be made here", 4 if !put($kind, $path);
+            refused($name, "$kind at $name");
+            ok(-l $path || !-f $path, '  it is still there');
+            is(slurp_file($target), $content, '  what a link points to is unchanged');
+            ok(!-e "$target.absent", '  and not made');
+            take_away($path);
+        }
+    }
+    like(slurp_file($node->logfile, $position),
+        qr{LOG:  "randflake/$name" is not a regular file\n.*DETAIL:.*\n.*HINT:  Move away what is there},
+        "$name: the log tells, with a remedy");
+    move("$base/$name", $path) if -e "$base/$name";
+    generates("$name as it was");
+    $node->stop;
+}
+
+# A file with two names: the other one keeps its content.
+make_target();
+link $target, "$folder/window.new" or die "could not link: $!";
+$node->start;
+generates('a second name of another file at window.new');
+is(slurp_file($target), $content, '  the other file is unchanged');
+$node->stop;
+
+# --- sessions and the server end while it is there ---------------------------------------------
+
+configure($node, %settings, max_wait => '1h');
+move("$folder/window", "$base/window");
+put('a FIFO', "$folder/window");
+$node->start;
+my $session = start_session($node, 'SELECT randflake_generate()');
+wait_until_waiting($node, 1);
+is( $node->safe_psql('postgres', 'SELECT pg_cancel_backend(pid) FROM pg_stat_activity'
+          . q{ WHERE query = 'SELECT randflake_generate()'}),
+    't', 'a session that waits because of a FIFO');
+like((finish_session($session))[1], qr/57014/, '  is cancelled');
+error_is($node, 'SET statement_timeout = 300; SELECT randflake_generate()', '57014', {},
+    '  or ends by itself');
+$session = start_session($node, 'SELECT randflake_generate()');
+wait_until_waiting($node, 1);
+$node->stop('fast');
+finish_session($session);
+pass('  and the server stops');
+take_away("$folder/window");
+move("$base/window", "$folder/window");
+configure($node, %settings);
+
+# The postmaster writes at its end.
+$node->start;
+generates('before a FIFO comes');
+put('a FIFO', "$folder/window.new");
+my $position = -s $node->logfile;
+$node->stop('fast');
+like(slurp_file($node->logfile, $position), qr{LOG:  "randflake/window\.new" is not a regular file},
+    'a server stops with a FIFO at window.new, and says that it wrote no end');
+take_away("$folder/window.new");
+$node->start;
+generates('after it');
+
+# A window that is open goes to its end.
+put('a FIFO', "$folder/window.new");
+my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
+my $problem = '';
+while ($problem eq '' && time < $give_up_at) {
+    $node->psql('postgres', 'SET randflake.max_wait = 0; SELECT randflake_generate()');
+    $problem = $node->safe_psql('postgres', 'SELECT problem FROM randflake_status');
+    sleep 0.1;
+}
+like($problem, qr{"randflake/window\.new" is not a regular file}, 'a FIFO at window.new while the server runs');
+take_away("$folder/window.new");
+generates('once it is away');
+$node->stop;
+
+# --- the folder --------------------------------------------------------------------------------
+
+move($folder, "$base/folder");
+mkfifo($folder, 0600);
+$node->start;
+error_is($node, 'SELECT randflake_generate()', '55000',
+    { message => qr/^could not extend the window for identifiers: Not a directory$/ },
+    'a FIFO in place of the folder', problem => 1);
+take_away($folder);
+symlink "$base/folder", $folder;
+generates('the folder may be a link');
+$node->stop;
+# --- the run marker ----------------------------------------------------------------------------
+
+my $marker = run_marker_path($node);
+unlink $marker;
+mkfifo($marker, 0600);
+$node->start;
+is(error_of($node, 'SELECT randflake_generate()')->{text}, '', 'a FIFO in place of the run marker');
+generates('  as always');
+$node->stop;
+ok(!-p $marker, '  which is removed');
+$history->no_duplicates('in all of this');
+
+# --- leased ------------------------------------------------------------------------------------
+
+my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
+$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(never_leased => true)');
+my $holder = new_server('holder',
+    settings => { coordinator => $coordinator->connstr('postgres'), secret => $secret, max_wait => '1s' });
+mkdir $holder->data_dir . '/randflake';
+put('a FIFO', $holder->data_dir . '/randflake/window.new');
+$holder->start;
+$holder->safe_psql('postgres', 'CREATE EXTENSION randflake');
+ok( $holder->poll_query_until('postgres', q{SELECT problem LIKE '%"randflake/window.new" is not a regular file%' FROM randflake_status}),
+    'a server with leased node ids says so, too');
+take_away($holder->data_dir . '/randflake/window.new');
+ok($holder->poll_query_until('postgres', 'SELECT problem IS NULL FROM randflake_status'), '  and goes on');
+put('a FIFO', $holder->data_dir . '/randflake/window.new');
+$holder->stop('fast');
+pass('  and stops');
+$coordinator->stop;
+done_testing();
