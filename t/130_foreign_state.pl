@@ -101,7 +101,7 @@ for my $case (
     [ 'truncated', 'the file has the wrong length', sub { substr $_[0], 0, -1 } ],
     [ 'another first byte', 'the file does not begin as a window file does', sub { flip($_[0], 0) } ],
     [ 'a bit of the recorded stop', 'the checksum does not match', sub { flip($_[0], 88) } ],
-    [ 'a bit of the end', 'the checksum does not match', sub { flip($_[0], 112) } ]) {
+    [ 'a bit of the end', 'the checksum does not match', sub { flip($_[0], 212) } ]) {
     my ($name, $reason, $damage) = @$case;
     write_window_bytes($node, $damage->(slurp_file(window_path($node))));
     holds_off($node, $name, damaged($reason));
@@ -114,7 +114,7 @@ sub flip {
 }
 
 for my $case (
-    [ 'next format version', 'the file has an unknown format version', version => 4 ],
+    [ 'next format version', 'the file has an unknown format version', version => 5 ],
     [ 'an end out of range', 'the content is impossible', ends => [ [ 100, 4, (1 << 30) + 1 ] ] ]) {
     my ($name, $reason, @fields) = @$case;
     write_window($node, { %{ read_window($node) }, @fields });

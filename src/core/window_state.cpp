@@ -6,8 +6,7 @@ namespace randflake {
 namespace {
 
 constexpr char kMagic[8] = {'r', 'a', 'n', 'd', 'f', 'l', 'k', 'w'};
-constexpr uint32_t kVersion = 2;
-constexpr uint32_t kLongVersion = 3;
+constexpr uint32_t kVersion = 4;
 
 constexpr uint32_t kMaxNodeCount = static_cast<uint32_t>(kRandflake.max_node_id()) + 1;
 constexpr uint32_t kMaxEnd = static_cast<uint32_t>(kRandflake.max_timestamp()) + 1;
@@ -62,13 +61,19 @@ private:
     const uint8_t* at_;
 };
 
-// The first record is without a time, as is the place of one in the head.
 constexpr bool IsValid(const SecretRecords& secrets) {
-    for (uint32_t i = 1; i < secrets.count; i++)
-        if (secrets.records[i].from <= secrets.records[i - 1].from ||
-            secrets.records[i].from >= kMaxEnd)
+    for (uint32_t i = 0; i < kMaxGenerations; i++) {
+        const SecretRecord& record = secrets.records[i];
+        if (i >= secrets.count ? record != SecretRecord{}
+            : i == 0           ? record.from != 0
+                     : record.from <= secrets.records[i - 1].from || record.from >= kMaxEnd)
             return false;
-    return true;
+    }
+    return secrets.count <= kMaxGenerations;
+}
+
+constexpr bool IsValid(const SkewRange& skew) {
+    return skew.smallest_ms <= skew.largest_ms && skew.largest_ms <= kMaxSkewMs;
 }
 
 constexpr bool IsValid(const WrittenEnd& written) {
@@ -139,19 +144,18 @@ const char* StateErrorText(StateError error) noexcept {
     return "unknown error";
 }
 
-size_t EncodeWindowState(const WindowState& state, uint8_t bytes[kLongWindowStateBytes]) noexcept {
-    const SecretRecords& secrets = state.secrets;
-    const bool is_long = secrets.count > 1;
-    const size_t length = is_long ? kLongWindowStateBytes : kWindowStateBytes;
+void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept {
     Writer writer(bytes);
     for (const char c : kMagic)
         writer.Put(static_cast<uint8_t>(c), 1);
-    writer.Put(is_long ? kLongVersion : kVersion, 4);
+    writer.Put(kVersion, 4);
     writer.Put(state.end_count, 4);
     writer.Put(state.origin.system_identifier, 8);
     writer.Put(state.origin.timeline, 4);
-    writer.Put(0, 4);  // reserved
-    writer.Put(secrets.count > 0 ? secrets.records[0].fingerprint : 0, 8);
+    writer.Put(state.secrets.count, 4);
+    writer.Put(state.differs_from, 4);
+    writer.Put(state.skew.smallest_ms, 4);
+    writer.Put(state.skew.largest_ms, 4);
     writer.Put(state.origin.identity.inode, 8);
     writer.Put(state.origin.identity.device, 8);
     writer.Put(static_cast<uint64_t>(state.origin.identity.birth_nanoseconds), 8);
@@ -160,34 +164,30 @@ size_t EncodeWindowState(const WindowState& state, uint8_t bytes[kLongWindowStat
     writer.Put(state.stop.boot[1], 8);
     writer.Put(static_cast<uint64_t>(state.stop.at_ms), 8);
     writer.Put(static_cast<uint64_t>(state.stop.clock_ms), 8);
+    for (uint32_t i = 0; i < kMaxGenerations; i++) {
+        const SecretRecord record =
+            i < state.secrets.count ? state.secrets.records[i] : SecretRecord{};
+        writer.Put(record.fingerprint, 8);
+        writer.Put(record.from, 4);
+    }
     for (uint32_t i = 0; i < kMaxWrittenEnds; i++) {
         const WrittenEnd written = i < state.end_count ? state.ends[i] : WrittenEnd{};
         writer.Put(written.nodes.first, 4);
         writer.Put(written.nodes.count, 4);
         writer.Put(written.end, 4);
     }
-    if (is_long) {
-        writer.Put(secrets.count, 4);
-        for (uint32_t i = 1; i < kMaxGenerations; i++) {
-            const SecretRecord record = i < secrets.count ? secrets.records[i] : SecretRecord{};
-            writer.Put(record.fingerprint, 8);
-            writer.Put(record.from, 4);
-        }
-    }
-    writer.Put(Crc32c(bytes, length - 4), 4);
-    return length;
+    writer.Put(Crc32c(bytes, kWindowStateBytes - 4), 4);
 }
 
 StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept {
-    if (length != kWindowStateBytes && length != kLongWindowStateBytes)
+    if (length != kWindowStateBytes)
         return StateError::kWrongLength;
     for (size_t i = 0; i < sizeof kMagic; i++)
         if (bytes[i] != static_cast<uint8_t>(kMagic[i]))
             return StateError::kWrongMagic;
 
     Reader reader(bytes + sizeof kMagic);
-    const bool is_long = length == kLongWindowStateBytes;
-    if (reader.Get32() != (is_long ? kLongVersion : kVersion))
+    if (reader.Get32() != kVersion)
         return StateError::kWrongVersion;
     if (Reader(bytes + length - 4).Get32() != Crc32c(bytes, length - 4))
         return StateError::kWrongChecksum;
@@ -196,8 +196,10 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
     read.end_count = reader.Get32();
     read.origin.system_identifier = reader.Get64();
     read.origin.timeline = reader.Get32();
-    const uint32_t reserved = reader.Get32();
-    read.secrets.records[0].fingerprint = reader.Get64();
+    read.secrets.count = reader.Get32();
+    read.differs_from = reader.Get32();
+    read.skew.smallest_ms = reader.Get32();
+    read.skew.largest_ms = reader.Get32();
     read.origin.identity.inode = reader.Get64();
     read.origin.identity.device = reader.Get64();
     read.origin.identity.birth_nanoseconds = static_cast<int64_t>(reader.Get64());
@@ -206,28 +208,21 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
     read.stop.boot[1] = reader.Get64();
     read.stop.at_ms = static_cast<int64_t>(reader.Get64());
     read.stop.clock_ms = static_cast<int64_t>(reader.Get64());
-    if (reserved != 0 || read.end_count < 1 || read.end_count > kMaxWrittenEnds)
+    for (SecretRecord& record : read.secrets.records) {
+        record.fingerprint = reader.Get64();
+        record.from = reader.Get32();
+    }
+    for (WrittenEnd& written : read.ends) {
+        written.nodes.first = reader.Get32();
+        written.nodes.count = reader.Get32();
+        written.end = reader.Get32();
+    }
+    if (read.end_count < 1 || read.end_count > kMaxWrittenEnds || read.differs_from >= kMaxEnd ||
+        !IsValid(read.secrets) || !IsValid(read.skew))
         return StateError::kWrongContent;
-    for (uint32_t i = 0; i < read.end_count; i++) {
-        read.ends[i].nodes.first = reader.Get32();
-        read.ends[i].nodes.count = reader.Get32();
-        read.ends[i].end = reader.Get32();
-        if (!IsValid(read.ends[i]))
+    for (uint32_t i = 0; i < kMaxWrittenEnds; i++)
+        if (i < read.end_count ? !IsValid(read.ends[i]) : read.ends[i] != WrittenEnd{})
             return StateError::kWrongContent;
-    }
-    read.secrets.count = read.secrets.records[0].fingerprint != 0 ? 1 : 0;
-    if (is_long) {
-        Reader later(bytes + kWindowStateBytes - 4);
-        read.secrets.count = later.Get32();
-        if (read.secrets.count < 2 || read.secrets.count > kMaxGenerations)
-            return StateError::kWrongContent;
-        for (uint32_t i = 1; i < read.secrets.count; i++) {
-            read.secrets.records[i].fingerprint = later.Get64();
-            read.secrets.records[i].from = later.Get32();
-        }
-        if (!IsValid(read.secrets))
-            return StateError::kWrongContent;
-    }
     *state = read;
     return StateError::kNone;
 }

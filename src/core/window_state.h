@@ -122,6 +122,15 @@ struct ReloadPlan {
     uint32_t earliest;  // with kTooEarly: the first second that is possible
 };
 
+// The values that the tolerated difference of clocks has had, in milliseconds: they can be changed
+// while a server runs.
+inline constexpr uint32_t kMaxSkewMs = 86400 * 1000;
+struct SkewRange {
+    uint32_t smallest_ms, largest_ms;
+
+    friend constexpr bool operator==(const SkewRange&, const SkewRange&) = default;
+};
+
 // How far the written end is set ahead of the clock's second. A crash costs at most this much. The
 // window is extended in its last second, so there is one write in two seconds.
 inline constexpr int64_t kWindowSeconds = 3;
@@ -145,7 +154,11 @@ struct Stop {
 struct WindowState {
     Origin origin;
     SecretRecords secrets;  // under which the server that wrote this issued
-    Stop stop;              // of the server that wrote ends[0]; then that end is exact
+    // The first second about which a coordinator said that this server's secrets differ from its
+    // own; 0: none.
+    uint32_t differs_from;
+    SkewRange skew;  // from the start of the server that wrote this on
+    Stop stop;       // of the server that wrote ends[0]; then that end is exact
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
 
@@ -159,11 +172,10 @@ struct WindowState {
     void SetEnd(const NodeRange& nodes, uint32_t end) noexcept;
 };
 
-// With up to one secret the bytes are those of format version 2, which knew no others. Version 3
-// has those of the later secrets before the checksum.
-inline constexpr size_t kWindowStateHeadBytes = 104;
-inline constexpr size_t kWindowStateBytes = kWindowStateHeadBytes + 12 * kMaxWrittenEnds + 4;
-inline constexpr size_t kLongWindowStateBytes = kWindowStateBytes + 4 + 12 * (kMaxGenerations - 1);
+// A head, the secrets, the written ends and a checksum. What is not used is zero.
+inline constexpr size_t kWindowStateHeadBytes = 108;
+inline constexpr size_t kWindowStateBytes =
+    kWindowStateHeadBytes + 12 * kMaxGenerations + 12 * kMaxWrittenEnds + 4;
 
 enum class StateError : uint8_t {
     kNone,
@@ -180,8 +192,7 @@ enum class StateError : uint8_t {
 const char* StateErrorText(StateError error) noexcept;
 
 // Little-endian bytes, the last four being the CRC-32C (RFC 3720, appendix B.4) of the others.
-// Returns how many: kWindowStateBytes or kLongWindowStateBytes.
-size_t EncodeWindowState(const WindowState& state, uint8_t bytes[kLongWindowStateBytes]) noexcept;
+void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept;
 StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept;
 
 // What was found on disk, in words for the log; see PlanStart.

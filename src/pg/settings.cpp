@@ -1,6 +1,7 @@
 #include "pg/settings.h"
 
 #include "core/layout.h"
+#include "core/window_state.h"
 #include "pg/secret.h"
 #include "pg/snowflake_layout.h"
 #include "pg/vector_path.h"
@@ -36,8 +37,8 @@ static const IntSetting int_settings[] = {
      "Each node id gives 131072 identifiers a second, node id 0 one less."},
     {"randflake.max_wait", &setting_max_wait, 5000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS,
      "Longest wait for a free identifier before an error.", "Zero fails at once."},
-    {"randflake.max_clock_skew", &setting_max_clock_skew, 2000, 0, SECS_PER_DAY * 1000, PGC_SIGHUP,
-     GUC_UNIT_MS, "How far the clocks of two servers may differ.",
+    {"randflake.max_clock_skew", &setting_max_clock_skew, 2000, 0, randflake::kMaxSkewMs,
+     PGC_SIGHUP, GUC_UNIT_MS, "How far the clocks of two servers may differ.",
      "With static node ids a server generates nothing for this long after its start, unless it was "
      "stopped cleanly less than this long ago."},
     {"randflake.lease_duration", &setting_lease_duration, 60, 1, SECS_PER_DAY, PGC_SIGHUP,

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 using randflake::FileIdentity;
-using randflake::kLongWindowStateBytes;
+using randflake::kWindowStateBytes;
 using randflake::StateError;
 using randflake::WindowState;
 
@@ -97,7 +97,7 @@ FileFailure window_file_read(WindowState* state, StateError* error, FileIdentity
         *error = identity_made ? StateError::kMissing : StateError::kLost;
         return kNoFailure;
     }
-    uint8_t bytes[kLongWindowStateBytes + 1];  // one more shows a file that is too long
+    uint8_t bytes[kWindowStateBytes + 1];  // one more shows a file that is too long
     const ssize_t length = read(fd, bytes, sizeof bytes);
     const FileFailure read_failure = length < 0 ? file_failed("read", kWindowFile) : kNoFailure;
     close(fd);
@@ -107,10 +107,9 @@ FileFailure window_file_read(WindowState* state, StateError* error, FileIdentity
 }
 
 FileFailure window_file_write(const WindowState& state) {
-    uint8_t bytes[kLongWindowStateBytes];
-    const size_t length = randflake::EncodeWindowState(state, bytes);
-
-    const FileFailure failure = write_file(kNewWindowFile, bytes, length);
+    uint8_t bytes[kWindowStateBytes];
+    randflake::EncodeWindowState(state, bytes);
+    const FileFailure failure = write_file(kNewWindowFile, bytes, sizeof bytes);
     if (failure.error != 0)
         return failure;
     if (rename(kNewWindowFile, kWindowFile) != 0)

@@ -17,35 +17,31 @@ our @EXPORT = qw(
   crc32c
 );
 
-# The layout: fields of the head, then 16 times a node range and its end; in version 3 how many secrets
-# there are, and 7 times a fingerprint and a time; then the checksum.
-my @head = qw(magic version end_count system_identifier timeline reserved fingerprint
-  inode device birth stop_run stop_boot0 stop_boot1 stop_at_ms stop_clock_ms);
-my $head = 'a8 V V Q< V V Q< Q< Q< q< Q< Q< Q< q< q<';
-my $ends = '(V3)16';
-my $secrets = 'V (Q<V)7';
+# The layout: fields of the head, then 8 times the fingerprint and time of a secret, 16 times a node
+# range and its end, and the checksum.
+my @head = qw(magic version end_count system_identifier timeline secret_count differs_from
+  smallest_skew_ms largest_skew_ms inode device birth
+  stop_run stop_boot0 stop_boot1 stop_at_ms stop_clock_ms);
+my $layout = 'a8 V V Q< V5 Q< Q< q< Q< Q< Q< q< q< (Q<V)8 (V3)16';
 
 sub window_path {
     my ($node) = @_;
     return $node->data_dir . '/randflake/window';
 }
 
-# The fields as a hash, the ends as [first, count, end]; secrets as [fingerprint, from], from the
-# second on. Dies when the file is not whole.
+# The fields as a hash, the secrets as [fingerprint, from], the ends as [first, count, end]. Dies when
+# the file is not whole.
 sub read_window {
     my ($node) = @_;
     my $bytes = slurp_file(window_path($node));
-    my $version = unpack 'x8 V', $bytes;
-    die 'window file has length ' . length $bytes
-      if length $bytes != 104 + 16 * 12 + 4 + ($version == 3 ? 4 + 7 * 12 : 0);
+    die 'window file has length ' . length $bytes if length $bytes != 400;
     die 'window file has a wrong checksum'
       if crc32c(substr $bytes, 0, -4) != unpack 'V', substr $bytes, -4;
     my %window;
-    my (@ends, @secrets);
-    (@window{@head}, @ends) = unpack "$head $ends", $bytes;
-    (my $count, @secrets) = $version == 3 ? unpack('x296 ' . $secrets, $bytes) : 1;
-    $window{secrets} = [ map { [ splice @secrets, 0, 2 ] } 2 .. $count ];
-    $window{ends} = [ map { [ splice @ends, 0, 3 ] } 1 .. $window{end_count} ];
+    (@window{@head}, my @lists) = unpack $layout, $bytes;
+    my @secrets = splice @lists, 0, 16;
+    $window{secrets} = [ map { [ splice @secrets, 0, 2 ] } 1 .. $window{secret_count} ];
+    $window{ends} = [ map { [ splice @lists, 0, 3 ] } 1 .. $window{end_count} ];
     return \%window;
 }
 
@@ -53,12 +49,8 @@ sub read_window {
 sub write_window {
     my ($node, $window) = @_;
     my @ends = map { @$_ } @{ $window->{ends} };
-    push @ends, (0) x (48 - @ends);
-    my $bytes = pack "$head $ends", @$window{@head}, @ends;
-    if ($window->{version} == 3) {
-        my @secrets = map { @$_ } @{ $window->{secrets} };
-        $bytes .= pack $secrets, 1 + @secrets / 2, @secrets, (0) x (14 - @secrets);
-    }
+    my @secrets = map { @$_ } @{ $window->{secrets} };
+    my $bytes = pack $layout, @$window{@head}, @secrets, (0) x (16 - @secrets), @ends, (0) x (48 - @ends);
     write_window_bytes($node, $bytes . pack 'V', crc32c($bytes));
     return;
 }

@@ -13,10 +13,7 @@
 namespace randflake::simulation {
 
 // What the file randflake/window holds.
-struct StateBytes {
-    std::array<uint8_t, kLongWindowStateBytes> bytes;
-    size_t length;
-};
+using StateBytes = std::array<uint8_t, kWindowStateBytes>;
 
 // A value, so that a snapshot, a base backup and a rollback are copies of it.
 struct DataDirectory {

@@ -628,7 +628,7 @@ private:
         const auto& window = server.directory().window;
         WindowState state{};
         if (window &&
-            DecodeWindowState(window->bytes.data(), window->length, &state) == StateError::kNone)
+            DecodeWindowState(window->data(), window->size(), &state) == StateError::kNone)
             for (uint32_t i = 1; i < agreed_.count; i++)
                 if (agreed_.records[i].from < state.LastEnd())
                     return random_.OneIn(2)
@@ -1096,8 +1096,8 @@ private:
         findings_.damages++;
         const int64_t chance = random_.Between(0, 2);
         if (chance == 0 && directory->window) {
-            directory->window
-                ->bytes[static_cast<size_t>(random_.Between(0, kWindowStateBytes - 1))] ^= 1;
+            (*directory->window)[static_cast<size_t>(random_.Between(0, kWindowStateBytes - 1))] ^=
+                1;
         } else {
             directory->window.reset();
             if (chance == 1)

@@ -81,8 +81,7 @@ public:
         if (!directory->window)
             error = identity_made ? StateError::kMissing : StateError::kLost;
         else
-            error = DecodeWindowState(directory->window->bytes.data(), directory->window->length,
-                                      &found);
+            error = DecodeWindowState(directory->window->data(), directory->window->size(), &found);
         if (Fails())
             return false;
 
@@ -159,8 +158,7 @@ private:
             failed_writes_++;
             return false;
         }
-        StateBytes& written = directory->window.emplace();
-        written.length = EncodeWindowState(state, written.bytes.data());
+        EncodeWindowState(state, directory->window.emplace().data());
         return true;
     }
 

@@ -22,6 +22,10 @@ constexpr uint32_t kNodeIds = 1u << 17;
 
 using Bytes = std::vector<uint8_t>;
 
+// Where they are in the file.
+constexpr size_t kSecrets = kWindowStateHeadBytes;
+constexpr size_t kEnds = kSecrets + 12 * kMaxGenerations;
+
 // --- the bytes, told independently of the code under test -------------------------------------
 
 // CRC-32C by long division, most significant bit first, of the bits in the order of RFC 3720.
@@ -56,8 +60,8 @@ Bytes Sealed(Bytes bytes) {
 }
 
 Bytes Encoded(const WindowState& state) {
-    Bytes bytes(kLongWindowStateBytes);
-    bytes.resize(EncodeWindowState(state, bytes.data()));
+    Bytes bytes(kWindowStateBytes);
+    EncodeWindowState(state, bytes.data());
     return bytes;
 }
 
@@ -83,6 +87,8 @@ void ExpectSame(const WindowState& a, const WindowState& b) {
     ASSERT_EQ(a.secrets.count, b.secrets.count);
     for (uint32_t i = 0; i < a.secrets.count; i++)
         EXPECT_EQ(a.secrets.records[i], b.secrets.records[i]) << i;
+    EXPECT_EQ(a.differs_from, b.differs_from);
+    EXPECT_EQ(a.skew, b.skew);
     ASSERT_EQ(a.end_count, b.end_count);
     for (uint32_t i = 0; i < a.end_count; i++)
         EXPECT_EQ(a.ends[i], b.ends[i]) << i;
@@ -91,19 +97,13 @@ void ExpectSame(const WindowState& a, const WindowState& b) {
 const WindowState& Example() {
     static const WindowState state{
         {0x1122334455667788, 7, {0x0203040506070809, 0x0a0b0c0d0e0f1011, -12345}},
-        {1, {{0x99aabbccddeeff01, 0}}},
+        {3,
+         {{0x99aabbccddeeff01, 0}, {0x0123456789abcdef, 70000000}, {0xfedcba9876543210, 80000000}}},
+        75000000,
+        {2000, 30000},
         {0x2122232425262728, {0x31, 0x41}, 1234567, -7654321},
         2,
         {{{100, 4}, 65256134}, {{0, 131072}, 1u << 30}}};
-    return state;
-}
-
-// The same with three secrets.
-WindowState LongExample() {
-    WindowState state = Example();
-    state.secrets.count = 3;
-    state.secrets.records[1] = {0x0123456789abcdef, 70000000};
-    state.secrets.records[2] = {0xfedcba9876543210, 80000000};
     return state;
 }
 
@@ -118,6 +118,9 @@ WindowState RandomState(std::mt19937_64* random) {
         state.secrets.records[i] = {(*random)() | 1, from};
         from += 1 + static_cast<uint32_t>((*random)() % (kMaxEnd / kMaxGenerations - 1));
     }
+    state.differs_from = static_cast<uint32_t>((*random)() % kMaxEnd);
+    state.skew.largest_ms = static_cast<uint32_t>((*random)() % (kMaxSkewMs + 1));
+    state.skew.smallest_ms = static_cast<uint32_t>((*random)() % (state.skew.largest_ms + 1));
     state.stop = {(*random)(),
                   {(*random)(), (*random)()},
                   static_cast<int64_t>((*random)()),
@@ -140,12 +143,14 @@ TEST(WindowStateBytes, Layout) {
     Bytes expected;
     for (const char c : {'r', 'a', 'n', 'd', 'f', 'l', 'k', 'w'})
         Put(&expected, static_cast<uint8_t>(c), 1);
-    Put(&expected, 2, 4);  // format version
+    Put(&expected, 4, 4);  // format version
     Put(&expected, 2, 4);  // node ranges
     Put(&expected, 0x1122334455667788, 8);
     Put(&expected, 7, 4);
-    Put(&expected, 0, 4);  // reserved
-    Put(&expected, 0x99aabbccddeeff01, 8);
+    Put(&expected, 3, 4);  // secrets
+    Put(&expected, 75000000, 4);
+    Put(&expected, 2000, 4);
+    Put(&expected, 30000, 4);
     Put(&expected, 0x0203040506070809, 8);
     Put(&expected, 0x0a0b0c0d0e0f1011, 8);
     Put(&expected, static_cast<uint64_t>(-12345), 8);
@@ -154,23 +159,22 @@ TEST(WindowStateBytes, Layout) {
     Put(&expected, 0x41, 8);
     Put(&expected, 1234567, 8);
     Put(&expected, static_cast<uint64_t>(-7654321), 8);
+    Put(&expected, 0x99aabbccddeeff01, 8);
+    Put(&expected, 0, 4);
+    Put(&expected, 0x0123456789abcdef, 8);
+    Put(&expected, 70000000, 4);
+    Put(&expected, 0xfedcba9876543210, 8);
+    Put(&expected, 80000000, 4);
+    expected.resize(kEnds);
     for (const uint32_t value : {100u, 4u, 65256134u, 0u, 131072u, 1u << 30})
         Put(&expected, value, 4);
     expected.resize(kWindowStateBytes);
     EXPECT_EQ(Encoded(Example()), Sealed(expected));
 }
 
-TEST(WindowStateBytes, LayoutWithLaterSecrets) {
-    Bytes expected = Encoded(Example());
-    expected[8] = 3;  // format version
-    expected.resize(kWindowStateBytes - 4);
-    Put(&expected, 3, 4);  // secrets
-    Put(&expected, 0x0123456789abcdef, 8);
-    Put(&expected, 70000000, 4);
-    Put(&expected, 0xfedcba9876543210, 8);
-    Put(&expected, 80000000, 4);
-    expected.resize(kLongWindowStateBytes);
-    EXPECT_EQ(Encoded(LongExample()), Sealed(expected));
+// A file of any earlier format has another length: 300 or 388 bytes.
+TEST(WindowStateBytes, ALengthOfItsOwn) {
+    EXPECT_EQ(kWindowStateBytes, 400u);
 }
 
 TEST(WindowStateBytes, RoundTrip) {
@@ -184,16 +188,16 @@ TEST(WindowStateBytes, RoundTrip) {
 }
 
 TEST(WindowStateBytes, EveryChangeOfAByteIsRefused) {
-    for (const Bytes& good : {Encoded(Example()), Encoded(LongExample())})
-        for (size_t at = 0; at < good.size(); at++)
-            for (int change = 1; change < 256; change++) {
-                Bytes bytes = good;
-                bytes[at] ^= static_cast<uint8_t>(change);
-                ASSERT_EQ(ErrorOf(bytes), at < 8    ? StateError::kWrongMagic
-                                          : at < 12 ? StateError::kWrongVersion
-                                                    : StateError::kWrongChecksum)
-                    << at << ' ' << change;
-            }
+    const Bytes good = Encoded(Example());
+    for (size_t at = 0; at < good.size(); at++)
+        for (int change = 1; change < 256; change++) {
+            Bytes bytes = good;
+            bytes[at] ^= static_cast<uint8_t>(change);
+            ASSERT_EQ(ErrorOf(bytes), at < 8    ? StateError::kWrongMagic
+                                      : at < 12 ? StateError::kWrongVersion
+                                                : StateError::kWrongChecksum)
+                << at << ' ' << change;
+        }
 }
 
 TEST(WindowStateBytes, EveryOtherLengthIsRefused) {
@@ -203,14 +207,11 @@ TEST(WindowStateBytes, EveryOtherLengthIsRefused) {
             continue;
         Bytes bytes = good;
         bytes.resize(length);
-        EXPECT_EQ(ErrorOf(bytes), length == kLongWindowStateBytes ? StateError::kWrongVersion
-                                                                  : StateError::kWrongLength)
-            << length;
+        EXPECT_EQ(ErrorOf(bytes), StateError::kWrongLength) << length;
     }
 }
 
 TEST(WindowStateBytes, ImpossibleContentIsRefused) {
-    constexpr size_t kHead = kWindowStateHeadBytes;
     struct {
         size_t at;
         uint32_t value;
@@ -219,14 +220,27 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
         {12, 0, "no node range"},
         {12, kMaxWrittenEnds + 1, "more node ranges than there is room for"},
         {12, 3, "a third node range, of nothing"},
-        {28, 1, "reserved bytes in use"},
-        {kHead, kNodeIds, "first node id out of range"},
-        {kHead, kNodeIds - 3, "last node id out of range"},
-        {kHead + 4, 0, "no node id"},
-        {kHead + 4, kNodeIds + 1, "more node ids than there are"},
-        {kHead + 4, UINT32_MAX, "a number of node ids that wraps around"},
-        {kHead + 8, kMaxEnd + 1, "end out of range"},
-        {kHead + 12 + 8, kMaxEnd + 1, "end of the second range out of range"},
+        {12, 1, "two node ranges where one is told"},
+        {28, 2, "a third secret where two are told"},
+        {28, 4, "a fourth secret, of no time"},
+        {28, kMaxGenerations + 1, "more secrets than there is room for"},
+        {28, UINT32_MAX, "the most secrets"},
+        {32, kMaxEnd, "a difference after all seconds"},
+        {36, 30001, "a smallest skew above the largest"},
+        {40, kMaxSkewMs + 1, "a skew that cannot be set"},
+        {kSecrets + 8, 1, "a first secret with a time"},
+        {kSecrets + 12 + 8, 0, "a second secret from the beginning on"},
+        {kSecrets + 12 + 8, 80000000, "two secrets from the same time on"},
+        {kSecrets + 24 + 8, kMaxEnd, "a secret after all seconds"},
+        {kSecrets + 36, 1, "a fourth secret where three are told"},
+        {kEnds, kNodeIds, "first node id out of range"},
+        {kEnds, kNodeIds - 3, "last node id out of range"},
+        {kEnds + 4, 0, "no node id"},
+        {kEnds + 4, kNodeIds + 1, "more node ids than there are"},
+        {kEnds + 4, UINT32_MAX, "a number of node ids that wraps around"},
+        {kEnds + 8, kMaxEnd + 1, "end out of range"},
+        {kEnds + 12 + 8, kMaxEnd + 1, "end of the second range out of range"},
+        {kEnds + 24 + 8, 1, "a third end where two are told"},
     };
     for (const auto& c : cases) {
         Bytes bytes = Encoded(Example());
@@ -234,30 +248,10 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
             bytes[c.at + static_cast<size_t>(i)] = static_cast<uint8_t>(c.value >> 8 * i);
         EXPECT_EQ(ErrorOf(Sealed(bytes)), StateError::kWrongContent) << c.what;
     }
-    constexpr size_t kSecrets = kWindowStateBytes - 4;
-    struct {
-        size_t at;
-        uint32_t value;
-        const char* what;
-    } const long_cases[] = {
-        {kSecrets, 0, "no secret"},
-        {kSecrets, 1, "one secret, in the format of several"},
-        {kSecrets, kMaxGenerations + 1, "more secrets than there is room for"},
-        {kSecrets, 4, "a fourth secret, of no time"},
-        {kSecrets + 12, 0, "a second secret from the beginning on"},
-        {kSecrets + 12, 80000000, "two secrets from the same time on"},
-        {kSecrets + 24, kMaxEnd, "a secret after all seconds"},
-    };
-    for (const auto& c : long_cases) {
-        Bytes bytes = Encoded(LongExample());
-        for (int i = 0; i < 4; i++)
-            bytes[c.at + static_cast<size_t>(i)] = static_cast<uint8_t>(c.value >> 8 * i);
-        EXPECT_EQ(ErrorOf(Sealed(bytes)), StateError::kWrongContent) << c.what;
-    }
 }
 
 TEST(WindowStateBytes, OtherVersionsAreRefusedWhateverTheyHold) {
-    for (const uint8_t version : {0, 1, 3, 4, 255}) {
+    for (const uint8_t version : {0, 1, 2, 3, 5, 255}) {
         Bytes bytes = Encoded(Example());
         bytes[8] = version;
         EXPECT_EQ(ErrorOf(Sealed(bytes)), StateError::kWrongVersion);
