@@ -262,7 +262,7 @@ sub move {
 sub renews_in {
     my ($database, $role) = @_;
     my ($status, $out, $errors) = $coordinator->psql($database, $coordinator->safe_psql($database, <<'SQL'), extra_params => [ '-U', $role ]);
-SELECT format('SELECT randflake_lease_renew(%s, %L, %s, 4, %L) > 0', lease_id, incarnation, upper(span) - 1,
+SELECT format('SELECT lease_end > 0 FROM randflake_lease_renew(%s, %L, %s, 4, %L)', lease_id, incarnation, upper(span) - 1,
               (SELECT split_part(key_fingerprint, ' ', 1) FROM randflake_lease_pool) || ' fedcba9876543210@2500000000')
 FROM randflake_lease WHERE role = 'server1' AND released_at IS NULL ORDER BY lease_id DESC LIMIT 1
 SQL

@@ -89,9 +89,8 @@ SQL_FUNCTION(randflake_reload_secret) {
     reload.leases_end = Max(holder.open().end, holder.next().end);
     require_accepted(PlanReload(reload, control->loaded ? &control->state : nullptr), reload,
                      control->state.LastEnd());
-    if (control->loaded)
-        control->state.secrets = reload.after;
     secret_add_shared(list);
+    window_take_secrets(reload.after);
     LWLockRelease(shared->lease_lock);
     LWLockRelease(shared->window_lock);
     lease_wake_worker();
