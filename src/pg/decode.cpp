@@ -75,6 +75,7 @@ SQL_FUNCTION(randflake_encode) {
     const Fields fields{second, static_cast<uint64>(node_id), static_cast<uint64>(sequence)};
     if (!kRandflake.Pack(fields, &raw))
         elog(ERROR, "fields of an identifier do not fit");
+    require_certain(&raw);
     if (!secret_ring().Encrypt(kRandflake, raw, &id))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("there is no identifier of this second, node id and sequence"),

@@ -11,7 +11,6 @@
 #include "pg/timestamp.h"
 #include "pg/window.h"
 
-using randflake::LeaseHolder;
 using randflake::Reload;
 using randflake::ReloadError;
 using randflake::ReloadPlan;
@@ -85,8 +84,7 @@ SQL_FUNCTION(randflake_reload_secret) {
                         errdetail("The server log has the reason.")));
     // What the lease worker hears from here on counts only if it named the added secrets.
     LWLockAcquire(shared->lease_lock, LW_SHARED);
-    const LeaseHolder& holder = shared->lease_control.holder;
-    reload.leases_end = Max(holder.open().end, holder.next().end);
+    reload.leases_end = shared->lease_control.holder.LastEnd();
     require_accepted(PlanReload(reload, control->loaded ? &control->state : nullptr), reload,
                      control->state.LastEnd());
     secret_add_shared(list);

@@ -69,7 +69,6 @@ struct CoordinatorRules {
     bool stops_at_unknown = true;       // ... or the coordinator
     bool secrets_after_leases = true;   // none is added or withdrawn that leases may reach ...
     bool secrets_after_mark = true;     // ... nor leases that are not known
-    bool tells_what_is_missing = true;  // answers tell a holder which secret it lacks
 };
 
 // Why a call failed.
@@ -402,7 +401,7 @@ public:
     // The Unix second of the first secret that a holder of these lacks.
     std::optional<int64_t> LacksFrom(const SecretRecords& chain) const {
         const uint32_t agreed = Agreed(chain, chain_);
-        if (agreed == 0 || agreed == chain_.count || !rules_.tells_what_is_missing)
+        if (agreed == 0 || agreed == chain_.count)
             return std::nullopt;
         return FromOf(chain_, agreed);
     }

@@ -173,8 +173,7 @@ public:
     size_t refused_starts() const { return keeper_.refused_starts(); }
     // The first second that it may not have announced or leased.
     uint32_t LastEnd() const {
-        const int64_t leased = std::max(holder_.open().end, holder_.next().end);
-        return std::max(keeper_.LastEnd(), static_cast<uint32_t>(leased));
+        return std::max(keeper_.LastEnd(), static_cast<uint32_t>(holder_.LastEnd()));
     }
     bool reloads() const { return reloading_.has_value(); }
     // It has the window lock and the leases'.
@@ -189,7 +188,7 @@ public:
         reload.after = file;
         reload.issues = !directory_.recovers;
         reload.leased = settings_.leases;
-        reload.leases_end = std::max(holder_.open().end, holder_.next().end);
+        reload.leases_end = holder_.LastEnd();
         reload.clock_ms = machine_->At(*true_ms_).clock_ms;
         reload.skew_ms = skew_ms_;
         if ((reload.NeedsState() && !Loaded(birth)) ||
