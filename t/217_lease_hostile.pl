@@ -82,7 +82,7 @@ my $no_answer = qr/^The coordinator has not answered $since/;
 # --- answers of every shape ----------------------------------------------------------------------
 
 my $now = time;
-my @good = (1, 7, 1, int($now) - 5, int($now) + 60);
+my @good = (1, 7, 1, int($now) - 5, int($now) + 60, undef);
 my $row = row_description(columns(@types)) . data_row(@good);
 my $no_lease = qr/^could not lease node ids: the coordinator sent a row that is no lease of node ids$/;
 my $no_row = qr/^could not lease node ids: the coordinator sent something else than one row$/;
@@ -118,8 +118,9 @@ my @answers = (
     [ 'an empty number', with(1, ''), $no_lease ],
     [ 'a zero byte in a number', with(1, "7\0"), $no_lease ],
     [ 'a number of 100,000 digits', with(1, '0' x 100_000 . 'leak'), $no_lease ],
-    [ 'types of text', with_types((TEXT) x 5), $no_lease ],
-    [ 'int8 where int4 is due', with_types(INT8, INT8, INT4, INT8, INT8), $no_lease ],
+    [ 'types of text', with_types((TEXT) x 6), $no_lease ],
+    [ 'int8 where int4 is due', with_types(INT8, INT8, INT4, INT8, INT8, INT8), $no_lease ],
+    (map { [ "a secret from $_ on", with(5, $_), $no_lease ] } 'leak', '', 0, -1, 1_730_000_000, 1_730_000_000 + 2**30, '9' x 40),
     [ 'binary format',
         (row_description(columns(@types)) =~ s/\0\0(?=column|$)/\0\x01/gr) . data_row(@good) . complete() . ready(),
         $no_lease ],
@@ -440,10 +441,10 @@ for my $case (
 
 # A server that starts has no lease.
 sub start_with {
-    my ($answer) = @_;
+    my ($answer, %settings) = @_;
     $node->stop('fast');
     $impostor->play(answer => sub { say_to($_[0], $answer) });
-    settings();
+    settings(%settings);
     $node->start;
     return;
 }
@@ -457,52 +458,101 @@ for my $second (4_102_444_800, '9223372036854775807') {    # 2100-01-01
     told($no_sense, "a lease at $second");
     caller_is_told($unusable, "a lease at $second");
 }
-start_with(lease(1, 7, 1, int(time) + 1000, int(time) + 2000));
+start_with(lease(1, 7, 1, int(time) + 40, int(time) + 50));
 told(qr/^lease 1 begins at /, 'a lease that has not begun');
 caller_is_told(qr/^It begins at /, 'a lease that has not begun');
 
-# Whoever grants a lease for ever gets what it wants.
-start_with(lease(9223372036854775807, 131071, 1, 1_730_000_001, '9223372036854775807'));
+# What was announced on disk cannot be taken back. So a lease that ends later than the server asked for,
+# 60 seconds and the tolerated difference of clocks, is not taken, but given back.
+my $given_back = $node->basedir . '/given_back';
+sub grant_and_listen {
+    my ($granted) = @_;
+    return sub {
+        my ($client, $request) = @_;
+        return say_to($client, $granted) if $request !~ /randflake_lease_release/;
+        append_to_file($given_back, "yes\n");
+        say_to($client, row_description([ randflake_lease_release => 2278 ]) . data_row('') . complete() . ready());
+    };
+}
+for my $case (
+    [ 'ten years', int(time), int(time) + 10 * 365 * 86400 ],
+    [ 'all of time', 1_730_000_001, '9223372036854775807' ],
+    [ 'ten seconds more', int(time), int(time) + 73 ])
+{
+    my ($name, @times) = @$case;
+    unlink $given_back;
+    $node->stop('fast');
+    $impostor->play(answer => grant_and_listen(lease('9223372036854775807', 131071, 1, @times)));
+    settings();
+    $node->start;
+    told(qr/^could not lease node ids: the coordinator granted a lease to 20\d\d-.*, but 60 seconds were asked for at 20\d\d-.* by this server's clock$/,
+        "a lease of $name: is not taken");
+    caller_is_told($unusable, "a lease of $name");
+    is(status_of($node, 'lease_id IS NULL AND window_end IS NULL'), 't', "a lease of $name: none is held");
+    ok(-s $given_back, "a lease of $name: is given back");
+}
+start_with(lease(1, 7, 1, int(time) + 1000, int(time) + 1059));
+told(qr/^could not lease node ids: the coordinator granted a lease from .*, but this server's clock is behind, at /,
+    'a lease as long as asked for that begins later: the clock is named');
+caller_is_told($clocks, 'a lease that begins later');
+
+# As much as was asked for, with the largest numbers.
+start_with(lease('9223372036854775807', 131071, 1, 1_730_000_001, int(time) + 55));
 wait_for_lease($node);
 is(status_of($node, 'lease_id, first_node_id, lease_error IS NULL'), '9223372036854775807|131071|t',
     'the largest numbers');
-is(status_of($node, 'extract(epoch FROM window_end)::bigint'), 1_730_000_000 + 2**30,
-    'end with the last second of an identifier');
 
 # --- renewals ----------------------------------------------------------------------------------
 
 my $end = int(time) + 600;
-start_with(lease(1, 7, 1, int(time) - 5, $end));
+start_with(lease(1, 7, 1, int(time) - 5, $end), lease_duration => '20min');
 wait_for_lease($node);
-my $renewal = row_description([ randflake_lease_renew => INT8 ]);
+my $renewal = row_description([ lease_end => INT8 ], [ differs_from => INT8 ]);
 my $could_not = 'could not renew the lease of node ids: ';
 for my $case (
-    [ 'null', $renewal . data_row(undef) . complete() . ready() ],
-    [ 'text', $renewal . data_row('leak') . complete() . ready() ],
+    [ 'null', $renewal . data_row(undef, undef) . complete() . ready() ],
+    [ 'text', $renewal . data_row('leak', undef) . complete() . ready() ],
+    [ 'one column', row_description([ lease_end => INT8 ]) . data_row($end) . complete() . ready() ],
+    [ 'a secret of no time', $renewal . data_row($end, 0) . complete() . ready() ],
     [ 'no column', row_description() . data_row() . complete() . ready() ],
-    [ 'int4', row_description([ randflake_lease_renew => INT4 ]) . data_row(5) . complete() . ready() ],
-    [ 'two columns', row_description(columns(INT8, INT8)) . data_row(5, 5) . complete() . ready() ],
+    [ 'int4', row_description(columns(INT4, INT8)) . data_row(5, undef) . complete() . ready() ],
+    [ 'three columns', row_description(columns(INT8, INT8, INT8)) . data_row(5, undef, undef) . complete() . ready() ],
     [ 'CopyIn', message('G', pack 'C n n', 0, 1, 0) ],
-    [ 'two rows', $renewal . data_row($end + 50) x 2 . complete() . ready() ],
+    [ 'two rows', $renewal . data_row($end + 50, undef) x 2 . complete() . ready() ],
   )
 {
     my ($name, $answer) = @$case;
     told_after(error_text('before'), qr/before/, "renewal, $name: is next");
-    told_after($answer, qr/^${could_not}the coordinator sent/, "renewal, $name: is none");
+    told_after($answer, qr/^${could_not}the coordinator sent/, "renewal, $name: is none", lease_duration => '20min');
     is(status_of($node, 'lease_id, extract(epoch FROM window_end)::bigint'), '1|' . ($end + 1),
         "renewal, $name: the lease stays as it was");
 }
 is($node->safe_psql('postgres', 'SELECT count(randflake_generate())'), 1, 'and identifiers go on');
-for my $case ([ '-9223372036854775808', $end + 1 ], [ 0, $end + 1 ], [ $end + 100, $end + 101 ],
-    [ '9223372036854775807', 1_730_000_000 + 2**30 ])
-{
+for my $case ([ '-9223372036854775808', $end + 1 ], [ 0, $end + 1 ], [ $end + 100, $end + 101 ]) {
     my ($last, $expected) = @$case;
-    $impostor->play(answer => sub { say_to($_[0], $renewal . data_row($last) . complete() . ready()) });
+    $impostor->play(answer => sub { say_to($_[0], $renewal . data_row($last, undef) . complete() . ready()) });
     my $extensions = status_of($node, 'window_extensions');
-    ask_again();
+    ask_again(lease_duration => '20min');
     wait_for_status($node, "window_extensions > $extensions");
     is(status_of($node, 'extract(epoch FROM window_end)::bigint'), $expected, "renewed to $last");
 }
+
+# A renewal that is longer than asked for changes nothing, and the lease is not renewed again.
+my $wanted = $node->basedir . '/wanted';
+$impostor->play(answer => sub {
+    my ($client, $request) = @_;
+    append_to_file($wanted, $request =~ /(randflake_lease_\w+)/ ? "$1\n" : "?\n");
+    return say_to($client, report('55000', 'no lease any more') . ready()) if $request !~ /lease_renew/;
+    say_to($client, $renewal . data_row('4611686018427387904', undef) . complete() . ready());
+});
+my $offset = -s $node->logfile;
+ask_again(lease_duration => '20min');
+told(qr/^could not lease node ids: no lease any more$/, 'renewed to 2^62: another lease is asked for');
+log_has($node, qr/LOG: .*${could_not}the coordinator renewed it to 2058-.*, but 1200 seconds were asked for at 20\d\d-.* by this server's clock$/m,
+    '  the answer is named', $offset);
+is(status_of($node, 'lease_id, extract(epoch FROM window_end)::bigint'), '1|' . ($end + 101), '  the lease keeps its end');
+is($node->safe_psql('postgres', 'SELECT count(randflake_generate())'), 1, '  and identifiers go on');
+like(slurp_file($wanted), qr/^randflake_lease_renew\n(?:randflake_lease_acquire\n)+$/, '  it is not renewed again');
 
 # The coordinator hangs while the lease is to be given back.
 $impostor->play(answer => \&silence);

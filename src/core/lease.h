@@ -67,9 +67,21 @@ constexpr int64_t EndOfUnix(const Layout& layout, int64_t last_unix_second) noex
     return last < SecondsEnd(layout) ? last + 1 : last;
 }
 
-// The rectangle is the coordinator's promise. The holder, who has that many slots, checks only that
-// a window of it can open. A start before the layout's second 1 or after its last means that the
-// coordinator's clock is wrong.
+// What a holder asked for, in seconds, and by how much its clock and the coordinator's may differ.
+struct LeaseTerms {
+    int64_t duration;
+    int64_t skew_ms;
+};
+
+// The latest end of a lease that a holder takes whose clock shows `now`. What was announced on disk
+// cannot be taken back, so a coordinator must not be able to send a window into the far future.
+constexpr int64_t LatestEnd(int64_t now, const LeaseTerms& asked) noexcept {
+    return now + asked.duration + (asked.skew_ms + kSecondMs - 1) / kSecondMs + 1;
+}
+
+// The rectangle is the coordinator's promise. The holder, who has that many slots, checks that a
+// window of it can open, and elsewhere that it ends in time (LatestEnd). A start before the
+// layout's second 1 or after its last means that the coordinator's clock is wrong.
 constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32_t slots) noexcept {
     const int64_t start = SecondOfUnix(layout, grant.start);
     const int64_t node_ids = static_cast<int64_t>(layout.max_node_id()) + 1;

@@ -54,7 +54,7 @@ LeaseNews LeaseHolder::Succeeded(const Lease& lease, int64_t now) noexcept {
 }
 
 LeaseNews LeaseHolder::Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
-                               int64_t now) noexcept {
+                               const LeaseTerms& asked, int64_t now) noexcept {
     if (awaits_ != LeaseRequest::Kind::kAcquire)
         return LeaseNews::kNotAwaited;
     if (!GrantUsable(layout, grant, slots)) {
@@ -63,6 +63,10 @@ LeaseNews LeaseHolder::Granted(const Layout& layout, uint32_t slots, const Lease
     }
     const int64_t start = SecondOfUnix(layout, grant.start);
     const int64_t end = EndOfUnix(layout, grant.end);
+    if (end > LatestEnd(now, asked)) {
+        (void)Unanswered();
+        return end - start <= asked.duration ? LeaseNews::kBehind : LeaseNews::kTooLong;
+    }
     next_ = {.id = grant.lease_id,
              .incarnation = incarnation_,
              .first_node_id = grant.first_node_id,
@@ -70,18 +74,38 @@ LeaseNews LeaseHolder::Granted(const Layout& layout, uint32_t slots, const Lease
              .end = end,
              .refused = false,
              .asked_at_ms = asked_at_ms_,
-             .lasts_until_ms = asked_at_ms_ + (end - start) * 1000};
+             .lasts_until_ms = asked_at_ms_ + (end - start) * kSecondMs};
     return Succeeded(next_, now);
 }
 
+LeaseRelease LeaseHolder::Declined(const Layout& layout, const LeaseGrant& grant) const noexcept {
+    return {.lease = {.id = grant.lease_id,
+                      .incarnation = incarnation_,
+                      .first_node_id = grant.first_node_id,
+                      .start = SecondOfUnix(layout, grant.start),
+                      .end = EndOfUnix(layout, grant.end),
+                      .refused = true,
+                      .asked_at_ms = asked_at_ms_,
+                      .lasts_until_ms = asked_at_ms_},
+            .last_used = grant.start - 1};
+}
+
 LeaseNews LeaseHolder::Renewed(const Layout& layout, int64_t last_unix_second,
-                               int64_t now) noexcept {
+                               const LeaseTerms& asked, int64_t now) noexcept {
     if (awaits_ != LeaseRequest::Kind::kRenew)
         return LeaseNews::kNotAwaited;
     Lease& held = next_.id != 0 ? next_ : open_;
     const int64_t end = Max(held.end, EndOfUnix(layout, last_unix_second));
+    const int64_t lasts_until_ms = held.lasts_until_ms + (end - held.end) * kSecondMs;
+    if (end > held.end && end > LatestEnd(now, asked)) {
+        (void)Unanswered();
+        held.refused = true;
+        // The clock that never steps tells how long it would last from the request on.
+        const int64_t latest_ms = asked_at_ms_ + (asked.duration + 1) * kSecondMs + asked.skew_ms;
+        return lasts_until_ms <= latest_ms ? LeaseNews::kBehind : LeaseNews::kTooLong;
+    }
     held.asked_at_ms = asked_at_ms_;
-    held.lasts_until_ms += (end - held.end) * 1000;
+    held.lasts_until_ms = lasts_until_ms;
     held.end = end;
     return Succeeded(held, now);
 }

@@ -4,6 +4,7 @@
 //   no lease       acquire one
 //   lease          renew it at half its time
 //   refused        acquire another; the old one stays good until its end, then the new one opens
+//   too long       the same; a lease that was granted so is given back
 //   no answer      ask again, backing off; the leases stay as they are
 //
 // That a lease has ended, the coordinator says by refusing to renew it, not this server's clock.
@@ -44,6 +45,8 @@ enum class LeaseNews : uint8_t {
     kNotBegun,   // the same, but by this server's clock it has not begun
     kOver,       // the same, but by this server's clock it has ended
     kUnusable,   // what was granted makes no sense; ask again later
+    kTooLong,    // it ends later than was asked for: not taken; ask again later
+    kBehind,     // the same, but as long as was asked for: this server's clock is behind
     kReplace,    // the lease is renewed no more; acquire another at once
     kNothing,    // nothing has changed; ask again later
     kNotAwaited  // it answers no request that is under way; nothing has changed
@@ -69,6 +72,9 @@ public:
     // The one to renew.
     const Lease& newest() const noexcept { return next_.id != 0 ? next_ : open_; }
 
+    // The first second that neither lease reaches.
+    int64_t LastEnd() const noexcept { return open_.end > next_.end ? open_.end : next_.end; }
+
     // What it waits for.
     LeaseRequest::Kind awaits() const noexcept { return awaits_; }
 
@@ -82,11 +88,16 @@ public:
 
     // --- answers, which count only when it is certain that they are committed
 
-    // For a server with that many slots.
+    // For a server with that many slots. Not beyond LatestEnd: then see Declined.
     LeaseNews Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
+                      const LeaseTerms& asked, int64_t now) noexcept;
+    // What to give back after Granted gave kTooLong or kBehind: the lease as it was granted,
+    // unused.
+    LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
+    // To this last second, Unix. What was promised before stays. Beyond LatestEnd, the lease keeps
+    // its end and is renewed no more.
+    LeaseNews Renewed(const Layout& layout, int64_t last_unix_second, const LeaseTerms& asked,
                       int64_t now) noexcept;
-    // To this last second, Unix. What was promised before stays.
-    LeaseNews Renewed(const Layout& layout, int64_t last_unix_second, int64_t now) noexcept;
     LeaseNews Refused() noexcept;
     // There was no clear answer, or nobody could be asked.
     LeaseNews Unanswered() noexcept;

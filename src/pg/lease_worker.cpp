@@ -15,6 +15,7 @@
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/timestamp.h"
+#include "pg/window.h"
 
 using randflake::Incarnation;
 using randflake::kRandflake;
@@ -25,6 +26,7 @@ using randflake::LeaseNews;
 using randflake::LeaseRelease;
 using randflake::LeaseReleases;
 using randflake::LeaseRequest;
+using randflake::LeaseTerms;
 using randflake::SecretRecords;
 
 extern "C" {
@@ -118,6 +120,13 @@ static void note_success(const LeaseHolder& before, LeaseNews news) {
     note(message[0] == '\0' ? LeaseProblem::kNone : LeaseProblem::kClocks, message);
 }
 
+// The coordinator may have told whether this server lacks a secret, also when it refused.
+static void note_difference() {
+    uint32 differs_from;
+    if (lease_client_tells_of_secrets(&differs_from))
+        window_note_difference(differs_from, named_secrets);
+}
+
 // --- requests --------------------------------------------------------------------------------
 
 static const char* holder_name() {
@@ -139,25 +148,68 @@ static pg_uuid_t uuid_of(const Incarnation& incarnation) {
     return uuid;
 }
 
+static constexpr char kNotLeased[] = "could not lease node ids";
+static constexpr char kNotRenewed[] = "could not renew the lease of node ids";
+
+static LeaseTerms terms() {
+    return {setting_lease_duration, setting_max_clock_skew};
+}
+
+static void release_lease(const LeaseRelease& release, int64 give_up_at_ms) {
+    const Lease& held = release.lease;
+    if (held.id == 0 || lease_client_release(held.id, uuid_of(held.incarnation), release.last_used,
+                                             give_up_at_ms - steady_milliseconds()))
+        return;
+    ereport(LOG, (errmsg("could not give lease %lld of node ids back: %s",
+                         static_cast<long long>(held.id), lease_client_error()),
+                  errdetail("It ends at %s.", second_text(held.end))));
+}
+
+// An answer that ends later than was asked for: as the coordinator means it, or by a clock that is
+// behind the coordinator's.
+static void note_too_long(LeaseNews news, const char* what, const char* answer, int64 second) {
+    const char* clock = second_text(wall_clock_seconds());
+    if (news == LeaseNews::kBehind)
+        note_problem(LeaseProblem::kClocks, what,
+                     psprintf("the coordinator %s %s, but this server's clock is behind, at %s",
+                              answer, second_text(second), clock));
+    else
+        note_problem(
+            LeaseProblem::kUnusable, what,
+            psprintf("the coordinator %s %s, but %d seconds were asked for at %s by this server's "
+                     "clock",
+                     answer, second_text(second), setting_lease_duration, clock));
+}
+
 static void acquire(const SecretRecords& secrets) {
-    static constexpr char kWhat[] = "could not lease node ids";
     Incarnation fresh;
     if (secrets.count == 0)
-        return note_failure(LeaseProblem::kSettings, kWhat, "no secret is configured");
+        return note_failure(LeaseProblem::kSettings, kNotLeased, "no secret is configured");
     if (!pg_strong_random(&fresh, sizeof fresh))
-        return note_failure(LeaseProblem::kNotAsked, kWhat, "could not generate a random number");
+        return note_failure(LeaseProblem::kNotAsked, kNotLeased,
+                            "could not generate a random number");
     const LeaseRequest request = lease.holder.Acquire(fresh, steady_milliseconds());
     LeaseGrant grant;
-    if (!lease_client_acquire(holder_name(), uuid_of(request.incarnation), setting_node_count,
-                              setting_lease_duration, secrets, &grant))
-        return note_failure(lease_client_problem(), kWhat, lease_client_error(),
+    const bool granted =
+        lease_client_acquire(holder_name(), uuid_of(request.incarnation), setting_node_count,
+                             setting_lease_duration, secrets, &grant);
+    note_difference();
+    if (!granted)
+        return note_failure(lease_client_problem(), kNotLeased, lease_client_error(),
                             lease_client_not_before());
     const LeaseHolder before = lease.holder;
     const LeaseNews news =
-        lease.holder.Granted(kRandflake, shared->slot_count, grant, wall_clock_seconds());
+        lease.holder.Granted(kRandflake, shared->slot_count, grant, terms(), wall_clock_seconds());
     if (news == LeaseNews::kUnusable)
-        return note_problem(LeaseProblem::kUnusable, kWhat,
+        return note_problem(LeaseProblem::kUnusable, kNotLeased,
                             "the coordinator granted a lease that makes no sense");
+    if (news == LeaseNews::kTooLong || news == LeaseNews::kBehind) {
+        const LeaseRelease declined = lease.holder.Declined(kRandflake, grant);
+        release_lease(declined, steady_milliseconds() + kReleaseTimeoutMs);
+        return news == LeaseNews::kTooLong
+                   ? note_too_long(news, kNotLeased, "granted a lease to", declined.lease.end)
+                   : note_too_long(news, kNotLeased, "granted a lease from", declined.lease.start);
+    }
     note_success(before, news);
 }
 
@@ -165,15 +217,22 @@ static void acquire(const SecretRecords& secrets) {
 static bool renew(const SecretRecords& secrets) {
     const LeaseRequest request = lease.holder.Renew(steady_milliseconds());
     int64 last;
-    if (lease_client_renew(request.lease_id, uuid_of(request.incarnation), request.expected_end,
-                           setting_lease_duration, secrets, &last)) {
+    const bool renewed =
+        lease_client_renew(request.lease_id, uuid_of(request.incarnation), request.expected_end,
+                           setting_lease_duration, secrets, &last);
+    note_difference();
+    if (renewed) {
         const LeaseHolder before = lease.holder;
-        note_success(before, lease.holder.Renewed(kRandflake, last, wall_clock_seconds()));
+        const LeaseNews news =
+            lease.holder.Renewed(kRandflake, last, terms(), wall_clock_seconds());
+        if (news == LeaseNews::kTooLong || news == LeaseNews::kBehind)
+            note_too_long(news, kNotRenewed, "renewed it to", EndOfUnix(kRandflake, last));
+        else
+            note_success(before, news);
         return true;
     }
     if (!lease_client_refused()) {
-        note_failure(lease_client_problem(), "could not renew the lease of node ids",
-                     lease_client_error());
+        note_failure(lease_client_problem(), kNotRenewed, lease_client_error());
         return true;
     }
     ereport(LOG, (errmsg("the coordinator does not renew lease %lld of node ids: %s",
@@ -185,20 +244,9 @@ static void renew_or_acquire() {
     const SecretRecords secrets = secret_records();
     named_secrets = static_cast<int>(secrets.count);
     if (setting_coordinator[0] == '\0')
-        note_failure(LeaseProblem::kSettings, "could not lease node ids",
-                     "\"randflake.coordinator\" is empty");
+        note_failure(LeaseProblem::kSettings, kNotLeased, "\"randflake.coordinator\" is empty");
     else if (!lease.holder.renews() || !renew(secrets))
         acquire(secrets);
-}
-
-static void release_lease(const LeaseRelease& release, int64 give_up_at_ms) {
-    const Lease& held = release.lease;
-    if (held.id == 0 || lease_client_release(held.id, uuid_of(held.incarnation), release.last_used,
-                                             give_up_at_ms - steady_milliseconds()))
-        return;
-    ereport(LOG, (errmsg("could not give lease %lld of node ids back: %s",
-                         static_cast<long long>(held.id), lease_client_error()),
-                  errdetail("It ends at %s.", second_text(held.end))));
 }
 
 static void release_all() {

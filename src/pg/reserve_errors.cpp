@@ -123,6 +123,8 @@ static const char* lease_hint(const LeaseControl& control, const char* usual) {
         control.problem == LeaseProblem::kSecrets
             ? "Compare \"randflake.secret_file\" with that of the other servers, and call "
               "randflake_reload_secret(). "
+        : control.problem == LeaseProblem::kClocks
+            ? "Compare the clocks of this server and of the coordinator. "
             : usual);
 }
 

@@ -2,7 +2,8 @@
 // id and second belongs to at most one grant, ever; every number of a server that leases lies in a
 // grant of that server, every other one in no grant of a server that runs. No two servers use the
 // same second of a node id, and every number is reserved once. Where secrets change, no identifier
-// is issued twice, and in the end each decodes to its number.
+// is issued twice, and in the end each decodes to its number. And no server takes a lease that ends
+// later than what it asked for by its clock.
 //
 // A server here is what shared memory makes one: each start is another server.
 
@@ -56,6 +57,9 @@ public:
             owner = grant;
         });
     }
+
+    // A server took a lease to this end, which is later than it asked for.
+    void TooLong(int64_t end) { Fail() << "a lease to " << end << " is longer than asked for"; }
 
     // The grant gives back what it has of these seconds.
     void GiveBack(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {

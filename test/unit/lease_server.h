@@ -173,8 +173,7 @@ public:
     size_t refused_starts() const { return keeper_.refused_starts(); }
     // The first second that it may not have announced or leased.
     uint32_t LastEnd() const {
-        const int64_t leased = std::max(holder_.open().end, holder_.next().end);
-        return std::max(keeper_.LastEnd(), static_cast<uint32_t>(leased));
+        return std::max(keeper_.LastEnd(), static_cast<uint32_t>(holder_.LastEnd()));
     }
     bool reloads() const { return reloading_.has_value(); }
     // It has the window lock and the leases'.
@@ -189,7 +188,7 @@ public:
         reload.after = file;
         reload.issues = !directory_.recovers;
         reload.leased = settings_.leases;
-        reload.leases_end = std::max(holder_.open().end, holder_.next().end);
+        reload.leases_end = holder_.LastEnd();
         reload.clock_ms = machine_->At(*true_ms_).clock_ms;
         reload.skew_ms = skew_ms_;
         if ((reload.NeedsState() && !Loaded(birth)) ||
@@ -249,6 +248,7 @@ public:
     size_t proven_starts() const { return proven_starts_; }
     size_t held_off_starts() const { return held_off_starts_; }
     size_t failed_writes() const { return keeper_.failed_writes(); }
+    size_t declined_leases() const { return declined_leases_; }
 
     // --- the generating backends
 
@@ -321,6 +321,7 @@ public:
     // What it asks next, for a lease of that duration.
     Request Ask(int64_t duration, int64_t alleged_end) {
         asked_secrets_ = secrets_.count;
+        asked_ = {duration, skew_ms_};
         if (holder_.renews()) {
             const LeaseRequest asked = holder_.Renew(*true_ms_);
             return {Request::kRenew,
@@ -345,7 +346,8 @@ public:
             (void)holder_.Unanswered();
     }
 
-    void Hear(const Answer& answer) {
+    // What there is to give back.
+    std::vector<Request> Hear(const Answer& answer) {
         bool granted = answer.clear || (answer.row && !Holder::kUnclearIsNoGrant);
         if (granted && asked_secrets_ != secrets_.count && Holder::kAnswersKnowSecrets) {
             granted = false;
@@ -354,11 +356,12 @@ public:
         if (granted && holder_.awaits() == LeaseRequest::Kind::kRenew)
             Renewed(answer.grant.end, Clock());
         else if (granted)
-            Granted(answer.grant, Clock());
+            return Granted(answer.grant, Clock());
         else if (answer.refused)
             (void)holder_.Refused();
         else
             (void)holder_.Unanswered();
+        return {};
     }
 
     // lease_publish() and lease_open_next(): moves the end of the window if the open lease was
@@ -542,18 +545,34 @@ private:
         change_ = State::kWritesFirst || settings_.leases ? Change::kNone : Change::kWrite;
     }
 
-    void Granted(const LeaseGrant& grant, int64_t now) {
-        if (holder_.Granted(layout_, settings_.nodes.count, grant, now) == LeaseNews::kUnusable)
-            return;
+    std::vector<Request> Granted(const LeaseGrant& grant, int64_t now) {
+        const LeaseNews news = holder_.Granted(layout_, settings_.nodes.count, grant, asked_, now);
+        if (news == LeaseNews::kUnusable)
+            return {};
+        if (news == LeaseNews::kTooLong || news == LeaseNews::kBehind) {
+            declined_leases_++;
+            return {ReleaseOf(holder_.Declined(layout_, grant))};
+        }
         const Lease& next = holder_.next();
+        if (next.end > EndAskedFor(now))
+            ledger_->TooLong(next.end);
         next_grant_ = ledger_->Grant(number_);
         ledger_->Claim(next_grant_, next.first_node_id, slots(), next.start, next.end);
+        return {};
+    }
+
+    // No lease that this server takes may end later, whatever coordinators and clocks say.
+    int64_t EndAskedFor(int64_t now) const {
+        return now + asked_.duration + FloorDivide(skew_ms_ + 999, 1000) + 1;
     }
 
     void Renewed(int64_t last_unix_second, int64_t now) {
         const int64_t known_end = holder_.newest().end;
-        (void)holder_.Renewed(layout_, last_unix_second, now);
+        const LeaseNews news = holder_.Renewed(layout_, last_unix_second, asked_, now);
+        declined_leases_ += news == LeaseNews::kTooLong || news == LeaseNews::kBehind;
         const Lease& held = holder_.newest();
+        if (held.end > known_end && held.end > EndAskedFor(now))
+            ledger_->TooLong(held.end);
         ledger_->Claim(held.id == holder_.next().id ? next_grant_ : open_grant_, held.first_node_id,
                        slots(), known_end, held.end);
     }
@@ -629,6 +648,7 @@ private:
     Trail change_trail_;
     uint64_t acquisitions_ = 0;
     uint32_t asked_secrets_ = 0;              // how many the last request named
+    LeaseTerms asked_{};                      // in it
     std::optional<SecretRecords> reloading_;  // decided, but not added yet
 
     SecretRecords secrets_{};
@@ -637,6 +657,7 @@ private:
 
     size_t reserved_during_change_ = 0, lost_swaps_ = 0, static_numbers_ = 0;
     size_t proven_starts_ = 0, held_off_starts_ = 0;
+    size_t declined_leases_ = 0;
 };
 
 }  // namespace randflake::simulation

@@ -88,7 +88,8 @@ struct Findings {
     // What was seen on the way: a simulation in which nothing happens finds no violation either.
     size_t numbers = 0;
     size_t granted = 0, renewed = 0, refused = 0, released = 0;
-    size_t unclear = 0;  // answers that are no grant although the coordinator made one
+    size_t declined = 0;  // leases and renewals that end later than a server takes
+    size_t unclear = 0;   // answers that are no grant although the coordinator made one
     size_t failovers = 0, restores = 0, lost_transactions = 0;
     size_t reserved_during_change = 0, lost_swaps = 0;
 
@@ -135,6 +136,7 @@ inline constexpr Counter kCounters[] = {
     {&Findings::renewed, "renewals"},
     {&Findings::refused, "refusals"},
     {&Findings::released, "releases"},
+    {&Findings::declined, "leases declined"},
     {&Findings::unclear, "unclear answers"},
     {&Findings::failovers, "failovers"},
     {&Findings::restores, "of these restores"},
@@ -248,6 +250,7 @@ public:
             findings_.proven_starts += server.proven_starts();
             findings_.held_off_starts += server.held_off_starts();
             findings_.failed_writes += server.failed_writes();
+            findings_.declined += server.declined_leases();
             findings_.refused_starts += server.refused_starts();
             const SecretEvents& events = server.secret_events();
             findings_.reloads += events.reloads;
@@ -412,7 +415,7 @@ private:
             if (!server.changes_window() && random_.OneIn(3) && server.has_secrets())
                 Ask(i);
         } else if (random_.OneIn(20)) {
-            server.Hear(Answer{});  // too late, or connection lost
+            (void)server.Hear(Answer{});  // too late, or connection lost
         }
     }
 
@@ -492,8 +495,13 @@ private:
                 const auto i = static_cast<size_t>(message.server);
                 if (servers_[i].generates() && servers_[i].waits() && asked_[i] == message.ticket &&
                     !servers_[i].changes_window() && !servers_[i].LockedOut()) {
-                    servers_[i].Hear(message.answer);
+                    const size_t site = message.site;
                     Trace() << "answer " << message.ticket << " arrives\n";
+                    const auto declined = servers_[i].Hear(message.answer);
+                    messages_.erase(messages_.begin() + static_cast<ptrdiff_t>(which));
+                    for (const Request& release : declined)
+                        Send(kNobody, site, release);
+                    return;
                 }
             }
         }

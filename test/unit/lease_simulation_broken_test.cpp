@@ -426,8 +426,9 @@ TEST(LeaseSimulationFinds, SilenceTakenForARenewal) {
 }
 
 struct ExtendsAnotherLease : ShippedHolder {
-    LeaseNews Renewed(const Layout& layout, int64_t last_unix_second, int64_t now) {
-        const LeaseNews news = ShippedHolder::Renewed(layout, last_unix_second, now);
+    LeaseNews Renewed(const Layout& layout, int64_t last_unix_second, const LeaseTerms& asked,
+                      int64_t now) {
+        const LeaseNews news = ShippedHolder::Renewed(layout, last_unix_second, asked, now);
         if (open_.id != 0)
             open_.end = std::max(open_.end, newest().end);
         return news;
@@ -439,13 +440,38 @@ TEST(LeaseSimulationFinds, TheOpenLeaseExtendedByARenewalOfTheNext) {
 }
 
 struct TakesRenewalsForLonger : ShippedHolder {
-    LeaseNews Renewed(const Layout& layout, int64_t last_unix_second, int64_t now) {
-        return ShippedHolder::Renewed(layout, last_unix_second + 1, now);
+    LeaseNews Renewed(const Layout& layout, int64_t last_unix_second, const LeaseTerms& asked,
+                      int64_t now) {
+        return ShippedHolder::Renewed(layout, last_unix_second + 1, asked, now);
     }
 };
 
 TEST(LeaseSimulationFinds, ALastSecondTakenForAnEnd) {
     ExpectViolation<TakesRenewalsForLonger>();
+}
+
+constexpr LeaseTerms kAnyTerms{1000, 0};
+
+struct TakesAnyGrant : ShippedHolder {
+    LeaseNews Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
+                      const LeaseTerms&, int64_t now) {
+        return ShippedHolder::Granted(layout, slots, grant, kAnyTerms, now);
+    }
+};
+
+TEST(LeaseSimulationFinds, AGrantThatIsTakenToAnyEnd) {
+    ExpectViolation<TakesAnyGrant>();
+}
+
+struct TakesAnyRenewal : ShippedHolder {
+    LeaseNews Renewed(const Layout& layout, int64_t last_unix_second, const LeaseTerms&,
+                      int64_t now) {
+        return ShippedHolder::Renewed(layout, last_unix_second, kAnyTerms, now);
+    }
+};
+
+TEST(LeaseSimulationFinds, ARenewalThatIsTakenToAnyEnd) {
+    ExpectViolation<TakesAnyRenewal>();
 }
 
 struct OpensTooEarly : ShippedHolder {

@@ -78,20 +78,25 @@ TEST(Lease, AWindowOpensWithTheLeaseAndAfterWhatWasUsed) {
 
 constexpr Incarnation kFirst{{1, 2}}, kSecond{{3, 4}};
 
+// Enough for every lease below that is not about it.
+constexpr LeaseTerms kAsked{1000, 0};
+
 class Holder : public testing::Test {
 protected:
     // Leases of two node ids, with times in seconds since the epoch, half-open.
-    LeaseNews Grant(int64_t id, int64_t start, int64_t end, int64_t now) {
+    LeaseNews Grant(int64_t id, int64_t start, int64_t end, int64_t now,
+                    const LeaseTerms& asked = kAsked) {
         return holder.Granted(kRandflake, 2, {id, 10 * id, 2, kEpoch + start, kEpoch + end - 1},
-                              now);
+                              asked, now);
     }
     LeaseNews Acquire(int64_t id, int64_t start, int64_t end, int64_t now_ms = 0) {
         (void)holder.Acquire(kFirst, now_ms);
         return Grant(id, start, end, start);
     }
-    LeaseNews Renew(int64_t end, int64_t now_ms = 0, int64_t now = 0) {
+    LeaseNews Renew(int64_t end, int64_t now_ms = 0, int64_t now = 0,
+                    const LeaseTerms& asked = kAsked) {
         (void)holder.Renew(now_ms);
-        return holder.Renewed(kRandflake, kEpoch + end - 1, now);
+        return holder.Renewed(kRandflake, kEpoch + end - 1, asked, now);
     }
     void RefuseRenewal() {
         (void)holder.Renew(0);
@@ -155,7 +160,7 @@ TEST_F(Holder, TheLastRequestAloneIsAnswered) {
 
 TEST_F(Holder, AnswersThatNobodyAwaitsChangeNothing) {
     EXPECT_EQ(Grant(1, 100, 160, 100), LeaseNews::kNotAwaited);
-    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 200, 100), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 200, kAsked, 100), LeaseNews::kNotAwaited);
     EXPECT_EQ(holder.Refused(), LeaseNews::kNotAwaited);
     EXPECT_EQ(holder.newest().id, 0);
     Open(1, 100, 160);
@@ -164,11 +169,11 @@ TEST_F(Holder, AnswersThatNobodyAwaitsChangeNothing) {
     EXPECT_EQ(Grant(2, 100, 160, 100), LeaseNews::kNotAwaited);
     EXPECT_EQ(holder.next().id, 0);
     (void)holder.Unanswered();
-    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 200, 100), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 200, kAsked, 100), LeaseNews::kNotAwaited);
     EXPECT_EQ(holder.open().end, 160);
     EXPECT_FALSE(holder.open().refused);
     (void)holder.Acquire(kSecond, 0);
-    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 200, 100), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 200, kAsked, 100), LeaseNews::kNotAwaited);
     EXPECT_EQ(holder.open().end, 160);
 }
 
@@ -188,7 +193,7 @@ TEST_F(Holder, SaysWhenTheClocksDisagree) {
 
 TEST_F(Holder, AGrantThatMakesNoSenseIsNone) {
     (void)holder.Acquire(kFirst, 0);
-    EXPECT_EQ(holder.Granted(kRandflake, 2, {1, INT64_MAX, 2, kEpoch + 1, kEpoch + 60}, 1),
+    EXPECT_EQ(holder.Granted(kRandflake, 2, {1, INT64_MAX, 2, kEpoch + 1, kEpoch + 60}, kAsked, 1),
               LeaseNews::kUnusable);
     EXPECT_EQ(holder.newest().id, 0);
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
@@ -197,12 +202,100 @@ TEST_F(Holder, AGrantThatMakesNoSenseIsNone) {
 
 TEST_F(Holder, AGrantToTheEndOfTimeEndsWithTheLayout) {
     (void)holder.Acquire(kFirst, 0);
-    EXPECT_EQ(holder.Granted(kRandflake, 2, {1, 0, 2, kEpoch + 1, INT64_MAX}, 1), LeaseNews::kGood);
+    EXPECT_EQ(holder.Granted(kRandflake, 2, {1, 0, 2, kEpoch + kBeyond - 9, INT64_MAX}, kAsked,
+                             kBeyond - 9),
+              LeaseNews::kGood);
     EXPECT_EQ(holder.next().end, kBeyond);
-    EXPECT_EQ(holder.next().lasts_until_ms, (kBeyond - 1) * 1000);
+    EXPECT_EQ(holder.next().lasts_until_ms, 9000);
     (void)holder.Renew(0);
-    EXPECT_EQ(holder.Renewed(kRandflake, INT64_MAX, 1), LeaseNews::kGood);
+    EXPECT_EQ(holder.Renewed(kRandflake, INT64_MAX, kAsked, kBeyond - 9), LeaseNews::kGood);
     EXPECT_EQ(holder.next().end, kBeyond);
+}
+
+TEST(Lease, TheLatestEndThatIsTaken) {
+    EXPECT_EQ(LatestEnd(100, {60, 2000}), 163);
+    EXPECT_EQ(LatestEnd(100, {60, 2001}), 164);
+    EXPECT_EQ(LatestEnd(100, {60, 0}), 161);
+    EXPECT_EQ(LatestEnd(-5, {1, 1}), -2);
+}
+
+constexpr LeaseTerms kMinute{60, 2000};
+
+TEST_F(Holder, AGrantThatIsLongerThanAskedForIsNotTaken) {
+    (void)holder.Acquire(kFirst, 7);
+    EXPECT_EQ(Grant(1, 100, 164, 100, kMinute), LeaseNews::kTooLong);
+    EXPECT_EQ(holder.newest().id, 0);
+    EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, 1000), 1250) << "asks again";
+    (void)holder.Acquire(kFirst, 7);
+    EXPECT_EQ(Grant(1, 100, 163, 100, kMinute), LeaseNews::kGood);
+    EXPECT_EQ(holder.next().end, 163);
+    (void)holder.Acquire(kSecond, 7);
+    EXPECT_EQ(Grant(2, 100, 100 + 10 * 365 * 86400, 100, kMinute), LeaseNews::kTooLong);
+    EXPECT_EQ(holder.next().id, 1) << "what it has stays";
+}
+
+TEST_F(Holder, AGrantThatIsRefusedForItsEndIsGivenBackUnused) {
+    (void)holder.Acquire(kFirst, 7);
+    const LeaseGrant grant{5, 10, 2, kEpoch + 100, INT64_MAX};
+    EXPECT_EQ(holder.Granted(kRandflake, 2, grant, kMinute, 100), LeaseNews::kTooLong);
+    const LeaseRelease declined = holder.Declined(kRandflake, grant);
+    EXPECT_EQ(declined.lease.id, 5);
+    EXPECT_EQ(declined.lease.incarnation, kFirst);
+    EXPECT_EQ(declined.lease.start, 100);
+    EXPECT_EQ(declined.lease.end, kBeyond);
+    EXPECT_EQ(declined.last_used, kEpoch + 99);
+}
+
+TEST_F(Holder, AGrantOfTheLengthAskedForThatEndsTooLateMeansAClockThatIsBehind) {
+    (void)holder.Acquire(kFirst, 7);
+    EXPECT_EQ(Grant(1, 3700, 3760, 100, kMinute), LeaseNews::kBehind);
+    EXPECT_EQ(holder.newest().id, 0);
+    (void)holder.Acquire(kFirst, 7);
+    EXPECT_EQ(Grant(1, 3700, 3761, 100, kMinute), LeaseNews::kTooLong);
+    (void)holder.Acquire(kFirst, 7);
+    EXPECT_EQ(Grant(1, 103, 163, 100, kMinute), LeaseNews::kNotBegun)
+        << "by the tolerated difference";
+}
+
+TEST_F(Holder, ARenewalThatIsLongerThanAskedForChangesNothingAndIsTheLast) {
+    Open(1, 100, 160);
+    EXPECT_EQ(Renew(194, 30000, 130, kMinute), LeaseNews::kTooLong);
+    EXPECT_EQ(holder.open().end, 160);
+    EXPECT_EQ(holder.open().lasts_until_ms, 60000);
+    EXPECT_EQ(holder.open().asked_at_ms, 0);
+    EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
+    EXPECT_FALSE(holder.renews());
+    EXPECT_EQ(holder.Extended(Window{100, 160}), (Window{100, 160}));
+    EXPECT_EQ(holder.NextRequestAt(60, 0, 31000), 31250) << "for another lease";
+    // whose own renewal is refused in turn: it opens, and is renewed no more
+    Acquire(2, 130, 190);
+    EXPECT_EQ(Renew(int64_t{1} << 62, 31000, 131, kMinute), LeaseNews::kTooLong);
+    EXPECT_EQ(holder.next().id, 2);
+    EXPECT_EQ(holder.next().end, 190);
+    EXPECT_FALSE(holder.renews());
+    EXPECT_EQ(holder.OpenNext(160, 160), (Window{160, 190}));
+    EXPECT_FALSE(holder.renews());
+}
+
+TEST_F(Holder, ARenewalAsLongAsAskedForIsTaken) {
+    Open(1, 100, 160);
+    EXPECT_EQ(Renew(193, 30000, 130, kMinute), LeaseNews::kGood);
+    EXPECT_EQ(holder.open().end, 193);
+    EXPECT_TRUE(holder.renews());
+    // what it has, whatever it asks for by now and whatever its clock shows
+    EXPECT_EQ(Renew(193, 40000, 10, {1, 0}), LeaseNews::kNotBegun);
+    EXPECT_EQ(holder.open().end, 193);
+    EXPECT_TRUE(holder.renews());
+}
+
+TEST_F(Holder, ARenewalThatEndsTooLateByAClockThatWasSetBack) {
+    Open(1, 100, 160);
+    EXPECT_EQ(Renew(190, 30000, 30, kMinute), LeaseNews::kBehind) << "it is as long as asked for";
+    EXPECT_EQ(holder.open().end, 160);
+    EXPECT_FALSE(holder.renews());
+    Open(2, 200, 260);
+    EXPECT_EQ(Renew(294, 30000, 130, kMinute), LeaseNews::kTooLong);
 }
 
 TEST_F(Holder, ARenewalTakesNothingAway) {
@@ -216,7 +309,7 @@ TEST_F(Holder, ARenewalTakesNothingAway) {
     EXPECT_EQ(holder.open().asked_at_ms, 5000);
     EXPECT_EQ(holder.open().lasts_until_ms, 20000);
     (void)holder.Renew(0);
-    (void)holder.Renewed(kRandflake, INT64_MIN, 10);
+    (void)holder.Renewed(kRandflake, INT64_MIN, kAsked, 10);
     EXPECT_EQ(holder.open().end, 30);
     EXPECT_EQ(holder.Extended(Window{15, 20}), (Window{15, 30}));
 }
@@ -227,7 +320,7 @@ TEST_F(Holder, ARenewalReachesTheLeaseThatItWasAskedFor) {
     Acquire(2, 12, 30);
     EXPECT_TRUE(holder.renews());
     EXPECT_EQ(holder.Renew(0).lease_id, 2);
-    (void)holder.Renewed(kRandflake, kEpoch + 39, 12);
+    (void)holder.Renewed(kRandflake, kEpoch + 39, kAsked, 12);
     EXPECT_EQ(holder.open().end, 20);
     EXPECT_EQ(holder.next().end, 40);
     EXPECT_EQ(holder.Extended(Window{10, 20}), (Window{10, 20}));
@@ -257,6 +350,18 @@ TEST_F(Holder, ANextLeaseThatTheServerUsedItself) {
     EXPECT_TRUE(holder.NextUsed(Window{10, 20}, 30));
     EXPECT_TRUE(holder.NextUsed(Window{10, 20}, 31));
     EXPECT_FALSE(holder.NextUsed(Window{10, 30}, 30)) << "the open lease did";
+}
+
+TEST_F(Holder, KnowsTheLastSecondOfBothLeases) {
+    EXPECT_EQ(holder.LastEnd(), 0);
+    Open(1, 10, 20);
+    EXPECT_EQ(holder.LastEnd(), 20);
+    RefuseRenewal();
+    Acquire(2, 12, 30);
+    EXPECT_EQ(holder.LastEnd(), 30);
+    RefuseRenewal();
+    Acquire(3, 12, 15);
+    EXPECT_EQ(holder.LastEnd(), 20);
 }
 
 TEST_F(Holder, ARefusedNextLeaseIsForgotten) {
@@ -356,7 +461,7 @@ TEST_F(Holder, GivesAllBackWhenItUsedNothing) {
     EXPECT_EQ(releases.open.last_used, kEpoch + 9);
     EXPECT_EQ(releases.next.lease.id, 0);
     // an answer that comes now is too late
-    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 99, 10), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 99, kAsked, 10), LeaseNews::kNotAwaited);
 }
 
 TEST_F(Holder, ACopyGoesOn) {
@@ -365,7 +470,7 @@ TEST_F(Holder, ACopyGoesOn) {
     LeaseHolder successor = holder;
     EXPECT_EQ(successor.open().id, 1);
     EXPECT_EQ(successor.Renew(1).incarnation, kFirst);
-    (void)successor.Renewed(kRandflake, kEpoch + 29, 10);
+    (void)successor.Renewed(kRandflake, kEpoch + 29, kAsked, 10);
     EXPECT_EQ(successor.open().end, 30);
 }
 
