@@ -217,7 +217,7 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
         uint32_t value;
         const char* what;
     } const cases[] = {
-        {12, 0, "no node range"},
+        {12, 0, "two node ranges where none is told"},
         {12, kMaxWrittenEnds + 1, "more node ranges than there is room for"},
         {12, 3, "a third node range, of nothing"},
         {12, 1, "two node ranges where one is told"},
