@@ -320,10 +320,8 @@ INSERT INTO condition VALUES
     ('id < at(200) AND id < at(90000) AND id >= at(100)'),
     ('id > at(33333)'), ('id <= at(66666)'), ('at(5) > id'), ('id > (SELECT at(1))'),
     ('id > (SELECT at(1)) AND id < (SELECT at(2))'), ('NOT id < at(99900)');
-SELECT text, expected_rows(text) /
-       expected_rows(replace(replace(text, 'id', 'twin'), 'at', 'twin_at'))
-    BETWEEN 0.8 AND 1.25 AS as_twin
-FROM condition;
+SELECT text, abs(expected_rows(text) - twin_rows) <= 1 + twin_rows / 5 AS as_twin
+FROM condition, expected_rows(replace(replace(text, 'id', 'twin'), 'at', 'twin_at')) AS twin_rows;
 SELECT expected_rows('id >= at(50000) AND id < at(51000)') BETWEEN 100 AND 400 AS near_210;
 -- Joins and columns without statistics go through the same estimator
 SELECT count(*) FROM twin AS a JOIN twin AS b ON a.id < b.id AND a.id > at(99000) AND b.id < at(99500);

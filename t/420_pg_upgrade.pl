@@ -87,14 +87,7 @@ SELECT min(generated_at) > (SELECT max(generated_at) FROM before), bool_and(node
 FROM item, randflake_decode(id) WHERE n > 50000
 SQL
 
-# What only later versions know, the documentation adds; a pair of versions that lacks nothing has
-# nothing to add.
-my $skip_support = block('skip_support');
-if ($old->pg_version < 18 && $new->pg_version >= 18) {
-    $new->safe_psql('postgres', $skip_support);
-}
-
-# All objects are then what a fresh installation of the new PostgreSQL makes of the same script.
+# All objects are what a fresh installation of the new PostgreSQL makes of the same script.
 $new->safe_psql('postgres', <<'SQL');
 DROP VIEW shards;
 DROP TABLE item, parcel, before;

@@ -6,6 +6,7 @@
 
 #include "pg/pg.h"
 
+#include "core/layout.h"
 #include "core/signed_order.h"
 
 static inline Datum datum_of_raw(uint64 raw) {
@@ -14,6 +15,11 @@ static inline Datum datum_of_raw(uint64 raw) {
 
 static inline uint64 raw_of_datum(Datum value) {
     return randflake::ToUnsigned(DatumGetInt64(value));
+}
+
+// Seconds since the layout's epoch.
+static inline int64 second_of_datum(Datum value) {
+    return static_cast<int64>(randflake::kRandflake.Unpack(raw_of_datum(value)).timestamp);
 }
 
 #endif
