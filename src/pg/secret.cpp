@@ -257,16 +257,18 @@ const char* secret_fingerprint_text(const SecretRecord& record) {
     return psprintf("%016llx", static_cast<unsigned long long>(record.fingerprint));
 }
 
+const char* secret_entry_text(const SecretRecord& record) {
+    const char* fingerprint = secret_fingerprint_text(record);
+    return record.from == 0 ? fingerprint
+                            : psprintf("%s@" INT64_FORMAT, fingerprint,
+                                       randflake::kWindowEpochSeconds + int64{record.from});
+}
+
 const char* secret_fingerprints_text(const SecretRecords& records) {
     StringInfoData text;
     initStringInfo(&text);
-    for (uint32 i = 0; i < records.count; i++) {
-        const SecretRecord& record = records.records[i];
-        appendStringInfo(&text, "%s%s", i == 0 ? "" : " ", secret_fingerprint_text(record));
-        if (i > 0)
-            appendStringInfo(&text, "@" INT64_FORMAT,
-                             randflake::kWindowEpochSeconds + int64{record.from});
-    }
+    for (uint32 i = 0; i < records.count; i++)
+        appendStringInfo(&text, "%s%s", i == 0 ? "" : " ", secret_entry_text(records.records[i]));
     return text.data;
 }
 
