@@ -71,7 +71,8 @@ void KeyRows::Add(const SecretRecords& ring, const char* text, size_t length) no
         return;
     }
     for (uint32_t i = 0; i < ring.count; i++)
-        if (ring.records[i] == record) {
+        if (ring.records[i].fingerprint == record.fingerprint &&
+            (ring.records[i].from == record.from || record.from == 0)) {
             found |= uint32_t{1} << i;
             return;
         }

@@ -44,7 +44,8 @@ struct KeyRows {
     int other_count;  // entries that the ring lacks, each once
     SecretRecord others[kMaxGenerations];
 
-    // Adds a row. A database's owner can insert any text.
+    // Adds a row. A database's owner can insert any text. A fingerprint covers its time, so it may
+    // come without.
     void Add(const SecretRecords& ring, const char* text, size_t length) noexcept;
 
     bool HasOther(const SecretRecord& record) const noexcept;

@@ -96,7 +96,9 @@ TEST(KeyRows, KeepsEachOtherOnceAndAFew) {
     rows.Add(ring, "another", 7);
     EXPECT_TRUE(rows.any && rows.unreadable);
     EXPECT_EQ(rows.found, 0u);
-    // The fingerprint alone does not make it the same.
+    EXPECT_EQ(RowsOf(ring, "A B").found, 3u);
+    EXPECT_EQ(RowsOf(ring, "A1").other_count, 1);
+    // Another time makes it another entry.
     EXPECT_EQ(RowsOf(ring, "B101").other_count, 1);
 }
 
