@@ -5,6 +5,7 @@
 use strict;
 use warnings;
 
+use Docs;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Randflake;
@@ -12,6 +13,7 @@ use RandflakeSecrets;
 use Test::More;
 use Time::HiRes qw(time);
 
+read_document('docs/rotation.md', 't/353_type_binding.pl');
 my @secrets = map { random_secret() } 1 .. 4;
 my $year = 365 * 86400;
 
@@ -240,15 +242,14 @@ is($node->safe_psql('postgres', $entries), 2, '  and nothing is bound');
 # The documented way to give up what was made under a secret
 restart_with($secrets[0]);
 my ($fingerprint) = error_of($node, 'SELECT id FROM made WHERE n = 8000')->{detail} =~ /key fingerprint (\w+) beside/;
-$node->safe_psql('postgres', <<"SQL");
-DELETE FROM made WHERE id >= randflake_lower(to_timestamp($begins));
-DELETE FROM randflake_key WHERE fingerprint LIKE '$fingerprint%';
-DELETE FROM randflake_key_check WHERE fingerprint LIKE '$fingerprint%';
-SQL
-is($node->safe_psql('postgres', $old), $shown, 'values and rows of a secret are given up');
+$node->safe_psql('postgres', block('give_up') =~ s/orders/made/r =~ s/'2027[^']*'/"'" . utc($begins) . "'"/er
+      =~ s/0f1e2d3c4b5a6978/$fingerprint/r);
+is($node->safe_psql('postgres', 'SELECT count(*) FROM randflake_key_check'), 1, 'the rows of a secret are gone');
+is($node->safe_psql('postgres', $old), $shown, '  and its values');
 $node->safe_psql('postgres', "SELECT 12345::bigint::randflake; CREATE INDEX ON made (id)");
 pass('  and the rest is as if it had never been');
 
 $node->stop;
 no_secret_in(slurp_file($node->logfile), $_, 'the log has no secret') for @secrets;
+every_block_was_used();
 done_testing();
