@@ -1,5 +1,5 @@
--- A database that has no fingerprint yet is bound to the server's secret by the first use of the type,
--- where that may be. Each attempt is rolled back.
+-- A database that has no fingerprint yet is bound to the server's secret by the first value that is
+-- made or read in, where that may be. Each attempt is rolled back.
 CREATE TABLE first_use (id randflake PRIMARY KEY, n integer) WITH (parallel_workers = 2);
 INSERT INTO first_use SELECT randflake_next(), n FROM generate_series(1, 100) AS n;
 CREATE ROLE regress_randflake_user;
@@ -16,7 +16,7 @@ DELETE FROM randflake_key_check;
 TABLE bound;
 SAVEPOINT unbound;
 
--- Each use
+-- Each use that brings a value
 SELECT randflake_next() IS NOT NULL AS next;
 TABLE bound;
 ROLLBACK TO unbound;
@@ -24,15 +24,6 @@ SELECT 'a'::randflake;
 TABLE bound;
 ROLLBACK TO unbound;
 SELECT 8::bigint::randflake;
-TABLE bound;
-ROLLBACK TO unbound;
-SELECT count(id::text) FROM first_use;
-TABLE bound;
-ROLLBACK TO unbound;
-SELECT count(id::bigint) FROM first_use;
-TABLE bound;
-ROLLBACK TO unbound;
-SELECT count(randflake_send(id)) FROM first_use;
 TABLE bound;
 ROLLBACK TO unbound;
 COPY first_use FROM STDIN;
@@ -44,20 +35,34 @@ INSERT INTO first_use SELECT randflake_next(), n FROM generate_series(1, 3) AS n
 TABLE bound;
 SELECT count(id::text) FROM first_use;
 ROLLBACK TO unbound;
-SET LOCAL max_parallel_maintenance_workers = 0;
-CREATE INDEX ON first_use (id);
-TABLE bound;
+
+-- What shows or hashes a value binds nothing
+SELECT count(id::text) FROM first_use;
+ROLLBACK TO unbound;
+SELECT count(id::bigint) FROM first_use;
+ROLLBACK TO unbound;
+SELECT count(randflake_send(id)) FROM first_use;
+ROLLBACK TO unbound;
+SELECT count(randflake_hash(id)) FROM first_use;
+ROLLBACK TO unbound;
+SELECT randflake_bind_secret() IS NOT NULL AS bound;
+SELECT count(id::text), count(randflake_hash(id)) FROM first_use;
 ROLLBACK TO unbound;
 
 -- What needs no secret does not bind
 SELECT count(*) FROM first_use WHERE id < randflake_lower('2025-01-01') OR randflake_timestamp(id) > now();
 SELECT count(*) FROM first_use WHERE id = (SELECT min(id) FROM first_use);
+SELECT count(*) FROM (SELECT n FROM first_use ORDER BY id) AS ordered;
+SET LOCAL max_parallel_maintenance_workers = 0;
+CREATE INDEX ON first_use (id);
+ANALYZE first_use;
 TABLE bound;
+ROLLBACK TO unbound;
 
 -- After a binding that was rolled back, the type is unbound again
+INSERT INTO first_use VALUES ('a');
 SELECT count(id::text) FROM first_use;
 ROLLBACK TO unbound;
-SET LOCAL ROLE regress_randflake_user;
 SELECT count(id::text) FROM first_use;
 ROLLBACK TO unbound;
 
@@ -80,28 +85,39 @@ SELECT count(id::text) FROM first_use;
 ROLLBACK TO unbound;
 
 -- Not in a read-only transaction, nor in a parallel operation
+SAVEPOINT writable;
 SET TRANSACTION READ ONLY;
-SELECT id FROM first_use LIMIT 1;
-ROLLBACK TO unbound;
+SELECT 'a'::randflake;
+ROLLBACK TO writable;
+ALTER TABLE first_use ADD COLUMN text_form text DEFAULT '000000000000a';
 SET LOCAL parallel_setup_cost = 0;
 SET LOCAL parallel_tuple_cost = 0;
+SET LOCAL min_parallel_table_scan_size = 0;
 \set VERBOSITY terse
-SELECT max(id::text) FROM first_use;
+SELECT max(text_form::randflake) FROM first_use;
 \set VERBOSITY default
+ROLLBACK TO writable;
+
+-- A parallel worker shows values whatever is bound
+SET LOCAL parallel_setup_cost = 0;
+SET LOCAL parallel_tuple_cost = 0;
+SET LOCAL min_parallel_table_scan_size = 0;
+SET LOCAL parallel_leader_participation = off;
+SELECT count(id::text) FROM first_use;
+TABLE bound;
 ROLLBACK TO unbound;
 
 -- Nor where a dump has left another fingerprint, which may be followed by its twin; this server's is
 -- no obstacle
 INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 SAVEPOINT dumped;
-SELECT id FROM first_use LIMIT 1;
-ROLLBACK TO dumped;
 INSERT INTO first_use VALUES ('a');
 ROLLBACK TO dumped;
 SELECT randflake_bind_secret() IS NOT NULL AS bound;
 TABLE bound;
 ROLLBACK TO unbound;
 INSERT INTO randflake_key_check SELECT (randflake_key_fingerprints(NULL))[1];
+INSERT INTO first_use VALUES ('a');
 SELECT count(id::text) FROM first_use;
 TABLE bound;
 

@@ -284,22 +284,24 @@ SQL
     is($node->safe_psql('postgres', <<'SQL'), 't|t', 'the database has the fingerprints of both');
 SELECT (SELECT array_agg(DISTINCT fingerprint ORDER BY fingerprint) FROM randflake_key) = f,
        (SELECT array_agg(DISTINCT fingerprint ORDER BY fingerprint) FROM randflake_key_check) = f
-FROM (SELECT array_agg(fingerprint ORDER BY fingerprint) AS f FROM randflake_secrets) AS secrets
+FROM (SELECT array_agg(fingerprint || coalesce('@' || extract(epoch FROM valid_from)::bigint, '') ORDER BY fingerprint) AS f
+      FROM randflake_secrets) AS secrets
 SQL
 }
 
 # A database that nobody but an ordinary role uses
 my $keys = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
 is($nodes[0]->safe_psql('quiet', $keys), 1, 'a database that was not used has one fingerprint');
-is($nodes[0]->safe_psql('quiet', q{SELECT length(randflake_lower(now())::text) > 0; } . $keys,
-        extra_params => [ '-U', 'app' ], on_error_stop => 1) =~ s/\n/ /r, 't 2', '  one use adds the other');
+is($nodes[0]->safe_psql('quiet', q{SELECT length(randflake_lower(now())::text) > 0; SELECT count(id::text) FROM made; } . $keys,
+        extra_params => [ '-U', 'app' ], on_error_stop => 1), "t\n0\n1", '  a look at it adds none');
 $nodes[0]->safe_psql('quiet', 'BEGIN; INSERT INTO made DEFAULT VALUES; ROLLBACK; INSERT INTO made DEFAULT VALUES',
     extra_params => [ '-U', 'app' ]);
-is($nodes[0]->safe_psql('quiet', $keys), 2, '  whoever uses it');
+is($nodes[0]->safe_psql('quiet', $keys), 2, '  the first value adds the other, whoever makes it');
 $nodes[1]->safe_psql('quiet', 'BEGIN; INSERT INTO made DEFAULT VALUES; ROLLBACK', extra_params => [ '-U', 'app' ]);
 is($nodes[1]->safe_psql('quiet', $keys), 1, 'what is rolled back adds nothing');
-is($nodes[1]->safe_psql('quiet', 'SET default_transaction_read_only = on; SELECT count(*) FROM (SELECT randflake_next()::text) AS t'),
-    1, '  and a read-only transaction goes on without');
+error_is($nodes[1], 'SET default_transaction_read_only = on; SELECT randflake_next()', '55000',
+    { message => qr/not bound to$/, hint => qr/randflake_bind_secret\(\)/ }, '  and a read-only transaction cannot show one that it makes',
+    database => 'quiet');
 is($nodes[1]->safe_psql('quiet', $keys), 1, '  adding nothing');
 my $session = start_session($nodes[1], q{\c quiet}, 'BEGIN', 'INSERT INTO made DEFAULT VALUES', 'SELECT pg_sleep(3)', 'COMMIT');
 $nodes[1]->poll_query_until('quiet', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE '%pg_sleep(3)%' AND pid <> pg_backend_pid()});
@@ -330,8 +332,8 @@ $alone[0]->safe_psql('postgres', 'CREATE ROLE app');
 ok(!$good && $errors =~ /another secret.*\Q$second_fingerprint\E/s, 'one that lacks the second fails and names it') or diag($errors);
 # As sessions that added it at the same time leave it; messages name it once.
 $alone[0]->safe_psql('restored', <<"SQL");
-DELETE FROM randflake_key WHERE fingerprint = '$second_fingerprint';
-INSERT INTO randflake_key VALUES ('$second_fingerprint'), ('$second_fingerprint');
+DELETE FROM randflake_key WHERE fingerprint = '$second_fingerprint\@$from';
+INSERT INTO randflake_key VALUES ('$second_fingerprint\@$from'), ('$second_fingerprint\@$from');
 SQL
 my (undef, undef, $refused) = $alone[0]->psql('restored', 'SELECT max(ordered::text) FROM made');
 like($refused, qr/belong to another secret.*key fingerprint \Q$second_fingerprint\E beside \Q$first_fingerprint\E/s,

@@ -14,6 +14,7 @@ extern "C" {
 #include "access/genam.h"
 #include "access/heapam.h"
 #include "access/htup_details.h"
+#include "access/parallel.h"
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "access/xact.h"

@@ -259,6 +259,13 @@ const char* secret_fingerprint_text(const SecretRecord& record) {
     return text;
 }
 
+const char* secret_entry_text(const SecretRecord& record) {
+    const char* fingerprint = secret_fingerprint_text(record);
+    return record.from == 0 ? fingerprint
+                            : psprintf("%s@" INT64_FORMAT, fingerprint,
+                                       randflake::kWindowEpochSeconds + int64{record.from});
+}
+
 const char* secret_fingerprints_text(const SecretRecords& records) {
     auto* text = static_cast<char*>(palloc(randflake::kMaxFingerprintsText));
     randflake::FormatFingerprints(records, text);

@@ -7,6 +7,7 @@
 
 #include "core/secret_file.h"
 #include "core/siphash.h"
+#include "core/type_binding.h"
 #include "core/window_state.h"
 #include "pg/error_text.h"
 #include "pg/shmem.h"
@@ -64,6 +65,10 @@ randflake::SecretRecords secret_records();
 
 // A fingerprint as people read it, 16 hexadecimal digits; palloc'd.
 const char* secret_fingerprint_text(const randflake::SecretRecord& record);
+
+// The same, from the second secret on with "@" and the Unix second from which on it is in use;
+// palloc'd.
+const char* secret_entry_text(const randflake::SecretRecord& record);
 
 // The fingerprints and times of all of them in one text, as a coordinator takes them; palloc'd.
 const char* secret_fingerprints_text(const randflake::SecretRecords& records);

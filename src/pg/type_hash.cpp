@@ -17,13 +17,13 @@ static uint64 hash_of_datum(Datum value) {
 }
 
 SQL_FUNCTION(randflake_hash) {
-    require_type_key(fcinfo);
+    require_type_hash(fcinfo);
     PG_RETURN_INT32(static_cast<int32>(hash_of_datum(PG_GETARG_DATUM(0))));
 }
 
 // With seed 0 its lower half is the hash above, as PostgreSQL demands of each hash operator class.
 SQL_FUNCTION(randflake_hash_extended) {
-    require_type_key(fcinfo);
+    require_type_hash(fcinfo);
     const Datum value = PG_GETARG_DATUM(0);
     const int64 seed = PG_GETARG_INT64(1);
     if (seed == 0)

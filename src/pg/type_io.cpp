@@ -18,14 +18,18 @@
 using randflake::kRandflake;
 using randflake::kRunLength;
 using randflake::SecretRing;
+using randflake::TypeUse;
+
+static const char* time_of(uint64 raw) {
+    return second_text(static_cast<int64>(kRandflake.Unpack(raw).timestamp));
+}
 
 // Nobody makes such a value. An identifier that a user made up can become one, if its time is to
 // come when a secret is added.
 [[noreturn]] static void report_skipped(uint64 raw) {
     ereport(ERROR,
             (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a value of type randflake has no identifier"),
-             errdetail("Its time is %s. No server has made it.",
-                       second_text(static_cast<int64>(kRandflake.Unpack(raw).timestamp))),
+             errdetail("Its time is %s. No server has made it.", time_of(raw)),
              errhint("Find such values by their time with randflake_timestamp(), and delete "
                      "them.")));
 }
@@ -53,11 +57,12 @@ static bool encrypt(const SecretRing& ring, uint64 raw, uint64* id) {
     return (skipped >> (raw - first) & 1) == 0;
 }
 
-static uint64 id_of_datum(Datum value) {
+static uint64 id_of_datum(FunctionCallInfo fcinfo, Datum value) {
     const uint64 raw = raw_of_datum(value);
+    const SecretRing ring = type_secrets();
+    (void)check_type_value(fcinfo, ring, TypeUse::kOutput, raw);
     uint64 id;
-    require_certain(&raw);
-    if (!encrypt(secret_ring(), raw, &id))
+    if (!encrypt(ring, raw, &id))
         report_skipped(raw);
     return id;
 }
@@ -68,45 +73,44 @@ static bool is_skipped(const SecretRing& ring, uint64 raw) {
     return unlikely(ring.count() > 1) && !encrypt(ring, raw, &id);
 }
 
-// An identifier that no secret made is an ERROR, or false when `context` is a caller's that
-// collects errors.
-static bool datum_of_id(uint64 id, Node* context, Datum* value) {
-    uint64 raw;
-    const bool made = secret_ring().Decrypt(kRandflake, id, &raw);
-    require_certain(made ? &raw : nullptr);
-    if (!made) {
+// An identifier that no secret made, or that none can have made yet, is an ERROR, or false when
+// `context` is a caller's that collects errors.
+static bool datum_of_id(FunctionCallInfo fcinfo, uint64 id, Node* context, Datum* value) {
+    const SecretRing ring = type_secrets();
+    uint64 raw = 0;
+    const bool made = ring.Decrypt(kRandflake, id, &raw);
+    if (made ? !check_type_value(fcinfo, ring, TypeUse::kInput, raw)
+             : !check_type(fcinfo->flinfo->fn_oid, ring, TypeUse::kNoValue, raw)) {
         soft_ereport(context,
                      (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                       errmsg("invalid identifier for type randflake: \"%s\"", type_text_of_id(id)),
-                      errdetail("It was made under none of this server's secrets.")));
+                      made ? errdetail("No server has made it yet. Its time is %s.", time_of(raw))
+                           : errdetail("It was made under none of this server's secrets.")));
         return false;
     }
     *value = datum_of_raw(raw);
     return true;
 }
 
-static Datum datum_of_id(uint64 id) {
+static Datum datum_of_id(FunctionCallInfo fcinfo, uint64 id) {
     Datum value{};
-    (void)datum_of_id(id, nullptr, &value);
+    (void)datum_of_id(fcinfo, id, nullptr, &value);
     return value;
 }
 
 SQL_FUNCTION(randflake_in) {
-    require_type_key(fcinfo);
     uint64 id;
     Datum value{};
     if (id_of_type_text(PG_GETARG_CSTRING(0), fcinfo->context, &id))
-        (void)datum_of_id(id, fcinfo->context, &value);
+        (void)datum_of_id(fcinfo, id, fcinfo->context, &value);
     return value;
 }
 
 SQL_FUNCTION(randflake_out) {
-    require_type_key(fcinfo);
-    PG_RETURN_CSTRING(type_text_of_id(id_of_datum(PG_GETARG_DATUM(0))));
+    PG_RETURN_CSTRING(type_text_of_id(id_of_datum(fcinfo, PG_GETARG_DATUM(0))));
 }
 
 SQL_FUNCTION(randflake_recv) {
-    require_type_key(fcinfo);
     auto* message = reinterpret_cast<StringInfo>(PG_GETARG_POINTER(0));
     const int bytes = message->len - message->cursor;
     const char* data = pq_getmsgbytes(message, bytes);
@@ -120,20 +124,18 @@ SQL_FUNCTION(randflake_recv) {
                                   static_cast<int>(randflake::kBinaryBytes)),
                         errhint("Send the text form as text, with format code 0, or the identifier "
                                 "as a binary bigint.")));
-    return datum_of_id(id);
+    return datum_of_id(fcinfo, id);
 }
 
 SQL_FUNCTION(randflake_send) {
-    require_type_key(fcinfo);
     StringInfoData message;
     pq_begintypsend(&message);
-    pq_sendint64(&message, id_of_datum(PG_GETARG_DATUM(0)));
+    pq_sendint64(&message, id_of_datum(fcinfo, PG_GETARG_DATUM(0)));
     PG_RETURN_BYTEA_P(pq_endtypsend(&message));
 }
 
 SQL_FUNCTION(randflake_from_bigint) {
-    require_type_key(fcinfo);
-    return datum_of_id(static_cast<uint64>(PG_GETARG_INT64(0)));
+    return datum_of_id(fcinfo, static_cast<uint64>(PG_GETARG_INT64(0)));
 }
 
 // Planner support of casts to the type: the cast of a constant is a constant of the type, as its
@@ -157,8 +159,7 @@ SQL_FUNCTION(randflake_cast_support) {
 }
 
 SQL_FUNCTION(randflake_from_integer) {
-    require_type_key(fcinfo);
-    return datum_of_id(static_cast<uint64>(int64{PG_GETARG_INT32(0)}));
+    return datum_of_id(fcinfo, static_cast<uint64>(int64{PG_GETARG_INT32(0)}));
 }
 
 // A cast binds tighter than a sign, so -42::randflake gets here.
@@ -170,25 +171,26 @@ SQL_FUNCTION(randflake_negate) {
 }
 
 SQL_FUNCTION(randflake_to_bigint) {
-    require_type_key(fcinfo);
-    PG_RETURN_INT64(static_cast<int64>(id_of_datum(PG_GETARG_DATUM(0))));
+    PG_RETURN_INT64(static_cast<int64>(id_of_datum(fcinfo, PG_GETARG_DATUM(0))));
 }
 
 // All backends take single numbers from the same slot. Together they count upwards, so the key's
 // index has one insertion point, at its end. With a slot for each backend, inserts would split
 // pages in the middle of the index and leave them half empty.
 SQL_FUNCTION(randflake_next) {
-    require_type_key(fcinfo);
     require_generator();
     uint64 raw;
     bool skipped;
     do
-        skipped = randflake::UseReserved([] { return reserve_numbers(SlotChoice::kLowest, 1); },
-                                         secret_ring,
-                                         [&raw](const randflake::Run& run, const SecretRing& ring) {
-                                             raw = run.first;
-                                             return is_skipped(ring, raw);
-                                         });
+        skipped = randflake::UseReserved(
+            [] { return reserve_numbers(SlotChoice::kLowest, 1); }, secret_ring,
+            [&raw, fcinfo](const randflake::Run& run, const SecretRing& ring) {
+                raw = run.first;
+                if (is_skipped(ring, raw))
+                    return true;
+                (void)check_type_value(fcinfo, ring, TypeUse::kMake, raw);
+                return false;
+            });
     while (unlikely(skipped));
     return datum_of_raw(raw);
 }

@@ -6,21 +6,46 @@
 #include "pg/pg.h"
 
 #include "core/siphash.h"
+#include "core/type_binding.h"
+#include "pg/require.h"
+#include "pg/secret.h"
 #include "pg/shmem.h"
 
-// To how many secrets this backend has found the database bound, if to all of the server's; else 0.
-// See type_key.cpp.
-extern int type_key_secrets;
-void check_type_key(Oid function);
+// Raw numbers below this one may be made, read in and shown in this session without a further look,
+// with as many secrets as this; 0 when nothing is certain. See type_key.cpp.
+extern uint64 type_certain_end;
+extern int type_certain_secrets;
 
-// The key of the type's hash, derived from the server's first secret; after require_type_key.
+// The key of the type's hash, derived from the server's first secret, and whether it is this
+// database's.
 extern randflake::SipKey type_hash_key;
+extern bool type_hash_certain;
 
-// Raises an ERROR unless the server has a secret and the database is bound to it, and to those that
-// followed. Each function that encrypts, decrypts or hashes for the type begins with this.
-static inline void require_type_key(FunctionCallInfo fcinfo) {
-    if (unlikely(type_key_secrets == 0 || type_key_secrets != secret_ring().count()))
-        check_type_key(fcinfo->flinfo->fn_oid);
+// Whether a use of the type may go on; sees to it that what it needs is there, or raises an ERROR.
+// False for an identifier that cannot have been made yet, and for one of no secret: the error is
+// the caller's. `raw` counts where the use is of one value.
+bool check_type(Oid function, const randflake::SecretRing& ring, randflake::TypeUse use,
+                uint64 raw);
+
+// The server's secrets, at least one, or an ERROR.
+static inline randflake::SecretRing type_secrets() {
+    if (unlikely(shared == nullptr || secret_ring().count() == 0))
+        require_secret();
+    return secret_ring();
+}
+
+// The same for one value; the ring is that which encrypts or has decrypted it.
+static inline bool check_type_value(FunctionCallInfo fcinfo, const randflake::SecretRing& ring,
+                                    randflake::TypeUse use, uint64 raw) {
+    return (likely(raw < type_certain_end) && likely(ring.count() == type_certain_secrets) &&
+            randflake::kRandflake.Unpack(raw).timestamp < secrets_certain_before()) ||
+           check_type(fcinfo->flinfo->fn_oid, ring, use, raw);
+}
+
+// Before a value is hashed.
+static inline void require_type_hash(FunctionCallInfo fcinfo) {
+    if (unlikely(!type_hash_certain))
+        (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), randflake::TypeUse::kHash, 0);
 }
 
 #endif

@@ -1,0 +1,209 @@
+# Logical decoding of the type across a change of the secret, in both directions at once, as text and
+# in binary: the first value of the new secret is in a transaction that is published, slots were made
+# before and after it, and a server that lacks the secret decodes what was before it. Then a physical
+# standby that lacks it.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeSecrets;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my @secrets = (random_secret(), random_secret());
+my @names = ('one', 'two');
+my @formats = ('as_text', 'as_binary');
+my %node;
+
+for my $i (0, 1) {
+    my $name = $names[$i];
+    my $node = $node{$name} = new_server($name,
+        init => [ allows_streaming => 'logical' ],
+        conf => "max_worker_processes = 20\nmax_logical_replication_workers = 12\n"
+          . "max_sync_workers_per_subscription = 4\nwal_retrieve_retry_interval = 200ms\n",
+        settings => {});
+    write_secrets($node, $secrets[0]);
+    configure($node, node_id => 10 * $i, node_count => 2, secret_file => secret_path($node), max_wait => '1h');
+    $node->start;
+    $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE');
+    # Each server fills its own tables, and follows those of the other.
+    for my $table (map { my $format = $_; map { "${_}_$format" } @names } @formats, 'later') {
+        $node->safe_psql('postgres',
+            "CREATE TABLE $table (id randflake PRIMARY KEY DEFAULT randflake_next(), other randflake, n integer)");
+    }
+    $node->safe_psql('postgres', "CREATE PUBLICATION $_ FOR TABLE ${name}_$_") for @formats, 'later';
+    $node->safe_psql('postgres', "INSERT INTO ${name}_$_ (n) SELECT generate_series(1, 100)") for @formats, 'later';
+    $node->safe_psql('postgres', "SELECT pg_create_logical_replication_slot('$_', 'test_decoding')")
+      for qw(before lacking);
+}
+
+sub other_of {
+    my ($name) = @_;
+    return $name eq 'one' ? 'two' : 'one';
+}
+
+sub subscribe {
+    my ($name, $publication, $binary) = @_;
+    my $connection = $node{ other_of($name) }->connstr('postgres') =~ s/'/''/gr;
+    $node{$name}->safe_psql('postgres', "CREATE SUBSCRIPTION ${name}_$publication CONNECTION '$connection' "
+          . "PUBLICATION $publication WITH (binary = $binary)");
+    $node{$name}->wait_for_subscription_sync($node{ other_of($name) }, "${name}_$publication");
+    return;
+}
+
+# A follower shows what the server shows that fills the table.
+sub follows {
+    my ($name, $publication, $test_name) = @_;
+    my $from = other_of($name);
+    my $content = "SELECT count(*), md5(string_agg(format('%s %s %s', id, other, n), ',' ORDER BY id)) FROM ${from}_$publication";
+    $node{$from}->wait_for_catchup("${name}_$publication");
+    is($node{$name}->safe_psql('postgres', $content), $node{$from}->safe_psql('postgres', $content), $test_name);
+    return;
+}
+
+for my $name (@names) {
+    subscribe($name, $_, $_ eq 'as_binary' ? 'true' : 'false') for @formats;
+}
+
+# --- the change ------------------------------------------------------------------------------------
+
+my $from = int(time) + 12;
+for my $name (@names) {
+    write_secrets($node{$name}, $secrets[0], $from => $secrets[1]);
+    is($node{$name}->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, "$name has a second secret");
+}
+sleep 0.1 while time < $from + 0.5;
+
+my $entries = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
+is($node{$_}->safe_psql('postgres', "SELECT count(id::text) FROM ${_}_as_text; $entries"), "100\n1",
+    "$_: neither the time nor a look at earlier values binds anything") for @names;
+for my $name (@names) {
+    # Of the new secret, the first value of all leaves no trace, and the next one is published with it.
+    $node{$name}->safe_psql('postgres', <<"SQL");
+BEGIN; INSERT INTO ${name}_as_text (n) VALUES (0); ROLLBACK;
+BEGIN; INSERT INTO ${name}_as_text (n) VALUES (201); UPDATE ${name}_as_text SET other = id WHERE n % 10 = 1; COMMIT;
+INSERT INTO ${name}_as_binary (other, n) SELECT randflake_next(), generate_series(201, 300);
+SQL
+}
+for my $name (@names) {
+    follows($name, $_, "$name follows $_, from the first value on") for @formats;
+}
+is($node{$_}->safe_psql('postgres', $entries), 2, "$_ has both secrets") for @names;
+for my $name (@names) {
+    is($node{$name}->safe_psql('postgres', <<"SQL"), 't', "$name: values of both sides of the time, of both servers");
+SELECT bool_and(o AND n) FROM (
+    SELECT bool_or(id < randflake_lower(to_timestamp($from))) AS o, bool_or(id >= randflake_lower(to_timestamp($from))) AS n
+    FROM (TABLE one_as_binary UNION ALL TABLE two_as_binary) AS b GROUP BY randflake_node_id(id) / 10) AS both_sides
+SQL
+}
+
+# --- slots that programs read ------------------------------------------------------------------------
+
+# How many rows of a server's own tables a slot shows, and whether each has an identifier that the
+# table shows too.
+sub decoded {
+    my ($name, $slot) = @_;
+    return $node{$name}->safe_psql('postgres', <<"SQL");
+WITH shown AS (
+    SELECT substring(data FROM 'id\\[randflake\\]:''?(\\w+)') AS id
+    FROM pg_logical_slot_peek_changes('$slot', NULL, NULL) WHERE data ~ 'table public.${name}_\\w+: (INSERT|UPDATE)')
+SELECT count(*) >= 100,
+       bool_and(id IN (SELECT id::text FROM ${name}_as_text UNION ALL SELECT id::text FROM ${name}_as_binary UNION ALL SELECT id::text FROM ${name}_later))
+FROM shown
+SQL
+}
+for my $name (@names) {
+    my $node = $node{$name};
+    is(decoded($name, 'before'), 't|t', "$name: a slot of before shows the first value and what follows");
+    $node->safe_psql('postgres', q{SELECT pg_create_logical_replication_slot('after', 'test_decoding')});
+    $node->safe_psql('postgres', "INSERT INTO ${name}_as_text (n) SELECT generate_series(301, 400)");
+    is(decoded($name, 'after'), 't|t', '  and one of after');
+    # In sessions that have used the type, before and after
+    is($node->safe_psql('postgres', <<"SQL"), "t\nt\nt", '  in a session that has shown and made values');
+SELECT count(id::text) > 0 FROM ${name}_as_text;
+SELECT count(*) > 100 FROM pg_logical_slot_peek_changes('before', NULL, NULL);
+SELECT count(id::text) > 0 FROM ${name}_as_text;
+SQL
+}
+# The initial copy comes from a walsender, and brings values of both.
+for my $name (@names) {
+    $node{$name}->safe_psql('postgres', "INSERT INTO ${name}_later (n) VALUES (2)");
+}
+for my $name (@names) {
+    subscribe($name, 'later', 'false');
+    follows($name, 'later', "$name: a copy of both sides of the time");
+}
+
+# --- an entry that the database lacks ----------------------------------------------------------------
+
+# In the past a missing row is no error, and decoding adds none.
+{
+    my $node = $node{one};
+    $node->safe_psql('postgres', 'CREATE DATABASE unbound');
+    $node->safe_psql('unbound', <<'SQL');
+CREATE EXTENSION randflake_type CASCADE;
+CREATE TABLE made (id randflake DEFAULT randflake_next(), n integer);
+SELECT pg_create_logical_replication_slot('unbound', 'test_decoding');
+DO $$
+DECLARE kept randflake;
+BEGIN
+    BEGIN
+        kept := randflake_next();
+        RAISE division_by_zero;
+    EXCEPTION WHEN division_by_zero THEN
+    END;
+    INSERT INTO made VALUES (kept, 1);
+END $$;
+SQL
+    is($node->safe_psql('unbound', $entries), 1, 'a stored value whose entry was rolled back');
+    error_is($node, 'TABLE made', '55000', { message => qr/not bound to/, hint => qr/randflake_bind_secret\(\)/ },
+        '  is not shown', database => 'unbound');
+    my $shown = $node->safe_psql('unbound', q{SELECT data FROM pg_logical_slot_peek_changes('unbound', NULL, NULL) WHERE data ~ 'made'});
+    is($node->safe_psql('unbound', $entries), 1, '  but decoded, which adds nothing');
+    $node->safe_psql('unbound', 'SELECT randflake_bind_secret()');
+    my $id = $node->safe_psql('unbound', 'SELECT id FROM made');
+    like($shown, qr/id\[randflake\]:'?\Q$id\E\b/, '  to what the documented way out shows');
+    $node->safe_psql('unbound', q{SELECT pg_drop_replication_slot('unbound')});
+}
+
+# --- a server that lacks the secret --------------------------------------------------------------------
+
+$node{two}->safe_psql('postgres', "DROP SUBSCRIPTION two_$_") for @formats, 'later';
+my $node = $node{one};
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+$node->safe_psql('postgres', "SELECT pg_drop_replication_slot('$_')") for qw(before after);
+$node->stop;
+write_secrets($node, $secrets[0]);
+$node->start;
+my $lacks = {
+    message => qr/belong to another secret/,
+    detail => qr/They differ from .* on; earlier values can be read\./,
+    hint => qr/into "randflake\.secret_file"/ };
+my $peek = q{SELECT count(*) FROM pg_logical_slot_peek_changes('lacking', NULL, NULL)};
+error_is($node, $peek, '55000', $lacks, 'without the secret, a slot is not decoded');
+error_is($node, 'SELECT id FROM one_as_text', '55000', $lacks, '  nor are values of it shown');
+my $earlier = "SELECT count(id::text) FROM one_as_text WHERE id < randflake_lower(to_timestamp($from))";
+is($node->safe_psql('postgres', $earlier), 100, '  but those of before');
+$node->stop;
+write_secrets($node, $secrets[0], $from => $secrets[1]);
+$node->start;
+is(decoded('one', 'lacking'), 't|t', '  and the secret frees the slot');
+
+write_secrets($standby, $secrets[0]);
+configure($standby, node_id => 0, node_count => 2, secret_file => secret_path($standby), max_wait => '1h');
+$standby->start;
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+is($standby->safe_psql('postgres', $earlier), 100, 'a standby that lacks it shows what was before');
+error_is($standby, 'SELECT id FROM one_as_text', '55000', $lacks, '  and nothing else');
+write_secrets($standby, $secrets[0], $from => $secrets[1]);
+is($standby->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, '  until it has it');
+my $all = q{SELECT md5(string_agg(id::text, ' ' ORDER BY id)) FROM one_as_text};
+is($standby->safe_psql('postgres', $all), $node->safe_psql('postgres', $all), '  and then everything');
+
+$_->stop for $standby, values %node;
+done_testing();

@@ -1,0 +1,340 @@
+// What a use of the type needs of a database's entries: each case of the tables, the ring, the
+// value and the place, and the step that follows.
+
+#include "core/type_binding.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace randflake {
+namespace {
+
+using Step = BindingStep;
+
+// A ring, or rows, in short: a letter for each entry, which stands for the fingerprint, and the
+// first second of further ones: "A B100 C200".
+std::vector<SecretRecord> Records(const std::string& text) {
+    std::vector<SecretRecord> records;
+    for (size_t i = 0; i < text.size(); i++) {
+        if (text[i] == ' ')
+            continue;
+        SecretRecord record{static_cast<uint64_t>(text[i]), 0};
+        for (; i + 1 < text.size() && text[i + 1] != ' '; i++)
+            record.from = 10 * record.from + static_cast<uint32_t>(text[i + 1] - '0');
+        records.push_back(record);
+    }
+    return records;
+}
+
+SecretRecords RingOf(const std::string& text) {
+    SecretRecords ring{};
+    for (const SecretRecord& record : Records(text))
+        ring.records[ring.count++] = record;
+    return ring;
+}
+
+std::string Entry(const SecretRecord& record) {
+    char text[64];
+    const auto fingerprint = static_cast<unsigned long long>(record.fingerprint);
+    if (record.from == 0)
+        snprintf(text, sizeof text, "%016llx", fingerprint);
+    else
+        snprintf(text, sizeof text, "%016llx@%lld", fingerprint,
+                 static_cast<long long>(kWindowEpochSeconds + record.from));
+    return text;
+}
+
+KeyRows RowsOf(const SecretRecords& ring, const std::string& text) {
+    KeyRows rows{};
+    for (const SecretRecord& record : Records(text)) {
+        const std::string entry = Entry(record);
+        rows.Add(ring, entry.data(), entry.size());
+    }
+    return rows;
+}
+
+TEST(KeyEntry, IsReadStrictly) {
+    SecretRecord record{1, 2};
+    const auto reads = [&](const std::string& text) {
+        return ParseKeyEntry(text.data(), text.size(), &record);
+    };
+    EXPECT_TRUE(reads("0123456789abcdef"));
+    EXPECT_EQ(record, (SecretRecord{0x0123456789abcdef, 0}));
+    EXPECT_TRUE(reads("fedcba9876543210@1730000001"));
+    EXPECT_EQ(record, (SecretRecord{0xfedcba9876543210, 1}));
+    EXPECT_TRUE(reads("fedcba9876543210@2803741823"));
+    EXPECT_EQ(record.from, kNoSecond - 1);
+    record = {1, 2};
+    for (const char* text :
+         {"", "0", "0123456789abcde", "0123456789ABCDEF", "0123456789abcdeg", "0123456789abcdef ",
+          "0123456789abcdef@", "0123456789abcdef@1730000000", "0123456789abcdef@2803741824",
+          "0123456789abcdef@173000000", "0123456789abcdef@17300000010",
+          "0123456789abcdef@+730000001", "0123456789abcdef#1730000001",
+          "0123456789abcdef@1730000001 "})
+        EXPECT_FALSE(reads(text)) << text;
+    EXPECT_FALSE(reads(std::string("0123456789abcdef\0", 17)));
+    EXPECT_EQ(record, (SecretRecord{1, 2}));
+}
+
+TEST(KeyRows, KeepsEachOtherOnceAndAFew) {
+    const SecretRecords ring = RingOf("A B100");
+    KeyRows rows = RowsOf(ring, "A A X50 X50 B100 B100 X50");
+    EXPECT_TRUE(rows.any);
+    EXPECT_EQ(rows.found, 3u);
+    EXPECT_EQ(rows.other_count, 1);
+    EXPECT_FALSE(rows.unreadable);
+    for (uint64_t i = 0; i < kMaxGenerations; i++) {
+        const std::string entry = Entry({1000 + i, 7});
+        rows.Add(ring, entry.data(), entry.size());
+    }
+    EXPECT_EQ(rows.other_count, kMaxGenerations);
+    EXPECT_TRUE(rows.unreadable);
+    rows = {};
+    rows.Add(ring, "another", 7);
+    EXPECT_TRUE(rows.any && rows.unreadable);
+    EXPECT_EQ(rows.found, 0u);
+    EXPECT_EQ(RowsOf(ring, "A B").found, 3u);
+    EXPECT_EQ(RowsOf(ring, "A1").other_count, 1);
+    // Another time makes it another entry.
+    EXPECT_EQ(RowsOf(ring, "B101").other_count, 1);
+}
+
+TEST(CompareKeys, FindsTheFirstSecondOfADifference) {
+    constexpr auto kNone = KeyDifference::kNone, kOther = KeyDifference::kOther,
+                   kUnchecked = KeyDifference::kUnchecked;
+    constexpr uint32_t kNever = kNoSecond;
+    static const struct {
+        const char* what;
+        const char *ring, *keys, *checks;  // no checks: only the keys may be read
+        int bound;
+        KeyDifference difference;
+        uint32_t differs_from;
+    } cases[] = {
+        {"unbound", "A", "", "", 0, kNone, kNever},
+        {"unbound, whatever the checks have", "A", "", "X", 0, kNone, kNever},
+        {"one secret", "A", "A", "A", 1, kNone, kNever},
+        {"the first needs no check", "A", "A", "", 1, kNone, kNever},
+        {"a line too many", "A B100 C200", "A", "A", 1, kNone, kNever},
+        {"all", "A B100 C200", "A B100 C200", "A B100 C200", 3, kNone, kNever},
+        {"several times, in any order", "A B100", "B100 A A B100", "B100 A", 2, kNone, kNever},
+        {"a later one stands for those before", "A B100 C200", "C200", "C200", 3, kNone, kNever},
+        {"another first secret", "A", "X", "X", 0, kOther, 0},
+        {"beside the own one", "A", "A X", "A X", 1, kOther, 0},
+        {"another first secret in the past", "A", "X", nullptr, 0, kOther, 0},
+        {"withdrawn", "A", "A X100", "A X100", 1, kOther, 100},
+        {"withdrawn, in the past", "A", "A X100", nullptr, 1, kOther, 100},
+        {"withdrawn after one that stays", "A B100", "A B100 X200", "A B100 X200", 2, kOther, 200},
+        {"moved to later", "A X200", "A X100", "A X100", 1, kOther, 100},
+        {"moved to earlier", "A X50", "A X100", "A X100", 1, kOther, 50},
+        {"replaced", "A B100", "A X100", "A X100", 1, kOther, 100},
+        {"the later of two replaced", "A B100 C200", "A B100 X200", "A B100 X200", 2, kOther, 200},
+        {"an earlier one put in", "A B50 C100", "A C200", "A C200", 1, kOther, 50},
+        {"two withdrawn", "A", "A X200 Y100", "A X200 Y100", 1, kOther, 100},
+        {"between two of the ring", "A B100 C200", "A B100 C200 X150", "A B100 C200 X150", 3,
+         kOther, 150},
+        {"nothing in common", "A B100", "X100", "X100", 0, kOther, 0},
+        {"restored without its secret", "A", "A X100", "A", 1, kOther, 0},
+        {"restored without its secret, in the past", "A", "A X100", nullptr, 1, kOther, 100},
+        {"restored without a secret that came later", "A B100", "A B100", "A", 2, kUnchecked, 0},
+        {"the same, in the past", "A B100", "A B100", nullptr, 2, kNone, kNever},
+        {"the same, beside another", "A B100", "A B100 X200", "A X200", 2, kOther, 0},
+    };
+    for (const auto& c : cases) {
+        const SecretRecords ring = RingOf(c.ring);
+        const KeyRows checks = RowsOf(ring, c.checks != nullptr ? c.checks : "");
+        const TypeBinding binding =
+            CompareKeys(ring, RowsOf(ring, c.keys), c.checks != nullptr ? &checks : nullptr);
+        EXPECT_EQ(binding.any, strlen(c.keys) > 0) << c.what;
+        EXPECT_EQ(binding.bound, c.bound) << c.what;
+        EXPECT_EQ(binding.difference, c.difference) << c.what;
+        EXPECT_EQ(binding.differs_from, c.differs_from) << c.what;
+    }
+    const SecretRecords ring = RingOf("A B100");
+    KeyRows rows = RowsOf(ring, "A");
+    rows.Add(ring, "another", 7);
+    EXPECT_EQ(CompareKeys(ring, rows, &rows).differs_from, 0u);
+    EXPECT_EQ(CompareKeys(ring, rows, &rows).difference, KeyDifference::kOther);
+}
+
+TEST(CertainEnd, IsTheFirstSecondThatNeedsALook) {
+    const SecretRecords ring = RingOf("A B100 C200");
+    const auto end = [&](const char* keys) {
+        const KeyRows rows = RowsOf(ring, keys);
+        return CertainEnd(CompareKeys(ring, rows, &rows), ring);
+    };
+    EXPECT_EQ(end(""), 0u);
+    EXPECT_EQ(end("X"), 0u);
+    EXPECT_EQ(end("A"), 100u);
+    EXPECT_EQ(end("A B100"), 200u);
+    EXPECT_EQ(end("A B100 C200"), kNoSecond);
+    EXPECT_EQ(end("A B100 C200 X150"), 150u);
+    EXPECT_EQ(end("A X50"), 50u);
+}
+
+// The ring is "A B100 C200". A value is given by its second; 0 stands for the second itself.
+TEST(PlanBinding, EveryCase) {
+    enum : uint32_t {
+        kDecoding = 1,
+        kWorker = 2,
+        kParallelMode = 4,
+        kStoresNothing = 8,
+        kMayBind = 16,
+        kLocked = 32,
+        kFormerChecks = 64,
+    };
+    constexpr auto kMake = TypeUse::kMake, kInput = TypeUse::kInput, kOutput = TypeUse::kOutput,
+                   kHash = TypeUse::kHash, kSort = TypeUse::kSort, kBuild = TypeUse::kBuildIndex,
+                   kNoValue = TypeUse::kNoValue;
+    constexpr uint32_t kUnlimited = kNoSecond;
+    static const struct {
+        const char* what;
+        const char* keys;  // the checks have the same
+        TypeUse use;
+        uint32_t second;
+        uint32_t latest;
+        uint32_t certain_before;
+        uint32_t place;
+        Step step;
+    } cases[] = {
+        // What is bound
+        {"make", "A", kMake, 50, 60, kUnlimited, 0, Step::kGo},
+        {"input", "A", kInput, 50, 60, kUnlimited, 0, Step::kGo},
+        {"output", "A", kOutput, 50, 60, kUnlimited, 0, Step::kGo},
+        {"no clock binds", "A", kOutput, 50, 5000, kUnlimited, 0, Step::kGo},
+        {"nor by input of an earlier value", "A", kInput, 50, 5000, kUnlimited, 0, Step::kGo},
+        {"of the second generation", "A B100", kOutput, 150, 150, kUnlimited, 0, Step::kGo},
+        {"behind the clock", "A B100", kInput, 150, 50, kUnlimited, 0, Step::kGo},
+        {"in a worker", "A B100", kInput, 150, 150, kUnlimited, kWorker | kParallelMode, Step::kGo},
+        // The entry is missing
+        {"making adds it", "A", kMake, 100, 100, kUnlimited, 0, Step::kAdd},
+        {"also where the clock went back", "A", kMake, 100, 50, kUnlimited, 0, Step::kAdd},
+        {"input adds it", "A", kInput, 100, 100, kUnlimited, 0, Step::kAdd},
+        {"and that of a later one", "A", kInput, 250, 250, kUnlimited, 0, Step::kAdd},
+        {"input of what is not made yet", "A", kInput, 100, 99, kUnlimited, 0, Step::kNotMade},
+        {"of a generation between", "A", kInput, 250, 199, kUnlimited, 0, Step::kNotMade},
+        {"a far second of one that has begun", "A", kInput, 150, 100, kUnlimited, 0, Step::kAdd},
+        {"also where it stores nothing", "A", kInput, 100, 99, kUnlimited, kStoresNothing,
+         Step::kNotMade},
+        {"also in a worker", "A", kInput, 100, 99, kUnlimited, kWorker | kParallelMode,
+         Step::kNotMade},
+        {"input that stores nothing", "A", kInput, 100, 100, kUnlimited, kStoresNothing, Step::kGo},
+        {"making that stores nothing", "A", kMake, 100, 100, kUnlimited, kStoresNothing, Step::kGo},
+        {"the same in parallel", "A", kMake, 100, 100, kUnlimited, kStoresNothing | kParallelMode,
+         Step::kGo},
+        {"making in parallel", "A", kMake, 100, 100, kUnlimited, kParallelMode, Step::kParallel},
+        {"input in a worker", "A", kInput, 100, 100, kUnlimited, kWorker | kParallelMode,
+         Step::kParallel},
+        {"output", "A", kOutput, 100, 100, kUnlimited, 0, Step::kMissing},
+        {"output never writes", "A", kOutput, 100, 5000, kUnlimited, kMayBind, Step::kMissing},
+        {"output that stores nothing", "A", kOutput, 100, 100, kUnlimited, kStoresNothing,
+         Step::kMissing},
+        {"output in parallel, of the leader", "A", kOutput, 100, 100, kUnlimited, kParallelMode,
+         Step::kMissing},
+        {"output in a worker", "A", kOutput, 100, 100, kUnlimited, kWorker | kParallelMode,
+         Step::kGo},
+        {"output in the past", "A", kOutput, 100, 100, kUnlimited, kDecoding, Step::kGo},
+        {"input in the past", "A", kInput, 100, 100, kUnlimited, kDecoding, Step::kGo},
+        // No entry at all
+        {"first", "", kMake, 50, 60, kUnlimited, kMayBind, Step::kLock},
+        {"first, locked", "", kMake, 50, 60, kUnlimited, kMayBind | kLocked, Step::kAdd},
+        {"first input", "", kInput, 0, 60, kUnlimited, kMayBind, Step::kLock},
+        {"first of the second", "", kInput, 150, 160, kUnlimited, kMayBind | kLocked, Step::kAdd},
+        {"first, not made yet", "", kInput, 150, 60, kUnlimited, kMayBind, Step::kNotMade},
+        {"beside a former one", "", kMake, 50, 60, kUnlimited, kMayBind | kLocked | kFormerChecks,
+         Step::kFormer},
+        {"by others", "", kMake, 50, 60, kUnlimited, 0, Step::kUnbound},
+        {"on a standby", "", kInput, 50, 60, kUnlimited, kMayBind | kStoresNothing, Step::kUnbound},
+        {"in parallel", "", kInput, 50, 60, kUnlimited, kMayBind | kParallelMode, Step::kUnbound},
+        {"input in the past of it", "", kInput, 50, 60, kUnlimited, kMayBind | kDecoding,
+         Step::kUnbound},
+        {"output of it", "", kOutput, 50, 60, kUnlimited, kMayBind, Step::kMissing},
+        {"output in the past of it", "", kOutput, 50, 60, kUnlimited, kDecoding, Step::kGo},
+        {"output in a worker of it", "", kOutput, 50, 60, kUnlimited, kWorker | kParallelMode,
+         Step::kGo},
+        // A difference from 150 on
+        {"before it", "A B100 X150", kOutput, 149, 300, kUnlimited, 0, Step::kGo},
+        {"made before it", "A B100 X150", kMake, 149, 149, kUnlimited, 0, Step::kGo},
+        {"read in before it", "A B100 X150", kInput, 149, 300, kUnlimited, 0, Step::kGo},
+        {"stands for a second", "A B100 X150", kInput, 0, 300, kUnlimited, 0, Step::kGo},
+        {"shown after it", "A B100 X150", kOutput, 150, 300, kUnlimited, 0, Step::kDiffers},
+        {"made after it", "A B100 X150", kMake, 150, 300, kUnlimited, 0, Step::kDiffers},
+        {"read in after it", "A B100 X150", kInput, 300, 300, kUnlimited, 0, Step::kDiffers},
+        {"in the past", "A B100 X150", kOutput, 150, 300, kUnlimited, kDecoding, Step::kDiffers},
+        {"in a worker", "A B100 X150", kOutput, 150, 300, kUnlimited, kWorker | kParallelMode,
+         Step::kDiffers},
+        {"on a standby", "A B100 X150", kOutput, 150, 300, kUnlimited, kStoresNothing,
+         Step::kDiffers},
+        {"made by none", "A B100 X150", kNoValue, 0, 300, kUnlimited, 0, Step::kDiffers},
+        {"sorted", "A B100 X150", kSort, 0, 300, kUnlimited, 0, Step::kGo},
+        {"indexed", "A B100 X150", kBuild, 0, 300, kUnlimited, 0, Step::kDiffers},
+        {"hashed", "A B100 X150", kHash, 0, 300, kUnlimited, 0, Step::kGo},
+        // Another first secret
+        {"shown", "X", kOutput, 50, 60, kUnlimited, 0, Step::kDiffers},
+        {"stands for a second", "X", kOutput, 0, 60, kUnlimited, 0, Step::kDiffers},
+        {"made", "A X", kMake, 50, 60, kUnlimited, 0, Step::kDiffers},
+        {"sorted", "A X", kSort, 0, 60, kUnlimited, 0, Step::kDiffers},
+        {"indexed", "A X", kBuild, 0, 60, kUnlimited, 0, Step::kDiffers},
+        {"hashed", "A X", kHash, 0, 60, kUnlimited, 0, Step::kDiffers},
+        {"in the past", "X", kOutput, 50, 60, kUnlimited, kDecoding, Step::kDiffers},
+        // Whole columns
+        {"hashed", "A", kHash, 0, 300, kUnlimited, 0, Step::kGo},
+        {"hashed in a worker", "A", kHash, 0, 300, kUnlimited, kWorker | kParallelMode, Step::kGo},
+        {"hashed, unbound", "", kHash, 0, 60, kUnlimited, kMayBind, Step::kMissing},
+        {"sorted, unbound", "", kSort, 0, 60, kUnlimited, 0, Step::kGo},
+        {"indexed, unbound", "", kBuild, 0, 60, kUnlimited, 0, Step::kGo},
+        {"indexed", "A B100", kBuild, 0, 60, kUnlimited, 0, Step::kGo},
+        {"made by none", "A B100", kNoValue, 0, 60, kUnlimited, 0, Step::kGo},
+        // The server knows that it lacks a secret from 120 on
+        {"before that", "A B100", kOutput, 119, 300, 120, 0, Step::kGo},
+        {"from then on", "A B100", kOutput, 120, 300, 120, 0, Step::kLacksSecret},
+        {"read in", "A B100", kInput, 120, 300, 120, 0, Step::kLacksSecret},
+        {"in the past", "A B100", kOutput, 120, 300, 120, kDecoding, Step::kLacksSecret},
+        {"the entry is missing, too", "A", kInput, 120, 300, 120, 0, Step::kLacksSecret},
+        {"stands for a second", "A B100", kInput, 0, 300, 120, 0, Step::kGo},
+        {"made by none", "A B100", kNoValue, 0, 300, 120, 0, Step::kLacksSecret},
+        {"the tables know of one before", "A B100 X110", kOutput, 115, 300, 120, 0, Step::kDiffers},
+        {"and of one after", "A B100 X150", kOutput, 130, 300, 120, 0, Step::kLacksSecret},
+        {"indexed", "A B100", kBuild, 0, 300, 120, 0, Step::kGo},
+    };
+    const SecretRecords ring = RingOf("A B100 C200");
+    for (const auto& c : cases) {
+        const KeyRows rows = RowsOf(ring, c.keys);
+        const bool decoding = (c.place & kDecoding) != 0;
+        const TypeBinding binding = CompareKeys(ring, rows, decoding ? nullptr : &rows);
+        const TypePlace place{.decoding = decoding,
+                              .worker = (c.place & kWorker) != 0,
+                              .parallel = (c.place & kParallelMode) != 0,
+                              .stores_nothing = (c.place & kStoresNothing) != 0,
+                              .may_bind_first = (c.place & kMayBind) != 0,
+                              .locked = (c.place & kLocked) != 0,
+                              .former = (c.place & kFormerChecks) != 0,
+                              .latest = c.latest,
+                              .certain_before = c.certain_before};
+        const BoundValue value{c.second >= 200 ? 2 : c.second >= 100 ? 1 : 0, c.second};
+        EXPECT_EQ(PlanBinding(binding, ring, c.use, value, place), c.step)
+            << c.what << ", keys " << c.keys << ", second " << c.second;
+    }
+}
+
+TEST(BoundValue, StandsForASecondUnderTheFirstGeneration) {
+    const Generation generations[] = {{0, {}}, {100, {}}};
+    const SecretRing ring{generations, 2};
+    const auto value = [&](const Fields& fields) {
+        uint64_t raw = 0;
+        EXPECT_TRUE(kRandflake.Pack(fields, &raw));
+        return BoundValueOf(ring, raw);
+    };
+    EXPECT_EQ(value({99, 7, 0}).generation, 0);
+    EXPECT_EQ(value({99, 7, 0}).second, 99u);
+    EXPECT_EQ(value({100, 0, 1}).generation, 1);
+    EXPECT_EQ(value({100, 0, 1}).second, 100u);
+    EXPECT_EQ(value({100, 0, 0}).generation, 0);
+    EXPECT_EQ(value({100, 0, 0}).second, 0u);
+    EXPECT_EQ(value({100, 1, 0}).generation, 1);
+}
+
+}  // namespace
+}  // namespace randflake
