@@ -251,6 +251,8 @@ is($nodes[0]->safe_psql('postgres', "SELECT d IS NULL, (d).node_id IS NULL FROM 
 my $unmade = { message => qr/invalid identifier for type randflake: "/, detail => qr/none of this server's secrets/ };
 error_is($nodes[0], "SELECT randflake_to_text($none)::randflake", '22P02', $unmade, '  as text it is no value of the type');
 error_is($nodes[0], "SELECT ${none}::bigint::randflake", '22P02', $unmade, '  nor as bigint');
+error_is($nodes[0], "SELECT count(ordered::text::randflake) FROM made; SELECT ${none}::bigint::randflake",
+    '22P02', $unmade, '  nor in a session that has read and shown others');
 
 # --- the type ------------------------------------------------------------------------------------
 

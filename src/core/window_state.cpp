@@ -313,13 +313,13 @@ Finding Compare(const Origin& found, const Origin& own) {
     return found.timeline != own.timeline ? Finding::kOtherTimeline : Finding::kOwn;
 }
 
-bool Proven(const WindowState& found, const Start& start) {
+bool Proven(const WindowState& found, const Start& start, const SkewRange& skew) {
     const Stop& stop = found.stop;
     const bool same_boot = stop.boot[0] == start.boot[0] && stop.boot[1] == start.boot[1] &&
                            (stop.boot[0] != 0 || stop.boot[1] != 0);
-    const auto passed = [&start](int64_t from, int64_t to) {
+    const auto passed = [&skew](int64_t from, int64_t to) {
         const uint64_t elapsed = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
-        return to < from || elapsed >= static_cast<uint64_t>(start.skew_ms);
+        return to < from || elapsed >= skew.smallest_ms;
     };
     return stop.run != 0 && stop.run == start.last_run && same_boot &&
            !passed(stop.at_ms, start.at_ms) && !passed(stop.clock_ms, start.clock_ms) &&
@@ -392,21 +392,21 @@ ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept {
     return {ReloadError::kNone, 0, 0};
 }
 
-void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, int64_t skew_ms,
+void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,
              Start* start) noexcept {
     const bool set_right = now.clock_ms < started.clock_ms;
     start->at_ms = may_be_promoted ? now.at_ms : started.at_ms;
     start->clock_ms = may_be_promoted || set_right ? now.clock_ms : started.clock_ms;
-    start->skew_ms = skew_ms;
-    start->held_off = SecondAfter(start->clock_ms + skew_ms);
 }
 
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept {
     StartPlan plan{};
+    SkewRange skew = start.skew;
     if (error == StateError::kNone) {
+        skew = skew.With(found.skew);
         plan.state = found;
         plan.finding = Compare(found.origin, start.origin);
-        plan.proven = plan.finding == Finding::kOwn && Proven(found, start);
+        plan.proven = plan.finding == Finding::kOwn && Proven(found, start, skew);
         plan.secrets = CompareSecrets(found.secrets, start.secrets, found.LastEnd());
     } else {
         plan.finding = error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable;
@@ -420,9 +420,9 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
     }
     plan.state.stop = Stop{};
     // Beyond the last second there is nothing to open, and no end that could be written.
-    plan.opens_at =
-        Min(Max(plan.state.EndFor(start.nodes), plan.proven ? 0 : start.held_off), kMaxEnd);
-    plan.opens_at_ms = plan.proven ? 0 : start.at_ms + start.skew_ms;
+    plan.held_off = SecondAfter(start.clock_ms + skew.largest_ms);
+    plan.opens_at = Max(plan.state.EndFor(start.nodes), plan.proven ? 0 : plan.held_off);
+    plan.opens_at_ms = plan.proven ? 0 : start.at_ms + skew.largest_ms;
     return plan;
 }
 

@@ -152,6 +152,10 @@ inline constexpr uint32_t kMaxSkewMs = 86400 * 1000;
 struct SkewRange {
     uint32_t smallest_ms, largest_ms;
 
+    constexpr SkewRange With(const SkewRange& other) const {
+        return {smallest_ms < other.smallest_ms ? smallest_ms : other.smallest_ms,
+                largest_ms > other.largest_ms ? largest_ms : other.largest_ms};
+    }
     friend constexpr bool operator==(const SkewRange&, const SkewRange&) = default;
 };
 
@@ -190,7 +194,7 @@ struct WindowState {
     // The first second of a secret that a coordinator said this server lacks, by those above; 0:
     // none. See DiffersFrom.
     uint32_t differs_from;
-    SkewRange skew;  // from the start of the server that wrote this on
+    SkewRange skew;  // from the start of the server that wrote this until then
     Stop stop;       // of the server that wrote ends[0]; then that end is exact
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
@@ -270,16 +274,13 @@ struct Start {
     int64_t clock_ms;
 
     uint64_t last_run;  // that opened a window of this directory in this boot; 0: not known
-    int64_t skew_ms;    // tolerated difference of clocks
-    uint32_t held_off;  // first second that begins later than clock_ms + skew_ms
+    SkewRange skew;     // tolerated difference of clocks, from the start of the server on
 };
 
-// Sets the moment from which the hold-off counts, and held_off. That is the start of the server, or
-// the present if the server may have been promoted since: until then another one ran. A wall clock
-// that was ahead at the start and was set right since shows the present, too: others ended before
-// the start.
-void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, int64_t skew_ms,
-             Start* start) noexcept;
+// Sets the moment from which the hold-off counts. That is the start of the server, or the present
+// if the server may have been promoted since: until then another one ran. A wall clock that was
+// ahead at the start and was set right since shows the present, too: others ended before the start.
+void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, Start* start) noexcept;
 
 struct StartPlan {
     Finding finding;
@@ -287,6 +288,7 @@ struct StartPlan {
     SecretsChange secrets;
     uint32_t opens_at;    // the window may open at this second, not before,
     int64_t opens_at_ms;  // and after this uptime; see MayOpen
+    uint32_t held_off;    // the first second after the hold-off, proven or not
     WindowState state;    // what to go on from: origin, secrets and ends; no stop recorded
 };
 
@@ -304,6 +306,10 @@ struct StartPlan {
 // start. The stop must be of this directory, this boot and all of these node ids, and no other run
 // may have opened a window since: the disk may have been rolled back to the stop. Both clocks are
 // asked, because the uptime of a virtual machine leaves out the time in which its host paused it.
+//
+// The tolerated difference may have been another one for the others, who hold off by theirs, and
+// while they used their clocks. Of the values that this server had in the run that stopped and has
+// had since its start, the proof goes by the smallest, and the hold-off by the largest.
 //
 // No window may open at all while the plan refuses the secrets.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;

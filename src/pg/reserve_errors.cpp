@@ -173,7 +173,7 @@ static ErrorText clock_jumped_error(const WindowReport& report, int64 now) {
 static ErrorText not_yet_error(const WindowReport& report, int64 now) {
     // The longest wait after a crash or during a hold-off. A longer one means that the clock was
     // set back.
-    const int64 usual = randflake::kWindowSeconds + setting_max_clock_skew / 1000 + 1;
+    const int64 usual = randflake::kWindowSeconds + report.hold_off_ms / 1000 + 1;
     if (report.opens_at - now > usual)
         return clock_behind_error(now, report.opens_at, "the end of the last window");
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the window for identifiers is not open yet",

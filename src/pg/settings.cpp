@@ -6,6 +6,7 @@
 #include "pg/secret.h"
 #include "pg/snowflake_layout.h"
 #include "pg/vector_path.h"
+#include "pg/window.h"
 
 int setting_node_id;
 int setting_node_count;
@@ -68,8 +69,13 @@ struct IntSetting {
     const char* description;
     const char* long_description;
     GucIntCheckHook check = nullptr;
+    GucIntAssignHook assign = nullptr;
 };
 }  // namespace
+
+static void assign_max_clock_skew(int value, void*) {
+    window_note_skew(value);
+}
 
 static const IntSetting int_settings[] = {
     {kNodeId, &setting_node_id, -1, -1, kMaxNodeId, PGC_POSTMASTER, 0,
@@ -84,7 +90,8 @@ static const IntSetting int_settings[] = {
     {"randflake.max_clock_skew", &setting_max_clock_skew, 2000, 0, randflake::kMaxSkewMs,
      PGC_SIGHUP, GUC_UNIT_MS, "How far the clocks of two servers may differ.",
      "With static node ids a server generates nothing for this long after its start, unless it was "
-     "stopped cleanly less than this long ago."},
+     "stopped cleanly less than this long ago. Servers that share node ids have the same value.",
+     nullptr, assign_max_clock_skew},
     {"randflake.lease_duration", &setting_lease_duration, 60, 1, SECS_PER_DAY, PGC_SIGHUP,
      GUC_UNIT_S, "How long node ids are leased for.",
      "Renewed at half of it, so half of it is how long the coordinator may be away."},
@@ -113,7 +120,8 @@ void settings_init() {
         require_valid(setting);
         DefineCustomIntVariable(setting.name, setting.description, setting.long_description,
                                 setting.variable, setting.boot_value, setting.min, setting.max,
-                                setting.context, setting.flags, setting.check, nullptr, nullptr);
+                                setting.context, setting.flags, setting.check, setting.assign,
+                                nullptr);
     }
     DefineCustomStringVariable(
         "randflake.coordinator", "Connection string of the database that leases node ids.",

@@ -8,6 +8,7 @@
 //   window_report           its own spinlock
 //   lease_control           lease_lock; written by the lease worker alone
 //   window_changed          broadcast after every change of the window
+//   skew                    atomic; written by the postmaster alone
 //   counters                atomics
 //   lease_worker_pid        atomic; of a worker that is gone, or of whoever has its number now
 //   certain_before          atomic; written under window_lock
@@ -66,6 +67,7 @@ struct SharedState {
     LeaseControl lease_control;
     std::atomic<int> lease_worker_pid;
     ConditionVariable window_changed;
+    AtomicWord skew;  // a SkewRange: smallest << 32 | largest
 
     Counters counters;
 

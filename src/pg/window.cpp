@@ -30,6 +30,7 @@ using randflake::kRandflake;
 using randflake::NodeRange;
 using randflake::SecretRecords;
 using randflake::SecretsChange;
+using randflake::SkewRange;
 using randflake::Start;
 using randflake::StartPlan;
 using randflake::StateError;
@@ -53,6 +54,7 @@ static void publish_report(WindowProblem problem, int64 value = 0,
     SpinLockAcquire(&to->mutex);
     to->problem = problem;
     to->opens_at = to->clock_jump = to->written_end = value;
+    to->hold_off_ms = shared->window_control.start.skew.largest_ms;
     to->failure = failure;
     SpinLockRelease(&to->mutex);
 }
@@ -82,17 +84,45 @@ static bool begins_in_recovery() {
     return stat("standby.signal", &status) == 0 || stat("recovery.signal", &status) == 0;
 }
 
+// Of the postmaster, from its start on: {0, 0} before.
+static bool started;
+static SkewRange skew_since_start;
+
+static void publish_skew() {
+    shared->skew.store(uint64{skew_since_start.smallest_ms} << 32 | skew_since_start.largest_ms,
+                       std::memory_order_release);
+}
+
+void window_note_skew(int milliseconds) {
+    if (IsUnderPostmaster || !started)
+        return;
+    const auto value = static_cast<uint32>(milliseconds);
+    skew_since_start = skew_since_start.With({value, value});
+    publish_skew();
+}
+
+// The value of this process is among them, unless somebody made it read the configuration before
+// the postmaster did.
+static SkewRange skew_range() {
+    const uint64 word = shared->skew.load(std::memory_order_acquire);
+    const auto own = static_cast<uint32>(setting_max_clock_skew);
+    return SkewRange{static_cast<uint32>(word >> 32), static_cast<uint32>(word)}.With({own, own});
+}
+
 void window_init_shared() {
     // Variables of the postmaster: they outlive shared memory, which is made anew when a backend
     // has crashed. That must not accept a clock that has jumped; only a restart does. Nor may it
-    // forget that there was a promotion.
-    static bool started, began_in_recovery;
+    // forget that there was a promotion, or which differences of clocks were tolerated.
+    static bool began_in_recovery;
     static int64 started_at_ms, started_at_uptime_ms;
     if (!started) {
         started_at_ms = precise_milliseconds();
         started_at_uptime_ms = uptime_milliseconds();
+        const auto skew = static_cast<uint32>(setting_max_clock_skew);
+        skew_since_start = {skew, skew};
         started = true;
     }
+    publish_skew();
     began_in_recovery |= begins_in_recovery();
 
     WindowControl* control = &shared->window_control;
@@ -195,7 +225,8 @@ static void note_secrets_refused(WindowControl* control, uint32 written_end) {
                   errhint("%s", error.hint)));
 }
 
-static bool write_state(WindowControl* control, const WindowState& next) {
+static bool write_state(WindowControl* control, WindowState next) {
+    next.skew = skew_range();
     publish_report(WindowProblem::kWriting);
     const FileFailure failure = window_file_write(next);
     if (failure.error != 0) {
@@ -219,6 +250,23 @@ static uint32 publish_certainty(uint32 differs_from) {
     return second;
 }
 
+static void take_times(WindowControl* control, const StartPlan& plan) {
+    control->proven = plan.proven;
+    control->opens_at = plan.opens_at;
+    control->opens_at_ms = plan.opens_at_ms;
+    control->held_off = plan.held_off;
+}
+
+// Step 2, again: the tolerated difference of clocks may have changed since the state was read. For
+// a window that has not opened, that counts as if it had been so from the start.
+static void follow_skew(WindowControl* control) {
+    const SkewRange skew = control->start.skew.With(skew_range());
+    if (skew == control->start.skew)
+        return;
+    control->start.skew = skew;
+    take_times(control, PlanStart(control->found, control->found_state, control->start));
+}
+
 // Step 2. False when the state could not be read at all, refuses the secrets, or the run could not
 // be marked.
 static bool load_state(WindowControl* control) {
@@ -237,7 +285,8 @@ static bool load_state(WindowControl* control) {
         start.last_run = run_marker_read(start.origin);
         SetTime({control->started_at_uptime_ms, control->started_at_ms},
                 {uptime_milliseconds(), precise_milliseconds()}, control->began_in_recovery,
-                setting_max_clock_skew, &start);
+                &start);
+        start.skew = skew_range();
         plan = PlanStart(error, found, start);
         if (plan.secrets == SecretsChange::kRefused) {
             note_secrets_refused(control, found.LastEnd());
@@ -256,10 +305,10 @@ static bool load_state(WindowControl* control) {
     }
 
     control->found = error;
+    control->found_state = found;
+    control->start = start;
     control->state = plan.state;
-    control->opens_at = plan.opens_at;
-    control->opens_at_ms = plan.opens_at_ms;
-    control->held_off = start.held_off;
+    take_times(control, plan);
     control->loaded = true;
     publish_certainty(plan.state.differs_from);
     if (of_another(plan.finding))
@@ -295,6 +344,8 @@ static bool extend_locked(WindowControl* control) {
     }
     if (!control->loaded && !load_state(control))
         return false;
+    if (window.closed())
+        follow_skew(control);
     if (!randflake::MayOpen(control->opens_at, control->opens_at_ms, now, uptime_milliseconds())) {
         publish_report(WindowProblem::kNotYet, Max(int64{control->opens_at}, now + 1));
         return false;
@@ -339,8 +390,10 @@ bool window_lease_opens_at(const NodeRange& nodes, uint32* second) {
     WindowControl* control = &shared->window_control;
     LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
     const bool loaded = window_load_state();
-    if (loaded)
+    if (loaded) {
+        follow_skew(control);
         *second = LeaseOpensAt(control->found, control->state, nodes, control->held_off);
+    }
     LWLockRelease(shared->window_lock);
     return loaded;
 }
@@ -435,6 +488,7 @@ void window_write_clean_end() {
     };
     with_slot_sets([&](const auto&... sets) { (look_at(sets), ...); });
     control->state.TakeBack(static_cast<uint32_t>(last + 1));
+    control->state.skew = skew_range();
     control->state.stop = {control->run,
                            {control->boot[0], control->boot[1]},
                            uptime_milliseconds(),

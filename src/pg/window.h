@@ -27,6 +27,7 @@ struct WindowReport {
     TimestampTz copy_found_at;  // when the state turned out to be of another server; 0: it did not
     WindowProblem problem;
     int64 opens_at;
+    int64 hold_off_ms;  // the longest that there may be
     int64 clock_jump;
     int64 written_end;
     FileFailure failure;
@@ -35,12 +36,17 @@ struct WindowReport {
 // In shared memory, protected by the window lock.
 struct WindowControl {
     bool loaded;  // state on disk was read; the rest of this block counts
-    randflake::StateError found;
     randflake::WindowState state;
-    uint32 opens_at;    // of static node ids, see PlanStart
-    int64 opens_at_ms;  // the same
-    uint32 held_off;    // see Start
-    uint64 run;         // random number of this run, see Stop
+    uint64 run;  // random number of this run, see Stop
+
+    // What was found, and when to open static node ids by it; see PlanStart.
+    randflake::StateError found;
+    randflake::WindowState found_state;
+    randflake::Start start;
+    bool proven;
+    uint32 opens_at;
+    int64 opens_at_ms;
+    uint32 held_off;
 
     int64 retry_at_ms;     // on the clock that never steps: no write is tried before
     int64 next_log_at_ms;  // nor a failure logged
@@ -54,6 +60,10 @@ struct WindowControl {
 };
 
 void window_init_shared();
+
+// "randflake.max_clock_skew" has another value. Counts in the postmaster, who sees every value that
+// a child can see, and sees it first.
+void window_note_skew(int milliseconds);
 
 // Opens the window, or moves its end, if the clock calls for it and no other backend is at it.
 // True when the window changed, or another backend changed it meanwhile, so that a new attempt at

@@ -13,7 +13,6 @@ namespace {
 
 constexpr uint32_t kMaxEnd = static_cast<uint32_t>(kRandflake.max_timestamp()) + 1;
 constexpr uint32_t kMaxNodes = static_cast<uint32_t>(kRandflake.max_node_id()) + 1;
-constexpr uint32_t kMaxSkew = 86400;
 
 uint32_t Crc32c(const uint8_t* bytes, size_t length) {
     uint32_t crc = ~uint32_t{0};
@@ -29,9 +28,9 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
     const StartPlan plan = PlanStart(error, found, start);
     Check(plan.opens_at <= kMaxEnd);
     Check(plan.state.origin == start.origin && plan.state.stop == Stop{});
-    const uint32_t held_off = start.held_off < kMaxEnd ? start.held_off : kMaxEnd;
-    Check(plan.opens_at >= held_off || plan.proven);
-    Check(plan.opens_at_ms == (plan.proven ? 0 : start.at_ms + start.skew_ms));
+    const SkewRange skew = error == StateError::kNone ? start.skew.With(found.skew) : start.skew;
+    Check(plan.held_off <= kMaxEnd && (plan.opens_at >= plan.held_off || plan.proven));
+    Check(plan.opens_at_ms == (plan.proven ? 0 : start.at_ms + skew.largest_ms));
     if (error != StateError::kNone) {
         Check(plan.finding ==
               (error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable));
@@ -84,8 +83,9 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     start.boot[1] = found.stop.boot[1] ^ (other >> 4 & 1);
     start.last_run = found.stop.run ^ (other >> 5 & 1);
     start.clock_ms = start.at_ms;
-    start.at_ms += found.stop.at_ms < INT64_MAX - 4 ? found.stop.at_ms : 0;
-    start.clock_ms += found.stop.clock_ms < INT64_MAX - 4 ? found.stop.clock_ms : 0;
+    const auto possible = [](int64_t ms) { return ms > INT64_MIN / 2 && ms < INT64_MAX / 2; };
+    start.at_ms += possible(found.stop.at_ms) ? found.stop.at_ms : 0;
+    start.clock_ms += possible(found.stop.clock_ms) ? found.stop.clock_ms : 0;
     CheckStart(error, found, start);
     CheckStart(StateError::kMissing, WindowState{}, start);
 }
@@ -98,8 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Input input(data, size);
     Start start{};
     start.at_ms = input.Take<uint32_t>() % 4;
-    start.held_off = input.Take<uint32_t>() % (kMaxEnd + kMaxSkew);
-    start.skew_ms = input.Take<uint32_t>() % (kMaxSkew * 1000 + 1);
+    start.skew.largest_ms = input.Take<uint32_t>() % (kMaxSkewMs + 1);
+    start.skew.smallest_ms = input.Take<uint32_t>() % (start.skew.largest_ms + 1);
     start.nodes.count = 1 + input.Take<uint32_t>() % kMaxNodes;
     start.nodes.first = input.Take<uint32_t>() % (kMaxNodes - start.nodes.count + 1);
     const auto other = input.Take<uint8_t>();

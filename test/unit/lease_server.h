@@ -127,7 +127,7 @@ public:
           true_ms_(true_ms),
           ledger_(ledger),
           random_(random),
-          keeper_(skew_ms, random) {}
+          keeper_(random) {}
 
     DataDirectory& directory() { return directory_; }
     const DataDirectory& directory() const { return directory_; }
@@ -140,8 +140,15 @@ public:
         settings_ = settings;
         SetSecrets(secrets);
         running_ = true;
-        keeper_.StartPostmaster(*machine_, *true_ms_);
+        keeper_.StartPostmaster(*machine_, *true_ms_, skew_ms_);
         InitShared();
+    }
+
+    // The setting has another value; a server that does not run finds it at its start.
+    void SetSkew(int64_t skew_ms) {
+        skew_ms_ = skew_ms;
+        if (running_)
+            keeper_.NoteSkew(skew_ms);
     }
 
     // A backend crashed: shared memory and processes are gone, the postmaster is not. What was
@@ -306,8 +313,11 @@ public:
         const auto end = static_cast<uint32_t>(std::min(now + kWindowSeconds, limit));
         if (!window.closed() && end <= window.end)
             return;
-        if (!has_secrets() || LockedOut() || !Loaded(birth) ||
-            !keeper_.MayOpen(now, machine_->At(*true_ms_).at_ms))
+        if (!has_secrets() || LockedOut() || !Loaded(birth))
+            return;
+        if (window.closed())
+            keeper_.FollowSkew();
+        if (!keeper_.MayOpen(now, machine_->At(*true_ms_).at_ms))
             return;
         opening_ = {window.closed() ? static_cast<uint32_t>(now) : window.start, end};
         if (window.closed())
@@ -376,6 +386,7 @@ public:
             return {};
         }
         const Lease& next = holder_.next();
+        keeper_.FollowSkew();
         const uint32_t used_until = keeper_.LeaseOpensAt(LeasedNodes(next.first_node_id));
         if (holder_.NextUsed(window, used_until))
             return {ReleaseOf(holder_.DropNext())};
@@ -622,7 +633,7 @@ private:
     const Layout numbers_;
     const bool issues_;
     const int64_t role_;  // by which the coordinator knows it
-    const int64_t skew_ms_;
+    int64_t skew_ms_;     // the setting
     const int64_t* const true_ms_;
     Ledger* const ledger_;
     Random* const random_;

@@ -100,6 +100,7 @@ struct Findings {
     size_t static_numbers = 0;
     size_t proven_starts = 0, held_off_starts = 0;  // that opened a window of static node ids
     size_t failed_writes = 0;
+    size_t skew_changes = 0;
     size_t pauses = 0, clock_steps = 0, lost_memories = 0, lost_workers = 0;
     size_t stops = 0, crashes = 0, boots = 0;
     size_t promotions = 0, copies = 0, rollbacks = 0, rewinds = 0, damages = 0, moved_disks = 0;
@@ -146,6 +147,7 @@ inline constexpr Counter kCounters[] = {
     {&Findings::proven_starts, "starts without a hold-off"},
     {&Findings::held_off_starts, "starts with one"},
     {&Findings::failed_writes, "failed writes"},
+    {&Findings::skew_changes, "changes of the tolerated difference"},
     {&Findings::pauses, "pauses"},
     {&Findings::clock_steps, "steps of a clock"},
     {&Findings::lost_memories, "losses of shared memory"},
@@ -952,6 +954,16 @@ private:
                 site.cluster.StepClock(machine->offset_ms());
     }
 
+    // The tolerated difference, for all servers at once: between two handovers. Clocks differ by
+    // less than the smallest at all times.
+    void SetSkew() {
+        const int64_t skew_ms = skew_ms_ * (random_.OneIn(2) ? 1 : random_.Between(2, 10));
+        for (FleetServer& server : servers_)
+            server.SetSkew(skew_ms);
+        findings_.skew_changes++;
+        Trace() << "clocks may differ by " << skew_ms << " ms\n";
+    }
+
     void HappenToServer(FleetServer* server) {
         const int64_t chance = random_.Between(restless_clocks_ ? -8 : 0, 19);
         if (chance < 4) {
@@ -963,7 +975,10 @@ private:
         } else if (chance < 6 && random_.OneIn(3)) {
             Boot(server->machine());
         } else if (chance < 7) {
-            Meddle(*server);
+            if (clocks_agree() && random_.OneIn(2))
+                SetSkew();
+            else
+                Meddle(*server);
         } else if (chance < 8) {
             if (sites_.size() == 1)
                 return;

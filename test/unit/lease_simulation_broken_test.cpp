@@ -151,7 +151,7 @@ struct AnnouncesAnyWindow : ShippedState {
 struct OpensBelowTheWrittenEnd : AnnouncesAnyWindow {
     static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
         StartPlan plan = randflake::PlanStart(error, found, start);
-        plan.opens_at = plan.proven ? 0 : start.held_off;
+        plan.opens_at = plan.proven ? 0 : plan.held_off;
         return plan;
     }
 };
@@ -188,7 +188,7 @@ struct StartsUnknownNodeIdsAtOnce : ShippedState {
     static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
         const StartPlan plan = randflake::PlanStart(error, found, start);
         return plan.finding == Finding::kOwn && found.EndFor(start.nodes) == 0
-                   ? OpenAt(plan, start.held_off - static_cast<uint32_t>(start.skew_ms / 1000))
+                   ? OpenAt(plan, plan.held_off - start.skew.largest_ms / 1000)
                    : plan;
     }
 };
@@ -256,10 +256,20 @@ TEST(LeaseSimulationFinds, AStopOfAnyTimeTakenForAProof) {
     ExpectViolationIn<IgnoresTheTimeSinceTheStop>(Fleet::kTwoNodeIds);
 }
 
+struct ComparesTheStopWithTheSettingOfNow : ShippedState {
+    static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
+        return PlanWith([](WindowState* state, Start* to) { state->skew = to->skew; }, error, found,
+                        start);
+    }
+};
+
+TEST(LeaseSimulationFinds, AStopThatIsProvenByATolerableDifferenceThatWasRaisedSince) {
+    ExpectViolationIn<ComparesTheStopWithTheSettingOfNow>(Fleet::kTwoNodeIds);
+}
+
 struct HoldsOffFromTheServersStart : ShippedState {
-    static void SetTime(const Moment& started, const Moment& now, bool, int64_t skew_ms,
-                        Start* start) {
-        randflake::SetTime(started, now, false, skew_ms, start);
+    static void SetTime(const Moment& started, const Moment& now, bool, Start* start) {
+        randflake::SetTime(started, now, false, start);
     }
 };
 

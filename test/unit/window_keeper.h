@@ -26,8 +26,8 @@ struct ShippedState {
     }
     static void TakeBack(WindowState* state, uint32_t end) { state->TakeBack(end); }
     static void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,
-                        int64_t skew_ms, Start* start) {
-        randflake::SetTime(started, now, may_be_promoted, skew_ms, start);
+                        Start* start) {
+        randflake::SetTime(started, now, may_be_promoted, start);
     }
     static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
         return randflake::PlanStart(error, found, start);
@@ -48,12 +48,14 @@ struct ShippedState {
 template <typename State>
 class WindowKeeper {
 public:
-    WindowKeeper(int64_t skew_ms, Random* random) : skew_ms_(skew_ms), random_(random) {}
+    explicit WindowKeeper(Random* random) : random_(random) {}
 
     // window_init_shared(): a postmaster starts; then, and after a crash of a backend, shared
     // memory is made.
-    void StartPostmaster(const Machine& machine, int64_t true_ms) {
+    void StartPostmaster(const Machine& machine, int64_t true_ms, int64_t skew_ms) {
         started_ = machine.At(true_ms);
+        const auto skew = static_cast<uint32_t>(skew_ms);
+        skew_ = {skew, skew};
         began_in_recovery_ = false;
     }
     void InitShared(const DataDirectory& directory) {
@@ -61,11 +63,26 @@ public:
         loaded_ = refused_ = false;
     }
 
+    // window_note_skew()
+    void NoteSkew(int64_t skew_ms) {
+        const auto skew = static_cast<uint32_t>(skew_ms);
+        skew_ = skew_.With({skew, skew});
+    }
+
     bool loaded() const { return loaded_; }
     size_t refused_starts() const { return refused_starts_; }
     // The first second that was never announced; 0 while that is not known.
     uint32_t LastEnd() const { return loaded_ ? state_.LastEnd() : 0; }
     bool proven() const { return proven_; }
+    // follow_skew(), before a window opens.
+    void FollowSkew() {
+        start_.skew = start_.skew.With(skew_);
+        const StartPlan plan = State::PlanStart(found_, found_state_, start_);
+        proven_ = plan.proven;
+        opens_at_ = plan.opens_at;
+        opens_at_ms_ = plan.opens_at_ms;
+        held_off_ = plan.held_off;
+    }
     // At this second of the wall clock.
     bool MayOpen(int64_t now, int64_t uptime_ms) const {
         return State::MayOpen(opens_at_, opens_at_ms_, now, uptime_ms);
@@ -96,7 +113,8 @@ public:
         start.nodes = nodes;
         start.boot[0] = start.boot[1] = machine->boot();
         start.last_run = machine->MarkedRun(start.origin);
-        State::SetTime(started_, machine->At(true_ms), began_in_recovery_, skew_ms_, &start);
+        State::SetTime(started_, machine->At(true_ms), began_in_recovery_, &start);
+        start.skew = skew_;
         const StartPlan plan = State::PlanStart(error, found, start);
         if (plan.secrets == SecretsChange::kRefused && State::kRefusesSecrets) {
             refused_starts_ += !refused_;
@@ -112,11 +130,10 @@ public:
         else
             return false;
         found_ = error;
+        found_state_ = found;
+        start_ = start;
         state_ = plan.state;
-        proven_ = plan.proven;
-        opens_at_ = plan.opens_at;
-        opens_at_ms_ = plan.opens_at_ms;
-        held_off_ = start.held_off;
+        FollowSkew();
         loaded_ = true;
         return true;
     }
@@ -164,22 +181,25 @@ private:
 
     bool Fails() { return random_->OneIn(30); }
 
-    bool Write(const WindowState& state, DataDirectory* directory) {
+    bool Write(WindowState state, DataDirectory* directory) {
         if (Fails()) {
             failed_writes_++;
             return false;
         }
+        state.skew = skew_;
         EncodeWindowState(state, directory->window.emplace().data());
         return true;
     }
 
-    const int64_t skew_ms_;
     Random* const random_;
+    SkewRange skew_{};  // since the start
     Moment started_{};
     bool began_in_recovery_ = false;
 
     bool loaded_ = false;  // the following counts
     StateError found_ = StateError::kNone;
+    WindowState found_state_{};
+    Start start_{};
     WindowState state_{};
     bool proven_ = false;
     uint32_t opens_at_ = 0, held_off_ = 0;

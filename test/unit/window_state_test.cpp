@@ -477,13 +477,16 @@ constexpr SecretRecords kSecret{1, {{22, 0}}};
 constexpr NodeRange kNodes{100, 4};
 constexpr uint32_t kHeldOff = 2003;  // the server started at second 2000
 constexpr int64_t kSkewMs = 2000;
+constexpr SkewRange kSkew{2000, 2000};
+constexpr int64_t kStoppedAtMs = kWindowEpochMs + 2000 * kSecondMs;
 
 // State of a clean stop, with an end for the node ids and one for others that were used before.
 WindowState Found(uint32_t end) {
     WindowState state{};
     state.origin = kOrigin;
     state.secrets = kSecret;
-    state.stop = {77, {8, 9}, 500000, 9000000};
+    state.skew = kSkew;
+    state.stop = {77, {8, 9}, 500000, kStoppedAtMs};
     SetEnd(&state, {500, 1}, 7);
     SetEnd(&state, kNodes, end);
     return state;
@@ -495,10 +498,9 @@ constexpr Start kQuick{.origin = kOrigin,
                        .nodes = kNodes,
                        .boot = {8, 9},
                        .at_ms = 500500,
-                       .clock_ms = 9000500,
+                       .clock_ms = kStoppedAtMs + 500,
                        .last_run = 77,
-                       .skew_ms = kSkewMs,
-                       .held_off = kHeldOff};
+                       .skew = kSkew};
 
 StartPlan Plan(const WindowState& found, const Start& start = kQuick) {
     return PlanStart(StateError::kNone, found, start);
@@ -524,38 +526,40 @@ TEST(PlanStart, AQuickRestartGoesOnAtTheWrittenEnd) {
 Start StartAt(const Moment& started, const Moment& now, bool may_be_promoted) {
     Start start = kQuick;
     SetTime({started.at_ms, kWindowEpochMs + started.clock_ms},
-            {now.at_ms, kWindowEpochMs + now.clock_ms}, may_be_promoted, kSkewMs, &start);
-    start.clock_ms -= kWindowEpochMs;
+            {now.at_ms, kWindowEpochMs + now.clock_ms}, may_be_promoted, &start);
     return start;
+}
+
+uint32_t HeldOff(const Start& start) {
+    return PlanStart(StateError::kMissing, WindowState{}, start).held_off;
 }
 
 TEST(SetTime, FromTheStartOfTheServer) {
     const Start start = StartAt({500, 10000}, {900, 70000}, false);
     EXPECT_EQ(start.at_ms, 500);
-    EXPECT_EQ(start.clock_ms, 10000);
-    EXPECT_EQ(start.skew_ms, kSkewMs);
-    EXPECT_EQ(start.held_off, 13u);
+    EXPECT_EQ(start.clock_ms, kWindowEpochMs + 10000);
+    EXPECT_EQ(HeldOff(start), 13u);
 }
 
 TEST(SetTime, FromThePresentAfterAPromotion) {
     for (const int64_t now_ms : {70000, 3000}) {
         const Start start = StartAt({500, 10000}, {900, now_ms}, true);
         EXPECT_EQ(start.at_ms, 900);
-        EXPECT_EQ(start.clock_ms, now_ms);
-        EXPECT_EQ(start.held_off, now_ms / 1000 + 3);
+        EXPECT_EQ(start.clock_ms, kWindowEpochMs + now_ms);
+        EXPECT_EQ(HeldOff(start), now_ms / 1000 + 3);
     }
 }
 
 TEST(SetTime, FromThePresentByAWallClockThatWasSetBack) {
     const Start start = StartAt({500, 10000}, {900, 3000}, false);
     EXPECT_EQ(start.at_ms, 500) << "the uptime cannot be set";
-    EXPECT_EQ(start.clock_ms, 3000);
-    EXPECT_EQ(start.held_off, 6u);
+    EXPECT_EQ(start.clock_ms, kWindowEpochMs + 3000);
+    EXPECT_EQ(HeldOff(start), 6u);
 }
 
-TEST(SetTime, HeldOffIsTheFirstSecondThatBeginsLater) {
+TEST(PlanStart, HeldOffIsTheFirstSecondThatBeginsLater) {
     const auto held_off = [](int64_t clock_ms) {
-        return StartAt({0, clock_ms}, {0, clock_ms}, false).held_off;
+        return HeldOff(StartAt({0, clock_ms}, {0, clock_ms}, false));
     };
     EXPECT_EQ(held_off(0), 3u);
     EXPECT_EQ(held_off(999), 3u);
@@ -602,12 +606,23 @@ const Doubt kDoubts[] = {
     {"long after", [](WindowState*, Start* s) { s->at_ms = 900000; }},
     {"before the stop", [](WindowState*, Start* s) { s->at_ms = 499999; }},
     {"just too late by the wall clock",
-     [](WindowState*, Start* s) { s->clock_ms = 9000000 + kSkewMs; }},
+     [](WindowState*, Start* s) { s->clock_ms = kStoppedAtMs + kSkewMs; }},
     {"long after by the wall clock: the machine was paused",
-     [](WindowState*, Start* s) { s->clock_ms = INT64_MAX; }},
-    {"before the stop by the wall clock", [](WindowState*, Start* s) { s->clock_ms = 8999999; }},
+     [](WindowState*, Start* s) { s->clock_ms = INT64_MAX / 2; }},
+    {"before the stop by the wall clock",
+     [](WindowState*, Start* s) { s->clock_ms = kStoppedAtMs - 1; }},
     {"a stop at a time that cannot be", [](WindowState* f, Start*) { f->stop.at_ms = INT64_MIN; }},
-    {"no difference of clocks is tolerated", [](WindowState*, Start* s) { s->skew_ms = 0; }},
+    {"no difference of clocks is tolerated",
+     [](WindowState*, Start* s) { s->skew.smallest_ms = 0; }},
+    {"a smaller one was tolerated since the start",
+     [](WindowState*, Start* s) { s->skew.smallest_ms = 500; }},
+    {"a smaller one was tolerated before the stop",
+     [](WindowState* f, Start*) { f->skew.smallest_ms = 500; }},
+    {"a smaller one was tolerated before the stop, and a greater one is since",
+     [](WindowState* f, Start* s) {
+         f->skew = {500, 500};
+         s->skew = {2000, 2000};
+     }},
     {"a node id before those of the stop",
      [](WindowState*, Start* s) {
          s->nodes = {99, 5};
@@ -651,8 +666,10 @@ TEST(PlanStart, EveryDoubtHoldsOffBeyondStartAndWrittenEnd) {
             const StartPlan plan = Plan(found, start);
             EXPECT_FALSE(plan.proven) << doubt.what;
             EXPECT_EQ(plan.finding, doubt.finding) << doubt.what;
-            EXPECT_EQ(plan.opens_at, std::max(kHeldOff, found.EndFor(start.nodes))) << doubt.what;
-            EXPECT_EQ(plan.opens_at_ms, start.at_ms + start.skew_ms) << doubt.what;
+            EXPECT_EQ(plan.held_off, HeldOff(start)) << doubt.what;
+            EXPECT_EQ(plan.opens_at, std::max(plan.held_off, found.EndFor(start.nodes)))
+                << doubt.what;
+            EXPECT_EQ(plan.opens_at_ms, start.at_ms + kSkewMs) << doubt.what;
             EXPECT_EQ(plan.state.origin, kOrigin) << doubt.what;
             EXPECT_EQ(plan.state.stop, Stop{}) << doubt.what;
             EXPECT_EQ(plan.state.EndFor(kNodes), end) << doubt.what;
@@ -673,7 +690,7 @@ TEST(PlanStart, AsLongAsTheDifferenceOfClocksIsNotOver) {
     for (const int64_t elapsed : {int64_t{0}, kSkewMs - 1}) {
         Start start = kQuick;
         start.at_ms = 500000 + elapsed;
-        start.clock_ms = 9000000 + elapsed;
+        start.clock_ms = kStoppedAtMs + elapsed;
         EXPECT_TRUE(Plan(Found(900), start).proven);
     }
     WindowState found = Found(900);
@@ -681,6 +698,37 @@ TEST(PlanStart, AsLongAsTheDifferenceOfClocksIsNotOver) {
     Start start = kQuick;
     start.boot[1] = 0;
     EXPECT_TRUE(Plan(found, start).proven) << "half of a boot's name may be zero";
+}
+
+TEST(PlanStart, AProofGoesByTheSmallestTolerableDifferenceAndAHoldOffByTheLargest) {
+    const struct {
+        SkewRange before, since;
+        bool proven;  // 500 ms after the stop
+        uint32_t largest_ms;
+    } cases[] = {
+        {{501, 501}, {501, 501}, true, 501},        {{501, 9000}, {700, 700}, true, 9000},
+        {{700, 700}, {501, 20000}, true, 20000},    {{500, 500}, {20000, 20000}, false, 20000},
+        {{20000, 20000}, {500, 500}, false, 20000}, {{20000, 20000}, {500, 60000}, false, 60000},
+        {{0, 30000}, {20000, 20000}, false, 30000}};
+    for (const auto& c : cases) {
+        WindowState found = Found(900);
+        found.skew = c.before;
+        Start start = kQuick;
+        start.skew = c.since;
+        StartPlan plan = Plan(found, start);
+        EXPECT_EQ(plan.proven, c.proven) << c.before.smallest_ms << ' ' << c.since.smallest_ms;
+        EXPECT_EQ(plan.held_off, (2000500 + c.largest_ms) / 1000 + 1);
+        EXPECT_EQ(plan.opens_at, c.proven ? 900 : plan.held_off);
+        found.stop = Stop{};
+        plan = Plan(found, start);
+        EXPECT_FALSE(plan.proven);
+        EXPECT_EQ(plan.opens_at, plan.held_off);
+        EXPECT_EQ(plan.opens_at_ms, start.at_ms + c.largest_ms);
+    }
+    // Of a state that cannot be read, nothing counts.
+    WindowState lost = Found(900);
+    lost.skew = {0, 60000};
+    EXPECT_EQ(PlanStart(StateError::kWrongContent, lost, kQuick).held_off, kHeldOff);
 }
 
 TEST(PlanStart, WithoutStateItHoldsOff) {
@@ -954,7 +1002,7 @@ TEST(PlanReload, WhatTheStateRefuses) {
 // What is planned can be written: a start beyond the last second would not be read back.
 TEST(PlanStart, NeverBeyondTheLastSecond) {
     Start late = kQuick;
-    late.held_off = kMaxEnd + 86400;
+    late.clock_ms = kWindowEpochMs + (int64_t{kMaxEnd} + 86400) * kSecondMs;
     for (const StateError error : {StateError::kMissing, StateError::kLost})
         EXPECT_EQ(PlanStart(error, WindowState{}, late).opens_at, kMaxEnd);
     late.last_run = 0;
