@@ -304,7 +304,7 @@ is($coordinator->safe_psql('restored', 'SELECT DISTINCT key_fingerprint = (SELEC
 unlike(renews_in('restored', 'server1'), qr/permission denied/, '  and a role may name others');
 like(renews_in('restored', 'stranger'), qr/permission denied for function randflake_lease_renew/, '  that may lease');
 
-# A second secret is more than version 1.0 understands.
+# Nor does it with a second secret.
 my $later = int(time) + 86400;
 is(reload_secret($holder, $secrets[0], $later => $secrets[1]), 2, 'a server with two secrets');
 wait_for_status($holder, q{lease_error ~ 'function randflake_lease_renew\(.*\) does not exist|key fingerprint must be'});
