@@ -37,13 +37,14 @@ ANALYZE h;
 SQL
 my %setting_of = (bounds => $columns, ends => "$columns CREATE UNIQUE INDEX ON h (id);\n");
 
+my $large = 'generate_series(1, 1000000000) AS a, generate_series(1, 1000000000) AS b';
+
 # Rows that are expected of a condition on "id" and "V"
 sub expected_rows {
     my ($setting, $condition, @values) = @_;
     my $sql = $setting . join '', map {
         my $filter = $condition =~ s/\bid\b/h.id/gr =~ s/\bV\b/$_/gr;
-        "EXPLAIN (FORMAT JSON) SELECT FROM h, generate_series(1, 1000000000) AS a, generate_series(1, 1000000000) AS b"
-          . " WHERE ($filter) OR a < b - b;\n"
+        "EXPLAIN (FORMAT JSON) SELECT FROM h, $large WHERE ($filter) OR a < b - b;\n"
     } @values;
     # The first number of each plan is that of its top node.
     my @rows = map { /"Plan Rows": (\d+)/ ? $1 : '' } split /^\[$/m, query($sql, 'stranger');
@@ -72,9 +73,10 @@ for my $index (0, 1) {
           . " FROM generate_series($start - 40, $start - 9) AS n;\n"
           . ($index ? 'CREATE INDEX ON h (id); ANALYZE h; ' : '') . "INSERT INTO h VALUES ('$text');\n"
           . ($index ? '' : "ANALYZE h;\n");
-        my ($low, $high, $here) = expected_rows($setting, 'id < V',
-            (map { "randflake_lower(to_timestamp($_))" } $start - 8, $start - 7), "'$text'");
-        my $seconds = $high > $low ? ($here - $low) / ($high - $low) : 0;    # since $start - 8
+        my ($below, $above, $low, $high) = expected_rows($setting, 'id < V',
+            map { "randflake_lower(to_timestamp($_))" } map { $start - $_ } 30, 29, 8, 7);
+        # Seconds from the last bound before V, as many as a second's part of that bin is smaller
+        my $seconds = $high > $low ? ($above - $below) / ($high - $low) : 0;
         my $part = $seconds - int $seconds;
         note("index $index: node id $node_id, read ", $part * 131_072);
         $read++ if abs($part * 131_072 - $node_id) < 20;
@@ -137,6 +139,13 @@ my @conditions = map {
   'id >= V AND id < at(99, 7)', 'NOT id < V', 'least(id, id) < V', 'id < V OR id > at(60, 8)';
 my @queries = (
     (map { my $table = $_; map { "SELECT * FROM $table WHERE $_" } @conditions } qw(many few two constant grown part)),
+    # As in the attack, with all digits
+    (
+        map {
+            my $table = $_;
+            map { "SELECT FROM $table, $large WHERE ($_) OR a < b - b" }
+              grep { /^[idV <>=]+at\(\d+, 6\)$/ } @conditions
+        } qw(many few two grown)),
     (
         map {
             my $join = $_;
