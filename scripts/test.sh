@@ -163,7 +163,7 @@ archives() {
     unzip -q -d "$work/zip" "${archives[1]}"
     release=$(basename "${archives[1]}" .zip)
     diff -r "$work/$release" "$work/zip/$release"
-    "$work/$release/scripts/check_versions.pl"
+    "$work/$release/scripts/check_versions.sh"
     build all
     build install DESTDIR="$work/checkout"
     DESTDIR=$work/archive pgxn install --yes --nosudo --pg_config "$PG_CONFIG" "$PWD/${archives[1]}"
@@ -178,7 +178,7 @@ find_postgresql
 [[ $asked =~ ^(all|release)$ ]] || only=$asked
 
 last "clean tree" clean_tree
-last "release: versions, dates, META.json" scripts/check_versions.pl --release
+last "release: versions, dates, META.json" scripts/check_versions.sh --release
 last "release: tag is free" free_tag
 # Versions of these tools disagree; the code follows those of Debian 12.
 if clang-format --version | grep -q 'version 14\.'; then
@@ -189,7 +189,7 @@ else
     echo "format, lint: not checked, since that takes clang-format and clang-tidy 14, of Debian 12"
 fi
 stage "shell scripts" shell_scripts
-stage "versions" scripts/check_versions.pl
+stage "versions" scripts/check_versions.sh
 stage "build with clang++, -Werror" build CXX=clang++
 stage "build with g++, -Werror" build
 stage "unit tests" unit_tests
