@@ -46,6 +46,19 @@ shell_scripts() {
     shellcheck -x -S warning scripts/*.sh bench/*.sh bench/suites/*.sh .ci/run debian/tests/installcheck
 }
 
+# Tables and charts are those of bench/results.
+benchmarks_published() {
+    copy=$(mktemp -d)
+    trap 'rm -r "$copy"' EXIT
+    cp README.md docs/performance.md "$copy"
+    bench/tables.sh bench/results "$copy/README.md"
+    bench/tables.sh bench/results "$copy/performance.md"
+    bench/plot.sh bench/results "$copy/charts"
+    diff README.md "$copy/README.md"
+    diff docs/performance.md "$copy/performance.md"
+    diff -r docs/charts "$copy/charts"
+}
+
 unit_tests() {
     make -j"$(nproc)" -C test/unit check "$@"
 }
@@ -190,6 +203,7 @@ else
 fi
 stage "shell scripts" shell_scripts
 stage "versions" scripts/check_versions.sh
+stage "tables and charts of benchmarks" benchmarks_published
 stage "build with clang++, -Werror" build CXX=clang++
 stage "build with g++, -Werror" build
 stage "unit tests" unit_tests
