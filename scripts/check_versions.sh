@@ -6,7 +6,8 @@
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
-version=$(sed -n "s/^default_version = '\(.*\)'$/\1/p" extension/randflake.control)
+controls=(extension/randflake*.control) spec=rpm/randflake.spec
+version=$(sed -n "s/^default_version = '\(.*\)'$/\1/p" "${controls[0]}")
 release=$(sed -n 's/^    "version": "\(.*\)",$/\1/p' META.json)
 homepage=$(sed -n 's/.*"homepage": "\(.*\)".*/\1/p' META.json)
 status=0
@@ -19,12 +20,12 @@ expect() {
 expect META.json "$release" "^$version\.[0-9]+$"
 expect META.json "$(<META.json)" "^( {4}| {12})\"version\": \"$release\",?$" 4
 expect META.json "$(<META.json)" "\"file\": \"extension/[a-z_]+--$version\.sql\"" 3
-expect extension "$(cat extension/*.control)" "^default_version = '$version'$" 3
+expect 'control files' "$(cat "${controls[@]}")" "^default_version = '$version'$" 3
 expect CHANGELOG.md "$(grep -m 1 '^## ' CHANGELOG.md)" "^## $release \(([0-9-]{10}|not released yet)\)$"
 expect debian/changelog "$(head -n 1 debian/changelog)" "^randflake \($release-[0-9]+\) "
-expect rpm/randflake.spec "$(<rpm/randflake.spec)" "^Version: +$release$"
-expect rpm/randflake.spec "$(grep -A 1 '^%changelog' rpm/randflake.spec)" "^\* .* - $release-[0-9]+$"
-for file in debian/control debian/control.in debian/copyright debian/watch rpm/randflake.spec; do
+expect $spec "$(<$spec)" "^Version: +$release$"
+expect $spec "$(grep -A 1 '^%changelog' $spec)" "^\* .* - $release-[0-9]+$"
+for file in debian/control debian/control.in debian/copyright debian/watch $spec; do
     expect "$file" "$(<"$file")" "^(Homepage:|Source:|URL:|https).*$homepage|^$homepage"
 done
 perl -MJSON::PP -0777 -ne 'decode_json($_)' META.json
