@@ -88,12 +88,12 @@ lint:
 	cppcheck -q --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
 		--std=c++20 --language=c++ -Isrc src
 
-# The release that META.json describes: scripts/check_versions.pl sees to it that all agree. Archives
+# The release that META.json describes: scripts/check_versions.sh sees to it that all agree. Archives
 # of one commit are the same bytes every time.
 RELEASE = randflake-$(shell sed -n 's/^    "version": *"\(.*\)",$$/\1/p' META.json)
 .PHONY: dist
 dist:
-	scripts/check_versions.pl
+	scripts/check_versions.sh
 	@mkdir -p build && rm -f build/randflake-*.tar.gz build/randflake-*.zip
 	for format in tar.gz zip; do \
 		git archive --prefix=$(RELEASE)/ -o build/$(RELEASE).$$format HEAD || exit; \

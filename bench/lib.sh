@@ -37,25 +37,23 @@ snowflake.node = 1
 END
 }
 
+# Lines "suite,date,processor,...", after one that names the columns.
 describe_environment() {
-    echo "date: $(date -u +%Y-%m-%d)"
-    echo "processor: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u), $(nproc) cores"
-    echo "memory: $(awk '/^MemTotal/ { printf "%.0f GB", $2 / 1e6 }' /proc/meminfo)"
-    echo "system: $(uname -s) $(uname -r | cut -d. -f1,2)"
-    echo "server: $(value 'SELECT version()')"
-    echo "extension: randflake $(value "SELECT extversion FROM pg_extension WHERE extname = 'randflake'")"
-    echo "load average at the start: $(cut -d' ' -f1-3 /proc/loadavg)"
-    echo "settings:"
-    sed -e "/_directories/d" -e 's/^/    /' "$work/settings"
-    sql -At -F' = ' -c "SELECT name, setting FROM pg_settings
-        WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'wal_compression', 'wal_level')" |
-        sed 's/^/    /'
+    local machine suite
+    machine="$(date -u +%Y-%m-%d),$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u | tr -d ,),$(nproc)"
+    machine+=",$(awk '/^MemTotal/ { printf "%.0f GB", $2 / 1e6 }' /proc/meminfo),$(uname -s) $(uname -r | cut -d. -f1,2)"
+    machine+=",PostgreSQL $(value 'SHOW server_version')"
+    machine+=",$(value "SELECT extversion FROM pg_extension WHERE extname = 'randflake'")"
+    echo 'suite,date,processor,cores,memory,system,server,randflake,load at the start,load at the end'
+    for suite in $suites; do
+        echo "$suite,$machine,$1,$(cut -d' ' -f1-3 /proc/loadavg)"
+    done
 }
 
 make_server() {
     as_server initdb -D "$work/data" -U bench -A trust -E UTF8 --no-locale >"$work/initdb.log" ||
         die "initdb failed: $(cat "$work/initdb.log")"
-    server_settings | as_server tee -a "$work/data/postgresql.conf" >"$work/settings"
+    server_settings | as_server tee -a "$work/data/postgresql.conf" >/dev/null
     start_server
     createdb bench
     sql -q -v library="$work/functions" -f "$bench/setup.sql"
@@ -129,9 +127,4 @@ transactions_per_second() {
     shift 2
     pgbench -n -M prepared -c "$clients" -j 2 -f <(echo "$script") "$@" 2>"$work/pgbench.log" |
         sed -n 's/^tps = \([0-9.]*\) .*/\1/p' | grep . || die "pgbench failed: $(cat "$work/pgbench.log")"
-}
-
-# chi_square_p STATISTIC DEGREES: the probability of a chi-square as large or larger.
-chi_square_p() {
-    gnuplot -e "set print '-'; print sprintf('%.2f', 1 - igamma($2 / 2.0, $1 / 2.0))"
 }

@@ -3,15 +3,15 @@
 #
 #   bench/run.sh [--quick | --publish] [SUITE...]
 #
-# Suites: calls secrets set backends inserts keys copy joins connect decode waste uniformity cipher instructions
-# profile. The default is all of them. --quick takes a few minutes: fewer repetitions, fewer rows.
+# Suites: calls instructions secrets backends inserts keys copy joins decode cipher. The default is all of them.
+# --quick takes a few minutes: fewer repetitions, fewer rows.
 #
 # Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table and
-# writes to bench/results/: a description of the machine (environment.txt), every sample (samples.csv),
-# the summary (results.csv). A full run then draws the charts in docs/charts/ and writes the tables of
-# docs/performance.md and README.md. A quick run, or one of some suites, writes its results to
-# bench/results/partial/ and does neither. With --publish, some suites take the place of their former
-# results, and charts and tables are made anew; environment_SUITE.txt describes their run.
+# writes to bench/results/: the summary (results.csv) and on what it was measured (environment.csv; lib.sh has the
+# server's settings). A full run then draws the charts in docs/charts/ and writes the tables of
+# docs/performance.md and README.md. A quick run, or one of some suites, writes its results to bench/results/partial/ and does
+# neither. With --publish, some suites take the place of their former results, and charts and tables are made anew.
+# All samples of the last run are in bench/results/partial/samples.csv, which is not for the source.
 #
 # BENCH_KEYS_ROWS lists the numbers of rows that the suite keys inserts, one for each repetition.
 
@@ -20,17 +20,17 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD bench=$PWD/bench
 . scripts/lib.sh
-all_suites="calls secrets set backends inserts keys copy joins connect decode waste uniformity cipher instructions profile"
+all_suites="calls instructions secrets backends inserts keys copy joins decode cipher"
 
 repetitions=31 short_repetitions=3 insert_repetitions=7 look_up_repetitions=5 copy_repetitions=11
-seconds=3 connections=300 traced_rows=100000 keys_rows="5000000 5000000 5000000 20000000"
+seconds=3 traced_rows=100000 keys_rows="5000000 5000000 5000000"
 copy_rows=1000000 join_repetitions=11 join_rows="300000 2000000"
 suites='' quick='' publish=''
 while [ $# -gt 0 ]; do
     case $1 in
     --quick)
         quick=1 repetitions=3 short_repetitions=1 insert_repetitions=1 look_up_repetitions=1 copy_repetitions=3
-        seconds=1 connections=100 traced_rows=20000 keys_rows=200000
+        seconds=1 traced_rows=20000 keys_rows=200000
         copy_rows=200000 join_repetitions=3 join_rows="50000 200000"
         ;;
     --publish) publish=some ;;
@@ -69,30 +69,26 @@ ${CC:-cc} -O2 -fPIC -shared -I"$("$PG_CONFIG" --includedir-server)" \
     -o "$work/functions.so" "$bench/functions.c"
 : >"$samples"
 make_server
-describe_environment >"$work/environment.txt"
-say "$(cat "$work/environment.txt")"
+load=$(cut -d' ' -f1-3 /proc/loadavg)
 
 for suite in $suites; do
     say "$suite ..."
     "suite_$suite"
 done
-echo "load average at the end: $(cut -d' ' -f1-3 /proc/loadavg)" >>"$work/environment.txt"
+describe_environment "$load" >"$work/environment.csv"
 
-mkdir -p "$results"
-if [ "$publish" = some ]; then
-    # The samples of other suites stay.
-    awk -F, -v suites=" $suites " '!index(suites, " " $1 " ")' "$results/samples.csv" >"$work/others"
-    cat "$work/others" "$samples" >"$work/all"
-    mv "$work/all" "$samples"
-    for suite in $suites; do
-        cp "$work/environment.txt" "$results/environment_$suite.txt"
-    done
-else
-    rm -f "$results"/environment_*.txt
-    cp "$work/environment.txt" "$results"
-fi
-cp "$work"/*.csv "$results"
-"$bench/summary.sh" "$results"
+mkdir -p "$results" "$bench/results/partial"
+cp "$samples" "$bench/results/partial"
+"$bench/summary.sh" "$work"
+for file in results.csv environment.csv; do
+    if [ "$publish" = some ]; then
+        # What is known of other suites stays.
+        awk -F, -v suites=" $suites " '!index(suites, " " $1 " ")' "$results/$file" >"$work/all"
+        sed 1d "$work/$file" >>"$work/all"
+        mv "$work/all" "$work/$file"
+    fi
+    cp "$work/$file" "$results"
+done
 if [ "$publish" ]; then
     "$bench/plot.sh"
     "$bench/tables.sh" "$results" docs/performance.md

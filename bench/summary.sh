@@ -3,9 +3,9 @@
 #
 #   bench/summary.sh [DIRECTORY]
 #
-# Per item: the median of its samples, their quartiles, and the ratio of its median to that of the base
-# item. The paired ratio is the median of the ratios within each repetition, which a machine that gets
-# slower or faster meanwhile does not change.
+# Per item: the median of its samples and their quartiles, and the median and quartiles of its ratio to the base
+# item. The ratio is taken within each repetition, so that a machine that gets slower or faster meanwhile does
+# not change it.
 
 set -euo pipefail
 directory=${1:-$(dirname "$0")/results}
@@ -38,11 +38,10 @@ function sorted(key, values,    n) {
     return n
 }
 # Prints the line of one item.
-function summarize(key,    field, base_key, n, bases, ratios, values, base_values, ratio, j, r, median) {
+function summarize(key,    field, base_key, n, ratios, values, ratio, j, r) {
     split(key, field, ",")
     base_key = field[1] "," base[key] "," field[3] "," field[4]
     n = sorted(key, values)
-    bases = sorted(base_key, base_values)
     ratios = 0
     for (j = 1; j <= n; j++) {
         r = repetition[key, j]
@@ -50,11 +49,13 @@ function summarize(key,    field, base_key, n, bases, ratios, values, base_value
             ratio[++ratios] = value[key, r] / value[base_key, r]
     }
     sort(ratio, ratios)
-    median = quantile(values, n, 0.5)
-    printf "%s,%d,%s,%s,%s,%s,%s,%s\n", key, n, digits(median), digits(quantile(values, n, 0.25)),
-           digits(quantile(values, n, 0.75)), base[key],
-           ratios ? sprintf("%.3f", median / quantile(base_values, bases, 0.5)) : "",
-           ratios ? sprintf("%.3f", quantile(ratio, ratios, 0.5)) : ""
+    printf "%s,%d,%s,%s,%s,%s", key, n, digits(quantile(values, n, 0.5)), digits(quantile(values, n, 0.25)),
+           digits(quantile(values, n, 0.75)), base[key]
+    if (ratios)
+        printf ",%.3f,%.3f,%.3f\n", quantile(ratio, ratios, 0.5), quantile(ratio, ratios, 0.25),
+               quantile(ratio, ratios, 0.75)
+    else
+        print ",,,"
 }
 {
     key = $1 "," $2 "," $3 "," $4
@@ -68,7 +69,7 @@ function summarize(key,    field, base_key, n, bases, ratios, values, base_value
     base[key] = $7
 }
 END {
-    print "suite,item,metric,unit,samples,median,lower_quartile,upper_quartile,base,ratio,paired_ratio"
+    print "suite,item,metric,unit,samples,median,lower_quartile,upper_quartile,base,ratio,ratio_lower,ratio_upper"
     for (g = 1; g <= group_count; g++)
         for (i = 1; i <= items[g]; i++)
             summarize(keys[g, i])
@@ -78,7 +79,7 @@ awk -F, 'NR > 1 {
     if ($1 "," $3 != group) {
         group = $1 "," $3
         printf "\n%s: %s, %s%s\n", $1, $3, $4, $9 == "" ? "" : "; ratio to " ($9 ~ /;/ ? "one backend" : $9)
-        printf "  %-44s %12s %25s %8s %8s\n", "", "median", "quartiles", "ratio", "paired"
+        printf "  %-44s %12s %25s %8s %17s\n", "", "median", "quartiles", "ratio", "quartiles"
     }
-    printf "  %-44s %12s %12s %12s %8s %8s\n", $2, $6, $7, $8, $10, $11
+    printf "  %-44s %12s %12s %12s %8s %8s %8s\n", $2, $6, $7, $8, $10, $11, $12
 }' "$directory/results.csv"

@@ -124,7 +124,9 @@ NR > 1 {
     unit[group] = unit[group, item] = $4
     median[group, item] = $6
     quartiles[group, item] = $5 > 1 ? $7 " – " $8 : "one sample"
-    ratio[group, item] = $10
+    # A difference that not even three of four repetitions show is none.
+    ratio[group, item] = $10 == "" || $2 == $9 ? "" : $11 <= 1 && $12 >= 1 ? "≈ 1" : \
+        sprintf($10 < 10 ? "%.2f" : "%.1f", $10)
     if ($9 != "")
         base[group] = $9 ~ /;/ ? "one backend" : $9 ~ /\(\)/ ? "`" $9 "`" : $9
 }

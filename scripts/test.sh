@@ -46,6 +46,19 @@ shell_scripts() {
     shellcheck -x -S warning scripts/*.sh bench/*.sh bench/suites/*.sh .ci/run debian/tests/installcheck
 }
 
+# Tables and charts are those of bench/results.
+benchmarks_published() {
+    copy=$(mktemp -d)
+    trap 'rm -r "$copy"' EXIT
+    cp README.md docs/performance.md "$copy"
+    bench/tables.sh bench/results "$copy/README.md"
+    bench/tables.sh bench/results "$copy/performance.md"
+    bench/plot.sh bench/results "$copy/charts"
+    diff README.md "$copy/README.md"
+    diff docs/performance.md "$copy/performance.md"
+    diff -r docs/charts "$copy/charts"
+}
+
 unit_tests() {
     make -j"$(nproc)" -C test/unit check "$@"
 }
@@ -163,7 +176,7 @@ archives() {
     unzip -q -d "$work/zip" "${archives[1]}"
     release=$(basename "${archives[1]}" .zip)
     diff -r "$work/$release" "$work/zip/$release"
-    "$work/$release/scripts/check_versions.pl"
+    "$work/$release/scripts/check_versions.sh"
     build all
     build install DESTDIR="$work/checkout"
     DESTDIR=$work/archive pgxn install --yes --nosudo --pg_config "$PG_CONFIG" "$PWD/${archives[1]}"
@@ -178,7 +191,7 @@ find_postgresql
 [[ $asked =~ ^(all|release)$ ]] || only=$asked
 
 last "clean tree" clean_tree
-last "release: versions, dates, META.json" scripts/check_versions.pl --release
+last "release: versions, dates, META.json" scripts/check_versions.sh --release
 last "release: tag is free" free_tag
 # Versions of these tools disagree; the code follows those of Debian 12.
 if clang-format --version | grep -q 'version 14\.'; then
@@ -189,7 +202,8 @@ else
     echo "format, lint: not checked, since that takes clang-format and clang-tidy 14, of Debian 12"
 fi
 stage "shell scripts" shell_scripts
-stage "versions" scripts/check_versions.pl
+stage "versions" scripts/check_versions.sh
+stage "tables and charts of benchmarks" benchmarks_published
 stage "build with clang++, -Werror" build CXX=clang++
 stage "build with g++, -Werror" build
 stage "unit tests" unit_tests

@@ -2,7 +2,7 @@
 # Installs the tools that the tests of the documentation use beside PostgreSQL: drivers and
 # object-relational mappers of other languages, Prometheus' programs, and buildah. A test is skipped if its tools
 # are missing, so install them for a run that skips nothing. They take about 600 MB on disk from Debian,
-# Node.js and Java not counted, and 450 MB from npm.
+# Node.js and Java not counted, and 350 MB from npm.
 #
 #   scripts/test_tools.sh
 #   scripts/test_tools.sh built    also the drivers that are compiled, for t/324_drivers_built.pl
@@ -47,16 +47,13 @@ install_program "$promtool" promtool
 install_program prometheus-postgres-exporter prometheus-postgres-exporter
 
 # Prisma's install script would download an engine, which the recipe does not need.
-for directory in test/js test/prisma; do
-    [ "$directory/node_modules/.package-lock.json" -nt "$directory/package-lock.json" ] && continue
-    (cd "$directory" && npm ci --ignore-scripts --no-audit --no-fund)
-done
+[ test/js/node_modules/.package-lock.json -nt test/js/package-lock.json ] ||
+    (cd test/js && npm ci --ignore-scripts --no-audit --no-fund)
 
 # Prisma 7 needs a newer Node.js than Debian 12's, 18. It is not in the lock file because the other
 # packages do not need it.
-if [ "$(node -p 'parseInt(process.versions.node)')" -lt 20 ] &&
-    [ ! -e test/prisma/node_modules/.bin/node ]; then
-    (cd test/prisma &&
+if [ "$(node -p 'parseInt(process.versions.node)')" -lt 20 ] && [ ! -e test/js/node_modules/.bin/node ]; then
+    (cd test/js &&
         npm install --no-save --ignore-scripts --no-audit --no-fund "node-linux-$(node -p process.arch)@22")
 fi
 

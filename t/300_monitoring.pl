@@ -1,7 +1,6 @@
 # The metrics and alerts of monitoring/: every query runs for a role that may only monitor and gives
-# the columns that the files promise; both exporters' files say the same; rules use only metrics
-# there are, and so does the dashboard. With postgres_exporter and promtool in PATH, they read their files
-# themselves, and promtool the dashboard's queries.
+# the columns that the files promise; rules use only metrics there are, and so does the dashboard. With
+# postgres_exporter and promtool in PATH, they read their files themselves, and promtool the dashboard's queries.
 
 use strict;
 use warnings;
@@ -26,55 +25,22 @@ sub block_scalar {
     return $block =~ s/^\Q$indent\E//gmr =~ s/\s+\z//r;
 }
 
-# postgres_exporter: {namespace}{query}, and {namespace}{columns}{column} = usage, help.
+# postgres_exporter: {namespace}{query}, and {namespace}{columns}{column} = usage.
 sub read_postgres_exporter {
     my %sets;
     for my $part (map { split /^(?=\w)/m, slurp_file($_) } glob 'monitoring/postgres_exporter*.yml') {
         my ($namespace) = $part =~ /^(\w+):$/m or next;
         my ($query) = $part =~ /^  query: \|\n(.*)\z/ms or die "no query in $namespace";
         $sets{$namespace}{query} = block_scalar($query);
-        while ($part =~ /^    - (\w+):\n        usage: (\w+)\n        description: (.+)$/mg) {
-            $sets{$namespace}{columns}{$1} = { usage => lc $2, help => $3 };
+        while ($part =~ /^    - (\w+):\n        usage: (\w+)\n        description: .+$/mg) {
+            $sets{$namespace}{columns}{$1} = { usage => lc $2 };
         }
-    }
-    return \%sets;
-}
-
-# sql_exporter, in the same form; labels have no help there.
-sub read_sql_exporter {
-    my ($metrics, $queries) = ('', '');
-    for my $file (glob 'monitoring/sql_exporter*.yml') {
-        my @parts = slurp_file($file) =~ /^metrics:\n(.*)^queries:\n(.*)\z/ms or die "$file has no queries";
-        $metrics .= $parts[0];
-        $queries .= $parts[1];
-    }
-    my %sets;
-    while ($queries =~ /^  - query_name: (\w+)\n    query: \|\n((?:      .*\n|\n)*)/mg) {
-        $sets{$1}{query} = block_scalar($2);
-    }
-    for my $metric (split /^  - /m, $metrics) {
-        my %of = $metric =~ /^\s*(\w+): (.+)$/mg or next;
-        my $columns = $sets{ $of{query_ref} }{columns} //= {};
-        my ($column) = $of{values} =~ /^\[(\w+)\]$/ or die "no value of $of{metric_name}";
-        is($of{metric_name}, "$of{query_ref}_$column", "sql_exporter names $of{metric_name} alike");
-        $columns->{$column} = { usage => $of{type}, help => $of{help} };
-        $columns->{$_} = { usage => 'label' } for ($of{key_labels} // '') =~ /(\w+)/g;
     }
     return \%sets;
 }
 
 my $sets = read_postgres_exporter();
 is_deeply([ sort keys %$sets ], [qw(randflake randflake_leases randflake_secrets randflake_server)], 'the queries');
-
-my $without_label_help = {};
-for my $namespace (keys %$sets) {
-    my %columns = map { $_ => { %{ $sets->{$namespace}{columns}{$_} } } }
-      keys %{ $sets->{$namespace}{columns} };
-    $_->{usage} eq 'label' and delete $_->{help} for values %columns;
-    $without_label_help->{$namespace} =
-      { query => $sets->{$namespace}{query}, columns => \%columns };
-}
-is_deeply(read_sql_exporter(), $without_label_help, 'both files have the same queries and metrics');
 
 # --- the queries -----------------------------------------------------------------------------
 

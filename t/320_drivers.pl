@@ -23,12 +23,13 @@ my $node = start_recipes('light', block('database'), block('tables'));
 # Node finds packages in node_modules beside the program. A Node.js among the packages goes before the
 # machine's.
 my $javascript = succeeds('node', '--version');
+my $packages = 'test/js';
 
 sub javascript {
     my ($program, %recipe) = @_;
-    my $packages = $recipe{packages} //= 'test/js';
     recipe(
         name => $program,
+        packages => $packages,
         run => [ 'node', "$program.mjs" ],
         needs => [ 'node', $javascript, "$packages/node_modules (npm ci)", -d "$packages/node_modules" ],
         %recipe,
@@ -44,15 +45,12 @@ javascript($_) for qw(sequelize knex kysely typeorm);
 # told that it has one.
 javascript('prisma',
     tables => 1,
-    packages => 'test/prisma',
     files => ['schema.prisma'],
     environment => { PRISMA_SCHEMA_ENGINE_BINARY => '/bin/true', CHECKPOINT_DISABLE => 1 },
     prepare => [ [ 'prisma', 'generate', '--schema=schema.prisma' ] ]);
 
-# Lock files name no registry.
-for my $lock (glob 'test/{js,prisma}/package-lock.json') {
-    unlike(slurp_file($lock), qr/"resolved"|https?:\/\/registry/, "$lock names no host to download from");
-}
+unlike(slurp_file("$packages/package-lock.json"), qr/"resolved"|https?:\/\/registry/,
+    'the lock file names no host to download from');
 
 # --- Python ----------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ empty C function|SELECT count(bench_empty(id)) FROM decode_ids
 randflake_generated_at(id)|SELECT count(randflake_generated_at(id)) FROM decode_ids
 (randflake_decode(id)).sequence|SELECT count((randflake_decode(id)).sequence) FROM decode_ids
 FROM ids CROSS JOIN randflake_decode(id)|SELECT count(sequence) FROM decode_ids CROSS JOIN randflake_decode(id)
-randflake_shard(id 1024)|SELECT count(randflake_shard(id, 1024)) FROM decode_ids
+randflake_shard|SELECT count(randflake_shard(id, 1024)) FROM decode_ids
 randflake_to_text(id)|SELECT count(randflake_to_text(id)) FROM decode_ids
 END
     sql -q -c 'DROP TABLE decode_ids'

@@ -1,0 +1,37 @@
+#!/bin/bash
+# Compares what repeats the version: X.Y, default_version of extension/randflake.control, and X.Y.Z, a release of it.
+#
+#   scripts/check_versions.sh             while working
+#   scripts/check_versions.sh --release   what must hold at a release, too: dates and status
+
+set -euo pipefail
+cd "$(dirname "$(realpath "$0")")/.."
+controls=(extension/randflake*.control) spec=rpm/randflake.spec
+version=$(sed -n "s/^default_version = '\(.*\)'$/\1/p" "${controls[0]}")
+release=$(sed -n 's/^    "version": "\(.*\)",$/\1/p' META.json)
+homepage=$(sed -n 's/.*"homepage": "\(.*\)".*/\1/p' META.json)
+status=0
+
+# expect WHERE TEXT PATTERN [COUNT]: so many lines of the text match, by default one.
+expect() {
+    [ "$(grep -cE "$3" <<<"$2")" = "${4-1}" ] || { echo "$1: not ${4-1} × $3" && status=1; }
+}
+
+expect META.json "$release" "^$version\.[0-9]+$"
+expect META.json "$(<META.json)" "^( {4}| {12})\"version\": \"$release\",?$" 4
+expect META.json "$(<META.json)" "\"file\": \"extension/[a-z_]+--$version\.sql\"" 3
+expect 'control files' "$(cat "${controls[@]}")" "^default_version = '$version'$" 3
+expect CHANGELOG.md "$(grep -m 1 '^## ' CHANGELOG.md)" "^## $release \(([0-9-]{10}|not released yet)\)$"
+expect debian/changelog "$(head -n 1 debian/changelog)" "^randflake \($release-[0-9]+\) "
+expect $spec "$(<$spec)" "^Version: +$release$"
+expect $spec "$(grep -A 1 '^%changelog' $spec)" "^\* .* - $release-[0-9]+$"
+for file in debian/control debian/control.in debian/copyright debian/watch $spec; do
+    expect "$file" "$(<"$file")" "^(Homepage:|Source:|URL:|https).*$homepage|^$homepage"
+done
+perl -MJSON::PP -0777 -ne 'decode_json($_)' META.json
+if [ "${1-}" = --release ]; then
+    expect CHANGELOG.md "$(grep -m 1 '^## ' CHANGELOG.md)" '[0-9]\)$'
+    expect META.json "$(<META.json)" '"release_status": "stable"'
+    expect debian/changelog "$(head -n 1 debian/changelog)" UNRELEASED 0
+fi
+exit $status
