@@ -326,10 +326,11 @@ my $content = q{SELECT md5(string_agg(format('%s %s', id, ordered), ' ' ORDER BY
 my ($good, $errors) = restored($nodes[1]);
 ok($good && $errors !~ /ERROR/, 'a server with both secrets restores it') or diag($errors);
 is($nodes[1]->safe_psql('restored', $content), $nodes[0]->safe_psql('postgres', $content), '  and nothing is lost');
-# As parallel jobs may bring it: the second copy of the fingerprints after everything else
+# As parallel jobs may bring it: the fingerprints before everything else, their second copy after it
 my ($list) = run_command([ 'pg_restore', '--list', "$work/dump" ]);
-my $last = qr/^.* TABLE DATA \S+ randflake_key_check .*\n/m;
-append_to_file("$work/list", ($list =~ s/$last//r) . "\n" . ($list =~ $last ? $& : die 'no second copy'));
+my %data = map { $list =~ s/^.* TABLE DATA \S+ $_ .*\n//m ? ($_ => $&) : die "no $_" } 'randflake_key', 'randflake_key_check';
+$list =~ s/^(?=.* TABLE DATA )/$data{randflake_key}/m or die 'no data';
+append_to_file("$work/list", "$list\n$data{randflake_key_check}");
 $nodes[1]->safe_psql('template1', 'DROP DATABASE restored');
 ($good, $errors) = restored($nodes[1], "--use-list=$work/list");
 ok($good && $errors !~ /ERROR/, '  in another order too') or diag($errors);
