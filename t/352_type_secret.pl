@@ -247,7 +247,7 @@ is(notices_of('CREATE EXTENSION randflake'), '', '  nor of functions alone');
 like(notices_of('CREATE EXTENSION randflake_type; SELECT 1'),
     qr/\A[^\n]*NOTICE:  the type randflake is not bound to a secret yet
 DETAIL:  This server has no secret\.
-HINT:  Set "shared_preload_libraries" and "randflake\.secret_file", and restart the server\. The first use of the type by a superuser binds it\.\z/,
+HINT:  Set "shared_preload_libraries" and "randflake\.secret_file", and restart the server\. The first value that a superuser makes binds it\.\z/,
     '  else what to do, once');
 $node->safe_psql('early', <<'SQL');
 CREATE TABLE made (id randflake DEFAULT randflake_next());

@@ -194,9 +194,11 @@ is($node->safe_psql('postgres', $entries), 1, '  nothing is bound by any of this
 # What another transaction binds is seen by one that has looked before.
 my $session = $node->background_psql('postgres', on_error_stop => 1);
 $session->query_safe('BEGIN');
-is($session->query_safe('SELECT count(id::text) >= 5000 FROM made'), 't', 'a transaction looks at old values');
+# The same statement each time, which needs no lock and no catalog anew
+my $look = 'SELECT count(id::text) FROM made WHERE n >= 5000';
+is($session->query_safe($look), 4, 'a transaction looks at old values') for 1, 2;
 $node->safe_psql('postgres', 'INSERT INTO made (n) VALUES (8000)', extra_params => [ '-U', 'app' ]);
-is($session->query_safe('SELECT length(id::text) > 0 FROM made WHERE n = 8000'), 't', '  and at the first of the new secret');
+is($session->query_safe($look), 5, '  and at the first of the new secret');
 $session->query_safe('COMMIT');
 $session->quit;
 is($node->safe_psql('postgres', $entries), 2, '  which an ordinary role has bound');

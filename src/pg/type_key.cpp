@@ -475,12 +475,11 @@ static bool created_unbound;
 static void notice_created_unbound(XactEvent event, void*) {
     if (created_unbound && event == XACT_EVENT_PRE_COMMIT &&
         OidIsValid(get_extension_oid("randflake_type", true)))
-        ereport(
-            NOTICE,
-            (errmsg("the type randflake is not bound to a secret yet"),
-             errdetail("This server has no secret."),
-             errhint("Set \"shared_preload_libraries\" and \"randflake.secret_file\", and "
-                     "restart the server. The first use of the type by a superuser binds it.")));
+        ereport(NOTICE,
+                (errmsg("the type randflake is not bound to a secret yet"),
+                 errdetail("This server has no secret."),
+                 errhint("Set \"shared_preload_libraries\" and \"randflake.secret_file\", and "
+                         "restart the server. The first value that a superuser makes binds it.")));
     created_unbound = false;
 }
 
