@@ -40,6 +40,7 @@ struct WindowControl {
     int64 opens_at_ms;  // the same
     uint32 held_off;    // see Start
     uint64 run;         // random number of this run, see Stop
+    bool untold;        // the disk has not got the state's differs_from
 
     int64 retry_at_ms;     // on the clock that never steps: no write is tried before
     int64 next_log_at_ms;  // nor a failure logged
