@@ -234,6 +234,7 @@ static bool write_state(WindowControl* control, WindowState next) {
         return false;
     }
     control->state = next;
+    control->untold = false;
     return true;
 }
 
@@ -244,10 +245,13 @@ static bool announce(WindowControl* control, const NodeRange& nodes, const Windo
     return write_state(control, next);
 }
 
-static uint32 publish_certainty(uint32 differs_from) {
-    const uint32 second = differs_from != 0 ? differs_from : UINT32_MAX;
-    shared->certain_before.store(second, std::memory_order_relaxed);
-    return second;
+// See secrets_certain_before().
+static uint32 certainty_of(uint32 differs_from) {
+    return differs_from != 0 ? differs_from : UINT32_MAX;
+}
+
+static void publish_certainty(uint32 differs_from) {
+    shared->certain_before.store(certainty_of(differs_from), std::memory_order_relaxed);
 }
 
 static void take_times(WindowControl* control, const StartPlan& plan) {
@@ -308,9 +312,13 @@ static bool load_state(WindowControl* control) {
     control->found_state = found;
     control->start = start;
     control->state = plan.state;
+    // What a coordinator told while the state could not be read is newer.
+    if (const uint32 known = shared->certain_before.load(std::memory_order_relaxed); known != 0)
+        control->state.differs_from = known != UINT32_MAX ? known : 0;
+    control->untold = control->state.differs_from != plan.state.differs_from;
     take_times(control, plan);
     control->loaded = true;
-    publish_certainty(plan.state.differs_from);
+    publish_certainty(control->state.differs_from);
     if (of_another(plan.finding))
         publish_copy_found();
     log_start(plan, found, error);
@@ -418,13 +426,37 @@ void window_take_back_lease(uint32 end) {
     LWLockRelease(shared->window_lock);
 }
 
+// Finds out what is known, without making or announcing anything: a server that generates nothing
+// has no state.
+static FileFailure look_up_certainty(const WindowControl* control) {
+    FileFailure failure{};
+    if (shared->certain_before.load(std::memory_order_relaxed) != 0)
+        return failure;
+    if (control->loaded) {
+        publish_certainty(control->state.differs_from);
+        return failure;
+    }
+    WindowState found{};
+    StateError error = StateError::kNone;
+    failure = window_file_look(&found, &error);
+    if (failure.error == 0)
+        publish_certainty(error == StateError::kNone
+                              ? DiffersFrom(found.differs_from, found.secrets, secret_records())
+                              : 0);
+    return failure;
+}
+
 void window_note_difference(uint32 differs_from, int named_secrets) {
     WindowControl* control = &shared->window_control;
     LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
     if (secret_ring().count() == named_secrets) {
-        const bool loaded = window_load_state();
+        (void)look_up_certainty(control);
+        const bool changed =
+            shared->certain_before.load(std::memory_order_relaxed) != certainty_of(differs_from);
         publish_certainty(differs_from);
-        if (loaded && control->state.differs_from != differs_from) {
+        if (changed)
+            (void)window_load_state();
+        if (control->loaded && (control->untold || control->state.differs_from != differs_from)) {
             WindowState next = control->state;
             next.differs_from = differs_from;
             if (write_state(control, next))
@@ -448,22 +480,9 @@ void window_take_secrets(const SecretRecords& secrets) {
 
 // Under the window lock, so that nothing that a coordinator has told meanwhile is overwritten.
 uint32 secrets_read_certainty() {
-    WindowControl* control = &shared->window_control;
-    WindowState found{};
-    StateError error = StateError::kNone;
-    FileFailure failure{};
     LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
-    uint32 second = shared->certain_before.load(std::memory_order_relaxed);
-    if (second == 0 && control->loaded) {
-        second = publish_certainty(control->state.differs_from);
-    } else if (second == 0) {
-        failure = window_file_look(&found, &error);
-        if (failure.error == 0)
-            second = publish_certainty(
-                error == StateError::kNone
-                    ? DiffersFrom(found.differs_from, found.secrets, secret_records())
-                    : 0);
-    }
+    const FileFailure failure = look_up_certainty(&shared->window_control);
+    const uint32 second = shared->certain_before.load(std::memory_order_relaxed);
     LWLockRelease(shared->window_lock);
     if (failure.error != 0) {
         errno = failure.error;

@@ -47,6 +47,7 @@ struct WindowControl {
     uint32 opens_at;
     int64 opens_at_ms;
     uint32 held_off;
+    bool untold;  // the disk has not got the state's differs_from
 
     int64 retry_at_ms;     // on the clock that never steps: no write is tried before
     int64 next_log_at_ms;  // nor a failure logged
