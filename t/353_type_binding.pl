@@ -113,7 +113,12 @@ configure($node, %settings);
 # --- the clock refuses -----------------------------------------------------------------------------
 
 $begins = $clock + 1000;
-restart_with($secrets[0], $begins => $secrets[1]);
+restart_with($secrets[0]);
+# A session that was sure of everything, with one secret
+my $early = $node->background_psql('postgres', on_error_stop => 1);
+$early->query_safe('SET ROLE app');
+isnt($early->query_safe('SELECT randflake_next()'), '', 'a session makes a value');
+is(reload_with($secrets[0], $begins => $secrets[1]), 2, '  before there is a second secret');
 # The identifier of a number of the new secret, one that is not skipped
 sub number_of {
     my ($second) = @_;
@@ -191,16 +196,24 @@ is($node->safe_psql('postgres', "BEGIN; $outlives $in_parallel SET parallel_lead
     '  and a parallel worker shows it');
 is($node->safe_psql('postgres', $entries), 1, '  nothing is bound by any of this');
 
-# What another transaction binds is seen by one that has looked before.
-my $session = $node->background_psql('postgres', on_error_stop => 1);
-$session->query_safe('BEGIN');
-# The same statement each time, which needs no lock and no catalog anew
-my $look = 'SELECT count(id::text) FROM made WHERE n >= 5000';
-is($session->query_safe($look), 4, 'a transaction looks at old values') for 1, 2;
-$node->safe_psql('postgres', 'INSERT INTO made (n) VALUES (8000)', extra_params => [ '-U', 'app' ]);
-is($session->query_safe($look), 5, '  and at the first of the new secret');
-$session->query_safe('COMMIT');
-$session->quit;
+# What another transaction binds is seen by one that looks all the time, and needs no lock and no catalog
+# anew for that.
+my $looking = start_session($node, <<'SQL');
+DO $$
+DECLARE shown integer;
+BEGIN
+    LOOP
+        SELECT count(id::text) INTO shown FROM made WHERE n >= 5000;
+        EXIT WHEN shown = 5;
+        PERFORM pg_sleep(0.1);
+    END LOOP;
+END $$
+SQL
+$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'PgSleep'})
+  or die 'nobody looks';
+$early->query_safe('INSERT INTO made (n) VALUES (8000)');
+$early->quit;
+is((finish_session($looking))[1], '', 'a transaction that looks at old values sees the first of the new secret');
 is($node->safe_psql('postgres', $entries), 2, '  which an ordinary role has bound');
 $node->safe_psql('postgres', "$in_parallel INSERT INTO made (n) SELECT 8001; SELECT count(randflake_next()) FROM number");
 pass('  and parallel operations make values');
