@@ -789,6 +789,9 @@ DECLARE
     count CONSTANT integer := coalesce(node_count, upper(pool.nodes) - first);
     duration CONSTANT integer := coalesce(randflake_lease_configure.max_duration, pool.max_duration);
     skew CONSTANT integer := coalesce(randflake_lease_configure.max_clock_skew, pool.max_clock_skew);
+    -- A hold-off is for what was done until now, under the former values too.
+    longest CONSTANT integer := greatest(duration, pool.max_duration);
+    widest CONSTANT integer := greatest(skew, pool.max_clock_skew);
     most CONSTANT integer := coalesce(randflake_lease_configure.max_nodes_per_role, pool.max_nodes_per_role);
     shut CONSTANT boolean := coalesce(randflake_lease_configure.closed, pool.closed);
     mark bigint := pool.high_water;
@@ -831,11 +834,11 @@ BEGIN
     END IF;
     -- The same holds for node ids that come into the pool now.
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
-        mark := greatest(mark, now + skew + 1);
+        mark := greatest(mark, now + widest + 1);
     END IF;
     -- While the pool was closed, another coordinator may have leased.
     IF pool.closed AND NOT shut THEN
-        mark := greatest(mark, now + duration + 2 * skew + 1);
+        mark := greatest(mark, now + longest + 2 * widest + 1);
     END IF;
     UPDATE @extschema@.randflake_lease_pool SET
         high_water = mark,

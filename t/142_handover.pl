@@ -9,6 +9,7 @@ use strict;
 use warnings;
 
 use IPC::Run ();
+use List::Util qw(max);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Randflake;
@@ -88,7 +89,19 @@ sub is_closed {
 
 sub generates {
     my ($node, $seconds, $test_name, %options) = @_;
-    ok(collect($history, $node, $seconds, %options), "$test_name: generates");
+    my $era = collect($history, $node, $seconds, %options);
+    ok($era, "$test_name: generates");
+    return $era;
+}
+
+# The setting of a server that runs, without a restart.
+sub tolerate {
+    my ($node, $difference, %settings) = @_;
+    configure($node, settings(%settings, max_clock_skew => $difference));
+    $node->reload;
+    $node->poll_query_until('postgres',
+        "SELECT current_setting('randflake.max_clock_skew') = '$difference'")
+      or die 'the setting was not reloaded';
     return;
 }
 
@@ -314,6 +327,7 @@ handover(
         start_with($a, @settings, max_clock_skew => 0);
         generates($a, 0.2, "$name, before");
         $a->stop;
+        write_window($a, { %{ read_window($a) }, smallest_skew_ms => 30_000, largest_skew_ms => 30_000 });
         my $snapshot = snapshot($a);
         # A mark that cannot be changed is removed.
         chmod 0400, run_marker_path($a) if $round % 2 == 0;
@@ -409,6 +423,134 @@ handover(
         is_closed($a, "$name, behind what was leased");
         set_ahead($a, 6);
         generates($a, 0.5, "$name, then");
+    });
+
+# --- ends and differences that change ---------------------------------------------------------
+
+# The last node id is used for longer than the others.
+handover(
+    'exact end',
+    sub {
+        my ($name) = @_;
+        my ($node_id) = fresh_node_ids(1);
+        start_with($a, node_id => $node_id, node_count => 3);
+        my $last = $node_id + 2;
+        my $text = <<"SQL";
+SET randflake.max_wait = '60s';
+SELECT node_id = $last AS is_last FROM randflake_decode(randflake_generate()) \\gset
+\\! sleep 1
+\\if :is_last
+\\! sleep 1.5
+SELECT extract(epoch FROM randflake_generated_at(randflake_generate()))::bigint;
+\\endif
+SQL
+        my $used = '';
+        # A session whose own it is; the number of a session decides.
+        for (1 .. 20) {
+            last if $used =~ /\d/;
+            my @sessions = map {
+                my $input = $text;    # which is taken from there
+                IPC::Run::start([ 'psql', '-XAtq', '-d', $a->connstr('postgres') ],
+                    '<', \$input, '>>', \$used, IPC::Run::timeout(3 * $PostgreSQL::Test::Utils::timeout_default))
+            } 1 .. 6;
+            $_->finish for @sessions;
+        }
+        my $second = max $used =~ /\d+/g;
+        $a->stop;
+        is(written_end($a), $second - 1730000000 + 1, "$name: after the last second of the last node id");
+        clocks_stand_in_next_second($a);
+        start_with($a, node_id => $node_id, node_count => 3);
+        is_open($a, $name);
+    });
+
+# The copy held off for less than the original's stop is taken for a proof.
+handover(
+    'raised in a handover',
+    sub {
+        my ($name, $round) = @_;
+        my ($node_id) = fresh_node_ids(1);
+        start_with($a, node_id => $node_id);
+        generates($a, 0.3, "$name, original");
+        $a->stop;
+        copy_directory($a, $b);
+        set_ahead($b, 1.5);
+        start_with($b, node_id => $node_id);
+        generates($b, 0.3, "$name, copy");
+        clocks_stand($a, $b);
+        is_open($b, "$name, copy");
+        $b->stop;
+        if ($round % 2) {
+            start_with($a, node_id => $node_id, max_clock_skew => '10min');
+        } else {
+            start_with($a, node_id => $node_id);
+            tolerate($a, '10min', node_id => $node_id);
+        }
+        is_closed($a, "$name, original again");
+    });
+
+# Lowered between the start and the first call, or before the stop: what was greater once counts for
+# the hold-off, and what was smaller for the proof.
+handover(
+    'lowered in a handover',
+    sub {
+        my ($name, $round) = @_;
+        my ($node_id) = fresh_node_ids(1);
+        my @settings = (node_id => $node_id);
+        my ($great, $small) = ('5s', '1ms');
+        start_with($a, @settings, max_clock_skew => $great);
+        generates($a, 0.3, "$name, before");
+        tolerate($a, $small, @settings) if $round % 2;
+        $a->stop;
+        is_deeply([ @{ read_window($a) }{qw(smallest_skew_ms largest_skew_ms)} ],
+            [ $round % 2 ? 1 : 5000, 5000 ], "$name: the state on disk has what it was");
+        my $since = time;
+        start_with($a, @settings, max_clock_skew => $great);
+        tolerate($a, $small, @settings);
+        generates($a, 0.3, $name);
+        cmp_ok(time - $since, '>', 5, "$name: holds off");
+    });
+
+# A lease that is not used takes nothing back of what the server had used before, also when its end
+# is exact.
+handover(
+    'leased and not used',
+    sub {
+        my ($name) = @_;
+        my ($node_id) = fresh_node_ids(1);
+        my $ahead = 15;
+        $coordinator->safe_psql('postgres', <<"SQL");
+DROP EXTENSION randflake_coordinator;
+CREATE EXTENSION randflake_coordinator;
+SELECT randflake_lease_configure(first_node_id => $node_id, node_count => 1, max_duration => 60,
+                                 max_clock_skew => 1, never_leased => true);
+SQL
+        set_ahead($a, $ahead);
+        start_with($a, node_id => $node_id);
+        my $static = generates($a, 0.5, "$name, static");
+        $a->stop;
+        is(written_end($a), $static->{last} + 1, "$name, static: an exact end");
+
+        my $leased = sub {
+            configure($a, secret => $secret, max_wait => '60s', lease_duration => '60s',
+                coordinator => $coordinator->connstr('postgres'));
+            start_under_clock($a);
+            $a->poll_query_until('postgres', 'SELECT window_start IS NOT NULL FROM randflake_status')
+              or die 'the window does not open';
+        };
+        $leased->();
+        $a->stop;
+        is(written_end($a), $static->{last} + 1, "$name: the end stays");
+        my $now = int(time) - 1730000000;
+        is( $coordinator->safe_psql('postgres',
+                "SELECT greatest(max(upper(span)) - 1730000000, $now) FROM randflake_lease"),
+            $static->{last} + 1 > $now ? $static->{last} + 1 : $now,
+            "$name: the coordinator grants nobody what was used");
+        set_ahead($a, 0);
+        $leased->();
+        my $again = generates($a, 0.5, "$name, leased again");
+        cmp_ok($again->{first}, '>', $static->{last}, "$name, leased again: later");
+        $a->stop;
+        is(written_end($a), $again->{last} + 1, "$name, leased again: an exact end");
     });
 
 $_->stop for $coordinator;

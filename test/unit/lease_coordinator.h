@@ -318,6 +318,10 @@ public:
         if (change.never_leased && next_id_ != 1)
             return Refuse(Refusal::kState);
 
+        // A hold-off is for what was done until now, under the former values too.
+        const int64_t longest = std::max(pool.max_duration, pool_.max_duration);
+        const int64_t widest = std::max(pool.max_clock_skew, pool_.max_clock_skew);
+
         // What is left of a hold-off gets longer with what it was made of.
         int64_t mark = high_water_;
         if (mark > now)
@@ -330,9 +334,9 @@ public:
                    first + count <= outer.first_node_id + outer.node_count;
         };
         if (!in(pool_, pool.first_node_id, pool.node_count) && rules_.added_nodes_wait)
-            mark = std::max(mark, now + pool.max_clock_skew + 1);
+            mark = std::max(mark, now + widest + 1);
         if (pool_.closed && !pool.closed && rules_.reopening_waits)
-            mark = std::max(mark, now + pool.max_duration + 2 * pool.max_clock_skew + 1);
+            mark = std::max(mark, now + longest + 2 * widest + 1);
 
         int64_t free_at = 0;
         if (pool.closed || pool.node_count < NodeIds()) {

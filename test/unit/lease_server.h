@@ -595,7 +595,7 @@ private:
         if (sealed.open.lease.id != 0)
             keeper_.TakeBack(static_cast<uint32_t>(last + 1), &directory_);
         for (LeaseRelease* release : {&sealed.open, &sealed.next})
-            if (release->lease.id != 0 && State::kTellsUsed)
+            if (release->lease.id != 0)
                 release->UsedUntil(keeper_.loaded() ? keeper_.LeaseOpensAt(
                                                           LeasedNodes(release->lease.first_node_id))
                                                     : release->lease.end);

@@ -975,10 +975,7 @@ private:
         } else if (chance < 6 && random_.OneIn(3)) {
             Boot(server->machine());
         } else if (chance < 7) {
-            if (clocks_agree() && random_.OneIn(2))
-                SetSkew();
-            else
-                Meddle(*server);
+            Meddle(*server);
         } else if (chance < 8) {
             if (sites_.size() == 1)
                 return;
@@ -1015,6 +1012,8 @@ private:
             findings_.lost_workers++;
         } else if (server->may_stop()) {
             Stop(server);
+            if (clocks_agree() && random_.OneIn(3))
+                SetSkew();
             if (random_.OneIn(3))
                 snapshots_[static_cast<size_t>(server->role())] = server->directory();
             else if (clocks_agree() && !server->running() && !IsHost(*server) && random_.OneIn(3))

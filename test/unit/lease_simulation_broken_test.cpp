@@ -315,14 +315,6 @@ TEST(LeaseSimulationFinds, AnUnusedWindowThatTakesBackWhatAFormerOneAnnounced) {
     ExpectViolationIn<TakesBackWhatAFormerWindowAnnounced>(Fleet::kOneDirectory);
 }
 
-struct TellsOnlyWhatTheLeaseUsed : ShippedState {
-    static constexpr bool kTellsUsed = false;
-};
-
-TEST(LeaseSimulationFinds, SecondsThatADirectoryUsedBeforeGivenBackAsUnused) {
-    ExpectViolationIn<TellsOnlyWhatTheLeaseUsed>(Fleet::kEverything);
-}
-
 // --- what operators must guarantee
 
 void ExpectViolationBy(const Operation& operation) {

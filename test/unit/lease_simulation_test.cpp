@@ -109,6 +109,7 @@ TEST(LeaseSimulation, NothingTwiceInAFleet) {
                         {&F::proven_starts, 0.2},
                         {&F::held_off_starts, 1.5},
                         {&F::failed_writes, 0.2},
+                        {&F::skew_changes, 1},
                         {&F::pauses, 3},
                         {&F::clock_steps, 15},
                         {&F::lost_memories, 2},
@@ -143,6 +144,7 @@ TEST(LeaseSimulation, NothingTwiceUnderTwoNodeIds) {
                         {&F::failed_back, 0.005},
                         {&F::proven_starts, 0.3},
                         {&F::held_off_starts, 1.5},
+                        {&F::skew_changes, 1},
                         {&F::rollbacks, 1},
                         {&F::copies, 1},
                         {&F::promotions, 0.3}});

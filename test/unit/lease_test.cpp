@@ -464,6 +464,21 @@ TEST_F(Holder, GivesAllBackWhenItUsedNothing) {
     EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 99, kAsked, 10), LeaseNews::kNotAwaited);
 }
 
+TEST_F(Holder, GivesBackAsUsedWhatTheDirectoryUsedBefore) {
+    const struct {
+        int64_t last, used_until, last_used;
+    } cases[] = {{-1, 0, 9},   {-1, 10, 9},  {-1, 11, 10}, {-1, 15, 14},        {-1, 20, 19},
+                 {-1, 99, 19}, {12, 0, 12},  {12, 13, 12}, {12, 14, 13},        {19, 20, 19},
+                 {12, 21, 19}, {-1, -99, 9}, {12, 12, 12}, {-1, UINT32_MAX, 19}};
+    for (const auto& c : cases) {
+        Open(1, 10, 20);
+        LeaseRelease release = LeaseHolder(holder).Sealed(c.last).open;
+        release.UsedUntil(c.used_until);
+        EXPECT_EQ(release.last_used, kEpoch + c.last_used) << c.last << ' ' << c.used_until;
+        holder = {};
+    }
+}
+
 TEST_F(Holder, ACopyGoesOn) {
     Open(1, 10, 20);
     (void)holder.Renew(0);

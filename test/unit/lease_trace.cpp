@@ -541,7 +541,9 @@ private:
         const auto& pool = model_.pool();
         Coordinator::Change change;
         if (model_.pool().closed && random_.OneIn(2))
-            return Configure({.closed = false});
+            return Configure(
+                {.max_duration = random_.OneIn(2) ? pool.max_duration : random_.Between(1, 25),
+                 .closed = false});
         switch (random_.Between(0, 9)) {
             case 0:
                 return ConfigurePool();

@@ -19,7 +19,6 @@ struct ShippedState {
     static constexpr bool kRefusesSecrets = true;   // a start that the state refuses opens nothing
     static constexpr bool kLocksReload = true;      // windows stay while secrets are added
     static constexpr bool kWritesSecrets = true;    // also those that were added since the start
-    static constexpr bool kTellsUsed = true;        // what a directory used before, with a lease
 
     static void Announce(WindowState* state, const NodeRange& nodes, const Window& window) {
         state->Announce(nodes, window);
