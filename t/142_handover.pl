@@ -94,17 +94,6 @@ sub generates {
     return $era;
 }
 
-# The setting of a server that runs, without a restart.
-sub tolerate {
-    my ($node, $difference, %settings) = @_;
-    configure($node, settings(%settings, max_clock_skew => $difference));
-    $node->reload;
-    $node->poll_query_until('postgres',
-        "SELECT current_setting('randflake.max_clock_skew') = '$difference'")
-      or die 'the setting was not reloaded';
-    return;
-}
-
 # Runs a case in rounds, and compares what came out of it. Clocks are right at its beginning.
 sub handover {
     my ($case, $round) = @_;
@@ -483,7 +472,7 @@ handover(
             start_with($a, node_id => $node_id, max_clock_skew => '10min');
         } else {
             start_with($a, node_id => $node_id);
-            tolerate($a, '10min', node_id => $node_id);
+            reload_with($a, node_id => $node_id, max_clock_skew => '10min');
         }
         is_closed($a, "$name, original again");
     });
@@ -499,13 +488,13 @@ handover(
         my ($great, $small) = ('5s', '1ms');
         start_with($a, @settings, max_clock_skew => $great);
         generates($a, 0.3, "$name, before");
-        tolerate($a, $small, @settings) if $round % 2;
+        reload_with($a, @settings, max_clock_skew => $small) if $round % 2;
         $a->stop;
         is_deeply([ @{ read_window($a) }{qw(smallest_skew_ms largest_skew_ms)} ],
             [ $round % 2 ? 1 : 5000, 5000 ], "$name: the state on disk has what it was");
         my $since = time;
         start_with($a, @settings, max_clock_skew => $great);
-        tolerate($a, $small, @settings);
+        reload_with($a, @settings, max_clock_skew => $small);
         generates($a, 0.3, $name);
         cmp_ok(time - $since, '>', 5, "$name: holds off");
     });

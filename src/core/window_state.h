@@ -194,7 +194,8 @@ struct WindowState {
     // The first second of a secret that a coordinator said this server lacks, by those above; 0:
     // none. See DiffersFrom.
     uint32_t differs_from;
-    SkewRange skew;  // from the start of the server that wrote this until then
+    SkewRange skew;  // from the start of the server that wrote this; with a stop, the smallest is
+                     // that then
     Stop stop;       // of the server that wrote ends[0]; then that end is exact
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];

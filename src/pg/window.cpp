@@ -507,7 +507,9 @@ void window_write_clean_end() {
     };
     with_slot_sets([&](const auto&... sets) { (look_at(sets), ...); });
     control->state.TakeBack(static_cast<uint32_t>(last + 1));
+    // What was tolerated before the stop is no matter: others hold off from a start after it.
     control->state.skew = skew_range();
+    control->state.skew.smallest_ms = static_cast<uint32>(setting_max_clock_skew);
     control->state.stop = {control->run,
                            {control->boot[0], control->boot[1]},
                            uptime_milliseconds(),

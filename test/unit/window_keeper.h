@@ -55,6 +55,7 @@ public:
         started_ = machine.At(true_ms);
         const auto skew = static_cast<uint32_t>(skew_ms);
         skew_ = {skew, skew};
+        present_skew_ms_ = skew;
         began_in_recovery_ = false;
     }
     void InitShared(const DataDirectory& directory) {
@@ -66,6 +67,7 @@ public:
     void NoteSkew(int64_t skew_ms) {
         const auto skew = static_cast<uint32_t>(skew_ms);
         skew_ = skew_.With({skew, skew});
+        present_skew_ms_ = skew;
     }
 
     bool loaded() const { return loaded_; }
@@ -169,7 +171,7 @@ public:
         State::TakeBack(&state_, end);
         const Moment now = machine.At(true_ms);
         state_.stop = {run_, {machine.boot(), machine.boot()}, now.at_ms, now.clock_ms};
-        (void)Write(state_, directory);
+        (void)Write(state_, directory, true);
     }
 
     size_t failed_writes() const { return failed_writes_; }
@@ -180,18 +182,21 @@ private:
 
     bool Fails() { return random_->OneIn(30); }
 
-    bool Write(WindowState state, DataDirectory* directory) {
+    bool Write(WindowState state, DataDirectory* directory, bool at_stop = false) {
         if (Fails()) {
             failed_writes_++;
             return false;
         }
         state.skew = skew_;
+        if (at_stop)
+            state.skew.smallest_ms = present_skew_ms_;
         EncodeWindowState(state, directory->window.emplace().data());
         return true;
     }
 
     Random* const random_;
     SkewRange skew_{};  // since the start
+    uint32_t present_skew_ms_ = 0;
     Moment started_{};
     bool began_in_recovery_ = false;
 
