@@ -17,7 +17,7 @@ CREATE FUNCTION randflake_generate() RETURNS bigint
 AS 'MODULE_PATHNAME', 'randflake_generate'
 LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_copy_support;
 COMMENT ON FUNCTION randflake_generate() IS
-'a new identifier, unique under the secret of this server and unpredictable without it';
+'a new identifier, unique under the secrets of this server and unpredictable without them';
 
 CREATE FUNCTION randflake_generate_in_copy(internal) RETURNS bigint
 AS 'MODULE_PATHNAME', 'randflake_generate_in_copy'
@@ -60,14 +60,14 @@ CREATE FUNCTION randflake_decode(
 AS 'MODULE_PATHNAME', 'randflake_decode'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_decode(bigint) IS
-'the second, node id and sequence number inside an identifier made under this server''s secret';
+'the second, node id and sequence number inside an identifier made under one of this server''s secrets; nulls if none made it';
 REVOKE ALL ON FUNCTION randflake_decode(bigint) FROM PUBLIC;
 
 CREATE FUNCTION randflake_generated_at(id bigint) RETURNS timestamptz
 AS 'MODULE_PATHNAME', 'randflake_generated_at'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_generated_at(bigint) IS
-'the second in which an identifier was made under this server''s secret';
+'the second in which an identifier was made under one of this server''s secrets; null if none made it';
 REVOKE ALL ON FUNCTION randflake_generated_at(bigint) FROM PUBLIC;
 
 CREATE FUNCTION randflake_encode(generated_at timestamptz, node_id integer, sequence integer)
@@ -75,7 +75,7 @@ RETURNS bigint
 AS 'MODULE_PATHNAME', 'randflake_encode'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_encode(timestamptz, integer, integer) IS
-'the identifier of a second (fractions dropped), node id and sequence number: the inverse of randflake_decode, for tests and imports';
+'the identifier of a second (fractions dropped), node id and sequence number under the secret of that second: the inverse of randflake_decode, for tests and imports; an error for a number that is skipped';
 REVOKE ALL ON FUNCTION randflake_encode(timestamptz, integer, integer) FROM PUBLIC;
 
 -- Text form
@@ -183,6 +183,7 @@ CREATE FUNCTION randflake_status(
     OUT problem text,
     OUT first_node_id integer,
     OUT node_count integer,
+    OUT ids_per_second bigint,
     OUT window_start timestamptz,
     OUT window_end timestamptz,
     OUT key_fingerprint text,
@@ -194,8 +195,10 @@ CREATE FUNCTION randflake_status(
     OUT window_extensions bigint,
     OUT stats_reset timestamptz,
     OUT lease_id bigint,
+    OUT lease_granted interval,
     OUT lease_error text,
     OUT lease_error_at timestamptz,
+    OUT copy_found_at timestamptz,
     OUT vector_path text)
 AS 'MODULE_PATHNAME', 'randflake_status'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
@@ -211,9 +214,12 @@ COMMENT ON COLUMN randflake_status.problem IS
 COMMENT ON COLUMN randflake_status.first_node_id IS 'first node id, null when there is none';
 COMMENT ON COLUMN randflake_status.node_count IS
 'number of node ids; each gives 131072 identifiers a second, node id 0 one less, and Snowflake ones as snowflake_layouts() says';
+COMMENT ON COLUMN randflake_status.ids_per_second IS
+'Randflake identifiers that the node ids give in a second, without those that former secrets own';
 COMMENT ON COLUMN randflake_status.window_start IS 'identifiers are issued from this second on; null while the window is closed';
 COMMENT ON COLUMN randflake_status.window_end IS 'identifiers are issued before this second, until the window is extended';
-COMMENT ON COLUMN randflake_status.key_fingerprint IS 'fingerprint of the secret: differs between secrets and reveals none';
+COMMENT ON COLUMN randflake_status.key_fingerprint IS
+'fingerprint of the secret in use: differs between secrets and reveals none; randflake_secrets has all';
 COMMENT ON COLUMN randflake_status.ids_issued IS
 'numbers reserved since stats_reset, for Randflake and Snowflake identifiers; includes unused numbers of prefetched runs';
 COMMENT ON COLUMN randflake_status.waits IS 'calls that had to wait';
@@ -224,8 +230,11 @@ COMMENT ON COLUMN randflake_status.clock_steps_back IS 'times the clock was seen
 COMMENT ON COLUMN randflake_status.window_extensions IS 'times the window was opened or extended: writes to disk, or grants of the coordinator';
 COMMENT ON COLUMN randflake_status.stats_reset IS 'time at which the counters were last set to zero';
 COMMENT ON COLUMN randflake_status.lease_id IS 'the lease held, null when there is none';
+COMMENT ON COLUMN randflake_status.lease_granted IS 'length of the lease in use when it was last granted or renewed';
 COMMENT ON COLUMN randflake_status.lease_error IS 'last error of the lease worker, null when its last attempt succeeded';
 COMMENT ON COLUMN randflake_status.lease_error_at IS 'time of lease_error';
+COMMENT ON COLUMN randflake_status.copy_found_at IS
+'when this server found that its data directory was copied, restored or promoted; null if it did not since its start';
 COMMENT ON COLUMN randflake_status.vector_path IS 'vector instructions that encrypt identifiers';
 
 CREATE FUNCTION randflake_slots(
@@ -255,3 +264,34 @@ AS 'MODULE_PATHNAME', 'randflake_status_reset'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_status_reset() IS 'sets the counters of randflake_status and randflake_slots to zero';
 REVOKE ALL ON FUNCTION randflake_status_reset() FROM PUBLIC;
+
+-- The secrets
+
+CREATE FUNCTION randflake_secrets(
+    OUT generation integer,
+    OUT fingerprint text,
+    OUT valid_from timestamptz,
+    OUT state text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'randflake_secrets'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 2;
+COMMENT ON FUNCTION randflake_secrets() IS 'the rows of the view randflake_secrets';
+REVOKE ALL ON FUNCTION randflake_secrets() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION randflake_secrets() TO pg_monitor;
+
+CREATE VIEW randflake_secrets AS SELECT * FROM randflake_secrets();
+COMMENT ON VIEW randflake_secrets IS 'this server''s secrets, oldest first, without the secrets themselves';
+COMMENT ON COLUMN randflake_secrets.generation IS 'number of the secret, 1 for the first';
+COMMENT ON COLUMN randflake_secrets.fingerprint IS
+'tells one secret from another; from the second on, servers with the same one agree about all secrets and times up to it';
+COMMENT ON COLUMN randflake_secrets.valid_from IS 'identifiers of this time and later are made under it; null for the first secret';
+COMMENT ON COLUMN randflake_secrets.state IS 'past, current or future, by this server''s clock';
+REVOKE ALL ON randflake_secrets FROM PUBLIC;
+GRANT SELECT ON randflake_secrets TO pg_monitor;
+
+CREATE FUNCTION randflake_reload_secret() RETURNS integer
+AS 'MODULE_PATHNAME', 'randflake_reload_secret'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION randflake_reload_secret() IS
+'reads randflake.secret_file again for further secrets and returns how many there are now';
+REVOKE ALL ON FUNCTION randflake_reload_secret() FROM PUBLIC;

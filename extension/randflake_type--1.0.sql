@@ -60,7 +60,7 @@ CREATE FUNCTION randflake_next() RETURNS randflake
 AS 'MODULE_PATHNAME', 'randflake_next'
 LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_next_support;
 COMMENT ON FUNCTION randflake_next() IS
-'a new identifier, unique under the secret of this server, that sorts after those of earlier seconds';
+'a new identifier, unique under the secrets of this server, that sorts after those of earlier seconds';
 
 CREATE FUNCTION randflake_next_in_copy(internal) RETURNS randflake
 AS 'MODULE_PATHNAME', 'randflake_next_in_copy'
@@ -133,8 +133,9 @@ COMMENT ON FUNCTION randflake_lower(timestamptz) IS
 CREATE TABLE randflake_key (fingerprint text NOT NULL) WITH (user_catalog_table = true);
 ALTER TABLE randflake_key REPLICA IDENTITY FULL;
 COMMENT ON TABLE randflake_key IS
-'the secret that values of type randflake belong to; the type cannot be used with any other';
-COMMENT ON COLUMN randflake_key.fingerprint IS 'fingerprint of the secret, as in randflake_status';
+'the secrets that values of type randflake may have; values can be read up to the time from which on they are not this server''s';
+COMMENT ON COLUMN randflake_key.fingerprint IS
+'fingerprint of a secret, as in randflake_secrets, from the second on with "@" and the Unix second from which on it is in use; it may come several times';
 GRANT SELECT ON randflake_key TO PUBLIC;
 -- For restores
 GRANT INSERT ON randflake_key TO pg_database_owner;
@@ -144,20 +145,20 @@ CREATE FUNCTION randflake_key_guard() RETURNS trigger
 AS 'MODULE_PATHNAME', 'randflake_key_guard'
 LANGUAGE C;
 COMMENT ON FUNCTION randflake_key_guard() IS
-'skips a fingerprint that the table has already; keeps a different one; makes all sessions check again';
+'skips a fingerprint that the table has already; keeps a different one, and takes one of this server''s to randflake_key_check; makes all sessions check again';
 REVOKE ALL ON FUNCTION randflake_key_guard() FROM PUBLIC;
 
 CREATE TRIGGER randflake_key_guard BEFORE INSERT OR UPDATE OR DELETE ON randflake_key
     FOR EACH ROW EXECUTE FUNCTION randflake_key_guard();
 ALTER TABLE randflake_key ENABLE ALWAYS TRIGGER randflake_key_guard;
 COMMENT ON TRIGGER randflake_key_guard ON randflake_key IS
-'skips a fingerprint that the table has already; keeps a different one; makes all sessions check again';
+'skips a fingerprint that the table has already; keeps a different one, and takes one of this server''s to randflake_key_check; makes all sessions check again';
 
 CREATE FUNCTION randflake_key_matches(fingerprint text) RETURNS boolean
 AS 'MODULE_PATHNAME', 'randflake_key_matches'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_key_matches(text) IS
-'true, or an error if this database is bound to another secret than the one with this fingerprint';
+'true, or an error if this database or the data belongs to another secret than this server''s';
 
 -- A dump carries the fingerprint here too. Under another secret, its row in randflake_key is kept, so
 -- that nothing can be read, and its row here is refused, so that the restore reports an error.
@@ -166,8 +167,8 @@ CREATE TABLE randflake_key_check (
 );
 ALTER TABLE randflake_key_check REPLICA IDENTITY FULL;
 COMMENT ON TABLE randflake_key_check IS
-'a second copy of the fingerprint: makes a restore under another secret end with an error';
-COMMENT ON COLUMN randflake_key_check.fingerprint IS 'fingerprint of the secret, as in randflake_status';
+'a second copy of the fingerprints: makes a restore under another secret end with an error';
+COMMENT ON COLUMN randflake_key_check.fingerprint IS 'as in randflake_key';
 COMMENT ON CONSTRAINT randflake_key_matches ON randflake_key_check IS
 'raises an error if the database is bound to another secret';
 GRANT SELECT ON randflake_key_check TO PUBLIC;
@@ -179,36 +180,37 @@ CREATE TRIGGER randflake_key_guard BEFORE INSERT ON randflake_key_check
 ALTER TABLE randflake_key_check ENABLE ALWAYS TRIGGER randflake_key_guard;
 COMMENT ON TRIGGER randflake_key_guard ON randflake_key_check IS 'skips a fingerprint that the table has already';
 
-CREATE FUNCTION randflake_key_fingerprint(randflake_key_internal) RETURNS text
-AS 'MODULE_PATHNAME', 'randflake_key_fingerprint'
+CREATE FUNCTION randflake_key_fingerprints(randflake_key_internal) RETURNS text[]
+AS 'MODULE_PATHNAME', 'randflake_key_fingerprints'
 LANGUAGE C STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_key_fingerprint(randflake_key_internal) IS 'fingerprint of this server''s secret';
-REVOKE ALL ON FUNCTION randflake_key_fingerprint(randflake_key_internal) FROM PUBLIC;
+COMMENT ON FUNCTION randflake_key_fingerprints(randflake_key_internal) IS 'entries for randflake_key of this server''s secrets that are in use, oldest first';
+REVOKE ALL ON FUNCTION randflake_key_fingerprints(randflake_key_internal) FROM PUBLIC;
 
 CREATE FUNCTION randflake_bind_secret() RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    mine CONSTANT text := @extschema@.randflake_key_fingerprint(NULL::@extschema@.randflake_key_internal);
+    mine CONSTANT text[] := @extschema@.randflake_key_fingerprints(NULL::@extschema@.randflake_key_internal);
     other text;
 BEGIN
     -- Without the lock, a row that another transaction inserts meanwhile would not be seen here.
     LOCK TABLE @extschema@.randflake_key, @extschema@.randflake_key_check IN SHARE ROW EXCLUSIVE MODE;
-    SELECT min(fingerprint) INTO other FROM @extschema@.randflake_key WHERE fingerprint <> mine;
+    SELECT min(fingerprint) INTO other FROM @extschema@.randflake_key WHERE fingerprint <> ALL (mine);
     IF other IS NOT NULL THEN
         RAISE EXCEPTION USING
             ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = 'the type randflake is bound to another secret in this database',
-            DETAIL = format('The database has key fingerprint %s, this server has %s.', other, mine);
+            DETAIL = format('The database has key fingerprint %s, this server has %s.',
+                            split_part(other, '@', 1), regexp_replace(array_to_string(mine, ', '), '@\d+', '', 'g'));
     END IF;
-    INSERT INTO @extschema@.randflake_key VALUES (mine);
-    DELETE FROM @extschema@.randflake_key_check WHERE fingerprint <> mine;
-    INSERT INTO @extschema@.randflake_key_check VALUES (mine);
-    RETURN mine;
+    INSERT INTO @extschema@.randflake_key SELECT unnest(mine);
+    DELETE FROM @extschema@.randflake_key_check WHERE fingerprint <> ALL (mine);
+    INSERT INTO @extschema@.randflake_key_check SELECT unnest(mine);
+    RETURN mine[1];
 END $$;
 COMMENT ON FUNCTION randflake_bind_secret() IS
-'binds the type randflake of this database to the server''s secret and returns its fingerprint; CREATE EXTENSION does this if the server has a secret, otherwise the first use by a role that may execute this function';
+'binds the type randflake of this database to the server''s secrets and returns the fingerprint of the first; CREATE EXTENSION binds it to the first one if the server has a secret, otherwise the first value that a role makes or reads in that may execute this function; further ones follow with their first value';
 REVOKE ALL ON FUNCTION randflake_bind_secret() FROM PUBLIC;
 
 -- Binds the type now if the server has a secret, and otherwise raises a notice.
@@ -292,13 +294,22 @@ COMMENT ON FUNCTION randflake_sortsupport(internal) IS
 'sort support; refuses to sort values that belong to another secret';
 REVOKE ALL ON FUNCTION randflake_sortsupport(internal) FROM PUBLIC;
 
+CREATE FUNCTION randflake_equalimage(oid) RETURNS boolean
+AS 'MODULE_PATHNAME', 'randflake_equalimage'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_equalimage(oid) IS
+'equal values are the same bytes; refuses to build an index over values that belong to another secret';
+REVOKE ALL ON FUNCTION randflake_equalimage(oid) FROM PUBLIC;
+
 CREATE OPERATOR FAMILY randflake_ops USING btree;
 COMMENT ON OPERATOR FAMILY randflake_ops USING btree IS 'order of time of type randflake';
+-- Without skip support, by which EXPLAIN ANALYZE would show which values are consecutive numbers: an
+-- index is searched less often for them.
 CREATE OPERATOR CLASS randflake_ops DEFAULT FOR TYPE randflake USING btree FAMILY randflake_ops AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
     FUNCTION 1 randflake_cmp(randflake, randflake),
     FUNCTION 2 randflake_sortsupport(internal),
-    FUNCTION 4 pg_catalog.btequalimage(oid);
+    FUNCTION 4 randflake_equalimage(oid);
 COMMENT ON OPERATOR CLASS randflake_ops USING btree IS 'order of time of type randflake';
 
 CREATE FUNCTION randflake_hash(randflake) RETURNS integer
