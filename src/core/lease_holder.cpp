@@ -23,6 +23,10 @@ static constexpr int64_t UpTo(int64_t most, uint64_t random) {
     return static_cast<int64_t>(random % (static_cast<uint64_t>(most) + 1));
 }
 
+void LeaseRelease::UsedUntil(int64_t end) noexcept {
+    last_used = Max(last_used, Min(end, lease.end) - 1 + kWindowEpochSeconds);
+}
+
 LeaseRequest LeaseHolder::Renew(int64_t now_ms) noexcept {
     awaits_ = LeaseRequest::Kind::kRenew;
     asked_at_ms_ = now_ms;

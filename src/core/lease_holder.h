@@ -56,6 +56,10 @@ enum class LeaseNews : uint8_t {
 struct LeaseRelease {
     Lease lease;        // its id is 0 when there is nothing to give back
     int64_t last_used;  // Unix second; the one before its start when none was used
+
+    // This data directory may have used the node ids before, up to the second `end`: nobody else
+    // may have those seconds.
+    void UsedUntil(int64_t end) noexcept;
 };
 struct LeaseReleases {
     LeaseRelease open, next;

@@ -1,5 +1,6 @@
 #include "core/window_state.h"
 
+#include "core/assert.h"
 #include "core/layout.h"
 
 namespace randflake {
@@ -105,7 +106,15 @@ uint32_t WindowState::LastEnd() const noexcept {
     return last;
 }
 
-void WindowState::SetEnd(const NodeRange& nodes, uint32_t end) noexcept {
+void WindowState::Announce(const NodeRange& nodes, const Window& window) noexcept {
+    const uint32_t before = EndFor(nodes);
+    if (announced_start != window.start || ends[0].nodes != nodes) {
+        RANDFLAKE_ASSERT(window.start >= before);
+        announced_start = window.start;
+        end_before = before;
+    }
+    RANDFLAKE_ASSERT(window.start < window.end);
+    const WrittenEnd announced{nodes, Max(window.end, before)};
     uint32_t at = 0;
     while (at < end_count && ends[at].nodes != nodes)
         at++;
@@ -119,7 +128,16 @@ void WindowState::SetEnd(const NodeRange& nodes, uint32_t end) noexcept {
     }
     for (; at > 0; at--)
         ends[at] = ends[at - 1];
-    ends[0] = {nodes, end};
+    ends[0] = announced;
+    RANDFLAKE_ASSERT(EndFor(nodes) >= before);
+}
+
+void WindowState::TakeBack(uint32_t end) noexcept {
+    if (announced_start == 0)
+        return;
+    ends[0].end = Min(ends[0].end, Max(end, end_before));
+    announced_start = 0;
+    RANDFLAKE_ASSERT(EndFor(ends[0].nodes) >= end_before);
 }
 
 const char* StateErrorText(StateError error) noexcept {

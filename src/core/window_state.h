@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/generator.h"
 #include "core/secret_ring.h"
 
 namespace randflake {
@@ -168,8 +169,21 @@ struct WindowState {
     // The first second in which nothing was issued under any node ids.
     uint32_t LastEnd() const noexcept;
 
-    // Records `end` for `nodes` in first place. Every other range keeps what was written for it.
-    void SetEnd(const NodeRange& nodes, uint32_t end) noexcept;
+    // To be written before the window of these node ids is opened, or its end moved: records the
+    // end in first place. A window that opens begins at or beyond every end that was written for
+    // its node ids.
+    void Announce(const NodeRange& nodes, const Window& window) noexcept;
+
+    // To be written when the window that was announced last is over, and nothing was or will be
+    // used in it from `end` on; 0: nothing at all. Takes back what was announced for this very
+    // window. What was written before it opened stays.
+    void TakeBack(uint32_t end) noexcept;
+
+    // No end for any node id ever falls but by TakeBack, and by that not below the one that was
+    // written when the window opened. This is of the window announced last, which has ends[0]; not
+    // on disk, so a state that was read takes nothing back.
+    uint32_t announced_start = 0;  // 0: there is none, or it was taken back
+    uint32_t end_before = 0;       // of its node ids, when it opened
 };
 
 // A head, the secrets, the written ends and a checksum. What is not used is zero.

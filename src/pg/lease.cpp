@@ -8,6 +8,7 @@
 
 using randflake::Lease;
 using randflake::LeaseHolder;
+using randflake::LeaseRelease;
 using randflake::LeaseReleases;
 using randflake::NodeRange;
 using randflake::Window;
@@ -57,7 +58,8 @@ bool lease_publish(LeaseControl* control) {
     const Lease& open = control->holder.open();
     const auto end = static_cast<uint32>(open.end);
     const bool announced =
-        open.id == 0 || end <= control->announced_end || window_announce_lease(nodes_of(open), end);
+        open.id == 0 || end <= control->announced_end ||
+        window_announce_lease(nodes_of(open), Window{current_window().start, end});
     if (announced && open.id != 0)
         control->announced_end = end;
     publish(*control, [&] {
@@ -78,7 +80,7 @@ LeaseOpening lease_open_next(LeaseControl* control, uint32* used_until) {
         return LeaseOpening::kUsed;
     LeaseHolder holder = control->holder;
     const Window opened = holder.OpenNext(Max(before.end, *used_until), wall_clock_seconds());
-    if (opened.closed() || !window_announce_lease(nodes_of(next), opened.end))
+    if (opened.closed() || !window_announce_lease(nodes_of(next), opened))
         return LeaseOpening::kNotYet;
     control->holder = holder;
     control->announced_end = opened.end;
@@ -91,17 +93,23 @@ LeaseOpening lease_open_next(LeaseControl* control, uint32* used_until) {
 
 LeaseReleases lease_seal(LeaseControl* control) {
     LeaseReleases releases{};
-    const Lease open = control->holder.open();
+    int64 last = -1;
     publish(*control, [&] {
         count_window_closed(current_window());
-        releases = control->holder.Sealed(with_slot_sets([](const auto&... sets) {
+        last = with_slot_sets([](const auto&... sets) {
             return SealWindow(shared->slot_count, shared->window, sets...);
-        }));
+        });
+        releases = control->holder.Sealed(last);
     });
-    // The exact end. It is no harm if it cannot be written: the file says more than was used.
-    if (open.id != 0)
-        (void)window_announce_lease(
-            nodes_of(open),
-            static_cast<uint32>(releases.open.last_used + 1 - randflake::kWindowEpochSeconds));
+    if (releases.open.lease.id != 0)
+        window_take_back_lease(static_cast<uint32>(last + 1));
+    // What this data directory used before counts as used, too, and all if that is not known.
+    for (LeaseRelease* release : {&releases.open, &releases.next}) {
+        uint32 used_until = UINT32_MAX;
+        if (release->lease.id != 0) {
+            (void)window_lease_opens_at(nodes_of(release->lease), &used_until);
+            release->UsedUntil(used_until);
+        }
+    }
     return releases;
 }

@@ -174,9 +174,7 @@ static void note_secrets_refused(WindowControl* control, uint32 written_end) {
 }
 
 // Step 3.
-static bool write_end(WindowControl* control, const NodeRange& nodes, uint32_t end) {
-    WindowState next = control->state;
-    next.SetEnd(nodes, end);
+static bool write_state(WindowControl* control, const WindowState& next) {
     publish_report(WindowProblem::kWriting);
     const FileFailure failure = window_file_write(next);
     if (failure.error != 0) {
@@ -185,6 +183,12 @@ static bool write_end(WindowControl* control, const NodeRange& nodes, uint32_t e
     }
     control->state = next;
     return true;
+}
+
+static bool announce(WindowControl* control, const NodeRange& nodes, const Window& window) {
+    WindowState next = control->state;
+    next.Announce(nodes, window);
+    return write_state(control, next);
 }
 
 // Step 2. False when the state could not be read at all, refuses the secrets, or the run could not
@@ -264,14 +268,15 @@ static bool extend_locked(WindowControl* control) {
         publish_report(WindowProblem::kNotYet, Max(int64{control->opens_at}, now + 1));
         return false;
     }
-    if (!write_end(control, node_range(), end))
+    const Window next{window.closed() ? static_cast<uint32_t>(now) : window.start, end};
+    if (!announce(control, node_range(), next))
         return false;
     publish_report(WindowProblem::kNone);
     shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
     if (window.closed())
-        change_window(setting_node_id, Window{static_cast<uint32_t>(now), end});
+        change_window(setting_node_id, next);
     else
-        shared->window.store(Window{window.start, end}.ToWord(), std::memory_order_release);
+        shared->window.store(next.ToWord(), std::memory_order_release);
     ConditionVariableBroadcast(&shared->window_changed);
     return true;
 }
@@ -309,13 +314,24 @@ bool window_lease_opens_at(const NodeRange& nodes, uint32* second) {
     return loaded;
 }
 
-bool window_announce_lease(const NodeRange& nodes, uint32 end) {
+bool window_announce_lease(const NodeRange& nodes, const Window& window) {
     LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
-    const bool written = write_end(&shared->window_control, nodes, end);
+    const bool written = announce(&shared->window_control, nodes, window);
     if (written)
         publish_report(WindowProblem::kNone);
     LWLockRelease(shared->window_lock);
     return written;
+}
+
+void window_take_back_lease(uint32 end) {
+    WindowControl* control = &shared->window_control;
+    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
+    WindowState next = control->state;
+    next.TakeBack(end);
+    // It is no harm if this cannot be written: the file says more than was used.
+    if (write_state(control, next))
+        publish_report(WindowProblem::kNone);
+    LWLockRelease(shared->window_lock);
 }
 
 void window_write_clean_end() {
@@ -330,7 +346,7 @@ void window_write_clean_end() {
             last = Max(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
     };
     with_slot_sets([&](const auto&... sets) { (look_at(sets), ...); });
-    control->state.SetEnd(node_range(), static_cast<uint32_t>(last + 1));
+    control->state.TakeBack(static_cast<uint32_t>(last + 1));
     control->state.stop = {control->run,
                            {control->boot[0], control->boot[1]},
                            uptime_milliseconds(),

@@ -70,9 +70,13 @@ void window_write_clean_end();
 // the state on disk cannot be read.
 bool window_lease_opens_at(const randflake::NodeRange& nodes, uint32* second);
 
-// For the lease worker: makes it durable that these node ids may be used up to this end. Before a
-// lease's window is opened or extended, and, with an earlier end, after it was sealed.
-bool window_announce_lease(const randflake::NodeRange& nodes, uint32 end);
+// For the lease worker: makes it durable that these node ids may be used in this window, before it
+// is opened or its end is moved.
+bool window_announce_lease(const randflake::NodeRange& nodes, const randflake::Window& window);
+
+// For the lease worker, when the window of a lease was sealed: takes back what was announced of it
+// from `end` on, 0 when nothing was used.
+void window_take_back_lease(uint32 end);
 
 // Reads the state on disk if that was not done since the start; false, after a report, if that is
 // not possible. The caller holds the window lock.

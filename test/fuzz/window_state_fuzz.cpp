@@ -43,12 +43,15 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
 
     // What is written next keeps every end of node ids that are known.
     WindowState next = plan.state;
-    next.SetEnd(start.nodes, plan.opens_at);
+    if (plan.opens_at == kMaxEnd)
+        return;  // no window can open
+    next.Announce(start.nodes, Window{plan.opens_at, kMaxEnd});
     Check(next.end_count >= 1 && next.end_count <= kMaxWrittenEnds);
+    Check(next.EndFor(start.nodes) == kMaxEnd);
+    next.TakeBack(plan.opens_at);
     Check(next.EndFor(start.nodes) >= plan.opens_at);
     for (uint32_t i = 0; i < found.end_count; i++)
-        if (!(found.ends[i].nodes == start.nodes))
-            Check(next.EndFor(found.ends[i].nodes) >= found.ends[i].end);
+        Check(next.EndFor(found.ends[i].nodes) >= found.ends[i].end);
     uint8_t bytes[kWindowStateBytes];
     EncodeWindowState(next, bytes);
     WindowState again{};

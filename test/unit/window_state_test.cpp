@@ -268,6 +268,11 @@ TEST(WindowStateBytes, EveryErrorHasAText) {
 
 // --- node ranges ------------------------------------------------------------------------------
 
+// A window of one second.
+void SetEnd(WindowState* state, const NodeRange& nodes, uint32_t end) {
+    state->Announce(nodes, Window{end - 1, end});
+}
+
 TEST(WindowStateEnds, RangesOverlapWhenTheyShareANode) {
     for (uint32_t a = 0; a < 6; a++)
         for (uint32_t b = 0; b < 6; b++)
@@ -283,9 +288,9 @@ TEST(WindowStateEnds, RangesOverlapWhenTheyShareANode) {
 TEST(WindowStateEnds, EndIsTheLatestOfAllRangesThatOverlap) {
     WindowState state{};
     EXPECT_EQ(state.EndFor({0, 131072}), 0u);
-    state.SetEnd({10, 5}, 100);
-    state.SetEnd({20, 5}, 300);
-    state.SetEnd({12, 1}, 200);
+    SetEnd(&state, {10, 5}, 100);
+    SetEnd(&state, {20, 5}, 300);
+    SetEnd(&state, {12, 1}, 200);
     EXPECT_EQ(state.EndFor({10, 1}), 100u);
     EXPECT_EQ(state.EndFor({12, 1}), 200u);
     EXPECT_EQ(state.EndFor({10, 5}), 200u);
@@ -296,10 +301,10 @@ TEST(WindowStateEnds, EndIsTheLatestOfAllRangesThatOverlap) {
 
 TEST(WindowStateEnds, TheRangeInUseComesFirstAndOnce) {
     WindowState state{};
-    state.SetEnd({1, 1}, 10);
-    state.SetEnd({2, 1}, 20);
-    state.SetEnd({3, 1}, 30);
-    state.SetEnd({2, 1}, 40);
+    SetEnd(&state, {1, 1}, 10);
+    SetEnd(&state, {2, 1}, 20);
+    SetEnd(&state, {3, 1}, 30);
+    SetEnd(&state, {2, 1}, 40);
     ASSERT_EQ(state.end_count, 3u);
     EXPECT_EQ(state.ends[0], (WrittenEnd{{2, 1}, 40}));
     EXPECT_EQ(state.ends[1], (WrittenEnd{{3, 1}, 30}));
@@ -309,9 +314,9 @@ TEST(WindowStateEnds, TheRangeInUseComesFirstAndOnce) {
 TEST(WindowStateEnds, TheLastTwoBecomeOneWhenThereIsNoRoom) {
     WindowState state{};
     for (uint32_t i = 0; i < kMaxWrittenEnds; i++)
-        state.SetEnd({10 * i, 2}, 1000 - i);
+        SetEnd(&state, {10 * i, 2}, 1000 - i);
     ASSERT_EQ(state.end_count, kMaxWrittenEnds);
-    state.SetEnd({5000, 2}, 2000);
+    SetEnd(&state, {5000, 2}, 2000);
     ASSERT_EQ(state.end_count, kMaxWrittenEnds);
     EXPECT_EQ(state.ends[0], (WrittenEnd{{5000, 2}, 2000}));
     EXPECT_EQ(state.ends[1], (WrittenEnd{{150, 2}, 985}));
@@ -353,11 +358,11 @@ TEST(WindowStateEnds, NoHistoryLosesASecond) {
             uint32_t end = start;
             for (uint64_t extensions = random() % 3 + 1; extensions > 0; extensions--) {
                 end += static_cast<uint32_t>(1 + random() % 3);
-                state.SetEnd(nodes, end);
+                state.Announce(nodes, Window{start, end});
             }
             const uint32_t last = start + static_cast<uint32_t>(random() % (end - start));
             if (clean_stops && random() % 2 != 0)
-                state.SetEnd(nodes, last + 1);
+                state.TakeBack(last + 1);
             for (uint32_t i = nodes.first; i < nodes.first + nodes.count; i++) {
                 ASSERT_GT(start, 0u);
                 ASSERT_GE(start, used[i]) << "node " << i;
@@ -378,6 +383,93 @@ TEST(WindowStateEnds, NoHistoryLosesASecond) {
     }
 }
 
+// The end that a window takes back is its own: never below what was written when it opened, under
+// whatever ranges, whatever was used.
+TEST(WindowStateEnds, AWindowTakesBackOnlyWhatItAnnounced) {
+    WindowState state{};
+    SetEnd(&state, {5, 2}, 100);
+    SetEnd(&state, {6, 1}, 200);
+    SetEnd(&state, {7, 1}, 300);
+    state.Announce({5, 2}, Window{250, 260});
+    state.Announce({5, 2}, Window{250, 270});
+    const std::array<uint32_t, 2> cases[] = {{0, 200},   {150, 200}, {200, 200},
+                                             {251, 251}, {270, 270}, {999, 270}};
+    for (const auto& [end, expected] : cases) {
+        WindowState sealed = state;
+        sealed.TakeBack(end);
+        EXPECT_EQ(sealed.ends[0], (WrittenEnd{{5, 2}, expected})) << end;
+        EXPECT_EQ(sealed.EndFor({6, 1}), std::max(expected, 200u));
+        EXPECT_EQ(sealed.EndFor({7, 1}), 300u);
+        const WindowState once = sealed;
+        sealed.TakeBack(0);
+        ExpectSame(sealed, once);
+    }
+    WindowState read;
+    ASSERT_EQ(Decoded(Encoded(state), &read), StateError::kNone);
+    read.TakeBack(0);
+    EXPECT_EQ(read.EndFor({5, 1}), 270u) << "of a window that another run announced";
+}
+
+// Of the same node ids, the next window has an end of its own to go back to, also where the one
+// before was never taken back.
+TEST(WindowStateEnds, TheNextWindowOfTheSameNodesKeepsWhatTheFormerOneUsed) {
+    for (const bool sealed : {true, false}) {
+        WindowState state{};
+        state.Announce({5, 1}, Window{100, 160});
+        if (sealed)
+            state.TakeBack(151);
+        state.Announce({5, 1}, Window{170, 230});
+        state.TakeBack(0);
+        EXPECT_EQ(state.EndFor({5, 1}), sealed ? 151u : 160u);
+    }
+}
+
+TEST(WindowStateEnds, NoEndFallsBelowThatBeforeTheWindow) {
+    constexpr uint32_t kNodes = 60;
+    std::mt19937_64 random(3);
+    const auto between = [&random](uint32_t low, uint32_t high) {
+        return low + static_cast<uint32_t>(random() % (high - low + 1));
+    };
+    for (int history = 0; history < 500; history++) {
+        WindowState state{};
+        std::array<uint32_t, kNodes> before{}, written{};
+        const auto expect_none_below = [&](const std::array<uint32_t, kNodes>& least) {
+            for (uint32_t i = 0; i < kNodes; i++) {
+                ASSERT_GE(state.EndFor({i, 1}), least[i]) << "node " << i;
+                written[i] = state.EndFor({i, 1});
+            }
+        };
+        for (int window = 0; window < 60; window++) {
+            const uint32_t first = between(0, kNodes - 1);
+            const NodeRange nodes{first, between(1, std::min(kNodes - first, 5u))};
+            const uint32_t end_before = state.EndFor(nodes);
+            const uint32_t start = std::max(1u, end_before + between(0, 5));
+            before = written;
+            uint32_t end = start;
+            for (uint32_t i = between(1, 3); i > 0; i--) {
+                end += between(1, 5);
+                state.Announce(nodes, Window{start, end});
+                ASSERT_GE(state.EndFor(nodes), end);  // more where ranges became one
+                expect_none_below(written);
+            }
+            if (random() % 3 == 0)
+                continue;  // it ends, or the server crashes
+            const uint32_t used = random() % 2 == 0 ? 0 : between(start, end - 1) + 1;
+            state.TakeBack(used);
+            ASSERT_EQ(state.ends[0], (WrittenEnd{nodes, std::max(end_before, used)}));
+            expect_none_below(before);
+        }
+    }
+}
+
+TEST(WindowStateEndsDeathTest, AWindowBelowAWrittenEndIsNoneToAnnounce) {
+    WindowState state{};
+    SetEnd(&state, {5, 2}, 100);
+    EXPECT_DEATH(state.Announce({6, 3}, Window{99, 200}), "");
+    EXPECT_DEATH(state.Announce({6, 3}, Window{100, 100}), "");
+    state.Announce({6, 3}, Window{100, 101});
+}
+
 // --- where a server starts --------------------------------------------------------------------
 
 constexpr Origin kOrigin{11, 1, {33, 44, 55}};
@@ -392,8 +484,8 @@ WindowState Found(uint32_t end) {
     state.origin = kOrigin;
     state.secrets = kSecret;
     state.stop = {77, {8, 9}, 500000, 9000000};
-    state.SetEnd({500, 1}, 7);
-    state.SetEnd(kNodes, end);
+    SetEnd(&state, {500, 1}, 7);
+    SetEnd(&state, kNodes, end);
     return state;
 }
 
@@ -645,8 +737,8 @@ TEST(PlanStart, AnotherSecretIsNoticed) {
 TEST(PlanStart, ANewSecretBeginsAtTheLastEnd) {
     for (const uint32_t end : {900u, 1500u}) {
         WindowState found = Found(end);
-        found.SetEnd({500, 1}, 1200);
-        found.SetEnd(kNodes, end);
+        SetEnd(&found, {500, 1}, 1200);
+        std::swap(found.ends[0], found.ends[1]);
         for (const uint32_t from : {1u, 899u, 1199u, 1200u, 1499u, 1500u, 9999u}) {
             Start start = kQuick;
             start.secrets = {2, {{22, 0}, {23, from}}};
