@@ -50,8 +50,25 @@ $$;
 COMMENT ON FUNCTION randflake_lease_stops_at(randflake_lease_internal, text, text) IS
 'coordinator: the Unix second from which on a holder of these secrets gets no lease, by the secrets of the pool; null for none';
 
--- Programs know such an error by the field for the name of a constraint. Short of this second, a holder
--- may lease; but with another first secret it may not at all.
+-- The Unix second of the first secret of the pool that a holder lacks; null: none, or the first of all
+-- differs. From then on the holder may read identifiers of others as something else. A secret that only
+-- the holder has does not count: it may be right, where a coordinator has not been told.
+CREATE FUNCTION randflake_lease_lacks_from(own randflake_lease_internal, holder text, pool text) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT nullif(split_part(of_pool, '@', 2), '')::bigint
+    FROM unnest(string_to_array(holder, ' '), string_to_array(pool, ' ')) WITH ORDINALITY AS e (of_holder, of_pool, place)
+    WHERE of_holder IS DISTINCT FROM of_pool
+    ORDER BY place LIMIT 1
+$$;
+COMMENT ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text, text) IS
+'coordinator: the Unix second of the first secret of the pool that a holder of these secrets lacks; null for none';
+REVOKE ALL ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text, text) FROM PUBLIC;
+
+-- Programs know such an error by the field for the name of a constraint. What the holder lacks is in the
+-- field for the name of a column, as an answer without an error has it in differs_from. Short of this
+-- second, a holder may lease; but with another first secret it may not at all.
 CREATE FUNCTION randflake_lease_require_secrets(
     own randflake_lease_internal, holder text, pool text, second bigint, condition text)
 RETURNS void
@@ -60,6 +77,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     stops_at CONSTANT bigint := @extschema@.randflake_lease_stops_at(own, holder, pool);
+    lacks_from CONSTANT bigint := @extschema@.randflake_lease_lacks_from(own, holder, pool);
     entries record;  -- that differ first
     missing boolean; -- the holder's is
 BEGIN
@@ -77,7 +95,7 @@ BEGIN
             CONSTRAINT = 'key_fingerprint',
             HINT = 'Configure the same secret everywhere. To change it for all, see randflake_lease_configure.';
     END IF;
-    missing := coalesce(split_part(entries.of_pool, '@', 2) = stops_at::text, false);
+    missing := coalesce(lacks_from = stops_at, false);
     RAISE EXCEPTION USING
         ERRCODE = condition,
         MESSAGE = format(CASE WHEN missing THEN 'the holder lacks the secret that is in use from %s on'
@@ -86,6 +104,7 @@ BEGIN
         DETAIL = format('The coordinator has %s there, the holder %s.',
                         coalesce(entries.of_pool, 'nothing'), coalesce(entries.of_holder, 'nothing')),
         CONSTRAINT = 'key_fingerprint',
+        COLUMN = coalesce(lacks_from::text, ''),
         HINT = CASE WHEN missing
                     THEN 'Add its line to "randflake.secret_file" of the holder and call randflake_reload_secret() there.'
                     ELSE 'If all holders are to have it, add it with randflake_lease_add_secret.' END;
@@ -94,6 +113,13 @@ $$;
 COMMENT ON FUNCTION randflake_lease_require_secrets(randflake_lease_internal, text, text, bigint, text) IS
 'coordinator: an error of this condition if the secrets of a holder and of the pool differ by that second';
 REVOKE ALL ON FUNCTION randflake_lease_require_secrets(randflake_lease_internal, text, text, bigint, text) FROM PUBLIC;
+
+-- A further column of the answer, in place: a function that is dropped and made again loses its privileges.
+UPDATE pg_catalog.pg_proc
+SET proallargtypes = pg_catalog.array_append(proallargtypes, 'bigint'::pg_catalog.regtype::oid),
+    proargmodes = pg_catalog.array_append(proargmodes, 'o'::"char"),
+    proargnames = pg_catalog.array_append(proargnames, 'differs_from')
+WHERE oid OPERATOR(pg_catalog.=) '@extschema@.randflake_lease_acquire(text, uuid, integer, integer, text)'::pg_catalog.regprocedure;
 
 CREATE OR REPLACE FUNCTION randflake_lease_acquire(
     holder text,
@@ -105,7 +131,8 @@ CREATE OR REPLACE FUNCTION randflake_lease_acquire(
     OUT first_node_id integer,
     OUT node_count integer,
     OUT lease_start bigint,
-    OUT lease_end bigint)
+    OUT lease_end bigint,
+    OUT differs_from bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -225,9 +252,12 @@ BEGIN
             int4range(first_node_id, first_node_id + node_count), int8range(lease_start, lease_end + 1),
             randflake_lease_acquire.key_fingerprint)
     RETURNING granted.lease_id INTO STRICT lease_id;
+    differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_acquire.key_fingerprint, secrets);
     PERFORM @extschema@.randflake_lease_forget(own, interval '1 day');
 END
 $$;
+COMMENT ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) IS
+'coordinator: leases that many consecutive node ids for at most that many seconds; start and end are Unix seconds, both inclusive; differs_from is the second of the first secret that the holder lacks, null for none';
 
 -- Renews a lease for a holder that names these secrets, or null: those that it named last.
 CREATE FUNCTION randflake_lease_extend(
@@ -346,7 +376,8 @@ CREATE FUNCTION randflake_lease_renew(
     expected_end bigint,
     duration integer,
     key_fingerprint text,
-    OUT lease_end bigint)
+    OUT lease_end bigint,
+    OUT differs_from bigint)
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -358,10 +389,12 @@ BEGIN
         RAISE insufficient_privilege USING MESSAGE = 'permission denied for function randflake_lease_renew';
     END IF;
     lease_end := @extschema@.randflake_lease_extend(own, lease_id, incarnation, expected_end, duration, key_fingerprint);
+    differs_from := @extschema@.randflake_lease_lacks_from(
+        own, key_fingerprint, (SELECT p.key_fingerprint FROM @extschema@.randflake_lease_pool AS p));
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer, text) IS
-'coordinator: the same for a holder that names its secrets: fingerprints, oldest first, from the second on with "@" and the Unix second from which on it is in use; for roles that may call the function without them';
+'coordinator: the same for a holder that names its secrets: fingerprints, oldest first, from the second on with "@" and the Unix second from which on it is in use; for roles that may call the function without them. Also gives the second of the first secret that the holder lacks, null for none';
 
 CREATE OR REPLACE FUNCTION randflake_lease_configure(
     first_node_id integer DEFAULT NULL,

@@ -91,7 +91,7 @@ CREATE VIEW call_renew AS
 SELECT overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60) IS NOT NULL AS renewed
 FROM overloads.randflake_lease WHERE released_at IS NULL;
 CREATE VIEW call_renew_naming AS
-SELECT overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '0123456789abcdef fedcba9876543210@2500000000') IS NOT NULL AS renewed
+SELECT (overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '0123456789abcdef fedcba9876543210@2500000000')).lease_end IS NOT NULL AS renewed
 FROM overloads.randflake_lease WHERE released_at IS NULL;
 CREATE VIEW call_add_secret AS
 SELECT overloads.randflake_lease_add_secret('fedcba9876543210', to_timestamp(2500000000)) IS NOT NULL AS added;

@@ -82,7 +82,7 @@ my $no_answer = qr/^The coordinator has not answered $since/;
 # --- answers of every shape ----------------------------------------------------------------------
 
 my $now = time;
-my @good = (1, 7, 1, int($now) - 5, int($now) + 60);
+my @good = (1, 7, 1, int($now) - 5, int($now) + 60, undef);
 my $row = row_description(columns(@types)) . data_row(@good);
 my $no_lease = qr/^could not lease node ids: the coordinator sent a row that is no lease of node ids$/;
 my $no_row = qr/^could not lease node ids: the coordinator sent something else than one row$/;
@@ -118,8 +118,9 @@ my @answers = (
     [ 'an empty number', with(1, ''), $no_lease ],
     [ 'a zero byte in a number', with(1, "7\0"), $no_lease ],
     [ 'a number of 100,000 digits', with(1, '0' x 100_000 . 'leak'), $no_lease ],
-    [ 'types of text', with_types((TEXT) x 5), $no_lease ],
-    [ 'int8 where int4 is due', with_types(INT8, INT8, INT4, INT8, INT8), $no_lease ],
+    [ 'types of text', with_types((TEXT) x 6), $no_lease ],
+    [ 'int8 where int4 is due', with_types(INT8, INT8, INT4, INT8, INT8, INT8), $no_lease ],
+    (map { [ "a secret from $_ on", with(5, $_), $no_lease ] } 'leak', '', 0, -1, 1_730_000_000, 1_730_000_000 + 2**30, '9' x 40),
     [ 'binary format',
         (row_description(columns(@types)) =~ s/\0\0(?=column|$)/\0\x01/gr) . data_row(@good) . complete() . ready(),
         $no_lease ],
@@ -506,16 +507,18 @@ is(status_of($node, 'lease_id, first_node_id, lease_error IS NULL'), '9223372036
 my $end = int(time) + 600;
 start_with(lease(1, 7, 1, int(time) - 5, $end), lease_duration => '20min');
 wait_for_lease($node);
-my $renewal = row_description([ randflake_lease_renew => INT8 ]);
+my $renewal = row_description([ lease_end => INT8 ], [ differs_from => INT8 ]);
 my $could_not = 'could not renew the lease of node ids: ';
 for my $case (
-    [ 'null', $renewal . data_row(undef) . complete() . ready() ],
-    [ 'text', $renewal . data_row('leak') . complete() . ready() ],
+    [ 'null', $renewal . data_row(undef, undef) . complete() . ready() ],
+    [ 'text', $renewal . data_row('leak', undef) . complete() . ready() ],
+    [ 'one column', row_description([ lease_end => INT8 ]) . data_row($end) . complete() . ready() ],
+    [ 'a secret of no time', $renewal . data_row($end, 0) . complete() . ready() ],
     [ 'no column', row_description() . data_row() . complete() . ready() ],
-    [ 'int4', row_description([ randflake_lease_renew => INT4 ]) . data_row(5) . complete() . ready() ],
-    [ 'two columns', row_description(columns(INT8, INT8)) . data_row(5, 5) . complete() . ready() ],
+    [ 'int4', row_description(columns(INT4, INT8)) . data_row(5, undef) . complete() . ready() ],
+    [ 'three columns', row_description(columns(INT8, INT8, INT8)) . data_row(5, undef, undef) . complete() . ready() ],
     [ 'CopyIn', message('G', pack 'C n n', 0, 1, 0) ],
-    [ 'two rows', $renewal . data_row($end + 50) x 2 . complete() . ready() ],
+    [ 'two rows', $renewal . data_row($end + 50, undef) x 2 . complete() . ready() ],
   )
 {
     my ($name, $answer) = @$case;
@@ -527,7 +530,7 @@ for my $case (
 is($node->safe_psql('postgres', 'SELECT count(randflake_generate())'), 1, 'and identifiers go on');
 for my $case ([ '-9223372036854775808', $end + 1 ], [ 0, $end + 1 ], [ $end + 100, $end + 101 ]) {
     my ($last, $expected) = @$case;
-    $impostor->play(answer => sub { say_to($_[0], $renewal . data_row($last) . complete() . ready()) });
+    $impostor->play(answer => sub { say_to($_[0], $renewal . data_row($last, undef) . complete() . ready()) });
     my $extensions = status_of($node, 'window_extensions');
     ask_again(lease_duration => '20min');
     wait_for_status($node, "window_extensions > $extensions");
@@ -540,7 +543,7 @@ $impostor->play(answer => sub {
     my ($client, $request) = @_;
     append_to_file($wanted, $request =~ /(randflake_lease_\w+)/ ? "$1\n" : "?\n");
     return say_to($client, report('55000', 'no lease any more') . ready()) if $request !~ /lease_renew/;
-    say_to($client, $renewal . data_row('4611686018427387904') . complete() . ready());
+    say_to($client, $renewal . data_row('4611686018427387904', undef) . complete() . ready());
 });
 my $offset = -s $node->logfile;
 ask_again(lease_duration => '20min');

@@ -120,13 +120,16 @@ BEGIN
     CASE s.operation
     WHEN 'acquire' THEN
         PERFORM set_config('session_authorization', 'holder' || a[5], true);
-        SELECT ARRAY[lease_id, first_node_id, node_count, lease_start, lease_end] INTO STRICT got
+        SELECT ARRAY[lease_id, first_node_id, node_count, lease_start, lease_end, differs_from] INTO STRICT got
         FROM randflake_lease_acquire('x', incarnation(a[1]), a[2]::integer, a[3]::integer, a[4]);
     WHEN 'renew' THEN
         PERFORM set_config('session_authorization', 'holder' || a[5], true);
-        got := ARRAY[CASE a[6] WHEN '-'
-            THEN randflake_lease_renew(a[1]::bigint, incarnation(a[2]), a[3]::bigint, a[4]::integer)
-            ELSE randflake_lease_renew(a[1]::bigint, incarnation(a[2]), a[3]::bigint, a[4]::integer, a[6]) END];
+        IF a[6] = '-' THEN
+            got := ARRAY[randflake_lease_renew(a[1]::bigint, incarnation(a[2]), a[3]::bigint, a[4]::integer)];
+        ELSE
+            SELECT ARRAY[lease_end, differs_from] INTO STRICT got
+            FROM randflake_lease_renew(a[1]::bigint, incarnation(a[2]), a[3]::bigint, a[4]::integer, a[6]);
+        END IF;
     WHEN 'release' THEN
         PERFORM set_config('session_authorization', 'holder' || a[4], true);
         PERFORM randflake_lease_release(a[1]::bigint, incarnation(a[2]), a[3]::bigint);
@@ -172,6 +175,8 @@ DECLARE
     got bigint[];
     state text;
     message text;
+    about text;   -- the field for the name of a constraint
+    second text;  -- and for that of a column
 BEGIN
     DELETE FROM difference;
     FOR s IN SELECT * FROM step ORDER BY trace, step LOOP
@@ -194,6 +199,10 @@ BEGIN
             WHEN OTHERS THEN
                 state := SQLSTATE;
                 message := SQLERRM;
+                GET STACKED DIAGNOSTICS about = CONSTRAINT_NAME, second = COLUMN_NAME;
+                IF about = 'key_fingerprint' THEN
+                    got := ARRAY[nullif(second, '')::bigint];
+                END IF;
         END;
         IF got IS DISTINCT FROM s.answer OR state <> s.sqlstate THEN
             INSERT INTO difference VALUES (s.trace, s.step, got, state, message);
@@ -223,7 +232,7 @@ is(first_difference(), '', "the functions answer $traces traces as the model doe
 sub change_function {
     my ($function, $piece, $replacement) = @_;
     my $definition = $node->safe_psql('postgres',
-        "SELECT pg_get_functiondef('randflake_lease_$function'::regproc)");
+        "SELECT pg_get_functiondef('randflake_lease_$function'::@{[ $function =~ /\(/ ? 'regprocedure' : 'regproc' ]})");
     my $changed = $definition;
     my $count = $changed =~ s/\Q$piece\E/$replacement/g;
     die "randflake_lease_$function has this $count times: $piece" if $count != 1;
@@ -384,6 +393,13 @@ my @changes = (
     [ 'stops_at', 'of_holder IS DISTINCT FROM of_pool', 'of_holder <> of_pool' ],
     [ 'stops_at', 'AND pool IS NOT NULL', '' ],
     [ 'stops_at', q{'0')::bigint}, q{'1')::bigint} ],
+    [ 'acquire', 'differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_acquire.key_fingerprint, secrets);', '' ],
+    [ 'renew(bigint, uuid, bigint, integer, text)', 'own, key_fingerprint, (SELECT', 'own, NULL, (SELECT' ],
+    [ 'lacks_from', 'of_holder IS DISTINCT FROM of_pool', 'of_holder <> of_pool' ],
+    [ 'lacks_from', 'ORDER BY place LIMIT 1', 'ORDER BY place DESC LIMIT 1' ],
+    [ 'lacks_from', 'split_part(of_pool,', 'split_part(coalesce(of_pool, of_holder),' ],
+    [ 'require_secrets', q{COLUMN = coalesce(lacks_from::text, '')}, q{COLUMN = ''} ],
+    [ 'require_secrets', q{COLUMN = coalesce(lacks_from::text, '')}, q{COLUMN = coalesce(stops_at::text, '')} ],
     [ 'require_secrets', 'IF second < stops_at', 'IF second <= stops_at' ],
     [ 'require_secrets', 'IF second < stops_at', 'IF second < stops_at - 1' ],
 

@@ -10,6 +10,7 @@ use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Randflake;
+use RandflakeImpostor;
 use RandflakeLease;
 use RandflakeSecrets;
 use Test::More;
@@ -191,6 +192,34 @@ write_secrets($third, @ring);
 $third->start;
 wait_for_lease($third);
 
+# A lease that waits until the open one has ended counts as well, although no identifier of it was made
+# yet: it was granted to the secrets that were named.
+my $impostor = RandflakeImpostor->new;
+my @leased = (int(time) + 30, int(time) + 55);    # last seconds of both
+$impostor->play(answer => sub {
+    my ($client, $request) = @_;
+    my $number = -s $third->basedir . '/acquired' ? 2 : 1;
+    return say_to($client, report('55000', 'no lease any more') . ready()) if $request !~ /randflake_lease_acquire/;
+    append_to_file($third->basedir . '/acquired', '.');
+    say_to($client, lease($number, 7, 1, int(time) - 5, $leased[ $number - 1 ], undef));
+});
+configure_holder($third, coordinator => $impostor->connstr, lease_duration => '1min');
+$third->restart;
+wait_for_open_window($third);
+$third->reload;
+wait_for_status($third, 'lease_id = 1 AND window_extensions >= 2');
+write_secrets($third, @ring, $leased[0] + 10 => $secrets[2]);
+error_is($third, 'SELECT randflake_reload_secret()', '55000',
+    {
+        message => qr/^secret 3 of "randflake.secret_file" begins too early$/,
+        detail => qr/the earliest possible time is \Q@{[ $third->safe_psql('postgres', "SELECT to_timestamp($leased[1] + 1)") ]}\E\.$/
+    },
+    'a secret that begins in a lease that waits is too early');
+write_secrets($third, @ring);
+configure_holder($third);
+$third->restart;
+wait_for_lease($third);
+
 # --- the coordinator was not told ------------------------------------------------------------------
 
 my @fleet_of_three = ($first, $second, $third);
@@ -262,7 +291,7 @@ sub move {
 sub renews_in {
     my ($database, $role) = @_;
     my ($status, $out, $errors) = $coordinator->psql($database, $coordinator->safe_psql($database, <<'SQL'), extra_params => [ '-U', $role ]);
-SELECT format('SELECT randflake_lease_renew(%s, %L, %s, 4, %L) > 0', lease_id, incarnation, upper(span) - 1,
+SELECT format('SELECT lease_end > 0 FROM randflake_lease_renew(%s, %L, %s, 4, %L)', lease_id, incarnation, upper(span) - 1,
               (SELECT split_part(key_fingerprint, ' ', 1) FROM randflake_lease_pool) || ' fedcba9876543210@2500000000')
 FROM randflake_lease WHERE role = 'server1' AND released_at IS NULL ORDER BY lease_id DESC LIMIT 1
 SQL

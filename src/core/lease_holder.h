@@ -72,6 +72,9 @@ public:
     // The one to renew.
     const Lease& newest() const noexcept { return next_.id != 0 ? next_ : open_; }
 
+    // The first second that neither lease reaches.
+    int64_t LastEnd() const noexcept { return open_.end > next_.end ? open_.end : next_.end; }
+
     // What it waits for.
     LeaseRequest::Kind awaits() const noexcept { return awaits_; }
 

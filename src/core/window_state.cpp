@@ -302,6 +302,18 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
     return SecretsChange::kOther;
 }
 
+uint32_t DiffersFrom(uint32_t differs_from, const SecretRecords& before,
+                     const SecretRecords& after) noexcept {
+    const auto beginning = [differs_from](const SecretRecords& secrets) {
+        for (uint32_t i = 1; i < secrets.count; i++)
+            if (secrets.records[i].from == differs_from)
+                return secrets.records[i];
+        return SecretRecord{};
+    };
+    const SecretRecord has = beginning(after);
+    return has == SecretRecord{} || has == beginning(before) ? differs_from : 0;
+}
+
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept {
     const SecretRecords& before = reload.before;
     const SecretRecords& after = reload.after;
@@ -343,8 +355,11 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
     }
     plan.state.origin = start.origin;
     // Having no secret is no other one.
-    if (start.secrets.count > 0)
+    if (start.secrets.count > 0) {
+        plan.state.differs_from =
+            DiffersFrom(plan.state.differs_from, plan.state.secrets, start.secrets);
         plan.state.secrets = start.secrets;
+    }
     plan.state.stop = Stop{};
     // Beyond the last second there is nothing to open, and no end that could be written.
     plan.opens_at =

@@ -92,6 +92,20 @@ enum class SecretsChange : uint8_t {
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              uint32_t end) noexcept;
 
+// What is left of the knowledge that the ring `before` lacked a secret from the second
+// `differs_from` on, 0 for none, when the ring is `after`: 0 once it has got another secret from
+// that second on than it had there. Whether that is the right one, a coordinator says.
+uint32_t DiffersFrom(uint32_t differs_from, const SecretRecords& before,
+                     const SecretRecords& after) noexcept;
+
+// Whether a ring that lacks a secret from the second `certain_before` on reads this number as the
+// whole ring does. The numbers that stand for seconds belong to the first secret.
+constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, uint32_t certain_before) noexcept {
+    const Fields fields = layout.Unpack(raw);
+    return fields.timestamp < certain_before ||
+           (layout.reserve_lowest && fields.node_id == 0 && fields.sequence == 0);
+}
+
 // A server that runs is to go on under the ring `after` instead of `before`.
 struct Reload {
     SecretRecords before;  // none: its secrets were lost in a crash
@@ -155,8 +169,8 @@ struct Stop {
 struct WindowState {
     Origin origin;
     SecretRecords secrets;  // under which the server that wrote this issued
-    // The first second about which a coordinator said that this server's secrets differ from its
-    // own; 0: none.
+    // The first second of a secret that a coordinator said this server lacks, by those above; 0:
+    // none. See DiffersFrom.
     uint32_t differs_from;
     SkewRange skew;  // from the start of the server that wrote this on
     Stop stop;       // of the server that wrote ends[0]; then that end is exact

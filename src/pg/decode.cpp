@@ -5,6 +5,7 @@
 #include "pg/clock.h"
 #include "pg/require.h"
 #include "pg/result_row.h"
+#include "pg/secret.h"
 #include "pg/shmem.h"
 #include "pg/sql_function.h"
 #include "pg/timestamp.h"
@@ -12,10 +13,13 @@
 using randflake::Fields;
 using randflake::kRandflake;
 
-// False if no secret of this server made the identifier.
+// False if no secret of this server made the identifier. An ERROR if that, or what it says, is not
+// certain.
 static bool decode(int64 id, Fields* fields) {
     uint64 raw;
-    if (!secret_ring().Decrypt(kRandflake, static_cast<uint64>(id), &raw))
+    const bool made = secret_ring().Decrypt(kRandflake, static_cast<uint64>(id), &raw);
+    require_certain(made ? &raw : nullptr);
+    if (!made)
         return false;
     *fields = kRandflake.Unpack(raw);
     return true;
@@ -71,6 +75,7 @@ SQL_FUNCTION(randflake_encode) {
     const Fields fields{second, static_cast<uint64>(node_id), static_cast<uint64>(sequence)};
     if (!kRandflake.Pack(fields, &raw))
         elog(ERROR, "fields of an identifier do not fit");
+    require_certain(&raw);
     if (!secret_ring().Encrypt(kRandflake, raw, &id))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("there is no identifier of this second, node id and sequence"),

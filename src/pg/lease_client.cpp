@@ -29,6 +29,9 @@
 #include "pg/secret.h"
 #include "pg/settings.h"
 
+using randflake::AnswerType;
+using randflake::kMaxAnswerColumns;
+
 static_assert(std::is_trivially_copyable_v<ExchangeAnswer>);
 static_assert(sizeof(ExchangeAnswer) <= _POSIX_PIPE_BUF,
               "writes to a pipe are not torn up to here");
@@ -45,6 +48,8 @@ static bool refused;
 // A message that was cut on its way loses its end, which may be half a character.
 static char error[sizeof ExchangeAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
 static int64 not_before;
+static bool tells_of_secrets;
+static uint32 differs_from;
 static uint32 first_host;  // which of the connection string's hosts is tried first
 
 LeaseProblem lease_client_problem() {
@@ -61,6 +66,11 @@ const char* lease_client_error() {
 
 int64 lease_client_not_before() {
     return not_before;
+}
+
+bool lease_client_tells_of_secrets(uint32* second) {
+    *second = differs_from;
+    return tells_of_secrets;
 }
 
 // One character of UTF-8 that is no control character.
@@ -287,6 +297,7 @@ static bool exchange(const ExchangeRequest& request, int64 timeout, bool interru
     ends_with_worker = true;
 
     const int64 deadline = steady_milliseconds() + timeout;
+    tells_of_secrets = false;
     Parameters parameters{};
     if (!parse_coordinator(&parameters))
         return fail(LeaseProblem::kSettings,
@@ -304,6 +315,8 @@ static bool exchange(const ExchangeRequest& request, int64 timeout, bool interru
         return false;
     if (!complete)
         return fail(LeaseProblem::kNoAnswer, "the process that asked has ended without an answer");
+    tells_of_secrets = answer.tells_of_secrets;
+    differs_from = answer.differs_from;
     if (answer.problem != LeaseProblem::kNone) {
         answer.text[sizeof answer.text - 1] = '\0';
         (void)fail(answer.problem,
@@ -324,15 +337,17 @@ bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int 
                           int duration, const randflake::SecretRecords& secrets,
                           randflake::LeaseGrant* grant) {
     const ExchangeRequest request{
-        "SELECT lease_id, first_node_id, node_count, lease_start, lease_end "
+        "SELECT lease_id, first_node_id, node_count, lease_start, lease_end, differs_from "
         "FROM randflake_lease_acquire($1, $2, $3, $4, $5)",
         5,
         {TEXTOID, UUIDOID, INT4OID, INT4OID, TEXTOID},
         {holder, uuid_text(incarnation), psprintf("%d", node_count), psprintf("%d", duration),
          secret_fingerprints_text(secrets)},
-        5,
-        {INT8OID, INT4OID, INT4OID, INT8OID, INT8OID}};
-    int64 values[kLeaseColumns] = {};
+        {6,
+         {AnswerType::kInt8, AnswerType::kInt4, AnswerType::kInt4, AnswerType::kInt8,
+          AnswerType::kInt8, AnswerType::kInt8},
+         true}};
+    int64 values[kMaxAnswerColumns] = {};
     if (!exchange(request, kLeaseClientTimeoutMs, true, values))
         return false;
     *grant = {values[0], values[1], values[2], values[3], values[4]};
@@ -341,18 +356,16 @@ bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int 
 
 bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expected_end,
                         int duration, const randflake::SecretRecords& secrets, int64* end) {
-    // A coordinator of version 1.0 knows of one secret, which the lease was granted for.
-    const bool one = secrets.count == 1;
-    const ExchangeRequest request{one ? "SELECT randflake_lease_renew($1, $2, $3, $4)"
-                                      : "SELECT randflake_lease_renew($1, $2, $3, $4, $5)",
-                                  one ? 4 : 5,
-                                  {INT8OID, UUIDOID, INT8OID, INT4OID, TEXTOID},
-                                  {psprintf(INT64_FORMAT, lease_id), uuid_text(incarnation),
-                                   psprintf(INT64_FORMAT, expected_end), psprintf("%d", duration),
-                                   secret_fingerprints_text(secrets)},
-                                  1,
-                                  {INT8OID}};
-    int64 values[kLeaseColumns] = {};
+    const ExchangeRequest request{
+        "SELECT lease_end, differs_from "
+        "FROM randflake_lease_renew($1, $2, $3, $4, $5)",
+        5,
+        {INT8OID, UUIDOID, INT8OID, INT4OID, TEXTOID},
+        {psprintf(INT64_FORMAT, lease_id), uuid_text(incarnation),
+         psprintf(INT64_FORMAT, expected_end), psprintf("%d", duration),
+         secret_fingerprints_text(secrets)},
+        {2, {AnswerType::kInt8, AnswerType::kInt8}, true}};
+    int64 values[kMaxAnswerColumns] = {};
     if (!exchange(request, kLeaseClientTimeoutMs, true, values))
         return false;
     *end = values[0];
@@ -366,8 +379,7 @@ bool lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, int64 la
                                   {INT8OID, UUIDOID, INT8OID},
                                   {psprintf(INT64_FORMAT, lease_id), uuid_text(incarnation),
                                    psprintf(INT64_FORMAT, last_used)},
-                                  1,
-                                  {VOIDOID}};
-    int64 values[kLeaseColumns] = {};
+                                  {1, {AnswerType::kVoid}, false}};
+    int64 values[kMaxAnswerColumns] = {};
     return exchange(request, timeout, false, values);
 }

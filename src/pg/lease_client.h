@@ -30,4 +30,8 @@ bool lease_client_refused();
 const char* lease_client_error();
 int64 lease_client_not_before();
 
+// Whether the last answer, a failure or not, told if this server lacks a secret of the
+// coordinator's: the second of the first one, 0 if it lacks none.
+bool lease_client_tells_of_secrets(uint32* differs_from);
+
 #endif

@@ -1,31 +1,17 @@
-// A grant counts only when the coordinator said, in the expected form, that it is committed:
-//
-//   - Every request is one statement, followed by the end of the exchange. The server sends the
-//     row, commits, and then reports that it is ready; no transaction waits for this process. So
-//     the row counts only after that report. A server that reports an open transaction has not
-//     committed.
-//   - A broken connection, an error, or an answer of any other shape is no grant.
-//   - A warning is no grant either: a cancelled wait for a synchronous standby commits locally,
-//     warns, and may be lost in a failover.
+// One request to the coordinator, over libpq. What comes back is judged by core/lease_answer.h.
 
 #include "pg/lease_exchange.h"
-
-#include <charconv>
 
 #include <libpq-fe.h>
 #include <sys/socket.h>
 
-using randflake::kRandflake;
-using randflake::kWindowEpochSeconds;
-using randflake::SecondsEnd;
-
-// object_not_in_prerequisite_state: what the coordinator's functions raise to refuse. Any other
-// error says nothing about the lease: a standby, a cancelled query, a full disk.
-static constexpr char kRefusal[] = "55000";
-// What it names in the field for a constraint when it does not agree about the secrets.
-static constexpr char kAboutSecrets[] = "key_fingerprint";
-// configuration_limit_exceeded: no node id is free, with the time at which one will be.
-static constexpr char kNoneFree[] = "53400";
+using randflake::AnswerField;
+using randflake::AnswerPart;
+using randflake::AnswerShape;
+using randflake::AnswerType;
+using randflake::AnswerVerdict;
+using randflake::kMaxAnswerColumns;
+using randflake::LeaseAnswer;
 
 // A request for a lease causes none.
 static constexpr int kMaxNotices = 100;
@@ -57,66 +43,72 @@ static void on_notice(void* answer, const PGresult* result) {
         shutdown(PQsocket(connection), SHUT_RDWR);
 }
 
-// Digits and nothing else, within the range of the type. A null has no digits.
-static bool read_integer(const PGresult* row, int column, Oid type, int64* value) {
-    const char* text = PQgetvalue(row, 0, column);
-    const char* end = text + PQgetlength(row, 0, column);
-    if (type == VOIDOID) {
-        *value = 0;
-        return text == end;
+static AnswerType type_of(Oid type) {
+    return type == INT4OID   ? AnswerType::kInt4
+           : type == INT8OID ? AnswerType::kInt8
+           : type == VOIDOID ? AnswerType::kVoid
+                             : AnswerType::kOther;
+}
+
+// `fields` is where those of a row go.
+static AnswerPart part_of(const PGresult* result, AnswerField (&fields)[kMaxAnswerColumns]) {
+    AnswerPart part{};
+    switch (result == nullptr ? PGRES_EMPTY_QUERY : PQresultStatus(result)) {
+        case PGRES_SINGLE_TUPLE:
+            part.kind = AnswerPart::Kind::kRow;
+            part.field_count = PQnfields(result);
+            part.fields = fields;
+            for (int i = 0; i < Min(part.field_count, kMaxAnswerColumns); i++)
+                fields[i] = {type_of(PQftype(result, i)), PQfformat(result, i) != 0,
+                             PQgetisnull(result, 0, i) != 0, PQgetvalue(result, 0, i),
+                             static_cast<size_t>(PQgetlength(result, 0, i))};
+            return part;
+        case PGRES_TUPLES_OK:
+            part.kind = AnswerPart::Kind::kRowsEnd;
+            return part;
+        case PGRES_FATAL_ERROR:
+        case PGRES_BAD_RESPONSE:
+            part.kind = AnswerPart::Kind::kError;
+            part.message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+            part.sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+            part.constraint = PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME);
+            part.column = PQresultErrorField(result, PG_DIAG_COLUMN_NAME);
+            return part;
+        default:
+            part.kind = result == nullptr ? AnswerPart::Kind::kNone : AnswerPart::Kind::kOther;
+            return part;
     }
-    const auto [read_to, error] = std::from_chars(text, end, *value);
-    return read_to == end && error == std::errc{} &&
-           (type == INT8OID || (*value >= PG_INT32_MIN && *value <= PG_INT32_MAX));
 }
 
-static bool read_row(const PGresult* row, const ExchangeRequest& request, int64* values) {
-    if (PQnfields(row) != request.columns)
-        return false;
-    for (int i = 0; i < request.columns; i++)
-        if (PQftype(row, i) != request.types[i] || PQfformat(row, i) != 0 ||
-            !read_integer(row, i, request.types[i], &values[i]))
-            return false;
-    return true;
-}
-
-// The coordinator says until when it grants nothing, as a Unix second in the field for the name of
-// a column, which reaches a client as it is, in every language.
-static int64 not_before(const PGresult* refusal) {
-    const char* text = PQresultErrorField(refusal, PG_DIAG_COLUMN_NAME);
-    if (text == nullptr)
-        return 0;
-    int64 second = 0;
-    const char* end = text + strlen(text);
-    const auto [read_to, error] = std::from_chars(text, end, second);
-    const bool valid = read_to == end && error == std::errc{} && second > kWindowEpochSeconds &&
-                       second <= kWindowEpochSeconds + SecondsEnd(kRandflake);
-    return valid ? second : 0;
-}
-
-// The result is no row where one was due, or no end where that was due.
-static void fail_with(const PGresult* result, ExchangeAnswer* answer) {
-    const ExecStatusType status = PQresultStatus(result);
-    if (notices > kMaxNotices)
+// Why it is no grant. `part` is the last one.
+static void fail_with(const LeaseAnswer& judged, const AnswerPart& part, ExchangeAnswer* answer) {
+    answer->refused = judged.refused();
+    answer->not_before = judged.not_before();
+    if (notices > kMaxNotices && part.kind != AnswerPart::Kind::kRow)
         return fail(answer, LeaseProblem::kUnusable, "the coordinator sent too many messages");
-    if (result == nullptr || (status != PGRES_FATAL_ERROR && status != PGRES_BAD_RESPONSE))
-        return fail(answer, LeaseProblem::kUnusable,
-                    "the coordinator sent something else than one row");
-    const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-    const char* sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    if (message == nullptr || sqlstate == nullptr)
-        return fail(answer, LeaseProblem::kNoAnswer, PQerrorMessage(connection));
-    answer->refused = strcmp(sqlstate, kRefusal) == 0;
-    if (answer->refused || strcmp(sqlstate, kNoneFree) == 0)
-        answer->not_before = not_before(result);
-    // PostgreSQL has other reasons for that SQLSTATE, and never this field beside it.
-    answer->refused |= answer->not_before != 0;
-    const char* concerned = PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME);
-    fail(answer,
-         concerned != nullptr && strcmp(concerned, kAboutSecrets) == 0 ? LeaseProblem::kSecrets
-         : answer->refused                                             ? LeaseProblem::kRefused
-                                                                       : LeaseProblem::kUnusable,
-         message);
+    switch (judged.verdict()) {
+        case AnswerVerdict::kRefused:
+            return fail(answer, LeaseProblem::kRefused, part.message);
+        case AnswerVerdict::kSecrets:
+            return fail(answer, LeaseProblem::kSecrets, part.message);
+        case AnswerVerdict::kError:
+            return fail(answer, LeaseProblem::kUnusable, part.message);
+        case AnswerVerdict::kBroken:
+            return fail(answer, LeaseProblem::kNoAnswer, PQerrorMessage(connection));
+        case AnswerVerdict::kNotOneRow:
+            return fail(answer, LeaseProblem::kUnusable,
+                        "the coordinator sent something else than one row");
+        case AnswerVerdict::kNotExpected:
+            return fail(answer, LeaseProblem::kUnusable,
+                        "the coordinator sent a row that is no lease of node ids");
+        case AnswerVerdict::kNotCommitted:
+            return fail(answer, LeaseProblem::kUnusable,
+                        "the coordinator has not committed what it answered");
+        case AnswerVerdict::kGood:
+            break;
+    }
+    if (!warned)
+        answer->problem = LeaseProblem::kNone;
 }
 
 // One row at a time, so that no more than two are ever held.
@@ -126,23 +118,18 @@ static void ask(const ExchangeRequest& request, ExchangeAnswer* answer) {
                           0) == 0 ||
         PQsetSingleRowMode(connection) == 0)
         return fail(answer, LeaseProblem::kNoAnswer, PQerrorMessage(connection));
-    const PGresult* row = PQgetResult(connection);
-    if (PQresultStatus(row) != PGRES_SINGLE_TUPLE)
-        return fail_with(row, answer);
-    if (!read_row(row, request, answer->values))
-        return fail(answer, LeaseProblem::kUnusable,
-                    "the coordinator sent a row that is no lease of node ids");
-    const PGresult* end = PQgetResult(connection);
-    if (PQresultStatus(end) != PGRES_TUPLES_OK)
-        return fail_with(end, answer);
-    const PGresult* more = PQgetResult(connection);
-    if (more != nullptr)
-        return fail_with(more, answer);
-    if (PQtransactionStatus(connection) != PQTRANS_IDLE)
-        return fail(answer, LeaseProblem::kUnusable,
-                    "the coordinator has not committed what it answered");
-    if (!warned)
-        answer->problem = LeaseProblem::kNone;
+    LeaseAnswer judged(request.shape);
+    AnswerField fields[kMaxAnswerColumns];
+    AnswerPart part{};
+    do
+        part = part_of(PQgetResult(connection), fields);
+    while (judged.Take(part));
+    judged.End(PQtransactionStatus(connection) == PQTRANS_IDLE);
+    for (int i = 0; i < request.shape.columns; i++)
+        answer->values[i] = judged.value(i);
+    answer->tells_of_secrets = judged.tells_of_secrets();
+    answer->differs_from = judged.differs_from();
+    fail_with(judged, part, answer);
 }
 
 void lease_exchange(const char* const* keywords, const char* const* values,

@@ -5,28 +5,29 @@
 
 #include "pg/pg.h"
 
+#include "core/lease_answer.h"
 #include "pg/lease.h"
 
-inline constexpr int kLeaseColumns = 5;
 inline constexpr int kLeaseParameters = 5;
 
-// A statement whose answer is one row of these columns: INT8OID, INT4OID or VOIDOID. What it names
-// as $1, $2, ... are parameters, in text: other roles of the coordinator see the statement.
+// A statement whose answer is one row of this shape. What it names as $1, $2, ... are parameters,
+// in text: other roles of the coordinator see the statement.
 struct ExchangeRequest {
     const char* statement;
     int parameters;
     Oid parameter_types[kLeaseParameters];
     const char* parameter_values[kLeaseParameters];
-    int columns;
-    Oid types[kLeaseColumns];
+    randflake::AnswerShape shape;
 };
 
 struct ExchangeAnswer {
-    LeaseProblem problem;         // kNone: the coordinator has committed what was asked
-    bool refused;                 // otherwise: it refuses; what else failed says nothing of a lease
-    int64 values[kLeaseColumns];  // with kNone; within the range of their types, 0 for VOIDOID
-    char text[400];               // otherwise: why, in bytes that may be the coordinator's
-    int64 not_before;             // and the Unix second before which it grants none; 0: not said
+    LeaseProblem problem;  // kNone: the coordinator has committed what was asked
+    bool refused;          // otherwise: it refuses; what else failed says nothing of a lease
+    int64 values[randflake::kMaxAnswerColumns];  // with kNone: see LeaseAnswer
+    char text[392];         // otherwise: why, in bytes that may be the coordinator's
+    int64 not_before;       // and the Unix second before which it grants none; 0: not said
+    bool tells_of_secrets;  // in any case: whether the next counts, see LeaseAnswer
+    uint32 differs_from;
 };
 
 // Connects with these parameters, as PQconnectdbParams takes them, and asks. Blocks, without a

@@ -15,6 +15,7 @@
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/timestamp.h"
+#include "pg/window.h"
 
 using randflake::Incarnation;
 using randflake::kRandflake;
@@ -119,6 +120,13 @@ static void note_success(const LeaseHolder& before, LeaseNews news) {
     note(message[0] == '\0' ? LeaseProblem::kNone : LeaseProblem::kClocks, message);
 }
 
+// The coordinator may have told whether this server lacks a secret, also when it refused.
+static void note_difference() {
+    uint32 differs_from;
+    if (lease_client_tells_of_secrets(&differs_from))
+        window_note_difference(differs_from, named_secrets);
+}
+
 // --- requests --------------------------------------------------------------------------------
 
 static const char* holder_name() {
@@ -182,8 +190,11 @@ static void acquire(const SecretRecords& secrets) {
                             "could not generate a random number");
     const LeaseRequest request = lease.holder.Acquire(fresh, steady_milliseconds());
     LeaseGrant grant;
-    if (!lease_client_acquire(holder_name(), uuid_of(request.incarnation), setting_node_count,
-                              setting_lease_duration, secrets, &grant))
+    const bool granted =
+        lease_client_acquire(holder_name(), uuid_of(request.incarnation), setting_node_count,
+                             setting_lease_duration, secrets, &grant);
+    note_difference();
+    if (!granted)
         return note_failure(lease_client_problem(), kNotLeased, lease_client_error(),
                             lease_client_not_before());
     const LeaseHolder before = lease.holder;
@@ -206,8 +217,11 @@ static void acquire(const SecretRecords& secrets) {
 static bool renew(const SecretRecords& secrets) {
     const LeaseRequest request = lease.holder.Renew(steady_milliseconds());
     int64 last;
-    if (lease_client_renew(request.lease_id, uuid_of(request.incarnation), request.expected_end,
-                           setting_lease_duration, secrets, &last)) {
+    const bool renewed =
+        lease_client_renew(request.lease_id, uuid_of(request.incarnation), request.expected_end,
+                           setting_lease_duration, secrets, &last);
+    note_difference();
+    if (renewed) {
         const LeaseHolder before = lease.holder;
         const LeaseNews news =
             lease.holder.Renewed(kRandflake, last, terms(), wall_clock_seconds());

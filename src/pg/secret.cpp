@@ -286,6 +286,18 @@ ErrorText secrets_refused_error(int64 written_end) {
         "new one begin at that time or later, and restart the server."};
 }
 
+void report_secret_lacking() {
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("this server lacks a secret that is in use"),
+             errdetail("The coordinator has one from %s on. What this server reads as made then or "
+                       "later, or under no secret, may be something else.",
+                       second_text(secrets_certain_before())),
+             errhint("Add its line to \"randflake.secret_file\" and call "
+                     "randflake_reload_secret(), or restart the server with it.")));
+    pg_unreachable();
+}
+
 void secret_add_shared(const SecretList& list) {
     SharedSecrets& to = shared->secrets;
     for (int i = to.count.load(std::memory_order_relaxed); i < list.count; i++) {

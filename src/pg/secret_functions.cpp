@@ -11,7 +11,6 @@
 #include "pg/timestamp.h"
 #include "pg/window.h"
 
-using randflake::LeaseHolder;
 using randflake::Reload;
 using randflake::ReloadError;
 using randflake::ReloadPlan;
@@ -85,13 +84,11 @@ SQL_FUNCTION(randflake_reload_secret) {
                         errdetail("The server log has the reason.")));
     // What the lease worker hears from here on counts only if it named the added secrets.
     LWLockAcquire(shared->lease_lock, LW_SHARED);
-    const LeaseHolder& holder = shared->lease_control.holder;
-    reload.leases_end = Max(holder.open().end, holder.next().end);
+    reload.leases_end = shared->lease_control.holder.LastEnd();
     require_accepted(PlanReload(reload, control->loaded ? &control->state : nullptr), reload,
                      control->state.LastEnd());
-    if (control->loaded)
-        control->state.secrets = reload.after;
     secret_add_shared(list);
+    window_take_secrets(reload.after);
     LWLockRelease(shared->lease_lock);
     LWLockRelease(shared->window_lock);
     lease_wake_worker();

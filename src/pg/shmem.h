@@ -10,6 +10,7 @@
 //   window_changed          broadcast after every change of the window
 //   counters                atomics
 //   lease_worker_pid        atomic; of a worker that is gone, or of whoever has its number now
+//   certain_before          atomic; written under window_lock
 //   secrets                 window_lock and lease_lock to add one; those below the atomic count
 //                           never change, and are read without a lock
 //   the rest                written once, when shared memory is made; read without a lock
@@ -54,6 +55,7 @@ struct SharedSecrets {
 
 struct SharedState {
     SharedSecrets secrets;
+    std::atomic<uint32_t> certain_before;  // see secrets_certain_before(); 0: not known yet
     uint32 slot_count;
     bool leased;  // the lease worker opens and extends the window, not the backends
 

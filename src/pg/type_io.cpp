@@ -5,6 +5,7 @@
 #include "pg/copy.h"
 #include "pg/require.h"
 #include "pg/reserve.h"
+#include "pg/secret.h"
 #include "pg/shmem.h"
 #include "pg/sql_function.h"
 #include "pg/text.h"
@@ -54,6 +55,7 @@ static bool encrypt(const SecretRing& ring, uint64 raw, uint64* id) {
 static uint64 id_of_datum(Datum value) {
     const uint64 raw = raw_of_datum(value);
     uint64 id;
+    require_certain(&raw);
     if (!encrypt(secret_ring(), raw, &id))
         report_skipped(raw);
     return id;
@@ -70,7 +72,9 @@ static bool is_skipped(uint64 raw) {
 // collects errors.
 static bool datum_of_id(uint64 id, Node* context, Datum* value) {
     uint64 raw;
-    if (!secret_ring().Decrypt(kRandflake, id, &raw)) {
+    const bool made = secret_ring().Decrypt(kRandflake, id, &raw);
+    require_certain(made ? &raw : nullptr);
+    if (!made) {
         soft_ereport(context,
                      (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                       errmsg("invalid identifier for type randflake: \"%s\"", type_text_of_id(id)),

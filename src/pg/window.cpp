@@ -28,6 +28,7 @@
 using randflake::Finding;
 using randflake::kRandflake;
 using randflake::NodeRange;
+using randflake::SecretRecords;
 using randflake::SecretsChange;
 using randflake::Start;
 using randflake::StartPlan;
@@ -173,7 +174,6 @@ static void note_secrets_refused(WindowControl* control, uint32 written_end) {
                   errhint("%s", error.hint)));
 }
 
-// Step 3.
 static bool write_state(WindowControl* control, const WindowState& next) {
     publish_report(WindowProblem::kWriting);
     const FileFailure failure = window_file_write(next);
@@ -185,10 +185,17 @@ static bool write_state(WindowControl* control, const WindowState& next) {
     return true;
 }
 
+// Step 3.
 static bool announce(WindowControl* control, const NodeRange& nodes, const Window& window) {
     WindowState next = control->state;
     next.Announce(nodes, window);
     return write_state(control, next);
+}
+
+static uint32 publish_certainty(uint32 differs_from) {
+    const uint32 second = differs_from != 0 ? differs_from : UINT32_MAX;
+    shared->certain_before.store(second, std::memory_order_relaxed);
+    return second;
 }
 
 // Step 2. False when the state could not be read at all, refuses the secrets, or the run could not
@@ -233,6 +240,7 @@ static bool load_state(WindowControl* control) {
     control->opens_at_ms = plan.opens_at_ms;
     control->held_off = start.held_off;
     control->loaded = true;
+    publish_certainty(plan.state.differs_from);
     log_start(plan, found, error);
     return true;
 }
@@ -332,6 +340,65 @@ void window_take_back_lease(uint32 end) {
     if (write_state(control, next))
         publish_report(WindowProblem::kNone);
     LWLockRelease(shared->window_lock);
+}
+
+void window_note_difference(uint32 differs_from, int named_secrets) {
+    WindowControl* control = &shared->window_control;
+    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
+    if (secret_ring().count() == named_secrets) {
+        const bool loaded = window_load_state();
+        publish_certainty(differs_from);
+        if (loaded && control->state.differs_from != differs_from) {
+            WindowState next = control->state;
+            next.differs_from = differs_from;
+            // A state without a range is none. This one says that nothing was announced.
+            if (next.end_count == 0)
+                next.end_count = 1, next.ends[0] = {{0, 1}, 0};
+            if (write_state(control, next))
+                publish_report(WindowProblem::kNone);
+        }
+    }
+    LWLockRelease(shared->window_lock);
+}
+
+void window_take_secrets(const SecretRecords& secrets) {
+    WindowControl* control = &shared->window_control;
+    if (!control->loaded) {
+        shared->certain_before.store(0, std::memory_order_relaxed);
+        return;
+    }
+    control->state.differs_from =
+        DiffersFrom(control->state.differs_from, control->state.secrets, secrets);
+    control->state.secrets = secrets;
+    publish_certainty(control->state.differs_from);
+}
+
+// Under the window lock, so that nothing that a coordinator has told meanwhile is overwritten.
+uint32 secrets_read_certainty() {
+    WindowControl* control = &shared->window_control;
+    WindowState found{};
+    StateError error = StateError::kNone;
+    FileFailure failure{};
+    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
+    uint32 second = shared->certain_before.load(std::memory_order_relaxed);
+    if (second == 0 && control->loaded) {
+        second = publish_certainty(control->state.differs_from);
+    } else if (second == 0) {
+        failure = window_file_look(&found, &error);
+        if (failure.error == 0)
+            second = publish_certainty(
+                error == StateError::kNone
+                    ? DiffersFrom(found.differs_from, found.secrets, secret_records())
+                    : 0);
+    }
+    LWLockRelease(shared->window_lock);
+    if (failure.error != 0) {
+        errno = failure.error;
+        ereport(ERROR, (errcode_for_file_access(),
+                        errmsg("could not %s file \"%s\": %m", failure.action, failure.path),
+                        errdetail("It says whether this server lacks a secret that is in use.")));
+    }
+    return second;
 }
 
 void window_write_clean_end() {

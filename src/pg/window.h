@@ -82,6 +82,14 @@ void window_take_back_lease(uint32 end);
 // not possible. The caller holds the window lock.
 bool window_load_state();
 
+// For the lease worker: a coordinator has told from which second on this server, which named that
+// many secrets, lacks one; 0 if it lacks none.
+void window_note_difference(uint32 differs_from, int named_secrets);
+
+// Secrets were added, and the state, if it is loaded, has the former ones. The caller holds the
+// window lock.
+void window_take_secrets(const randflake::SecretRecords& secrets);
+
 // A copy of the report; its mutex means nothing.
 WindowReport window_report();
 

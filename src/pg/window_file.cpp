@@ -84,17 +84,12 @@ static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
     return failure;
 }
 
-FileFailure window_file_read(WindowState* state, StateError* error, FileIdentity* identity) {
-    bool identity_made;
-    const FileFailure failure = read_or_make_identity(identity, &identity_made);
-    if (failure.error != 0)
-        return failure;
-
+FileFailure window_file_look(WindowState* state, StateError* error) {
     const int fd = open(kWindowFile, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         if (errno != ENOENT)
             return file_failed("open", kWindowFile);
-        *error = identity_made ? StateError::kMissing : StateError::kLost;
+        *error = StateError::kMissing;
         return kNoFailure;
     }
     uint8_t bytes[kWindowStateBytes + 1];  // one more shows a file that is too long
@@ -104,6 +99,16 @@ FileFailure window_file_read(WindowState* state, StateError* error, FileIdentity
     if (read_failure.error == 0)
         *error = randflake::DecodeWindowState(bytes, static_cast<size_t>(length), state);
     return read_failure;
+}
+
+FileFailure window_file_read(WindowState* state, StateError* error, FileIdentity* identity) {
+    bool identity_made;
+    FileFailure failure = read_or_make_identity(identity, &identity_made);
+    if (failure.error == 0)
+        failure = window_file_look(state, error);
+    if (failure.error == 0 && *error == StateError::kMissing && !identity_made)
+        *error = StateError::kLost;
+    return failure;
 }
 
 FileFailure window_file_write(const WindowState& state) {

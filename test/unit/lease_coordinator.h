@@ -136,6 +136,7 @@ public:
         taken_over_ = after.taken_over_;
         next_id_ = after.next_id_;
         refusal_ = after.refusal_;
+        about_secrets_ = after.about_secrets_;
     }
 
     // The extension is made: also for a dump of this coordinator that is restored elsewhere. Tables
@@ -151,6 +152,8 @@ public:
 
     // Why the last call failed.
     Refusal refusal() const { return refusal_; }
+    // If it failed because of the holder's secrets.
+    bool about_secrets() const { return about_secrets_; }
 
     // `chain` is that of the holder's secrets.
     std::optional<LeaseGrant> Acquire(uint64_t identity, int64_t now,
@@ -165,12 +168,12 @@ public:
         if (chain_.count == 0)
             chain_ = chain;
         if (Agreed(chain, chain_) == 0)
-            return Refuse(Refusal::kState);
+            return RefuseSecrets(Refusal::kState);
         if (now <= kWindowEpochSeconds || now >= Horizon())
             return Refuse(Refusal::kClock);
         const int64_t stops_at = rules_.stops_grants ? StopsAt(chain) : kForEver;
         if (now >= stops_at)
-            return Refuse(Refusal::kState);
+            return RefuseSecrets(Refusal::kState);
         const auto [free_at, first] = UnusedForLongest(nodes);
         if (first < 0 || free_at > now)
             return Refuse(Refusal::kLimit);
@@ -227,7 +230,7 @@ public:
             return Refuse(Refusal::kState);
         const SecretRecords& named = chain != nullptr ? *chain : lease->chain;
         if (chain_.count > 0 && Agreed(named, chain_) == 0)
-            return Refuse(Refusal::kState);
+            return RefuseSecrets(Refusal::kState);
         const int64_t latest =
             rules_.bounded_renewal
                 ? std::min(now + pool_.max_duration + pool_.max_clock_skew, Horizon())
@@ -241,7 +244,7 @@ public:
         // Not a refusal: the holder keeps what it has, and may get the secret.
         const int64_t stops_at = rules_.stops_renewals ? StopsAt(named) : kForEver;
         if (lease->end >= stops_at)
-            return Refuse(Refusal::kClosed);
+            return RefuseSecrets(Refusal::kClosed);
         Lease renewed = *lease;
         renewed.end = now + std::min(duration, pool_.max_duration);
         if (rules_.renew_keeps_end)
@@ -395,6 +398,14 @@ public:
         return chain_.count == 0 ? kForEver : std::min(missing, unknown);
     }
 
+    // The Unix second of the first secret that a holder of these lacks.
+    std::optional<int64_t> LacksFrom(const SecretRecords& chain) const {
+        const uint32_t agreed = Agreed(chain, chain_);
+        if (agreed == 0 || agreed == chain_.count)
+            return std::nullopt;
+        return FromOf(chain_, agreed);
+    }
+
     const Pool& pool() const { return pool_; }
     const SecretRecords& chain() const { return chain_; }
     const std::vector<Lease>& leases() const { return leases_; }
@@ -411,6 +422,12 @@ private:
 
     std::nullopt_t Refuse(Refusal refusal) {
         refusal_ = refusal;
+        about_secrets_ = false;
+        return std::nullopt;
+    }
+    std::nullopt_t RefuseSecrets(Refusal refusal) {
+        refusal_ = refusal;
+        about_secrets_ = true;
         return std::nullopt;
     }
     bool Refused(Refusal refusal) {
@@ -505,6 +522,7 @@ private:
     uint64_t takeover_identity_ = kNone;
     bool taken_over_ = false;
     Refusal refusal_ = Refusal::kNone;
+    bool about_secrets_ = false;
 };
 
 }  // namespace randflake::simulation

@@ -352,6 +352,18 @@ TEST_F(Holder, ANextLeaseThatTheServerUsedItself) {
     EXPECT_FALSE(holder.NextUsed(Window{10, 30}, 30)) << "the open lease did";
 }
 
+TEST_F(Holder, KnowsTheLastSecondOfBothLeases) {
+    EXPECT_EQ(holder.LastEnd(), 0);
+    Open(1, 10, 20);
+    EXPECT_EQ(holder.LastEnd(), 20);
+    RefuseRenewal();
+    Acquire(2, 12, 30);
+    EXPECT_EQ(holder.LastEnd(), 30);
+    RefuseRenewal();
+    Acquire(3, 12, 15);
+    EXPECT_EQ(holder.LastEnd(), 20);
+}
+
 TEST_F(Holder, ARefusedNextLeaseIsForgotten) {
     Open(1, 10, 20);
     RefuseRenewal();

@@ -14,7 +14,10 @@
 //   serve      first node id, node ids of the server itself            nothing
 //   acquire    incarnation, node ids, duration, chain, role           the row of the grant
 //   renew      lease, incarnation, expected end, duration, role,
-//              chain, or - for the function without                   the last second
+//              chain, or - for the function without                   the last second; with a
+//              chain,
+//                                                                     from when on the holder lacks
+//                                                                     a secret
 //   release    lease, incarnation, last used or null, role            nothing
 //   purge      milliseconds to keep                                   number of leases
 //   configure  first node id, node ids, max_duration, max_clock_skew, closed, each or null;
@@ -27,6 +30,8 @@
 //                                                                     missed the rest, an old copy
 //   dump       place                                                  the same, by a dump restored
 //                                                                     into a new extension
+//
+// A call that fails because of the holder's secrets has an answer too: from when on it lacks one.
 //
 // Clocks and arguments are mostly plausible, and often at the very edge of a rule: the next second
 // to something that the model knows.
@@ -252,16 +257,21 @@ private:
 
     // --- calls
 
-    // Runs act(&answer), which says whether it succeeds, in a transaction.
+    // Runs act(&answer), which says whether it succeeds, in a transaction. For a holder of these
+    // secrets.
     template <typename Act>
-    bool Call(const char* operation, const std::vector<Argument>& arguments, Act&& act) {
+    bool Call(const char* operation, const std::vector<Argument>& arguments, Act&& act,
+              const SecretRecords* chain = nullptr) {
         const bool commit = !random_.OneIn(10);
         const Coordinator before = model_;
         std::vector<Value> answer;
         const bool done = act(&answer);
+        const bool tells = !done && chain != nullptr && model_.about_secrets();
+        if (tells)
+            answer = {model_.LacksFrom(*chain)};
         if (!done || !commit)
             model_.RollBackTo(before);
-        Put(operation, commit, arguments, done ? &answer : nullptr, model_.refusal());
+        Put(operation, commit, arguments, done || tells ? &answer : nullptr, model_.refusal());
         return done;
     }
 
@@ -280,20 +290,22 @@ private:
         const uint64_t incarnation = ++incarnations_;
         const SecretRecords chain = SomeChain();
         const int64_t role = random_.Between(1, 2);
-        Call("acquire", {static_cast<int64_t>(incarnation), nodes, duration, TextOf(chain), role},
-             [&](std::vector<Value>* answer) {
-                 const auto grant = model_.Acquire(identity_, now_, {{0, incarnation}}, nodes,
-                                                   duration, chain, role);
-                 if (!grant)
-                     return false;
-                 held_.push_back(
-                     {grant->lease_id, incarnation, grant->start, grant->end, role, chain});
-                 if (held_.size() > 12)
-                     held_.erase(held_.begin());
-                 *answer = {grant->lease_id, grant->first_node_id, grant->node_count, grant->start,
-                            grant->end};
-                 return true;
-             });
+        Call(
+            "acquire", {static_cast<int64_t>(incarnation), nodes, duration, TextOf(chain), role},
+            [&](std::vector<Value>* answer) {
+                const auto grant = model_.Acquire(identity_, now_, {{0, incarnation}}, nodes,
+                                                  duration, chain, role);
+                if (!grant)
+                    return false;
+                held_.push_back(
+                    {grant->lease_id, incarnation, grant->start, grant->end, role, chain});
+                if (held_.size() > 12)
+                    held_.erase(held_.begin());
+                *answer = {grant->lease_id, grant->first_node_id, grant->node_count,
+                           grant->start,    grant->end,           model_.LacksFrom(chain)};
+                return true;
+            },
+            &chain);
     }
 
     // One of those that were granted.
@@ -341,19 +353,23 @@ private:
         // Mostly it has what it had, or what the coordinator has.
         const bool names = !random_.OneIn(3);
         const SecretRecords chain = random_.OneIn(2) ? held.chain : SomeChain();
-        const bool done = Call("renew",
-                               {held.lease_id, static_cast<int64_t>(incarnation), expected_end,
-                                duration, role, names ? TextOf(chain) : "-"},
-                               [&](std::vector<Value>* answer) {
-                                   const auto last = model_.Renew(
-                                       identity_, now_, held.lease_id, {{0, incarnation}},
-                                       expected_end, duration, names ? &chain : nullptr, role);
-                                   if (!last)
-                                       return false;
-                                   held.last = *last;
-                                   *answer = {*last};
-                                   return true;
-                               });
+        const bool done = Call(
+            "renew",
+            {held.lease_id, static_cast<int64_t>(incarnation), expected_end, duration, role,
+             names ? TextOf(chain) : "-"},
+            [&](std::vector<Value>* answer) {
+                const auto last =
+                    model_.Renew(identity_, now_, held.lease_id, {{0, incarnation}}, expected_end,
+                                 duration, names ? &chain : nullptr, role);
+                if (!last)
+                    return false;
+                held.last = *last;
+                *answer = {*last};
+                if (names)
+                    answer->push_back(model_.LacksFrom(chain));
+                return true;
+            },
+            names ? &chain : &held.chain);
         if (!done)
             MaybeForget(holder);
     }

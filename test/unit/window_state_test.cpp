@@ -810,6 +810,56 @@ Reload ReloadOf(const SecretRecords& before, const SecretRecords& after) {
     return reload;
 }
 
+// --- what a server knows that it lacks
+
+TEST(DiffersFrom, StaysUntilTheRingHasAnotherSecretThere) {
+    const SecretRecords one = Ring({{1, 0}});
+    EXPECT_EQ(DiffersFrom(0, one, one), 0u) << "nothing is known";
+    EXPECT_EQ(DiffersFrom(100, one, one), 100u);
+    EXPECT_EQ(DiffersFrom(100, one, Ring({{1, 0}, {2, 100}})), 0u);
+    EXPECT_EQ(DiffersFrom(100, one, Ring({{1, 0}, {2, 99}})), 100u) << "another time";
+    EXPECT_EQ(DiffersFrom(100, one, Ring({{1, 0}, {2, 101}})), 100u);
+    EXPECT_EQ(DiffersFrom(100, one, Ring({{1, 0}, {2, 50}, {3, 100}})), 0u);
+    EXPECT_EQ(DiffersFrom(100, one, Ring({{7, 0}})), 100u) << "another first secret";
+    EXPECT_EQ(DiffersFrom(100, one, SecretRecords{}), 100u) << "none, after a crash";
+    // one of that time that was the wrong one
+    const SecretRecords wrong = Ring({{1, 0}, {9, 100}});
+    EXPECT_EQ(DiffersFrom(100, wrong, wrong), 100u);
+    EXPECT_EQ(DiffersFrom(100, wrong, Ring({{1, 0}, {9, 100}, {3, 200}})), 100u);
+    EXPECT_EQ(DiffersFrom(100, wrong, Ring({{1, 0}, {2, 100}})), 0u);
+    EXPECT_EQ(DiffersFrom(100, wrong, one), 100u);
+}
+
+TEST(DiffersFrom, IsKeptByAStart) {
+    WindowState found = Example();
+    found.secrets = Ring({{1, 0}});
+    found.differs_from = 90000000;
+    Start start{};
+    start.nodes = {0, 1};
+    start.secrets = Ring({{1, 0}});
+    EXPECT_EQ(PlanStart(StateError::kNone, found, start).state.differs_from, 90000000u)
+        << "whoever wrote it";
+    start.secrets = {};
+    EXPECT_EQ(PlanStart(StateError::kNone, found, start).state.differs_from, 90000000u);
+    start.secrets = Ring({{1, 0}, {2, 90000000}});
+    EXPECT_EQ(PlanStart(StateError::kNone, found, start).state.differs_from, 0u);
+    EXPECT_EQ(PlanStart(StateError::kLost, found, start).state.differs_from, 0u);
+}
+
+TEST(DiffersFrom, WhatIsReadForCertain) {
+    const auto raw = [](uint64_t second, uint64_t node, uint64_t sequence) {
+        uint64_t word = 0;
+        EXPECT_TRUE(kRandflake.Pack({second, node, sequence}, &word));
+        return word;
+    };
+    EXPECT_TRUE(CertainlyRead(kRandflake, raw(99, 5, 7), 100));
+    EXPECT_FALSE(CertainlyRead(kRandflake, raw(100, 5, 7), 100));
+    EXPECT_FALSE(CertainlyRead(kRandflake, raw(kMaxEnd - 1, 0, 1), 100));
+    EXPECT_FALSE(CertainlyRead(kRandflake, raw(100, 1, 0), 100));
+    EXPECT_TRUE(CertainlyRead(kRandflake, raw(100, 0, 0), 100)) << "stands for a second";
+    EXPECT_TRUE(CertainlyRead(kRandflake, raw(kMaxEnd - 1, 5, 7), UINT32_MAX));
+}
+
 SecretRecords TwoAnd(uint32_t from) {
     return {3, {{1, 0}, {2, 50}, {3, from}}};
 }

@@ -1,0 +1,180 @@
+# A server that leases node ids has not got the secret that the others use. From the coordinator's
+# answer on it knows, and refuses whatever it would read as made under that secret, or under none: what
+# it stored would be something else once it has the secret. That outlives its shared memory, a restart
+# without the coordinator, static node ids and a base backup, until the secret is there.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeLease;
+use RandflakeSecrets;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my @secrets = map { random_secret() } 1 .. 2;
+my $fleet = new_fleet();
+my $coordinator = start_coordinator($fleet, 'coordinator');
+
+sub configure_server {
+    my ($node, %settings) = @_;
+    configure($node, secret_file => secret_path($node), max_wait => '2min', %settings);
+    return;
+}
+
+my %leases = (coordinator => $coordinator->connstr('postgres'), lease_duration => $RandflakeLease::duration);
+
+sub holder {
+    my ($name) = @_;
+    my $node = new_holder($fleet, $name, $coordinator, conf => "wal_level = replica\nmax_wal_senders = 4\n");
+    write_secrets($node, $secrets[0]);
+    configure_server($node, %leases);
+    $node->start;
+    wait_for_lease($node);
+    $node->safe_psql('postgres',
+        'CREATE EXTENSION randflake_type; CREATE TABLE t (k randflake); INSERT INTO t VALUES (randflake_next())');
+    return $node;
+}
+
+my ($maker, $lacking) = map { holder($_) } qw(maker lacking);
+my $known = $lacking->safe_psql('postgres', 'SELECT k FROM t');
+
+# --- before the time -------------------------------------------------------------------------------
+
+my $from = int(time) + 25;
+my @ring = ($secrets[0], $from => $secrets[1]);
+# What this ring reads as that time, and somebody may send.
+my $future = $lacking->safe_psql('postgres', "SELECT randflake_encode(to_timestamp($from), 1, 1)");
+my $bound = $lacking->safe_psql('postgres', "SELECT randflake_lower(to_timestamp($from))");
+is($lacking->safe_psql('postgres', "SELECT randflake_generated_at($future) = to_timestamp($from)"), 't',
+    'before it knows, a server reads what its secret says');
+
+my $lacks = {
+    message => qr/^this server lacks a secret that is in use$/,
+    detail => qr/^The coordinator has one from .* on\. What this server reads as made then or later, or under no secret, may be something else\.$/,
+    hint => qr/"randflake\.secret_file" and call randflake_reload_secret\(\), or restart/
+};
+
+# Waits until the server refuses it.
+sub knows {
+    my ($node, $test_name) = @_;
+    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
+    my $sql = "SELECT randflake_generated_at($future)";
+    sleep 0.1 while time < $give_up_at && error_of($node, $sql)->{message} !~ $lacks->{message};
+    error_is($node, $sql, '55000', $lacks, $test_name);
+    return;
+}
+
+write_secrets($maker, @ring);
+is($maker->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'another one has a second secret');
+my ($fingerprint) = reverse fingerprints_of(@ring);
+$coordinator->safe_psql('postgres', "SELECT randflake_lease_add_secret('$fingerprint', to_timestamp($from))");
+knows($lacking, 'told by the coordinator: what it reads as that time is refused');
+cmp_ok(time, '<', $from, '  before the time');
+is($lacking->safe_psql('postgres', 'SELECT count(*) FROM t JOIN randflake_generate() AS g ON g IS NOT NULL'), 1,
+    '  and it makes identifiers');
+is($maker->safe_psql('postgres', "SELECT randflake_generated_at($future) IS DISTINCT FROM to_timestamp($from)"), 't',
+    '  which is not what the others read');
+
+# --- after it --------------------------------------------------------------------------------------
+
+sleep 0.05 while time < $from + 1;
+wait_for_open_window($maker);
+my @ids = split /\n/, $maker->safe_psql('postgres', 'SELECT randflake_generate(5)');
+my @texts = map { $maker->safe_psql('postgres', "SELECT randflake_to_text($_)") } @ids;
+my $made_at = $maker->safe_psql('postgres', "SELECT extract(epoch FROM randflake_generated_at($ids[0]))::bigint");
+cmp_ok($made_at, '>=', $from, 'the other server makes identifiers of the second secret');
+
+# All that reads identifiers refuses these, and nothing else is disturbed.
+sub refuses {
+    my ($node, $test_name) = @_;
+    my $id = $ids[0];
+    my @statements = ("SELECT randflake_decode($id)", "SELECT randflake_generated_at($id)",
+        "SELECT '$texts[0]'::randflake", "SELECT ($id)::bigint::randflake", "SELECT k FROM t WHERE k = '$texts[0]'",
+        "SELECT randflake_encode(to_timestamp($from), 1, 1)");
+    error_is($node, $_, '55000', $lacks, "$test_name: $_") for @statements;
+    is($node->safe_psql('postgres', 'SELECT k FROM t'), $known, "$test_name: what it has is read");
+    is($node->safe_psql('postgres', "SELECT randflake_generated_at(randflake_from_text('$known')) < now(), randflake_lower(to_timestamp($from))"),
+        "t|$bound", "$test_name: and decoded, and bounds of later times are as they were");
+    is($node->safe_psql('postgres', "SELECT k = '$known', k < '$bound' FROM t"), 't|t', "$test_name: and input");
+    return;
+}
+refuses($lacking, 'the server that lacks it');
+error_is($lacking, "INSERT INTO t SELECT id::randflake FROM unnest(ARRAY[@{[ join ',', @ids ]}]) AS id RETURNING k", '55000',
+    $lacks, 'nothing is stored');
+error_is($lacking, "CREATE VIEW v AS SELECT '$texts[0]'::randflake AS k", '55000', $lacks, 'nor made a constant');
+is($lacking->safe_psql('postgres', 'SELECT count(*) FROM t'), 1, 'nothing was stored');
+
+# --- it is kept ------------------------------------------------------------------------------------
+
+$coordinator->stop;
+my $session = $lacking->background_psql('postgres', on_error_stop => 0);
+kill 'KILL', $session->query_safe('SELECT pg_backend_pid()');
+eval { $session->quit };
+$lacking->poll_query_until('postgres', 'SELECT window_start IS NULL FROM randflake_status')
+  or die 'shared memory was not made anew';
+refuses($lacking, 'after a crash of a session');
+
+$lacking->stop('immediate');
+$lacking->start;
+refuses($lacking, 'after a crash, without the coordinator');
+
+$lacking->backup('lacking');
+$lacking->stop;
+configure_server($lacking, node_id => 5);
+$lacking->start;
+refuses($lacking, 'with node ids of its own');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($lacking, 'lacking', has_streaming => 1);
+write_secrets($standby, $secrets[0]);
+configure_server($standby, node_id => 6);
+$standby->start;
+refuses($standby, 'a base backup that is a standby');
+
+# --- until the secret is there ---------------------------------------------------------------------
+
+# What the server that lacked it reads now is what the one that has it reads.
+sub reads {
+    my ($node, $test_name) = @_;
+    my $list = join ',', @ids;
+    my $what = "SELECT string_agg(randflake_decode(id)::text, ' ' ORDER BY id) FROM unnest(ARRAY[$list]) AS id";
+    is($node->safe_psql('postgres', $what), $maker->safe_psql('postgres', $what), "$test_name: decodes");
+    return if $node->safe_psql('postgres', 'SELECT pg_is_in_recovery()') eq 't';
+    is( $node->safe_psql('postgres', "INSERT INTO t SELECT id::randflake FROM unnest(ARRAY[$list]) AS id RETURNING k"),
+        join("\n", @texts), "$test_name: stores and returns them as they were");
+    is($node->safe_psql('postgres', "SELECT count(DISTINCT k) FROM t WHERE randflake_timestamp(k) = to_timestamp($made_at)"), 5,
+        "$test_name: with their time");
+    return;
+}
+write_secrets($standby, @ring);
+is($standby->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'the standby gets it by a reload');
+reads($standby, 'the standby');
+$standby->restart;
+reads($standby, 'the standby after a restart');
+$standby->stop;
+
+write_secrets($lacking, @ring);
+$lacking->restart;
+reads($lacking, 'static, started with it');
+$lacking->stop;
+# Back to what it was, from the disk of the backup: leased, and without the secret.
+my $again = PostgreSQL::Test::Cluster->new('again');
+$again->init_from_backup($lacking, 'lacking');
+write_secrets($again, $secrets[0]);
+configure_server($again, %leases);
+$coordinator->start;
+$again->start;
+knows($again, 'a copy that leases is told too');
+write_secrets($again, @ring);
+is($again->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'leased, it gets it by a reload');
+reads($again, 'leased');
+wait_for_lease($again);
+$again->restart;
+reads($again, 'leased, after a restart');
+
+no_secret_in(slurp_file($_->logfile), $secrets[1], 'the log of ' . $_->name . ' has no secret')
+  for $maker, $lacking, $standby, $again;
+$_->stop for $again, $maker, $coordinator;
+done_testing();

@@ -1,0 +1,147 @@
+// Answers of a coordinator: whatever comes, in whatever order, only one row of the expected types,
+// its end and a committed transaction are a grant, and every number that is taken over lies where
+// it may. The input says which results come, and what is in them.
+
+#include "core/lease_answer.h"
+
+#include <cerrno>
+#include <string>
+
+#include "fuzz.h"
+
+namespace randflake {
+namespace {
+
+using Kind = AnswerPart::Kind;
+
+// The shapes of the requests that there are.
+constexpr AnswerShape kShapes[] = {{6,
+                                    {AnswerType::kInt8, AnswerType::kInt4, AnswerType::kInt4,
+                                     AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8},
+                                    true},
+                                   {2, {AnswerType::kInt8, AnswerType::kInt8}, true},
+                                   {1, {AnswerType::kVoid}, false}};
+constexpr uint32_t kSeconds = uint32_t{1} << 30;
+
+// Up to 31 bytes, in a copy of just that size.
+class Text {
+public:
+    explicit Text(Input* input) {
+        const auto head = input->Take<uint8_t>();
+        null = head >= 0xe0;
+        size = head % 32;
+        bytes = static_cast<char*>(malloc(size + 1));
+        for (size_t i = 0; i < size; i++)
+            bytes[i] = static_cast<char>(input->Take<uint8_t>());
+        bytes[size] = '\0';
+    }
+    ~Text() { free(bytes); }
+    Text(const Text&) = delete;
+
+    const char* c_str() const { return null ? nullptr : bytes; }
+
+    bool null;
+    size_t size;
+    char* bytes;
+};
+
+// As libpq writes it, unlike std::from_chars which is under test: by the C library.
+bool IsNumber(const AnswerField& field, int64_t* value) {
+    const std::string text(field.text, field.length);
+    char* end;
+    errno = 0;
+    *value = strtoll(text.c_str(), &end, 10);
+    const size_t digits = text.size() > 0 && text[0] == '-' ? 1 : 0;
+    return errno == 0 && text.size() > digits && text[digits] >= '0' && text[digits] <= '9' &&
+           end == text.c_str() + text.size();
+}
+
+bool Expected(const AnswerShape& shape, int count, const AnswerField* fields) {
+    if (count != shape.columns)
+        return false;
+    for (int i = 0; i < count; i++) {
+        const AnswerField& field = fields[i];
+        const bool of_secrets = shape.tells_of_secrets && i == count - 1;
+        int64_t value;
+        if (field.type != shape.types[i] || field.binary || (field.null && !of_secrets))
+            return false;
+        if (field.type == AnswerType::kVoid ? field.length != 0
+                                            : !field.null && !IsNumber(field, &value))
+            return false;
+        if (field.type == AnswerType::kInt4 && (value < INT32_MIN || value > INT32_MAX))
+            return false;
+        if (of_secrets && !field.null &&
+            (value <= kWindowEpochSeconds || value >= kWindowEpochSeconds + kSeconds))
+            return false;
+    }
+    return true;
+}
+
+void CheckSaid(const LeaseAnswer& answer) {
+    Check(answer.differs_from() < kSeconds);
+    Check(answer.not_before() == 0 || (answer.not_before() > kWindowEpochSeconds &&
+                                       answer.not_before() <= kWindowEpochSeconds + kSeconds));
+    const bool good = answer.verdict() == AnswerVerdict::kGood;
+    Check(!good || (!answer.refused() && answer.not_before() == 0));
+    Check(!answer.refused() || answer.verdict() == AnswerVerdict::kRefused ||
+          answer.verdict() == AnswerVerdict::kSecrets);
+    Check(!answer.tells_of_secrets() || good || answer.verdict() == AnswerVerdict::kSecrets);
+}
+
+}  // namespace
+}  // namespace randflake
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    using namespace randflake;
+    Input input(data, size);
+    const AnswerShape& shape = kShapes[input.Take<uint8_t>() % 3];
+    const bool idle = input.Take<uint8_t>() % 2 != 0;
+    LeaseAnswer answer(shape);
+    bool may_be_good = true;
+    int taken = 0;
+    for (bool more = true; more && taken < 5; taken++) {
+        AnswerPart part{};
+        part.kind = static_cast<Kind>(input.Take<uint8_t>() % 5);
+        constexpr Kind kGood[] = {Kind::kRow, Kind::kRowsEnd, Kind::kNone};
+        may_be_good &= taken < 3 && part.kind == kGood[taken < 3 ? taken : 0];
+        if (part.kind == Kind::kRow) {
+            part.field_count = input.Take<uint8_t>() % 9;
+            const int count =
+                part.field_count < kMaxAnswerColumns ? part.field_count : kMaxAnswerColumns;
+            auto* fields = static_cast<AnswerField*>(malloc(sizeof(AnswerField) * 8));
+            Text* texts[kMaxAnswerColumns];
+            for (int i = 0; i < count; i++) {
+                const auto kind = input.Take<uint8_t>();
+                texts[i] = new Text(&input);
+                // Mostly the type that is due.
+                const AnswerType type = i < shape.columns && kind % 8 != 0
+                                            ? shape.types[i]
+                                            : static_cast<AnswerType>(kind / 8 % 4);
+                fields[i] = {type, kind >= 0xf0, texts[i]->null, texts[i]->bytes, texts[i]->size};
+            }
+            part.fields = fields;
+            may_be_good &= Expected(shape, part.field_count, fields);
+            more = answer.Take(part);
+            for (int i = 0; i < count; i++)
+                delete texts[i];
+            free(fields);
+        } else {
+            const Text message(&input), sqlstate(&input), constraint(&input), column(&input);
+            const bool usual = input.Take<uint8_t>() % 2 != 0;
+            if (part.kind == Kind::kError) {
+                part.message = message.c_str();
+                part.sqlstate = usual ? "55000" : sqlstate.c_str();
+                part.constraint =
+                    usual && constraint.size % 2 != 0 ? "key_fingerprint" : constraint.c_str();
+                part.column = column.c_str();
+            }
+            more = answer.Take(part);
+        }
+        if (more)
+            Check(answer.verdict() == AnswerVerdict::kBroken);
+    }
+    answer.End(idle);
+    Check((answer.verdict() == AnswerVerdict::kGood) == (may_be_good && taken == 3 && idle));
+    CheckSaid(answer);
+    return 0;
+}
