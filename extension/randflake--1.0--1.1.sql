@@ -8,8 +8,69 @@ COMMENT ON FUNCTION randflake_generated_at(bigint) IS
 'the second in which an identifier was made under one of this server''s secrets; null if none made it';
 COMMENT ON FUNCTION randflake_encode(timestamptz, integer, integer) IS
 'the identifier of a second (fractions dropped), node id and sequence number under the secret of that second: the inverse of randflake_decode, for tests and imports; an error for a number that is skipped';
+
+DROP VIEW randflake_status;
+DROP FUNCTION randflake_status();
+CREATE FUNCTION randflake_status(
+    OUT mode text,
+    OUT problem text,
+    OUT first_node_id integer,
+    OUT node_count integer,
+    OUT ids_per_second bigint,
+    OUT window_start timestamptz,
+    OUT window_end timestamptz,
+    OUT key_fingerprint text,
+    OUT ids_issued bigint,
+    OUT waits bigint,
+    OUT wait_ms bigint,
+    OUT slots_exhausted bigint,
+    OUT clock_steps_back bigint,
+    OUT window_extensions bigint,
+    OUT stats_reset timestamptz,
+    OUT lease_id bigint,
+    OUT lease_granted interval,
+    OUT lease_error text,
+    OUT lease_error_at timestamptz,
+    OUT copy_found_at timestamptz,
+    OUT vector_path text)
+AS 'MODULE_PATHNAME', 'randflake_status'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_status() IS 'the row of the view randflake_status';
+REVOKE ALL ON FUNCTION randflake_status() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION randflake_status() TO pg_monitor;
+
+CREATE VIEW randflake_status AS SELECT * FROM randflake_status();
+COMMENT ON VIEW randflake_status IS 'this server''s generator: node ids, window, counters, lease';
+COMMENT ON COLUMN randflake_status.mode IS 'static: node ids set by randflake.node_id; leased: node ids from the coordinator';
+COMMENT ON COLUMN randflake_status.problem IS
+    'what stops identifiers or soon will, in the words of the error; null when nothing does';
+COMMENT ON COLUMN randflake_status.first_node_id IS 'first node id, null when there is none';
+COMMENT ON COLUMN randflake_status.node_count IS
+'number of node ids; each gives 131072 identifiers a second, node id 0 one less, and Snowflake ones as snowflake_layouts() says';
+COMMENT ON COLUMN randflake_status.ids_per_second IS
+'Randflake identifiers that the node ids give in a second, without those that former secrets own';
+COMMENT ON COLUMN randflake_status.window_start IS 'identifiers are issued from this second on; null while the window is closed';
+COMMENT ON COLUMN randflake_status.window_end IS 'identifiers are issued before this second, until the window is extended';
 COMMENT ON COLUMN randflake_status.key_fingerprint IS
 'fingerprint of the secret in use: differs between secrets and reveals none; randflake_secrets has all';
+COMMENT ON COLUMN randflake_status.ids_issued IS
+'numbers reserved since stats_reset, for Randflake and Snowflake identifiers; includes unused numbers of prefetched runs';
+COMMENT ON COLUMN randflake_status.waits IS 'calls that had to wait';
+COMMENT ON COLUMN randflake_status.wait_ms IS 'milliseconds that all calls together have waited';
+COMMENT ON COLUMN randflake_status.slots_exhausted IS
+'how often a node id used up all Randflake numbers of a second, or all Snowflake numbers of a unit of time';
+COMMENT ON COLUMN randflake_status.clock_steps_back IS 'times the clock was seen to step back';
+COMMENT ON COLUMN randflake_status.window_extensions IS 'times the window was opened or extended: writes to disk, or grants of the coordinator';
+COMMENT ON COLUMN randflake_status.stats_reset IS 'time at which the counters were last set to zero';
+COMMENT ON COLUMN randflake_status.lease_id IS 'the lease held, null when there is none';
+COMMENT ON COLUMN randflake_status.lease_granted IS 'length of the lease in use when it was last granted or renewed';
+COMMENT ON COLUMN randflake_status.lease_error IS 'last error of the lease worker, null when its last attempt succeeded';
+COMMENT ON COLUMN randflake_status.lease_error_at IS 'time of lease_error';
+COMMENT ON COLUMN randflake_status.copy_found_at IS
+'when this server found that its data directory was copied, restored or promoted; null if it did not since its start';
+COMMENT ON COLUMN randflake_status.vector_path IS 'vector instructions that encrypt identifiers';
+REVOKE ALL ON randflake_status FROM PUBLIC;
+GRANT SELECT ON randflake_status TO pg_monitor;
 
 CREATE FUNCTION randflake_secrets(
     OUT generation integer,

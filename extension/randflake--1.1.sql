@@ -183,6 +183,7 @@ CREATE FUNCTION randflake_status(
     OUT problem text,
     OUT first_node_id integer,
     OUT node_count integer,
+    OUT ids_per_second bigint,
     OUT window_start timestamptz,
     OUT window_end timestamptz,
     OUT key_fingerprint text,
@@ -194,8 +195,10 @@ CREATE FUNCTION randflake_status(
     OUT window_extensions bigint,
     OUT stats_reset timestamptz,
     OUT lease_id bigint,
+    OUT lease_granted interval,
     OUT lease_error text,
     OUT lease_error_at timestamptz,
+    OUT copy_found_at timestamptz,
     OUT vector_path text)
 AS 'MODULE_PATHNAME', 'randflake_status'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
@@ -211,6 +214,8 @@ COMMENT ON COLUMN randflake_status.problem IS
 COMMENT ON COLUMN randflake_status.first_node_id IS 'first node id, null when there is none';
 COMMENT ON COLUMN randflake_status.node_count IS
 'number of node ids; each gives 131072 identifiers a second, node id 0 one less, and Snowflake ones as snowflake_layouts() says';
+COMMENT ON COLUMN randflake_status.ids_per_second IS
+'Randflake identifiers that the node ids give in a second, without those that former secrets own';
 COMMENT ON COLUMN randflake_status.window_start IS 'identifiers are issued from this second on; null while the window is closed';
 COMMENT ON COLUMN randflake_status.window_end IS 'identifiers are issued before this second, until the window is extended';
 COMMENT ON COLUMN randflake_status.key_fingerprint IS
@@ -225,8 +230,11 @@ COMMENT ON COLUMN randflake_status.clock_steps_back IS 'times the clock was seen
 COMMENT ON COLUMN randflake_status.window_extensions IS 'times the window was opened or extended: writes to disk, or grants of the coordinator';
 COMMENT ON COLUMN randflake_status.stats_reset IS 'time at which the counters were last set to zero';
 COMMENT ON COLUMN randflake_status.lease_id IS 'the lease held, null when there is none';
+COMMENT ON COLUMN randflake_status.lease_granted IS 'length of the lease in use when it was last granted or renewed';
 COMMENT ON COLUMN randflake_status.lease_error IS 'last error of the lease worker, null when its last attempt succeeded';
 COMMENT ON COLUMN randflake_status.lease_error_at IS 'time of lease_error';
+COMMENT ON COLUMN randflake_status.copy_found_at IS
+'when this server found that its data directory was copied, restored or promoted; null if it did not since its start';
 COMMENT ON COLUMN randflake_status.vector_path IS 'vector instructions that encrypt identifiers';
 
 CREATE FUNCTION randflake_slots(

@@ -49,7 +49,7 @@ for my $mode ('fast', 'smart', 'immediate', 'fast', 'fast') {
 
 # A backend that is killed while it generates
 my $victim = start_session($node, 'SELECT pg_backend_pid()',
-    'SELECT count(randflake_generate()) FROM generate_series(1, 1000000000)');
+    'SELECT count(randflake_generate()) FROM (SELECT generate_series(1, 1000000000)) AS n');
 $node->poll_query_until('postgres',
     q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ '^SELECT count\(randflake'});
 restart_after_kill(

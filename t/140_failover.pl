@@ -5,6 +5,7 @@
 use strict;
 use warnings;
 
+use Docs;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Randflake;
@@ -13,6 +14,7 @@ use RandflakeWindowFile;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
+read_document('docs/operations.md', 't/140_failover.pl');
 my $epoch = 1730000000;
 my $skew = 0.5;
 my $secret = random_secret();
@@ -28,7 +30,7 @@ sub start_primary {
     my $node = new_server(
         $name,
         settings => \%settings,
-        conf => "log_statement = none\nwal_keep_size = '512MB'\nwal_log_hints = on\n",
+        conf => "log_statement = none\nwal_keep_size = '512MB'\nwal_log_hints = on\nshared_buffers = '32MB'\n",
         init => [ allows_streaming => 1, %init ]);
     $node->start;
     $node->safe_psql('postgres',
@@ -94,6 +96,8 @@ $a->backup('base');
 my $b = PostgreSQL::Test::Cluster->new('b');
 $b->init_from_backup($a, 'base', has_streaming => 1);
 $b->start;
+# What the checkpoint after the promotion of the standby has to write, slowly.
+$a->safe_psql('postgres', 'CREATE TABLE ballast AS SELECT generate_series(1, 100000) AS n');
 $a->wait_for_catchup($b);
 
 my $copy = slurp_file(window_path($b));
@@ -120,17 +124,15 @@ is(read_window($b)->{timeline}, 2, 'promotion: the timeline is in the window fil
 
 # --- pg_rewind -----------------------------------------------------------------------------------
 
-# The former primary becomes a standby of the new one.
-use_until_crash($b);
-$b->start;
+# The former primary becomes a standby of the new one, which goes on.
 my $configuration = slurp_file($a->data_dir . '/postgresql.conf');
 my $identity = (stat $a->data_dir . '/randflake/identity')[1];
-command_ok(
-    [
-        'pg_rewind', '--target-pgdata', $a->data_dir, '--source-server', $b->connstr('postgres'),
-        '--no-sync'
-    ],
-    'pg_rewind');
+my ($data_dir, $host, $port) = ($a->data_dir, $b->host, $b->port);
+my $commands = block('rewind');
+is($commands =~ s/-h primary/-h $host -p $port/g, 1, 'pg_rewind: a checkpoint of the new primary');
+is($commands =~ s/host=primary/host=$host port=$port/g, 1, '  then');
+is($commands =~ s{/srv/former}{$data_dir}g, 1, '  the former one');
+command_ok([ 'sh', '-euc', $commands ], 'pg_rewind');
 is((stat $a->data_dir . '/randflake/identity')[1], $identity, 'pg_rewind: keeps the identity file');
 is(slurp_file(window_path($a)), slurp_file(window_path($b)), 'pg_rewind: brings a window file');
 write_file($a->data_dir . '/postgresql.conf', $configuration);
@@ -139,6 +141,9 @@ $a->enable_streaming($b);
 $a->{log_start} = -s $a->logfile;
 $a->start;
 store($b, 1000);
+my @clients = $history->start_clients($b, qw(single copy rollback));
+wait_until_received(@clients);
+$history->add_era(end_clients($b, @clients));
 $b->wait_for_catchup($a);
 $b->stop;
 $a->promote;
@@ -238,5 +243,6 @@ cmp_ok($era->{first} + $epoch, '>', $started + $skew, 'pg_upgrade: holds off fro
 is($after->safe_psql('postgres', 'SELECT count(*) FROM stored'), 2000, 'pg_upgrade: brings the data');
 $after->stop;
 
+every_block_was_used();
 $history->no_duplicates('failover');
 done_testing();

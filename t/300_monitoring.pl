@@ -12,6 +12,7 @@ use JSON::PP ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Randflake;
+use RandflakeSecrets;
 use Test::More;
 use Time::HiRes qw(usleep);
 
@@ -118,11 +119,13 @@ my ($row) = rows_of($node, $sets->{randflake}{query});
 cmp_ok($row->{ids_issued_total}, '>=', 1000, 'identifiers are counted');
 is($row->{capacity_ids_per_second}, 131072, 'one node id has this capacity');
 is($row->{clock_behind_seconds} + 0, 0, 'the clock is not behind');
+is($row->{lease_granted_seconds}, 0, 'there is no lease');
+is($row->{copy_found_time_seconds}, 0, 'its data directory is its own');
 
 # A coordinator and its holder; the greatest number of node ids
 my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
 $coordinator->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor;'
-      . 'SELECT randflake_lease_configure(never_leased => true)');
+      . 'SELECT randflake_lease_configure(never_leased => true, max_duration => 30)');
 my $holder = start_server('holder',
     settings => {
         coordinator => $coordinator->connstr('postgres'),
@@ -138,7 +141,8 @@ check_queries($coordinator, 'a coordinator', 'randflake_leases');
 ($row) = rows_of($holder, $sets->{randflake}{query});
 is($row->{mode}, 'leased', 'a holder says so');
 is($row->{capacity_ids_per_second}, 131072**2, 'all node ids have this capacity');
-is($row->{lease_duration_seconds} + 0, 90, 'the length of a lease is in seconds');
+is($row->{lease_granted_seconds} + 0, 30, 'the length of a lease is what was granted, not what was asked for');
+cmp_ok($row->{window_remaining_seconds}, '<=', 30, '  which is left at first');
 ($row) = rows_of($coordinator, $sets->{randflake_leases}{query});
 is("$row->{active} $row->{node_ids}", '1 131072', 'its coordinator counts it');
 cmp_ok($row->{next_end_seconds}, '>', 0, '  and knows when it ends');
@@ -156,15 +160,37 @@ check_queries($plain, 'not preloaded', 'randflake_leases');
 unlike(slurp_file($plain->logfile), qr/ERROR/, '  and no error in the log');
 $plain->stop;
 
+# A former secret owns its share of the seconds until now of the 2^30 that there are.
+my $rotated = new_server('rotated', settings => {});
+my $from = time - 86400;
+write_secrets($rotated, random_secret(), $from => random_secret());
+configure($rotated, node_id => 1, node_count => 2, secret_file => secret_path($rotated), max_wait => '1h');
+$rotated->start;
+$rotated->safe_psql('postgres',
+    'CREATE EXTENSION randflake; CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT randflake_generate()');
+($row) = rows_of($rotated, $sets->{randflake}{query});
+is($row->{capacity_ids_per_second}, int(2 * 131072 * (1 - ($from - 1730000000) / 2**30)),
+    'what a former secret owns is not counted as capacity');
+$rotated->stop;
+
 # A standby has no metrics of a generator.
 my $primary = start_server('primary', init => [ allows_streaming => 1 ]);
-$primary->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
+$primary->safe_psql('postgres',
+    'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SET randflake.max_wait = 600000; SELECT randflake_generate()');
 $primary->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'backup', has_streaming => 1);
 $standby->start;
 is(scalar rows_of($standby, $sets->{$_}{query}), 0, "a standby has nothing in $_")
   for qw(randflake randflake_server);
+$standby->promote;
+my $began = int time;
+$standby->safe_psql('postgres', 'SET randflake.max_wait = 600000; SELECT randflake_generate()');
+($row) = rows_of($standby, $sets->{randflake}{query});
+cmp_ok($row->{copy_found_time_seconds}, '>=', $began, 'one that was promoted tells when it found a copy');
+$standby->restart;
+($row) = rows_of($standby, $sets->{randflake}{query});
+is($row->{copy_found_time_seconds}, 0, '  until its next start');
 $standby->stop;
 $primary->stop;
 

@@ -43,6 +43,9 @@ struct Lease {
     // show.
     int64_t asked_at_ms;
     int64_t lasts_until_ms;
+
+    // Of the last grant or renewal: how long it was then to its end.
+    constexpr int64_t length_ms() const noexcept { return lasts_until_ms - asked_at_ms; }
 };
 
 // The first second that `layout` cannot hold.

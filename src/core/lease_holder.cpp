@@ -136,8 +136,7 @@ int64_t LeaseHolder::NextRequestAt(int64_t longest_seconds, uint64_t random,
     if (retry_interval_ms_ != 0)
         return now_ms + retry_interval_ms_ - UpTo(retry_interval_ms_ / 4, random);
     const Lease& held = newest();
-    const int64_t half_ms = Max(
-        Min(held.lasts_until_ms - held.asked_at_ms, longest_seconds * 1000) / 2, kShortestHalfMs);
+    const int64_t half_ms = Max(Min(held.length_ms(), longest_seconds * 1000) / 2, kShortestHalfMs);
     return held.asked_at_ms + half_ms - UpTo(half_ms / 10, random);
 }
 

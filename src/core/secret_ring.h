@@ -85,6 +85,17 @@ public:
         return false;
     }
 
+    // The share of this second's numbers that is not skipped, as is to be expected of a cipher:
+    // what an earlier generation claims of the identifiers is its share of the seconds.
+    constexpr double ShareLeft(const Layout& layout, uint64_t second) const noexcept {
+        const auto seconds = static_cast<double>(layout.max_timestamp() + 1);
+        double left = 1;
+        for (int generation = GenerationAt(second); generation > 0; generation--)
+            left *=
+                1 - (generations_[generation].from - generations_[generation - 1].from) / seconds;
+        return left;
+    }
+
     // The next two are inlined as far as a ring of one goes, which is the cipher alone.
 
     // False if the number is skipped; then *id is not to be used.
@@ -137,6 +148,16 @@ using SecretRing = Ring<Generation>;
 
 static_assert(std::is_trivially_copyable_v<Generation>);
 static_assert(std::is_trivially_copyable_v<SecretRing>);
+
+// What `use` makes of reserved numbers and of the ring that there is once they are reserved. The
+// order matters: a generation that owns one of them was added before their window was announced, so
+// it is in a ring that is read after the window, and may lack in one that was read before.
+template <typename Reserve, typename ReadRing, typename Use>
+[[gnu::always_inline]] inline auto UseReserved(Reserve&& reserve, ReadRing&& read_ring, Use&& use) {
+    const auto run = reserve();
+    const auto ring = read_ring();
+    return use(run, ring);
+}
 
 // ids[i] is the identifier of the raw number first + i, for i in 0 .. count - 1, unless bit i of
 // the result says that the number is skipped. The numbers have one owner, and 1 <= count <=

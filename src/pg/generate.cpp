@@ -25,6 +25,7 @@
 
 using randflake::kRunLength;
 using randflake::Run;
+using randflake::SecretRing;
 
 namespace {
 struct Prefetched {
@@ -56,14 +57,17 @@ static pg_noinline uint64 next_run() {
         same_second ? Min(prefetched.reserved * kRunGrowth, static_cast<uint32>(kRunLength)) : 1;
     prefetched.next = prefetched.count = 0;
     do {
-        const Run run = reserve_numbers(SlotChoice::kOwn, wanted);
-        const auto count = static_cast<int>(run.count);
-        const uint64 skipped =
-            randflake::EncryptNumbers(secret_ring(), vector_path, run.first, count, prefetched.ids);
-        prefetched.second = run.now;
-        prefetched.reserved = run.count;
-        prefetched.count =
-            static_cast<uint32>(randflake::DropSkipped(skipped, count, prefetched.ids));
+        randflake::UseReserved(
+            [&] { return reserve_numbers(SlotChoice::kOwn, wanted); }, secret_ring,
+            [](const Run& run, const SecretRing& ring) {
+                const auto count = static_cast<int>(run.count);
+                const uint64 skipped =
+                    randflake::EncryptNumbers(ring, vector_path, run.first, count, prefetched.ids);
+                prefetched.second = run.now;
+                prefetched.reserved = run.count;
+                prefetched.count =
+                    static_cast<uint32>(randflake::DropSkipped(skipped, count, prefetched.ids));
+            });
     } while (unlikely(prefetched.count == 0));
     return prefetched.ids[prefetched.next++];
 }

@@ -83,8 +83,7 @@ static inline Slot& snowflake_slot(uint32 i) {
     return shared->slots[shared->slot_count + i];
 }
 
-// Its count is 0 without a secret. Whoever has reserved a number reads the ring afterwards: only
-// then it is certain that the generation that owns the number is in it (randflake_reload_secret).
+// Its count is 0 without a secret. For numbers that are reserved, see UseReserved.
 static inline randflake::SecretRing secret_ring() {
     return {shared->secrets.generations, shared->secrets.count.load(std::memory_order_acquire)};
 }

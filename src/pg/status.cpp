@@ -53,6 +53,20 @@ static Datum second_datum(int64 second) {
     return TimestampTzGetDatum(timestamp_of_second(second));
 }
 
+static Datum interval_datum(int64 milliseconds) {
+    auto* interval = static_cast<Interval*>(palloc0(sizeof(Interval)));
+    interval->time = milliseconds * 1000;
+    return IntervalPGetDatum(interval);
+}
+
+// Randflake numbers that the node ids give in a second, without those of former secrets.
+static int64 ids_per_second() {
+    const auto now = static_cast<uint64>(Max(wall_clock_seconds(), 0));
+    const auto numbers =
+        static_cast<double>(shared->slot_count * (kRandflake.max_sequence() + uint64{1}));
+    return static_cast<int64>(numbers * secret_ring().ShareLeft(kRandflake, now));
+}
+
 // Of the secret that new identifiers are made under.
 static const char* current_fingerprint() {
     const auto now = static_cast<uint64>(Max(wall_clock_seconds(), 0));
@@ -80,12 +94,15 @@ SQL_FUNCTION(randflake_status) {
     const int64 first_node =
         shared->leased ? (open.id != 0 ? open.first_node_id : -1) : setting_node_id;
 
+    const TimestampTz copy_found_at = window_report().copy_found_at;
+
     Row row{};
     const char* problem = generator_problem();
     row.Add(text_datum(shared->leased ? "leased" : "static"));
     row.AddUnless(problem == nullptr, problem == nullptr ? 0 : text_datum(problem));
     row.AddUnless(first_node < 0, Int32GetDatum(static_cast<int32>(first_node)));
     row.Add(Int32GetDatum(static_cast<int32>(shared->slot_count)));
+    row.Add(Int64GetDatum(ids_per_second()));
     row.AddUnless(window.closed(), second_datum(window.start));
     row.AddUnless(window.closed(), second_datum(window.end));
     row.AddUnless(!has_secret, has_secret ? text_datum(current_fingerprint()) : 0);
@@ -97,8 +114,10 @@ SQL_FUNCTION(randflake_status) {
     row.Add(counter_datum(counters.window_extensions));
     row.Add(TimestampTzGetDatum(counters.reset_at));
     row.AddUnless(lease_id == 0, Int64GetDatum(lease_id));
+    row.AddUnless(open.id == 0, interval_datum(open.length_ms()));
     row.AddUnless(lease.error_at == 0, lease_error_datum(lease.error));
     row.AddUnless(lease.error_at == 0, TimestampTzGetDatum(lease.error_at));
+    row.AddUnless(copy_found_at == 0, TimestampTzGetDatum(copy_found_at));
     row.Add(text_datum(vector_path_name()));
     PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(
         result_row(fcinfo, row.count, CurrentMemoryContext), row.values, row.nulls)));

@@ -62,8 +62,7 @@ static uint64 id_of_datum(Datum value) {
 }
 
 // A ring of one skips nothing, so nothing is encrypted.
-static bool is_skipped(uint64 raw) {
-    const SecretRing ring = secret_ring();
+static bool is_skipped(const SecretRing& ring, uint64 raw) {
     uint64 id;
     return unlikely(ring.count() > 1) && !encrypt(ring, raw, &id);
 }
@@ -178,9 +177,15 @@ SQL_FUNCTION(randflake_next) {
     require_type_key(fcinfo);
     require_generator();
     uint64 raw;
+    bool skipped;
     do
-        raw = reserve_numbers(SlotChoice::kLowest, 1).first;
-    while (unlikely(is_skipped(raw)));
+        skipped = randflake::UseReserved([] { return reserve_numbers(SlotChoice::kLowest, 1); },
+                                         secret_ring,
+                                         [&raw](const randflake::Run& run, const SecretRing& ring) {
+                                             raw = run.first;
+                                             return is_skipped(ring, raw);
+                                         });
+    while (unlikely(skipped));
     return datum_of_raw(raw);
 }
 

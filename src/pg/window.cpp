@@ -57,6 +57,13 @@ static void publish_report(WindowProblem problem, int64 value = 0,
     SpinLockRelease(&to->mutex);
 }
 
+static void publish_copy_found() {
+    const TimestampTz now = GetCurrentTimestamp();
+    SpinLockAcquire(&shared->window_report.mutex);
+    shared->window_report.copy_found_at = now;
+    SpinLockRelease(&shared->window_report.mutex);
+}
+
 WindowReport window_report() {
     SpinLockAcquire(&shared->window_report.mutex);
     const WindowReport copy = shared->window_report;
@@ -94,6 +101,12 @@ void window_init_shared() {
     control->began_in_recovery = began_in_recovery;
     read_boot_id(control->boot);
     SpinLockInit(&shared->window_report.mutex);
+}
+
+// The state is that of another server, or of this one before it was promoted.
+static bool of_another(Finding finding) {
+    return finding == Finding::kOtherSystem || finding == Finding::kOtherTimeline ||
+           finding == Finding::kCopied;
 }
 
 static void log_start(const StartPlan& plan, const WindowState& found, StateError error) {
@@ -241,6 +254,8 @@ static bool load_state(WindowControl* control) {
     control->held_off = start.held_off;
     control->loaded = true;
     publish_certainty(plan.state.differs_from);
+    if (of_another(plan.finding))
+        publish_copy_found();
     log_start(plan, found, error);
     return true;
 }

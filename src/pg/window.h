@@ -24,6 +24,7 @@ enum class WindowProblem : uint8_t {
 // attempt may hold the window lock for as long as the disk takes.
 struct WindowReport {
     slock_t mutex;
+    TimestampTz copy_found_at;  // when the state turned out to be of another server; 0: it did not
     WindowProblem problem;
     int64 opens_at;
     int64 clock_jump;

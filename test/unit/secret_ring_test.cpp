@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -155,6 +156,53 @@ TEST(SecretRing, SkipsTheShareOfEarlierGenerations) {
     const double owned = 2.0 / 8 + 6.0 / kNumbers;
     const double expected = kRings * (1 - owned) * owned * kNumbers;
     EXPECT_NEAR(skipped, expected, expected / 20);
+}
+
+TEST(SecretRing, ShareThatIsLeft) {
+    std::mt19937_64 random(7);
+    Layout layout = kSmall;
+    layout.reserve_lowest = false;
+    const std::vector<uint32_t> from{0, 2, 5};
+    const std::map<uint64_t, double> shares{
+        {0, 1}, {1, 1}, {2, 0.75}, {4, 0.75}, {5, 0.75 * 5 / 8}, {7, 0.75 * 5 / 8}};
+    constexpr int kRings = 1000;
+    for (const auto& [second, share] : shares) {
+        int left = 0;
+        for (int i = 0; i < kRings; i++) {
+            const Small generations = SmallRing(from, random);
+            EXPECT_EQ(RingOf(generations).ShareLeft(layout, second), share);
+            for (uint64_t number = 0; number < kNumbers / kSeconds; number++) {
+                uint64_t id;
+                left += RingOf(generations)
+                            .Encrypt(layout, second * (kNumbers / kSeconds) + number, &id);
+            }
+        }
+        const double expected = share * kRings * (kNumbers / kSeconds);
+        EXPECT_NEAR(left, expected, expected / 20) << second;
+    }
+    const SecretRing none(nullptr, 0);
+    EXPECT_EQ(none.ShareLeft(kRandflake, 5), 1);
+}
+
+// A secret is added while numbers are reserved, and they are its own.
+TEST(SecretRing, RingIsReadOnceNumbersAreReserved) {
+    std::mt19937_64 random(8);
+    const Small generations = SmallRing({0, 4}, random);
+    std::atomic<int> count{1};
+    uint64_t of_later;
+    ASSERT_TRUE(kSmall.Pack({.timestamp = 4, .node_id = 1, .sequence = 1}, &of_later));
+    const uint64_t raw = UseReserved(
+        [&] {
+            count.store(2, std::memory_order_release);
+            return of_later;
+        },
+        [&] { return RingOf(generations, count.load(std::memory_order_acquire)); },
+        [](uint64_t reserved, const Ring<SmallCipher>& ring) {
+            EXPECT_EQ(ring.count(), 2);
+            EXPECT_EQ(ring.OwnerOf(kSmall, reserved), 1);
+            return reserved;
+        });
+    EXPECT_EQ(raw, of_later);
 }
 
 // --- broken rules --------------------------------------------------------------------------------
