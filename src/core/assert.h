@@ -1,24 +1,27 @@
-// Assertions of the core: what a function takes and what it leaves. Active in unit tests and in a
-// library that is built with PostgreSQL's assertions; a condition is not evaluated elsewhere.
+// What must hold, checked at run time where USE_ASSERT_CHECKING is defined: in the unit tests, and
+// in a server that is built with it. Elsewhere nothing is computed.
 
 #ifndef RANDFLAKE_CORE_ASSERT_H
 #define RANDFLAKE_CORE_ASSERT_H
 
 namespace randflake {
 
-// Does not return. Tests may put another function in place of the one that aborts.
-using AssertHandler = void (*)(const char* condition, const char* file, int line);
-extern AssertHandler assert_handler;
+// A failure traps, unless a test has put a function here, which may return.
+using AssertHandler = void (*)(const char* condition);
+inline AssertHandler assert_handler = nullptr;
+
+inline void AssertFailed(const char* condition) noexcept {
+    if (assert_handler == nullptr)
+        __builtin_trap();
+    assert_handler(condition);
+}
 
 }  // namespace randflake
 
-#if defined(USE_ASSERT_CHECKING) || defined(RANDFLAKE_UNIT_TESTS)
-#define RANDFLAKE_ASSERT(condition)                    \
-    (__builtin_expect(static_cast<bool>(condition), 1) \
-         ? static_cast<void>(0)                        \
-         : ::randflake::assert_handler(#condition, __FILE__, __LINE__))
+#ifdef USE_ASSERT_CHECKING
+#define RANDFLAKE_ASSERT(condition) ((condition) ? void() : ::randflake::AssertFailed(#condition))
 #else
-#define RANDFLAKE_ASSERT(condition) static_cast<void>(sizeof(static_cast<bool>(condition)))
+#define RANDFLAKE_ASSERT(condition) (static_cast<void>(sizeof(!(condition))))
 #endif
 
 #endif

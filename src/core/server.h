@@ -4,8 +4,10 @@
 //
 // Who calls what:
 //
-//   any session        Extend, where the node ids are static; AddSecrets
-//   the lease worker   Ask, Granted .. Unanswered, OpenLease, DropNext, ExtendLease, Seal
+//   any session        Extend, where the node ids are static; AddSecrets, Certainty
+//   the lease worker   Ask, Granted .. Unanswered, NoteDifference; OpenLease, DropNext,
+//   ExtendLease,
+//                      Seal
 //   the postmaster     MakeMemory; Stop, when it exits and all its children are gone
 //
 // There is one lock, the window lock. Under it, and by nobody without it,
@@ -23,6 +25,7 @@
 //   ExtendLease          write the end, publish the window
 //   Load, once           read the state, decide (PlanStart), mark the run, keep the state
 //   AddSecrets           load, decide (PlanReload), publish the secrets
+//   NoteDifference       load, write
 //   Seal                 seal the window and forget the leases, write the exact end
 //   Stop                 write the exact end
 //
@@ -44,9 +47,12 @@
 //   Generates()                           not in recovery, and not without node ids
 //   ReadState()*, WriteState()*           false after a failure, which they report
 //   MarkedRun()*, MarkRun()*, RandomRun()*
-//   Secrets()*; SecretCount(); AddSecrets(), those that were passed to the call of that name
+//   LookAtState()*                        reads without making anything
+//   Secrets()*; SecretCount(); AddSecrets()
+//   SetCertainty(second)                  before which identifiers are read for certain; 0: unknown
 //   Report(problem, value)*               why there is no window, for messages
 //   LogStart()*; Closing(window)          before the slots' words go
+//   ShowLeases(holder)                    for messages
 //   Alone()                               whether the postmaster has no children
 //   SetTime .. SealWindow, type Holder    the decisions; see ShippedDecisions
 
@@ -103,6 +109,7 @@ struct ShippedDecisions {
     static ReloadPlan PlanReload(const Reload& reload, const WindowState* state) {
         return randflake::PlanReload(reload, state);
     }
+    static void TakeBack(WindowState* state, uint32_t end) { state->TakeBack(end); }
     template <typename AtomicWord, typename... Sets>
     static bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                              const Sets&... sets) {
@@ -113,6 +120,17 @@ struct ShippedDecisions {
         return randflake::SealWindow(slots, window, sets...);
     }
 };
+
+// Whether an environment decides as it ships. Nothing in the library may do otherwise.
+template <auto Function>
+struct Rule;
+template <typename Env>
+inline constexpr bool kKeepsTheRules =
+    std::is_same_v<Rule<&Env::PlanStart>, Rule<&ShippedDecisions::PlanStart>>&&
+        std::is_same_v<Rule<&Env::LeaseOpensAt>, Rule<&ShippedDecisions::LeaseOpensAt>>&&
+            std::is_same_v<Rule<&Env::PlanReload>, Rule<&ShippedDecisions::PlanReload>>&&
+                std::is_same_v<Rule<&Env::TakeBack>, Rule<&ShippedDecisions::TakeBack>>&&
+                    std::is_same_v<typename Env::Holder, LeaseHolder>;
 
 // What the postmaster remembers while shared memory comes and goes. A crash of a backend must not
 // make it accept a clock that has jumped, which only a restart does, nor forget a promotion.
@@ -192,13 +210,13 @@ public:
         int64_t last = int64_t{window.start} - 1;
         const auto look_at = [&](const auto& set) {
             for (uint32_t i = 0; i < memory().nodes.count; i++)
-                last = Max(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
+                last = Later(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
         };
         env_.WithSlots([&](const auto&... sets) { (look_at(sets), ...); });
         RANDFLAKE_ASSERT(last < window.end);
         const Moment now = env_.Present();
         WindowState state = memory().state;
-        state.SetEnd(memory().nodes, static_cast<uint32_t>(last + 1));
+        env_.TakeBack(&state, static_cast<uint32_t>(last + 1));
         state.stop = {memory().run, {memory().boot[0], memory().boot[1]}, now.at_ms, now.clock_ms};
         (void)env_.WriteState(state);
     }
@@ -216,8 +234,9 @@ public:
         return changed;
     }
 
-    // Takes the secrets `after` if they may be added.
-    ReloadResult AddSecrets(const SecretRecords& after) {
+    // Takes the secrets of `list`, whose records are `after`, if they may be added.
+    template <typename List>
+    ReloadResult AddSecrets(const SecretRecords& after, const List& list) {
         ReloadResult result{};
         Reload& reload = result.reload;
         env_.Lock();
@@ -225,7 +244,7 @@ public:
         reload.after = after;
         reload.issues = env_.Generates();
         reload.leased = memory().leased;
-        reload.leases_end = Max(memory().holder.open().end, memory().holder.next().end);
+        reload.leases_end = memory().holder.LastEnd();
         reload.clock_ms = env_.Present().clock_ms;
         reload.skew_ms = env_.SkewMs();
         // What has made nothing since its start may take what has begun elsewhere: a standby, and
@@ -237,13 +256,39 @@ public:
             result.plan = env_.PlanReload(reload, loaded ? &memory().state : nullptr);
             result.written_end = memory().state.LastEnd();
             if (result.plan.error == ReloadError::kNone) {
-                if (loaded)
-                    memory().state.secrets = after;
-                env_.AddSecrets();
+                env_.AddSecrets(list);
+                WindowState& state = memory().state;
+                if (loaded) {
+                    state.differs_from = DiffersFrom(state.differs_from, state.secrets, after);
+                    state.secrets = after;
+                }
+                env_.SetCertainty(loaded ? CertainBefore(state.differs_from) : 0);
             }
         }
         env_.Unlock();
         return result;
+    }
+
+    // The first second of which identifiers may be read wrongly, because a coordinator has said
+    // that this server lacks a secret. 0 if that could not be found out.
+    uint32_t Certainty() {
+        uint32_t second = 0;
+        env_.Lock();
+        if (memory().loaded) {
+            second = CertainBefore(memory().state.differs_from);
+        } else {
+            WindowState found{};
+            StateError error = StateError::kNone;
+            if (env_.LookAtState(&found, &error))
+                second = CertainBefore(
+                    error == StateError::kNone
+                        ? DiffersFrom(found.differs_from, found.secrets, env_.Secrets())
+                        : 0);
+        }
+        if (second != 0)
+            env_.SetCertainty(second);
+        env_.Unlock();
+        return second;
     }
 
     // --- the lease worker
@@ -287,7 +332,26 @@ public:
         return Change([](Holder* holder) { return holder->Unanswered(); });
     }
 
-    // Makes the next lease the open one, if it is time. Its window begins after everything that
+    // The coordinator that was asked last has told from which second on this server lacks a secret,
+    // 0 if it lacks none. No news if secrets were added since the request.
+    void NoteDifference(uint32_t differs_from) {
+        env_.Lock();
+        if (env_.SecretCount() == memory().named_secrets) {
+            const bool loaded = Loaded();
+            env_.SetCertainty(CertainBefore(differs_from));
+            if (loaded && memory().state.differs_from != differs_from) {
+                WindowState next = memory().state;
+                next.differs_from = differs_from;
+                // A state without a range is none. This one says that nothing was announced.
+                if (next.end_count == 0)
+                    next.ends[next.end_count++] = {{0, 1}, 0};
+                (void)Write(next);
+            }
+        }
+        env_.Unlock();
+    }
+
+    // Makes the next lease the open one, if it is time.Its window begins after everything that
     // this data directory ever announced for its node ids.
     LeaseOpening OpenLease(uint32_t* used_until) {
         if (memory().holder.next().id == 0)
@@ -296,12 +360,11 @@ public:
         const bool opened = Commit([&](Holder* holder, Window* window) {
             if (!Loaded())
                 return false;
-            *used_until = env_.LeaseOpensAt(memory().found, memory().state, NodesOf(holder->next()),
-                                            memory().held_off);
+            *used_until = OpensAt(holder->next());
             used = holder->NextUsed(*window, *used_until);
             if (used)
                 return false;
-            *window = holder->OpenNext(Max(window->end, *used_until), env_.Now());
+            *window = holder->OpenNext(Later(window->end, *used_until), env_.Now());
             return !window->closed();
         });
         return opened ? LeaseOpening::kOpened : used ? LeaseOpening::kUsed : LeaseOpening::kNotYet;
@@ -326,28 +389,35 @@ public:
     // will be made under them.
     LeaseReleases Seal() {
         env_.Lock();
-        const Lease open = memory().holder.open();
         env_.Closing(CurrentWindow());
         int64_t last = -1;
         env_.WithSlots([&](const auto&... sets) {
             last = env_.SealWindow(memory().nodes.count, env_.window(), sets...);
         });
-        const LeaseReleases releases = memory().holder.Sealed(last);
-        // It is no harm if the exact end cannot be written: the file says more than was used.
-        if (open.id != 0)
-            (void)WriteEnd(NodesOf(open), static_cast<uint32_t>(releases.open.last_used + 1 -
-                                                                kWindowEpochSeconds));
+        RANDFLAKE_ASSERT(CurrentWindow().closed());
+        LeaseReleases releases = memory().holder.Sealed(last);
+        env_.ShowLeases(memory().holder);
+        // It is no harm if this cannot be written: the file says more than was used.
+        if (releases.open.lease.id != 0) {
+            WindowState next = memory().state;
+            env_.TakeBack(&next, static_cast<uint32_t>(last + 1));
+            (void)Write(next);
+        }
+        // What this data directory used before counts as used, too, and all if that is not known.
+        for (LeaseRelease* release : {&releases.open, &releases.next})
+            if (release->lease.id != 0)
+                release->UsedUntil(Loaded() ? OpensAt(release->lease) : UINT32_MAX);
         env_.Unlock();
         return releases;
     }
 
 private:
     template <typename T>
-    static constexpr T Max(T a, T b) {
+    static constexpr T Later(T a, T b) {
         return a > b ? a : b;
     }
     template <typename T>
-    static constexpr T Min(T a, T b) {
+    static constexpr T Earlier(T a, T b) {
         return a < b ? a : b;
     }
 
@@ -356,6 +426,15 @@ private:
 
     NodeRange NodesOf(const Lease& lease) {
         return {static_cast<uint32_t>(lease.first_node_id), memory().nodes.count};
+    }
+
+    // The first second at which a window of this lease may open.
+    uint32_t OpensAt(const Lease& lease) {
+        return env_.LeaseOpensAt(memory().found, memory().state, NodesOf(lease), memory().held_off);
+    }
+
+    static constexpr uint32_t CertainBefore(uint32_t differs_from) {
+        return differs_from != 0 ? differs_from : UINT32_MAX;
     }
 
     // The next attempt of an extension comes later.
@@ -372,7 +451,7 @@ private:
             return false;
         if (!window.closed() && now + 1 < window.end)
             return true;  // another process has just moved the end
-        const auto end = static_cast<uint32_t>(Min(now + kWindowSeconds, limit));
+        const auto end = static_cast<uint32_t>(Earlier(now + kWindowSeconds, limit));
         if (!window.closed() && end <= window.end)
             return false;
         if (env_.SteadyMs() < memory().retry_at_ms)
@@ -384,12 +463,13 @@ private:
         if (!Loaded())
             return false;
         if (!MayOpen(memory().opens_at, memory().opens_at_ms, now, env_.Present().at_ms)) {
-            env_.Report(WindowProblem::kNotYet, Max(int64_t{memory().opens_at}, now + 1));
+            env_.Report(WindowProblem::kNotYet, Later(int64_t{memory().opens_at}, now + 1));
             return false;
         }
-        if (!WriteEnd(memory().nodes, end))
+        const Window next{window.closed() ? static_cast<uint32_t>(now) : window.start, end};
+        if (!Announce(memory().nodes, next))
             return false;
-        Publish(memory().nodes, {window.closed() ? static_cast<uint32_t>(now) : window.start, end});
+        Publish(memory().nodes, next);
         env_.Wake();
         return true;
     }
@@ -437,15 +517,14 @@ private:
         memory().held_off = start.held_off;
         memory().run = run;
         memory().loaded = true;
+        env_.SetCertainty(CertainBefore(plan.state.differs_from));
         env_.LogStart(plan, found, error);
         return true;
     }
 
-    // Makes it durable that these node ids may be used up to this end, or no further.
-    bool WriteEnd(const NodeRange& nodes, uint32_t end) {
+    // The only place where the state is written while the server runs.
+    bool Write(const WindowState& next) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
-        WindowState next = memory().state;
-        next.SetEnd(nodes, end);
         env_.Report(WindowProblem::kWriting, 0);
         if (!env_.WriteState(next))
             return PutOff();
@@ -454,12 +533,20 @@ private:
         return true;
     }
 
+    // Makes it durable that these node ids may be used in this window.
+    bool Announce(const NodeRange& nodes, const Window& window) {
+        WindowState next = memory().state;
+        next.Announce(nodes, window);
+        return Write(next);
+    }
+
     // The only place where a window begins or grows. Its end is on disk.
     void Publish(const NodeRange& nodes, const Window& next) {
         const Window before = CurrentWindow();
         const bool opens = before.closed() || next.start != before.start;
         RANDFLAKE_ASSERT(env_.Locked() && !next.closed());
         RANDFLAKE_ASSERT(next.end <= memory().state.EndFor(nodes));
+        RANDFLAKE_ASSERT(next.start == memory().state.announced_start);
         RANDFLAKE_ASSERT(opens ? next.start >= before.end : next.end >= before.end);
         if (opens) {
             env_.Closing(before);
@@ -486,11 +573,13 @@ private:
         bool done = change(&holder, &window);
         const bool moved = done && window != before;
         if (moved)
-            done = WriteEnd(NodesOf(holder.open()), window.end);
+            done = Announce(NodesOf(holder.open()), window);
         if (done && moved)
             Publish(NodesOf(holder.open()), window);
-        if (done)
+        if (done) {
             memory().holder = holder;
+            env_.ShowLeases(holder);
+        }
         if (done && moved)
             env_.Wake();
         env_.Unlock();

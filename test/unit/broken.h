@@ -31,6 +31,7 @@ enum class Broken : uint8_t {
     kMovesTheWindowFirst,  // what is written gets there when the window has moved
     kAnnouncesNoLeases,
     kForgetsAddedSecrets,
+    kTakesBackWhatAFormerWindowAnnounced,
 
     // --- leases
     kOpensLeasesAnywhere,
@@ -38,6 +39,7 @@ enum class Broken : uint8_t {
     kSameIncarnation,
     kResumesLeases,
     kGivesAllBack,
+    kTellsOnlyWhatTheLeaseUsed,
     kTakesSilenceForARenewal,
     kExtendsAnotherLease,
     kTakesRenewalsForLonger,

@@ -182,9 +182,8 @@ public:
     const SecretRecords& secrets() const { return secrets_; }
     // The first second that it may not have announced or leased.
     uint32_t LastEnd() const {
-        const int64_t leased = std::max(memory_.holder.open().end, memory_.holder.next().end);
         return std::max(memory_.loaded ? memory_.state.LastEnd() : 0,
-                        static_cast<uint32_t>(leased));
+                        static_cast<uint32_t>(memory_.holder.LastEnd()));
     }
     bool reloads() const { return Session().task == Task::kReload && Session().fiber.busy(); }
     const SecretRecords& file() const { return file_; }
@@ -400,7 +399,7 @@ public:
     uint32_t SecretCount() const {
         return broken_ == Broken::kHearsOldAnswers ? memory_.named_secrets : secrets_.count;
     }
-    void AddSecrets() {
+    void AddSecrets(const SecretRecords&) {
         const bool grown = file_.count > secrets_.count;
         events_.reloads += grown;
         events_.late_reloads += grown && int64_t{file_.records[file_.count - 1].from} <= Now();
@@ -418,6 +417,13 @@ public:
         MayNotComeBack();
     }
     void Closing(const Window&) {}
+    void ShowLeases(const Holder&) {}
+    void SetCertainty(uint32_t) {}
+    void TakeBack(WindowState* state, uint32_t end) const {
+        if (broken_ == Broken::kTakesBackWhatAFormerWindowAnnounced)
+            state->end_before = 0;
+        state->TakeBack(end);
+    }
 
     void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, int64_t skew_ms,
                  randflake::Start* start) const {
@@ -572,9 +578,7 @@ private:
     void Resume(Process* process) {
         current_ = process;
         failing_ = this;
-        assert_handler = [](const char* condition, const char*, int) {
-            failing_->AssertionFailed(condition);
-        };
+        assert_handler = [](const char* condition) { failing_->AssertionFailed(condition); };
         process->fiber.Resume();
         current_ = nullptr;
         if (!process->fiber.busy() && process->task == Task::kReload)
@@ -643,17 +647,39 @@ private:
         const int before = ring_.count();
         if (process->secrets_at_first == 0)
             process->secrets_at_first = before;
+        int then = 0;
+        const Run run = UseReserved(
+            [&] {
+                const Run reserved = Reserved(slot, wanted);
+                then = ring_.count();
+                return reserved;
+            },
+            [&] {
+                if (issues_)
+                    Step();
+                return broken_ == Broken::kKeepsTheSessionsSecrets ? process->secrets_at_first
+                       : broken_ == Broken::kLooksBeforeItReserves ? before
+                                                                   : ring_.count();
+            },
+            [&](const Run& reserved, int secrets) {
+                events_.reserved_then_added += reserved.count > 0 && then != ring_.count();
+                if (issues_)
+                    Issue(reserved, secrets);
+                return reserved;
+            });
+        if (run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded)
+            if (!settings_.leases && random_->OneIn(8))
+                (void)core_.Extend();
+    }
+
+    Run Reserved(Word& slot, uint32_t wanted) {
         const Run run = Reserve(slot, wanted);
         for (uint32_t i = 0; i < run.count; i++)
             ledger_->Use(number_, settings_.leases, run.first + i);
         if (!settings_.leases)
             events_.static_numbers += run.count;
         events_.reserved_during_change += run.count > 0 && changes_;
-        if (issues_ && run.count > 0)
-            Issue(run, process->secrets_at_first, before);
-        if (run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded)
-            if (!settings_.leases && random_->OneIn(8))
-                (void)core_.Extend();
+        return run;
     }
 
     Run Reserve(Word& slot, uint32_t wanted) {
@@ -669,13 +695,7 @@ private:
 
     // A session that has reserved numbers encrypts them and returns the first identifier, then one
     // with each call in the same second.
-    void Issue(const Run& run, int secrets_at_first, int secrets_before) {
-        const int secrets_reserved = ring_.count();
-        Step();
-        const int count = broken_ == Broken::kKeepsTheSessionsSecrets ? secrets_at_first
-                          : broken_ == Broken::kLooksBeforeItReserves ? secrets_before
-                                                                      : ring_.count();
-        events_.reserved_then_added += secrets_reserved != ring_.count();
+    void Issue(const Run& run, int count) {
         bool first = true;
         for (uint32_t next = 0; next < run.count; next++) {
             if (!first) {
@@ -721,7 +741,7 @@ private:
     }
 
     void Reload() {
-        const ReloadResult result = core_.AddSecrets(file_);
+        const ReloadResult result = core_.AddSecrets(file_, file_);
         events_.refused_reloads += !result.state_known || result.plan.error != ReloadError::kNone;
     }
 
@@ -758,6 +778,9 @@ private:
             (void)core_.Refused();
         else
             (void)core_.Unanswered();
+        // Whether a secret is lacking, the answer tells, too.
+        if (random_->OneIn(12))
+            core_.NoteDifference(static_cast<uint32_t>(random_->Between(0, 3)));
     }
 
     void Granted(const LeaseGrant& grant) {
@@ -814,6 +837,9 @@ private:
             ledger_->GiveBack(GrantOf(held), held.first_node_id, slots(),
                               used ? last_used_ + 1 : held.start, held.end);
             done_.releases.push_back(ReleaseOf(release));
+            if (broken_ == Broken::kTellsOnlyWhatTheLeaseUsed)
+                done_.releases.back().second =
+                    (used ? last_used_ : held.start - 1) + kWindowEpochSeconds;
         }
         sealed_ = stopping_;
     }

@@ -171,6 +171,14 @@ TEST(LeaseSimulationFinds, AStartBelowTheEndOfALeaseThatWasUsed) {
     ExpectViolationIn(Fleet::kOneDirectory, Broken::kAnnouncesNoLeases);
 }
 
+TEST(LeaseSimulationFinds, AnUnusedWindowThatTakesBackWhatAFormerOneAnnounced) {
+    ExpectViolationIn(Fleet::kOneDirectory, Broken::kTakesBackWhatAFormerWindowAnnounced);
+}
+
+TEST(LeaseSimulationFinds, SecondsThatADirectoryUsedBeforeGivenBackAsUnused) {
+    ExpectViolationIn(Fleet::kEverything, Broken::kTellsOnlyWhatTheLeaseUsed);
+}
+
 // --- what operators must guarantee
 
 void ExpectViolationBy(const Operation& operation) {
