@@ -15,10 +15,10 @@ LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF key_fingerprint !~ '^[0-9a-f]{16}( [0-9a-f]{16}@[1-9][0-9]{9}){0,7}$' THEN
+    IF key_fingerprint !~ '^[0-9a-f]{16}( [0-9a-f]{16}@[1-9][0-9]{9}){0,15}$' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'key fingerprint must be 16 lower-case hexadecimal digits',
-            DETAIL = 'Those of up to seven further secrets may follow, each after a space, and with "@" and the Unix second from which on the secret is in use.';
+            DETAIL = 'Those of up to 15 further secrets may follow, each after a space, and with "@" and the Unix second from which on the secret is in use.';
     END IF;
     IF EXISTS (SELECT FROM (SELECT second, lag(second, 1, @extschema@.randflake_lease_epoch(own)) OVER (ORDER BY place) AS former
                             FROM unnest(string_to_array(key_fingerprint, ' ')) WITH ORDINALITY AS e (entry, place),
@@ -541,8 +541,8 @@ BEGIN
             DETAIL = format('Its secrets are: %s', pool.key_fingerprint),
             HINT = 'Withdraw the last one with randflake_lease_remove_secret.';
     END IF;
-    IF cardinality(secrets) >= 8 THEN
-        RAISE object_not_in_prerequisite_state USING MESSAGE = 'there are eight secrets already';
+    IF cardinality(secrets) >= 16 THEN
+        RAISE object_not_in_prerequisite_state USING MESSAGE = 'there are 16 secrets already';
     END IF;
     IF second <= nullif(split_part(secrets[cardinality(secrets)], '@', 2), '')::bigint THEN
         RAISE object_not_in_prerequisite_state USING

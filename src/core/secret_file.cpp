@@ -200,7 +200,7 @@ const char* SecretFileErrorText(SecretFileError error) noexcept {
         case SecretFileError::kRepeated:
             return "No secret may come twice.";
         case SecretFileError::kTooMany:
-            return "There may be at most 8 secrets.";
+            return "There may be at most 16 secrets.";
     }
     return "There is no error.";
 }

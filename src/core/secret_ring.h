@@ -37,7 +37,9 @@
 
 namespace randflake {
 
-inline constexpr int kMaxGenerations = 8;
+// A ring costs what it has, not what it may have: only the state on disk and shared memory grow
+// with this.
+inline constexpr int kMaxGenerations = 16;
 
 // A view of generations that lie elsewhere and to which later ones may be added. Cipher has the
 // first second `from`, 0 in the first generation and increasing, and Encrypt and Decrypt, inverse

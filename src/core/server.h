@@ -49,7 +49,8 @@
 //   MarkedRun()*, MarkRun()*, RandomRun()*
 //   LookAtState()*                        reads without making anything
 //   Secrets()*; SecretCount(); AddSecrets()
-//   SetCertainty(second)                  before which identifiers are read for certain; 0: unknown
+//   Certainty(), SetCertainty()           the second before which identifiers are read for certain,
+//                                         in shared memory; 0: unknown
 //   Report(problem, value)*               why there is no window, for messages
 //   LogStart()*; Closing(window)          before the slots' words go
 //   ShowLeases(holder)                    for messages
@@ -150,13 +151,14 @@ struct ServerMemory {
     PostmasterMemory postmaster;
 
     // The rest is protected by the window lock.
-    bool loaded;  // the state on disk was read; the next six count
+    bool loaded;  // the state on disk was read; the next seven count
     StateError found;
     WindowState state;    // as it is on disk, but for added secrets, after the first write
     uint32_t opens_at;    // of static node ids, see PlanStart
     int64_t opens_at_ms;  // the same
     uint32_t held_off;    // see Start
     uint64_t run;         // see Stop
+    bool untold;          // the disk has not got the state's differs_from
 
     int64_t retry_at_ms;  // steady; no window is extended before
 
@@ -272,21 +274,9 @@ public:
     // The first second of which identifiers may be read wrongly, because a coordinator has said
     // that this server lacks a secret. 0 if that could not be found out.
     uint32_t Certainty() {
-        uint32_t second = 0;
         env_.Lock();
-        if (memory().loaded) {
-            second = CertainBefore(memory().state.differs_from);
-        } else {
-            WindowState found{};
-            StateError error = StateError::kNone;
-            if (env_.LookAtState(&found, &error))
-                second = CertainBefore(
-                    error == StateError::kNone
-                        ? DiffersFrom(found.differs_from, found.secrets, env_.Secrets())
-                        : 0);
-        }
-        if (second != 0)
-            env_.SetCertainty(second);
+        LookUpCertainty();
+        const uint32_t second = env_.Certainty();
         env_.Unlock();
         return second;
     }
@@ -337,10 +327,14 @@ public:
     void NoteDifference(uint32_t differs_from) {
         env_.Lock();
         if (env_.SecretCount() == memory().named_secrets) {
-            const bool loaded = Loaded();
+            LookUpCertainty();
+            const bool changed = env_.Certainty() != CertainBefore(differs_from);
             env_.SetCertainty(CertainBefore(differs_from));
-            if (loaded && memory().state.differs_from != differs_from) {
-                WindowState next = memory().state;
+            if (changed)
+                (void)Loaded();
+            const WindowState& state = memory().state;
+            if (memory().loaded && (memory().untold || state.differs_from != differs_from)) {
+                WindowState next = state;
                 next.differs_from = differs_from;
                 // A state without a range is none. This one says that nothing was announced.
                 if (next.end_count == 0)
@@ -433,6 +427,24 @@ private:
         return env_.LeaseOpensAt(memory().found, memory().state, NodesOf(lease), memory().held_off);
     }
 
+    // Finds out what is known, without making or announcing anything: a server that generates
+    // nothing has no state.
+    void LookUpCertainty() {
+        RANDFLAKE_ASSERT(env_.Locked());
+        if (env_.Certainty() != 0)
+            return;
+        WindowState found{};
+        StateError error = StateError::kNone;
+        if (memory().loaded)
+            env_.SetCertainty(CertainBefore(memory().state.differs_from));
+        else if (env_.LookAtState(&found, &error))
+            env_.SetCertainty(
+                CertainBefore(error == StateError::kNone
+                                  ? DiffersFrom(found.differs_from, found.secrets, env_.Secrets())
+                                  : 0));
+    }
+
+    // See Certainty(), for a state that says from when on the secrets differ.
     static constexpr uint32_t CertainBefore(uint32_t differs_from) {
         return differs_from != 0 ? differs_from : UINT32_MAX;
     }
@@ -512,12 +524,16 @@ private:
             return PutOff();
         memory().found = error;
         memory().state = plan.state;
+        // What a coordinator told while the state could not be read is newer.
+        if (const uint32_t known = env_.Certainty(); known != 0)
+            memory().state.differs_from = known != UINT32_MAX ? known : 0;
+        memory().untold = memory().state.differs_from != plan.state.differs_from;
         memory().opens_at = plan.opens_at;
         memory().opens_at_ms = plan.opens_at_ms;
         memory().held_off = start.held_off;
         memory().run = run;
         memory().loaded = true;
-        env_.SetCertainty(CertainBefore(plan.state.differs_from));
+        env_.SetCertainty(CertainBefore(memory().state.differs_from));
         env_.LogStart(plan, found, error);
         return true;
     }
@@ -529,6 +545,7 @@ private:
         if (!env_.WriteState(next))
             return PutOff();
         memory().state = next;
+        memory().untold = false;
         env_.Report(WindowProblem::kNone, 0);
         return true;
     }

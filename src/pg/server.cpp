@@ -109,6 +109,9 @@ uint32 Environment::SecretCount() {
 void Environment::AddSecrets(const SecretList& list) {
     secret_add_shared(list);
 }
+uint32 Environment::Certainty() {
+    return shared->certain_before.load(std::memory_order_relaxed);
+}
 void Environment::SetCertainty(uint32 second) {
     shared->certain_before.store(second, std::memory_order_relaxed);
 }

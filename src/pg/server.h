@@ -45,6 +45,7 @@ struct ServerEnvironment : randflake::ShippedDecisions {
     static randflake::SecretRecords Secrets();
     static uint32 SecretCount();
     static void AddSecrets(const randflake::SecretList& list);
+    static uint32 Certainty();
     static void SetCertainty(uint32 second);
 
     static void Report(randflake::WindowProblem problem, int64 value);

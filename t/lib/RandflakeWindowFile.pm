@@ -17,12 +17,12 @@ our @EXPORT = qw(
   crc32c
 );
 
-# The layout: fields of the head, then 8 times the fingerprint and time of a secret, 16 times a node
+# The layout: fields of the head, then 16 times the fingerprint and time of a secret, 16 times a node
 # range and its end, and the checksum.
 my @head = qw(magic version end_count system_identifier timeline secret_count differs_from
   smallest_skew_ms largest_skew_ms inode device birth
   stop_run stop_boot0 stop_boot1 stop_at_ms stop_clock_ms);
-my $layout = 'a8 V V Q< V5 Q< Q< q< Q< Q< Q< q< q< (Q<V)8 (V3)16';
+my $layout = 'a8 V V Q< V5 Q< Q< q< Q< Q< Q< q< q< (Q<V)16 (V3)16';
 
 sub window_path {
     my ($node) = @_;
@@ -34,12 +34,12 @@ sub window_path {
 sub read_window {
     my ($node) = @_;
     my $bytes = slurp_file(window_path($node));
-    die 'window file has length ' . length $bytes if length $bytes != 400;
+    die 'window file has length ' . length $bytes if length $bytes != 496;
     die 'window file has a wrong checksum'
       if crc32c(substr $bytes, 0, -4) != unpack 'V', substr $bytes, -4;
     my %window;
     (@window{@head}, my @lists) = unpack $layout, $bytes;
-    my @secrets = splice @lists, 0, 16;
+    my @secrets = splice @lists, 0, 32;
     $window{secrets} = [ map { [ splice @secrets, 0, 2 ] } 1 .. $window{secret_count} ];
     $window{ends} = [ map { [ splice @lists, 0, 3 ] } 1 .. $window{end_count} ];
     return \%window;
@@ -50,7 +50,7 @@ sub write_window {
     my ($node, $window) = @_;
     my @ends = map { @$_ } @{ $window->{ends} };
     my @secrets = map { @$_ } @{ $window->{secrets} };
-    my $bytes = pack $layout, @$window{@head}, @secrets, (0) x (16 - @secrets), @ends, (0) x (48 - @ends);
+    my $bytes = pack $layout, @$window{@head}, @secrets, (0) x (32 - @secrets), @ends, (0) x (48 - @ends);
     write_window_bytes($node, $bytes . pack 'V', crc32c($bytes));
     return;
 }

@@ -357,6 +357,14 @@ public:
             *error = DecodeWindowState(directory_.window->data(), directory_.window->size(), state);
         return !Fails();
     }
+    bool LookAtState(WindowState* state, StateError* error) {
+        Step();
+        MayNotComeBack();
+        *error = directory_.window ? DecodeWindowState(directory_.window->data(),
+                                                       directory_.window->size(), state)
+                                   : StateError::kMissing;
+        return !Fails();
+    }
     bool WriteState(const WindowState& state) {
         Step();
         MayNotComeBack();
@@ -418,7 +426,8 @@ public:
     }
     void Closing(const Window&) {}
     void ShowLeases(const Holder&) {}
-    void SetCertainty(uint32_t) {}
+    uint32_t Certainty() const { return certainty_; }
+    void SetCertainty(uint32_t second) { certainty_ = second; }
     void TakeBack(WindowState* state, uint32_t end) const {
         if (broken_ == Broken::kTakesBackWhatAFormerWindowAnnounced)
             state->end_before = 0;
@@ -531,6 +540,7 @@ private:
             memory_.holder.Resume(last);
         grants_.clear();
         problem_ = WindowProblem::kNone;
+        certainty_ = 0;
         paused_ = 0;
         waits_ = stopping_ = sealed_ = false;
     }
@@ -911,6 +921,7 @@ private:
     ToyRing ring_;  // of these
     SecretRecords secrets_at_start_{};
     WindowProblem problem_{};
+    uint32_t certainty_ = 0;
     bool proven_ = false;
 
     // Processes.

@@ -146,16 +146,17 @@ TEST(SecretFile, ReasonsAndLines) {
     ExpectRefused(kFirst + "\r" + kSecond, SecretFileError::kNotASecret, 1);
 }
 
-TEST(SecretFile, AtMostEight) {
+TEST(SecretFile, AtMostSixteen) {
     std::string text = kFirst;
-    for (int i = 1; i <= 8; i++) {
+    for (int i = 1; i <= 16; i++) {
         const SecretList list = Good(text + "\n");
         EXPECT_EQ(list.count, i);
         std::string digits = kSecond;
-        digits[0] = static_cast<char>('0' + i);
-        text += "\n" + digits + " from 203" + std::to_string(i) + "-01-01T00:00:00Z";
+        digits[0] = "0123456789abcdefA"[i];
+        digits[1] = i == 16 ? '0' : digits[1];
+        text += "\n" + digits + " from " + std::to_string(2030 + i) + "-01-01T00:00:00Z";
     }
-    ExpectRefused(text, SecretFileError::kTooMany, 9);
+    ExpectRefused(text, SecretFileError::kTooMany, 17);
 }
 
 TEST(SecretFile, EveryReasonHasAText) {
