@@ -15,9 +15,9 @@
 #include "pg/lease_worker.h"
 #include "pg/require.h"
 #include "pg/secret.h"
+#include "pg/server.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
-#include "pg/window.h"
 
 extern "C" {
 RANDFLAKE_MODULE_MAGIC;
@@ -36,7 +36,7 @@ static void on_shmem_request() {
 // Exit status 0 is a clean stop; a crash, of the server or of a backend, has another one.
 static void on_exit(int status, Datum) {
     if (status == 0)
-        window_write_clean_end();
+        server_stop();
     else
         secret_keep_added();
 }
@@ -54,7 +54,7 @@ static void on_shmem_startup() {
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
     if (shmem_attach()) {
         secret_init_shared();
-        window_init_shared();
+        server_init_shared();
         counters_reset();
         log_missing_setting();
     }

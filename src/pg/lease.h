@@ -1,5 +1,4 @@
-// The leases of a server whose node ids come from a coordinator: what the worker and the generating
-// backends share.
+// What messages and views show of the leases of a server whose node ids come from a coordinator.
 
 #ifndef RANDFLAKE_PG_LEASE_H
 #define RANDFLAKE_PG_LEASE_H
@@ -26,48 +25,33 @@ enum class LeaseProblem : uint8_t {
     kUsed,      // it granted node ids that this server used itself, up to a later second
 };
 
-// In shared memory, protected by the lease lock. The window is that of the holder's open lease, as
-// far as its end is on disk.
-struct LeaseControl {
-    randflake::LeaseHolder holder;
-    uint32 announced_end;  // of the open lease
+// What is shown of the leases. In shared memory, protected by its own spinlock, so that neither
+// messages nor the worker's notes ever wait for a disk.
+struct LeaseReport {
+    slock_t mutex;
+    randflake::Lease open, next;  // of ServerMemory's holder
 
     LeaseProblem problem;
     TimestampTz problem_since;  // when the attempts began to end like this
     TimestampTz error_at;       // 0: nothing is wrong
     int64 not_before;           // Unix second before which the coordinator grants none; 0: unknown
     char error[512];            // printable UTF-8
+
+    const randflake::Lease& newest() const { return next.id != 0 ? next : open; }
 };
 
-// A consistent copy, for messages and views.
-LeaseControl lease_control();
+void lease_init_report();
+
+// A copy of the report, for messages and views; its mutex means nothing.
+LeaseReport lease_report();
 
 // Lets the worker look around at once; after secrets were added.
 void lease_wake_worker();
 
-// The rest is for the worker alone, who keeps the copy that it hands over.
+// Shows these leases from now on.
+void lease_show(const randflake::LeaseHolder& holder);
 
-// Takes over what an answer changed in the holder. False, with nothing taken over, if there are
-// more secrets by now than the request named: the leases were granted by those alone, and may reach
-// beyond the time of one that was added. Who adds secrets looks at the leases under the same lock.
-bool lease_take_over(const LeaseControl& control, int named_secrets);
-
-// Publishes it, with the end that the open lease has by now, once that is on disk. False if it
-// could not be written there: then the window keeps its end.
-bool lease_publish(LeaseControl* control);
-
-enum class LeaseOpening : uint8_t {
-    kOpened,  // the next lease is the open one now
-    kNotYet,  // there is none, or it is not time, or the disk cannot be written
-    kUsed,    // this server used its node ids itself, up to the second `used_until` or later
-};
-
-// Makes the next lease the open one, if it is time. Its window begins after everything that this
-// data directory ever announced for its node ids.
-LeaseOpening lease_open_next(LeaseControl* control, uint32* used_until);
-
-// Seals the window and forgets the leases: no identifier beyond what is reported was or ever will
-// be made under them.
-randflake::LeaseReleases lease_seal(LeaseControl* control);
+// For the worker: what is wrong; an empty message: nothing.
+void lease_note(LeaseProblem problem, const char* message, int64 not_before);
 
 #endif

@@ -1,9 +1,9 @@
 // The lease worker: a background process that keeps this server's leases of node ids. What it does
 // is decided by core/lease_holder.h; here is the way to the coordinator, to the log, and to sleep.
 //
-// The window in shared memory is the open lease (lease.h): opened and closed by this process alone,
-// extended when a renewal is certain. Whatever this process misses, no identifier leaves the lease.
-// At shutdown it seals the window and gives its leases back.
+// What becomes of leases and window, and in which order, core/server.h says. Whatever this process
+// misses, no identifier leaves the lease. At shutdown it seals the window and gives its leases
+// back.
 
 #include "pg/lease_worker.h"
 
@@ -12,10 +12,10 @@
 #include "pg/lease.h"
 #include "pg/lease_client.h"
 #include "pg/secret.h"
+#include "pg/server.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/timestamp.h"
-#include "pg/window.h"
 
 using randflake::Incarnation;
 using randflake::kRandflake;
@@ -23,11 +23,11 @@ using randflake::Lease;
 using randflake::LeaseGrant;
 using randflake::LeaseHolder;
 using randflake::LeaseNews;
+using randflake::LeaseOpening;
+using randflake::LeaseQuestion;
 using randflake::LeaseRelease;
 using randflake::LeaseReleases;
 using randflake::LeaseRequest;
-using randflake::LeaseTerms;
-using randflake::SecretRecords;
 
 extern "C" {
 [[noreturn]] PGDLLEXPORT void randflake_lease_main(Datum argument);
@@ -36,10 +36,12 @@ extern "C" {
 // How long a shutdown waits for the coordinator to take the leases back.
 static constexpr int64 kReleaseTimeoutMs = 1000;
 
-// This process's view; shared memory has a copy.
-static LeaseControl lease;
-static char logged_error[sizeof lease.error];
-static int named_secrets;  // in the last request
+static char logged_error[sizeof LeaseReport::error];
+
+// Of the server; this process alone changes them.
+static const LeaseHolder& leases() {
+    return shared->memory.holder;
+}
 
 void lease_register_worker() {
     BackgroundWorker worker{};
@@ -57,34 +59,28 @@ void lease_register_worker() {
 
 // --- what is wrong ---------------------------------------------------------------------------
 
-// Publishes the leases with what is wrong; an empty message: nothing. It goes to the log when it is
-// another one than last time.
+// Shows what is wrong; an empty message: nothing. It goes to the log when it is another one than
+// last time.
 static void note(LeaseProblem problem, const char* message, int64 not_before = 0) {
-    const Lease& open = lease.holder.open();
-    strlcpy(lease.error, message, sizeof lease.error);
-    lease.error_at = lease.error[0] == '\0' ? 0 : GetCurrentTimestamp();
-    if (problem != lease.problem)
-        lease.problem_since = lease.error_at;
-    lease.problem = problem;
-    lease.not_before = not_before;
-    (void)lease_publish(&lease);
-    if (strcmp(lease.error, logged_error) == 0)
+    const Lease& open = leases().open();
+    lease_note(problem, message, not_before);
+    if (strcmp(message, logged_error) == 0)
         return;
-    strlcpy(logged_error, lease.error, sizeof logged_error);
-    if (lease.error[0] == '\0')
+    strlcpy(logged_error, message, sizeof logged_error);
+    if (message[0] == '\0')
         ereport(LOG, (errmsg("leasing node ids works again")));
     else if (open.id != 0 && wall_clock_seconds() < open.end)
-        ereport(LOG, (errmsg("%s", lease.error),
+        ereport(LOG, (errmsg("%s", message),
                       errdetail("Identifiers continue until the lease ends, at %s.",
                                 second_text(open.end))));
     else
         ereport(LOG,
-                (errmsg("%s", lease.error), errdetail("This server cannot generate identifiers.")));
+                (errmsg("%s", message), errdetail("This server cannot generate identifiers.")));
 }
 
 static void note_problem(LeaseProblem problem, const char* what, const char* why,
                          int64 not_before = 0) {
-    char message[sizeof lease.error];
+    char message[sizeof logged_error];
     snprintf(message, sizeof message, "%s: %s", what, why);
     note(problem, message, not_before);
 }
@@ -94,22 +90,18 @@ static void note_failure(LeaseProblem problem, const char* what, const char* why
                          int64 not_before = 0) {
     if (ShutdownRequestPending || ConfigReloadPending)
         return;
-    (void)lease.holder.Unanswered();
+    (void)server.Unanswered();
     note_problem(problem, what, why, not_before);
 }
 
-// The coordinator did what it was asked; `before` is the holder that asked. If secrets were added
-// meanwhile, the answer counts as lost: the next request, which names them, follows after the first
-// interval of retries.
-static void note_success(const LeaseHolder& before, LeaseNews news) {
-    if (!lease_take_over(lease, named_secrets)) {
-        lease.holder = before;
-        (void)lease.holder.Unanswered();
+// The coordinator did what it was asked. If secrets were added meanwhile, the answer counts as
+// lost: the next request, which names them, follows after the first interval of retries.
+static void note_success(LeaseNews news) {
+    if (news == LeaseNews::kNothing)
         return;
-    }
-    const Lease& granted = lease.holder.newest();
+    const Lease& granted = leases().newest();
     shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
-    char message[sizeof lease.error] = "";
+    char message[sizeof logged_error] = "";
     if (news == LeaseNews::kOver)
         snprintf(message, sizeof message,
                  "lease %lld has ended by this server's clock, but not by the coordinator's",
@@ -124,7 +116,7 @@ static void note_success(const LeaseHolder& before, LeaseNews news) {
 static void note_difference() {
     uint32 differs_from;
     if (lease_client_tells_of_secrets(&differs_from))
-        window_note_difference(differs_from, named_secrets);
+        server.NoteDifference(differs_from);
 }
 
 // --- requests --------------------------------------------------------------------------------
@@ -150,10 +142,6 @@ static pg_uuid_t uuid_of(const Incarnation& incarnation) {
 
 static constexpr char kNotLeased[] = "could not lease node ids";
 static constexpr char kNotRenewed[] = "could not renew the lease of node ids";
-
-static LeaseTerms terms() {
-    return {setting_lease_duration, setting_max_clock_skew};
-}
 
 static void release_lease(const LeaseRelease& release, int64 give_up_at_ms) {
     const Lease& held = release.lease;
@@ -181,54 +169,43 @@ static void note_too_long(LeaseNews news, const char* what, const char* answer, 
                      answer, second_text(second), setting_lease_duration, clock));
 }
 
-static void acquire(const SecretRecords& secrets) {
-    Incarnation fresh;
-    if (secrets.count == 0)
-        return note_failure(LeaseProblem::kSettings, kNotLeased, "no secret is configured");
-    if (!pg_strong_random(&fresh, sizeof fresh))
-        return note_failure(LeaseProblem::kNotAsked, kNotLeased,
-                            "could not generate a random number");
-    const LeaseRequest request = lease.holder.Acquire(fresh, steady_milliseconds());
+static void acquire(const LeaseQuestion& asked) {
     LeaseGrant grant;
     const bool granted =
-        lease_client_acquire(holder_name(), uuid_of(request.incarnation), setting_node_count,
-                             setting_lease_duration, secrets, &grant);
+        lease_client_acquire(holder_name(), uuid_of(asked.request.incarnation), setting_node_count,
+                             setting_lease_duration, asked.secrets, &grant);
     note_difference();
     if (!granted)
         return note_failure(lease_client_problem(), kNotLeased, lease_client_error(),
                             lease_client_not_before());
-    const LeaseHolder before = lease.holder;
-    const LeaseNews news =
-        lease.holder.Granted(kRandflake, shared->slot_count, grant, terms(), wall_clock_seconds());
+    LeaseRelease declined;
+    const LeaseNews news = server.Granted(grant, &declined);
     if (news == LeaseNews::kUnusable)
         return note_problem(LeaseProblem::kUnusable, kNotLeased,
                             "the coordinator granted a lease that makes no sense");
-    if (news == LeaseNews::kTooLong || news == LeaseNews::kBehind) {
-        const LeaseRelease declined = lease.holder.Declined(kRandflake, grant);
-        release_lease(declined, steady_milliseconds() + kReleaseTimeoutMs);
-        return news == LeaseNews::kTooLong
-                   ? note_too_long(news, kNotLeased, "granted a lease to", declined.lease.end)
-                   : note_too_long(news, kNotLeased, "granted a lease from", declined.lease.start);
-    }
-    note_success(before, news);
+    if (declined.lease.id == 0)
+        return note_success(news);
+    release_lease(declined, steady_milliseconds() + kReleaseTimeoutMs);
+    if (news == LeaseNews::kTooLong)
+        note_too_long(news, kNotLeased, "granted a lease to", declined.lease.end);
+    else
+        note_too_long(news, kNotLeased, "granted a lease from", declined.lease.start);
 }
 
 // False if the lease is renewed no more.
-static bool renew(const SecretRecords& secrets) {
-    const LeaseRequest request = lease.holder.Renew(steady_milliseconds());
+static bool renew(const LeaseQuestion& asked) {
+    const LeaseRequest& request = asked.request;
     int64 last;
     const bool renewed =
         lease_client_renew(request.lease_id, uuid_of(request.incarnation), request.expected_end,
-                           setting_lease_duration, secrets, &last);
+                           setting_lease_duration, asked.secrets, &last);
     note_difference();
     if (renewed) {
-        const LeaseHolder before = lease.holder;
-        const LeaseNews news =
-            lease.holder.Renewed(kRandflake, last, terms(), wall_clock_seconds());
+        const LeaseNews news = server.Renewed(last);
         if (news == LeaseNews::kTooLong || news == LeaseNews::kBehind)
             note_too_long(news, kNotRenewed, "renewed it to", EndOfUnix(kRandflake, last));
         else
-            note_success(before, news);
+            note_success(news);
         return true;
     }
     if (!lease_client_refused()) {
@@ -237,20 +214,30 @@ static bool renew(const SecretRecords& secrets) {
     }
     ereport(LOG, (errmsg("the coordinator does not renew lease %lld of node ids: %s",
                          static_cast<long long>(request.lease_id), lease_client_error())));
-    return lease.holder.Refused() != LeaseNews::kReplace;
+    return server.Refused() != LeaseNews::kReplace;
 }
 
 static void renew_or_acquire() {
-    const SecretRecords secrets = secret_records();
-    named_secrets = static_cast<int>(secrets.count);
     if (setting_coordinator[0] == '\0')
-        note_failure(LeaseProblem::kSettings, kNotLeased, "\"randflake.coordinator\" is empty");
-    else if (!lease.holder.renews() || !renew(secrets))
-        acquire(secrets);
+        return note_failure(LeaseProblem::kSettings, kNotLeased,
+                            "\"randflake.coordinator\" is empty");
+    if (secret_ring().count() == 0)
+        return note_failure(LeaseProblem::kSettings, kNotLeased, "no secret is configured");
+    for (bool again = true; again;) {
+        Incarnation fresh;
+        if (!pg_strong_random(&fresh, sizeof fresh))
+            return note_failure(LeaseProblem::kNotAsked, kNotLeased,
+                                "could not generate a random number");
+        const LeaseQuestion asked = server.Ask(fresh);
+        const bool renews = asked.request.kind == LeaseRequest::Kind::kRenew;
+        again = renews && !renew(asked);
+        if (!renews)
+            acquire(asked);
+    }
 }
 
 static void release_all() {
-    const LeaseReleases releases = lease_seal(&lease);
+    const LeaseReleases releases = server.Seal();
     const int64 give_up_at_ms = steady_milliseconds() + kReleaseTimeoutMs;
     release_lease(releases.open, give_up_at_ms);
     release_lease(releases.next, give_up_at_ms);
@@ -263,18 +250,18 @@ static void release_all() {
 static void give_used_back(uint32 used_until) {
     char why[128];
     snprintf(why, sizeof why, "this server used node ids %lld to %lld itself, up to %s",
-             static_cast<long long>(lease.holder.next().first_node_id),
-             static_cast<long long>(lease.holder.next().first_node_id + shared->slot_count - 1),
+             static_cast<long long>(leases().next().first_node_id),
+             static_cast<long long>(leases().next().first_node_id + shared->slot_count - 1),
              second_text(used_until));
-    release_lease(lease.holder.DropNext(), steady_milliseconds() + kReleaseTimeoutMs);
-    (void)lease.holder.Unanswered();
+    release_lease(server.DropNext(), steady_milliseconds() + kReleaseTimeoutMs);
+    (void)server.Unanswered();
     note_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
 }
 
 // Whether another lease is needed.
 static bool open_when_due() {
     uint32 used_until;
-    switch (lease_open_next(&lease, &used_until)) {
+    switch (server.OpenLease(&used_until)) {
         case LeaseOpening::kNotYet:
             return false;
         case LeaseOpening::kUsed:
@@ -283,7 +270,7 @@ static bool open_when_due() {
         case LeaseOpening::kOpened:
             break;
     }
-    const Lease& opened = lease.holder.open();
+    const Lease& opened = leases().open();
     // A lease that is over by this server's clock opens too, and stays a problem.
     if (wall_clock_seconds() < opened.end)
         note(LeaseProblem::kNone, "");
@@ -297,8 +284,8 @@ static bool open_when_due() {
 
 // When to ask the coordinator next.
 static int64 next_request_at_ms() {
-    return lease.holder.NextRequestAt(setting_lease_duration, pg_prng_uint64(&pg_global_prng_state),
-                                      steady_milliseconds());
+    return leases().NextRequestAt(setting_lease_duration, pg_prng_uint64(&pg_global_prng_state),
+                                  steady_milliseconds());
 }
 
 // How long to sleep between attempts to write the end of a lease to a disk that fails.
@@ -317,7 +304,6 @@ void randflake_lease_main(Datum) {
 
     shared->lease_worker_pid = MyProcPid;
     // A worker that was restarted goes on with the leases of its predecessor.
-    lease = lease_control();
     int64 request_at_ms = steady_milliseconds();
     while (!ShutdownRequestPending) {
         CHECK_FOR_INTERRUPTS();  // what other backends wait for this one to notice
@@ -328,7 +314,8 @@ void randflake_lease_main(Datum) {
         }
         // Further secrets are named at once, so that what is wrong with them shows before their
         // time.
-        if (steady_milliseconds() >= request_at_ms || named_secrets != secret_ring().count()) {
+        if (steady_milliseconds() >= request_at_ms ||
+            shared->memory.named_secrets != static_cast<uint32>(secret_ring().count())) {
             MemoryContextSwitchTo(per_action);
             renew_or_acquire();
             MemoryContextReset(per_action);
@@ -336,10 +323,9 @@ void randflake_lease_main(Datum) {
         }
         if (open_when_due())
             request_at_ms = next_request_at_ms();
-        const bool announced =
-            lease.announced_end >= lease.holder.open().end || lease_publish(&lease);
+        const bool announced = server.ExtendLease();
         const int64 now_ms = steady_milliseconds();
-        int64 sleep_ms = lease.holder.WakeAt(request_at_ms, now_ms) - now_ms;
+        int64 sleep_ms = leases().WakeAt(request_at_ms, now_ms) - now_ms;
         if (!announced)
             sleep_ms = Min(sleep_ms, kAnnounceIntervalMs);
         (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,

@@ -25,7 +25,7 @@ static constexpr ErrorText kNoNodeId = {
     "\"randflake.coordinator\", and restart the server."};
 
 static bool has_node_id() {
-    return setting_node_id >= 0 || shared->leased;
+    return setting_node_id >= 0 || shared->memory.leased;
 }
 
 void require_secret() {
@@ -84,6 +84,6 @@ void require_snowflake_nodes(int64 first_node_id) {
 void require_snowflake() {
     require_preload();
     require_node_id();
-    if (!shared->leased)
+    if (!shared->memory.leased)
         require_snowflake_nodes(setting_node_id);
 }

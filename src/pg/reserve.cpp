@@ -7,6 +7,7 @@
 #include "pg/clock.h"
 #include "pg/compat.h"
 #include "pg/reserve_errors.h"
+#include "pg/server.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/snowflake_layout.h"
@@ -88,7 +89,7 @@ static bool window_moved(const Run& run) {
     if (run.outcome == Outcome::kNoWord)
         return true;
     const bool due = run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded;
-    return due && !RecoveryInProgress() && window_extend();
+    return due && !RecoveryInProgress() && server.Extend();
 }
 
 // One attempt, and a second one if the window moved on.
@@ -98,7 +99,7 @@ static Run attempt(SlotChoice choice, uint32 wanted) {
     if (window_moved(run))
         run = try_slots<Numbers>(choice, wanted);
     else if (run.outcome == Outcome::kReserved && window_near_end(Numbers::layout(), run))
-        window_extend();
+        server.Extend();
     return run;
 }
 

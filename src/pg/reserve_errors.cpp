@@ -17,20 +17,20 @@ using randflake::FloorDivide;
 using randflake::kRandflake;
 using randflake::Layout;
 using randflake::Lease;
-using randflake::LeaseHolder;
 using randflake::Outcome;
 using randflake::Run;
 using randflake::Window;
+using randflake::WindowProblem;
 
 static ErrorText without_window_error() {
-    if (shared->leased)
-        require_snowflake_nodes(lease_control().holder.open().first_node_id);
+    if (shared->memory.leased)
+        require_snowflake_nodes(lease_report().open.first_node_id);
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             psprintf("the window for identifiers began before the epoch of layout \"%s\"",
                      setting_snowflake_layout),
             psprintf("The epoch is %s.",
                      timestamptz_to_str(timestamp_of_milliseconds(snowflake_layout.TickStart(0)))),
-            shared->leased ? "Wait for the next lease of node ids." : "Restart the server."};
+            shared->memory.leased ? "Wait for the next lease of node ids." : "Restart the server."};
 }
 
 static ErrorText clock_out_of_range_error(const Layout& layout, int64 tick, bool early) {
@@ -64,7 +64,7 @@ static ErrorText clock_behind_error(int64 now, int64 used, const char* what) {
         psprintf("the clock is %lld seconds behind %s", static_cast<long long>(used - now), what),
         psprintf("The clock shows %s, identifiers may have been issued up to %s.", now_text,
                  second_text(used)),
-        shared->leased
+        shared->memory.leased
             ? "Set the clock if it is wrong, or wait until it has caught up. If it was in the "
               "future before, restart the server: it leases other node ids."
             : "Set the clock if it is wrong, or wait until it has caught up. If it was in the "
@@ -74,9 +74,9 @@ static ErrorText clock_behind_error(int64 now, int64 used, const char* what) {
 
 // Why the worker has no lease, as a sentence that everybody may see: it quotes nothing of the
 // coordinator's answer.
-static const char* lease_problem_text(const LeaseControl& control) {
-    const char* since = pstrdup(timestamptz_to_str(control.problem_since));
-    switch (control.problem) {
+static const char* lease_problem_text(const LeaseReport& report) {
+    const char* since = pstrdup(timestamptz_to_str(report.problem_since));
+    switch (report.problem) {
         case LeaseProblem::kNone:
             break;
         case LeaseProblem::kSettings:
@@ -108,36 +108,35 @@ static const char* lease_problem_text(const LeaseControl& control) {
 }
 
 // The same, and until when the coordinator grants nothing.
-static const char* lease_problem_detail(const LeaseControl& control, int64 clock) {
-    const char* text = lease_problem_text(control);
-    const int64 second = control.not_before - randflake::kWindowEpochSeconds;
+static const char* lease_problem_detail(const LeaseReport& report, int64 clock) {
+    const char* text = lease_problem_text(report);
+    const int64 second = report.not_before - randflake::kWindowEpochSeconds;
     return second > clock
                ? psprintf("%s The coordinator grants none before %s.", text, second_text(second))
                : text;
 }
 
 // What to do about a lease that does not come, and where the coordinator's own words are.
-static const char* lease_hint(const LeaseControl& control, const char* usual) {
+static const char* lease_hint(const LeaseReport& report, const char* usual) {
     return psprintf(
         "%sSee the view \"randflake_status\" or the server log for the full error message.",
-        control.problem == LeaseProblem::kSecrets
+        report.problem == LeaseProblem::kSecrets
             ? "Compare \"randflake.secret_file\" with that of the other servers, and call "
               "randflake_reload_secret(). "
-        : control.problem == LeaseProblem::kClocks
+        : report.problem == LeaseProblem::kClocks
             ? "Compare the clocks of this server and of the coordinator. "
             : usual);
 }
 
 // There is no lease, or the clock is outside of it.
 static ErrorText no_lease_error(int64 clock) {
-    const LeaseControl control = lease_control();
-    const LeaseHolder& holder = control.holder;
-    const Lease& lease = clock >= holder.open().end ? holder.newest() : holder.open();
+    const LeaseReport report = lease_report();
+    const Lease& lease = clock >= report.open.end ? report.newest() : report.open;
     const char* now = second_text(clock);
-    const char* problem = lease_problem_detail(control, clock);
+    const char* problem = lease_problem_detail(report, clock);
     if (lease.id == 0)
         return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "this server has no lease of node ids",
-                problem, lease_hint(control, "")};
+                problem, lease_hint(report, "")};
     if (clock < lease.start)
         return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the lease of node ids has not begun",
                 psprintf("It begins at %s, the clock shows %s.", second_text(lease.start), now),
@@ -146,8 +145,8 @@ static ErrorText no_lease_error(int64 clock) {
         psprintf("It ended at %s, the clock shows %s.", second_text(lease.end), now);
     return {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the lease of node ids has ended",
-        control.problem == LeaseProblem::kNone ? ended : psprintf("%s %s", ended, problem),
-        lease_hint(control, "Check the coordinator, and compare its clock with this server's. ")};
+        report.problem == LeaseProblem::kNone ? ended : psprintf("%s %s", ended, problem),
+        lease_hint(report, "Check the coordinator, and compare its clock with this server's. ")};
 }
 
 static ErrorText file_failed_error(const WindowReport& report) {
@@ -164,20 +163,20 @@ static ErrorText file_failed_error(const WindowReport& report) {
 static ErrorText clock_jumped_error(const WindowReport& report, int64 now) {
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             psprintf("the clock has jumped %lld seconds ahead since the server started",
-                     static_cast<long long>(report.clock_jump)),
+                     static_cast<long long>(report.value)),
             psprintf("The clock shows %s.", second_text(now)),
             "Set the clock if it is wrong. If it is right, restart the server."};
 }
 
-// The window may not open before report.opens_at.
+// The window may not open before report.value.
 static ErrorText not_yet_error(const WindowReport& report, int64 now) {
     // The longest wait after a crash or during a hold-off. A longer one means that the clock was
     // set back.
     const int64 usual = randflake::kWindowSeconds + report.hold_off_ms / 1000 + 1;
-    if (report.opens_at - now > usual)
-        return clock_behind_error(now, report.opens_at, "the end of the last window");
+    if (report.value - now > usual)
+        return clock_behind_error(now, report.value, "the end of the last window");
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the window for identifiers is not open yet",
-            psprintf("It opens at %s.", second_text(report.opens_at)),
+            psprintf("It opens at %s.", second_text(report.value)),
             "Try again at that time, or raise \"randflake.max_wait\"."};
 }
 
@@ -192,7 +191,7 @@ static ErrorText no_window_error(int64 now) {
         case WindowProblem::kFileFailed:
             return file_failed_error(report);
         case WindowProblem::kSecrets:
-            return secrets_refused_error(report.written_end);
+            return secrets_refused_error(report.value);
         case WindowProblem::kWriting:
         case WindowProblem::kNone:
             break;
@@ -248,7 +247,7 @@ static ErrorText unavailable_error(const Layout& layout, const Run& last) {
             return clock_behind_error(now, Max(used, now + 1), "the last identifier");
         }
         case Outcome::kBeforeWindow: {
-            if (shared->leased)
+            if (shared->memory.leased)
                 return no_lease_error(now);
             const int64 first = second_of(layout, layout.FirstTick(last.window.start));
             return clock_behind_error(now, Max(first, now + 1), "the window for identifiers");
@@ -259,7 +258,7 @@ static ErrorText unavailable_error(const Layout& layout, const Run& last) {
         case Outcome::kNoWord:
         case Outcome::kWindowEnded:
             // A lease is of no use while the state on disk keeps it from being used.
-            if (shared->leased && window_report().problem != WindowProblem::kFileFailed &&
+            if (shared->memory.leased && window_report().problem != WindowProblem::kFileFailed &&
                 window_report().problem != WindowProblem::kSecrets)
                 return no_lease_error(now);
             return no_window_error(now);
@@ -285,18 +284,18 @@ static int64 reached_by_all_slots() {
 static ErrorText lease_problem_error(int64 now, const Window& window) {
     if (window.closed() || now < window.start || now >= window.end)
         return no_lease_error(now);
-    const LeaseControl control = lease_control();
-    if (control.problem == LeaseProblem::kNone)
+    const LeaseReport report = lease_report();
+    if (report.problem == LeaseProblem::kNone)
         return {};
-    return {0, psprintf("identifiers end at %s", second_text(control.holder.newest().end)),
-            lease_problem_text(control), nullptr};
+    return {0, psprintf("identifiers end at %s", second_text(report.newest().end)),
+            lease_problem_text(report), nullptr};
 }
 
 static ErrorText static_problem_error(int64 now, const Window& window) {
     const WindowReport report = window_report();
     if (report.problem == WindowProblem::kClockJumped)
         return clock_jumped_error(report, now);
-    if (report.problem == WindowProblem::kNotYet && report.opens_at > now)
+    if (report.problem == WindowProblem::kNotYet && report.value > now)
         return not_yet_error(report, now);
     if (!window.closed() && now < window.start)
         return clock_behind_error(now, window.start, "the window for identifiers");
@@ -314,14 +313,14 @@ static ErrorText problem_error() {
     if (const WindowReport report = window_report(); report.problem == WindowProblem::kFileFailed)
         return file_failed_error(report);
     else if (report.problem == WindowProblem::kSecrets)
-        return secrets_refused_error(report.written_end);
+        return secrets_refused_error(report.value);
 
     const Window window = Window::FromWord(shared->window.load());
     const int64 used = reached_by_all_slots();
     if (!window.closed() && used >= window.start && used > now + 1)
         return clock_behind_error(now, used, "the last identifier");
-    const ErrorText error =
-        shared->leased ? lease_problem_error(now, window) : static_problem_error(now, window);
+    const ErrorText error = shared->memory.leased ? lease_problem_error(now, window)
+                                                  : static_problem_error(now, window);
     if (const ErrorText* next = next_start_error(); next != nullptr && error.message == nullptr)
         return {next->sqlstate,
                 psprintf("the next start of the server will fail: %s", next->message), next->detail,

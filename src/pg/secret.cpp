@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "pg/compat.h"
+#include "pg/server.h"
 #include "pg/shmem.h"
 #include "pg/timestamp.h"
 
@@ -286,6 +287,19 @@ ErrorText secrets_refused_error(int64 written_end) {
                  second_text(written_end)),
         "In \"randflake.secret_file\", put back every secret that was in use, with its time, let a "
         "new one begin at that time or later, and restart the server."};
+}
+
+uint32 secrets_read_certainty() {
+    const uint32 second = server.Certainty();
+    if (second == 0) {
+        const FileFailure& failure = server_look_failure;
+        errno = failure.error;
+        ereport(ERROR, (errcode_for_file_access(),
+                        errmsg("could not %s file \"%s\": %s", failure.action, failure.path,
+                               file_failure_text(failure)),
+                        errdetail("It says whether this server lacks a secret that is in use.")));
+    }
+    return second;
 }
 
 void report_secret_lacking() {

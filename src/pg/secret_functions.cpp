@@ -5,15 +5,16 @@
 #include "pg/require.h"
 #include "pg/result_row.h"
 #include "pg/secret.h"
+#include "pg/server.h"
 #include "pg/settings.h"
 #include "pg/shmem.h"
 #include "pg/sql_function.h"
 #include "pg/timestamp.h"
-#include "pg/window.h"
 
 using randflake::Reload;
 using randflake::ReloadError;
 using randflake::ReloadPlan;
+using randflake::ReloadResult;
 using randflake::SecretList;
 using randflake::SecretRecords;
 using randflake::SecretRing;
@@ -54,46 +55,19 @@ static void require_accepted(const ReloadPlan& plan, const Reload& reload, uint3
     }
 }
 
-// Whether the server makes identifiers, or would if it were asked.
-static bool generates() {
-    return !RecoveryInProgress() && (setting_node_id >= 0 || shared->leased);
-}
-
 // Returns how many secrets the server has now.
 SQL_FUNCTION(randflake_reload_secret) {
     require_preload();
     const SecretList list = secret_read_again();
-    Reload reload{};
-    reload.after = secret_records(list);
-    reload.leased = shared->leased;
-    WindowControl* control = &shared->window_control;
-
-    // Under this lock no window is opened or extended, see window.cpp.
-    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
-    const int before = secret_ring().count();
-    reload.before = secret_records();
-    reload.issues = generates();
-    reload.clock_ms = precise_milliseconds();
-    reload.skew_ms = setting_max_clock_skew;
-    // What has made nothing since its start may take what has begun elsewhere: a standby, and a
-    // server whose secrets were lost in a crash. The state on disk is asked before their
-    // first window opens.
-    if (reload.NeedsState() && !window_load_state())
+    const ReloadResult result = server.AddSecrets(secret_records(list), list);
+    if (!result.state_known)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("could not find out which identifiers were made before"),
                         errdetail("The server log has the reason.")));
-    // What the lease worker hears from here on counts only if it named the added secrets.
-    LWLockAcquire(shared->lease_lock, LW_SHARED);
-    reload.leases_end = shared->lease_control.holder.LastEnd();
-    require_accepted(PlanReload(reload, control->loaded ? &control->state : nullptr), reload,
-                     control->state.LastEnd());
-    secret_add_shared(list);
-    window_take_secrets(reload.after);
-    LWLockRelease(shared->lease_lock);
-    LWLockRelease(shared->window_lock);
+    require_accepted(result.plan, result.reload, result.written_end);
     lease_wake_worker();
 
-    if (list.count > before)
+    if (static_cast<uint32>(list.count) > result.reload.before.count)
         ereport(LOG, (errmsg("randflake has %d secrets", list.count),
                       list.count > 1 ? errdetail("The last one begins at %s.",
                                                  second_text(list.secrets[list.count - 1].from))

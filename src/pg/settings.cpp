@@ -6,7 +6,7 @@
 #include "pg/secret.h"
 #include "pg/snowflake_layout.h"
 #include "pg/vector_path.h"
-#include "pg/window.h"
+#include "pg/server.h"
 
 int setting_node_id;
 int setting_node_count;
@@ -74,7 +74,7 @@ struct IntSetting {
 }  // namespace
 
 static void assign_max_clock_skew(int value, void*) {
-    window_note_skew(value);
+    server_note_skew(value);
 }
 
 static const IntSetting int_settings[] = {

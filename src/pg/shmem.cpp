@@ -15,7 +15,7 @@ static Size shared_size() {
 
 void shmem_request() {
     RequestAddinShmemSpace(shared_size());
-    RequestNamedLWLockTranche(kName, 2);
+    RequestNamedLWLockTranche(kName, 1);
 }
 
 bool shmem_attach() {
@@ -27,10 +27,7 @@ bool shmem_attach() {
     shared->slot_count = setting_node_count;
     for (uint32 i = 0; i < 2 * shared->slot_count; i++)
         new (&shared->slots[i]) Slot{};
-    LWLockPadded* locks = GetNamedLWLockTranche(kName);
-    shared->window_lock = &locks[0].lock;
-    shared->lease_lock = &locks[1].lock;
-    shared->leased = setting_coordinator[0] != '\0';
+    shared->window_lock = &GetNamedLWLockTranche(kName)->lock;
     ConditionVariableInit(&shared->window_changed);
     return true;
 }

@@ -3,17 +3,19 @@
 //
 // Protection:
 //   slots[i].word, window   atomics; protocol in core/generator.h
-//   window_lock             held by the one backend that opens or extends the window
-//   window_control          window_lock
-//   window_report           its own spinlock
-//   lease_control           lease_lock; written by the lease worker alone
+//   window_lock             see core/server.h; the only lock that is held while files are read or
+//                           written, or for longer than a few instructions
+//   memory                  window_lock; see ServerMemory
+//   window_report           its own spinlock, a leaf
+//   lease_report            the same
+//   next_window_log_at_ms   window_lock
 //   window_changed          broadcast after every change of the window
 //   skew                    atomic; written by the postmaster alone
 //   counters                atomics
 //   lease_worker_pid        atomic; of a worker that is gone, or of whoever has its number now
 //   certain_before          atomic; written under window_lock
-//   secrets                 window_lock and lease_lock to add one; those below the atomic count
-//                           never change, and are read without a lock
+//   secrets                 window_lock to add one; those below the atomic count never change, and
+//                           are read without a lock
 //   the rest                written once, when shared memory is made; read without a lock
 //
 // Nothing here belongs to a backend: a slot's word outlives every backend that used it. Nothing
@@ -58,13 +60,12 @@ struct SharedState {
     SharedSecrets secrets;
     std::atomic<uint32_t> certain_before;  // see secrets_certain_before(); 0: not known yet
     uint32 slot_count;
-    bool leased;  // the lease worker opens and extends the window, not the backends
 
     LWLock* window_lock;
-    WindowControl window_control;
+    randflake::ServerMemory<randflake::LeaseHolder> memory;
     WindowReport window_report;
-    LWLock* lease_lock;
-    LeaseControl lease_control;
+    int64 next_window_log_at_ms;
+    LeaseReport lease_report;
     std::atomic<int> lease_worker_pid;
     ConditionVariable window_changed;
     AtomicWord skew;  // a SkewRange: smallest << 32 | largest

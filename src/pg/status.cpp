@@ -87,18 +87,18 @@ SQL_FUNCTION(randflake_status) {
     require_preload();
     const Window window = Window::FromWord(shared->window.load());
     const Counters& counters = shared->counters;
-    LeaseControl lease = lease_control();
-    const Lease& open = lease.holder.open();
+    LeaseReport lease = lease_report();
+    const Lease& open = lease.open;
     const bool has_secret = secret_ring().count() > 0;
-    const int64 lease_id = open.id != 0 ? open.id : lease.holder.next().id;
+    const int64 lease_id = open.id != 0 ? open.id : lease.next.id;
     const int64 first_node =
-        shared->leased ? (open.id != 0 ? open.first_node_id : -1) : setting_node_id;
+        shared->memory.leased ? (open.id != 0 ? open.first_node_id : -1) : setting_node_id;
 
     const TimestampTz copy_found_at = window_report().copy_found_at;
 
     Row row{};
     const char* problem = generator_problem();
-    row.Add(text_datum(shared->leased ? "leased" : "static"));
+    row.Add(text_datum(shared->memory.leased ? "leased" : "static"));
     row.AddUnless(problem == nullptr, problem == nullptr ? 0 : text_datum(problem));
     row.AddUnless(first_node < 0, Int32GetDatum(static_cast<int32>(first_node)));
     row.Add(Int32GetDatum(static_cast<int32>(shared->slot_count)));

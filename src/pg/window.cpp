@@ -1,69 +1,21 @@
-// The window is a few seconds long and is moved on by whichever backend comes within a second of
-// its end, while the others go on. Its end is durable on disk before it is used (window_file.cpp),
-// so after a crash the server starts at the written end and repeats nothing.
-//
-// The state on disk is read when the first identifier is asked for, not when the server starts: a
-// standby reads it after its promotion, and a server that never generates never touches it.
-//
-// Protocol, under the window lock:
-//   1. check that the clock has not jumped ahead
-//   2. once: read the state, decide where to start (PlanStart), say so in the log, mark the run
-//   3. write the new end; on failure the window keeps its old end
-//   4. publish the window, wake those who wait for it
-//
-// Secrets are added under the same lock. So whoever reserves a number in a second that was
-// announced later finds the added secret: the ring was published before the lock was released, the
-// window after it was taken again, and the ring is read after the window.
-
 #include "pg/window.h"
 
-#include <sys/stat.h>
-
 #include "pg/clock.h"
-#include "pg/run_marker.h"
 #include "pg/secret.h"
-#include "pg/settings.h"
 #include "pg/shmem.h"
 
 using randflake::Finding;
-using randflake::kRandflake;
-using randflake::NodeRange;
-using randflake::SecretRecords;
 using randflake::SecretsChange;
-using randflake::SkewRange;
-using randflake::Start;
 using randflake::StartPlan;
 using randflake::StateError;
-using randflake::Window;
+using randflake::WindowProblem;
 using randflake::WindowState;
 
-// The first second that no identifier can hold.
-static constexpr int64 kLimit = static_cast<int64>(kRandflake.max_timestamp()) + 1;
-
-// A forward jump of the wall clock, against the clock that never steps, beyond which the server
-// waits for a person: windows far in the future cannot be taken back.
-static constexpr int64 kMaxClockJumpSeconds = SECS_PER_DAY;
-
-// After a failed write: when to try again, and how often to log.
-static constexpr int64 kRetryIntervalMs = 200;
+// How often attempts that fail are logged.
 static constexpr int64 kLogIntervalMs = 10000;
 
-static void publish_report(WindowProblem problem, int64 value = 0,
-                           const FileFailure& failure = {}) {
-    WindowReport* to = &shared->window_report;
-    SpinLockAcquire(&to->mutex);
-    to->problem = problem;
-    to->opens_at = to->clock_jump = to->written_end = value;
-    to->hold_off_ms = shared->window_control.start.skew.largest_ms;
-    to->failure = failure;
-    SpinLockRelease(&to->mutex);
-}
-
-static void publish_copy_found() {
-    const TimestampTz now = GetCurrentTimestamp();
-    SpinLockAcquire(&shared->window_report.mutex);
-    shared->window_report.copy_found_at = now;
-    SpinLockRelease(&shared->window_report.mutex);
+void window_init_report() {
+    SpinLockInit(&shared->window_report.mutex);
 }
 
 WindowReport window_report() {
@@ -73,64 +25,52 @@ WindowReport window_report() {
     return copy;
 }
 
-static NodeRange node_range() {
-    return {static_cast<uint32_t>(setting_node_id), static_cast<uint32_t>(setting_node_count)};
+static void publish(WindowProblem problem, int64 value, const FileFailure& failure) {
+    WindowReport* to = &shared->window_report;
+    SpinLockAcquire(&to->mutex);
+    to->problem = problem;
+    to->value = value;
+    to->hold_off_ms = shared->memory.start.skew.largest_ms;
+    to->failure = failure;
+    SpinLockRelease(&to->mutex);
 }
 
-// The server is, or was, a standby or recovers from an archive: recovery may end with a promotion
-// at any time after its start.
-static bool begins_in_recovery() {
-    struct stat status;
-    return stat("standby.signal", &status) == 0 || stat("recovery.signal", &status) == 0;
+static bool due_to_log() {
+    const int64 now = steady_milliseconds();
+    if (now < shared->next_window_log_at_ms)
+        return false;
+    shared->next_window_log_at_ms = now + kLogIntervalMs;
+    return true;
 }
 
-// Of the postmaster, from its start on: {0, 0} before.
-static bool started;
-static SkewRange skew_since_start;
-
-static void publish_skew() {
-    shared->skew.store(uint64{skew_since_start.smallest_ms} << 32 | skew_since_start.largest_ms,
-                       std::memory_order_release);
-}
-
-void window_note_skew(int milliseconds) {
-    if (IsUnderPostmaster || !started)
+void window_log_failure(const FileFailure& failure) {
+    static constexpr char kDetail[] =
+        "The window for identifiers cannot be extended until this works.";
+    if (failure.error == kNotRegular) {
+        ereport(LOG, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                      errmsg("\"%s\" is not a regular file", failure.path), errdetail(kDetail),
+                      errhint("Move away what is there.")));
         return;
-    const auto value = static_cast<uint32>(milliseconds);
-    skew_since_start = skew_since_start.With({value, value});
-    publish_skew();
-}
-
-// The value of this process is among them, unless somebody made it read the configuration before
-// the postmaster did.
-static SkewRange skew_range() {
-    const uint64 word = shared->skew.load(std::memory_order_acquire);
-    const auto own = static_cast<uint32>(setting_max_clock_skew);
-    return SkewRange{static_cast<uint32>(word >> 32), static_cast<uint32>(word)}.With({own, own});
-}
-
-void window_init_shared() {
-    // Variables of the postmaster: they outlive shared memory, which is made anew when a backend
-    // has crashed. That must not accept a clock that has jumped; only a restart does. Nor may it
-    // forget that there was a promotion, or which differences of clocks were tolerated.
-    static bool began_in_recovery;
-    static int64 started_at_ms, started_at_uptime_ms;
-    if (!started) {
-        started_at_ms = precise_milliseconds();
-        started_at_uptime_ms = uptime_milliseconds();
-        const auto skew = static_cast<uint32>(setting_max_clock_skew);
-        skew_since_start = {skew, skew};
-        started = true;
     }
-    publish_skew();
-    began_in_recovery |= begins_in_recovery();
+    errno = failure.error;
+    ereport(LOG, (errcode_for_file_access(),
+                  errmsg("could not %s file \"%s\": %m", failure.action, failure.path),
+                  errdetail(kDetail)));
+}
 
-    WindowControl* control = &shared->window_control;
-    control->started_at_ms = started_at_ms;
-    control->started_at_uptime_ms = started_at_uptime_ms;
-    control->began_in_recovery = began_in_recovery;
-    read_boot_id(control->boot);
-    SpinLockInit(&shared->window_report.mutex);
+void window_report_failure(const FileFailure& failure) {
+    publish(WindowProblem::kFileFailed, 0, failure);
+    if (due_to_log())
+        window_log_failure(failure);
+}
+
+void window_report_problem(WindowProblem problem, int64 value) {
+    publish(problem, value, {});
+    if (problem != WindowProblem::kSecrets || !due_to_log())
+        return;
+    const ErrorText error = secrets_refused_error(value);
+    ereport(LOG, (errmsg("%s", error.message), errdetail("%s", error.detail),
+                  errhint("%s", error.hint)));
 }
 
 // The state is that of another server, or of this one before it was promoted.
@@ -185,336 +125,12 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
                       errdetail("Identifiers made under the former secret no longer decode.")));
 }
 
-static void log_file_failure(const FileFailure& failure) {
-    static constexpr char kDetail[] =
-        "The window for identifiers cannot be extended until this works.";
-    if (failure.error == kNotRegular) {
-        ereport(LOG, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                      errmsg("\"%s\" is not a regular file", failure.path), errdetail(kDetail),
-                      errhint("Move away what is there.")));
-        return;
+void window_report_start(const StartPlan& plan, const WindowState& found, StateError error) {
+    if (of_another(plan.finding)) {
+        const TimestampTz now = GetCurrentTimestamp();
+        SpinLockAcquire(&shared->window_report.mutex);
+        shared->window_report.copy_found_at = now;
+        SpinLockRelease(&shared->window_report.mutex);
     }
-    errno = failure.error;
-    ereport(LOG, (errcode_for_file_access(),
-                  errmsg("could not %s file \"%s\": %m", failure.action, failure.path),
-                  errdetail(kDetail)));
-}
-
-// Puts the next attempt off; true if the failure is to be logged.
-static bool put_off(WindowControl* control) {
-    const int64 now = steady_milliseconds();
-    control->retry_at_ms = now + kRetryIntervalMs;
-    if (now < control->next_log_at_ms)
-        return false;
-    control->next_log_at_ms = now + kLogIntervalMs;
-    return true;
-}
-
-static void note_file_failure(WindowControl* control, const FileFailure& failure) {
-    publish_report(WindowProblem::kFileFailed, 0, failure);
-    if (put_off(control))
-        log_file_failure(failure);
-}
-
-static void note_secrets_refused(WindowControl* control, uint32 written_end) {
-    publish_report(WindowProblem::kSecrets, written_end);
-    if (!put_off(control))
-        return;
-    const ErrorText error = secrets_refused_error(written_end);
-    ereport(LOG, (errmsg("%s", error.message), errdetail("%s", error.detail),
-                  errhint("%s", error.hint)));
-}
-
-static bool write_state(WindowControl* control, WindowState next) {
-    next.skew = skew_range();
-    publish_report(WindowProblem::kWriting);
-    const FileFailure failure = window_file_write(next);
-    if (failure.error != 0) {
-        note_file_failure(control, failure);
-        return false;
-    }
-    control->state = next;
-    control->untold = false;
-    return true;
-}
-
-// Step 3.
-static bool announce(WindowControl* control, const NodeRange& nodes, const Window& window) {
-    WindowState next = control->state;
-    next.Announce(nodes, window);
-    return write_state(control, next);
-}
-
-// See secrets_certain_before().
-static uint32 certainty_of(uint32 differs_from) {
-    return differs_from != 0 ? differs_from : UINT32_MAX;
-}
-
-static void publish_certainty(uint32 differs_from) {
-    shared->certain_before.store(certainty_of(differs_from), std::memory_order_relaxed);
-}
-
-static void take_times(WindowControl* control, const StartPlan& plan) {
-    control->proven = plan.proven;
-    control->opens_at = plan.opens_at;
-    control->opens_at_ms = plan.opens_at_ms;
-    control->held_off = plan.held_off;
-}
-
-// Step 2, again: the tolerated difference of clocks may have changed since the state was read. For
-// a window that has not opened, that counts as if it had been so from the start.
-static void follow_skew(WindowControl* control) {
-    const SkewRange skew = control->start.skew.With(skew_range());
-    if (skew == control->start.skew)
-        return;
-    control->start.skew = skew;
-    take_times(control, PlanStart(control->found, control->found_state, control->start));
-}
-
-// Step 2. False when the state could not be read at all, refuses the secrets, or the run could not
-// be marked.
-static bool load_state(WindowControl* control) {
-    WindowState found{};
-    StateError error = StateError::kNone;
-    Start start{};
-    StartPlan plan{};
-    FileFailure failure = window_file_read(&found, &error, &start.origin.identity);
-    if (failure.error == 0) {
-        start.origin.system_identifier = GetSystemIdentifier();
-        start.origin.timeline = GetWALInsertionTimeLine();
-        start.secrets = secret_records();
-        start.nodes = node_range();
-        start.boot[0] = control->boot[0];
-        start.boot[1] = control->boot[1];
-        start.last_run = run_marker_read(start.origin);
-        SetTime({control->started_at_uptime_ms, control->started_at_ms},
-                {uptime_milliseconds(), precise_milliseconds()}, control->began_in_recovery,
-                &start);
-        start.skew = skew_range();
-        plan = PlanStart(error, found, start);
-        if (plan.secrets == SecretsChange::kRefused) {
-            note_secrets_refused(control, found.LastEnd());
-            return false;
-        }
-        do {
-            if (!pg_strong_random(&control->run, sizeof control->run))
-                ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
-                                errmsg("could not generate a random number")));
-        } while (control->run == 0);
-        failure = run_marker_write(start.origin, control->run);
-    }
-    if (failure.error != 0) {
-        note_file_failure(control, failure);
-        return false;
-    }
-
-    control->found = error;
-    control->found_state = found;
-    control->start = start;
-    control->state = plan.state;
-    // What a coordinator told while the state could not be read is newer.
-    if (const uint32 known = shared->certain_before.load(std::memory_order_relaxed); known != 0)
-        control->state.differs_from = known != UINT32_MAX ? known : 0;
-    control->untold = control->state.differs_from != plan.state.differs_from;
-    take_times(control, plan);
-    control->loaded = true;
-    publish_certainty(control->state.differs_from);
-    if (of_another(plan.finding))
-        publish_copy_found();
     log_start(plan, found, error);
-    return true;
-}
-
-// Step 1. By how many seconds the clock is ahead of where it should be.
-static int64 clock_jump(const WindowControl* control, int64 now) {
-    const int64 elapsed_ms = uptime_milliseconds() - control->started_at_uptime_ms;
-    const int64 expected_ms = control->started_at_ms + elapsed_ms - randflake::kWindowEpochMs;
-    return now - expected_ms / randflake::kSecondMs;
-}
-
-// All steps. True as window_extend.
-static bool extend_locked(WindowControl* control) {
-    const int64 now = wall_clock_seconds();
-    const Window window = Window::FromWord(shared->window.load());
-    if (now < 0 || now >= kLimit)
-        return false;
-    if (!window.closed() && now + 1 < window.end)
-        return true;  // another backend has just moved the end
-    const auto end = static_cast<uint32_t>(Min(now + randflake::kWindowSeconds, kLimit));
-    if (!window.closed() && end <= window.end)
-        return false;
-    if (steady_milliseconds() < control->retry_at_ms)
-        return false;
-
-    if (const int64 jump = clock_jump(control, now); jump > kMaxClockJumpSeconds) {
-        publish_report(WindowProblem::kClockJumped, jump);
-        return false;
-    }
-    if (!control->loaded && !load_state(control))
-        return false;
-    if (window.closed())
-        follow_skew(control);
-    if (!randflake::MayOpen(control->opens_at, control->opens_at_ms, now, uptime_milliseconds())) {
-        publish_report(WindowProblem::kNotYet, Max(int64{control->opens_at}, now + 1));
-        return false;
-    }
-    const Window next{window.closed() ? static_cast<uint32_t>(now) : window.start, end};
-    if (!announce(control, node_range(), next))
-        return false;
-    publish_report(WindowProblem::kNone);
-    shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
-    if (window.closed())
-        change_window(setting_node_id, next);
-    else
-        shared->window.store(next.ToWord(), std::memory_order_release);
-    ConditionVariableBroadcast(&shared->window_changed);
-    return true;
-}
-
-bool window_load_state() {
-    WindowControl* control = &shared->window_control;
-    return control->loaded || load_state(control);
-}
-
-void change_window(int64 first_node_id, randflake::Window next) {
-    [[maybe_unused]] const bool opened = with_slot_sets([&](const auto&... sets) {
-        return ChangeWindow(shared->slot_count, static_cast<uint64_t>(first_node_id),
-                            shared->window, next, sets...);
-    });
-    Assert(opened);
-}
-
-bool window_extend() {
-    if (shared->leased)
-        return false;
-    if (!LWLockConditionalAcquire(shared->window_lock, LW_EXCLUSIVE))
-        return false;
-    const bool changed = extend_locked(&shared->window_control);
-    LWLockRelease(shared->window_lock);
-    return changed;
-}
-
-bool window_lease_opens_at(const NodeRange& nodes, uint32* second) {
-    WindowControl* control = &shared->window_control;
-    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
-    const bool loaded = window_load_state();
-    if (loaded) {
-        follow_skew(control);
-        *second = LeaseOpensAt(control->found, control->state, nodes, control->held_off);
-    }
-    LWLockRelease(shared->window_lock);
-    return loaded;
-}
-
-bool window_announce_lease(const NodeRange& nodes, const Window& window) {
-    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
-    const bool written = announce(&shared->window_control, nodes, window);
-    if (written)
-        publish_report(WindowProblem::kNone);
-    LWLockRelease(shared->window_lock);
-    return written;
-}
-
-void window_take_back_lease(uint32 end) {
-    WindowControl* control = &shared->window_control;
-    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
-    WindowState next = control->state;
-    next.TakeBack(end);
-    // It is no harm if this cannot be written: the file says more than was used.
-    if (write_state(control, next))
-        publish_report(WindowProblem::kNone);
-    LWLockRelease(shared->window_lock);
-}
-
-// Finds out what is known, without making or announcing anything: a server that generates nothing
-// has no state.
-static FileFailure look_up_certainty(const WindowControl* control) {
-    FileFailure failure{};
-    if (shared->certain_before.load(std::memory_order_relaxed) != 0)
-        return failure;
-    if (control->loaded) {
-        publish_certainty(control->state.differs_from);
-        return failure;
-    }
-    WindowState found{};
-    StateError error = StateError::kNone;
-    failure = window_file_look(&found, &error);
-    if (failure.error == 0)
-        publish_certainty(error == StateError::kNone
-                              ? DiffersFrom(found.differs_from, found.secrets, secret_records())
-                              : 0);
-    return failure;
-}
-
-void window_note_difference(uint32 differs_from, int named_secrets) {
-    WindowControl* control = &shared->window_control;
-    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
-    if (secret_ring().count() == named_secrets) {
-        (void)look_up_certainty(control);
-        const bool changed =
-            shared->certain_before.load(std::memory_order_relaxed) != certainty_of(differs_from);
-        publish_certainty(differs_from);
-        if (changed)
-            (void)window_load_state();
-        if (control->loaded && (control->untold || control->state.differs_from != differs_from)) {
-            WindowState next = control->state;
-            next.differs_from = differs_from;
-            if (write_state(control, next))
-                publish_report(WindowProblem::kNone);
-        }
-    }
-    LWLockRelease(shared->window_lock);
-}
-
-void window_take_secrets(const SecretRecords& secrets) {
-    WindowControl* control = &shared->window_control;
-    if (!control->loaded) {
-        shared->certain_before.store(0, std::memory_order_relaxed);
-        return;
-    }
-    control->state.differs_from =
-        DiffersFrom(control->state.differs_from, control->state.secrets, secrets);
-    control->state.secrets = secrets;
-    publish_certainty(control->state.differs_from);
-}
-
-// Under the window lock, so that nothing that a coordinator has told meanwhile is overwritten.
-uint32 secrets_read_certainty() {
-    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
-    const FileFailure failure = look_up_certainty(&shared->window_control);
-    const uint32 second = shared->certain_before.load(std::memory_order_relaxed);
-    LWLockRelease(shared->window_lock);
-    if (failure.error != 0) {
-        errno = failure.error;
-        ereport(ERROR, (errcode_for_file_access(),
-                        errmsg("could not %s file \"%s\": %s", failure.action, failure.path,
-                               file_failure_text(failure)),
-                        errdetail("It says whether this server lacks a secret that is in use.")));
-    }
-    return second;
-}
-
-void window_write_clean_end() {
-    WindowControl* control = &shared->window_control;
-    const Window window = Window::FromWord(shared->window.load());
-    if (shared->leased || window.closed())
-        return;
-
-    int64 last = 0;
-    const auto look_at = [&](const auto& set) {
-        for (uint32 i = 0; i < shared->slot_count; i++)
-            last = Max(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
-    };
-    with_slot_sets([&](const auto&... sets) { (look_at(sets), ...); });
-    control->state.TakeBack(static_cast<uint32_t>(last + 1));
-    // What was tolerated before the stop is no matter: others hold off from a start after it.
-    control->state.skew = skew_range();
-    control->state.skew.smallest_ms = static_cast<uint32>(setting_max_clock_skew);
-    control->state.stop = {control->run,
-                           {control->boot[0], control->boot[1]},
-                           uptime_milliseconds(),
-                           precise_milliseconds()};
-    const FileFailure failure = window_file_write(control->state);
-    if (failure.error != 0)
-        log_file_failure(failure);  // the postmaster takes no spinlocks
 }

@@ -10,11 +10,10 @@
 
 namespace randflake::simulation {
 
-template <typename Holder, typename State>
-void ExpectViolationOf(const Scenario& scenario, uint64_t first_seed) {
+inline void ExpectViolationOf(const Scenario& scenario, uint64_t first_seed) {
     constexpr uint64_t kSchedules = 100000;  // many times what it takes
     for (uint64_t seed = first_seed; seed <= kSchedules; seed++) {
-        const Findings found = Simulation<Holder, State>(scenario, seed).Run();
+        const Findings found = Simulate(scenario, seed);
         if (found.violation.empty())
             continue;
         std::cout << "  schedule " << seed << ": " << found.violation << '\n';

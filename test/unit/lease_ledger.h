@@ -61,6 +61,9 @@ public:
     // A server took a lease to this end, which is later than it asked for.
     void TooLong(int64_t end) { Fail() << "a lease to " << end << " is longer than asked for"; }
 
+    // Something else that must not be.
+    void Violated(const std::string& what) { Fail() << what; }
+
     // The grant gives back what it has of these seconds.
     void GiveBack(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         ForEach(first_node, nodes, start, end, [&](int64_t, int64_t, int& owner) {

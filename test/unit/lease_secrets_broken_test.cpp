@@ -6,158 +6,81 @@
 namespace randflake::simulation {
 namespace {
 
-template <typename Holder = ShippedHolder, typename State = ShippedState>
-void ExpectViolationIn(Fleet fleet, const CoordinatorRules& rules = {},
-                       const Operation& operation = {}, uint64_t first_seed = 1) {
-    const Scenario scenario{.layout = {.epoch = kWindowEpochMs,
-                                       .timestamp_bits = 8,
-                                       .node_bits = 3,
-                                       .sequence_bits = 2,
-                                       .reserve_lowest = true},
-                            .fleet = fleet,
-                            .rules = rules,
-                            .rotates = true,
-                            .operation = operation};
-    ExpectViolationOf<Holder, State>(scenario, first_seed);
+void ExpectViolationIn(Fleet fleet, const CoordinatorRules& rules, const Operation& operation = {},
+                       Broken broken = {}, uint64_t first_seed = 1) {
+    ExpectViolationOf({.layout = {.epoch = kWindowEpochMs,
+                                  .timestamp_bits = 8,
+                                  .node_bits = 3,
+                                  .sequence_bits = 2,
+                                  .reserve_lowest = true},
+                       .fleet = fleet,
+                       .rules = rules,
+                       .rotates = true,
+                       .broken = broken,
+                       .operation = operation},
+                      first_seed);
+}
+
+void ExpectViolationIn(Fleet fleet, Broken broken, uint64_t first_seed = 1) {
+    ExpectViolationIn(fleet, {}, {}, broken, first_seed);
 }
 
 // --- what becomes of numbers
 
-struct SkipsNothing : ShippedHolder {
-    static bool Encrypt(const Ring<ToyCipher>& ring, const Layout& layout, uint64_t raw, int64_t,
-                        uint64_t* id) {
-        *id = ring[ring.OwnerOf(layout, raw)].Encrypt(raw);
-        return true;
-    }
-};
-
 TEST(LeaseSimulationFinds, NumbersThatAreNotSkipped) {
-    ExpectViolationIn<SkipsNothing>(Fleet::kEverything);
+    ExpectViolationIn(Fleet::kEverything, Broken::kSkipsNothing);
 }
-
-struct SkipsByTheNumbersInterval : ShippedHolder {
-    static bool Encrypt(const Ring<ToyCipher>& ring, const Layout& layout, uint64_t raw, int64_t,
-                        uint64_t* id) {
-        const int owner = ring.OwnerOf(layout, raw);
-        *id = ring[owner].Encrypt(raw);
-        for (int earlier = 0; earlier < owner; earlier++)
-            if (ring.OwnerOf(layout, ring[earlier].Decrypt(*id)) == owner)
-                return false;
-        return true;
-    }
-};
 
 TEST(LeaseSimulationFinds, NumbersSkippedByTheWrongInterval) {
-    ExpectViolationIn<SkipsByTheNumbersInterval>(Fleet::kEverything);
+    ExpectViolationIn(Fleet::kEverything, Broken::kSkipsByTheNumbersInterval);
 }
-
-struct EncryptsByTheClock : ShippedHolder {
-    static bool Encrypt(const Ring<ToyCipher>& ring, const Layout& layout, uint64_t raw,
-                        int64_t second, uint64_t* id) {
-        const int owner = ring.GenerationAt(static_cast<uint64_t>(second));
-        *id = ring[owner].Encrypt(raw);
-        return !ring.ClaimedBefore(layout, owner, *id);
-    }
-};
 
 TEST(LeaseSimulationFinds, ARunThatIsEncryptedUnderTheSecretOfTheClock) {
-    ExpectViolationIn<EncryptsByTheClock>(Fleet::kTwoNodeIds);
+    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kEncryptsByTheClock);
 }
-
-struct KeepsTheSessionsSecrets : ShippedHolder {
-    static int Secrets(int at_first, int, int) { return at_first; }
-};
 
 TEST(LeaseSimulationFinds, ASessionThatKeepsTheSecretsItBeganWith) {
-    ExpectViolationIn<KeepsTheSessionsSecrets>(Fleet::kLeases);
+    ExpectViolationIn(Fleet::kLeases, Broken::kKeepsTheSessionsSecrets);
 }
 
-struct LooksBeforeItReserves : ShippedHolder {
-    static int Secrets(int, int before, int) { return before; }
-};
-
 TEST(LeaseSimulationFinds, SecretsThatAreReadBeforeTheNumberIsReserved) {
-    ExpectViolationIn<LooksBeforeItReserves>(Fleet::kLeases);
+    ExpectViolationIn(Fleet::kLeases, Broken::kLooksBeforeItReserves);
 }
 
 // --- when secrets are taken
 
-struct TakesSecretsOfThePast : ShippedState {
-    static ReloadPlan PlanReload(const Reload& reload, const WindowState* state) {
-        const ReloadPlan plan = randflake::PlanReload(reload, state);
-        return plan.error == ReloadError::kTooEarly ? ReloadPlan{} : plan;
-    }
-};
-
 TEST(LeaseSimulationFinds, SecretsOfThePastThatAreTaken) {
-    ExpectViolationIn<ShippedHolder, TakesSecretsOfThePast>(Fleet::kTwoNodeIds);
+    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kTakesSecretsOfThePast);
 }
-
-struct TakesSecretsOfThePresent : ShippedState {
-    static ReloadPlan PlanReload(Reload reload, const WindowState* state) {
-        reload.skew_ms = -reload.clock_ms;
-        return randflake::PlanReload(reload, state);
-    }
-};
 
 TEST(LeaseSimulationFinds, SecretsOfSecondsThatOthersMayHaveReached) {
-    ExpectViolationIn<ShippedHolder, TakesSecretsOfThePresent>(Fleet::kTwoNodeIds);
+    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kTakesSecretsOfThePresent);
 }
-
-struct ForgetsLeases : ShippedState {
-    static ReloadPlan PlanReload(Reload reload, const WindowState* state) {
-        reload.leases_end = 0;
-        return randflake::PlanReload(reload, state);
-    }
-};
 
 TEST(LeaseSimulationFinds, SecretsOfSecondsThatWereLeasedBefore) {
-    ExpectViolationIn<ShippedHolder, ForgetsLeases>(Fleet::kLeases);
+    ExpectViolationIn(Fleet::kLeases, Broken::kForgetsLeases);
 }
-
-struct HearsOldAnswers : ShippedHolder {
-    static constexpr bool kAnswersKnowSecrets = false;
-};
 
 TEST(LeaseSimulationFinds, AnAnswerFromBeforeASecretWasAdded) {
-    ExpectViolationIn<HearsOldAnswers>(Fleet::kLeases);
+    ExpectViolationIn(Fleet::kLeases, Broken::kHearsOldAnswers);
 }
-
-struct ReloadsAnything : ShippedState {
-    static ReloadPlan PlanReload(const Reload& reload, const WindowState* state) {
-        const ReloadPlan plan = randflake::PlanReload(reload, state);
-        return plan.error == ReloadError::kNotGrown ? ReloadPlan{} : plan;
-    }
-};
 
 TEST(LeaseSimulationFinds, SecretsThatAreReplacedWhileAServerRuns) {
-    ExpectViolationIn<ShippedHolder, ReloadsAnything>(Fleet::kLeases);
+    ExpectViolationIn(Fleet::kLeases, Broken::kReloadsAnything);
 }
-
-struct ReloadsWithoutTheLock : ShippedState {
-    static constexpr bool kLocksReload = false;
-};
 
 TEST(LeaseSimulationFinds, AWindowThatIsExtendedWhileSecretsAreAdded) {
-    ExpectViolationIn<ShippedHolder, ReloadsWithoutTheLock>(Fleet::kLeases);
+    ExpectViolationIn(Fleet::kLeases, Broken::kReloadsWithoutTheLock);
 }
-
-struct StartsUnderAnySecrets : ShippedState {
-    static constexpr bool kRefusesSecrets = false;
-};
 
 TEST(LeaseSimulationFinds, AStartUnderFewerOrOtherSecrets) {
-    ExpectViolationIn<ShippedHolder, StartsUnderAnySecrets>(Fleet::kTwoNodeIds);
+    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kStartsUnderAnySecrets);
 }
-
-struct ForgetsAddedSecrets : ShippedState {
-    static constexpr bool kWritesSecrets = false;
-};
 
 TEST(LeaseSimulationFinds, AStateWithoutTheSecretsThatWereAdded) {
     // Takes a start with a file that lacks just that secret, and no other one since it began: one
     // schedule in some 10,000.
-    ExpectViolationIn<ShippedHolder, ForgetsAddedSecrets>(Fleet::kTwoNodeIds, {}, {}, 18000);
+    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kForgetsAddedSecrets, 18000);
 }
 
 // --- secrets and the coordinator

@@ -1,59 +1,24 @@
-// A server in the simulation: data directory, shared memory, backends that reserve numbers and move
-// a static window on, the lease worker. The generator, the decisions about the state on disk and
-// the holder of leases are the shipped code; what is left of lease_worker.cpp, lease.cpp and
-// window.cpp is who calls them. Calls advance one shared operation at a time (replay.h), and every
-// write to the disk is a step, so that a server can be paused, crash or be copied at any point.
+// A server in the simulation: a data directory, shared memory and processes. Its processes run the
+// shipped code (core/server.h, core/generator.h) in fibers, and this is its environment. A process
+// stands still before each operation that others could see: an operation on the slots or the
+// window, a lock, a write to the disk. Any other process may go on there, and the server may be
+// paused, crash or be copied. A call of the environment may fail, and may not come back.
 
 #ifndef RANDFLAKE_UNIT_LEASE_SERVER_H
 #define RANDFLAKE_UNIT_LEASE_SERVER_H
 
 #include <array>
 #include <ostream>
+#include <string>
 
-#include "core/lease_holder.h"
+#include "broken.h"
+#include "core/server.h"
+#include "data_directory.h"
+#include "fiber.h"
 #include "lease_cluster.h"
 #include "lease_ledger.h"
-#include "replay.h"
-#include "window_keeper.h"
 
 namespace randflake::simulation {
-
-using Packed = explorer::Packing<uint64_t, 64>;
-using Replay = explorer::BasicReplay<Packed>;
-using Trail = explorer::BasicTrail<Packed>;
-using Cell = explorer::BasicCell<Replay>;
-
-// The code under test. Broken variants, which derive from it, take its place.
-struct ShippedHolder : LeaseHolder {
-    static constexpr bool kUnclearIsNoGrant = true;
-    static constexpr bool kFreshIncarnation = true;
-    // An answer counts only if no secret was added since the request: lease_take_over().
-    static constexpr bool kAnswersKnowSecrets = true;
-
-    // Shared memory is made anew after a crash.
-    void Forget() { static_cast<LeaseHolder&>(*this) = {}; }
-
-    static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
-                       auto clock) {
-        return randflake::Reserve(layout, slot, window, wanted, clock);
-    }
-    static bool ChangeWindow(const Layout& layout, auto slot, uint32_t slots, uint64_t first_node,
-                             Cell& window, Window next) {
-        return randflake::ChangeWindow(slots, first_node, window, next, SlotSet{layout, slot});
-    }
-    static int64_t SealWindow(const Layout& layout, auto slot, uint32_t slots, Cell& window) {
-        return randflake::SealWindow(slots, window, SlotSet{layout, slot});
-    }
-
-    // How many secrets a session uses for what it has reserved: those that there were when it
-    // began, when it began to reserve, and when it has reserved.
-    static int Secrets(int, int, int present) { return present; }
-    // False if the number is skipped. `second` is the clock's.
-    static bool Encrypt(const Ring<ToyCipher>& ring, const Layout& layout, uint64_t raw, int64_t,
-                        uint64_t* id) {
-        return ring.Encrypt(layout, raw, id);
-    }
-};
 
 struct Request {
     enum Kind { kAcquire, kRenew, kRelease };
@@ -97,8 +62,15 @@ struct Settings {
     NodeRange nodes{0, 1};  // of a server that leases, only the count matters
 };
 
-// What happened around secrets, in all starts of a server.
-struct SecretEvents {
+// What was seen in all starts of a server.
+struct ServerEvents {
+    size_t reserved_during_change = 0, lost_swaps = 0, static_numbers = 0;
+    size_t proven_starts = 0, held_off_starts = 0;
+    size_t failed_writes = 0, aborted = 0;  // calls that did not come back
+    size_t declined = 0;
+    size_t refused_starts = 0;
+
+    // Around secrets.
     size_t reloads = 0, late_reloads = 0;  // that added secrets, that had begun by its clock
     size_t refused_reloads = 0;
     size_t unheard_answers = 0;       // because a secret was added since the request
@@ -108,26 +80,33 @@ struct SecretEvents {
     size_t encrypted_then_added = 0;  // identifiers that were issued after one was added
 };
 
-template <typename Holder, typename State>
-class Server {
+class FleetServer {
 public:
     static constexpr uint32_t kMaxSlots = 3;
-    static constexpr int kBackends = 3;
 
     // Windows are of seconds, as `layout` holds them; numbers of any layout. `true_ms` is the time
-    // that no clock shows.
-    // With `issues`, what is reserved is also encrypted and issued.
-    Server(const Layout& layout, const Layout& numbers, bool issues, int64_t role, int64_t skew_ms,
-           const int64_t* true_ms, Ledger* ledger, Random* random)
+    // that no clock shows. With `issues`, what is reserved is also encrypted and issued.
+    FleetServer(const Layout& layout, const Layout& numbers, bool issues, Broken broken,
+                bool asserts, int64_t role, int64_t skew_ms, const int64_t* true_ms,
+                int64_t* births, Ledger* ledger, Random* random)
         : layout_(layout),
           numbers_(numbers),
           issues_(issues),
+          broken_(broken),
+          asserts_(asserts),
           role_(role),
           skew_ms_(skew_ms),
           true_ms_(true_ms),
+          births_(births),
           ledger_(ledger),
-          random_(random),
-          keeper_(random) {}
+          random_(random) {
+        for (Process& process : processes_)
+            process.server = this;
+        for (Word& word : words_)
+            word.server = this;
+    }
+    FleetServer(const FleetServer&) = delete;
+    FleetServer& operator=(const FleetServer&) = delete;
 
     DataDirectory& directory() { return directory_; }
     const DataDirectory& directory() const { return directory_; }
@@ -140,15 +119,16 @@ public:
         settings_ = settings;
         SetSecrets(secrets);
         running_ = true;
-        keeper_.StartPostmaster(*machine_, *true_ms_, skew_ms_);
+        postmaster_ = {};
+        skew_ = Tolerated();
         InitShared();
     }
 
-    // The setting has another value; a server that does not run finds it at its start.
+    // The tolerated difference of clocks is another one, by a reload or before the next start.
     void SetSkew(int64_t skew_ms) {
         skew_ms_ = skew_ms;
         if (running_)
-            keeper_.NoteSkew(skew_ms);
+            skew_ = skew_.With(Tolerated());
     }
 
     // A backend crashed: shared memory and processes are gone, the postmaster is not. What was
@@ -162,72 +142,23 @@ public:
 
     void Crash() {
         ledger_->Gone(number_);
+        KillAll();
         running_ = stopping_ = false;
     }
 
-    bool may_stop() const { return running_ && !stopping_ && change_ == Change::kNone; }
+    bool may_stop() const { return running_ && !stopping_; }
+    bool may_seal() const { return may_stop() && worker_idle() && !waits(); }
 
-    bool may_seal() const { return may_stop() && !waits() && !reloads(); }
-
-    // --- secrets
-
-    // Without any, it makes nothing and leases nothing.
-    bool has_secrets() const { return secrets_.count > 0; }
-    const SecretRecords& secrets() const { return secrets_; }
-    // Those that it will have when a reload is over.
-    const SecretRecords& secrets_to_be() const { return reloading_ ? *reloading_ : secrets_; }
-    const SecretEvents& secret_events() const { return secret_events_; }
-    size_t refused_starts() const { return keeper_.refused_starts(); }
-    // The first second that it may not have announced or leased.
-    uint32_t LastEnd() const {
-        return std::max(keeper_.LastEnd(), static_cast<uint32_t>(holder_.LastEnd()));
-    }
-    bool reloads() const { return reloading_.has_value(); }
-    // It has the window lock and the leases'.
-    bool LockedOut() const { return reloads() && State::kLocksReload; }
-
-    // randflake_reload_secret(), as far as its decision. It takes no locks while a window changes.
-    void ReloadSecrets(const SecretRecords& file, int64_t birth) {
-        if (!running_ || stopping_ || changes_window() || reloads())
-            return;
-        randflake::Reload reload{};
-        reload.before = secrets_;
-        reload.after = file;
-        reload.issues = !directory_.recovers;
-        reload.leased = settings_.leases;
-        reload.leases_end = holder_.LastEnd();
-        reload.clock_ms = machine_->At(*true_ms_).clock_ms;
-        reload.skew_ms = skew_ms_;
-        if ((reload.NeedsState() && !Loaded(birth)) ||
-            keeper_.PlanReload(reload).error != ReloadError::kNone)
-            secret_events_.refused_reloads++;
-        else
-            reloading_ = file;
-    }
-
-    // The rest of it. The locks are held from one to the other.
-    void FinishReload() {
-        secret_events_.reloads += reloading_->count > secrets_.count;
-        secret_events_.late_reloads +=
-            reloading_->count > secrets_.count &&
-            int64_t{reloading_->records[reloading_->count - 1].from} <= Clock();
-        keeper_.TakeSecrets(*reloading_);
-        SetSecrets(*reloading_);
-        reloading_.reset();
-    }
-
-    // Cleanly: the lease worker gives its leases back first; the postmaster comes last. Nobody
-    // takes part in a change of the window then.
+    // Cleanly: the lease worker gives its leases back first; the postmaster comes last.
     void Stop() {
         stopping_ = true;
-        reloading_.reset();
-        if (settings_.leases && !directory_.recovers) {
-            (void)holder_.Unanswered();
-            Seal();
-        } else {
-            Halt();
-        }
+        waits_ = false;
+        if (!settings_.leases || directory_.recovers)
+            StepStop();
     }
+
+    // The lease worker, or the server, stops.
+    void Seal() { Begin(Task::kSeal); }
 
     void Promote() {
         directory_.recovers = false;
@@ -238,6 +169,7 @@ public:
     bool PausedNow() { return paused_ > 0 && paused_-- > 0; }
 
     bool running() const { return running_; }
+    bool stopping() const { return stopping_; }
     bool in_recovery() const { return directory_.recovers; }
     bool generates() const { return running_ && !directory_.recovers; }
     const Settings& settings() const { return settings_; }
@@ -246,379 +178,696 @@ public:
     int64_t role() const { return role_; }
     // Every start of shared memory is another server.
     uint32_t number() const { return number_; }
-    const Lease& open_lease() const { return holder_.open(); }
-    bool waits() const { return holder_.awaits() != LeaseRequest::Kind::kNone; }
-    bool changes_window() const { return change_ != Change::kNone; }
-    size_t reserved_during_change() const { return reserved_during_change_; }
-    size_t lost_swaps() const { return lost_swaps_; }
-    size_t static_numbers() const { return static_numbers_; }
-    size_t proven_starts() const { return proven_starts_; }
-    size_t held_off_starts() const { return held_off_starts_; }
-    size_t failed_writes() const { return keeper_.failed_writes(); }
-    size_t declined_leases() const { return declined_leases_; }
+    const Lease& open_lease() const { return memory_.holder.open(); }
+    bool waits() const { return waits_; }
+    bool worker_idle() const { return !Worker().fiber.busy(); }
+    const ServerEvents& events() const { return events_; }
 
-    // --- the generating backends
+    // --- secrets
+
+    // Without any, it makes nothing and leases nothing.
+    bool has_secrets() const { return secrets_.count > 0; }
+    const SecretRecords& secrets() const { return secrets_; }
+    // The first second that it may not have announced or leased.
+    uint32_t LastEnd() const {
+        return std::max(memory_.loaded ? memory_.state.LastEnd() : 0,
+                        static_cast<uint32_t>(memory_.holder.LastEnd()));
+    }
+    bool reloads() const { return Session().task == Task::kReload && Session().fiber.busy(); }
+    const SecretRecords& file() const { return file_; }
+    // Whether it has, and will have, the secrets that `right` says.
+    template <typename Predicate>
+    bool AllSecrets(Predicate&& right) const {
+        const bool decided = reloads() && locked_by_ == &Session();
+        return (decided || right(secrets_)) && (!reloads() || right(file_));
+    }
+
+    // A session takes the secrets of the file, from now on.
+    void ReloadSecrets(const SecretRecords& file) {
+        if (!running_ || stopping_ || Session().fiber.busy())
+            return;
+        file_ = file;
+        Begin(Task::kReload);
+        while (in_recovery() && reloads())
+            Resume(&Session());
+    }
+
+    // --- steps
 
     void StepBackend() {
-        if (!has_secrets())
-            return;
-        Call& call = backends_[static_cast<size_t>(random_->Between(0, kBackends - 1))];
-        if (call.paused > 0) {
-            call.paused--;
-            return;
-        }
-        if (call.run.count > 0)
-            return Issue(&call);
-        if (!call.busy) {
-            call.busy = true;
-            call.slot = static_cast<int>(random_->Between(0, slots() - 1));
-            call.wanted = static_cast<uint32_t>(random_->Between(1, 3));
-            call.trail = {};
-            call.secrets_before = ring_.count();
-            if (call.secrets_at_first == 0)
-                call.secrets_at_first = ring_.count();
-        } else if (random_->OneIn(30)) {
-            call.paused = random_->Between(1, 300);
-        }
-        Run run{};
-        Replay replay(cells_.data(), &call.trail, static_cast<int>(Tick()));
-        call.busy = !replay.Step([&] {
-            Cell slot(&replay, call.slot);
-            const Cell window(&replay, kWindow);
-            run = Holder::Reserve(numbers_, slot, window, call.wanted,
-                                  [&] { return replay.ReadClock(); });
-        });
-        const auto& performed = replay.performed();
-        lost_swaps_ += performed.kind == explorer::OperationKind::kSwap && !performed.changes;
-        if (call.busy)
-            return;
-        for (uint32_t i = 0; i < run.count; i++)
-            ledger_->Use(number_, settings_.leases, run.first + i);
-        if (!settings_.leases)
-            static_numbers_ += run.count;
-        if (issues_)
-            call.run = run;
-        call.secrets_reserved = ring_.count();
-        reserved_during_change_ += run.count > 0 && changes_window();
+        if (has_secrets())
+            StepProcess(&processes_[static_cast<size_t>(random_->Between(0, kBackends - 1))]);
     }
 
-    // --- the static window, which any backend moves on, one at a time: extend_locked()
-
-    void ExtendWindow(int64_t birth) {
-        const int64_t now = Clock();
-        const Window window = CurrentWindow();
-        const int64_t limit = SecondsEnd(layout_);
-        if (now < 0 || now >= limit || (!window.closed() && now + 1 < window.end))
-            return;
-        const auto end = static_cast<uint32_t>(std::min(now + kWindowSeconds, limit));
-        if (!window.closed() && end <= window.end)
-            return;
-        if (!has_secrets() || LockedOut() || !Loaded(birth))
-            return;
-        if (window.closed())
-            keeper_.FollowSkew();
-        if (!keeper_.MayOpen(now, machine_->At(*true_ms_).at_ms))
-            return;
-        opening_ = {window.closed() ? static_cast<uint32_t>(now) : window.start, end};
-        if (window.closed())
-            (keeper_.proven() ? proven_starts_ : held_off_starts_)++;
-        change_ = State::kWritesFirst ? Change::kWrite : FirstMove();
-        change_trail_ = {};
+    // The session that reloads, or that moves a static window on.
+    void StepSession() {
+        if (!Session().fiber.busy() && !settings_.leases && has_secrets() && !stopping_)
+            Begin(Task::kExtend);
+        StepProcess(&Session());
     }
 
-    // --- the lease worker, which does one thing at a time
+    // One step of a clean stop, when nobody but the lease worker has anything to do any more.
+    void StepStop() {
+        if (settings_.leases && !directory_.recovers && !sealed_) {
+            if (worker_idle())
+                Seal();
+            StepProcess(&Worker());
+            if (!sealed_)
+                return;
+        }
+        if (locked_by_ != nullptr) {
+            StepProcess(locked_by_);
+        } else {
+            KillAll();
+            Begin(Task::kStop);
+            while (Postmaster().fiber.busy())
+                Resume(&Postmaster());
+            Crash();
+        }
+    }
 
-    // What it asks next, for a lease of that duration.
-    Request Ask(int64_t duration, int64_t alleged_end) {
-        asked_secrets_ = secrets_.count;
+    void StepWorker() { StepProcess(&Worker()); }
+    void BeginFollow() { Begin(Task::kFollow); }
+    void BeginAsk(int64_t duration, int64_t alleged_end) {
         asked_ = {duration, skew_ms_};
-        if (holder_.renews()) {
-            const LeaseRequest asked = holder_.Renew(*true_ms_);
-            return {Request::kRenew,
-                    asked.lease_id,
-                    asked.incarnation,
-                    asked.expected_end,
-                    slots(),
-                    duration,
-                    role_,
-                    alleged_end,
-                    secrets_};
-        }
-        const LeaseRequest asked = holder_.Acquire(
-            Holder::kFreshIncarnation ? Incarnation{{number_, ++acquisitions_}} : Incarnation{},
-            *true_ms_);
-        return {Request::kAcquire, 0, asked.incarnation, 0, slots(), duration, role_, 0, secrets_};
+        alleged_end_ = alleged_end;
+        Begin(Task::kAsk);
+    }
+    void BeginHear(const Answer& answer) {
+        answer_ = answer;
+        waits_ = false;
+        Begin(Task::kHear);
     }
 
-    // Another coordinator is asked from now on.
-    void Reload() {
-        if (waits())
-            (void)holder_.Unanswered();
+    // What processes did since they were asked last: a request that waits for an answer, what is
+    // given back, and whether a reload failed.
+    struct Done {
+        std::optional<Request> request;
+        std::vector<Request> releases;
+        bool reload = false;
+    };
+    bool has_done() const {
+        return done_.request.has_value() || !done_.releases.empty() || done_.reload;
     }
+    Done TakeDone() { return std::exchange(done_, {}); }
 
-    // What there is to give back.
-    std::vector<Request> Hear(const Answer& answer) {
-        bool granted = answer.clear || (answer.row && !Holder::kUnclearIsNoGrant);
-        if (granted && asked_secrets_ != secrets_.count && Holder::kAnswersKnowSecrets) {
-            granted = false;
-            secret_events_.unheard_answers++;
-        }
-        if (granted && holder_.awaits() == LeaseRequest::Kind::kRenew)
-            Renewed(answer.grant.end, Clock());
-        else if (granted)
-            return Granted(answer.grant, Clock());
-        else if (answer.refused)
-            (void)holder_.Refused();
-        else
-            (void)holder_.Unanswered();
-        return {};
-    }
+    // --- the environment
 
-    // lease_publish() and lease_open_next(): moves the end of the window if the open lease was
-    // renewed, else opens the next lease if it is time. What there is to give back.
-    std::vector<Request> FollowLeases(int64_t birth) {
-        if (LockedOut() || !Loaded(birth))
-            return {};
-        const Window window = CurrentWindow();
-        if (const Window extended = holder_.Extended(window); extended != window) {
-            if (Announce(holder_.open().first_node_id, extended))
-                cells_[kWindow] = Packed::Compact(extended.ToWord());
-            return {};
+    class Word {
+    public:
+        uint64_t load(std::memory_order = std::memory_order_seq_cst) const {
+            if (server->Reserves())
+                server->Step();
+            return value;
         }
-        const Lease& next = holder_.next();
-        keeper_.FollowSkew();
-        const uint32_t used_until = keeper_.LeaseOpensAt(LeasedNodes(next.first_node_id));
-        if (holder_.NextUsed(window, used_until))
-            return {ReleaseOf(holder_.DropNext())};
-        Holder ahead = holder_;
-        const Window opening = ahead.OpenNext(std::max(window.end, used_until), Clock());
-        if (opening.closed() || !Announce(next.first_node_id, opening))
-            return {};
-        holder_ = ahead;
-        opening_ = opening;
-        open_grant_ = next_grant_;
-        change_ = Change::kOpen;
-        change_trail_ = {};
-        return {};
-    }
-
-    void Seal() {
-        change_ = Change::kSeal;
-        change_trail_ = {};
-    }
-
-    // One step of a change of the window. What there is to give back in the end.
-    std::vector<Request> StepChange() {
-        if (change_ == Change::kWrite) {
-            change_ =
-                !keeper_.Announce(settings_.nodes, opening_, &directory_) || !State::kWritesFirst
-                    ? Change::kNone
-                    : FirstMove();
-            return {};
+        void store(uint64_t next, std::memory_order = std::memory_order_seq_cst) {
+            server->Step();
+            value = next;
         }
-        if (change_ == Change::kExtend) {
-            cells_[kWindow] = Packed::Compact(opening_.ToWord());
-            Changed();
-            return {};
+        uint64_t exchange(uint64_t next, std::memory_order = std::memory_order_seq_cst) {
+            server->Step();
+            return std::exchange(value, next);
         }
-        int64_t last = -1;
-        Replay replay(cells_.data(), &change_trail_, 0);
-        const bool returned = replay.Step([&] {
-            Cell slots[kMaxSlots] = {{&replay, 0}, {&replay, 1}, {&replay, 2}};
-            const auto slot = [&slots](uint32_t i) -> Cell& { return slots[i]; };
-            Cell window(&replay, kWindow);
-            if (change_ == Change::kSeal)
-                last = Holder::SealWindow(numbers_, slot, settings_.nodes.count, window);
+        bool compare_exchange_strong(uint64_t& expected, uint64_t desired,
+                                     std::memory_order = std::memory_order_seq_cst,
+                                     std::memory_order = std::memory_order_seq_cst) {
+            server->Step();
+            const bool same = value == expected;
+            server->events_.lost_swaps += !same;
+            if (same)
+                value = desired;
             else
-                Holder::ChangeWindow(numbers_, slot, settings_.nodes.count, FirstNode(), window,
-                                     opening_);
-        });
-        if (!returned)
-            return {};
-        if (change_ == Change::kOpen) {
-            Changed();
-            return {};
+                expected = value;
+            return same;
         }
-        return Sealed(last);
+
+        FleetServer* server = nullptr;
+        uint64_t value = 0;
+    };
+    using Holder = simulation::Holder;
+
+    const Layout& layout() const { return layout_; }
+    ServerMemory<Holder>& memory() { return memory_; }
+    Word& window() { return words_[kWindow]; }
+    template <typename Use>
+    void WithSlots(Use&& use) {
+        use(SlotSet{numbers_, [this](uint32_t i) -> Word& { return words_[i]; }});
+    }
+
+    void Lock() {
+        Step();
+        if (broken_ == Broken::kReloadsWithoutTheLock && current_->task == Task::kReload)
+            return;
+        while (locked_by_ != nullptr)
+            Step();
+        locked_by_ = current_;
+        MayNotComeBack();
+    }
+    bool TryLock() {
+        Step();
+        if (locked_by_ != nullptr)
+            return false;
+        locked_by_ = current_;
+        return true;
+    }
+    void Unlock() {
+        WriteLate();
+        if (locked_by_ == current_)
+            locked_by_ = nullptr;
+    }
+    bool Locked() const { return locked_by_ == current_; }
+    bool Alone() const {
+        for (const Process& process : processes_)
+            if (process.fiber.busy() && &process != &Postmaster())
+                return false;
+        return true;
+    }
+    void Wake() {}
+
+    int64_t Now() const { return FloorDivide(ClockMs(), kSecondMs); }
+    Moment Present() const { return machine_->At(*true_ms_); }
+    int64_t SteadyMs() const { return *true_ms_; }
+    int64_t SkewMs() const { return skew_ms_; }
+    SkewRange Skew() const { return skew_; }
+    LeaseTerms Terms() const { return asked_; }
+    bool Generates() const { return !directory_.recovers; }
+
+    bool ReadState(WindowState* state, StateError* error, Origin* origin) {
+        Step();
+        MayNotComeBack();
+        const bool identity_made = !directory_.identity;
+        if (identity_made)
+            directory_.identity =
+                FileIdentity{static_cast<uint64_t>(++*births_ % kInodes), 0, *births_};
+        *origin = {directory_.system_identifier, directory_.timeline, *directory_.identity};
+        if (!directory_.window)
+            *error = identity_made ? StateError::kMissing : StateError::kLost;
+        else
+            *error = DecodeWindowState(directory_.window->data(), directory_.window->size(), state);
+        return !Fails();
+    }
+    bool LookAtState(WindowState* state, StateError* error) {
+        Step();
+        MayNotComeBack();
+        *error = directory_.window ? DecodeWindowState(directory_.window->data(),
+                                                       directory_.window->size(), state)
+                                   : StateError::kMissing;
+        return !Fails();
+    }
+    bool WriteState(const WindowState& state) {
+        Step();
+        MayNotComeBack();
+        if (broken_ == Broken::kAnnouncesNoLeases && settings_.leases)
+            return true;
+        WindowState written = state;
+        if (broken_ == Broken::kForgetsAddedSecrets)
+            written.secrets = secrets_at_start_;
+        const bool fails = Fails();
+        events_.failed_writes += fails;
+        // After a failure the disk holds the old state or the new one.
+        if (broken_ == Broken::kMovesTheWindowFirst && current_ != &Postmaster())
+            late_ = written;
+        else if (!fails || random_->OneIn(2))
+            EncodeWindowState(written, directory_.window.emplace().data());
+        return !fails;
+    }
+    uint64_t MarkedRun(const Origin& origin) const { return machine_->MarkedRun(origin); }
+    bool MarkRun(const Origin& origin, uint64_t run) {
+        Step();
+        MayNotComeBack();
+        // Where the mark cannot be written, the former one must go.
+        if (!Fails())
+            machine_->MarkRun(origin, run);
+        else if (!Fails())
+            machine_->ForgetRun(origin);
+        else
+            return false;
+        return true;
+    }
+    uint64_t RandomRun() {
+        MayNotComeBack();
+        return static_cast<uint64_t>(random_->Between(1, INT64_MAX - 1));
+    }
+
+    SecretRecords Secrets() {
+        MayNotComeBack();
+        return secrets_;
+    }
+    uint32_t SecretCount() const {
+        return broken_ == Broken::kHearsOldAnswers ? memory_.named_secrets : secrets_.count;
+    }
+    void AddSecrets(const SecretRecords&) {
+        const bool grown = file_.count > secrets_.count;
+        events_.reloads += grown;
+        events_.late_reloads += grown && int64_t{file_.records[file_.count - 1].from} <= Now();
+        Step();
+        SetSecrets(file_);
+    }
+
+    void Report(WindowProblem problem, int64_t) {
+        events_.refused_starts += problem == WindowProblem::kSecrets && problem_ != problem;
+        problem_ = problem;
+    }
+    void LogStart(const StartPlan& plan, const WindowState&, StateError) {
+        proven_ = plan.proven;
+        secrets_at_start_ = plan.state.secrets;
+        MayNotComeBack();
+    }
+    void Closing(const Window&) {}
+    void ShowLeases(const Holder&) {}
+    uint32_t Certainty() const { return certainty_; }
+    void SetCertainty(uint32_t second) { certainty_ = second; }
+    void TakeBack(WindowState* state, uint32_t end) const {
+        if (broken_ == Broken::kTakesBackWhatAFormerWindowAnnounced)
+            state->end_before = 0;
+        state->TakeBack(end);
+    }
+
+    void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,
+                 randflake::Start* start) const {
+        randflake::SetTime(started, now,
+                           may_be_promoted && broken_ != Broken::kHoldsOffFromTheServersStart,
+                           start);
+    }
+    StartPlan PlanStart(StateError error, const WindowState& found,
+                        const randflake::Start& start) const {
+        return PlanStartBroken(broken_, error, found, start);
+    }
+    ReloadPlan PlanReload(const Reload& reload, const WindowState* state) const {
+        return PlanReloadBroken(broken_, reload, state);
+    }
+    uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
+                          uint32_t held_off) const {
+        return broken_ == Broken::kOpensLeasesAnywhere
+                   ? 0
+                   : randflake::LeaseOpensAt(error, state, nodes, held_off);
+    }
+    template <typename Set>
+    bool ChangeWindow(uint32_t slots, uint64_t first_node, Word& window, Window next,
+                      const Set& set) {
+        changes_ = true;
+        bool changed = true;
+        if (broken_ == Broken::kOpensFirst) {
+            window.store(next.ToWord());
+            for (uint32_t i = 0; i < slots; i++) {
+                uint64_t word = 0;
+                WordBefore(numbers_, next, first_node + i, &word);
+                set.slot(i).store(word);
+            }
+        } else {
+            changed = randflake::ChangeWindow(slots, first_node, window, next, set);
+        }
+        changes_ = false;
+        last_nodes_ = {static_cast<uint32_t>(first_node), slots};
+        if (!settings_.leases)
+            (proven_ ? events_.proven_starts : events_.held_off_starts)++;
+        return changed;
+    }
+    template <typename Set>
+    int64_t SealWindow(uint32_t slots, Word& window, const Set& set) {
+        changes_ = true;
+        int64_t last = -1;
+        if (broken_ == Broken::kSealsByClosing) {
+            const Window old = Window::FromWord(window.load());
+            window.store(Window{old.end, old.end}.ToWord());
+            for (uint32_t i = 0; i < slots; i++)
+                last = std::max(last, LastSecondUsed(numbers_, set.slot(i).load(), old));
+            last = last >= int64_t{old.start} ? last : -1;
+        } else {
+            last = randflake::SealWindow(slots, window, set);
+        }
+        changes_ = false;
+        last_used_ = last;
+        return last;
     }
 
 private:
-    struct Call {
-        bool busy = false;
-        int slot = 0;
-        uint32_t wanted = 0;
-        int64_t paused = 0;  // steps
-        Trail trail;
+    SkewRange Tolerated() const {
+        const auto skew = static_cast<uint32_t>(skew_ms_);
+        return {skew, skew};
+    }
 
-        // Of a server whose secrets change: what is left of a run, and how many secrets there were.
-        Run run{};
-        uint32_t next = 0;
-        int secrets_at_first = 0, secrets_before = 0, secrets_reserved = 0, secrets_used = 0;
+    enum class Task : uint8_t {
+        kGenerate,  // backends
+        kExtend,
+        kReload,  // a session
+        kAsk,
+        kHear,
+        kFollow,
+        kSeal,  // the lease worker
+        kStop,  // the postmaster
     };
-    // Of a window: write its end, move its end, open it; seal it.
-    enum class Change { kNone, kWrite, kExtend, kOpen, kSeal };
-    static constexpr int kWindow = kMaxSlots;
+    struct Process {
+        void operator()() { server->Perform(this); }
+
+        FleetServer* server = nullptr;
+        Task task = Task::kGenerate;
+        Fiber fiber{};
+        int64_t paused = 0;        // steps
+        int secrets_at_first = 0;  // that a backend began with
+    };
+    static constexpr size_t kBackends = 3;
+    static constexpr size_t kProcesses = kBackends + 3;
+    static constexpr size_t kWindow = kMaxSlots;
+    // Few, so that they are given again.
+    static constexpr int64_t kInodes = 3;
+
+    Process& Session() { return processes_[kBackends]; }
+    const Process& Session() const { return processes_[kBackends]; }
+    Process& Worker() { return processes_[kBackends + 1]; }
+    const Process& Worker() const { return processes_[kBackends + 1]; }
+    Process& Postmaster() { return processes_[kBackends + 2]; }
+    const Process& Postmaster() const { return processes_[kBackends + 2]; }
 
     void InitShared() {
         static_assert(kNoWindow == 0);
+        KillAll();
         number_ = ledger_->NewServer(role_);
-        keeper_.InitShared(directory_);
-        holder_.Forget();
-        cells_ = {};
-        backends_ = {};
-        reloading_.reset();
-        change_ = Change::kNone;
+        for (Word& word : words_)
+            word.value = 0;
+        const Lease last = memory_.holder.open();
+        const uint64_t boot[] = {machine_->boot(), machine_->boot()};
+        core_.MakeMemory(settings_.leases, settings_.nodes, boot, directory_.recovers,
+                         &postmaster_);
+        memory_.holder.broken = broken_;
+        if (broken_ == Broken::kResumesLeases)
+            memory_.holder.Resume(last);
+        grants_.clear();
+        problem_ = WindowProblem::kNone;
+        certainty_ = 0;
         paused_ = 0;
-        stopping_ = false;
+        waits_ = stopping_ = sealed_ = false;
     }
 
-    // No process is left but the postmaster: window_write_clean_end().
-    void Halt() {
-        const Window window = CurrentWindow();
-        if (!settings_.leases && !window.closed()) {
-            int64_t last = 0;
-            for (int64_t i = 0; i < slots(); i++)
-                last = std::max(
-                    last, LastSecondUsed(numbers_, Packed::Widen(cells_[static_cast<size_t>(i)]),
-                                         window));
-            keeper_.WriteCleanEnd(static_cast<uint32_t>(last + 1), &directory_, *machine_,
-                                  *true_ms_);
+    // --- processes
+
+    void KillAll() {
+        if (reloads())
+            done_.reload = true;
+        for (Process& process : processes_) {
+            process.fiber.Abandon();
+            process.paused = process.secrets_at_first = 0;
         }
-        Crash();
+        locked_by_ = nullptr;
+        late_.reset();
+        changes_ = false;
+        waits_ = false;
     }
 
-    int64_t slots() const { return settings_.nodes.count; }
-    int64_t ClockMs() const { return machine_->At(*true_ms_).clock_ms - kWindowEpochMs; }
-    int64_t Clock() const { return FloorDivide(ClockMs(), kSecondMs); }
-    int64_t Tick() const { return numbers_.TickAt(kWindowEpochMs + ClockMs()); }
-    Window CurrentWindow() const { return Window::FromWord(Packed::Widen(cells_[kWindow])); }
-    NodeRange LeasedNodes(int64_t first) const {
-        return {static_cast<uint32_t>(first), settings_.nodes.count};
+    Process& ProcessOf(Task task) {
+        return task == Task::kStop                              ? Postmaster()
+               : task == Task::kExtend || task == Task::kReload ? Session()
+                                                                : Worker();
     }
-    uint64_t FirstNode() const {
-        return settings_.leases ? static_cast<uint64_t>(holder_.open().first_node_id)
-                                : settings_.nodes.first;
+    void Begin(Task task) { Begin(&ProcessOf(task), task); }
+    void Begin(Process* process, Task task) {
+        process->task = task;
+        process->fiber.Start(process);
     }
 
-    bool Loaded(int64_t birth) {
-        return keeper_.loaded() ||
-               keeper_.Load(settings_.nodes, secrets_, &directory_, machine_, birth, *true_ms_);
-    }
-
-    void SetSecrets(const SecretRecords& secrets) {
-        secrets_ = secrets;
-        ring_ = ToyRing(numbers_, secrets);
-    }
-    // Next step of a session that has reserved numbers: it encrypts them and returns the first
-    // identifier, then one with each call in the same second.
-    void Issue(Call* call) {
-        if (random_->OneIn(30)) {
-            call->paused = random_->Between(1, 300);
+    void StepProcess(Process* process) {
+        const bool generates = process < &Session();
+        if (process->paused > 0) {
+            process->paused--;
             return;
         }
-        if (call->next == 0) {
-            call->secrets_used =
-                Holder::Secrets(call->secrets_at_first, call->secrets_before, ring_.count());
-            secret_events_.reserved_then_added += call->secrets_reserved != ring_.count();
-        } else if (call->run.now != Tick()) {
-            call->run = {};
-            call->next = 0;
+        if (!process->fiber.busy() && generates)
+            Begin(process, Task::kGenerate);
+        else if (process->fiber.busy() && random_->OneIn(generates ? 30 : 100))
+            process->paused = random_->Between(1, generates ? 300 : 30);
+        if (process->fiber.busy())
+            Resume(process);
+    }
+
+    void Resume(Process* process) {
+        current_ = process;
+        failing_ = this;
+        assert_handler = [](const char* condition) { failing_->AssertionFailed(condition); };
+        process->fiber.Resume();
+        current_ = nullptr;
+        if (!process->fiber.busy() && process->task == Task::kReload)
+            done_.reload |= secrets_.count != file_.count;
+    }
+
+    // A rule that is broken on purpose is to be found by what comes of it.
+    void AssertionFailed(const char* condition) {
+        if (!asserts_)
             return;
+        ledger_->Violated(std::string("assertion failed: ") + condition);
+        EndCurrent();
+    }
+
+    [[noreturn]] void EndCurrent() {
+        if (locked_by_ == current_)
+            locked_by_ = nullptr;
+        late_.reset();
+        changes_ = false;
+        current_->fiber.End();
+    }
+
+    // Others go on here. The postmaster is alone.
+    void Step() {
+        if (current_ != nullptr && current_ != &Postmaster())
+            current_->fiber.Pause();
+    }
+    bool Fails() { return random_->OneIn(30); }
+    void MayNotComeBack() {
+        if (current_ == &Postmaster() || !random_->OneIn(400))
+            return;
+        events_.aborted++;
+        EndCurrent();
+    }
+    bool Reserves() const {
+        return current_ != nullptr && current_->task == Task::kGenerate && locked_by_ != current_;
+    }
+
+    void Perform(Process* process) {
+        switch (process->task) {
+            case Task::kGenerate:
+                return Generate(process);
+            case Task::kExtend:
+                (void)core_.Extend();
+                return;
+            case Task::kReload:
+                return Reload();
+            case Task::kAsk:
+                return Ask();
+            case Task::kHear:
+                return Hear();
+            case Task::kFollow:
+                return Follow();
+            case Task::kSeal:
+                return GiveUp();
+            case Task::kStop:
+                return core_.Stop();
         }
-        bool issued = false;
-        while (!issued && call->next < call->run.count) {
-            const uint64_t raw = call->run.first + call->next;
-            const Ring<ToyCipher> ring = ring_.First(call->secrets_used);
+    }
+
+    // --- the generating backends
+
+    void Generate(Process* process) {
+        Word& slot = words_[static_cast<size_t>(random_->Between(0, slots() - 1))];
+        const auto wanted = static_cast<uint32_t>(random_->Between(1, 3));
+        const int before = ring_.count();
+        if (process->secrets_at_first == 0)
+            process->secrets_at_first = before;
+        int then = 0;
+        const Run run = UseReserved(
+            [&] {
+                const Run reserved = Reserved(slot, wanted);
+                then = ring_.count();
+                return reserved;
+            },
+            [&] {
+                if (issues_)
+                    Step();
+                return broken_ == Broken::kKeepsTheSessionsSecrets ? process->secrets_at_first
+                       : broken_ == Broken::kLooksBeforeItReserves ? before
+                                                                   : ring_.count();
+            },
+            [&](const Run& reserved, int secrets) {
+                events_.reserved_then_added += reserved.count > 0 && then != ring_.count();
+                if (issues_)
+                    Issue(reserved, secrets);
+                return reserved;
+            });
+        if (run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded)
+            if (!settings_.leases && random_->OneIn(8))
+                (void)core_.Extend();
+    }
+
+    Run Reserved(Word& slot, uint32_t wanted) {
+        const Run run = Reserve(slot, wanted);
+        for (uint32_t i = 0; i < run.count; i++)
+            ledger_->Use(number_, settings_.leases, run.first + i);
+        if (!settings_.leases)
+            events_.static_numbers += run.count;
+        events_.reserved_during_change += run.count > 0 && changes_;
+        return run;
+    }
+
+    Run Reserve(Word& slot, uint32_t wanted) {
+        const auto clock = [this] { return Tick(); };
+        if (broken_ != Broken::kPlainStore)
+            return randflake::Reserve(numbers_, slot, window(), wanted, clock);
+        const uint64_t word = slot.load();
+        const Run run = NextRun(numbers_, word, clock(), Window::FromWord(window().load()), wanted);
+        if (run.outcome == Outcome::kReserved)
+            slot.store(run.first + run.count - 1);
+        return run;
+    }
+
+    // A session that has reserved numbers encrypts them and returns the first identifier, then one
+    // with each call in the same second.
+    void Issue(const Run& run, int count) {
+        bool first = true;
+        for (uint32_t next = 0; next < run.count; next++) {
+            if (!first) {
+                Step();
+                if (run.now != Tick())
+                    return;
+            }
+            const uint64_t raw = run.first + next;
+            const Ring<ToyCipher> ring = ring_.First(count);
             uint64_t id;
-            issued = Holder::Encrypt(ring, numbers_, raw, Clock(), &id);
-            secret_events_.skipped += !issued;
-            secret_events_.later_identifiers += issued && ring.OwnerOf(numbers_, raw) > 0;
-            secret_events_.encrypted_then_added += issued && call->secrets_used != ring_.count();
-            if (issued)
-                ledger_->Issue(raw, id);
-            call->next++;
-        }
-        if (call->next == call->run.count) {
-            call->run = {};
-            call->next = 0;
+            if (!Encrypt(ring, raw, &id)) {
+                events_.skipped++;
+                continue;
+            }
+            first = false;
+            events_.later_identifiers += ring.OwnerOf(numbers_, raw) > 0;
+            events_.encrypted_then_added += count != ring_.count();
+            ledger_->Issue(raw, id);
         }
     }
 
-    bool Announce(int64_t first_node, const Window& window) {
-        return !State::kAnnouncesLeases ||
-               keeper_.Announce(LeasedNodes(first_node), window, &directory_);
-    }
-
-    Change FirstMove() const { return CurrentWindow().closed() ? Change::kOpen : Change::kExtend; }
-
-    void Changed() {
-        last_nodes_ = {static_cast<uint32_t>(FirstNode()), settings_.nodes.count};
-        change_ = State::kWritesFirst || settings_.leases ? Change::kNone : Change::kWrite;
-    }
-
-    std::vector<Request> Granted(const LeaseGrant& grant, int64_t now) {
-        const LeaseNews news = holder_.Granted(layout_, settings_.nodes.count, grant, asked_, now);
-        if (news == LeaseNews::kUnusable)
-            return {};
-        if (news == LeaseNews::kTooLong || news == LeaseNews::kBehind) {
-            declined_leases_++;
-            return {ReleaseOf(holder_.Declined(layout_, grant))};
+    // False if the number is skipped.
+    bool Encrypt(const Ring<ToyCipher>& ring, uint64_t raw, uint64_t* id) const {
+        const int owner = broken_ == Broken::kEncryptsByTheClock
+                              ? ring.GenerationAt(static_cast<uint64_t>(Now()))
+                              : ring.OwnerOf(numbers_, raw);
+        switch (broken_) {
+            case Broken::kSkipsNothing:
+                *id = ring[owner].Encrypt(raw);
+                return true;
+            case Broken::kSkipsByTheNumbersInterval:
+                *id = ring[owner].Encrypt(raw);
+                for (int earlier = 0; earlier < owner; earlier++)
+                    if (ring.OwnerOf(numbers_, ring[earlier].Decrypt(*id)) == owner)
+                        return false;
+                return true;
+            case Broken::kEncryptsByTheClock:
+                *id = ring[owner].Encrypt(raw);
+                return !ring.ClaimedBefore(numbers_, owner, *id);
+            default:
+                return ring.Encrypt(numbers_, raw, id);
         }
-        const Lease& next = holder_.next();
-        if (next.end > EndAskedFor(now))
+    }
+
+    void Reload() {
+        const ReloadResult result = core_.AddSecrets(file_, file_);
+        events_.refused_reloads += !result.state_known || result.plan.error != ReloadError::kNone;
+    }
+
+    // --- the lease worker
+
+    void Ask() {
+        const uint64_t fresh = grants_.size();
+        grants_.push_back(0);
+        const LeaseQuestion question = core_.Ask(
+            broken_ == Broken::kSameIncarnation ? Incarnation{} : Incarnation{{number_, fresh}});
+        const LeaseRequest& asked = question.request;
+        const bool renews = asked.kind == LeaseRequest::Kind::kRenew;
+        waits_ = true;
+        done_.request = {renews ? Request::kRenew : Request::kAcquire,
+                         asked.lease_id,
+                         asked.incarnation,
+                         asked.expected_end,
+                         slots(),
+                         asked_.duration,
+                         role_,
+                         renews ? alleged_end_ : 0,
+                         question.secrets};
+    }
+
+    void Hear() {
+        const bool granted =
+            answer_.clear || (answer_.row && broken_ == Broken::kTakesUnclearGrants);
+        const LeaseRequest::Kind asked = memory_.holder.awaits();
+        if (granted && asked == LeaseRequest::Kind::kRenew)
+            Renewed(answer_.grant.end);
+        else if (granted)
+            Granted(answer_.grant);
+        else if (answer_.refused)
+            (void)core_.Refused();
+        else
+            (void)core_.Unanswered();
+        // Whether a secret is lacking, the answer tells, too.
+        if (random_->OneIn(12))
+            core_.NoteDifference(static_cast<uint32_t>(random_->Between(0, 3)));
+    }
+
+    void Granted(const LeaseGrant& grant) {
+        LeaseRelease declined;
+        const LeaseNews news = core_.Granted(grant, &declined);
+        if (declined.lease.id != 0) {
+            events_.declined++;
+            done_.releases.push_back(ReleaseOf(declined));
+        }
+        const Lease& next = memory_.holder.next();
+        events_.unheard_answers += news == LeaseNews::kNothing;
+        if (news == LeaseNews::kUnusable || news == LeaseNews::kNothing || declined.lease.id != 0)
+            return;
+        if (next.end > EndAskedFor())
             ledger_->TooLong(next.end);
-        next_grant_ = ledger_->Grant(number_);
-        ledger_->Claim(next_grant_, next.first_node_id, slots(), next.start, next.end);
-        return {};
+        GrantOf(next) = ledger_->Grant(number_);
+        ledger_->Claim(GrantOf(next), next.first_node_id, slots(), next.start, next.end);
+    }
+
+    void Renewed(int64_t last_unix_second) {
+        const int64_t known_end = memory_.holder.newest().end;
+        const LeaseNews news = core_.Renewed(last_unix_second);
+        events_.unheard_answers += news == LeaseNews::kNothing;
+        events_.declined += news == LeaseNews::kTooLong || news == LeaseNews::kBehind;
+        const Lease& held = memory_.holder.newest();
+        if (held.end > known_end && held.end > EndAskedFor())
+            ledger_->TooLong(held.end);
+        ledger_->Claim(GrantOf(held), held.first_node_id, slots(), known_end, held.end);
     }
 
     // No lease that this server takes may end later, whatever coordinators and clocks say.
-    int64_t EndAskedFor(int64_t now) const {
-        return now + asked_.duration + FloorDivide(skew_ms_ + 999, 1000) + 1;
+    int64_t EndAskedFor() const {
+        return Now() + asked_.duration + FloorDivide(skew_ms_ + 999, 1000) + 1;
     }
 
-    void Renewed(int64_t last_unix_second, int64_t now) {
-        const int64_t known_end = holder_.newest().end;
-        const LeaseNews news = holder_.Renewed(layout_, last_unix_second, asked_, now);
-        declined_leases_ += news == LeaseNews::kTooLong || news == LeaseNews::kBehind;
-        const Lease& held = holder_.newest();
-        if (held.end > known_end && held.end > EndAskedFor(now))
-            ledger_->TooLong(held.end);
-        ledger_->Claim(held.id == holder_.next().id ? next_grant_ : open_grant_, held.first_node_id,
-                       slots(), known_end, held.end);
+    // What it does while it waits for nothing.
+    void Follow() {
+        if (!core_.ExtendLease())
+            return;
+        uint32_t used_until;
+        if (core_.OpenLease(&used_until) == LeaseOpening::kUsed)
+            done_.releases.push_back(ReleaseOf(core_.DropNext()));
     }
 
-    // lease_seal(): the window was sealed, and `last` is the last second used. The end on disk
-    // becomes exact, and the leases are given back.
-    std::vector<Request> Sealed(int64_t last) {
-        LeaseReleases sealed = holder_.Sealed(last);
-        if (sealed.open.lease.id != 0)
-            keeper_.TakeBack(static_cast<uint32_t>(last + 1), &directory_);
-        for (LeaseRelease* release : {&sealed.open, &sealed.next})
-            if (release->lease.id != 0)
-                release->UsedUntil(keeper_.loaded() ? keeper_.LeaseOpensAt(
-                                                          LeasedNodes(release->lease.first_node_id))
-                                                    : release->lease.end);
-        std::vector<Request> releases;
-        if (sealed.open.lease.id != 0) {
-            GiveBack(sealed.open.lease, open_grant_, last);
-            releases.push_back(ReleaseOf(sealed.open));
+    // The end of the worker. The ledger knows what was used; the coordinator hears what the holder
+    // says.
+    void GiveUp() {
+        const LeaseReleases releases = core_.Seal();
+        for (const LeaseRelease& release : {releases.open, releases.next}) {
+            const Lease& held = release.lease;
+            if (held.id == 0)
+                continue;
+            const bool used = held.id == releases.open.lease.id && last_used_ >= 0;
+            ledger_->GiveBack(GrantOf(held), held.first_node_id, slots(),
+                              used ? last_used_ + 1 : held.start, held.end);
+            done_.releases.push_back(ReleaseOf(release));
+            if (broken_ == Broken::kTellsOnlyWhatTheLeaseUsed)
+                done_.releases.back().second =
+                    (used ? last_used_ : held.start - 1) + kWindowEpochSeconds;
         }
-        if (sealed.next.lease.id != 0) {
-            GiveBack(sealed.next.lease, next_grant_, -1);
-            releases.push_back(ReleaseOf(sealed.next));
-        }
-        change_ = Change::kNone;
-        if (stopping_)
-            Halt();
-        return releases;
+        sealed_ = stopping_;
     }
 
-    // The ledger knows what was used; the coordinator hears what the holder says.
-    void GiveBack(const Lease& held, int grant, int64_t last) {
-        ledger_->GiveBack(grant, held.first_node_id, slots(), last >= 0 ? last + 1 : held.start,
-                          held.end);
-    }
     Request ReleaseOf(const LeaseRelease& release) const {
         return {Request::kRelease,
                 release.lease.id,
@@ -629,46 +878,82 @@ private:
                 role_};
     }
 
+    // In the ledger.
+    int& GrantOf(const Lease& lease) {
+        const auto i = static_cast<size_t>(lease.incarnation.words[1]);
+        if (grants_.size() <= i)
+            grants_.resize(i + 1);
+        return grants_[i];
+    }
+
+    // --- the rest
+
+    void WriteLate() {
+        if (late_)
+            EncodeWindowState(*late_, directory_.window.emplace().data());
+        late_.reset();
+    }
+
+    int64_t slots() const { return settings_.nodes.count; }
+    int64_t ClockMs() const { return Present().clock_ms - kWindowEpochMs; }
+    int64_t Tick() const { return numbers_.TickAt(kWindowEpochMs + ClockMs()); }
+
+    void SetSecrets(const SecretRecords& secrets) {
+        secrets_ = secrets;
+        ring_ = ToyRing(numbers_, secrets);
+    }
+
     const Layout layout_;
     const Layout numbers_;
     const bool issues_;
+    const Broken broken_;
+    const bool asserts_;
     const int64_t role_;  // by which the coordinator knows it
-    int64_t skew_ms_;     // the setting
+    int64_t skew_ms_;
     const int64_t* const true_ms_;
+    int64_t* const births_;
     Ledger* const ledger_;
     Random* const random_;
+    static inline FleetServer* failing_ = nullptr;  // that runs
 
     Machine* machine_ = nullptr;
     DataDirectory directory_;
 
     // The postmaster.
-    bool running_ = false, stopping_ = false;
+    bool running_ = false, stopping_ = false, sealed_ = false;
+    PostmasterMemory postmaster_{};
+    SkewRange skew_{};  // since its start
     Settings settings_;
     int64_t paused_ = 0;
     NodeRange last_nodes_{0, 1};
 
-    // Shared memory, and the processes.
+    // Shared memory.
+    randflake::Server<FleetServer> core_{*this};
     uint32_t number_ = 0;
-    WindowKeeper<State> keeper_;
-    std::array<Packed::Value, kMaxSlots + 1> cells_{};  // the slots' words; last, the window
-    std::array<Call, kBackends> backends_{};
-    Holder holder_{};
-    int open_grant_ = 0, next_grant_ = 0;  // in the ledger
-    Window opening_{0, 0};
-    Change change_ = Change::kNone;
-    Trail change_trail_;
-    uint64_t acquisitions_ = 0;
-    uint32_t asked_secrets_ = 0;              // how many the last request named
-    LeaseTerms asked_{};                      // in it
-    std::optional<SecretRecords> reloading_;  // decided, but not added yet
-
+    ServerMemory<Holder> memory_{};
+    std::array<Word, kMaxSlots + 1> words_{};  // the slots; last, the window
     SecretRecords secrets_{};
     ToyRing ring_;  // of these
-    SecretEvents secret_events_;
+    SecretRecords secrets_at_start_{};
+    WindowProblem problem_{};
+    uint32_t certainty_ = 0;
+    bool proven_ = false;
 
-    size_t reserved_during_change_ = 0, lost_swaps_ = 0, static_numbers_ = 0;
-    size_t proven_starts_ = 0, held_off_starts_ = 0;
-    size_t declined_leases_ = 0;
+    // Processes.
+    std::array<Process, kProcesses> processes_{};
+    Process* current_ = nullptr;
+    Process* locked_by_ = nullptr;
+    bool changes_ = false;             // slots and window, now
+    int64_t last_used_ = -1;           // of the window that was sealed last
+    std::optional<WindowState> late_;  // is written when the lock is released
+    SecretRecords file_{};             // that is reloaded
+    LeaseTerms asked_{};
+    int64_t alleged_end_ = 0;
+    Answer answer_;
+    bool waits_ = false;       // for an answer
+    std::vector<int> grants_;  // in the ledger, by the number of the request
+    Done done_;
+    ServerEvents events_;
 };
 
 }  // namespace randflake::simulation

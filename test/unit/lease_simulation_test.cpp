@@ -52,7 +52,7 @@ void ExpectNothingTwice(const Scenario& scenario, uint64_t schedules,
     told.trace = only != 0 ? &std::cout : nullptr;
     Findings seen;
     for (uint64_t seed = first; seed <= last; seed++) {
-        const Findings found = Simulation<>(told, seed).Run();
+        const Findings found = Simulate(told, seed);
         ASSERT_EQ(found.violation, "")
             << "at step " << found.step << " of the schedule with RANDFLAKE_SEED=" << seed;
         seen += found;
@@ -244,8 +244,8 @@ TEST(LeaseSimulation, NothingTwiceWhileSecretsChangeUnderTwoNodeIds) {
 
 // The same seed is the same schedule, everywhere.
 TEST(LeaseSimulation, ASeedIsASchedule) {
-    const Findings once = Simulation<>({.layout = kSmall}, 7).Run();
-    const Findings again = Simulation<>({.layout = kSmall}, 7).Run();
+    const Findings once = Simulate({.layout = kSmall}, 7);
+    const Findings again = Simulate({.layout = kSmall}, 7);
     EXPECT_EQ(once.numbers, again.numbers);
     EXPECT_EQ(once.granted, again.granted);
     EXPECT_EQ(once.renewed, again.renewed);

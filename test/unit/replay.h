@@ -19,33 +19,26 @@
 #include <compare>
 #include <cstdint>
 #include <stdexcept>
-#include <type_traits>
 
 namespace randflake::explorer {
 
-// How cells keep a value, with `Value` an unsigned integer of 2 * kHalf bits: slots' words below
-// 2^kHalf, windows with start and end below 2^kHalf. kTrail is the longest trail.
-template <typename ValueType, size_t kLongest>
-struct Packing {
-    using Value = ValueType;
-    static constexpr size_t kTrail = kLongest;
-    static constexpr int kHalf = sizeof(Value) * 4;
-    static constexpr uint64_t kMask = (uint64_t{1} << kHalf) - 1;
+// Cells keep 16 bits, so that millions of states fit in memory: slots' words below 2^8, windows
+// with start and end below 2^8.
+using Value = uint16_t;
 
-    static Value Compact(uint64_t wide) {
-        const uint64_t high = wide >> 32, low = wide & UINT32_MAX;
-        if (high > kMask || low > kMask)
-            throw std::logic_error("a value is too large for its cell");
-        return static_cast<Value>(high << kHalf | low);
-    }
-    static uint64_t Widen(Value value) { return uint64_t{value} >> kHalf << 32 | (value & kMask); }
-};
+inline Value Compact(uint64_t wide) {
+    const uint64_t high = wide >> 32, low = wide & UINT32_MAX;
+    if (high > UINT8_MAX || low > UINT8_MAX)
+        throw std::logic_error("a value is too large for its cell");
+    return static_cast<Value>(high << 8 | low);
+}
+inline uint64_t Widen(Value value) {
+    return uint64_t{value} >> 8 << 32 | (value & UINT8_MAX);
+}
 
 // What a call has seen so far.
-template <typename Packing>
-struct BasicTrail {
-    using Value = typename Packing::Value;
-    static constexpr size_t kCapacity = Packing::kTrail;
+struct Trail {
+    static constexpr size_t kCapacity = 8;
 
     uint16_t size = 0;
     std::array<Value, kCapacity> values{};
@@ -55,13 +48,12 @@ struct BasicTrail {
             throw std::logic_error("a call sees too much");
         values[size++] = value;
     }
-    auto operator<=>(const BasicTrail&) const = default;
+    auto operator<=>(const Trail&) const = default;
 };
 
 enum class OperationKind : uint8_t { kNone, kReadClock, kLoad, kStore, kSwap };
 
-template <typename Value>
-struct BasicOperation {
+struct Operation {
     OperationKind kind = OperationKind::kNone;
     int cell = -1;
     Value before = 0, after = 0;
@@ -69,15 +61,10 @@ struct BasicOperation {
 };
 
 // One step of one call.
-template <typename Packing>
-class BasicReplay {
+class Replay {
 public:
-    using Value = typename Packing::Value;
-    using Trail = BasicTrail<Packing>;
-    using Operation = BasicOperation<Value>;
-
     // Performs the operation on *cells and appends to *trail.
-    BasicReplay(Value* cells, Trail* trail, int clock)
+    Replay(Value* cells, Trail* trail, int clock)
         : cells_(cells), trail_(trail), known_(trail->size), clock_(clock) {}
 
     // Runs `call`, a callable without arguments, through its next operation. Whether it returned.
@@ -93,7 +80,7 @@ public:
     template <typename Call>
     static Operation First(Call&& call) {
         Trail nothing_seen;
-        BasicReplay replay(nullptr, &nothing_seen, 0);
+        Replay replay(nullptr, &nothing_seen, 0);
         replay.performed_.kind = OperationKind::kReadClock;  // no other is to be performed
         replay.Step([&] { call(&replay); });
         return replay.upcoming_;
@@ -105,26 +92,24 @@ public:
     bool read_clock() const { return read_clock_; }
 
     uint64_t Load(int cell) {
-        return Packing::Widen(Perform(OperationKind::kLoad, cell, 0, nullptr).before);
+        return Widen(Perform(OperationKind::kLoad, cell, 0, nullptr).before);
     }
 
     // Gives the value before.
     uint64_t Store(int cell, uint64_t value) {
-        return Packing::Widen(
-            Perform(OperationKind::kStore, cell, Packing::Compact(value), nullptr).before);
+        return Widen(Perform(OperationKind::kStore, cell, Compact(value), nullptr).before);
     }
 
     bool Swap(int cell, uint64_t* expected, uint64_t desired) {
-        const Value wanted = Packing::Compact(*expected);
-        const Operation swap =
-            Perform(OperationKind::kSwap, cell, Packing::Compact(desired), &wanted);
-        *expected = Packing::Widen(swap.before);
+        const Value wanted = Compact(*expected);
+        const Operation swap = Perform(OperationKind::kSwap, cell, Compact(desired), &wanted);
+        *expected = Widen(swap.before);
         return swap.before == wanted;
     }
 
     int64_t ReadClock() {
         if (position_ < known_)
-            return static_cast<std::make_signed_t<Value>>(trail_->values[position_++]);
+            return static_cast<int16_t>(trail_->values[position_++]);
         StopIfDone({OperationKind::kReadClock, -1});
         read_clock_ = true;
         trail_->Append(static_cast<Value>(clock_));
@@ -166,10 +151,9 @@ private:
 
 // A cell in place of std::atomic<uint64_t>. Each operation is one step: the explorer interleaves,
 // it does not reorder, so it says nothing about the memory orders.
-template <typename Replay>
-class BasicCell {
+class Cell {
 public:
-    BasicCell(Replay* replay, int index) : replay_(replay), index_(index) {}
+    Cell(Replay* replay, int index) : replay_(replay), index_(index) {}
 
     uint64_t load(std::memory_order = std::memory_order_seq_cst) const {
         return replay_->Load(index_);
@@ -190,21 +174,6 @@ private:
     Replay* replay_;
     int index_;
 };
-
-// The explorer's: 16 bits, so that millions of states fit in memory.
-using Packed16 = Packing<uint16_t, 8>;
-using Value = Packed16::Value;
-using Trail = BasicTrail<Packed16>;
-using Replay = BasicReplay<Packed16>;
-using Operation = Replay::Operation;
-using Cell = BasicCell<Replay>;
-
-inline Value Compact(uint64_t wide) {
-    return Packed16::Compact(wide);
-}
-inline uint64_t Widen(Value value) {
-    return Packed16::Widen(value);
-}
 
 }  // namespace randflake::explorer
 

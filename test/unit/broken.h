@@ -1,0 +1,183 @@
+// Rules of a server that the simulation can break, one at a time, to show that each is needed and
+// that it would be noticed.
+
+#ifndef RANDFLAKE_UNIT_BROKEN_H
+#define RANDFLAKE_UNIT_BROKEN_H
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/lease_holder.h"
+#include "core/window_state.h"
+
+namespace randflake::simulation {
+
+enum class Broken : uint8_t {
+    kNothing,
+
+    // --- starts: PlanStart, SetTime
+    kOpensOwnStateAtTheWrittenEnd,
+    kOpensBelowTheWrittenEnd,
+    kIgnoresOtherRuns,
+    kStartsUnknownNodeIdsAtOnce,
+    kTakesOneNodeIdForAll,
+    kTrustsEveryKnownRange,
+    kTakesCopiesForTheOriginal,
+    kIgnoresTheTimeSinceTheStop,
+    kComparesTheStopWithTheSettingOfNow,
+    kHoldsOffFromTheServersStart,
+    kStartsUnderAnySecrets,
+
+    // --- the disk
+    kMovesTheWindowFirst,  // what is written gets there when the window has moved
+    kAnnouncesNoLeases,
+    kForgetsAddedSecrets,
+    kTakesBackWhatAFormerWindowAnnounced,
+
+    // --- leases
+    kOpensLeasesAnywhere,
+    kTakesUnclearGrants,
+    kSameIncarnation,
+    kResumesLeases,
+    kGivesAllBack,
+    kTellsOnlyWhatTheLeaseUsed,
+    kTakesSilenceForARenewal,
+    kExtendsAnotherLease,
+    kTakesRenewalsForLonger,
+    kTakesAnyGrant,
+    kTakesAnyRenewal,
+    kOpensTooEarly,
+    kHearsOldAnswers,
+
+    // --- slots and window
+    kOpensFirst,
+    kSealsByClosing,
+    kPlainStore,
+
+    // --- secrets
+    kTakesSecretsOfThePast,
+    kTakesSecretsOfThePresent,
+    kForgetsLeases,
+    kReloadsAnything,
+    kReloadsWithoutTheLock,
+    kSkipsNothing,
+    kSkipsByTheNumbersInterval,
+    kEncryptsByTheClock,
+    kKeepsTheSessionsSecrets,
+    kLooksBeforeItReserves,
+};
+
+// The holder, with its rules broken.
+class Holder : public LeaseHolder {
+public:
+    Broken broken = Broken::kNothing;
+
+    // Shared memory was made anew.
+    void Resume(const Lease& last) { next_ = last; }
+
+    LeaseNews Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
+                      const LeaseTerms& asked, int64_t now) {
+        return LeaseHolder::Granted(layout, slots, grant,
+                                    broken == Broken::kTakesAnyGrant ? kAnyTerms : asked, now);
+    }
+    LeaseNews Renewed(const Layout& layout, int64_t last_unix_second, const LeaseTerms& asked,
+                      int64_t now) {
+        const int64_t last = last_unix_second + (broken == Broken::kTakesRenewalsForLonger);
+        const LeaseNews news = LeaseHolder::Renewed(
+            layout, last, broken == Broken::kTakesAnyRenewal ? kAnyTerms : asked, now);
+        if (broken == Broken::kExtendsAnotherLease && open_.id != 0)
+            open_.end = std::max(open_.end, newest().end);
+        return news;
+    }
+    LeaseNews Unanswered() {
+        if (broken == Broken::kTakesSilenceForARenewal && awaits_ == LeaseRequest::Kind::kRenew &&
+            next_.id == 0)
+            open_.end += 5;
+        return LeaseHolder::Unanswered();
+    }
+    // The next lease becomes the open one before its time.
+    Window OpenNext(int64_t earliest, int64_t now) {
+        return LeaseHolder::OpenNext(broken == Broken::kOpensTooEarly ? 0 : earliest, now);
+    }
+    LeaseReleases Sealed(int64_t last) {
+        return LeaseHolder::Sealed(broken == Broken::kGivesAllBack ? -1 : last);
+    }
+
+private:
+    static constexpr LeaseTerms kAnyTerms{1000, 0};
+};
+
+inline StartPlan OpenAt(StartPlan plan, uint32_t second) {
+    plan.opens_at = second;
+    plan.opens_at_ms = 0;
+    return plan;
+}
+
+// PlanStart with a rule broken.
+inline StartPlan PlanStartBroken(Broken broken, StateError error, const WindowState& found,
+                                 const Start& start) {
+    StartPlan plan = randflake::PlanStart(error, found, start);
+    const bool own = plan.finding == Finding::kOwn;
+    const uint32_t end = found.EndFor(start.nodes);
+    // A proof without one of its conditions.
+    WindowState weakened = found;
+    Start other = start;
+    switch (broken) {
+        case Broken::kOpensOwnStateAtTheWrittenEnd:
+            return own && end != 0 ? OpenAt(plan, end) : plan;
+        case Broken::kOpensBelowTheWrittenEnd:
+            plan.opens_at = plan.proven ? 0 : plan.held_off;
+            return plan;
+        case Broken::kStartsUnknownNodeIdsAtOnce:
+            return own && end == 0 ? OpenAt(plan, plan.held_off - start.skew.largest_ms / 1000)
+                                   : plan;
+        case Broken::kTakesOneNodeIdForAll: {
+            const NodeRange& known = found.ends[0].nodes;
+            return own && known.Overlaps(start.nodes) && !known.Covers(start.nodes)
+                       ? OpenAt(plan, end)
+                       : plan;
+        }
+        case Broken::kTrustsEveryKnownRange:
+            for (uint32_t i = 1; i < found.end_count; i++)
+                if (own && found.ends[i].nodes == start.nodes)
+                    return OpenAt(plan, end);
+            return plan;
+        case Broken::kStartsUnderAnySecrets:
+            plan.secrets = SecretsChange::kNone;
+            return plan;
+        case Broken::kIgnoresOtherRuns:
+            other.last_run = weakened.stop.run;
+            break;
+        case Broken::kTakesCopiesForTheOriginal:
+            other.origin = weakened.origin;
+            other.last_run = weakened.stop.run;
+            break;
+        case Broken::kIgnoresTheTimeSinceTheStop:
+            weakened.stop.at_ms = other.at_ms;
+            weakened.stop.clock_ms = other.clock_ms;
+            break;
+        case Broken::kComparesTheStopWithTheSettingOfNow:
+            weakened.skew = other.skew;
+            break;
+        default:
+            return plan;
+    }
+    return randflake::PlanStart(error, weakened, other).proven ? OpenAt(plan, end) : plan;
+}
+
+// PlanReload with a rule broken.
+inline ReloadPlan PlanReloadBroken(Broken broken, Reload reload, const WindowState* state) {
+    if (broken == Broken::kTakesSecretsOfThePresent)
+        reload.skew_ms = -reload.clock_ms;
+    if (broken == Broken::kForgetsLeases)
+        reload.leases_end = 0;
+    const ReloadPlan plan = randflake::PlanReload(reload, state);
+    const bool taken =
+        (broken == Broken::kTakesSecretsOfThePast && plan.error == ReloadError::kTooEarly) ||
+        (broken == Broken::kReloadsAnything && plan.error == ReloadError::kNotGrown);
+    return taken ? ReloadPlan{} : plan;
+}
+
+}  // namespace randflake::simulation
+
+#endif

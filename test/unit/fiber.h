@@ -1,0 +1,176 @@
+// Fibers: calls that stand still in the middle of their code and go on later, so that a simulated
+// process can be paused, or be gone, at any point of the code that ships.
+//
+// makecontext() gets onto a fiber's stack once. All further switches are _setjmp and _longjmp,
+// which save registers and ask the kernel for nothing. A call that goes on nowhere is left by a
+// jump to the bottom of its stack. That runs no destructor: what a call keeps must be trivially
+// destructible, as it must be where PostgreSQL leaves a call by an error.
+
+#ifndef RANDFLAKE_UNIT_FIBER_H
+#define RANDFLAKE_UNIT_FIBER_H
+
+#include <csetjmp>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <ucontext.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#define RANDFLAKE_ASAN
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RANDFLAKE_ASAN
+#endif
+#endif
+#ifdef RANDFLAKE_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace randflake::simulation {
+
+class Fiber {
+public:
+    Fiber() : stack_(Take()) {}
+    Fiber(Fiber&&) = default;
+    ~Fiber() {
+        Abandon();
+        if (stack_ != nullptr)
+            Spare().push_back(std::move(stack_));
+    }
+
+    // Whether there is a call that has not ended.
+    bool busy() const { return stack_->run != nullptr; }
+
+    // Begins a call; Resume runs it. `*call` must live until it has ended.
+    template <typename Call>
+    void Start(Call* call) {
+        stack_->call = call;
+        stack_->run = [](void* started) { (*static_cast<Call*>(started))(); };
+        stack_->begun = false;
+    }
+
+    // Runs the call to its next pause or to its end.
+    void Resume() {
+        Stack* stack = stack_.get();
+        if (_setjmp(stack->outside) == 0) {
+            stack->SwitchIn();
+            if (!stack->entered)
+                Enter(stack);
+            _longjmp(std::exchange(stack->begun, true) ? stack->inside : stack->bottom, 1);
+        }
+        stack->SwitchedOut();
+    }
+
+    // For the call itself: stands still until the next Resume.
+    void Pause() {
+        Stack* stack = stack_.get();
+        if (_setjmp(stack->inside) == 0) {
+            stack->SwitchOut();
+            _longjmp(stack->outside, 1);
+        }
+        stack->SwitchedIn();
+    }
+
+    // For the call itself: ends it here.
+    [[noreturn]] void End() {
+        stack_->run = nullptr;
+        stack_->Unpoison();
+        stack_->SwitchOut();
+        _longjmp(stack_->outside, 1);
+    }
+
+    // For others: the call that stands still never goes on.
+    void Abandon() {
+        if (stack_ == nullptr || !busy())
+            return;
+        stack_->run = nullptr;
+        stack_->Unpoison();
+    }
+
+private:
+    struct Stack {
+        static constexpr size_t kBytes = size_t{64} * 1024;
+
+        void (*run)(void*) = nullptr;
+        void* call = nullptr;
+        bool entered = false, begun = false;
+        std::jmp_buf outside, inside, bottom;
+        ucontext_t context;
+        std::unique_ptr<char[]> bytes{new char[kBytes]};
+
+#ifdef RANDFLAKE_ASAN
+        void SwitchIn() {
+            __sanitizer_start_switch_fiber(&outside_fake, bytes.get(), kBytes);
+        }
+        void SwitchedIn() {
+            __sanitizer_finish_switch_fiber(nullptr, &outside_bytes, &outside_length);
+        }
+        void SwitchOut() {
+            __sanitizer_start_switch_fiber(&inside_fake, outside_bytes, outside_length);
+        }
+        void SwitchedOut() {
+            __sanitizer_finish_switch_fiber(outside_fake, nullptr, nullptr);
+        }
+        void Unpoison() {
+            __asan_unpoison_memory_region(bytes.get(), kBytes);
+        }
+
+        void *outside_fake = nullptr, *inside_fake = nullptr;
+        const void* outside_bytes = nullptr;
+        size_t outside_length = 0;
+#else
+        void SwitchIn() {}
+        void SwitchedIn() {}
+        void SwitchOut() {}
+        void SwitchedOut() {}
+        void Unpoison() {}
+#endif
+    };
+
+    static std::vector<std::unique_ptr<Stack>>& Spare() {
+        static std::vector<std::unique_ptr<Stack>> spare;
+        return spare;
+    }
+    static std::unique_ptr<Stack> Take() {
+        if (Spare().empty())
+            return std::make_unique<Stack>();
+        std::unique_ptr<Stack> stack = std::move(Spare().back());
+        Spare().pop_back();
+        return stack;
+    }
+
+    // The stack that Enter goes to; makecontext passes on nothing wider than an int.
+    static inline Stack* entering = nullptr;
+
+    static void Enter(Stack* stack) {
+        // No variable of this frame, which is left for good and may be used by others.
+        ucontext_t& context = stack->context;
+        getcontext(&context);
+        context.uc_stack.ss_sp = stack->bytes.get();
+        context.uc_stack.ss_size = Stack::kBytes;
+        context.uc_link = nullptr;
+        makecontext(&context, Run, 0);
+        stack->entered = stack->begun = true;
+        entering = stack;
+        setcontext(&context);
+    }
+
+    static void Run() {
+        Stack* const stack = entering;
+        (void)_setjmp(stack->bottom);
+        stack->SwitchedIn();
+        stack->run(stack->call);
+        stack->run = nullptr;
+        stack->SwitchOut();
+        _longjmp(stack->outside, 1);
+    }
+
+    std::unique_ptr<Stack> stack_;
+};
+
+}  // namespace randflake::simulation
+
+#endif

@@ -1,0 +1,1177 @@
+#include "lease_simulation.h"
+
+#include <array>
+#include <deque>
+#include <vector>
+
+#include "lease_server.h"
+
+namespace randflake {
+
+static std::ostream& operator<<(std::ostream& out, const NodeRange& nodes) {
+    return out << nodes.first << " to " << nodes.first + nodes.count - 1;
+}
+
+namespace simulation {
+namespace {
+
+class Simulation {
+public:
+    Simulation(const Scenario& scenario, uint64_t seed)
+        : scenario_(scenario),
+          random_(seed),
+          node_ids_(static_cast<int64_t>(scenario.layout.max_node_id()) + 1),
+          max_duration_(random_.Between(2, 8)),
+          max_clock_skew_(random_.Between(clocks_agree() ? 1 : 0, 3)),
+          skew_ms_(max_clock_skew_ * 1000 - (clocks_agree() ? random_.Between(0, 500) : 0)),
+          ledger_(scenario.layout, scenario.numbers),
+          free_at_(static_cast<size_t>(node_ids_)) {
+        ChooseHowMuch();
+        MakeMachines();
+        MakeSites();
+        MakeServers();
+    }
+
+    Findings Run() {
+        for (findings_.step = 0; findings_.step < scenario_.steps; findings_.step++) {
+            Step();
+            if (!ledger_.fine())
+                break;
+        }
+        if (scenario_.rotates)
+            ledger_.DecodeAll(ToyRing(scenario_.numbers, agreed_));
+        findings_.violation = ledger_.violation();
+        findings_.issued = ledger_.issued();
+        findings_.numbers = ledger_.numbers();
+        const Handovers& handovers = ledger_.handovers();
+        findings_.taken_over = handovers.to_another;
+        findings_.failed_back = handovers.back;
+        findings_.static_to_leased = handovers.static_to_leased;
+        findings_.leased_to_static = handovers.leased_to_static;
+        for (const Site& site : sites_)
+            findings_.lost_transactions += site.cluster.lost_transactions();
+        for (const auto& server : servers_) {
+            const ServerEvents& events = server.events();
+            findings_.reserved_during_change += events.reserved_during_change;
+            findings_.lost_swaps += events.lost_swaps;
+            findings_.static_numbers += events.static_numbers;
+            findings_.proven_starts += events.proven_starts;
+            findings_.held_off_starts += events.held_off_starts;
+            findings_.failed_writes += events.failed_writes;
+            findings_.aborted += events.aborted;
+            findings_.declined += events.declined;
+            findings_.refused_starts += events.refused_starts;
+            findings_.reloads += events.reloads;
+            findings_.late_reloads += events.late_reloads;
+            findings_.refused_reloads += events.refused_reloads;
+            findings_.unheard_answers += events.unheard_answers;
+            findings_.later_identifiers += events.later_identifiers;
+            findings_.skipped += events.skipped;
+            findings_.reserved_then_added += events.reserved_then_added;
+            findings_.encrypted_then_added += events.encrypted_then_added;
+        }
+        return findings_;
+    }
+
+private:
+    // The first second of all, so that clocks can be a little behind.
+    static constexpr int64_t kFirstSecond = 60;
+    static constexpr int64_t kNobody = -1;
+    // A coordinator's day, at this scale.
+    static constexpr int64_t kKeep = 60;
+    static constexpr uint32_t kLeasedNodes = 2;
+
+    // A coordinator with what its operator wants of it.
+    struct Site {
+        Cluster cluster;
+        std::optional<NodeRange> pool;  // closed without
+        int64_t host = kNobody;         // the server that it runs in, if that has node ids, too
+    };
+
+    struct Message {
+        int64_t server;  // that waits for the answer, if it still does
+        uint64_t ticket;
+        size_t site;
+        Request request;
+        bool answered = false;
+        Answer answer{};
+    };
+
+    bool clocks_agree() const {
+        return scenario_.fleet == Fleet::kEverything || scenario_.fleet == Fleet::kTwoNodeIds;
+    }
+    bool has_static() const { return scenario_.fleet != Fleet::kLeases; }
+
+    // From schedules in which all is well for long to those in which nothing is.
+    void ChooseHowMuch() {
+        coordinator_trouble_ = int64_t{20} << random_.Between(0, 5);
+        server_trouble_ = int64_t{20} << random_.Between(0, 5);
+        longest_advance_ms_ = int64_t{2000} >> (has_static() ? random_.Between(0, 3) : 0);
+        leases_one_in_ = random_.Between(2, 4);
+        if (scenario_.rotates)
+            secrets_one_in_ = int64_t{20} << random_.Between(0, 2);
+        static_nodes_ = SomeNodes(1, node_ids_);
+        restless_clocks_ = has_static() && random_.OneIn(2);
+        if (scenario_.fleet == Fleet::kTwoNodeIds) {
+            static_nodes_ = SomeNodes(2, 2);
+            leases_one_in_ = 1000;
+            server_trouble_ = 80;
+            longest_advance_ms_ = 500;
+        } else if (clocks_agree() && random_.OneIn(2)) {
+            // The fewer node ids there are, the more they change hands.
+            static_nodes_ = SomeNodes(1, 2);
+            if (random_.OneIn(2))
+                leases_one_in_ = 1000;
+            server_trouble_ = int64_t{20} << random_.Between(0, 2);
+        } else if (scenario_.fleet == Fleet::kOneDirectory && random_.OneIn(2)) {
+            // All of the pool is static in turn.
+            static_nodes_ = SomeNodes(kLeasedNodes, kLeasedNodes);
+            server_trouble_ = int64_t{80} << random_.Between(0, 3);
+        }
+    }
+
+    void MakeMachines() {
+        for (int i = 0; i < 3; i++) {
+            machines_.emplace_back(i != 2);
+            machines_.back().Boot(++boots_, true_ms_ - random_.Between(0, 100000));
+            machines_.back().StepClock(clocks_agree() ? WrongByMs() : 0);
+        }
+    }
+
+    void MakeSites() {
+        const int64_t made = UnixNow() - random_.Between(0, 20);
+        const int count = scenario_.fleet == Fleet::kEverything ? 2 : 1;
+        for (int i = 0; i < count; i++) {
+            NodeRange nodes{0, static_cast<uint32_t>(node_ids_)};
+            if (scenario_.fleet == Fleet::kOneDirectory && static_nodes_.count == kLeasedNodes)
+                nodes = static_nodes_;
+            else if (has_static())
+                nodes = {static_cast<uint32_t>(random_.Between(0, node_ids_ - 4)),
+                         static_cast<uint32_t>(random_.Between(kLeasedNodes, 4))};
+            const Coordinator::Pool pool{nodes.first, nodes.count, max_duration_, max_clock_skew_,
+                                         i > 0};
+            const uint64_t identity = ++identities_;
+            sites_.push_back(
+                {Cluster({scenario_.layout, pool, scenario_.rules, identity, made, kKeep}, identity,
+                         max_clock_skew_, scenario_.identity_has_birth, &true_ms_, &random_),
+                 i == 0 ? std::optional(nodes) : std::nullopt});
+            if (clocks_agree())
+                sites_.back().cluster.StepClock(WrongByMs());
+            if (scenario_.rotates)
+                Configure(&sites_.back(), Coordinator::Change{.chain = agreed_});
+        }
+        if (scenario_.fleet == Fleet::kEverything && random_.OneIn(3))
+            sites_[0].host = 0;
+    }
+
+    void MakeServers() {
+        const int count = scenario_.fleet == Fleet::kOneDirectory ? 1 : 3;
+        for (int i = 0; i < count; i++) {
+            servers_.emplace_back(scenario_.layout, scenario_.numbers, scenario_.rotates,
+                                  scenario_.broken, scenario_.broken == Broken::kNothing, i,
+                                  skew_ms_, &true_ms_, &births_, &ledger_, &random_);
+            FleetServer& server = servers_.back();
+            server.directory().system_identifier = static_cast<uint64_t>(i) + 1;
+            server.MoveTo(&machines_[static_cast<size_t>(i % 2)]);
+            asked_.push_back(0);
+            site_of_.push_back(0);
+            snapshots_.push_back(server.directory());
+        }
+        for (FleetServer& server : servers_)
+            Start(&server);
+    }
+
+    void Step() {
+        const size_t i = PickServer();
+        FleetServer& server = servers_[i];
+        if (scenario_.rotates)
+            StopInTime();
+        if (scenario_.rotates && random_.OneIn(secrets_one_in_))
+            HappenToSecrets();
+        else if (random_.OneIn(50))
+            true_ms_ += random_.Between(0, longest_advance_ms_);
+        else if (random_.OneIn(coordinator_trouble_))
+            HappenToCoordinator(&Pick(&sites_));
+        else if (random_.OneIn(server_trouble_))
+            HappenToServer(&server);
+        else if (random_.OneIn(5))
+            StepNetwork();
+        else if (!server.running())
+            StepStopped(&server);
+        else if (server.PausedNow() || server.in_recovery())
+            return;
+        else if (random_.OneIn(server.settings().leases ? 2 : 4))
+            StepOthers(i);
+        else
+            server.StepBackend();
+        if (server.has_done())
+            TakeDone(i);
+    }
+
+    // Not the backends that generate.
+    void StepOthers(size_t i) {
+        FleetServer& server = servers_[i];
+        if (server.stopping())
+            server.StepStop();
+        else if (!server.settings().leases || (server.reloads() && random_.OneIn(3)))
+            server.StepSession();
+        else
+            StepWorker(i);
+    }
+
+    void StepWorker(size_t i) {
+        FleetServer& server = servers_[i];
+        if (server.worker_idle() && server.waits()) {
+            if (!random_.OneIn(20))
+                return;
+            server.BeginHear(Answer{});  // too late, or connection lost
+        } else if (server.worker_idle()) {
+            if (random_.OneIn(3) && server.has_secrets())
+                BeginAsk(i);
+            else
+                server.BeginFollow();
+        }
+        server.StepWorker();
+    }
+
+    void TakeDone(size_t i) {
+        const FleetServer::Done done = servers_[i].TakeDone();
+        for (const Request& release : done.releases)
+            Send(kNobody, site_of_[i], release);
+        if (done.request)
+            Send(static_cast<int64_t>(i), site_of_[i], *done.request);
+        // The operator sees it.
+        if (done.reload && scenario_.rotates)
+            times_.push_back(LastFrom(servers_[i].file()));
+    }
+
+    // A line to be completed. The stream that is nowhere takes nothing.
+    std::ostream& Trace() {
+        std::ostream& out = scenario_.trace != nullptr ? *scenario_.trace : nowhere_;
+        out << "step " << findings_.step << ", ms " << true_ms_ - kWindowEpochMs;
+        for (const Site& site : sites_)
+            out << ", coordinator's second " << site.cluster.now() - kWindowEpochSeconds;
+        return out << ": ";
+    }
+    std::ostream& Trace(const FleetServer& server) {
+        return Trace() << "server " << server.role() << ' ';
+    }
+
+    template <typename Thing>
+    Thing& Pick(std::vector<Thing>* of) {
+        return (*of)[static_cast<size_t>(random_.Between(0, static_cast<int64_t>(of->size()) - 1))];
+    }
+    size_t PickServer() {
+        return static_cast<size_t>(random_.Between(0, static_cast<int64_t>(servers_.size()) - 1));
+    }
+
+    // --- requests and answers
+
+    void Send(int64_t server, size_t site, const Request& request) {
+        const uint64_t ticket = ++tickets_;
+        if (server != kNobody)
+            asked_[static_cast<size_t>(server)] = ticket;
+        messages_.push_back({server, ticket, site, request});
+        Trace() << "request " << ticket << " of server " << server << " for coordinator " << site
+                << ": " << request << '\n';
+    }
+
+    void BeginAsk(size_t i) {
+        const Cluster& cluster = sites_[site_of_[i]].cluster;
+        int64_t alleged = 0;
+        if (cluster.knows_all() && random_.OneIn(10))
+            alleged = cluster.now() + max_duration_ + max_clock_skew_ +
+                      random_.Between(-2, random_.OneIn(2) ? 0 : 20);
+        servers_[i].BeginAsk(random_.Between(1, 10), alleged);
+    }
+
+    // Somebody who has seen the incarnation of another one's lease gives it back.
+    void Meddle(const FleetServer& server) {
+        const FleetServer& other = servers_[PickServer()];
+        const Lease& lease = other.open_lease();
+        if (lease.id == 0 || server.role() == other.role())
+            return;
+        Send(kNobody, site_of_[static_cast<size_t>(other.role())],
+             {Request::kRelease, lease.id, lease.incarnation, lease.start - 1 + kWindowEpochSeconds,
+              kLeasedNodes, 0, server.role()});
+        findings_.meddlings++;
+    }
+
+    bool Up(const Site& site) const {
+        return site.cluster.up() &&
+               (site.host == kNobody || servers_[static_cast<size_t>(site.host)].generates());
+    }
+
+    void StepNetwork() {
+        if (messages_.empty())
+            return;
+        const auto which =
+            static_cast<size_t>(random_.Between(0, static_cast<int64_t>(messages_.size()) - 1));
+        Message& message = messages_[which];
+        if (!random_.OneIn(12)) {  // else it is lost
+            if (!message.answered && Up(sites_[message.site])) {
+                message.answer = Execute(&sites_[message.site].cluster, message.request);
+                message.answered = true;
+                Trace() << "request " << message.ticket << " at the coordinator: " << message.answer
+                        << '\n';
+                return;
+            }
+            if (message.server != kNobody) {
+                const auto i = static_cast<size_t>(message.server);
+                if (servers_[i].generates() && servers_[i].waits() && servers_[i].worker_idle() &&
+                    asked_[i] == message.ticket) {
+                    servers_[i].BeginHear(message.answer);
+                    Trace() << "answer " << message.ticket << " arrives\n";
+                }
+            }
+        }
+        messages_.erase(messages_.begin() + static_cast<ptrdiff_t>(which));
+    }
+
+    Answer Execute(Cluster* cluster, const Request& request) {
+        const bool clear = !random_.OneIn(6);
+        const bool commit = clear || random_.OneIn(2);
+        Answer answer;
+        const bool done = cluster->Transact(commit, [&](Coordinator& coordinator) {
+            return Execute(*cluster, &coordinator, request, &answer.grant);
+        });
+        answer.row = done;
+        answer.clear = done && clear;
+        answer.refused = !done && clear && cluster->coordinator().refusal() != Refusal::kClosed;
+        findings_.refused += answer.refused;
+        findings_.unclear += done && !clear;
+        return answer;
+    }
+
+    bool Execute(const Cluster& cluster, Coordinator* coordinator, const Request& request,
+                 LeaseGrant* grant) {
+        const uint64_t identity = cluster.identity();
+        const int64_t now = cluster.now();
+        if (request.kind == Request::kAcquire) {
+            const auto granted =
+                coordinator->Acquire(identity, now, request.incarnation, request.nodes,
+                                     request.duration, request.secrets, request.role);
+            findings_.granted += granted.has_value();
+            *grant = granted.value_or(LeaseGrant{});
+            CountStop(*coordinator, now, request, granted.has_value(), grant->end,
+                      &findings_.bounded_leases);
+            return granted.has_value();
+        }
+        if (request.kind == Request::kRenew) {
+            // After a failover, a coordinator must believe its holders. One that knows of every
+            // lease need not.
+            const int64_t known = cluster.knows_all()
+                                      ? std::max(request.second, request.alleged_end)
+                                      : request.second;
+            const auto end = coordinator->Renew(
+                identity, now, request.lease_id, request.incarnation, known, request.duration,
+                request.secrets.count > 1 ? &request.secrets : nullptr, request.role);
+            findings_.renewed += end.has_value();
+            grant->end = end.value_or(0);
+            CountStop(*coordinator, now, request, end.has_value(), grant->end,
+                      &findings_.bounded_renewals);
+            return end.has_value();
+        }
+        const bool released = coordinator->Release(
+            identity, now, request.lease_id, request.incarnation, request.second, request.role);
+        findings_.released += released;
+        return released;
+    }
+
+    void CountStop(const Coordinator& coordinator, int64_t now, const Request& request, bool done,
+                   int64_t last, size_t* bounded) {
+        const int64_t stops_at = coordinator.StopsAt(request.secrets);
+        *bounded += done && last + 1 == stops_at;
+        findings_.told_to_stop +=
+            !done && now >= stops_at && coordinator.refusal() != Refusal::kArgument;
+    }
+
+    // --- secrets
+
+    // As many as there were.
+    static SecretRecords Cut(SecretRecords secrets, uint32_t count) {
+        secrets.count = std::min(secrets.count, count);
+        return secrets;
+    }
+    static SecretRecords Grown(SecretRecords secrets, const std::optional<SecretRecord>& by) {
+        if (by && secrets.count < kMaxGenerations && by->from > LastFrom(secrets))
+            secrets.records[secrets.count++] = *by;
+        return secrets;
+    }
+    // Those of the seconds up to this one.
+    static SecretRecords UpTo(SecretRecords secrets, uint32_t second) {
+        while (secrets.count > 1 && secrets.records[secrets.count - 1].from > second)
+            secrets.count--;
+        return secrets;
+    }
+
+    // A secret that nobody else has, from this second on or a bit before or later.
+    SecretRecord SomeSecret(int64_t from, int64_t before, int64_t later) {
+        const int64_t second =
+            std::clamp<int64_t>(from + random_.Between(-before, later), 1,
+                                static_cast<int64_t>(scenario_.layout.max_timestamp()));
+        return {++fingerprints_, static_cast<uint32_t>(second)};
+    }
+
+    // From which moment on a server with static node ids may use this second, with the longest
+    // advance of the time, and the seconds that it announces: then it could not be told any more.
+    bool TooLateFor(uint32_t from) const {
+        return has_static() &&
+               UnixNow() - kWindowEpochSeconds + max_clock_skew_ + kWindowSeconds + 3 >= from;
+    }
+
+    // The file of a server with static node ids: what was agreed on, and mostly what is planned.
+    SecretRecords GoodFile() {
+        return planned_ && !TooLateFor(planned_->from) && !random_.OneIn(3)
+                   ? Grown(agreed_, planned_)
+                   : agreed_;
+    }
+
+    // The file of a server that leases.
+    SecretRecords AnyFile(const FleetServer& server) {
+        const int64_t chance = random_.Between(0, 14);
+        SecretRecords file = GoodFile();
+        if (chance < 2)
+            file = Cut(file, static_cast<uint32_t>(random_.Between(1, file.count)));
+        else if (chance < 4)
+            file = Grown(server.has_secrets() ? server.secrets() : file,
+                         SomeSecret(server.LastEnd(), 1, 4));
+        else if (chance < 5)
+            file = Grown(Cut(file, static_cast<uint32_t>(random_.Between(1, file.count))),
+                         SomeSecret(server.LastEnd(), 3, 12));
+        return file;
+    }
+
+    // What a start must notice: the directory has used seconds of a secret that is not in the file,
+    // or has another time there. If it has not, it is the right file.
+    SecretRecords WrongFile(const FleetServer& server) {
+        const auto& window = server.directory().window;
+        WindowState state{};
+        if (window &&
+            DecodeWindowState(window->data(), window->size(), &state) == StateError::kNone)
+            for (uint32_t i = 1; i < agreed_.count; i++)
+                if (agreed_.records[i].from < state.LastEnd())
+                    return random_.OneIn(2)
+                               ? Cut(agreed_, i)
+                               : Grown(Cut(agreed_, i), SomeSecret(agreed_.records[i].from, 1, 1));
+        return agreed_;
+    }
+
+    SecretRecords FileAtStart(const FleetServer& server, const Settings& settings) {
+        if (!scenario_.rotates)
+            return agreed_;
+        if (settings.leases)
+            return AnyFile(server);
+        return random_.OneIn(8) ? WrongFile(server) : GoodFile();
+    }
+
+    void HappenToSecrets() {
+        const int64_t chance = random_.Between(0, 9);
+        if (chance < 1 && !planned_)
+            Plan();
+        else if (chance < 2 && planned_)
+            AddSecret();
+        else if (chance < 3 && random_.OneIn(2))
+            Withdraw();
+        else
+            ReloadSecrets(&servers_[PickServer()]);
+    }
+
+    // Whether all coordinators would do that.
+    template <typename Act>
+    bool AllWould(Act&& act) const {
+        for (const Site& site : sites_) {
+            Coordinator tried = site.cluster.coordinator();
+            if (!act(tried, site.cluster))
+                return false;
+        }
+        return true;
+    }
+    template <typename Act>
+    void DoEverywhere(Act&& act) {
+        for (Site& site : sites_) {
+            Manage(&site, [&](Coordinator& coordinator) {
+                return act(coordinator, site.cluster) ? std::optional<int64_t>(0) : std::nullopt;
+            });
+            if (!scenario_.operation.adds_everywhere)
+                break;
+        }
+    }
+
+    void Plan() {
+        if (agreed_.count == kMaxGenerations)
+            return;
+        int64_t from = UnixNow() + max_clock_skew_ + kWindowSeconds + 4;
+        for (const Site& site : sites_)
+            from = std::max(from, site.cluster.coordinator().EarliestOfSecret(site.cluster.now()));
+        const SecretRecord planned = SomeSecret(from - kWindowEpochSeconds, 1, 12);
+        if (Grown(agreed_, planned).count == agreed_.count || TooLateFor(planned.from))
+            return;
+        planned_ = planned;
+        times_.push_back(planned.from);
+        findings_.planned++;
+        Trace() << "secret " << planned.fingerprint << " from " << planned.from << " is planned\n";
+    }
+
+    void AddSecret() {
+        const auto add = [&](Coordinator& coordinator, const Cluster& cluster) {
+            return coordinator.AddSecret(cluster.identity(), cluster.now(), planned_->fingerprint,
+                                         kWindowEpochSeconds + planned_->from);
+        };
+        if (TooLateFor(planned_->from) || !AllWould(add)) {
+            findings_.not_added++;
+            Trace() << "secret " << planned_->fingerprint << " is not added\n";
+        } else {
+            DoEverywhere(add);
+            agreed_ = Grown(agreed_, planned_);
+            findings_.added++;
+            Trace() << "secret " << planned_->fingerprint << " is added\n";
+        }
+        planned_.reset();
+    }
+
+    void Withdraw() {
+        const SecretRecord& last = agreed_.records[agreed_.count - 1];
+        const auto remove = [&](Coordinator& coordinator, const Cluster& cluster) {
+            return coordinator.RemoveSecret(cluster.identity(), cluster.now(), last.fingerprint);
+        };
+        if (agreed_.count == 1 || planned_ || TooLateFor(last.from) || !AllWould(remove))
+            return;
+        DoEverywhere(remove);
+        agreed_.count--;
+        findings_.withdrawn++;
+        Trace() << "secret " << last.fingerprint << " is withdrawn\n";
+    }
+
+    void ReloadSecrets(FleetServer* server) {
+        if (!server->running())
+            return;
+        const bool leases = server->settings().leases;
+        SecretRecords file = leases ? AnyFile(*server) : GoodFile();
+        if (!leases && !server->has_secrets() && random_.OneIn(4)) {
+            file = WrongFile(*server);
+        } else if (!leases && server->has_secrets() && !server->in_recovery() && random_.OneIn(4)) {
+            // A time that is too early is refused, wherever the clock is set meanwhile.
+            const int64_t reached = FloorDivide(true_ms_ + skew_ms_, 1000) - kWindowEpochSeconds;
+            file = Grown(server->secrets(),
+                         SomeSecret(std::max(reached, int64_t{server->LastEnd()} - 1), 3, 0));
+        }
+        server->ReloadSecrets(file);
+        Trace(*server) << "reloads " << file.count << " secrets, the last from " << LastFrom(file)
+                       << '\n';
+    }
+
+    // Before a second that a secret was to own, the operator looks which servers with static node
+    // ids disagree about it.
+    void StopInTime() {
+        if (planned_ && TooLateFor(planned_->from))
+            planned_.reset();
+        for (size_t i = times_.size(); i-- > 0;) {
+            const uint32_t from = times_[i];
+            if (!TooLateFor(from))
+                continue;
+            times_.erase(times_.begin() + static_cast<ptrdiff_t>(i));
+            const SecretRecords right = UpTo(agreed_, from);
+            for (FleetServer& server : servers_)
+                if (server.running() && !server.settings().leases &&
+                    (server.has_secrets() || server.reloads()) &&
+                    scenario_.operation.stops_in_time &&
+                    !server.AllSecrets([&](const SecretRecords& secrets) {
+                        return Same(UpTo(secrets, from), right);
+                    })) {
+                    Crash(&server);
+                    findings_.stopped_in_time++;
+                }
+        }
+    }
+
+    static uint32_t LastFrom(const SecretRecords& secrets) {
+        return secrets.records[secrets.count - 1].from;
+    }
+    static bool Same(const SecretRecords& a, const SecretRecords& b) {
+        return a.count == b.count && Agreed(a, b) == a.count;
+    }
+
+    // --- clocks
+
+    int64_t UnixNow() const { return true_ms_ / 1000; }
+
+    int64_t WrongByMs() {
+        if (clocks_agree()) {
+            // At all times, so it does not matter which clock is right.
+            if (!scenario_.operation.clocks_agree)
+                return random_.Between(0, 2 * skew_ms_);
+            return random_.OneIn(2)   ? random_.Between(0, skew_ms_ - 1)
+                   : random_.OneIn(2) ? 0
+                                      : skew_ms_ - 1;
+        }
+        const int64_t most = random_.OneIn(3) ? 0 : random_.OneIn(2) ? 3 : 25;
+        return random_.Between(-most, most) * 1000;
+    }
+
+    // Unix seconds on the clock that an operator looks at, who waits for a coordinator's node ids.
+    int64_t OperatorNow(const Site& site) {
+        return clocks_agree() ? FloorDivide(true_ms_ + WrongByMs(), 1000) : site.cluster.now();
+    }
+
+    // --- who may use which node ids
+
+    template <typename Predicate>
+    static bool All(const NodeRange& nodes, Predicate&& holds) {
+        for (uint32_t node = nodes.first; node < nodes.first + nodes.count; node++)
+            if (!holds(node))
+                return false;
+        return true;
+    }
+
+    // By a server that runs, other than this one.
+    bool UsedStatically(const NodeRange& nodes, int64_t except) const {
+        for (const FleetServer& server : servers_)
+            if (server.role() != except && server.generates() && !server.settings().leases &&
+                server.settings().nodes.Overlaps(nodes))
+                return true;
+        return false;
+    }
+
+    bool Pooled(const NodeRange& nodes, const Site* except) const {
+        for (const Site& site : sites_)
+            if (&site != except && site.pool && site.pool->Overlaps(nodes))
+                return true;
+        return false;
+    }
+
+    bool Free(const NodeRange& nodes, const Site& site) {
+        return !scenario_.operation.waits_until_free ||
+               All(nodes, [&](uint32_t node) { return free_at_[node] <= OperatorNow(site); });
+    }
+
+    // What the view of leases shows.
+    bool NothingLeased(const NodeRange& nodes, const Site& site) {
+        const Coordinator& coordinator = site.cluster.coordinator();
+        const int64_t now = OperatorNow(site);
+        if (coordinator.high_water() > now)
+            return false;
+        for (const Coordinator::Lease& lease : coordinator.leases())
+            if (nodes.Overlaps({static_cast<uint32_t>(lease.first_node_id),
+                                static_cast<uint32_t>(lease.node_count)}) &&
+                lease.end > now)
+                return false;
+        return true;
+    }
+
+    bool MayUse(const NodeRange& nodes, const FleetServer& server) {
+        // A directory knows itself what was used there, also under leases that are in force.
+        if (scenario_.fleet == Fleet::kOneDirectory)
+            return true;
+        const Site& own = sites_[0];
+        if (UsedStatically(nodes, server.role()) || !Free(nodes, own))
+            return false;
+        if (own.host != server.role())
+            return !Pooled(nodes, nullptr);
+        return !Pooled(nodes, &own) && NothingLeased(nodes, own);
+    }
+
+    // A coordinator never leases what its own server uses. What that server has used until now must
+    // come into the pool as node ids that are added.
+    bool MayGiveUp(const Settings& before, const Settings& after, const FleetServer& server) const {
+        if (before.leases || (!after.leases && after.nodes.Covers(before.nodes)) ||
+            !scenario_.operation.takes_own_nodes_out)
+            return true;
+        for (const Site& site : sites_)
+            if (site.host == server.role() && site.pool && site.pool->Overlaps(before.nodes))
+                return false;
+        return true;
+    }
+
+    bool MayLease(const NodeRange& nodes, const Site& site) {
+        return !UsedStatically(nodes, site.host) && !Pooled(nodes, &site);
+    }
+
+    NodeRange SomeNodes(int64_t least, int64_t most) {
+        const int64_t count = random_.Between(least, most);
+        return {static_cast<uint32_t>(random_.Between(0, node_ids_ - count)),
+                static_cast<uint32_t>(count)};
+    }
+
+    NodeRange EnoughToLease(NodeRange nodes) const {
+        nodes.count = std::max(nodes.count, kLeasedNodes);
+        nodes.first = std::min(nodes.first, static_cast<uint32_t>(node_ids_) - nodes.count);
+        return nodes;
+    }
+
+    NodeRange SomePool() {
+        return random_.OneIn(2) ? EnoughToLease(static_nodes_) : SomeNodes(kLeasedNodes, 4);
+    }
+
+    NodeRange SomeStaticNodes() {
+        const int64_t count =
+            random_.Between(1, std::min<int64_t>(FleetServer::kMaxSlots, static_nodes_.count));
+        return {static_nodes_.first +
+                    static_cast<uint32_t>(random_.Between(0, static_nodes_.count - count)),
+                static_cast<uint32_t>(count)};
+    }
+
+    // --- what happens to servers
+
+    void Start(FleetServer* server) {
+        const Settings before = server->settings();
+        const bool first = server->number() == 0;
+        Settings settings{true, {0, kLeasedNodes}};
+        if (has_static() && !random_.OneIn(leases_one_in_)) {
+            const int64_t chance = random_.Between(0, 4);
+            settings = {false, chance < 2 && !before.leases ? before.nodes
+                               : chance < 4                 ? servers_[PickServer()].last_nodes()
+                                                            : SomeStaticNodes()};
+            if (!server->in_recovery() && !MayUse(settings.nodes, *server))
+                return;
+        }
+        if (!first) {
+            if (!MayGiveUp(before, settings, *server))
+                return;
+            findings_.changed_nodes +=
+                !settings.leases && !before.leases && settings.nodes != before.nodes;
+            findings_.to_leases += settings.leases && !before.leases;
+            findings_.to_static += !settings.leases && before.leases;
+        }
+        server->Start(settings, FileAtStart(*server, settings));
+        Serve(*server);
+        Trace(*server) << "starts in recovery " << server->in_recovery() << " leases "
+                       << settings.leases << " nodes " << settings.nodes << " clock "
+                       << server->machine()->offset_ms() << '\n';
+    }
+
+    void Promote(FleetServer* server) {
+        if (!server->settings().leases && !MayUse(server->settings().nodes, *server))
+            return;
+        server->Promote();
+        findings_.promotions++;
+        Trace(*server) << "is promoted\n";
+    }
+
+    // Of a coordinator.
+    bool IsHost(const FleetServer& server) const { return sites_[0].host == server.role(); }
+
+    // The coordinator in this server knows its configuration.
+    void Serve(const FleetServer& server) {
+        const Settings& settings = server.settings();
+        for (Site& site : sites_)
+            if (site.host == server.role())
+                site.cluster.Serve(settings.leases ? Coordinator::Static{0, 0}
+                                                   : Coordinator::Static{settings.nodes.first,
+                                                                         settings.nodes.count});
+    }
+
+    void StepClock(Machine* machine) {
+        findings_.clock_steps++;
+        machine->StepClock(WrongByMs());
+        for (Site& site : sites_)
+            if (site.host != kNobody &&
+                servers_[static_cast<size_t>(site.host)].machine() == machine)
+                site.cluster.StepClock(machine->offset_ms());
+    }
+
+    // The tolerated difference, for all servers at once: between two handovers. Clocks differ by
+    // less than the smallest at all times.
+    void SetSkew() {
+        const int64_t skew_ms = skew_ms_ * (random_.OneIn(2) ? 1 : random_.Between(2, 10));
+        for (FleetServer& server : servers_)
+            server.SetSkew(skew_ms);
+        findings_.skew_changes++;
+        Trace() << "clocks may differ by " << skew_ms << " ms\n";
+    }
+
+    void HappenToServer(FleetServer* server) {
+        const int64_t chance = random_.Between(restless_clocks_ ? -8 : 0, 19);
+        if (chance < 4) {
+            StepClock(server->machine());
+            Trace(*server) << "clock " << server->machine()->offset_ms() << '\n';
+        } else if (chance < 5 && server->running()) {
+            snapshots_[static_cast<size_t>(server->role())] = server->directory();
+            Trace(*server) << "snapshot\n";
+        } else if (chance < 6 && random_.OneIn(3)) {
+            Boot(server->machine());
+        } else if (chance < 7) {
+            Meddle(*server);
+        } else if (chance < 8) {
+            if (sites_.size() == 1)
+                return;
+            site_of_[static_cast<size_t>(server->role())] =
+                static_cast<size_t>(random_.Between(0, static_cast<int64_t>(sites_.size()) - 1));
+            if (server->waits() && server->worker_idle())
+                server->BeginHear(Answer{});
+            findings_.moved_holders++;
+        } else if (!server->running()) {
+            if (random_.OneIn(3))
+                HappenToDirectory(server);
+            else
+                Start(server);
+        } else if (server->in_recovery()) {
+            if (random_.OneIn(3))
+                Crash(server);
+            else
+                Promote(server);
+        } else if (chance < 11) {
+            server->Pause(random_.Between(1, 300));
+            findings_.pauses++;
+        } else if (chance < 13) {
+            Trace(*server) << "loses its shared memory\n";
+            const bool loses_secrets = scenario_.rotates && random_.OneIn(4);
+            server->CrashMemory(loses_secrets);
+            findings_.lost_memories++;
+            findings_.lost_secrets += loses_secrets;
+        } else if (chance < 14) {
+            Crash(server);
+        } else if (server->settings().leases && server->may_seal() && random_.OneIn(3)) {
+            Trace(*server) << "loses its lease worker\n";
+            server->Seal();
+            findings_.lost_workers++;
+        } else if (server->may_stop()) {
+            Stop(server);
+            if (clocks_agree() && random_.OneIn(3))
+                SetSkew();
+            if (random_.OneIn(3))
+                snapshots_[static_cast<size_t>(server->role())] = server->directory();
+            else if (clocks_agree() && !server->running() && !IsHost(*server) && random_.OneIn(3))
+                RollBack(server);
+        }
+    }
+
+    void Stop(FleetServer* server) {
+        Trace(*server) << "stops\n";
+        findings_.stops++;
+        server->Stop();
+    }
+
+    void Crash(FleetServer* server) {
+        Trace(*server) << "crashes\n";
+        server->Crash();
+        findings_.crashes++;
+    }
+
+    void Boot(Machine* machine) {
+        for (FleetServer& server : servers_)
+            if (server.running() && server.machine() == machine)
+                server.Crash();
+        machine->Boot(++boots_, true_ms_);
+        findings_.boots++;
+        Trace() << "a machine boots\n";
+    }
+
+    void StepStopped(FleetServer* server) {
+        if (random_.OneIn(10))
+            Start(server);
+        else if (random_.OneIn(25))
+            HappenToDirectory(server);
+    }
+
+    // To that of a server that does not run.
+    void HappenToDirectory(FleetServer* server) {
+        DataDirectory& directory = server->directory();
+        const auto i = static_cast<size_t>(server->role());
+        const int64_t chance = random_.Between(0, 12);
+        if (chance < 1) {
+            server->machine()->ForgetRuns();
+        } else if (chance < 2) {
+            directory.recovers = !directory.recovers;
+        } else if (chance < 3) {
+            snapshots_[i] = directory;
+            Trace(*server) << "snapshot\n";
+        } else if (IsHost(*server)) {
+            return;  // what becomes of a coordinator's directory, lease_cluster.h knows
+        } else if (chance < 5) {
+            server->MoveTo(&Pick(&machines_));
+            findings_.moved_disks++;
+            Trace(*server) << "moves to a machine with clock " << server->machine()->offset_ms()
+                           << '\n';
+        } else if (scenario_.fleet == Fleet::kOneDirectory) {
+            return;
+        } else if (chance < 7) {
+            RollBack(server);
+        } else if (chance < 11) {
+            const size_t from = PickServer();
+            Copy(random_.OneIn(4) ? snapshots_[from] : servers_[from].directory(), &directory);
+            snapshots_[i] = directory;
+            Trace(*server) << "becomes a copy of server " << from << '\n';
+        } else if (chance < 12) {
+            const DataDirectory& source = servers_[PickServer()].directory();
+            if (source.system_identifier != directory.system_identifier)
+                return;
+            directory.window = source.window;  // pg_rewind
+            directory.timeline = source.timeline;
+            findings_.rewinds++;
+            Trace(*server) << "is rewound\n";
+        } else {
+            Damage(&directory);
+            Trace(*server) << "disk is damaged\n";
+        }
+    }
+
+    void RollBack(FleetServer* server) {
+        server->directory() = snapshots_[static_cast<size_t>(server->role())];
+        findings_.rollbacks++;
+        Trace(*server) << "disk is rolled back\n";
+    }
+
+    void Copy(const DataDirectory& from, DataDirectory* to) {
+        DataDirectory copy = from;
+        if (copy.identity)
+            copy.identity->birth_nanoseconds = ++births_;
+        copy.recovers = random_.OneIn(2);
+        *to = copy;
+        findings_.copies++;
+    }
+
+    void Damage(DataDirectory* directory) {
+        findings_.damages++;
+        const int64_t chance = random_.Between(0, 2);
+        if (chance == 0 && directory->window) {
+            (*directory->window)[static_cast<size_t>(random_.Between(0, kWindowStateBytes - 1))] ^=
+                1;
+        } else {
+            directory->window.reset();
+            if (chance == 1)
+                directory->identity.reset();
+        }
+    }
+
+    // --- what happens to coordinators
+
+    void HappenToCoordinator(Site* site) {
+        Cluster& cluster = site->cluster;
+        const int64_t chance = random_.Between(0, 39);
+        if (scenario_.only_failovers) {
+            if (random_.OneIn(3))
+                cluster.TakeBackup();
+            else
+                FailOver(site);
+        } else if (chance < 3) {
+            if (site->host == kNobody) {
+                cluster.StepClock(WrongByMs());
+                findings_.clock_steps++;
+            }
+        } else if (chance < 6) {
+            FailOver(site);
+        } else if (chance < 8) {
+            cluster.TakeBackup();
+        } else if (chance < 10 || !cluster.up()) {
+            cluster.StopOrStart();
+        } else if (chance < 13) {
+            Manage(site, [&](Coordinator& coordinator) {
+                return coordinator.Purge(cluster.identity(), cluster.now(),
+                                         random_.Between(0, 5) * 1000);
+            });
+        } else if (chance < 16 && site->pool) {
+            ChangePool(site);
+        } else if (chance < 18) {
+            CloseOrOpen(site);
+        } else if (chance < 19) {
+            MakeAnew(site);
+        } else if (chance < 20) {
+            Move(site);
+        }
+    }
+
+    // A transaction of the operator, which always succeeds and is seen to.
+    template <typename Act>
+    int64_t Manage(Site* site, Act&& act) {
+        std::optional<int64_t> result;
+        site->cluster.Transact(true, [&](Coordinator& coordinator) {
+            result = act(coordinator);
+            return result.has_value();
+        });
+        return result.value_or(0);
+    }
+
+    int64_t Configure(Site* site, Coordinator::Change change) {
+        if (scenario_.rotates && scenario_.operation.sets_secrets_again)
+            change.chain = agreed_;
+        return Manage(site, [&](Coordinator& coordinator) {
+            return coordinator.Configure(site->cluster.identity(), site->cluster.now(), change);
+        });
+    }
+
+    // Makes the coordinator's pool what its operator wants. What is not in it any more becomes free
+    // some time.
+    void Configure(Site* site, const std::optional<NodeRange>& pool, bool never_leased = false) {
+        Coordinator::Change change{.never_leased = never_leased};
+        change.closed = !pool.has_value();
+        if (pool) {
+            change.first_node_id = pool->first;
+            change.node_count = pool->count;
+        }
+        const int64_t free_at = Configure(site, change);
+        for (int64_t i = 0; i < node_ids_; i++) {
+            const NodeRange node{static_cast<uint32_t>(i), 1};
+            if (site->pool && site->pool->Covers(node) && !(pool && pool->Covers(node)))
+                free_at_[static_cast<size_t>(i)] = free_at;
+        }
+        site->pool = pool;
+        if (pool)
+            last_open_ = site - sites_.data();
+        Trace() << "coordinator " << site - sites_.data() << " pool " << pool.value_or(NodeRange{})
+                << ", the rest free at " << free_at - kWindowEpochSeconds << '\n';
+    }
+
+    void FailOver(Site* site) {
+        if (site->host != kNobody) {
+            FleetServer& server = servers_[static_cast<size_t>(site->host)];
+            if (server.running())
+                Crash(&server);
+            site->host = kNobody;
+        }
+        std::optional<int64_t> offset_ms;
+        if (clocks_agree())
+            offset_ms = WrongByMs();
+        else if (random_.OneIn(2))
+            offset_ms = random_.Between(-max_clock_skew_, 2 * max_clock_skew_) * 1000;
+        findings_.restores += site->cluster.FailOver(++identities_, offset_ms);
+        findings_.failovers++;
+        Trace() << "failover of coordinator " << site - sites_.data() << '\n';
+        if (has_static() && scenario_.operation.configures_again)
+            Configure(site, site->pool);
+        else if (scenario_.rotates)
+            Configure(site, Coordinator::Change{});
+    }
+
+    // Takes node ids out of the pool, or into it.
+    void ChangePool(Site* site) {
+        NodeRange pool = *site->pool;
+        if (!has_static()) {
+            const uint32_t first = random_.OneIn(2) ? 0 : 1;
+            pool = {first, static_cast<uint32_t>(node_ids_) - first};
+        } else if (pool.count > kLeasedNodes && random_.OneIn(2)) {
+            pool.count -= 1;
+            pool.first += random_.OneIn(2);
+        } else {
+            pool = random_.OneIn(2) ? GivenUp(*site) : SomePool();
+            if (!MayLease(pool, *site) || !All(pool, [&](uint32_t node) {
+                    return site->pool->Covers({node, 1}) || Free({node, 1}, *site);
+                }))
+                return;
+        }
+        Configure(site, pool);
+        findings_.pool_changes++;
+    }
+
+    // The node ids that a server used last. If they are static, it gives them up.
+    NodeRange GivenUp(const Site& site) {
+        FleetServer& server = servers_[PickServer()];
+        if (server.generates() && !server.settings().leases && site.host != server.role()) {
+            if (server.may_stop())
+                Stop(&server);
+            else
+                Crash(&server);
+        }
+        return EnoughToLease(server.last_nodes());
+    }
+
+    // A pool that is opened again holds off for all that others may have leased meanwhile.
+    void CloseOrOpen(Site* site) {
+        if (site->pool) {
+            Configure(site, std::nullopt);
+            findings_.closings++;
+            return;
+        }
+        const NodeRange nodes =
+            has_static() ? SomePool() : NodeRange{0, static_cast<uint32_t>(node_ids_)};
+        if (!MayLease(nodes, *site))
+            return;
+        Configure(site, nodes);
+        findings_.openings++;
+    }
+
+    Coordinator::Pool PoolOf(const NodeRange& nodes) const {
+        return {nodes.first, nodes.count, max_duration_, max_clock_skew_};
+    }
+
+    // The coordinator is lost, or closed, and another one is made in its place.
+    void MakeAnew(Site* site) {
+        const bool lost = site->pool.has_value();
+        const NodeRange nodes = lost           ? *site->pool
+                                : has_static() ? SomePool()
+                                               : NodeRange{0, static_cast<uint32_t>(node_ids_)};
+        const bool in_place = site - sites_.data() == last_open_;
+        if (!MayLease(nodes, *site) || (in_place && !scenario_.made_in_place))
+            return;
+        site->cluster.Replace(++identities_, [&](int64_t now) {
+            return Coordinator(scenario_.layout, PoolOf(nodes), scenario_.rules, identities_,
+                               now - TooEarly(), kKeep);
+        });
+        const bool never_leased = clocks_agree() && !lost && Free(nodes, *site);
+        Configure(site, nodes, never_leased);
+        ServeHost(*site);
+        findings_.fresh++;
+        Trace() << "coordinator " << site - sites_.data() << " is new, never leased "
+                << never_leased << '\n';
+    }
+
+    int64_t TooEarly() { return scenario_.operation.closes_first ? 0 : random_.Between(0, 30); }
+
+    void ServeHost(const Site& site) {
+        if (site.host != kNobody)
+            Serve(servers_[static_cast<size_t>(site.host)]);
+    }
+
+    // To the other site, which must be closed: closed here, dumped, restored and opened there.
+    void Move(Site* from) {
+        if (sites_.size() < 2 || !from->pool)
+            return;
+        Site* to = from == &sites_[0] ? &sites_[1] : &sites_[0];
+        if (to->pool)
+            return;
+        const NodeRange nodes = *from->pool;
+        Configure(from, std::nullopt);
+        to->cluster.Replace(++identities_, [&](int64_t now) {
+            Coordinator dump = from->cluster.coordinator();
+            dump.Made(identities_, now - TooEarly());
+            dump.Serve({0, 0});
+            return dump;
+        });
+        ServeHost(*to);
+        if (UsedStatically(nodes, to->host))
+            return;  // the former one's server was exempt
+        Configure(to, nodes);
+        findings_.moved_coordinators++;
+        Trace() << "coordinator moved to " << to - sites_.data() << '\n';
+    }
+
+    const Scenario scenario_;
+    Random random_;
+    const int64_t node_ids_, max_duration_, max_clock_skew_, skew_ms_;
+    int64_t true_ms_ = kWindowEpochMs + kFirstSecond * 1000;
+    Ledger ledger_;
+    std::vector<Machine> machines_;
+    std::vector<Site> sites_;
+    std::deque<FleetServer> servers_;
+    std::vector<DataDirectory> snapshots_;          // per server
+    NodeRange static_nodes_;                        // that servers use
+    std::vector<int64_t> free_at_;                  // per node id that was leased, Unix seconds
+    int64_t coordinator_trouble_, server_trouble_;  // one in so many steps
+    int64_t longest_advance_ms_;                    // of the time, once in a while
+    bool restless_clocks_;
+    int64_t leases_one_in_;       // starts, where there are static node ids
+    int64_t secrets_one_in_ = 0;  // steps, where secrets change
+    // Secrets: what was agreed on, which in the end everybody has; what shall be added next; and
+    // from when on any was to begin.
+    SecretRecords agreed_ = FirstSecret(1);
+    std::optional<SecretRecord> planned_{};
+    std::vector<uint32_t> times_;
+    uint64_t fingerprints_ = 1;
+    ptrdiff_t last_open_ = 0;      // the site whose pool was open last
+    std::vector<uint64_t> asked_;  // per server, what it waits for
+    std::vector<size_t> site_of_;  // per server, whom it asks
+    std::vector<Message> messages_;
+    uint64_t tickets_ = 0, boots_ = 0, identities_ = Cluster::kFirst - 1;
+    int64_t births_ = 0;
+    Findings findings_;
+    std::ostream nowhere_{nullptr};
+};
+
+}  // namespace
+
+Findings Simulate(const Scenario& scenario, uint64_t seed) {
+    return Simulation(scenario, seed).Run();
+}
+
+}  // namespace simulation
+}  // namespace randflake
