@@ -460,6 +460,20 @@ handover(
         is_closed($a, "$name, original again");
     });
 
+handover(
+    'raised during a hold-off',
+    sub {
+        my ($name) = @_;
+        my ($node_id) = fresh_node_ids(1);
+        clocks_stand($a);
+        start_with($a, node_id => $node_id);
+        is_closed($a, $name);
+        tolerate($a, '10min', node_id => $node_id);
+        clocks_run($a);
+        sleep $skew + 1;
+        is_closed($a, "$name, then");
+    });
+
 # Lowered between the start and the first call, or before the stop: what was greater once counts for
 # the hold-off, and what was smaller for the proof.
 handover(
