@@ -469,7 +469,10 @@ handover(
     'raised during a hold-off',
     sub {
         my ($name) = @_;
-        my ($node_id) = fresh_node_ids(1);
+        my ($node_id, $before) = fresh_node_ids(2);
+        start_with($a, node_id => $before);
+        generates($a, 0.2, "$name, other node ids");
+        $a->stop;
         clocks_stand($a);
         start_with($a, node_id => $node_id);
         is_closed($a, $name);
