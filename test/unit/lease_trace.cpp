@@ -575,10 +575,12 @@ private:
             case 8:
                 change.forget_key = random_.OneIn(4);
                 change.chain = SomeChain();
-                // The most that there can be, and have begun.
-                if (change.chain->count > 0 && random_.OneIn(3))
+                // The most that there can be, or one less, and all have begun.
+                if (change.chain->count > 0 && random_.OneIn(3)) {
                     for (int64_t i = kMaxGenerations; i > 0; i--)
                         Append(now_ - i, &*change.chain);
+                    change.chain->count -= change.chain->count > 1 && random_.OneIn(2);
+                }
                 break;
             default:
                 change.forget_key = true;
