@@ -875,8 +875,10 @@ private:
     // --- the rest
 
     void WriteLate() {
-        if (late_)
-            EncodeWindowState(*late_, directory_.window.emplace().data());
+        if (!late_)
+            return;
+        Step();
+        EncodeWindowState(*late_, directory_.window.emplace().data());
         late_.reset();
     }
 

@@ -279,7 +279,7 @@ private:
     void BeginAsk(size_t i) {
         const Cluster& cluster = sites_[site_of_[i]].cluster;
         int64_t alleged = 0;
-        if (cluster.knows_all() && random_.OneIn(10))
+        if (cluster.knows_all() && random_.OneIn(3))
             alleged = cluster.now() + max_duration_ + max_clock_skew_ +
                       random_.Between(-2, random_.OneIn(2) ? 0 : 20);
         servers_[i].BeginAsk(random_.Between(1, 10), alleged);
