@@ -189,7 +189,7 @@ SELECT randflake_lease_configure(first_node_id => 1050);
 SELECT nodes, max_duration, max_clock_skew FROM randflake_lease_pool;
 SELECT first_node_id, node_count FROM acquire(2, 50);
 SELECT randflake_lease_configure(0, 131072, 60, 2, forget_key => true);
-SELECT clock_shows(100009);
+SELECT clock_shows(100012);
 SELECT first_node_id FROM randflake_lease_acquire('x', run(3), 1, 60, 'fedcba9876543210');
 SELECT error_of('SELECT acquire(1)') AS now_the_former_secret;
 SELECT first_node_id FROM randflake_lease_acquire('x', run(3), 131072 - 1100, 60, 'fedcba9876543210');
