@@ -83,7 +83,7 @@ CREATE TABLE randflake_lease (
     granted_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     renewed_at timestamptz,
     released_at timestamptz,
-    key_fingerprint text,
+    key_fingerprint text NOT NULL,
     CONSTRAINT randflake_lease_no_overlap EXCLUDE USING gist
         (nodes WITH OPERATOR(pg_catalog.&&), span WITH OPERATOR(pg_catalog.&&))
 );
@@ -98,7 +98,7 @@ COMMENT ON COLUMN randflake_lease.granted_at IS 'when it was granted';
 COMMENT ON COLUMN randflake_lease.renewed_at IS 'when it was last renewed';
 COMMENT ON COLUMN randflake_lease.released_at IS 'when the holder gave it back';
 COMMENT ON COLUMN randflake_lease.key_fingerprint IS
-'fingerprints of the secrets that the holder named last; null: it was leased before version 1.1, and the holder has the first of the pool';
+'fingerprints of the secrets that the holder named last, oldest first';
 
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
@@ -568,120 +568,6 @@ COMMENT ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) 
 'coordinator: leases that many consecutive node ids for at most that many seconds; start and end are Unix seconds, both inclusive; differs_from is the second of the first secret that the holder lacks, null for none';
 REVOKE ALL ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) FROM PUBLIC;
 
--- Renews a lease for a holder that names these secrets, or null: those that it named last.
-CREATE FUNCTION randflake_lease_extend(
-    own randflake_lease_internal,
-    lease_id bigint,
-    incarnation uuid,
-    expected_end bigint,
-    duration integer,
-    key_fingerprint text)
-RETURNS bigint
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_column
-DECLARE
-    pool @extschema@.randflake_lease_pool;
-    lease @extschema@.randflake_lease;
-    now bigint;
-    latest bigint;    -- no lease ends later
-    secrets text;     -- the holder's
-    lease_end bigint;
-BEGIN
-    IF duration < 1 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('duration of a lease must be at least 1 second, not %s', duration);
-    END IF;
-    PERFORM @extschema@.randflake_lease_require_fingerprints(own, randflake_lease_extend.key_fingerprint);
-    pool := @extschema@.randflake_lease_lock_pool(own);
-    PERFORM @extschema@.randflake_lease_require_open(own, pool);
-    now := @extschema@.randflake_lease_clock(own);
-    latest := least(now + pool.max_duration + pool.max_clock_skew, @extschema@.randflake_lease_horizon(own));
-    SELECT * INTO lease FROM @extschema@.randflake_lease l
-    WHERE l.lease_id = randflake_lease_extend.lease_id
-      AND l.incarnation = randflake_lease_extend.incarnation
-      AND l.role = SESSION_USER
-      AND l.released_at IS NULL;
-    IF NOT FOUND THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('lease %s does not exist or is not this holder''s', randflake_lease_extend.lease_id),
-            HINT = 'Acquire a new lease.';
-    END IF;
-    secrets := coalesce(randflake_lease_extend.key_fingerprint, lease.key_fingerprint, split_part(pool.key_fingerprint, ' ', 1));
-    PERFORM @extschema@.randflake_lease_require_secrets(
-        own, secrets, pool.key_fingerprint, 0, 'object_not_in_prerequisite_state');
-    IF NOT lease.nodes <@ pool.nodes THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('the node ids of lease %s are no longer in the pool', randflake_lease_extend.lease_id),
-            HINT = 'Acquire a new lease.';
-    END IF;
-    IF lease.nodes && @extschema@.randflake_lease_static_nodes(own) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('the node ids of lease %s are those of the coordinator''s own server', randflake_lease_extend.lease_id),
-            HINT = 'Acquire a new lease.';
-    END IF;
-    -- A holder that knows of an earlier end missed the answer to a renewal. One that knows of a
-    -- later end was renewed by a coordinator whose last commits were lost in a failover. Either end
-    -- was at most `latest` when it was given, so the clock has stepped back since, or the holder
-    -- makes it up.
-    IF greatest(expected_end + 1, upper(lease.span)) > latest THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('lease %s ends later than this coordinator grants', randflake_lease_extend.lease_id),
-            DETAIL = format('It ends at %s; by this clock no lease ends after %s.',
-                            to_timestamp(greatest(expected_end + 1, upper(lease.span))), to_timestamp(latest)),
-            HINT = 'Acquire a new lease.';
-    END IF;
-    -- Past its end, the node ids may be somebody else's, and after a failover this coordinator may
-    -- not know; the margin covers the clock of the one before.
-    IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end < pool.high_water - 1) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('lease %s has ended', randflake_lease_extend.lease_id),
-            DETAIL = format('It ended at %s.', to_timestamp(expected_end + 1)),
-            HINT = 'Acquire a new lease.';
-    END IF;
-    -- Not a refusal: the holder keeps what it has, and may go on when it has the secret.
-    PERFORM @extschema@.randflake_lease_require_secrets(
-        own, secrets, pool.key_fingerprint, upper(lease.span), 'cannot_connect_now');
-
-    lease_end := least(greatest(expected_end + 1, upper(lease.span), now + least(duration, pool.max_duration)),
-                       latest, @extschema@.randflake_lease_stops_at(own, secrets, pool.key_fingerprint)) - 1;
-    UPDATE @extschema@.randflake_lease l
-    SET span = int8range(lower(l.span), lease_end + 1), renewed_at = clock_timestamp(), key_fingerprint = secrets
-    WHERE l.lease_id = randflake_lease_extend.lease_id;
-    RETURN lease_end;
-EXCEPTION WHEN exclusion_violation THEN
-    RAISE object_not_in_prerequisite_state USING
-        MESSAGE = format('the node ids of lease %s have another holder by now', randflake_lease_extend.lease_id),
-        HINT = 'Acquire a new lease.';
-END
-$$;
-COMMENT ON FUNCTION randflake_lease_extend(randflake_lease_internal, bigint, uuid, bigint, integer, text) IS
-'coordinator: extends a lease that has not ended, for its holder alone; gives its new last second';
-REVOKE ALL ON FUNCTION randflake_lease_extend(randflake_lease_internal, bigint, uuid, bigint, integer, text) FROM PUBLIC;
-
-CREATE FUNCTION randflake_lease_renew(
-    lease_id bigint,
-    incarnation uuid,
-    expected_end bigint,
-    duration integer,
-    OUT lease_end bigint)
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    own CONSTANT @extschema@.randflake_lease_internal := NULL;
-BEGIN
-    lease_end := @extschema@.randflake_lease_extend(own, lease_id, incarnation, expected_end, duration, NULL);
-END
-$$;
-COMMENT ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer) IS
-'coordinator: extends a lease that has not ended, for its holder alone; gives its new last second';
-REVOKE ALL ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer) FROM PUBLIC;
-
--- Whoever may renew a lease may name its secrets: the privilege is that of the function above. A grant
--- of version 1.0 is enough, also after a dump and a restore, of which an update could not take care:
--- grants that an extension's script makes are not dumped.
 CREATE FUNCTION randflake_lease_renew(
     lease_id bigint,
     incarnation uuid,
@@ -693,20 +579,83 @@ CREATE FUNCTION randflake_lease_renew(
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
+#variable_conflict use_column
 DECLARE
     own CONSTANT @extschema@.randflake_lease_internal := NULL;
-    caller CONSTANT name := coalesce(nullif(current_setting('role'), 'none'), SESSION_USER);
+    pool @extschema@.randflake_lease_pool;
+    lease @extschema@.randflake_lease;
+    now bigint;
+    latest bigint;    -- no lease ends later
 BEGIN
-    IF NOT has_function_privilege(caller, '@extschema@.randflake_lease_renew(bigint, uuid, bigint, integer)'::regprocedure, 'EXECUTE') THEN
-        RAISE insufficient_privilege USING MESSAGE = 'permission denied for function randflake_lease_renew';
+    IF duration < 1 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('duration of a lease must be at least 1 second, not %s', duration);
     END IF;
-    lease_end := @extschema@.randflake_lease_extend(own, lease_id, incarnation, expected_end, duration, key_fingerprint);
-    differs_from := @extschema@.randflake_lease_lacks_from(
-        own, key_fingerprint, (SELECT p.key_fingerprint FROM @extschema@.randflake_lease_pool AS p));
+    PERFORM @extschema@.randflake_lease_require_fingerprints(own, randflake_lease_renew.key_fingerprint);
+    pool := @extschema@.randflake_lease_lock_pool(own);
+    PERFORM @extschema@.randflake_lease_require_open(own, pool);
+    now := @extschema@.randflake_lease_clock(own);
+    latest := least(now + pool.max_duration + pool.max_clock_skew, @extschema@.randflake_lease_horizon(own));
+    SELECT * INTO lease FROM @extschema@.randflake_lease l
+    WHERE l.lease_id = randflake_lease_renew.lease_id
+      AND l.incarnation = randflake_lease_renew.incarnation
+      AND l.role = SESSION_USER
+      AND l.released_at IS NULL;
+    IF NOT FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('lease %s does not exist or is not this holder''s', randflake_lease_renew.lease_id),
+            HINT = 'Acquire a new lease.';
+    END IF;
+    PERFORM @extschema@.randflake_lease_require_secrets(
+        own, randflake_lease_renew.key_fingerprint, pool.key_fingerprint, 0, 'object_not_in_prerequisite_state');
+    IF NOT lease.nodes <@ pool.nodes THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('the node ids of lease %s are no longer in the pool', randflake_lease_renew.lease_id),
+            HINT = 'Acquire a new lease.';
+    END IF;
+    IF lease.nodes && @extschema@.randflake_lease_static_nodes(own) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('the node ids of lease %s are those of the coordinator''s own server', randflake_lease_renew.lease_id),
+            HINT = 'Acquire a new lease.';
+    END IF;
+    -- A holder that knows of an earlier end missed the answer to a renewal. One that knows of a
+    -- later end was renewed by a coordinator whose last commits were lost in a failover. Either end
+    -- was at most `latest` when it was given, so the clock has stepped back since, or the holder
+    -- makes it up.
+    IF greatest(expected_end + 1, upper(lease.span)) > latest THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('lease %s ends later than this coordinator grants', randflake_lease_renew.lease_id),
+            DETAIL = format('It ends at %s; by this clock no lease ends after %s.',
+                            to_timestamp(greatest(expected_end + 1, upper(lease.span))), to_timestamp(latest)),
+            HINT = 'Acquire a new lease.';
+    END IF;
+    -- Past its end, the node ids may be somebody else's, and after a failover this coordinator may
+    -- not know; the margin covers the clock of the one before.
+    IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end < pool.high_water - 1) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('lease %s has ended', randflake_lease_renew.lease_id),
+            DETAIL = format('It ended at %s.', to_timestamp(expected_end + 1)),
+            HINT = 'Acquire a new lease.';
+    END IF;
+    -- Not a refusal: the holder keeps what it has, and may go on when it has the secret.
+    PERFORM @extschema@.randflake_lease_require_secrets(
+        own, randflake_lease_renew.key_fingerprint, pool.key_fingerprint, upper(lease.span), 'cannot_connect_now');
+
+    lease_end := least(greatest(expected_end + 1, upper(lease.span), now + least(duration, pool.max_duration)),
+                       latest, @extschema@.randflake_lease_stops_at(own, randflake_lease_renew.key_fingerprint, pool.key_fingerprint)) - 1;
+    UPDATE @extschema@.randflake_lease l
+    SET span = int8range(lower(l.span), lease_end + 1), renewed_at = clock_timestamp(), key_fingerprint = randflake_lease_renew.key_fingerprint
+    WHERE l.lease_id = randflake_lease_renew.lease_id;
+    differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_renew.key_fingerprint, pool.key_fingerprint);
+EXCEPTION WHEN exclusion_violation THEN
+    RAISE object_not_in_prerequisite_state USING
+        MESSAGE = format('the node ids of lease %s have another holder by now', randflake_lease_renew.lease_id),
+        HINT = 'Acquire a new lease.';
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer, text) IS
-'coordinator: the same for a holder that names its secrets: fingerprints, oldest first, from the second on with "@" and the Unix second from which on it is in use; for roles that may call the function without them. Also gives the second of the first secret that the holder lacks, null for none';
+'coordinator: extends a lease that has not ended, for its holder alone; gives its new last second, and the second of the first secret that the holder lacks, null for none';
+REVOKE ALL ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer, text) FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_release(lease_id bigint, incarnation uuid, last_used bigint)
 RETURNS void
@@ -1043,12 +992,11 @@ SELECT lease_id, role, holder, first_node_id, after - first_node_id AS node_coun
             ELSE 'active' END AS state,
        (SELECT lease.nodes OPERATOR(pg_catalog.<@) pool.nodes AND NOT pool.closed FROM randflake_lease_pool AS pool) AS in_pool,
        granted_at, renewed_at, released_at,
-       pg_catalog.split_part(pg_catalog.split_part(secrets, ' ', -1), '@', 1) AS key_fingerprint,
+       pg_catalog.split_part(pg_catalog.split_part(lease.key_fingerprint, ' ', -1), '@', 1) AS key_fingerprint,
        CASE stop WHEN 0 THEN '-infinity' ELSE pg_catalog.to_timestamp(stop) END AS stops_at
 FROM randflake_lease AS lease,
-     LATERAL (SELECT coalesce(lease.key_fingerprint, pg_catalog.split_part(pool, ' ', 1)) AS secrets, pool
-              FROM (SELECT (SELECT key_fingerprint FROM randflake_lease_pool) AS pool) AS one) AS named,
-     LATERAL (SELECT randflake_lease_stops_at(NULL::randflake_lease_internal, secrets, pool) AS stop) AS stops,
+     LATERAL (SELECT randflake_lease_stops_at(NULL::randflake_lease_internal, lease.key_fingerprint,
+                                              (SELECT pool.key_fingerprint FROM randflake_lease_pool AS pool)) AS stop) AS stops,
      LATERAL (SELECT pg_catalog.lower(nodes) AS first_node_id, pg_catalog.upper(nodes) AS after,
                      pg_catalog.to_timestamp(pg_catalog.lower(span)) AS starts_at,
                      pg_catalog.to_timestamp(pg_catalog.upper(span)) AS ends_at) AS bounds;

@@ -19,7 +19,7 @@ expect() {
 
 expect META.json "$release" "^$version\.[0-9]+$"
 expect META.json "$(<META.json)" "^( {4}| {12})\"version\": \"$release\",?$" 4
-expect META.json "$(<META.json)" "\"file\": \"extension/[a-z_]+--$version\.sql\"" 3
+expect META.json "$(<META.json)" "\"file\": \"extension/[a-z_]+--[0-9.]+\.sql\"" 3
 expect 'control files' "$(cat "${controls[@]}")" "^default_version = '$version'$" 3
 expect CHANGELOG.md "$(grep -m 1 '^## ' CHANGELOG.md)" "^## $release \(([0-9-]{10}|not released yet)\)$"
 expect debian/changelog "$(head -n 1 debian/changelog)" "^randflake \($release-[0-9]+\) "

@@ -28,9 +28,15 @@ AS $$
     SELECT lease_id, first_node_id, node_count, lease_start - 1750000000, lease_end - 1750000000
     FROM randflake_lease_acquire('holder ' || digit, run(digit), nodes, duration, '0123456789abcdef')
 $$;
+-- The secrets that a lease's holder named last
+CREATE FUNCTION named_last(lease bigint) RETURNS text LANGUAGE sql SECURITY DEFINER
+AS $$ SELECT coalesce((SELECT key_fingerprint FROM randflake_lease WHERE lease_id = lease), '0123456789abcdef') $$;
 CREATE FUNCTION renew(lease_id bigint, digit integer, expected_end bigint,
                       duration integer DEFAULT 60) RETURNS bigint LANGUAGE sql
-AS $$ SELECT randflake_lease_renew(lease_id, run(digit), 1750000000 + expected_end, duration) - 1750000000 $$;
+AS $$
+    SELECT lease_end - 1750000000
+    FROM randflake_lease_renew(lease_id, run(digit), 1750000000 + expected_end, duration, named_last(lease_id))
+$$;
 CREATE FUNCTION release(lease_id bigint, digit integer, last_used bigint) RETURNS void LANGUAGE sql
 AS $$ SELECT randflake_lease_release(lease_id, run(digit), 1750000000 + last_used) $$;
 
@@ -189,7 +195,7 @@ SELECT randflake_lease_configure(first_node_id => 1050);
 SELECT nodes, max_duration, max_clock_skew FROM randflake_lease_pool;
 SELECT first_node_id, node_count FROM acquire(2, 50);
 SELECT randflake_lease_configure(0, 131072, 60, 2, forget_key => true);
-SELECT clock_shows(100012);
+SELECT clock_shows(100012); -- by the former difference of clocks, too
 SELECT first_node_id FROM randflake_lease_acquire('x', run(3), 1, 60, 'fedcba9876543210');
 SELECT error_of('SELECT acquire(1)') AS now_the_former_secret;
 SELECT first_node_id FROM randflake_lease_acquire('x', run(3), 131072 - 1100, 60, 'fedcba9876543210');
@@ -198,8 +204,8 @@ SELECT randflake_lease_configure(forget_key => true);
 -- A lease's state is told by the real clock
 SELECT count(*) FROM randflake_lease_purge(interval '0');
 DELETE FROM randflake_lease;
-INSERT INTO randflake_lease (holder, incarnation, nodes, span, released_at)
-SELECT holder, run(1), int4range(1, 2), int8range(now + first, now + last), released_at
+INSERT INTO randflake_lease (holder, incarnation, key_fingerprint, nodes, span, released_at)
+SELECT holder, run(1), '0123456789abcdef', int4range(1, 2), int8range(now + first, now + last), released_at
 FROM (SELECT extract(epoch FROM clock_timestamp())::bigint) AS clock (now),
      (VALUES ('past', -7200, -3600, NULL), ('present', -3600, 3600, NULL),
              ('future', 3600, 7200, NULL), ('gone', -10800, -7200, clock_timestamp()))
@@ -323,8 +329,8 @@ SELECT lease_id IS NOT NULL AS granted
 FROM randflake_lease_acquire(repeat('x', 256), run(1), 1, 60, '0123456789abcdef');
 
 -- Nobody else writes a longer one either
-SELECT split_part(error_of($$INSERT INTO randflake_lease (holder, incarnation, nodes, span)
-VALUES (repeat('x', 257), run(1), '[9,10)', '[9,10)')$$), ' | ', 2) AS too_long;
+SELECT split_part(error_of($$INSERT INTO randflake_lease (holder, incarnation, key_fingerprint, nodes, span)
+VALUES (repeat('x', 257), run(1), '0123456789abcdef', '[9,10)', '[9,10)')$$), ' | ', 2) AS too_long;
 
 -- The owner may say which secret the holders have, rather than the first of them
 SELECT randflake_lease_configure(key_fingerprint => 'fedcba9876543210');
@@ -365,11 +371,11 @@ SELECT randflake_lease_configure(never_leased => true);
 -- The node ids of a renewal got another holder: the constraint has the last word
 SELECT clock_shows(300000);
 SELECT lease_id AS mine, first_node_id AS node FROM acquire(6, 1, 30) \gset
-INSERT INTO randflake_lease (holder, incarnation, nodes, span)
-VALUES ('rival', run(7), int4range(:node, :node + 1), int8range(1750300030, 1750300060));
+INSERT INTO randflake_lease (holder, incarnation, key_fingerprint, nodes, span)
+VALUES ('rival', run(7), '0123456789abcdef', int4range(:node, :node + 1), int8range(1750300030, 1750300060));
 SELECT error_of(format('SELECT renew(%s, 6, 300029)', :mine)) AS taken;
-SELECT error_of(format($$INSERT INTO randflake_lease (holder, incarnation, nodes, span)
-VALUES ('rival', run(7), int4range(%s, %s), int8range(1750300000, 1750300001))$$, :node, :node + 1))
+SELECT error_of(format($$INSERT INTO randflake_lease (holder, incarnation, key_fingerprint, nodes, span)
+VALUES ('rival', run(7), '0123456789abcdef', int4range(%s, %s), int8range(1750300000, 1750300001))$$, :node, :node + 1))
     LIKE '23P01 |%' AS refused_by_the_constraint;
 
 -- Secrets that follow each other: a holder gets no lease beyond the time of one that it does not name,
@@ -476,8 +482,8 @@ SELECT error_of($$SELECT randflake_lease_remove_secret(repeat('c', 16))$$) AS to
 SELECT clock_shows(400099);
 SELECT randflake_lease_remove_secret(repeat('c', 16));
 -- Not if one that is known, or may be missing, ends later
-INSERT INTO randflake_lease (holder, incarnation, nodes, span)
-VALUES ('late', run(8), '[9,10)', int8range(1750401000, 1750402000));
+INSERT INTO randflake_lease (holder, incarnation, key_fingerprint, nodes, span)
+VALUES ('late', run(8), secrets('a'), '[9,10)', int8range(1750401000, 1750402000));
 SELECT error_of($$SELECT randflake_lease_add_secret(repeat('c', 16), at(401999))$$) AS a_lease_is_longer;
 SELECT randflake_lease_add_secret(repeat('c', 16), at(402000));
 UPDATE randflake_lease_pool SET high_water = 1750402001;
@@ -496,14 +502,9 @@ SELECT ends FROM leases WHERE lease_id = :mine;
 -- a holder that knows of a later end keeps it, but no more is promised
 UPDATE randflake_lease SET span = int8range(lower(span), 1750400105), key_fingerprint = secrets('a') WHERE lease_id = :mine;
 SELECT renew(:mine, 9, 400158) AS up_to_it;
--- Of a lease from before version 1.1 it is known that its holder has the first one.
-UPDATE randflake_lease SET key_fingerprint = NULL;
-SELECT DISTINCT last, stops, agrees FROM stops;
 SELECT lease_id AS before, ends FROM leases ORDER BY lease_id DESC LIMIT 1 \gset
-SELECT error_of(format('SELECT renew(%s, 9, %s)', :before, :ends - 1)) AS no_further;
 -- Another first secret, by the owner: no renewal, and none is granted until all have it
 SELECT randflake_lease_configure(key_fingerprint => secrets('d'));
-SELECT DISTINCT last, stops, agrees FROM stops;
 UPDATE randflake_lease SET key_fingerprint = secrets('a b@400110');
 SELECT DISTINCT last, stops, agrees FROM stops;
 SELECT error_of(format('SELECT renew(%s, 9, %s)', :before, :ends - 1)) AS another_secret;
@@ -554,7 +555,6 @@ SELECT error_of(statement) FROM unnest(ARRAY[
     'SELECT randflake_lease_pool_state()', $$SELECT randflake_lease_forget(NULL, '0')$$,
     'SELECT randflake_lease_require_open(NULL, NULL)',
     $$SELECT randflake_lease_renew(1, run(1), 1, 60, '0123456789abcdef')$$,
-    $$SELECT randflake_lease_extend(NULL, 1, run(1), 1, 60, '0123456789abcdef')$$,
     $$SELECT randflake_lease_add_secret('0123456789abcdef', now())$$,
     $$SELECT randflake_lease_remove_secret('0123456789abcdef')$$, 'SELECT randflake_lease_untouched(NULL, NULL)',
     $$SELECT randflake_lease_require_fingerprints(NULL, 'x')$$,
@@ -566,7 +566,7 @@ SELECT error_of(statement) FROM unnest(ARRAY[
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION
     randflake_lease_acquire(text, uuid, integer, integer, text),
-    randflake_lease_renew(bigint, uuid, bigint, integer),
+    randflake_lease_renew(bigint, uuid, bigint, integer, text),
     randflake_lease_release(bigint, uuid, bigint) TO regress_randflake_app;
 SET ROLE regress_randflake_app;
 SELECT lease_id AS granted, first_node_id, starts, ends FROM acquire(1);
@@ -579,7 +579,7 @@ SELECT error_of('SELECT release(' || :granted || ', 1, 10)') AS another_role;
 RESET SESSION AUTHORIZATION;
 SET ROLE regress_randflake_app;
 SELECT renew(:granted, 1, 59);
--- the same privilege lets it name its secrets
+-- it may name another secret
 SELECT lease_end - 1750000000 AS renewed, differs_from
 FROM randflake_lease_renew(:granted, run(1), 1750000059, 60, '0123456789abcdef fedcba9876543210@1750000070');
 SELECT release(:granted, 1, 10);
@@ -631,7 +631,7 @@ REVOKE CREATE ON DATABASE :"DBNAME" FROM regress_randflake_app;
 -- With a fresh extension, for the tests that follow
 DROP VIEW leases;
 DROP FUNCTION clock_shows(bigint), acquire(integer, integer, integer),
-    renew(bigint, integer, bigint, integer), release(bigint, integer, bigint), run(integer),
+    renew(bigint, integer, bigint, integer), named_last(bigint), release(bigint, integer, bigint), run(integer),
     error_of(text);
 DROP EXTENSION randflake_coordinator;
 DROP TABLE coordinator_clock;

@@ -43,7 +43,7 @@ SELECT pg_sleep(1.1);
 CREATE VIEW leased AS
 SELECT * FROM overloads.randflake_lease_acquire('holder', repeat('1', 32)::uuid, 1, 60, '0123456789abcdef');
 SELECT first_node_id, node_count FROM leased;
-SELECT overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60) IS NOT NULL AS renewed
+SELECT (overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '0123456789abcdef')).lease_end IS NOT NULL AS renewed
 FROM overloads.randflake_lease;
 SELECT holder, first_node_id, node_count, state FROM overloads.randflake_leases;
 SELECT overloads.randflake_lease_release(lease_id, incarnation, lower(span)) FROM overloads.randflake_lease;
@@ -57,7 +57,7 @@ SELECT count(*) FROM leased;
 -- Other errors
 SELECT overloads.randflake_lease_acquire('holder', repeat('1', 32)::uuid, 0, 60, '0123456789abcdef');
 SELECT overloads.randflake_lease_acquire('holder', repeat('1', 32)::uuid, 2000, 60, '0123456789abcdef');
-SELECT overloads.randflake_lease_renew(0, repeat('1', 32)::uuid, 1, 60);
+SELECT overloads.randflake_lease_renew(0, repeat('1', 32)::uuid, 1, 60, '0123456789abcdef');
 SELECT overloads.randflake_lease_configure(131072);
 BEGIN;
 UPDATE overloads.randflake_key SET fingerprint = 'another';
@@ -88,7 +88,7 @@ GRANT SELECT ON functions TO regress_randflake_hostile;
 
 -- What is called by name
 CREATE VIEW call_renew AS
-SELECT overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60) IS NOT NULL AS renewed
+SELECT (overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '0123456789abcdef')).lease_end IS NOT NULL AS renewed
 FROM overloads.randflake_lease WHERE released_at IS NULL;
 CREATE VIEW call_renew_naming AS
 SELECT (overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '0123456789abcdef fedcba9876543210@2500000000')).lease_end IS NOT NULL AS renewed

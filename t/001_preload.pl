@@ -45,7 +45,7 @@ SELECT randflake_lease_configure(first_node_id => 5, never_leased => true) IS NU
 SELECT pg_sleep(extract(epoch FROM grants_from - clock_timestamp())) IS NULL AS waited FROM randflake_pool \gset
 SELECT first_node_id, node_count, lease_end - lease_start + 1 AS seconds
 FROM randflake_lease_acquire('x', '00000000-0000-0000-0000-000000000001', 3, 60, '0123456789abcdef') \gset
-SELECT randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60) IS NOT NULL AS renewed FROM randflake_lease \gset
+SELECT (randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '0123456789abcdef')).lease_end IS NOT NULL AS renewed FROM randflake_lease \gset
 SELECT randflake_lease_release(lease_id, incarnation, lower(span)) IS NULL AS released FROM randflake_lease \gset
 SELECT :first_node_id, :node_count, :seconds, first_node_id, :'renewed'::boolean FROM randflake_leases WHERE state = 'released'
 SQL

@@ -100,8 +100,8 @@ ORDER BY lease_id DESC LIMIT 1
 SQL
     # Every other node id has a lease in a distant future, and so is not free.
     $coordinator->safe_psql('postgres', <<"SQL");
-INSERT INTO randflake_lease (holder, incarnation, nodes, span)
-SELECT 'nobody', gen_random_uuid(), nodes, int8range(2500000000, 2500000001)
+INSERT INTO randflake_lease (holder, incarnation, key_fingerprint, nodes, span)
+SELECT 'nobody', gen_random_uuid(), '0123456789abcdef', nodes, int8range(2500000000, 2500000001)
 FROM (VALUES (int4range(0, $first)), (int4range($first + 1, 131072))) AS others (nodes)
 WHERE NOT isempty(nodes)
 SQL

@@ -26,7 +26,7 @@ CREATE ROLE leaser LOGIN PASSWORD 'correct';
 CREATE ROLE stranger LOGIN;
 GRANT EXECUTE ON FUNCTION
     randflake_lease_acquire(text, uuid, integer, integer, text),
-    randflake_lease_renew(bigint, uuid, bigint, integer),
+    randflake_lease_renew(bigint, uuid, bigint, integer, text),
     randflake_lease_release(bigint, uuid, bigint) TO leaser;
 CREATE DATABASE empty;
 CREATE DATABASE elsewhere;
@@ -110,8 +110,8 @@ SELECT randflake_lease_configure(0, 1);
 SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool;
 SELECT randflake_lease_acquire('x', gen_random_uuid(), 1, 60, '0123456789abcdef');
 SELECT randflake_lease_configure(forget_key => true);
-INSERT INTO randflake_lease (holder, incarnation, nodes, span)
-SELECT 'nobody', gen_random_uuid(), '[0,1)', int8range(2500000000, 2500000001);
+INSERT INTO randflake_lease (holder, incarnation, key_fingerprint, nodes, span)
+SELECT 'nobody', gen_random_uuid(), '0123456789abcdef', '[0,1)', int8range(2500000000, 2500000001);
 SQL
 told('could not lease node ids: no node id is free', 'pool dry');
 $coordinator->safe_psql('rival',

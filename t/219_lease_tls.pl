@@ -65,7 +65,7 @@ my $password = 'pass word';
 $coordinator->safe_psql('postgres', <<"SQL");
 CREATE ROLE leaseholder;
 GRANT EXECUTE ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text),
-    randflake_lease_renew(bigint, uuid, bigint, integer), randflake_lease_release(bigint, uuid, bigint) TO leaseholder;
+    randflake_lease_renew(bigint, uuid, bigint, integer, text), randflake_lease_release(bigint, uuid, bigint) TO leaseholder;
 CREATE ROLE server1 LOGIN PASSWORD '$password' CONNECTION LIMIT 4 IN ROLE leaseholder;
 SQL
 

@@ -33,7 +33,7 @@ AS $$ SELECT current_setting('test.static')::int4range $$;
 CREATE ROLE holder1;
 CREATE ROLE holder2;
 GRANT EXECUTE ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text),
-    randflake_lease_renew(bigint, uuid, bigint, integer), randflake_lease_release(bigint, uuid, bigint)
+    randflake_lease_renew(bigint, uuid, bigint, integer, text), randflake_lease_release(bigint, uuid, bigint)
     TO holder1, holder2;
 SQL
 
@@ -124,12 +124,8 @@ BEGIN
         FROM randflake_lease_acquire('x', incarnation(a[1]), a[2]::integer, a[3]::integer, a[4]);
     WHEN 'renew' THEN
         PERFORM set_config('session_authorization', 'holder' || a[5], true);
-        IF a[6] = '-' THEN
-            got := ARRAY[randflake_lease_renew(a[1]::bigint, incarnation(a[2]), a[3]::bigint, a[4]::integer)];
-        ELSE
-            SELECT ARRAY[lease_end, differs_from] INTO STRICT got
-            FROM randflake_lease_renew(a[1]::bigint, incarnation(a[2]), a[3]::bigint, a[4]::integer, a[6]);
-        END IF;
+        SELECT ARRAY[lease_end, differs_from] INTO STRICT got
+        FROM randflake_lease_renew(a[1]::bigint, incarnation(a[2]), a[3]::bigint, a[4]::integer, a[6]);
     WHEN 'release' THEN
         PERFORM set_config('session_authorization', 'holder' || a[4], true);
         PERFORM randflake_lease_release(a[1]::bigint, incarnation(a[2]), a[3]::bigint);
@@ -281,42 +277,40 @@ my @changes = (
     [ 'acquire', 'int8range(lease_start, lease_end + 1)', 'int8range(lease_start, lease_end)' ],
     [ 'acquire', q{interval '1 day'}, q{interval '1 day 1 second'} ],
 
-    [ 'extend', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
-    [ 'extend', 'AND l.incarnation = randflake_lease_extend.incarnation', '' ],
-    [ 'extend', 'AND l.released_at IS NULL', '' ],
-    [ 'extend', 'NOT lease.nodes <@ pool.nodes', 'false' ],
-    [ 'extend', 'AND l.role = SESSION_USER', '' ],
-    [ 'extend', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '' ],
-    [ 'extend', 'lease.nodes && @extschema@.randflake_lease_static_nodes(own)', 'false' ],
-    [ 'extend', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'false THEN' ],
-    [ 'extend', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'greatest(expected_end + 1, upper(lease.span)) >= latest THEN' ],
-    [ 'extend', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'expected_end + 1 > latest THEN' ],
-    [ 'extend', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'upper(lease.span) > latest THEN' ],
-    [ 'extend', 'least(now + pool.max_duration + pool.max_clock_skew,', 'least(now + pool.max_duration,' ],
-    [ 'extend', 'least(now + pool.max_duration + pool.max_clock_skew,', 'least(now + pool.max_duration + pool.max_clock_skew + 1,' ],
-    [ 'extend', 'expected_end < now + pool.max_clock_skew AND', '' ],
-    [ 'extend', 'expected_end < now + pool.max_clock_skew AND', 'expected_end < now AND' ],
-    [ 'extend', 'expected_end < now + pool.max_clock_skew AND', 'expected_end <= now + pool.max_clock_skew AND' ],
-    [ 'extend', '(expected_end < now OR', '(expected_end <= now OR' ],
-    [ 'extend', '(expected_end < now OR', '(' ],
-    [ 'extend', ' OR expected_end < pool.high_water - 1', '' ],
-    [ 'extend', 'pool.high_water - 1', 'pool.high_water' ],
-    [ 'extend', 'least(greatest(expected_end + 1, ', 'least(greatest(' ],
-    [ 'extend', 'upper(lease.span), now', 'now' ],
-    [ 'extend', 'now + least(duration, pool.max_duration)', 'now + duration' ],
-    [ 'extend', 'now + least(duration, pool.max_duration)', 'now + pool.max_duration' ],
-    [ 'extend', ', @extschema@.randflake_lease_horizon(own));', ', 9223372036854775807);' ],
-    [ 'extend', 'lease_end + 1), renewed_at', 'lease_end), renewed_at' ],
-    [ 'extend', ', renewed_at = clock_timestamp()', '' ],
-    [ 'extend', 'coalesce(randflake_lease_extend.key_fingerprint, lease.key_fingerprint,', 'coalesce(lease.key_fingerprint,' ],
-    [ 'extend', 'coalesce(randflake_lease_extend.key_fingerprint, lease.key_fingerprint,', 'coalesce(randflake_lease_extend.key_fingerprint,' ],
-    [ 'extend', ', key_fingerprint = secrets', '' ],
-    [ 'extend', q{upper(lease.span), 'cannot_connect_now'}, q{now, 'cannot_connect_now'} ],
-    [ 'extend', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) - 1, 'cannot_connect_now'} ],
-    [ 'extend', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) + 1, 'cannot_connect_now'} ],
-    [ 'extend', q{upper(lease.span), 'cannot_connect_now'}, q{expected_end + 1, 'cannot_connect_now'} ],
-    [ 'extend', q{'cannot_connect_now'}, q{'object_not_in_prerequisite_state'} ],
-    [ 'extend', '@extschema@.randflake_lease_stops_at(own, secrets, pool.key_fingerprint)) - 1', 'NULL) - 1' ],
+    [ 'renew', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
+    [ 'renew', 'AND l.incarnation = randflake_lease_renew.incarnation', '' ],
+    [ 'renew', 'AND l.released_at IS NULL', '' ],
+    [ 'renew', 'NOT lease.nodes <@ pool.nodes', 'false' ],
+    [ 'renew', 'AND l.role = SESSION_USER', '' ],
+    [ 'renew', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '' ],
+    [ 'renew', 'lease.nodes && @extschema@.randflake_lease_static_nodes(own)', 'false' ],
+    [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'false THEN' ],
+    [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'greatest(expected_end + 1, upper(lease.span)) >= latest THEN' ],
+    [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'expected_end + 1 > latest THEN' ],
+    [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'upper(lease.span) > latest THEN' ],
+    [ 'renew', 'least(now + pool.max_duration + pool.max_clock_skew,', 'least(now + pool.max_duration,' ],
+    [ 'renew', 'least(now + pool.max_duration + pool.max_clock_skew,', 'least(now + pool.max_duration + pool.max_clock_skew + 1,' ],
+    [ 'renew', 'expected_end < now + pool.max_clock_skew AND', '' ],
+    [ 'renew', 'expected_end < now + pool.max_clock_skew AND', 'expected_end < now AND' ],
+    [ 'renew', 'expected_end < now + pool.max_clock_skew AND', 'expected_end <= now + pool.max_clock_skew AND' ],
+    [ 'renew', '(expected_end < now OR', '(expected_end <= now OR' ],
+    [ 'renew', '(expected_end < now OR', '(' ],
+    [ 'renew', ' OR expected_end < pool.high_water - 1', '' ],
+    [ 'renew', 'pool.high_water - 1', 'pool.high_water' ],
+    [ 'renew', 'least(greatest(expected_end + 1, ', 'least(greatest(' ],
+    [ 'renew', 'upper(lease.span), now', 'now' ],
+    [ 'renew', 'now + least(duration, pool.max_duration)', 'now + duration' ],
+    [ 'renew', 'now + least(duration, pool.max_duration)', 'now + pool.max_duration' ],
+    [ 'renew', ', @extschema@.randflake_lease_horizon(own));', ', 9223372036854775807);' ],
+    [ 'renew', 'lease_end + 1), renewed_at', 'lease_end), renewed_at' ],
+    [ 'renew', ', renewed_at = clock_timestamp()', '' ],
+    [ 'renew', ', key_fingerprint = randflake_lease_renew.key_fingerprint', '' ],
+    [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{now, 'cannot_connect_now'} ],
+    [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) - 1, 'cannot_connect_now'} ],
+    [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) + 1, 'cannot_connect_now'} ],
+    [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{expected_end + 1, 'cannot_connect_now'} ],
+    [ 'renew', q{'cannot_connect_now'}, q{'object_not_in_prerequisite_state'} ],
+    [ 'renew', '@extschema@.randflake_lease_stops_at(own, randflake_lease_renew.key_fingerprint, pool.key_fingerprint)) - 1', 'NULL) - 1' ],
 
     [ 'release', 'AND l.incarnation = randflake_lease_release.incarnation', '' ],
     [ 'release', 'AND l.role = SESSION_USER', '' ],
@@ -396,7 +390,7 @@ my @changes = (
     [ 'stops_at', 'AND pool IS NOT NULL', '' ],
     [ 'stops_at', q{'0')::bigint}, q{'1')::bigint} ],
     [ 'acquire', 'differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_acquire.key_fingerprint, secrets);', '' ],
-    [ 'renew(bigint, uuid, bigint, integer, text)', 'own, key_fingerprint, (SELECT', 'own, NULL, (SELECT' ],
+    [ 'renew', 'differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_renew.key_fingerprint, pool.key_fingerprint);', '' ],
     [ 'lacks_from', 'of_holder IS DISTINCT FROM of_pool', 'of_holder <> of_pool' ],
     [ 'lacks_from', 'ORDER BY place LIMIT 1', 'ORDER BY place DESC LIMIT 1' ],
     [ 'lacks_from', 'split_part(of_pool,', 'split_part(coalesce(of_pool, of_holder),' ],

@@ -18,7 +18,7 @@ $coordinator->safe_psql('postgres', <<'SQL');
 CREATE ROLE leaseholder;
 GRANT EXECUTE ON FUNCTION
     randflake_lease_acquire(text, uuid, integer, integer, text),
-    randflake_lease_renew(bigint, uuid, bigint, integer),
+    randflake_lease_renew(bigint, uuid, bigint, integer, text),
     randflake_lease_release(bigint, uuid, bigint) TO leaseholder;
 CREATE ROLE first LOGIN IN ROLE leaseholder;
 CREATE ROLE second LOGIN IN ROLE leaseholder;
@@ -63,7 +63,7 @@ for my $case (
 {
     my ($name, $role, $uuid) = @$case;
     for my $request (
-        [ renews => "randflake_lease_renew($lease, $uuid, $end, 4)" ],
+        [ renews => "randflake_lease_renew($lease, $uuid, $end, 4, '0123456789abcdef')" ],
         [ releases => "randflake_lease_release($lease, $uuid, $end)" ],
         [ 'releases it as unused' => "randflake_lease_release($lease, $uuid, NULL)" ])
     {
@@ -74,7 +74,7 @@ for my $case (
     }
     # Nor by another name of the session
     my $error = error_of($coordinator,
-        "SET ROLE leaseholder; SELECT randflake_lease_renew($lease, $uuid, $end, 4)", user => $role);
+        "SET ROLE leaseholder; SELECT randflake_lease_renew($lease, $uuid, $end, 4, '0123456789abcdef')", user => $role);
     like($error->{message}, $not_yours, "$name renews as a role that both are members of: refused");
 }
 is($coordinator->safe_psql('postgres', "SELECT released_at IS NULL FROM randflake_lease WHERE lease_id = $lease"),
@@ -104,7 +104,7 @@ BEGIN
     known := held.lease_end;
     FOR i IN 1 .. 2000 LOOP
         BEGIN
-            known := randflake_lease_renew(held.lease_id, held.incarnation, known + i % 6, 4);
+            known := (randflake_lease_renew(held.lease_id, held.incarnation, known + i % 6, 4, fingerprint)).lease_end;
         EXCEPTION WHEN object_not_in_prerequisite_state THEN
             NULL;
         END;

@@ -81,9 +81,7 @@ my %may = (
     '(SELECT count(*) FROM randflake_lease)' => [],
     '(SELECT count(*) FROM randflake_lease_pool)' => [],
     q{randflake_lease_acquire('x', gen_random_uuid(), 1, 1, '0123456789abcdef')} => [],
-    'randflake_lease_renew(1, gen_random_uuid(), 1, 1)' => [],
     q{randflake_lease_renew(1, gen_random_uuid(), 1, 1, '0123456789abcdef')} => [],
-    q{randflake_lease_extend(NULL, 1, gen_random_uuid(), 1, 1, NULL)} => [],
     q{randflake_lease_stops_at(NULL, 'a', 'b')} => \@everybody,
     q{randflake_lease_add_secret('0123456789abcdef', now())} => [],
     q{randflake_lease_remove_secret('0123456789abcdef')} => [],
@@ -105,9 +103,6 @@ for my $call (sort keys %may) {
         "$call: " . (join(' ', @{ $may{$call} }) || 'superusers'));
 }
 
-# It asks for the privilege on the function of the same name itself.
-my $asks_itself = q{'randflake_lease_renew(bigint,uuid,bigint,integer,text)'::regprocedure};
-
 # Nothing was forgotten above, beside what the type's input, operators, indexes and aggregates are made
 # of, and what no query has an argument for.
 my @functions = split /\n/, $node->safe_psql('postgres', <<"SQL");
@@ -115,7 +110,7 @@ SELECT DISTINCT proname FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
   AND refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'randflake%')
   AND has_function_privilege('ordinary', pg_proc.oid, 'EXECUTE')
-  AND proargtypes[0] IS DISTINCT FROM 'internal'::regtype AND pg_proc.oid <> $asks_itself
+  AND proargtypes[0] IS DISTINCT FROM 'internal'::regtype
   AND pg_proc.oid NOT IN (
     SELECT unnest(ARRAY[typinput, typoutput, typreceive, typsend]) FROM pg_type
     UNION ALL SELECT oprcode FROM pg_operator UNION ALL SELECT amproc FROM pg_amproc
@@ -182,7 +177,7 @@ my $takes_numbers = <<"SQL";
 SELECT pg_proc.oid::regprocedure FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE deptype = 'e' AND classid = 'pg_proc'::regclass AND refclassid = 'pg_extension'::regclass
   AND refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'randflake%')
-  AND provolatile = 'v' AND pg_proc.oid <> $asks_itself AND has_function_privilege('ordinary', pg_proc.oid, 'EXECUTE')
+  AND provolatile = 'v' AND has_function_privilege('ordinary', pg_proc.oid, 'EXECUTE')
 ORDER BY pg_proc.oid::regprocedure::text COLLATE "C"
 SQL
 my @takes_numbers = split /\n/, $node->safe_psql('postgres', $takes_numbers);

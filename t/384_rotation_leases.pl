@@ -1,6 +1,6 @@
 # The secret is changed where node ids are leased: who has the new one goes on, who has not stops at its
 # time, and goes on without a restart once it has it. A server with a secret of its own stops nobody
-# else. And a coordinator that was made by version 1.0: before its update, after it, and in a dump.
+# else. And who may renew and name secrets, also in a dump.
 
 use strict;
 use warnings;
@@ -257,73 +257,40 @@ end_load($fleet, $_) for @fleet_of_three;
 all_is_well($fleet, $coordinator, 'the fleet');
 $_->stop for @fleet_of_three;
 
-# --- a coordinator of version 1.0 ------------------------------------------------------------------
+# --- who may renew, and name secrets -----------------------------------------------------------------
 
-my $rights = <<'SQL';
-GRANT EXECUTE ON FUNCTION
-    randflake_lease_acquire(text, uuid, integer, integer, text),
-    randflake_lease_renew(bigint, uuid, bigint, integer),
-    randflake_lease_release(bigint, uuid, bigint) TO leaseholder;
+$coordinator->safe_psql('postgres', <<'SQL');
+CREATE ROLE server1 LOGIN;
+CREATE ROLE stranger LOGIN;
+GRANT EXECUTE ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text),
+    randflake_lease_renew(bigint, uuid, bigint, integer, text) TO server1;
+CREATE DATABASE restored;
 SQL
-$coordinator->safe_psql('postgres', 'CREATE ROLE leaseholder; CREATE ROLE server1 LOGIN IN ROLE leaseholder;'
-      . 'CREATE ROLE stranger LOGIN; CREATE DATABASE former; CREATE DATABASE restored; CREATE DATABASE moved');
-$coordinator->safe_psql('former', q{CREATE EXTENSION randflake_coordinator VERSION '1.0';}
-      . "SELECT randflake_lease_configure(max_duration => 4, max_clock_skew => 1, never_leased => true); $rights");
-my $holder = new_holder($fleet, 'holder', $coordinator);
-write_secrets($holder, $secrets[0]);
-configure_holder($holder, coordinator => $coordinator->connstr('former') . ' user=server1');
-$holder->start;
-my $of_version_1_0 = q{lease_error ~ 'column "differs_from" does not exist'};
-wait_for_status($holder, $of_version_1_0);
-pass('a server leases nothing from a coordinator of version 1.0');
-$coordinator->safe_psql('former', "SELECT FROM randflake_lease_acquire('x', gen_random_uuid(), 1, 4, '@{[ fingerprints_of($secrets[0]) ]}')",
+my $named = $coordinator->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_pool');
+$coordinator->safe_psql('postgres', "SELECT FROM randflake_lease_acquire('x', gen_random_uuid(), 1, 4, '$named')",
     extra_params => [ '-U', 'server1' ]);
+my $dump = $coordinator->basedir . '/dump';
+$coordinator->command_ok([ 'pg_dump', '-f', $dump, $coordinator->connstr('postgres') ], 'dumped');
+$coordinator->command_ok([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $coordinator->connstr('restored') ],
+    '  and restored');
 
-# A dump of it becomes version 1.1 where it is restored.
-my $dump = $coordinator->basedir . '/former';
-sub move {
-    my ($database) = @_;
-    $coordinator->command_ok([ 'pg_dump', '-f', $dump, $coordinator->connstr('former') ], "dumped for $database");
-    $coordinator->command_ok([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $coordinator->connstr($database) ],
-        '  and restored');
-    return;
-}
-
-# What a role gets that renews the newest lease of the role server1, naming two secrets.
+# What a role gets that renews the lease of the role server1, naming two secrets.
 sub renews_in {
     my ($database, $role) = @_;
     my ($status, $out, $errors) = $coordinator->psql($database, $coordinator->safe_psql($database, <<'SQL'), extra_params => [ '-U', $role ]);
 SELECT format('SELECT lease_end > 0 FROM randflake_lease_renew(%s, %L, %s, 4, %L)', lease_id, incarnation, upper(span) - 1,
-              (SELECT split_part(key_fingerprint, ' ', 1) FROM randflake_lease_pool) || ' fedcba9876543210@2500000000')
-FROM randflake_lease WHERE role = 'server1' AND released_at IS NULL ORDER BY lease_id DESC LIMIT 1
+              key_fingerprint || ' fedcba9876543210@2500000000')
+FROM randflake_lease WHERE role = 'server1'
 SQL
     return $status == 0 ? $out : $errors =~ s/\n.*//sr;
 }
 
-move('restored');
-is($coordinator->safe_psql('restored', 'SELECT DISTINCT key_fingerprint = (SELECT key_fingerprint FROM randflake_pool), stops_at IS NULL FROM randflake_leases'),
-    't|t', '  where leases of before have the first secret');
-unlike(renews_in('restored', 'server1'), qr/permission denied/, '  and a role may name others');
-like(renews_in('restored', 'stranger'), qr/permission denied for function randflake_lease_renew/, '  that may lease');
+for my $database (qw(postgres restored)) {
+    unlike(renews_in($database, 'server1'), qr/permission denied/, "$database: a role that may renew names secrets");
+    like(renews_in($database, 'stranger'), qr/permission denied for function randflake_lease_renew/, '  and no other');
+}
 
-# Nor does it with a second secret.
-my $later = int(time) + 86400;
-is(reload_secret($holder, $secrets[0], $later => $secrets[1]), 2, 'a server with two secrets');
-wait_for_status($holder, $of_version_1_0);
-pass('  leases nothing from it either');
-$coordinator->safe_psql('former', 'ALTER EXTENSION randflake_coordinator UPDATE');
-wait_for_open_window($holder);
-wait_for_status($holder, 'lease_error IS NULL');
-pass('  until that is updated, with the privileges of before');
-$fingerprint = $holder->safe_psql('postgres', $latest);
-ok($coordinator->poll_query_until('former', "SELECT count(*) > 0 FROM randflake_leases WHERE key_fingerprint = '$fingerprint' AND renewed_at IS NOT NULL"),
-    '  under which both are named in a renewal');
-move('moved');
-unlike(renews_in('moved', 'server1'), qr/permission denied/, '  and which a dump keeps');
-like(renews_in('moved', 'stranger'), qr/permission denied for function randflake_lease_renew/, '  for those who have them');
-$holder->stop;
-
-for my $server (@fleet_of_three, $holder, $coordinator) {
+for my $server (@fleet_of_three, $coordinator) {
     my $log = slurp_file($server->logfile);
     no_secret_in($log, $_, 'the log of ' . $server->name . ' has no secret') for @secrets;
 }

@@ -97,9 +97,3 @@ SQL_FUNCTION(randflake_secrets) {
     }
     return Datum{0};
 }
-
-// Fingerprint of this server's first secret; up to version 1.0 of the extension randflake_type.
-SQL_FUNCTION(randflake_key_fingerprint) {
-    require_secret();
-    PG_RETURN_TEXT_P(cstring_to_text(secret_fingerprint_text(secret_records().records[0])));
-}

@@ -210,12 +210,12 @@ public:
         return LeaseGrant{lease.lease_id, first, nodes, start, end - 1};
     }
 
-    // The last second. Without a chain, the holder has the secrets that it named last.
+    // The last second.
     std::optional<int64_t> Renew(uint64_t identity, int64_t now, int64_t lease_id,
                                  const Incarnation& incarnation, int64_t expected_end,
-                                 int64_t duration, const SecretRecords* chain, int64_t role) {
+                                 int64_t duration, const SecretRecords& chain, int64_t role) {
         refusal_ = Refusal::kNone;
-        if (duration < 1 || (chain != nullptr && !IsChain(*chain)))
+        if (duration < 1 || !IsChain(chain))
             return Refuse(Refusal::kArgument);
         LockPool(identity, now);
         if (pool_.closed)
@@ -228,8 +228,7 @@ public:
             return Refuse(Refusal::kState);
         if (IsStatic(lease->first_node_id, lease->node_count))
             return Refuse(Refusal::kState);
-        const SecretRecords& named = chain != nullptr ? *chain : lease->chain;
-        if (chain_.count > 0 && Agreed(named, chain_) == 0)
+        if (chain_.count > 0 && Agreed(chain, chain_) == 0)
             return RefuseSecrets(Refusal::kState);
         const int64_t latest =
             rules_.bounded_renewal
@@ -242,7 +241,7 @@ public:
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
         // Not a refusal: the holder keeps what it has, and may get the secret.
-        const int64_t stops_at = rules_.stops_renewals ? StopsAt(named) : kForEver;
+        const int64_t stops_at = rules_.stops_renewals ? StopsAt(chain) : kForEver;
         if (lease->end >= stops_at)
             return RefuseSecrets(Refusal::kClosed);
         Lease renewed = *lease;
@@ -251,7 +250,7 @@ public:
             renewed.end = std::max({expected_end + 1, lease->end, renewed.end});
         renewed.end = std::min({renewed.end, latest, stops_at});
         renewed.renewed_at = now;
-        renewed.chain = named;
+        renewed.chain = chain;
         if (renewed.end <= renewed.start || Overlaps(renewed))
             return Refuse(Refusal::kState);
         *lease = renewed;

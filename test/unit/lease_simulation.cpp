@@ -363,9 +363,9 @@ private:
             const int64_t known = cluster.knows_all()
                                       ? std::max(request.second, request.alleged_end)
                                       : request.second;
-            const auto end = coordinator->Renew(
-                identity, now, request.lease_id, request.incarnation, known, request.duration,
-                request.secrets.count > 1 ? &request.secrets : nullptr, request.role);
+            const auto end =
+                coordinator->Renew(identity, now, request.lease_id, request.incarnation, known,
+                                   request.duration, request.secrets, request.role);
             findings_.renewed += end.has_value();
             grant->end = end.value_or(0);
             CountStop(*coordinator, now, request, end.has_value(), grant->end,

@@ -14,10 +14,8 @@
 //   serve      first node id, node ids of the server itself            nothing
 //   acquire    incarnation, node ids, duration, chain, role           the row of the grant
 //   renew      lease, incarnation, expected end, duration, role,
-//              chain, or - for the function without                   the last second; with a
-//              chain,
-//                                                                     from when on the holder lacks
-//                                                                     a secret
+//              chain                                                  the last second, from when on
+//                                                                     the holder lacks a secret
 //   release    lease, incarnation, last used or null, role            nothing
 //   purge      milliseconds to keep                                   number of leases
 //   configure  first node id, node ids, max_duration, max_clock_skew, closed, each or null;
@@ -353,26 +351,27 @@ private:
                 random_.Between(-1, 1);
         }
         const int64_t role = AskingRole(held);
-        // Mostly it has what it had, or what the coordinator has.
-        const bool names = !random_.OneIn(3);
-        const SecretRecords chain = random_.OneIn(2) ? held.chain : SomeChain();
+        // Mostly it has what it named last or had first, or what the coordinator has.
+        const auto* last_known = Known(held);
+        const bool again = random_.OneIn(3);
+        const SecretRecords other = random_.OneIn(2) ? held.chain : SomeChain();
+        const SecretRecords chain = !again                  ? other
+                                    : last_known != nullptr ? last_known->chain
+                                                            : held.chain;
         const bool done = Call(
             "renew",
             {held.lease_id, static_cast<int64_t>(incarnation), expected_end, duration, role,
-             names ? TextOf(chain) : "-"},
+             again ? ChainText(chain) : TextOf(chain)},
             [&](std::vector<Value>* answer) {
-                const auto last =
-                    model_.Renew(identity_, now_, held.lease_id, {{0, incarnation}}, expected_end,
-                                 duration, names ? &chain : nullptr, role);
+                const auto last = model_.Renew(identity_, now_, held.lease_id, {{0, incarnation}},
+                                               expected_end, duration, chain, role);
                 if (!last)
                     return false;
                 held.last = *last;
-                *answer = {*last};
-                if (names)
-                    answer->push_back(model_.LacksFrom(chain));
+                *answer = {*last, model_.LacksFrom(chain)};
                 return true;
             },
-            names ? &chain : &held.chain);
+            &chain);
         if (!done)
             MaybeForget(holder);
     }
