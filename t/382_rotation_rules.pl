@@ -14,7 +14,7 @@ use RandflakeWindowFile;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-my @secrets = map { random_secret() } 1 .. 9;
+my @secrets = map { random_secret() } 1 .. 17;
 my $year = 365 * 86400;
 my $soon = int(time) + $year;
 
@@ -27,7 +27,7 @@ write_secrets($node, $secrets[0]);
 # Writes lines, with S1 .. S9 standing for the secrets.
 sub write_lines {
     my ($text) = @_;
-    $text =~ s/S(\d)/$secrets[$1 - 1]/g;
+    $text =~ s/S(\d+)/$secrets[$1 - 1]/g;
     my $path = secret_path($node);
     unlink $path;
     append_to_file($path, $text);
@@ -55,7 +55,7 @@ my %malformed = (
     "S1\nS2x from $time\n" => [ 2, qr/exactly 32 hexadecimal digits/ ],
     "S1\nS2" . join('', map { "\n" . ($_ == 2 ? '' : "S$_") . " from 203$_-01-01T00:00:00Z" } 2 .. 9) . "\n" =>
       [ 2, qr/followed by/ ],
-    "S1\n" . join('', map { "S$_ from 203$_-01-01T00:00:00Z\n" } 2 .. 9) => [ 9, qr/at most 8/ ]);
+    "S1\n" . join('', map { "S$_ from " . (2028 + $_) . "-01-01T00:00:00Z\n" } 2 .. 17) => [ 17, qr/at most 16/ ]);
 my @texts = sort keys %malformed;
 
 # At a start, some of them; the rest is the same code.
