@@ -52,7 +52,7 @@ CREATE TABLE randflake_lease_pool (
     closed boolean NOT NULL DEFAULT false,
     max_nodes_per_role integer NOT NULL DEFAULT 131072 CHECK (max_nodes_per_role BETWEEN 1 AND 131072),
     high_water bigint NOT NULL DEFAULT 0,
-    key_fingerprint text,
+    secrets text,
     coordinator text NOT NULL
 );
 COMMENT ON TABLE randflake_lease_pool IS
@@ -68,7 +68,7 @@ COMMENT ON COLUMN randflake_lease_pool.max_nodes_per_role IS
 'most node ids that the leases of one role may have at a time';
 COMMENT ON COLUMN randflake_lease_pool.high_water IS
 'Unix second before which no lease is granted: leases that last until then may be missing here';
-COMMENT ON COLUMN randflake_lease_pool.key_fingerprint IS
+COMMENT ON COLUMN randflake_lease_pool.secrets IS
 'fingerprints of the secrets that every holder must have, oldest first, from the second on with "@" and the Unix second from which on it is in use';
 COMMENT ON COLUMN randflake_lease_pool.coordinator IS
 'data directory, timeline, database and table that granted last; another one means that leases may be missing';
@@ -83,7 +83,7 @@ CREATE TABLE randflake_lease (
     granted_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     renewed_at timestamptz,
     released_at timestamptz,
-    key_fingerprint text NOT NULL,
+    secrets text NOT NULL,
     CONSTRAINT randflake_lease_no_overlap EXCLUDE USING gist
         (nodes WITH OPERATOR(pg_catalog.&&), span WITH OPERATOR(pg_catalog.&&))
 );
@@ -97,7 +97,7 @@ COMMENT ON COLUMN randflake_lease.span IS 'Unix seconds, half-open';
 COMMENT ON COLUMN randflake_lease.granted_at IS 'when it was granted';
 COMMENT ON COLUMN randflake_lease.renewed_at IS 'when it was last renewed';
 COMMENT ON COLUMN randflake_lease.released_at IS 'when the holder gave it back';
-COMMENT ON COLUMN randflake_lease.key_fingerprint IS
+COMMENT ON COLUMN randflake_lease.secrets IS
 'fingerprints of the secrets that the holder named last, oldest first';
 
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
@@ -300,25 +300,25 @@ COMMENT ON FUNCTION randflake_lease_require_open(randflake_lease_internal, randf
 REVOKE ALL ON FUNCTION randflake_lease_require_open(randflake_lease_internal, randflake_lease_pool) FROM PUBLIC;
 
 -- The text that names secrets must be well-formed.
-CREATE FUNCTION randflake_lease_require_fingerprints(own randflake_lease_internal, key_fingerprint text)
+CREATE FUNCTION randflake_lease_require_fingerprints(own randflake_lease_internal, secrets text)
 RETURNS void
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF key_fingerprint !~ '^[0-9a-f]{16}( [0-9a-f]{16}@[1-9][0-9]{9}){0,15}$' THEN
+    IF secrets !~ '^[0-9a-f]{16}( [0-9a-f]{16}@[1-9][0-9]{9}){0,15}$' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'key fingerprint must be 16 lower-case hexadecimal digits',
             DETAIL = 'Those of up to 15 further secrets may follow, each after a space, and with "@" and the Unix second from which on the secret is in use.';
     END IF;
     IF EXISTS (SELECT FROM (SELECT second, lag(second, 1, @extschema@.randflake_lease_epoch(own)) OVER (ORDER BY place) AS former
-                            FROM unnest(string_to_array(key_fingerprint, ' ')) WITH ORDINALITY AS e (entry, place),
+                            FROM unnest(string_to_array(secrets, ' ')) WITH ORDINALITY AS e (entry, place),
                                  LATERAL (SELECT nullif(split_part(entry, '@', 2), '')::bigint AS second) AS of_entry
                             WHERE place > 1) AS seconds
                WHERE second <= former OR second >= @extschema@.randflake_lease_horizon(own)) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'times of secrets must increase, in seconds that an identifier can hold',
-            DETAIL = format('The fingerprints and times are: %s', key_fingerprint);
+            DETAIL = format('The fingerprints and times are: %s', secrets);
     END IF;
 END
 $$;
@@ -383,7 +383,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'the holder has another secret than the other holders',
             DETAIL = format('Its fingerprint is %s, that of this coordinator''s leases %s.', entries.of_holder, entries.of_pool),
-            CONSTRAINT = 'key_fingerprint',
+            CONSTRAINT = 'secrets',
             HINT = 'Configure the same secret everywhere. To change it for all, see randflake_lease_configure.';
     END IF;
     missing := coalesce(lacks_from = stops_at, false);
@@ -394,7 +394,7 @@ BEGIN
                          to_timestamp(stops_at)),
         DETAIL = format('The coordinator has %s there, the holder %s.',
                         coalesce(entries.of_pool, 'nothing'), coalesce(entries.of_holder, 'nothing')),
-        CONSTRAINT = 'key_fingerprint',
+        CONSTRAINT = 'secrets',
         COLUMN = coalesce(lacks_from::text, ''),
         HINT = CASE WHEN missing
                     THEN 'Add its line to "randflake.secret_file" of the holder and call randflake_reload_secret() there.'
@@ -434,7 +434,7 @@ CREATE FUNCTION randflake_lease_acquire(
     incarnation uuid,
     nodes integer,
     duration integer,
-    key_fingerprint text,
+    secrets text,
     OUT lease_id bigint,
     OUT first_node_id integer,
     OUT node_count integer,
@@ -451,14 +451,14 @@ DECLARE
     pool_nodes int4range;
     static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
     now bigint;
-    secrets text;     -- the pool's
+    known text;       -- the pool's secrets
     free_at bigint;   -- the chosen node ids are free from then on
     had bigint;       -- node ids of this role's leases, the first of which ends
     had_until bigint; -- at that second
 BEGIN
     IF randflake_lease_acquire.holder IS NULL OR randflake_lease_acquire.incarnation IS NULL
         OR randflake_lease_acquire.nodes IS NULL OR duration IS NULL
-        OR randflake_lease_acquire.key_fingerprint IS NULL THEN
+        OR randflake_lease_acquire.secrets IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = 'arguments of a lease must not be null';
     END IF;
     IF randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072 THEN
@@ -473,17 +473,17 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('name of a holder must be at most 256 bytes, not %s', octet_length(randflake_lease_acquire.holder));
     END IF;
-    PERFORM @extschema@.randflake_lease_require_fingerprints(own, randflake_lease_acquire.key_fingerprint);
+    PERFORM @extschema@.randflake_lease_require_fingerprints(own, randflake_lease_acquire.secrets);
 
     pool := @extschema@.randflake_lease_lock_pool(own);
     PERFORM @extschema@.randflake_lease_require_open(own, pool);
-    secrets := pool.key_fingerprint;
-    IF secrets IS NULL THEN
-        secrets := randflake_lease_acquire.key_fingerprint;
-        UPDATE @extschema@.randflake_lease_pool SET key_fingerprint = secrets;
+    known := pool.secrets;
+    IF known IS NULL THEN
+        known := randflake_lease_acquire.secrets;
+        UPDATE @extschema@.randflake_lease_pool SET secrets = known;
     END IF;
     PERFORM @extschema@.randflake_lease_require_secrets(
-        own, randflake_lease_acquire.key_fingerprint, secrets, 0, 'object_not_in_prerequisite_state');
+        own, randflake_lease_acquire.secrets, known, 0, 'object_not_in_prerequisite_state');
 
     now := @extschema@.randflake_lease_clock(own);
     IF now <= @extschema@.randflake_lease_epoch(own) THEN
@@ -494,7 +494,7 @@ BEGIN
             MESSAGE = 'the coordinator''s clock is after the last second of an identifier';
     END IF;
     PERFORM @extschema@.randflake_lease_require_secrets(
-        own, randflake_lease_acquire.key_fingerprint, secrets, now, 'object_not_in_prerequisite_state');
+        own, randflake_lease_acquire.secrets, known, now, 'object_not_in_prerequisite_state');
 
     -- The node ids unused for longest, the first of such, and not this server's own. They begin with
     -- the pool or after a known lease or the server's range: any others could begin one node id
@@ -554,13 +554,13 @@ BEGIN
     END IF;
     lease_start := now;
     lease_end := least(now + least(duration, pool.max_duration), @extschema@.randflake_lease_horizon(own),
-                       @extschema@.randflake_lease_stops_at(own, randflake_lease_acquire.key_fingerprint, secrets)) - 1;
-    INSERT INTO @extschema@.randflake_lease AS granted (holder, incarnation, nodes, span, key_fingerprint)
+                       @extschema@.randflake_lease_stops_at(own, randflake_lease_acquire.secrets, known)) - 1;
+    INSERT INTO @extschema@.randflake_lease AS granted (holder, incarnation, nodes, span, secrets)
     VALUES (randflake_lease_acquire.holder, randflake_lease_acquire.incarnation,
             int4range(first_node_id, first_node_id + node_count), int8range(lease_start, lease_end + 1),
-            randflake_lease_acquire.key_fingerprint)
+            randflake_lease_acquire.secrets)
     RETURNING granted.lease_id INTO STRICT lease_id;
-    differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_acquire.key_fingerprint, secrets);
+    differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_acquire.secrets, known);
     PERFORM @extschema@.randflake_lease_forget(own, interval '1 day');
 END
 $$;
@@ -573,7 +573,7 @@ CREATE FUNCTION randflake_lease_renew(
     incarnation uuid,
     expected_end bigint,
     duration integer,
-    key_fingerprint text,
+    secrets text,
     OUT lease_end bigint,
     OUT differs_from bigint)
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
@@ -591,7 +591,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('duration of a lease must be at least 1 second, not %s', duration);
     END IF;
-    PERFORM @extschema@.randflake_lease_require_fingerprints(own, randflake_lease_renew.key_fingerprint);
+    PERFORM @extschema@.randflake_lease_require_fingerprints(own, randflake_lease_renew.secrets);
     pool := @extschema@.randflake_lease_lock_pool(own);
     PERFORM @extschema@.randflake_lease_require_open(own, pool);
     now := @extschema@.randflake_lease_clock(own);
@@ -607,7 +607,7 @@ BEGIN
             HINT = 'Acquire a new lease.';
     END IF;
     PERFORM @extschema@.randflake_lease_require_secrets(
-        own, randflake_lease_renew.key_fingerprint, pool.key_fingerprint, 0, 'object_not_in_prerequisite_state');
+        own, randflake_lease_renew.secrets, pool.secrets, 0, 'object_not_in_prerequisite_state');
     IF NOT lease.nodes <@ pool.nodes THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('the node ids of lease %s are no longer in the pool', randflake_lease_renew.lease_id),
@@ -639,14 +639,14 @@ BEGIN
     END IF;
     -- Not a refusal: the holder keeps what it has, and may go on when it has the secret.
     PERFORM @extschema@.randflake_lease_require_secrets(
-        own, randflake_lease_renew.key_fingerprint, pool.key_fingerprint, upper(lease.span), 'cannot_connect_now');
+        own, randflake_lease_renew.secrets, pool.secrets, upper(lease.span), 'cannot_connect_now');
 
     lease_end := least(greatest(expected_end + 1, upper(lease.span), now + least(duration, pool.max_duration)),
-                       latest, @extschema@.randflake_lease_stops_at(own, randflake_lease_renew.key_fingerprint, pool.key_fingerprint)) - 1;
+                       latest, @extschema@.randflake_lease_stops_at(own, randflake_lease_renew.secrets, pool.secrets)) - 1;
     UPDATE @extschema@.randflake_lease l
-    SET span = int8range(lower(l.span), lease_end + 1), renewed_at = clock_timestamp(), key_fingerprint = randflake_lease_renew.key_fingerprint
+    SET span = int8range(lower(l.span), lease_end + 1), renewed_at = clock_timestamp(), secrets = randflake_lease_renew.secrets
     WHERE l.lease_id = randflake_lease_renew.lease_id;
-    differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_renew.key_fingerprint, pool.key_fingerprint);
+    differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_renew.secrets, pool.secrets);
 EXCEPTION WHEN exclusion_violation THEN
     RAISE object_not_in_prerequisite_state USING
         MESSAGE = format('the node ids of lease %s have another holder by now', randflake_lease_renew.lease_id),
@@ -724,7 +724,7 @@ CREATE FUNCTION randflake_lease_configure(
     never_leased boolean DEFAULT false,
     forget_key boolean DEFAULT false,
     max_nodes_per_role integer DEFAULT NULL,
-    key_fingerprint text DEFAULT NULL)
+    secrets text DEFAULT NULL)
 RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -760,8 +760,8 @@ BEGIN
     IF most NOT BETWEEN 1 AND 131072 THEN
         RAISE invalid_parameter_value USING MESSAGE = 'node ids per role must be from 1 to 131072';
     END IF;
-    PERFORM @extschema@.randflake_lease_require_fingerprints(own, randflake_lease_configure.key_fingerprint);
-    IF forget_key AND randflake_lease_configure.key_fingerprint IS NOT NULL THEN
+    PERFORM @extschema@.randflake_lease_require_fingerprints(own, randflake_lease_configure.secrets);
+    IF forget_key AND randflake_lease_configure.secrets IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'a key fingerprint cannot be both set and forgotten';
     END IF;
@@ -796,8 +796,8 @@ BEGIN
         max_clock_skew = skew,
         closed = shut,
         max_nodes_per_role = most,
-        key_fingerprint = CASE WHEN NOT forget_key
-                               THEN coalesce(randflake_lease_configure.key_fingerprint, pool.key_fingerprint) END;
+        secrets = CASE WHEN NOT forget_key
+                       THEN coalesce(randflake_lease_configure.secrets, pool.secrets) END;
 
     -- Of what is not leased any more, from when nobody uses it.
     IF shut OR NOT int4range(0, 131072) <@ int4range(first, first + count) THEN
@@ -809,7 +809,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text) IS
-'coordinator: sets which node ids it leases and for how long; null keeps a value; closed stops grants and renewals; never_leased says that nobody leased under this secret before; forget_key accepts new secrets from the next holder, key_fingerprint those alone; max_nodes_per_role bounds what one role leases. Gives the time at which the node ids that are leased no more become free, null if they are';
+'coordinator: sets which node ids it leases and for how long; null keeps a value; closed stops grants and renewals; never_leased says that nobody leased under this secret before; forget_key accepts new secrets from the next holder, secrets those alone; max_nodes_per_role bounds what one role leases. Gives the time at which the node ids that are leased no more become free, null if they are';
 REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text) FROM PUBLIC;
 
 -- The first Unix second that no lease may have reached, known or not, and whoever granted it; a new
@@ -834,7 +834,7 @@ DECLARE
     own CONSTANT @extschema@.randflake_lease_internal := NULL;
     pool @extschema@.randflake_lease_pool;
     second bigint;
-    secrets text[];
+    entries text[];
     same text;
     earliest bigint;
 BEGIN
@@ -849,28 +849,28 @@ BEGIN
         RAISE invalid_parameter_value USING MESSAGE = 'a secret must begin in a second that an identifier can hold';
     END IF;
     pool := @extschema@.randflake_lease_lock_pool(own);
-    secrets := string_to_array(pool.key_fingerprint, ' ');
-    IF secrets IS NULL THEN
+    entries := string_to_array(pool.secrets, ' ');
+    IF entries IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'the coordinator knows no secret yet',
             HINT = 'Set the first one with randflake_lease_configure, or let a holder name it.';
     END IF;
-    SELECT entry INTO same FROM unnest(secrets) AS entry WHERE split_part(entry, '@', 1) = fingerprint;
+    SELECT entry INTO same FROM unnest(entries) AS entry WHERE split_part(entry, '@', 1) = fingerprint;
     IF same = format('%s@%s', fingerprint, second) THEN
         RETURN;
     ELSIF same IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'the coordinator has this secret with another time',
-            DETAIL = format('Its secrets are: %s', pool.key_fingerprint),
+            DETAIL = format('Its secrets are: %s', pool.secrets),
             HINT = 'Withdraw the last one with randflake_lease_remove_secret.';
     END IF;
-    IF cardinality(secrets) >= 16 THEN
+    IF cardinality(entries) >= 16 THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'there are 16 secrets already';
     END IF;
-    IF second <= nullif(split_part(secrets[cardinality(secrets)], '@', 2), '')::bigint THEN
+    IF second <= nullif(split_part(entries[cardinality(entries)], '@', 2), '')::bigint THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'a secret must begin after the one before',
-            DETAIL = format('The last one begins at %s.', to_timestamp(split_part(secrets[cardinality(secrets)], '@', 2)::bigint));
+            DETAIL = format('The last one begins at %s.', to_timestamp(split_part(entries[cardinality(entries)], '@', 2)::bigint));
     END IF;
     earliest := @extschema@.randflake_lease_untouched(own, pool);
     IF second < earliest THEN
@@ -880,7 +880,7 @@ BEGIN
             HINT = 'Let it begin later, on every server. If its time has come and no lease was granted beyond it, see randflake_lease_configure.';
     END IF;
     UPDATE @extschema@.randflake_lease_pool
-    SET key_fingerprint = format('%s %s@%s', pool.key_fingerprint, fingerprint, second);
+    SET secrets = format('%s %s@%s', pool.secrets, fingerprint, second);
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_add_secret(text, timestamptz) IS
@@ -894,14 +894,14 @@ AS $$
 DECLARE
     own CONSTANT @extschema@.randflake_lease_internal := NULL;
     pool CONSTANT @extschema@.randflake_lease_pool := @extschema@.randflake_lease_lock_pool(own);
-    secrets CONSTANT text[] := string_to_array(pool.key_fingerprint, ' ');
-    last CONSTANT text := secrets[cardinality(secrets)];
+    entries CONSTANT text[] := string_to_array(pool.secrets, ' ');
+    last CONSTANT text := entries[cardinality(entries)];
     earliest bigint;
 BEGIN
-    IF split_part(last, '@', 1) IS DISTINCT FROM fingerprint OR cardinality(secrets) = 1 THEN
+    IF split_part(last, '@', 1) IS DISTINCT FROM fingerprint OR cardinality(entries) = 1 THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'only the last of several secrets can be withdrawn',
-            DETAIL = format('The coordinator''s secrets are: %s', coalesce(pool.key_fingerprint, 'none'));
+            DETAIL = format('The coordinator''s secrets are: %s', coalesce(pool.secrets, 'none'));
     END IF;
     earliest := @extschema@.randflake_lease_untouched(own, pool);
     IF split_part(last, '@', 2)::bigint < earliest THEN
@@ -911,7 +911,7 @@ BEGIN
                             to_timestamp(split_part(last, '@', 2)::bigint), to_timestamp(earliest));
     END IF;
     UPDATE @extschema@.randflake_lease_pool
-    SET key_fingerprint = array_to_string(secrets[:cardinality(secrets) - 1], ' ');
+    SET secrets = array_to_string(entries[:cardinality(entries) - 1], ' ');
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_remove_secret(text) IS
@@ -928,7 +928,7 @@ CREATE FUNCTION randflake_lease_pool_state(
     OUT max_duration integer,
     OUT max_clock_skew integer,
     OUT max_nodes_per_role integer,
-    OUT key_fingerprint text)
+    OUT secrets text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -948,7 +948,7 @@ BEGIN
     max_duration := pool.max_duration;
     max_clock_skew := pool.max_clock_skew;
     max_nodes_per_role := pool.max_nodes_per_role;
-    key_fingerprint := pool.key_fingerprint;
+    secrets := pool.secrets;
     IF pool.closed THEN
         state := 'closed';
     ELSIF pool.coordinator IS NULL OR pg_is_in_recovery() THEN
@@ -981,7 +981,7 @@ COMMENT ON COLUMN randflake_pool.max_duration IS 'longest lease, seconds';
 COMMENT ON COLUMN randflake_pool.max_clock_skew IS
 'seconds by which the clocks of two coordinators, and of servers whose node ids come into the pool, may differ';
 COMMENT ON COLUMN randflake_pool.max_nodes_per_role IS 'most node ids that the leases of one role may have at a time';
-COMMENT ON COLUMN randflake_pool.key_fingerprint IS
+COMMENT ON COLUMN randflake_pool.secrets IS
 'fingerprints of the secrets that every holder must have, oldest first, from the second on with "@" and the Unix second from which on it is in use; null before the first is set or leased under';
 
 CREATE VIEW randflake_leases AS
@@ -992,11 +992,11 @@ SELECT lease_id, role, holder, first_node_id, after - first_node_id AS node_coun
             ELSE 'active' END AS state,
        (SELECT lease.nodes OPERATOR(pg_catalog.<@) pool.nodes AND NOT pool.closed FROM randflake_lease_pool AS pool) AS in_pool,
        granted_at, renewed_at, released_at,
-       pg_catalog.split_part(pg_catalog.split_part(lease.key_fingerprint, ' ', -1), '@', 1) AS key_fingerprint,
+       secrets,
        CASE stop WHEN 0 THEN '-infinity' ELSE pg_catalog.to_timestamp(stop) END AS stops_at
 FROM randflake_lease AS lease,
-     LATERAL (SELECT randflake_lease_stops_at(NULL::randflake_lease_internal, lease.key_fingerprint,
-                                              (SELECT pool.key_fingerprint FROM randflake_lease_pool AS pool)) AS stop) AS stops,
+     LATERAL (SELECT randflake_lease_stops_at(NULL::randflake_lease_internal, lease.secrets,
+                                              (SELECT pool.secrets FROM randflake_lease_pool AS pool)) AS stop) AS stops,
      LATERAL (SELECT pg_catalog.lower(nodes) AS first_node_id, pg_catalog.upper(nodes) AS after,
                      pg_catalog.to_timestamp(pg_catalog.lower(span)) AS starts_at,
                      pg_catalog.to_timestamp(pg_catalog.upper(span)) AS ends_at) AS bounds;
@@ -1015,8 +1015,8 @@ COMMENT ON COLUMN randflake_leases.in_pool IS
 COMMENT ON COLUMN randflake_leases.granted_at IS 'when it was granted';
 COMMENT ON COLUMN randflake_leases.renewed_at IS 'when it was last renewed, null when it never was';
 COMMENT ON COLUMN randflake_leases.released_at IS 'when the holder gave it back, null while it has not';
-COMMENT ON COLUMN randflake_leases.key_fingerprint IS
-'fingerprint of the last secret that the holder has, one to come included; it covers those before';
+COMMENT ON COLUMN randflake_leases.secrets IS
+'fingerprints of the secrets that the holder named last, those to come included, as in randflake_pool';
 COMMENT ON COLUMN randflake_leases.stops_at IS
 'when the holder gets no lease any more, because it lacks a secret of the pool, or has one that the pool lacks; null when they agree, -infinity when the first one differs';
 REVOKE ALL ON randflake_lease, randflake_lease_pool, randflake_leases, randflake_pool FROM PUBLIC;

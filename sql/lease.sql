@@ -30,7 +30,7 @@ AS $$
 $$;
 -- The secrets that a lease's holder named last
 CREATE FUNCTION named_last(lease bigint) RETURNS text LANGUAGE sql SECURITY DEFINER
-AS $$ SELECT coalesce((SELECT key_fingerprint FROM randflake_lease WHERE lease_id = lease), '0123456789abcdef') $$;
+AS $$ SELECT coalesce((SELECT secrets FROM randflake_lease WHERE lease_id = lease), '0123456789abcdef') $$;
 CREATE FUNCTION renew(lease_id bigint, digit integer, expected_end bigint,
                       duration integer DEFAULT 60) RETURNS bigint LANGUAGE sql
 AS $$
@@ -62,7 +62,7 @@ FROM randflake_lease;
 SELECT * FROM acquire(1);
 SELECT * FROM acquire(2, 4);
 SELECT * FROM acquire(3, 1, 10);
-SELECT nodes, max_duration, max_clock_skew, high_water, key_fingerprint,
+SELECT nodes, max_duration, max_clock_skew, high_water, secrets,
        starts_with(coordinator, randflake_coordinator_identity(NULL) || '/') AS this_one
 FROM randflake_lease_pool;
 SELECT holder, first_node_id, node_count, starts_at, ends_at, state,
@@ -204,7 +204,7 @@ SELECT randflake_lease_configure(forget_key => true);
 -- A lease's state is told by the real clock
 SELECT count(*) FROM randflake_lease_purge(interval '0');
 DELETE FROM randflake_lease;
-INSERT INTO randflake_lease (holder, incarnation, key_fingerprint, nodes, span, released_at)
+INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span, released_at)
 SELECT holder, run(1), '0123456789abcdef', int4range(1, 2), int8range(now + first, now + last), released_at
 FROM (SELECT extract(epoch FROM clock_timestamp())::bigint) AS clock (now),
      (VALUES ('past', -7200, -3600, NULL), ('present', -3600, 3600, NULL),
@@ -282,7 +282,7 @@ $$;
 SELECT clock_shows(250000), made_here();
 SELECT error_of('SELECT acquire(6)') AS somebody_may_have_leased;
 SELECT state, grants_from, first_node_id, node_count, own_first_node_id, own_node_count, max_duration,
-       max_clock_skew, key_fingerprint FROM randflake_pool;
+       max_clock_skew, secrets FROM randflake_pool;
 SELECT clock_shows(250030);
 SELECT randflake_lease_configure(max_duration => 60) AS all_are_leased;
 SELECT randflake_lease_configure(first_node_id => 10) AS may_be_leased;
@@ -329,16 +329,16 @@ SELECT lease_id IS NOT NULL AS granted
 FROM randflake_lease_acquire(repeat('x', 256), run(1), 1, 60, '0123456789abcdef');
 
 -- Nobody else writes a longer one either
-SELECT split_part(error_of($$INSERT INTO randflake_lease (holder, incarnation, key_fingerprint, nodes, span)
+SELECT split_part(error_of($$INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span)
 VALUES (repeat('x', 257), run(1), '0123456789abcdef', '[9,10)', '[9,10)')$$), ' | ', 2) AS too_long;
 
 -- The owner may say which secret the holders have, rather than the first of them
-SELECT randflake_lease_configure(key_fingerprint => 'fedcba9876543210');
-SELECT key_fingerprint FROM randflake_pool;
+SELECT randflake_lease_configure(secrets => 'fedcba9876543210');
+SELECT secrets FROM randflake_pool;
 SELECT error_of('SELECT acquire(6)') AS other_secret;
-SELECT error_of($$SELECT randflake_lease_configure(key_fingerprint => 'FEDCBA9876543210')$$);
-SELECT error_of($$SELECT randflake_lease_configure(forget_key => true, key_fingerprint => 'fedcba9876543210')$$);
-SELECT randflake_lease_configure(key_fingerprint => '0123456789abcdef');
+SELECT error_of($$SELECT randflake_lease_configure(secrets => 'FEDCBA9876543210')$$);
+SELECT error_of($$SELECT randflake_lease_configure(forget_key => true, secrets => 'fedcba9876543210')$$);
+SELECT randflake_lease_configure(secrets => '0123456789abcdef');
 SELECT lease_id IS NOT NULL AS granted FROM acquire(6);
 
 -- Node ids of one role at a time
@@ -371,10 +371,10 @@ SELECT randflake_lease_configure(never_leased => true);
 -- The node ids of a renewal got another holder: the constraint has the last word
 SELECT clock_shows(300000);
 SELECT lease_id AS mine, first_node_id AS node FROM acquire(6, 1, 30) \gset
-INSERT INTO randflake_lease (holder, incarnation, key_fingerprint, nodes, span)
+INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span)
 VALUES ('rival', run(7), '0123456789abcdef', int4range(:node, :node + 1), int8range(1750300030, 1750300060));
 SELECT error_of(format('SELECT renew(%s, 6, 300029)', :mine)) AS taken;
-SELECT error_of(format($$INSERT INTO randflake_lease (holder, incarnation, key_fingerprint, nodes, span)
+SELECT error_of(format($$INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span)
 VALUES ('rival', run(7), '0123456789abcdef', int4range(%s, %s), int8range(1750300000, 1750300001))$$, :node, :node + 1))
     LIKE '23P01 |%' AS refused_by_the_constraint;
 
@@ -402,13 +402,13 @@ $$;
 CREATE FUNCTION name_and_renew(lease_id bigint, digit integer, expected_end bigint, named text) RETURNS bigint LANGUAGE sql
 AS $$ SELECT lease_end - 1750000000 FROM randflake_lease_renew(lease_id, run(digit), 1750000000 + expected_end, 60, secrets(named)) $$;
 CREATE VIEW stops AS
-SELECT holder, left(key_fingerprint, 1) AS last, extract(epoch FROM stops_at) - 1750000000 AS stops, stops_at IS NULL AS agrees
+SELECT holder, left(split_part(secrets, ' ', -1), 1) AS last, extract(epoch FROM stops_at) - 1750000000 AS stops, stops_at IS NULL AS agrees
 FROM randflake_leases;
 
 -- What names secrets
 SELECT n, split_part(error_of(format('SELECT randflake_lease_acquire(''x'', run(1), 1, 60, %L)', named)), ' | ', 2) AS error,
        error_of(format('SELECT randflake_lease_renew(1, run(1), 1, 60, %L)', named)) LIKE '22023 |%' AS nor_in_a_renewal,
-       error_of(format('SELECT randflake_lease_configure(key_fingerprint => %L)', named)) LIKE '22023 |%' AS nor_from_the_owner
+       error_of(format('SELECT randflake_lease_configure(secrets => %L)', named)) LIKE '22023 |%' AS nor_from_the_owner
 FROM unnest(ARRAY[secrets('a b'), secrets('a@500 b@600'), secrets('a b@500 '), secrets('a b@500') || 'x', ' ' || secrets('a'),
                   secrets('a') || E'\n', repeat('a', 15) || ' ' || secrets('b@500'), secrets('a') || '  ' || secrets('b@500'),
                   secrets('a b@500 c@500'), secrets('a b@500 c@499'), secrets('a') || ' bbbbbbbbbbbbbbbb@175000050',
@@ -421,10 +421,10 @@ SELECT name_and_renew(NULL, 1, 1, 'a'), name_and_renew(1, 1, 1, NULL);
 -- The first holder says what all must have, unless the owner did
 SELECT error_of($$SELECT randflake_lease_add_secret(repeat('b', 16), at(500000))$$) AS none_yet;
 SELECT ends FROM take(1, 'a b@401000');
-SELECT key_fingerprint = secrets('a b@401000') AS taken_over FROM randflake_pool;
+SELECT secrets = secrets('a b@401000') AS taken_over FROM randflake_pool;
 DELETE FROM randflake_lease;
-SELECT randflake_lease_configure(key_fingerprint => secrets('a'));
-SELECT key_fingerprint FROM randflake_pool;
+SELECT randflake_lease_configure(secrets => secrets('a'));
+SELECT secrets FROM randflake_pool;
 
 -- A further one, by the owner, in one call
 SELECT statement, error_of('SELECT randflake_lease_add_secret(' || statement || ')')
@@ -437,9 +437,9 @@ SELECT lease_id AS old, ends FROM take(1, 'a') \gset
 SELECT lease_id AS new FROM take(2, 'a') \gset
 -- longest lease, twice the difference of clocks, and one
 SELECT randflake_lease_add_secret(repeat('b', 16), at(400068));
-SELECT key_fingerprint = secrets('a b@400068') AS added FROM randflake_pool;
+SELECT secrets = secrets('a b@400068') AS added FROM randflake_pool;
 SELECT randflake_lease_add_secret(repeat('b', 16), at(400068)) AS again;
-SELECT key_fingerprint = secrets('a b@400068') AS once FROM randflake_pool;
+SELECT secrets = secrets('a b@400068') AS once FROM randflake_pool;
 SELECT error_of($$SELECT randflake_lease_add_secret(repeat('b', 16), at(400069))$$) AS another_time;
 SELECT error_of($$SELECT randflake_lease_add_secret(repeat('c', 16), at(400068))$$) AS not_later;
 SELECT * FROM stops ORDER BY holder;
@@ -475,14 +475,14 @@ SELECT randflake_lease_add_secret(repeat('c', 16), at(401000));
 SELECT randflake_lease_remove_secret(NULL);
 SELECT error_of($$SELECT randflake_lease_remove_secret(repeat('b', 16))$$) AS not_the_last;
 SELECT randflake_lease_remove_secret(repeat('c', 16));
-SELECT key_fingerprint = secrets('a b@400068') AS withdrawn FROM randflake_pool;
+SELECT secrets = secrets('a b@400068') AS withdrawn FROM randflake_pool;
 SELECT randflake_lease_add_secret(repeat('c', 16), at(400164));
 SELECT clock_shows(400100);
 SELECT error_of($$SELECT randflake_lease_remove_secret(repeat('c', 16))$$) AS too_late;
 SELECT clock_shows(400099);
 SELECT randflake_lease_remove_secret(repeat('c', 16));
 -- Not if one that is known, or may be missing, ends later
-INSERT INTO randflake_lease (holder, incarnation, key_fingerprint, nodes, span)
+INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span)
 VALUES ('late', run(8), secrets('a'), '[9,10)', int8range(1750401000, 1750402000));
 SELECT error_of($$SELECT randflake_lease_add_secret(repeat('c', 16), at(401999))$$) AS a_lease_is_longer;
 SELECT randflake_lease_add_secret(repeat('c', 16), at(402000));
@@ -496,16 +496,16 @@ SELECT ends FROM take(9, 'a b@400068 c@402000 1@403001 2@403002 3@403003 4@40300
 
 -- What was promised stays: the owner says otherwise, and nothing is taken back
 SELECT lease_id AS mine FROM randflake_leases WHERE holder = 'holder 9' \gset
-SELECT randflake_lease_configure(key_fingerprint => secrets('a b@400110'));
+SELECT randflake_lease_configure(secrets => secrets('a b@400110'));
 SELECT error_of(format('SELECT renew(%s, 9, 400158)', :mine)) AS no_further;
 SELECT ends FROM leases WHERE lease_id = :mine;
 -- a holder that knows of a later end keeps it, but no more is promised
-UPDATE randflake_lease SET span = int8range(lower(span), 1750400105), key_fingerprint = secrets('a') WHERE lease_id = :mine;
+UPDATE randflake_lease SET span = int8range(lower(span), 1750400105), secrets = secrets('a') WHERE lease_id = :mine;
 SELECT renew(:mine, 9, 400158) AS up_to_it;
 SELECT lease_id AS before, ends FROM leases ORDER BY lease_id DESC LIMIT 1 \gset
 -- Another first secret, by the owner: no renewal, and none is granted until all have it
-SELECT randflake_lease_configure(key_fingerprint => secrets('d'));
-UPDATE randflake_lease SET key_fingerprint = secrets('a b@400110');
+SELECT randflake_lease_configure(secrets => secrets('d'));
+UPDATE randflake_lease SET secrets = secrets('a b@400110');
 SELECT DISTINCT last, stops, agrees FROM stops;
 SELECT error_of(format('SELECT renew(%s, 9, %s)', :before, :ends - 1)) AS another_secret;
 SELECT error_of($$SELECT take(1, 'a')$$) AS another_secret;
@@ -513,13 +513,13 @@ SELECT error_of($$SELECT take(1, 'a')$$) AS another_secret;
 SELECT randflake_lease_configure(forget_key => true) IS NOT NULL AS forgotten;
 SELECT DISTINCT last, stops, agrees FROM stops;
 SELECT renew(:before, 9, :ends - 1) >= :ends - 1 AS renewed;
-SELECT key_fingerprint FROM randflake_pool;
+SELECT secrets FROM randflake_pool;
 SELECT ends FROM take(1, 'd e@400111');
-SELECT key_fingerprint = secrets('d e@400111') AS taken_over FROM randflake_pool;
+SELECT secrets = secrets('d e@400111') AS taken_over FROM randflake_pool;
 SELECT left(error_of(format('SELECT renew(%s, 9, %s)', :before, :ends - 1)), 40) AS another_secret;
 DROP VIEW stops;
 DROP FUNCTION name_and_renew(bigint, integer, bigint, text), take(integer, text, integer), secrets(text), at(bigint);
-SELECT randflake_lease_configure(0, 131072, key_fingerprint => '0123456789abcdef') IS NOT NULL AS configured;
+SELECT randflake_lease_configure(0, 131072, secrets => '0123456789abcdef') IS NOT NULL AS configured;
 
 -- A clock outside of what identifiers can hold
 SELECT randflake_lease_purge(interval '0') IS NOT NULL AS purged;

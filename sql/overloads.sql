@@ -145,7 +145,7 @@ SELECT * FROM public.call_renew;
 SELECT * FROM public.call_add_secret;
 SELECT extract(epoch FROM stops_at)::bigint AS stops_at FROM randflake_leases;
 SELECT * FROM public.call_renew_naming;
-SELECT holder, node_count, state, key_fingerprint, stops_at FROM randflake_leases;
+SELECT holder, node_count, state, secrets, stops_at FROM randflake_leases;
 SELECT * FROM public.call_remove_secret;
 SELECT * FROM public.call_release;
 SELECT * FROM public.call_purge;

@@ -100,7 +100,7 @@ ORDER BY lease_id DESC LIMIT 1
 SQL
     # Every other node id has a lease in a distant future, and so is not free.
     $coordinator->safe_psql('postgres', <<"SQL");
-INSERT INTO randflake_lease (holder, incarnation, key_fingerprint, nodes, span)
+INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span)
 SELECT 'nobody', gen_random_uuid(), '0123456789abcdef', nodes, int8range(2500000000, 2500000001)
 FROM (VALUES (int4range(0, $first)), (int4range($first + 1, 131072))) AS others (nodes)
 WHERE NOT isempty(nodes)
@@ -191,7 +191,7 @@ $coordinator->pgbench(
     [qr{actually processed: 200/200}], [qr/^$/], '200 concurrent calls succeed',
     { acquire => <<'SQL' });
 SELECT first_node_id FROM randflake_lease_acquire('many', gen_random_uuid(), 3, 60,
-    (SELECT key_fingerprint FROM randflake_lease_pool));
+    (SELECT secrets FROM randflake_lease_pool));
 SQL
 is( $coordinator->safe_psql('postgres', <<'SQL'), '200|0', 'and get ranges that do not overlap');
 SELECT count(*) FILTER (WHERE holder = 'many'),

@@ -191,13 +191,13 @@ $old->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $old->co
     'restore');
 for my $what (
     'SELECT * FROM randflake_lease ORDER BY lease_id',
-    'SELECT nodes, max_duration, max_clock_skew, high_water, key_fingerprint FROM randflake_lease_pool')
+    'SELECT nodes, max_duration, max_clock_skew, high_water, secrets FROM randflake_lease_pool')
 {
     is($old->safe_psql('restored', $what), $old->safe_psql('postgres', $what),
         'dump and restore keep ' . ($what =~ /FROM (\w+)/)[0]);
 }
 my $acquire = q{randflake_lease_acquire('x', gen_random_uuid(), 1, 60,
-    (SELECT key_fingerprint FROM randflake_lease_pool))};
+    (SELECT secrets FROM randflake_lease_pool))};
 my ($status, $out, $error) = $old->psql('restored', "SELECT lease_id FROM $acquire");
 like($error, qr/no lease may begin before/, 'a restored database holds off');
 $old->poll_query_until('restored', <<"SQL", 't') or die 'no lease in the restored database';

@@ -101,7 +101,7 @@ told('could not lease node ids: "randflake.coordinator" is not a valid connectio
 reload_with('');
 told('could not lease node ids: "randflake.coordinator" is empty', 'empty connection string');
 
-$coordinator->safe_psql('rival', q{UPDATE randflake_lease_pool SET key_fingerprint = 'feedfeedfeedfeed'});
+$coordinator->safe_psql('rival', q{UPDATE randflake_lease_pool SET secrets = 'feedfeedfeedfeed'});
 reload_with("$here dbname=rival");
 told('could not lease node ids: the holder has another secret than the other holders', 'wrong key');
 $coordinator->safe_psql('rival', 'SELECT randflake_lease_configure(forget_key => true)');
@@ -110,7 +110,7 @@ SELECT randflake_lease_configure(0, 1);
 SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool;
 SELECT randflake_lease_acquire('x', gen_random_uuid(), 1, 60, '0123456789abcdef');
 SELECT randflake_lease_configure(forget_key => true);
-INSERT INTO randflake_lease (holder, incarnation, key_fingerprint, nodes, span)
+INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span)
 SELECT 'nobody', gen_random_uuid(), '0123456789abcdef', '[0,1)', int8range(2500000000, 2500000001);
 SQL
 told('could not lease node ids: no node id is free', 'pool dry');

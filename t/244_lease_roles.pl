@@ -120,7 +120,7 @@ cmp_ok($latest, '<=', $RandflakeLease::duration + 1, "after 2,000 renewals a lea
 # --- how much one may have -----------------------------------------------------------------------
 
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_nodes_per_role => 2)');
-my $fingerprint = $coordinator->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_pool');
+my $fingerprint = $coordinator->safe_psql('postgres', 'SELECT secrets FROM randflake_pool');
 my $acquire = sub {
     my ($role, $nodes) = @_;
     return error_of($coordinator,

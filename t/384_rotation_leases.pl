@@ -83,7 +83,7 @@ my $from = int(time) + 30;
 my @ring = ($secrets[0], $from => $secrets[1]);
 is(reload_secret($first, @ring), 2, 'one server has a second secret');
 my $fingerprint = $first->safe_psql('postgres', $latest);
-coordinator_shows($first, "key_fingerprint = '$fingerprint' AND stops_at = to_timestamp($from)",
+coordinator_shows($first, "secrets LIKE '% $fingerprint@%' AND stops_at = to_timestamp($from)",
     '  and names it to a coordinator that does not know it yet');
 my $call = $first->safe_psql('postgres', block('call'));
 is($call, "SELECT randflake_lease_add_secret('$fingerprint', '" . utc($from) . q{');}, '  the call for the owner');
@@ -244,12 +244,12 @@ configure_holder($first, lease_duration => '10min');
 $first->reload;
 wait_for_status($first, q{window_end > now() + interval '9 min'});
 is(reload_secret($first, @ring, int(time) + 86400 => $secrets[3]), 4, 'a secret for tomorrow');
-coordinator_shows($first, q{key_fingerprint = '} . $first->safe_psql('postgres', $latest) . q{'},
+coordinator_shows($first, q{secrets LIKE '% } . $first->safe_psql('postgres', $latest) . q{@%'},
     '  is named at once');
 $coordinator->safe_psql('postgres', $first->safe_psql('postgres', block('call')));
 $fingerprint = $first->safe_psql('postgres', $latest);
 $coordinator->safe_psql('postgres', block('withdraw') =~ s/'[0-9a-f]{16}'/'$fingerprint'/r);
-is($coordinator->safe_psql('postgres', "SELECT key_fingerprint ~ '$fingerprint' FROM randflake_pool"), 'f', '  and withdrawn');
+is($coordinator->safe_psql('postgres', "SELECT secrets ~ '$fingerprint' FROM randflake_pool"), 'f', '  and withdrawn');
 
 load_on($fleet, $_) for @fleet_of_three;
 sleep 2;
@@ -266,7 +266,7 @@ GRANT EXECUTE ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, 
     randflake_lease_renew(bigint, uuid, bigint, integer, text) TO server1;
 CREATE DATABASE restored;
 SQL
-my $named = $coordinator->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_pool');
+my $named = $coordinator->safe_psql('postgres', 'SELECT secrets FROM randflake_pool');
 $coordinator->safe_psql('postgres', "SELECT FROM randflake_lease_acquire('x', gen_random_uuid(), 1, 4, '$named')",
     extra_params => [ '-U', 'server1' ]);
 my $dump = $coordinator->basedir . '/dump';
@@ -279,7 +279,7 @@ sub renews_in {
     my ($database, $role) = @_;
     my ($status, $out, $errors) = $coordinator->psql($database, $coordinator->safe_psql($database, <<'SQL'), extra_params => [ '-U', $role ]);
 SELECT format('SELECT lease_end > 0 FROM randflake_lease_renew(%s, %L, %s, 4, %L)', lease_id, incarnation, upper(span) - 1,
-              key_fingerprint || ' fedcba9876543210@2500000000')
+              secrets || ' fedcba9876543210@2500000000')
 FROM randflake_lease WHERE role = 'server1'
 SQL
     return $status == 0 ? $out : $errors =~ s/\n.*//sr;

@@ -75,8 +75,8 @@ SQL
         ],
         install => [
             [
-                "    key_fingerprint text NOT NULL,\n    CONSTRAINT",
-                "    key_fingerprint text NOT NULL,\n    label text NOT NULL DEFAULT '',\n    CONSTRAINT"
+                "    secrets text NOT NULL,\n    CONSTRAINT",
+                "    secrets text NOT NULL,\n    label text NOT NULL DEFAULT '',\n    CONSTRAINT"
             ],
             [
                 'GRANT SELECT ON randflake_leases, randflake_pool TO pg_monitor;',

@@ -10,7 +10,7 @@ namespace {
 // error says nothing about the lease: a standby, a cancelled query, a full disk.
 constexpr char kRefusal[] = "55000";
 // What it names in the field for a constraint when it does not agree about the secrets.
-constexpr char kAboutSecrets[] = "key_fingerprint";
+constexpr char kAboutSecrets[] = "secrets";
 // configuration_limit_exceeded: no node id is free, with the time at which one will be.
 constexpr char kNoneFree[] = "53400";
 

@@ -132,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                 part.message = message.c_str();
                 part.sqlstate = usual ? "55000" : sqlstate.c_str();
                 part.constraint =
-                    usual && constraint.size % 2 != 0 ? "key_fingerprint" : constraint.c_str();
+                    usual && constraint.size % 2 != 0 ? "secrets" : constraint.c_str();
                 part.column = column.c_str();
             }
             more = answer.Take(part);

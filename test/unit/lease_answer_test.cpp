@@ -179,7 +179,7 @@ TEST(LeaseAnswer, Refusals) {
 TEST(LeaseAnswer, RefusalsAboutSecrets) {
     const std::string from = std::to_string(kEpoch + 5);
     for (const char* state : {"55000", "57P03"}) {
-        const LeaseAnswer answer = Judge(kLease, {Error(state, from.c_str(), "key_fingerprint")});
+        const LeaseAnswer answer = Judge(kLease, {Error(state, from.c_str(), "secrets")});
         EXPECT_EQ(answer.verdict(), AnswerVerdict::kSecrets);
         EXPECT_EQ(answer.refused(), std::string(state) == "55000");
         EXPECT_TRUE(answer.tells_of_secrets());
@@ -188,7 +188,7 @@ TEST(LeaseAnswer, RefusalsAboutSecrets) {
     }
     for (const char* column :
          {static_cast<const char*>(nullptr), "", "leak", "1730000000", "2803741824"}) {
-        const LeaseAnswer answer = Judge(kLease, {Error("55000", column, "key_fingerprint")});
+        const LeaseAnswer answer = Judge(kLease, {Error("55000", column, "secrets")});
         EXPECT_EQ(answer.verdict(), AnswerVerdict::kSecrets);
         EXPECT_FALSE(answer.tells_of_secrets()) << "it does not say";
     }
