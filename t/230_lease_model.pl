@@ -412,7 +412,7 @@ my @changes = (
     [ 'add_secret', 'second <= nullif', 'second < nullif' ],
     [ 'add_secret', 'IF second < earliest', 'IF second <= earliest' ],
     [ 'add_secret', 'IF second < earliest', 'IF second < earliest - 1' ],
-    [ 'add_secret', 'IF secrets IS NULL', 'IF false' ],
+    [ 'add_secret', 'IF entries IS NULL', 'IF false' ],
     [ 'add_secret', '@extschema@.randflake_lease_lock_pool(own);', '(SELECT p FROM @extschema@.randflake_lease_pool p);' ],
     [ 'remove_secret', q{split_part(last, '@', 1) IS DISTINCT FROM fingerprint OR}, '' ],
     [ 'remove_secret', ' OR cardinality(entries) = 1', '' ],
