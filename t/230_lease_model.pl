@@ -43,7 +43,7 @@ my $directory = PostgreSQL::Test::Utils::tempdir;
 my $unit = "$FindBin::Bin/../test/unit";
 PostgreSQL::Test::Utils::system_or_bail($ENV{CXX} // 'g++', '-std=c++20', '-O1',
     "-I$unit", "-I$FindBin::Bin/../src", '-o', "$directory/lease_trace", "$unit/lease_trace.cpp");
-my ($traces, $steps) = (180, 200);
+my ($traces, $steps) = (120, 200);
 PostgreSQL::Test::Utils::system_or_bail('sh', '-c',
     "$directory/lease_trace 1 $traces $steps >$directory/traces");
 

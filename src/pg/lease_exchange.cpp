@@ -7,7 +7,6 @@
 
 using randflake::AnswerField;
 using randflake::AnswerPart;
-using randflake::AnswerShape;
 using randflake::AnswerType;
 using randflake::AnswerVerdict;
 using randflake::kMaxAnswerColumns;

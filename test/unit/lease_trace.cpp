@@ -424,11 +424,13 @@ private:
         return static_cast<uint64_t>(random_.OneIn(20) ? random_.Between(1, 3) : ++fingerprints_);
     }
 
-    void Append(int64_t from, SecretRecords* chain) {
+    void Append(int64_t from, SecretRecords* chain, bool fresh = false) {
         const int64_t second = from - kWindowEpochSeconds;
         if (chain->count < kMaxGenerations && second > chain->records[chain->count - 1].from &&
             second <= static_cast<int64_t>(kRandflake.max_timestamp()))
-            chain->records[chain->count++] = {SomeFingerprint(), static_cast<uint32_t>(second)};
+            chain->records[chain->count++] = {
+                fresh ? static_cast<uint64_t>(++fingerprints_) : SomeFingerprint(),
+                static_cast<uint32_t>(second)};
     }
 
     // A time at which the answer to a question about secrets may change.
@@ -577,8 +579,8 @@ private:
                 // The most that there can be, or one less, and all have begun.
                 if (change.chain->count > 0 && random_.OneIn(3)) {
                     for (int64_t i = kMaxGenerations; i > 0; i--)
-                        Append(now_ - i, &*change.chain);
-                    change.chain->count -= change.chain->count > 1 && random_.OneIn(2);
+                        Append(now_ - i, &*change.chain, i > 8);
+                    change.chain->count -= change.chain->count > 1 && fingerprints_ % 2 == 0;
                 }
                 break;
             default:
