@@ -411,8 +411,12 @@ struct GivesAllBack : ShippedHolder {
     LeaseReleases Sealed(int64_t) { return ShippedHolder::Sealed(-1); }
 };
 
+struct TakesAllBack : ShippedState {
+    static void TakeBack(WindowState* state, uint32_t) { state->TakeBack(0); }
+};
+
 TEST(LeaseSimulationFinds, SecondsGivenBackThatWereUsed) {
-    ExpectViolation<GivesAllBack>();
+    ExpectViolation<GivesAllBack, TakesAllBack>(Scenario{.layout = kSmall});
 }
 
 struct TakesSilenceForARenewal : ShippedHolder {
@@ -456,7 +460,7 @@ struct OpensTooEarly : ShippedHolder {
 };
 
 TEST(LeaseSimulationFinds, TheNextLeaseOpenedBeforeTheOpenOneIsOver) {
-    ExpectViolation<OpensTooEarly>();
+    ExpectViolation<OpensTooEarly, AnnouncesAnyWindow>(Scenario{.layout = kSmall});
 }
 
 // --- the generator's rules, which the explorer breaks too
