@@ -304,7 +304,6 @@ my @changes = (
     [ 'renew', ', @extschema@.randflake_lease_horizon(own));', ', 9223372036854775807);' ],
     [ 'renew', 'lease_end + 1), renewed_at', 'lease_end), renewed_at' ],
     [ 'renew', ', renewed_at = clock_timestamp()', '' ],
-    [ 'renew', ', secrets = randflake_lease_renew.secrets', '' ],
     [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{now, 'cannot_connect_now'} ],
     [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) - 1, 'cannot_connect_now'} ],
     [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) + 1, 'cannot_connect_now'} ],
