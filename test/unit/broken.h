@@ -24,7 +24,6 @@ enum class Broken : uint8_t {
     kTrustsEveryKnownRange,
     kTakesCopiesForTheOriginal,
     kIgnoresTheTimeSinceTheStop,
-    kComparesTheStopWithTheSettingOfNow,
     kHoldsOffFromTheServersStart,
     kStartsUnderAnySecrets,
 
@@ -155,9 +154,6 @@ inline StartPlan PlanStartBroken(Broken broken, StateError error, const WindowSt
         case Broken::kIgnoresTheTimeSinceTheStop:
             weakened.stop.at_ms = other.at_ms;
             weakened.stop.clock_ms = other.clock_ms;
-            break;
-        case Broken::kComparesTheStopWithTheSettingOfNow:
-            weakened.skew = other.skew;
             break;
         default:
             return plan;

@@ -440,7 +440,7 @@ public:
     void TakeBack(WindowState* state, uint32_t end) const {
         if (broken_ == Broken::kTakesBackWhatAFormerWindowAnnounced)
             state->end_before = 0;
-        state->TakeBack(end);
+        state->TakeBack(broken_ == Broken::kGivesAllBack ? 0 : end);
     }
 
     void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,

@@ -101,10 +101,6 @@ TEST(LeaseSimulationFinds, AnOlderCopyInPlaceOfACoordinatorThatIsNotToldFromIt) 
         Scenario{.layout = kSmall, .fleet = Fleet::kEverything, .identity_has_birth = false});
 }
 
-TEST(LeaseSimulationFinds, AStopThatIsProvenByATolerableDifferenceThatWasRaisedSince) {
-    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kComparesTheStopWithTheSettingOfNow);
-}
-
 TEST(LeaseSimulationFinds, RenewalToAnyEnd) {
     ExpectViolationWith({.bounded_renewal = false});
 }
