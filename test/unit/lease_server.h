@@ -837,7 +837,7 @@ private:
 
     // No lease that this server takes may end later, whatever coordinators and clocks say.
     int64_t EndAskedFor() const {
-        return Now() + asked_.duration + FloorDivide(skew_ms_ + 999, 1000) + 1;
+        return Now() + asked_.duration + FloorDivide(asked_.skew_ms + 999, 1000) + 1;
     }
 
     // What it does while it waits for nothing.
