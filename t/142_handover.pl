@@ -502,7 +502,7 @@ handover(
         clocks_stand($a);
         start_with($a, node_id => $node_id);
         is_closed($a, $name);
-        tolerate($a, '10min', node_id => $node_id);
+        reload_with($a, node_id => $node_id, max_clock_skew => '10min');
         clocks_run($a);
         sleep $skew + 1;
         is_closed($a, "$name, then");
