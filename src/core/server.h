@@ -566,6 +566,12 @@ private:
         TakeTimes(env_.PlanStart(memory().found, memory().found_state, memory().start));
     }
 
+    // Or no run is; see Stop.
+    bool RunIsMarked() {
+        const uint64_t marked = env_.MarkedRun(memory().state.origin);
+        return marked == memory().run || marked == 0;
+    }
+
     // The only place where the state is written while the server runs.
     bool Write(WindowState next) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
@@ -593,6 +599,7 @@ private:
         RANDFLAKE_ASSERT(env_.Locked() && !next.closed());
         RANDFLAKE_ASSERT(next.end <= memory().state.EndFor(nodes));
         RANDFLAKE_ASSERT(next.start == memory().state.announced_start);
+        RANDFLAKE_ASSERT(RunIsMarked());
         RANDFLAKE_ASSERT(opens ? next.start >= before.end : next.end >= before.end);
         if (opens) {
             env_.Closing(before);

@@ -39,7 +39,6 @@ enum class Broken : uint8_t {
     kSameIncarnation,
     kResumesLeases,
     kGivesAllBack,
-    kTellsOnlyWhatTheLeaseUsed,
     kTakesSilenceForARenewal,
     kExtendsAnotherLease,
     kTakesRenewalsForLonger,

@@ -861,9 +861,9 @@ private:
             ledger_->GiveBack(GrantOf(held), held.first_node_id, slots(),
                               used ? last_used_ + 1 : held.start, held.end);
             done_.releases.push_back(ReleaseOf(release));
-            if (broken_ == Broken::kTellsOnlyWhatTheLeaseUsed)
-                done_.releases.back().second =
-                    (used ? last_used_ : held.start - 1) + kWindowEpochSeconds;
+            // What the directory used before, this window included, is told apart.
+            if (broken_ == Broken::kGivesAllBack)
+                done_.releases.back().second = held.start - 1 + kWindowEpochSeconds;
         }
         sealed_ = stopping_;
     }

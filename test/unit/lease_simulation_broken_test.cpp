@@ -25,8 +25,9 @@ void ExpectViolationIn(Fleet fleet, Broken broken) {
     ExpectViolation(Scenario{.layout = kSmall, .fleet = fleet, .broken = broken});
 }
 
-void ExpectViolationWith(const CoordinatorRules& rules) {
-    ExpectViolation(Scenario{.layout = kSmall, .fleet = Fleet::kEverything, .rules = rules});
+void ExpectViolationWith(const CoordinatorRules& rules, uint64_t first_seed = 1) {
+    ExpectViolation(Scenario{.layout = kSmall, .fleet = Fleet::kEverything, .rules = rules},
+                    first_seed);
 }
 
 // --- the coordinator's rules
@@ -40,7 +41,7 @@ TEST(LeaseSimulationFinds, LeasesThatAreGrantedAheadOfTheMark) {
     // 10,000.
     ExpectViolation(
         Scenario{.layout = kSmall, .rules = {.wait_for_mark = false}, .only_failovers = true},
-        26000);
+        28000);
 }
 
 TEST(LeaseSimulationFinds, AMarkThatAPurgeDoesNotRaise) {
@@ -102,7 +103,7 @@ TEST(LeaseSimulationFinds, AnOlderCopyInPlaceOfACoordinatorThatIsNotToldFromIt) 
 }
 
 TEST(LeaseSimulationFinds, RenewalToAnyEnd) {
-    ExpectViolationWith({.bounded_renewal = false});
+    ExpectViolationWith({.bounded_renewal = false}, 17000);
 }
 
 TEST(LeaseSimulationFinds, ReleaseByAnotherRole) {
@@ -114,7 +115,7 @@ TEST(LeaseSimulationFinds, NodeIdsOfTheCoordinatorsOwnServerLeasedOut) {
 }
 
 TEST(LeaseSimulationFinds, NodeIdsThatWereStaticLeasedOutAtOnce) {
-    ExpectViolationWith({.added_nodes_wait = false});
+    ExpectViolationWith({.added_nodes_wait = false}, 10000);
 }
 
 TEST(LeaseSimulationFinds, APoolThatIsOpenedAgainAndGrantsAtOnce) {
@@ -175,15 +176,11 @@ TEST(LeaseSimulationFinds, AnUnusedWindowThatTakesBackWhatAFormerOneAnnounced) {
     ExpectViolationIn(Fleet::kOneDirectory, Broken::kTakesBackWhatAFormerWindowAnnounced);
 }
 
-TEST(LeaseSimulationFinds, SecondsThatADirectoryUsedBeforeGivenBackAsUnused) {
-    ExpectViolationIn(Fleet::kEverything, Broken::kTellsOnlyWhatTheLeaseUsed);
-}
-
 // --- what operators must guarantee
 
-void ExpectViolationBy(const Operation& operation) {
-    ExpectViolation(
-        Scenario{.layout = kSmall, .fleet = Fleet::kEverything, .operation = operation});
+void ExpectViolationBy(const Operation& operation, uint64_t first_seed = 1) {
+    ExpectViolation(Scenario{.layout = kSmall, .fleet = Fleet::kEverything, .operation = operation},
+                    first_seed);
 }
 
 TEST(LeaseSimulationFinds, NodeIdsTakenOutOfAPoolAndUsedBeforeTheyAreFree) {
@@ -195,7 +192,7 @@ TEST(LeaseSimulationFinds, ACoordinatorMadeWhileItsPredecessorGrants) {
 }
 
 TEST(LeaseSimulationFinds, NodeIdsGivenUpByACoordinatorsServerThatAreInThePool) {
-    ExpectViolationBy({.takes_own_nodes_out = false});
+    ExpectViolationBy({.takes_own_nodes_out = false}, 32000);
 }
 
 TEST(LeaseSimulationFinds, APoolThatIsNotConfiguredAgainAfterAFailover) {
