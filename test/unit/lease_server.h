@@ -593,7 +593,7 @@ private:
         }
         if (!process->fiber.busy() && generates)
             Begin(process, Task::kGenerate);
-        else if (process->fiber.busy() && random_->OneIn(generates ? 30 : 100))
+        else if (process->fiber.busy() && random_->OneIn(!generates ? 100 : issues_ ? 250 : 30))
             process->paused = random_->Between(1, generates ? 300 : 30);
         if (process->fiber.busy())
             Resume(process);
@@ -803,7 +803,7 @@ private:
         else
             (void)core_.Unanswered();
         // Whether a secret is lacking, the answer tells, too.
-        if (random_->OneIn(12))
+        if (random_->OneIn(24))
             core_.NoteDifference(static_cast<uint32_t>(random_->Between(0, 3)));
     }
 

@@ -213,7 +213,7 @@ private:
         FleetServer& server = servers_[i];
         if (server.stopping())
             server.StepStop();
-        else if (!server.settings().leases || (server.reloads() && random_.OneIn(3)))
+        else if (!server.settings().leases || (server.reloads() && random_.OneIn(2)))
             server.StepSession();
         else
             StepWorker(i);

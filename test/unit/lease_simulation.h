@@ -71,7 +71,7 @@ struct Scenario {
     bool rotates = false;            // secrets change; numbers are of seconds then
     Broken broken{};                 // a rule of servers
     Operation operation{};
-    int steps = 8000;
+    int steps = 9000;
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations
 };
 
