@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "core/cipher.h"
-#include "core/cipher_run.h"
+#include "core/identifier/cipher.h"
+#include "core/identifier/cipher_run.h"
 
 using namespace randflake;
 

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Compares what repeats the version: X.Y, default_version of extension/randflake.control, and X.Y.Z, a release of it.
+# Compares what repeats the version: X.Y, default_version of randflake.control, and X.Y.Z, a release of it.
 #
 #   scripts/check_versions.sh             while working
 #   scripts/check_versions.sh --release   what must hold at a release, too: dates and status
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
-controls=(extension/randflake*.control) spec=rpm/randflake.spec
+controls=(extension/randflake*.control) spec=packaging/rpm/randflake.spec
 version=$(sed -n "s/^default_version = '\(.*\)'$/\1/p" "${controls[0]}")
 release=$(sed -n 's/^    "version": "\(.*\)",$/\1/p' META.json)
 homepage=$(sed -n 's/.*"homepage": "\(.*\)".*/\1/p' META.json)

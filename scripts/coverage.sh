@@ -30,7 +30,7 @@ GCOV_PREFIX=$data VECTOR_PATH=${VECTOR_PATH-plain} scripts/tempcheck.sh "$@"
 # gcov reads the compiler's notes and the tests' data, which must be in one directory. For the core's
 # sources the unit tests count alone: the server's build has other lines in them, which run elsewhere.
 mkdir -p "$results/server"
-cp --parents src/pg/*.gcno "$results/server/"
-(cd "$data$PWD" && cp --parents src/pg/*.gcda "$results/server/")
+cp --parents src/pg/*/*.gcno "$results/server/"
+(cd "$data$PWD" && cp --parents src/pg/*/*.gcda "$results/server/")
 gcovr --root . --filter src/ --sort-uncovered --txt "$results/report" --print-summary \
     --gcov-ignore-parse-errors --fail-under-line 96 "$results/unit" "$results/server"

@@ -119,7 +119,7 @@ copy_source() {
 # links_lead_somewhere DIRECTORY: whether what the documents in it link to is in it, too.
 links_lead_somewhere() (
     cd "$1"
-    [ -e docs/monitoring.md ] && [ -e monitoring/alerts.yml ]
+    [ -e docs/monitoring.md ] && [ -e docs/monitoring/alerts.yml ]
     dangling=$(find . -name '*.md' | while read -r document; do
         grep -o '](\([^)# ]*\)' "$document" | sed 's/^](//' | sort -u | while read -r link; do
             [[ $link =~ ^(https?:.*)?$ ]] || [ -e "${document%/*}/$link" ] || echo "$document: $link"

@@ -17,11 +17,11 @@ build_rpm() {
     rm -rf build/rpm/tree
     mkdir -p build/rpm/tree/SOURCES
     git archive --prefix="randflake-$version/" -o "build/rpm/tree/SOURCES/randflake-$version.zip" HEAD
-    rpmbuild --nodeps "${defines[@]}" -ba rpm/randflake.spec
+    rpmbuild --nodeps "${defines[@]}" -ba packaging/rpm/randflake.spec
 }
 
 lint() {
-    rpmlint --strict -c rpm/rpmlint.toml rpm/randflake.spec build/rpm/tree/{RPMS/*,SRPMS}/*.rpm
+    rpmlint --strict -c packaging/rpm/rpmlint.toml packaging/rpm/randflake.spec build/rpm/tree/{RPMS/*,SRPMS}/*.rpm
 }
 
 files() {
@@ -38,7 +38,7 @@ files() {
 install_packages git make g++ zip rpm rpmlint cpio
 find_postgresql
 major=$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
-version=$(sed -n 's/^Version: *//p' rpm/randflake.spec)
+version=$(sed -n 's/^Version: *//p' packaging/rpm/randflake.spec)
 defines=(--define "_topdir $PWD/build/rpm/tree" --define "pgmajorversion $major"
     --define "pg_bindir $("$PG_CONFIG" --bindir)" --define "pg_libdir $("$PG_CONFIG" --pkglibdir)"
     --define "pg_sharedir $("$PG_CONFIG" --sharedir)" --define "_build_id_links none")

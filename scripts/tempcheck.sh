@@ -3,8 +3,8 @@
 #
 #   scripts/tempcheck.sh                        everything
 #   scripts/tempcheck.sh regress [NAME...]      pg_regress: sql/NAME.sql
-#   scripts/tempcheck.sh isolation [NAME...]    isolation:  specs/NAME.spec
-#   scripts/tempcheck.sh tap [NAME...]          TAP:        t/NAME.pl
+#   scripts/tempcheck.sh isolation [NAME...]    isolation:  test/isolation/specs/NAME.spec
+#   scripts/tempcheck.sh tap [NAME...]          TAP:        test/t/NAME.pl
 #
 # A NAME may carry its directory and suffix. PG_CONFIG names the server (default: the pg_config in
 # PATH). PROVE_FLAGS is passed to prove; the default, -j6 --timer, runs six files at a time, which
@@ -47,10 +47,10 @@ choose() {
 tests=()
 ! runs regress || choose sql .sql "$@"
 regress_tests=("${tests[@]}")
-! runs isolation || choose specs .spec "$@"
+! runs isolation || choose test/isolation/specs .spec "$@"
 isolation_tests=("${tests[@]}")
-! runs tap || choose t .pl "$@"
-tests=("${tests[@]/#/t/}")
+! runs tap || choose test/t .pl "$@"
+tests=("${tests[@]/#/test/t/}")
 tap_tests=("${tests[@]/%/.pl}")
 
 # --- what the server's installation must offer -------------------------------------------------
@@ -62,8 +62,8 @@ testdir=$(realpath "$(dirname "$("$PG_CONFIG" --pgxs)")/../test")
 pg_regress=$testdir/regress/pg_regress
 pg_isolation_regress=$testdir/isolation/pg_isolation_regress
 
-for control in extension/*.control; do
-    [ -e "$("$PG_CONFIG" --sharedir)/$control" ] || die "$control is not installed: run make install"
+for control in *.control; do
+    [ -e "$("$PG_CONFIG" --sharedir)/extension/$control" ] || die "$control is not installed: run make install"
 done
 [ -x "$pg_regress" ] || die "$pg_regress is missing"
 ! runs isolation || [ -x "$pg_isolation_regress" ] || die "$pg_isolation_regress is missing"
@@ -80,7 +80,7 @@ chmod 755 "$work"
 # All of the sources, which the documentation links to; the packages of other languages only for
 # the tests that use them, for they are large.
 leave_out=(./.git ./build ./quickstart)
-[[ " ${tap_tests[*]-} " =~ \ t/(220_lease_js|320_drivers|322_snowflake_packages)\.pl\  ]] || leave_out+=(node_modules)
+[[ " ${tap_tests[*]-} " =~ \ test/t/(220_lease_js|320_drivers|322_snowflake_packages)\.pl\  ]] || leave_out+=(node_modules)
 tar -c "${leave_out[@]/#/--exclude=}" . | tar -x -C "$work"
 cd "$work"
 if [ -n "${VECTOR_PATH-}" ]; then
@@ -115,12 +115,12 @@ fi
 summary=()
 failed=0
 
-# run_regress LABEL PROGRAM NAME...
+# run_regress LABEL INPUT PROGRAM NAME...
 run_regress() {
-    local label=$1 program=$2 output=output_$1
-    shift 2
+    local label=$1 input=$2 program=$3 output=output_$1
+    shift 3
     as_user mkdir "$output"
-    if as_user "$program" --bindir="$bindir" --inputdir=. --outputdir="$output" \
+    if as_user "$program" --bindir="$bindir" --inputdir="$input" --outputdir="$output" \
         --temp-instance="$output/instance" --temp-config=test/temp.conf \
         --no-locale --encoding=UTF8 --load-extension=randflake --load-extension=randflake_type \
         --load-extension=randflake_coordinator "$@"; then
@@ -139,7 +139,7 @@ run_regress() {
 run_tap() {
     # PostgreSQL 15 wants TESTDIR, later ones TESTLOGDIR and TESTDATADIR.
     # shellcheck disable=SC2086  # PROVE_FLAGS holds several words
-    if as_user env PATH="$bindir:$PATH" PERL5LIB="$testdir/perl:$work/t/lib" \
+    if as_user env PATH="$bindir:$PATH" PERL5LIB="$testdir/perl:$work/test/t/lib" \
         PG_REGRESS="$pg_regress" TESTDIR="$work" TESTDATADIR="$work/tmp_check" \
         TESTLOGDIR="$work/tmp_check/log" prove ${PROVE_FLAGS--j6 --timer} "$@" 2>&1 | tee tap.out; then
         summary+=("TAP: $(sed -n 's/^Files=\([0-9]*\), Tests=\([0-9]*\),.*/\2 in \1 files passed/p' \
@@ -159,7 +159,7 @@ run_tap() {
 show_tap_logs() {
     local test log
     {
-        sed -n 's/^t\/\([^ ]*\)\.pl .*(Wstat.*/\1/p' tap.out
+        sed -n 's/^test\/t\/\([^ ]*\)\.pl .*(Wstat.*/\1/p' tap.out
         grep -l 'Bail out!' tmp_check/log/regress_log_* | sed 's/.*regress_log_//' || true
     } | sort -u | while read -r test; do
         for log in tmp_check/log/"regress_log_$test" tmp_check/log/"$test"_*.log; do
@@ -176,8 +176,8 @@ show_tap_logs() {
     done
 }
 
-! runs regress || run_regress regress "$pg_regress" "${regress_tests[@]}"
-! runs isolation || run_regress isolation "$pg_isolation_regress" "${isolation_tests[@]}"
+! runs regress || run_regress regress . "$pg_regress" "${regress_tests[@]}"
+! runs isolation || run_regress isolation test/isolation "$pg_isolation_regress" "${isolation_tests[@]}"
 ! runs tap || run_tap "${tap_tests[@]}"
 
 echo "tempcheck: $("$PG_CONFIG" --version)${VECTOR_PATH:+, $VECTOR_PATH}: $(printf '%s\n' "${summary[@]}" | paste -sd ';' |

@@ -5,7 +5,7 @@
 # Node.js and Java not counted, and 350 MB from npm.
 #
 #   scripts/test_tools.sh
-#   scripts/test_tools.sh built    also the drivers that are compiled, for t/324_drivers_built.pl
+#   scripts/test_tools.sh built    also the drivers that are compiled, for test/t/324_drivers_built.pl
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
@@ -60,4 +60,4 @@ fi
 # This one is not in the lock file because not every registry has it.
 [ -d test/js/node_modules/randflake ] ||
     (cd test/js && npm install --no-save --ignore-scripts --no-audit --no-fund randflake) ||
-    echo "npm has no package randflake: t/220_lease_js.pl will skip what needs it"
+    echo "npm has no package randflake: test/t/220_lease_js.pl will skip what needs it"

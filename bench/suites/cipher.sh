@@ -3,7 +3,7 @@
 
 suite_cipher() {
     ${CXX:-c++} -std=c++20 -O2 -fno-exceptions -fno-rtti -I"$root/src" -o "$work/cipher_bench" \
-        "$bench/cipher_bench.cpp" "$root/src/core/cipher"*.cpp -lbenchmark -lpthread
+        "$bench/cipher_bench.cpp" "$root/src/core/identifier/cipher"*.cpp -lbenchmark -lpthread
     "$work/cipher_bench" --benchmark_format=csv --benchmark_repetitions="$repetitions" \
         --benchmark_enable_random_interleaving=true --benchmark_min_time=0.1 2>"$work/cipher.log" |
         awk -F, '/^"/ && $1 !~ /_(mean|median|stddev|cv)"/ {

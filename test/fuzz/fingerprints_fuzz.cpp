@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <string>
 
-#include "core/layout.h"
-#include "core/window_state.h"
+#include "core/identifier/layout.h"
+#include "core/window/window_state.h"
 
 #include "fuzz.h"
 

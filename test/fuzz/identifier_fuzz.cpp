@@ -1,10 +1,10 @@
 // From an identifier to its fields and back, under any key and layout, one at a time and as runs,
 // and its shard.
 
-#include "core/cipher.h"
-#include "core/cipher_run.h"
-#include "core/layout.h"
-#include "core/shard.h"
+#include "core/identifier/cipher.h"
+#include "core/identifier/cipher_run.h"
+#include "core/identifier/layout.h"
+#include "core/identifier/shard.h"
 
 #include "fuzz.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "core/layout_text.h"
+#include "core/identifier/layout_text.h"
 
 #include "fuzz.h"
 

@@ -2,7 +2,7 @@
 // its end and a committed transaction are a grant, and every number that is taken over lies where
 // it may. The input says which results come, and what is in them.
 
-#include "core/lease_answer.h"
+#include "core/lease/lease_answer.h"
 
 #include <cerrno>
 #include <string>

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <initializer_list>
 
-#include "core/window_state.h"
+#include "core/window/window_state.h"
 
 #include "fuzz.h"
 

@@ -2,12 +2,12 @@
 // written again, by the calendar of the C library; what is refused is refused because of its first
 // wrong line. The input is a text, and also the time of a second secret.
 
-#include "core/secret_file.h"
+#include "core/secret/secret_file.h"
 
 #include <ctime>
 #include <string>
 
-#include "core/layout.h"
+#include "core/identifier/layout.h"
 
 #include "fuzz.h"
 

@@ -2,7 +2,7 @@
 // whatever is refused, is refused for the reason given. That of the type differs in short decimal
 // numbers alone.
 
-#include "core/text.h"
+#include "core/identifier/id_text.h"
 
 #include "fuzz.h"
 

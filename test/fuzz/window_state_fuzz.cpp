@@ -2,9 +2,9 @@
 // the written end. The input is three numbers and a file, whose checksum is also made right, so
 // that what is behind it is reached.
 
-#include "core/window_state.h"
+#include "core/window/window_state.h"
 
-#include "core/layout.h"
+#include "core/identifier/layout.h"
 
 #include "fuzz.h"
 

@@ -1,5 +1,5 @@
 // Two packages of Node.js that make Snowflake identifiers with any epoch, for
-// t/322_snowflake_packages.pl.
+// test/t/322_snowflake_packages.pl.
 //
 //   node snowflake.mjs EPOCH generate       lines "id milliseconds node_id sequence"
 //   node snowflake.mjs EPOCH decode ID...   the same of these identifiers

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/lease_holder.h"
-#include "core/window_state.h"
+#include "core/lease/lease_holder.h"
+#include "core/window/window_state.h"
 
 namespace randflake::simulation {
 

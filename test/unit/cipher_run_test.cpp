@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "core/cipher_run.h"
+#include "core/identifier/cipher_run.h"
 
 namespace randflake {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "core/cipher.h"
+#include "core/identifier/cipher.h"
 
 namespace randflake {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/generator.h"
+#include "core/window/generator.h"
 
 namespace randflake {
 namespace {

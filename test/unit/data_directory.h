@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 
-#include "core/window_state.h"
+#include "core/window/window_state.h"
 
 namespace randflake::simulation {
 
@@ -25,7 +25,7 @@ struct DataDirectory {
 };
 
 // A computer from boot to boot: its clocks, and the memory in which the runs of data directories
-// are marked (src/pg/run_marker.cpp).
+// are marked (src/pg/window/run_marker.cpp).
 class Machine {
 public:
     // One that does not tell its boots shows none.

@@ -27,7 +27,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/generator.h"
+#include "core/window/generator.h"
 #include "replay.h"
 #include "search.h"
 #include "state.h"

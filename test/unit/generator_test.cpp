@@ -6,7 +6,7 @@
 #include <array>
 #include <atomic>
 
-#include "core/generator.h"
+#include "core/window/generator.h"
 #include "printers.h"
 
 namespace randflake {

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "core/layout_text.h"
+#include "core/identifier/layout_text.h"
 #include "printers.h"
 
 namespace randflake {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "core/layout_text.h"
+#include "core/identifier/layout_text.h"
 
 namespace randflake {
 namespace {

@@ -1,6 +1,6 @@
 // What counts as an answer of the coordinator, and what does not.
 
-#include "core/lease_answer.h"
+#include "core/lease/lease_answer.h"
 
 #include <gtest/gtest.h>
 

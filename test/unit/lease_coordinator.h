@@ -3,7 +3,7 @@
 // backup or a rolled-back transaction is.
 //
 // The simulation of leases runs it. That the functions and the model give the same answers is
-// tested with traces of it (lease_trace.cpp, t/230_lease_model.pl).
+// tested with traces of it (lease_trace.cpp, test/t/230_lease_model.pl).
 
 #ifndef RANDFLAKE_UNIT_LEASE_COORDINATOR_H
 #define RANDFLAKE_UNIT_LEASE_COORDINATOR_H
@@ -14,8 +14,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/lease.h"
-#include "core/window_state.h"
+#include "core/lease/lease.h"
+#include "core/window/window_state.h"
 
 namespace randflake::simulation {
 

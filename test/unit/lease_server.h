@@ -1,8 +1,9 @@
 // A server in the simulation: a data directory, shared memory and processes. Its processes run the
-// shipped code (core/server.h, core/generator.h) in fibers, and this is its environment. A process
-// stands still before each operation that others could see: an operation on the slots or the
-// window, a lock, a write to the disk. Any other process may go on there, and the server may be
-// paused, crash or be copied. A call of the environment may fail, and may not come back.
+// shipped code (core/server/server.h, core/window/generator.h) in fibers, and this is its
+// environment. A process stands still before each operation that others could see: an operation on
+// the slots or the window, a lock, a write to the disk. Any other process may go on there, and the
+// server may be paused, crash or be copied. A call of the environment may fail, and may not come
+// back.
 
 #ifndef RANDFLAKE_UNIT_LEASE_SERVER_H
 #define RANDFLAKE_UNIT_LEASE_SERVER_H
@@ -12,7 +13,7 @@
 #include <string>
 
 #include "broken.h"
-#include "core/server.h"
+#include "core/server/server.h"
 #include "data_directory.h"
 #include "fiber.h"
 #include "lease_cluster.h"

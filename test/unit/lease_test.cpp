@@ -1,6 +1,6 @@
 // Leases and their holder, at the edges.
 
-#include "core/lease_holder.h"
+#include "core/lease/lease_holder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Traces of the coordinator's model (lease_coordinator.h): what was asked when, and what the model
-// answered. t/230_lease_model.pl compiles this program and puts the same questions to the functions
-// of the extension.
+// answered. test/t/230_lease_model.pl compiles this program and puts the same questions to the
+// functions of the extension.
 //
 //   lease_trace FIRST_SEED LAST_SEED STEPS
 //

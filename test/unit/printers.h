@@ -5,8 +5,8 @@
 
 #include <ostream>
 
-#include "core/generator.h"
-#include "core/layout.h"
+#include "core/window/generator.h"
+#include "core/identifier/layout.h"
 
 namespace randflake {
 

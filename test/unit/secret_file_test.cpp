@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/layout.h"
-#include "core/secret_file.h"
+#include "core/identifier/layout.h"
+#include "core/secret/secret_file.h"
 
 namespace randflake {
 namespace {

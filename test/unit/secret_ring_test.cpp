@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "core/secret_ring.h"
+#include "core/secret/secret_ring.h"
 
 namespace randflake {
 namespace {

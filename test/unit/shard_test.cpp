@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "core/shard.h"
+#include "core/identifier/shard.h"
 
 namespace randflake {
 namespace {

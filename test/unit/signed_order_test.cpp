@@ -6,8 +6,8 @@
 #include <limits>
 #include <vector>
 
-#include "core/layout.h"
-#include "core/signed_order.h"
+#include "core/identifier/layout.h"
+#include "core/identifier/signed_order.h"
 
 namespace randflake {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <unordered_set>
 
-#include "core/siphash.h"
+#include "core/identifier/siphash.h"
 
 namespace randflake {
 namespace {

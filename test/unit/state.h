@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/generator.h"
+#include "core/window/generator.h"
 #include "replay.h"
 
 namespace randflake::explorer {

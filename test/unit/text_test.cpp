@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "core/text.h"
+#include "core/identifier/id_text.h"
 
 namespace randflake {
 namespace {

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdint>
 
-#include "core/window_state.h"
+#include "core/window/window_state.h"
 
 namespace randflake::simulation {
 

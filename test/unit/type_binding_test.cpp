@@ -1,7 +1,7 @@
 // What a use of the type needs of a database's entries: each case of the tables, the ring, the
 // value and the place, and the step that follows.
 
-#include "core/type_binding.h"
+#include "core/type/type_binding.h"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/cipher.h"
-#include "core/layout.h"
-#include "core/text.h"
+#include "core/identifier/cipher.h"
+#include "core/identifier/layout.h"
+#include "core/identifier/id_text.h"
 #include "printers.h"
 
 namespace randflake {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "core/layout.h"
-#include "core/window_state.h"
+#include "core/identifier/layout.h"
+#include "core/window/window_state.h"
 
 namespace randflake {
 namespace {

@@ -1,0 +1,154 @@
+#include "core/identifier/cipher.h"
+
+namespace randflake {
+namespace {
+
+// A branch: one 32-bit half of the block as two 16-bit words.
+struct Branch {
+    uint16_t x, y;
+};
+
+constexpr uint16_t RotateLeft(uint16_t value, int bits) {
+    return static_cast<uint16_t>(value << bits | value >> (16 - bits));
+}
+
+// SPECKEY without its key addition: one round of SPECK-32.
+constexpr void Round(Branch& b) {
+    b.x = static_cast<uint16_t>(RotateLeft(b.x, 9) + b.y);
+    b.y = static_cast<uint16_t>(RotateLeft(b.y, 2) ^ b.x);
+}
+
+constexpr void InverseRound(Branch& b) {
+    b.y = RotateLeft(static_cast<uint16_t>(b.y ^ b.x), 14);
+    b.x = RotateLeft(static_cast<uint16_t>(b.x - b.y), 7);
+}
+
+constexpr void AddKey(Branch& b, const uint16_t* subkey) {
+    b.x ^= subkey[0];
+    b.y ^= subkey[1];
+}
+
+// What the linear layer adds from the left branch to the right one.
+constexpr void MixInto(const Branch& left, Branch& right) {
+    const uint16_t t = RotateLeft(static_cast<uint16_t>(left.x ^ left.y), 8);
+    right.x = static_cast<uint16_t>(right.x ^ left.x ^ t);
+    right.y = static_cast<uint16_t>(right.y ^ left.y ^ t);
+}
+
+constexpr void Swap(Branch& a, Branch& b) {
+    const Branch t = a;
+    a = b;
+    b = t;
+}
+
+// The number's little-endian bytes read as big-endian words: word i is bytes 2i and 2i+1 swapped.
+constexpr Branch LoadBranch(uint64_t number, int index) {
+    const auto half = static_cast<uint32_t>(number >> (32 * index));
+    return {RotateLeft(static_cast<uint16_t>(half), 8),
+            RotateLeft(static_cast<uint16_t>(half >> 16), 8)};
+}
+
+constexpr uint64_t Store(const Branch& left, const Branch& right) {
+    return uint64_t{RotateLeft(left.x, 8)} | uint64_t{RotateLeft(left.y, 8)} << 16 |
+           uint64_t{RotateLeft(right.x, 8)} << 32 | uint64_t{RotateLeft(right.y, 8)} << 48;
+}
+
+constexpr int HexDigit(char c) {
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+}  // namespace
+
+KeySchedule ExpandKey(const Key& key) noexcept {
+    uint16_t k[8];
+    for (int i = 0; i < 8; i++)
+        k[i] = static_cast<uint16_t>(key.bytes[2 * i] << 8 | key.bytes[2 * i + 1]);
+
+    KeySchedule schedule{};
+    for (int group = 0; group < kSubkeyGroups; group++) {
+        for (int i = 0; i < 2 * kRoundsPerStep; i++)
+            schedule.subkeys[group][i] = k[i];
+
+        // One turn of the key permutation (figure 6 of the paper), with its round counter.
+        Branch first{k[0], k[1]};
+        Round(first);
+        k[0] = first.x;
+        k[1] = first.y;
+        k[2] = static_cast<uint16_t>(k[2] + first.x);
+        k[3] = static_cast<uint16_t>(k[3] + first.y);
+        k[7] = static_cast<uint16_t>(k[7] + group + 1);
+        const Branch last{k[6], k[7]};
+        for (int i = 7; i >= 2; i--)
+            k[i] = k[i - 2];
+        k[0] = last.x;
+        k[1] = last.y;
+    }
+    return schedule;
+}
+
+uint64_t Encrypt(const KeySchedule& schedule, uint64_t raw) noexcept {
+    Branch left = LoadBranch(raw, 0), right = LoadBranch(raw, 1);
+    // One long chain of dependent operations. Unrolling removes the loop counter from between them.
+#pragma GCC unroll 8
+    for (int step = 0; step < kSteps; step++) {
+        const uint16_t* left_keys = schedule.subkeys[kBranches * step];
+        const uint16_t* right_keys = schedule.subkeys[kBranches * step + 1];
+#pragma GCC unroll 3
+        for (int round = 0; round < kRoundsPerStep; round++) {
+            AddKey(left, left_keys + 2 * round);
+            Round(left);
+            AddKey(right, right_keys + 2 * round);
+            Round(right);
+        }
+        MixInto(left, right);
+        Swap(left, right);
+    }
+    const uint16_t* whitening = schedule.subkeys[kSubkeyGroups - 1];
+    AddKey(left, whitening);
+    AddKey(right, whitening + 2);
+    return Store(left, right);
+}
+
+uint64_t Decrypt(const KeySchedule& schedule, uint64_t id) noexcept {
+    Branch left = LoadBranch(id, 0), right = LoadBranch(id, 1);
+    const uint16_t* whitening = schedule.subkeys[kSubkeyGroups - 1];
+    AddKey(left, whitening);
+    AddKey(right, whitening + 2);
+#pragma GCC unroll 8
+    for (int step = kSteps - 1; step >= 0; step--) {
+        const uint16_t* left_keys = schedule.subkeys[kBranches * step];
+        const uint16_t* right_keys = schedule.subkeys[kBranches * step + 1];
+        Swap(left, right);
+        MixInto(left, right);
+#pragma GCC unroll 3
+        for (int round = kRoundsPerStep - 1; round >= 0; round--) {
+            InverseRound(left);
+            AddKey(left, left_keys + 2 * round);
+            InverseRound(right);
+            AddKey(right, right_keys + 2 * round);
+        }
+    }
+    return Store(left, right);
+}
+
+bool ParseKey(const char* text, size_t length, Key* key) noexcept {
+    if (length != 2 * kKeyBytes)
+        return false;
+    Key parsed;
+    for (size_t i = 0; i < kKeyBytes; i++) {
+        const int high = HexDigit(text[2 * i]), low = HexDigit(text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        parsed.bytes[i] = static_cast<uint8_t>(high << 4 | low);
+    }
+    *key = parsed;
+    return true;
+}
+
+}  // namespace randflake

@@ -1,0 +1,42 @@
+// Encryption and decryption of kRunLength numbers at once, in the lanes of vector registers.
+//
+// SPARX works on 16-bit words, so a register holds one word of many blocks and every operation of
+// the cipher becomes one vector operation. The same source is compiled for several widths; which
+// one runs is chosen when the program runs. All give the bits of Encrypt and Decrypt.
+
+#ifndef RANDFLAKE_CORE_IDENTIFIER_CIPHER_RUN_H
+#define RANDFLAKE_CORE_IDENTIFIER_CIPHER_RUN_H
+
+#include "core/identifier/cipher.h"
+
+namespace randflake {
+
+inline constexpr int kRunLength = 64;
+
+// ids[i] = Encrypt(schedule, first + i) for i in 0 .. kRunLength - 1; the addition wraps.
+using EncryptRun = void (*)(const KeySchedule& schedule, uint64_t first,
+                            uint64_t ids[kRunLength]) noexcept;
+
+// raw[i] = Decrypt(schedule, ids[i]) for i in 0 .. kRunLength - 1, whatever the identifiers; both
+// may be the same array.
+using DecryptMany = void (*)(const KeySchedule& schedule, const uint64_t ids[kRunLength],
+                             uint64_t raw[kRunLength]) noexcept;
+
+struct VectorPath {
+    const char* name;
+    EncryptRun encrypt;
+    DecryptMany decrypt;
+    bool supported;  // by this processor
+};
+
+// Widest first; the last one is plain code that runs anywhere.
+inline constexpr int kMaxVectorPaths = 4;
+struct VectorPaths {
+    int count;
+    VectorPath paths[kMaxVectorPaths];
+};
+VectorPaths ListVectorPaths() noexcept;
+
+}  // namespace randflake
+
+#endif

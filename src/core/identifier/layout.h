@@ -1,0 +1,153 @@
+// The bit layout of a family of identifiers: time, node id and sequence number, in ticks of a unit
+// since an epoch.
+//
+// A layout is data: every function takes it as an argument. With a constexpr layout the compiler
+// folds it away. Tests run the same code at reduced widths.
+//
+// A number has two forms. The raw number is time | node id | sequence from the top bit down in
+// every layout, so that numbers of one tick and node id follow each other by one. The generator
+// counts in raw numbers. The identifier has the fields where the layout places them. For Randflake
+// the two are the same, and the cipher is applied afterwards.
+//
+// Ticks tile seconds: the unit divides one second, and every second begins with a tick. So each
+// tick lies wholly in one second of a window.
+//
+// Raw numbers are unsigned 64-bit everywhere. From 2041 on the top bit of a Randflake timestamp is
+// set, so a signed intermediate would go negative.
+
+#ifndef RANDFLAKE_CORE_IDENTIFIER_LAYOUT_H
+#define RANDFLAKE_CORE_IDENTIFIER_LAYOUT_H
+
+#include <cstdint>
+
+namespace randflake {
+
+// Windows are in seconds since this instant in every layout: 2024-10-27 03:33:20 UTC, as Unix time.
+inline constexpr int64_t kSecondMs = 1000;
+inline constexpr int64_t kWindowEpochSeconds = 1730000000;
+inline constexpr int64_t kWindowEpochMs = kWindowEpochSeconds * kSecondMs;
+
+constexpr int64_t FloorDivide(int64_t dividend, int64_t divisor) noexcept {
+    return dividend / divisor - (dividend % divisor < 0 ? 1 : 0);
+}
+
+struct Fields {
+    uint64_t timestamp;  // ticks since the layout's epoch
+    uint64_t node_id;
+    uint64_t sequence;
+
+    friend constexpr bool operator==(const Fields&, const Fields&) = default;
+};
+
+// At most 64 bits together; ticks tile seconds; times through the last tick fit in a signed 64-bit
+// number of milliseconds.
+struct Layout {
+    int64_t epoch;  // Unix milliseconds at which tick 0 begins
+    int timestamp_bits;
+    int node_bits;
+    int sequence_bits;         // at least 1
+    int64_t unit = kSecondMs;  // milliseconds a tick
+
+    // Where the fields lie in an identifier.
+    int timestamp_shift = node_bits + sequence_bits;
+    int node_shift = sequence_bits;
+    int sequence_shift = 0;
+
+    // Whether generators leave out sequence number 0 of node id 0 in each tick.
+    bool reserve_lowest = false;
+
+    constexpr bool tiles_seconds() const { return kSecondMs % unit == 0 && epoch % unit == 0; }
+
+    constexpr int bits() const { return timestamp_bits + node_bits + sequence_bits; }
+    constexpr uint64_t max_timestamp() const { return (uint64_t{1} << timestamp_bits) - 1; }
+    constexpr uint64_t max_node_id() const { return (uint64_t{1} << node_bits) - 1; }
+    constexpr uint64_t max_sequence() const { return (uint64_t{1} << sequence_bits) - 1; }
+
+    // The first sequence number that is issued under a node id in each tick.
+    constexpr uint64_t FirstSequence(uint64_t node_id) const noexcept {
+        return reserve_lowest && node_id == 0 ? 1 : 0;
+    }
+
+    constexpr bool Fits(const Fields& fields) const noexcept {
+        return fields.timestamp <= max_timestamp() && fields.node_id <= max_node_id() &&
+               fields.sequence <= max_sequence();
+    }
+
+    // Range-checks, then packs. False, with *raw untouched, when a field does not fit.
+    constexpr bool Pack(const Fields& fields, uint64_t* raw) const noexcept {
+        if (!Fits(fields))
+            return false;
+        *raw = fields.timestamp << (node_bits + sequence_bits) | fields.node_id << sequence_bits |
+               fields.sequence;
+        return true;
+    }
+
+    constexpr Fields Unpack(uint64_t raw) const noexcept {
+        return {raw >> (node_bits + sequence_bits) & max_timestamp(),
+                raw >> sequence_bits & max_node_id(), raw & max_sequence()};
+    }
+
+    // The identifier of a raw number. The next raw number of the same tick and node id has the
+    // identifier that is 2^sequence_shift larger.
+    constexpr uint64_t ToId(uint64_t raw) const noexcept {
+        const Fields fields = Unpack(raw);
+        return fields.timestamp << timestamp_shift | fields.node_id << node_shift |
+               fields.sequence << sequence_shift;
+    }
+
+    // What an identifier of bits() bits holds.
+    constexpr Fields FieldsOfId(uint64_t id) const noexcept {
+        return {id >> timestamp_shift & max_timestamp(), id >> node_shift & max_node_id(),
+                id >> sequence_shift & max_sequence()};
+    }
+
+    // Whether identifiers are in order of time.
+    constexpr bool time_first() const { return timestamp_shift == node_bits + sequence_bits; }
+
+    // The instant at which a tick begins, Unix milliseconds.
+    constexpr int64_t TickStart(uint64_t tick) const noexcept {
+        return epoch + static_cast<int64_t>(tick) * unit;
+    }
+
+    // The tick of an instant, Unix milliseconds; negative before the epoch, and beyond
+    // max_timestamp() after the end.
+    constexpr int64_t TickAt(int64_t milliseconds) const noexcept {
+        const int64_t since = milliseconds - epoch;
+        return unit == 1 ? since : FloorDivide(since, unit);
+    }
+
+    // Whether a tick lies in a second before this one. Takes no division; for Randflake it folds to
+    // a comparison of the two.
+    constexpr bool Before(uint64_t tick, uint32_t second) const noexcept {
+        return TickStart(tick) < kWindowEpochMs + int64_t{second} * kSecondMs;
+    }
+
+    // The first tick of a second of the windows; 0 when the second is not after the epoch.
+    constexpr uint64_t FirstTick(uint32_t second) const noexcept {
+        const int64_t since = kWindowEpochMs + int64_t{second} * kSecondMs - epoch;
+        return since <= 0 ? 0 : static_cast<uint64_t>(since / unit);
+    }
+
+    // The second of the windows that a tick lies in; negative before their epoch.
+    constexpr int64_t SecondOf(uint64_t tick) const noexcept {
+        return FloorDivide(TickStart(tick) - kWindowEpochMs, kSecondMs);
+    }
+
+    friend constexpr bool operator==(const Layout&, const Layout&) = default;
+};
+
+// Randflake: 30 + 17 + 17 bits; seconds since 2024-10-27 03:33:20 UTC, through 2058-11-05 17:10:23.
+// Source: the constants of the reference implementation, gosuda/randflake.
+// The lowest number of each second stands for the second itself, in searches and as the bound of a
+// partition, where everybody can see its identifier. So no server issues it.
+inline constexpr Layout kRandflake{
+    .epoch = kWindowEpochMs,
+    .timestamp_bits = 30,
+    .node_bits = 17,
+    .sequence_bits = 17,
+    .reserve_lowest = true,
+};
+
+}  // namespace randflake
+
+#endif

@@ -1,0 +1,326 @@
+#include "core/identifier/layout_text.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+namespace randflake {
+namespace {
+
+// A piece of the text, and what is cut off its front.
+class Piece {
+public:
+    Piece(const char* begin, const char* end) : begin_(begin), end_(end) { Trim(); }
+
+    bool empty() const { return begin_ == end_; }
+    const char* begin() const { return begin_; }
+    size_t length() const { return static_cast<size_t>(end_ - begin_); }
+    bool Is(const char* word) const {
+        return length() == std::strlen(word) && std::memcmp(begin_, word, length()) == 0;
+    }
+    bool Contains(char c) const { return std::memchr(begin_, c, length()) != nullptr; }
+
+    // Cuts off and returns the part before the first `separator`, and drops the separator. Returns
+    // everything when there is none.
+    Piece CutAt(char separator) {
+        const void* found = std::memchr(begin_, separator, length());
+        const char* middle = found == nullptr ? end_ : static_cast<const char*>(found);
+        const Piece part(begin_, middle);
+        begin_ = found == nullptr ? end_ : middle + 1;
+        Trim();
+        return part;
+    }
+
+    bool Cut(char c) {
+        if (empty() || *begin_ != c)
+            return false;
+        begin_++;
+        return true;
+    }
+
+    // A number of at least `least` and at most `most` digits, at most 15.
+    bool CutNumber(int least, int most, int64_t* number) {
+        const char* start = begin_;
+        for (*number = 0; begin_ < end_ && *begin_ >= '0' && *begin_ <= '9'; begin_++) {
+            if (begin_ - start == most)
+                return false;
+            *number = *number * 10 + (*begin_ - '0');
+        }
+        return begin_ - start >= least;
+    }
+
+    // The rest is a number and nothing else.
+    bool IsNumber(int most, int64_t* number) { return CutNumber(1, most, number) && empty(); }
+
+private:
+    static bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+    void Trim() {
+        while (begin_ < end_ && IsBlank(*begin_))
+            begin_++;
+        while (end_ > begin_ && IsBlank(end_[-1]))
+            end_--;
+    }
+
+    const char* begin_;
+    const char* end_;
+};
+
+using std::chrono::milliseconds;
+using std::chrono::sys_days;
+using std::chrono::year_month_day;
+
+// The last instant whose year has four digits. Later epochs are read and written as numbers,
+// because the years of <chrono> end at 32767.
+constexpr sys_days kLastDate = std::chrono::year(9999) / 12 / 31;
+
+// [T]hh:mm[:ss[.fff]] as milliseconds of the day.
+bool CutTimeOfDay(Piece* text, int64_t* of_day) {
+    int64_t hour, minute, second = 0, fraction = 0;
+    if (!text->Cut('T') && !text->Cut(' '))
+        return false;
+    if (!text->CutNumber(2, 2, &hour) || !text->Cut(':') || !text->CutNumber(2, 2, &minute))
+        return false;
+    if (text->Cut(':') && !text->CutNumber(2, 2, &second))
+        return false;
+    if (text->Cut('.')) {
+        const char* digits = text->begin();
+        if (!text->CutNumber(1, 3, &fraction))
+            return false;
+        for (auto count = text->begin() - digits; count < 3; count++)
+            fraction *= 10;
+    }
+    *of_day = ((hour * 60 + minute) * 60 + second) * kSecondMs + fraction;
+    return hour < 24 && minute < 60 && second < 60;
+}
+
+// From 1970 on. No known generator has an earlier epoch.
+bool ParseEpoch(Piece text, int64_t* epoch) {
+    if (Piece number = text; number.IsNumber(15, epoch))
+        return true;
+    int64_t year, month, day, of_day = 0;
+    if (!text.CutNumber(4, 4, &year) || !text.Cut('-') || !text.CutNumber(2, 2, &month) ||
+        !text.Cut('-') || !text.CutNumber(2, 2, &day))
+        return false;
+    const year_month_day date{std::chrono::year(static_cast<int>(year)),
+                              std::chrono::month(static_cast<unsigned>(month)),
+                              std::chrono::day(static_cast<unsigned>(day))};
+    if (year < 1970 || !date.ok())
+        return false;
+    if (!text.empty() && !text.Is("Z") && !CutTimeOfDay(&text, &of_day))
+        return false;
+    (void)text.Cut('Z');
+    *epoch = milliseconds(sys_days(date).time_since_epoch()).count() + of_day;
+    return text.empty();
+}
+
+LayoutError ParseUnit(Piece text, int64_t* unit) {
+    if (!text.CutNumber(1, 9, unit))
+        return LayoutError::kBadUnit;
+    if (text = Piece(text.begin(), text.begin() + text.length()); text.Is("s"))
+        *unit *= kSecondMs;
+    else if (!text.Is("ms"))
+        return LayoutError::kBadUnit;
+    return *unit >= 1 && kSecondMs % *unit == 0 ? LayoutError::kNone
+                                                : LayoutError::kUnitNotInSecond;
+}
+
+enum Part { kTime, kNode, kSequence, kEpoch, kParts };
+constexpr const char* kPartNames[] = {"time", "node", "sequence", "epoch"};
+
+// What was read so far.
+struct Description {
+    bool given[kParts]{};
+    Part order[kParts]{};  // as given
+    int count = 0;
+    int64_t bits[kParts]{};
+    int64_t unit = 0;
+    int64_t epoch = 0;
+};
+
+LayoutError ParseValue(Part part, Piece value, Description* description) {
+    if (part == kEpoch)
+        return ParseEpoch(value, &description->epoch) ? LayoutError::kNone : LayoutError::kBadEpoch;
+    int64_t& bits = description->bits[part];
+    const bool has_unit = value.Contains(':');
+    if (!value.CutAt(':').IsNumber(3, &bits))
+        return LayoutError::kBadWidth;
+    if (part == kTime) {
+        if (!has_unit)
+            return LayoutError::kBadUnit;
+        if (const LayoutError error = ParseUnit(value, &description->unit);
+            error != LayoutError::kNone)
+            return error;
+    } else if (has_unit) {
+        return LayoutError::kBadWidth;
+    } else if (bits > kMaxFieldBits) {
+        return LayoutError::kFieldTooWide;
+    }
+    return bits < 1 && part != kNode ? LayoutError::kNoBits : LayoutError::kNone;
+}
+
+LayoutError ParseField(Piece field, Description* description) {
+    if (!field.Contains('='))
+        return LayoutError::kNotAField;
+    const Piece name = field.CutAt('=');
+    int part = 0;
+    while (part < kParts && !name.Is(kPartNames[part]))
+        part++;
+    if (part == kParts)
+        return LayoutError::kUnknownField;
+    if (description->given[part])
+        return LayoutError::kRepeatedField;
+    description->given[part] = true;
+    description->order[description->count++] = static_cast<Part>(part);
+    return ParseValue(static_cast<Part>(part), field, description);
+}
+
+// The fields together.
+LayoutError Assemble(const Description& description, Layout* layout) {
+    if (description.count != kParts)
+        return LayoutError::kMissingField;
+    int shifts[kParts] = {};
+    int64_t below = 0;
+    for (int i = kParts - 1; i >= 0; i--) {
+        const Part part = description.order[i];
+        shifts[part] = static_cast<int>(below);
+        below += description.bits[part];
+    }
+    if (below > kMaxLayoutBits)
+        return LayoutError::kTooManyBits;
+    if (description.epoch % description.unit != 0)
+        return LayoutError::kEpochNotOnTick;
+    const int64_t ticks = int64_t{1} << description.bits[kTime];
+    if (ticks > (kMaxLayoutEndMs - description.epoch) / description.unit)
+        return LayoutError::kTooLong;
+    *layout = {description.epoch,
+               static_cast<int>(description.bits[kTime]),
+               static_cast<int>(description.bits[kNode]),
+               static_cast<int>(description.bits[kSequence]),
+               description.unit,
+               shifts[kTime],
+               shifts[kNode],
+               shifts[kSequence]};
+    return LayoutError::kNone;
+}
+
+}  // namespace
+
+const char* LayoutErrorText(LayoutError error) noexcept {
+    switch (error) {
+        case LayoutError::kNone:
+            return "There is no error";
+        case LayoutError::kEmpty:
+            return "It is empty";
+        case LayoutError::kUnknownName:
+            return "It is neither the name of a layout nor a description of one";
+        case LayoutError::kNotAField:
+            return "A field of a description has a name, an equals sign and a value";
+        case LayoutError::kUnknownField:
+            return "The fields are time, node, sequence and epoch";
+        case LayoutError::kRepeatedField:
+            return "A field may be given once only";
+        case LayoutError::kMissingField:
+            return "Each of time, node, sequence and epoch must be given";
+        case LayoutError::kBadWidth:
+            return "A width is a number of bits";
+        case LayoutError::kBadUnit:
+            return "The width of time is followed by a colon and a unit in ms or s, as in 41:1ms";
+        case LayoutError::kUnitNotInSecond:
+            return "The unit of time must divide one second, as 1 ms, 10 ms or 1 s does";
+        case LayoutError::kEpochNotOnTick:
+            return "The epoch must be a multiple of the unit of time";
+        case LayoutError::kNoBits:
+            return "Time and sequence must have at least 1 bit each";
+        case LayoutError::kFieldTooWide:
+            return "Node id and sequence may have at most 31 bits each";
+        case LayoutError::kTooManyBits:
+            return "Time, node id and sequence may have at most 63 bits together";
+        case LayoutError::kBadEpoch:
+            return "The epoch is a date from 1970 on, a timestamp in UTC or a number of Unix "
+                   "milliseconds";
+        case LayoutError::kTooLong:
+            return "Its last time would be after the year 294276";
+    }
+    return "It cannot be read";
+}
+
+LayoutResult ParseLayout(const char* text, size_t length) noexcept {
+    Piece rest(text, text + length);
+    LayoutResult result{LayoutError::kNone, kRandflake, 0, 0};
+    if (rest.empty()) {
+        result.error = LayoutError::kEmpty;
+        return result;
+    }
+    for (const NamedLayout& named : kNamedLayouts)
+        if (rest.Is(named.name)) {
+            result.layout = named.layout;
+            return result;
+        }
+    if (!rest.Contains('=')) {
+        result.error = LayoutError::kUnknownName;
+        return result;
+    }
+
+    Description description;
+    for (bool more = true; more && result.error == LayoutError::kNone;) {
+        more = rest.Contains(',');
+        const Piece field = rest.CutAt(',');
+        result.error = ParseField(field, &description);
+        result.position = static_cast<size_t>(field.begin() - text);
+        result.length = field.length();
+    }
+    if (result.error == LayoutError::kNone) {
+        result.length = 0;
+        result.error = Assemble(description, &result.layout);
+    }
+    return result;
+}
+
+void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept {
+    // The fields from the top bit down. A field without bits has the same place as another one; of
+    // the two, the one with bits comes first.
+    struct Entry {
+        int shift, bits;
+        const char* name;
+    } entries[] = {{layout.timestamp_shift, layout.timestamp_bits, "time"},
+                   {layout.node_shift, layout.node_bits, "node"},
+                   {layout.sequence_shift, layout.sequence_bits, "sequence"}};
+    const auto above = [](const Entry& a, const Entry& b) {
+        return a.shift != b.shift ? a.shift > b.shift : a.bits > b.bits;
+    };
+    for (int i = 1; i < 3; i++)
+        for (int j = i; j > 0 && above(entries[j], entries[j - 1]); j--) {
+            const Entry entry = entries[j];
+            entries[j] = entries[j - 1];
+            entries[j - 1] = entry;
+        }
+
+    size_t used = 0;
+    const auto append = [&](const char* format, auto... values) {
+        used += static_cast<size_t>(
+            std::snprintf(buffer + used, kMaxLayoutText - used, format, values...));
+    };
+    for (const Entry& entry : entries) {
+        append("%s%s=%d", used > 0 ? ", " : "", entry.name, entry.bits);
+        if (entry.name[0] == 't' && layout.unit % kSecondMs == 0)
+            append(":%llds", static_cast<long long>(layout.unit / kSecondMs));
+        else if (entry.name[0] == 't')
+            append(":%lldms", static_cast<long long>(layout.unit));
+    }
+
+    const int64_t day = FloorDivide(layout.epoch, 24 * 3600 * kSecondMs);
+    if (day > kLastDate.time_since_epoch().count()) {
+        append(", epoch=%lld", static_cast<long long>(layout.epoch));
+        return;
+    }
+    const auto of_day = static_cast<int>(layout.epoch - day * 24 * 3600 * kSecondMs);
+    const year_month_day date{sys_days(std::chrono::days(static_cast<int>(day)))};
+    append(", epoch=%04d-%02u-%02u", static_cast<int>(date.year()),
+           static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
+    if (of_day != 0)
+        append(" %02d:%02d:%02d", of_day / 3600000, of_day / 60000 % 60, of_day / 1000 % 60);
+    if (of_day % 1000 != 0)
+        append(".%03d", of_day % 1000);
+}
+
+}  // namespace randflake

@@ -1,0 +1,90 @@
+// Layouts by name and by description.
+//
+// A description names the fields from the top bit down, and the epoch:
+//
+//   time=38:1ms, node=15, sequence=10, epoch=2017-12-21
+//
+// Widths are in bits; time has its unit after a colon, in ms or s, which must divide a second. The
+// epoch is a date, a timestamp in UTC (2010-11-04 01:42:54.657, optionally with T for the blank and
+// a Z at the end) or a number of Unix milliseconds. It must be a multiple of the unit, and may be
+// anywhere in the list. Blanks around fields and signs are ignored.
+
+#ifndef RANDFLAKE_CORE_IDENTIFIER_LAYOUT_TEXT_H
+#define RANDFLAKE_CORE_IDENTIFIER_LAYOUT_TEXT_H
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/identifier/layout.h"
+
+namespace randflake {
+
+struct NamedLayout {
+    const char* name;
+    Layout layout;
+};
+
+// The families that are in use, each with its epoch.
+//
+// Discord's and Instagram's own layouts have one more bit of time, 42 and 41. It is the sign of a
+// bigint, and first set in 2084 and 2046.
+// Baidu's generator takes its epoch in the server's time zone; here it is UTC.
+inline constexpr NamedLayout kNamedLayouts[] = {
+    {"twitter", {1288834974657, 41, 10, 12, 1}},
+    {"discord", {1420070400000, 41, 10, 12, 1}},
+    {"instagram", {1314220021721, 40, 13, 10, 1}},
+    {"sonyflake", {1409529600000, 39, 16, 8, 10, 24, 0, 16}},
+    {"baidu", {1463702400000, 28, 22, 13, 1000}},
+};
+static_assert([] {
+    for (const NamedLayout& named : kNamedLayouts)
+        if (!named.layout.tiles_seconds())
+            return false;
+    return true;
+}());
+
+// Bounds of a description. The widths of node id and sequence are those of an SQL integer, and the
+// last tick ends before PostgreSQL's last timestamp does, in the year 294276.
+inline constexpr int kMaxLayoutBits = 63;
+inline constexpr int kMaxFieldBits = 31;
+inline constexpr int64_t kMaxLayoutEndMs = 9224318016000000;
+
+enum class LayoutError : uint8_t {
+    kNone,
+    kEmpty,
+    kUnknownName,
+    kNotAField,
+    kUnknownField,
+    kRepeatedField,
+    kMissingField,
+    kBadWidth,
+    kBadUnit,
+    kUnitNotInSecond,
+    kEpochNotOnTick,
+    kNoBits,
+    kFieldTooWide,
+    kTooManyBits,
+    kBadEpoch,
+    kTooLong,
+};
+
+// English for messages: a sentence without its full stop.
+const char* LayoutErrorText(LayoutError error) noexcept;
+
+struct LayoutResult {
+    LayoutError error;
+    Layout layout;    // with kNone
+    size_t position;  // of the part at fault, and its length: 0 when the whole text is
+    size_t length;
+};
+
+// A name or a description.
+LayoutResult ParseLayout(const char* text, size_t length) noexcept;
+
+// The description of a layout, terminated; ParseLayout gives the layout back.
+inline constexpr size_t kMaxLayoutText = 128;
+void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept;
+
+}  // namespace randflake
+
+#endif

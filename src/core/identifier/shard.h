@@ -1,0 +1,39 @@
+// Shards: the signed 64-bit numbers cut into equal contiguous ranges.
+//
+//   shard(id) = floor((id + 2^63) * shards / 2^64),  shards in 1 .. 2^31 - 1
+//
+// Ranges are contiguous, so twice as many shards cut each one in two: shard s becomes 2s and 2s
+// + 1. The multiplication is Lemire's range reduction ("Fast Random Integer Generation in an
+// Interval", 2019) and needs 128 bits.
+
+#ifndef RANDFLAKE_CORE_IDENTIFIER_SHARD_H
+#define RANDFLAKE_CORE_IDENTIFIER_SHARD_H
+
+#include <cstdint>
+
+#include "core/identifier/signed_order.h"
+
+namespace randflake {
+
+__extension__ typedef unsigned __int128 uint128_t;
+
+constexpr int32_t ShardOf(int64_t id, int32_t shards) noexcept {
+    // cppcheck-suppress shiftTooManyBits ; the product has 128 bits
+    return static_cast<int32_t>(uint128_t{ToUnsigned(id)} * static_cast<uint32_t>(shards) >> 64);
+}
+
+// The smallest id of a shard, 0 <= shard < shards: ceil(shard * 2^64 / shards) - 2^63.
+constexpr int64_t ShardLower(int32_t shard, int32_t shards) noexcept {
+    const auto n = static_cast<uint32_t>(shards);
+    return ToSigned(
+        static_cast<uint64_t>(((uint128_t{static_cast<uint32_t>(shard)} << 64) + (n - 1)) / n));
+}
+
+// The largest id of a shard.
+constexpr int64_t ShardUpper(int32_t shard, int32_t shards) noexcept {
+    return shard == shards - 1 ? INT64_MAX : ShardLower(shard + 1, shards) - 1;
+}
+
+}  // namespace randflake
+
+#endif

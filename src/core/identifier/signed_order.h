@@ -1,0 +1,21 @@
+// Converts unsigned numbers to signed ones in the same order, and back, for storage without
+// unsigned numbers. Both directions add 2^63, which inverts the top bit.
+
+#ifndef RANDFLAKE_CORE_IDENTIFIER_SIGNED_ORDER_H
+#define RANDFLAKE_CORE_IDENTIFIER_SIGNED_ORDER_H
+
+#include <cstdint>
+
+namespace randflake {
+
+constexpr int64_t ToSigned(uint64_t value) noexcept {
+    return static_cast<int64_t>(value ^ uint64_t{1} << 63);
+}
+
+constexpr uint64_t ToUnsigned(int64_t value) noexcept {
+    return static_cast<uint64_t>(value) ^ uint64_t { 1 } << 63;
+}
+
+}  // namespace randflake
+
+#endif

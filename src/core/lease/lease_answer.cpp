@@ -1,0 +1,116 @@
+#include "core/lease/lease_answer.h"
+
+#include <charconv>
+#include <cstring>
+
+namespace randflake {
+namespace {
+
+// object_not_in_prerequisite_state: what the coordinator's functions raise to refuse. Any other
+// error says nothing about the lease: a standby, a cancelled query, a full disk.
+constexpr char kRefusal[] = "55000";
+// What it names in the field for a constraint when it does not agree about the secrets.
+constexpr char kAboutSecrets[] = "secrets";
+// configuration_limit_exceeded: no node id is free, with the time at which one will be.
+constexpr char kNoneFree[] = "53400";
+
+// Digits and nothing else.
+bool ReadInteger(const char* text, size_t length, int64_t* value) {
+    const auto [read_to, error] = std::from_chars(text, text + length, *value);
+    return read_to == text + length && error == std::errc{};
+}
+
+// A Unix second from just after the epoch up to `latest` since then; else 0.
+int64_t UnixSecond(const char* text, int64_t latest) {
+    int64_t second = 0;
+    const bool valid = text != nullptr && ReadInteger(text, std::strlen(text), &second) &&
+                       second > kWindowEpochSeconds && second <= kWindowEpochSeconds + latest;
+    return valid ? second : 0;
+}
+
+bool Is(const char* text, const char* expected) {
+    return text != nullptr && std::strcmp(text, expected) == 0;
+}
+
+}  // namespace
+
+bool LeaseAnswer::Fail(AnswerVerdict verdict) noexcept {
+    verdict_ = verdict;
+    return false;
+}
+
+bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
+    if (part.field_count != shape_.columns)
+        return false;
+    for (int i = 0; i < shape_.columns; i++) {
+        const AnswerField& field = part.fields[i];
+        int64_t& value = values_[i];
+        if (field.type != shape_.types[i] || field.binary)
+            return false;
+        const bool of_secrets = shape_.tells_of_secrets && i == shape_.columns - 1;
+        if (field.null && of_secrets)
+            continue;
+        if (field.null)
+            return false;
+        if (field.type == AnswerType::kVoid) {
+            if (field.length != 0)
+                return false;
+            continue;
+        }
+        if (!ReadInteger(field.text, field.length, &value) ||
+            (field.type == AnswerType::kInt4 && (value < INT32_MIN || value > INT32_MAX)))
+            return false;
+        if (of_secrets) {
+            if (value <= kWindowEpochSeconds ||
+                value >= kWindowEpochSeconds + SecondsEnd(kRandflake))
+                return false;
+            differs_from_ = static_cast<uint32_t>(value - kWindowEpochSeconds);
+        }
+    }
+    return true;
+}
+
+// The coordinator says until when it grants nothing, or from when on the holder lacks a secret, as
+// a Unix second in the field for the name of a column, which reaches a client as it is, in every
+// language.
+void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
+    if (part.message == nullptr || part.sqlstate == nullptr)
+        return;
+    const int64_t latest = SecondsEnd(kRandflake);
+    refused_ = Is(part.sqlstate, kRefusal);
+    if (Is(part.constraint, kAboutSecrets)) {
+        const int64_t lacks_from = UnixSecond(part.column, latest - 1);
+        tells_ = lacks_from != 0;
+        differs_from_ = tells_ ? static_cast<uint32_t>(lacks_from - kWindowEpochSeconds) : 0;
+        verdict_ = AnswerVerdict::kSecrets;
+        return;
+    }
+    if (refused_ || Is(part.sqlstate, kNoneFree))
+        not_before_ = UnixSecond(part.column, latest);
+    // PostgreSQL has other reasons for that SQLSTATE, and never this field beside it.
+    refused_ |= not_before_ != 0;
+    verdict_ = refused_ ? AnswerVerdict::kRefused : AnswerVerdict::kError;
+}
+
+bool LeaseAnswer::Take(const AnswerPart& part) noexcept {
+    static constexpr AnswerPart::Kind kExpected[] = {
+        AnswerPart::Kind::kRow, AnswerPart::Kind::kRowsEnd, AnswerPart::Kind::kNone};
+    if (part.kind == AnswerPart::Kind::kError) {
+        ReadError(part);
+        return false;
+    }
+    if (parts_ == 3 || part.kind != kExpected[parts_])
+        return Fail(AnswerVerdict::kNotOneRow);
+    if (parts_ == 0 && !ReadRow(part))
+        return Fail(AnswerVerdict::kNotExpected);
+    return ++parts_ < 3;
+}
+
+void LeaseAnswer::End(bool idle) noexcept {
+    if (parts_ < 3)
+        return;
+    verdict_ = idle ? AnswerVerdict::kGood : AnswerVerdict::kNotCommitted;
+    tells_ = idle && shape_.tells_of_secrets;
+}
+
+}  // namespace randflake

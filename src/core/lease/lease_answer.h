@@ -1,0 +1,121 @@
+// What a coordinator answered, judged: is it a grant, a refusal, or nothing that counts?
+//
+// A grant counts only when the coordinator said, in the expected form, that it is committed:
+//
+//   - Every request is one statement, followed by the end of the exchange. The server sends the
+//     row, commits, and then reports that it is ready; no transaction waits for the holder. So the
+//     row counts only after that report. A server that reports an open transaction has not
+//     committed.
+//   - A broken connection, an error, or an answer of any other shape is no grant.
+//   - A warning is no grant either: a cancelled wait for a synchronous standby commits locally,
+//     warns, and may be lost in a failover.
+//
+// An error is a refusal if it says so; any other says nothing about the lease.
+
+#ifndef RANDFLAKE_CORE_LEASE_LEASE_ANSWER_H
+#define RANDFLAKE_CORE_LEASE_LEASE_ANSWER_H
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/lease/lease.h"
+
+namespace randflake {
+
+inline constexpr int kMaxAnswerColumns = 6;
+
+enum class AnswerType : uint8_t { kInt4, kInt8, kVoid, kOther };
+
+// The row that is expected.
+struct AnswerShape {
+    int columns;
+    AnswerType types[kMaxAnswerColumns];
+    // The last column is the second from which on the holder lacks a secret of the coordinator's,
+    // or null.
+    bool tells_of_secrets;
+};
+
+struct AnswerField {
+    AnswerType type;
+    bool binary;
+    bool null;
+    const char* text;  // `length` bytes, anything at all
+    size_t length;
+};
+
+// One of the results that follow each other.
+struct AnswerPart {
+    enum class Kind : uint8_t {
+        kRow,
+        kRowsEnd,  // the statement is complete, and had rows
+        kError,
+        kOther,  // a command without rows, COPY, a second statement
+        kNone    // there are no more results
+    };
+
+    Kind kind;
+
+    // Of kRow. Of more fields than kMaxAnswerColumns, only the number counts.
+    int field_count;
+    const AnswerField* fields;
+
+    // Of kError: fields of PostgreSQL's protocol, null where they are missing.
+    const char* message;
+    const char* sqlstate;
+    const char* constraint;
+    const char* column;
+};
+
+enum class AnswerVerdict : uint8_t {
+    kGood,          // one row, as expected, and committed
+    kRefused,       // the coordinator refuses
+    kSecrets,       // it does not agree about the secrets; whether it refuses is told apart
+    kError,         // an error that says nothing of the lease
+    kBroken,        // no error of the coordinator, but of the connection
+    kNotOneRow,     // something else than one row
+    kNotExpected,   // a row of another shape, or of values that cannot be
+    kNotCommitted,  // a transaction was left open
+};
+
+class LeaseAnswer {
+public:
+    explicit LeaseAnswer(const AnswerShape& shape) noexcept : shape_(shape) {}
+
+    // Takes the next result. True if another one is due; else the verdict is there, but for End.
+    bool Take(const AnswerPart& part) noexcept;
+    // All results were good, and the coordinator reported whether it is in no transaction.
+    void End(bool idle) noexcept;
+
+    AnswerVerdict verdict() const noexcept { return verdict_; }
+
+    // Whether the coordinator refuses: with another verdict than kGood.
+    bool refused() const noexcept { return refused_; }
+    // The Unix second before which it grants nothing; 0: not said.
+    int64_t not_before() const noexcept { return not_before_; }
+
+    // With kGood, within the range of their types, 0 for kVoid.
+    int64_t value(int column) const noexcept { return values_[column]; }
+
+    // Whether it told if the holder lacks a secret; the first second of that one, since
+    // kWindowEpochMs, and 0 if it lacks none.
+    bool tells_of_secrets() const noexcept { return tells_; }
+    uint32_t differs_from() const noexcept { return differs_from_; }
+
+private:
+    bool Fail(AnswerVerdict verdict) noexcept;
+    bool ReadRow(const AnswerPart& part) noexcept;
+    void ReadError(const AnswerPart& part) noexcept;
+
+    AnswerShape shape_;
+    AnswerVerdict verdict_ = AnswerVerdict::kBroken;
+    int parts_ = 0;
+    bool refused_ = false;
+    bool tells_ = false;
+    uint32_t differs_from_ = 0;
+    int64_t not_before_ = 0;
+    int64_t values_[kMaxAnswerColumns] = {};
+};
+
+}  // namespace randflake
+
+#endif

@@ -1,0 +1,148 @@
+// The holder of leases: what a server asks of its coordinator and when, what the answers mean, when
+// a window opens, and what is given back.
+//
+//   no lease       acquire one
+//   lease          renew it at half its time
+//   refused        acquire another; the old one stays good until its end, then the new one opens
+//   too long       the same; a lease that was granted so is given back
+//   no answer      ask again, backing off; the leases stay as they are
+//
+// That a lease has ended, the coordinator says by refusing to renew it, not this server's clock.
+//
+// A holder has up to two leases: the open one, whose node ids are in the slots and whose time is
+// the window, and the next one, which waits until its time has come and that of the open one is
+// over. Windows follow each other in time (generator.h), so a lease is never left before its end
+// for another: another coordinator may grant the same node ids.
+//
+// Plain data, which may be copied byte by byte. All zero is a holder that has nothing and waits for
+// nothing. It belongs in shared memory and nowhere else, so that a lease is never resumed after a
+// restart or in a copy of a data directory. One process at a time calls what changes it. Clock
+// readings and random numbers are arguments: `now` in seconds since kWindowEpochMs, `now_ms` in
+// milliseconds of a clock that never steps.
+
+#ifndef RANDFLAKE_CORE_LEASE_LEASE_HOLDER_H
+#define RANDFLAKE_CORE_LEASE_LEASE_HOLDER_H
+
+#include <cstdint>
+#include <type_traits>
+
+#include "core/lease/lease.h"
+
+namespace randflake {
+
+struct LeaseRequest {
+    enum class Kind : uint8_t { kNone, kAcquire, kRenew };
+
+    Kind kind;
+    int64_t lease_id;  // of kRenew
+    Incarnation incarnation;
+    int64_t expected_end;  // of kRenew: the last second that the holder knows of, Unix
+};
+
+// What an answer means.
+enum class LeaseNews : uint8_t {
+    kGood,       // a lease was granted or renewed
+    kNotBegun,   // the same, but by this server's clock it has not begun
+    kOver,       // the same, but by this server's clock it has ended
+    kUnusable,   // what was granted makes no sense; ask again later
+    kTooLong,    // it ends later than was asked for: not taken; ask again later
+    kBehind,     // the same, but as long as was asked for: this server's clock is behind
+    kReplace,    // the lease is renewed no more; acquire another at once
+    kNothing,    // nothing has changed; ask again later
+    kNotAwaited  // it answers no request that is under way; nothing has changed
+};
+
+// A lease to be given back.
+struct LeaseRelease {
+    Lease lease;        // its id is 0 when there is nothing to give back
+    int64_t last_used;  // Unix second; the one before its start when none was used
+
+    // This data directory may have used the node ids before, up to the second `end`: nobody else
+    // may have those seconds.
+    void UsedUntil(int64_t end) noexcept;
+};
+struct LeaseReleases {
+    LeaseRelease open, next;
+};
+
+class LeaseHolder {
+public:
+    const Lease& open() const noexcept { return open_; }
+    const Lease& next() const noexcept { return next_; }
+    // The one to renew.
+    const Lease& newest() const noexcept { return next_.id != 0 ? next_ : open_; }
+
+    // The first second that neither lease reaches.
+    int64_t LastEnd() const noexcept { return open_.end > next_.end ? open_.end : next_.end; }
+
+    // What it waits for.
+    LeaseRequest::Kind awaits() const noexcept { return awaits_; }
+
+    // --- requests; a new one makes answers to the one before meaningless
+
+    // Whether to ask for a renewal now, rather than for another lease.
+    bool renews() const noexcept { return newest().id != 0 && !newest().refused; }
+    LeaseRequest Renew(int64_t now_ms) noexcept;
+    // `fresh` is random, and never used before.
+    LeaseRequest Acquire(const Incarnation& fresh, int64_t now_ms) noexcept;
+
+    // --- answers, which count only when it is certain that they are committed
+
+    // For a server with that many slots. Not beyond LatestEnd: then see Declined.
+    LeaseNews Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
+                      const LeaseTerms& asked, int64_t now) noexcept;
+    // What to give back after Granted gave kTooLong or kBehind: the lease as it was granted,
+    // unused.
+    LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
+    // To this last second, Unix. What was promised before stays. Beyond LatestEnd, the lease keeps
+    // its end and is renewed no more.
+    LeaseNews Renewed(const Layout& layout, int64_t last_unix_second, const LeaseTerms& asked,
+                      int64_t now) noexcept;
+    LeaseNews Refused() noexcept;
+    // There was no clear answer, or nobody could be asked.
+    LeaseNews Unanswered() noexcept;
+
+    // --- time
+
+    // When to ask next, on the clock that never steps, so that a step of the wall clock neither
+    // delays a renewal nor hurries it. `longest_seconds` is the duration that is asked for. Any
+    // `random` number makes it a little earlier, so that the holders of a coordinator that comes
+    // back spread out.
+    int64_t NextRequestAt(int64_t longest_seconds, uint64_t random, int64_t now_ms) const noexcept;
+    // When there is something to do, if the next request is due then.
+    int64_t WakeAt(int64_t next_request_at_ms, int64_t now_ms) const noexcept;
+
+    // --- the window
+
+    // The window in force, with the end that the open lease has by now.
+    Window Extended(Window window) const noexcept;
+    // Makes the next lease the open one if it is time, and gives its window; else a closed one.
+    // `earliest` is the first second that may follow all that was used before: at least the end of
+    // the window in force, of a closed window too.
+    Window OpenNext(int64_t earliest, int64_t now) noexcept;
+    // Whether this server has used all of the next lease itself, if it may have used its node ids
+    // up to that second. Up to the end of the window in force it was the open lease that used them.
+    bool NextUsed(Window window, int64_t used_until) const noexcept;
+    // Gives the next lease back as used: not before its end, so that the coordinator remembers it.
+    LeaseRelease DropNext() noexcept;
+    // What to give back after the window was sealed; `last` is what SealWindow gave. Both leases
+    // are forgotten.
+    LeaseReleases Sealed(int64_t last) noexcept;
+
+protected:  // the simulation breaks the rules one by one
+    LeaseNews Succeeded(const Lease& lease, int64_t now) noexcept;
+
+    Lease open_{};
+    Lease next_{};
+    LeaseRequest::Kind awaits_{};
+    Incarnation incarnation_{};      // of the acquisition that is under way
+    int64_t asked_at_ms_ = 0;        // of the request that is under way
+    int64_t retry_interval_ms_ = 0;  // 0: the last request succeeded
+};
+
+static_assert(std::is_trivially_copyable_v<LeaseHolder>);
+static_assert(std::is_trivially_destructible_v<LeaseHolder>);
+
+}  // namespace randflake
+
+#endif

@@ -1,0 +1,62 @@
+// The text of a file of secrets.
+//
+//   00112233445566778899aabbccddeeff
+//   # since we lost a laptop
+//   0f1e2d3c4b5a69788796a5b4c3d2e1f0 from 2027-01-01T00:00:00Z
+//
+// One secret a line, oldest first. From the second on, each says from which instant on it is in
+// use: ISO 8601 with its offset from UTC, on a full second, later than that of the line before. An
+// instant without an offset would be another one on another server, so it is refused. Blank lines,
+// lines that begin with # and white space at the end of a line do not count.
+
+#ifndef RANDFLAKE_CORE_SECRET_SECRET_FILE_H
+#define RANDFLAKE_CORE_SECRET_SECRET_FILE_H
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/identifier/cipher.h"
+#include "core/secret/secret_ring.h"
+
+namespace randflake {
+
+struct Secret {
+    Key key;
+    uint32_t from;  // seconds since kWindowEpochMs; 0 in the first
+
+    friend constexpr bool operator==(const Secret&, const Secret&) = default;
+};
+
+struct SecretList {
+    int count;
+    Secret secrets[kMaxGenerations];
+};
+
+enum class SecretFileError : uint8_t {
+    kNone,
+    kEmpty,          // no secret in the file
+    kNotASecret,     // the line does not begin with 32 hexadecimal digits
+    kTimeOfFirst,    // the first secret has a time
+    kNoTime,         // a later one has none
+    kMalformedTime,  // no such instant, or no offset
+    kNotOnFullSecond,
+    kTimeOutOfRange,     // not in a second that an identifier can hold
+    kTimeNotIncreasing,  // not later than that of the line before
+    kRepeated,           // the same secret as in an earlier line
+    kTooMany,            // more than kMaxGenerations
+};
+
+struct SecretFileResult {
+    SecretFileError error;
+    int line;  // with an error other than kEmpty, counted from 1
+};
+
+// With an error, *list holds part of the secrets: the caller wipes it.
+SecretFileResult ParseSecretFile(const char* text, size_t length, SecretList* list) noexcept;
+
+// What a line must be, as a sentence for messages. With kEmpty, of the file.
+const char* SecretFileErrorText(SecretFileError error) noexcept;
+
+}  // namespace randflake
+
+#endif

@@ -1,0 +1,667 @@
+// The protocol of a server: in which order its processes read and write files, lock, decide and
+// publish. Every process of a server runs these lines, and so does the simulation; what differs is
+// the environment.
+//
+// Who calls what:
+//
+//   any session        Extend, where the node ids are static; AddSecrets, Certainty
+//   the lease worker   Ask, Granted .. Unanswered, NoteDifference; OpenLease, DropNext,
+//   ExtendLease,
+//                      Seal
+//   the postmaster     MakeMemory; Stop, when it exits and all its children are gone
+//
+// There is one lock, the window lock. Under it, and by nobody without it,
+//
+//   - the window is opened, extended and sealed, and leases change,
+//   - the state on disk is read and written, and ServerMemory changes,
+//   - secrets are added.
+//
+// The postmaster has no locks, and needs none where it calls. Slots' words, the window's word and
+// the number of secrets are atomic and are read without the lock. The lease worker is the only one
+// that changes leases, so it may read them without it.
+//
+//   Extend               load, write the end, publish the window
+//   OpenLease            load, write the end, publish window and lease
+//   ExtendLease          write the end, publish the window
+//   Load, once           read the state, decide (PlanStart), mark the run, keep the state
+//   AddSecrets           load, decide (PlanReload), publish the secrets
+//   NoteDifference       load, write
+//   Seal                 seal the window and forget the leases, write the exact end
+//   Stop                 write the exact end
+//
+// So whoever reserves a number in a second that was announced after a secret was added finds that
+// secret: the ring was published before the lock was released, the window after it was taken again,
+// and the ring is read after the number is reserved.
+//
+// An environment `Env` is a type with these functions. Those marked with * may not come back: in
+// PostgreSQL an error leaves them by a jump. The lock is released then, what was done since the
+// last change of ServerMemory is lost with the call, and all of that is safe here. No virtual call,
+// no allocation, and nothing with a destructor is on the way.
+//
+//   Layout layout()                       of seconds: what windows are made of
+//   ServerMemory<Holder>& memory()
+//   AtomicWord& window(); WithSlots(use)  use(sets...), a SlotSet for each layout of numbers
+//   Lock()*, TryLock()*, Unlock(), Locked(); Wake(), those who wait for the window
+//   Now(), Present(), SteadyMs()          seconds since kWindowEpochMs; both clocks of Moment
+//   SkewMs(), Skew()                      the tolerated difference of clocks, now and since the
+//   start
+//                                         of the postmaster
+//   Terms()                               what leases are for
+//   Generates()                           not in recovery, and not without node ids
+//   ReadState()*, WriteState()*           false after a failure, which they report
+//   MarkedRun()*, MarkRun()*, RandomRun()*
+//   LookAtState()*                        reads without making anything
+//   Secrets()*; SecretCount(); AddSecrets()
+//   Certainty(), SetCertainty()           the second before which identifiers are read for certain,
+//                                         in shared memory; 0: unknown
+//   Report(problem, value)*               why there is no window, for messages
+//   LogStart()*; Closing(window)          before the slots' words go
+//   ShowLeases(holder)                    for messages
+//   Alone()                               whether the postmaster has no children
+//   SetTime .. SealWindow, type Holder    the decisions; see ShippedDecisions
+
+#ifndef RANDFLAKE_CORE_SERVER_SERVER_H
+#define RANDFLAKE_CORE_SERVER_SERVER_H
+
+#include <type_traits>
+
+#include "core/base/assert.h"
+#include "core/window/generator.h"
+#include "core/lease/lease_holder.h"
+#include "core/window/window_state.h"
+
+namespace randflake {
+
+// A forward jump of the wall clock, against the clock that never steps, beyond which the server
+// waits for a person: windows far in the future cannot be taken back.
+inline constexpr int64_t kMaxClockJumpSeconds = 86400;
+
+// After a failed write or read, the next attempt of an extension.
+inline constexpr int64_t kRetryIntervalMs = 200;
+
+// Why the window was not opened or extended when it was last tried; with a value.
+enum class WindowProblem : uint8_t {
+    kNone,
+    kWriting,      // a process is writing the new end
+    kNotYet,       // it may not open before this second
+    kClockJumped,  // the clock is so many seconds ahead of where it should be
+    kFileFailed,   // reported by the environment
+    kSecrets,      // the state on disk refuses this server's secrets; its last written end
+};
+
+enum class LeaseOpening : uint8_t {
+    kOpened,  // the next lease is the open one now
+    kNotYet,  // there is none, or it is not time, or the disk cannot be read or written
+    kUsed,    // this server used its node ids itself, up to the second `used_until` or later
+};
+
+// What is decided elsewhere in the core. The simulation breaks these rules one by one.
+struct ShippedDecisions {
+    using Holder = LeaseHolder;
+
+    template <typename... Args>
+    static void SetTime(Args... args) {
+        randflake::SetTime(args...);
+    }
+    static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
+        return randflake::PlanStart(error, found, start);
+    }
+    static uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
+                                 uint32_t held_off) {
+        return randflake::LeaseOpensAt(error, state, nodes, held_off);
+    }
+    static ReloadPlan PlanReload(const Reload& reload, const WindowState* state) {
+        return randflake::PlanReload(reload, state);
+    }
+    static void TakeBack(WindowState* state, uint32_t end) { state->TakeBack(end); }
+    template <typename AtomicWord, typename... Sets>
+    static bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
+                             const Sets&... sets) {
+        return randflake::ChangeWindow(slots, first_node, window, next, sets...);
+    }
+    template <typename AtomicWord, typename... Sets>
+    static int64_t SealWindow(uint32_t slots, AtomicWord& window, const Sets&... sets) {
+        return randflake::SealWindow(slots, window, sets...);
+    }
+};
+
+// Whether an environment decides as it ships. Nothing in the library may do otherwise.
+template <auto Function>
+struct Rule;
+template <typename Env>
+inline constexpr bool kKeepsTheRules =
+    std::is_same_v<Rule<&Env::PlanStart>, Rule<&ShippedDecisions::PlanStart>>&&
+        std::is_same_v<Rule<&Env::LeaseOpensAt>, Rule<&ShippedDecisions::LeaseOpensAt>>&&
+            std::is_same_v<Rule<&Env::PlanReload>, Rule<&ShippedDecisions::PlanReload>>&&
+                std::is_same_v<Rule<&Env::TakeBack>, Rule<&ShippedDecisions::TakeBack>>&&
+                    std::is_same_v<typename Env::Holder, LeaseHolder>;
+
+// What the postmaster remembers while shared memory comes and goes. A crash of a backend must not
+// make it accept a clock that has jumped, which only a restart does, nor forget a promotion.
+struct PostmasterMemory {
+    bool started;
+    Moment started_at;
+    bool began_in_recovery;  // so that it may have been promoted since
+};
+
+// Shared memory of a server, beside slots and window. All zero is a server that knows nothing.
+template <typename Holder>
+struct ServerMemory {
+    // Written by MakeMemory and read without the lock.
+    bool leased;
+    NodeRange nodes;  // where they are leased, only how many
+    uint64_t boot[2];
+    PostmasterMemory postmaster;
+
+    // The rest is protected by the window lock.
+    bool loaded;        // the state on disk was read; the rest of this block counts
+    WindowState state;  // as it is on disk, but for added secrets, after the first write
+    uint64_t run;       // see Stop
+    bool untold;        // the disk has not got the state's differs_from
+
+    // What was found, and when to open static node ids by it; see PlanStart.
+    StateError found;
+    WindowState found_state;
+    Start start;
+    uint32_t opens_at;
+    int64_t opens_at_ms;
+    uint32_t held_off;
+
+    int64_t retry_at_ms;  // steady; no window is extended before
+
+    Holder holder;           // the open lease is the window's
+    uint32_t named_secrets;  // in the last request
+};
+
+struct LeaseQuestion {
+    LeaseRequest request;
+    SecretRecords secrets;
+};
+
+struct ReloadResult {
+    bool state_known;  // otherwise the state could not be read, and nothing was decided
+    ReloadPlan plan;   // the secrets were added if it has no error
+    Reload reload;
+    uint32_t written_end;  // the last of the state
+};
+
+template <typename Env>
+class Server {
+    using Holder = typename Env::Holder;
+    using Memory = ServerMemory<Holder>;
+    static_assert(std::is_trivially_copyable_v<Memory> && std::is_trivially_destructible_v<Memory>);
+
+public:
+    explicit constexpr Server(Env& env) : env_(env) {}
+
+    // --- the postmaster
+
+    // Fills in memory that was just made.
+    void MakeMemory(bool leased, const NodeRange& nodes, const uint64_t (&boot)[2],
+                    bool in_recovery, PostmasterMemory* postmaster) {
+        if (!postmaster->started)
+            *postmaster = {true, env_.Present(), false};
+        postmaster->began_in_recovery |= in_recovery;
+        memory() = {};
+        memory().leased = leased;
+        memory().nodes = nodes;
+        memory().boot[0] = boot[0];
+        memory().boot[1] = boot[1];
+        memory().postmaster = *postmaster;
+    }
+
+    // A clean stop: writes the exact end of the static window. All children are gone.
+    void Stop() {
+        RANDFLAKE_ASSERT(env_.Alone());
+        const Window window = CurrentWindow();
+        if (memory().leased || window.closed())
+            return;
+        int64_t last = int64_t{window.start} - 1;
+        const auto look_at = [&](const auto& set) {
+            for (uint32_t i = 0; i < memory().nodes.count; i++)
+                last = Later(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
+        };
+        env_.WithSlots([&](const auto&... sets) { (look_at(sets), ...); });
+        RANDFLAKE_ASSERT(last < window.end);
+        const Moment now = env_.Present();
+        WindowState state = memory().state;
+        env_.TakeBack(&state, static_cast<uint32_t>(last + 1));
+        state.stop = {memory().run, {memory().boot[0], memory().boot[1]}, now.at_ms, now.clock_ms};
+        // What was tolerated before the stop is no matter to a proof: others hold off from a start
+        // after it.
+        state.skew = env_.Skew();
+        state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs());
+        (void)env_.WriteState(state);
+    }
+
+    // --- sessions
+
+    // Opens the static window, or moves its end, if the clock calls for it and no other process
+    // is at it. True when the window changed, or another process changed it meanwhile, so that a
+    // new attempt at a number makes sense at once. Not during recovery.
+    bool Extend() {
+        if (memory().leased || !env_.TryLock())
+            return false;
+        const bool changed = ExtendLocked();
+        env_.Unlock();
+        return changed;
+    }
+
+    // Takes the secrets of `list`, whose records are `after`, if they may be added.
+    template <typename List>
+    ReloadResult AddSecrets(const SecretRecords& after, const List& list) {
+        ReloadResult result{};
+        Reload& reload = result.reload;
+        env_.Lock();
+        reload.before = env_.Secrets();
+        reload.after = after;
+        reload.issues = env_.Generates();
+        reload.leased = memory().leased;
+        reload.leases_end = memory().holder.LastEnd();
+        reload.clock_ms = env_.Present().clock_ms;
+        reload.skew_ms = env_.SkewMs();
+        // What has made nothing since its start may take what has begun elsewhere: a standby, and
+        // a server whose secrets were lost in a crash. The state on disk is asked before their
+        // first window opens.
+        result.state_known = !reload.NeedsState() || Loaded();
+        if (result.state_known) {
+            const bool loaded = memory().loaded;
+            result.plan = env_.PlanReload(reload, loaded ? &memory().state : nullptr);
+            result.written_end = memory().state.LastEnd();
+            if (result.plan.error == ReloadError::kNone) {
+                env_.AddSecrets(list);
+                WindowState& state = memory().state;
+                if (loaded) {
+                    state.differs_from = DiffersFrom(state.differs_from, state.secrets, after);
+                    state.secrets = after;
+                }
+                env_.SetCertainty(loaded ? CertainBefore(state.differs_from) : 0);
+            }
+        }
+        env_.Unlock();
+        return result;
+    }
+
+    // The first second of which identifiers may be read wrongly, because a coordinator has said
+    // that this server lacks a secret. 0 if that could not be found out.
+    uint32_t Certainty() {
+        env_.Lock();
+        LookUpCertainty();
+        const uint32_t second = env_.Certainty();
+        env_.Unlock();
+        return second;
+    }
+
+    // --- the lease worker
+
+    // What to ask the coordinator. `fresh` is random, and never used before.
+    LeaseQuestion Ask(const Incarnation& fresh) {
+        LeaseQuestion question{};
+        Commit([&](Holder* holder, Window*) {
+            question.secrets = env_.Secrets();
+            question.request = holder->renews() ? holder->Renew(env_.SteadyMs())
+                                                : holder->Acquire(fresh, env_.SteadyMs());
+            memory().named_secrets = question.secrets.count;
+            return true;
+        });
+        return question;
+    }
+
+    // Answers. Those that grant or renew count as lost, and give kNothing, if there are more
+    // secrets by now than the request named: what was granted without them may reach beyond the
+    // time of one that was added.
+    // `declined` is what to give back, if anything.
+    LeaseNews Granted(const LeaseGrant& grant, LeaseRelease* declined) {
+        *declined = {};
+        return Answered([&](Holder* holder) {
+            const LeaseNews news = holder->Granted(env_.layout(), memory().nodes.count, grant,
+                                                   env_.Terms(), env_.Now());
+            if (news == LeaseNews::kTooLong || news == LeaseNews::kBehind)
+                *declined = holder->Declined(env_.layout(), grant);
+            return news;
+        });
+    }
+    LeaseNews Renewed(int64_t last_unix_second) {
+        return Answered([&](Holder* holder) {
+            return holder->Renewed(env_.layout(), last_unix_second, env_.Terms(), env_.Now());
+        });
+    }
+    LeaseNews Refused() {
+        return Change([](Holder* holder) { return holder->Refused(); });
+    }
+    LeaseNews Unanswered() {
+        return Change([](Holder* holder) { return holder->Unanswered(); });
+    }
+
+    // The coordinator that was asked last has told from which second on this server lacks a secret,
+    // 0 if it lacks none. No news if secrets were added since the request.
+    void NoteDifference(uint32_t differs_from) {
+        env_.Lock();
+        if (env_.SecretCount() == memory().named_secrets) {
+            LookUpCertainty();
+            const bool changed = env_.Certainty() != CertainBefore(differs_from);
+            env_.SetCertainty(CertainBefore(differs_from));
+            if (changed)
+                (void)Loaded();
+            const WindowState& state = memory().state;
+            if (memory().loaded && (memory().untold || state.differs_from != differs_from)) {
+                WindowState next = state;
+                next.differs_from = differs_from;
+                (void)Write(next);
+            }
+        }
+        env_.Unlock();
+    }
+
+    // Makes the next lease the open one, if it is time. Its window begins after everything that
+    // this data directory ever announced for its node ids.
+    LeaseOpening OpenLease(uint32_t* used_until) {
+        if (memory().holder.next().id == 0)
+            return LeaseOpening::kNotYet;
+        bool used = false;
+        const bool opened = Commit([&](Holder* holder, Window* window) {
+            if (!Loaded())
+                return false;
+            *used_until = OpensAt(holder->next());
+            used = holder->NextUsed(*window, *used_until);
+            if (used)
+                return false;
+            *window = holder->OpenNext(Later(window->end, *used_until), env_.Now());
+            return !window->closed();
+        });
+        return opened ? LeaseOpening::kOpened : used ? LeaseOpening::kUsed : LeaseOpening::kNotYet;
+    }
+
+    // Gives the next lease back, as used.
+    LeaseRelease DropNext() {
+        return Change([](Holder* holder) { return holder->DropNext(); });
+    }
+
+    // Moves the window's end to that of the open lease. False if it cannot be written now.
+    bool ExtendLease() {
+        if (memory().holder.Extended(CurrentWindow()) == CurrentWindow())
+            return true;
+        return Commit([](Holder* holder, Window* window) {
+            *window = holder->Extended(*window);
+            return true;
+        });
+    }
+
+    // Seals the window and forgets the leases: no identifier beyond what is reported was or ever
+    // will be made under them.
+    LeaseReleases Seal() {
+        env_.Lock();
+        env_.Closing(CurrentWindow());
+        int64_t last = -1;
+        env_.WithSlots([&](const auto&... sets) {
+            last = env_.SealWindow(memory().nodes.count, env_.window(), sets...);
+        });
+        RANDFLAKE_ASSERT(CurrentWindow().closed());
+        LeaseReleases releases = memory().holder.Sealed(last);
+        env_.ShowLeases(memory().holder);
+        // It is no harm if this cannot be written: the file says more than was used.
+        if (releases.open.lease.id != 0) {
+            WindowState next = memory().state;
+            env_.TakeBack(&next, static_cast<uint32_t>(last + 1));
+            (void)Write(next);
+        }
+        // What this data directory used before counts as used, too, and all if that is not known.
+        for (LeaseRelease* release : {&releases.open, &releases.next})
+            if (release->lease.id != 0)
+                release->UsedUntil(Loaded() ? OpensAt(release->lease) : UINT32_MAX);
+        env_.Unlock();
+        return releases;
+    }
+
+private:
+    template <typename T>
+    static constexpr T Later(T a, T b) {
+        return a > b ? a : b;
+    }
+    template <typename T>
+    static constexpr T Earlier(T a, T b) {
+        return a < b ? a : b;
+    }
+
+    Memory& memory() { return env_.memory(); }
+    Window CurrentWindow() { return Window::FromWord(env_.window().load()); }
+
+    NodeRange NodesOf(const Lease& lease) {
+        return {static_cast<uint32_t>(lease.first_node_id), memory().nodes.count};
+    }
+
+    // The first second at which a window of this lease may open.
+    uint32_t OpensAt(const Lease& lease) {
+        FollowSkew();
+        return env_.LeaseOpensAt(memory().found, memory().state, NodesOf(lease), memory().held_off);
+    }
+
+    // Finds out what is known, without making or announcing anything: a server that generates
+    // nothing has no state.
+    void LookUpCertainty() {
+        RANDFLAKE_ASSERT(env_.Locked());
+        if (env_.Certainty() != 0)
+            return;
+        WindowState found{};
+        StateError error = StateError::kNone;
+        if (memory().loaded)
+            env_.SetCertainty(CertainBefore(memory().state.differs_from));
+        else if (env_.LookAtState(&found, &error))
+            env_.SetCertainty(
+                CertainBefore(error == StateError::kNone
+                                  ? DiffersFrom(found.differs_from, found.secrets, env_.Secrets())
+                                  : 0));
+    }
+
+    // See Certainty(), for a state that says from when on the secrets differ.
+    static constexpr uint32_t CertainBefore(uint32_t differs_from) {
+        return differs_from != 0 ? differs_from : UINT32_MAX;
+    }
+
+    // The next attempt of an extension comes later.
+    bool PutOff() {
+        memory().retry_at_ms = env_.SteadyMs() + kRetryIntervalMs;
+        return false;
+    }
+
+    bool ExtendLocked() {
+        const int64_t now = env_.Now();
+        const Window window = CurrentWindow();
+        const int64_t limit = SecondsEnd(env_.layout());
+        if (now < 0 || now >= limit)
+            return false;
+        if (!window.closed() && now + 1 < window.end)
+            return true;  // another process has just moved the end
+        const auto end = static_cast<uint32_t>(Earlier(now + kWindowSeconds, limit));
+        if (!window.closed() && end <= window.end)
+            return false;
+        if (env_.SteadyMs() < memory().retry_at_ms)
+            return false;
+        if (const int64_t jump = ClockJump(now); jump > kMaxClockJumpSeconds) {
+            env_.Report(WindowProblem::kClockJumped, jump);
+            return false;
+        }
+        if (!Loaded())
+            return false;
+        if (window.closed())
+            FollowSkew();
+        if (!MayOpen(memory().opens_at, memory().opens_at_ms, now, env_.Present().at_ms)) {
+            env_.Report(WindowProblem::kNotYet, Later(int64_t{memory().opens_at}, now + 1));
+            return false;
+        }
+        const Window next{window.closed() ? static_cast<uint32_t>(now) : window.start, end};
+        if (!Announce(memory().nodes, next))
+            return false;
+        Publish(memory().nodes, next);
+        env_.Wake();
+        return true;
+    }
+
+    // By how many seconds the clock is ahead of where it should be.
+    int64_t ClockJump(int64_t now) {
+        const Moment& started = memory().postmaster.started_at;
+        const int64_t expected_ms =
+            started.clock_ms + env_.Present().at_ms - started.at_ms - kWindowEpochMs;
+        return now - expected_ms / kSecondMs;
+    }
+
+    // Reads the state on disk if that was not done since the start. False when it could not be
+    // read, when it refuses the secrets, or when the run could not be marked.
+    bool Loaded() {
+        RANDFLAKE_ASSERT(env_.Locked());
+        if (memory().loaded)
+            return true;
+        WindowState found{};
+        StateError error = StateError::kNone;
+        Start start{};
+        if (!env_.ReadState(&found, &error, &start.origin))
+            return PutOff();
+        start.secrets = env_.Secrets();
+        start.nodes = memory().nodes;
+        start.boot[0] = memory().boot[0];
+        start.boot[1] = memory().boot[1];
+        start.last_run = env_.MarkedRun(start.origin);
+        const PostmasterMemory& postmaster = memory().postmaster;
+        env_.SetTime(postmaster.started_at, env_.Present(), postmaster.began_in_recovery, &start);
+        start.skew = env_.Skew();
+        const StartPlan plan = env_.PlanStart(error, found, start);
+        if (plan.secrets == SecretsChange::kRefused) {
+            env_.Report(WindowProblem::kSecrets, found.LastEnd());
+            return PutOff();
+        }
+        const uint64_t run = env_.RandomRun();
+        RANDFLAKE_ASSERT(run != 0);
+        if (!env_.MarkRun(start.origin, run))
+            return PutOff();
+        memory().found = error;
+        memory().found_state = found;
+        memory().start = start;
+        memory().state = plan.state;
+        // What a coordinator told while the state could not be read is newer.
+        if (const uint32_t known = env_.Certainty(); known != 0)
+            memory().state.differs_from = known != UINT32_MAX ? known : 0;
+        memory().untold = memory().state.differs_from != plan.state.differs_from;
+        TakeTimes(plan);
+        memory().run = run;
+        memory().loaded = true;
+        env_.SetCertainty(CertainBefore(memory().state.differs_from));
+        env_.LogStart(plan, found, error);
+        return true;
+    }
+
+    void TakeTimes(const StartPlan& plan) {
+        memory().opens_at = plan.opens_at;
+        memory().opens_at_ms = plan.opens_at_ms;
+        memory().held_off = plan.held_off;
+    }
+
+    // The tolerated difference of clocks may have changed since the state was read. For a window
+    // that has not opened, that counts as if it had been so from the start.
+    void FollowSkew() {
+        RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
+        const SkewRange skew = memory().start.skew.With(env_.Skew());
+        if (skew == memory().start.skew)
+            return;
+        memory().start.skew = skew;
+        TakeTimes(env_.PlanStart(memory().found, memory().found_state, memory().start));
+    }
+
+    // Or no run is; see Stop.
+    bool RunIsMarked() {
+        const uint64_t marked = env_.MarkedRun(memory().state.origin);
+        return marked == memory().run || marked == 0;
+    }
+
+    // The only place where the state is written while the server runs.
+    bool Write(WindowState next) {
+        RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
+        next.skew = env_.Skew();
+        env_.Report(WindowProblem::kWriting, 0);
+        if (!env_.WriteState(next))
+            return PutOff();
+        memory().state = next;
+        memory().untold = false;
+        env_.Report(WindowProblem::kNone, 0);
+        return true;
+    }
+
+    // Makes it durable that these node ids may be used in this window.
+    bool Announce(const NodeRange& nodes, const Window& window) {
+        WindowState next = memory().state;
+        next.Announce(nodes, window);
+        return Write(next);
+    }
+
+    // The only place where a window begins or grows. Its end is on disk.
+    void Publish(const NodeRange& nodes, const Window& next) {
+        const Window before = CurrentWindow();
+        const bool opens = before.closed() || next.start != before.start;
+        RANDFLAKE_ASSERT(env_.Locked() && !next.closed());
+        RANDFLAKE_ASSERT(next.end <= memory().state.EndFor(nodes));
+        RANDFLAKE_ASSERT(next.start == memory().state.announced_start);
+        RANDFLAKE_ASSERT(RunIsMarked());
+        RANDFLAKE_ASSERT(opens ? next.start >= before.end : next.end >= before.end);
+        if (opens) {
+            env_.Closing(before);
+            [[maybe_unused]] bool opened = false;
+            env_.WithSlots([&](const auto&... sets) {
+                opened = env_.ChangeWindow(memory().nodes.count, nodes.first, env_.window(), next,
+                                           sets...);
+            });
+            RANDFLAKE_ASSERT(opened);
+        } else {
+            env_.window().store(next.ToWord(), std::memory_order_release);
+        }
+    }
+
+    // The only place where leases change but for Seal: `change(&holder, &window)` on a copy,
+    // whether it is to be. A window that it changed is published once its end is on disk, and the
+    // leases with it. False if nothing changed.
+    template <typename Act>
+    bool Commit(Act&& change) {
+        env_.Lock();
+        Holder holder = memory().holder;
+        const Window before = CurrentWindow();
+        Window window = before;
+        bool done = change(&holder, &window);
+        const bool moved = done && window != before;
+        if (moved)
+            done = Announce(NodesOf(holder.open()), window);
+        if (done && moved)
+            Publish(NodesOf(holder.open()), window);
+        if (done) {
+            memory().holder = holder;
+            env_.ShowLeases(holder);
+        }
+        if (done && moved)
+            env_.Wake();
+        env_.Unlock();
+        return done;
+    }
+
+    // Changes the leases, but not the window.
+    template <typename Act>
+    auto Change(Act&& change) {
+        Holder* none = nullptr;
+        decltype(change(none)) result{};
+        Commit([&](Holder* holder, Window*) {
+            result = change(holder);
+            return true;
+        });
+        return result;
+    }
+
+    template <typename Act>
+    LeaseNews Answered(Act&& change) {
+        return Change([&](Holder* holder) {
+            return env_.SecretCount() == memory().named_secrets ? change(holder)
+                                                                : holder->Unanswered();
+        });
+    }
+
+    Env& env_;
+};
+
+}  // namespace randflake
+
+#endif

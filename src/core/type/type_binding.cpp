@@ -1,0 +1,178 @@
+#include "core/type/type_binding.h"
+
+#include <algorithm>
+
+namespace randflake {
+
+namespace {
+constexpr size_t kDigits = 16;
+
+int HexDigit(char c) noexcept {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+// The first second of generation i, kNoSecond of one that the ring lacks.
+uint32_t FromOf(const SecretRecords& ring, int i) noexcept {
+    return i < static_cast<int>(ring.count) ? ring.records[i].from : kNoSecond;
+}
+
+// The first second about which the ring and an entry that it lacks can differ. The entry follows
+// the last of the ring's that are there and begin before it.
+uint32_t DiffersFrom(const SecretRecords& ring, int bound, uint32_t from) noexcept {
+    int before = bound;
+    while (before > 0 && ring.records[before - 1].from >= from)
+        before--;
+    return before == 0 ? 0 : std::min(from, FromOf(ring, before));
+}
+
+uint32_t Generations(uint32_t found) noexcept {
+    uint32_t count = 0;
+    for (; found != 0; found >>= 1)
+        count++;
+    return count;
+}
+}  // namespace
+
+bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexcept {
+    if (length < kDigits)
+        return false;
+    uint64_t fingerprint = 0;
+    for (size_t i = 0; i < kDigits; i++) {
+        const int digit = HexDigit(text[i]);
+        if (digit < 0)
+            return false;
+        fingerprint = fingerprint << 4 | static_cast<uint64_t>(digit);
+    }
+    if (length == kDigits) {
+        *record = {fingerprint, 0};
+        return true;
+    }
+    // Ten digits hold every second, and no time has fewer.
+    if (length != kDigits + 1 + 10 || text[kDigits] != '@')
+        return false;
+    int64_t unix_second = 0;
+    for (size_t i = kDigits + 1; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        unix_second = unix_second * 10 + (text[i] - '0');
+    }
+    const int64_t second = unix_second - kWindowEpochSeconds;
+    if (second <= 0 || second >= kNoSecond)
+        return false;
+    *record = {fingerprint, static_cast<uint32_t>(second)};
+    return true;
+}
+
+void KeyRows::Add(const SecretRecords& ring, const char* text, size_t length) noexcept {
+    any = true;
+    SecretRecord record;
+    if (!ParseKeyEntry(text, length, &record)) {
+        unreadable = true;
+        return;
+    }
+    for (uint32_t i = 0; i < ring.count; i++)
+        if (ring.records[i].fingerprint == record.fingerprint &&
+            (ring.records[i].from == record.from || record.from == 0)) {
+            found |= uint32_t{1} << i;
+            return;
+        }
+    if (HasOther(record))
+        return;
+    if (other_count == kMaxGenerations)
+        unreadable = true;
+    else
+        others[other_count++] = record;
+}
+
+bool KeyRows::HasOther(const SecretRecord& record) const noexcept {
+    return std::find(others, others + other_count, record) != others + other_count;
+}
+
+TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
+                        const KeyRows* checks) noexcept {
+    TypeBinding binding{keys.any, static_cast<int>(Generations(keys.found)), KeyDifference::kNone,
+                        kNoSecond};
+    if (!keys.any)
+        return binding;
+    bool unchecked = false;
+    if (checks != nullptr) {
+        // Another first secret is found without the checks.
+        unchecked = (keys.found & ~uint32_t{1} & ~checks->found) != 0;
+        for (int i = 0; i < keys.other_count; i++)
+            unchecked |= keys.others[i].from > 0 && !checks->HasOther(keys.others[i]);
+    }
+    if (binding.bound == 0 || keys.unreadable) {
+        binding.differs_from = 0;
+    } else {
+        for (int i = 0; i < keys.other_count; i++)
+            binding.differs_from = std::min(binding.differs_from,
+                                            DiffersFrom(ring, binding.bound, keys.others[i].from));
+    }
+    if (binding.differs_from < kNoSecond)
+        binding.difference = KeyDifference::kOther;
+    if (unchecked) {
+        // The ring that the refused entry belongs to is known only if this ring has the entry.
+        binding.differs_from = 0;
+        if (keys.other_count == 0 && !keys.unreadable)
+            binding.difference = KeyDifference::kUnchecked;
+    }
+    return binding;
+}
+
+BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept {
+    const int owner = ring.OwnerOf(kRandflake, raw);
+    const Fields fields = kRandflake.Unpack(raw);
+    const bool stands_for_second = fields.node_id == 0 && fields.sequence == 0;
+    return {owner, stands_for_second ? 0 : static_cast<uint32_t>(fields.timestamp)};
+}
+
+BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
+                        const BoundValue& value, const TypePlace& place) noexcept {
+    const uint32_t differs_from = binding.differs_from;
+    switch (use) {
+        case TypeUse::kNoValue:
+            return differs_from < kNoSecond           ? BindingStep::kDiffers
+                   : place.certain_before < kNoSecond ? BindingStep::kLacksSecret
+                                                      : BindingStep::kGo;
+        case TypeUse::kBuildIndex:
+            return differs_from < kNoSecond ? BindingStep::kDiffers : BindingStep::kGo;
+        case TypeUse::kSort:
+            return differs_from == 0 ? BindingStep::kDiffers : BindingStep::kGo;
+        case TypeUse::kHash:
+            return differs_from == 0    ? BindingStep::kDiffers
+                   : binding.bound == 0 ? BindingStep::kMissing
+                                        : BindingStep::kGo;
+        case TypeUse::kMake:
+        case TypeUse::kInput:
+        case TypeUse::kOutput:
+            break;
+    }
+    if (value.second >= differs_from)
+        return BindingStep::kDiffers;
+    if (value.second >= place.certain_before)
+        return BindingStep::kLacksSecret;
+    if (value.generation < binding.bound)
+        return BindingStep::kGo;
+    if (use == TypeUse::kOutput)
+        return place.decoding || place.worker ? BindingStep::kGo : BindingStep::kMissing;
+    if (use == TypeUse::kInput && ring.records[value.generation].from > place.latest)
+        return BindingStep::kNotMade;
+    if (binding.any) {
+        if (place.stores_nothing || place.decoding)
+            return BindingStep::kGo;
+        return place.parallel ? BindingStep::kParallel : BindingStep::kAdd;
+    }
+    if (place.stores_nothing || place.decoding || place.parallel || !place.may_bind_first)
+        return BindingStep::kUnbound;
+    return !place.locked  ? BindingStep::kLock
+           : place.former ? BindingStep::kFormer
+                          : BindingStep::kAdd;
+}
+
+uint32_t CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept {
+    if (binding.bound == 0)
+        return 0;
+    return std::min(binding.differs_from, FromOf(ring, binding.bound));
+}
+
+}  // namespace randflake

@@ -1,0 +1,262 @@
+// The generator: how the next run of raw numbers follows from a slot's word, the clock and the
+// window. Pure; the only atomics are those the caller passes to Reserve.
+//
+// A slot is one word: the last raw number reserved under one node id. It only moves forward while
+// its node id stays the same, so a number is reserved by the one compare-and-swap that moves the
+// word past it. The window is a half-open range of seconds [start, end) that this server owns for
+// its node ids; a number whose tick is not in one of them is never reserved.
+//
+// A server has a set of slots for each family of identifiers that it generates, with the same node
+// ids and one window for all: families are different spaces of numbers, each with its own layout.
+// Ticks tile seconds (layout.h), so every layout agrees about which of them a window holds. A
+// layout that cannot hold a window, because of its node ids or its time, has no words in it
+// (kNoWindow), and nothing is reserved in that layout.
+//
+// Protocol between Reserve and ChangeWindow:
+//
+//   Reserve                            ChangeWindow (one caller at a time)
+//     load word                          store window: closed
+//     read clock                         store every word of every set (node id, just before start)
+//     load window                        store window: [start, end)
+//     compare-and-swap word
+//
+// Reserve loads the word first. If its word is older than a change, the compare-and-swap fails,
+// because the change stored another word. If its word is the new one, the window it loads later is
+// closed or new. So a number lies in the window in force when it is reserved, wherever the two are
+// paused. Moving the end of an open window needs no protocol: one store, by the same one caller.
+//
+// This assumes that a slot never holds the same word twice. Without a further rule it could: the
+// word before a window is, bit for bit, the last number of the tick before it. If the node id came
+// back, a Reserve that was paused through the windows of other node ids in between would succeed
+// with a number of one of those. The rule is that windows follow each other in time. A closed
+// window keeps, as start and end, the first second at which the next one may start; an earlier
+// start is refused. Usually that is the end of the last window. All ticks of the windows before lie
+// before that second, and the number that follows the word before a window lies in the window.
+//
+// A window that was sealed before its end leaves an earlier second: the one after the second that
+// follows the last one used. The word before the next window is then in a later second than all
+// words of the sealed window, the word before that one included. What SealWindow itself stores
+// comes back with every sealed window, and with every window that a layout cannot hold, but nothing
+// is ever reserved from it.
+
+#ifndef RANDFLAKE_CORE_WINDOW_GENERATOR_H
+#define RANDFLAKE_CORE_WINDOW_GENERATOR_H
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/identifier/layout.h"
+
+namespace randflake {
+
+// Seconds since kWindowEpochMs. Closed when empty.
+struct Window {
+    uint32_t start;
+    uint32_t end;  // exclusive
+
+    constexpr bool closed() const { return start >= end; }
+    constexpr uint64_t ToWord() const { return uint64_t{start} << 32 | end; }
+    static constexpr Window FromWord(uint64_t word) {
+        return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)};
+    }
+    friend constexpr bool operator==(const Window&, const Window&) = default;
+};
+
+// The word of a slot without a window: what shared memory begins with, what SealWindow leaves, and
+// what ChangeWindow stores where a layout cannot hold the window. It is no number of any window and
+// comes before none, because windows start at tick 1 or later and a sequence has at least one bit.
+inline constexpr uint64_t kNoWindow = 0;
+
+enum class Outcome : uint8_t {
+    kReserved,
+    kExhausted,         // every sequence number of this tick is used
+    kClockBehind,       // the same, and the clock is before the slot's tick
+    kClockBeforeEpoch,  // the clock is before the layout's first tick
+    kClockAfterEnd,     // the clock is after the layout's last tick
+    kWindowClosed,      // there is no window
+    kNoWord,            // there is one, but was none for this slot when its word was loaded
+    kBeforeWindow,      // the window starts later
+    kWindowEnded,       // the window ended
+    kNotInLayout,       // never from NextRun: kNoWord, and the layout cannot hold the window
+};
+
+struct Run {
+    Outcome outcome;
+    uint32_t count;     // numbers reserved; at least 1 with kReserved, else 0
+    uint64_t first;     // raw numbers first .. first + count - 1, the last being the new word
+    uint64_t previous;  // the slot's word as it was
+    int64_t now;        // the clock reading that decided, ticks since the layout's epoch
+    Window window;      // the window that decided
+};
+
+// One step. `word` is the slot's word, `now` in ticks since the layout's epoch, `wanted` >= 1. At
+// most `wanted` numbers, all of one tick.
+//
+// A clock behind the slot's tick continues in that tick: numbers already used cannot come again,
+// and a clock that was stepped back a little costs nothing.
+//
+// Always inline, so that a constexpr layout folds away although others are used as well.
+[[gnu::always_inline]] constexpr Run NextRun(const Layout& layout, uint64_t word, int64_t now,
+                                             Window window, uint32_t wanted) noexcept {
+    Run run{Outcome::kReserved, 0, 0, word, now, window};
+    if (now < 0) {
+        run.outcome = Outcome::kClockBeforeEpoch;
+        return run;
+    }
+    if (static_cast<uint64_t>(now) > layout.max_timestamp()) {
+        run.outcome = Outcome::kClockAfterEnd;
+        return run;
+    }
+    if (window.closed() || word == kNoWindow) {
+        run.outcome = window.closed() ? Outcome::kWindowClosed : Outcome::kNoWord;
+        return run;
+    }
+
+    const auto tick = static_cast<uint64_t>(now);
+    Fields next = layout.Unpack(word);
+    if (tick > next.timestamp) {
+        next.timestamp = tick;
+        next.sequence = layout.FirstSequence(next.node_id);
+    } else if (next.sequence < layout.max_sequence()) {
+        next.sequence++;
+    } else if (layout.Before(next.timestamp, window.start)) {
+        // A word stored by ChangeWindow, not a used-up tick: the window has yet to start.
+        run.outcome = Outcome::kBeforeWindow;
+        return run;
+    } else {
+        run.outcome = tick < next.timestamp ? Outcome::kClockBehind : Outcome::kExhausted;
+        return run;
+    }
+
+    if (layout.Before(next.timestamp, window.start)) {
+        run.outcome = Outcome::kBeforeWindow;
+        return run;
+    }
+    if (!layout.Before(next.timestamp, window.end)) {
+        run.outcome = Outcome::kWindowEnded;
+        return run;
+    }
+
+    if (!layout.Pack(next, &run.first)) {
+        run.outcome = Outcome::kClockAfterEnd;
+        return run;
+    }
+    const uint64_t room = layout.max_sequence() - next.sequence + 1;
+    run.count = wanted < room ? wanted : static_cast<uint32_t>(room);
+    return run;
+}
+
+// Reserves up to `wanted` numbers in a slot. `clock()` gives ticks since the layout's epoch.
+// Lock-free; safe against any number of concurrent Reserve and one ChangeWindow.
+template <typename AtomicWord, typename Clock>
+Run Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window, uint32_t wanted,
+            Clock&& clock) {
+    for (;;) {
+        uint64_t word = slot.load(std::memory_order_acquire);
+        // The clock is read after the word, so `now` before the word's tick means that the clock
+        // stepped back, not that this process was slow.
+        const int64_t now = clock();
+        const Run run = NextRun(layout, word, now,
+                                Window::FromWord(window.load(std::memory_order_acquire)), wanted);
+        if (run.outcome != Outcome::kReserved)
+            return run;
+        if (slot.compare_exchange_strong(word, run.first + run.count - 1, std::memory_order_acq_rel,
+                                         std::memory_order_relaxed))
+            return run;
+    }
+}
+
+// Whether a Reserve that ended with kNoWord did so because its layout cannot hold the window, and
+// not while the window changed: a window that is the same before and after was open all the time,
+// because none comes twice.
+template <typename AtomicWord>
+bool LayoutLacksWindow(const AtomicWord& slot, const AtomicWord& window) noexcept {
+    const uint64_t seen = window.load(std::memory_order_acquire);
+    return !Window::FromWord(seen).closed() && slot.load(std::memory_order_acquire) == kNoWindow &&
+           window.load(std::memory_order_acquire) == seen;
+}
+
+// The word of a slot that has used nothing of a window yet: every tick that does not begin in the
+// window or later counts as used. False when the window begins before the layout's tick 1 or after
+// its last, or the node id does not fit.
+constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
+                          uint64_t* word) noexcept {
+    const uint64_t first = layout.FirstTick(window.start);
+    return first >= 1 && layout.Pack({first - 1, node_id, layout.max_sequence()}, word);
+}
+
+// The slots of one layout: `slot(i)` is the i-th slot's atomic word.
+template <typename SlotAt>
+struct SlotSet {
+    const Layout& layout;
+    SlotAt slot;
+};
+template <typename SlotAt>
+SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
+
+// Gives the slots of every set the node ids first_node, first_node + 1, ... and a new window. A set
+// whose layout cannot hold the window and all the node ids is left without. False, with the window
+// closed, if none can, or if the new window starts before the last one allows. One caller at a
+// time; the rectangle must be one the server was never given before.
+template <typename AtomicWord, typename... SlotAt>
+bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
+                  const SlotSet<SlotAt>&... sets) {
+    const uint32_t earliest = Window::FromWord(window.load(std::memory_order_acquire)).end;
+    window.store(Window{earliest, earliest}.ToWord(), std::memory_order_release);
+    const auto holds = [&](const Layout& layout) {
+        uint64_t word;
+        return WordBefore(layout, next, first_node + slots - 1, &word);
+    };
+    if (next.start < earliest || !(holds(sets.layout) || ...))
+        return false;
+
+    const auto store = [&](const auto& set) {
+        const bool held = holds(set.layout);
+        for (uint32_t i = 0; i < slots; i++) {
+            uint64_t word = kNoWindow;
+            if (held)
+                (void)WordBefore(set.layout, next, first_node + i, &word);
+            set.slot(i).store(word, std::memory_order_release);
+        }
+    };
+    (store(sets), ...);
+    window.store(next.ToWord(), std::memory_order_release);
+    return true;
+}
+
+// The last second of a window in which a slot with this word has used numbers, or the one before
+// the window when it has used none.
+constexpr int64_t LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
+    const uint64_t tick = layout.Unpack(word).timestamp;
+    if (word == kNoWindow || layout.Before(tick, window.start))
+        return int64_t{window.start} - 1;
+    return layout.SecondOf(tick);
+}
+
+// Closes the window and makes sure that nothing more is reserved in it, by any set: every number
+// that was or ever will be reserved in it lies in seconds up to the result, which is negative when
+// there is none. A compare-and-swap that was under way either came first, and counts, or finds
+// another word. One caller at a time, as with ChangeWindow, and with the same sets.
+template <typename AtomicWord, typename... SlotAt>
+int64_t SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... sets) {
+    const Window old = Window::FromWord(window.load(std::memory_order_acquire));
+    if (old.closed())
+        return -1;
+    window.store(Window{old.end, old.end}.ToWord(), std::memory_order_release);
+    int64_t last = int64_t{old.start} - 1;
+    const auto seal = [&](const auto& set) {
+        for (uint32_t i = 0; i < slots; i++) {
+            const uint64_t word = set.slot(i).exchange(kNoWindow, std::memory_order_acq_rel);
+            if (const int64_t second = LastSecondUsed(set.layout, word, old); second > last)
+                last = second;
+        }
+    };
+    (seal(sets), ...);
+    const auto next = static_cast<uint32_t>(last + 2);
+    window.store(Window{next, next}.ToWord(), std::memory_order_release);
+    return last >= int64_t{old.start} ? last : -1;
+}
+
+}  // namespace randflake
+
+#endif

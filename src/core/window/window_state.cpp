@@ -1,0 +1,435 @@
+#include "core/window/window_state.h"
+
+#include <cstring>
+
+#include "core/base/assert.h"
+#include "core/identifier/layout.h"
+
+namespace randflake {
+namespace {
+
+constexpr char kMagic[8] = {'r', 'a', 'n', 'd', 'f', 'l', 'k', 'w'};
+constexpr uint32_t kVersion = 4;
+
+constexpr uint32_t kMaxNodeCount = static_cast<uint32_t>(kRandflake.max_node_id()) + 1;
+constexpr uint32_t kMaxEnd = static_cast<uint32_t>(kRandflake.max_timestamp()) + 1;
+
+constexpr uint32_t Min(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+constexpr uint32_t Max(uint32_t a, uint32_t b) {
+    return a > b ? a : b;
+}
+
+// CRC-32C, reflected polynomial 0x82f63b78, bit by bit: the file is a few hundred bytes.
+uint32_t Crc32c(const uint8_t* bytes, size_t length) {
+    uint32_t crc = ~uint32_t{0};
+    for (size_t i = 0; i < length; i++) {
+        crc ^= bytes[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+    }
+    return ~crc;
+}
+
+class Writer {
+public:
+    explicit Writer(uint8_t* bytes) : at_(bytes) {}
+
+    void Put(uint64_t value, int length) {
+        for (int i = 0; i < length; i++)
+            *at_++ = static_cast<uint8_t>(value >> 8 * i);
+    }
+
+private:
+    uint8_t* at_;
+};
+
+class Reader {
+public:
+    explicit Reader(const uint8_t* bytes) : at_(bytes) {}
+
+    uint64_t Get64() { return Get(8); }
+    uint32_t Get32() { return static_cast<uint32_t>(Get(4)); }
+
+private:
+    uint64_t Get(int length) {
+        uint64_t value = 0;
+        for (int i = 0; i < length; i++)
+            value |= uint64_t{*at_++} << 8 * i;
+        return value;
+    }
+
+    const uint8_t* at_;
+};
+
+constexpr bool IsValid(const SecretRecords& secrets) {
+    for (uint32_t i = 0; i < kMaxGenerations; i++) {
+        const SecretRecord& record = secrets.records[i];
+        if (i >= secrets.count ? record != SecretRecord{}
+            : i == 0           ? record.from != 0
+                     : record.from <= secrets.records[i - 1].from || record.from >= kMaxEnd)
+            return false;
+    }
+    return secrets.count <= kMaxGenerations;
+}
+
+constexpr bool IsValid(const SkewRange& skew) {
+    return skew.smallest_ms <= skew.largest_ms && skew.largest_ms <= kMaxSkewMs;
+}
+
+constexpr bool IsValid(const WrittenEnd& written) {
+    return written.nodes.count >= 1 && written.nodes.count <= kMaxNodeCount &&
+           written.nodes.first <= kMaxNodeCount - written.nodes.count && written.end <= kMaxEnd;
+}
+
+// The smallest range that covers both, with the later end.
+constexpr WrittenEnd Merge(const WrittenEnd& a, const WrittenEnd& b) {
+    const uint32_t first = a.nodes.first < b.nodes.first ? a.nodes.first : b.nodes.first;
+    const uint32_t after = Max(a.nodes.first + a.nodes.count, b.nodes.first + b.nodes.count);
+    return {{first, after - first}, Max(a.end, b.end)};
+}
+
+}  // namespace
+
+uint32_t WindowState::EndFor(const NodeRange& nodes) const noexcept {
+    uint32_t end = 0;
+    for (uint32_t i = 0; i < end_count; i++)
+        if (ends[i].nodes.Overlaps(nodes))
+            end = Max(end, ends[i].end);
+    return end;
+}
+
+uint32_t WindowState::LastEnd() const noexcept {
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < end_count; i++)
+        last = Max(last, ends[i].end);
+    return last;
+}
+
+void WindowState::Announce(const NodeRange& nodes, const Window& window) noexcept {
+    const uint32_t before = EndFor(nodes);
+    if (announced_start != window.start || ends[0].nodes != nodes) {
+        RANDFLAKE_ASSERT(window.start >= before);
+        announced_start = window.start;
+        end_before = before;
+    }
+    RANDFLAKE_ASSERT(window.start < window.end);
+    const WrittenEnd announced{nodes, Max(window.end, before)};
+    uint32_t at = 0;
+    while (at < end_count && ends[at].nodes != nodes)
+        at++;
+    if (at == end_count) {
+        if (end_count == kMaxWrittenEnds) {
+            ends[kMaxWrittenEnds - 2] = Merge(ends[kMaxWrittenEnds - 2], ends[kMaxWrittenEnds - 1]);
+            at = kMaxWrittenEnds - 1;
+        } else {
+            end_count++;
+        }
+    }
+    for (; at > 0; at--)
+        ends[at] = ends[at - 1];
+    ends[0] = announced;
+    RANDFLAKE_ASSERT(EndFor(nodes) >= before);
+}
+
+void WindowState::TakeBack(uint32_t end) noexcept {
+    if (announced_start == 0)
+        return;
+    ends[0].end = Min(ends[0].end, Max(end, end_before));
+    announced_start = 0;
+    RANDFLAKE_ASSERT(EndFor(ends[0].nodes) >= end_before);
+}
+
+size_t FormatFingerprint(uint64_t fingerprint, char buffer[kFingerprintText + 1]) noexcept {
+    for (size_t i = kFingerprintText; i-- > 0; fingerprint >>= 4)
+        buffer[i] = "0123456789abcdef"[fingerprint & 15];
+    buffer[kFingerprintText] = '\0';
+    return kFingerprintText;
+}
+
+size_t FormatFingerprints(const SecretRecords& records,
+                          char buffer[kMaxFingerprintsText]) noexcept {
+    constexpr size_t kSecondDigits = 10;  // of every second that an identifier can hold
+    size_t length = 0;
+    buffer[0] = '\0';
+    for (uint32_t i = 0; i < records.count; i++) {
+        if (i > 0)
+            buffer[length++] = ' ';
+        length += FormatFingerprint(records.records[i].fingerprint, buffer + length);
+        if (i == 0)
+            continue;
+        buffer[length++] = '@';
+        uint64_t second = static_cast<uint64_t>(kWindowEpochSeconds) + records.records[i].from;
+        for (size_t digit = kSecondDigits; digit-- > 0; second /= 10)
+            buffer[length + digit] = static_cast<char>('0' + second % 10);
+        length += kSecondDigits;
+        buffer[length] = '\0';
+    }
+    return length;
+}
+
+uint64_t ParseRunMarker(const uint8_t* bytes, size_t length) noexcept {
+    uint64_t run = 0;
+    if (length == kRunMarkerBytes)
+        std::memcpy(&run, bytes, sizeof run);
+    return run;
+}
+
+void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept {
+    boot[0] = boot[1] = 0;
+    if (length != kBootIdText || text[kBootIdText - 1] != '\n')
+        return;
+    uint64_t parsed[2] = {};
+    int digits = 0;
+    for (size_t i = 0; i < kBootIdText - 1; i++) {
+        const char c = text[i];
+        const bool hyphen = i == 8 || i == 13 || i == 18 || i == 23;
+        if (hyphen && c == '-')
+            continue;
+        const int value = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        if (hyphen || value < 0)
+            return;
+        parsed[digits / 16] = parsed[digits / 16] << 4 | static_cast<uint64_t>(value);
+        digits++;
+    }
+    boot[0] = parsed[0];
+    boot[1] = parsed[1];
+}
+
+const char* StateErrorText(StateError error) noexcept {
+    switch (error) {
+        case StateError::kNone:
+            return "no error";
+        case StateError::kMissing:
+            return "the file does not exist";
+        case StateError::kLost:
+            return "the file is missing beside its identity file";
+        case StateError::kWrongLength:
+            return "the file has the wrong length";
+        case StateError::kWrongMagic:
+            return "the file does not begin as a window file does";
+        case StateError::kWrongVersion:
+            return "the file has an unknown format version";
+        case StateError::kWrongChecksum:
+            return "the checksum does not match";
+        case StateError::kWrongContent:
+            return "the content is impossible";
+    }
+    return "unknown error";
+}
+
+void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept {
+    Writer writer(bytes);
+    for (const char c : kMagic)
+        writer.Put(static_cast<uint8_t>(c), 1);
+    writer.Put(kVersion, 4);
+    writer.Put(state.end_count, 4);
+    writer.Put(state.origin.system_identifier, 8);
+    writer.Put(state.origin.timeline, 4);
+    writer.Put(state.secrets.count, 4);
+    writer.Put(state.differs_from, 4);
+    writer.Put(state.skew.smallest_ms, 4);
+    writer.Put(state.skew.largest_ms, 4);
+    writer.Put(state.origin.identity.inode, 8);
+    writer.Put(state.origin.identity.device, 8);
+    writer.Put(static_cast<uint64_t>(state.origin.identity.birth_nanoseconds), 8);
+    writer.Put(state.stop.run, 8);
+    writer.Put(state.stop.boot[0], 8);
+    writer.Put(state.stop.boot[1], 8);
+    writer.Put(static_cast<uint64_t>(state.stop.at_ms), 8);
+    writer.Put(static_cast<uint64_t>(state.stop.clock_ms), 8);
+    for (uint32_t i = 0; i < kMaxGenerations; i++) {
+        const SecretRecord record =
+            i < state.secrets.count ? state.secrets.records[i] : SecretRecord{};
+        writer.Put(record.fingerprint, 8);
+        writer.Put(record.from, 4);
+    }
+    for (uint32_t i = 0; i < kMaxWrittenEnds; i++) {
+        const WrittenEnd written = i < state.end_count ? state.ends[i] : WrittenEnd{};
+        writer.Put(written.nodes.first, 4);
+        writer.Put(written.nodes.count, 4);
+        writer.Put(written.end, 4);
+    }
+    writer.Put(Crc32c(bytes, kWindowStateBytes - 4), 4);
+}
+
+StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept {
+    if (length != kWindowStateBytes)
+        return StateError::kWrongLength;
+    for (size_t i = 0; i < sizeof kMagic; i++)
+        if (bytes[i] != static_cast<uint8_t>(kMagic[i]))
+            return StateError::kWrongMagic;
+
+    Reader reader(bytes + sizeof kMagic);
+    if (reader.Get32() != kVersion)
+        return StateError::kWrongVersion;
+    if (Reader(bytes + length - 4).Get32() != Crc32c(bytes, length - 4))
+        return StateError::kWrongChecksum;
+
+    WindowState read{};
+    read.end_count = reader.Get32();
+    read.origin.system_identifier = reader.Get64();
+    read.origin.timeline = reader.Get32();
+    read.secrets.count = reader.Get32();
+    read.differs_from = reader.Get32();
+    read.skew.smallest_ms = reader.Get32();
+    read.skew.largest_ms = reader.Get32();
+    read.origin.identity.inode = reader.Get64();
+    read.origin.identity.device = reader.Get64();
+    read.origin.identity.birth_nanoseconds = static_cast<int64_t>(reader.Get64());
+    read.stop.run = reader.Get64();
+    read.stop.boot[0] = reader.Get64();
+    read.stop.boot[1] = reader.Get64();
+    read.stop.at_ms = static_cast<int64_t>(reader.Get64());
+    read.stop.clock_ms = static_cast<int64_t>(reader.Get64());
+    for (SecretRecord& record : read.secrets.records) {
+        record.fingerprint = reader.Get64();
+        record.from = reader.Get32();
+    }
+    for (WrittenEnd& written : read.ends) {
+        written.nodes.first = reader.Get32();
+        written.nodes.count = reader.Get32();
+        written.end = reader.Get32();
+    }
+    if (read.end_count > kMaxWrittenEnds || read.differs_from >= kMaxEnd ||
+        !IsValid(read.secrets) || !IsValid(read.skew))
+        return StateError::kWrongContent;
+    for (uint32_t i = 0; i < kMaxWrittenEnds; i++)
+        if (i < read.end_count ? !IsValid(read.ends[i]) : read.ends[i] != WrittenEnd{})
+            return StateError::kWrongContent;
+    *state = read;
+    return StateError::kNone;
+}
+
+namespace {
+
+Finding Compare(const Origin& found, const Origin& own) {
+    if (found.system_identifier != own.system_identifier)
+        return Finding::kOtherSystem;
+    if (found.identity != own.identity)
+        return Finding::kCopied;
+    return found.timeline != own.timeline ? Finding::kOtherTimeline : Finding::kOwn;
+}
+
+bool Proven(const WindowState& found, const Start& start, const SkewRange& skew) {
+    const Stop& stop = found.stop;
+    const bool same_boot = stop.boot[0] == start.boot[0] && stop.boot[1] == start.boot[1] &&
+                           (stop.boot[0] != 0 || stop.boot[1] != 0);
+    const auto passed = [&skew](int64_t from, int64_t to) {
+        const uint64_t elapsed = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
+        return to < from || elapsed >= skew.smallest_ms;
+    };
+    return stop.run != 0 && stop.run == start.last_run && same_boot &&
+           !passed(stop.at_ms, start.at_ms) && !passed(stop.clock_ms, start.clock_ms) &&
+           found.ends[0].nodes.Covers(start.nodes);
+}
+
+}  // namespace
+
+// The first second that begins after this instant, Unix milliseconds.
+static uint32_t SecondAfter(int64_t clock_ms) {
+    const int64_t since = clock_ms - kWindowEpochMs;
+    const int64_t second = since < 0 ? 0 : since / kSecondMs + 1;
+    return second < kMaxEnd ? static_cast<uint32_t>(second) : kMaxEnd;
+}
+
+SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
+                             uint32_t end) noexcept {
+    if (before.count == 0 || after.count == 0)
+        return SecretsChange::kNone;
+    // How many generations own seconds below the end; the first one does in any case.
+    const auto begun = [end](const SecretRecords& secrets) {
+        uint32_t count = 1;
+        while (count < secrets.count && secrets.records[count].from < end)
+            count++;
+        return count;
+    };
+    const uint32_t count = begun(before);
+    bool same = count == begun(after);
+    for (uint32_t i = 0; same && i < count; i++)
+        same = before.records[i] == after.records[i];
+    if (same)
+        return SecretsChange::kNone;
+    if (before.count > 1)
+        return SecretsChange::kRefused;
+    for (uint32_t i = 0; i < after.count; i++)
+        if (after.records[i].fingerprint == before.records[0].fingerprint)
+            return SecretsChange::kRefused;
+    return SecretsChange::kOther;
+}
+
+uint32_t DiffersFrom(uint32_t differs_from, const SecretRecords& before,
+                     const SecretRecords& after) noexcept {
+    const auto beginning = [differs_from](const SecretRecords& secrets) {
+        for (uint32_t i = 1; i < secrets.count; i++)
+            if (secrets.records[i].from == differs_from)
+                return secrets.records[i];
+        return SecretRecord{};
+    };
+    const SecretRecord has = beginning(after);
+    return has == SecretRecord{} || has == beginning(before) ? differs_from : 0;
+}
+
+ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept {
+    const SecretRecords& before = reload.before;
+    const SecretRecords& after = reload.after;
+    for (uint32_t i = 0; i < before.count; i++)
+        if (i >= after.count || after.records[i] != before.records[i])
+            return {ReloadError::kNotGrown, i, 0};
+    const uint32_t end = state != nullptr ? state->LastEnd() : 0;
+    if (reload.NeedsState()) {
+        const uint32_t others = reload.leased ? static_cast<uint32_t>(reload.leases_end)
+                                              : SecondAfter(reload.clock_ms + reload.skew_ms);
+        const uint32_t earliest = Max(Max(end, others), 1);
+        for (uint32_t i = before.count; i < after.count; i++)
+            if (after.records[i].from < earliest)
+                return {ReloadError::kTooEarly, i, earliest};
+    }
+    if (state != nullptr && CompareSecrets(state->secrets, after, end) == SecretsChange::kRefused)
+        return {ReloadError::kRefused, 0, 0};
+    return {ReloadError::kNone, 0, 0};
+}
+
+void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,
+             Start* start) noexcept {
+    const bool set_right = now.clock_ms < started.clock_ms;
+    start->at_ms = may_be_promoted ? now.at_ms : started.at_ms;
+    start->clock_ms = may_be_promoted || set_right ? now.clock_ms : started.clock_ms;
+}
+
+StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept {
+    StartPlan plan{};
+    SkewRange skew = start.skew;
+    if (error == StateError::kNone) {
+        skew = skew.With(found.skew);
+        plan.state = found;
+        plan.finding = Compare(found.origin, start.origin);
+        plan.proven = plan.finding == Finding::kOwn && Proven(found, start, skew);
+        plan.secrets = CompareSecrets(found.secrets, start.secrets, found.LastEnd());
+    } else {
+        plan.finding = error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable;
+    }
+    plan.state.origin = start.origin;
+    // Having no secret is no other one.
+    if (start.secrets.count > 0) {
+        plan.state.differs_from =
+            DiffersFrom(plan.state.differs_from, plan.state.secrets, start.secrets);
+        plan.state.secrets = start.secrets;
+    }
+    plan.state.stop = Stop{};
+    // Beyond the last second there is nothing to open, and no end that could be written.
+    plan.held_off = SecondAfter(start.clock_ms + skew.largest_ms);
+    plan.opens_at = Max(plan.state.EndFor(start.nodes), plan.proven ? 0 : plan.held_off);
+    plan.opens_at_ms = plan.proven ? 0 : start.at_ms + skew.largest_ms;
+    return plan;
+}
+
+uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
+                      uint32_t held_off) noexcept {
+    const bool unknown = error != StateError::kNone && error != StateError::kMissing;
+    return Min(Max(state.EndFor(nodes), unknown ? held_off : 0), kMaxEnd);
+}
+
+}  // namespace randflake

@@ -1,0 +1,342 @@
+// What a server remembers about its windows, as bytes and as a decision.
+//
+// The state says up to which second ("written end") identifiers may have been issued under which
+// node ids. It is written before the window that it announces is used. So nothing that this data
+// directory issued under these node ids lies at or beyond the written end, whatever happens to the
+// server.
+//
+// Others may have issued under the same node ids since: a copy of the directory, the server that
+// was promoted in place of this one, one that took the node ids over by configuration, or this
+// directory itself before its disk was rolled back. The state cannot know of them. But each of them
+// stopped before this server started, and their clocks differ by less than the tolerated
+// difference. So a start holds off that long, unless the state proves that nobody can have come in
+// between; see PlanStart.
+
+#ifndef RANDFLAKE_CORE_WINDOW_WINDOW_STATE_H
+#define RANDFLAKE_CORE_WINDOW_WINDOW_STATE_H
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/window/generator.h"
+#include "core/secret/secret_ring.h"
+
+namespace randflake {
+
+struct NodeRange {
+    uint32_t first;
+    uint32_t count;
+
+    constexpr bool Overlaps(const NodeRange& other) const {
+        return first < other.first + other.count && other.first < first + count;
+    }
+    constexpr bool Covers(const NodeRange& other) const {
+        return first <= other.first && other.first + other.count <= first + count;
+    }
+    friend constexpr bool operator==(const NodeRange&, const NodeRange&) = default;
+};
+
+// Seconds since the epoch; the end is the first second not announced.
+struct WrittenEnd {
+    NodeRange nodes;
+    uint32_t end;
+
+    friend constexpr bool operator==(const WrittenEnd&, const WrittenEnd&) = default;
+};
+
+// What tells one file from a copy of it: no copy has the same inode made at the same instant. The
+// device number counts only where the file system keeps no time of birth, because it can change
+// when a machine starts again.
+struct FileIdentity {
+    uint64_t inode;
+    uint64_t device;            // 0 with a time of birth
+    int64_t birth_nanoseconds;  // since 1970; without a time of birth, that of the last change
+
+    friend constexpr bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+
+// Whose state it is.
+struct Origin {
+    uint64_t system_identifier;
+    uint32_t timeline;
+    FileIdentity identity;
+
+    friend constexpr bool operator==(const Origin&, const Origin&) = default;
+};
+
+// A secret, as others may know it: its fingerprint (pg/secret/secret.h) and the first second that
+// is its own, 0 of the first secret.
+struct SecretRecord {
+    uint64_t fingerprint;
+    uint32_t from;
+
+    friend constexpr bool operator==(const SecretRecord&, const SecretRecord&) = default;
+};
+
+// Those of a ring, oldest first.
+struct SecretRecords {
+    uint32_t count;  // 0 without a secret
+    SecretRecord records[kMaxGenerations];
+};
+
+// Fingerprint and time in the text forms that people, coordinators and databases have: 16
+// lower-case hexadecimal digits; those of a ring separated by blanks, from the second on each with
+// "@" and the Unix second from which on it is in use. Terminated; the length is returned.
+inline constexpr size_t kFingerprintText = 16;
+inline constexpr size_t kMaxFingerprintsText =
+    kMaxGenerations * (kFingerprintText + 1) + (kMaxGenerations - 1) * 11;
+size_t FormatFingerprint(uint64_t fingerprint, char buffer[kFingerprintText + 1]) noexcept;
+size_t FormatFingerprints(const SecretRecords& records, char buffer[kMaxFingerprintsText]) noexcept;
+
+enum class SecretsChange : uint8_t {
+    kNone,     // nothing that was issued is concerned
+    kOther,    // other secrets altogether: what was issued no longer decodes
+    kRefused,  // secrets that would give what was issued another meaning
+};
+
+// What it means that a server that may have issued identifiers of the seconds before `end` under
+// the ring `before` goes on under the ring `after`. Below `end` the ring must stay as it is: a
+// generation that begins later may come, go and be moved. Only a server that never changed its
+// secret may get another one altogether.
+SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
+                             uint32_t end) noexcept;
+
+// What is left of the knowledge that the ring `before` lacked a secret from the second
+// `differs_from` on, 0 for none, when the ring is `after`: 0 once it has got another secret from
+// that second on than it had there. Whether that is the right one, a coordinator says.
+uint32_t DiffersFrom(uint32_t differs_from, const SecretRecords& before,
+                     const SecretRecords& after) noexcept;
+
+// Whether a ring that lacks a secret from the second `certain_before` on reads this number as the
+// whole ring does. The numbers that stand for seconds belong to the first secret.
+constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, uint32_t certain_before) noexcept {
+    const Fields fields = layout.Unpack(raw);
+    return fields.timestamp < certain_before ||
+           (layout.reserve_lowest && fields.node_id == 0 && fields.sequence == 0);
+}
+
+// A server that runs is to go on under the ring `after` instead of `before`.
+struct Reload {
+    SecretRecords before;  // none: its secrets were lost in a crash
+    SecretRecords after;
+    bool issues;         // whether it makes identifiers, or would if it were asked
+    bool leased;         // under leased node ids
+    int64_t leases_end;  // with these, the last end of its leases
+
+    // The present by the wall clock, Unix, and the tolerated difference of clocks.
+    int64_t clock_ms;
+    int64_t skew_ms;
+
+    // Whether the state on disk must be known: secrets are added that have not begun anywhere.
+    constexpr bool NeedsState() const {
+        return issues && before.count > 0 && after.count > before.count;
+    }
+};
+
+enum class ReloadError : uint8_t {
+    kNone,
+    kNotGrown,  // secrets may be added behind the last one, and nothing else may change
+    kTooEarly,  // an added one would own a second in which identifiers may have been made
+    kRefused,   // it made identifiers under others; see CompareSecrets
+};
+
+struct ReloadPlan {
+    ReloadError error;
+    uint32_t secret;    // with kNotGrown and kTooEarly: which of `after`, counted from 0
+    uint32_t earliest;  // with kTooEarly: the first second that is possible
+};
+
+// The values that the tolerated difference of clocks has had, in milliseconds: they can be changed
+// while a server runs.
+inline constexpr uint32_t kMaxSkewMs = 86400 * 1000;
+struct SkewRange {
+    uint32_t smallest_ms, largest_ms;
+
+    constexpr SkewRange With(const SkewRange& other) const {
+        return {smallest_ms < other.smallest_ms ? smallest_ms : other.smallest_ms,
+                largest_ms > other.largest_ms ? largest_ms : other.largest_ms};
+    }
+    friend constexpr bool operator==(const SkewRange&, const SkewRange&) = default;
+};
+
+// How far the written end is set ahead of the clock's second. A crash costs at most this much. The
+// window is extended in its last second, so there is one write in two seconds.
+inline constexpr int64_t kWindowSeconds = 3;
+
+// Node ranges a data directory has used, the current one first. When more were used than there is
+// room for, the last two become one that covers both.
+inline constexpr uint32_t kMaxWrittenEnds = 16;
+
+// A clean stop of a server with static node ids: which run stopped, and when. A run is the time
+// from one start of shared memory to its end; it draws a random number before its first window
+// opens.
+struct Stop {
+    uint64_t run;      // 0: no stop is recorded
+    uint64_t boot[2];  // of the machine; its uptime begins with it
+    int64_t at_ms;     // uptime: a clock that cannot be set and counts suspended time
+    int64_t clock_ms;  // wall clock, Unix
+
+    friend constexpr bool operator==(const Stop&, const Stop&) = default;
+};
+
+// The marker of the last run of a directory (pg/window/run_marker.h): the run's number in 8 bytes,
+// in the machine's order, since it never leaves the machine. 0 when it is no marker.
+inline constexpr size_t kRunMarkerBytes = 8;
+uint64_t ParseRunMarker(const uint8_t* bytes, size_t length) noexcept;
+
+// The boot as Linux tells it, a UUID in lower case and a line break. Zeros when it is none.
+inline constexpr size_t kBootIdText = 37;
+void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept;
+
+struct WindowState {
+    Origin origin;
+    SecretRecords secrets;  // under which the server that wrote this issued
+    // The first second of a secret that a coordinator said this server lacks, by those above; 0:
+    // none. See DiffersFrom.
+    uint32_t differs_from;
+    SkewRange skew;  // from the start of the server that wrote this; with a stop, the smallest is
+                     // that then
+    Stop stop;       // of the server that wrote ends[0]; then that end is exact
+    uint32_t end_count;
+    WrittenEnd ends[kMaxWrittenEnds];
+
+    // The first second that this state allows for all of these node ids.
+    uint32_t EndFor(const NodeRange& nodes) const noexcept;
+
+    // The first second in which nothing was issued under any node ids.
+    uint32_t LastEnd() const noexcept;
+
+    // To be written before the window of these node ids is opened, or its end moved: records the
+    // end in first place. A window that opens begins at or beyond every end that was written for
+    // its node ids.
+    void Announce(const NodeRange& nodes, const Window& window) noexcept;
+
+    // To be written when the window that was announced last is over, and nothing was or will be
+    // used in it from `end` on; 0: nothing at all. Takes back what was announced for this very
+    // window. What was written before it opened stays.
+    void TakeBack(uint32_t end) noexcept;
+
+    // No end for any node id ever falls but by TakeBack, and by that not below the one that was
+    // written when the window opened. This is of the window announced last, which has ends[0]; not
+    // on disk, so a state that was read takes nothing back.
+    uint32_t announced_start = 0;  // 0: there is none, or it was taken back
+    uint32_t end_before = 0;       // of its node ids, when it opened
+};
+
+// A head, the secrets, the written ends and a checksum. What is not used is zero.
+inline constexpr size_t kWindowStateHeadBytes = 108;
+inline constexpr size_t kWindowStateBytes =
+    kWindowStateHeadBytes + 12 * kMaxGenerations + 12 * kMaxWrittenEnds + 4;
+
+enum class StateError : uint8_t {
+    kNone,
+    kMissing,      // no file, and no sign that there ever was one
+    kLost,         // no file, but a sign that there was one
+    kWrongLength,  // truncated or too long
+    kWrongMagic,
+    kWrongVersion,
+    kWrongChecksum,
+    kWrongContent,  // checksum right, content impossible
+};
+
+// English for messages, without a full stop.
+const char* StateErrorText(StateError error) noexcept;
+
+// Little-endian bytes, the last four being the CRC-32C (RFC 3720, appendix B.4) of the others.
+void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept;
+StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept;
+
+// What was found on disk, in words for the log; see PlanStart.
+enum class Finding : uint8_t {
+    kOwn,            // this directory's own state
+    kFirstUse,       // the directory was never used for identifiers
+    kUnreadable,     // corrupt, truncated or lost
+    kOtherSystem,    // another system identifier
+    kOtherTimeline,  // promotion or point-in-time recovery
+    kCopied,         // the directory or the file is a copy
+};
+
+// A moment by both clocks of Stop.
+struct Moment {
+    int64_t at_ms;
+    int64_t clock_ms;
+};
+
+// A start of a server, as far as it matters here.
+struct Start {
+    Origin origin;
+    SecretRecords secrets;
+    NodeRange nodes;
+
+    // The machine's boot, zero when it is not known, and the moment from which the hold-off counts;
+    // see SetTime.
+    uint64_t boot[2];
+    int64_t at_ms;
+    int64_t clock_ms;
+
+    uint64_t last_run;  // that opened a window of this directory in this boot; 0: not known
+    SkewRange skew;     // tolerated difference of clocks, from the start of the server on
+};
+
+// Sets the moment from which the hold-off counts. That is the start of the server, or the present
+// if the server may have been promoted since: until then another one ran. A wall clock that was
+// ahead at the start and was set right since shows the present, too: others ended before the start.
+void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, Start* start) noexcept;
+
+struct StartPlan {
+    Finding finding;
+    bool proven;  // nobody else can have used the node ids since the stop
+    SecretsChange secrets;
+    uint32_t opens_at;    // the window may open at this second, not before,
+    int64_t opens_at_ms;  // and after this uptime; see MayOpen
+    uint32_t held_off;    // the first second after the hold-off, proven or not
+    WindowState state;    // what to go on from: origin, secrets and ends; no stop recorded
+};
+
+// Decides from where a server with static node ids starts. `error` says what is wrong with the
+// state on disk; `found` counts with kNone only.
+//
+// The window opens at or beyond the written end of each of its node ids. Beyond that, it opens when
+// the tolerated difference has passed since the start by the wall clock, so that seconds used by
+// others lie before it, and by the uptime, so that the proof below holds whatever the wall clock
+// does.
+//
+// It need not wait if it is proven that nobody else can have used the node ids since the server's
+// own stop. Anybody else holds off from a start of their own, which came after that stop. So nobody
+// can have issued anything if less than the tolerated difference passed from the stop to this
+// start. The stop must be of this directory, this boot and all of these node ids, and no other run
+// may have opened a window since: the disk may have been rolled back to the stop. Both clocks are
+// asked, because the uptime of a virtual machine leaves out the time in which its host paused it.
+//
+// The tolerated difference may have been another one for the others, who hold off by theirs, and
+// while they used their clocks. Of the values that this server had in the run that stopped and has
+// had since its start, the proof goes by the smallest, and the hold-off by the largest.
+//
+// No window may open at all while the plan refuses the secrets.
+StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
+
+// Whether a window may open at this second and uptime; the first two are those of StartPlan.
+constexpr bool MayOpen(uint32_t opens_at, int64_t opens_at_ms, int64_t second,
+                       int64_t uptime_ms) noexcept {
+    return second >= opens_at && uptime_ms > opens_at_ms;
+}
+
+// PlanStart for a server that leases node ids: the first second at which a window of these may
+// open. The lease says that nobody else uses them; this directory itself may have used them as
+// static ones, by a clock that was ahead.
+uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
+                      uint32_t held_off) noexcept;
+
+// Decides whether a server that runs takes secrets; `state` is null while it is not known. Whoever
+// asks keeps windows from being opened and extended until the secrets are added.
+//
+// An added secret begins at or beyond every written end, so nothing that this server made is
+// concerned. Nor is what others made under static node ids: they keep to their clocks, and those
+// differ by less than the tolerated difference. Under leased ones, the coordinator gives nobody a
+// second about whose secret it and the holder do not agree. So a server that stopped there may get
+// the secret late; but what was leased without the coordinator being told of it comes before.
+ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
+
+}  // namespace randflake
+
+#endif

@@ -1,0 +1,102 @@
+// Differences between PostgreSQL 15 and 19, as inline functions where they can be. Nothing else in
+// the glue looks at PG_VERSION_NUM.
+
+#ifndef RANDFLAKE_PG_BASE_COMPAT_H
+#define RANDFLAKE_PG_BASE_COMPAT_H
+
+#include "pg/base/pg.h"
+
+#if PG_VERSION_NUM < 150000
+#error "randflake needs PostgreSQL 15 or newer"
+#elif PG_VERSION_NUM >= 200000
+#pragma message "randflake is tested with PostgreSQL 15 to 19; this one is newer"
+#endif
+
+// The magic block. The server shows name and version in pg_get_loaded_modules() since 18.
+#if PG_VERSION_NUM >= 180000
+#define RANDFLAKE_MODULE_MAGIC \
+    PG_MODULE_MAGIC_EXT(.name = "randflake", .version = RANDFLAKE_VERSION)
+#else
+#define RANDFLAKE_MODULE_MAGIC PG_MODULE_MAGIC
+#endif
+
+// This backend's number: distinct among live processes, small when few are connected.
+static inline int backend_number() {
+#if PG_VERSION_NUM >= 170000
+    return MyProcNumber;
+#else
+    return MyProc->pgprocno;
+#endif
+}
+
+// Memory for setting values and their parsed forms belongs to PostgreSQL's handling of settings:
+// malloc before PostgreSQL 16, a memory context since. Null when out of memory.
+static inline void* setting_alloc(size_t size) {
+#if PG_VERSION_NUM >= 160000
+    return guc_malloc(LOG, size);
+#else
+    return malloc(size);
+#endif
+}
+
+static inline char* setting_strdup(const char* text) {
+#if PG_VERSION_NUM >= 160000
+    return guc_strdup(LOG, text);
+#else
+    return strdup(text);
+#endif
+}
+
+static inline void setting_free(void* pointer) {
+#if PG_VERSION_NUM >= 160000
+    guc_free(pointer);
+#else
+    free(pointer);
+#endif
+}
+
+// Whether the last reload found another value, or none, which counts from the next start on.
+static inline bool setting_awaits_start(const char* name) {
+    const struct config_generic* setting = nullptr;
+#if PG_VERSION_NUM >= 160000
+    setting = find_option(name, false, true, 0);
+#else
+    for (int i = 0; setting == nullptr && i < GetNumConfigOptions(); i++)
+        if (strcmp(get_guc_variables()[i]->name, name) == 0)
+            setting = get_guc_variables()[i];
+#endif
+    return setting != nullptr && (setting->status & GUC_PENDING_RESTART) != 0;
+}
+
+// An error. Since PostgreSQL 16 a caller may collect it instead; this returns only if `context`
+// belongs to such a caller.
+#if PG_VERSION_NUM >= 160000
+#define soft_ereport(context, ...) errsave(context, __VA_ARGS__)
+#else
+#define soft_ereport(context, ...)   \
+    do {                             \
+        (void)(context);             \
+        ereport(ERROR, __VA_ARGS__); \
+    } while (0)
+#endif
+
+// Whether the current role may execute a function.
+static inline bool may_execute(Oid function) {
+#if PG_VERSION_NUM >= 160000
+    return object_aclcheck(ProcedureRelationId, function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
+#else
+    return pg_proc_aclcheck(function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
+#endif
+}
+
+// The wait event shown in pg_stat_activity while a call waits; named where the server allows it.
+static inline uint32 wait_event(const char* name) {
+#if PG_VERSION_NUM >= 170000
+    return WaitEventExtensionNew(name);
+#else
+    (void)name;
+    return PG_WAIT_EXTENSION;
+#endif
+}
+
+#endif

@@ -1,0 +1,23 @@
+// An error as data: raised by a call, or shown before any call meets it.
+
+#ifndef RANDFLAKE_PG_BASE_ERROR_TEXT_H
+#define RANDFLAKE_PG_BASE_ERROR_TEXT_H
+
+#include "pg/base/pg.h"
+
+// Constants or palloc'd. Null for no detail, or no hint.
+struct ErrorText {
+    int sqlstate;
+    const char* message;
+    const char* detail;
+    const char* hint;
+};
+
+[[noreturn]] static inline void raise_error(const ErrorText& error) {
+    ereport(ERROR, (errcode(error.sqlstate), errmsg("%s", error.message),
+                    error.detail != nullptr ? errdetail("%s", error.detail) : 0,
+                    error.hint != nullptr ? errhint("%s", error.hint) : 0));
+    pg_unreachable();
+}
+
+#endif

@@ -1,0 +1,172 @@
+// Numbers come from the slot of the caller's choice, or from the next one with room. When no slot
+// has room the call waits. Randflake and Snowflake numbers have slots, layouts and clocks of their
+// own and share this code.
+
+#include "pg/generation/reserve.h"
+
+#include "pg/base/clock.h"
+#include "pg/base/compat.h"
+#include "pg/generation/reserve_errors.h"
+#include "pg/server/environment.h"
+#include "pg/server/settings.h"
+#include "pg/server/shmem.h"
+#include "pg/snowflake/snowflake_layout.h"
+#include "pg/window/window.h"
+
+using randflake::Layout;
+using randflake::Outcome;
+using randflake::Run;
+
+namespace {
+struct RandflakeNumbers {
+    static constexpr const Layout& layout() { return randflake::kRandflake; }
+    static Slot& slot(uint32 i) { return randflake_slot(i); }
+    static int64 Now() { return wall_clock_seconds(); }
+    static void Count(Slot& slot, const Run& run) { count_run(slot, run); }
+    static bool Hopeless(const Run&) { return false; }
+};
+
+struct SnowflakeNumbers {
+    static const Layout& layout() { return snowflake_layout; }
+    static Slot& slot(uint32 i) { return snowflake_slot(i); }
+    static int64 Now() { return snowflake_layout.TickAt(precise_milliseconds()); }
+    static void Count(Slot& slot, const Run& run) { count_snowflake_run(slot, run); }
+
+    // Waiting does not help when the clock is outside of the layout's time or the layout does not
+    // hold the node ids.
+    static bool Hopeless(const Run& run) {
+        return run.outcome == Outcome::kClockBeforeEpoch ||
+               run.outcome == Outcome::kClockAfterEnd || run.outcome == Outcome::kNotInLayout;
+    }
+};
+}  // namespace
+
+// Tries the slots from the chosen one on. Backends start at different slots, so with at least as
+// many node ids as backends no two share a slot. Slots that were found used up are skipped for the
+// rest of the tick, because a fast backend uses up dozens. When all are used up, only the last one
+// is tried again.
+//
+// From the lowest slot on, numbers of one backend only grow. If the tick turns while slots are
+// skipped, a number of the new tick is no longer from the lowest slot, and the next one would be
+// smaller. So it is dropped.
+template <typename Numbers>
+static Run try_slots(SlotChoice choice, uint32 wanted) {
+    struct Cursor {
+        int64 tick;
+        uint32 skip;  // so many slots from the chosen one on were used up in this tick
+    };
+    static Cursor cursors[2];  // by choice
+
+    Cursor& cursor = cursors[static_cast<int>(choice)];
+    if (const int64 now = Numbers::Now(); now != cursor.tick)
+        cursor = {now, 0};
+    const uint32 first = choice == SlotChoice::kOwn ? static_cast<uint32>(backend_number()) : 0;
+    for (;;) {
+        Slot& slot = Numbers::slot((first + cursor.skip) % shared->slot_count);
+        // The clock has a type of its own, so that Reserve is compiled for each layout.
+        Run run = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
+                          [] { return Numbers::Now(); });
+        if (run.outcome == Outcome::kReserved)
+            Numbers::Count(slot, run);
+        if (run.outcome == Outcome::kNoWord &&
+            randflake::LayoutLacksWindow(slot.word, shared->window))
+            run.outcome = Outcome::kNotInLayout;
+        // The next slot is tried only after a used-up one: it has the same window and clock.
+        const bool used_up =
+            run.outcome == Outcome::kExhausted || run.outcome == Outcome::kClockBehind;
+        if (used_up && cursor.skip + 1 < shared->slot_count)
+            cursor.skip++;
+        else if (run.outcome == Outcome::kReserved && choice == SlotChoice::kLowest &&
+                 cursor.skip > 0 && run.now != cursor.tick)
+            cursor = {run.now, 0};
+        else
+            return run;
+    }
+}
+
+// Moves the window on where that is due. True if another attempt may succeed at once.
+static bool window_moved(const Run& run) {
+    if (run.outcome == Outcome::kNoWord)
+        return true;
+    const bool due = run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded;
+    return due && !RecoveryInProgress() && server.Extend();
+}
+
+// One attempt, and a second one if the window moved on.
+template <typename Numbers>
+static Run attempt(SlotChoice choice, uint32 wanted) {
+    Run run = try_slots<Numbers>(choice, wanted);
+    if (window_moved(run))
+        run = try_slots<Numbers>(choice, wanted);
+    else if (run.outcome == Outcome::kReserved && window_near_end(Numbers::layout(), run))
+        server.Extend();
+    return run;
+}
+
+// Waits for ticks up to this long sleep to the microsecond instead of waiting at the latch, which
+// would wait whole milliseconds and one more. Only the clock ends the wait for such a tick.
+static constexpr int64 kShortWait = 20;  // milliseconds
+
+// Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds.
+// The first wait at the latch only registers for the change and returns at once, so that no
+// change between an attempt and the wait is missed.
+static void wait_for_tick(const Layout& layout, const Run& run, int64 most, uint32 event) {
+    const int64 now = precise_milliseconds();
+    const int64 left = layout.unit - (now - layout.TickStart(static_cast<uint64_t>(run.now)));
+    if (run.outcome != Outcome::kExhausted || layout.unit > kShortWait) {
+        const int64 next = layout.unit == randflake::kSecondMs ? milliseconds_to_next_second()
+                                                               : Min(Max(left, 1), layout.unit);
+        ConditionVariableTimedSleep(&shared->window_changed, static_cast<long>(Min(most, next)),
+                                    event);
+        return;
+    }
+    CHECK_FOR_INTERRUPTS();
+    if (left <= 0 || left > layout.unit)
+        return;
+    struct timespec clock;
+    clock_gettime(CLOCK_REALTIME, &clock);
+    pgstat_report_wait_start(event);
+    pg_usleep(static_cast<long>(left * 1000 - clock.tv_nsec / 1000 % 1000));
+    pgstat_report_wait_end();
+}
+
+// The slow path, out of line: repeats attempts until one succeeds or the wait ends.
+template <typename Numbers>
+static pg_noinline Run wait_for_numbers(SlotChoice choice, uint32 wanted) {
+    static uint32 event;
+    if (event == 0)
+        event = wait_event("RandflakeGenerate");
+
+    const int64 started_at = steady_microseconds();
+    const int64 give_up_at = started_at + int64{setting_max_wait} * 1000;
+    shared->counters.waits.fetch_add(1, std::memory_order_relaxed);
+    for (;;) {
+        const Run run = attempt<Numbers>(choice, wanted);
+        const int64 now = steady_microseconds();
+        const bool reserved = run.outcome == Outcome::kReserved;
+        if (reserved || now >= give_up_at || RecoveryInProgress() || Numbers::Hopeless(run)) {
+            ConditionVariableCancelSleep();
+            count_wait(now - started_at);
+            if (!reserved)
+                report_unavailable(Numbers::layout(), run);
+            return run;
+        }
+        wait_for_tick(Numbers::layout(), run, (give_up_at - now + 999) / 1000, event);
+    }
+}
+
+template <typename Numbers>
+static Run reserve(SlotChoice choice, uint32 wanted) {
+    const Run run = attempt<Numbers>(choice, wanted);
+    if (likely(run.outcome == Outcome::kReserved))
+        return run;
+    return wait_for_numbers<Numbers>(choice, wanted);
+}
+
+Run reserve_numbers(SlotChoice choice, uint32 wanted) {
+    return reserve<RandflakeNumbers>(choice, wanted);
+}
+
+Run reserve_snowflake(uint32 wanted) {
+    return reserve<SnowflakeNumbers>(SlotChoice::kLowest, wanted);
+}

@@ -1,0 +1,24 @@
+// Reserves raw numbers for this backend in the slots of shared memory.
+
+#ifndef RANDFLAKE_PG_GENERATION_RESERVE_H
+#define RANDFLAKE_PG_GENERATION_RESERVE_H
+
+#include "pg/base/pg.h"
+
+#include "core/window/generator.h"
+
+// The slot that a call tries first; the others follow when it is used up in this second.
+enum class SlotChoice : uint8 {
+    kOwn,     // the backend's own: backends do not disturb each other
+    kLowest,  // the same for all backends: together they count upwards
+};
+
+// Reserves 1 to `wanted` raw numbers. Waits up to randflake.max_wait, interruptibly, and then
+// raises an ERROR. The caller has called require_generator.
+randflake::Run reserve_numbers(SlotChoice choice, uint32 wanted);
+
+// The same for Snowflake numbers, from the lowest slot with room, by the clock's tick. The caller
+// has called require_snowflake.
+randflake::Run reserve_snowflake(uint32 wanted);
+
+#endif

@@ -1,0 +1,336 @@
+// The errors of a call that got no identifier, each with its cause and remedy. They are data, so
+// that the view randflake_status shows the same words before a call meets them.
+
+#include "pg/generation/reserve_errors.h"
+
+#include "pg/base/clock.h"
+#include "pg/base/error_text.h"
+#include "pg/server/require.h"
+#include "pg/secret/secret.h"
+#include "pg/server/settings.h"
+#include "pg/server/shmem.h"
+#include "pg/snowflake/snowflake_layout.h"
+#include "pg/base/timestamp.h"
+#include "pg/window/window.h"
+
+using randflake::FloorDivide;
+using randflake::kRandflake;
+using randflake::Layout;
+using randflake::Lease;
+using randflake::Outcome;
+using randflake::Run;
+using randflake::Window;
+using randflake::WindowProblem;
+
+static ErrorText without_window_error() {
+    if (shared->memory.leased)
+        require_snowflake_nodes(lease_report().open.first_node_id);
+    return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            psprintf("the window for identifiers began before the epoch of layout \"%s\"",
+                     setting_snowflake_layout),
+            psprintf("The epoch is %s.",
+                     timestamptz_to_str(timestamp_of_milliseconds(snowflake_layout.TickStart(0)))),
+            shared->memory.leased ? "Wait for the next lease of node ids." : "Restart the server."};
+}
+
+static ErrorText clock_out_of_range_error(const Layout& layout, int64 tick, bool early) {
+    const auto tick_text = [&layout](uint64 at) {
+        return pstrdup(timestamptz_to_str(timestamp_of_milliseconds(layout.TickStart(at))));
+    };
+    const char* now = tick_text(static_cast<uint64>(tick));
+    const char* limit = tick_text(early ? 0 : layout.max_timestamp());
+    if (&layout == &snowflake_layout)
+        return {ERRCODE_DATETIME_FIELD_OVERFLOW,
+                psprintf(early ? "the clock is before the first time of layout \"%s\""
+                               : "the clock is after the last time of layout \"%s\"",
+                         setting_snowflake_layout),
+                psprintf("The clock shows %s; the layout holds %s %s.", now,
+                         early ? "times from" : "times through", limit),
+                "Set \"randflake.snowflake_layout\" to another layout, or the server's clock if it "
+                "is wrong."};
+    return {ERRCODE_DATETIME_FIELD_OVERFLOW,
+            early ? "the clock is before the first second of an identifier"
+                  : "the clock is after the last second of an identifier",
+            psprintf("The clock shows %s; identifiers hold %s %s.", now,
+                     early ? "times from" : "times through", limit),
+            "Set the server's clock."};
+}
+
+// The clock is behind the last identifier, or behind the end that was written to disk.
+static ErrorText clock_behind_error(int64 now, int64 used, const char* what) {
+    const char* now_text = second_text(now);
+    return {
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        psprintf("the clock is %lld seconds behind %s", static_cast<long long>(used - now), what),
+        psprintf("The clock shows %s, identifiers may have been issued up to %s.", now_text,
+                 second_text(used)),
+        shared->memory.leased
+            ? "Set the clock if it is wrong, or wait until it has caught up. If it was in the "
+              "future before, restart the server: it leases other node ids."
+            : "Set the clock if it is wrong, or wait until it has caught up. If it was in the "
+              "future before, set \"randflake.node_id\" to node ids that were never used and "
+              "restart the server."};
+}
+
+// Why the worker has no lease, as a sentence that everybody may see: it quotes nothing of the
+// coordinator's answer.
+static const char* lease_problem_text(const LeaseReport& report) {
+    const char* since = pstrdup(timestamptz_to_str(report.problem_since));
+    switch (report.problem) {
+        case LeaseProblem::kNone:
+            break;
+        case LeaseProblem::kSettings:
+            return psprintf("The settings have not allowed a request to the coordinator since %s.",
+                            since);
+        case LeaseProblem::kNotAsked:
+            return psprintf("The server has been unable to ask the coordinator since %s.", since);
+        case LeaseProblem::kNoAnswer:
+            return psprintf("The coordinator has not answered since %s.", since);
+        case LeaseProblem::kRefused:
+            return psprintf("The coordinator has refused since %s.", since);
+        case LeaseProblem::kSecrets:
+            return psprintf("The coordinator has not agreed about this server's secrets since %s.",
+                            since);
+        case LeaseProblem::kUnusable:
+            return psprintf("The coordinator has given no usable answer since %s.", since);
+        case LeaseProblem::kClocks:
+            return psprintf(
+                "The clocks of this server and of the coordinator have differed since "
+                "%s.",
+                since);
+        case LeaseProblem::kUsed:
+            return psprintf(
+                "The node ids that the coordinator leases were used by this server "
+                "itself, by a clock that was ahead; it has asked for others since %s.",
+                since);
+    }
+    return "The coordinator has not answered yet.";
+}
+
+// The same, and until when the coordinator grants nothing.
+static const char* lease_problem_detail(const LeaseReport& report, int64 clock) {
+    const char* text = lease_problem_text(report);
+    const int64 second = report.not_before - randflake::kWindowEpochSeconds;
+    return second > clock
+               ? psprintf("%s The coordinator grants none before %s.", text, second_text(second))
+               : text;
+}
+
+// What to do about a lease that does not come, and where the coordinator's own words are.
+static const char* lease_hint(const LeaseReport& report, const char* usual) {
+    return psprintf(
+        "%sSee the view \"randflake_status\" or the server log for the full error message.",
+        report.problem == LeaseProblem::kSecrets
+            ? "Compare \"randflake.secret_file\" with that of the other servers, and call "
+              "randflake_reload_secret(). "
+        : report.problem == LeaseProblem::kClocks
+            ? "Compare the clocks of this server and of the coordinator. "
+            : usual);
+}
+
+// There is no lease, or the clock is outside of it.
+static ErrorText no_lease_error(int64 clock) {
+    const LeaseReport report = lease_report();
+    const Lease& lease = clock >= report.open.end ? report.newest() : report.open;
+    const char* now = second_text(clock);
+    const char* problem = lease_problem_detail(report, clock);
+    if (lease.id == 0)
+        return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "this server has no lease of node ids",
+                problem, lease_hint(report, "")};
+    if (clock < lease.start)
+        return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the lease of node ids has not begun",
+                psprintf("It begins at %s, the clock shows %s.", second_text(lease.start), now),
+                "Compare the clocks of this server and of the coordinator."};
+    const char* ended =
+        psprintf("It ended at %s, the clock shows %s.", second_text(lease.end), now);
+    return {
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the lease of node ids has ended",
+        report.problem == LeaseProblem::kNone ? ended : psprintf("%s %s", ended, problem),
+        lease_hint(report, "Check the coordinator, and compare its clock with this server's. ")};
+}
+
+static ErrorText file_failed_error(const WindowReport& report) {
+    const bool irregular = report.failure.error == kNotRegular;
+    return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            psprintf("could not extend the window for identifiers: %s",
+                     file_failure_text(report.failure)),
+            psprintf("Could not %s file \"%s\" in the data directory.", report.failure.action,
+                     report.failure.path),
+            irregular ? "Move away what is there. Identifiers continue as soon as that is done."
+                      : "Identifiers continue as soon as the file can be written."};
+}
+
+static ErrorText clock_jumped_error(const WindowReport& report, int64 now) {
+    return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            psprintf("the clock has jumped %lld seconds ahead since the server started",
+                     static_cast<long long>(report.value)),
+            psprintf("The clock shows %s.", second_text(now)),
+            "Set the clock if it is wrong. If it is right, restart the server."};
+}
+
+// The window may not open before report.value.
+static ErrorText not_yet_error(const WindowReport& report, int64 now) {
+    // The longest wait after a crash or during a hold-off. A longer one means that the clock was
+    // set back.
+    const int64 usual = randflake::kWindowSeconds + report.hold_off_ms / 1000 + 1;
+    if (report.value - now > usual)
+        return clock_behind_error(now, report.value, "the end of the last window");
+    return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the window for identifiers is not open yet",
+            psprintf("It opens at %s.", second_text(report.value)),
+            "Try again at that time, or raise \"randflake.max_wait\"."};
+}
+
+// The window is closed or ended, and was not moved on within randflake.max_wait.
+static ErrorText no_window_error(int64 now) {
+    const WindowReport report = window_report();
+    switch (report.problem) {
+        case WindowProblem::kNotYet:
+            return not_yet_error(report, now);
+        case WindowProblem::kClockJumped:
+            return clock_jumped_error(report, now);
+        case WindowProblem::kFileFailed:
+            return file_failed_error(report);
+        case WindowProblem::kSecrets:
+            return secrets_refused_error(report.value);
+        case WindowProblem::kWriting:
+        case WindowProblem::kNone:
+            break;
+    }
+    return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the window for identifiers is not open",
+            psprintf("Another session is writing its new end. The call waited %d ms.",
+                     setting_max_wait),
+            "Check the latency of the data directory's disk, or raise \"randflake.max_wait\"."};
+}
+
+// Every number of this tick is used. Only Randflake's layout has a node id that gives fewer.
+static ErrorText exhausted_error(const Layout& layout) {
+    const uint32 nodes = shared->slot_count;
+    const uint64 first_word = randflake_slot(0).word.load(std::memory_order_relaxed);
+    const auto numbers =
+        static_cast<unsigned long long>(nodes * (layout.max_sequence() + 1) -
+                                        layout.FirstSequence(layout.Unpack(first_word).node_id));
+    const char* give = nodes == 1 ? "1 node id gives" : psprintf("%u node ids give", nodes);
+    const bool seconds = layout.unit == randflake::kSecondMs;
+    return {
+        ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+        seconds ? "every identifier of this second is used"
+                : "every identifier of this unit of time is used",
+        psprintf("%s %llu identifiers %s. The call waited %d ms.", give, numbers,
+                 seconds ? "a second" : psprintf("in %lld ms", static_cast<long long>(layout.unit)),
+                 setting_max_wait),
+        "Raise \"randflake.node_count\" or \"randflake.max_wait\"."};
+}
+
+static ErrorText recovery_error() {
+    return {ERRCODE_READ_ONLY_SQL_TRANSACTION, "cannot generate identifiers during recovery",
+            nullptr, "Generate them on the primary server."};
+}
+
+// A tick of the layout as a second since the epoch of windows.
+static int64 second_of(const Layout& layout, uint64 tick) {
+    return FloorDivide(layout.TickStart(tick) - randflake::kWindowEpochMs, randflake::kSecondMs);
+}
+
+static ErrorText unavailable_error(const Layout& layout, const Run& last) {
+    const int64 now = second_of(layout, static_cast<uint64>(last.now));
+    if (RecoveryInProgress())
+        return recovery_error();
+    switch (last.outcome) {
+        case Outcome::kClockBeforeEpoch:
+        case Outcome::kClockAfterEnd:
+            return clock_out_of_range_error(layout, last.now,
+                                            last.outcome == Outcome::kClockBeforeEpoch);
+        case Outcome::kExhausted:
+            return exhausted_error(layout);
+        case Outcome::kClockBehind: {
+            const int64 used = second_of(layout, layout.Unpack(last.previous).timestamp);
+            return clock_behind_error(now, Max(used, now + 1), "the last identifier");
+        }
+        case Outcome::kBeforeWindow: {
+            if (shared->memory.leased)
+                return no_lease_error(now);
+            const int64 first = second_of(layout, layout.FirstTick(last.window.start));
+            return clock_behind_error(now, Max(first, now + 1), "the window for identifiers");
+        }
+        case Outcome::kNotInLayout:
+            return without_window_error();
+        case Outcome::kWindowClosed:
+        case Outcome::kNoWord:
+        case Outcome::kWindowEnded:
+            // A lease is of no use while the state on disk keeps it from being used.
+            if (shared->memory.leased && window_report().problem != WindowProblem::kFileFailed &&
+                window_report().problem != WindowProblem::kSecrets)
+                return no_lease_error(now);
+            return no_window_error(now);
+        case Outcome::kReserved:
+            break;
+    }
+    pg_unreachable();
+}
+
+void report_unavailable(const Layout& layout, const Run& last) {
+    raise_error(unavailable_error(layout, last));
+}
+
+// The second that every slot has reached.
+static int64 reached_by_all_slots() {
+    uint64 least = kRandflake.max_timestamp();
+    for (uint32 i = 0; i < shared->slot_count; i++)
+        least = Min(least, kRandflake.Unpack(randflake_slot(i).word.load()).timestamp);
+    return static_cast<int64>(least);
+}
+
+// The worker may be failing to get the next lease while this one is open.
+static ErrorText lease_problem_error(int64 now, const Window& window) {
+    if (window.closed() || now < window.start || now >= window.end)
+        return no_lease_error(now);
+    const LeaseReport report = lease_report();
+    if (report.problem == LeaseProblem::kNone)
+        return {};
+    return {0, psprintf("identifiers end at %s", second_text(report.newest().end)),
+            lease_problem_text(report), nullptr};
+}
+
+static ErrorText static_problem_error(int64 now, const Window& window) {
+    const WindowReport report = window_report();
+    if (report.problem == WindowProblem::kClockJumped)
+        return clock_jumped_error(report, now);
+    if (report.problem == WindowProblem::kNotYet && report.value > now)
+        return not_yet_error(report, now);
+    if (!window.closed() && now < window.start)
+        return clock_behind_error(now, window.start, "the window for identifiers");
+    return {};
+}
+
+static ErrorText problem_error() {
+    if (const ErrorText* missing = missing_setting())
+        return *missing;
+    if (RecoveryInProgress())
+        return recovery_error();
+    const int64 now = wall_clock_seconds();
+    if (now < 0 || now > static_cast<int64>(kRandflake.max_timestamp()))
+        return clock_out_of_range_error(kRandflake, now, now < 0);
+    if (const WindowReport report = window_report(); report.problem == WindowProblem::kFileFailed)
+        return file_failed_error(report);
+    else if (report.problem == WindowProblem::kSecrets)
+        return secrets_refused_error(report.value);
+
+    const Window window = Window::FromWord(shared->window.load());
+    const int64 used = reached_by_all_slots();
+    if (!window.closed() && used >= window.start && used > now + 1)
+        return clock_behind_error(now, used, "the last identifier");
+    const ErrorText error = shared->memory.leased ? lease_problem_error(now, window)
+                                                  : static_problem_error(now, window);
+    if (const ErrorText* next = next_start_error(); next != nullptr && error.message == nullptr)
+        return {next->sqlstate,
+                psprintf("the next start of the server will fail: %s", next->message), next->detail,
+                next->hint};
+    return error;
+}
+
+const char* generator_problem() {
+    const ErrorText error = problem_error();
+    return error.message == nullptr || error.detail == nullptr
+               ? error.message
+               : psprintf("%s: %s", error.message, error.detail);
+}

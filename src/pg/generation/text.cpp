@@ -1,0 +1,85 @@
+// SQL functions of the text form. They need no secret and no shared memory.
+
+#include "pg/generation/text.h"
+
+#include "core/identifier/id_text.h"
+#include "pg/base/compat.h"
+#include "pg/base/sql_function.h"
+
+using randflake::TextError;
+using randflake::TextResult;
+
+const char* quoted(const char* data, size_t length) {
+    constexpr int kMaxBytes = 128;
+    const auto bytes = static_cast<int>(length);
+    const int shown = pg_mbcliplen(data, bytes, kMaxBytes);
+    return psprintf("%.*s%s", shown, data, shown < bytes ? "..." : "");
+}
+
+text* text_of_id(uint64 id) {
+    char buffer[randflake::kMaxTextLength];
+    const size_t length = randflake::FormatText(id, buffer);
+    return cstring_to_text_with_len(buffer, static_cast<int>(length));
+}
+
+char* type_text_of_id(uint64 id) {
+    auto* buffer = static_cast<char*>(palloc(randflake::kMaxTextLength + 1));
+    buffer[randflake::FormatTypeText(id, buffer)] = '\0';
+    return buffer;
+}
+
+// What is wrong, as a sentence; palloc'd.
+static const char* text_error_detail(const char* data, int length, const TextResult& result) {
+    switch (result.error) {
+        case TextError::kEmpty:
+            return "It is empty.";
+        case TextError::kTooLong:
+            return psprintf("It has %d characters; at most %d are possible.", length,
+                            static_cast<int>(randflake::kMaxTextLength));
+        case TextError::kOutOfRange:
+            return "It exceeds 64 bits.";
+        case TextError::kDecimal:
+            return "It is a decimal number; the text form is base 32.";
+        default: {
+            const char* bad = data + result.position;
+            return psprintf("Character \"%.*s\" is not a digit of base32hex (0-9, a-v).",
+                            Min(pg_mblen(bad), static_cast<int>(data + length - bad)), bad);
+        }
+    }
+}
+
+bool id_of_type_text(const char* input, Node* context, uint64* id) {
+    const size_t length = strlen(input);
+    const TextResult result = randflake::ParseTypeText(input, length);
+    if (result.error != TextError::kNone) {
+        soft_ereport(context,
+                     (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                      errmsg("invalid text form of an identifier: \"%s\"", quoted(input, length)),
+                      errdetail("%s", text_error_detail(input, static_cast<int>(length), result)),
+                      randflake::IsBigint(input, length)
+                          ? errhint("Cast a number through bigint: '%s'::bigint::randflake.", input)
+                          : 0));
+        return false;
+    }
+    *id = result.id;
+    return true;
+}
+
+SQL_FUNCTION(randflake_to_text);
+Datum randflake_to_text(PG_FUNCTION_ARGS) {
+    PG_RETURN_TEXT_P(text_of_id(static_cast<uint64>(PG_GETARG_INT64(0))));
+}
+
+SQL_FUNCTION(randflake_from_text);
+Datum randflake_from_text(PG_FUNCTION_ARGS) {
+    const text* input = PG_GETARG_TEXT_PP(0);
+    const char* data = VARDATA_ANY(input);
+    const auto length = static_cast<int>(VARSIZE_ANY_EXHDR(input));
+    const TextResult result = randflake::ParseText(data, static_cast<size_t>(length));
+    if (result.error != TextError::kNone)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                        errmsg("invalid text form of an identifier: \"%s\"",
+                               quoted(data, static_cast<size_t>(length))),
+                        errdetail("%s", text_error_detail(data, length, result))));
+    PG_RETURN_INT64(static_cast<int64>(result.id));
+}

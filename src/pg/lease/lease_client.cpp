@@ -1,0 +1,385 @@
+// Each request is made by a process of its own, which ends with it. libpq believes what a server
+// says: how long a message is, how many follow, how often a password is hashed; it also waits where
+// nothing interrupts it, for a name server or for the end of an encrypted connection. None of that
+// concerns the worker:
+//
+//   time     at the deadline, at a shutdown and at a reload the process is killed
+//   memory   the kernel gives it kMemory beyond what it starts with (on Linux)
+//   crashes  it has let go of shared memory, so the server need not restart
+//
+// The worker learns the answer from a pipe, which holds all of it or nothing. An answer that is
+// killed on its way is one that got lost: no grant.
+
+#include "pg/lease/lease_client.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <initializer_list>
+#include <type_traits>
+#include <unistd.h>
+
+#include <libpq-fe.h>
+
+#include "pg/base/clock.h"
+#include "pg/base/compat.h"
+#include "pg/lease/lease_exchange.h"
+#include "pg/secret/secret.h"
+#include "pg/server/settings.h"
+
+using randflake::AnswerType;
+using randflake::kMaxAnswerColumns;
+
+static_assert(std::is_trivially_copyable_v<ExchangeAnswer>);
+static_assert(sizeof(ExchangeAnswer) <= _POSIX_PIPE_BUF,
+              "writes to a pipe are not torn up to here");
+
+// Enough for certificates of all authorities; an answer takes some hundred bytes.
+static constexpr rlim_t kMemory = 32 << 20;
+
+// How long to try each host of the connection string, unless that says otherwise. Seconds.
+static constexpr char kConnectTimeout[] = "3";
+
+static pid_t asking;  // the process; 0: there is none
+static LeaseProblem problem;
+static bool refused;
+// A message that was cut on its way loses its end, which may be half a character.
+static char error[sizeof ExchangeAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
+static int64 not_before;
+static bool tells_of_secrets;
+static uint32 differs_from;
+static uint32 first_host;  // which of the connection string's hosts is tried first
+
+LeaseProblem lease_client_problem() {
+    return problem;
+}
+
+bool lease_client_refused() {
+    return refused;
+}
+
+const char* lease_client_error() {
+    return error;
+}
+
+int64 lease_client_not_before() {
+    return not_before;
+}
+
+bool lease_client_tells_of_secrets(uint32* second) {
+    *second = differs_from;
+    return tells_of_secrets;
+}
+
+// One character of UTF-8 that is no control character.
+static bool is_printable(const char* character, int bytes) {
+    const auto first = static_cast<unsigned char>(character[0]);
+    const auto second = static_cast<unsigned char>(character[1]);
+    return bytes == 1 ? first >= ' ' && first != 0x7f : first != 0xc2 || second >= 0xa0;
+}
+
+// Copies as much as there is room for, and a question mark for each byte that does not print. libpq
+// breaks its messages into lines: they become one.
+static bool fail(LeaseProblem kind, const char* text, int64 until = 0) {
+    problem = kind;
+    refused = false;
+    not_before = until;
+    size_t length = 0;
+    for (size_t left = strlen(text); left > 0;) {
+        const int bytes = pg_encoding_verifymbchar(PG_UTF8, text, static_cast<int>(left));
+        const bool printable = bytes > 0 && is_printable(text, bytes);
+        const size_t taken = printable ? static_cast<size_t>(bytes) : 1;
+        if (length + taken >= sizeof error)
+            break;
+        memcpy(error + length, text, taken);
+        if (!printable)
+            error[length] = *text == '\n' || *text == '\t' ? ' ' : '?';
+        length += taken;
+        text += taken;
+        left -= taken;
+    }
+    while (length > 0 && error[length - 1] == ' ')
+        length--;
+    error[length] = '\0';
+    return false;
+}
+
+// --- the connection string ---------------------------------------------------------------------
+
+namespace {
+// As PQconnectdbParams takes them; palloc'd.
+struct Parameters {
+    const char* keywords[9];
+    const char* values[9];
+    int count;
+
+    void Add(const char* keyword, const char* value) {
+        keywords[count] = keyword;
+        values[count++] = value;
+    }
+};
+}  // namespace
+
+// A comma-separated list, beginning with another of its items; palloc'd.
+static char* rotated(const char* list, uint32 first) {
+    uint32 items = 1;
+    for (const char* at = list; *at != '\0'; at++)
+        items += *at == ',';
+    const char* head = list;
+    for (uint32 skip = first % items; skip > 0; skip--)
+        head = strchr(head, ',') + 1;
+    if (head == list)
+        return pstrdup(list);
+    return psprintf("%s,%.*s", head, static_cast<int>(head - list) - 1, list);
+}
+
+// Parameters before the connection string are defaults, those after it have the last word. False
+// when it cannot be parsed: it is not quoted, nor is what the library says about it, because any
+// part of it may be one of a password. In a URI, a password with / or @ ends up as port or host.
+static bool parse_coordinator(Parameters* parameters) {
+    parameters->Add("fallback_application_name", "randflake");
+    parameters->Add("connect_timeout", kConnectTimeout);
+    parameters->Add("dbname", setting_coordinator);
+    parameters->Add("client_encoding", "UTF8");
+
+    char* message = nullptr;
+    PQconninfoOption* options = PQconninfoParse(setting_coordinator, &message);
+    PQfreemem(message);
+    bool valid = options != nullptr;
+    for (const PQconninfoOption* option = options; valid && option->keyword != nullptr; option++) {
+        const char* value = option->val;
+        if (value == nullptr)
+            continue;
+        if (strcmp(option->keyword, "host") == 0) {
+            valid = strchr(value, '@') == nullptr;
+            parameters->Add("host", rotated(value, first_host));
+        } else if (strcmp(option->keyword, "hostaddr") == 0) {
+            parameters->Add("hostaddr", rotated(value, first_host));
+        } else if (strcmp(option->keyword, "port") == 0) {
+            valid = strspn(value, "0123456789,") == strlen(value);
+            parameters->Add("port", rotated(value, first_host));
+        }
+    }
+    PQconninfoFree(options);
+    parameters->Add(nullptr, nullptr);
+    return valid;
+}
+
+// --- the process that asks ---------------------------------------------------------------------
+
+[[noreturn]] static void leave(int) {
+    _exit(1);
+}
+
+// Nothing of the server may be touched from here on: neither shared memory, nor its error handling,
+// nor the log.
+static void let_go_of_server(int64 timeout) {
+    // An orphan ends by itself. So does the process when an immediate stop reaches all of the
+    // worker's group. A shutdown does so too, in a second signal that may come when the worker has
+    // begun to give its leases back: the worker decides what that ends.
+    for (const int number : {SIGHUP, SIGQUIT, SIGALRM})
+        signal(number, leave);
+    for (const int number : {SIGTERM, SIGUSR1, SIGUSR2, SIGURG})
+        signal(number, SIG_IGN);
+    alarm(static_cast<unsigned>(Max(timeout, 0) / 1000 + 2));
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+
+    on_exit_reset();
+    PGSharedMemoryDetach();
+    MyProc = nullptr;
+    MyBEEntry = nullptr;
+    // libpq prints what the server notices while it connects.
+    if (const int null = open("/dev/null", O_RDWR); null >= 0)
+        dup2(null, STDERR_FILENO);
+}
+
+// The kernel counts private memory that can be written, as the sixth number of this file does.
+static void limit_memory() {
+    char line[256];
+    FILE* file = fopen("/proc/self/statm", "r");
+    if (file == nullptr || fgets(line, sizeof line, file) == nullptr)
+        return;
+    rlim_t pages = 0;
+    char* at = line;
+    for (int number = 1; number <= 6; number++)
+        pages = strtoul(at, &at, 10);
+    struct rlimit limit;
+    getrlimit(RLIMIT_DATA, &limit);
+    limit.rlim_cur =
+        Min(pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + kMemory, limit.rlim_max);
+    setrlimit(RLIMIT_DATA, &limit);
+}
+
+[[noreturn]] static void ask(const Parameters& parameters, const ExchangeRequest& request,
+                             int64 timeout, int pipe_end) {
+    let_go_of_server(timeout);
+    limit_memory();
+    ExchangeAnswer answer{};
+    answer.problem = LeaseProblem::kNoAnswer;
+    lease_exchange(parameters.keywords, parameters.values, request, &answer);
+    const bool written = write(pipe_end, &answer, sizeof answer) == sizeof answer;
+    exit(written ? 0 : 1);
+}
+
+// --- the worker --------------------------------------------------------------------------------
+
+static void end_asking(int, Datum) {
+    if (asking == 0)
+        return;
+    kill(asking, SIGKILL);
+    while (waitpid(asking, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    asking = 0;
+}
+
+// Returns what can be read: the end that is left to the worker. Negative on failure.
+static int start_asking(const Parameters& parameters, const ExchangeRequest& request,
+                        int64 timeout) {
+    int ends[2];
+    if (pipe(ends) != 0)
+        return -1;
+    set_ps_display("asking the coordinator");
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        ask(parameters, request, timeout, ends[1]);
+    }
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    set_ps_display("");
+    close(ends[1]);
+    if (pid > 0) {
+        asking = pid;
+        return ends[0];
+    }
+    const int fork_error = errno;
+    close(ends[0]);
+    errno = fork_error;
+    return -1;
+}
+
+// Waits for the answer. False at the deadline or when the worker has other things to do.
+static bool wait_for_answer(int pipe_end, int64 deadline, bool interruptible) {
+    for (;;) {
+        CHECK_FOR_INTERRUPTS();
+        if (interruptible && (ShutdownRequestPending || ConfigReloadPending))
+            return fail(LeaseProblem::kNotAsked,
+                        "interrupted by a shutdown or a reload of the settings");
+        const int64 left = deadline - steady_milliseconds();
+        if (left <= 0) {
+            // A host that hangs must not keep the others from being asked.
+            first_host++;
+            return fail(LeaseProblem::kNoAnswer, "the coordinator did not answer in time");
+        }
+        const int happened = WaitLatchOrSocket(
+            MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | WL_TIMEOUT | WL_SOCKET_READABLE, pipe_end,
+            static_cast<long>(left), wait_event(kLeaseWaitEvent));
+        if ((happened & WL_LATCH_SET) != 0)
+            ResetLatch(MyLatch);
+        if ((happened & WL_SOCKET_READABLE) != 0)
+            return true;
+    }
+}
+
+// Asks, with the values of the answer's one row into `values`.
+static bool exchange(const ExchangeRequest& request, int64 timeout, bool interruptible,
+                     int64* values) {
+    static bool ends_with_worker;
+    if (!ends_with_worker)
+        before_shmem_exit(end_asking, 0);
+    ends_with_worker = true;
+
+    const int64 deadline = steady_milliseconds() + timeout;
+    tells_of_secrets = false;
+    Parameters parameters{};
+    if (!parse_coordinator(&parameters))
+        return fail(LeaseProblem::kSettings,
+                    "\"randflake.coordinator\" is not a valid connection string");
+    const int pipe_end = start_asking(parameters, request, timeout);
+    if (pipe_end < 0)
+        return fail(LeaseProblem::kNotAsked,
+                    psprintf("could not start a process: %s", strerror(errno)));
+    ExchangeAnswer answer{};
+    const bool waited = wait_for_answer(pipe_end, deadline, interruptible);
+    const bool complete = waited && read(pipe_end, &answer, sizeof answer) == sizeof answer;
+    close(pipe_end);
+    end_asking(0, 0);
+    if (!waited)
+        return false;
+    if (!complete)
+        return fail(LeaseProblem::kNoAnswer, "the process that asked has ended without an answer");
+    tells_of_secrets = answer.tells_of_secrets;
+    differs_from = answer.differs_from;
+    if (answer.problem != LeaseProblem::kNone) {
+        answer.text[sizeof answer.text - 1] = '\0';
+        (void)fail(answer.problem,
+                   answer.text[0] != '\0' ? answer.text : "the library gave no reason",
+                   answer.not_before);
+        refused = answer.refused;
+        return false;
+    }
+    memcpy(values, answer.values, sizeof answer.values);
+    return true;
+}
+
+static const char* uuid_text(const pg_uuid_t& uuid) {
+    return DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&uuid)));
+}
+
+bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
+                          int duration, const randflake::SecretRecords& secrets,
+                          randflake::LeaseGrant* grant) {
+    const ExchangeRequest request{
+        "SELECT lease_id, first_node_id, node_count, lease_start, lease_end, differs_from "
+        "FROM randflake_lease_acquire($1, $2, $3, $4, $5)",
+        5,
+        {TEXTOID, UUIDOID, INT4OID, INT4OID, TEXTOID},
+        {holder, uuid_text(incarnation), psprintf("%d", node_count), psprintf("%d", duration),
+         secret_fingerprints_text(secrets)},
+        {6,
+         {AnswerType::kInt8, AnswerType::kInt4, AnswerType::kInt4, AnswerType::kInt8,
+          AnswerType::kInt8, AnswerType::kInt8},
+         true}};
+    int64 values[kMaxAnswerColumns] = {};
+    if (!exchange(request, kLeaseClientTimeoutMs, true, values))
+        return false;
+    *grant = {values[0], values[1], values[2], values[3], values[4]};
+    return true;
+}
+
+bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expected_end,
+                        int duration, const randflake::SecretRecords& secrets, int64* end) {
+    const ExchangeRequest request{
+        "SELECT lease_end, differs_from "
+        "FROM randflake_lease_renew($1, $2, $3, $4, $5)",
+        5,
+        {INT8OID, UUIDOID, INT8OID, INT4OID, TEXTOID},
+        {psprintf(INT64_FORMAT, lease_id), uuid_text(incarnation),
+         psprintf(INT64_FORMAT, expected_end), psprintf("%d", duration),
+         secret_fingerprints_text(secrets)},
+        {2, {AnswerType::kInt8, AnswerType::kInt8}, true}};
+    int64 values[kMaxAnswerColumns] = {};
+    if (!exchange(request, kLeaseClientTimeoutMs, true, values))
+        return false;
+    *end = values[0];
+    return true;
+}
+
+bool lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, int64 last_used,
+                          int64 timeout) {
+    const ExchangeRequest request{"SELECT randflake_lease_release($1, $2, $3)",
+                                  3,
+                                  {INT8OID, UUIDOID, INT8OID},
+                                  {psprintf(INT64_FORMAT, lease_id), uuid_text(incarnation),
+                                   psprintf(INT64_FORMAT, last_used)},
+                                  {1, {AnswerType::kVoid}, false}};
+    int64 values[kMaxAnswerColumns] = {};
+    return exchange(request, timeout, false, values);
+}

@@ -1,0 +1,149 @@
+// One request to the coordinator, over libpq. What comes back is judged by
+// core/lease/lease_answer.h.
+
+#include "pg/lease/lease_exchange.h"
+
+#include <libpq-fe.h>
+#include <sys/socket.h>
+
+using randflake::AnswerField;
+using randflake::AnswerPart;
+using randflake::AnswerType;
+using randflake::AnswerVerdict;
+using randflake::kMaxAnswerColumns;
+using randflake::LeaseAnswer;
+
+// A request for a lease causes none.
+static constexpr int kMaxNotices = 100;
+
+// There is one exchange in the life of a process.
+static PGconn* connection;
+static int notices;
+static bool warned;
+
+static void fail(ExchangeAnswer* answer, LeaseProblem problem, const char* text) {
+    const char* password = PQpass(connection);
+    answer->problem = problem;
+    // The coordinator may know the password and quote it.
+    if (password != nullptr && password[0] != '\0' && strstr(text, password) != nullptr)
+        text = "the message of the coordinator is withheld, because it contains the password";
+    strlcpy(answer->text, text, sizeof answer->text);
+}
+
+static void on_notice(void* answer, const PGresult* result) {
+    const char* severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    if (severity != nullptr && strcmp(severity, "WARNING") == 0) {
+        warned = true;
+        fail(static_cast<ExchangeAnswer*>(answer), LeaseProblem::kUnusable,
+             message != nullptr ? message : "the coordinator sent a warning");
+    }
+    // The library goes on reading as long as notices come.
+    if (++notices > kMaxNotices)
+        shutdown(PQsocket(connection), SHUT_RDWR);
+}
+
+static AnswerType type_of(Oid type) {
+    return type == INT4OID   ? AnswerType::kInt4
+           : type == INT8OID ? AnswerType::kInt8
+           : type == VOIDOID ? AnswerType::kVoid
+                             : AnswerType::kOther;
+}
+
+// `fields` is where those of a row go.
+static AnswerPart part_of(const PGresult* result, AnswerField (&fields)[kMaxAnswerColumns]) {
+    AnswerPart part{};
+    switch (result == nullptr ? PGRES_EMPTY_QUERY : PQresultStatus(result)) {
+        case PGRES_SINGLE_TUPLE:
+            part.kind = AnswerPart::Kind::kRow;
+            part.field_count = PQnfields(result);
+            part.fields = fields;
+            for (int i = 0; i < Min(part.field_count, kMaxAnswerColumns); i++)
+                fields[i] = {type_of(PQftype(result, i)), PQfformat(result, i) != 0,
+                             PQgetisnull(result, 0, i) != 0, PQgetvalue(result, 0, i),
+                             static_cast<size_t>(PQgetlength(result, 0, i))};
+            return part;
+        case PGRES_TUPLES_OK:
+            part.kind = AnswerPart::Kind::kRowsEnd;
+            return part;
+        case PGRES_FATAL_ERROR:
+        case PGRES_BAD_RESPONSE:
+            part.kind = AnswerPart::Kind::kError;
+            part.message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+            part.sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+            part.constraint = PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME);
+            part.column = PQresultErrorField(result, PG_DIAG_COLUMN_NAME);
+            return part;
+        default:
+            part.kind = result == nullptr ? AnswerPart::Kind::kNone : AnswerPart::Kind::kOther;
+            return part;
+    }
+}
+
+// Why it is no grant. `part` is the last one.
+static void fail_with(const LeaseAnswer& judged, const AnswerPart& part, ExchangeAnswer* answer) {
+    answer->refused = judged.refused();
+    answer->not_before = judged.not_before();
+    if (notices > kMaxNotices && part.kind != AnswerPart::Kind::kRow)
+        return fail(answer, LeaseProblem::kUnusable, "the coordinator sent too many messages");
+    const char* said = part.message != nullptr ? part.message : "";
+    switch (judged.verdict()) {
+        case AnswerVerdict::kRefused:
+            return fail(answer, LeaseProblem::kRefused, said);
+        case AnswerVerdict::kSecrets:
+            return fail(answer, LeaseProblem::kSecrets, said);
+        case AnswerVerdict::kError:
+            return fail(answer, LeaseProblem::kUnusable, said);
+        case AnswerVerdict::kBroken:
+            return fail(answer, LeaseProblem::kNoAnswer, PQerrorMessage(connection));
+        case AnswerVerdict::kNotOneRow:
+            return fail(answer, LeaseProblem::kUnusable,
+                        "the coordinator sent something else than one row");
+        case AnswerVerdict::kNotExpected:
+            return fail(answer, LeaseProblem::kUnusable,
+                        "the coordinator sent a row that is no lease of node ids");
+        case AnswerVerdict::kNotCommitted:
+            return fail(answer, LeaseProblem::kUnusable,
+                        "the coordinator has not committed what it answered");
+        case AnswerVerdict::kGood:
+            break;
+    }
+    if (!warned)
+        answer->problem = LeaseProblem::kNone;
+}
+
+// One row at a time, so that no more than two are ever held.
+static void ask(const ExchangeRequest& request, ExchangeAnswer* answer) {
+    if (PQsendQueryParams(connection, request.statement, request.parameters,
+                          request.parameter_types, request.parameter_values, nullptr, nullptr,
+                          0) == 0 ||
+        PQsetSingleRowMode(connection) == 0)
+        return fail(answer, LeaseProblem::kNoAnswer, PQerrorMessage(connection));
+    LeaseAnswer judged(request.shape);
+    AnswerField fields[kMaxAnswerColumns];
+    AnswerPart part{};
+    do
+        part = part_of(PQgetResult(connection), fields);
+    while (judged.Take(part));
+    judged.End(PQtransactionStatus(connection) == PQTRANS_IDLE);
+    for (int i = 0; i < request.shape.columns; i++)
+        answer->values[i] = judged.value(i);
+    answer->tells_of_secrets = judged.tells_of_secrets();
+    answer->differs_from = judged.differs_from();
+    fail_with(judged, part, answer);
+}
+
+void lease_exchange(const char* const* keywords, const char* const* values,
+                    const ExchangeRequest& request, ExchangeAnswer* answer) {
+    connection = PQconnectdbParams(keywords, values, 1);
+    if (PQstatus(connection) != CONNECTION_OK) {
+        fail(answer, LeaseProblem::kNoAnswer,
+             connection != nullptr ? PQerrorMessage(connection) : "out of memory");
+    } else {
+        // What the server warns of while connecting says nothing about the request.
+        PQsetNoticeReceiver(connection, on_notice, answer);
+        ask(request, answer);
+    }
+    // Says good-bye, so that the coordinator is not left with a connection that broke.
+    PQfinish(connection);
+}

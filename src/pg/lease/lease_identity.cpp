@@ -1,0 +1,50 @@
+// What the coordinator's SQL functions need from C. Works without preloading.
+
+#include "pg/window/file_identity.h"
+#include "pg/base/result_row.h"
+#include "pg/server/settings.h"
+#include "pg/server/shmem.h"
+#include "pg/base/sql_function.h"
+
+SQL_FUNCTION(randflake_coordinator_identity);
+Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
+    if (RecoveryInProgress())
+        ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+                        errmsg("cannot lease node ids during recovery"),
+                        errhint("Lease them from the primary server.")));
+    // Two files that every data directory has and that the server never replaces. One never
+    // changes, so it tells a time even where the file system knows only that of the last change.
+    // The other changes all the time, so that no restore into the same directory leaves it alone;
+    // file systems hand its inode number out again, so its time of birth counts too. Where they
+    // keep none, there is only the time of the last change, which changes all the time.
+    randflake::FileIdentity identity{};
+    randflake::FileIdentity control{};
+    FileFailure failure = file_identity("PG_VERSION", &identity);
+    if (failure.error == 0)
+        failure = file_identity("global/pg_control", &control);
+    if (failure.error != 0) {
+        errno = failure.error;
+        ereport(ERROR,
+                (errcode_for_file_access(), errmsg("could not %s file \"%s\": %s", failure.action,
+                                                   failure.path, file_failure_text(failure))));
+    }
+    const bool has_birth = control.device == 0;
+    PG_RETURN_TEXT_P(cstring_to_text(psprintf(
+        "%016llx/%u/%llx.%llx.%llx.%llx.%llx/%u",
+        static_cast<unsigned long long>(GetSystemIdentifier()), GetWALInsertionTimeLine(),
+        static_cast<unsigned long long>(identity.inode),
+        static_cast<unsigned long long>(identity.device),
+        static_cast<unsigned long long>(identity.birth_nanoseconds),
+        static_cast<unsigned long long>(control.inode),
+        static_cast<unsigned long long>(has_birth ? control.birth_nanoseconds : 0), MyDatabaseId)));
+}
+
+// (first_node_id integer, node_count integer); nulls when this server uses none of its own.
+SQL_FUNCTION(randflake_coordinator_static_nodes);
+Datum randflake_coordinator_static_nodes(PG_FUNCTION_ARGS) {
+    const bool none = shared == nullptr || setting_node_id < 0;
+    Datum values[] = {Int32GetDatum(setting_node_id), Int32GetDatum(setting_node_count)};
+    bool nulls[] = {none, none};
+    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(
+        result_row(fcinfo, lengthof(values), CurrentMemoryContext), values, nulls)));
+}

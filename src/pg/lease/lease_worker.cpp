@@ -1,0 +1,340 @@
+// The lease worker: a background process that keeps this server's leases of node ids. What it does
+// is decided by core/lease/lease_holder.h; here is the way to the coordinator, to the log, and to
+// sleep.
+//
+// What becomes of leases and window, and in which order, core/server/server.h says. Whatever this
+// process misses, no identifier leaves the lease. At shutdown it seals the window and gives its
+// leases back.
+
+#include "pg/lease/lease_worker.h"
+
+#include "pg/base/clock.h"
+#include "pg/base/compat.h"
+#include "pg/lease/lease_report.h"
+#include "pg/lease/lease_client.h"
+#include "pg/secret/secret.h"
+#include "pg/server/environment.h"
+#include "pg/server/settings.h"
+#include "pg/server/shmem.h"
+#include "pg/base/timestamp.h"
+
+using randflake::Incarnation;
+using randflake::kRandflake;
+using randflake::Lease;
+using randflake::LeaseGrant;
+using randflake::LeaseHolder;
+using randflake::LeaseNews;
+using randflake::LeaseOpening;
+using randflake::LeaseQuestion;
+using randflake::LeaseRelease;
+using randflake::LeaseReleases;
+using randflake::LeaseRequest;
+
+extern "C" {
+[[noreturn]] PGDLLEXPORT void randflake_lease_main(Datum argument);
+}
+
+// How long a shutdown waits for the coordinator to take the leases back.
+static constexpr int64 kReleaseTimeoutMs = 1000;
+
+static char logged_error[sizeof LeaseReport::error];
+
+// Of the server; this process alone changes them.
+static const LeaseHolder& leases() {
+    return shared->memory.holder;
+}
+
+void lease_register_worker() {
+    BackgroundWorker worker{};
+    // A connection to no database shows the worker in pg_stat_activity.
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+    // A standby never leases: whatever it needs, it asks for once it is promoted.
+    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+    worker.bgw_restart_time = 1;
+    strlcpy(worker.bgw_library_name, "randflake", sizeof worker.bgw_library_name);
+    strlcpy(worker.bgw_function_name, "randflake_lease_main", sizeof worker.bgw_function_name);
+    strlcpy(worker.bgw_name, "randflake lease worker", sizeof worker.bgw_name);
+    strlcpy(worker.bgw_type, "randflake lease worker", sizeof worker.bgw_type);
+    RegisterBackgroundWorker(&worker);
+}
+
+// --- what is wrong ---------------------------------------------------------------------------
+
+// Shows what is wrong; an empty message: nothing. It goes to the log when it is another one than
+// last time.
+static void note(LeaseProblem problem, const char* message, int64 not_before = 0) {
+    const Lease& open = leases().open();
+    lease_note(problem, message, not_before);
+    if (strcmp(message, logged_error) == 0)
+        return;
+    strlcpy(logged_error, message, sizeof logged_error);
+    if (message[0] == '\0')
+        ereport(LOG, (errmsg("leasing node ids works again")));
+    else if (open.id != 0 && wall_clock_seconds() < open.end)
+        ereport(LOG, (errmsg("%s", message),
+                      errdetail("Identifiers continue until the lease ends, at %s.",
+                                second_text(open.end))));
+    else
+        ereport(LOG,
+                (errmsg("%s", message), errdetail("This server cannot generate identifiers.")));
+}
+
+static void note_problem(LeaseProblem problem, const char* what, const char* why,
+                         int64 not_before = 0) {
+    char message[sizeof logged_error];
+    snprintf(message, sizeof message, "%s: %s", what, why);
+    note(problem, message, not_before);
+}
+
+// A request that was given up because the worker has other things to do has not failed.
+static void note_failure(LeaseProblem problem, const char* what, const char* why,
+                         int64 not_before = 0) {
+    if (ShutdownRequestPending || ConfigReloadPending)
+        return;
+    (void)server.Unanswered();
+    note_problem(problem, what, why, not_before);
+}
+
+// The coordinator did what it was asked. If secrets were added meanwhile, the answer counts as
+// lost: the next request, which names them, follows after the first interval of retries.
+static void note_success(LeaseNews news) {
+    if (news == LeaseNews::kNothing)
+        return;
+    const Lease& granted = leases().newest();
+    shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
+    char message[sizeof logged_error] = "";
+    if (news == LeaseNews::kOver)
+        snprintf(message, sizeof message,
+                 "lease %lld has ended by this server's clock, but not by the coordinator's",
+                 static_cast<long long>(granted.id));
+    else if (news == LeaseNews::kNotBegun)
+        snprintf(message, sizeof message, "lease %lld begins at %s",
+                 static_cast<long long>(granted.id), second_text(granted.start));
+    note(message[0] == '\0' ? LeaseProblem::kNone : LeaseProblem::kClocks, message);
+}
+
+// The coordinator may have told whether this server lacks a secret, also when it refused.
+static void note_difference() {
+    uint32 differs_from;
+    if (lease_client_tells_of_secrets(&differs_from))
+        server.NoteDifference(differs_from);
+}
+
+// --- requests --------------------------------------------------------------------------------
+
+static const char* holder_name() {
+    static char name[NAMEDATALEN * 2];
+    if (cluster_name[0] != '\0')
+        return cluster_name;
+    char host[NAMEDATALEN];
+    if (gethostname(host, sizeof host) != 0)
+        strlcpy(host, "unknown", sizeof host);
+    host[sizeof host - 1] = '\0';
+    snprintf(name, sizeof name, "%s:%d", host, PostPortNumber);
+    return name;
+}
+
+static pg_uuid_t uuid_of(const Incarnation& incarnation) {
+    pg_uuid_t uuid;
+    static_assert(sizeof uuid == sizeof incarnation);
+    memcpy(&uuid, &incarnation, sizeof uuid);
+    return uuid;
+}
+
+static constexpr char kNotLeased[] = "could not lease node ids";
+static constexpr char kNotRenewed[] = "could not renew the lease of node ids";
+
+static void release_lease(const LeaseRelease& release, int64 give_up_at_ms) {
+    const Lease& held = release.lease;
+    if (held.id == 0 || lease_client_release(held.id, uuid_of(held.incarnation), release.last_used,
+                                             give_up_at_ms - steady_milliseconds()))
+        return;
+    ereport(LOG, (errmsg("could not give lease %lld of node ids back: %s",
+                         static_cast<long long>(held.id), lease_client_error()),
+                  errdetail("It ends at %s.", second_text(held.end))));
+}
+
+// An answer that ends later than was asked for: as the coordinator means it, or by a clock that is
+// behind the coordinator's.
+static void note_too_long(LeaseNews news, const char* what, const char* answer, int64 second) {
+    const char* clock = second_text(wall_clock_seconds());
+    if (news == LeaseNews::kBehind)
+        note_problem(LeaseProblem::kClocks, what,
+                     psprintf("the coordinator %s %s, but this server's clock is behind, at %s",
+                              answer, second_text(second), clock));
+    else
+        note_problem(
+            LeaseProblem::kUnusable, what,
+            psprintf("the coordinator %s %s, but %d seconds were asked for at %s by this server's "
+                     "clock",
+                     answer, second_text(second), setting_lease_duration, clock));
+}
+
+static void acquire(const LeaseQuestion& asked) {
+    LeaseGrant grant;
+    const bool granted =
+        lease_client_acquire(holder_name(), uuid_of(asked.request.incarnation), setting_node_count,
+                             setting_lease_duration, asked.secrets, &grant);
+    note_difference();
+    if (!granted)
+        return note_failure(lease_client_problem(), kNotLeased, lease_client_error(),
+                            lease_client_not_before());
+    LeaseRelease declined;
+    const LeaseNews news = server.Granted(grant, &declined);
+    if (news == LeaseNews::kUnusable)
+        return note_problem(LeaseProblem::kUnusable, kNotLeased,
+                            "the coordinator granted a lease that makes no sense");
+    if (declined.lease.id == 0)
+        return note_success(news);
+    release_lease(declined, steady_milliseconds() + kReleaseTimeoutMs);
+    if (news == LeaseNews::kTooLong)
+        note_too_long(news, kNotLeased, "granted a lease to", declined.lease.end);
+    else
+        note_too_long(news, kNotLeased, "granted a lease from", declined.lease.start);
+}
+
+// False if the lease is renewed no more.
+static bool renew(const LeaseQuestion& asked) {
+    const LeaseRequest& request = asked.request;
+    int64 last;
+    const bool renewed =
+        lease_client_renew(request.lease_id, uuid_of(request.incarnation), request.expected_end,
+                           setting_lease_duration, asked.secrets, &last);
+    note_difference();
+    if (renewed) {
+        const LeaseNews news = server.Renewed(last);
+        if (news == LeaseNews::kTooLong || news == LeaseNews::kBehind)
+            note_too_long(news, kNotRenewed, "renewed it to", EndOfUnix(kRandflake, last));
+        else
+            note_success(news);
+        return true;
+    }
+    if (!lease_client_refused()) {
+        note_failure(lease_client_problem(), kNotRenewed, lease_client_error());
+        return true;
+    }
+    ereport(LOG, (errmsg("the coordinator does not renew lease %lld of node ids: %s",
+                         static_cast<long long>(request.lease_id), lease_client_error())));
+    return server.Refused() != LeaseNews::kReplace;
+}
+
+static void renew_or_acquire() {
+    if (setting_coordinator[0] == '\0')
+        return note_failure(LeaseProblem::kSettings, kNotLeased,
+                            "\"randflake.coordinator\" is empty");
+    if (secret_ring().count() == 0)
+        return note_failure(LeaseProblem::kSettings, kNotLeased, "no secret is configured");
+    for (bool again = true; again;) {
+        Incarnation fresh;
+        if (!pg_strong_random(&fresh, sizeof fresh))
+            return note_failure(LeaseProblem::kNotAsked, kNotLeased,
+                                "could not generate a random number");
+        const LeaseQuestion asked = server.Ask(fresh);
+        const bool renews = asked.request.kind == LeaseRequest::Kind::kRenew;
+        again = renews && !renew(asked);
+        if (!renews)
+            acquire(asked);
+    }
+}
+
+static void release_all() {
+    const LeaseReleases releases = server.Seal();
+    const int64 give_up_at_ms = steady_milliseconds() + kReleaseTimeoutMs;
+    release_lease(releases.open, give_up_at_ms);
+    release_lease(releases.next, give_up_at_ms);
+}
+
+// --- the loop --------------------------------------------------------------------------------
+
+// Node ids that this server has used itself by a clock that was ahead. They go back as used, so
+// that the coordinator prefers others.
+static void give_used_back(uint32 used_until) {
+    char why[128];
+    snprintf(why, sizeof why, "this server used node ids %lld to %lld itself, up to %s",
+             static_cast<long long>(leases().next().first_node_id),
+             static_cast<long long>(leases().next().first_node_id + shared->slot_count - 1),
+             second_text(used_until));
+    release_lease(server.DropNext(), steady_milliseconds() + kReleaseTimeoutMs);
+    (void)server.Unanswered();
+    note_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
+}
+
+// Whether another lease is needed.
+static bool open_when_due() {
+    uint32 used_until;
+    switch (server.OpenLease(&used_until)) {
+        case LeaseOpening::kNotYet:
+            return false;
+        case LeaseOpening::kUsed:
+            give_used_back(used_until);
+            return true;
+        case LeaseOpening::kOpened:
+            break;
+    }
+    const Lease& opened = leases().open();
+    // A lease that is over by this server's clock opens too, and stays a problem.
+    if (wall_clock_seconds() < opened.end)
+        note(LeaseProblem::kNone, "");
+    ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
+                         static_cast<long long>(opened.first_node_id),
+                         static_cast<long long>(opened.first_node_id + shared->slot_count - 1)),
+                  errdetail("Lease %lld, from %s.", static_cast<long long>(opened.id),
+                            second_text(opened.start))));
+    return false;
+}
+
+// When to ask the coordinator next.
+static int64 next_request_at_ms() {
+    return leases().NextRequestAt(setting_lease_duration, pg_prng_uint64(&pg_global_prng_state),
+                                  steady_milliseconds());
+}
+
+// How long to sleep between attempts to write the end of a lease to a disk that fails.
+static constexpr int64 kAnnounceIntervalMs = 500;
+
+void randflake_lease_main(Datum) {
+    pqsignal(SIGHUP, SignalHandlerForConfigReload);
+    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    // There is no query to cancel. Not pqsignal, whose type differs since PostgreSQL 19.
+    signal(SIGINT, SIG_IGN);
+    BackgroundWorkerUnblockSignals();
+    BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+    CurrentResourceOwner = ResourceOwnerCreate(nullptr, "randflake lease worker");
+    MemoryContext per_action =
+        AllocSetContextCreate(TopMemoryContext, "randflake lease worker", ALLOCSET_SMALL_SIZES);
+
+    shared->lease_worker_pid = MyProcPid;
+    // A worker that was restarted goes on with the leases of its predecessor.
+    int64 request_at_ms = steady_milliseconds();
+    while (!ShutdownRequestPending) {
+        CHECK_FOR_INTERRUPTS();  // what other backends wait for this one to notice
+        if (ConfigReloadPending) {
+            ConfigReloadPending = false;
+            ProcessConfigFile(PGC_SIGHUP);
+            request_at_ms = steady_milliseconds();
+        }
+        // Further secrets are named at once, so that what is wrong with them shows before their
+        // time.
+        if (steady_milliseconds() >= request_at_ms ||
+            shared->memory.named_secrets != static_cast<uint32>(secret_ring().count())) {
+            MemoryContextSwitchTo(per_action);
+            renew_or_acquire();
+            MemoryContextReset(per_action);
+            request_at_ms = next_request_at_ms();
+        }
+        if (open_when_due())
+            request_at_ms = next_request_at_ms();
+        const bool announced = server.ExtendLease();
+        const int64 now_ms = steady_milliseconds();
+        int64 sleep_ms = leases().WakeAt(request_at_ms, now_ms) - now_ms;
+        if (!announced)
+            sleep_ms = Min(sleep_ms, kAnnounceIntervalMs);
+        (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+                        static_cast<long>(Max(sleep_ms, 1)), wait_event(kLeaseWaitEvent));
+        ResetLatch(MyLatch);
+    }
+    MemoryContextSwitchTo(per_action);
+    release_all();
+    // Status 1, so that a worker that was merely terminated is started again.
+    proc_exit(1);
+}

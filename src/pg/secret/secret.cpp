@@ -1,0 +1,358 @@
+// The secrets pass through three places, and their text is kept in none of them:
+//
+//   the setting   The check hook parses the value, hands the key on in the hook's `extra`, and
+//                 replaces the text by asterisks. So SHOW, pg_settings (reset_val included),
+//                 current_setting and messages that quote settings have asterisks to show.
+//   the file      Read at server start and by randflake_reload_secret(); the buffer is wiped.
+//   the keys      A static variable of the postmaster, from where shared memory gets them. What
+//                 was added since the start is copied back into it before shared memory is made
+//                 anew after the crash of a backend.
+//
+// A malformed secret must not be quoted either, and must stop the server, while a check hook that
+// returns false makes the server quote the value or merely warn. So the hook accepts every value
+// and secret_load complains.
+
+#include "pg/secret/secret.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pg/base/compat.h"
+#include "pg/server/environment.h"
+#include "pg/server/shmem.h"
+#include "pg/base/timestamp.h"
+
+namespace {
+enum class SecretState : uint8_t { kUnset, kMalformed, kValid };
+
+struct SettingSecret {
+    SecretState state;
+    randflake::Key key;
+};
+}  // namespace
+
+static constexpr char kMask[] = "********";
+
+// Of a file of secrets, comments included.
+static constexpr size_t kMaxFileBytes = 8192;
+
+static char* setting_secret;
+static char* setting_secret_file;
+static SettingSecret secret;
+static randflake::SecretList secrets;
+
+static bool check_secret(char** new_value, void** extra, GucSource) {
+    char* text = *new_value;
+    if (text[0] == '\0')
+        return true;
+
+    auto* parsed = static_cast<SettingSecret*>(setting_alloc(sizeof(SettingSecret)));
+    char* mask = setting_strdup(kMask);
+    if (parsed == nullptr || mask == nullptr) {
+        setting_free(parsed);
+        setting_free(mask);
+        return false;
+    }
+    const size_t length = strlen(text);
+    parsed->state = randflake::ParseKey(text, length, &parsed->key) ? SecretState::kValid
+                                                                    : SecretState::kMalformed;
+    explicit_bzero(text, length);
+    setting_free(text);
+    *new_value = mask;
+    *extra = parsed;
+    return true;
+}
+
+static void assign_secret(const char*, void* extra) {
+    if (extra != nullptr)
+        secret = *static_cast<SettingSecret*>(extra);
+}
+
+void secret_define_settings() {
+    DefineCustomStringVariable(
+        "randflake.secret", "Secret key of the identifiers, 32 hexadecimal digits.",
+        "Shown masked. Prefer \"randflake.secret_file\": configuration files end up in backups.",
+        &setting_secret, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE, check_secret,
+        assign_secret, nullptr);
+    DefineCustomStringVariable(
+        "randflake.secret_file", "File that holds the secret keys of the identifiers.",
+        "32 hexadecimal digits; in further lines the same, \"from\" and a time. Readable by the "
+        "server's user alone. Relative to the data directory.",
+        &setting_secret_file, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
+}
+
+using randflake::SecretFileError;
+using randflake::SecretFileResult;
+using randflake::SecretList;
+using randflake::SecretRecord;
+using randflake::SecretRecords;
+
+static int malformed_hint() {
+    return errhint("Make one with: openssl rand -hex %d", static_cast<int>(randflake::kKeyBytes));
+}
+
+// `level` is FATAL or ERROR below. Before anything is reported, the file is closed and its text
+// wiped.
+
+static int file_detail() {
+    return errdetail("It is named by \"randflake.secret_file\".");
+}
+
+// The rules of the server's own TLS key: a regular file, owned by the server's user with no access
+// for others, or by root with at most read access for the group.
+static void check_permissions(const struct stat& status, const char* path, int level) {
+    if (!S_ISREG(status.st_mode))
+        ereport(level, (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                        errmsg("secret file \"%s\" is not a regular file", path), file_detail()));
+    if (status.st_uid != geteuid() && status.st_uid != 0) {
+        ereport(level,
+                (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                 errmsg("secret file \"%s\" must be owned by the server's user or root", path),
+                 file_detail()));
+    }
+    const mode_t forbidden =
+        status.st_uid == geteuid() ? S_IRWXG | S_IRWXO : S_IWGRP | S_IXGRP | S_IRWXO;
+    if ((status.st_mode & forbidden) != 0)
+        ereport(level, (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                        errmsg("secret file \"%s\" has group or world access", path),
+                        errdetail("The file named by \"randflake.secret_file\" must have "
+                                  "permissions u=rw (0600) or less if owned by the server's user, "
+                                  "or permissions u=rw,g=r (0640) or less if owned by root.")));
+}
+
+// Up to `size` bytes; negative, with errno, on failure.
+static ssize_t read_bytes(int fd, char* bytes, size_t size) {
+    size_t length = 0;
+    while (length < size) {
+        const ssize_t got = read(fd, bytes + length, size - length);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return got;
+        if (got == 0)
+            break;
+        length += static_cast<size_t>(got);
+    }
+    return static_cast<ssize_t>(length);
+}
+
+static void check_content(const SecretFileResult& result, bool too_long, int level) {
+    if (!too_long && result.error == SecretFileError::kNone)
+        return;
+    const char* why = SecretFileErrorText(result.error);
+    const bool no_secret =
+        result.error == SecretFileError::kEmpty || result.error == SecretFileError::kNotASecret;
+    ereport(level, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("\"%s\" does not hold a valid secret", "randflake.secret_file"),
+                    too_long          ? errdetail("The file is longer than %d bytes.",
+                                                  static_cast<int>(kMaxFileBytes))
+                    : result.line > 0 ? errdetail("Line %d is wrong. %s", result.line, why)
+                                      : errdetail("%s", why),
+                    no_secret ? malformed_hint() : 0));
+}
+
+static SecretList read_secret_file(const char* path, int level) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        ereport(level, (errcode_for_file_access(),
+                        errmsg("could not open secret file \"%s\": %m", path), file_detail()));
+    struct stat status;
+    char text[kMaxFileBytes + 1];  // a file that fills it is too long
+    const bool found = fstat(fd, &status) == 0;
+    const ssize_t length = found && S_ISREG(status.st_mode) ? read_bytes(fd, text, sizeof text) : 0;
+    const int error = errno;
+    close(fd);
+    const bool too_long = length > static_cast<ssize_t>(kMaxFileBytes);
+    SecretList list{};
+    SecretFileResult result{};
+    if (found && length >= 0 && !too_long)
+        result = ParseSecretFile(text, static_cast<size_t>(length), &list);
+    explicit_bzero(text, sizeof text);
+    if (result.error != SecretFileError::kNone)
+        explicit_bzero(&list, sizeof list);
+
+    if (!found || length < 0) {
+        errno = error;
+        ereport(level,
+                (errcode_for_file_access(),
+                 errmsg("could not %s secret file \"%s\": %m", found ? "read" : "stat", path),
+                 file_detail()));
+    }
+    check_permissions(status, path, level);
+    check_content(result, too_long, level);
+    return list;
+}
+
+void secret_load() {
+    // Other processes than the postmaster get the secrets through shared memory.
+    if (IsUnderPostmaster)
+        return;
+    if (secret.state != SecretState::kUnset && setting_secret_file[0] != '\0')
+        ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("both \"randflake.secret\" and \"randflake.secret_file\" are set"),
+                        errhint("Remove \"randflake.secret\".")));
+    if (secret.state == SecretState::kMalformed)
+        ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("\"%s\" does not hold a valid secret", "randflake.secret"),
+                        errdetail("%s", SecretFileErrorText(SecretFileError::kNotASecret)),
+                        malformed_hint()));
+    if (setting_secret_file[0] != '\0')
+        secrets = read_secret_file(setting_secret_file, FATAL);
+    else if (secret.state == SecretState::kValid)
+        secrets = {1, {{secret.key, 0}}};
+}
+
+SecretList secret_read_again() {
+    if (setting_secret_file[0] == '\0')
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("\"randflake.secret_file\" is not set"),
+             errhint("Put the secret that is in \"randflake.secret\" into a file, name the file "
+                     "in \"randflake.secret_file\" and restart the server.")));
+    return read_secret_file(setting_secret_file, ERROR);
+}
+
+// HMAC-SHA-256 of a fixed text, and of what else is given, under a secret.
+static void hmac_of_text(const randflake::Key& key, const char* text, const uint8* more,
+                         size_t more_length, uint8 (&digest)[PG_SHA256_DIGEST_LENGTH]) {
+    pg_hmac_ctx* context = pg_hmac_create(PG_SHA256);
+    if (context == nullptr || pg_hmac_init(context, key.bytes, sizeof key.bytes) < 0 ||
+        pg_hmac_update(context, reinterpret_cast<const uint8*>(text), strlen(text)) < 0 ||
+        pg_hmac_update(context, more, more_length) < 0 ||
+        pg_hmac_final(context, digest, sizeof digest) < 0)
+        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                        errmsg("could not compute HMAC-SHA-256 of the secret")));
+    pg_hmac_free(context);
+}
+
+SecretRecords secret_records(const SecretList& list) {
+    SecretRecords records{};
+    uint64 fingerprint = 0;  // in network byte order
+    for (int i = 0; i < list.count; i++) {
+        const uint32 from = pg_hton32(list.secrets[i].from);
+        uint8 place[sizeof fingerprint + sizeof from];
+        memcpy(place, &fingerprint, sizeof fingerprint);
+        memcpy(place + sizeof fingerprint, &from, sizeof from);
+        uint8 digest[PG_SHA256_DIGEST_LENGTH];
+        hmac_of_text(list.secrets[i].key, "randflake key check", place, i == 0 ? 0 : sizeof place,
+                     digest);
+        memcpy(&fingerprint, digest, sizeof fingerprint);
+        records.records[i] = {pg_ntoh64(fingerprint), list.secrets[i].from};
+    }
+    records.count = static_cast<uint32>(list.count);
+    return records;
+}
+
+SecretRecords secret_records() {
+    const randflake::SecretRing ring = secret_ring();
+    SecretList list{};
+    for (int i = 0; i < ring.count(); i++)
+        list.secrets[i] = {shared->secrets.keys[i], ring[i].from};
+    list.count = ring.count();
+    return secret_records(list);
+}
+
+const char* secret_fingerprint_text(const SecretRecord& record) {
+    auto* text = static_cast<char*>(palloc(randflake::kFingerprintText + 1));
+    randflake::FormatFingerprint(record.fingerprint, text);
+    return text;
+}
+
+const char* secret_entry_text(const SecretRecord& record) {
+    const char* fingerprint = secret_fingerprint_text(record);
+    return record.from == 0 ? fingerprint
+                            : psprintf("%s@" INT64_FORMAT, fingerprint,
+                                       randflake::kWindowEpochSeconds + int64{record.from});
+}
+
+const char* secret_fingerprints_text(const SecretRecords& records) {
+    auto* text = static_cast<char*>(palloc(randflake::kMaxFingerprintsText));
+    randflake::FormatFingerprints(records, text);
+    return text;
+}
+
+randflake::SipKey secret_hash_key() {
+    uint8 digest[PG_SHA256_DIGEST_LENGTH];
+    hmac_of_text(shared->secrets.keys[0], "randflake type hash", nullptr, 0, digest);
+    return randflake::SipKey::FromBytes(digest);
+}
+
+ErrorText secrets_refused_error(int64 written_end) {
+    return {
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "this server's secrets are not those that it had before",
+        psprintf("Identifiers up to %s may have been made under other secrets or times.",
+                 second_text(written_end)),
+        "In \"randflake.secret_file\", put back every secret that was in use, with its time, let a "
+        "new one begin at that time or later, and restart the server."};
+}
+
+uint32 secrets_read_certainty() {
+    const uint32 second = server.Certainty();
+    if (second == 0) {
+        const FileFailure& failure = server_look_failure;
+        errno = failure.error;
+        ereport(ERROR, (errcode_for_file_access(),
+                        errmsg("could not %s file \"%s\": %s", failure.action, failure.path,
+                               file_failure_text(failure)),
+                        errdetail("It says whether this server lacks a secret that is in use.")));
+    }
+    return second;
+}
+
+void report_secret_lacking() {
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("this server lacks a secret that is in use"),
+             errdetail("The coordinator has one from %s on. What this server reads as made then or "
+                       "later, or under no secret, may be something else.",
+                       second_text(secrets_certain_before())),
+             errhint("Add its line to \"randflake.secret_file\" and call "
+                     "randflake_reload_secret(), or restart the server with it.")));
+    pg_unreachable();
+}
+
+void secret_add_shared(const SecretList& list) {
+    SharedSecrets& to = shared->secrets;
+    for (int i = to.count.load(std::memory_order_relaxed); i < list.count; i++) {
+        to.keys[i] = list.secrets[i].key;
+        to.generations[i] = {list.secrets[i].from, randflake::ExpandKey(list.secrets[i].key)};
+    }
+    to.count.store(list.count, std::memory_order_release);
+}
+
+void secret_init_shared() {
+    secret_add_shared(secrets);
+}
+
+// Shared memory may be damaged after a crash. Each key is there twice, as such and as its schedule.
+static bool is_intact(const SharedSecrets& from, int count) {
+    if (count < secrets.count || count > randflake::kMaxGenerations)
+        return false;
+    for (int i = 0; i < count; i++) {
+        const randflake::Generation& generation = from.generations[i];
+        const randflake::KeySchedule schedule = randflake::ExpandKey(from.keys[i]);
+        if (memcmp(&schedule, &generation.schedule, sizeof schedule) != 0 ||
+            (i < secrets.count && (from.keys[i] != secrets.secrets[i].key ||
+                                   generation.from != secrets.secrets[i].from)) ||
+            (i > 0 && generation.from <= from.generations[i - 1].from))
+            return false;
+    }
+    return true;
+}
+
+void secret_keep_added() {
+    const SharedSecrets& from = shared->secrets;
+    const int count = from.count.load(std::memory_order_relaxed);
+    if (!is_intact(from, count)) {
+        secrets.count = 0;
+        ereport(LOG, (errmsg("randflake goes on without a secret"),
+                      errhint("Let a superuser run randflake_reload_secret().")));
+        return;
+    }
+    for (int i = secrets.count; i < count; i++)
+        secrets.secrets[i] = {from.keys[i], from.generations[i].from};
+    secrets.count = count;
+}

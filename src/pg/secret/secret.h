@@ -1,0 +1,80 @@
+// The secrets: from randflake.secret or randflake.secret_file to shared memory, shown nowhere.
+
+#ifndef RANDFLAKE_PG_SECRET_SECRET_H
+#define RANDFLAKE_PG_SECRET_SECRET_H
+
+#include "pg/base/pg.h"
+
+#include "core/secret/secret_file.h"
+#include "core/identifier/siphash.h"
+#include "core/type/type_binding.h"
+#include "core/window/window_state.h"
+#include "pg/base/error_text.h"
+#include "pg/server/shmem.h"
+
+void secret_define_settings();
+
+// Reads randflake.secret_file if set and checks what was configured; FATAL when it cannot work.
+void secret_load();
+
+// Gives the secrets to shared memory, from where every process reads them.
+void secret_init_shared();
+
+// Adds the secrets of `list` that shared memory lacks, which are its last ones. One caller at a
+// time; allocates nothing and raises no error.
+void secret_add_shared(const randflake::SecretList& list);
+
+// For the postmaster, before shared memory is released: keeps the secrets that were added.
+void secret_keep_added();
+
+// Reads randflake.secret_file again; ERROR when it is not set or cannot work.
+randflake::SecretList secret_read_again();
+
+// These secrets are not those under which identifiers of seconds before the written end may have
+// been made.
+ErrorText secrets_refused_error(int64 written_end);
+
+// The second before which this server's ring reads everything as it was made; UINT32_MAX: it is not
+// known to lack a secret. A coordinator tells, and the state on disk remembers. For backends, which
+// may hold no lock of ours.
+uint32 secrets_read_certainty();
+static inline uint32 secrets_certain_before() {
+    const uint32 second = shared->certain_before.load(std::memory_order_relaxed);
+    return likely(second != 0) ? second : secrets_read_certainty();
+}
+
+// What is read as a second at or beyond that one, or as made by no secret, may be something else:
+// an ERROR with the remedy. `raw` is null for what no secret made.
+[[noreturn]] void report_secret_lacking();
+static inline void require_certain(const uint64_t* raw) {
+    const uint32 before = secrets_certain_before();
+    if (unlikely(before != UINT32_MAX) &&
+        (raw == nullptr || !randflake::CertainlyRead(randflake::kRandflake, *raw, before)))
+        report_secret_lacking();
+}
+
+// A fingerprint tells one secret from another and reveals nothing of either: the first 8 bytes of
+// HMAC-SHA-256 over a fixed text. Never an encrypted block, which might be somebody's identifier.
+// From the second secret on, its time and the fingerprint of the one before follow the text. So two
+// servers with the same fingerprint agree about everything up to that secret.
+// For backends: the server's crypto library wants a resource owner, which the postmaster lacks.
+
+// Fingerprints and times of a list; of this server's secrets.
+randflake::SecretRecords secret_records(const randflake::SecretList& list);
+randflake::SecretRecords secret_records();
+
+// A fingerprint as people read it, 16 hexadecimal digits; palloc'd.
+const char* secret_fingerprint_text(const randflake::SecretRecord& record);
+
+// The same, from the second secret on with "@" and the Unix second from which on it is in use;
+// palloc'd.
+const char* secret_entry_text(const randflake::SecretRecord& record);
+
+// The fingerprints and times of all of them in one text, as a coordinator takes them; palloc'd.
+const char* secret_fingerprints_text(const randflake::SecretRecords& records);
+
+// The key by which values of the type randflake are hashed: the first 16 bytes of HMAC-SHA-256 over
+// another fixed text under the first secret. For backends too.
+randflake::SipKey secret_hash_key();
+
+#endif

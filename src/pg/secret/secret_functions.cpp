@@ -1,0 +1,101 @@
+// SQL functions of the secrets: what this server has, and taking more of them from the file while
+// it runs. No secret leaves through them, only fingerprints.
+
+#include "pg/base/clock.h"
+#include "pg/server/require.h"
+#include "pg/base/result_row.h"
+#include "pg/secret/secret.h"
+#include "pg/server/environment.h"
+#include "pg/server/settings.h"
+#include "pg/server/shmem.h"
+#include "pg/base/sql_function.h"
+#include "pg/base/timestamp.h"
+
+using randflake::Reload;
+using randflake::ReloadError;
+using randflake::ReloadPlan;
+using randflake::ReloadResult;
+using randflake::SecretList;
+using randflake::SecretRecords;
+using randflake::SecretRing;
+
+static void require_accepted(const ReloadPlan& plan, const Reload& reload, uint32 written_end) {
+    const uint32 number = plan.secret + 1;
+    switch (plan.error) {
+        case ReloadError::kNone:
+            return;
+        case ReloadError::kNotGrown:
+            ereport(ERROR,
+                    (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                     errmsg("secrets can only be added after the last one"),
+                     plan.secret >= reload.after.count
+                         ? errdetail("This server has %u secrets, \"randflake.secret_file\" "
+                                     "holds %u.",
+                                     reload.before.count, reload.after.count)
+                         : errdetail("Secret %u of \"randflake.secret_file\", or its time, is "
+                                     "another one than this server has.",
+                                     number),
+                     errhint("Put the former lines back, and the new secret below them. One that "
+                             "has not begun yet can be changed with a restart of the server.")));
+            break;
+        case ReloadError::kTooEarly:
+            ereport(
+                ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("secret %u of \"randflake.secret_file\" begins too early", number),
+                 errdetail("It begins at %s. Identifiers of that time may have been made "
+                           "already; the earliest possible time is %s.",
+                           second_text(reload.after.records[plan.secret].from),
+                           second_text(plan.earliest)),
+                 errhint("Let it begin later, on every server. Allow for the time that it takes "
+                         "to reach them all.")));
+            break;
+        case ReloadError::kRefused:
+            raise_error(secrets_refused_error(written_end));
+    }
+}
+
+// Returns how many secrets the server has now.
+SQL_FUNCTION(randflake_reload_secret);
+Datum randflake_reload_secret([[maybe_unused]] PG_FUNCTION_ARGS) {
+    require_preload();
+    const SecretList list = secret_read_again();
+    const ReloadResult result = server.AddSecrets(secret_records(list), list);
+    if (!result.state_known)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("could not find out which identifiers were made before"),
+                        errdetail("The server log has the reason.")));
+    require_accepted(result.plan, result.reload, result.written_end);
+    lease_wake_worker();
+
+    if (static_cast<uint32>(list.count) > result.reload.before.count)
+        ereport(LOG, (errmsg("randflake has %d secrets", list.count),
+                      list.count > 1 ? errdetail("The last one begins at %s.",
+                                                 second_text(list.secrets[list.count - 1].from))
+                                     : 0));
+    PG_RETURN_INT32(list.count);
+}
+
+// SETOF (generation integer, fingerprint text, valid_from timestamptz, state text)
+SQL_FUNCTION(randflake_secrets);
+Datum randflake_secrets(PG_FUNCTION_ARGS) {
+    require_preload();
+    InitMaterializedSRF(fcinfo, 0);
+    const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    const SecretRecords records = secret_records();
+    const SecretRing ring = secret_ring();
+    const int current = ring.GenerationAt(static_cast<uint64>(Max(wall_clock_seconds(), 0)));
+    for (int i = 0; i < static_cast<int>(records.count); i++) {
+        Datum values[] = {
+            Int32GetDatum(i + 1),
+            PointerGetDatum(cstring_to_text(secret_fingerprint_text(records.records[i]))),
+            TimestampTzGetDatum(timestamp_of_second(records.records[i].from)),
+            PointerGetDatum(cstring_to_text(i < current    ? "past"
+                                            : i == current ? "current"
+                                                           : "future"))};
+        bool nulls[] = {false, false, i == 0, false};
+        require_columns(result->setDesc, lengthof(values));
+        tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+    }
+    return Datum{0};
+}

@@ -1,0 +1,102 @@
+#include "pg/server/counters.h"
+
+#include "pg/server/shmem.h"
+#include "pg/snowflake/snowflake_layout.h"
+
+using randflake::Fields;
+using randflake::kRandflake;
+using randflake::Layout;
+using randflake::Run;
+using randflake::Window;
+
+// Numbers reserved in the tick of a slot's word; none where the word only marks a window's start.
+static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Window window) {
+    const Fields fields = layout.Unpack(word);
+    const bool none = word == randflake::kNoWindow || window.closed() ||
+                      layout.Before(fields.timestamp, window.start);
+    return none ? 0 : fields.sequence + 1 - layout.FirstSequence(fields.node_id);
+}
+
+// Notes the clock as last seen, and counts its steps back. A process that was held up after it read
+// the clock shows an earlier time, which is no step. It is a step only if the word, which was read
+// before the clock, shows a later tick.
+static inline void note_clock(const Layout& layout, std::atomic<int64>& latest, const Run& run) {
+    int64 seen = latest.load(std::memory_order_relaxed);
+    if (likely(seen == run.now))
+        return;
+    const bool stepped_back = run.now < static_cast<int64>(layout.Unpack(run.previous).timestamp);
+    if (run.now < seen && !stepped_back)
+        return;
+    if (latest.compare_exchange_strong(seen, run.now) && run.now < seen)
+        shared->counters.clock_steps_back.fetch_add(1, std::memory_order_relaxed);
+}
+
+[[gnu::always_inline]] static inline void count(const Layout& layout, std::atomic<int64>& latest,
+                                                Slot& slot, const Run& run) {
+    const auto [tick, node_id, sequence] = layout.Unpack(run.first);
+    if (sequence == layout.FirstSequence(node_id))
+        slot.finished.fetch_add(reserved_in_tick(layout, run.previous, run.window),
+                                std::memory_order_relaxed);
+    if (sequence + run.count > layout.max_sequence())
+        shared->counters.slots_exhausted.fetch_add(1, std::memory_order_relaxed);
+    note_clock(layout, latest, run);
+}
+
+void count_run(Slot& slot, const Run& run) {
+    count(kRandflake, shared->counters.latest_second, slot, run);
+}
+
+void count_snowflake_run(Slot& slot, const Run& run) {
+    count(snowflake_layout, shared->counters.latest_tick, slot, run);
+}
+
+// Calls use(layout, slot) with every slot.
+template <typename Use>
+static void for_all_slots(Use&& use) {
+    for (uint32 i = 0; i < shared->slot_count; i++) {
+        use(kRandflake, randflake_slot(i));
+        use(snowflake_layout, snowflake_slot(i));
+    }
+}
+
+void count_window_closed(Window old) {
+    for_all_slots([old](const Layout& layout, Slot& slot) {
+        slot.finished.fetch_add(reserved_in_tick(layout, slot.word.load(), old),
+                                std::memory_order_relaxed);
+    });
+}
+
+void count_wait(int64 microseconds) {
+    shared->counters.wait_microseconds.fetch_add(static_cast<uint64>(microseconds),
+                                                 std::memory_order_relaxed);
+}
+
+static uint64 count_of(const Layout& layout, const Slot& slot) {
+    const Window window = Window::FromWord(shared->window.load());
+    return slot.finished.load(std::memory_order_relaxed) +
+           reserved_in_tick(layout, slot.word.load(std::memory_order_relaxed), window);
+}
+
+uint64 count_of_slot(const Slot& slot) {
+    return count_of(kRandflake, slot);
+}
+
+uint64 count_of_all_slots() {
+    uint64 sum = 0;
+    for_all_slots(
+        [&sum](const Layout& layout, const Slot& slot) { sum += count_of(layout, slot); });
+    return sum;
+}
+
+void counters_reset() {
+    Counters& counters = shared->counters;
+    counters.waits = 0;
+    counters.wait_microseconds = 0;
+    counters.slots_exhausted = 0;
+    counters.clock_steps_back = 0;
+    counters.window_extensions = 0;
+    counters.reset_at = GetCurrentTimestamp();
+    // The numbers of the word's own tick are subtracted here, so that the sum starts at zero.
+    for_all_slots(
+        [](const Layout& layout, Slot& slot) { slot.finished.fetch_sub(count_of(layout, slot)); });
+}

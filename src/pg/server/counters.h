@@ -1,0 +1,44 @@
+// What the server counts about its identifiers. Nothing is counted per identifier: a slot's word
+// tells how many numbers of its second are reserved, and only a change of the second adds them up.
+
+#ifndef RANDFLAKE_PG_SERVER_COUNTERS_H
+#define RANDFLAKE_PG_SERVER_COUNTERS_H
+
+#include "pg/base/pg.h"
+
+#include <atomic>
+
+#include "core/window/generator.h"
+
+struct Slot;
+
+struct Counters {
+    std::atomic<uint64> waits;              // calls that had to wait
+    std::atomic<uint64> wait_microseconds;  // by all of them together
+    std::atomic<uint64>
+        slots_exhausted;  // seconds, or shorter ticks, of a node id that were used up
+    std::atomic<uint64> clock_steps_back;
+    std::atomic<uint64> window_extensions;  // writes to disk, or renewals of the lease
+    std::atomic<int64> reset_at;            // TimestampTz
+
+    // Written once a second or tick and read by every run, so each has a cache line of its own.
+    alignas(64) std::atomic<int64> latest_second;  // the clock as last seen by Randflake
+    alignas(64) std::atomic<int64> latest_tick;    // and by Snowflake
+};
+
+// To be called after a run was reserved in a slot of Randflake or of Snowflake.
+void count_run(Slot& slot, const randflake::Run& run);
+void count_snowflake_run(Slot& slot, const randflake::Run& run);
+
+// To be called after the window was closed and before the slots get the words of another one.
+void count_window_closed(randflake::Window old);
+
+void count_wait(int64 microseconds);
+
+// Numbers reserved in a slot of Randflake, and in all slots of both, since the counters were reset.
+uint64 count_of_slot(const Slot& slot);
+uint64 count_of_all_slots();
+
+void counters_reset();
+
+#endif

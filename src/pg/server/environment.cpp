@@ -1,0 +1,223 @@
+#include "pg/server/environment.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "pg/base/clock.h"
+#include "pg/window/run_marker.h"
+#include "pg/secret/secret.h"
+#include "pg/server/settings.h"
+#include "pg/window/window.h"
+#include "pg/window/window_file.h"
+
+using randflake::LeaseTerms;
+using randflake::Moment;
+using randflake::NodeRange;
+using randflake::Origin;
+using randflake::PostmasterMemory;
+using randflake::SecretList;
+using randflake::SecretRecords;
+using randflake::Server;
+using randflake::SkewRange;
+using randflake::StartPlan;
+using randflake::StateError;
+using randflake::Window;
+using randflake::WindowProblem;
+using randflake::WindowState;
+
+using Environment = ServerEnvironment;
+
+void Environment::Lock() {
+    LWLockAcquire(shared->window_lock, LW_EXCLUSIVE);
+}
+bool Environment::TryLock() {
+    return LWLockConditionalAcquire(shared->window_lock, LW_EXCLUSIVE);
+}
+void Environment::Unlock() {
+    LWLockRelease(shared->window_lock);
+}
+bool Environment::Locked() {
+    return LWLockHeldByMeInMode(shared->window_lock, LW_EXCLUSIVE);
+}
+void Environment::Wake() {
+    if (!shared->memory.leased)
+        shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
+    ConditionVariableBroadcast(&shared->window_changed);
+}
+
+int64 Environment::Now() {
+    return wall_clock_seconds();
+}
+Moment Environment::Present() {
+    return {uptime_milliseconds(), precise_milliseconds()};
+}
+int64 Environment::SteadyMs() {
+    return steady_milliseconds();
+}
+int64 Environment::SkewMs() {
+    return setting_max_clock_skew;
+}
+// The value of this process is among them, unless somebody made it read the configuration before
+// the postmaster did.
+SkewRange Environment::Skew() {
+    const uint64 word = shared->skew.load(std::memory_order_acquire);
+    const auto own = static_cast<uint32>(setting_max_clock_skew);
+    return SkewRange{static_cast<uint32>(word >> 32), static_cast<uint32>(word)}.With({own, own});
+}
+LeaseTerms Environment::Terms() {
+    return {setting_lease_duration, setting_max_clock_skew};
+}
+bool Environment::Generates() {
+    return !RecoveryInProgress() && (setting_node_id >= 0 || shared->memory.leased);
+}
+
+static bool done(const FileFailure& failure) {
+    if (failure.error != 0)
+        window_report_failure(failure);
+    return failure.error == 0;
+}
+
+bool Environment::ReadState(WindowState* state, StateError* error, Origin* origin) {
+    origin->system_identifier = GetSystemIdentifier();
+    origin->timeline = GetWALInsertionTimeLine();
+    return done(window_file_read(state, error, &origin->identity));
+}
+
+FileFailure server_look_failure;
+
+bool Environment::LookAtState(WindowState* state, StateError* error) {
+    server_look_failure = window_file_look(state, error);
+    return server_look_failure.error == 0;
+}
+bool Environment::WriteState(const WindowState& state) {
+    return done(window_file_write(state));
+}
+uint64 Environment::MarkedRun(const Origin& origin) {
+    return run_marker_read(origin);
+}
+bool Environment::MarkRun(const Origin& origin, uint64 run) {
+    return done(run_marker_write(origin, run));
+}
+uint64 Environment::RandomRun() {
+    uint64 run;
+    do {
+        if (!pg_strong_random(&run, sizeof run))
+            ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                            errmsg("could not generate a random number")));
+    } while (run == 0);
+    return run;
+}
+
+SecretRecords Environment::Secrets() {
+    return secret_records();
+}
+uint32 Environment::SecretCount() {
+    return static_cast<uint32>(secret_ring().count());
+}
+void Environment::AddSecrets(const SecretList& list) {
+    secret_add_shared(list);
+}
+uint32 Environment::Certainty() {
+    return shared->certain_before.load(std::memory_order_relaxed);
+}
+void Environment::SetCertainty(uint32 second) {
+    shared->certain_before.store(second, std::memory_order_relaxed);
+}
+
+void Environment::Report(WindowProblem problem, int64 value) {
+    window_report_problem(problem, value);
+}
+void Environment::LogStart(const StartPlan& plan, const WindowState& found, StateError error) {
+    window_report_start(plan, found, error);
+}
+void Environment::Closing(const Window& window) {
+    count_window_closed(window);
+}
+void Environment::ShowLeases(const Holder& holder) {
+    lease_show(holder);
+}
+
+template class randflake::Server<ServerEnvironment>;
+
+static ServerEnvironment environment;
+constinit Server<ServerEnvironment> server{environment};
+
+// --- the postmaster ----------------------------------------------------------------------------
+
+namespace {
+// It has no PGPROC, so it can take no lock: what would need one does not compile. An exit callback
+// of the postmaster runs when all its children are gone.
+struct PostmasterEnvironment : ServerEnvironment {
+    static void Lock() = delete;
+    static bool TryLock() = delete;
+    static void Unlock() = delete;
+
+    static bool Alone() {
+        if (IsUnderPostmaster)
+            return false;
+        for (uint32 i = 0; i < ProcGlobal->allProcCount; i++) {
+            const int pid = ProcGlobal->allProcs[i].procLatch.owner_pid;
+            if (pid != 0 && pid != MyProcPid && kill(pid, 0) == 0)
+                return false;
+        }
+        return true;
+    }
+    // Spinlocks are not taken either.
+    static bool WriteState(const WindowState& state) {
+        const FileFailure failure = window_file_write(state);
+        if (failure.error != 0)
+            window_log_failure(failure);
+        return failure.error == 0;
+    }
+};
+static_assert(randflake::kKeepsTheRules<PostmasterEnvironment>);
+}  // namespace
+
+static PostmasterEnvironment postmaster_environment;
+static constinit Server<PostmasterEnvironment> postmaster{postmaster_environment};
+
+// The server is, or was, a standby or recovers from an archive: recovery may end with a promotion
+// at any time after its start.
+static bool begins_in_recovery() {
+    struct stat status;
+    return stat("standby.signal", &status) == 0 || stat("recovery.signal", &status) == 0;
+}
+
+// Of the postmaster, from its start on.
+static bool started;
+static SkewRange skew_since_start;
+
+static void publish_skew() {
+    shared->skew.store(uint64{skew_since_start.smallest_ms} << 32 | skew_since_start.largest_ms,
+                       std::memory_order_release);
+}
+
+void server_note_skew(int milliseconds) {
+    if (IsUnderPostmaster || !started)
+        return;
+    const auto value = static_cast<uint32>(milliseconds);
+    skew_since_start = skew_since_start.With({value, value});
+    publish_skew();
+}
+
+void server_init_shared() {
+    static PostmasterMemory memory;
+    if (!started) {
+        const auto skew = static_cast<uint32>(setting_max_clock_skew);
+        skew_since_start = {skew, skew};
+        started = true;
+    }
+    publish_skew();
+    uint64_t boot[2];
+    read_boot_id(boot);
+    const NodeRange nodes{static_cast<uint32_t>(setting_node_id),
+                          static_cast<uint32_t>(setting_node_count)};
+    postmaster.MakeMemory(setting_coordinator[0] != '\0', nodes, boot, begins_in_recovery(),
+                          &memory);
+    window_init_report();
+    lease_init_report();
+}
+
+void server_stop() {
+    postmaster.Stop();
+}

@@ -1,0 +1,77 @@
+// PostgreSQL as the environment in which the protocol of core/server/server.h runs: an LWLock,
+// files, shared memory, clocks.
+
+#ifndef RANDFLAKE_PG_SERVER_ENVIRONMENT_H
+#define RANDFLAKE_PG_SERVER_ENVIRONMENT_H
+
+#include "pg/base/pg.h"
+
+#include "core/secret/secret_file.h"
+#include "core/server/server.h"
+#include "pg/server/shmem.h"
+
+// What these are for, core/server/server.h says.
+struct ServerEnvironment : randflake::ShippedDecisions {
+    static const randflake::Layout& layout() { return randflake::kRandflake; }
+    static randflake::ServerMemory<Holder>& memory() { return shared->memory; }
+    static AtomicWord& window() { return shared->window; }
+    template <typename Use>
+    static void WithSlots(Use&& use) {
+        with_slot_sets(use);
+    }
+
+    static void Lock();
+    static bool TryLock();
+    static void Unlock();
+    static bool Locked();
+    static bool Alone() { return false; }  // only the postmaster can be
+    static void Wake();
+
+    static int64 Now();
+    static randflake::Moment Present();
+    static int64 SteadyMs();
+    static int64 SkewMs();
+    static randflake::SkewRange Skew();
+    static randflake::LeaseTerms Terms();
+    static bool Generates();
+
+    static bool ReadState(randflake::WindowState* state, randflake::StateError* error,
+                          randflake::Origin* origin);
+    static bool LookAtState(randflake::WindowState* state, randflake::StateError* error);
+    static bool WriteState(const randflake::WindowState& state);
+    static uint64 MarkedRun(const randflake::Origin& origin);
+    static bool MarkRun(const randflake::Origin& origin, uint64 run);
+    static uint64 RandomRun();
+
+    static randflake::SecretRecords Secrets();
+    static uint32 SecretCount();
+    static void AddSecrets(const randflake::SecretList& list);
+    static uint32 Certainty();
+    static void SetCertainty(uint32 second);
+
+    static void Report(randflake::WindowProblem problem, int64 value);
+    static void LogStart(const randflake::StartPlan& plan, const randflake::WindowState& found,
+                         randflake::StateError error);
+    static void Closing(const randflake::Window& window);
+    static void ShowLeases(const Holder& holder);
+};
+
+static_assert(randflake::kKeepsTheRules<ServerEnvironment>);
+
+extern template class randflake::Server<ServerEnvironment>;
+
+// For every process but the postmaster.
+extern randflake::Server<ServerEnvironment> server;
+
+// The failure of LookAtState, in this process.
+extern FileFailure server_look_failure;
+
+// "randflake.max_clock_skew" has another value. Counts in the postmaster, who sees every value that
+// a child can see, and sees it first.
+void server_note_skew(int milliseconds);
+
+// For the postmaster: when shared memory was made, and when it exits cleanly.
+void server_init_shared();
+void server_stop();
+
+#endif

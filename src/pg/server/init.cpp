@@ -1,0 +1,81 @@
+// Entry of the library. What happens depends on who loads it:
+//
+//   the server, through shared_preload_libraries
+//     1. _PG_init: settings are defined and checked, hooks are set
+//     2. shmem_request hook: shared memory is asked for
+//     3. shmem_startup hook: it is mapped, and each subsystem fills in its part once
+//   a backend of a server that did not preload it
+//     nothing; text and shard functions need none of this, the others protect themselves
+
+#include "pg/base/pg.h"
+
+#include "pg/base/compat.h"
+#include "pg/generation/copy.h"
+#include "pg/server/counters.h"
+#include "pg/lease/lease_worker.h"
+#include "pg/server/require.h"
+#include "pg/secret/secret.h"
+#include "pg/server/environment.h"
+#include "pg/server/settings.h"
+#include "pg/server/shmem.h"
+
+extern "C" {
+RANDFLAKE_MODULE_MAGIC;
+PGDLLEXPORT void _PG_init(void);
+}
+
+static shmem_request_hook_type previous_shmem_request;
+static shmem_startup_hook_type previous_shmem_startup;
+
+static void on_shmem_request() {
+    if (previous_shmem_request != nullptr)
+        previous_shmem_request();
+    shmem_request();
+}
+
+// Exit status 0 is a clean stop; a crash, of the server or of a backend, has another one.
+static void on_exit(int status, Datum) {
+    if (status == 0)
+        server_stop();
+    else
+        secret_keep_added();
+}
+
+static void log_missing_setting() {
+    if (const ErrorText* missing = missing_setting())
+        ereport(LOG, (errmsg("randflake cannot generate identifiers: %s", missing->message),
+                      errhint("%s", missing->hint)));
+}
+
+static void on_shmem_startup() {
+    if (previous_shmem_startup != nullptr)
+        previous_shmem_startup();
+
+    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+    if (shmem_attach()) {
+        secret_init_shared();
+        server_init_shared();
+        counters_reset();
+        log_missing_setting();
+    }
+    LWLockRelease(AddinShmemInitLock);
+
+    // Exit callbacks of the postmaster run when all its children are gone, and before shared memory
+    // is released. A restart after a crash of a backend passes here again.
+    if (!IsUnderPostmaster)
+        on_shmem_exit(on_exit, 0);
+}
+
+void _PG_init(void) {
+    if (!process_shared_preload_libraries_in_progress)
+        return;
+    settings_init();
+    if (setting_coordinator[0] != '\0')
+        lease_register_worker();
+    copy_init();
+
+    previous_shmem_request = shmem_request_hook;
+    shmem_request_hook = on_shmem_request;
+    previous_shmem_startup = shmem_startup_hook;
+    shmem_startup_hook = on_shmem_startup;
+}

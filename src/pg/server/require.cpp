@@ -1,0 +1,89 @@
+#include "pg/server/require.h"
+
+#include "core/identifier/layout_text.h"
+#include "pg/server/settings.h"
+#include "pg/server/shmem.h"
+#include "pg/snowflake/snowflake_layout.h"
+
+void require_preload() {
+    if (shared == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("randflake must be loaded via \"shared_preload_libraries\""),
+                        errdetail("Identifiers need shared memory, which is reserved when the "
+                                  "server starts."),
+                        errhint("Add \"randflake\" to \"shared_preload_libraries\" and restart "
+                                "the server.")));
+}
+
+static constexpr ErrorText kNoSecret = {
+    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "no secret is configured", nullptr,
+    "Set \"randflake.secret_file\" (or \"randflake.secret\") and restart the server."};
+
+static constexpr ErrorText kNoNodeId = {
+    ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "no node id is configured", nullptr,
+    "Set \"randflake.node_id\" to a node id that no other server uses, or set "
+    "\"randflake.coordinator\", and restart the server."};
+
+static bool has_node_id() {
+    return setting_node_id >= 0 || shared->memory.leased;
+}
+
+void require_secret() {
+    require_preload();
+    if (secret_ring().count() == 0)
+        raise_error(kNoSecret);
+}
+
+static void require_node_id() {
+    if (!has_node_id())
+        raise_error(kNoNodeId);
+}
+
+const ErrorText* missing_setting() {
+    return secret_ring().count() == 0 ? &kNoSecret : !has_node_id() ? &kNoNodeId : nullptr;
+}
+
+void require_generator() {
+    require_secret();
+    require_node_id();
+}
+
+// The names of the layouts that hold node ids up to this one, for a hint; palloc'd.
+static const char* layouts_that_hold(int64 node_id) {
+    StringInfoData names;
+    initStringInfo(&names);
+    for (const randflake::NamedLayout& named : randflake::kNamedLayouts)
+        if (node_id <= static_cast<int64>(named.layout.max_node_id()))
+            appendStringInfo(&names, "%s\"%s\" up to %llu", names.len > 0 ? ", " : "", named.name,
+                             static_cast<unsigned long long>(named.layout.max_node_id()));
+    return names.data;
+}
+
+void require_snowflake_nodes(int64 first_node_id) {
+    const int64 last = first_node_id + shared->slot_count - 1;
+    const auto limit = static_cast<int64>(snowflake_layout.max_node_id());
+    if (last <= limit)
+        return;
+    const char* others = layouts_that_hold(last);
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("node ids %lld to %lld do not fit in layout \"%s\"",
+                static_cast<long long>(first_node_id), static_cast<long long>(last),
+                setting_snowflake_layout),
+         errdetail("The layout has %d bits for node ids, which are from 0 to %lld.",
+                   snowflake_layout.node_bits, static_cast<long long>(limit)),
+         others[0] != '\0'
+             ? errhint("Choose other node ids, or set \"randflake.snowflake_layout\" to one of the "
+                       "layouts that hold them: %s.",
+                       others)
+             : errhint("Choose other node ids, or describe a layout with more bits for them in "
+                       "\"randflake.snowflake_layout\".")));
+}
+
+void require_snowflake() {
+    require_preload();
+    require_node_id();
+    if (!shared->memory.leased)
+        require_snowflake_nodes(setting_node_id);
+}

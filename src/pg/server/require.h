@@ -1,0 +1,30 @@
+// Preconditions of SQL functions. Each raises an ERROR that names the remedy when this server does
+// not meet it. All are fixed while the server runs, so a backend need not check again.
+
+#ifndef RANDFLAKE_PG_SERVER_REQUIRE_H
+#define RANDFLAKE_PG_SERVER_REQUIRE_H
+
+#include "pg/base/pg.h"
+
+#include "pg/base/error_text.h"
+
+// The library was preloaded.
+void require_preload();
+
+// Preloaded, with a secret.
+void require_secret();
+
+// This server can generate: preloaded, with a node id and a secret.
+void require_generator();
+
+// What keeps a preloaded server from generating for as long as it runs; null when nothing does.
+const ErrorText* missing_setting();
+
+// This server can generate Snowflake numbers, which need no secret: preloaded, with node ids that
+// fit in the layout.
+void require_snowflake();
+
+// The node ids from `first_node_id` on fit in the layout of Snowflake numbers.
+void require_snowflake_nodes(int64 first_node_id);
+
+#endif

@@ -1,0 +1,149 @@
+#include "pg/server/settings.h"
+
+#include "core/identifier/layout.h"
+#include "core/window/window_state.h"
+#include "pg/base/compat.h"
+#include "pg/secret/secret.h"
+#include "pg/snowflake/snowflake_layout.h"
+#include "pg/generation/vector_path.h"
+#include "pg/server/environment.h"
+
+int setting_node_id;
+int setting_node_count;
+int setting_max_wait;
+int setting_max_clock_skew;
+int setting_lease_duration;
+char* setting_coordinator;
+
+static constexpr int kMaxNodeId = randflake::kRandflake.max_node_id();
+
+static constexpr char kNodeId[] = "randflake.node_id";
+
+// Whether node ids are leased is decided at the start, so a reload can bring both about.
+static constexpr ErrorText kTwoSources = {
+    ERRCODE_INVALID_PARAMETER_VALUE,
+    "both \"randflake.node_id\" and \"randflake.coordinator\" are set",
+    "Node ids are either chosen by hand or leased.", "Remove one of them."};
+
+// Called for each of the two in each reload. The postmaster alone tells it, and once until one of
+// them is gone.
+static void warn_of_next_start(bool has_node_id, const char* coordinator) {
+    static bool warned;
+    if (IsUnderPostmaster || process_shared_preload_libraries_in_progress)
+        return;
+    const bool fails = has_node_id && coordinator[0] != '\0';
+    if (fails && !warned)
+        ereport(WARNING, (errcode(kTwoSources.sqlstate),
+                          errmsg("the next start of the server will fail: %s", kTwoSources.message),
+                          errdetail("%s", kTwoSources.detail), errhint("%s", kTwoSources.hint)));
+    warned = fails;
+}
+
+// At the next start, as far as can be known: a node id that awaits it is one that was added or
+// taken away. It may also be another number; then only the start tells.
+static bool has_node_id_at_next_start() {
+    return (setting_node_id >= 0) != setting_awaits_start(kNodeId);
+}
+
+const ErrorText* next_start_error() {
+    return has_node_id_at_next_start() && setting_coordinator[0] != '\0' ? &kTwoSources : nullptr;
+}
+
+static bool check_node_id(int* new_value, void**, GucSource) {
+    warn_of_next_start(*new_value >= 0, setting_coordinator);
+    return true;
+}
+
+static void assign_coordinator(const char* new_value, void*) {
+    warn_of_next_start(has_node_id_at_next_start(), new_value);
+}
+
+namespace {
+struct IntSetting {
+    const char* name;
+    int* variable;
+    int boot_value;
+    int min, max;
+    GucContext context;
+    int flags;
+    const char* description;
+    const char* long_description;
+    GucIntCheckHook check = nullptr;
+    GucIntAssignHook assign = nullptr;
+};
+}  // namespace
+
+static void assign_max_clock_skew(int value, void*) {
+    server_note_skew(value);
+}
+
+static const IntSetting int_settings[] = {
+    {kNodeId, &setting_node_id, -1, -1, kMaxNodeId, PGC_POSTMASTER, 0,
+     "First node id of this server.",
+     "No two live servers with the same secret may share a node id. -1 leaves it unset.",
+     check_node_id},
+    {"randflake.node_count", &setting_node_count, 1, 1, kMaxNodeId + 1, PGC_POSTMASTER, 0,
+     "How many consecutive node ids this server uses.",
+     "Each node id gives 131072 identifiers a second, node id 0 one less."},
+    {"randflake.max_wait", &setting_max_wait, 5000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS,
+     "Longest wait for a free identifier before an error.", "Zero fails at once."},
+    {"randflake.max_clock_skew", &setting_max_clock_skew, 2000, 0, randflake::kMaxSkewMs,
+     PGC_SIGHUP, GUC_UNIT_MS, "How far the clocks of two servers may differ.",
+     "With static node ids a server generates nothing for this long after its start, unless it was "
+     "stopped cleanly less than this long ago. Servers that share node ids have the same value.",
+     nullptr, assign_max_clock_skew},
+    {"randflake.lease_duration", &setting_lease_duration, 60, 1, SECS_PER_DAY, PGC_SIGHUP,
+     GUC_UNIT_S, "How long node ids are leased for.",
+     "Renewed at half of it, so half of it is how long the coordinator may be away."},
+};
+
+// Rejects a configured value that does not parse. Without this the server would only warn when the
+// setting is defined, and start with the default.
+static void require_valid(const IntSetting& setting) {
+    const char* text = GetConfigOption(setting.name, true, false);
+    if (text == nullptr)
+        return;
+    int value;
+    const char* hint = nullptr;
+    if (!parse_int(text, &value, setting.flags, &hint))
+        ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("invalid value for parameter \"%s\": \"%s\"", setting.name, text),
+                        hint ? errhint("%s", _(hint)) : 0));
+    if (value < setting.min || value > setting.max)
+        ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("%d is outside the valid range for parameter \"%s\" (%d .. %d)",
+                               value, setting.name, setting.min, setting.max)));
+}
+
+void settings_init() {
+    for (const IntSetting& setting : int_settings) {
+        require_valid(setting);
+        DefineCustomIntVariable(setting.name, setting.description, setting.long_description,
+                                setting.variable, setting.boot_value, setting.min, setting.max,
+                                setting.context, setting.flags, setting.check, setting.assign,
+                                nullptr);
+    }
+    DefineCustomStringVariable(
+        "randflake.coordinator", "Connection string of the database that leases node ids.",
+        "Empty: this server uses the node ids of \"randflake.node_id\".", &setting_coordinator, "",
+        PGC_SIGHUP, GUC_SUPERUSER_ONLY, nullptr, assign_coordinator, nullptr);
+    snowflake_layout_define_setting();
+    secret_define_settings();
+    vector_path_define_setting();
+    MarkGUCPrefixReserved("randflake");
+
+    if (setting_node_id >= 0 && setting_node_id + setting_node_count > kMaxNodeId + 1)
+        ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("\"randflake.node_id\" and \"randflake.node_count\" reach beyond "
+                               "node id %d",
+                               kMaxNodeId),
+                        errdetail("Node id %d and a count of %d would end at %d.", setting_node_id,
+                                  setting_node_count, setting_node_id + setting_node_count - 1),
+                        errhint("Lower \"randflake.node_id\" or \"randflake.node_count\".")));
+    if (setting_node_id >= 0 && setting_coordinator[0] != '\0')
+        ereport(FATAL, (errcode(kTwoSources.sqlstate), errmsg("%s", kTwoSources.message),
+                        errdetail("%s", kTwoSources.detail), errhint("%s", kTwoSources.hint)));
+    snowflake_layout_load();
+    secret_load();
+    vector_path_choose();
+}

@@ -1,0 +1,112 @@
+// Shared memory: two words per node id, of Randflake and of Snowflake numbers; the window; and the
+// secrets.
+//
+// Protection:
+//   slots[i].word, window   atomics; protocol in core/window/generator.h
+//   window_lock             see core/server/server.h; the only lock that is held while files are
+//   read or
+//                           written, or for longer than a few instructions
+//   memory                  window_lock; see ServerMemory
+//   window_report           its own spinlock, a leaf
+//   lease_report            the same
+//   next_window_log_at_ms   window_lock
+//   window_changed          broadcast after every change of the window
+//   skew                    atomic; written by the postmaster alone
+//   counters                atomics
+//   lease_worker_pid        atomic; of a worker that is gone, or of whoever has its number now
+//   certain_before          atomic; written under window_lock
+//   secrets                 window_lock to add one; those below the atomic count never change, and
+//                           are read without a lock
+//   the rest                written once, when shared memory is made; read without a lock
+//
+// Nothing here belongs to a backend: a slot's word outlives every backend that used it. Nothing
+// points into a process's own memory or into the library either: where children are not forked but
+// executed (EXEC_BACKEND), the library may lie elsewhere in each. The locks are in shared memory,
+// which has one address everywhere. What the postmaster keeps in static variables, the key and the
+// time of its start, is copied here for the children, who run _PG_init by themselves then.
+
+#ifndef RANDFLAKE_PG_SERVER_SHMEM_H
+#define RANDFLAKE_PG_SERVER_SHMEM_H
+
+#include "pg/base/pg.h"
+
+#include <atomic>
+
+#include "core/identifier/cipher.h"
+#include "core/window/generator.h"
+#include "core/secret/secret_ring.h"
+#include "pg/server/counters.h"
+#include "pg/lease/lease_report.h"
+#include "pg/snowflake/snowflake_layout.h"
+#include "pg/window/window.h"
+
+using AtomicWord = std::atomic<uint64_t>;
+static_assert(AtomicWord::is_always_lock_free);
+
+// A slot per cache line, so that backends counting in different slots do not disturb each other.
+// 64 bytes is the line size of the x86-64 and most ARM processors.
+struct alignas(64) Slot {
+    AtomicWord word;
+    AtomicWord finished;  // numbers reserved in seconds before the word's
+};
+
+// Oldest first.
+struct SharedSecrets {
+    std::atomic<int> count;  // 0: none is configured
+    randflake::Generation generations[randflake::kMaxGenerations];
+    randflake::Key keys[randflake::kMaxGenerations];
+};
+
+struct SharedState {
+    SharedSecrets secrets;
+    std::atomic<uint32_t> certain_before;  // see secrets_certain_before(); 0: not known yet
+    uint32 slot_count;
+
+    LWLock* window_lock;
+    randflake::ServerMemory<randflake::LeaseHolder> memory;
+    WindowReport window_report;
+    int64 next_window_log_at_ms;
+    LeaseReport lease_report;
+    std::atomic<int> lease_worker_pid;
+    ConditionVariable window_changed;
+    AtomicWord skew;  // a SkewRange: smallest << 32 | largest
+
+    Counters counters;
+
+    alignas(64) AtomicWord window;
+    Slot slots[FLEXIBLE_ARRAY_MEMBER];  // slot_count of Randflake's, as many of Snowflake's
+};
+
+// Null in a server that did not preload the library.
+extern SharedState* shared;
+
+static inline Slot& randflake_slot(uint32 i) {
+    return shared->slots[i];
+}
+static inline Slot& snowflake_slot(uint32 i) {
+    return shared->slots[shared->slot_count + i];
+}
+
+// Its count is 0 without a secret. For numbers that are reserved, see UseReserved.
+static inline randflake::SecretRing secret_ring() {
+    return {shared->secrets.generations, shared->secrets.count.load(std::memory_order_acquire)};
+}
+
+// Calls `use` with both sets of slots, for what concerns the window: it is the same for both.
+template <typename Use>
+static inline auto with_slot_sets(Use&& use) {
+    return use(randflake::SlotSet{randflake::kRandflake,
+                                  [](uint32_t i) -> AtomicWord& { return randflake_slot(i).word; }},
+               randflake::SlotSet{snowflake_layout, [](uint32_t i) -> AtomicWord& {
+                                      return snowflake_slot(i).word;
+                                  }});
+}
+
+// Asks for the memory; in the server's hook of that name.
+void shmem_request();
+
+// Maps it. True when it was made by this call: then slots and locks are initialized, all else is
+// zero, and each subsystem fills in its part. The caller holds AddinShmemInitLock.
+bool shmem_attach();
+
+#endif

@@ -1,0 +1,156 @@
+// The functions behind the views randflake_status and randflake_slots. They take no lock that a
+// generating backend waits for.
+
+#include "pg/base/clock.h"
+#include "pg/server/require.h"
+#include "pg/generation/reserve_errors.h"
+#include "pg/base/result_row.h"
+#include "pg/secret/secret.h"
+#include "pg/server/settings.h"
+#include "pg/server/shmem.h"
+#include "pg/base/sql_function.h"
+#include "pg/base/timestamp.h"
+#include "pg/generation/vector_path.h"
+
+using randflake::Fields;
+using randflake::kRandflake;
+using randflake::Lease;
+using randflake::Window;
+
+namespace {
+// The columns of one row, filled from left to right.
+struct Row {
+    Datum values[32];
+    bool nulls[32];
+    int count;
+
+    void Add(Datum value) {
+        values[count] = value;
+        nulls[count++] = false;
+    }
+    void AddNull() {
+        values[count] = 0;
+        nulls[count++] = true;
+    }
+    void AddUnless(bool null, Datum value) {
+        if (null)
+            AddNull();
+        else
+            Add(value);
+    }
+};
+}  // namespace
+
+static Datum text_datum(const char* text) {
+    return PointerGetDatum(cstring_to_text(text));
+}
+
+static Datum counter_datum(uint64 value) {
+    return Int64GetDatum(static_cast<int64>(value));
+}
+
+static Datum second_datum(int64 second) {
+    return TimestampTzGetDatum(timestamp_of_second(second));
+}
+
+static Datum interval_datum(int64 milliseconds) {
+    auto* interval = static_cast<Interval*>(palloc0(sizeof(Interval)));
+    interval->time = milliseconds * 1000;
+    return IntervalPGetDatum(interval);
+}
+
+// Randflake numbers that the node ids give in a second, without those of former secrets.
+static int64 ids_per_second() {
+    const auto now = static_cast<uint64>(Max(wall_clock_seconds(), 0));
+    const auto numbers =
+        static_cast<double>(shared->slot_count * (kRandflake.max_sequence() + uint64{1}));
+    return static_cast<int64>(numbers * secret_ring().ShareLeft(kRandflake, now));
+}
+
+// Of the secret that new identifiers are made under.
+static const char* current_fingerprint() {
+    const auto now = static_cast<uint64>(Max(wall_clock_seconds(), 0));
+    const int current = secret_ring().GenerationAt(now);
+    return secret_fingerprint_text(secret_records().records[current]);
+}
+
+// An error of the lease worker, which has no database and keeps its texts in UTF-8.
+static Datum lease_error_datum(char* text) {
+    if (GetDatabaseEncoding() != PG_UTF8)
+        for (char* at = text; *at != '\0'; at++)
+            if (IS_HIGHBIT_SET(*at))
+                *at = '?';
+    return text_datum(text);
+}
+
+SQL_FUNCTION(randflake_status);
+Datum randflake_status(PG_FUNCTION_ARGS) {
+    require_preload();
+    const Window window = Window::FromWord(shared->window.load());
+    const Counters& counters = shared->counters;
+    LeaseReport lease = lease_report();
+    const Lease& open = lease.open;
+    const bool has_secret = secret_ring().count() > 0;
+    const int64 lease_id = open.id != 0 ? open.id : lease.next.id;
+    const int64 first_node =
+        shared->memory.leased ? (open.id != 0 ? open.first_node_id : -1) : setting_node_id;
+
+    const TimestampTz copy_found_at = window_report().copy_found_at;
+
+    Row row{};
+    const char* problem = generator_problem();
+    row.Add(text_datum(shared->memory.leased ? "leased" : "static"));
+    row.AddUnless(problem == nullptr, problem == nullptr ? 0 : text_datum(problem));
+    row.AddUnless(first_node < 0, Int32GetDatum(static_cast<int32>(first_node)));
+    row.Add(Int32GetDatum(static_cast<int32>(shared->slot_count)));
+    row.Add(Int64GetDatum(ids_per_second()));
+    row.AddUnless(window.closed(), second_datum(window.start));
+    row.AddUnless(window.closed(), second_datum(window.end));
+    row.AddUnless(!has_secret, has_secret ? text_datum(current_fingerprint()) : 0);
+    row.Add(counter_datum(count_of_all_slots()));
+    row.Add(counter_datum(counters.waits));
+    row.Add(counter_datum(counters.wait_microseconds / 1000));
+    row.Add(counter_datum(counters.slots_exhausted));
+    row.Add(counter_datum(counters.clock_steps_back));
+    row.Add(counter_datum(counters.window_extensions));
+    row.Add(TimestampTzGetDatum(counters.reset_at));
+    row.AddUnless(lease_id == 0, Int64GetDatum(lease_id));
+    row.AddUnless(open.id == 0, interval_datum(open.length_ms()));
+    row.AddUnless(lease.error_at == 0, lease_error_datum(lease.error));
+    row.AddUnless(lease.error_at == 0, TimestampTzGetDatum(lease.error_at));
+    row.AddUnless(copy_found_at == 0, TimestampTzGetDatum(copy_found_at));
+    row.Add(text_datum(vector_path_name()));
+    PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(
+        result_row(fcinfo, row.count, CurrentMemoryContext), row.values, row.nulls)));
+}
+
+// SETOF (node_id integer, last_second timestamptz, sequence integer, ids_issued bigint)
+SQL_FUNCTION(randflake_slots);
+Datum randflake_slots(PG_FUNCTION_ARGS) {
+    require_preload();
+    InitMaterializedSRF(fcinfo, 0);
+    const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    const Window window = Window::FromWord(shared->window.load());
+    if (window.closed())
+        return Datum{0};
+    for (uint32 i = 0; i < shared->slot_count; i++) {
+        const Slot& slot = randflake_slot(i);
+        const Fields fields = kRandflake.Unpack(slot.word.load());
+        const bool unused = fields.timestamp < window.start;
+        Row row{};
+        row.Add(Int32GetDatum(static_cast<int32>(fields.node_id)));
+        row.AddUnless(unused, second_datum(static_cast<int64>(fields.timestamp)));
+        row.AddUnless(unused, Int32GetDatum(static_cast<int32>(fields.sequence)));
+        row.Add(counter_datum(count_of_slot(slot)));
+        require_columns(result->setDesc, row.count);
+        tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
+    }
+    return Datum{0};
+}
+
+SQL_FUNCTION(randflake_status_reset);
+Datum randflake_status_reset([[maybe_unused]] PG_FUNCTION_ARGS) {
+    require_preload();
+    counters_reset();
+    PG_RETURN_VOID();
+}

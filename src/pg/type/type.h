@@ -1,0 +1,25 @@
+// The SQL type randflake, as its functions see it: a value holds the raw number, in time order
+// (core/identifier/signed_order.h), and goes in and out encrypted.
+
+#ifndef RANDFLAKE_PG_TYPE_TYPE_H
+#define RANDFLAKE_PG_TYPE_TYPE_H
+
+#include "pg/base/pg.h"
+
+#include "core/identifier/layout.h"
+#include "core/identifier/signed_order.h"
+
+static inline Datum datum_of_raw(uint64 raw) {
+    return Int64GetDatum(randflake::ToSigned(raw));
+}
+
+static inline uint64 raw_of_datum(Datum value) {
+    return randflake::ToUnsigned(DatumGetInt64(value));
+}
+
+// Seconds since the layout's epoch.
+static inline int64 second_of_datum(Datum value) {
+    return static_cast<int64>(randflake::kRandflake.Unpack(raw_of_datum(value)).timestamp);
+}
+
+#endif

@@ -1,0 +1,39 @@
+// The type randflake: time, distance in time and node id, which need no secret.
+
+#include "core/identifier/layout.h"
+#include "pg/base/sql_function.h"
+#include "pg/base/timestamp.h"
+#include "pg/type/type.h"
+
+using randflake::kRandflake;
+
+SQL_FUNCTION(randflake_timestamp);
+Datum randflake_timestamp(PG_FUNCTION_ARGS) {
+    PG_RETURN_TIMESTAMPTZ(timestamp_of_second(second_of_datum(PG_GETARG_DATUM(0))));
+}
+
+// For BRIN summaries of several ranges: ranges that are near each other become one. The difference
+// of the numbers would show node ids and sequence numbers, by the blocks that EXPLAIN ANALYZE
+// counts.
+SQL_FUNCTION(randflake_distance);
+Datum randflake_distance(PG_FUNCTION_ARGS) {
+    PG_RETURN_FLOAT8(static_cast<double>(second_of_datum(PG_GETARG_DATUM(1)) -
+                                         second_of_datum(PG_GETARG_DATUM(0))));
+}
+
+SQL_FUNCTION(randflake_node_id);
+Datum randflake_node_id(PG_FUNCTION_ARGS) {
+    PG_RETURN_INT32(
+        static_cast<int32>(kRandflake.Unpack(raw_of_datum(PG_GETARG_DATUM(0))).node_id));
+}
+
+// The smallest value of a second.
+SQL_FUNCTION(randflake_lower);
+Datum randflake_lower(PG_FUNCTION_ARGS) {
+    const uint64 second =
+        second_of_timestamp(PG_GETARG_TIMESTAMPTZ(0), ERRCODE_DATETIME_FIELD_OVERFLOW);
+    uint64 raw;
+    if (!kRandflake.Pack({second, 0, 0}, &raw))
+        elog(ERROR, "second of an identifier does not fit");
+    return datum_of_raw(raw);
+}

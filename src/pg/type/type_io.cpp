@@ -1,0 +1,208 @@
+// The type randflake: input, output, casts, and new values.
+
+#include "core/secret/secret_ring.h"
+#include "core/identifier/id_text.h"
+#include "pg/base/compat.h"
+#include "pg/generation/copy.h"
+#include "pg/server/require.h"
+#include "pg/generation/reserve.h"
+#include "pg/secret/secret.h"
+#include "pg/server/shmem.h"
+#include "pg/base/sql_function.h"
+#include "pg/generation/text.h"
+#include "pg/base/timestamp.h"
+#include "pg/type/type.h"
+#include "pg/type/type_key.h"
+#include "pg/generation/vector_path.h"
+
+using randflake::kRandflake;
+using randflake::kRunLength;
+using randflake::SecretRing;
+using randflake::TypeUse;
+
+static const char* time_of(uint64 raw) {
+    return second_text(static_cast<int64>(kRandflake.Unpack(raw).timestamp));
+}
+
+// Nobody makes such a value. An identifier that a user made up can become one, if its time is to
+// come when a secret is added.
+[[noreturn]] static void report_skipped(uint64 raw) {
+    ereport(ERROR,
+            (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a value of type randflake has no identifier"),
+             errdetail("Its time is %s. No server has made it.", time_of(raw)),
+             errhint("Find such values by their time with randflake_timestamp(), and delete "
+                     "them.")));
+}
+
+// Whether a number is not skipped; then *id is its identifier. Values that are made, or shown in
+// the order of storage, are often consecutive numbers. From the second consecutive one on, a run is
+// encrypted at once in vector registers.
+static bool encrypt(const SecretRing& ring, uint64 raw, uint64* id) {
+    static uint64 previous;
+    static int secrets;   // 0: there are no ids
+    static uint64 first;  // ids are those of first, first + 1, ...
+    static uint64 ids[kRunLength];
+    static uint64 skipped;
+
+    const bool follows = raw == previous + 1;
+    previous = raw;
+    if (secrets != ring.count() || raw - first >= kRunLength) {
+        if (!follows || !ring.HasOneOwner(kRandflake, raw, kRunLength))
+            return ring.Encrypt(kRandflake, raw, id);
+        skipped = EncryptNumbers(ring, vector_path, raw, kRunLength, ids);
+        first = raw;
+        secrets = ring.count();
+    }
+    *id = ids[raw - first];
+    return (skipped >> (raw - first) & 1) == 0;
+}
+
+static uint64 id_of_datum(FunctionCallInfo fcinfo, Datum value) {
+    const uint64 raw = raw_of_datum(value);
+    const SecretRing ring = type_secrets();
+    (void)check_type_value(fcinfo, ring, TypeUse::kOutput, raw);
+    uint64 id;
+    if (!encrypt(ring, raw, &id))
+        report_skipped(raw);
+    return id;
+}
+
+// A ring of one skips nothing, so nothing is encrypted.
+static bool is_skipped(const SecretRing& ring, uint64 raw) {
+    uint64 id;
+    return unlikely(ring.count() > 1) && !encrypt(ring, raw, &id);
+}
+
+// An identifier that no secret made, or that none can have made yet, is an ERROR, or false when
+// `context` is a caller's that collects errors.
+static bool datum_of_id(FunctionCallInfo fcinfo, uint64 id, Node* context, Datum* value) {
+    const SecretRing ring = type_secrets();
+    uint64 raw = 0;
+    const bool made = ring.Decrypt(kRandflake, id, &raw);
+    if (made ? !check_type_value(fcinfo, ring, TypeUse::kInput, raw)
+             : !check_type(fcinfo->flinfo->fn_oid, ring, TypeUse::kNoValue, raw)) {
+        soft_ereport(context,
+                     (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                      errmsg("invalid identifier for type randflake: \"%s\"", type_text_of_id(id)),
+                      made ? errdetail("No server has made it yet. Its time is %s.", time_of(raw))
+                           : errdetail("It was made under none of this server's secrets.")));
+        return false;
+    }
+    *value = datum_of_raw(raw);
+    return true;
+}
+
+static Datum datum_of_id(FunctionCallInfo fcinfo, uint64 id) {
+    Datum value{};
+    (void)datum_of_id(fcinfo, id, nullptr, &value);
+    return value;
+}
+
+SQL_FUNCTION(randflake_in);
+Datum randflake_in(PG_FUNCTION_ARGS) {
+    uint64 id;
+    Datum value{};
+    if (id_of_type_text(PG_GETARG_CSTRING(0), fcinfo->context, &id))
+        (void)datum_of_id(fcinfo, id, fcinfo->context, &value);
+    return value;
+}
+
+SQL_FUNCTION(randflake_out);
+Datum randflake_out(PG_FUNCTION_ARGS) {
+    PG_RETURN_CSTRING(type_text_of_id(id_of_datum(fcinfo, PG_GETARG_DATUM(0))));
+}
+
+SQL_FUNCTION(randflake_recv);
+Datum randflake_recv(PG_FUNCTION_ARGS) {
+    auto* message = reinterpret_cast<StringInfo>(PG_GETARG_POINTER(0));
+    const int bytes = message->len - message->cursor;
+    const char* data = pq_getmsgbytes(message, bytes);
+    uint64 id;
+    // Mostly from a driver that sends strings in binary without knowing the type.
+    if (!randflake::ParseBinary(reinterpret_cast<const uint8*>(data), static_cast<size_t>(bytes),
+                                &id))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+                        errmsg("invalid binary form of an identifier"),
+                        errdetail("It has %d bytes instead of %d.", bytes,
+                                  static_cast<int>(randflake::kBinaryBytes)),
+                        errhint("Send the text form as text, with format code 0, or the identifier "
+                                "as a binary bigint.")));
+    return datum_of_id(fcinfo, id);
+}
+
+SQL_FUNCTION(randflake_send);
+Datum randflake_send(PG_FUNCTION_ARGS) {
+    StringInfoData message;
+    pq_begintypsend(&message);
+    pq_sendint64(&message, id_of_datum(fcinfo, PG_GETARG_DATUM(0)));
+    PG_RETURN_BYTEA_P(pq_endtypsend(&message));
+}
+
+SQL_FUNCTION(randflake_from_bigint);
+Datum randflake_from_bigint(PG_FUNCTION_ARGS) {
+    return datum_of_id(fcinfo, static_cast<uint64>(PG_GETARG_INT64(0)));
+}
+
+// Planner support of casts to the type: the cast of a constant is a constant of the type, as its
+// text form is since the statement was parsed. So partitions are pruned when the statement is
+// planned, and postgres_fdw and others that look for constants find one. The casts are STABLE, not
+// IMMUTABLE, because they depend on the secret: their results belong into plans, and not into what
+// is stored. Expressions that are not part of a statement's plan, as those of indexes, stay as they
+// are.
+SQL_FUNCTION(randflake_cast_support);
+Datum randflake_cast_support(PG_FUNCTION_ARGS) {
+    Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));
+    if (!IsA(request, SupportRequestSimplify))
+        return Datum{0};
+    const auto* simplify = reinterpret_cast<SupportRequestSimplify*>(request);
+    const FuncExpr* call = simplify->fcall;
+    const auto* argument = static_cast<Const*>(linitial(call->args));
+    if (simplify->root == nullptr || !IsA(argument, Const) || argument->constisnull ||
+        !may_execute(call->funcid))
+        return Datum{0};
+    PG_RETURN_POINTER(makeConst(call->funcresulttype, -1, InvalidOid, sizeof(Datum),
+                                OidFunctionCall1(call->funcid, argument->constvalue), false, true));
+}
+
+SQL_FUNCTION(randflake_from_integer);
+Datum randflake_from_integer(PG_FUNCTION_ARGS) {
+    return datum_of_id(fcinfo, static_cast<uint64>(int64{PG_GETARG_INT32(0)}));
+}
+
+// A cast binds tighter than a sign, so -42::randflake gets here.
+SQL_FUNCTION(randflake_negate);
+Datum randflake_negate([[maybe_unused]] PG_FUNCTION_ARGS) {
+    ereport(ERROR,
+            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot negate an identifier"),
+             errhint("To cast a negative number, put it in parentheses, as in (-42)::randflake, or "
+                     "in quotes, as in '-42'::bigint::randflake.")));
+}
+
+SQL_FUNCTION(randflake_to_bigint);
+Datum randflake_to_bigint(PG_FUNCTION_ARGS) {
+    PG_RETURN_INT64(static_cast<int64>(id_of_datum(fcinfo, PG_GETARG_DATUM(0))));
+}
+
+// All backends take single numbers from the same slot. Together they count upwards, so the key's
+// index has one insertion point, at its end. With a slot for each backend, inserts would split
+// pages in the middle of the index and leave them half empty.
+SQL_FUNCTION(randflake_next);
+Datum randflake_next(PG_FUNCTION_ARGS) {
+    require_generator();
+    uint64 raw;
+    bool skipped;
+    do
+        skipped = randflake::UseReserved(
+            [] { return reserve_numbers(SlotChoice::kLowest, 1); }, secret_ring,
+            [&raw, fcinfo](const randflake::Run& run, const SecretRing& ring) {
+                raw = run.first;
+                if (is_skipped(ring, raw))
+                    return true;
+                (void)check_type_value(fcinfo, ring, TypeUse::kMake, raw);
+                return false;
+            });
+    while (unlikely(skipped));
+    return datum_of_raw(raw);
+}
+
+SQL_FUNCTION_IN_COPY(randflake_next)

@@ -1,0 +1,598 @@
+// Which secrets the values of type randflake belong to.
+//
+// A value is stored as the raw number, and goes in and out encrypted. So the secret is part of the
+// data's meaning: text read under another one becomes another raw number, in another place of the
+// order. The table randflake_key, which pg_dump takes along, holds an entry of each secret that
+// values in the database may have. What a use of the type needs of it, and when it adds to it, is
+// decided by PlanBinding (core/type/type_binding.h); here are the tables, and the loop around it.
+//
+// A dump that is restored under another secret brings a further, different row, which stays beside
+// this server's. Rows of other tables may have been restored before it. They become unreadable when
+// it arrives, and their indexes cannot be built.
+//
+// The row must be kept, so the INSERT that brings it succeeds. A second table, randflake_key_check,
+// makes the restore fail in whatever order it loads tables. The dump carries the entry there too,
+// and a constraint refuses it. No option of a restore disables that constraint. If the server gets
+// the missing secret afterwards, what was restored under the others stays wrong. Then the second
+// table still lacks the entry, and the database stays unusable. Where the server has the secret,
+// the row that arrives in the first table brings its twin.
+//
+// The extension may be created before the server has a secret. A database without any entry is
+// bound by the first value that a role makes or reads in, if it may execute
+// randflake_bind_secret(). A restore may load rows of other tables first, which binds the database
+// to this server's secret; the dump's entry then is the further row, as above. The dump's entry may
+// also be in randflake_key_check already. So nothing is bound while that table has another entry
+// than the server's, and both tables are locked meanwhile against transactions that bring one.
+//
+// The entry of a further secret is added with the first value of it, by everybody: the database is
+// bound already, and this says no more than that. Nobody waits for anybody. A transaction that does
+// not see the entry yet adds it, so there may be several rows with the same one, and a transaction
+// that stores a value of the secret has added the entry or has seen it committed. So a dump never
+// has the value without the entry. What cannot write goes on without, because it stores nothing. A
+// parallel operation cannot write either, but its leader may store what it makes: it is refused.
+//
+// The table is read like a catalog, so that output works where there is no ordinary snapshot. It is
+// declared a user catalog table, so the historic snapshot of logical decoding sees it; the second
+// one must not be read there.
+
+#include "pg/type/type_key.h"
+
+#include "pg/base/clock.h"
+#include "pg/base/compat.h"
+#include "pg/server/require.h"
+#include "pg/server/settings.h"
+#include "pg/base/sql_function.h"
+#include "pg/generation/text.h"
+#include "pg/base/timestamp.h"
+
+using randflake::BindingStep;
+using randflake::KeyDifference;
+using randflake::KeyRows;
+using randflake::kNoSecond;
+using randflake::SecretRecord;
+using randflake::SecretRecords;
+using randflake::SecretRing;
+using randflake::TypeBinding;
+using randflake::TypePlace;
+using randflake::TypeUse;
+
+static constexpr char kKeyTable[] = "randflake_key";
+static constexpr char kCheckTable[] = "randflake_key_check";
+static constexpr char kBindFunction[] = "randflake_bind_secret";
+static constexpr AttrNumber kEntryColumn = 1;
+
+uint64 type_certain_end;
+int type_certain_secrets;
+bool type_hash_certain;
+
+// Each backend derives it once more: the server's crypto library does not work in the postmaster.
+randflake::SipKey type_hash_key;
+
+static Oid key_table = InvalidOid;
+static uint64 key_table_changes;
+
+namespace {
+// What the tables said when this backend read them last; since then they have not changed.
+struct Known {
+    uint32 secrets;  // of the server's then; 0: nothing is known
+    TypeBinding binding;
+};
+}  // namespace
+
+// By what can be read: the tables as they are, and under a historic snapshot.
+static Known known_now;
+static Known known_in_history;
+
+static void forget() {
+    known_now.secrets = known_in_history.secrets = 0;
+    type_certain_end = 0;
+    type_hash_certain = false;
+}
+
+static void on_relation_change(Datum, Oid relation) {
+    if (relation == InvalidOid || relation == key_table) {
+        forget();
+        key_table_changes++;
+    }
+}
+
+// This server's, as far as `ring` goes.
+static const SecretRecords& records_of(const SecretRing& ring) {
+    static SecretRecords records;
+    if (static_cast<int>(records.count) < ring.count())
+        records = secret_records();
+    records.count = static_cast<uint32>(ring.count());
+    return records;
+}
+
+static const char* list_of(const char* list, const char* further) {
+    return list == nullptr ? further : psprintf("%s, %s", list, further);
+}
+
+// The fingerprints of those of this server's secrets that are in `which`, for messages; null
+// without any.
+static const char* fingerprints_of(const SecretRecords& records, uint32 which) {
+    const char* list = nullptr;
+    for (uint32 i = 0; i < records.count; i++)
+        if ((which >> i & 1) != 0)
+            list = list_of(list, secret_fingerprint_text(records.records[i]));
+    return list;
+}
+
+static const char* all_fingerprints_of(const SecretRecords& records) {
+    return fingerprints_of(records, ~uint32{0});
+}
+
+// Calls use(entry, length) with each row of a table.
+template <typename Use>
+static void for_each_row(Oid table, Use&& use) {
+    Relation relation = table_open(table, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(relation, InvalidOid, false, nullptr, 0, nullptr);
+    HeapTuple tuple;
+    while (HeapTupleIsValid(tuple = systable_getnext(scan))) {
+        bool null;
+        const Datum value = heap_getattr(tuple, kEntryColumn, RelationGetDescr(relation), &null);
+        char* entry = null ? pstrdup("") : TextDatumGetCString(value);
+        use(static_cast<const char*>(entry), strlen(entry));
+        pfree(entry);
+    }
+    systable_endscan(scan);
+    table_close(relation, AccessShareLock);
+}
+
+static KeyRows read_rows(Oid table, const SecretRecords& records) {
+    KeyRows rows{};
+    for_each_row(table, [&](const char* text, size_t length) { rows.Add(records, text, length); });
+    return rows;
+}
+
+static bool has_row(Oid table, const char* entry) {
+    bool found = false;
+    for_each_row(table, [&](const char* text, size_t) { found |= strcmp(text, entry) == 0; });
+    return found;
+}
+
+static bool is_own(const SecretRecords& records, const char* text, size_t length) {
+    KeyRows row{};
+    row.Add(records, text, length);
+    return row.found != 0;
+}
+
+static bool has_secret() {
+    return shared != nullptr && secret_ring().count() > 0;
+}
+
+// For messages.
+static const char* shown_entry(const char* text, size_t length) {
+    SecretRecord record;
+    return randflake::ParseKeyEntry(text, length, &record) ? secret_fingerprint_text(record)
+                                                           : quoted(text, length);
+}
+
+// The fingerprints in a table that `records` lack, for messages; null without any. A database's
+// owner can insert any text, and as many as there is space for: a few are kept, truncated, and each
+// once.
+static const char* other_fingerprints(Oid table, const SecretRecords& records) {
+    constexpr size_t kListedBytes = 256;
+    const char* list = nullptr;
+    for_each_row(table, [&](const char* text, size_t length) {
+        if (is_own(records, text, length) || (list != nullptr && strlen(list) >= kListedBytes))
+            return;
+        const char* shown = shown_entry(text, length);
+        if (list == nullptr || strstr(list, shown) == nullptr)
+            list = list_of(list, shown);
+    });
+    return list;
+}
+
+// Not through SQL, for which the role may lack the privilege.
+static void add_row(Oid table, const char* entry) {
+    Relation relation = table_open(table, RowExclusiveLock);
+    const TupleDesc row = RelationGetDescr(relation);
+    auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * static_cast<size_t>(row->natts)));
+    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * static_cast<size_t>(row->natts)));
+    memset(nulls, true, sizeof(bool) * static_cast<size_t>(row->natts));
+    values[kEntryColumn - 1] = CStringGetTextDatum(entry);
+    nulls[kEntryColumn - 1] = false;
+    simple_heap_insert(relation, heap_form_tuple(row, values, nulls));
+    CacheInvalidateRelcacheByRelid(table);
+    table_close(relation, RowExclusiveLock);
+}
+
+// The extension's objects share a schema, which is that of the function called.
+static Oid find_table(const char* name, Oid function) {
+    const Oid table = get_relname_relid(name, get_func_namespace(function));
+    if (!OidIsValid(table))
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_TABLE),
+                 errmsg("table \"%s\" of extension \"randflake_type\" does not exist", name)));
+    return table;
+}
+
+// A function of the extension without arguments.
+static Oid find_function(const char* name, Oid schema) {
+    oidvector* no_arguments = buildoidvector(nullptr, 0);
+    const Oid function = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
+                                         PointerGetDatum(no_arguments), ObjectIdGetDatum(schema));
+    if (!OidIsValid(function))
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_FUNCTION),
+                 errmsg("function \"%s\" of extension \"randflake_type\" does not exist", name)));
+    return function;
+}
+
+static bool may_bind_first(Oid function) {
+    return may_execute(find_function(kBindFunction, get_func_namespace(function)));
+}
+
+// --- errors
+// ----------------------------------------------------------------------------------------
+
+// Why this command cannot bind a database that has no entry, as a sentence.
+static const char* binding_obstacle(TypeUse use) {
+    if (use == TypeUse::kOutput || use == TypeUse::kHash)
+        return "Only values that are made or read in bind it.";
+    if (RecoveryInProgress())
+        return "A standby cannot bind it.";
+    if (XactReadOnly)
+        return "A read-only transaction cannot bind it.";
+    if (IsInParallelMode())
+        return "A parallel operation cannot bind it.";
+    return psprintf("Role \"%s\" may not bind it.", GetUserNameFromId(GetUserId(), false));
+}
+
+static const char* bind_hint() {
+    return RecoveryInProgress()
+               ? "Let a superuser run randflake_bind_secret() on the primary server."
+               : "Let a superuser run randflake_bind_secret() once.";
+}
+
+[[noreturn]] static void report_unbound(const char* detail, const char* hint) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("the type randflake is not bound to a secret in this database"),
+                    errdetail_internal("%s", detail), errhint("%s", hint)));
+}
+
+// A database without any entry cannot be bound while the second table has others.
+[[noreturn]] static void report_former(Oid function, const SecretRecords& records) {
+    report_unbound(
+        psprintf("The table \"%s\" has key fingerprint %s, this server has %s.", kCheckTable,
+                 other_fingerprints(find_table(kCheckTable, function), records),
+                 all_fingerprints_of(records)),
+        "Restore dumps with that fingerprint on a server that has their secret. If none "
+        "is to come, let a superuser run randflake_bind_secret() once.");
+}
+
+// The database has entries, but not that of a value's secret.
+[[noreturn]] static void report_missing(const SecretRecord& record, bool parallel) {
+    const char* fingerprint = secret_fingerprint_text(record);
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("a value of type randflake belongs to a secret that this database is not bound "
+                "to"),
+         parallel ? errdetail("A parallel operation cannot add key fingerprint %s.", fingerprint)
+                  : errdetail("Key fingerprint %s is not in the table \"%s\". Who made the value, "
+                              "or read it in, has not committed it there.",
+                              fingerprint, kKeyTable),
+         errhint("%s", bind_hint())));
+}
+
+// The entries are not this server's.
+[[noreturn]] static void report_other_secret(const TypeBinding& binding,
+                                             const SecretRecords& records) {
+    const KeyRows rows = read_rows(key_table, records);
+    // Without one in the middle, the server's own are the wrong ones too.
+    const char* found = other_fingerprints(key_table, records);
+    const char* beside = fingerprints_of(records, rows.found);
+    if (found == nullptr) {
+        found = beside;
+        beside = nullptr;
+    }
+    const bool in_part = binding.differs_from > 0;
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("values of type randflake in this database belong to another secret"),
+             errdetail("The database has key fingerprint %s%s%s, this server has %s.%s", found,
+                       beside != nullptr ? " beside " : "", beside != nullptr ? beside : "",
+                       all_fingerprints_of(records),
+                       in_part ? psprintf(" They differ from %s on; earlier values can be read.",
+                                          second_text(binding.differs_from))
+                               : ""),
+             beside == nullptr
+                 ? errhint("Set \"randflake.secret_file\" (or \"randflake.secret\") to the "
+                           "secret with that fingerprint and restart the server.")
+             : in_part
+                 ? errhint("Put the secret with that fingerprint, and its time, into "
+                           "\"randflake.secret_file\". If none of its values is to be kept, delete "
+                           "them and "
+                           "its rows in the table \"%s\".",
+                           kKeyTable)
+                 : errhint("A dump was restored that was made under the other secret, or this "
+                           "server lacks a secret that follows its own. Add that one to "
+                           "\"randflake.secret_file\", or restore the dump into a new database, on "
+                           "a server that has its secret.")));
+}
+
+// An entry that the second table refused came from a dump when the server lacked its secret.
+[[noreturn]] static void report_unchecked(Oid function, const SecretRecords& records) {
+    const KeyRows keys = read_rows(key_table, records);
+    const KeyRows checks = read_rows(find_table(kCheckTable, function), records);
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("values of type randflake in this database were restored under other secrets"),
+             errdetail("When the dump was restored, this server lacked the secret with key "
+                       "fingerprint %s, and did not understand the values.",
+                       fingerprints_of(records, keys.found & ~checks.found & ~uint32{1})),
+             errhint("Restore the dump again, into a new database.")));
+}
+
+// --- the loop
+// --------------------------------------------------------------------------------------
+
+// What the tables say to a server with these secrets. Under a historic snapshot only the first
+// table is read.
+static TypeBinding read_binding(Oid function, const SecretRecords& records, bool decoding) {
+    const uint64 changes = key_table_changes;
+    const KeyRows keys = read_rows(key_table, records);
+    // A first secret needs no second look.
+    const bool further = (keys.found & ~uint32{1}) != 0 || keys.other_count > 0;
+    KeyRows checks{};
+    if (further && !decoding)
+        checks = read_rows(find_table(kCheckTable, function), records);
+    const TypeBinding binding =
+        randflake::CompareKeys(records, keys, further && !decoding ? &checks : nullptr);
+    // The snapshot of the scan may not have seen a change that came in between.
+    if (changes != key_table_changes)
+        return binding;
+    (decoding ? known_in_history : known_now) = {records.count, binding};
+    if (!decoding) {
+        const uint32 end = randflake::CertainEnd(binding, records);
+        uint64 raw;
+        if (!randflake::kRandflake.Pack({end, 0, 0}, &raw))
+            raw = PG_UINT64_MAX;
+        type_certain_end = raw;
+        type_certain_secrets = static_cast<int>(records.count);
+        type_hash_certain = binding.bound > 0 && binding.differs_from > 0;
+    }
+    return binding;
+}
+
+// Adds the entries of generations [bound, needed) to both tables.
+static void add_entries(Oid function, const SecretRecords& records, int bound, int needed) {
+    const Oid check_table = find_table(kCheckTable, function);
+    for (int i = bound; i < needed; i++) {
+        const char* entry = secret_entry_text(records.records[i]);
+        add_row(key_table, entry);
+        // A dump may have brought it.
+        if (!has_row(check_table, entry))
+            add_row(check_table, entry);
+    }
+    CommandCounterIncrement();
+}
+
+// By the clock of any server whose values may come in.
+static uint32 latest_clock() {
+    const int64 latest = wall_clock_seconds() + setting_max_clock_skew / randflake::kSecondMs + 1;
+    return static_cast<uint32>(Min(Max(latest, 0), int64{kNoSecond}));
+}
+
+static TypePlace this_place() {
+    TypePlace place{};
+    place.decoding = HistoricSnapshotActive();
+    place.worker = IsParallelWorker();
+    place.parallel = IsInParallelMode();
+    place.stores_nothing = XactReadOnly || RecoveryInProgress();
+    place.latest = latest_clock();
+    place.certain_before = secrets_certain_before();
+    return place;
+}
+
+static void prepare(Oid function) {
+    static bool watching;
+
+    if (!watching) {
+        type_hash_key = secret_hash_key();
+        CacheRegisterRelcacheCallback(on_relation_change, Datum{0});
+        watching = true;
+    }
+    // Another one, if the extension was dropped and created again.
+    if (known_now.secrets == 0 && known_in_history.secrets == 0 && !IsBinaryUpgrade)
+        key_table = find_table(kKeyTable, function);
+}
+
+// Raises the error of a step, or returns false for the caller's own.
+static bool report(BindingStep step, const TypeBinding& binding, const SecretRecords& records,
+                   TypeUse use, int generation, Oid function) {
+    switch (step) {
+        case BindingStep::kGo:
+        case BindingStep::kAdd:
+        case BindingStep::kLock:
+            elog(ERROR, "table \"%s\" has no fingerprint after one was written", kKeyTable);
+        case BindingStep::kDiffers:
+            if (binding.difference == KeyDifference::kUnchecked)
+                report_unchecked(function, records);
+            report_other_secret(binding, records);
+        case BindingStep::kLacksSecret:
+            report_secret_lacking();
+        case BindingStep::kUnbound:
+            report_unbound(binding_obstacle(use), bind_hint());
+        case BindingStep::kFormer:
+            report_former(function, records);
+        case BindingStep::kMissing:
+            if (!binding.any)
+                report_unbound(binding_obstacle(use), bind_hint());
+            report_missing(records.records[generation], false);
+        case BindingStep::kParallel:
+            report_missing(records.records[generation], true);
+        case BindingStep::kNotMade:
+            break;
+    }
+    return false;
+}
+
+pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, uint64 raw) {
+    prepare(function);
+    // pg_upgrade restores definitions first; the table's rows follow with the data files.
+    if (IsBinaryUpgrade)
+        return use != TypeUse::kNoValue;
+    const SecretRecords& records = records_of(ring);
+    const randflake::BoundValue value = randflake::BoundValueOf(ring, raw);
+    TypePlace place = this_place();
+    const Known& known = place.decoding ? known_in_history : known_now;
+    // What is known may miss what another transaction has committed during this one, so nothing is
+    // refused or written without a further look. Two steps write: the lock and the entries.
+    for (int looks = 0;;) {
+        const bool look = known.secrets != records.count;
+        looks += look ? 1 : 0;
+        const TypeBinding binding =
+            look ? read_binding(function, records, place.decoding) : known.binding;
+        place.may_bind_first = !binding.any && may_bind_first(function);
+        const BindingStep step = randflake::PlanBinding(binding, records, use, value, place);
+        if (step == BindingStep::kGo)
+            return use != TypeUse::kNoValue;
+        if (!look) {
+            forget();
+        } else if (step == BindingStep::kLock) {
+            LockRelationOid(key_table, ShareRowExclusiveLock);
+            LockRelationOid(find_table(kCheckTable, function), ShareRowExclusiveLock);
+            const KeyRows checks = read_rows(find_table(kCheckTable, function), records);
+            place.former = checks.other_count > 0 || checks.unreadable;
+            place.locked = true;
+            forget();
+        } else if (step == BindingStep::kAdd && looks < 4) {
+            add_entries(function, records, binding.bound, value.generation + 1);
+            forget();
+        } else {
+            return report(step, binding, records, use, value.generation, function);
+        }
+    }
+}
+
+static bool created_unbound;
+
+// CREATE EXTENSION keeps notices of its script from the client, so this one comes at commit.
+static void notice_created_unbound(XactEvent event, void*) {
+    if (created_unbound && event == XACT_EVENT_PRE_COMMIT &&
+        OidIsValid(get_extension_oid("randflake_type", true)))
+        ereport(NOTICE,
+                (errmsg("the type randflake is not bound to a secret yet"),
+                 errdetail("This server has no secret."),
+                 errhint("Set \"shared_preload_libraries\" and \"randflake.secret_file\", and "
+                         "restart the server. The first value that a superuser makes binds it.")));
+    created_unbound = false;
+}
+
+// Called once, by the extension's script: binds the type if the server has a secret.
+SQL_FUNCTION(randflake_type_created);
+Datum randflake_type_created(PG_FUNCTION_ARGS) {
+    static bool watching;
+
+    if (shared != nullptr && secret_ring().count() > 0) {
+        const Oid function = fcinfo->flinfo->fn_oid;
+        key_table = find_table(kKeyTable, function);
+        add_entries(function, secret_records(), 0, 1);
+        PG_RETURN_VOID();
+    }
+    if (!watching) {
+        RegisterXactCallback(notice_created_unbound, nullptr);
+        watching = true;
+    }
+    created_unbound = true;
+    PG_RETURN_VOID();
+}
+
+// What binds a database to the secrets that are in use, oldest first. One that has not begun may
+// still be changed.
+SQL_FUNCTION(randflake_key_fingerprints);
+Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
+    require_secret();
+    const SecretRing ring = secret_ring();
+    const SecretRecords& records = records_of(ring);
+    const int count = ring.GenerationAt(latest_clock()) + 1;
+    Datum texts[randflake::kMaxGenerations];
+    for (int i = 0; i < count; i++)
+        texts[i] = CStringGetTextDatum(secret_entry_text(records.records[i]));
+    PG_RETURN_ARRAYTYPE_P(construct_array(texts, count, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+// Fires before a row of one of the two tables is inserted, and before a row of the key table is
+// updated or deleted. An inserted row that exists already is skipped: a dump brings the row that
+// CREATE EXTENSION has made. A different one stays in the key table, see above. If it is of a
+// secret that the server has, the other table gets it too, so that what follows in a restore can be
+// read.
+SQL_FUNCTION(randflake_key_guard);
+Datum randflake_key_guard(PG_FUNCTION_ARGS) {
+    if (!CALLED_AS_TRIGGER(fcinfo))
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("function \"%s\" was not called by trigger manager",
+                               "randflake_key_guard")));
+    const auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
+    const Oid table = RelationGetRelid(trigger->tg_relation);
+    const Oid function = fcinfo->flinfo->fn_oid;
+    // A role that may execute this can make it a trigger of any table.
+    if ((table != find_table(kKeyTable, function) && table != find_table(kCheckTable, function)) ||
+        !TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("function \"%s\" must be fired BEFORE ROW on table \"%s\" or \"%s\"",
+                               "randflake_key_guard", kKeyTable, kCheckTable)));
+    if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
+        CacheInvalidateRelcacheByRelid(table);
+        return PointerGetDatum(TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple
+                                                                          : trigger->tg_trigtuple);
+    }
+
+    bool null;
+    const Datum value = heap_getattr(trigger->tg_trigtuple, kEntryColumn,
+                                     RelationGetDescr(trigger->tg_relation), &null);
+    const char* entry = null ? "" : TextDatumGetCString(value);
+    if (has_row(table, entry))
+        return Datum{0};  // skips the row
+    const Oid check_table = find_table(kCheckTable, function);
+    if (table != check_table && has_secret() &&
+        is_own(records_of(secret_ring()), entry, strlen(entry)) && !has_row(check_table, entry))
+        add_row(check_table, entry);
+    CacheInvalidateRelcacheByRelid(table);
+    return PointerGetDatum(trigger->tg_trigtuple);
+}
+
+// The constraint of randflake_key_check. True, or an ERROR if the database or the data with this
+// fingerprint belongs to another secret than the server's. A server without a secret cannot tell
+// which fingerprints follow each other: then one of the database's must be this one.
+SQL_FUNCTION(randflake_key_matches);
+Datum randflake_key_matches(PG_FUNCTION_ARGS) {
+    const char* entry = text_to_cstring(PG_GETARG_TEXT_PP(0));
+    const size_t length = strlen(entry);
+    const Oid table = find_table(kKeyTable, fcinfo->flinfo->fn_oid);
+    SecretRecords expected{};
+    if (has_secret() && is_own(records_of(secret_ring()), entry, length))
+        expected = records_of(secret_ring());
+    else if (randflake::ParseKeyEntry(entry, length, &expected.records[0]))
+        expected.count = 1;
+    const KeyRows rows = read_rows(table, expected);
+    const bool others = rows.other_count > 0 || rows.unreadable;
+    if (others && (has_secret() || rows.found == 0))
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("this data was dumped under another secret: values of type randflake "
+                        "cannot be used in this database"),
+                 errdetail("The data has key fingerprint %s, the database has %s.",
+                           shown_entry(entry, length), other_fingerprints(table, expected)),
+                 errhint("Restore into a new database, on a server that has the data's secret.")));
+    PG_RETURN_BOOL(true);
+}
+
+// B-tree sort support: that of bigint. Nothing is sorted by values of which none can be read.
+SQL_FUNCTION(randflake_sortsupport);
+Datum randflake_sortsupport(PG_FUNCTION_ARGS) {
+    (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), TypeUse::kSort, 0);
+    return btint8sortsupport(fcinfo);
+}
+
+// Asked when a B-tree is built: whether equal values are the same bytes. No index is built over
+// values that were read in under another secret.
+SQL_FUNCTION(randflake_equalimage);
+Datum randflake_equalimage(PG_FUNCTION_ARGS) {
+    (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), TypeUse::kBuildIndex, 0);
+    PG_RETURN_BOOL(true);
+}

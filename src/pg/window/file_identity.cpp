@@ -1,0 +1,70 @@
+#include "pg/window/file_identity.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using randflake::FileIdentity;
+
+FileFailure file_failed(const char* action, const char* path) {
+    FileFailure failure{errno, "", ""};
+    strlcpy(failure.action, action, sizeof failure.action);
+    strlcpy(failure.path, path, sizeof failure.path);
+    return failure;
+}
+
+static FileFailure not_regular(const char* path) {
+    errno = kNotRegular;
+    return file_failed("open", path);
+}
+
+const char* file_failure_text(const FileFailure& failure) {
+    if (failure.error == kNotRegular)
+        return psprintf("\"%s\" is not a regular file", failure.path);
+    errno = failure.error;
+    return psprintf("%m");
+}
+
+// The failure of open(), which has an error of its own for some of what may be there.
+static FileFailure open_failed(const char* action, const char* path) {
+    const FileFailure failure = file_failed(action, path);
+    struct stat status;
+    return lstat(path, &status) == 0 && !S_ISREG(status.st_mode) ? not_regular(path) : failure;
+}
+
+FileFailure file_open(const char* path, int* fd) {
+    *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (*fd < 0)
+        return open_failed("open", path);
+    struct stat status;
+    if (fstat(*fd, &status) == 0 && S_ISREG(status.st_mode))
+        return FileFailure{};
+    close(*fd);
+    return not_regular(path);
+}
+
+FileFailure file_create(const char* path, int* fd) {
+    // With O_EXCL, open() neither waits nor follows.
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    *fd = open(path, kFlags, pg_file_create_mode);
+    struct stat status;
+    if (*fd < 0 && errno == EEXIST && lstat(path, &status) == 0 && S_ISREG(status.st_mode) &&
+        unlink(path) == 0)
+        *fd = open(path, kFlags, pg_file_create_mode);
+    return *fd < 0 ? open_failed("create", path) : FileFailure{};
+}
+
+FileFailure file_identity(const char* path, FileIdentity* identity) {
+    struct statx status;
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW,
+              STATX_TYPE | STATX_INO | STATX_BTIME | STATX_CTIME, &status) != 0)
+        return file_failed("stat", path);
+    if (!S_ISREG(status.stx_mode))
+        return not_regular(path);
+    const bool has_birth = (status.stx_mask & STATX_BTIME) != 0;
+    const struct statx_timestamp time = has_birth ? status.stx_btime : status.stx_ctime;
+    identity->inode = status.stx_ino;
+    identity->device = has_birth ? 0 : uint64_t{status.stx_dev_major} << 32 | status.stx_dev_minor;
+    identity->birth_nanoseconds = time.tv_sec * INT64CONST(1000000000) + time.tv_nsec;
+    return FileFailure{};
+}

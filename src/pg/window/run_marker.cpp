@@ -1,0 +1,82 @@
+// A POSIX shared memory object of 8 bytes for each data directory, named by a hash of what tells
+// the directory from others. It stays when the server stops, and goes with the machine's memory.
+// Its absence costs a wait of randflake.max_clock_skew, nothing more; so does an object of another
+// user, which counts as none. Servers that see different objects of one name, as in containers,
+// prove nothing that the others could break: who does not find the last run's object holds off for
+// longer than anybody else's proof lasts.
+//
+// Every user of the machine may make something of this name first. So nothing is waited for, as the
+// other end of a FIFO is, and no link is followed, which shm_open() sees to.
+
+#include "pg/window/run_marker.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using randflake::Origin;
+
+namespace {
+struct MarkerName {
+    char text[32];
+};
+}  // namespace
+
+// 64-bit FNV-1a (Fowler, Noll, Vo) over system identifier, inode and time of birth.
+static MarkerName marker_name(const Origin& origin) {
+    const uint64 parts[] = {origin.system_identifier, origin.identity.inode, origin.identity.device,
+                            static_cast<uint64>(origin.identity.birth_nanoseconds)};
+    uint64 hash = UINT64CONST(0xcbf29ce484222325);
+    for (const uint64 part : parts)
+        for (int shift = 0; shift < 64; shift += 8)
+            hash = (hash ^ (part >> shift & 0xff)) * UINT64CONST(0x100000001b3);
+    MarkerName name;
+    snprintf(name.text, sizeof name.text, "/randflake.%016llx",
+             static_cast<unsigned long long>(hash));
+    return name;
+}
+
+// With one name alone: the other could be that of something else that is ours.
+static bool is_ours(int fd) {
+    struct stat status;
+    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+           status.st_nlink == 1;
+}
+
+void read_boot_id(uint64 boot[2]) {
+    boot[0] = boot[1] = 0;
+    char text[randflake::kBootIdText + 1];  // one more shows a text that is too long
+    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    const ssize_t length = read(fd, text, sizeof text);
+    close(fd);
+    if (length > 0)
+        randflake::ParseBootId(text, static_cast<size_t>(length), boot);
+}
+
+uint64 run_marker_read(const Origin& origin) {
+    const int fd = shm_open(marker_name(origin).text, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0)
+        return 0;
+    uint8 bytes[randflake::kRunMarkerBytes + 1];  // one more shows an object that is too long
+    const ssize_t length = is_ours(fd) ? read(fd, bytes, sizeof bytes) : 0;
+    close(fd);
+    return length > 0 ? randflake::ParseRunMarker(bytes, static_cast<size_t>(length)) : 0;
+}
+
+FileFailure run_marker_write(const Origin& origin, uint64 run) {
+    const MarkerName name = marker_name(origin);
+    const int fd = shm_open(name.text, O_WRONLY | O_CREAT | O_NONBLOCK, S_IRUSR | S_IWUSR);
+    if (fd >= 0) {
+        const bool written = is_ours(fd) && pwrite(fd, &run, sizeof run, 0) == sizeof run;
+        close(fd);
+        if (written)
+            return FileFailure{};
+    }
+    // Without it no stop of this run can be proven. One of a former run must not stay.
+    if (shm_unlink(name.text) == 0 || run_marker_read(origin) == 0)
+        return FileFailure{};
+    return file_failed("unlink", name.text);
+}

@@ -1,0 +1,22 @@
+// Which run of this data directory last opened a window since the machine booted, kept in the
+// machine's memory. A disk that is rolled back does not roll it back; see Stop in
+// core/window/window_state.h.
+
+#ifndef RANDFLAKE_PG_WINDOW_RUN_MARKER_H
+#define RANDFLAKE_PG_WINDOW_RUN_MARKER_H
+
+#include "pg/base/pg.h"
+
+#include "core/window/window_state.h"
+#include "pg/window/file_identity.h"
+
+// The machine's boot, zero when it is not known.
+void read_boot_id(uint64 boot[2]);
+
+// The run, 0 when none is known.
+uint64 run_marker_read(const randflake::Origin& origin);
+
+// Makes it this run, or none. A failure means that it may still be a former one.
+FileFailure run_marker_write(const randflake::Origin& origin, uint64 run);
+
+#endif

@@ -1,0 +1,136 @@
+#include "pg/window/window.h"
+
+#include "pg/base/clock.h"
+#include "pg/secret/secret.h"
+#include "pg/server/shmem.h"
+
+using randflake::Finding;
+using randflake::SecretsChange;
+using randflake::StartPlan;
+using randflake::StateError;
+using randflake::WindowProblem;
+using randflake::WindowState;
+
+// How often attempts that fail are logged.
+static constexpr int64 kLogIntervalMs = 10000;
+
+void window_init_report() {
+    SpinLockInit(&shared->window_report.mutex);
+}
+
+WindowReport window_report() {
+    SpinLockAcquire(&shared->window_report.mutex);
+    const WindowReport copy = shared->window_report;
+    SpinLockRelease(&shared->window_report.mutex);
+    return copy;
+}
+
+static void publish(WindowProblem problem, int64 value, const FileFailure& failure) {
+    WindowReport* to = &shared->window_report;
+    SpinLockAcquire(&to->mutex);
+    to->problem = problem;
+    to->value = value;
+    to->hold_off_ms = shared->memory.start.skew.largest_ms;
+    to->failure = failure;
+    SpinLockRelease(&to->mutex);
+}
+
+static bool due_to_log() {
+    const int64 now = steady_milliseconds();
+    if (now < shared->next_window_log_at_ms)
+        return false;
+    shared->next_window_log_at_ms = now + kLogIntervalMs;
+    return true;
+}
+
+void window_log_failure(const FileFailure& failure) {
+    static constexpr char kDetail[] =
+        "The window for identifiers cannot be extended until this works.";
+    if (failure.error == kNotRegular) {
+        ereport(LOG, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                      errmsg("\"%s\" is not a regular file", failure.path), errdetail(kDetail),
+                      errhint("Move away what is there.")));
+        return;
+    }
+    errno = failure.error;
+    ereport(LOG, (errcode_for_file_access(),
+                  errmsg("could not %s file \"%s\": %m", failure.action, failure.path),
+                  errdetail(kDetail)));
+}
+
+void window_report_failure(const FileFailure& failure) {
+    publish(WindowProblem::kFileFailed, 0, failure);
+    if (due_to_log())
+        window_log_failure(failure);
+}
+
+void window_report_problem(WindowProblem problem, int64 value) {
+    publish(problem, value, {});
+    if (problem != WindowProblem::kSecrets || !due_to_log())
+        return;
+    const ErrorText error = secrets_refused_error(value);
+    ereport(LOG, (errmsg("%s", error.message), errdetail("%s", error.detail),
+                  errhint("%s", error.hint)));
+}
+
+// The state is that of another server, or of this one before it was promoted.
+static bool of_another(Finding finding) {
+    return finding == Finding::kOtherSystem || finding == Finding::kOtherTimeline ||
+           finding == Finding::kCopied;
+}
+
+static void log_start(const StartPlan& plan, const WindowState& found, StateError error) {
+    switch (plan.finding) {
+        case Finding::kOwn:
+        case Finding::kFirstUse:
+            break;
+        case Finding::kUnreadable:
+            ereport(WARNING,
+                    (errcode(ERRCODE_DATA_CORRUPTED),
+                     errmsg("the window file of randflake cannot be used: %s",
+                            randflake::StateErrorText(error)),
+                     errdetail("The server generates nothing for "
+                               "\"randflake.max_clock_skew\" after its start or promotion."),
+                     errhint("Make sure that the clock is right: identifiers may have been issued "
+                             "under these node ids up to now.")));
+            break;
+        case Finding::kOtherSystem:
+            ereport(
+                WARNING,
+                (errmsg("the window file of randflake was written by another database system"),
+                 errdetail("It has system identifier %llu, this server %llu.",
+                           static_cast<unsigned long long>(found.origin.system_identifier),
+                           static_cast<unsigned long long>(plan.state.origin.system_identifier)),
+                 errhint("Make sure that no other server generates with the node ids of this "
+                         "one.")));
+            break;
+        case Finding::kCopied:
+            ereport(WARNING,
+                    (errmsg("the window file of randflake was copied from another data directory"),
+                     errdetail("This happens after a base backup, a clone or pg_rewind."),
+                     errhint("Make sure that the server it came from does not generate with the "
+                             "node ids of this one.")));
+            break;
+        case Finding::kOtherTimeline:
+            ereport(WARNING,
+                    (errmsg("the window file of randflake was written on another timeline"),
+                     errdetail("It was written on timeline %u, this server is on timeline %u.",
+                               found.origin.timeline, plan.state.origin.timeline),
+                     errhint("Make sure that the former primary server does not generate with the "
+                             "node ids of this one.")));
+            break;
+    }
+    if (plan.secrets == SecretsChange::kOther)
+        ereport(LOG, (errmsg("the secret of randflake has changed"),
+                      errdetail("Identifiers made under the former secret no longer decode.")));
+}
+
+void window_report_start(const StartPlan& plan, const WindowState& found, StateError error) {
+    if (of_another(plan.finding)) {
+        const TimestampTz now = GetCurrentTimestamp();
+        SpinLockAcquire(&shared->window_report.mutex);
+        shared->window_report.copy_found_at = now;
+        SpinLockRelease(&shared->window_report.mutex);
+    }
+    log_start(plan, found, error);
+}

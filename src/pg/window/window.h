@@ -1,0 +1,43 @@
+// Why there is no window, for messages, and what the log says of the state on disk.
+
+#ifndef RANDFLAKE_PG_WINDOW_WINDOW_H
+#define RANDFLAKE_PG_WINDOW_WINDOW_H
+
+#include "pg/base/pg.h"
+
+#include "core/window/generator.h"
+#include "core/server/server.h"
+#include "pg/window/file_identity.h"
+
+// The last attempt to open or extend the window. In shared memory, protected by its own spinlock:
+// who makes an attempt may hold the window lock for as long as the disk takes.
+struct WindowReport {
+    slock_t mutex;
+    TimestampTz copy_found_at;  // when the state turned out to be of another server; 0: it did not
+    randflake::WindowProblem problem;
+    int64 value;          // of the problem
+    int64 hold_off_ms;    // the longest that there may be
+    FileFailure failure;  // with kFileFailed
+};
+
+void window_init_report();
+
+// A copy of the report; its mutex means nothing.
+WindowReport window_report();
+
+// The rest is for the holder of the window lock.
+
+void window_report_problem(randflake::WindowProblem problem, int64 value);
+void window_report_failure(const FileFailure& failure);
+void window_report_start(const randflake::StartPlan& plan, const randflake::WindowState& found,
+                         randflake::StateError error);
+
+// Also for the postmaster at its end, who takes no spinlocks.
+void window_log_failure(const FileFailure& failure);
+
+// Whether a run reserved in this window tells that the end is near enough to extend it now.
+static inline bool window_near_end(const randflake::Layout& layout, const randflake::Run& run) {
+    return !layout.Before(static_cast<uint64_t>(run.now), run.window.end - 1);
+}
+
+#endif

@@ -1,0 +1,124 @@
+// Two files in the directory randflake of the data directory:
+//
+//   window     the state; replaced as a whole: new file, fsync, rename, fsync of the directory
+//   identity   made once and never renamed or rewritten, so its inode and time of birth tell this
+//              directory from every copy of it: base backup, rewind, file-level clone
+//
+// The calls are plain system calls and allocate nothing, because the postmaster makes them too, at
+// exit. A write after a failed fsync starts over with a new file, so that pages which the kernel
+// dropped are never taken for written. The files must be regular ones; the directory may be a link.
+
+#include "pg/window/window_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using randflake::FileIdentity;
+using randflake::kWindowStateBytes;
+using randflake::StateError;
+using randflake::WindowState;
+
+#define DIRECTORY "randflake"
+static constexpr char kDirectory[] = DIRECTORY;
+static constexpr char kWindowFile[] = DIRECTORY "/window";
+static constexpr char kNewWindowFile[] = DIRECTORY "/window.new";
+static constexpr char kIdentityFile[] = DIRECTORY "/identity";
+
+static constexpr FileFailure kNoFailure{};
+
+static FileFailure sync_directory(const char* path) {
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return file_failed("open", path);
+    FileFailure failure = kNoFailure;
+    if (pg_fsync(fd) != 0)
+        failure = file_failed("fsync", path);
+    close(fd);
+    return failure;
+}
+
+static FileFailure write_file(const char* path, const void* bytes, size_t length) {
+    int fd;
+    FileFailure failure = file_create(path, &fd);
+    if (failure.error != 0)
+        return failure;
+    errno = ENOSPC;  // what a short write means
+    if (write(fd, bytes, length) != static_cast<ssize_t>(length))
+        failure = file_failed("write", path);
+    else if (pg_fsync(fd) != 0)
+        failure = file_failed("fsync", path);
+    if (close(fd) != 0 && failure.error == 0)
+        failure = file_failed("close", path);
+    return failure;
+}
+
+// Also when the directory is there already: whoever made it may have failed to sync.
+static FileFailure make_directory() {
+    if (mkdir(kDirectory, pg_dir_create_mode) != 0 && errno != EEXIST)
+        return file_failed("create", kDirectory);
+    return sync_directory(".");
+}
+
+static FileFailure make_identity() {
+    static constexpr char kText[] =
+        "This file tells the data directory from its copies. Do not touch it.\n";
+    FileFailure failure = make_directory();
+    if (failure.error == 0)
+        failure = write_file(kIdentityFile, kText, sizeof kText - 1);
+    if (failure.error == 0)
+        failure = sync_directory(kDirectory);
+    return failure;
+}
+
+// *made tells whether the identity had to be made, which means that this directory holds no state
+// of its own.
+static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
+    FileFailure failure = file_identity(kIdentityFile, identity);
+    *made = failure.error == ENOENT;
+    if (*made) {
+        failure = make_identity();
+        if (failure.error == 0)
+            failure = file_identity(kIdentityFile, identity);
+    }
+    return failure;
+}
+
+FileFailure window_file_look(WindowState* state, StateError* error) {
+    int fd;
+    const FileFailure failure = file_open(kWindowFile, &fd);
+    if (failure.error == ENOENT) {
+        *error = StateError::kMissing;
+        return kNoFailure;
+    }
+    if (failure.error != 0)
+        return failure;
+    uint8_t bytes[kWindowStateBytes + 1];  // one more shows a file that is too long
+    const ssize_t length = read(fd, bytes, sizeof bytes);
+    const FileFailure read_failure = length < 0 ? file_failed("read", kWindowFile) : kNoFailure;
+    close(fd);
+    if (read_failure.error == 0)
+        *error = randflake::DecodeWindowState(bytes, static_cast<size_t>(length), state);
+    return read_failure;
+}
+
+FileFailure window_file_read(WindowState* state, StateError* error, FileIdentity* identity) {
+    bool identity_made;
+    FileFailure failure = read_or_make_identity(identity, &identity_made);
+    if (failure.error == 0)
+        failure = window_file_look(state, error);
+    if (failure.error == 0 && *error == StateError::kMissing && !identity_made)
+        *error = StateError::kLost;
+    return failure;
+}
+
+FileFailure window_file_write(const WindowState& state) {
+    uint8_t bytes[kWindowStateBytes];
+    randflake::EncodeWindowState(state, bytes);
+    const FileFailure failure = write_file(kNewWindowFile, bytes, sizeof bytes);
+    if (failure.error != 0)
+        return failure;
+    if (rename(kNewWindowFile, kWindowFile) != 0)
+        return file_failed("rename", kNewWindowFile);
+    return sync_directory(kDirectory);
+}

@@ -1,0 +1,23 @@
+// The window state on disk: randflake/window in the data directory.
+
+#ifndef RANDFLAKE_PG_WINDOW_WINDOW_FILE_H
+#define RANDFLAKE_PG_WINDOW_WINDOW_FILE_H
+
+#include "pg/base/pg.h"
+
+#include "core/window/window_state.h"
+#include "pg/window/file_identity.h"
+
+// Reads the state and this directory's identity, making the identity file if there is none.
+// *error says what is wrong with the state; the result says what kept it from being read at all.
+FileFailure window_file_read(randflake::WindowState* state, randflake::StateError* error,
+                             randflake::FileIdentity* identity);
+
+// Reads the state alone, and makes nothing.
+FileFailure window_file_look(randflake::WindowState* state, randflake::StateError* error);
+
+// Makes the state durable: when this returns without a failure, it survives a crash of the machine.
+// After a failure the disk may hold the old state or the new one.
+FileFailure window_file_write(const randflake::WindowState& state);
+
+#endif

@@ -1,0 +1,133 @@
+# What docs/containers.md says: secret files of the owners and modes that platforms give them, node ids from
+# the name of a pod, and the image for operators. That image is built if buildah is in PATH and may make
+# user namespaces; its files are used if the server is one that can find them, 18 or later.
+
+use strict;
+use warnings;
+
+use Cwd qw(getcwd);
+use Docs;
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+
+read_document('docs/containers.md', 'test/t/012_containers.pl');
+my $node = new_server('main');
+
+# --- the secret file -----------------------------------------------------------------------------
+
+# A file of this owner, group and mode; undef where only root could make it and the caller is not.
+sub secret_of {
+    my ($owner, $group, $mode) = @_;
+    if ($owner eq 'root') {
+        my $prepared = $ENV{RANDFLAKE_FOREIGN_SECRETS} // return;
+        return "$prepared/root" . ($group eq 'root' ? '-root' : '') . "-$mode";
+    }
+    # As in a volume of Kubernetes: a link to a file behind a link to a directory.
+    my $volume = PostgreSQL::Test::Utils::tempdir();
+    mkdir "$volume/..2026" or die "could not make $volume/..2026: $!";
+    append_to_file("$volume/..2026/secret", random_secret() . "\n");
+    chmod oct $mode, "$volume/..2026/secret";
+    symlink '..2026', "$volume/..data" or die "could not make a link: $!";
+    symlink '..data/secret', "$volume/secret" or die "could not make a link: $!";
+    return "$volume/secret";
+}
+
+my %reasons = (
+    'root root 0444' => qr/has group or world access/,
+    'server server 0440' => qr/has group or world access/,
+    'root server 0644' => qr/has group or world access/,
+    'root root 0400' => qr/could not open secret file ".*": Permission denied/);
+my @rows = slurp_file('docs/containers.md') =~ /^\| (.+?) \| (root|server) \| (root|server) \| (\d{4}) \| (starts|does not start) \|$/mg;
+is(scalar @rows, 5 * 7, 'the table has its rows');
+while (my ($platform, $owner, $group, $mode, $says) = splice @rows, 0, 5) {
+    SKIP: {
+        my $path = secret_of($owner, $group, $mode);
+        skip 'files of other owners take root to make', 1 if !defined $path;
+        my @found = (stat $path)[ 2, 4, 5 ];
+        is_deeply(
+            [ $found[0] & 07777, $found[1], $found[2] ],
+            [ oct $mode, $owner eq 'root' ? 0 : $>, $group eq 'root' ? 0 : (split / /, $))[0] ],
+            "$platform: the file is as the table says");
+        if ($says eq 'starts') {
+            configure($node, node_id => 1, secret_file => $path);
+            ok($node->start(fail_ok => 1), "$platform: starts");
+            $node->stop;
+        }
+        else {
+            refuses_to_start($node, { node_id => 1, secret_file => $path },
+                qr/FATAL: .*$reasons{"$owner $group $mode"}/, "$platform: refused");
+        }
+    }
+}
+
+# --- the ordinal of a pod ------------------------------------------------------------------------
+
+my $command = block('ordinal') =~ s/^exec postgres/echo/r;
+for ([ 'db-0', 0 ], [ 'my-db-3', 48 ], [ 'db-17', 272 ]) {
+    my ($host, $first) = @$_;
+    IPC::Run::run([ 'sh', '-c', $command, 'sh', '-D', '/data' ], '<', '/dev/null', '>', \my $got,
+        init => sub { $ENV{HOSTNAME} = $host });
+    is($got, "-c randflake.node_count=16 -c randflake.node_id=$first -D /data\n", "the node ids of $host");
+}
+
+# --- the image -----------------------------------------------------------------------------------
+
+SKIP: {
+    skip 'the library is not built here', 1 if !-e 'randflake.so';
+    my ($bindir, $installed) = map { chomp; $_ } $node->config_data(qw(--bindir --sharedir));
+    my ($make, $build) = split /^(?=buildah)/m, block('image');
+    # What is built already is taken as it is.
+    $make =~ s/^make /make -s -o all -o randflake.so /mg;
+    ok(!system("(export PG_CONFIG='$bindir/pg_config'; $make) >image.log 2>&1"), 'the files of the image')
+      or diag(slurp_file('image.log'));
+    my $tree = getcwd() . '/build/image';
+    my @files = map { s{\A\Q$tree\E/}{}r } sort glob "$tree/*/* $tree/*/*/*";
+    my @extensions = map { s{.*/}{}r } sort glob "$installed/extension/randflake*";
+    is_deeply(
+        [ grep { -f "$tree/$_" } @files ],
+        [ 'lib/randflake.so', map { "share/extension/$_" } @extensions ],
+        '  the library, and what is installed of the extensions');
+
+    SKIP: {
+        skip 'buildah is not installed', 3 if system 'buildah --version >/dev/null 2>&1';
+        # Not in a chroot, and not in containers that forbid it.
+        skip 'the system allows no user namespaces, which buildah needs', 3
+          if system 'unshare --user --map-root-user true >/dev/null 2>&1';
+        # Without privileges, and without the user's own store of images.
+        my $home = PostgreSQL::Test::Utils::tempdir();
+        local @ENV{qw(HOME XDG_RUNTIME_DIR STORAGE_DRIVER BUILDAH_ISOLATION)} = ($home, $home, 'vfs', 'chroot');
+        my $buildah = "buildah --root $home/store --runroot $home/run";
+        $build =~ s/^buildah/$buildah/;
+        ok(!system("($build) >image.log 2>&1"), 'the image is built') or diag(slurp_file('image.log'));
+        ok(!system("$buildah push randflake:18 oci:$home/oci >image.log 2>&1"), '  and written out')
+          or diag(slurp_file('image.log'));
+        my $listing = join '', map { `tar -tzf $_ 2>/dev/null` } glob "$home/oci/blobs/sha256/*";
+        is_deeply(
+            [ grep { !m{/\z} } sort split /\n/, $listing ],
+            [ 'lib/randflake.so', 'licenses/randflake/LICENSE', map { "share/extension/$_" } @extensions ],
+            '  it has these files and no other');
+    }
+
+    # As the operator configures it; the mounted files come first, and are told apart by a comment.
+    SKIP: {
+        skip 'a server before PostgreSQL 18 does not find mounted extensions', 1 if $node->pg_version < 18;
+        my ($control) = grep { /\brandflake\.control$/ } glob "$tree/share/extension/*";
+        append_to_file($control, "comment = 'mounted'\n");
+        my $mounted = new_server('mounted');
+        $mounted->append_conf('postgresql.conf',
+            "extension_control_path = '$tree/share:\$system'\ndynamic_library_path = '$tree/lib:\$libdir'\n");
+        $mounted->start;
+        is( $mounted->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT count(randflake_generate());'
+                  . "SELECT comment FROM pg_available_extensions WHERE name = 'randflake'"),
+            "1\nmounted", 'a server uses the mounted extension');
+        my $maps = slurp_file('/proc/' . slurp_file($mounted->data_dir . '/postmaster.pid') =~ s/\n.*//sr . '/maps');
+        like($maps, qr{\Q$tree\E/lib/randflake\.so}, '  and the mounted library');
+        $mounted->stop;
+    }
+}
+
+every_block_was_used();
+done_testing();

@@ -1,0 +1,248 @@
+# Promotion, switchover, point-in-time recovery, pg_rewind and pg_upgrade, always under the same
+# node ids: the new primary holds off, warns, and repeats nothing of what any other issued, whether
+# or not its data knows of it.
+
+use strict;
+use warnings;
+
+use Docs;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeHistory;
+use RandflakeWindowFile;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+read_document('docs/operations.md', 'test/t/140_failover.pl');
+my $epoch = 1730000000;
+my $skew = 0.5;
+my $secret = random_secret();
+my %settings =
+  (secret => $secret, node_id => 70, max_wait => '60s', max_clock_skew => $skew * 1000);
+my $history = RandflakeHistory->new($secret);
+
+# --- what the tests are made of ------------------------------------------------------------------
+
+# A primary server with a table, and what standbys and restores need.
+sub start_primary {
+    my ($name, %init) = @_;
+    my $node = new_server(
+        $name,
+        settings => \%settings,
+        conf => "log_statement = none\nwal_keep_size = '512MB'\nwal_log_hints = on\nshared_buffers = '32MB'\n",
+        init => [ allows_streaming => 1, %init ]);
+    $node->start;
+    $node->safe_psql('postgres',
+        'CREATE EXTENSION randflake; CREATE TABLE stored (id bigint PRIMARY KEY)');
+    return $node;
+}
+
+# Identifiers that are stored as they leave. Returns the era.
+sub store {
+    my ($node, $count) = @_;
+    my $file = PostgreSQL::Test::Utils::tempdir_short() . '/stored';
+    append_to_file($file, $node->safe_psql('postgres',
+        "INSERT INTO stored SELECT randflake_generate() FROM generate_series(1, $count) RETURNING id")
+          . "\n");
+    return $history->add_era($file);
+}
+
+# Heavy use up to a crash of the server.
+sub use_until_crash {
+    my ($node) = @_;
+    my @clients = $history->start_clients($node, qw(single copy rollback));
+    wait_until_received(@clients);
+    sleep 1;
+    crash_server($node);
+    return $history->add_era(finish_clients(@clients));
+}
+
+sub write_file {
+    my ($path, $content) = @_;
+    unlink $path;
+    append_to_file($path, $content);
+    return;
+}
+
+sub messages_since {
+    my ($node, $position) = @_;
+    return [ slurp_file($node->logfile, $position) =~ /WARNING:  (.*randflake.*)/g ];
+}
+
+# The first call on a new primary: holds off, and warns exactly as expected.
+sub takes_over {
+    my ($node, $test_name, @warnings) = @_;
+    my $called = time;
+    my $position = $node->{log_start} // 0;
+    my $era = store($node, 1000);
+    is_deeply(messages_since($node, $position), \@warnings, "$test_name: warns");
+    cmp_ok($era->{first} + $epoch, '>', $called + $skew - 0.02, "$test_name: holds off");
+    $node->{log_start} = -s $node->logfile;
+    return;
+}
+
+my $copied = 'the window file of randflake was copied from another data directory';
+my $other_timeline = 'the window file of randflake was written on another timeline';
+
+# --- an asynchronous standby that is behind ------------------------------------------------------
+
+# The default differs between versions.
+my @checksums = (extra => ['--data-checksums']);
+
+my $a = start_primary('a', @checksums);
+store($a, 1000);
+$a->backup('base');
+my $b = PostgreSQL::Test::Cluster->new('b');
+$b->init_from_backup($a, 'base', has_streaming => 1);
+$b->start;
+# What the checkpoint after the promotion of the standby has to write, slowly.
+$a->safe_psql('postgres', 'CREATE TABLE ballast AS SELECT generate_series(1, 100000) AS n');
+$a->wait_for_catchup($b);
+
+my $copy = slurp_file(window_path($b));
+error_is($b, 'SELECT randflake_generate()', '25006',
+    {
+        message => qr/^cannot generate identifiers during recovery$/,
+        hint => qr/^Generate them on the primary server\.$/
+    },
+    'standby: generates nothing');
+is(slurp_file(window_path($b)), $copy, 'standby: touches no state');
+
+# From here on the standby receives nothing.
+$b->safe_psql('postgres', q{ALTER SYSTEM SET primary_conninfo = ''});
+$b->reload;
+$b->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver')
+  or die 'the standby still receives';
+store($a, 1000);
+use_until_crash($a);
+$b->promote;
+takes_over($b, 'promotion', $copied);
+is($b->safe_psql('postgres', 'SELECT count(*) FROM stored'), 2000,
+    'promotion: the new primary does not know all that the former issued');
+is(read_window($b)->{timeline}, 2, 'promotion: the timeline is in the window file');
+
+# --- pg_rewind -----------------------------------------------------------------------------------
+
+# The former primary becomes a standby of the new one, which goes on.
+my $configuration = slurp_file($a->data_dir . '/postgresql.conf');
+my $identity = (stat $a->data_dir . '/randflake/identity')[1];
+my ($data_dir, $host, $port) = ($a->data_dir, $b->host, $b->port);
+my $commands = block('rewind');
+is($commands =~ s/-h primary/-h $host -p $port/g, 1, 'pg_rewind: a checkpoint of the new primary');
+is($commands =~ s/host=primary/host=$host port=$port/g, 1, '  then');
+is($commands =~ s{/srv/former}{$data_dir}g, 1, '  the former one');
+command_ok([ 'sh', '-euc', $commands ], 'pg_rewind');
+is((stat $a->data_dir . '/randflake/identity')[1], $identity, 'pg_rewind: keeps the identity file');
+is(slurp_file(window_path($a)), slurp_file(window_path($b)), 'pg_rewind: brings a window file');
+write_file($a->data_dir . '/postgresql.conf', $configuration);
+write_file($a->data_dir . '/postgresql.auto.conf', '');
+$a->enable_streaming($b);
+$a->{log_start} = -s $a->logfile;
+$a->start;
+store($b, 1000);
+my @clients = $history->start_clients($b, qw(single copy rollback));
+wait_until_received(@clients);
+$history->add_era(end_clients($b, @clients));
+$b->wait_for_catchup($a);
+$b->stop;
+$a->promote;
+takes_over($a, 'pg_rewind and promotion', $copied);
+
+# --- switchover ----------------------------------------------------------------------------------
+
+# To a server whose state is its own, but of a timeline before the other's
+write_file($b->data_dir . '/postgresql.auto.conf', '');
+$b->enable_streaming($a);
+$b->{log_start} = -s $b->logfile;
+$b->start;
+store($a, 1000);
+$a->wait_for_catchup($b);
+$a->stop;
+$b->promote;
+takes_over($b, 'switchover', $other_timeline);
+like(slurp_file($b->logfile),
+    qr/DETAIL:  It was written on timeline 2, this server is on timeline 4\./,
+    'switchover: the timelines are named');
+$b->restart;
+$b->{log_start} = -s $b->logfile;
+store($b, 1000);
+is_deeply(messages_since($b, $b->{log_start}), [], 'switchover, next start: does not warn');
+$b->stop;
+
+# --- a standby of a primary that was not used before ---------------------------------------------
+
+my $c = start_primary('c');
+$c->backup('base');
+my $d = PostgreSQL::Test::Cluster->new('d');
+$d->init_from_backup($c, 'base', has_streaming => 1);
+$d->start;
+use_until_crash($c);
+$d->promote;
+takes_over($d, 'promotion without state');
+$d->stop;
+
+# --- point-in-time recovery ----------------------------------------------------------------------
+
+my $e = start_primary('e', has_archiving => 1);
+store($e, 1000);
+$e->backup('base');
+store($e, 1000);
+$e->safe_psql('postgres', q{SELECT pg_create_restore_point('here')});
+store($e, 1000);
+my $segment = $e->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())');
+$e->safe_psql('postgres', 'SELECT pg_switch_wal()');
+$e->poll_query_until('postgres',
+    "SELECT last_archived_wal >= '$segment' FROM pg_stat_archiver")
+  or die 'nothing is archived';
+use_until_crash($e);
+my $f = PostgreSQL::Test::Cluster->new('f');
+$f->init_from_backup($e, 'base', has_restoring => 1, standby => 0);
+$f->append_conf('postgresql.conf',
+    "recovery_target_name = 'here'\nrecovery_target_action = 'promote'\n");
+$f->start;
+$f->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
+is($f->safe_psql('postgres', 'SELECT count(*) FROM stored'), 2000,
+    'point-in-time recovery: back in time');
+sleep $skew + 1;    # so that it makes a difference from when it holds off
+takes_over($f, 'point-in-time recovery', $copied);
+$f->stop;
+
+# --- pg_upgrade ----------------------------------------------------------------------------------
+
+# To the same major version, or from the one whose installation $ENV{oldinstall} names (built with
+# this extension, as this version is).
+my $old = $ENV{oldinstall};
+my $before = PostgreSQL::Test::Cluster->new('before', defined $old ? (install_path => $old) : ());
+note('pg_upgrade from ' . (defined $old ? $old : 'the same version, as oldinstall is not set'));
+$before->init(@checksums);
+$before->append_conf('postgresql.conf',
+    "shared_preload_libraries = 'randflake'\ninclude = 'randflake.conf'\nlog_statement = none\n");
+configure($before, %settings);
+$before->start;
+$before->safe_psql('postgres',
+    'CREATE EXTENSION randflake; CREATE TABLE stored (id bigint PRIMARY KEY)');
+store($before, 1000);
+$before->stop;
+
+my $after = new_server('after', settings => \%settings, conf => "log_statement = none\n",
+    init => \@checksums);
+chdir $after->basedir or die 'could not change directory';
+command_ok(
+    [
+        'pg_upgrade', '--no-sync', '-d', $before->data_dir, '-D', $after->data_dir,
+        '-b', $before->config_data('--bindir'), '-B', $after->config_data('--bindir'),
+        '-s', $after->host, '-p', $before->port, '-P', $after->port
+    ],
+    'pg_upgrade');
+ok(!-e window_path($after), 'pg_upgrade: leaves the state behind');
+my $started = time;
+$after->start;
+my $era = store($after, 1000);
+cmp_ok($era->{first} + $epoch, '>', $started + $skew, 'pg_upgrade: holds off from the start');
+is($after->safe_psql('postgres', 'SELECT count(*) FROM stored'), 2000, 'pg_upgrade: brings the data');
+$after->stop;
+
+every_block_was_used();
+$history->no_duplicates('failover');
+done_testing();

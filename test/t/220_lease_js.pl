@@ -1,0 +1,193 @@
+# Applications that lease node ids through SQL, as docs/leases.md shows: a JavaScript program makes
+# identifiers with the npm package randflake while the server makes its own, for the same table. Each
+# reads what the other made.
+#
+# test/js has node-postgres (npm ci), without which that part is skipped. Where the package randflake is
+# not among its packages, test/js/randflake.mjs takes its place.
+
+use strict;
+use warnings;
+
+use Cwd qw(getcwd);
+use Docs;
+use File::Basename qw(basename);
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use RandflakeLease;
+use Test::More;
+
+read_document('docs/leases.md', 'test/t/220_lease_js.pl');
+
+# Longer than the program takes: it renews in between, whatever the time is then.
+$RandflakeLease::duration = 120;
+my $fleet = new_fleet();
+my $coordinator = start_coordinator($fleet, 'coordinator');
+my $server = start_holder($fleet, 'server', $coordinator, node_count => 3);
+$server->safe_psql('postgres',
+    'CREATE TABLE item (id bigint PRIMARY KEY DEFAULT randflake_generate(), made_by text)');
+
+my $directory = PostgreSQL::Test::Utils::tempdir();
+
+sub write_program {
+    my ($name, $text) = @_;
+    append_to_file("$directory/$name", $text);
+    return;
+}
+
+# Runs a program with the secret in its environment; its output.
+sub output_of {
+    my (@command) = @_;
+    local %ENV = (
+        %ENV,
+        SECRET => $fleet->{secret},
+        COORDINATOR_HOST => $coordinator->host,
+        COORDINATOR_PORT => $coordinator->port,
+        SERVER_HOST => $server->host,
+        SERVER_PORT => $server->port,
+        PGUSER => scalar getpwuid($<));
+    my ($output, $errors) = ('', '');
+    my $good = eval {
+        IPC::Run::run(\@command, '<', '/dev/null', '>', \$output, '2>', \$errors);
+    };
+    return ($good, $output, $errors);
+}
+
+# --- JavaScript --------------------------------------------------------------------------------
+
+write_program('lease.mjs', block('lease.mjs'));
+write_program('program.mjs', <<'JS');
+import pg from 'pg';
+import { acquire, generate, renew, release } from './lease.mjs';
+
+const secret = Buffer.from(process.env.SECRET, 'hex');
+async function connect(which) {
+  const client = new pg.Client({
+    host: process.env[`${which}_HOST`], port: process.env[`${which}_PORT`], database: 'postgres' });
+  await client.connect();
+  return client;
+}
+const coordinator = await connect('COORDINATOR');
+const server = await connect('SERVER');
+const lease = await acquire(coordinator, 'program', secret, 60);
+const known = lease.end;
+
+// Ours and the server's in turn
+async function insert(count) {
+  for (let i = 0; i < count; i++) {
+    await server.query("INSERT INTO item VALUES ($1, 'program')", [generate(lease)]);
+    await server.query("INSERT INTO item (made_by) VALUES ('server')");
+  }
+}
+await insert(200);
+await renew(coordinator, lease, 90);
+console.log(`renewed ${lease.end > known}`);
+await insert(200);
+const realNow = Date.now;
+Date.now = () => realNow() - 3600_000;
+await release(coordinator, lease);
+Date.now = realNow;
+
+const { rows } = await server.query('SELECT id FROM item ORDER BY id');
+for (const { id } of rows) {
+  const [second, node, sequence] = lease.generator.inspect(BigInt(id));
+  console.log(`${id}|${second}|${node}|${sequence}`);
+}
+await coordinator.end();
+await server.end();
+JS
+
+SKIP: {
+    my $packages = getcwd() . '/test/js/node_modules';
+    skip 'the npm package pg is not in test/js/node_modules', 7 unless -d "$packages/pg";
+    mkdir "$directory/node_modules" or die $!;
+    for my $package (glob "$packages/*") {
+        symlink $package, "$directory/node_modules/" . basename($package) or die $!;
+    }
+    if (!-e "$packages/randflake") {
+        mkdir "$directory/node_modules/randflake" or die $!;
+        write_program('node_modules/randflake/package.json', '{"type": "module", "main": "randflake.mjs"}');
+        write_program('node_modules/randflake/randflake.mjs', slurp_file('test/js/randflake.mjs'));
+    }
+    my ($good, $output, $errors) = output_of('node', "$directory/program.mjs");
+    ok($good, 'a JavaScript program leases, generates and inserts') or diag($errors);
+    my ($renewed, @inspected) = split /\n/, $output;
+    is($renewed, 'renewed true', 'it renews its lease');
+    my $decoded = $server->safe_psql('postgres', <<'SQL');
+SELECT id, extract(epoch FROM generated_at)::bigint, node_id, sequence
+FROM item, randflake_decode(id) ORDER BY id
+SQL
+    is(join("\n", @inspected), $decoded, 'library and server read the same in every identifier');
+    is( $server->safe_psql('postgres',
+            'SELECT made_by, count(*) FROM item GROUP BY made_by ORDER BY made_by'),
+        "program|400\nserver|400", 'identifiers of both are in one table');
+
+    # The coordinator's table is the judge.
+    my $items = $server->safe_psql('postgres', 'SELECT id, made_by FROM item') =~ tr/|/\t/r;
+    write_program('items', "$items\n");
+    my $copy = "CREATE TEMP TABLE item (id bigint, made_by text);\n\\copy item FROM '$directory/items'\n";
+    is($coordinator->safe_psql('postgres', <<"SQL"), 0, 'all are inside the leases of their makers');
+$copy
+SELECT count(*) FROM item, randflake_decode(id)
+WHERE NOT EXISTS (SELECT FROM randflake_lease WHERE holder = made_by AND nodes \@> node_id
+                  AND span \@> extract(epoch FROM generated_at)::bigint)
+SQL
+    is($coordinator->safe_psql('postgres', <<'SQL'), '2|t', 'whose node ids are disjoint');
+SELECT count(*), NOT int4range(min(lower(nodes)), min(upper(nodes)))
+                     && int4range(max(lower(nodes)), max(upper(nodes))) FROM randflake_lease
+SQL
+    is( $coordinator->safe_psql('postgres',
+            q{SELECT state, ends_at <= clock_timestamp() + interval '1 s' FROM randflake_leases WHERE holder = 'program'}),
+        'released|t', 'the program gives its lease back, with what it used, by a clock that stepped back');
+}
+
+# --- Python ------------------------------------------------------------------------------------
+
+write_program('program.py', block('lease.py') . <<'PYTHON');
+
+import os, psycopg2
+
+secret = bytes.fromhex(os.environ["SECRET"])
+connection = psycopg2.connect(
+    host=os.environ["COORDINATOR_HOST"], port=os.environ["COORDINATOR_PORT"], dbname="postgres")
+lease = acquire(connection, "my application", secret, 60)
+known = lease["end"]
+renew(connection, lease, 90)
+print(fingerprint(secret), lease["incarnation"], lease["node_id"], lease["start"], lease["end"],
+      lease["end"] > known)
+
+# What comes with a warning is none.
+with connection.cursor() as cursor:
+    cursor.execute("CREATE FUNCTION pg_temp.warn() RETURNS integer LANGUAGE plpgsql"
+                   " AS $$ BEGIN RAISE WARNING 'in doubt'; RETURN 1; END $$")
+try:
+    request(connection, "SELECT pg_temp.warn()", ())
+    print("no error")
+except RuntimeError as error:
+    print("in doubt" in str(error))
+release(connection, lease, lease["start"] + 5)
+PYTHON
+
+# Debian's packages belong to its own interpreter.
+my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
+SKIP: {
+    skip 'Python has no psycopg2 (Debian: python3-psycopg2)', 4
+      unless (output_of($python, '-c', 'import psycopg2'))[0];
+    my ($good, $output, $errors) = output_of($python, "$directory/program.py");
+    ok($good, 'a Python program leases') or diag($errors);
+    my $known = status_of($server, 'key_fingerprint') . ' ' . $coordinator->safe_psql('postgres', <<'SQL');
+SELECT concat_ws(' ', incarnation, lower(nodes), lower(span))
+FROM randflake_lease WHERE holder = 'my application'
+SQL
+    like($output, qr/^\Q$known\E \d+ True$/m,
+        'with the fingerprint that the server has, knows its lease and renews it');
+    like($output, qr/^True$/m, 'takes an answer with a warning for none');
+    is( $coordinator->safe_psql('postgres', <<'SQL'), 't|6', 'and gives the lease back with what it used');
+SELECT released_at IS NOT NULL, upper(span) - lower(span) FROM randflake_lease
+WHERE holder = 'my application'
+SQL
+}
+
+$_->stop for $server, $coordinator;
+every_block_was_used();
+done_testing();

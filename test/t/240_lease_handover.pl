@@ -1,0 +1,266 @@
+# Coordinators that follow each other, and node ids that leave the pool, under load on all servers:
+# what every client received is compared, and nothing may come twice.
+#
+# RANDFLAKE_ROUNDS says how often (default: 1).
+
+use strict;
+use warnings;
+
+use Docs;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeLease;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+read_document('docs/leases.md', 'test/t/240_lease_handover.pl');
+my $rounds = $ENV{RANDFLAKE_ROUNDS} // 1;
+my $fleet = new_fleet();
+my ($coordinator, $other) = map { start_coordinator($fleet, $_) } qw(one two);
+my @holders = map { start_holder($fleet, "holder$_", $coordinator) } 1, 2;
+
+sub leases_end {
+    my ($node) = @_;
+    return $node->safe_psql('postgres', 'SELECT max(upper(span)) FROM randflake_lease');
+}
+
+sub leases_begin {
+    my ($node, $database) = @_;
+    return $node->safe_psql($database // 'postgres', 'SELECT min(lower(span)) FROM randflake_lease');
+}
+
+# Waits until a server has a lease of this coordinator, and that is open.
+sub leases_from {
+    my ($node, $holder) = @_;
+    my $name = $holder->name;
+    $node->poll_query_until('postgres', "SELECT count(*) > 0 FROM randflake_leases WHERE holder = '$name'")
+      or die "no lease for $name";
+    my $from = leases_begin($node);
+    wait_for_status($holder, "window_start >= to_timestamp($from) AND clock_timestamp() < window_end");
+    return;
+}
+
+# --- servers moved to a coordinator that knows nothing -------------------------------------------
+
+# The one that moves first has the shorter lease. It is granted the node id that the other still
+# holds, if the new coordinator does not wait.
+for my $round (1 .. $rounds) {
+    my ($stays) = grep { status_of($_, 'first_node_id') == 0 } @holders;
+    my ($moves) = grep { status_of($_, 'first_node_id') != 0 } @holders;
+    load_on($fleet, $_) for @holders;
+    move_to($fleet, $moves, $coordinator, lease_duration => 1);
+    wait_for_status($moves, q{window_end < clock_timestamp() + interval '1.5 s'});
+    my $renewed = status_of($stays, 'window_extensions');
+    wait_for_status($stays, "window_extensions > $renewed");
+    my $free_at = $coordinator->safe_psql('postgres',
+        'SELECT extract(epoch FROM randflake_lease_configure(closed => true))::bigint');
+    is($free_at, leases_end($coordinator), "round $round, closed: says when all leases have ended");
+    remake_coordinator($other);
+    move_to($fleet, $moves, $other);
+    leases_from($other, $moves);
+    move_to($fleet, $stays, $other);
+    leases_from($other, $stays);
+    cmp_ok(leases_begin($other), '>=', leases_end($coordinator),
+        "round $round, moved: the new coordinator's leases begin when the former one's have ended");
+    sleep 1;
+    end_load($fleet, $_) for @holders;
+    all_is_well($fleet, $other, "round $round, moved", leased => 0);
+    ($coordinator, $other) = ($other, $coordinator);
+}
+
+# --- a coordinator moved without a gap -----------------------------------------------------------
+
+# By the blocks of docs/leases.md: longer leases, close, dump, restore, open, reload.
+sub ends_after {
+    my ($node, $database, $seconds) = @_;
+    $node->poll_query_until($database, <<"SQL") or die 'leases are not renewed';
+SELECT count(*) = 2 FROM randflake_leases
+WHERE state = 'active' AND ends_at > clock_timestamp() + interval '$seconds s'
+SQL
+    return;
+}
+
+# The number of calls that failed.
+sub errors {
+    return scalar map { slurp_file("$_->[1].err") =~ /ERROR/g } @{ $fleet->{files} };
+}
+
+for my $round (1 .. $rounds) {
+    $coordinator->safe_psql('postgres', block('lengthen'));
+    move_to($fleet, $_, $coordinator, lease_duration => '10min') for @holders;
+    ends_after($coordinator, 'postgres', 500);
+    load_on($fleet, $_) for @holders;
+    my $errors = errors();
+    my @leases = map { status_of($_, 'lease_id, first_node_id') } @holders;
+    $coordinator->safe_psql('postgres', block('close'));
+
+    # Nobody gets anything any more; who has a lease keeps it.
+    my $newcomer = new_holder($fleet, "late$round", $coordinator);
+    $newcomer->start;
+    wait_for_status($newcomer, q{lease_error ~ 'could not lease node ids: the pool of node ids is closed'});
+    $_->reload for @holders;
+    wait_for_status($_, q{lease_error ~ 'could not renew the lease of node ids: the pool of node ids is closed'})
+      for @holders;
+    is_deeply([ map { status_of($_, 'lease_id, first_node_id') } @holders ],
+        \@leases, "round $round, closed: leases are kept");
+
+    $other->safe_psql('postgres', "CREATE DATABASE moved$round TEMPLATE template0");
+    my $to = $other->connstr("moved$round");
+    {
+        my $directory = $coordinator->basedir . "/dump$round";
+        mkdir $directory or die "could not make $directory: $!";
+        local @ENV{qw(OLD NEW)} = ($coordinator->connstr('postgres'), $to);
+        system_or_bail('sh', '-ec', "cd $directory\n" . block('copy'));
+    }
+    is($other->safe_psql("moved$round", 'SELECT state FROM randflake_pool'), 'closed',
+        "round $round, moved: the new coordinator is closed until it is opened");
+    my $opened_at = $other->safe_psql("moved$round", block('open') . 'SELECT clock_timestamp();');
+    move_to($fleet, $_, $to, lease_duration => '10min') for @holders, $newcomer;
+    $other->poll_query_until("moved$round",
+        "SELECT count(*) = 2 FROM randflake_leases WHERE renewed_at > '" . (split /\n/, $opened_at)[-1] . q{'})
+      or die 'the new coordinator does not renew';
+    wait_for_status($_, 'lease_error IS NULL') for @holders;
+    is_deeply([ map { status_of($_, 'lease_id, first_node_id') } @holders ],
+        \@leases, "round $round, moved: the new coordinator renews the leases");
+    is(errors(), $errors, "round $round, moved: no call failed");
+
+    wait_for_status($newcomer, q{lease_error ~ 'no lease may begin before'});
+    my $mark = $other->safe_psql("moved$round",
+        q{SELECT date_trunc('second', grants_from) FROM randflake_pool WHERE state = 'holding off'});
+    error_is($newcomer, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55000',
+        {
+            message => qr/this server has no lease of node ids/,
+            detail => qr/^The coordinator has refused since .*\. The coordinator grants none before \Q$mark\E\.$/
+        },
+        "round $round, moved: a new holder is told until when it waits");
+    end_load($fleet, $_) for @holders;
+    $newcomer->stop;
+    all_is_well($fleet, $other, "round $round, moved without a gap", leased => 0);
+    # Short leases again
+    $_->stop for @holders;
+    make_coordinator($_) for $coordinator, $other;
+    for my $holder (@holders) {
+        $holder->start;
+        move_to($fleet, $holder, $coordinator);
+        wait_for_lease($holder);
+    }
+}
+
+# --- a coordinator made anew, and one in place of a lost one -------------------------------------
+
+# The holders cannot ask meanwhile, so they go on to the ends of their leases.
+for my $round (1 .. $rounds) {
+    for my $how ('made anew', 'lost') {
+        load_on($fleet, $_) for @holders;
+        my @workers = map { lease_worker_of($_) } @holders;
+        for my $holder (@holders) {
+            my $renewed = status_of($holder, 'window_extensions');
+            wait_for_status($holder, "window_extensions > $renewed");
+        }
+        kill 'STOP', @workers;
+        my $ends = leases_end($coordinator);
+        my $to = $coordinator;
+        if ($how eq 'lost') {
+            $coordinator->stop('immediate');
+            $to = $other;
+        }
+        remake_coordinator($to);
+        my $newcomer = start_holder($fleet, 'newcomer' . ($how eq 'lost' ? 'l' : 'm') . $round, $to);
+        load_on($fleet, $newcomer);
+        cmp_ok(leases_begin($to), '>=', $ends, "round $round, $how: no lease begins before the lost ones end");
+        sleep 2;
+        kill 'CONT', @workers;
+        move_to($fleet, $_, $to) for @holders;
+        wait_for_status($_, 'lease_error IS NULL AND clock_timestamp() < window_end') for @holders;
+        sleep 1;
+        end_load($fleet, $_) for @holders, $newcomer;
+        $newcomer->stop;
+        all_is_well($fleet, $to, "round $round, $how", leased => 0);
+        if ($how eq 'lost') {
+            $coordinator->start;
+            ($coordinator, $other) = ($other, $coordinator);
+        }
+    }
+}
+$_->stop for @holders;
+
+# --- a coordinator restored in place -------------------------------------------------------------
+
+# Every file is put back as it was, pg_control even under the number of its inode: file systems give
+# those of deleted files again, and this makes as many as it takes. A file that does not change stays. The
+# leases last longer than that takes.
+for my $round (1 .. $rounds) {
+    make_coordinator($coordinator, 20);
+    my $data = $coordinator->data_dir;
+    my $saved = $coordinator->basedir . "/saved$round";
+    $coordinator->stop;
+    system_or_bail('cp', '-a', $data, $saved);
+    $coordinator->start;
+    my $lost = new_holder($fleet, "lost$round", $coordinator, lease_duration => 20);
+    $lost->start;
+    wait_for_lease($lost);
+    load_on($fleet, $lost);
+    my $worker = lease_worker_of($lost);
+    $lost->reload;    # so that it renews now
+    my $renewed = status_of($lost, 'window_extensions');
+    wait_for_status($lost, "window_extensions > $renewed");
+    kill 'STOP', $worker;
+    my $ends = leases_end($coordinator);
+    $coordinator->stop('immediate');
+    my $inode = (stat "$data/global/pg_control")[1];
+    system_or_bail('sh', '-c', "cd $data && find . -mindepth 1 -maxdepth 1 ! -name PG_VERSION ! -name global"
+          . " -exec rm -r {} + && find global -type f ! -name pg_control -delete");
+    # The free numbers below it are taken first.
+    my @made;
+    do {
+        push @made, "$data/global/made" . @made;
+        unlink "$data/global/pg_control" if @made == 2000;
+        append_to_file($made[-1], slurp_file("$saved/global/pg_control"));
+    } until (stat $made[-1])[1] == $inode || @made == 20_000;
+    note 'pg_control has ', (stat $made[-1])[1] == $inode ? 'the same' : 'another',
+      ' inode number, of file ' . @made;
+    chmod 0600, $made[-1];
+    rename pop @made, "$data/global/pg_control" or die "could not rename: $!";
+    unlink @made;
+    system_or_bail('sh', '-c', "cd $saved && rm PG_VERSION global/pg_control && cp -a . $data");
+    $coordinator->start;
+    my $newcomer = start_holder($fleet, "restored$round", $coordinator);
+    load_on($fleet, $newcomer);
+    cmp_ok(leases_begin($coordinator), '>=', $ends,
+        "round $round, restored in place: no lease begins before the lost ones end");
+    sleep 2;
+    end_load($fleet, $_) for $lost, $newcomer;
+    kill 'CONT', $worker;
+    $_->stop for $lost, $newcomer;
+    all_is_well($fleet, $coordinator, "round $round, restored in place", leased => 0);
+}
+
+# --- node ids that leave the pool ----------------------------------------------------------------
+
+# They are given to a server as its own when the coordinator has said that they are free.
+for my $round (1 .. $rounds) {
+    make_coordinator($coordinator, 8);
+    my $holder = new_holder($fleet, "narrow$round", $coordinator, lease_duration => 8);
+    my $static = new_static($fleet, "static$round", 0);
+    $holder->start;
+    is(wait_for_lease($holder), 0, "round $round, narrowed: a server leases node id 0");
+    load_on($fleet, $holder);
+    my $free_at = $coordinator->safe_psql('postgres', <<'SQL');
+SELECT extract(epoch FROM randflake_lease_configure(first_node_id => 1024, node_count => 1000))::bigint
+SQL
+    is($free_at, leases_end($coordinator), "round $round, narrowed: says when the lease has ended");
+    is( $coordinator->safe_psql('postgres', 'SELECT in_pool FROM randflake_leases WHERE first_node_id = 0'),
+        'f', "round $round, narrowed: the view shows what is still in force");
+    sleep 0.1 while $free_at && time < $free_at;
+    $static->start;
+    load_on($fleet, $static);
+    wait_for_status($holder, 'first_node_id = 1024');
+    sleep 2;
+    end_load($fleet, $_) for $holder, $static;
+    $_->stop for $holder, $static;
+    all_is_well($fleet, $coordinator, "round $round, narrowed", leased => 0);
+}
+
+every_block_was_used();
+done_testing();

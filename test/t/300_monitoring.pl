@@ -1,0 +1,263 @@
+# The metrics and alerts of monitoring/: every query runs for a role that may only monitor and gives
+# the columns that the files promise; rules use only metrics there are, and so does the dashboard. With
+# postgres_exporter and promtool in PATH, they read their files themselves, and promtool the dashboard's queries.
+
+use strict;
+use warnings;
+
+use HTTP::Tiny;
+use IPC::Run ();
+use JSON::PP ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeSecrets;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+# --- the files, read as far as they need it --------------------------------------------------
+
+# The text of a block scalar that begins after this position: every line indented as its first.
+sub block_scalar {
+    my ($text) = @_;
+    my ($indent) = $text =~ /\A( +)/;
+    my ($block) = $text =~ /\A((?:\Q$indent\E.*\n|\n)*)/;
+    return $block =~ s/^\Q$indent\E//gmr =~ s/\s+\z//r;
+}
+
+# postgres_exporter: {namespace}{query}, and {namespace}{columns}{column} = usage.
+sub read_postgres_exporter {
+    my %sets;
+    for my $part (map { split /^(?=\w)/m, slurp_file($_) } glob 'docs/monitoring/postgres_exporter*.yml') {
+        my ($namespace) = $part =~ /^(\w+):$/m or next;
+        my ($query) = $part =~ /^  query: \|\n(.*)\z/ms or die "no query in $namespace";
+        $sets{$namespace}{query} = block_scalar($query);
+        while ($part =~ /^    - (\w+):\n        usage: (\w+)\n        description: .+$/mg) {
+            $sets{$namespace}{columns}{$1} = { usage => lc $2 };
+        }
+    }
+    return \%sets;
+}
+
+my $sets = read_postgres_exporter();
+is_deeply([ sort keys %$sets ], [qw(randflake randflake_leases randflake_secrets randflake_server)], 'the queries');
+
+# --- the queries -----------------------------------------------------------------------------
+
+# A server that is its own coordinator: both files, one after the other.
+my $node = start_server('main', extensions => [qw(randflake randflake_coordinator)]);
+$node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
+
+# Runs a query as the exporters do; returns its rows as hashes.
+sub rows_of {
+    my ($server, $query) = @_;
+    my ($names, @rows) = split /\n/,
+      $server->safe_psql('postgres', $query,
+        extra_params => [ '-U', 'monitor', '-P', 'tuples_only=off', '-P', 'footer=off' ]);
+    my @names = split /\|/, $names // '';
+    return map {
+        my %row;
+        @row{@names} = split /\|/, $_, -1;
+        \%row
+    } @rows;
+}
+
+sub check_queries {
+    my ($server, $state, @namespaces) = @_;
+    for my $namespace (@namespaces) {
+        my $columns = $sets->{$namespace}{columns};
+        my @rows = rows_of($server, $sets->{$namespace}{query});
+        is(scalar @rows, 1, "$state: $namespace gives one row") or next;
+        is_deeply([ sort keys %{ $rows[0] } ], [ sort keys %$columns ], '  of the columns promised');
+        my @values = grep { $columns->{$_}{usage} ne 'label' } sort keys %$columns;
+        my @odd = grep { $rows[0]{$_} !~ /^-?\d+(\.\d+)?$/ } @values;
+        ok(!@odd, '  all of them numbers') or diag("not a number: @odd");
+    }
+    return;
+}
+
+my @of_generators = qw(randflake randflake_server randflake_secrets);
+check_queries($node, 'before the first identifier', @of_generators);
+$node->safe_psql('postgres', 'SELECT count(*) FROM randflake_generate(1000)');
+check_queries($node, 'generating', @of_generators);
+
+my ($row) = rows_of($node, $sets->{randflake}{query});
+cmp_ok($row->{ids_issued_total}, '>=', 1000, 'identifiers are counted');
+is($row->{capacity_ids_per_second}, 131072, 'one node id has this capacity');
+is($row->{clock_behind_seconds} + 0, 0, 'the clock is not behind');
+is($row->{lease_granted_seconds}, 0, 'there is no lease');
+is($row->{copy_found_time_seconds}, 0, 'its data directory is its own');
+
+# A coordinator and its holder; the greatest number of node ids
+my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
+$coordinator->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor;'
+      . 'SELECT randflake_lease_configure(never_leased => true, max_duration => 30)');
+my $holder = start_server('holder',
+    settings => {
+        coordinator => $coordinator->connstr('postgres'),
+        secret => random_secret(),
+        node_count => 131072,
+        lease_duration => '90s',
+        max_wait => '1h'
+    });
+$holder->safe_psql('postgres',
+    'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT randflake_generate()');
+check_queries($holder, 'leased', @of_generators);
+check_queries($coordinator, 'a coordinator', 'randflake_leases');
+($row) = rows_of($holder, $sets->{randflake}{query});
+is($row->{mode}, 'leased', 'a holder says so');
+is($row->{capacity_ids_per_second}, 131072**2, 'all node ids have this capacity');
+is($row->{lease_granted_seconds} + 0, 30, 'the length of a lease is what was granted, not what was asked for');
+cmp_ok($row->{window_remaining_seconds}, '<=', 30, '  which is left at first');
+($row) = rows_of($coordinator, $sets->{randflake_leases}{query});
+is("$row->{active} $row->{node_ids}", '1 131072', 'its coordinator counts it');
+cmp_ok($row->{next_end_seconds}, '>', 0, '  and knows when it ends');
+$holder->stop;
+$coordinator->stop;
+
+# A coordinator that has not preloaded the library, in a database with all extensions
+my $plain = new_server('plain', settings => {});
+$plain->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
+$plain->start;
+$plain->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE EXTENSION randflake_coordinator;'
+      . 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
+is(scalar rows_of($plain, $sets->{$_}{query}), 0, "not preloaded: nothing in $_") for @of_generators;
+check_queries($plain, 'not preloaded', 'randflake_leases');
+unlike(slurp_file($plain->logfile), qr/ERROR/, '  and no error in the log');
+$plain->stop;
+
+# A former secret owns its share of the seconds until now of the 2^30 that there are.
+my $rotated = new_server('rotated', settings => {});
+my $from = time - 86400;
+write_secrets($rotated, random_secret(), $from => random_secret());
+configure($rotated, node_id => 1, node_count => 2, secret_file => secret_path($rotated), max_wait => '1h');
+$rotated->start;
+$rotated->safe_psql('postgres',
+    'CREATE EXTENSION randflake; CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT randflake_generate()');
+($row) = rows_of($rotated, $sets->{randflake}{query});
+is($row->{capacity_ids_per_second}, int(2 * 131072 * (1 - ($from - 1730000000) / 2**30)),
+    'what a former secret owns is not counted as capacity');
+$rotated->stop;
+
+# A standby has no metrics of a generator.
+my $primary = start_server('primary', init => [ allows_streaming => 1 ]);
+$primary->safe_psql('postgres',
+    'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SET randflake.max_wait = 600000; SELECT randflake_generate()');
+$primary->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+$standby->start;
+is(scalar rows_of($standby, $sets->{$_}{query}), 0, "a standby has nothing in $_")
+  for qw(randflake randflake_server);
+$standby->promote;
+my $began = int time;
+$standby->safe_psql('postgres', 'SET randflake.max_wait = 600000; SELECT randflake_generate()');
+($row) = rows_of($standby, $sets->{randflake}{query});
+cmp_ok($row->{copy_found_time_seconds}, '>=', $began, 'one that was promoted tells when it found a copy');
+$standby->restart;
+($row) = rows_of($standby, $sets->{randflake}{query});
+is($row->{copy_found_time_seconds}, 0, '  until its next start');
+$standby->stop;
+$primary->stop;
+
+# --- the rules use metrics there are ---------------------------------------------------------
+
+my %known = map {
+    my $namespace = $_;
+    map { ("${namespace}_$_" => 1) } keys %{ $sets->{$namespace}{columns} }
+} keys %$sets;
+my $alerts = slurp_file('docs/monitoring/alerts.yml');
+my @expressions = $alerts =~ /^ +expr: (.+\n(?:          .*\n)*)/mg;
+my @alerts = $alerts =~ /- alert: (\w+)/g;
+is(@expressions, @alerts, 'each alert has an expression');
+my %used = map { $_ => 1 } join(' ', @expressions) =~ /\b(randflake_\w+)/g;
+is_deeply([ grep { !$known{$_} } sort keys %used ], [], 'rules use only metrics that exist');
+
+my $manual = slurp_file('docs/monitoring.md');
+is_deeply([ grep { $manual !~ /\Q$_\E/ } @alerts ], [], 'docs/monitoring.md has every alert');
+my $without_value = sub { $_[0] =~ /_(mode|vector_path|first_node_id|node_count|\w+_fingerprint)$/ };
+is_deeply([ grep { $manual !~ /\b$_\b/ && !$without_value->($_) } sort keys %known ],
+    [], '  and every metric');
+
+# --- the dashboard ---------------------------------------------------------------------------
+
+my $dashboard = JSON::PP->new->decode(slurp_file('docs/monitoring/grafana.json'));
+my @panels = @{ $dashboard->{panels} };
+my @targets = map { @{ $_->{targets} } } @panels;
+my %shown = map { $_ => 1 } join(' ', map { $_->{expr} } @targets) =~ /\b(randflake_\w+)/g;
+is_deeply([ sort keys %shown ], [ grep { !$without_value->($_) } sort keys %known ],
+    'the dashboard shows every metric, and no other');
+my (%ids, %taken);
+for my $panel (@panels) {
+    my %at = %{ $panel->{gridPos} };
+    my @cells = map { my $y = $_; map { "$_,$y" } $at{x} .. $at{x} + $at{w} - 1 } $at{y} .. $at{y} + $at{h} - 1;
+    ok( !$ids{ $panel->{id} }++
+          && $at{x} + $at{w} <= 24
+          && !grep({ $taken{$_}++ } @cells)
+          && ($panel->{description} // '') =~ /\.$/,
+        "panel \"$panel->{title}\" has an id, a place and a description of its own");
+}
+my %names = map { $_->{name} => 1 } @{ $dashboard->{templating}{list} };
+is_deeply([ sort keys %names ], [qw(datasource instance)], 'it has these variables');
+
+# promtool knows neither of Grafana's variables.
+my %expected_queries = map {
+    ($_->{expr} =~ s/\$__rate_interval/1m/gr =~ s/\$instance/busy|leased|idle|pool/gr) => 1
+} @targets;
+my %tested = map { $_ => 1 } slurp_file('docs/monitoring/grafana_test.yml') =~ /^      - expr: '(.+)'$/mg;
+is_deeply(\%tested, \%expected_queries, 'docs/monitoring/grafana_test.yml has every query');
+
+# --- read by the programs they are for -------------------------------------------------------
+
+sub in_path {
+    my ($program) = @_;
+    return grep { -x "$_/$program" } split /:/, $ENV{PATH};
+}
+
+SKIP: {
+    skip 'promtool is not installed (Debian: prometheus)', 3 unless in_path('promtool');
+    command_ok([ 'promtool', 'check', 'rules', 'docs/monitoring/alerts.yml' ], 'promtool reads the rules');
+    command_ok([ 'promtool', 'test', 'rules', 'docs/monitoring/alerts_test.yml' ],
+        '  and each alert fires when it should');
+    command_ok([ 'promtool', 'test', 'rules', 'docs/monitoring/grafana_test.yml' ],
+        "  and the dashboard's queries give what they should");
+}
+
+SKIP: {
+    skip 'postgres_exporter is not installed (Debian: prometheus-postgres-exporter)', 2
+      unless in_path('prometheus-postgres-exporter');
+    my $address = '127.0.0.1:' . PostgreSQL::Test::Cluster::get_free_port();
+    my $output = '';
+    my $both = PostgreSQL::Test::Utils::tempdir() . '/both.yml';
+    append_to_file($both, slurp_file($_))
+      for 'docs/monitoring/postgres_exporter.yml', 'docs/monitoring/postgres_exporter_coordinator.yml';
+    local $ENV{DATA_SOURCE_NAME} = 'postgresql:///postgres?sslmode=disable&user=monitor&host='
+      . $node->host . '&port=' . $node->port;
+    my $exporter = IPC::Run::start(
+        [
+            'prometheus-postgres-exporter', "--extend.query-path=$both",
+            '--disable-default-metrics', '--disable-settings-metrics',
+            "--web.listen-address=$address"
+        ],
+        '<', '/dev/null', '>&', \$output);
+    my $answer;
+    for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default) {
+        $answer = HTTP::Tiny->new(timeout => 60)->get("http://$address/metrics");
+        last if $answer->{success} || !$exporter->pumpable;
+        usleep(100_000);
+    }
+    $exporter->kill_kill;
+    my %metrics = ($answer->{content} // '') =~ /^(randflake_\w+)(?:\{.*\})? (\S+)$/mg;
+    my %expected = map {
+        my $namespace = $_;
+        map { ("${namespace}_$_" => 1) }
+          grep { $sets->{$namespace}{columns}{$_}{usage} ne 'label' }
+          keys %{ $sets->{$namespace}{columns} }
+    } keys %$sets;
+    is_deeply([ sort keys %metrics ], [ sort keys %expected ], 'postgres_exporter has every metric')
+      or diag("$output\n$answer->{content}");
+    cmp_ok($metrics{randflake_ids_issued_total} // 0, '>=', 1000, '  with its value');
+}
+
+$node->stop;
+done_testing();

@@ -1,0 +1,200 @@
+# docs/security.md: who may call what, and what each of its recipes lets through.
+
+use strict;
+use warnings;
+
+use Docs;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+
+read_document('docs/security.md', 'test/t/340_roles.pl');
+my $secret = random_secret();
+my $node = new_server('main', settings => {});
+my $secret_file = $node->basedir . '/secret';
+append_to_file($secret_file, "$secret\n");
+chmod 0600, $secret_file;
+configure($node, node_id => 1, secret_file => $secret_file, max_wait => '1h');
+$node->start;
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION randflake_type CASCADE;
+CREATE EXTENSION randflake_coordinator;
+CREATE ROLE ordinary LOGIN;
+CREATE ROLE app LOGIN;
+CREATE ROLE partner LOGIN;
+CREATE ROLE visitor LOGIN;
+CREATE ROLE monitor LOGIN IN ROLE pg_monitor;
+CREATE ROLE reader LOGIN IN ROLE pg_read_server_files;
+SQL
+$node->safe_psql('postgres', block('support'));
+$node->safe_psql('postgres', 'CREATE ROLE supporter LOGIN IN ROLE support');
+
+# Runs a statement as a role; the value it gives, or the SQLSTATE of its error.
+sub as_role {
+    my ($role, $sql) = @_;
+    my ($status, $out, $text) = $node->psql('postgres', $sql,
+        extra_params => [ '-U', $role, '-v', 'VERBOSITY=sqlstate' ]);
+    return $status == 0 && $text eq '' ? $out : ($text =~ /ERROR:\s+(\w{5})/)[0];
+}
+
+# --- who may call what -----------------------------------------------------------------------
+
+# Each function and view, and the roles of the documentation's table that may use it.
+my $id = $node->safe_psql('postgres', 'SELECT randflake_generate()');
+my @everybody = qw(ordinary monitor supporter reader);
+my %may = (
+    'randflake_generate()' => \@everybody,
+    '(SELECT count(*) FROM randflake_generate(2))' => \@everybody,
+    'randflake_generate_text()' => \@everybody,
+    "randflake_to_text($id)" => \@everybody,
+    "randflake_from_text('0')" => \@everybody,
+    "randflake_shard($id, 4)" => \@everybody,
+    '(SELECT count(*) FROM randflake_shard_ranges(4))' => \@everybody,
+    "(randflake_decode($id)).node_id" => ['supporter'],
+    "randflake_generated_at($id)" => ['supporter'],
+    q{randflake_encode('2030-01-01', 1, 1)} => [],
+    'randflake_next()' => \@everybody,
+    "randflake_from_bigint($id)" => \@everybody,
+    'randflake_from_integer(1)' => \@everybody,
+    "randflake_to_bigint('a')" => \@everybody,
+    'randflake_lower(now())' => \@everybody,
+    '(SELECT count(*) FROM randflake_key)' => \@everybody,
+    '(SELECT count(*) FROM randflake_key_check)' => \@everybody,
+    'randflake_key_matches((SELECT min(fingerprint) FROM randflake_key))' => \@everybody,
+    "randflake_timestamp('a')" => [],
+    "randflake_node_id('a')" => [],
+    'randflake_key_fingerprints(NULL)' => [],
+    'randflake_bind_secret()' => [],
+    'snowflake_generate()' => \@everybody,
+    '(snowflake_decode(1)).node_id' => \@everybody,
+    q{(snowflake_decode(1, 'twitter')).node_id} => \@everybody,
+    q{snowflake_lower('2030-01-01')} => \@everybody,
+    '(SELECT count(*) FROM snowflake_layouts())' => \@everybody,
+    '(SELECT mode FROM randflake_status)' => ['monitor'],
+    '(SELECT count(*) FROM randflake_slots)' => ['monitor'],
+    '(SELECT count(*) FROM randflake_secrets)' => ['monitor'],
+    'randflake_reload_secret()' => [],
+    '(SELECT count(*) FROM randflake_leases)' => ['monitor'],
+    '(SELECT count(*) FROM randflake_pool)' => ['monitor'],
+    'randflake_status_reset()' => [],
+    '(SELECT count(*) FROM randflake_lease)' => [],
+    '(SELECT count(*) FROM randflake_lease_pool)' => [],
+    q{randflake_lease_acquire('x', gen_random_uuid(), 1, 1, '0123456789abcdef')} => [],
+    q{randflake_lease_renew(1, gen_random_uuid(), 1, 1, '0123456789abcdef')} => [],
+    q{randflake_lease_stops_at(NULL, 'a', 'b')} => \@everybody,
+    q{randflake_lease_add_secret('0123456789abcdef', now())} => [],
+    q{randflake_lease_remove_secret('0123456789abcdef')} => [],
+    'randflake_lease_untouched(NULL, NULL)' => [],
+    'randflake_lease_release(1, gen_random_uuid(), 1)' => [],
+    'randflake_lease_purge()' => [],
+    'randflake_lease_configure()' => [],
+    'randflake_lease_lock_pool(NULL)' => [],
+    'randflake_lease_clock(NULL)' => [],
+    'randflake_lease_identity(NULL)' => [],
+    'randflake_lease_horizon(NULL)' => [],
+    'randflake_lease_static_nodes(NULL)' => [],
+    'randflake_coordinator_static_nodes(NULL)' => [],
+    'randflake_coordinator_identity(NULL)' => []);
+for my $call (sort keys %may) {
+    my %allowed = map { $_ => 1 } @{ $may{$call} };
+    my %denied = map { $_ => 1 } grep { (as_role($_, "SELECT $call") // '') eq '42501' } @everybody;
+    is_deeply([ grep { !$denied{$_} } @everybody ], [ grep { $allowed{$_} } @everybody ],
+        "$call: " . (join(' ', @{ $may{$call} }) || 'superusers'));
+}
+
+# Nothing was forgotten above, beside what the type's input, operators, indexes and aggregates are made
+# of, and what no query has an argument for.
+my @functions = split /\n/, $node->safe_psql('postgres', <<"SQL");
+SELECT DISTINCT proname FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
+WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
+  AND refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'randflake%')
+  AND has_function_privilege('ordinary', pg_proc.oid, 'EXECUTE')
+  AND proargtypes[0] IS DISTINCT FROM 'internal'::regtype
+  AND pg_proc.oid NOT IN (
+    SELECT unnest(ARRAY[typinput, typoutput, typreceive, typsend]) FROM pg_type
+    UNION ALL SELECT oprcode FROM pg_operator UNION ALL SELECT amproc FROM pg_amproc
+    UNION ALL SELECT unnest(ARRAY[aggfnoid, aggtransfn]) FROM pg_aggregate)
+SQL
+my $listed = join ' ', grep { @{ $may{$_} } } keys %may;
+is_deeply([ grep { $listed !~ /\b$_\b/ } @functions ], [], 'everybody may call nothing else');
+
+# --- the secret ------------------------------------------------------------------------------
+
+is( as_role('reader', "CREATE TEMP TABLE file (line text); COPY file FROM '$secret_file';"
+          . ' SELECT line FROM file'),
+    $secret,
+    'who may read the files of the server reads the secret, as documented');
+
+# --- the recipes -----------------------------------------------------------------------------
+
+$node->safe_psql('postgres', block('day_of'));
+is(as_role('app', "SELECT day_of($id) - current_date BETWEEN -1 AND 1"), 't',
+    'a program gets the one fact it needs');
+is(as_role('app', "SELECT randflake_generated_at($id)"), '42501', '  and no more');
+is(as_role('partner', "SELECT day_of($id)"), '42501', '  and nobody else does');
+
+$node->safe_psql('postgres', block('row_level_security'));
+for my $role (qw(app partner)) {
+    is(as_role($role, "INSERT INTO document (title) VALUES ('Private: $role'), ('Public: $role')"),
+        '', "$role inserts");
+}
+my $foreign = $node->safe_psql('postgres', q{SELECT id FROM document WHERE title = 'Private: partner'});
+is(as_role('app', 'SELECT count(*), min(owner), max(owner) FROM document'), '2|app|app',
+    'each sees its own rows');
+is(as_role('app', "SELECT count(*) FROM document WHERE id = $foreign"), 0,
+    '  and not those of others, by their identifier');
+is(as_role('app', "WITH gone AS (DELETE FROM document WHERE id = $foreign RETURNING 1) SELECT count(*) FROM gone"),
+    0, '  nor deletes them');
+is(as_role('app', "INSERT INTO document (id, title) VALUES ($foreign, 'x')"), '42501',
+    '  nor learns from an error that they exist');
+is(as_role('app', "UPDATE document SET id = $foreign"), '42501', '  by update neither');
+is(as_role('app', q{INSERT INTO document (owner, title) VALUES ('partner', 'x')}), '42501',
+    '  nor gives rows to others');
+
+$node->safe_psql('postgres', block('view'));
+is( as_role('visitor', 'SELECT count(*), min(title), max(title) FROM shared_document'),
+    '2|Public: app|Public: partner', 'a visitor sees what the view shows');
+my $text = as_role('visitor', q{SELECT id FROM shared_document WHERE title = 'Public: app'});
+is( $node->safe_psql('postgres', "SELECT title FROM document WHERE id = randflake_from_text('$text')"),
+    'Public: app', '  with the text form of the identifier');
+is(as_role('visitor', 'SELECT count(*) FROM document'), '42501', '  and not the table');
+is( as_role('visitor', 'SELECT (randflake_decode(randflake_from_text(id))).* FROM shared_document'),
+    '42501', '  and cannot decode it');
+# A function that is cheap and tells what it sees would run before the view's condition otherwise.
+$node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA public TO visitor');
+my ($status, $out, $notices) = $node->psql('postgres', <<'SQL', extra_params => [ '-U', 'visitor' ]);
+CREATE FUNCTION peek(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS
+$$ BEGIN RAISE NOTICE 'seen: %', $1; RETURN true; END $$;
+SELECT count(*) FROM shared_document WHERE peek(title);
+SQL
+like($notices, qr/seen: Public: app/, '  and with a function of its own');
+unlike($notices, qr/Private/, '  sees no other row either');
+
+# What takes numbers changes something, and is VOLATILE. All of that which everybody may call is taken
+# away by the document's statements.
+my $takes_numbers = <<"SQL";
+SELECT pg_proc.oid::regprocedure FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
+WHERE deptype = 'e' AND classid = 'pg_proc'::regclass AND refclassid = 'pg_extension'::regclass
+  AND refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'randflake%')
+  AND provolatile = 'v' AND has_function_privilege('ordinary', pg_proc.oid, 'EXECUTE')
+ORDER BY pg_proc.oid::regprocedure::text COLLATE "C"
+SQL
+my @takes_numbers = split /\n/, $node->safe_psql('postgres', $takes_numbers);
+is("@takes_numbers", 'randflake_generate() randflake_generate(integer) randflake_generate_text()'
+      . ' randflake_next() snowflake_generate()', 'everybody may call functions that take numbers');
+$node->safe_psql('postgres', block($_)) for qw(restrict_generate restrict_next);
+is($node->safe_psql('postgres', $takes_numbers), '', '  and no longer after they are taken away');
+for my $call ('randflake_generate()', 'randflake_generate(1)', 'randflake_generate_text()', 'randflake_next()',
+    'snowflake_generate()')
+{
+    is(as_role('ordinary', "SELECT $call"), '42501', "  $call");
+}
+is(as_role('app', q{INSERT INTO document (title) VALUES ('Private: more')}), '',
+    '  and given to those who insert');
+is(as_role('partner', q{INSERT INTO document (title) VALUES ('Private: more')}), '42501',
+    '  whose rights the default runs with');
+
+$node->stop;
+every_block_was_used();
+done_testing();

@@ -1,0 +1,270 @@
+# Which secrets a database is bound to: those of the values in it, whatever the clock shows. Ways back
+# from a secret that should not have begun, values whose entry is missing, identifiers that somebody
+# made up, parallel operations, and servers whose secrets differ from those of the database.
+
+use strict;
+use warnings;
+
+use Docs;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeSecrets;
+use Test::More;
+use Time::HiRes qw(time);
+
+read_document('docs/rotation.md', 'test/t/353_type_binding.pl');
+my @secrets = map { random_secret() } 1 .. 4;
+my $year = 365 * 86400;
+
+# The server's clock is the test's own, so nobody waits for the time of a secret.
+my $node = new_server('main', settings => {});
+my %settings = (node_id => 1, secret_file => secret_path($node), max_wait => '1h');
+configure($node, %settings);
+write_secrets($node, $secrets[0]);
+start_under_clock($node);
+my $clock = int time;
+sub clock_shows {
+    ($clock) = @_;
+    clock_runs_from($node, $clock);
+    return;
+}
+clock_shows($clock);
+
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION randflake_type CASCADE;
+CREATE ROLE app LOGIN;
+CREATE TABLE made (id randflake PRIMARY KEY DEFAULT randflake_next(), n integer);
+INSERT INTO made (n) SELECT generate_series(1, 5000);
+CREATE TABLE number (number bigint);
+INSERT INTO number SELECT id::bigint FROM made;
+ANALYZE made, number;
+GRANT ALL ON made, number TO app;
+SQL
+my $old = q{SELECT count(*), md5(string_agg(id::text, ' ' ORDER BY id)) FROM made WHERE n <= 5000};
+my $shown = $node->safe_psql('postgres', $old);
+my $entries = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
+my ($first) = fingerprints_of($secrets[0]);
+
+sub restart_with {
+    my (@file) = @_;
+    $node->stop;
+    write_secrets($node, @file);
+    start_under_clock($node);
+    return;
+}
+sub reload_with {
+    my (@file) = @_;
+    write_secrets($node, @file);
+    return $node->safe_psql('postgres', 'SELECT randflake_reload_secret()');
+}
+
+# Every way to look at old values
+sub reads_old {
+    my ($test_name) = @_;
+    is($node->safe_psql('postgres', $old), $shown, $test_name);
+    is($node->safe_psql('postgres', <<"SQL"), "5000|5000\n5000", '  in parallel, and as input');
+SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+SELECT count(id::text), count(randflake_hash(id)) FROM made WHERE n <= 5000;
+SELECT count(number::randflake) FROM number;
+SQL
+    return;
+}
+sub is_as_before {
+    my ($test_name) = @_;
+    reads_old($test_name);
+    is($node->safe_psql('postgres', 'SELECT string_agg(fingerprint, $$ $$) FROM randflake_key'), $first,
+        '  and the database has the first secret alone');
+    is($node->safe_psql('postgres', <<'SQL', extra_params => [ '-U', 'app' ]), 't', '  values are made');
+INSERT INTO made (n) VALUES (6000) RETURNING id::text::randflake = id
+SQL
+    $node->safe_psql('postgres', 'CREATE INDEX again ON made (id); DROP INDEX again');
+    return;
+}
+
+# --- ways back -------------------------------------------------------------------------------------
+
+my $begins = $clock + 60;
+is(reload_with($secrets[0], $begins => $secrets[1]), 2, 'a line that others do not have');
+clock_shows($begins + 5);
+reads_old('after its time, old values are read');
+$node->safe_psql('postgres', 'SELECT randflake_lower(now())::text; CREATE DATABASE fresh');
+$node->safe_psql('fresh', 'CREATE EXTENSION randflake_type CASCADE');
+is($node->safe_psql('fresh', $entries), 1, '  and a new database has the first secret alone');
+restart_with($secrets[0]);
+is_as_before('the line is taken away');
+
+$begins = $clock + 60;
+is(reload_with($secrets[0], $begins => $secrets[1]), 2, 'a line');
+clock_shows($begins - 1);
+reads_old('just before its time, old values are read');
+restart_with($secrets[0], $begins + 3600 => $secrets[1]);
+is_as_before('the secret is moved to later');
+
+configure($node, %settings, max_clock_skew => '30s');
+$begins = $clock + 120;
+restart_with($secrets[0], $begins => $secrets[1]);
+clock_shows($begins - 21);
+reads_old('within max_clock_skew of its time, old values are read');
+restart_with($secrets[0]);
+is_as_before('the secret is withdrawn');
+configure($node, %settings);
+
+# --- the clock refuses -----------------------------------------------------------------------------
+
+$begins = $clock + 1000;
+restart_with($secrets[0]);
+# A session that was sure of everything, with one secret
+my $early = $node->background_psql('postgres', on_error_stop => 1);
+$early->query_safe('SET ROLE app');
+isnt($early->query_safe('SELECT randflake_next()'), '', 'a session makes a value');
+is(reload_with($secrets[0], $begins => $secrets[1]), 2, '  before there is a second secret');
+# The identifier of a number of the new secret, one that is not skipped
+sub number_of {
+    my ($second) = @_;
+    return $node->safe_psql('postgres', <<"SQL");
+CREATE OR REPLACE FUNCTION number_of(second bigint) RETURNS bigint LANGUAGE plpgsql AS \$\$
+BEGIN
+    FOR i IN 0 .. 1000 LOOP
+        BEGIN
+            RETURN randflake_encode(to_timestamp(second), 77, i);
+        EXCEPTION WHEN invalid_parameter_value THEN
+        END;
+    END LOOP;
+END \$\$;
+SELECT number_of($second);
+SQL
+}
+my $guessed = number_of($begins + 5);
+my $unmade = { message => qr/invalid identifier for type randflake/, detail => qr/No server has made it yet\. Its time is / };
+error_is($node, "SELECT ($guessed)::bigint::randflake", '22P02', $unmade, 'a made-up identifier of a time to come is no value');
+error_is($node, "SELECT randflake_to_text(($guessed)::bigint)::randflake", '22P02', $unmade, '  also as text', user => 'app');
+error_is($node, "INSERT INTO made VALUES ($guessed)", '22P02', $unmade, '  nor a row');
+is($node->safe_psql('postgres', $entries), 1, '  and binds nothing');
+is($node->safe_psql('postgres', "SELECT randflake_lower(to_timestamp($begins + 5))::text::randflake = randflake_lower(to_timestamp($begins + 5))"), 't',
+    '  but a second to come is one');
+clock_shows($begins - 4);
+error_is($node, "SELECT ($guessed)::bigint::randflake", '22P02', $unmade, 'four seconds before, it is none');
+clock_shows($begins - 1);
+is($node->safe_psql('postgres', "BEGIN; INSERT INTO made VALUES ($guessed); $entries; ROLLBACK; $entries"), "2\n1",
+    'a second before, another server may have made it: it is read, and binds');
+
+# --- what cannot write -----------------------------------------------------------------------------
+
+clock_shows($begins + 10);
+my $own = number_of($begins + 2);
+my $missing = {
+    message => qr/a value of type randflake belongs to a secret that this database is not bound to/,
+    detail => qr/^Key fingerprint \w{16} is not in the table "randflake_key"/,
+    hint => qr/superuser run randflake_bind_secret\(\) once/ };
+my $parallel = { %$missing, detail => qr/^A parallel operation cannot add key fingerprint \w{16}\.$/ };
+my $in_parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;';
+error_is($node, "$in_parallel SELECT count(randflake_next()) FROM number", '55000', $parallel, 'a parallel operation makes no first value');
+error_is($node, "$in_parallel SELECT max((number * 0 + ($own))::randflake) FROM number", '55000', $parallel, '  and reads none in');
+is($node->safe_psql('postgres', "SET default_transaction_read_only = on; SELECT count(*) FROM made WHERE id = ($own)::bigint::randflake"), 0,
+    'a read-only transaction searches by one');
+error_is($node, 'BEGIN READ ONLY; SELECT randflake_next()', '55000', $missing, '  and shows none that it made');
+is($node->safe_psql('postgres', $entries), 1, '  which binds nothing');
+
+# --- values whose entry was rolled back --------------------------------------------------------------
+
+my $own_text = $node->safe_psql('postgres', "SELECT lpad(randflake_to_text($own), 13, '0')");
+for my $how ('BEGIN', 'BEGIN READ ONLY') {
+    my $rest = "PREPARE kept AS SELECT '$own_text'::randflake; ROLLBACK; EXECUTE kept";
+    error_is($node, "$how; $rest", '55000', $missing, "prepared after $how, executed later");
+    is($node->safe_psql('postgres', "$how; " . ($rest =~ s/EXECUTE/BEGIN; SELECT length(randflake_bind_secret()); EXECUTE/r) . "; ROLLBACK") =~ s/\n\w+$//r,
+        16, '  and the hint helps');
+}
+my $outlives = <<'SQL';
+DO $$
+DECLARE kept randflake;
+BEGIN
+    BEGIN
+        kept := randflake_next();
+        RAISE division_by_zero;
+    EXCEPTION WHEN division_by_zero THEN
+    END;
+    INSERT INTO made VALUES (kept, 7000);
+END $$;
+SQL
+$node->safe_psql('postgres', "BEGIN; $outlives ROLLBACK");
+error_is($node, "BEGIN; $outlives SELECT id FROM made WHERE n = 7000", '55000', $missing, 'a variable that outlives a subtransaction');
+is($node->safe_psql('postgres', "BEGIN; $outlives SELECT length(randflake_bind_secret()); SELECT length(id::text) > 0 FROM made WHERE n = 7000; ROLLBACK"), "16\nt",
+    '  and the hint helps');
+# In a worker it needs nothing.
+is($node->safe_psql('postgres', "BEGIN; $outlives $in_parallel SET parallel_leader_participation = off; SELECT count(id::text) FROM made WHERE n <= 7000; ROLLBACK") > 5000, 1,
+    '  and a parallel worker shows it');
+is($node->safe_psql('postgres', $entries), 1, '  nothing is bound by any of this');
+
+# What another transaction binds is seen by one that looks all the time, and needs no lock and no catalog
+# anew for that.
+my $looking = start_session($node, <<'SQL');
+DO $$
+DECLARE shown integer;
+BEGIN
+    LOOP
+        SELECT count(id::text) INTO shown FROM made WHERE n >= 5000;
+        EXIT WHEN shown = 5;
+        PERFORM pg_sleep(0.1);
+    END LOOP;
+END $$
+SQL
+$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'PgSleep'})
+  or die 'nobody looks';
+$early->query_safe('INSERT INTO made (n) VALUES (8000)');
+$early->quit;
+is((finish_session($looking))[1], '', 'a transaction that looks at old values sees the first of the new secret');
+is($node->safe_psql('postgres', $entries), 2, '  which an ordinary role has bound');
+$node->safe_psql('postgres', "$in_parallel INSERT INTO made (n) SELECT 8001; SELECT count(randflake_next()) FROM number");
+pass('  and parallel operations make values');
+
+# --- the ring and the table differ ---------------------------------------------------------------------
+
+my $new = q{SELECT count(*), md5(string_agg(id::text, ' ' ORDER BY id)) FROM made};
+my $everything = $node->safe_psql('postgres', $new);
+my $differs = {
+    message => qr/belong to another secret/,
+    detail => qr/^The database has key fingerprint \w{16} beside \Q$first\E, this server has .* They differ from .* on; earlier values can be read\.$/,
+    hint => qr/delete them and its rows in the table "randflake_key"/ };
+sub differs {
+    my ($test_name, @file) = @_;
+    # It has used the second secret, and makes nothing. Reading is what counts.
+    restart_with(@file);
+    reads_old("$test_name: old values are read");
+    error_is($node, $_, '55000', $differs, "  refused: $_")
+      for 'SELECT id FROM made WHERE n = 8000', "SELECT ($own)::bigint::randflake", 'CREATE INDEX ON made (id)',
+      'COPY made TO STDOUT';
+    is($node->safe_psql('postgres', 'SELECT count(*) FROM (SELECT n FROM (SELECT * FROM made OFFSET 0) AS m ORDER BY id) AS s'), 5005, '  rows are sorted');
+    return;
+}
+differs('withdrawn after it was used', $secrets[0]);
+differs('replaced', $secrets[0], $begins => $secrets[2]);
+differs('moved to later', $secrets[0], $begins + 20 => $secrets[1]);
+differs('moved to earlier', $secrets[0], $begins - 20 => $secrets[1]);
+# A made-up identifier that the first secret reads as later
+my $none = 'SELECT count(*) FROM (SELECT 1 FROM generate_series(1, 100) AS i WHERE (i * 1000003 + 7)::bigint::randflake IS NULL) AS s';
+error_is($node, $none, '55000', $differs, '  nor is an identifier of no secret or of a later second a malformed one');
+restart_with($secrets[3]);
+for my $sql ($old, "SELECT ($own)::bigint::randflake", 'SELECT n FROM (SELECT * FROM made OFFSET 0) AS s ORDER BY id', 'SELECT randflake_hash(id) FROM made',
+    'CREATE INDEX ON made (id)', 'SELECT randflake_lower(now())')
+{
+    error_is($node, $sql, '55000', { message => qr/belong to another secret/, detail => qr/^[^.]*\.$/ }, "another first secret refuses $sql");
+}
+restart_with($secrets[0], $begins => $secrets[1], $begins + $year => $secrets[2]);
+is($node->safe_psql('postgres', $new), $everything, 'with a line too many, all is read');
+is($node->safe_psql('postgres', $entries), 2, '  and nothing is bound');
+
+# The documented way to give up what was made under a secret
+restart_with($secrets[0]);
+my ($fingerprint) = error_of($node, 'SELECT id FROM made WHERE n = 8000')->{detail} =~ /key fingerprint (\w+) beside/;
+$node->safe_psql('postgres', block('give_up') =~ s/orders/made/r =~ s/'2027[^']*'/"'" . utc($begins) . "'"/er
+      =~ s/0f1e2d3c4b5a6978/$fingerprint/r);
+is($node->safe_psql('postgres', 'SELECT count(*) FROM randflake_key_check'), 1, 'the rows of a secret are gone');
+is($node->safe_psql('postgres', $old), $shown, '  and its values');
+$node->safe_psql('postgres', "SELECT 12345::bigint::randflake; CREATE INDEX ON made (id)");
+pass('  and the rest is as if it had never been');
+
+$node->stop;
+no_secret_in(slurp_file($node->logfile), $_, 'the log has no secret') for @secrets;
+every_block_was_used();
+done_testing();

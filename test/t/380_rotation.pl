@@ -1,0 +1,385 @@
+# A secret is changed while two servers work for eight clients each: nothing fails, nothing comes
+# twice, and everything decodes, on both. The rule is checked against servers that have one of the
+# secrets alone. Then what belongs to the type: old values stay as they were, the database learns of
+# the new secret by itself, and a dump needs both.
+
+use strict;
+use warnings;
+
+use Docs;
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeSecrets;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+read_document('docs/rotation.md', 'test/t/380_rotation.pl');
+my @secrets = (random_secret(), random_secret(), random_secret());
+my $work = PostgreSQL::Test::Utils::tempdir();
+my $began = int time;
+
+sub server {
+    my ($name, $node_id, %options) = @_;
+    my $node = new_server($name, settings => {}, conf => "log_min_messages = debug1\n");
+    write_secrets($node, @{ $options{secrets} // [ $secrets[0] ] });
+    configure($node, node_id => $node_id, node_count => 3, secret_file => secret_path($node),
+        max_wait => '1h');
+    $node->start;
+    $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE');
+    return $node;
+}
+
+my @nodes = map { server("server$_", 10 * $_) } 1, 2;
+# They have one of the secrets, and know nothing of rings.
+my @alone = map { server("alone$_", 100 + $_, secrets => [ $secrets[$_] ]) } 0, 1;
+
+for my $node (@nodes) {
+    $node->safe_psql('postgres', <<'SQL');
+CREATE TABLE made (id bigint PRIMARY KEY DEFAULT randflake_generate(),
+                   ordered randflake UNIQUE DEFAULT randflake_next(), what text);
+INSERT INTO made (what) SELECT 'before' FROM generate_series(1, 2000);
+CREATE TABLE copied (LIKE made INCLUDING ALL);
+CREATE INDEX ON made USING hash (ordered);
+CREATE TABLE bounds AS SELECT randflake_lower(now() + n * interval '1 year') AS bound,
+    randflake_lower(now() + n * interval '1 year')::text AS shown FROM generate_series(-2, 30) AS n;
+CREATE TABLE parts (id randflake DEFAULT randflake_next(), n integer) PARTITION BY RANGE (id);
+CREATE TABLE parts_old PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (randflake_lower('2040-01-01'));
+CREATE TABLE parts_new PARTITION OF parts FOR VALUES FROM (randflake_lower('2040-01-01')) TO (MAXVALUE);
+CREATE TABLE hashed (id randflake PRIMARY KEY DEFAULT randflake_next(), what text) PARTITION BY HASH (id);
+CREATE TABLE hashed_0 PARTITION OF hashed FOR VALUES WITH (MODULUS 3, REMAINDER 0);
+CREATE TABLE hashed_1 PARTITION OF hashed FOR VALUES WITH (MODULUS 3, REMAINDER 1);
+CREATE TABLE hashed_2 PARTITION OF hashed FOR VALUES WITH (MODULUS 3, REMAINDER 2);
+INSERT INTO hashed (what) SELECT 'before' FROM generate_series(1, 500);
+CREATE ROLE app LOGIN;
+CREATE DATABASE quiet;
+SQL
+    $node->safe_psql('quiet', <<'SQL');
+CREATE EXTENSION randflake_type CASCADE;
+CREATE TABLE made (id randflake DEFAULT randflake_next());
+GRANT ALL ON made TO app;
+SQL
+}
+my $old = <<'SQL';
+SELECT md5(string_agg(format('%s %s %s %s', id, d, ordered, randflake_hash(ordered)), ' ' ORDER BY id))
+FROM made, randflake_decode(id) AS d WHERE what = 'before'
+UNION ALL
+SELECT md5(string_agg(format('%s %s', bound, shown), ' ' ORDER BY bound)) FROM bounds
+UNION ALL
+SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = 'parts_new'
+SQL
+$nodes[0]->safe_psql('postgres', 'CREATE VIEW orders AS SELECT ordered AS id FROM made');
+is($nodes[0]->safe_psql('postgres', block('future_values')), 0, 'no value is of the future');
+my @old = map { $_->safe_psql('postgres', $old) } @nodes;
+
+# --- the change, under load ----------------------------------------------------------------------
+
+append_to_file("$work/script", <<'SQL');
+INSERT INTO made (what) VALUES ('single');
+INSERT INTO made (what) SELECT 'many' FROM generate_series(1, 30);
+INSERT INTO hashed (what) VALUES ('hashed');
+SELECT count(id::text) FROM (SELECT ordered AS id FROM made ORDER BY ordered DESC LIMIT 50) AS latest;
+SQL
+my $duration = 24;
+# Statements with identifiers in them, planned before and run after
+my ($found, $found_text) =
+  split /\|/, $nodes[0]->safe_psql('postgres', 'SELECT ordered::bigint, ordered FROM made LIMIT 1');
+my @executions = ('EXECUTE by_number', 'EXECUTE by_text');
+my $prepared = start_session($nodes[0], 'SET plan_cache_mode = force_generic_plan',
+    "PREPARE by_number AS SELECT count(*) FROM made WHERE ordered = ($found)::randflake",
+    "PREPARE by_text AS SELECT count(*) FROM made WHERE ordered = '$found_text'",
+    @executions, "SELECT pg_sleep($duration)", @executions);
+$nodes[0]->poll_query_until('postgres',
+    "SELECT count(*) = 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep($duration)'");
+
+my @clients;
+for my $node (@nodes) {
+    my %client = (out => '', err => '');
+    $client{handle} = IPC::Run::start(
+        [ 'pgbench', '-n', '-f', "$work/script", '-c', 8, '-R', 60, '-T', $duration, $node->connstr('postgres') ],
+        '<', '/dev/null', '>', \$client{out}, '2>', \$client{err},
+        IPC::Run::timeout(4 * $PostgreSQL::Test::Utils::timeout_default));
+    push @clients, \%client;
+}
+# Rows that come in for as long, by COPY, which reads 64 kB at a time
+my @copies = map {
+    start_session($_, q{COPY copied (what) FROM PROGRAM
+        'for i in $(seq 1 220); do for j in $(seq 1 20); do printf "copied%0800d\n" 0; done; sleep 0.1; done'})
+} @nodes;
+
+my $from = int(time) + 15;
+for my $node (@nodes) {
+    write_secrets($node, $secrets[0], $from => $secrets[1]);
+    is($node->safe_psql('postgres', block('reload')), 2, 'a second secret is added');
+}
+my $states = 'SELECT string_agg(state, $$ $$ ORDER BY generation) FROM randflake_secrets';
+is($nodes[0]->safe_psql('postgres', $states), 'current future', '  and is still to come');
+is($nodes[0]->safe_psql('postgres', block('secrets')), $nodes[1]->safe_psql('postgres', block('secrets')),
+    '  on both servers alike');
+my $fingerprint = 'SELECT key_fingerprint FROM randflake_status';
+my $first_fingerprint = $alone[0]->safe_psql('postgres', $fingerprint);
+is($nodes[0]->safe_psql('postgres', $fingerprint), $first_fingerprint, '  the first is in use');
+is($nodes[0]->safe_psql('postgres', 'TABLE randflake_key'), $first_fingerprint, '  and alone in the database');
+
+for my $client (@clients) {
+    $client->{handle}->finish;
+    is($client->{handle}->result(0), 0, 'no client fails') or diag($client->{err});
+    like($client->{out}, qr/number of failed transactions: 0 /, '  and no transaction');
+}
+is((finish_session($_))[1], '', 'COPY goes on') for @copies;
+is_deeply([ finish_session($prepared) ], [ "1\n1\n\n1\n1", '' ], 'prepared statements find what they found');
+is($nodes[0]->safe_psql('postgres', $states), 'past current', 'the second secret is in use');
+isnt($nodes[0]->safe_psql('postgres', $fingerprint), $first_fingerprint, '  as the status shows');
+is($nodes[0]->safe_psql('postgres', $fingerprint), $nodes[1]->safe_psql('postgres', $fingerprint),
+    '  the same on both servers');
+
+# --- everything that was made --------------------------------------------------------------------
+
+# The type's values as identifiers; the numbers of both come from the same slots.
+my $all = q{SELECT id, what FROM made UNION ALL SELECT ordered::bigint, 'ordered' FROM made
+    UNION ALL SELECT id, left(what, 6) FROM copied UNION ALL SELECT ordered::bigint, 'ordered' FROM copied
+    UNION ALL SELECT id::bigint, 'hashed' FROM hashed};
+my %made;    # identifier => what is inside
+my ($twice, $elsewhere) = (0, 0);
+for my $i (0, 1) {
+    my $node = $nodes[$i];
+    for (split /\n/, $node->safe_psql('postgres', <<"SQL")) {
+SELECT id, extract(epoch FROM generated_at)::bigint, node_id, sequence, what
+FROM ($all) AS a, randflake_decode(id)
+SQL
+        my ($id, $second, $node_id, $sequence, $what) = split /\|/;
+        $twice++ if exists $made{$id};
+        $elsewhere++ if $second ne '' && ($second < $began || $second > time || int($node_id / 10) != $i + 1);
+        $made{$id} = [ $second, $node_id, $sequence, $what ];
+    }
+}
+is($twice, 0, 'nothing comes twice: ' . keys(%made) . ' identifiers');
+is(scalar(grep { $_->[0] eq '' } values %made), 0, '  and all decode');
+is($elsewhere, 0, '  to the time of this test and the node ids of their servers');
+my %numbers = map { join(' ', @$_[ 0 .. 2 ]) => 1 } values %made;
+is(keys %numbers, keys %made, '  to distinct numbers');
+for my $what (qw(single many copied ordered hashed)) {
+    my ($before, $after) = (0, 0);
+    $_->[3] eq $what && ($_->[0] < $from ? $before++ : $after++) for values %made;
+    cmp_ok($before, '>', 0, "$what: $before before the time");
+    cmp_ok($after, '>', 0, "$what: $after after it");
+}
+
+# Asks a server for values of a list of identifiers or numbers, in its order.
+sub ask {
+    my ($node, $expression, @rows) = @_;
+    my $file = "$work/rows";
+    unlink $file;
+    append_to_file($file, join '', map { "$_\n" } @rows);
+    return split /\n/, $node->safe_psql('postgres', <<"SQL"), -1;
+CREATE TEMP TABLE rows (n serial, id bigint, second bigint, node_id integer, sequence integer);
+COPY rows (id, second, node_id, sequence) FROM '$file';
+SELECT $expression FROM rows ORDER BY n
+SQL
+}
+my @ids = sort { $a <=> $b } keys %made;
+my @rows = map { my $id = $_; join "\t", $id, @{ $made{$id} }[ 0 .. 2 ] } @ids;
+my $decoded = q{format('%s %s %s', extract(epoch FROM (randflake_decode(id)).generated_at)::bigint,
+    (randflake_decode(id)).node_id, (randflake_decode(id)).sequence)};
+my @inside = map { join ' ', @{ $made{$_} }[ 0 .. 2 ] } @ids;
+is_deeply([ ask($_, $decoded, @rows) ], \@inside, 'every server decodes what every server made') for @nodes;
+my $encoded = 'randflake_encode(to_timestamp(second), node_id, sequence)';
+is_deeply([ ask($nodes[1], $encoded, @rows) ], \@ids, '  and encodes it');
+for my $generation (0, 1) {
+    my @of = grep { ($made{$_}[0] >= $from) == $generation } @ids;
+    my @rows_of = map { my $id = $_; join "\t", $id, @{ $made{$id} }[ 0 .. 2 ] } @of;
+    is_deeply([ ask($alone[$generation], $encoded, @rows_of) ], \@of,
+        'secret ' . ($generation + 1) . ' alone gives those of its time: ' . @of);
+}
+
+# Numbers that are left out: those whose identifiers the first secret reads as of before the time, and
+# no others.
+my @numbers = map { [ $from + 100, 10, $_ ] } 0 .. 9999;
+my @of_second = ask($alone[1], $encoded, map { "0\t" . join "\t", @$_ } @numbers);
+my @read_by_first =
+  ask($alone[0], 'extract(epoch FROM randflake_generated_at(id))::bigint', map { "$_\t0\t0\t0" } @of_second);
+my @skipped = grep { $read_by_first[$_] < $from } 0 .. $#numbers;
+my $share = ($from - 1730000000) / 2**30;
+cmp_ok(abs(@skipped - @numbers * $share), '<', @numbers * 0.015, scalar(@skipped) . ' of 10000 numbers are skipped');
+$nodes[0]->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION encoded_or_null(second bigint, node_id integer, sequence integer) RETURNS bigint
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN randflake_encode(to_timestamp(second), node_id, sequence);
+EXCEPTION WHEN invalid_parameter_value THEN
+    RETURN NULL;
+END $$
+SQL
+my %is_skipped = map { $_ => 1 } @skipped;
+is_deeply(
+    [ ask($nodes[0], 'coalesce(encoded_or_null(second, node_id, sequence)::text, $$$$)',
+            map { "0\t" . join "\t", @$_ } @numbers) ],
+    [ map { $is_skipped{$_} ? '' : $of_second[$_] } 0 .. $#numbers ],
+    '  the right ones, and the others are the second secret\'s');
+error_is($nodes[0], "SELECT randflake_encode(to_timestamp(@{[ $from + 100 ]}), 10, $skipped[0])", '22023',
+    { message => qr/there is no identifier of this second, node id and sequence/,
+      detail => qr/identifier of an earlier secret takes its place/ }, '  one that is skipped is an error');
+
+# Runs are handed out without them, and no further number is lost.
+my @run = split /\n/, $nodes[0]->safe_psql('postgres', <<'SQL');
+SELECT extract(epoch FROM generated_at)::bigint, node_id, sequence
+FROM randflake_generate(20000) AS id, randflake_decode(id)
+SQL
+my %in_slot;
+for (@run) {
+    my ($second, $node_id, $sequence) = split /\|/;
+    push @{ $in_slot{"$second\t$node_id"} }, $sequence;
+}
+my @missing;
+for my $slot (keys %in_slot) {
+    my @sorted = sort { $a <=> $b } @{ $in_slot{$slot} };
+    my %there = map { $_ => 1 } @sorted;
+    push @missing, map { "0\t$slot\t$_" } grep { !$there{$_} } $sorted[0] .. $sorted[-1];
+}
+cmp_ok(scalar(@missing), '>', 500, 'a run of 20000 leaves ' . @missing . ' numbers out');
+is_deeply([ ask($nodes[0], 'coalesce(encoded_or_null(second, node_id, sequence)::text, $$$$)', @missing) ],
+    [ ('') x @missing ], '  all of which are skipped');
+
+# What none made
+my ($none) = $nodes[0]->safe_psql('postgres',
+    'SELECT i FROM generate_series(1234567890123456789, 1234567890123457789) AS i'
+      . ' WHERE randflake_generated_at(i) IS NULL LIMIT 1');
+ok($none, "nobody made $none");
+is($nodes[0]->safe_psql('postgres', "SELECT d IS NULL, (d).node_id IS NULL FROM randflake_decode($none) AS d"),
+    't|t', '  and it decodes to nulls');
+my $unmade = { message => qr/invalid identifier for type randflake: "/, detail => qr/none of this server's secrets/ };
+error_is($nodes[0], "SELECT randflake_to_text($none)::randflake", '22P02', $unmade, '  as text it is no value of the type');
+error_is($nodes[0], "SELECT ${none}::bigint::randflake", '22P02', $unmade, '  nor as bigint');
+error_is($nodes[0], "SELECT count(ordered::text::randflake) FROM made; SELECT ${none}::bigint::randflake",
+    '22P02', $unmade, '  nor in a session that has read and shown others');
+
+# --- the type ------------------------------------------------------------------------------------
+
+is($_->safe_psql('postgres', $old), shift @old, 'old values and bounds stay as they were') for @nodes;
+for my $node (@nodes) {
+    is($node->safe_psql('postgres', <<'SQL'), 't|t|t|t', 'values go out and come in');
+SELECT bool_and(ordered::text::randflake = ordered), bool_and(ordered::bigint::randflake = ordered),
+       bool_and(randflake_timestamp(ordered) = randflake_generated_at(ordered::bigint)),
+       bool_and(randflake_node_id(ordered) = (randflake_decode(ordered::bigint)).node_id) FROM made
+SQL
+    is($node->safe_psql('postgres', <<"SQL"), 't', '  searches by time find both sides');
+SET enable_seqscan = off;
+SELECT count(*) FILTER (WHERE ordered < randflake_lower(to_timestamp($from))) =
+       count(*) FILTER (WHERE randflake_timestamp(ordered) < to_timestamp($from)) FROM made
+SQL
+    is($node->safe_psql('postgres', <<'SQL'), '0', '  the hash index finds all');
+SET enable_seqscan = off;
+SET enable_indexonlyscan = off;
+SELECT count(*) FROM made AS m
+WHERE NOT EXISTS (SELECT FROM made AS same WHERE same.ordered = m.ordered::text::randflake)
+SQL
+    is($node->safe_psql('postgres', <<'SQL'), '0|t', '  each value is found in its hash partition');
+SET enable_seqscan = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT (SELECT count(*) FROM hashed AS h
+        WHERE NOT EXISTS (SELECT FROM hashed AS same WHERE same.id = h.id::text::randflake)),
+       bool_and(satisfies_hash_partition('hashed'::regclass, 3, right(tableoid::regclass::text, 1)::integer, id))
+FROM hashed
+SQL
+    is($node->safe_psql('postgres', <<'SQL'), 't|t', 'the database has the fingerprints of both');
+SELECT (SELECT array_agg(DISTINCT fingerprint ORDER BY fingerprint) FROM randflake_key) = f,
+       (SELECT array_agg(DISTINCT fingerprint ORDER BY fingerprint) FROM randflake_key_check) = f
+FROM (SELECT array_agg(fingerprint || coalesce('@' || extract(epoch FROM valid_from)::bigint, '') ORDER BY fingerprint) AS f
+      FROM randflake_secrets) AS secrets
+SQL
+}
+
+# A database that nobody but an ordinary role uses
+my $keys = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
+is($nodes[0]->safe_psql('quiet', $keys), 1, 'a database that was not used has one fingerprint');
+is($nodes[0]->safe_psql('quiet', q{SELECT length(randflake_lower(now())::text) > 0; SELECT count(id::text) FROM made; } . $keys,
+        extra_params => [ '-U', 'app' ], on_error_stop => 1), "t\n0\n1", '  a look at it adds none');
+$nodes[0]->safe_psql('quiet', 'BEGIN; INSERT INTO made DEFAULT VALUES; ROLLBACK; INSERT INTO made DEFAULT VALUES',
+    extra_params => [ '-U', 'app' ]);
+is($nodes[0]->safe_psql('quiet', $keys), 2, '  the first value adds the other, whoever makes it');
+$nodes[1]->safe_psql('quiet', 'BEGIN; INSERT INTO made DEFAULT VALUES; ROLLBACK', extra_params => [ '-U', 'app' ]);
+is($nodes[1]->safe_psql('quiet', $keys), 1, 'what is rolled back adds nothing');
+error_is($nodes[1], 'SET default_transaction_read_only = on; SELECT randflake_next()', '55000',
+    { message => qr/not bound to$/, hint => qr/randflake_bind_secret\(\)/ }, '  and a read-only transaction cannot show one that it makes',
+    database => 'quiet');
+is($nodes[1]->safe_psql('quiet', $keys), 1, '  adding nothing');
+my $session = start_session($nodes[1], q{\c quiet}, 'BEGIN', 'INSERT INTO made DEFAULT VALUES', 'SELECT pg_sleep(3)', 'COMMIT');
+$nodes[1]->poll_query_until('quiet', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE '%pg_sleep(3)%' AND pid <> pg_backend_pid()});
+$nodes[1]->safe_psql('quiet', q{SET lock_timeout = '1s'; INSERT INTO made DEFAULT VALUES}, extra_params => [ '-U', 'app' ]);
+is((finish_session($session))[1], '', 'two transactions add at once, and neither waits');
+is($nodes[1]->safe_psql('quiet', $keys), 2, '  for the same two');
+
+# --- dumps ---------------------------------------------------------------------------------------
+
+$nodes[0]->command_ok([ 'pg_dump', '-p', $nodes[0]->port, '-h', $nodes[0]->host, '-Fc', '-f', "$work/dump", 'postgres' ],
+    'pg_dump');
+sub restored {
+    my ($node, @options) = @_;
+    $node->safe_psql('template1', 'CREATE DATABASE restored TEMPLATE template0');
+    my ($out, $err) = ('', '');
+    my $good = IPC::Run::run(
+        [ 'pg_restore', '-p', $node->port, '-h', $node->host, '-d', 'restored', @options, "$work/dump" ],
+        '<', '/dev/null', '>', \$out, '2>', \$err);
+    return ($good, $err);
+}
+my $content = q{SELECT md5(string_agg(format('%s %s', id, ordered), ' ' ORDER BY ordered)) FROM made};
+my ($good, $errors) = restored($nodes[1]);
+ok($good && $errors !~ /ERROR/, 'a server with both secrets restores it') or diag($errors);
+is($nodes[1]->safe_psql('restored', $content), $nodes[0]->safe_psql('postgres', $content), '  and nothing is lost');
+# As parallel jobs may bring it: the fingerprints before everything else, their second copy after it
+my ($list) = run_command([ 'pg_restore', '--list', "$work/dump" ]);
+my %data = map { $list =~ s/^.* TABLE DATA \S+ $_ .*\n//m ? ($_ => $&) : die "no $_" } 'randflake_key', 'randflake_key_check';
+$list =~ s/^(?=.* TABLE DATA )/$data{randflake_key}/m or die 'no data';
+append_to_file("$work/list", "$list\n$data{randflake_key_check}");
+$nodes[1]->safe_psql('template1', 'DROP DATABASE restored');
+($good, $errors) = restored($nodes[1], "--use-list=$work/list");
+ok($good && $errors !~ /ERROR/, '  in another order too') or diag($errors);
+is($nodes[1]->safe_psql('restored', $content), $nodes[0]->safe_psql('postgres', $content), '  without a loss');
+my $second_fingerprint = $nodes[0]->safe_psql('postgres', $fingerprint);
+$alone[0]->safe_psql('postgres', 'CREATE ROLE app');
+($good, $errors) = restored($alone[0]);
+ok(!$good && $errors =~ /another secret.*\Q$second_fingerprint\E/s, 'one that lacks the second fails and names it') or diag($errors);
+# As sessions that added it at the same time leave it; messages name it once.
+$alone[0]->safe_psql('restored', <<"SQL");
+DELETE FROM randflake_key WHERE fingerprint = '$second_fingerprint\@$from';
+INSERT INTO randflake_key VALUES ('$second_fingerprint\@$from'), ('$second_fingerprint\@$from');
+SQL
+my (undef, undef, $refused) = $alone[0]->psql('restored', 'SELECT max(ordered::text) FROM made');
+like($refused, qr/belong to another secret.*key fingerprint \Q$second_fingerprint\E beside \Q$first_fingerprint\E/s,
+    '  and nothing can be read there');
+write_secrets($alone[0], $secrets[0], $from => $secrets[1]);
+$alone[0]->restart;
+(undef, undef, $refused) = $alone[0]->psql('restored', 'SELECT max(ordered::text) FROM made');
+like($refused, qr/were restored under other secrets.*lacked the secret with key fingerprint \Q$second_fingerprint\E/s,
+    '  nor when the server has that secret: what was read is wrong');
+$alone[0]->safe_psql('postgres', 'DROP DATABASE restored');
+($good, $errors) = restored($alone[0]);
+ok($good && $errors !~ /ERROR/, '  but the dump can be restored again') or diag($errors);
+is($alone[0]->safe_psql('restored', $content), $nodes[0]->safe_psql('postgres', $content), '  and nothing is lost');
+
+# --- a third -------------------------------------------------------------------------------------
+
+my $third = int(time) + 12;
+for my $node (@nodes) {
+    write_secrets($node, $secrets[0], $from => $secrets[1], $third => $secrets[2]);
+    is($node->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 3, 'a third secret is added');
+}
+sleep 0.1 while time < $third + 0.5;
+for my $node (@nodes) {
+    $node->safe_psql('postgres', q{INSERT INTO made (what) SELECT 'third' FROM generate_series(1, 20000)});
+    is($node->safe_psql('postgres', <<"SQL"), '20000|t|t', '  its identifiers decode');
+SELECT count(DISTINCT id), bool_and(randflake_generated_at(id) >= to_timestamp($third)),
+       bool_and(ordered::text::randflake = ordered)
+FROM made WHERE what = 'third'
+SQL
+}
+is_deeply([ ask($nodes[0], $decoded, @rows) ], \@inside, '  and so do all of before');
+
+for my $node (@nodes, @alone) {
+    $node->stop;
+    no_secret_in(slurp_file($node->logfile), $_, 'no log has a secret') for @secrets;
+}
+every_block_was_used();
+done_testing();

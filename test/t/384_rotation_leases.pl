@@ -1,0 +1,299 @@
+# The secret is changed where node ids are leased: who has the new one goes on, who has not stops at its
+# time, and goes on without a restart once it has it. A server with a secret of its own stops nobody
+# else. And who may renew and name secrets, also in a dump.
+
+use strict;
+use warnings;
+
+use Docs;
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeImpostor;
+use RandflakeLease;
+use RandflakeSecrets;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+read_document('docs/rotation.md', 'test/t/384_rotation_leases.pl');
+my @secrets = map { random_secret() } 1 .. 5;
+# So long that a busy machine renews in time: no call of a server that has all secrets may fail.
+$RandflakeLease::duration = 10;
+my $fleet = new_fleet();
+
+# It has all secrets that count, to decode what the others made, and makes nothing itself.
+my $coordinator = start_coordinator($fleet, 'coordinator', start => 0);
+write_secrets($coordinator, $secrets[0]);
+configure($coordinator, secret_file => secret_path($coordinator));
+$coordinator->start;
+make_coordinator($coordinator);
+
+sub configure_holder {
+    my ($node, %settings) = @_;
+    configure($node,
+        coordinator => $coordinator->connstr('postgres'),
+        secret_file => secret_path($node),
+        lease_duration => $RandflakeLease::duration,
+        max_wait => '2min',
+        %settings);
+    return;
+}
+
+# A server that leases, with these secrets in its file.
+sub holder {
+    my ($name, @file) = @_;
+    my $node = new_holder($fleet, $name, $coordinator);
+    write_secrets($node, @file);
+    configure_holder($node);
+    $node->start;
+    wait_for_lease($node);
+    return $node;
+}
+
+sub reload_secret {
+    my ($node, @file) = @_;
+    write_secrets($node, @file);
+    return $node->safe_psql('postgres', 'SELECT randflake_reload_secret()');
+}
+
+sub sleep_until {
+    my ($second) = @_;
+    sleep 0.05 while time < $second;
+    return;
+}
+
+my $latest = 'SELECT fingerprint FROM randflake_secrets ORDER BY generation DESC LIMIT 1';
+
+# Waits until the coordinator shows this of a server's active lease.
+sub coordinator_shows {
+    my ($node, $condition, $test_name) = @_;
+    ok($coordinator->poll_query_until('postgres', <<"SQL"), $test_name);
+SELECT count(*) > 0 FROM randflake_leases WHERE state = 'active' AND holder = '@{[ $node->name ]}' AND $condition
+SQL
+    return;
+}
+
+my ($first, $second) = map { holder($_, $secrets[0]) } qw(first second);
+load_on($fleet, $_) for $first, $second;
+
+# --- one server has the new secret, the other has not ----------------------------------------------
+
+my $from = int(time) + 30;
+my @ring = ($secrets[0], $from => $secrets[1]);
+is(reload_secret($first, @ring), 2, 'one server has a second secret');
+my $fingerprint = $first->safe_psql('postgres', $latest);
+coordinator_shows($first, "secrets LIKE '% $fingerprint@%' AND stops_at = to_timestamp($from)",
+    '  and names it to a coordinator that does not know it yet');
+my $call = $first->safe_psql('postgres', block('call'));
+is($call, "SELECT randflake_lease_add_secret('$fingerprint', '" . utc($from) . q{');}, '  the call for the owner');
+$coordinator->safe_psql('postgres', $call);
+coordinator_shows($first, 'stops_at IS NULL', '  after which it goes on');
+is($coordinator->safe_psql('postgres', block('stops')) =~ s/\|[^|]*$//r,
+    'second|' . $second->safe_psql('postgres', $latest), '  and the other one is shown');
+is($coordinator->safe_psql('postgres', 'SELECT stops_at FROM randflake_leases WHERE holder = $$second$$ LIMIT 1'),
+    $coordinator->safe_psql('postgres', "SELECT to_timestamp($from)"), '  with the time');
+is(reload_secret($coordinator, @ring), 2, 'the coordinator decodes');
+
+wait_for_status($second, "window_end = to_timestamp($from) AND lease_error IS NOT NULL");
+cmp_ok(time, '<', $from, 'before the time, the other server knows');
+like(status_of($second, 'problem'), qr/^identifiers end at .*: The coordinator has not agreed about this server's secrets since .*\.$/,
+    '  and says so');
+my $lacks = qr/: the holder lacks the secret that is in use from .* on$/m;
+like(status_of($second, 'lease_error'), qr/^could not renew the lease of node ids$lacks/, '  in the words of the coordinator for monitors');
+
+sleep_until($from + 4);
+error_is($second, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55000',
+    {
+        message => qr/^the lease of node ids has ended$/,
+        detail => qr/^It ended at .*, the clock shows .*\. The coordinator has not agreed about this server's secrets since .*\.$/,
+        hint => qr/"randflake\.secret_file".*randflake_reload_secret\(\)/
+    },
+    'after it, the other server stops', problem => 1);
+like(status_of($second, 'lease_error'), qr/^could not lease node ids$lacks/, '  and gets no lease');
+log_has($second, qr/LOG: .*could not lease node ids$lacks/, '  which is in its log');
+is(status_of($second, "window_end = to_timestamp($from)"), 't', '  its window ends with the former secret');
+wait_for_open_window($first);
+
+# --- it gets it afterwards -------------------------------------------------------------------------
+
+my $back = int time;
+is(reload_secret($second, @ring), 2, 'the other server reads the file afterwards');
+wait_for_open_window($second);
+wait_for_status($second, 'problem IS NULL AND lease_error IS NULL');
+pass('  and goes on without a restart');
+is($coordinator->safe_psql('postgres', block('stops')), '', '  all agree');
+sleep 3;
+end_load($fleet, $_) for $first, $second;
+
+# What clients of a server received: seconds and how many, Unix.
+sub seconds_of {
+    my ($name) = @_;
+    my $copies = join '', map { "\\copy load FROM '$_->[1]'\n" } grep { $_->[0] eq $name } @{ $fleet->{files} };
+    return map { [ split /\|/ ] } split /\n/, $coordinator->safe_psql('postgres', <<"SQL");
+CREATE TEMP TABLE load (id bigint);
+$copies
+SELECT extract(epoch FROM randflake_generated_at(id))::bigint AS second, count(*) FROM load GROUP BY 1 ORDER BY 1
+SQL
+}
+my @seconds = map { $_->[0] } seconds_of('first');
+is_deeply(\@seconds, [ $seconds[0] .. $seconds[-1] ], 'the first server made identifiers in every second');
+cmp_ok($seconds[-1] - $from, '>=', 6, '  also after the time');
+is(join('', map { slurp_file("$_->[1].err") =~ /^.*ERROR.*$/mg } grep { $_->[0] eq 'first' } @{ $fleet->{files} }),
+    '', '  and no call failed');
+@seconds = map { $_->[0] } seconds_of('second');
+is(scalar(grep { $_ >= $from && $_ < $back } @seconds), 0, 'the second made none while it lacked the secret');
+is(scalar(grep { $_ == $from - 1 } @seconds), 1, '  but up to its time');
+cmp_ok($seconds[-1], '>', $back, '  and after it had it');
+all_is_well($fleet, $coordinator, 'both');
+
+# --- a server with a secret of its own -------------------------------------------------------------
+
+my $third = holder('third', @ring);
+my $own = int(time) + 20;
+is(reload_secret($third, @ring, $own => $secrets[2]), 3, 'a third server has a line that nobody else has');
+coordinator_shows($third, "stops_at = to_timestamp($own)", '  and the coordinator sees it');
+sleep_until($own + 2);
+wait_for_open_window($_) for $first, $second;
+is(status_of($third, "window_end <= to_timestamp($own)"), 't', '  it stops, and the others do not');
+like(status_of($third, 'lease_error'), qr/: the holder has a secret from .* on that the coordinator does not know$/, '  for that reason');
+error_is($coordinator, "SELECT randflake_lease_add_secret('" . $third->safe_psql('postgres', $latest) . "', '" . utc($own) . "')",
+    '55000', { message => qr/^the secret begins too early$/, detail => qr/earliest possible time is/ },
+    '  nor does it become theirs afterwards');
+$third->stop;
+write_secrets($third, @ring);
+$third->start;
+wait_for_lease($third);
+pass('  with the right file, it starts');
+
+# A request that is under way when a secret is added named fewer. What it gets may reach beyond the time
+# of that secret, and does not count.
+my $lock = $coordinator->background_psql('postgres');
+$lock->query_safe('BEGIN; SELECT FROM randflake_lease_pool FOR UPDATE');
+$third->reload;
+$coordinator->poll_query_until('postgres', <<'SQL') or die 'nobody asks';
+SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'randflake' AND state = 'active' AND wait_event_type = 'Lock'
+SQL
+my $end = status_of($third, 'extract(epoch FROM window_end)::bigint');
+is(reload_secret($third, @ring, $end => $secrets[2]), 3, 'a secret is added while the server asks');
+sleep 2;
+$lock->query_safe('ROLLBACK');
+$lock->quit;
+my $furthest = 0;
+for (1 .. 40) {
+    my $now = status_of($third, 'extract(epoch FROM window_end)::bigint');
+    $furthest = $now if $now > $furthest;
+    sleep 0.05;
+}
+is($furthest, $end, '  and its window does not reach beyond the time of it');
+wait_for_status($third, q{lease_error ~ 'the coordinator does not know'});
+$third->stop;
+write_secrets($third, @ring);
+$third->start;
+wait_for_lease($third);
+
+# A lease that waits until the open one has ended counts as well, although no identifier of it was made
+# yet: it was granted to the secrets that were named.
+my $impostor = RandflakeImpostor->new;
+my @leased = (int(time) + 30, int(time) + 55);    # last seconds of both
+$impostor->play(answer => sub {
+    my ($client, $request) = @_;
+    my $number = -s $third->basedir . '/acquired' ? 2 : 1;
+    return say_to($client, report('55000', 'no lease any more') . ready()) if $request !~ /randflake_lease_acquire/;
+    append_to_file($third->basedir . '/acquired', '.');
+    say_to($client, lease($number, 7, 1, int(time) - 5, $leased[ $number - 1 ], undef));
+});
+configure_holder($third, coordinator => $impostor->connstr, lease_duration => '1min');
+$third->restart;
+wait_for_open_window($third);
+$third->reload;
+wait_for_status($third, 'lease_id = 1 AND window_extensions >= 2');
+write_secrets($third, @ring, $leased[0] + 10 => $secrets[2]);
+error_is($third, 'SELECT randflake_reload_secret()', '55000',
+    {
+        message => qr/^secret 3 of "randflake.secret_file" begins too early$/,
+        detail => qr/the earliest possible time is \Q@{[ $third->safe_psql('postgres', "SELECT to_timestamp($leased[1] + 1)") ]}\E\.$/
+    },
+    'a secret that begins in a lease that waits is too early');
+write_secrets($third, @ring);
+configure_holder($third);
+$third->restart;
+wait_for_lease($third);
+
+# --- the coordinator was not told ------------------------------------------------------------------
+
+my @fleet_of_three = ($first, $second, $third);
+my $untold = int(time) + 20;
+push @ring, $untold => $secrets[2];
+is(reload_secret($_, @ring), 3, $_->name . ' has a third secret') for @fleet_of_three;
+sleep_until($untold + 1);
+is(join(' ', map { status_of($_, "window_end = to_timestamp($untold)") } @fleet_of_three), 't t t',
+    'nobody told the coordinator: all stop');
+is($coordinator->safe_psql('postgres', block('reached')), $coordinator->safe_psql('postgres', "SELECT to_timestamp($untold)"),
+    '  and no lease goes beyond the time');
+$coordinator->safe_psql('postgres', $first->safe_psql('postgres', block('configure')));
+wait_for_open_window($_) for @fleet_of_three;
+pass('  told afterwards, all go on');
+is(reload_secret($coordinator, @ring), 3, 'the coordinator decodes');
+
+# --- at once, and withdrawn ------------------------------------------------------------------------
+
+# With long leases, a renewal would be minutes away.
+$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_duration => 600)');
+configure_holder($first, lease_duration => '10min');
+$first->reload;
+wait_for_status($first, q{window_end > now() + interval '9 min'});
+is(reload_secret($first, @ring, int(time) + 86400 => $secrets[3]), 4, 'a secret for tomorrow');
+coordinator_shows($first, q{secrets LIKE '% } . $first->safe_psql('postgres', $latest) . q{@%'},
+    '  is named at once');
+$coordinator->safe_psql('postgres', $first->safe_psql('postgres', block('call')));
+$fingerprint = $first->safe_psql('postgres', $latest);
+$coordinator->safe_psql('postgres', block('withdraw') =~ s/'[0-9a-f]{16}'/'$fingerprint'/r);
+is($coordinator->safe_psql('postgres', "SELECT secrets ~ '$fingerprint' FROM randflake_pool"), 'f', '  and withdrawn');
+
+load_on($fleet, $_) for @fleet_of_three;
+sleep 2;
+end_load($fleet, $_) for @fleet_of_three;
+all_is_well($fleet, $coordinator, 'the fleet');
+$_->stop for @fleet_of_three;
+
+# --- who may renew, and name secrets -----------------------------------------------------------------
+
+$coordinator->safe_psql('postgres', <<'SQL');
+CREATE ROLE server1 LOGIN;
+CREATE ROLE stranger LOGIN;
+GRANT EXECUTE ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text),
+    randflake_lease_renew(bigint, uuid, bigint, integer, text) TO server1;
+CREATE DATABASE restored;
+SQL
+my $named = $coordinator->safe_psql('postgres', 'SELECT secrets FROM randflake_pool');
+$coordinator->safe_psql('postgres', "SELECT FROM randflake_lease_acquire('x', gen_random_uuid(), 1, 4, '$named')",
+    extra_params => [ '-U', 'server1' ]);
+my $dump = $coordinator->basedir . '/dump';
+$coordinator->command_ok([ 'pg_dump', '-f', $dump, $coordinator->connstr('postgres') ], 'dumped');
+$coordinator->command_ok([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $coordinator->connstr('restored') ],
+    '  and restored');
+
+# What a role gets that renews the lease of the role server1, naming two secrets.
+sub renews_in {
+    my ($database, $role) = @_;
+    my ($status, $out, $errors) = $coordinator->psql($database, $coordinator->safe_psql($database, <<'SQL'), extra_params => [ '-U', $role ]);
+SELECT format('SELECT lease_end > 0 FROM randflake_lease_renew(%s, %L, %s, 4, %L)', lease_id, incarnation, upper(span) - 1,
+              secrets || ' fedcba9876543210@2500000000')
+FROM randflake_lease WHERE role = 'server1'
+SQL
+    return $status == 0 ? $out : $errors =~ s/\n.*//sr;
+}
+
+for my $database (qw(postgres restored)) {
+    unlike(renews_in($database, 'server1'), qr/permission denied/, "$database: a role that may renew names secrets");
+    like(renews_in($database, 'stranger'), qr/permission denied for function randflake_lease_renew/, '  and no other');
+}
+
+for my $server (@fleet_of_three, $coordinator) {
+    my $log = slurp_file($server->logfile);
+    no_secret_in($log, $_, 'the log of ' . $server->name . ' has no secret') for @secrets;
+}
+every_block_was_used();
+$coordinator->stop;
+done_testing();

@@ -1,0 +1,119 @@
+# The documentation does what it says: every SQL block of README.md and docs/*.md runs as printed,
+# in the document's order, on a server with one node id; or another test runs it, or the document
+# says why nobody can (lib/Docs.pm has the comments). Links lead somewhere, and what is mentioned
+# exists: files, SQL objects, settings, metrics, messages.
+
+use strict;
+use warnings;
+
+use Docs;
+use File::Basename;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use Test::More;
+
+# Runs the blocks that no other test runs, on a server of their own: roles and settings are no
+# business of other documents.
+sub run_blocks {
+    my ($file, @blocks) = @_;
+    my $node = start_server(basename($file, '.md'),
+        extensions => [qw(randflake_type randflake_coordinator)],
+        settings => { node_id => 1, secret => random_secret(), max_wait => '1h' });
+    for my $block (@blocks) {
+        my $where = "$file, line $block->{line}";
+        my ($status, $out, $errors) =
+          $node->psql('postgres', $block->{text}, on_error_stop => 1);
+        if (defined $block->{fails}) {
+            ok($status != 0 && $errors =~ /$block->{fails}/, "$where fails as it says");
+        } else {
+            is($status, 0, "$where runs");
+        }
+        diag($block->{text}, $errors) if $status != 0 && !defined $block->{fails};
+    }
+    $node->stop;
+    return;
+}
+
+# A block that another test runs: that test must read the document, and then sees to it that it uses
+# every block meant for it.
+sub check_runner {
+    my ($file, $block) = @_;
+    my ($test, $where) = ($block->{test}, "$file, line $block->{line}");
+    my $source = -e $test ? slurp_file($test) : '';
+    ok($source =~ /^read_document\('\Q$file\E', '\Q$test\E'\);$/m
+          && $source =~ /^every_block_was_used\(\);$/m,
+        "$where: $test runs $block->{name}");
+    return;
+}
+
+# The anchor of a heading, as GitHub makes it.
+sub anchor_of {
+    my ($heading) = @_;
+    return lc($heading) =~ s/[^\w\s-]//gr =~ tr/ /-/r;
+}
+
+sub check_links {
+    my ($file, $text) = @_;
+    my @broken;
+    while ($text =~ /\]\(([^)\s]+)\)/g) {
+        my ($path, $anchor) = split /#/, $1, 2;
+        next if $path =~ /^https?:/;
+        my $target = $path eq '' ? $file : dirname($file) . "/$path";
+        my @anchors = -f $target ? map { anchor_of($_) } slurp_file($target) =~ /^#+ (.+)$/mg : ();
+        push @broken, $1 if !-e $target || ($anchor && !grep { $_ eq $anchor } @anchors);
+    }
+    is("@broken", '', "$file: links within the project lead somewhere");
+    return;
+}
+
+# The strings in C++ and SQL, those of several lines as one.
+my $sources = join "\n", map { slurp_file($_) } glob 'extension/*.sql docs/monitoring/*.yml src/*/*/*.{h,cpp}';
+my @strings = map { s/\\"/"/gr =~ s/''/'/gr } grep { defined }
+  $sources =~ s/"\s*\n\s*"//gr =~ /"((?:[^"\\\n]|\\.)+)"|'((?:[^'\n]|'')+)'/g;
+my $folders = join '|', 'core', 'pg', map { quotemeta =~ s{/}{}r } grep { -d && $_ ne 'build' } glob '.ci .github *';
+my $conversion = qr/%(?:\d\$)?(?:ll)?[a-zA-Z]/;
+my @patterns = map { join '.+', map { quotemeta } split $conversion, $_, -1 }
+  grep { length s/$conversion//gr >= 12 } @strings;
+
+# Whether it is one of them with something in place of the conversions, or made of parts of them.
+sub is_message {
+    my ($text) = @_;
+    return 1 if grep { $text =~ /^$_$/ } @patterns;
+    my @parts = map { tr/"//dr } split / *… */, $text;
+    return @parts == grep { my $part = $_; grep { index(tr/"//dr, $part) >= 0 } @strings } @parts;
+}
+
+# What the document mentions, and the sources do not know.
+sub check_names {
+    my ($file, $text) = @_;
+    my @unknown = grep { $sources !~ /\b\Q$_\E\b/ && !/_NN$/ }
+      $text =~ /(?<![\w\/.-])((?:randflake|snowflake)(?:_|\.(?!(?:md|control)\b))\w+)/g;
+    # A test may be called by its number, test/t/390.
+    push @unknown, grep { !-e s{^(?=(?:core|pg)/)}{src/}r && !-e dirname($file) . "/$_" && !(m{^test/t/\d+$} && (() = glob "${_}_*.pl")) && !/-X\./ }
+      $text =~ m{(?<![\w/.-])((?:$folders)/[\w./-]*\w)}g;
+    push @unknown, grep { slurp_file('Makefile') !~ /^#.* make \Q$_\E\b|^\Q$_\E:/m } $text =~ /`make ([a-z-]+)/g;
+    is("@unknown", '', "$file: names of objects, settings, files and targets exist");
+
+    # In blocks, headings and tables, where an ellipsis stands for what varies.
+    my @quoted = $text =~ /^\s*(?:ERROR|WARNING|NOTICE|LOG|DETAIL|HINT): +(.+)$/mg;
+    push @quoted, map { split /", or "/ } $text =~ /^#+ Why does it say "(.+)"\?$/mg;
+    push @quoted, map { s/^`\w+: |:`|`//gr } grep { !/^`(?:\w+\(|[A-Z]+ )/ }
+      $text =~ /^\| (?:\w{5} \| )?(`[^|`]+ [^|]+?)(?: …)? \|/mg;
+    @unknown = grep { !is_message($_) && !/^(?:permission denied|function)/ } @quoted;
+    is("@unknown", '', "$file: messages are as quoted");
+    return;
+}
+
+for my $file ('README.md', 'CHANGELOG.md', sort glob 'docs/*.md') {
+    my $text = slurp_file($file);
+    my @sql = grep { $_->{language} eq 'sql' } code_blocks($file);
+    check_links($file, $text);
+    check_names($file, $text);
+    check_runner($file, $_) for grep { $_->{test} } code_blocks($file);
+    note("$file, line $_->{line}: not run: $_->{not_run}") for grep { $_->{not_run} } @sql;
+    my @here = grep { !$_->{test} && !$_->{not_run} } @sql;
+    run_blocks($file, @here) if @here;
+}
+
+done_testing();

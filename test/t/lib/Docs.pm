@@ -1,0 +1,79 @@
+# The code blocks of the documentation, so that tests run what readers read.
+#
+# A block is what stands between ``` lines; the word after the first ``` is its language. An HTML
+# comment on the line before it, invisible to readers, says who runs it:
+#
+#   <!-- run by test/t/310_sharding.pl: NAME -->   that test does, under this name
+#   <!-- not run: REASON -->                  nobody can
+#   <!-- fails: PATTERN -->                   it runs, and must end in this error
+#
+# An SQL block without such a comment is run by test/t/390_docs.pl, in the document's order.
+
+package Docs;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(code_blocks read_document block every_block_was_used);
+
+# All blocks of a document, in its order: hashes of language, text, line (of the text's first line),
+# and what the comment says: test and name, or not_run, or fails.
+sub code_blocks {
+    my ($file) = @_;
+    my (@blocks, $block, $fence);
+    my ($number, $previous) = (0, '');
+    for my $line (split /\n/, slurp_file($file)) {
+        $number++;
+        if (!$block && $line =~ /^(\s*)```(\w*)$/) {
+            $fence = $1;
+            $block = { language => $2, text => '', line => $number + 1 };
+            if ($previous =~ /^\s*<!-- *run by (\S+): *(\S+) *-->$/) {
+                @$block{qw(test name)} = ($1, $2);
+            } elsif ($previous =~ /^\s*<!-- *(not run|fails): *(.+?) *-->$/) {
+                $block->{ $1 =~ tr/ /_/r } = $2;
+            } elsif ($previous =~ /^\s*<!--/) {
+                die "$file, line " . ($number - 1) . ": a comment that no test understands";
+            }
+        } elsif ($block && $line eq "$fence```") {
+            push @blocks, $block;
+            undef $block;
+        } elsif ($block) {
+            $block->{text} .= $line =~ s/^\Q$fence\E//r . "\n";
+        }
+        $previous = $line;
+    }
+    die "$file: the last code block has no end" if $block;
+    return @blocks;
+}
+
+# The blocks that a test runs: read_document once, then block for the text of each name (the same
+# name twice joins them), and every_block_was_used at the end.
+my ($document, %texts, %unused);
+
+sub read_document {
+    my ($test);
+    ($document, $test) = @_;
+    for my $block (code_blocks($document)) {
+        next unless ($block->{test} // '') eq $test;
+        $texts{ $block->{name} } .= $block->{text};
+        $unused{ $block->{name} } = 1;
+    }
+    return;
+}
+
+sub block {
+    my ($name) = @_;
+    delete $unused{$name};
+    return $texts{$name} // die "$document has no block $name for this test";
+}
+
+sub every_block_was_used {
+    is_deeply([ sort keys %unused ], [], "every block of $document for this test was used");
+    return;
+}
+
+1;

@@ -1,0 +1,284 @@
+# What the TAP tests share: configured servers, errors taken apart, sessions in the background,
+# checks on identifiers and on text that must not hold a secret, and clocks of the test's own.
+
+package Randflake;
+
+use strict;
+use warnings;
+use feature 'state';
+
+use Exporter 'import';
+use Fcntl qw(O_CREAT O_WRONLY);
+use File::Basename qw(dirname);
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+
+our @EXPORT = qw(
+  random_secret
+  new_server
+  start_server
+  configure
+  refuses_to_start
+  error_of
+  error_is
+  is_problem
+  start_session
+  finish_session
+  wait_until_waiting
+  fields_of
+  all_distinct
+  no_secret_in
+  preload_library
+  clock_offset
+  clock_runs_from
+  clock_stands_at
+  start_under_clock
+);
+
+# 32 hexadecimal digits.
+sub random_secret {
+    return join '', map { sprintf '%02x', int rand 256 } 1 .. 16;
+}
+
+# A server, initialized and configured but not started. Options:
+#   settings   see configure; a node id and a secret unless given
+#   conf       more lines for postgresql.conf
+#   init       arguments of PostgreSQL::Test::Cluster's init
+#   install_path  where the server's programs are, as for PostgreSQL::Test::Cluster
+sub new_server {
+    my ($name, %options) = @_;
+    my $node = PostgreSQL::Test::Cluster->new($name,
+        $options{install_path} ? (install_path => $options{install_path}) : ());
+    $node->init(@{ $options{init} // [] });
+    $node->append_conf('postgresql.conf',
+        "shared_preload_libraries = 'randflake'\n"
+          . "include = 'randflake.conf'\n"
+          . ($options{conf} // ''));
+    configure($node,
+        %{ $options{settings} // { node_id => 1, secret => random_secret() } });
+    return $node;
+}
+
+# The same, started, with extensions in the database postgres. Option:
+#   extensions   their names; randflake unless given
+sub start_server {
+    my ($name, %options) = @_;
+    my $extensions = delete $options{extensions} // ['randflake'];
+    my $node = new_server($name, %options);
+    $node->start;
+    $node->safe_psql('postgres', "CREATE EXTENSION $_ CASCADE") for @$extensions;
+    return $node;
+}
+
+# Sets the randflake.* settings of a server to these, named without the prefix, and to no others.
+# Takes effect at the next start or reload.
+sub configure {
+    my ($node, %settings) = @_;
+    my $file = $node->data_dir . '/randflake.conf';
+    open my $out, '>', $file or die "could not write $file: $!";
+    for my $name (sort keys %settings) {
+        my $value = $settings{$name} =~ s/(['\\])/$1$1/gr;
+        print $out "randflake.$name = '$value'\n";
+    }
+    close $out or die "could not write $file: $!";
+    chmod 0600, $file;
+    return;
+}
+
+# The server must not start with these settings, for the reason given as a pattern. Returns what it
+# logged, from an empty log on.
+sub refuses_to_start {
+    my ($node, $settings, $reason, $test_name) = @_;
+    configure($node, %$settings);
+    unlink $node->logfile;
+    my $started = $node->start(fail_ok => 1);
+    $node->stop if $started;
+    my $log = slurp_file($node->logfile);
+    ok(!$started && $log =~ $reason, $test_name)
+      or diag($started ? 'it started' : "log: $log");
+    return $log;
+}
+
+# Runs a statement as the bootstrap superuser, or as `user`, in postgres or `database`, and takes its
+# error apart: a hash of sqlstate, message, detail, hint, and all of standard error as text. Empty
+# strings where there is none.
+sub error_of {
+    my ($node, $sql, %options) = @_;
+    my ($status, $out, $text) = $node->psql($options{database} // 'postgres', $sql,
+        timeout => $PostgreSQL::Test::Utils::timeout_default,
+        extra_params => [ '-v', 'VERBOSITY=verbose', $options{user} ? ('-U', $options{user}) : () ]);
+    my %error = map { $_ => '' } qw(sqlstate message detail hint);
+    $error{text} = $text;
+    @error{qw(sqlstate message)} = ($1, $2) if $text =~ /(?:ERROR|FATAL):\s+(\w{5}): (.*)/;
+    $error{detail} = $1 if $text =~ /^DETAIL:\s+(.*)/m;
+    $error{hint} = $1 if $text =~ /^HINT:\s+(.*)/m;
+    return \%error;
+}
+
+# The statement must fail with this SQLSTATE, and parts matching the patterns given for message,
+# detail and hint. With the option `problem`, randflake_status tells the same.
+sub error_is {
+    my ($node, $sql, $sqlstate, $patterns, $test_name, %options) = @_;
+    my $error = error_of($node, $sql, %options);
+    my $good = $error->{sqlstate} eq $sqlstate;
+    $good &&= $error->{$_} =~ $patterns->{$_} for keys %$patterns;
+    ok($good, $test_name) or diag("expected $sqlstate, got: $error->{text}");
+    is_problem($node, $error, $test_name) if $options{problem};
+    return;
+}
+
+# The error is what randflake_status shows as the problem, but for numbers and times, which go on.
+sub is_problem {
+    my ($node, $error, $test_name) = @_;
+    my $expected = join ': ', grep { $_ ne '' } @$error{qw(message detail)};
+    my $shown = $node->safe_psql('postgres', 'SELECT problem FROM randflake_status');
+    is($shown =~ s/\d+/0/gr, $expected =~ s/\d+/0/gr, "$test_name, as the status tells");
+    return;
+}
+
+# Runs statements, each a transaction, in a session of their own in the background. The first error
+# ends the session.
+sub start_session {
+    my ($node, @statements) = @_;
+    my $session = { out => '', err => '' };
+    $session->{handle} = IPC::Run::start(
+        [
+            'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose',
+            '-d', $node->connstr('postgres'),
+            map { ('-c', $_) } 'SET client_min_messages = error', @statements
+        ],
+        '<', '/dev/null', '>', \$session->{out}, '2>', \$session->{err},
+        IPC::Run::timeout(3 * $PostgreSQL::Test::Utils::timeout_default));
+    return $session;
+}
+
+# Waits for its end; returns what it printed, without the last newline, and its errors.
+sub finish_session {
+    my ($session) = @_;
+    $session->{handle}->finish;
+    chomp(my $out = $session->{out});
+    return ($out, $session->{err});
+}
+
+# Waits until this many sessions wait for a number.
+sub wait_until_waiting {
+    my ($node, $count) = @_;
+    $node->poll_query_until('postgres', <<"SQL") or die 'no session waits for a number';
+SELECT count(*) = $count FROM pg_stat_activity
+WHERE wait_event_type = 'Extension' AND query ~ '(rand|snow)flake_generate'
+SQL
+    return;
+}
+
+# What is inside the identifiers that a query returns in one column: a hash of their number, of how
+# many are distinct, the first and last second (Unix), the node ids (in order, separated by
+# spaces), the least and the greatest sequence number. `decode` takes an identifier `id` apart.
+sub fields_of {
+    my ($node, $query, $decode) = @_;
+    $decode //= 'randflake_decode(id)';
+    my %fields;
+    @fields{qw(count distinct first_second last_second nodes min_sequence max_sequence)} =
+      split /\|/, $node->safe_psql('postgres', <<"SQL");
+WITH ids (id) AS MATERIALIZED ($query),
+decoded AS MATERIALIZED (SELECT $decode AS d FROM ids)
+SELECT count(*), (SELECT count(DISTINCT id) FROM ids),
+       floor(extract(epoch FROM min((d).generated_at))),
+       floor(extract(epoch FROM max((d).generated_at))),
+       (SELECT string_agg(node_id::text, ' ' ORDER BY node_id)
+        FROM (SELECT DISTINCT (d).node_id FROM decoded) AS nodes),
+       min((d).sequence), max((d).sequence)
+FROM decoded
+SQL
+    return \%fields;
+}
+
+# The query must return this many identifiers, none twice.
+sub all_distinct {
+    my ($node, $query, $count, $test_name) = @_;
+    is($node->safe_psql('postgres', "SELECT count(*), count(DISTINCT id) FROM ($query) AS ids (id)"),
+        "$count|$count", $test_name);
+    return;
+}
+
+# No twelve digits in a row of the secret may be in the text, in either case.
+sub no_secret_in {
+    my ($text, $secret, $test_name) = @_;
+    my $pattern = join '|', map { substr $secret, $_, 12 } 0 .. length($secret) - 12;
+    my $found = $text =~ /(?:$pattern)/i;
+    ok(!$found, $test_name)
+      or diag('found in: ' . join "\n", $text =~ /^(.*(?:$pattern).*)$/im);
+    return;
+}
+
+# --- libraries between a server and the system -----------------------------------------------
+
+# Compiles a source of test/t/lib for LD_PRELOAD, and returns the path of the library.
+sub preload_library {
+    my ($source) = @_;
+    state %library;
+    return $library{$source} //= do {
+        my $path = PostgreSQL::Test::Utils::tempdir() . '/library.so';
+        PostgreSQL::Test::Utils::system_or_bail($ENV{CC} // 'cc', '-shared', '-fPIC', '-O2',
+            '-o', $path, dirname(__FILE__) . "/$source");
+        $path;
+    };
+}
+
+# --- the clock -------------------------------------------------------------------------------
+
+# A server that is started by start_under_clock has a wall clock of its own (clock.c), the true time
+# until it is set. It can be set at any time, also while the server is stopped; its processes see
+# that at once. In seconds, fractions allowed.
+
+sub clock_file {
+    my ($node) = @_;
+    return $node->basedir . '/clock';
+}
+
+# Writes what clock.c reads. In place, for the file is mapped.
+sub set_clock {
+    my ($node, $seconds, $stands) = @_;
+    my $word = 2 * 1000 * sprintf('%.0f', 1e6 * $seconds) + $stands;
+    my $file = clock_file($node);
+    sysopen my $out, $file, O_WRONLY | O_CREAT or die "could not open $file: $!";
+    syswrite($out, pack 'q2', $word, $word) == 16 or die "could not write $file: $!";
+    close $out or die "could not write $file: $!";
+    return;
+}
+
+# The server's clock runs this far ahead of the true time; behind it, if negative.
+sub clock_offset {
+    my ($node, $seconds) = @_;
+    set_clock($node, $seconds, 0);
+    return;
+}
+
+# The server's clock goes on from this Unix time.
+sub clock_runs_from {
+    my ($node, $time) = @_;
+    clock_offset($node, $time - time);
+    return;
+}
+
+# The server's clock stands still at this Unix time.
+sub clock_stands_at {
+    my ($node, $time) = @_;
+    set_clock($node, $time, 1);
+    return;
+}
+
+# Starts a server under its clock, or under that of another one.
+sub start_under_clock {
+    my ($node, $owner) = @_;
+    $owner //= $node;
+    clock_offset($owner, 0) if !-e clock_file($owner);
+    local $ENV{RANDFLAKE_CLOCK} = clock_file($owner);
+    local $ENV{LD_PRELOAD} = join ' ', preload_library('clock.c'), $ENV{LD_PRELOAD} // ();
+    $node->start;
+    return;
+}
+
+1;
