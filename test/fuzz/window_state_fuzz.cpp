@@ -26,29 +26,32 @@ uint32_t Crc32c(const uint8_t* bytes, size_t length) {
 
 void CheckStart(StateError error, const WindowState& found, const Start& start) {
     const StartPlan plan = PlanStart(error, found, start);
-    Check(plan.opens_at <= kMaxEnd);
+    const uint32_t opens_at = plan.state.OpensAt(start.nodes);
+    Check(opens_at <= kMaxEnd);
     Check(plan.state.origin == start.origin && plan.state.stop == Stop{});
     const SkewRange skew = error == StateError::kNone ? start.skew.With(found.skew) : start.skew;
-    Check(plan.held_off <= kMaxEnd && (plan.opens_at >= plan.held_off || plan.proven));
+    Check(plan.held_off <= kMaxEnd && (opens_at >= plan.held_off || plan.proven));
     Check(plan.opens_at_ms == (plan.proven ? 0 : start.at_ms + skew.largest_ms));
     if (error != StateError::kNone) {
         Check(plan.finding ==
               (error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable));
         return;
     }
-    Check(plan.opens_at >= found.EndFor(start.nodes));
+    Check(opens_at >= found.EndFor(start.nodes));
+    Check(!(plan.proven || start.again) || plan.finding != Finding::kOwn ||
+          plan.state.floor >= found.floor);
     Check(!plan.proven || (plan.finding == Finding::kOwn && found.stop.run == start.last_run &&
-                           found.stop.run != 0 && found.ends[0].nodes.Covers(start.nodes)));
+                           found.stop.run != 0 && found.stop.nodes.Covers(start.nodes)));
 
     // What is written next keeps every end of node ids that are known.
     WindowState next = plan.state;
-    if (plan.opens_at == kMaxEnd)
+    if (opens_at == kMaxEnd)
         return;  // no window can open
-    next.Announce(start.nodes, Window{plan.opens_at, kMaxEnd});
+    next.Announce(start.nodes, Window{opens_at, kMaxEnd});
     Check(next.end_count >= 1 && next.end_count <= kMaxWrittenEnds);
     Check(next.EndFor(start.nodes) == kMaxEnd);
-    next.TakeBack(plan.opens_at);
-    Check(next.EndFor(start.nodes) >= plan.opens_at);
+    next.TakeBack(opens_at);
+    Check(next.EndFor(start.nodes) >= opens_at);
     for (uint32_t i = 0; i < found.end_count; i++)
         Check(next.EndFor(found.ends[i].nodes) >= found.ends[i].end);
     uint8_t bytes[kWindowStateBytes];
@@ -82,6 +85,7 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     start.boot[0] = found.stop.boot[0];
     start.boot[1] = found.stop.boot[1] ^ (other >> 4 & 1);
     start.last_run = found.stop.run ^ (other >> 5 & 1);
+    start.again = (other >> 6 & 1) != 0;
     start.clock_ms = start.at_ms;
     const auto possible = [](int64_t ms) { return ms > INT64_MIN / 2 && ms < INT64_MAX / 2; };
     start.at_ms += possible(found.stop.at_ms) ? found.stop.at_ms : 0;

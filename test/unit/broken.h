@@ -27,6 +27,14 @@ enum class Broken : uint8_t {
     kHoldsOffFromTheServersStart,
     kStartsUnderAnySecrets,
 
+    // --- ranges of node ids: ChooseRange, and the floor of PlanStart
+    kChoosesRangesInUse,
+    kChoosesByAnotherClock,
+    kForgetsTheFloor,
+    kLowersTheFloorInACrash,
+    kProvesOneRangeForAll,
+    kLeavesRangesUnwritten,
+
     // --- the disk
     kMovesTheWindowFirst,  // what is written gets there when the window has moved
     kAnnouncesNoLeases,
@@ -106,7 +114,7 @@ private:
 };
 
 inline StartPlan OpenAt(StartPlan plan, uint32_t second) {
-    plan.opens_at = second;
+    plan.state.floor = second;
     plan.opens_at_ms = 0;
     return plan;
 }
@@ -123,14 +131,11 @@ inline StartPlan PlanStartBroken(Broken broken, StateError error, const WindowSt
     switch (broken) {
         case Broken::kOpensOwnStateAtTheWrittenEnd:
             return own && end != 0 ? OpenAt(plan, end) : plan;
-        case Broken::kOpensBelowTheWrittenEnd:
-            plan.opens_at = plan.proven ? 0 : plan.held_off;
-            return plan;
         case Broken::kStartsUnknownNodeIdsAtOnce:
             return own && end == 0 ? OpenAt(plan, plan.held_off - start.skew.largest_ms / 1000)
                                    : plan;
         case Broken::kTakesOneNodeIdForAll: {
-            const NodeRange& known = found.ends[0].nodes;
+            const NodeRange& known = found.stop.nodes;
             return own && known.Overlaps(start.nodes) && !known.Covers(start.nodes)
                        ? OpenAt(plan, end)
                        : plan;
@@ -143,6 +148,13 @@ inline StartPlan PlanStartBroken(Broken broken, StateError error, const WindowSt
         case Broken::kStartsUnderAnySecrets:
             plan.secrets = SecretsChange::kNone;
             return plan;
+        case Broken::kLowersTheFloorInACrash:
+            other.again = false;
+            return randflake::PlanStart(error, found, other);
+        case Broken::kProvesOneRangeForAll:
+            if (found.end_count > 0 && found.stop.nodes.count > 0)
+                weakened.stop.nodes = {0, UINT32_MAX};
+            break;
         case Broken::kIgnoresOtherRuns:
             other.last_run = weakened.stop.run;
             break;

@@ -391,8 +391,10 @@ TEST(TwoLayouts, ChangeTogether) {
         EXPECT_EQ(server.randflake[i].load(), Word(199, 1022 + i, kMaxSequence));
         EXPECT_EQ(server.snowflake[i].load(), kNoWindow);
         EXPECT_EQ(server.Take(i, kWindowEnd).outcome, Outcome::kNoWord);
-        EXPECT_TRUE(LayoutLacksWindow(server.snowflake[i], server.window));
-        EXPECT_FALSE(LayoutLacksWindow(server.randflake[i], server.window));
+        EXPECT_TRUE(LayoutLacksWindow(kTwitter, 1024, server.snowflake[i], server.window));
+        EXPECT_FALSE(LayoutLacksWindow(kRandflake, 1024, server.randflake[i], server.window));
+        // The window's word came again, under other node ids: both are held.
+        EXPECT_FALSE(LayoutLacksWindow(kTwitter, 1023, server.snowflake[i], server.window));
     }
     // What neither holds.
     EXPECT_FALSE(server.Change(131070, {300, 400}));
@@ -417,7 +419,7 @@ TEST(TwoLayouts, SealTogether) {
         EXPECT_EQ(server.randflake[i].load(), kNoWindow);
         EXPECT_EQ(server.snowflake[i].load(), kNoWindow);
     }
-    EXPECT_FALSE(LayoutLacksWindow(server.snowflake[0], server.window));
+    EXPECT_FALSE(LayoutLacksWindow(kTwitter, 1024, server.snowflake[0], server.window));
     EXPECT_FALSE(server.Change(50, {113, 300}));
     EXPECT_TRUE(server.Change(50, {114, 300}));
     EXPECT_LT(server.Seal(), 0);

@@ -61,6 +61,9 @@ struct Answer {
 struct Settings {
     bool leases = false;
     NodeRange nodes{0, 1};  // of a server that leases, only the count matters
+    uint32_t ranges = 1;    // of one size, that these are
+
+    NodeRanges Ranges() const { return {{nodes.first, nodes.count / ranges}, leases ? 0 : ranges}; }
 };
 
 // What was seen in all starts of a server.
@@ -70,6 +73,8 @@ struct ServerEvents {
     size_t failed_writes = 0, aborted = 0;  // calls that did not come back
     size_t declined = 0;
     size_t refused_starts = 0;
+    size_t left_ranges = 0, entered_again = 0;  // of node ids
+    size_t floor_waits = 0;  // a range was not entered for the floor alone
 
     // Around secrets.
     size_t reloads = 0, late_reloads = 0;  // that added secrets, that had begun by its clock
@@ -111,7 +116,7 @@ public:
 
     DataDirectory& directory() { return directory_; }
     const DataDirectory& directory() const { return directory_; }
-    Machine* machine() { return machine_; }
+    Machine* machine() const { return machine_; }
     void MoveTo(Machine* machine) { machine_ = machine; }
 
     // --- from start to stop
@@ -174,8 +179,13 @@ public:
     bool in_recovery() const { return directory_.recovers; }
     bool generates() const { return running_ && !directory_.recovers; }
     const Settings& settings() const { return settings_; }
-    // The node ids of the last window.
-    NodeRange last_nodes() const { return last_nodes_; }
+    // That had the last window.
+    const Settings& last_settings() const { return last_settings_; }
+    NodeRange last_nodes() const { return last_settings_.nodes; }
+    // Whether a clock that is set back now does not concern what others may have used.
+    bool has_opened() const {
+        return !Window::FromWord(words_[kWindow].value).closed() && !settings_.leases;
+    }
     int64_t role() const { return role_; }
     // Every start of shared memory is another server.
     uint32_t number() const { return number_; }
@@ -189,6 +199,9 @@ public:
     // Without any, it makes nothing and leases nothing.
     bool has_secrets() const { return secrets_.count > 0; }
     const SecretRecords& secrets() const { return secrets_; }
+    // It has another range of node ids to go on under.
+    bool may_leave() const { return running_ && has_opened() && settings_.ranges > 1; }
+    int64_t floor() const { return memory_.state.floor; }
     // The first second that it may not have announced or leased.
     uint32_t LastEnd() const {
         return std::max(memory_.loaded ? memory_.state.LastEnd() : 0,
@@ -380,6 +393,9 @@ public:
         MayNotComeBack();
         if (broken_ == Broken::kAnnouncesNoLeases && settings_.leases)
             return true;
+        if (broken_ == Broken::kLeavesRangesUnwritten && !settings_.leases &&
+            state.ends[0].nodes != settings_.Ranges().first)
+            return true;
         WindowState written = state;
         if (broken_ == Broken::kForgetsAddedSecrets)
             written.secrets = secrets_at_start_;
@@ -434,6 +450,11 @@ public:
         secrets_at_start_ = plan.state.secrets;
         MayNotComeBack();
     }
+    void LogRange(uint32_t, uint32_t) {
+        events_.left_ranges++;
+        MayNotComeBack();
+    }
+    void ShowRanges() {}
     void Closing(const Window&) {}
     void ShowLeases(const Holder&) {}
     uint32_t Certainty() const { return certainty_; }
@@ -457,6 +478,26 @@ public:
     ReloadPlan PlanReload(const Reload& reload, const WindowState* state) const {
         return PlanReloadBroken(broken_, reload, state);
     }
+    uint32_t OpensAt(const WindowState& state, const NodeRange& nodes) const {
+        return broken_ == Broken::kOpensBelowTheWrittenEnd ? state.floor : state.OpensAt(nodes);
+    }
+    uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
+                         const uint32_t (&earliest)[kMaxRanges], uint32_t now) {
+        WindowState known = state;
+        if (broken_ == Broken::kChoosesRangesInUse)
+            known.end_count = 0;
+        if (broken_ == Broken::kForgetsTheFloor)
+            known.floor = 0;
+        if (broken_ == Broken::kChoosesByAnotherClock)
+            now = std::max(now, static_cast<uint32_t>((*true_ms_ - kWindowEpochMs) / kSecondMs));
+        const uint32_t chosen = randflake::ChooseRange(known, ranges, in_use, earliest, now);
+        known.floor = 0;
+        events_.floor_waits += chosen == ranges.count &&
+                               randflake::ChooseRange(known, ranges, in_use, earliest, now) != chosen;
+        if (chosen < ranges.count)
+            events_.entered_again += state.EndFor(ranges.At(chosen)) > 0;
+        return chosen;
+    }
     uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                           uint32_t held_off) const {
         return broken_ == Broken::kOpensLeasesAnywhere
@@ -479,7 +520,9 @@ public:
             changed = randflake::ChangeWindow(slots, first_node, window, next, set);
         }
         changes_ = false;
-        last_nodes_ = {static_cast<uint32_t>(first_node), slots};
+        last_settings_ = settings_;
+        if (settings_.leases)
+            last_settings_.nodes = {static_cast<uint32_t>(first_node), slots};
         if (!settings_.leases)
             (proven_ ? events_.proven_starts : events_.held_off_starts)++;
         return changed;
@@ -548,7 +591,7 @@ private:
             word.value = 0;
         const Lease last = memory_.holder.open();
         const uint64_t boot[] = {machine_->boot(), machine_->boot()};
-        core_.MakeMemory(settings_.leases, settings_.nodes, boot, directory_.recovers,
+        core_.MakeMemory(settings_.leases, settings_.Ranges(), boot, directory_.recovers,
                          &postmaster_);
         memory_.holder.broken = broken_;
         if (broken_ == Broken::kResumesLeases)
@@ -692,7 +735,9 @@ private:
                     Issue(reserved, secrets);
                 return reserved;
             });
-        if (run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded)
+        const bool behind =
+            run.outcome == Outcome::kClockBehind || run.outcome == Outcome::kBeforeWindow;
+        if (behind || run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded)
             if (!settings_.leases && random_->OneIn(8))
                 (void)core_.Extend();
     }
@@ -897,7 +942,7 @@ private:
         late_.reset();
     }
 
-    int64_t slots() const { return settings_.nodes.count; }
+    int64_t slots() const { return settings_.nodes.count / settings_.ranges; }
     int64_t ClockMs() const { return Present().clock_ms - kWindowEpochMs; }
     int64_t Tick() const { return numbers_.TickAt(kWindowEpochMs + ClockMs()); }
 
@@ -928,7 +973,7 @@ private:
     SkewRange skew_{};  // since its start
     Settings settings_;
     int64_t paused_ = 0;
-    NodeRange last_nodes_{0, 1};
+    Settings last_settings_;
 
     // Shared memory.
     randflake::Server<FleetServer> core_{*this};

@@ -55,6 +55,9 @@ public:
             findings_.reserved_during_change += events.reserved_during_change;
             findings_.lost_swaps += events.lost_swaps;
             findings_.static_numbers += events.static_numbers;
+            findings_.left_ranges += events.left_ranges;
+            findings_.entered_again += events.entered_again;
+            findings_.floor_waits += events.floor_waits;
             findings_.proven_starts += events.proven_starts;
             findings_.held_off_starts += events.held_off_starts;
             findings_.failed_writes += events.failed_writes;
@@ -194,6 +197,8 @@ private:
             HappenToCoordinator(&Pick(&sites_));
         else if (random_.OneIn(server_trouble_))
             HappenToServer(&server);
+        else if (server.may_leave() && random_.OneIn(100))
+            StepClock(server.machine());
         else if (random_.OneIn(5))
             StepNetwork();
         else if (!server.running())
@@ -550,7 +555,8 @@ private:
         SecretRecords file = leases ? AnyFile(*server) : GoodFile();
         if (!leases && !server->has_secrets() && random_.OneIn(4)) {
             file = WrongFile(*server);
-        } else if (!leases && server->has_secrets() && !server->in_recovery() && random_.OneIn(4)) {
+        } else if (!leases && server->has_secrets() && !server->in_recovery() &&
+                   !IsSetBack(*server->machine()) && random_.OneIn(4)) {
             // A time that is too early is refused, wherever the clock is set meanwhile.
             const int64_t reached = FloorDivide(true_ms_ + skew_ms_, 1000) - kWindowEpochSeconds;
             file = Grown(server->secrets(),
@@ -703,12 +709,16 @@ private:
         return random_.OneIn(2) ? EnoughToLease(static_nodes_) : SomeNodes(kLeasedNodes, 4);
     }
 
-    NodeRange SomeStaticNodes() {
-        const int64_t count =
+    Settings SomeStaticNodes() {
+        int64_t count =
             random_.Between(1, std::min<int64_t>(FleetServer::kMaxSlots, static_nodes_.count));
-        return {static_nodes_.first +
-                    static_cast<uint32_t>(random_.Between(0, static_nodes_.count - count)),
-                static_cast<uint32_t>(count)};
+        const int64_t ranges = random_.Between(1, std::min<int64_t>(4, static_nodes_.count / count));
+        count *= ranges;
+        return {false,
+                {static_nodes_.first +
+                     static_cast<uint32_t>(random_.Between(0, static_nodes_.count - count)),
+                 static_cast<uint32_t>(count)},
+                static_cast<uint32_t>(ranges)};
     }
 
     // --- what happens to servers
@@ -719,9 +729,10 @@ private:
         Settings settings{true, {0, kLeasedNodes}};
         if (has_static() && !random_.OneIn(leases_one_in_)) {
             const int64_t chance = random_.Between(0, 4);
-            settings = {false, chance < 2 && !before.leases ? before.nodes
-                               : chance < 4                 ? servers_[PickServer()].last_nodes()
-                                                            : SomeStaticNodes()};
+            settings = chance < 2 && !before.leases ? before
+                       : chance < 4                 ? servers_[PickServer()].last_settings()
+                                                    : SomeStaticNodes();
+            settings.leases = false;
             if (!server->in_recovery() && !MayUse(settings.nodes, *server))
                 return;
         }
@@ -733,16 +744,19 @@ private:
             findings_.to_leases += settings.leases && !before.leases;
             findings_.to_static += !settings.leases && before.leases;
         }
+        SetRight(server->machine());
         server->Start(settings, FileAtStart(*server, settings));
         Serve(*server);
         Trace(*server) << "starts in recovery " << server->in_recovery() << " leases "
-                       << settings.leases << " nodes " << settings.nodes << " clock "
+                       << settings.leases << " nodes " << settings.nodes << " in "
+                       << settings.ranges << " clock "
                        << server->machine()->offset_ms() << '\n';
     }
 
     void Promote(FleetServer* server) {
         if (!server->settings().leases && !MayUse(server->settings().nodes, *server))
             return;
+        SetRight(server->machine());
         server->Promote();
         findings_.promotions++;
         Trace(*server) << "is promoted\n";
@@ -761,9 +775,38 @@ private:
                                                                          settings.nodes.count});
     }
 
-    void StepClock(Machine* machine) {
+    // Far, in a fleet whose clocks agree otherwise.
+    static bool IsSetBack(const Machine& machine) { return machine.offset_ms() < 0; }
+    void SetRight(Machine* machine) {
+        if (clocks_agree() && IsSetBack(*machine))
+            StepClock(machine, false);
+    }
+    bool MaySetBack(const Machine& machine) const {
+        for (const FleetServer& server : servers_)
+            if (server.machine() == &machine && server.running() &&
+                (IsHost(server) ||
+                 !(server.in_recovery() || server.settings().leases || server.has_opened())))
+                return false;
+        return has_static();
+    }
+    // Mostly to seconds that a server has passed under some range of node ids.
+    int64_t FarMs(const Machine& machine) {
+        for (FleetServer& server : servers_) {
+            const int64_t room_ms = (server.Now() - server.floor()) * 1000;
+            if (server.machine() == &machine && server.running() && server.has_opened() &&
+                room_ms > server.SkewMs() && !random_.OneIn(3))
+                return random_.Between(server.SkewMs(), room_ms);
+        }
+        return random_.Between(max_clock_skew_, 40) * 1000;
+    }
+
+    void StepClock(Machine* machine, bool may_set_back = true) {
         findings_.clock_steps++;
         machine->StepClock(WrongByMs());
+        if (may_set_back && MaySetBack(*machine) && random_.OneIn(3)) {
+            machine->StepClock(machine->offset_ms() - FarMs(*machine));
+            findings_.set_back++;
+        }
         for (Site& site : sites_)
             if (site.host != kNobody &&
                 servers_[static_cast<size_t>(site.host)].machine() == machine)

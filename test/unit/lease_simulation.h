@@ -17,6 +17,9 @@
 // node ids have it early, late or never, or have others that nobody agreed on. Numbers become
 // identifiers in the ring of the server that reserved them, which may grow at any point in between.
 //
+// Clocks step. Where servers follow each other, a clock may be set back far only once the static
+// servers that run by it have opened their first windows, and it is right when others start.
+//
 // What operators must guarantee is guaranteed here, see Operation and Fleet. What must hold:
 // lease_ledger.h. Machines and data directories: data_directory.h.
 
@@ -92,6 +95,9 @@ struct Findings {
     size_t taken_over = 0, failed_back = 0, static_to_leased = 0, leased_to_static = 0;
 
     size_t static_numbers = 0;
+    // Ranges of node ids that were left for another one, that had been used before, or that was not
+    // possible for the floor alone; and clocks that were set back for it.
+    size_t left_ranges = 0, entered_again = 0, floor_waits = 0, set_back = 0;
     size_t proven_starts = 0, held_off_starts = 0;  // that opened a window of static node ids
     size_t failed_writes = 0;
     size_t skew_changes = 0;
@@ -124,6 +130,10 @@ struct Counter {
 inline constexpr Counter kCounters[] = {
     {&Findings::numbers, "numbers"},
     {&Findings::static_numbers, "of static node ids"},
+    {&Findings::left_ranges, "changes of the range"},
+    {&Findings::entered_again, "of these to one used before"},
+    {&Findings::floor_waits, "changes that wait for the floor"},
+    {&Findings::set_back, "clocks set back"},
     {&Findings::taken_over, "node ids taken over"},
     {&Findings::failed_back, "of these back"},
     {&Findings::static_to_leased, "node ids leased that were static"},

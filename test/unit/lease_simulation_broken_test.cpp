@@ -176,6 +176,32 @@ TEST(LeaseSimulationFinds, AnUnusedWindowThatTakesBackWhatAFormerOneAnnounced) {
     ExpectViolationIn(Fleet::kOneDirectory, Broken::kTakesBackWhatAFormerWindowAnnounced);
 }
 
+// --- ranges of node ids
+
+TEST(LeaseSimulationFinds, ARangeEnteredBelowItsWrittenEnd) {
+    ExpectViolationIn(Fleet::kOneDirectory, Broken::kChoosesRangesInUse);
+}
+
+TEST(LeaseSimulationFinds, ARangeChosenByAClockThatWasNotSetBack) {
+    ExpectViolationIn(Fleet::kOneDirectory, Broken::kChoosesByAnotherClock);
+}
+
+TEST(LeaseSimulationFinds, ARangeWhoseEndsAreNotWritten) {
+    ExpectViolationIn(Fleet::kOneDirectory, Broken::kLeavesRangesUnwritten);
+}
+
+TEST(LeaseSimulationFinds, ARangeEnteredAtSecondsOfWhomThisDirectoryFollowed) {
+    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kForgetsTheFloor);
+}
+
+TEST(LeaseSimulationFinds, AFloorThatFallsInACrash) {
+    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kLowersTheFloorInACrash);
+}
+
+TEST(LeaseSimulationFinds, AStopOfSomeNodeIdsTakenForAProofOfAll) {
+    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kProvesOneRangeForAll);
+}
+
 // --- what operators must guarantee
 
 void ExpectViolationBy(const Operation& operation, uint64_t first_seed = 1) {

@@ -89,6 +89,7 @@ void ExpectSame(const WindowState& a, const WindowState& b) {
         EXPECT_EQ(a.secrets.records[i], b.secrets.records[i]) << i;
     EXPECT_EQ(a.differs_from, b.differs_from);
     EXPECT_EQ(a.skew, b.skew);
+    EXPECT_EQ(a.floor, b.floor);
     ASSERT_EQ(a.end_count, b.end_count);
     for (uint32_t i = 0; i < a.end_count; i++)
         EXPECT_EQ(a.ends[i], b.ends[i]) << i;
@@ -101,7 +102,8 @@ const WindowState& Example() {
          {{0x99aabbccddeeff01, 0}, {0x0123456789abcdef, 70000000}, {0xfedcba9876543210, 80000000}}},
         75000000,
         {2000, 30000},
-        {0x2122232425262728, {0x31, 0x41}, 1234567, -7654321},
+        {0x2122232425262728, {0x31, 0x41}, 1234567, -7654321, {96, 16}},
+        65000000,
         2,
         {{{100, 4}, 65256134}, {{0, 131072}, 1u << 30}}};
     return state;
@@ -124,7 +126,9 @@ WindowState RandomState(std::mt19937_64* random) {
     state.stop = {(*random)(),
                   {(*random)(), (*random)()},
                   static_cast<int64_t>((*random)()),
-                  static_cast<int64_t>((*random)())};
+                  static_cast<int64_t>((*random)()),
+                  {static_cast<uint32_t>((*random)() % kNodeIds), 1}};
+    state.floor = static_cast<uint32_t>((*random)() % (kMaxEnd + 1));
     state.end_count = 1 + static_cast<uint32_t>((*random)() % kMaxWrittenEnds);
     for (uint32_t i = 0; i < state.end_count; i++) {
         const auto first = static_cast<uint32_t>((*random)() % kNodeIds);
@@ -143,7 +147,7 @@ TEST(WindowStateBytes, Layout) {
     Bytes expected;
     for (const char c : {'r', 'a', 'n', 'd', 'f', 'l', 'k', 'w'})
         Put(&expected, static_cast<uint8_t>(c), 1);
-    Put(&expected, 4, 4);  // format version
+    Put(&expected, 5, 4);  // format version
     Put(&expected, 2, 4);  // node ranges
     Put(&expected, 0x1122334455667788, 8);
     Put(&expected, 7, 4);
@@ -159,6 +163,9 @@ TEST(WindowStateBytes, Layout) {
     Put(&expected, 0x41, 8);
     Put(&expected, 1234567, 8);
     Put(&expected, static_cast<uint64_t>(-7654321), 8);
+    Put(&expected, 96, 4);  // the node ids of that server
+    Put(&expected, 16, 4);
+    Put(&expected, 65000000, 4);  // the floor
     Put(&expected, 0x99aabbccddeeff01, 8);
     Put(&expected, 0, 4);
     Put(&expected, 0x0123456789abcdef, 8);
@@ -172,9 +179,9 @@ TEST(WindowStateBytes, Layout) {
     EXPECT_EQ(Encoded(Example()), Sealed(expected));
 }
 
-// A file of any earlier format has another length: 300, 388 or 400 bytes.
+// A file of any earlier format has another length: 300, 388, 400 or 496 bytes.
 TEST(WindowStateBytes, ALengthOfItsOwn) {
-    EXPECT_EQ(kWindowStateBytes, 496u);
+    EXPECT_EQ(kWindowStateBytes, 508u);
 }
 
 TEST(WindowStateBytes, RoundTrip) {
@@ -228,6 +235,9 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
         {32, kMaxEnd, "a difference after all seconds"},
         {36, 30001, "a smallest skew above the largest"},
         {40, kMaxSkewMs + 1, "a skew that cannot be set"},
+        {108, kNodeIds, "a stop of node ids out of range"},
+        {112, 0, "a stop of no node id"},
+        {116, kMaxEnd + 1, "a floor after all seconds"},
         {kSecrets + 8, 1, "a first secret with a time"},
         {kSecrets + 12 + 8, 0, "a second secret from the beginning on"},
         {kSecrets + 12 + 8, 80000000, "two secrets from the same time on"},
@@ -251,7 +261,7 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
 }
 
 TEST(WindowStateBytes, OtherVersionsAreRefusedWhateverTheyHold) {
-    for (const uint8_t version : {0, 1, 2, 3, 5, 255}) {
+    for (const uint8_t version : {0, 1, 2, 3, 4, 6, 255}) {
         Bytes bytes = Encoded(Example());
         bytes[8] = version;
         EXPECT_EQ(ErrorOf(Sealed(bytes)), StateError::kWrongVersion);
@@ -486,7 +496,7 @@ WindowState Found(uint32_t end) {
     state.origin = kOrigin;
     state.secrets = kSecret;
     state.skew = kSkew;
-    state.stop = {77, {8, 9}, 500000, kStoppedAtMs};
+    state.stop = {77, {8, 9}, 500000, kStoppedAtMs, kNodes};
     SetEnd(&state, {500, 1}, 7);
     SetEnd(&state, kNodes, end);
     return state;
@@ -511,7 +521,7 @@ TEST(PlanStart, AQuickRestartGoesOnAtTheWrittenEnd) {
         const StartPlan plan = Plan(Found(end));
         EXPECT_EQ(plan.finding, Finding::kOwn);
         EXPECT_TRUE(plan.proven);
-        EXPECT_EQ(plan.opens_at, end);
+        EXPECT_EQ(plan.state.OpensAt(kNodes), end);
         EXPECT_EQ(plan.opens_at_ms, 0) << "no wait";
         EXPECT_EQ(plan.secrets, SecretsChange::kNone);
         EXPECT_EQ(plan.state.stop, Stop{}) << "no stop is recorded once the server goes on";
@@ -667,7 +677,8 @@ TEST(PlanStart, EveryDoubtHoldsOffBeyondStartAndWrittenEnd) {
             EXPECT_FALSE(plan.proven) << doubt.what;
             EXPECT_EQ(plan.finding, doubt.finding) << doubt.what;
             EXPECT_EQ(plan.held_off, HeldOff(start)) << doubt.what;
-            EXPECT_EQ(plan.opens_at, std::max(plan.held_off, found.EndFor(start.nodes)))
+            EXPECT_EQ(plan.state.OpensAt(start.nodes),
+                      std::max(plan.held_off, found.EndFor(start.nodes)))
                 << doubt.what;
             EXPECT_EQ(plan.opens_at_ms, start.at_ms + kSkewMs) << doubt.what;
             EXPECT_EQ(plan.state.origin, kOrigin) << doubt.what;
@@ -682,7 +693,7 @@ TEST(PlanStart, FewerNodeIdsThanStoppedAreProven) {
         start.nodes = nodes;
         const StartPlan plan = Plan(Found(900), start);
         EXPECT_TRUE(plan.proven);
-        EXPECT_EQ(plan.opens_at, 900u);
+        EXPECT_EQ(plan.state.OpensAt(kNodes), 900u);
     }
 }
 
@@ -718,11 +729,11 @@ TEST(PlanStart, AProofGoesByTheSmallestTolerableDifferenceAndAHoldOffByTheLarges
         StartPlan plan = Plan(found, start);
         EXPECT_EQ(plan.proven, c.proven) << c.before.smallest_ms << ' ' << c.since.smallest_ms;
         EXPECT_EQ(plan.held_off, (2000500 + c.largest_ms) / 1000 + 1);
-        EXPECT_EQ(plan.opens_at, c.proven ? 900 : plan.held_off);
+        EXPECT_EQ(plan.state.OpensAt(kNodes), c.proven ? 900 : plan.held_off);
         found.stop = Stop{};
         plan = Plan(found, start);
         EXPECT_FALSE(plan.proven);
-        EXPECT_EQ(plan.opens_at, plan.held_off);
+        EXPECT_EQ(plan.state.OpensAt(kNodes), plan.held_off);
         EXPECT_EQ(plan.opens_at_ms, start.at_ms + c.largest_ms);
     }
     // Of a state that cannot be read, nothing counts.
@@ -741,7 +752,7 @@ TEST(PlanStart, WithoutStateItHoldsOff) {
         EXPECT_EQ(plan.finding,
                   error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable);
         EXPECT_FALSE(plan.proven);
-        EXPECT_EQ(plan.opens_at, kHeldOff);
+        EXPECT_EQ(plan.state.OpensAt(kNodes), kHeldOff);
         EXPECT_EQ(plan.opens_at_ms, kQuick.at_ms + kSkewMs);
         EXPECT_EQ(plan.state.origin, kOrigin);
         EXPECT_EQ(plan.state.end_count, 0u);
@@ -764,7 +775,7 @@ TEST(PlanStart, AnotherSecretIsNoticed) {
     StartPlan plan = Plan(found);
     EXPECT_EQ(plan.secrets, SecretsChange::kOther);
     EXPECT_EQ(plan.finding, Finding::kOwn);
-    EXPECT_EQ(plan.opens_at, 1500u);
+    EXPECT_EQ(plan.state.OpensAt(kNodes), 1500u);
     EXPECT_EQ(plan.state.secrets.records[0], kSecret.records[0]);
 
     // None is no other one, and what was known stays known.
@@ -1004,10 +1015,10 @@ TEST(PlanStart, NeverBeyondTheLastSecond) {
     Start late = kQuick;
     late.clock_ms = kWindowEpochMs + (int64_t{kMaxEnd} + 86400) * kSecondMs;
     for (const StateError error : {StateError::kMissing, StateError::kLost})
-        EXPECT_EQ(PlanStart(error, WindowState{}, late).opens_at, kMaxEnd);
+        EXPECT_EQ(PlanStart(error, WindowState{}, late).state.OpensAt(kNodes), kMaxEnd);
     late.last_run = 0;
-    EXPECT_EQ(Plan(Found(5), late).opens_at, kMaxEnd);
-    EXPECT_EQ(Plan(Found(kMaxEnd), late).opens_at, kMaxEnd);
+    EXPECT_EQ(Plan(Found(5), late).state.OpensAt(kNodes), kMaxEnd);
+    EXPECT_EQ(Plan(Found(kMaxEnd), late).state.OpensAt(kNodes), kMaxEnd);
 }
 
 TEST(LeaseOpensAt, TheWrittenEndsOfItsNodeIds) {

@@ -20,7 +20,8 @@
 // the number of secrets are atomic and are read without the lock. The lease worker is the only one
 // that changes leases, so it may read them without it.
 //
-//   Extend               load, write the end, publish the window
+//   Extend               load, write the end, publish the window; under another range of node ids:
+//                        load, seal the window, write both ends, publish the other's window
 //   OpenLease            load, write the end, publish window and lease
 //   ExtendLease          write the end, publish the window
 //   Load, once           read the state, decide (PlanStart), mark the run, keep the state
@@ -55,7 +56,8 @@
 //   Certainty(), SetCertainty()           the second before which identifiers are read for certain,
 //                                         in shared memory; 0: unknown
 //   Report(problem, value)*               why there is no window, for messages
-//   LogStart()*; Closing(window)          before the slots' words go
+//   LogStart()*, LogRange()*; Closing(window)   before the slots' words go
+//   ShowRanges()                          which range is in use and when others may be, for messages
 //   ShowLeases(holder)                    for messages
 //   Alone()                               whether the postmaster has no children
 //   SetTime .. SealWindow, type Holder    the decisions; see ShippedDecisions
@@ -87,6 +89,7 @@ enum class WindowProblem : uint8_t {
     kClockJumped,  // the clock is so many seconds ahead of where it should be
     kFileFailed,   // reported by the environment
     kSecrets,      // the state on disk refuses this server's secrets; its last written end
+    kNoRange,      // the clock is behind, and no range of node ids may open before this second
 };
 
 enum class LeaseOpening : uint8_t {
@@ -105,6 +108,13 @@ struct ShippedDecisions {
     }
     static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
         return randflake::PlanStart(error, found, start);
+    }
+    static uint32_t OpensAt(const WindowState& state, const NodeRange& nodes) {
+        return state.OpensAt(nodes);
+    }
+    static uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
+                                const uint32_t (&earliest)[kMaxRanges], uint32_t now) {
+        return randflake::ChooseRange(state, ranges, in_use, earliest, now);
     }
     static uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                                  uint32_t held_off) {
@@ -131,6 +141,8 @@ struct Rule;
 template <typename Env>
 inline constexpr bool kKeepsTheRules =
     std::is_same_v<Rule<&Env::PlanStart>, Rule<&ShippedDecisions::PlanStart>>&&
+        std::is_same_v<Rule<&Env::OpensAt>, Rule<&ShippedDecisions::OpensAt>>&&
+        std::is_same_v<Rule<&Env::ChooseRange>, Rule<&ShippedDecisions::ChooseRange>>&&
         std::is_same_v<Rule<&Env::LeaseOpensAt>, Rule<&ShippedDecisions::LeaseOpensAt>>&&
             std::is_same_v<Rule<&Env::PlanReload>, Rule<&ShippedDecisions::PlanReload>>&&
                 std::is_same_v<Rule<&Env::TakeBack>, Rule<&ShippedDecisions::TakeBack>>&&
@@ -142,6 +154,7 @@ struct PostmasterMemory {
     bool started;
     Moment started_at;
     bool began_in_recovery;  // so that it may have been promoted since
+    bool again;              // shared memory was lost in a crash
 };
 
 // Shared memory of a server, beside slots and window. All zero is a server that knows nothing.
@@ -149,7 +162,7 @@ template <typename Holder>
 struct ServerMemory {
     // Written by MakeMemory and read without the lock.
     bool leased;
-    NodeRange nodes;  // where they are leased, only how many
+    NodeRanges ranges;  // where they are leased, only how many
     uint64_t boot[2];
     PostmasterMemory postmaster;
 
@@ -163,9 +176,13 @@ struct ServerMemory {
     StateError found;
     WindowState found_state;
     Start start;
-    uint32_t opens_at;
     int64_t opens_at_ms;
     uint32_t held_off;
+
+    // Of static node ids: the range in use, and of each range the first second at which the slots
+    // allow a window. That of the range in use is in the window's word while it is open.
+    uint32_t range;
+    uint32_t earliest[kMaxRanges];
 
     int64_t retry_at_ms;  // steady; no window is extended before
 
@@ -197,14 +214,16 @@ public:
     // --- the postmaster
 
     // Fills in memory that was just made.
-    void MakeMemory(bool leased, const NodeRange& nodes, const uint64_t (&boot)[2],
+    void MakeMemory(bool leased, const NodeRanges& ranges, const uint64_t (&boot)[2],
                     bool in_recovery, PostmasterMemory* postmaster) {
         if (!postmaster->started)
-            *postmaster = {true, env_.Present(), false};
+            *postmaster = {true, env_.Present(), false, false};
+        else
+            postmaster->again = true;
         postmaster->began_in_recovery |= in_recovery;
         memory() = {};
         memory().leased = leased;
-        memory().nodes = nodes;
+        memory().ranges = ranges;
         memory().boot[0] = boot[0];
         memory().boot[1] = boot[1];
         memory().postmaster = *postmaster;
@@ -216,17 +235,16 @@ public:
         const Window window = CurrentWindow();
         if (memory().leased || window.closed())
             return;
-        int64_t last = int64_t{window.start} - 1;
-        const auto look_at = [&](const auto& set) {
-            for (uint32_t i = 0; i < memory().nodes.count; i++)
-                last = Later(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
-        };
-        env_.WithSlots([&](const auto&... sets) { (look_at(sets), ...); });
+        const int64_t last = LastUsed(window);
         RANDFLAKE_ASSERT(last < window.end);
         const Moment now = env_.Present();
         WindowState state = memory().state;
         env_.TakeBack(&state, static_cast<uint32_t>(last + 1));
-        state.stop = {memory().run, {memory().boot[0], memory().boot[1]}, now.at_ms, now.clock_ms};
+        state.stop = {memory().run,
+                      {memory().boot[0], memory().boot[1]},
+                      now.at_ms,
+                      now.clock_ms,
+                      memory().ranges.All()};
         // What was tolerated before the stop is no matter to a proof: others hold off from a start
         // after it.
         state.skew = env_.Skew();
@@ -236,8 +254,8 @@ public:
 
     // --- sessions
 
-    // Opens the static window, or moves its end, if the clock calls for it and no other process
-    // is at it. True when the window changed, or another process changed it meanwhile, so that a
+    // Opens the static window, or moves its end, or goes on under another range of node ids, if the
+    // clock calls for it and no other process is at it. True when the window changed, or another process changed it meanwhile, so that a
     // new attempt at a number makes sense at once. Not during recovery.
     bool Extend() {
         if (memory().leased || !env_.TryLock())
@@ -314,8 +332,8 @@ public:
     LeaseNews Granted(const LeaseGrant& grant, LeaseRelease* declined) {
         *declined = {};
         return Answered([&](Holder* holder) {
-            const LeaseNews news = holder->Granted(env_.layout(), memory().nodes.count, grant,
-                                                   env_.Terms(), env_.Now());
+            const LeaseNews news =
+                holder->Granted(env_.layout(), Slots(), grant, env_.Terms(), env_.Now());
             if (news == LeaseNews::kTooLong || news == LeaseNews::kBehind)
                 *declined = holder->Declined(env_.layout(), grant);
             return news;
@@ -391,12 +409,7 @@ public:
     // will be made under them.
     LeaseReleases Seal() {
         env_.Lock();
-        env_.Closing(CurrentWindow());
-        int64_t last = -1;
-        env_.WithSlots([&](const auto&... sets) {
-            last = env_.SealWindow(memory().nodes.count, env_.window(), sets...);
-        });
-        RANDFLAKE_ASSERT(CurrentWindow().closed());
+        const int64_t last = SealSlots();
         LeaseReleases releases = memory().holder.Sealed(last);
         env_.ShowLeases(memory().holder);
         // It is no harm if this cannot be written: the file says more than was used.
@@ -425,9 +438,32 @@ private:
 
     Memory& memory() { return env_.memory(); }
     Window CurrentWindow() { return Window::FromWord(env_.window().load()); }
+    uint32_t Slots() { return memory().ranges.first.count; }
 
     NodeRange NodesOf(const Lease& lease) {
-        return {static_cast<uint32_t>(lease.first_node_id), memory().nodes.count};
+        return {static_cast<uint32_t>(lease.first_node_id), Slots()};
+    }
+
+    // The last second of the open window in which a number was reserved, or the one before it.
+    int64_t LastUsed(const Window& window) {
+        int64_t last = int64_t{window.start} - 1;
+        const auto look_at = [&](const auto& set) {
+            for (uint32_t i = 0; i < Slots(); i++)
+                last = Later(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
+        };
+        env_.WithSlots([&](const auto&... sets) { (look_at(sets), ...); });
+        return last;
+    }
+
+    // The last second used in the window, which is closed then; negative when there is none.
+    int64_t SealSlots() {
+        env_.Closing(CurrentWindow());
+        int64_t last = -1;
+        env_.WithSlots([&](const auto&... sets) {
+            last = env_.SealWindow(Slots(), env_.window(), sets...);
+        });
+        RANDFLAKE_ASSERT(CurrentWindow().closed());
+        return last;
     }
 
     // The first second at which a window of this lease may open.
@@ -470,8 +506,9 @@ private:
         const int64_t limit = SecondsEnd(env_.layout());
         if (now < 0 || now >= limit)
             return false;
+        // Another process has just moved the end, or the clock was set back.
         if (!window.closed() && now + 1 < window.end)
-            return true;  // another process has just moved the end
+            return memory().ranges.count == 1 || LeaveRange(window, static_cast<uint32_t>(now));
         const auto end = static_cast<uint32_t>(Earlier(now + kWindowSeconds, limit));
         if (!window.closed() && end <= window.end)
             return false;
@@ -484,16 +521,98 @@ private:
         if (!Loaded())
             return false;
         if (window.closed())
-            FollowSkew();
-        if (!MayOpen(memory().opens_at, memory().opens_at_ms, now, env_.Present().at_ms)) {
-            env_.Report(WindowProblem::kNotYet, Later(int64_t{memory().opens_at}, now + 1));
+            return OpenSomeRange(static_cast<uint32_t>(now));
+        const NodeRange nodes = memory().ranges.At(memory().range);
+        const Window next{window.start, end};
+        if (!Announce(nodes, next))
             return false;
-        }
-        const Window next{window.closed() ? static_cast<uint32_t>(now) : window.start, end};
-        if (!Announce(memory().nodes, next))
-            return false;
-        Publish(memory().nodes, next);
+        Publish(nodes, next);
         env_.Wake();
+        return true;
+    }
+
+    // The first second at which a window of this range may open.
+    uint32_t RangeOpensAt(uint32_t range) {
+        return Later(env_.OpensAt(memory().state, memory().ranges.At(range)),
+                     memory().earliest[range]);
+    }
+
+    // The range to go on under when the one in use is too far ahead of the clock; the number of
+    // ranges when there is none.
+    uint32_t AnotherRange(uint32_t now) {
+        const uint32_t none = memory().ranges.count;
+        const uint32_t range = env_.ChooseRange(memory().state, memory().ranges, memory().range,
+                                                memory().earliest, now);
+        if (range != none && MayOpen(0, memory().opens_at_ms, now, env_.Present().at_ms))
+            return range;
+        uint32_t first = UINT32_MAX;
+        for (uint32_t i = 0; i < none; i++)
+            first = Earlier(first, RangeOpensAt(i));
+        env_.Report(WindowProblem::kNoRange, Later(first, now + 1));
+        (void)PutOff();
+        return none;
+    }
+
+    // There is no window. Opens one of the range that was in use last, or of another one if the
+    // clock is so far behind its written end that it must have been set back.
+    bool OpenSomeRange(uint32_t now) {
+        FollowSkew();
+        uint32_t range = memory().range;
+        const uint32_t opens_at = RangeOpensAt(range);
+        if (!MayOpen(opens_at, memory().opens_at_ms, now, env_.Present().at_ms)) {
+            const int64_t behind_ms = (int64_t{opens_at} - now - kWindowSeconds) * kSecondMs;
+            if (memory().ranges.count == 1 || behind_ms <= env_.SkewMs()) {
+                env_.Report(WindowProblem::kNotYet, Later(opens_at, now + 1));
+                return false;
+            }
+            range = AnotherRange(now);
+            if (range == memory().ranges.count)
+                return false;
+        }
+        return OpenRange(range, now, memory().state);
+    }
+
+    // The window is open, and does not end soon by the clock. Goes on under another range of node
+    // ids if the clock is behind the last second used by more than what is tolerated. False if it
+    // is, and nothing changed.
+    bool LeaveRange(const Window& window, uint32_t now) {
+        if (env_.SteadyMs() < memory().retry_at_ms)
+            return false;
+        const int64_t last = LastUsed(window);
+        if ((last - now) * kSecondMs <= env_.SkewMs())
+            return true;
+        const uint32_t range = AnotherRange(now);
+        if (range == memory().ranges.count)
+            return false;
+        // From here on there is no window. What was announced for this one stays on disk if the
+        // write fails or does not come back.
+        const int64_t sealed = SealSlots();
+        memory().earliest[memory().range] = CurrentWindow().end;
+        WindowState next = memory().state;
+        env_.TakeBack(&next, static_cast<uint32_t>(sealed + 1));
+        return OpenRange(range, now, next);
+    }
+
+    // Opens a window of this range from now on, with `next` as what is known of all ranges.
+    bool OpenRange(uint32_t range, uint32_t now, WindowState next) {
+        const NodeRange nodes = memory().ranges.At(range);
+        const auto end = static_cast<uint32_t>(
+            Earlier(int64_t{now} + kWindowSeconds, SecondsEnd(env_.layout())));
+        const Window window{now, end};
+        RANDFLAKE_ASSERT(CurrentWindow().closed() && now >= memory().earliest[range]);
+        next.Announce(nodes, window, memory().ranges);
+        if (!Write(next))
+            return false;
+        const uint32_t before = memory().range;
+        memory().range = range;
+        env_.window().store(
+            Window{memory().earliest[range], memory().earliest[range]}.ToWord(),
+            std::memory_order_release);
+        Publish(nodes, window);
+        env_.Wake();
+        env_.ShowRanges();
+        if (range != before)
+            env_.LogRange(before, now);
         return true;
     }
 
@@ -517,7 +636,8 @@ private:
         if (!env_.ReadState(&found, &error, &start.origin))
             return PutOff();
         start.secrets = env_.Secrets();
-        start.nodes = memory().nodes;
+        start.nodes = memory().leased ? memory().ranges.first : memory().ranges.All();
+        start.again = memory().postmaster.again;
         start.boot[0] = memory().boot[0];
         start.boot[1] = memory().boot[1];
         start.last_run = env_.MarkedRun(start.origin);
@@ -541,6 +661,7 @@ private:
         if (const uint32_t known = env_.Certainty(); known != 0)
             memory().state.differs_from = known != UINT32_MAX ? known : 0;
         memory().untold = memory().state.differs_from != plan.state.differs_from;
+        memory().range = LastRange(plan.state, memory().ranges);
         TakeTimes(plan);
         memory().run = run;
         memory().loaded = true;
@@ -550,9 +671,10 @@ private:
     }
 
     void TakeTimes(const StartPlan& plan) {
-        memory().opens_at = plan.opens_at;
         memory().opens_at_ms = plan.opens_at_ms;
         memory().held_off = plan.held_off;
+        memory().state.floor = Later(memory().state.floor, plan.state.floor);
+        env_.ShowRanges();
     }
 
     // The tolerated difference of clocks may have changed since the state was read. For a window
@@ -588,7 +710,7 @@ private:
     // Makes it durable that these node ids may be used in this window.
     bool Announce(const NodeRange& nodes, const Window& window) {
         WindowState next = memory().state;
-        next.Announce(nodes, window);
+        next.Announce(nodes, window, memory().ranges);
         return Write(next);
     }
 
@@ -605,8 +727,7 @@ private:
             env_.Closing(before);
             [[maybe_unused]] bool opened = false;
             env_.WithSlots([&](const auto&... sets) {
-                opened = env_.ChangeWindow(memory().nodes.count, nodes.first, env_.window(), next,
-                                           sets...);
+                opened = env_.ChangeWindow(Slots(), nodes.first, env_.window(), next, sets...);
             });
             RANDFLAKE_ASSERT(opened);
         } else {

@@ -38,6 +38,12 @@
 // words of the sealed window, the word before that one included. What SealWindow itself stores
 // comes back with every sealed window, and with every window that a layout cannot hold, but nothing
 // is ever reserved from it.
+//
+// The rule holds for each node id by itself, since a word says which one it belongs to. So a server
+// that has several ranges of node ids, one at a time, keeps that second for each of them: it goes
+// back in time to a range that it left before, and to no second of before in that range. The
+// window's word may come again then, under other node ids. A Reserve that was paused meanwhile has
+// a word of before, whatever window it loads.
 
 #ifndef RANDFLAKE_CORE_WINDOW_GENERATOR_H
 #define RANDFLAKE_CORE_WINDOW_GENERATOR_H
@@ -166,15 +172,6 @@ Run Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window, ui
     }
 }
 
-// Whether a Reserve that ended with kNoWord did so because its layout cannot hold the window, and
-// not while the window changed: a window that is the same before and after was open all the time,
-// because none comes twice.
-template <typename AtomicWord>
-bool LayoutLacksWindow(const AtomicWord& slot, const AtomicWord& window) noexcept {
-    const uint64_t seen = window.load(std::memory_order_acquire);
-    return !Window::FromWord(seen).closed() && slot.load(std::memory_order_acquire) == kNoWindow &&
-           window.load(std::memory_order_acquire) == seen;
-}
 
 // The word of a slot that has used nothing of a window yet: every tick that does not begin in the
 // window or later counts as used. False when the window begins before the layout's tick 1 or after
@@ -183,6 +180,21 @@ constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
                           uint64_t* word) noexcept {
     const uint64_t first = layout.FirstTick(window.start);
     return first >= 1 && layout.Pack({first - 1, node_id, layout.max_sequence()}, word);
+}
+
+// Whether a Reserve that ended with kNoWord did so because its layout cannot hold the window, and
+// not while the window changed. What the layout holds under every node id up to `last_node`, the
+// last one that the slots may get, it does not lack. Of others a window that is the same before and
+// after was open all the time, if none comes twice: that is so under leases, and with one range of
+// node ids.
+template <typename AtomicWord>
+bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWord& slot,
+                       const AtomicWord& window) noexcept {
+    const uint64_t seen = window.load(std::memory_order_acquire);
+    uint64_t word;
+    return !Window::FromWord(seen).closed() && slot.load(std::memory_order_acquire) == kNoWindow &&
+           window.load(std::memory_order_acquire) == seen &&
+           !WordBefore(layout, Window::FromWord(seen), last_node, &word);
 }
 
 // The slots of one layout: `slot(i)` is the i-th slot's atomic word.

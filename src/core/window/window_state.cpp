@@ -9,7 +9,7 @@ namespace randflake {
 namespace {
 
 constexpr char kMagic[8] = {'r', 'a', 'n', 'd', 'f', 'l', 'k', 'w'};
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 
 constexpr uint32_t kMaxNodeCount = static_cast<uint32_t>(kRandflake.max_node_id()) + 1;
 constexpr uint32_t kMaxEnd = static_cast<uint32_t>(kRandflake.max_timestamp()) + 1;
@@ -79,9 +79,13 @@ constexpr bool IsValid(const SkewRange& skew) {
     return skew.smallest_ms <= skew.largest_ms && skew.largest_ms <= kMaxSkewMs;
 }
 
+constexpr bool IsValid(const NodeRange& nodes) {
+    return nodes.count >= 1 && nodes.count <= kMaxNodeCount &&
+           nodes.first <= kMaxNodeCount - nodes.count;
+}
+
 constexpr bool IsValid(const WrittenEnd& written) {
-    return written.nodes.count >= 1 && written.nodes.count <= kMaxNodeCount &&
-           written.nodes.first <= kMaxNodeCount - written.nodes.count && written.end <= kMaxEnd;
+    return IsValid(written.nodes) && written.end <= kMaxEnd;
 }
 
 // The smallest range that covers both, with the later end.
@@ -101,6 +105,10 @@ uint32_t WindowState::EndFor(const NodeRange& nodes) const noexcept {
     return end;
 }
 
+uint32_t WindowState::OpensAt(const NodeRange& nodes) const noexcept {
+    return Max(EndFor(nodes), floor);
+}
+
 uint32_t WindowState::LastEnd() const noexcept {
     uint32_t last = 0;
     for (uint32_t i = 0; i < end_count; i++)
@@ -108,7 +116,8 @@ uint32_t WindowState::LastEnd() const noexcept {
     return last;
 }
 
-void WindowState::Announce(const NodeRange& nodes, const Window& window) noexcept {
+void WindowState::Announce(const NodeRange& nodes, const Window& window,
+                           const NodeRanges& configured) noexcept {
     const uint32_t before = EndFor(nodes);
     if (announced_start != window.start || ends[0].nodes != nodes) {
         RANDFLAKE_ASSERT(window.start >= before);
@@ -122,8 +131,14 @@ void WindowState::Announce(const NodeRange& nodes, const Window& window) noexcep
         at++;
     if (at == end_count) {
         if (end_count == kMaxWrittenEnds) {
-            ends[kMaxWrittenEnds - 2] = Merge(ends[kMaxWrittenEnds - 2], ends[kMaxWrittenEnds - 1]);
-            at = kMaxWrittenEnds - 1;
+            const auto last_other = [&](uint32_t before) {
+                while (configured.IndexOf(ends[--before].nodes) < configured.count) {
+                }
+                return before;
+            };
+            at = last_other(kMaxWrittenEnds);
+            WrittenEnd& stays = ends[last_other(at)];
+            stays = Merge(stays, ends[at]);
         } else {
             end_count++;
         }
@@ -240,6 +255,9 @@ void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes
     writer.Put(state.stop.boot[1], 8);
     writer.Put(static_cast<uint64_t>(state.stop.at_ms), 8);
     writer.Put(static_cast<uint64_t>(state.stop.clock_ms), 8);
+    writer.Put(state.stop.nodes.first, 4);
+    writer.Put(state.stop.nodes.count, 4);
+    writer.Put(state.floor, 4);
     for (uint32_t i = 0; i < kMaxGenerations; i++) {
         const SecretRecord record =
             i < state.secrets.count ? state.secrets.records[i] : SecretRecord{};
@@ -284,6 +302,9 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
     read.stop.boot[1] = reader.Get64();
     read.stop.at_ms = static_cast<int64_t>(reader.Get64());
     read.stop.clock_ms = static_cast<int64_t>(reader.Get64());
+    read.stop.nodes.first = reader.Get32();
+    read.stop.nodes.count = reader.Get32();
+    read.floor = reader.Get32();
     for (SecretRecord& record : read.secrets.records) {
         record.fingerprint = reader.Get64();
         record.from = reader.Get32();
@@ -293,8 +314,9 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
         written.nodes.count = reader.Get32();
         written.end = reader.Get32();
     }
-    if (read.end_count > kMaxWrittenEnds || read.differs_from >= kMaxEnd ||
-        !IsValid(read.secrets) || !IsValid(read.skew))
+    if (read.end_count > kMaxWrittenEnds || read.differs_from >= kMaxEnd || read.floor > kMaxEnd ||
+        !IsValid(read.secrets) || !IsValid(read.skew) ||
+        (read.stop.nodes != NodeRange{} && !IsValid(read.stop.nodes)))
         return StateError::kWrongContent;
     for (uint32_t i = 0; i < kMaxWrittenEnds; i++)
         if (i < read.end_count ? !IsValid(read.ends[i]) : read.ends[i] != WrittenEnd{})
@@ -323,7 +345,7 @@ bool Proven(const WindowState& found, const Start& start, const SkewRange& skew)
     };
     return stop.run != 0 && stop.run == start.last_run && same_boot &&
            !passed(stop.at_ms, start.at_ms) && !passed(stop.clock_ms, start.clock_ms) &&
-           found.ends[0].nodes.Covers(start.nodes);
+           stop.nodes.Covers(start.nodes);
 }
 
 }  // namespace
@@ -421,9 +443,40 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
     plan.state.stop = Stop{};
     // Beyond the last second there is nothing to open, and no end that could be written.
     plan.held_off = SecondAfter(start.clock_ms + skew.largest_ms);
-    plan.opens_at = Max(plan.state.EndFor(start.nodes), plan.proven ? 0 : plan.held_off);
+    if (!plan.proven)
+        plan.state.floor = start.again && plan.finding == Finding::kOwn
+                               ? Max(plan.state.floor, plan.held_off)
+                               : plan.held_off;
     plan.opens_at_ms = plan.proven ? 0 : start.at_ms + skew.largest_ms;
     return plan;
+}
+
+uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept {
+    for (uint32_t i = 0; i < state.end_count; i++)
+        if (const uint32_t range = ranges.IndexOf(state.ends[i].nodes); range < ranges.count)
+            return range;
+    return 0;
+}
+
+uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
+                     const uint32_t (&earliest)[kMaxRanges], uint32_t now) noexcept {
+    uint32_t chosen = ranges.count;
+    uint32_t used_before = 0;  // so many ranges were used since the chosen one
+    for (uint32_t i = 0; i < ranges.count; i++) {
+        const NodeRange nodes = ranges.At(i);
+        if (i == in_use || now < Max(state.OpensAt(nodes), earliest[i]))
+            continue;
+        uint32_t at = 0;
+        while (at < state.end_count && state.ends[at].nodes != nodes)
+            at++;
+        if (at == state.end_count)
+            return i;
+        if (chosen == ranges.count || at > used_before) {
+            chosen = i;
+            used_before = at;
+        }
+    }
+    return chosen;
 }
 
 uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,

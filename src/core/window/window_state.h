@@ -36,6 +36,26 @@ struct NodeRange {
     friend constexpr bool operator==(const NodeRange&, const NodeRange&) = default;
 };
 
+// The static node ids of a server: ranges of one size that follow each other. One of them is in
+// use; see ChooseRange.
+inline constexpr uint32_t kMaxRanges = 8;
+struct NodeRanges {
+    NodeRange first;
+    uint32_t count;  // 0: node ids are leased
+
+    constexpr NodeRange At(uint32_t i) const {
+        return {first.first + i * first.count, first.count};
+    }
+    constexpr NodeRange All() const { return {first.first, count * first.count}; }
+    // The index of this range, `count` of any other.
+    constexpr uint32_t IndexOf(const NodeRange& nodes) const {
+        uint32_t i = 0;
+        while (i < count && At(i) != nodes)
+            i++;
+        return i;
+    }
+};
+
 // Seconds since the epoch; the end is the first second not announced.
 struct WrittenEnd {
     NodeRange nodes;
@@ -164,8 +184,9 @@ struct SkewRange {
 inline constexpr int64_t kWindowSeconds = 3;
 
 // Node ranges a data directory has used, the current one first. When more were used than there is
-// room for, the last two become one that covers both.
+// room for, the last two that the server is not configured with become one that covers both.
 inline constexpr uint32_t kMaxWrittenEnds = 16;
+static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
 // A clean stop of a server with static node ids: which run stopped, and when. A run is the time
 // from one start of shared memory to its end; it draws a random number before its first window
@@ -175,6 +196,7 @@ struct Stop {
     uint64_t boot[2];  // of the machine; its uptime begins with it
     int64_t at_ms;     // uptime: a clock that cannot be set and counts suspended time
     int64_t clock_ms;  // wall clock, Unix
+    NodeRange nodes;   // all that the server was configured with
 
     friend constexpr bool operator==(const Stop&, const Stop&) = default;
 };
@@ -197,19 +219,26 @@ struct WindowState {
     SkewRange skew;  // from the start of the server that wrote this; with a stop, the smallest is
                      // that then
     Stop stop;       // of the server that wrote ends[0]; then that end is exact
+    // The first second after the hold-off of this directory's last start that was not proven.
+    // Before it, others may have used any node ids that they had in common.
+    uint32_t floor;
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
 
     // The first second that this state allows for all of these node ids.
     uint32_t EndFor(const NodeRange& nodes) const noexcept;
 
+    // The first second at which a window of these static node ids may open.
+    uint32_t OpensAt(const NodeRange& nodes) const noexcept;
+
     // The first second in which nothing was issued under any node ids.
     uint32_t LastEnd() const noexcept;
 
     // To be written before the window of these node ids is opened, or its end moved: records the
     // end in first place. A window that opens begins at or beyond every end that was written for
-    // its node ids.
-    void Announce(const NodeRange& nodes, const Window& window) noexcept;
+    // its node ids. `configured` are the server's ranges, whose ends are never merged.
+    void Announce(const NodeRange& nodes, const Window& window,
+                  const NodeRanges& configured = {}) noexcept;
 
     // To be written when the window that was announced last is over, and nothing was or will be
     // used in it from `end` on; 0: nothing at all. Takes back what was announced for this very
@@ -224,7 +253,7 @@ struct WindowState {
 };
 
 // A head, the secrets, the written ends and a checksum. What is not used is zero.
-inline constexpr size_t kWindowStateHeadBytes = 108;
+inline constexpr size_t kWindowStateHeadBytes = 120;
 inline constexpr size_t kWindowStateBytes =
     kWindowStateHeadBytes + 12 * kMaxGenerations + 12 * kMaxWrittenEnds + 4;
 
@@ -266,7 +295,10 @@ struct Moment {
 struct Start {
     Origin origin;
     SecretRecords secrets;
-    NodeRange nodes;
+    NodeRange nodes;  // all that it is configured with
+
+    // The same postmaster has run this directory before: its shared memory was lost in a crash.
+    bool again = false;
 
     // The machine's boot, zero when it is not known, and the moment from which the hold-off counts;
     // see SetTime.
@@ -287,19 +319,22 @@ struct StartPlan {
     Finding finding;
     bool proven;  // nobody else can have used the node ids since the stop
     SecretsChange secrets;
-    uint32_t opens_at;    // the window may open at this second, not before,
-    int64_t opens_at_ms;  // and after this uptime; see MayOpen
+    int64_t opens_at_ms;  // windows may open after this uptime; see MayOpen
     uint32_t held_off;    // the first second after the hold-off, proven or not
-    WindowState state;    // what to go on from: origin, secrets and ends; no stop recorded
+    WindowState state;    // what to go on from: origin, secrets, ends and floor; no stop recorded
 };
 
 // Decides from where a server with static node ids starts. `error` says what is wrong with the
 // state on disk; `found` counts with kNone only.
 //
-// The window opens at or beyond the written end of each of its node ids. Beyond that, it opens when
+// A window opens at or beyond the written end of each of its node ids. Beyond that, it opens when
 // the tolerated difference has passed since the start by the wall clock, so that seconds used by
 // others lie before it, and by the uptime, so that the proof below holds whatever the wall clock
 // does.
+//
+// What others used lies before the hold-off of the start that followed them, by a clock that was
+// right then. The clock may be set back afterwards. So that second stays as the floor of every
+// window that opens later, until a start of another postmaster holds off by its clock.
 //
 // It need not wait if it is proven that nobody else can have used the node ids since the server's
 // own stop. Anybody else holds off from a start of their own, which came after that stop. So nobody
@@ -315,11 +350,21 @@ struct StartPlan {
 // No window may open at all while the plan refuses the secrets.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
-// Whether a window may open at this second and uptime; the first two are those of StartPlan.
+// Whether a window may open at this second and uptime; see WindowState::OpensAt and StartPlan.
 constexpr bool MayOpen(uint32_t opens_at, int64_t opens_at_ms, int64_t second,
                        int64_t uptime_ms) noexcept {
     return second >= opens_at && uptime_ms > opens_at_ms;
 }
+
+// The range that was in use last; the first one if none was.
+uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept;
+
+// The range to go on under at the second `now` in place of the range `in_use`, whose words and
+// written end are ahead of the clock: of those that may open a window now, the one that was used
+// longest ago, the lowest one of those never used. Of each range, `earliest` is the first second
+// that the slots allow for its next window (generator.h). `ranges.count` when there is none.
+uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
+                     const uint32_t (&earliest)[kMaxRanges], uint32_t now) noexcept;
 
 // PlanStart for a server that leases node ids: the first second at which a window of these may
 // open. The lease says that nobody else uses them; this directory itself may have used them as
