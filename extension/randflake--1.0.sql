@@ -199,7 +199,9 @@ CREATE FUNCTION randflake_status(
     OUT lease_error text,
     OUT lease_error_at timestamptz,
     OUT copy_found_at timestamptz,
-    OUT vector_path text)
+    OUT vector_path text,
+    OUT node_range integer,
+    OUT spare_ranges_left integer)
 AS 'MODULE_PATHNAME', 'randflake_status'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_status() IS 'the row of the view randflake_status';
@@ -236,6 +238,10 @@ COMMENT ON COLUMN randflake_status.lease_error_at IS 'time of lease_error';
 COMMENT ON COLUMN randflake_status.copy_found_at IS
 'when this server found that its data directory was copied, restored or promoted; null if it did not since its start';
 COMMENT ON COLUMN randflake_status.vector_path IS 'vector instructions that encrypt identifiers';
+COMMENT ON COLUMN randflake_status.node_range IS
+'range of node ids in use: 0 for the first, then the spare ones; null where node ids are leased';
+COMMENT ON COLUMN randflake_status.spare_ranges_left IS
+'other ranges of node ids that the server could go on under now; null where node ids are leased';
 
 CREATE FUNCTION randflake_slots(
     OUT node_id integer,

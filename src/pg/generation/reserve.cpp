@@ -41,6 +41,13 @@ struct SnowflakeNumbers {
 };
 }  // namespace
 
+// That the slots may ever get; of leased ones nobody knows.
+static uint64 last_node_id() {
+    const randflake::NodeRanges& ranges = shared->memory.ranges;
+    const randflake::NodeRange all = ranges.All();
+    return shared->memory.leased ? UINT64_MAX : uint64{all.first} + all.count - 1;
+}
+
 // Tries the slots from the chosen one on. Backends start at different slots, so with at least as
 // many node ids as backends no two share a slot. Slots that were found used up are skipped for the
 // rest of the tick, because a fast backend uses up dozens. When all are used up, only the last one
@@ -69,7 +76,8 @@ static Run try_slots(SlotChoice choice, uint32 wanted) {
         if (run.outcome == Outcome::kReserved)
             Numbers::Count(slot, run);
         if (run.outcome == Outcome::kNoWord &&
-            randflake::LayoutLacksWindow(slot.word, shared->window))
+            randflake::LayoutLacksWindow(Numbers::layout(), last_node_id(), slot.word,
+                                         shared->window))
             run.outcome = Outcome::kNotInLayout;
         // The next slot is tried only after a used-up one: it has the same window and clock.
         const bool used_up =
@@ -84,19 +92,26 @@ static Run try_slots(SlotChoice choice, uint32 wanted) {
     }
 }
 
+// The server has another range of node ids, and the clock is behind by more than is tolerated.
+static inline bool range_due(const Layout& layout, const Run& run) {
+    return clock_behind(layout, run, setting_max_clock_skew) && shared->memory.ranges.count > 1;
+}
+
 // Moves the window on where that is due. True if another attempt may succeed at once.
-static bool window_moved(const Run& run) {
+static bool window_moved(const Layout& layout, const Run& run) {
     if (run.outcome == Outcome::kNoWord)
         return true;
-    const bool due = run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded;
+    const bool due = run.outcome == Outcome::kWindowClosed ||
+                     run.outcome == Outcome::kWindowEnded || range_due(layout, run);
     return due && !RecoveryInProgress() && server.Extend();
 }
 
-// One attempt, and a second one if the window moved on.
+// One attempt, and a second one if the window moved on. What was reserved far ahead of the clock is
+// dropped then.
 template <typename Numbers>
 static Run attempt(SlotChoice choice, uint32 wanted) {
     Run run = try_slots<Numbers>(choice, wanted);
-    if (window_moved(run))
+    if (window_moved(Numbers::layout(), run))
         run = try_slots<Numbers>(choice, wanted);
     else if (run.outcome == Outcome::kReserved && window_near_end(Numbers::layout(), run))
         server.Extend();

@@ -23,8 +23,9 @@ using randflake::Window;
 using randflake::WindowProblem;
 
 static ErrorText without_window_error() {
-    if (shared->memory.leased)
-        require_snowflake_nodes(lease_report().open.first_node_id);
+    const randflake::NodeRange range = shared->memory.ranges.At(window_report().range);
+    require_snowflake_nodes(shared->memory.leased ? lease_report().open.first_node_id
+                                                  : int64{range.first});
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             psprintf("the window for identifiers began before the epoch of layout \"%s\"",
                      setting_snowflake_layout),
@@ -59,17 +60,22 @@ static ErrorText clock_out_of_range_error(const Layout& layout, int64 tick, bool
 // The clock is behind the last identifier, or behind the end that was written to disk.
 static ErrorText clock_behind_error(int64 now, int64 used, const char* what) {
     const char* now_text = second_text(now);
+    const WindowReport report = window_report();
+    const bool waits = report.problem == WindowProblem::kNoRange && report.value > now;
     return {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         psprintf("the clock is %lld seconds behind %s", static_cast<long long>(used - now), what),
-        psprintf("The clock shows %s, identifiers may have been issued up to %s.", now_text,
-                 second_text(used)),
+        psprintf("The clock shows %s, identifiers may have been issued up to %s.%s", now_text,
+                 second_text(used),
+                 waits ? psprintf(" No range of node ids may be used before %s.",
+                                  second_text(report.value))
+                       : ""),
         shared->memory.leased
             ? "Set the clock if it is wrong, or wait until it has caught up. If it was in the "
               "future before, restart the server: it leases other node ids."
             : "Set the clock if it is wrong, or wait until it has caught up. If it was in the "
-              "future before, set \"randflake.node_id\" to node ids that were never used and "
-              "restart the server."};
+              "future before, raise \"randflake.spare_node_ranges\", or set "
+              "\"randflake.node_id\" to node ids that were never used, and restart the server."};
 }
 
 // Why the worker has no lease, as a sentence that everybody may see: it quotes nothing of the
@@ -192,6 +198,8 @@ static ErrorText no_window_error(int64 now) {
             return file_failed_error(report);
         case WindowProblem::kSecrets:
             return secrets_refused_error(report.value);
+        case WindowProblem::kNoRange:
+            return clock_behind_error(now, report.value, "the end of the last window");
         case WindowProblem::kWriting:
         case WindowProblem::kNone:
             break;
@@ -291,15 +299,32 @@ static ErrorText lease_problem_error(int64 now, const Window& window) {
             lease_problem_text(report), nullptr};
 }
 
+// Another range of node ids was used, and the clock has yet to reach the second up to which.
+static ErrorText spare_range_error(const WindowReport& report, int64 now) {
+    const randflake::NodeRanges& ranges = shared->memory.ranges;
+    int64 last = now;
+    for (uint32 i = 0; i < ranges.count; i++)
+        if (i != report.range)
+            last = Max(last, int64{report.opens_at[i]});
+    if (last == now)
+        return {};
+    return {0, "a spare range of node ids is in use",
+            psprintf("The clock was set back, and may have been ahead up to %s.",
+                     second_text(last)),
+            nullptr};
+}
+
 static ErrorText static_problem_error(int64 now, const Window& window) {
     const WindowReport report = window_report();
     if (report.problem == WindowProblem::kClockJumped)
         return clock_jumped_error(report, now);
     if (report.problem == WindowProblem::kNotYet && report.value > now)
         return not_yet_error(report, now);
+    if (window.closed() && report.problem == WindowProblem::kNoRange && report.value > now)
+        return clock_behind_error(now, report.value, "the end of the last window");
     if (!window.closed() && now < window.start)
         return clock_behind_error(now, window.start, "the window for identifiers");
-    return {};
+    return spare_range_error(report, now);
 }
 
 static ErrorText problem_error() {

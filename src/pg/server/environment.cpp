@@ -13,6 +13,7 @@
 using randflake::LeaseTerms;
 using randflake::Moment;
 using randflake::NodeRange;
+using randflake::NodeRanges;
 using randflake::Origin;
 using randflake::PostmasterMemory;
 using randflake::SecretList;
@@ -130,6 +131,16 @@ void Environment::Report(WindowProblem problem, int64 value) {
 void Environment::LogStart(const StartPlan& plan, const WindowState& found, StateError error) {
     window_report_start(plan, found, error);
 }
+void Environment::LogRange(uint32 before, uint32 now) {
+    window_report_range(shared->memory.ranges, before, shared->memory.range, now);
+}
+void Environment::ShowRanges() {
+    const auto& memory = shared->memory;
+    uint32 opens_at[randflake::kMaxRanges]{};
+    for (uint32 i = 0; i < memory.ranges.count; i++)
+        opens_at[i] = Max(OpensAt(memory.state, memory.ranges.At(i)), memory.earliest[i]);
+    window_show_ranges(memory.range, opens_at);
+}
 void Environment::Closing(const Window& window) {
     count_window_closed(window);
 }
@@ -210,10 +221,11 @@ void server_init_shared() {
     publish_skew();
     uint64_t boot[2];
     read_boot_id(boot);
-    const NodeRange nodes{static_cast<uint32_t>(setting_node_id),
-                          static_cast<uint32_t>(setting_node_count)};
-    postmaster.MakeMemory(setting_coordinator[0] != '\0', nodes, boot, begins_in_recovery(),
-                          &memory);
+    const bool leased = setting_coordinator[0] != '\0';
+    const NodeRanges ranges{
+        {static_cast<uint32_t>(setting_node_id), static_cast<uint32_t>(setting_node_count)},
+        leased ? 0 : 1 + static_cast<uint32_t>(setting_spare_ranges)};
+    postmaster.MakeMemory(leased, ranges, boot, begins_in_recovery(), &memory);
     window_init_report();
     lease_init_report();
 }

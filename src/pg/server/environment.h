@@ -52,6 +52,8 @@ struct ServerEnvironment : randflake::ShippedDecisions {
     static void Report(randflake::WindowProblem problem, int64 value);
     static void LogStart(const randflake::StartPlan& plan, const randflake::WindowState& found,
                          randflake::StateError error);
+    static void LogRange(uint32 before, uint32 now);
+    static void ShowRanges();
     static void Closing(const randflake::Window& window);
     static void ShowLeases(const Holder& holder);
 };

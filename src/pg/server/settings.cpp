@@ -10,6 +10,7 @@
 
 int setting_node_id;
 int setting_node_count;
+int setting_spare_ranges;
 int setting_max_wait;
 int setting_max_clock_skew;
 int setting_lease_duration;
@@ -85,6 +86,11 @@ static const IntSetting int_settings[] = {
     {"randflake.node_count", &setting_node_count, 1, 1, kMaxNodeId + 1, PGC_POSTMASTER, 0,
      "How many consecutive node ids this server uses.",
      "Each node id gives 131072 identifiers a second, node id 0 one less."},
+    {"randflake.spare_node_ranges", &setting_spare_ranges, 0, 0, randflake::kMaxRanges - 1,
+     PGC_POSTMASTER, 0, "How many further ranges of node ids this server has.",
+     "Each has as many node ids as \"randflake.node_count\" and follows the one before. When the "
+     "clock was set back, the server goes on under another range. Without effect where node ids "
+     "are leased."},
     {"randflake.max_wait", &setting_max_wait, 5000, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS,
      "Longest wait for a free identifier before an error.", "Zero fails at once."},
     {"randflake.max_clock_skew", &setting_max_clock_skew, 2000, 0, randflake::kMaxSkewMs,
@@ -132,18 +138,41 @@ void settings_init() {
     vector_path_define_setting();
     MarkGUCPrefixReserved("randflake");
 
-    if (setting_node_id >= 0 && setting_node_id + setting_node_count > kMaxNodeId + 1)
+    if (setting_node_id >= 0 && setting_node_count > (kMaxNodeId + 1 - setting_node_id) /
+                                                         (1 + setting_spare_ranges))
         ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("\"randflake.node_id\" and \"randflake.node_count\" reach beyond "
                                "node id %d",
                                kMaxNodeId),
-                        errdetail("Node id %d and a count of %d would end at %d.", setting_node_id,
-                                  setting_node_count, setting_node_id + setting_node_count - 1),
-                        errhint("Lower \"randflake.node_id\" or \"randflake.node_count\".")));
+                        setting_spare_ranges == 0
+                            ? errdetail("Node id %d and a count of %d would end at %d.",
+                                        setting_node_id, setting_node_count,
+                                        setting_node_id + setting_node_count - 1)
+                            : errdetail("Node id %d and a count of %d in %d ranges would end at "
+                                        "%d.",
+                                        setting_node_id, setting_node_count,
+                                        1 + setting_spare_ranges,
+                                        setting_node_id + static_node_count() - 1),
+                        errhint("Lower \"randflake.node_id\", \"randflake.node_count\" or "
+                                "\"randflake.spare_node_ranges\".")));
     if (setting_node_id >= 0 && setting_coordinator[0] != '\0')
         ereport(FATAL, (errcode(kTwoSources.sqlstate), errmsg("%s", kTwoSources.message),
                         errdetail("%s", kTwoSources.detail), errhint("%s", kTwoSources.hint)));
     snowflake_layout_load();
+    if (setting_node_id >= 0 && setting_spare_ranges > 0) {
+        const auto limit = static_cast<int64>(snowflake_layout.max_node_id());
+        const int last = setting_node_id + static_node_count() - 1;
+        if (setting_node_id + setting_node_count - 1 <= limit && last > limit)
+            ereport(WARNING,
+                    (errmsg("not all spare ranges of node ids fit in the layout of Snowflake "
+                            "identifiers"),
+                     errdetail("The ranges reach to node id %d, the layout to %lld. Under a range "
+                               "that does not fit, snowflake_generate() fails.",
+                               last, static_cast<long long>(limit)),
+                     errhint("Lower \"randflake.node_id\" or \"randflake.spare_node_ranges\", or "
+                             "set \"randflake.snowflake_layout\" to a layout with more node "
+                             "ids.")));
+    }
     secret_load();
     vector_path_choose();
 }

@@ -83,6 +83,15 @@ static Datum lease_error_datum(char* text) {
     return text_datum(text);
 }
 
+// Ranges of node ids that the server could go on under now.
+static int32 spare_ranges_left(const WindowReport& report) {
+    const int64 now = wall_clock_seconds();
+    int32 left = 0;
+    for (uint32 i = 0; i < shared->memory.ranges.count; i++)
+        left += i != report.range && report.opens_at[i] <= now;
+    return left;
+}
+
 SQL_FUNCTION(randflake_status);
 Datum randflake_status(PG_FUNCTION_ARGS) {
     require_preload();
@@ -92,10 +101,12 @@ Datum randflake_status(PG_FUNCTION_ARGS) {
     const Lease& open = lease.open;
     const bool has_secret = secret_ring().count() > 0;
     const int64 lease_id = open.id != 0 ? open.id : lease.next.id;
-    const int64 first_node =
-        shared->memory.leased ? (open.id != 0 ? open.first_node_id : -1) : setting_node_id;
-
-    const TimestampTz copy_found_at = window_report().copy_found_at;
+    const WindowReport report = window_report();
+    const TimestampTz copy_found_at = report.copy_found_at;
+    const int64 first_node = shared->memory.leased ? (open.id != 0 ? open.first_node_id : -1)
+                             : setting_node_id < 0
+                                 ? -1
+                                 : setting_node_id + int64{report.range} * setting_node_count;
 
     Row row{};
     const char* problem = generator_problem();
@@ -120,6 +131,8 @@ Datum randflake_status(PG_FUNCTION_ARGS) {
     row.AddUnless(lease.error_at == 0, TimestampTzGetDatum(lease.error_at));
     row.AddUnless(copy_found_at == 0, TimestampTzGetDatum(copy_found_at));
     row.Add(text_datum(vector_path_name()));
+    row.AddUnless(shared->memory.leased, Int32GetDatum(static_cast<int32>(report.range)));
+    row.AddUnless(shared->memory.leased, Int32GetDatum(spare_ranges_left(report)));
     PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(
         result_row(fcinfo, row.count, CurrentMemoryContext), row.values, row.nulls)));
 }

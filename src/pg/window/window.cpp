@@ -1,10 +1,13 @@
 #include "pg/window/window.h"
 
 #include "pg/base/clock.h"
+#include "pg/base/timestamp.h"
 #include "pg/secret/secret.h"
 #include "pg/server/shmem.h"
 
 using randflake::Finding;
+using randflake::NodeRange;
+using randflake::NodeRanges;
 using randflake::SecretsChange;
 using randflake::StartPlan;
 using randflake::StateError;
@@ -71,6 +74,23 @@ void window_report_problem(WindowProblem problem, int64 value) {
     const ErrorText error = secrets_refused_error(value);
     ereport(LOG, (errmsg("%s", error.message), errdetail("%s", error.detail),
                   errhint("%s", error.hint)));
+}
+
+void window_report_range(const NodeRanges& ranges, uint32 before, uint32 in_use, uint32 now) {
+    const NodeRange from = ranges.At(before);
+    const NodeRange to = ranges.At(in_use);
+    ereport(LOG, (errmsg("the clock was set back: identifiers have node ids %u to %u from now on",
+                         to.first, to.first + to.count - 1),
+                  errdetail("The clock shows %s, behind identifiers with node ids %u to %u.",
+                            second_text(now), from.first, from.first + from.count - 1)));
+}
+
+void window_show_ranges(uint32 in_use, const uint32 (&opens_at)[randflake::kMaxRanges]) {
+    WindowReport* to = &shared->window_report;
+    SpinLockAcquire(&to->mutex);
+    to->range = in_use;
+    memcpy(to->opens_at, opens_at, sizeof opens_at);
+    SpinLockRelease(&to->mutex);
 }
 
 // The state is that of another server, or of this one before it was promoted.
