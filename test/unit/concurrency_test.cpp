@@ -12,6 +12,8 @@
 
 #include "core/window/generator.h"
 
+#include "printers.h"
+
 namespace randflake {
 namespace {
 
@@ -156,8 +158,9 @@ private:
         for (int i = 0; i < kChanges; i++) {
             // The same node ids, overlapping ones and others; at times with a second left out.
             const uint64_t first_node = 1 + random() % 4;
-            const uint32_t earliest = Window::FromWord(window_.load()).end;
-            const uint32_t start = std::max(earliest, 1u) + random() % 2;
+            const int64_t earliest = Window::FromWord(window_.load()).earliest().count;
+            const auto start = static_cast<uint32_t>(std::max(earliest, int64_t{1}) +
+                                                     static_cast<int64_t>(random() % 2));
             uint32_t end = start + 1;
             Give(first_node, start, end);
             EXPECT_TRUE(ChangeWindow(kSlots, first_node, window_, Window{start, end},
@@ -171,7 +174,7 @@ private:
             while (latest_.load(std::memory_order_relaxed) < start)
                 std::this_thread::yield();
             if (random() % 4 == 0) {
-                const int64_t last = SealWindow(kSlots, window_, SlotSet{layout_, slot_at});
+                const int64_t last = SealWindow(kSlots, window_, SlotSet{layout_, slot_at}).count;
                 EXPECT_GE(last, int64_t{start});
                 first_node_at_.resize(static_cast<size_t>(last) + 1);
             }

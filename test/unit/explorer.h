@@ -75,7 +75,7 @@ struct ShippedCore {
         return randflake::ChangeWindow(std::forward<Args>(args)...);
     }
     template <typename... Args>
-    static int64_t SealWindow(Args&&... args) {
+    static Second SealWindow(Args&&... args) {
         return randflake::SealWindow(std::forward<Args>(args)...);
     }
 };
@@ -248,7 +248,7 @@ private:
     void StepSeal(const State& state, Call call) {
         State next = state;
         Replay replay(next.cells.data(), &call.trail, 0);
-        int64_t last = 0;
+        Second last{};
         const bool returned = replay.Step([&] {
             Cell window(&replay, window_);
             WithSets(&replay, [&](const auto&... sets) {
@@ -260,7 +260,7 @@ private:
                 Fail("SealWindow leaves the window open", next);
             for (int i = 0; i < window_; i++) {
                 const Span& span = state.spans[i];
-                const int end = std::max(static_cast<int>(last) + 1, int{span.start});
+                const int end = std::max(static_cast<int>(last.count) + 1, int{span.start});
                 Give(&next, i, {span.node_id, span.start, Byte(end)});
             }
             findings_.sealed = true;
@@ -292,13 +292,15 @@ private:
     void ExtendWindow(const State& state) {
         Window window = WindowOf(state);
         if (state.change.function != Function::kNone || window.closed() ||
-            static_cast<int>(window.end) == seconds_)
+            window.end.count == seconds_)
             return;
-        window.end++;
+        window.end = window.end + 1;
         State next = state;
         next.cells[window_] = Compact(window.ToWord());
         for (int i = 0; i < window_; i++)
-            Give(&next, i, {state.spans[i].node_id, state.spans[i].start, Byte(window.end)});
+            Give(&next, i,
+                 {state.spans[i].node_id, state.spans[i].start,
+                  Byte(static_cast<int>(window.end.count))});
         search_.Visit(next);
     }
 

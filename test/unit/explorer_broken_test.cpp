@@ -130,10 +130,9 @@ TEST(ExplorerFinds, WindowsThatGoBackInTime) {
 
 // Seals a window by closing it, with the words left as they are.
 struct SealedByClosing : ShippedCore {
-    static int64_t SealWindow(uint32_t, Cell& window, const auto& set, const auto&...) {
-        const uint32_t end = Window::FromWord(window.load()).end;
-        window.store(Window{end, end}.ToWord());
-        return static_cast<int64_t>(set.layout.Unpack(set.slot(0).load()).timestamp);
+    static Second SealWindow(uint32_t, Cell& window, const auto& set, const auto&...) {
+        window.store(Window::ClosedUntil(Window::FromWord(window.load()).earliest()).ToWord());
+        return set.layout.SecondOf(set.layout.Unpack(set.slot(0).load()).timestamp);
     }
 };
 
@@ -143,10 +142,10 @@ TEST(ExplorerFinds, WordsLeftInASealedWindow) {
 
 // Seals a window, and lets the next one start right after the last second used.
 struct SealedTooTight : ShippedCore {
-    static int64_t SealWindow(uint32_t slots, Cell& window, const auto&... sets) {
-        const int64_t last = randflake::SealWindow(slots, window, sets...);
-        const uint32_t earliest = Window::FromWord(window.load()).end - 1;
-        window.store(Window{earliest, earliest}.ToWord());
+    static Second SealWindow(uint32_t slots, Cell& window, const auto&... sets) {
+        const Second last = randflake::SealWindow(slots, window, sets...);
+        const Second earliest = Window::FromWord(window.load()).earliest() - 1;
+        window.store(Window::ClosedUntil(earliest).ToWord());
         return last;
     }
 };
@@ -164,7 +163,7 @@ struct WindowTooLong : ShippedCore {
             const int64_t now = clock();
             Window seen = Window::FromWord(window.load());
             if (!seen.closed())
-                seen.end++;
+                seen.end = seen.end + 1;
             const Run run = NextRun(layout, word, now, seen, wanted);
             if (run.outcome != Outcome::kReserved ||
                 slot.compare_exchange_strong(word, run.first + run.count - 1))
@@ -199,7 +198,7 @@ TEST(ExplorerFinds, WordsOfOneSetLeftByAChange) {
 }
 
 struct OneSetSealed : ShippedCore {
-    static int64_t SealWindow(uint32_t slots, Cell& window, const auto& first, const auto&...) {
+    static Second SealWindow(uint32_t slots, Cell& window, const auto& first, const auto&...) {
         return randflake::SealWindow(slots, window, first);
     }
 };

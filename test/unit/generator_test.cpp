@@ -236,7 +236,7 @@ struct Server {
     bool Change(uint64_t first_node, Window next) {
         return ChangeWindow(count(), first_node, window, next, SlotSet{kRandflake, *this});
     }
-    int64_t Seal() { return SealWindow(count(), window, SlotSet{kRandflake, *this}); }
+    Second Seal() { return SealWindow(count(), window, SlotSet{kRandflake, *this}); }
     auto Take(uint32_t slot, int64_t now) {
         return Reserve(kRandflake, slots[slot], window, 1, [now] { return now; });
     }
@@ -316,8 +316,8 @@ TEST(SealWindow, LeavesTheRestOfTheTimeToTheNextWindow) {
 
 // Milliseconds, from an epoch in the middle of a second of the windows, and their neighbour.
 constexpr Layout kTwitter{1288834974657, 41, 10, 12, 1};
-constexpr uint64_t kWindowStart = kWindowEpochMs + kWindow.start * kSecondMs - kTwitter.epoch;
-constexpr uint64_t kWindowEnd = kWindowEpochMs + kWindow.end * kSecondMs - kTwitter.epoch;
+constexpr uint64_t kWindowStart = StartOf(kWindow.start).count - kTwitter.epoch;
+constexpr uint64_t kWindowEnd = StartOf(kWindow.end).count - kTwitter.epoch;
 
 TEST(NextRunInMilliseconds, UsesTheWindowFromItsFirstTickToItsLast) {
     uint64_t word = 0;
@@ -342,8 +342,8 @@ TEST(NextRunInMilliseconds, UsesTheWindowFromItsFirstTickToItsLast) {
 TEST(NextRunInMilliseconds, EndOfALayout) {
     constexpr Layout kBaidu{1463702400000, 28, 22, 13, 1000};
     const int64_t last = static_cast<int64_t>(kBaidu.max_timestamp());
-    const auto second = static_cast<uint32_t>(kBaidu.SecondOf(kBaidu.max_timestamp()));
-    EXPECT_EQ(kWindowEpochSeconds + second, 1732137855u);  // 2024-11-20 21:24:15 UTC
+    const Second second = kBaidu.SecondOf(kBaidu.max_timestamp());
+    EXPECT_EQ(ToUnix(second), 1732137855);  // 2024-11-20 21:24:15 UTC
     const Window window{second - 1, second + 10};
     uint64_t word = 0;
     ASSERT_TRUE(WordBefore(kBaidu, window, 5, &word));
@@ -368,7 +368,7 @@ struct TwoFamilies {
             return ChangeWindow(3, first_node, window, next, sets...);
         });
     }
-    int64_t Seal() {
+    Second Seal() {
         return Sets([&](const auto&... sets) { return SealWindow(3, window, sets...); });
     }
     auto Take(uint32_t slot, uint64_t tick) {

@@ -27,7 +27,7 @@ std::vector<uint64_t> Edges(uint64_t max) {
 
 // What a decoder shows: the second as Unix time.
 constexpr int64_t UnixSecond(uint64_t timestamp) {
-    return kRandflake.TickStart(timestamp) / kSecondMs;
+    return kRandflake.TickStart(timestamp).count / kSecondMs;
 }
 
 constexpr int64_t UnixSecond(std::chrono::sys_seconds date) {
@@ -177,7 +177,7 @@ TEST(Layout, EveryNamedLayoutRoundTripsAtItsEdges) {
                 }
         EXPECT_EQ(last_id, uint64_t{INT64_MAX}) << named.name;
         for (const uint64_t timestamp : Edges(layout.max_timestamp())) {
-            const int64_t begins = layout.TickStart(timestamp);
+            const WallMs begins = layout.TickStart(timestamp);
             EXPECT_EQ(layout.TickAt(begins), static_cast<int64_t>(timestamp));
             EXPECT_EQ(layout.TickAt(begins + layout.unit - 1), static_cast<int64_t>(timestamp));
             EXPECT_EQ(layout.TickAt(begins - 1), static_cast<int64_t>(timestamp) - 1);
@@ -204,12 +204,12 @@ TEST(Layout, TicksOfAWindow) {
                 const int64_t instant = kWindowEpochMs + second * kSecondMs;
                 for (uint64_t tick = 0; tick < 12000; tick++) {
                     const int64_t begins = layout.epoch + static_cast<int64_t>(tick) * unit;
-                    ASSERT_EQ(layout.Before(tick, second), begins < instant);
-                    ASSERT_EQ(layout.Before(tick, second), begins + unit <= instant);
+                    ASSERT_EQ(layout.Before(tick, {second}), begins < instant);
+                    ASSERT_EQ(layout.Before(tick, {second}), begins + unit <= instant);
                     if (begins >= instant && begins - unit < instant) {
-                        ASSERT_EQ(layout.FirstTick(second), begins < layout.epoch ? 0 : tick);
+                        ASSERT_EQ(layout.FirstTick({second}), begins < layout.epoch ? 0 : tick);
                     }
-                    const int64_t lies_in = layout.SecondOf(tick) * kSecondMs + kWindowEpochMs;
+                    const int64_t lies_in = StartOf(layout.SecondOf(tick)).count;
                     ASSERT_LE(lies_in, begins);
                     ASSERT_GE(lies_in + kSecondMs, begins + unit);
                 }

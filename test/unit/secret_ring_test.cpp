@@ -18,6 +18,8 @@
 
 #include "core/secret/secret_ring.h"
 
+#include "printers.h"
+
 namespace randflake {
 namespace {
 
@@ -32,7 +34,7 @@ constexpr uint64_t kSeconds = kSmall.max_timestamp() + 1;
 
 // Any bijection will do for a cipher.
 struct SmallCipher {
-    uint32_t from;
+    Second from;
     std::vector<uint64_t> id_of, raw_of;
 
     SmallCipher(uint32_t first_second, std::mt19937_64& random)
@@ -170,7 +172,7 @@ TEST(SecretRing, ShareThatIsLeft) {
         int left = 0;
         for (int i = 0; i < kRings; i++) {
             const Small generations = SmallRing(from, random);
-            EXPECT_EQ(RingOf(generations).ShareLeft(layout, second), share);
+            EXPECT_EQ(RingOf(generations).ShareLeft(layout, {static_cast<int64_t>(second)}), share);
             for (uint64_t number = 0; number < kNumbers / kSeconds; number++) {
                 uint64_t id;
                 left += RingOf(generations)
@@ -181,7 +183,7 @@ TEST(SecretRing, ShareThatIsLeft) {
         EXPECT_NEAR(left, expected, expected / 20) << second;
     }
     const SecretRing none(nullptr, 0);
-    EXPECT_EQ(none.ShareLeft(kRandflake, 5), 1);
+    EXPECT_EQ(none.ShareLeft(kRandflake, {5}), 1);
 }
 
 // A secret is added while numbers are reserved, and they are its own.
@@ -266,18 +268,18 @@ const std::map<std::string, Rules> kBroken{
       }}},
     {"numbers that stand for a second belong to their second's generation",
      {[](const Small& s, uint64_t raw) -> std::optional<uint64_t> {
-          const int owner = RingOf(s).GenerationAt(kSmall.Unpack(raw).timestamp);
+          const int owner = RingOf(s).GenerationAt(kSmall.SecondOf(kSmall.Unpack(raw).timestamp));
           const uint64_t id = s[static_cast<size_t>(owner)].Encrypt(raw);
           for (int i = 0; i < owner; i++)
-              if (RingOf(s).GenerationAt(
-                      kSmall.Unpack(s[static_cast<size_t>(i)].Decrypt(id)).timestamp) == i)
+              if (RingOf(s).GenerationAt(kSmall.SecondOf(
+                      kSmall.Unpack(s[static_cast<size_t>(i)].Decrypt(id)).timestamp)) == i)
                   return std::nullopt;
           return id;
       },
       [](const Small& s, uint64_t id) -> std::optional<uint64_t> {
           for (int i = 0; i < static_cast<int>(s.size()); i++) {
               const uint64_t raw = s[static_cast<size_t>(i)].Decrypt(id);
-              if (RingOf(s).GenerationAt(kSmall.Unpack(raw).timestamp) == i)
+              if (RingOf(s).GenerationAt(kSmall.SecondOf(kSmall.Unpack(raw).timestamp)) == i)
                   return raw;
           }
           return std::nullopt;
@@ -286,7 +288,7 @@ const std::map<std::string, Rules> kBroken{
      {[](const Small& s, uint64_t raw) -> std::optional<uint64_t> {
           Small late = s;
           for (size_t i = 1; i < late.size(); i++)
-              late[i].from++;
+              late[i].from = late[i].from + 1;
           return Encrypt(RingOf(late), raw);
       },
       kShipped.decrypt}},

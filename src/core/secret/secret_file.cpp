@@ -64,7 +64,7 @@ constexpr int64_t DaysOfDate(int year, int month, int day) {
     return days + day - 1;
 }
 static_assert(DaysOfDate(1970, 1, 1) == 0);
-static_assert(DaysOfDate(2024, 10, 27) == kWindowEpochSeconds / kSecondsPerDay);
+static_assert(DaysOfDate(2024, 10, 27) == kWindowEpoch.count / kSecondsPerDay);
 
 // Z, +hh, +hhmm or +hh:mm, or the same with a minus sign; in seconds east of Greenwich.
 bool TakeOffset(Text* text, int* offset) {
@@ -86,7 +86,7 @@ bool TakeOffset(Text* text, int* offset) {
 }
 
 // An instant to the end of the line.
-SecretFileError ParseInstant(Text text, uint32_t* second) {
+SecretFileError ParseInstant(Text text, Second* second) {
     int year, month, day, hour, minute, second_of_minute, offset;
     if (!text.TakeNumber(4, &year) || !text.Take('-') || !text.TakeNumber(2, &month) ||
         !text.Take('-') || !text.TakeNumber(2, &day) ||
@@ -111,12 +111,11 @@ SecretFileError ParseInstant(Text text, uint32_t* second) {
     if (!on_second)
         return SecretFileError::kNotOnFullSecond;
 
-    const int64_t unix_second = DaysOfDate(year, month, day) * kSecondsPerDay + hour * 3600 +
-                                minute * 60 + second_of_minute - offset;
-    const int64_t since = unix_second - kWindowEpochSeconds;
-    if (since < 1 || since > static_cast<int64_t>(kRandflake.max_timestamp()))
+    const UnixSecond instant{DaysOfDate(year, month, day) * kSecondsPerDay + hour * 3600 +
+                             minute * 60 + second_of_minute - offset};
+    if (instant <= kWindowEpoch || instant >= ToUnix(SecondsEnd(kRandflake)))
         return SecretFileError::kTimeOutOfRange;
-    *second = static_cast<uint32_t>(since);
+    *second = FromUnix(instant);
     return SecretFileError::kNone;
 }
 
@@ -134,7 +133,7 @@ SecretFileError ParseLine(Text line, const SecretList& before, Secret* secret) {
     if (line.length() < kSecretDigits || !ParseKey(line.at, kSecretDigits, &secret->key))
         return SecretFileError::kNotASecret;
     line.at += kSecretDigits;
-    secret->from = 0;
+    secret->from = {};
     if (!line.empty() && !line.TakeBlanks())
         return SecretFileError::kNotASecret;
     if (before.count == 0)

@@ -56,7 +56,7 @@ public:
     }
 
     // The generation whose interval this second lies in.
-    constexpr int GenerationAt(uint64_t second) const noexcept {
+    constexpr int GenerationAt(Second second) const noexcept {
         int generation = count_ - 1;
         while (generation > 0 && second < generations_[generation].from)
             generation--;
@@ -68,7 +68,9 @@ public:
         if (count_ == 1)
             return 0;
         const Fields fields = layout.Unpack(raw);
-        return StandsForSecond(layout, fields) ? 0 : GenerationAt(fields.timestamp);
+        return StandsForSecond(layout, fields)
+                   ? 0
+                   : GenerationAt({static_cast<int64_t>(fields.timestamp)});
     }
 
     // Whether these consecutive numbers certainly have one owner.
@@ -89,12 +91,13 @@ public:
 
     // The share of this second's numbers that is not skipped, as is to be expected of a cipher:
     // what an earlier generation claims of the identifiers is its share of the seconds.
-    constexpr double ShareLeft(const Layout& layout, uint64_t second) const noexcept {
+    constexpr double ShareLeft(const Layout& layout, Second second) const noexcept {
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);
         double left = 1;
         for (int generation = GenerationAt(second); generation > 0; generation--)
-            left *=
-                1 - (generations_[generation].from - generations_[generation - 1].from) / seconds;
+            left *= 1 - static_cast<double>(generations_[generation].from -
+                                            generations_[generation - 1].from) /
+                            seconds;
         return left;
     }
 
@@ -139,7 +142,7 @@ private:
 };
 
 struct Generation {
-    uint32_t from;
+    Second from;
     KeySchedule schedule;
 
     uint64_t Encrypt(uint64_t raw) const noexcept { return randflake::Encrypt(schedule, raw); }

@@ -6,8 +6,7 @@
 //
 //   any session        Extend, where the node ids are static; AddSecrets, Certainty
 //   the lease worker   Ask, Granted .. Unanswered, NoteDifference; OpenLease, DropNext,
-//   ExtendLease,
-//                      Seal
+//                      ExtendLease, Seal
 //   the postmaster     MakeMemory; Stop, when it exits and all its children are gone
 //
 // There is one lock, the window lock. Under it, and by nobody without it,
@@ -42,10 +41,9 @@
 //   ServerMemory<Holder>& memory()
 //   AtomicWord& window(); WithSlots(use)  use(sets...), a SlotSet for each layout of numbers
 //   Lock()*, TryLock()*, Unlock(), Locked(); Wake(), those who wait for the window
-//   Now(), Present(), SteadyMs()          seconds since kWindowEpochMs; both clocks of Moment
+//   Now(), Present(), Steady()            Second, Moment and SteadyMs of the present
 //   SkewMs(), Skew()                      the tolerated difference of clocks, now and since the
-//   start
-//                                         of the postmaster
+//                                         start of the postmaster
 //   Terms()                               what leases are for
 //   Generates()                           not in recovery, and not without node ids
 //   ReadState()*, WriteState()*           false after a failure, which they report
@@ -54,7 +52,7 @@
 //   Secrets()*; SecretCount(); AddSecrets()
 //   Certainty(), SetCertainty()           the second before which identifiers are read for certain,
 //                                         in shared memory; 0: unknown
-//   Report(problem, value)*               why there is no window, for messages
+//   Report(report)*                       why there is no window, for messages
 //   LogStart()*; Closing(window)          before the slots' words go
 //   ShowLeases(holder)                    for messages
 //   Alone()                               whether the postmaster has no children
@@ -79,14 +77,19 @@ inline constexpr int64_t kMaxClockJumpSeconds = 86400;
 // After a failed write or read, the next attempt of an extension.
 inline constexpr int64_t kRetryIntervalMs = 200;
 
-// Why the window was not opened or extended when it was last tried; with a value.
+// Why the window was not opened or extended when it was last tried.
 enum class WindowProblem : uint8_t {
     kNone,
     kWriting,      // a process is writing the new end
-    kNotYet,       // it may not open before this second
-    kClockJumped,  // the clock is so many seconds ahead of where it should be
+    kNotYet,       // it may not open before `second`
+    kClockJumped,  // the clock is `jump` seconds ahead of where it should be
     kFileFailed,   // reported by the environment
-    kSecrets,      // the state on disk refuses this server's secrets; its last written end
+    kSecrets,      // the state on disk refuses this server's secrets; `second` is its last end
+};
+struct WindowTrouble {
+    WindowProblem problem;
+    Second second;
+    int64_t jump;
 };
 
 enum class LeaseOpening : uint8_t {
@@ -106,21 +109,21 @@ struct ShippedDecisions {
     static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
         return randflake::PlanStart(error, found, start);
     }
-    static uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
-                                 uint32_t held_off) {
+    static Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
+                               Second held_off) {
         return randflake::LeaseOpensAt(error, state, nodes, held_off);
     }
     static ReloadPlan PlanReload(const Reload& reload, const WindowState* state) {
         return randflake::PlanReload(reload, state);
     }
-    static void TakeBack(WindowState* state, uint32_t end) { state->TakeBack(end); }
+    static void TakeBack(WindowState* state, Second end) { state->TakeBack(end); }
     template <typename AtomicWord, typename... Sets>
     static bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                              const Sets&... sets) {
         return randflake::ChangeWindow(slots, first_node, window, next, sets...);
     }
     template <typename AtomicWord, typename... Sets>
-    static int64_t SealWindow(uint32_t slots, AtomicWord& window, const Sets&... sets) {
+    static Second SealWindow(uint32_t slots, AtomicWord& window, const Sets&... sets) {
         return randflake::SealWindow(slots, window, sets...);
     }
 };
@@ -163,11 +166,11 @@ struct ServerMemory {
     StateError found;
     WindowState found_state;
     Start start;
-    uint32_t opens_at;
-    int64_t opens_at_ms;
-    uint32_t held_off;
+    Second opens_at;
+    UptimeMs opens_at_ms;
+    Second held_off;
 
-    int64_t retry_at_ms;  // steady; no window is extended before
+    SteadyMs retry_at_ms;  // no window is extended before
 
     Holder holder;           // the open lease is the window's
     uint32_t named_secrets;  // in the last request
@@ -182,7 +185,7 @@ struct ReloadResult {
     bool state_known;  // otherwise the state could not be read, and nothing was decided
     ReloadPlan plan;   // the secrets were added if it has no error
     Reload reload;
-    uint32_t written_end;  // the last of the state
+    Second written_end;  // the last of the state
 };
 
 template <typename Env>
@@ -216,7 +219,7 @@ public:
         const Window window = CurrentWindow();
         if (memory().leased || window.closed())
             return;
-        int64_t last = int64_t{window.start} - 1;
+        Second last = window.start - 1;
         const auto look_at = [&](const auto& set) {
             for (uint32_t i = 0; i < memory().nodes.count; i++)
                 last = Later(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
@@ -225,7 +228,7 @@ public:
         RANDFLAKE_ASSERT(last < window.end);
         const Moment now = env_.Present();
         WindowState state = memory().state;
-        env_.TakeBack(&state, static_cast<uint32_t>(last + 1));
+        env_.TakeBack(&state, last + 1);
         state.stop = {memory().run, {memory().boot[0], memory().boot[1]}, now.at_ms, now.clock_ms};
         // What was tolerated before the stop is no matter to a proof: others hold off from a start
         // after it.
@@ -275,7 +278,7 @@ public:
                     state.differs_from = DiffersFrom(state.differs_from, state.secrets, after);
                     state.secrets = after;
                 }
-                env_.SetCertainty(loaded ? CertainBefore(state.differs_from) : 0);
+                env_.SetCertainty(loaded ? CertainBefore(state.differs_from) : Second{});
             }
         }
         env_.Unlock();
@@ -284,10 +287,10 @@ public:
 
     // The first second of which identifiers may be read wrongly, because a coordinator has said
     // that this server lacks a secret. 0 if that could not be found out.
-    uint32_t Certainty() {
+    Second Certainty() {
         env_.Lock();
         LookUpCertainty();
-        const uint32_t second = env_.Certainty();
+        const Second second = env_.Certainty();
         env_.Unlock();
         return second;
     }
@@ -299,8 +302,8 @@ public:
         LeaseQuestion question{};
         Commit([&](Holder* holder, Window*) {
             question.secrets = env_.Secrets();
-            question.request = holder->renews() ? holder->Renew(env_.SteadyMs())
-                                                : holder->Acquire(fresh, env_.SteadyMs());
+            question.request = holder->renews() ? holder->Renew(env_.Steady())
+                                                : holder->Acquire(fresh, env_.Steady());
             memory().named_secrets = question.secrets.count;
             return true;
         });
@@ -321,9 +324,9 @@ public:
             return news;
         });
     }
-    LeaseNews Renewed(int64_t last_unix_second) {
+    LeaseNews Renewed(UnixSecond last) {
         return Answered([&](Holder* holder) {
-            return holder->Renewed(env_.layout(), last_unix_second, env_.Terms(), env_.Now());
+            return holder->Renewed(env_.layout(), last, env_.Terms(), env_.Now());
         });
     }
     LeaseNews Refused() {
@@ -335,7 +338,7 @@ public:
 
     // The coordinator that was asked last has told from which second on this server lacks a secret,
     // 0 if it lacks none. No news if secrets were added since the request.
-    void NoteDifference(uint32_t differs_from) {
+    void NoteDifference(Second differs_from) {
         env_.Lock();
         if (env_.SecretCount() == memory().named_secrets) {
             LookUpCertainty();
@@ -355,7 +358,7 @@ public:
 
     // Makes the next lease the open one, if it is time. Its window begins after everything that
     // this data directory ever announced for its node ids.
-    LeaseOpening OpenLease(uint32_t* used_until) {
+    LeaseOpening OpenLease(Second* used_until) {
         if (memory().holder.next().id == 0)
             return LeaseOpening::kNotYet;
         bool used = false;
@@ -366,7 +369,7 @@ public:
             used = holder->NextUsed(*window, *used_until);
             if (used)
                 return false;
-            *window = holder->OpenNext(Later(window->end, *used_until), env_.Now());
+            *window = holder->OpenNext(Later(window->earliest(), *used_until), env_.Now());
             return !window->closed();
         });
         return opened ? LeaseOpening::kOpened : used ? LeaseOpening::kUsed : LeaseOpening::kNotYet;
@@ -392,7 +395,7 @@ public:
     LeaseReleases Seal() {
         env_.Lock();
         env_.Closing(CurrentWindow());
-        int64_t last = -1;
+        Second last = kNotUsed;
         env_.WithSlots([&](const auto&... sets) {
             last = env_.SealWindow(memory().nodes.count, env_.window(), sets...);
         });
@@ -402,13 +405,13 @@ public:
         // It is no harm if this cannot be written: the file says more than was used.
         if (releases.open.lease.id != 0) {
             WindowState next = memory().state;
-            env_.TakeBack(&next, static_cast<uint32_t>(last + 1));
+            env_.TakeBack(&next, last + 1);
             (void)Write(next);
         }
         // What this data directory used before counts as used, too, and all if that is not known.
         for (LeaseRelease* release : {&releases.open, &releases.next})
             if (release->lease.id != 0)
-                release->UsedUntil(Loaded() ? OpensAt(release->lease) : UINT32_MAX);
+                release->UsedUntil(Loaded() ? OpensAt(release->lease) : kNoSecond);
         env_.Unlock();
         return releases;
     }
@@ -431,7 +434,7 @@ private:
     }
 
     // The first second at which a window of this lease may open.
-    uint32_t OpensAt(const Lease& lease) {
+    Second OpensAt(const Lease& lease) {
         FollowSkew();
         return env_.LeaseOpensAt(memory().found, memory().state, NodesOf(lease), memory().held_off);
     }
@@ -440,7 +443,7 @@ private:
     // nothing has no state.
     void LookUpCertainty() {
         RANDFLAKE_ASSERT(env_.Locked());
-        if (env_.Certainty() != 0)
+        if (env_.Certainty() != Second{})
             return;
         WindowState found{};
         StateError error = StateError::kNone;
@@ -450,35 +453,35 @@ private:
             env_.SetCertainty(
                 CertainBefore(error == StateError::kNone
                                   ? DiffersFrom(found.differs_from, found.secrets, env_.Secrets())
-                                  : 0));
+                                  : Second{}));
     }
 
     // See Certainty(), for a state that says from when on the secrets differ.
-    static constexpr uint32_t CertainBefore(uint32_t differs_from) {
-        return differs_from != 0 ? differs_from : UINT32_MAX;
+    static constexpr Second CertainBefore(Second differs_from) {
+        return differs_from != Second{} ? differs_from : kNoSecond;
     }
 
     // The next attempt of an extension comes later.
     bool PutOff() {
-        memory().retry_at_ms = env_.SteadyMs() + kRetryIntervalMs;
+        memory().retry_at_ms = env_.Steady() + kRetryIntervalMs;
         return false;
     }
 
     bool ExtendLocked() {
-        const int64_t now = env_.Now();
+        const Second now = env_.Now();
         const Window window = CurrentWindow();
-        const int64_t limit = SecondsEnd(env_.layout());
-        if (now < 0 || now >= limit)
+        const Second limit = SecondsEnd(env_.layout());
+        if (now < Second{0} || now >= limit)
             return false;
         if (!window.closed() && now + 1 < window.end)
             return true;  // another process has just moved the end
-        const auto end = static_cast<uint32_t>(Earlier(now + kWindowSeconds, limit));
+        const Second end = Earlier(now + kWindowSeconds, limit);
         if (!window.closed() && end <= window.end)
             return false;
-        if (env_.SteadyMs() < memory().retry_at_ms)
+        if (env_.Steady() < memory().retry_at_ms)
             return false;
         if (const int64_t jump = ClockJump(now); jump > kMaxClockJumpSeconds) {
-            env_.Report(WindowProblem::kClockJumped, jump);
+            env_.Report({WindowProblem::kClockJumped, {}, jump});
             return false;
         }
         if (!Loaded())
@@ -486,10 +489,10 @@ private:
         if (window.closed())
             FollowSkew();
         if (!MayOpen(memory().opens_at, memory().opens_at_ms, now, env_.Present().at_ms)) {
-            env_.Report(WindowProblem::kNotYet, Later(int64_t{memory().opens_at}, now + 1));
+            env_.Report({WindowProblem::kNotYet, Later(memory().opens_at, now + 1), 0});
             return false;
         }
-        const Window next{window.closed() ? static_cast<uint32_t>(now) : window.start, end};
+        const Window next{window.closed() ? now : window.start, end};
         if (!Announce(memory().nodes, next))
             return false;
         Publish(memory().nodes, next);
@@ -498,11 +501,9 @@ private:
     }
 
     // By how many seconds the clock is ahead of where it should be.
-    int64_t ClockJump(int64_t now) {
+    int64_t ClockJump(Second now) {
         const Moment& started = memory().postmaster.started_at;
-        const int64_t expected_ms =
-            started.clock_ms + env_.Present().at_ms - started.at_ms - kWindowEpochMs;
-        return now - expected_ms / kSecondMs;
+        return now - SecondOf(started.clock_ms + (env_.Present().at_ms - started.at_ms));
     }
 
     // Reads the state on disk if that was not done since the start. False when it could not be
@@ -526,7 +527,7 @@ private:
         start.skew = env_.Skew();
         const StartPlan plan = env_.PlanStart(error, found, start);
         if (plan.secrets == SecretsChange::kRefused) {
-            env_.Report(WindowProblem::kSecrets, found.LastEnd());
+            env_.Report({WindowProblem::kSecrets, found.LastEnd(), 0});
             return PutOff();
         }
         const uint64_t run = env_.RandomRun();
@@ -538,8 +539,8 @@ private:
         memory().start = start;
         memory().state = plan.state;
         // What a coordinator told while the state could not be read is newer.
-        if (const uint32_t known = env_.Certainty(); known != 0)
-            memory().state.differs_from = known != UINT32_MAX ? known : 0;
+        if (const Second known = env_.Certainty(); known != Second{})
+            memory().state.differs_from = known != kNoSecond ? known : Second{};
         memory().untold = memory().state.differs_from != plan.state.differs_from;
         TakeTimes(plan);
         memory().run = run;
@@ -576,12 +577,12 @@ private:
     bool Write(WindowState next) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
         next.skew = env_.Skew();
-        env_.Report(WindowProblem::kWriting, 0);
+        env_.Report({WindowProblem::kWriting, {}, 0});
         if (!env_.WriteState(next))
             return PutOff();
         memory().state = next;
         memory().untold = false;
-        env_.Report(WindowProblem::kNone, 0);
+        env_.Report({WindowProblem::kNone, {}, 0});
         return true;
     }
 
@@ -600,7 +601,7 @@ private:
         RANDFLAKE_ASSERT(next.end <= memory().state.EndFor(nodes));
         RANDFLAKE_ASSERT(next.start == memory().state.announced_start);
         RANDFLAKE_ASSERT(RunIsMarked());
-        RANDFLAKE_ASSERT(opens ? next.start >= before.end : next.end >= before.end);
+        RANDFLAKE_ASSERT(opens ? next.start >= before.earliest() : next.end >= before.end);
         if (opens) {
             env_.Closing(before);
             [[maybe_unused]] bool opened = false;

@@ -29,9 +29,6 @@
 
 namespace randflake {
 
-// Beyond every second of an identifier.
-inline constexpr uint32_t kNoSecond = static_cast<uint32_t>(kRandflake.max_timestamp()) + 1;
-
 // An entry as text: 16 hexadecimal digits of the fingerprint; from the second secret on, "@" and
 // the Unix second from which on it is in use. False, with *record untouched, if it is none.
 bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexcept;
@@ -63,7 +60,7 @@ struct TypeBinding {
     bool any;   // there are entries
     int bound;  // generations of the ring that are there, from the first one on
     KeyDifference difference;
-    uint32_t differs_from;  // first second about which table and ring differ, or kNoSecond
+    Second differs_from;  // first second about which table and ring differ, or kNoSecond
 };
 
 // `checks` is null where only the keys may be read.
@@ -90,8 +87,8 @@ struct TypePlace {
     bool may_bind_first;  // the role may bind a database that has no entry
     bool locked;          // both tables are, against others that add entries
     bool former;          // while locked: the checks have entries that the ring lacks
-    uint32_t latest;      // second of the latest clock that a server may have
-    uint32_t certain_before;  // from this second on the server knows that it lacks a secret
+    Second latest;        // of the latest clock that a server may have
+    Second certain_before;  // from this second on the server knows that it lacks a secret
 };
 
 enum class BindingStep : uint8_t {
@@ -111,7 +108,7 @@ enum class BindingStep : uint8_t {
 
 struct BoundValue {
     int generation;
-    uint32_t second;  // 0 of values that stand for a second: they belong to the first generation
+    Second second;  // 0 of values that stand for a second: they belong to the first generation
 };
 
 BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
@@ -122,7 +119,7 @@ BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, T
 
 // Every value of a second before this one can be made, read in and shown without a further look,
 // for as long as ring and tables stay.
-uint32_t CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept;
+Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept;
 
 }  // namespace randflake
 

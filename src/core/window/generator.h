@@ -49,15 +49,22 @@
 
 namespace randflake {
 
-// Seconds since kWindowEpochMs. Closed when empty.
 struct Window {
-    uint32_t start;
-    uint32_t end;  // exclusive
+    Second start;
+    Second end;  // exclusive
 
+    // No window; the next one starts at this second or later.
+    static constexpr Window ClosedUntil(Second next) { return {next, next}; }
     constexpr bool closed() const { return start >= end; }
-    constexpr uint64_t ToWord() const { return uint64_t{start} << 32 | end; }
+    // Where the next window may start, whether this one is closed or not.
+    constexpr Second earliest() const { return end; }
+
+    // As one word: two unsigned halves of 32 bits, which hold every second of an identifier.
+    constexpr uint64_t ToWord() const {
+        return static_cast<uint64_t>(start.count) << 32 | static_cast<uint32_t>(end.count);
+    }
     static constexpr Window FromWord(uint64_t word) {
-        return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)};
+        return {{static_cast<int64_t>(word >> 32)}, {static_cast<uint32_t>(word)}};
     }
     friend constexpr bool operator==(const Window&, const Window&) = default;
 };
@@ -201,8 +208,8 @@ SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 template <typename AtomicWord, typename... SlotAt>
 bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                   const SlotSet<SlotAt>&... sets) {
-    const uint32_t earliest = Window::FromWord(window.load(std::memory_order_acquire)).end;
-    window.store(Window{earliest, earliest}.ToWord(), std::memory_order_release);
+    const Second earliest = Window::FromWord(window.load(std::memory_order_acquire)).earliest();
+    window.store(Window::ClosedUntil(earliest).ToWord(), std::memory_order_release);
     const auto holds = [&](const Layout& layout) {
         uint64_t word;
         return WordBefore(layout, next, first_node + slots - 1, &word);
@@ -226,35 +233,36 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
 
 // The last second of a window in which a slot with this word has used numbers, or the one before
 // the window when it has used none.
-constexpr int64_t LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
+constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
     const uint64_t tick = layout.Unpack(word).timestamp;
     if (word == kNoWindow || layout.Before(tick, window.start))
-        return int64_t{window.start} - 1;
+        return window.start - 1;
     return layout.SecondOf(tick);
 }
 
+inline constexpr Second kNotUsed{-1};
+
 // Closes the window and makes sure that nothing more is reserved in it, by any set: every number
-// that was or ever will be reserved in it lies in seconds up to the result, which is negative when
+// that was or ever will be reserved in it lies in seconds up to the result, which is kNotUsed when
 // there is none. A compare-and-swap that was under way either came first, and counts, or finds
 // another word. One caller at a time, as with ChangeWindow, and with the same sets.
 template <typename AtomicWord, typename... SlotAt>
-int64_t SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... sets) {
+Second SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... sets) {
     const Window old = Window::FromWord(window.load(std::memory_order_acquire));
     if (old.closed())
-        return -1;
-    window.store(Window{old.end, old.end}.ToWord(), std::memory_order_release);
-    int64_t last = int64_t{old.start} - 1;
+        return kNotUsed;
+    window.store(Window::ClosedUntil(old.earliest()).ToWord(), std::memory_order_release);
+    Second last = old.start - 1;
     const auto seal = [&](const auto& set) {
         for (uint32_t i = 0; i < slots; i++) {
             const uint64_t word = set.slot(i).exchange(kNoWindow, std::memory_order_acq_rel);
-            if (const int64_t second = LastSecondUsed(set.layout, word, old); second > last)
+            if (const Second second = LastSecondUsed(set.layout, word, old); second > last)
                 last = second;
         }
     };
     (seal(sets), ...);
-    const auto next = static_cast<uint32_t>(last + 2);
-    window.store(Window{next, next}.ToWord(), std::memory_order_release);
-    return last >= int64_t{old.start} ? last : -1;
+    window.store(Window::ClosedUntil(last + 2).ToWord(), std::memory_order_release);
+    return last >= old.start ? last : kNotUsed;
 }
 
 }  // namespace randflake

@@ -29,9 +29,9 @@ using randflake::SecretRing;
 
 namespace {
 struct Prefetched {
-    int64 second;     // of the clock, when the run was reserved
-    uint32 reserved;  // numbers, skipped ones included
-    uint32 next;      // ids[next .. count - 1] are left
+    randflake::Second second;  // of the clock, when the run was reserved
+    uint32 reserved;           // numbers, skipped ones included
+    uint32 next;               // ids[next .. count - 1] are left
     uint32 count;
     uint64 ids[kRunLength];
 };
@@ -52,7 +52,7 @@ static pg_noinline uint64 next_run() {
         ready = true;
     }
 
-    const bool same_second = prefetched.second == wall_clock_seconds();
+    const bool same_second = prefetched.second == wall_clock_second();
     const uint32 wanted =
         same_second ? Min(prefetched.reserved * kRunGrowth, static_cast<uint32>(kRunLength)) : 1;
     prefetched.next = prefetched.count = 0;
@@ -63,7 +63,7 @@ static pg_noinline uint64 next_run() {
                 const auto count = static_cast<int>(run.count);
                 const uint64 skipped =
                     randflake::EncryptNumbers(ring, vector_path, run.first, count, prefetched.ids);
-                prefetched.second = run.now;
+                prefetched.second = {run.now};  // ticks are seconds
                 prefetched.reserved = run.count;
                 prefetched.count =
                     static_cast<uint32>(randflake::DropSkipped(skipped, count, prefetched.ids));
@@ -73,7 +73,7 @@ static pg_noinline uint64 next_run() {
 }
 
 static inline uint64 next_id() {
-    if (likely(prefetched.next < prefetched.count && prefetched.second == wall_clock_seconds()))
+    if (likely(prefetched.next < prefetched.count && prefetched.second == wall_clock_second()))
         return prefetched.ids[prefetched.next++];
     return next_run();
 }

@@ -21,7 +21,7 @@ namespace {
 struct RandflakeNumbers {
     static constexpr const Layout& layout() { return randflake::kRandflake; }
     static Slot& slot(uint32 i) { return randflake_slot(i); }
-    static int64 Now() { return wall_clock_seconds(); }
+    static int64 Now() { return wall_clock_second().count; }
     static void Count(Slot& slot, const Run& run) { count_run(slot, run); }
     static bool Hopeless(const Run&) { return false; }
 };
@@ -29,7 +29,7 @@ struct RandflakeNumbers {
 struct SnowflakeNumbers {
     static const Layout& layout() { return snowflake_layout; }
     static Slot& slot(uint32 i) { return snowflake_slot(i); }
-    static int64 Now() { return snowflake_layout.TickAt(precise_milliseconds()); }
+    static int64 Now() { return snowflake_layout.TickAt(precise_wall_clock()); }
     static void Count(Slot& slot, const Run& run) { count_snowflake_run(slot, run); }
 
     // Waiting does not help when the clock is outside of the layout's time or the layout does not
@@ -111,7 +111,7 @@ static constexpr int64 kShortWait = 20;  // milliseconds
 // The first wait at the latch only registers for the change and returns at once, so that no
 // change between an attempt and the wait is missed.
 static void wait_for_tick(const Layout& layout, const Run& run, int64 most, uint32 event) {
-    const int64 now = precise_milliseconds();
+    const randflake::WallMs now = precise_wall_clock();
     const int64 left = layout.unit - (now - layout.TickStart(static_cast<uint64_t>(run.now)));
     if (run.outcome != Outcome::kExhausted || layout.unit > kShortWait) {
         const int64 next = layout.unit == randflake::kSecondMs ? milliseconds_to_next_second()

@@ -59,13 +59,13 @@ struct SharedSecrets {
 
 struct SharedState {
     SharedSecrets secrets;
-    std::atomic<uint32_t> certain_before;  // see secrets_certain_before(); 0: not known yet
+    std::atomic<int64> certain_before;  // see secrets_certain_before(); 0: not known yet
     uint32 slot_count;
 
     LWLock* window_lock;
     randflake::ServerMemory<randflake::LeaseHolder> memory;
     WindowReport window_report;
-    int64 next_window_log_at_ms;
+    randflake::SteadyMs next_window_log_at_ms;
     LeaseReport lease_report;
     std::atomic<int> lease_worker_pid;
     ConditionVariable window_changed;

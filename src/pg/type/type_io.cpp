@@ -21,7 +21,7 @@ using randflake::SecretRing;
 using randflake::TypeUse;
 
 static const char* time_of(uint64 raw) {
-    return second_text(static_cast<int64>(kRandflake.Unpack(raw).timestamp));
+    return second_text(second_of_raw(raw));
 }
 
 // Nobody makes such a value. An identifier that a user made up can become one, if its time is to

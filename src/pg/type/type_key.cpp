@@ -49,6 +49,7 @@ using randflake::BindingStep;
 using randflake::KeyDifference;
 using randflake::KeyRows;
 using randflake::kNoSecond;
+using randflake::Second;
 using randflake::SecretRecord;
 using randflake::SecretRecords;
 using randflake::SecretRing;
@@ -289,7 +290,7 @@ static const char* bind_hint() {
         found = beside;
         beside = nullptr;
     }
-    const bool in_part = binding.differs_from > 0;
+    const bool in_part = binding.differs_from > Second{0};
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("values of type randflake in this database belong to another secret"),
@@ -347,13 +348,13 @@ static TypeBinding read_binding(Oid function, const SecretRecords& records, bool
         return binding;
     (decoding ? known_in_history : known_now) = {records.count, binding};
     if (!decoding) {
-        const uint32 end = randflake::CertainEnd(binding, records);
+        const Second end = randflake::CertainEnd(binding, records);
         uint64 raw;
-        if (!randflake::kRandflake.Pack({end, 0, 0}, &raw))
+        if (!randflake::kRandflake.Pack({randflake::kRandflake.FirstTick(end), 0, 0}, &raw))
             raw = PG_UINT64_MAX;
         type_certain_end = raw;
         type_certain_secrets = static_cast<int>(records.count);
-        type_hash_certain = binding.bound > 0 && binding.differs_from > 0;
+        type_hash_certain = binding.bound > 0 && binding.differs_from > Second{0};
     }
     return binding;
 }
@@ -372,9 +373,8 @@ static void add_entries(Oid function, const SecretRecords& records, int bound, i
 }
 
 // By the clock of any server whose values may come in.
-static uint32 latest_clock() {
-    const int64 latest = wall_clock_seconds() + setting_max_clock_skew / randflake::kSecondMs + 1;
-    return static_cast<uint32>(Min(Max(latest, 0), int64{kNoSecond}));
+static Second latest_clock() {
+    return Min(wall_clock_second() + setting_max_clock_skew / randflake::kSecondMs + 1, kNoSecond);
 }
 
 static TypePlace this_place() {
