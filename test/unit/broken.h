@@ -123,11 +123,11 @@ inline StartPlan PlanStartBroken(Broken broken, StateError error, const WindowSt
         case Broken::kOpensOwnStateAtTheWrittenEnd:
             return own && end != Second{} ? OpenAt(plan, end) : plan;
         case Broken::kOpensBelowTheWrittenEnd:
-            plan.opens_at = plan.proven ? Second{} : plan.held_off;
+            plan.opens_at = plan.proven ? Second{} : plan.held_off_until;
             return plan;
         case Broken::kStartsUnknownNodeIdsAtOnce:
             return own && end == Second{}
-                       ? OpenAt(plan, plan.held_off - start.skew.largest_ms / 1000)
+                       ? OpenAt(plan, plan.held_off_until - start.skew.largest_ms / 1000)
                        : plan;
         case Broken::kTakesOneNodeIdForAll: {
             const NodeRange& known = found.ends[0].nodes;
@@ -151,8 +151,8 @@ inline StartPlan PlanStartBroken(Broken broken, StateError error, const WindowSt
             other.last_run = weakened.stop.run;
             break;
         case Broken::kIgnoresTheTimeSinceTheStop:
-            weakened.stop.at_ms = other.at_ms;
-            weakened.stop.clock_ms = other.clock_ms;
+            weakened.stop.uptime_ms = other.uptime_ms;
+            weakened.stop.wall_ms = other.wall_ms;
             break;
         default:
             return plan;
@@ -163,7 +163,7 @@ inline StartPlan PlanStartBroken(Broken broken, StateError error, const WindowSt
 // PlanReload with a rule broken.
 inline ReloadPlan PlanReloadBroken(Broken broken, Reload reload, const WindowState* state) {
     if (broken == Broken::kTakesSecretsOfThePresent)
-        reload.skew_ms = -reload.clock_ms.count;
+        reload.skew_ms = -reload.wall_ms.count;
     if (broken == Broken::kForgetsLeases)
         reload.leases_end = {};
     const ReloadPlan plan = randflake::PlanReload(reload, state);

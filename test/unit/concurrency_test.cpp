@@ -18,7 +18,7 @@ namespace randflake {
 namespace {
 
 using AtomicWord = std::atomic<uint64_t>;
-using Runs = std::vector<Run>;
+using Runs = std::vector<Reservation>;
 
 constexpr int kThreads = 4;
 
@@ -42,7 +42,8 @@ Runs RunThreads(Work&& work) {
     Runs all;
     for (const Runs& some : runs)
         all.insert(all.end(), some.begin(), some.end());
-    std::sort(all.begin(), all.end(), [](const Run& a, const Run& b) { return a.first < b.first; });
+    std::sort(all.begin(), all.end(),
+              [](const Reservation& a, const Reservation& b) { return a.first < b.first; });
     return all;
 }
 
@@ -69,7 +70,8 @@ void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
             return now.load(std::memory_order_relaxed) - (random() % 8 == 0 ? 1 : 0);
         };
         for (;;) {
-            const Run run = Reserve(layout, slot, window, 1 + random() % most_wanted, clock);
+            const Reservation run =
+                Reserve(layout, slot, window, 1 + random() % most_wanted, clock);
             if (run.outcome == Outcome::kReserved) {
                 mine->push_back(run);
             } else if (run.outcome == Outcome::kExhausted) {
@@ -86,7 +88,7 @@ void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
 
     ExpectNoNumberTwice(runs);
     uint64_t count = 0;
-    for (const Run& run : runs) {
+    for (const Reservation& run : runs) {
         const Fields fields = layout.Unpack(run.first);
         ASSERT_EQ(fields.node_id, kNode);
         ASSERT_GE(fields.timestamp, window_used.start);
@@ -122,8 +124,8 @@ public:
                        2;
             };
             while (!done_.load(std::memory_order_acquire)) {
-                const Run run = Reserve(layout_, slots_[random() % kSlots], window_,
-                                        1 + random() % most_wanted, clock);
+                const Reservation run = Reserve(layout_, slots_[random() % kSlots], window_,
+                                                1 + random() % most_wanted, clock);
                 if (run.outcome == Outcome::kReserved) {
                     mine->push_back(run);
                     Show(layout_.Unpack(run.first).timestamp);
@@ -206,7 +208,7 @@ void ReserveWhileWindowsChange(const Layout& layout, uint32_t most_wanted) {
     ChangingServer server(layout);
     const Runs runs = server.Work(most_wanted);
     ExpectNoNumberTwice(runs);
-    for (const Run& run : runs) {
+    for (const Reservation& run : runs) {
         const Fields first = layout.Unpack(run.first);
         ASSERT_TRUE(server.Had(first))
             << "second " << first.timestamp << " of node id " << first.node_id;

@@ -67,7 +67,7 @@ struct Findings {
 // The code under test. Broken variants take its place to show that the explorer finds them out.
 struct ShippedCore {
     template <typename... Args>
-    static Run Reserve(Args&&... args) {
+    static Reservation Reserve(Args&&... args) {
         return randflake::Reserve(std::forward<Args>(args)...);
     }
     template <typename... Args>
@@ -140,7 +140,7 @@ private:
             State next = state;
             Call call = before;
             Replay replay(next.cells.data(), &call.trail, clock);
-            Run run{};
+            Reservation run{};
             const bool returned = replay.Step([&] { run = RunReserve(&replay, call); });
             reads = replay.read_clock();
 
@@ -162,7 +162,7 @@ private:
         }
     }
 
-    Run RunReserve(Replay* replay, const Call& call) {
+    Reservation RunReserve(Replay* replay, const Call& call) {
         Cell slot(replay, call.target);
         const Cell window(replay, window_);
         return Core::Reserve(layout_of_[call.target], slot, window, call.amount,
@@ -321,7 +321,7 @@ private:
     }
 
     void CheckWrite(const Operation& operation, const State& next) {
-        if (!operation.changes || operation.cell == window_ || operation.after == kNoWindow)
+        if (!operation.changes || operation.cell == window_ || operation.after == kEmptySlot)
             return;
         const Layout& layout = layout_of_[operation.cell];
         if (layout.Unpack(operation.before).node_id == layout.Unpack(operation.after).node_id &&
@@ -330,7 +330,7 @@ private:
     }
 
     // What a call returned, judged in the step that moved the word.
-    void CheckRun(const Run& run, const Call& call, const State& next) {
+    void CheckRun(const Reservation& run, const Call& call, const State& next) {
         findings_.outcomes |= 1u << static_cast<int>(run.outcome);
         if (run.outcome != Outcome::kReserved) {
             if (run.count != 0)

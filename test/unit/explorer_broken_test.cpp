@@ -26,12 +26,12 @@ void ExpectViolation(const std::string& expected, uint32_t most_wanted = 1) {
 
 // Loads the window before the word.
 struct WindowFirst : ShippedCore {
-    static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
-                       auto clock) {
+    static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
+                               uint32_t wanted, auto clock) {
         for (;;) {
             const Window seen = Window::FromWord(window.load());
             uint64_t word = slot.load();
-            const Run run = NextRun(layout, word, clock(), seen, wanted);
+            const Reservation run = NextReservation(layout, word, clock(), seen, wanted);
             if (run.outcome != Outcome::kReserved ||
                 slot.compare_exchange_strong(word, run.first + run.count - 1))
                 return run;
@@ -45,10 +45,11 @@ TEST(ExplorerFinds, WindowLoadedBeforeTheWord) {
 
 // Moves the word without looking whether it is still the one that was loaded.
 struct PlainStore : ShippedCore {
-    static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
-                       auto clock) {
+    static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
+                               uint32_t wanted, auto clock) {
         const uint64_t word = slot.load();
-        const Run run = NextRun(layout, word, clock(), Window::FromWord(window.load()), wanted);
+        const Reservation run =
+            NextReservation(layout, word, clock(), Window::FromWord(window.load()), wanted);
         if (run.outcome == Outcome::kReserved)
             slot.store(run.first + run.count - 1);
         return run;
@@ -61,10 +62,11 @@ TEST(ExplorerFinds, StoreForCompareAndSwap) {
 
 // After a lost compare-and-swap, tries the same numbers again.
 struct StaleRun : ShippedCore {
-    static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
-                       auto clock) {
+    static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
+                               uint32_t wanted, auto clock) {
         uint64_t word = slot.load();
-        const Run run = NextRun(layout, word, clock(), Window::FromWord(window.load()), wanted);
+        const Reservation run =
+            NextReservation(layout, word, clock(), Window::FromWord(window.load()), wanted);
         if (run.outcome == Outcome::kReserved)
             while (!slot.compare_exchange_strong(word, run.first + run.count - 1)) {
             }
@@ -78,11 +80,12 @@ TEST(ExplorerFinds, NumbersOfALostAttempt) {
 
 // Moves the word past the first number of a run only.
 struct WordTooShort : ShippedCore {
-    static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
-                       auto clock) {
+    static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
+                               uint32_t wanted, auto clock) {
         for (;;) {
             uint64_t word = slot.load();
-            const Run run = NextRun(layout, word, clock(), Window::FromWord(window.load()), wanted);
+            const Reservation run =
+                NextReservation(layout, word, clock(), Window::FromWord(window.load()), wanted);
             if (run.outcome != Outcome::kReserved || slot.compare_exchange_strong(word, run.first))
                 return run;
         }
@@ -156,15 +159,15 @@ TEST(ExplorerFinds, WindowRightAfterASealedOne) {
 
 // Takes a tick as inside when the second after it is.
 struct WindowTooLong : ShippedCore {
-    static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
-                       auto clock) {
+    static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
+                               uint32_t wanted, auto clock) {
         for (;;) {
             uint64_t word = slot.load();
             const int64_t now = clock();
             Window seen = Window::FromWord(window.load());
             if (!seen.closed())
                 seen.end = seen.end + 1;
-            const Run run = NextRun(layout, word, now, seen, wanted);
+            const Reservation run = NextReservation(layout, word, now, seen, wanted);
             if (run.outcome != Outcome::kReserved ||
                 slot.compare_exchange_strong(word, run.first + run.count - 1))
                 return run;
@@ -187,7 +190,7 @@ struct OneSetChanged : ShippedCore {
     static bool ChangeWindow(uint32_t slots, uint64_t node_id, Cell& window, Window next,
                              const auto& first, const auto&... others) {
         // Both have a window to begin with.
-        if (((others.slot(0).load() == kNoWindow) || ...))
+        if (((others.slot(0).load() == kEmptySlot) || ...))
             return randflake::ChangeWindow(slots, node_id, window, next, first, others...);
         return randflake::ChangeWindow(slots, node_id, window, next, first);
     }

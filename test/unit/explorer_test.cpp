@@ -77,7 +77,7 @@ TEST(Explorer, LowestNumberIsLeftOut) {
                               .timestamp_bits = 2,
                               .node_bits = 1,
                               .sequence_bits = sequence_bits,
-                              .reserve_lowest = true}},
+                              .lowest_stands_for_second = true}},
                  .slots = 1,
                  .backends = 2,
                  .node_ids = 2,

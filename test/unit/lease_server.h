@@ -345,7 +345,7 @@ public:
     }
     void Wake() {}
 
-    Second Now() const { return SecondOf(Present().clock_ms); }
+    Second Now() const { return SecondOf(Present().wall_ms); }
     Moment Present() const { return machine_->At(*true_ms_); }
     SteadyMs Steady() const { return {*true_ms_}; }
     int64_t SkewMs() const { return skew_ms_; }
@@ -459,10 +459,10 @@ public:
         return PlanReloadBroken(broken_, reload, state);
     }
     Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
-                        Second held_off) const {
+                        Second held_off_until) const {
         return broken_ == Broken::kOpensLeasesAnywhere
                    ? Second{}
-                   : randflake::LeaseOpensAt(error, state, nodes, held_off);
+                   : randflake::LeaseOpensAt(error, state, nodes, held_off_until);
     }
     template <typename Set>
     bool ChangeWindow(uint32_t slots, uint64_t first_node, Word& window, Window next,
@@ -542,7 +542,7 @@ private:
     const Process& Postmaster() const { return processes_[kBackends + 2]; }
 
     void InitShared() {
-        static_assert(kNoWindow == 0);
+        static_assert(kEmptySlot == 0);
         KillAll();
         number_ = ledger_->NewServer(role_);
         for (Word& word : words_)
@@ -674,9 +674,9 @@ private:
         if (process->secrets_at_first == 0)
             process->secrets_at_first = before;
         int then = 0;
-        const Run run = UseReserved(
+        const Reservation run = UseReserved(
             [&] {
-                const Run reserved = Reserved(slot, wanted);
+                const Reservation reserved = Reserved(slot, wanted);
                 then = ring_.count();
                 return reserved;
             },
@@ -687,7 +687,7 @@ private:
                        : broken_ == Broken::kLooksBeforeItReserves ? before
                                                                    : ring_.count();
             },
-            [&](const Run& reserved, int secrets) {
+            [&](const Reservation& reserved, int secrets) {
                 events_.reserved_then_added += reserved.count > 0 && then != ring_.count();
                 if (issues_)
                     Issue(reserved, secrets);
@@ -698,8 +698,8 @@ private:
                 (void)core_.Extend();
     }
 
-    Run Reserved(Word& slot, uint32_t wanted) {
-        const Run run = Reserve(slot, wanted);
+    Reservation Reserved(Word& slot, uint32_t wanted) {
+        const Reservation run = Reserve(slot, wanted);
         for (uint32_t i = 0; i < run.count; i++)
             ledger_->Use(number_, settings_.leases, run.first + i);
         if (!settings_.leases)
@@ -708,12 +708,13 @@ private:
         return run;
     }
 
-    Run Reserve(Word& slot, uint32_t wanted) {
+    Reservation Reserve(Word& slot, uint32_t wanted) {
         const auto clock = [this] { return Tick(); };
         if (broken_ != Broken::kPlainStore)
             return randflake::Reserve(numbers_, slot, window(), wanted, clock);
         const uint64_t word = slot.load();
-        const Run run = NextRun(numbers_, word, clock(), Window::FromWord(window().load()), wanted);
+        const Reservation run =
+            NextReservation(numbers_, word, clock(), Window::FromWord(window().load()), wanted);
         if (run.outcome == Outcome::kReserved)
             slot.store(run.first + run.count - 1);
         return run;
@@ -721,7 +722,7 @@ private:
 
     // A session that has reserved numbers encrypts them and returns the first identifier, then one
     // with each call in the same second.
-    void Issue(const Run& run, int count) {
+    void Issue(const Reservation& run, int count) {
         bool first = true;
         for (uint32_t next = 0; next < run.count; next++) {
             if (!first) {
@@ -899,7 +900,7 @@ private:
     }
 
     int64_t slots() const { return settings_.nodes.count; }
-    int64_t Tick() const { return numbers_.TickAt(Present().clock_ms); }
+    int64_t Tick() const { return numbers_.TickAt(Present().wall_ms); }
 
     void SetSecrets(const SecretRecords& secrets) {
         secrets_ = secrets;

@@ -11,8 +11,8 @@
 namespace randflake {
 
 template <typename Kind>
-void PrintTo(const Time<Kind>& time, std::ostream* out) {
-    *out << time.count;
+std::ostream& operator<<(std::ostream& out, const Time<Kind>& time) {
+    return out << time.count;
 }
 
 // Tests compare with plain numbers.

@@ -28,7 +28,7 @@ constexpr Layout kSmall{.epoch = kWindowEpochMs,
                         .timestamp_bits = 3,
                         .node_bits = 1,
                         .sequence_bits = 3,
-                        .reserve_lowest = true};
+                        .lowest_stands_for_second = true};
 constexpr uint64_t kNumbers = uint64_t{1} << kSmall.bits();
 constexpr uint64_t kSeconds = kSmall.max_timestamp() + 1;
 
@@ -163,7 +163,7 @@ TEST(SecretRing, SkipsTheShareOfEarlierGenerations) {
 TEST(SecretRing, ShareThatIsLeft) {
     std::mt19937_64 random(7);
     Layout layout = kSmall;
-    layout.reserve_lowest = false;
+    layout.lowest_stands_for_second = false;
     const std::vector<uint32_t> from{0, 2, 5};
     const std::map<uint64_t, double> shares{
         {0, 1}, {1, 1}, {2, 0.75}, {4, 0.75}, {5, 0.75 * 5 / 8}, {7, 0.75 * 5 / 8}};

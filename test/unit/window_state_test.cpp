@@ -500,8 +500,8 @@ constexpr Start kQuick{.origin = kOrigin,
                        .secrets = kSecret,
                        .nodes = kNodes,
                        .boot = {8, 9},
-                       .at_ms = 500500,
-                       .clock_ms = kStoppedAtMs + 500,
+                       .uptime_ms = 500500,
+                       .wall_ms = kStoppedAtMs + 500,
                        .last_run = 77,
                        .skew = kSkew};
 
@@ -530,51 +530,51 @@ TEST(PlanStart, AQuickRestartGoesOnAtTheWrittenEnd) {
 Start StartAt(Moment started, Moment now, bool may_be_promoted) {
     Start start = kQuick;
     for (Moment* moment : {&started, &now})
-        moment->clock_ms = moment->clock_ms + kWindowEpochMs;
+        moment->wall_ms = moment->wall_ms + kWindowEpochMs;
     SetTime(started, now, may_be_promoted, &start);
     return start;
 }
 
 Second HeldOff(const Start& start) {
-    return PlanStart(StateError::kMissing, WindowState{}, start).held_off;
+    return PlanStart(StateError::kMissing, WindowState{}, start).held_off_until;
 }
 
 TEST(SetTime, FromTheStartOfTheServer) {
     const Start start = StartAt({500, 10000}, {900, 70000}, false);
-    EXPECT_EQ(start.at_ms, 500);
-    EXPECT_EQ(start.clock_ms, kWindowEpochMs + 10000);
+    EXPECT_EQ(start.uptime_ms, 500);
+    EXPECT_EQ(start.wall_ms, kWindowEpochMs + 10000);
     EXPECT_EQ(HeldOff(start), 13u);
 }
 
 TEST(SetTime, FromThePresentAfterAPromotion) {
     for (const int64_t now_ms : {70000, 3000}) {
         const Start start = StartAt({500, 10000}, {900, now_ms}, true);
-        EXPECT_EQ(start.at_ms, 900);
-        EXPECT_EQ(start.clock_ms, kWindowEpochMs + now_ms);
+        EXPECT_EQ(start.uptime_ms, 900);
+        EXPECT_EQ(start.wall_ms, kWindowEpochMs + now_ms);
         EXPECT_EQ(HeldOff(start), now_ms / 1000 + 3);
     }
 }
 
 TEST(SetTime, FromThePresentByAWallClockThatWasSetBack) {
     const Start start = StartAt({500, 10000}, {900, 3000}, false);
-    EXPECT_EQ(start.at_ms, 500) << "the uptime cannot be set";
-    EXPECT_EQ(start.clock_ms, kWindowEpochMs + 3000);
+    EXPECT_EQ(start.uptime_ms, 500) << "the uptime cannot be set";
+    EXPECT_EQ(start.wall_ms, kWindowEpochMs + 3000);
     EXPECT_EQ(HeldOff(start), 6u);
 }
 
 TEST(PlanStart, HeldOffIsTheFirstSecondThatBeginsLater) {
-    const auto held_off = [](int64_t clock_ms) {
-        return HeldOff(StartAt({0, clock_ms}, {0, clock_ms}, false));
+    const auto held_off_until = [](int64_t wall_ms) {
+        return HeldOff(StartAt({0, wall_ms}, {0, wall_ms}, false));
     };
-    EXPECT_EQ(held_off(0), 3u);
-    EXPECT_EQ(held_off(999), 3u);
-    EXPECT_EQ(held_off(1000), 4u);
-    EXPECT_EQ(held_off(-kSkewMs), 1u);
-    EXPECT_EQ(held_off(-kSkewMs - 1), 0u);
-    EXPECT_EQ(held_off(-kWindowEpochMs), 0u);
-    EXPECT_EQ(held_off((int64_t{kMaxEnd} - 3) * 1000 - 1), kMaxEnd - 1);
-    EXPECT_EQ(held_off((int64_t{kMaxEnd} - 3) * 1000), kMaxEnd);
-    EXPECT_EQ(held_off(int64_t{kMaxEnd} * 8000), kMaxEnd);
+    EXPECT_EQ(held_off_until(0), 3u);
+    EXPECT_EQ(held_off_until(999), 3u);
+    EXPECT_EQ(held_off_until(1000), 4u);
+    EXPECT_EQ(held_off_until(-kSkewMs), 1u);
+    EXPECT_EQ(held_off_until(-kSkewMs - 1), 0u);
+    EXPECT_EQ(held_off_until(-kWindowEpochMs), 0u);
+    EXPECT_EQ(held_off_until((int64_t{kMaxEnd} - 3) * 1000 - 1), kMaxEnd - 1);
+    EXPECT_EQ(held_off_until((int64_t{kMaxEnd} - 3) * 1000), kMaxEnd);
+    EXPECT_EQ(held_off_until(int64_t{kMaxEnd} * 8000), kMaxEnd);
 }
 
 TEST(MayOpen, AtTheSecondAndAfterTheUptime) {
@@ -608,17 +608,17 @@ const Doubt kDoubts[] = {
          for (int i = 0; i < 2; i++)
              f->stop.boot[i] = s->boot[i] = 0;
      }},
-    {"just too late", [](WindowState*, Start* s) { s->at_ms = {500000 + kSkewMs}; }},
-    {"long after", [](WindowState*, Start* s) { s->at_ms = {900000}; }},
-    {"before the stop", [](WindowState*, Start* s) { s->at_ms = {499999}; }},
+    {"just too late", [](WindowState*, Start* s) { s->uptime_ms = {500000 + kSkewMs}; }},
+    {"long after", [](WindowState*, Start* s) { s->uptime_ms = {900000}; }},
+    {"before the stop", [](WindowState*, Start* s) { s->uptime_ms = {499999}; }},
     {"just too late by the wall clock",
-     [](WindowState*, Start* s) { s->clock_ms = {kStoppedAtMs + kSkewMs}; }},
+     [](WindowState*, Start* s) { s->wall_ms = {kStoppedAtMs + kSkewMs}; }},
     {"long after by the wall clock: the machine was paused",
-     [](WindowState*, Start* s) { s->clock_ms = {INT64_MAX / 2}; }},
+     [](WindowState*, Start* s) { s->wall_ms = {INT64_MAX / 2}; }},
     {"before the stop by the wall clock",
-     [](WindowState*, Start* s) { s->clock_ms = {kStoppedAtMs - 1}; }},
+     [](WindowState*, Start* s) { s->wall_ms = {kStoppedAtMs - 1}; }},
     {"a stop at a time that cannot be",
-     [](WindowState* f, Start*) { f->stop.at_ms = {INT64_MIN}; }},
+     [](WindowState* f, Start*) { f->stop.uptime_ms = {INT64_MIN}; }},
     {"no difference of clocks is tolerated",
      [](WindowState*, Start* s) { s->skew.smallest_ms = 0; }},
     {"a smaller one was tolerated since the start",
@@ -673,10 +673,10 @@ TEST(PlanStart, EveryDoubtHoldsOffBeyondStartAndWrittenEnd) {
             const StartPlan plan = Plan(found, start);
             EXPECT_FALSE(plan.proven) << doubt.what;
             EXPECT_EQ(plan.finding, doubt.finding) << doubt.what;
-            EXPECT_EQ(plan.held_off, HeldOff(start)) << doubt.what;
-            EXPECT_EQ(plan.opens_at, std::max(plan.held_off, found.EndFor(start.nodes)))
+            EXPECT_EQ(plan.held_off_until, HeldOff(start)) << doubt.what;
+            EXPECT_EQ(plan.opens_at, std::max(plan.held_off_until, found.EndFor(start.nodes)))
                 << doubt.what;
-            EXPECT_EQ(plan.opens_at_ms, start.at_ms + kSkewMs) << doubt.what;
+            EXPECT_EQ(plan.opens_at_ms, start.uptime_ms + kSkewMs) << doubt.what;
             EXPECT_EQ(plan.state.origin, kOrigin) << doubt.what;
             EXPECT_EQ(plan.state.stop, Stop{}) << doubt.what;
             EXPECT_EQ(plan.state.EndFor(kNodes), end) << doubt.what;
@@ -696,8 +696,8 @@ TEST(PlanStart, FewerNodeIdsThanStoppedAreProven) {
 TEST(PlanStart, AsLongAsTheDifferenceOfClocksIsNotOver) {
     for (const int64_t elapsed : {int64_t{0}, kSkewMs - 1}) {
         Start start = kQuick;
-        start.at_ms = {500000 + elapsed};
-        start.clock_ms = {kStoppedAtMs + elapsed};
+        start.uptime_ms = {500000 + elapsed};
+        start.wall_ms = {kStoppedAtMs + elapsed};
         EXPECT_TRUE(Plan(Found(900), start).proven);
     }
     WindowState found = Found(900);
@@ -724,18 +724,18 @@ TEST(PlanStart, AProofGoesByTheSmallestTolerableDifferenceAndAHoldOffByTheLarges
         start.skew = c.since;
         StartPlan plan = Plan(found, start);
         EXPECT_EQ(plan.proven, c.proven) << c.before.smallest_ms << ' ' << c.since.smallest_ms;
-        EXPECT_EQ(plan.held_off, (2000500 + c.largest_ms) / 1000 + 1);
-        EXPECT_EQ(plan.opens_at, c.proven ? 900 : plan.held_off);
+        EXPECT_EQ(plan.held_off_until, (2000500 + c.largest_ms) / 1000 + 1);
+        EXPECT_EQ(plan.opens_at, c.proven ? Second{900} : plan.held_off_until);
         found.stop = Stop{};
         plan = Plan(found, start);
         EXPECT_FALSE(plan.proven);
-        EXPECT_EQ(plan.opens_at, plan.held_off);
-        EXPECT_EQ(plan.opens_at_ms, start.at_ms + c.largest_ms);
+        EXPECT_EQ(plan.opens_at, plan.held_off_until);
+        EXPECT_EQ(plan.opens_at_ms, start.uptime_ms + c.largest_ms);
     }
     // Of a state that cannot be read, nothing counts.
     WindowState lost = Found(900);
     lost.skew = {0, 60000};
-    EXPECT_EQ(PlanStart(StateError::kWrongContent, lost, kQuick).held_off, kHeldOff);
+    EXPECT_EQ(PlanStart(StateError::kWrongContent, lost, kQuick).held_off_until, kHeldOff);
 }
 
 TEST(PlanStart, WithoutStateItHoldsOff) {
@@ -749,7 +749,7 @@ TEST(PlanStart, WithoutStateItHoldsOff) {
                   error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable);
         EXPECT_FALSE(plan.proven);
         EXPECT_EQ(plan.opens_at, kHeldOff);
-        EXPECT_EQ(plan.opens_at_ms, kQuick.at_ms + kSkewMs);
+        EXPECT_EQ(plan.opens_at_ms, kQuick.uptime_ms + kSkewMs);
         EXPECT_EQ(plan.state.origin, kOrigin);
         EXPECT_EQ(plan.state.end_count, 0u);
         EXPECT_EQ(plan.secrets, SecretsChange::kNone);
@@ -860,7 +860,7 @@ Reload ReloadOf(const SecretRecords& before, const SecretRecords& after) {
     reload.before = before;
     reload.after = after;
     reload.issues = true;
-    reload.clock_ms = {kWindowEpochMs + 80 * kSecondMs + 400};
+    reload.wall_ms = {kWindowEpochMs + 80 * kSecondMs + 400};
     reload.skew_ms = 2000;
     return reload;
 }
@@ -968,12 +968,12 @@ TEST(PlanReload, UnderStaticNodeIdsAfterWhatOthersMayHaveReached) {
     ExpectEarliest(reload, 83, 83);
     ExpectEarliest(reload, 84, 84);
     Reload before_epoch = reload;
-    before_epoch.clock_ms = {0};
+    before_epoch.wall_ms = {0};
     before_epoch.before = {1, {{1, 0}}};
     before_epoch.after = {2, {{1, 0}, {2, 1}}};
     EXPECT_EQ(PlanReload(before_epoch, nullptr).error, ReloadError::kNone);
     Reload late = ReloadOf(kTwo, TwoAnd(kMaxEnd - 1));
-    late.clock_ms = {INT64_MAX / 2};
+    late.wall_ms = {INT64_MAX / 2};
     EXPECT_EQ(PlanFor(late, 70).earliest, kMaxEnd);
 }
 
@@ -1009,7 +1009,7 @@ TEST(PlanReload, WhatTheStateRefuses) {
 // What is planned can be written: a start beyond the last second would not be read back.
 TEST(PlanStart, NeverBeyondTheLastSecond) {
     Start late = kQuick;
-    late.clock_ms = {kWindowEpochMs + (int64_t{kMaxEnd} + 86400) * kSecondMs};
+    late.wall_ms = {kWindowEpochMs + (int64_t{kMaxEnd} + 86400) * kSecondMs};
     for (const StateError error : {StateError::kMissing, StateError::kLost})
         EXPECT_EQ(PlanStart(error, WindowState{}, late).opens_at, kMaxEnd);
     late.last_run = 0;

@@ -46,8 +46,8 @@ struct Layout {
     int node_shift = sequence_bits;
     int sequence_shift = 0;
 
-    // Whether generators leave out sequence number 0 of node id 0 in each tick.
-    bool reserve_lowest = false;
+    // Whether the lowest number of each second stands for the second itself; see kRandflake.
+    bool lowest_stands_for_second = false;
 
     constexpr bool tiles_seconds() const { return kSecondMs % unit == 0 && epoch % unit == 0; }
 
@@ -56,9 +56,13 @@ struct Layout {
     constexpr uint64_t max_node_id() const { return (uint64_t{1} << node_bits) - 1; }
     constexpr uint64_t max_sequence() const { return (uint64_t{1} << sequence_bits) - 1; }
 
+    constexpr bool StandsForSecond(const Fields& fields) const noexcept {
+        return lowest_stands_for_second && fields.node_id == 0 && fields.sequence == 0;
+    }
+
     // The first sequence number that is issued under a node id in each tick.
     constexpr uint64_t FirstSequence(uint64_t node_id) const noexcept {
-        return reserve_lowest && node_id == 0 ? 1 : 0;
+        return StandsForSecond({0, node_id, 0}) ? 1 : 0;
     }
 
     constexpr bool Fits(const Fields& fields) const noexcept {
@@ -136,13 +140,13 @@ constexpr Second SecondsEnd(const Layout& layout) noexcept {
 // Randflake: 30 + 17 + 17 bits; seconds since 2024-10-27 03:33:20 UTC, through 2058-11-05 17:10:23.
 // Source: the constants of the reference implementation, gosuda/randflake.
 // The lowest number of each second stands for the second itself, in searches and as the bound of a
-// partition, where everybody can see its identifier. So no server issues it.
+// partition, where every user can see its identifier. So no server issues it.
 inline constexpr Layout kRandflake{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,
     .node_bits = 17,
     .sequence_bits = 17,
-    .reserve_lowest = true,
+    .lowest_stands_for_second = true,
 };
 
 // Beyond every second of an identifier.

@@ -22,8 +22,8 @@ struct LeaseGrant {
     UnixSecond end;  // inclusive
 };
 
-// A random number that its holder chooses for each acquisition. Whoever names it with the id of the
-// lease was granted that very lease.
+// A random number that its holder chooses for each acquisition. A request that names it with the id
+// of the lease comes from the holder of that very lease.
 struct Incarnation {
     uint64_t words[2];
 

@@ -56,8 +56,8 @@ struct LeaseRelease {
     Lease lease;           // its id is 0 when there is nothing to give back
     UnixSecond last_used;  // the one before its start when none was used
 
-    // This data directory may have used the node ids before, up to the second `end`: nobody else
-    // may have those seconds.
+    // This data directory may have used the node ids before, up to the second `end`: no other
+    // holder may have those seconds.
     void UsedUntil(Second end) noexcept;
 };
 struct LeaseReleases {
@@ -98,7 +98,7 @@ public:
     LeaseNews Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                       Second now) noexcept;
     LeaseNews Refused() noexcept;
-    // There was no clear answer, or nobody could be asked.
+    // There was no clear answer, or the coordinator could not be asked.
     LeaseNews Unanswered() noexcept;
 
     // --- time
@@ -120,8 +120,8 @@ public:
     // `earliest` is the first second that may follow all that was used before: at least the end of
     // the window in force, of a closed window too.
     Window OpenNext(Second earliest, Second now) noexcept;
-    // Whether this server has used all of the next lease itself, if it may have used its node ids
-    // up to that second. Up to the end of the window in force it was the open lease that used them.
+    // True if this directory already used the next lease's node ids to its end, `used_until` being
+    // what it may have used. Up to the end of the window in force, that was the open lease.
     bool NextUsed(Window window, Second used_until) const noexcept;
     // Gives the next lease back as used: not before its end, so that the coordinator remembers it.
     LeaseRelease DropNext() noexcept;

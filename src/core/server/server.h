@@ -9,7 +9,7 @@
 //                      ExtendLease, Seal
 //   the postmaster     MakeMemory; Stop, when it exits and all its children are gone
 //
-// There is one lock, the window lock. Under it, and by nobody without it,
+// There is one lock, the window lock. Under it, and only under it,
 //
 //   - the window is opened, extended and sealed, and leases change,
 //   - the state on disk is read and written, and ServerMemory changes,
@@ -28,9 +28,9 @@
 //   Seal                 seal the window and forget the leases, write the exact end
 //   Stop                 write the exact end
 //
-// So whoever reserves a number in a second that was announced after a secret was added finds that
-// secret: the ring was published before the lock was released, the window after it was taken again,
-// and the ring is read after the number is reserved.
+// So a process that reserves a number in a second that was announced after a secret was added finds
+// that secret: the ring was published before the lock was released, the window after it was taken
+// again, and the ring is read after the number is reserved.
 //
 // An environment `Env` is a type with these functions. Those marked with * may not come back: in
 // PostgreSQL an error leaves them by a jump. The lock is released then, what was done since the
@@ -110,8 +110,8 @@ struct ShippedDecisions {
         return randflake::PlanStart(error, found, start);
     }
     static Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
-                               Second held_off) {
-        return randflake::LeaseOpensAt(error, state, nodes, held_off);
+                               Second held_off_until) {
+        return randflake::LeaseOpensAt(error, state, nodes, held_off_until);
     }
     static ReloadPlan PlanReload(const Reload& reload, const WindowState* state) {
         return randflake::PlanReload(reload, state);
@@ -168,7 +168,7 @@ struct ServerMemory {
     Start start;
     Second opens_at;
     UptimeMs opens_at_ms;
-    Second held_off;
+    Second held_off_until;
 
     SteadyMs retry_at_ms;  // no window is extended before
 
@@ -202,6 +202,7 @@ public:
     // Fills in memory that was just made.
     void MakeMemory(bool leased, const NodeRange& nodes, const uint64_t (&boot)[2],
                     bool in_recovery, PostmasterMemory* postmaster) {
+        RANDFLAKE_ASSERT(CurrentWindow() == Window{});
         if (!postmaster->started)
             *postmaster = {true, env_.Present(), false};
         postmaster->began_in_recovery |= in_recovery;
@@ -225,11 +226,13 @@ public:
                 last = Later(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
         };
         env_.WithSlots([&](const auto&... sets) { (look_at(sets), ...); });
-        RANDFLAKE_ASSERT(last < window.end);
+        RANDFLAKE_ASSERT(memory().loaded && last < window.end);
         const Moment now = env_.Present();
         WindowState state = memory().state;
         env_.TakeBack(&state, last + 1);
-        state.stop = {memory().run, {memory().boot[0], memory().boot[1]}, now.at_ms, now.clock_ms};
+        RANDFLAKE_ASSERT(state.EndFor(memory().nodes) > last);
+        state.stop = {
+            memory().run, {memory().boot[0], memory().boot[1]}, now.uptime_ms, now.wall_ms};
         // What was tolerated before the stop is no matter to a proof: others hold off from a start
         // after it.
         state.skew = env_.Skew();
@@ -261,18 +264,22 @@ public:
         reload.issues = env_.Generates();
         reload.leased = memory().leased;
         reload.leases_end = memory().holder.LastEnd();
-        reload.clock_ms = env_.Present().clock_ms;
+        reload.wall_ms = env_.Present().wall_ms;
         reload.skew_ms = env_.SkewMs();
-        // What has made nothing since its start may take what has begun elsewhere: a standby, and
-        // a server whose secrets were lost in a crash. The state on disk is asked before their
-        // first window opens.
+        // A standby, or a server that lost its secrets, may add one that already began elsewhere:
+        // it has made nothing since its start. The state on disk is asked before its first window
+        // opens.
         result.state_known = !reload.NeedsState() || Loaded();
         if (result.state_known) {
             const bool loaded = memory().loaded;
             result.plan = env_.PlanReload(reload, loaded ? &memory().state : nullptr);
             result.written_end = memory().state.LastEnd();
             if (result.plan.error == ReloadError::kNone) {
+                RANDFLAKE_ASSERT(env_.Locked());
+                RANDFLAKE_ASSERT(!reload.NeedsState() ||
+                                 after.records[reload.before.count].from >= result.written_end);
                 env_.AddSecrets(list);
+                RANDFLAKE_ASSERT(env_.SecretCount() == after.count);
                 WindowState& state = memory().state;
                 if (loaded) {
                     state.differs_from = DiffersFrom(state.differs_from, state.secrets, after);
@@ -310,9 +317,8 @@ public:
         return question;
     }
 
-    // Answers. Those that grant or renew count as lost, and give kNothing, if there are more
-    // secrets by now than the request named: what was granted without them may reach beyond the
-    // time of one that was added.
+    // Answers. One that grants or renews counts unless a secret was added since the request; then
+    // it gives kNothing: what was granted without that secret may reach beyond its time.
     // `declined` is what to give back, if anything.
     LeaseNews Granted(const LeaseGrant& grant, LeaseRelease* declined) {
         *declined = {};
@@ -339,6 +345,7 @@ public:
     // The coordinator that was asked last has told from which second on this server lacks a secret,
     // 0 if it lacks none. No news if secrets were added since the request.
     void NoteDifference(Second differs_from) {
+        RANDFLAKE_ASSERT(differs_from < kNoSecond);
         env_.Lock();
         if (env_.SecretCount() == memory().named_secrets) {
             LookUpCertainty();
@@ -399,8 +406,10 @@ public:
         env_.WithSlots([&](const auto&... sets) {
             last = env_.SealWindow(memory().nodes.count, env_.window(), sets...);
         });
-        RANDFLAKE_ASSERT(CurrentWindow().closed());
+        RANDFLAKE_ASSERT(env_.Locked() && CurrentWindow().closed());
+        RANDFLAKE_ASSERT(CurrentWindow().earliest() > last);
         LeaseReleases releases = memory().holder.Sealed(last);
+        RANDFLAKE_ASSERT(memory().holder.newest().id == 0);
         env_.ShowLeases(memory().holder);
         // It is no harm if this cannot be written: the file says more than was used.
         if (releases.open.lease.id != 0) {
@@ -436,7 +445,8 @@ private:
     // The first second at which a window of this lease may open.
     Second OpensAt(const Lease& lease) {
         FollowSkew();
-        return env_.LeaseOpensAt(memory().found, memory().state, NodesOf(lease), memory().held_off);
+        return env_.LeaseOpensAt(memory().found, memory().state, NodesOf(lease),
+                                 memory().held_off_until);
     }
 
     // Finds out what is known, without making or announcing anything: a server that generates
@@ -463,11 +473,13 @@ private:
 
     // The next attempt of an extension comes later.
     bool PutOff() {
+        RANDFLAKE_ASSERT(env_.Locked());
         memory().retry_at_ms = env_.Steady() + kRetryIntervalMs;
         return false;
     }
 
     bool ExtendLocked() {
+        RANDFLAKE_ASSERT(env_.Locked() && !memory().leased);
         const Second now = env_.Now();
         const Window window = CurrentWindow();
         const Second limit = SecondsEnd(env_.layout());
@@ -488,7 +500,7 @@ private:
             return false;
         if (window.closed())
             FollowSkew();
-        if (!MayOpen(memory().opens_at, memory().opens_at_ms, now, env_.Present().at_ms)) {
+        if (!MayOpen(memory().opens_at, memory().opens_at_ms, now, env_.Present().uptime_ms)) {
             env_.Report({WindowProblem::kNotYet, Later(memory().opens_at, now + 1), 0});
             return false;
         }
@@ -503,7 +515,7 @@ private:
     // By how many seconds the clock is ahead of where it should be.
     int64_t ClockJump(Second now) {
         const Moment& started = memory().postmaster.started_at;
-        return now - SecondOf(started.clock_ms + (env_.Present().at_ms - started.at_ms));
+        return now - SecondOf(started.wall_ms + (env_.Present().uptime_ms - started.uptime_ms));
     }
 
     // Reads the state on disk if that was not done since the start. False when it could not be
@@ -530,6 +542,7 @@ private:
             env_.Report({WindowProblem::kSecrets, found.LastEnd(), 0});
             return PutOff();
         }
+        RANDFLAKE_ASSERT(memory().leased || plan.opens_at >= plan.state.EndFor(memory().nodes));
         const uint64_t run = env_.RandomRun();
         RANDFLAKE_ASSERT(run != 0);
         if (!env_.MarkRun(start.origin, run))
@@ -553,7 +566,7 @@ private:
     void TakeTimes(const StartPlan& plan) {
         memory().opens_at = plan.opens_at;
         memory().opens_at_ms = plan.opens_at_ms;
-        memory().held_off = plan.held_off;
+        memory().held_off_until = plan.held_off_until;
     }
 
     // The tolerated difference of clocks may have changed since the state was read. For a window
@@ -564,7 +577,10 @@ private:
         if (skew == memory().start.skew)
             return;
         memory().start.skew = skew;
-        TakeTimes(env_.PlanStart(memory().found, memory().found_state, memory().start));
+        const StartPlan plan = env_.PlanStart(memory().found, memory().found_state, memory().start);
+        RANDFLAKE_ASSERT(plan.opens_at >= memory().opens_at &&
+                         plan.held_off_until >= memory().held_off_until);
+        TakeTimes(plan);
     }
 
     // Or no run is; see Stop.
@@ -621,6 +637,7 @@ private:
     template <typename Act>
     bool Commit(Act&& change) {
         env_.Lock();
+        RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         Holder holder = memory().holder;
         const Window before = CurrentWindow();
         Window window = before;
@@ -631,6 +648,10 @@ private:
         if (done && moved)
             Publish(NodesOf(holder.open()), window);
         if (done) {
+            // What was promised stays, and the window does not leave its lease.
+            RANDFLAKE_ASSERT(holder.open().id != memory().holder.open().id ||
+                             holder.open().end >= memory().holder.open().end);
+            RANDFLAKE_ASSERT(window.closed() || window.end <= holder.open().end);
             memory().holder = holder;
             env_.ShowLeases(holder);
         }

@@ -122,8 +122,8 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
 BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept {
     const int owner = ring.OwnerOf(kRandflake, raw);
     const Fields fields = kRandflake.Unpack(raw);
-    const bool stands_for_second = fields.node_id == 0 && fields.sequence == 0;
-    return {owner, stands_for_second ? Second{0} : kRandflake.SecondOf(fields.timestamp)};
+    return {owner,
+            kRandflake.StandsForSecond(fields) ? Second{0} : kRandflake.SecondOf(fields.timestamp)};
 }
 
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,

@@ -10,12 +10,12 @@
 //            is kept in the keys and refused here.
 //
 // A ring and an entry that it lacks differ from some second on. An identifier that the ring reads
-// as an earlier second means the same to whoever added the entry: the generations of those seconds
-// are the same, and no identifier of a later one is claimed by them. So earlier values are read,
-// and the rest is refused. Values that stand for a second belong to the first generation.
+// as an earlier second means the same to the server that added the entry: the generations of those
+// seconds are the same, and no identifier of a later one is claimed by them. So earlier values are
+// read, and the rest is refused. Values that stand for a second belong to the first generation.
 //
 // The clock binds nothing. It refuses, as input, identifiers of a generation that cannot have begun
-// anywhere: somebody has made them up.
+// anywhere: a user has made them up.
 
 #ifndef RANDFLAKE_CORE_TYPE_TYPE_BINDING_H
 #define RANDFLAKE_CORE_TYPE_TYPE_BINDING_H

@@ -242,8 +242,8 @@ void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes
     writer.Put(state.stop.run, 8);
     writer.Put(state.stop.boot[0], 8);
     writer.Put(state.stop.boot[1], 8);
-    writer.Put(static_cast<uint64_t>(state.stop.at_ms.count), 8);
-    writer.Put(static_cast<uint64_t>(state.stop.clock_ms.count), 8);
+    writer.Put(static_cast<uint64_t>(state.stop.uptime_ms.count), 8);
+    writer.Put(static_cast<uint64_t>(state.stop.wall_ms.count), 8);
     for (uint32_t i = 0; i < kMaxGenerations; i++) {
         const SecretRecord record =
             i < state.secrets.count ? state.secrets.records[i] : SecretRecord{};
@@ -286,8 +286,8 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
     read.stop.run = reader.Get64();
     read.stop.boot[0] = reader.Get64();
     read.stop.boot[1] = reader.Get64();
-    read.stop.at_ms = {static_cast<int64_t>(reader.Get64())};
-    read.stop.clock_ms = {static_cast<int64_t>(reader.Get64())};
+    read.stop.uptime_ms = {static_cast<int64_t>(reader.Get64())};
+    read.stop.wall_ms = {static_cast<int64_t>(reader.Get64())};
     for (SecretRecord& record : read.secrets.records) {
         record.fingerprint = reader.Get64();
         record.from = reader.GetSecond();
@@ -327,7 +327,7 @@ bool Proven(const WindowState& found, const Start& start, const SkewRange& skew)
         return to < from || elapsed >= skew.smallest_ms;
     };
     return stop.run != 0 && stop.run == start.last_run && same_boot &&
-           !passed(stop.at_ms, start.at_ms) && !passed(stop.clock_ms, start.clock_ms) &&
+           !passed(stop.uptime_ms, start.uptime_ms) && !passed(stop.wall_ms, start.wall_ms) &&
            found.ends[0].nodes.Covers(start.nodes);
 }
 
@@ -384,7 +384,7 @@ ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept {
     const Second end = state != nullptr ? state->LastEnd() : Second{0};
     if (reload.NeedsState()) {
         const Second others =
-            reload.leased ? reload.leases_end : SecondAfter(reload.clock_ms + reload.skew_ms);
+            reload.leased ? reload.leases_end : SecondAfter(reload.wall_ms + reload.skew_ms);
         const Second earliest = Max(Max(end, others), Second{1});
         for (uint32_t i = before.count; i < after.count; i++)
             if (after.records[i].from < earliest)
@@ -397,9 +397,9 @@ ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept {
 
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,
              Start* start) noexcept {
-    const bool set_right = now.clock_ms < started.clock_ms;
-    start->at_ms = may_be_promoted ? now.at_ms : started.at_ms;
-    start->clock_ms = may_be_promoted || set_right ? now.clock_ms : started.clock_ms;
+    const bool set_right = now.wall_ms < started.wall_ms;
+    start->uptime_ms = may_be_promoted ? now.uptime_ms : started.uptime_ms;
+    start->wall_ms = may_be_promoted || set_right ? now.wall_ms : started.wall_ms;
 }
 
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept {
@@ -423,16 +423,17 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
     }
     plan.state.stop = Stop{};
     // Beyond the last second there is nothing to open, and no end that could be written.
-    plan.held_off = SecondAfter(start.clock_ms + skew.largest_ms);
-    plan.opens_at = Max(plan.state.EndFor(start.nodes), plan.proven ? Second{0} : plan.held_off);
-    plan.opens_at_ms = plan.proven ? UptimeMs{0} : start.at_ms + skew.largest_ms;
+    plan.held_off_until = SecondAfter(start.wall_ms + skew.largest_ms);
+    plan.opens_at =
+        Max(plan.state.EndFor(start.nodes), plan.proven ? Second{0} : plan.held_off_until);
+    plan.opens_at_ms = plan.proven ? UptimeMs{0} : start.uptime_ms + skew.largest_ms;
     return plan;
 }
 
 Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
-                    Second held_off) noexcept {
+                    Second held_off_until) noexcept {
     const bool unknown = error != StateError::kNone && error != StateError::kMissing;
-    return Min(Max(state.EndFor(nodes), unknown ? held_off : Second{0}), kMaxEnd);
+    return Min(Max(state.EndFor(nodes), unknown ? held_off_until : Second{0}), kMaxEnd);
 }
 
 }  // namespace randflake

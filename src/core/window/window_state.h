@@ -9,8 +9,8 @@
 // was promoted in place of this one, one that took the node ids over by configuration, or this
 // directory itself before its disk was rolled back. The state cannot know of them. But each of them
 // stopped before this server started, and their clocks differ by less than the tolerated
-// difference. So a start holds off that long, unless the state proves that nobody can have come in
-// between; see PlanStart.
+// difference. So a start holds off that long, unless the state proves that no other server can have
+// come in between; see PlanStart.
 
 #ifndef RANDFLAKE_CORE_WINDOW_WINDOW_STATE_H
 #define RANDFLAKE_CORE_WINDOW_WINDOW_STATE_H
@@ -110,8 +110,7 @@ Second DiffersFrom(Second differs_from, const SecretRecords& before,
 // whole ring does. The numbers that stand for seconds belong to the first secret.
 constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second certain_before) noexcept {
     const Fields fields = layout.Unpack(raw);
-    return layout.Before(fields.timestamp, certain_before) ||
-           (layout.reserve_lowest && fields.node_id == 0 && fields.sequence == 0);
+    return layout.Before(fields.timestamp, certain_before) || layout.StandsForSecond(fields);
 }
 
 // A server that runs is to go on under the ring `after` instead of `before`.
@@ -123,7 +122,7 @@ struct Reload {
     Second leases_end;  // with these, the last end of its leases
 
     // The present, and the tolerated difference of clocks.
-    WallMs clock_ms;
+    WallMs wall_ms;
     int64_t skew_ms;
 
     // Whether the state on disk must be known: secrets are added that have not begun anywhere.
@@ -172,8 +171,8 @@ inline constexpr uint32_t kMaxWrittenEnds = 16;
 struct Stop {
     uint64_t run;      // 0: no stop is recorded
     uint64_t boot[2];  // of the machine; its uptime begins with it
-    UptimeMs at_ms;
-    WallMs clock_ms;
+    UptimeMs uptime_ms;
+    WallMs wall_ms;
 
     friend constexpr bool operator==(const Stop&, const Stop&) = default;
 };
@@ -257,8 +256,8 @@ enum class Finding : uint8_t {
 
 // A moment by both clocks of Stop.
 struct Moment {
-    UptimeMs at_ms;
-    WallMs clock_ms;
+    UptimeMs uptime_ms;
+    WallMs wall_ms;
 };
 
 // A start of a server, as far as it matters here.
@@ -270,8 +269,8 @@ struct Start {
     // The machine's boot, zero when it is not known, and the moment from which the hold-off counts;
     // see SetTime.
     uint64_t boot[2];
-    UptimeMs at_ms;
-    WallMs clock_ms;
+    UptimeMs uptime_ms;
+    WallMs wall_ms;
 
     uint64_t last_run;  // that opened a window of this directory in this boot; 0: not known
     SkewRange skew;     // tolerated difference of clocks, from the start of the server on
@@ -284,24 +283,24 @@ void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, Sta
 
 struct StartPlan {
     Finding finding;
-    bool proven;  // nobody else can have used the node ids since the stop
+    bool proven;  // no other server can have used the node ids since the stop
     SecretsChange secrets;
-    Second opens_at;       // the window may open at this second, not before,
-    UptimeMs opens_at_ms;  // and after this uptime; see MayOpen
-    Second held_off;       // the first second after the hold-off, proven or not
-    WindowState state;     // what to go on from: origin, secrets and ends; no stop recorded
+    Second opens_at;        // the window may open at this second, not before,
+    UptimeMs opens_at_ms;   // and after this uptime; see MayOpen
+    Second held_off_until;  // the first second after the hold-off, proven or not
+    WindowState state;      // what to go on from: origin, secrets and ends; no stop recorded
 };
 
 // Decides from where a server with static node ids starts. `error` says what is wrong with the
 // state on disk; `found` counts with kNone only.
 //
-// The window opens at or beyond the written end of each of its node ids. Beyond that, it opens when
+// The window opens at or beyond the written end of each of its node ids, and when
 // the tolerated difference has passed since the start by the wall clock, so that seconds used by
 // others lie before it, and by the uptime, so that the proof below holds whatever the wall clock
 // does.
 //
-// It need not wait if it is proven that nobody else can have used the node ids since the server's
-// own stop. Anybody else holds off from a start of their own, which came after that stop. So nobody
+// It need not wait if it is proven that no other server can have used the node ids since this one's
+// own stop. Every other one holds off from a start of its own, which came after that stop. So none
 // can have issued anything if less than the tolerated difference passed from the stop to this
 // start. The stop must be of this directory, this boot and all of these node ids, and no other run
 // may have opened a window since: the disk may have been rolled back to the stop. Both clocks are
@@ -321,19 +320,19 @@ constexpr bool MayOpen(Second opens_at, UptimeMs opens_at_ms, Second second,
 }
 
 // PlanStart for a server that leases node ids: the first second at which a window of these may
-// open. The lease says that nobody else uses them; this directory itself may have used them as
+// open. The lease says that no other server uses them; this directory itself may have used them as
 // static ones, by a clock that was ahead.
 Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
-                    Second held_off) noexcept;
+                    Second held_off_until) noexcept;
 
-// Decides whether a server that runs takes secrets; `state` is null while it is not known. Whoever
-// asks keeps windows from being opened and extended until the secrets are added.
+// Decides whether a server that runs takes secrets; `state` is null while it is not known. The
+// caller keeps windows from being opened and extended until the secrets are added.
 //
-// An added secret begins at or beyond every written end, so nothing that this server made is
-// concerned. Nor is what others made under static node ids: they keep to their clocks, and those
-// differ by less than the tolerated difference. Under leased ones, the coordinator gives nobody a
-// second about whose secret it and the holder do not agree. So a server that stopped there may get
-// the secret late; but what was leased without the coordinator being told of it comes before.
+// From when on an added secret may begin: always at or beyond every written end, so nothing that
+// this server made is concerned; under static node ids, after the present + skew, so nothing that
+// others made by their clocks; under leased ones, at or after the last lease end. There, the
+// coordinator grants no second about whose secret it and the holder do not agree. So a server that
+// stopped for that may get the secret late.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake

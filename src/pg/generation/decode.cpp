@@ -55,7 +55,7 @@ Datum randflake_generated_at(PG_FUNCTION_ARGS) {
     PG_RETURN_TIMESTAMPTZ(timestamp_of(kRandflake.SecondOf(fields.timestamp)));
 }
 
-[[noreturn]] static void report_out_of_range(const char* what, int32 value, uint64 max) {
+[[noreturn]] static void raise_out_of_range(const char* what, int32 value, uint64 max) {
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s %d is out of range", what, value),
              errdetail("It must be from 0 to %llu.", static_cast<unsigned long long>(max))));
@@ -69,9 +69,9 @@ Datum randflake_encode(PG_FUNCTION_ARGS) {
     const int32 node_id = PG_GETARG_INT32(1);
     const int32 sequence = PG_GETARG_INT32(2);
     if (node_id < 0 || static_cast<uint64>(node_id) > kRandflake.max_node_id())
-        report_out_of_range("node id", node_id, kRandflake.max_node_id());
+        raise_out_of_range("node id", node_id, kRandflake.max_node_id());
     if (sequence < 0 || static_cast<uint64>(sequence) > kRandflake.max_sequence())
-        report_out_of_range("sequence", sequence, kRandflake.max_sequence());
+        raise_out_of_range("sequence", sequence, kRandflake.max_sequence());
 
     uint64 raw, id;
     const Fields fields{kRandflake.FirstTick(second), static_cast<uint64>(node_id),

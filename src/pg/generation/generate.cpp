@@ -7,11 +7,11 @@
 // one number, and a bulk load pays for one compare-and-swap in 64 identifiers.
 //
 // The run belongs to this process. The postmaster never fills one, so no child inherits one, and
-// parallel workers have their own. Its numbers are reserved in shared memory, so nobody else gets
-// them even if the process dies.
+// parallel workers have their own. Its numbers are reserved in shared memory, so no other process
+// gets them even if the process dies.
 //
 // Under several secrets some of the numbers are skipped (core/secret/secret_ring.h). They are
-// reserved and then used by nobody.
+// reserved and then never used.
 
 #include "core/secret/secret_ring.h"
 #include "pg/base/clock.h"
@@ -24,7 +24,7 @@
 #include "pg/generation/vector_path.h"
 
 using randflake::kRunLength;
-using randflake::Run;
+using randflake::Reservation;
 using randflake::SecretRing;
 
 namespace {
@@ -59,7 +59,7 @@ static pg_noinline uint64 next_run() {
     do {
         randflake::UseReserved(
             [&] { return reserve_numbers(SlotChoice::kOwn, wanted); }, secret_ring,
-            [](const Run& run, const SecretRing& ring) {
+            [](const Reservation& run, const SecretRing& ring) {
                 const auto count = static_cast<int>(run.count);
                 const uint64 skipped =
                     randflake::EncryptNumbers(ring, vector_path, run.first, count, prefetched.ids);

@@ -17,7 +17,7 @@ using randflake::kRandflake;
 using randflake::Layout;
 using randflake::Lease;
 using randflake::Outcome;
-using randflake::Run;
+using randflake::Reservation;
 using randflake::Second;
 using randflake::Window;
 using randflake::WindowProblem;
@@ -72,7 +72,7 @@ static ErrorText clock_behind_error(Second now, Second used, const char* what) {
               "restart the server."};
 }
 
-// Why the worker has no lease, as a sentence that everybody may see: it quotes nothing of the
+// Why the worker has no lease, as a sentence that every role may see: it quotes nothing of the
 // coordinator's answer.
 static const char* lease_problem_text(const LeaseReport& report) {
     const char* since = pstrdup(timestamptz_to_str(report.problem_since));
@@ -226,7 +226,7 @@ static ErrorText recovery_error() {
             nullptr, "Generate them on the primary server."};
 }
 
-static ErrorText unavailable_error(const Layout& layout, const Run& last) {
+static ErrorText unavailable_error(const Layout& layout, const Reservation& last) {
     const Second now = layout.SecondOf(static_cast<uint64>(last.now));
     if (RecoveryInProgress())
         return recovery_error();
@@ -264,7 +264,7 @@ static ErrorText unavailable_error(const Layout& layout, const Run& last) {
     pg_unreachable();
 }
 
-void report_unavailable(const Layout& layout, const Run& last) {
+void raise_unavailable(const Layout& layout, const Reservation& last) {
     raise_error(unavailable_error(layout, last));
 }
 

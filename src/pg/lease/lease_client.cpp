@@ -112,15 +112,19 @@ static bool fail(LeaseProblem kind, const char* text, UnixSecond until = {}) {
 // --- the connection string ---------------------------------------------------------------------
 
 namespace {
+struct Parameter {
+    const char* keyword;
+    const char* value;
+};
 // As PQconnectdbParams takes them; palloc'd.
 struct Parameters {
     const char* keywords[9];
     const char* values[9];
     int count;
 
-    void Add(const char* keyword, const char* value) {
-        keywords[count] = keyword;
-        values[count++] = value;
+    void Add(const Parameter& parameter) {
+        keywords[count] = parameter.keyword;
+        values[count++] = parameter.value;
     }
 };
 }  // namespace
@@ -142,10 +146,10 @@ static char* rotated(const char* list, uint32 first) {
 // when it cannot be parsed: it is not quoted, nor is what the library says about it, because any
 // part of it may be one of a password. In a URI, a password with / or @ ends up as port or host.
 static bool parse_coordinator(Parameters* parameters) {
-    parameters->Add("fallback_application_name", "randflake");
-    parameters->Add("connect_timeout", kConnectTimeout);
-    parameters->Add("dbname", setting_coordinator);
-    parameters->Add("client_encoding", "UTF8");
+    parameters->Add({"fallback_application_name", "randflake"});
+    parameters->Add({"connect_timeout", kConnectTimeout});
+    parameters->Add({"dbname", setting_coordinator});
+    parameters->Add({"client_encoding", "UTF8"});
 
     char* message = nullptr;
     PQconninfoOption* options = PQconninfoParse(setting_coordinator, &message);
@@ -157,16 +161,16 @@ static bool parse_coordinator(Parameters* parameters) {
             continue;
         if (strcmp(option->keyword, "host") == 0) {
             valid = strchr(value, '@') == nullptr;
-            parameters->Add("host", rotated(value, first_host));
+            parameters->Add({"host", rotated(value, first_host)});
         } else if (strcmp(option->keyword, "hostaddr") == 0) {
-            parameters->Add("hostaddr", rotated(value, first_host));
+            parameters->Add({"hostaddr", rotated(value, first_host)});
         } else if (strcmp(option->keyword, "port") == 0) {
             valid = strspn(value, "0123456789,") == strlen(value);
-            parameters->Add("port", rotated(value, first_host));
+            parameters->Add({"port", rotated(value, first_host)});
         }
     }
     PQconninfoFree(options);
-    parameters->Add(nullptr, nullptr);
+    parameters->Add({nullptr, nullptr});
     return valid;
 }
 

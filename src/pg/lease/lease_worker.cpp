@@ -262,8 +262,8 @@ static void give_used_back(Second used_until) {
     note_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
 }
 
-// Whether another lease is needed.
-static bool open_when_due() {
+// Opens the next lease if it is time. True if it was dropped, so that another one is needed.
+static bool open_or_drop_next() {
     Second used_until;
     switch (server.OpenLease(&used_until)) {
         case LeaseOpening::kNotYet:
@@ -325,7 +325,7 @@ void randflake_lease_main(Datum) {
             MemoryContextReset(per_action);
             request_at_ms = next_request_at_ms();
         }
-        if (open_when_due())
+        if (open_or_drop_next())
             request_at_ms = next_request_at_ms();
         const bool announced = server.ExtendLease();
         const SteadyMs now_ms = steady_clock();

@@ -303,7 +303,7 @@ Second secrets_read_certainty() {
     return second;
 }
 
-void report_secret_lacking() {
+void raise_secret_lacking() {
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("this server lacks a secret that is in use"),

@@ -45,16 +45,16 @@ static inline randflake::Second secrets_certain_before() {
 
 // What is read as a second at or beyond that one, or as made by no secret, may be something else:
 // an ERROR with the remedy. `raw` is null for what no secret made.
-[[noreturn]] void report_secret_lacking();
+[[noreturn]] void raise_secret_lacking();
 static inline void require_certain(const uint64_t* raw) {
     const randflake::Second before = secrets_certain_before();
     if (unlikely(before != randflake::kNoSecond) &&
         (raw == nullptr || !randflake::CertainlyRead(randflake::kRandflake, *raw, before)))
-        report_secret_lacking();
+        raise_secret_lacking();
 }
 
 // A fingerprint tells one secret from another and reveals nothing of either: the first 8 bytes of
-// HMAC-SHA-256 over a fixed text. Never an encrypted block, which might be somebody's identifier.
+// HMAC-SHA-256 over a fixed text. Never an encrypted block, which might be an identifier in use.
 // From the second secret on, its time and the fingerprint of the one before follow the text. So two
 // servers with the same fingerprint agree about everything up to that secret.
 // For backends: the server's crypto library wants a resource owner, which the postmaster lacks.

@@ -59,7 +59,7 @@ SteadyMs Environment::Steady() {
 int64 Environment::SkewMs() {
     return setting_max_clock_skew;
 }
-// The value of this process is among them, unless somebody made it read the configuration before
+// The value of this process is among them, unless it was made to read the configuration before
 // the postmaster did.
 SkewRange Environment::Skew() {
     const uint64 word = shared->skew.load(std::memory_order_acquire);

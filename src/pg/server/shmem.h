@@ -13,7 +13,7 @@
 //   window_changed          broadcast after every change of the window
 //   skew                    atomic; written by the postmaster alone
 //   counters                atomics
-//   lease_worker_pid        atomic; of a worker that is gone, or of whoever has its number now
+//   lease_worker_pid        atomic; may be stale, even a pid that was given again
 //   certain_before          atomic; written under window_lock
 //   secrets                 window_lock to add one; those below the atomic count never change, and
 //                           are read without a lock
@@ -87,7 +87,7 @@ static inline Slot& snowflake_slot(uint32 i) {
     return shared->slots[shared->slot_count + i];
 }
 
-// Its count is 0 without a secret. For numbers that are reserved, see UseReserved.
+// Its count is 0 without a secret. Reserve first, then read the ring; see UseReserved.
 static inline randflake::SecretRing secret_ring() {
     return {shared->secrets.generations, shared->secrets.count.load(std::memory_order_acquire)};
 }

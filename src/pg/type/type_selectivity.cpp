@@ -1,6 +1,6 @@
 // Planner estimates for <, <=, > and >= of the type randflake.
 //
-// Everybody sees estimates, in EXPLAIN, and anybody can make a column with statistics of his own.
+// Every user sees estimates, in EXPLAIN, and can make a column with statistics of his own.
 // Node id and sequence number inside a value must not follow from them. So an estimate is one of
 // the values' seconds: the constant, the most common values, the bounds of the histogram and the
 // ends of an index, which the server puts in place of the outer bounds, all count as their seconds.

@@ -35,7 +35,8 @@ void window_note_start(const randflake::StartPlan& plan, const randflake::Window
 void window_log_failure(const FileFailure& failure);
 
 // Whether a run reserved in this window tells that the end is near enough to extend it now.
-static inline bool window_near_end(const randflake::Layout& layout, const randflake::Run& run) {
+static inline bool window_near_end(const randflake::Layout& layout,
+                                   const randflake::Reservation& run) {
     return !layout.Before(static_cast<uint64_t>(run.now), run.window.end - 1);
 }
 
