@@ -1,4 +1,6 @@
 -- Identifiers wherever a statement may ask for them: always one, never the same.
+\pset format unaligned
+\pset footer off
 SET datestyle = ISO;
 SET timezone = 'UTC';
 

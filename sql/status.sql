@@ -1,5 +1,7 @@
 -- The views of the generator, who may read them, and the reset of their counters. Where there is
 -- no window, no lease or no secret is left to the TAP tests: this server has been generating.
+\pset format unaligned
+\pset footer off
 
 -- A new session holds no numbers that were reserved before the reset.
 SELECT randflake_generate() IS NOT NULL AS generated;
