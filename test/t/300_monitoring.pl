@@ -32,7 +32,7 @@ sub read_postgres_exporter {
         my ($namespace) = $part =~ /^(\w+):$/m or next;
         my ($query) = $part =~ /^  query: \|\n(.*)\z/ms or die "no query in $namespace";
         $sets{$namespace}{query} = block_scalar($query);
-        while ($part =~ /^    - (\w+):\n        usage: (\w+)\n        description: .+$/mg) {
+        while ($part =~ /^    - (\w+): \{usage: (\w+), description: .+\}$/mg) {
             $sets{$namespace}{columns}{$1} = { usage => lc $2 };
         }
     }
