@@ -8,9 +8,9 @@
 #
 # Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table and
 # writes to bench/results/: the summary (results.csv) and on what it was measured (environment.csv; lib.sh has the
-# server's settings). A full run then draws the charts in docs/charts/ and writes the tables of
-# docs/performance.md and README.md. A quick run, or one of some suites, writes its results to bench/results/partial/ and does
-# neither. With --publish, some suites take the place of their former results, and charts and tables are made anew.
+# server's settings). A full run then draws the chart in docs/charts/ and writes the tables of docs/performance.md and
+# README.md. A quick run, or one of some suites, writes its results to bench/results/partial/ and does neither. With
+# --publish, some suites take the place of their former results, and chart and tables are made anew.
 # All samples of the last run are in bench/results/partial/samples.csv, which is not for the source.
 #
 # BENCH_KEYS_ROWS lists the numbers of rows that the suite keys inserts, one for each repetition.
