@@ -105,7 +105,7 @@ sub check_names {
     return;
 }
 
-for my $file ('README.md', 'CHANGELOG.md', sort glob 'docs/*.md') {
+for my $file (qw(README.md CONTRIBUTING.md CHANGELOG.md), sort glob 'docs/*.md') {
     my $text = slurp_file($file);
     my @sql = grep { $_->{language} eq 'sql' } code_blocks($file);
     check_links($file, $text);
