@@ -1,13 +1,7 @@
 # The clock that the other tests give to servers (lib/clock.c): each server has its own, all processes
 # of a server see the same at every instant, and no other clock is touched.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 use Time::HiRes qw(clock_gettime sleep time CLOCK_BOOTTIME CLOCK_MONOTONIC);
 
 my $ahead = 400 * 86400;

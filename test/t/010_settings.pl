@@ -1,13 +1,7 @@
 # Settings that cannot work: the server refuses to start, names the setting, and never shows the
 # secret. Settings that can work: it starts, and makes the identifiers of the reference.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $node = new_server('main', conf => 'log_min_messages = debug5');
 my $secret = random_secret();

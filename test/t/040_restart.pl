@@ -1,13 +1,7 @@
 # Stops, restarts and crashes of backends: every start goes on with later seconds than any before,
 # so nothing comes twice.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 # Two node ids: backends share slots, and each start would use the same numbers again if it began
 # in the same second.

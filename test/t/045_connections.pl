@@ -1,13 +1,7 @@
 # What a slot has used outlives the backend that used it: connections that make one identifier each
 # get the slots of those that left a moment before.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $node = start_server(
     'main',

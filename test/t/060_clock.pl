@@ -1,13 +1,7 @@
 # The clock at the ends of what an identifier can hold, at the middle, where the top bit turns on,
 # and stepped back.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $first = 1730000000;              # 2024-10-27 03:33:20
 my $top_bit = $first + (1 << 29);    # 2041-11-01 10:21:52

@@ -3,17 +3,11 @@
 #
 # RANDFLAKE_ROUNDS sets the number of rounds; make soak runs many.
 
-use strict;
-use warnings;
 use feature 'state';
-
 use List::Util qw(max);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 25;

@@ -2,15 +2,9 @@
 # leaves the server twice, and the written end covers them too. Randflake identifiers are made
 # meanwhile, from the same window.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $secret = random_secret();

@@ -1,15 +1,9 @@
 # Clocks that are set forward, back and forth, while the server runs and while it is stopped: no
 # identifier leaves twice, each error says what to do, and doing it helps.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $first = 1730000000;             # 2024-10-27 03:33:20

@@ -5,17 +5,11 @@
 # A library between the server and the system (lib/watch_files.c) keeps a log of what the server
 # does to its files, and makes it fail or wait.
 
-use strict;
-use warnings;
-
 use Errno qw(EIO ENOSPC);
 use List::Util qw(max);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $epoch = 1730000000;

@@ -2,19 +2,13 @@
 # Nothing of it is waited for, followed or written to. The server says what it found, sessions can be
 # cancelled, the server stops, and it goes on by itself once that is moved away.
 
-use strict;
-use warnings;
-
 use File::Copy qw(move);
 use IO::Socket::UNIX;
 use POSIX qw(mkfifo);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHandover;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $secret = random_secret();

@@ -1,15 +1,9 @@
 # State on disk that is damaged, or comes from another server, or is that of other node ids: what is
 # logged, how long the server holds off, and that it goes on by itself afterwards.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $epoch = 1730000000;

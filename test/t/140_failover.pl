@@ -2,16 +2,10 @@
 # node ids: the new primary holds off, warns, and repeats nothing of what any other issued, whether
 # or not its data knows of it.
 
-use strict;
-use warnings;
-
 use Docs;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 read_document('docs/operations.md', 'test/t/140_failover.pl');

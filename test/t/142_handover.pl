@@ -5,18 +5,12 @@
 #
 # RANDFLAKE_ROUNDS sets how often each case is repeated.
 
-use strict;
-use warnings;
-
 use IPC::Run ();
 use List::Util qw(max);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHandover;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 2;

@@ -4,16 +4,10 @@
 #
 # RANDFLAKE_ROUNDS sets how often each is measured; the middle and the longest time are printed.
 
-use strict;
-use warnings;
-
 use List::Util qw(max);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHandover;
 use RandflakeHistory;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 2;

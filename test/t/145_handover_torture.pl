@@ -5,16 +5,10 @@
 # RANDFLAKE_SECONDS sets for how long; make soak goes on for long. RANDFLAKE_SEED repeats what was
 # chosen, though not when it happened.
 
-use strict;
-use warnings;
-
 use List::Util qw(shuffle);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHandover;
 use RandflakeHistory;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $until = time + ($ENV{RANDFLAKE_SECONDS} // 60);

@@ -2,17 +2,11 @@
 # the columns that the files promise; rules use only metrics there are, and so does the dashboard. With
 # postgres_exporter and promtool in PATH, they read their files themselves, and promtool the dashboard's queries.
 
-use strict;
-use warnings;
-
 use HTTP::Tiny;
 use IPC::Run ();
 use JSON::PP ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeSecrets;
-use Test::More;
 use Time::HiRes qw(usleep);
 
 # --- the files, read as far as they need it --------------------------------------------------

@@ -1,15 +1,9 @@
 # The recipes of docs/drivers*.md, extracted from the pages and run against a server; see lib/Recipes.pm.
 # scripts/test_tools.sh installs what they need.
 
-use strict;
-use warnings;
-
 use Docs;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use Recipes;
-use Test::More;
 
 read_document('docs/drivers.md', 'test/t/320_drivers.pl');
 read_document('docs/drivers-javascript.md', 'test/t/320_drivers.pl');

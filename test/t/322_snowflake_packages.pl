@@ -3,14 +3,8 @@
 #
 # Skipped where the packages are not installed: npm ci, in test/js.
 
-use strict;
-use warnings;
-
 use IPC::Run ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 plan skip_all => 'npm ci was not run in test/js' if !-d 'test/js/node_modules/@sapphire/snowflake';
 plan skip_all => 'node is not installed' if !eval { IPC::Run::run([qw(node --version)], '>', \my $version) };

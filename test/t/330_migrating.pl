@@ -2,15 +2,9 @@
 # fails, no row is lost or mixed up, and each step takes the locks that the document says. The eight steps
 # run once for each kind of key that they lead to, with the words replaced that the document names.
 
-use strict;
-use warnings;
-
 use Docs;
 use IPC::Run ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 read_document('docs/migrating.md', 'test/t/330_migrating.pl');
 my $node = start_server('main',

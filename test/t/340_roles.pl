@@ -1,13 +1,7 @@
 # docs/security.md: who may call what, and what each of its recipes lets through.
 
-use strict;
-use warnings;
-
 use Docs;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 read_document('docs/security.md', 'test/t/340_roles.pl');
 my $secret = random_secret();

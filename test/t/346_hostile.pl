@@ -2,14 +2,8 @@
 # program would pass, at places where nobody would call it, in sessions that are cancelled and timed
 # out. The server stays up, its memory stays flat, and the secret appears nowhere.
 
-use strict;
-use warnings;
-
 use HostileCalls;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $secret = random_secret();
 my $node = start_server('main',

@@ -1,13 +1,7 @@
 # The secret is part of what values of type randflake mean: under another one nothing is read, wrong
 # order least of all. Restores, restarts, and databases that were never told.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $secret = random_secret();
 my $other_secret = random_secret();

@@ -2,15 +2,9 @@
 # from a secret that should not have begun, values whose entry is missing, identifiers that somebody
 # made up, parallel operations, and servers whose secrets differ from those of the database.
 
-use strict;
-use warnings;
-
 use Docs;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeSecrets;
-use Test::More;
 use Time::HiRes qw(time);
 
 read_document('docs/rotation.md', 'test/t/353_type_binding.pl');

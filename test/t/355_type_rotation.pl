@@ -3,14 +3,8 @@
 # before and after it, and a server that lacks the secret decodes what was before it. Then a physical
 # standby that lacks it.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeSecrets;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my @secrets = (random_secret(), random_secret());

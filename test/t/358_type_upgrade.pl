@@ -1,13 +1,7 @@
 # pg_upgrade to a new server with the same secret: definitions come before data and key, so nothing of
 # the type may depend on them; and nothing may be lost.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my %settings = (node_id => 1, secret => random_secret(), max_wait => '1h');
 my $old = start_server('old', extensions => ['randflake_type'], settings => {%settings});

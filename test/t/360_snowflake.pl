@@ -1,13 +1,7 @@
 # snowflake_generate() by its settings: layouts named and described, node ids that do not fit, times
 # that end, settings that cannot be read, exhaustion, order, a clock that steps back, recovery.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 use Time::HiRes qw(time);
 
 my $node = new_server('main', settings => { node_id => 7 });

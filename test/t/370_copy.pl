@@ -1,13 +1,7 @@
 # COPY FROM into tables whose defaults make identifiers: many rows are inserted at once, as with
 # bigserial, each row has an identifier of its own, and no other statement takes part in that.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $node = start_server(
     'main',

@@ -3,16 +3,10 @@
 # secrets alone. Then what belongs to the type: old values stay as they were, the database learns of
 # the new secret by itself, and a dump needs both.
 
-use strict;
-use warnings;
-
 use Docs;
 use IPC::Run ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeSecrets;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 read_document('docs/rotation.md', 'test/t/380_rotation.pl');

@@ -2,16 +2,10 @@
 # and after a crash, as a standby, and with leased node ids. Whatever is refused, what was in use goes
 # on, and no message has a digit of a secret.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHistory;
 use RandflakeSecrets;
 use RandflakeWindowFile;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my @secrets = map { random_secret() } 1 .. 17;

@@ -2,18 +2,12 @@
 # time, and goes on without a restart once it has it. A server with a secret of its own stops nobody
 # else. And who may renew and name secrets, also in a dump.
 
-use strict;
-use warnings;
-
 use Docs;
 use IPC::Run ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeImpostor;
 use RandflakeLease;
 use RandflakeSecrets;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 read_document('docs/rotation.md', 'test/t/384_rotation_leases.pl');

@@ -3,15 +3,9 @@
 # it stored would be something else once it has the secret. That outlives its shared memory, a restart
 # without the coordinator, static node ids and a base backup, until the secret is there.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
 use RandflakeSecrets;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my @secrets = map { random_secret() } 1 .. 2;

@@ -3,15 +3,9 @@
 # says why nobody can (lib/Docs.pm has the comments). Links lead somewhere, and what is mentioned
 # exists: files, SQL objects, settings, metrics, messages.
 
-use strict;
-use warnings;
-
 use Docs;
 use File::Basename;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 # Runs the blocks that no other test runs, on a server of their own: roles and settings are no
 # business of other documents.

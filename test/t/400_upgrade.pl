@@ -3,15 +3,9 @@
 # be one version only, a next one is made up here, in an installation of the test's own, with an
 # update to it; and another one, whose update forgets something, which must be noticed.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeCatalog;
 use RandflakeInstallation;
-use Test::More;
 
 my ($installation, $scripts) = private_installation();
 my @extensions = qw(randflake randflake_type randflake_coordinator);    # as they can be created

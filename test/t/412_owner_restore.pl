@@ -1,13 +1,7 @@
 # Dumps and restores by a database's owner who is no superuser, and dumps by roles that may read the
 # tables of the users. Under another secret a restore ends with an error and leaves nothing readable.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $dumps = PostgreSQL::Test::Utils::tempdir();
 my $node = new_server('main', settings => { node_id => 1, secret => random_secret(), max_wait => '1h' });

@@ -2,15 +2,9 @@
 # identifiers are others. RANDFLAKE_OLD_INSTALL names the directory that has bin/ of the older
 # PostgreSQL, in which the extension must be installed; scripts/matrix.sh sees to it.
 
-use strict;
-use warnings;
-
 use Docs;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeCatalog;
-use Test::More;
 
 my $install = $ENV{RANDFLAKE_OLD_INSTALL}
   or plan skip_all => 'needs another PostgreSQL: run scripts/matrix.sh';

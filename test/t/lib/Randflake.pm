@@ -1,5 +1,6 @@
 # What the TAP tests share: configured servers, errors taken apart, sessions in the background,
-# checks on identifiers and on text that must not hold a secret, and clocks of the test's own.
+# checks on identifiers and on text that must not hold a secret, and clocks of the test's own. Who uses
+# this module has strict, warnings, Test::More and PostgreSQL's test modules, too.
 
 package Randflake;
 
@@ -7,7 +8,7 @@ use strict;
 use warnings;
 use feature 'state';
 
-use Exporter 'import';
+use Exporter ();
 use Fcntl qw(O_CREAT O_WRONLY);
 use File::Basename qw(dirname);
 use IPC::Run ();
@@ -37,6 +38,14 @@ our @EXPORT = qw(
   clock_stands_at
   start_under_clock
 );
+
+sub import {
+    strict->import;
+    warnings->import;
+    my $caller = caller;
+    Exporter::export($_, $caller) for __PACKAGE__, qw(Test::More PostgreSQL::Test::Utils);
+    return;
+}
 
 # 32 hexadecimal digits.
 sub random_secret {
