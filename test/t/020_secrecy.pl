@@ -68,7 +68,6 @@ sub looks {
         }
         no_secret_in($everything, $secret, "$label: what " . ($user // 'a superuser') . ' sees');
     }
-    return;
 }
 
 for my $form ('setting', 'file') {

@@ -22,7 +22,6 @@ sub make {
             ("INSERT INTO made SELECT randflake_generate(), $start FROM generate_series(1, 500)") x 3)
     } 1 .. 3;
     is((finish_session($_))[1], '', "$label: a session makes identifiers") for @sessions;
-    return;
 }
 
 sub restart_after_kill {
@@ -31,7 +30,6 @@ sub restart_after_kill {
     is(kill('KILL', $pid), 1, 'a process of the server is killed');
     $node->wait_for_log(qr/database system is ready to accept connections/, $log_start);
     $node->poll_query_until('postgres', 'SELECT true') or die 'no connection after a crash';
-    return;
 }
 
 make('first start');

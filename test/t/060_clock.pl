@@ -15,7 +15,6 @@ sub start_at {
     $node->stop if $node->{_pid};
     clock_runs_from($node, $time);
     start_under_clock($node);
-    return;
 }
 
 # Makes some identifiers at this time of the clock, which must show in them.
@@ -28,7 +27,6 @@ sub generates_at {
               . " WHERE extract(epoch FROM generated_at) = $time"
               . " AND randflake_generated_at(id) = generated_at"),
         1000, "generates $name");
-    return;
 }
 
 # --- before the beginning --------------------------------------------------------------------

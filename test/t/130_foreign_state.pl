@@ -59,7 +59,6 @@ sub holds_off {
     is_deeply(warnings_since($node, $position), [], "$test_name, next start: does not warn");
     cmp_ok($era->{first}, '>=', $exact, "$test_name, next start: starts at the exact end");
     $node->stop;
-    return;
 }
 
 sub damaged {
@@ -182,7 +181,6 @@ sub restart_with {
     configure($node, %settings, @_);
     $started = time;
     $node->start;
-    return;
 }
 
 sub refuses_behind {
@@ -190,7 +188,6 @@ sub refuses_behind {
     error_is($node, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55000',
         { message => qr/^the clock is 3\d\d\d seconds behind the end of the last window$/ },
         "$test_name: is held to the written end");
-    return;
 }
 
 # The end is an hour ahead, as after a clock that was wrong.

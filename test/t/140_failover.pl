@@ -56,7 +56,6 @@ sub write_file {
     my ($path, $content) = @_;
     unlink $path;
     append_to_file($path, $content);
-    return;
 }
 
 sub messages_since {
@@ -73,7 +72,6 @@ sub takes_over {
     is_deeply(messages_since($node, $position), \@warnings, "$test_name: warns");
     cmp_ok($era->{first} + $epoch, '>', $called + $skew - 0.02, "$test_name: holds off");
     $node->{log_start} = -s $node->logfile;
-    return;
 }
 
 my $copied = 'the window file of randflake was copied from another data directory';

@@ -41,7 +41,6 @@ sub measure {
         push @{ $seconds{$kind} }, first_identifier($server);
     }
     cmp_ok(max(@{ $seconds{$kind} }), '<', $longest, "$kind: it does not take long");
-    return;
 }
 
 sub restarted {
@@ -56,7 +55,6 @@ sub restarted {
 # Identifiers are made up to here, so that the window is in use.
 sub in_use {
     $node->safe_psql('postgres', 'SELECT randflake_generate()');
-    return;
 }
 
 $node->start;

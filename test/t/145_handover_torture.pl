@@ -35,7 +35,6 @@ sub start_somehow {
     configure($server, %settings, node_id => $node_id, node_count => $node_count);
     set_ahead($server, $most_ahead * (2 * rand() - 1));
     start_under_clock($server);
-    return;
 }
 
 # What ends the use of a server.
@@ -59,7 +58,6 @@ sub use_until {
     push @{ $snapshots{ $server->name } }, snapshot($server);
     $end->($server);
     push @files, finish_clients(@clients);
-    return;
 }
 
 sub another_server { return (shuffle grep { $_ != $current } @servers)[0] }

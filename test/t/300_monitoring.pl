@@ -67,7 +67,6 @@ sub check_queries {
         my @odd = grep { $rows[0]{$_} !~ /^-?\d+(\.\d+)?$/ } @values;
         ok(!@odd, '  all of them numbers') or diag("not a number: @odd");
     }
-    return;
 }
 
 my @of_generators = qw(randflake randflake_server randflake_secrets);

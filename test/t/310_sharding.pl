@@ -43,7 +43,6 @@ sub is_balanced {
     $chi_square += ($_ - $rows / $shards)**2 / ($rows / $shards) for @counts;
     ok(@counts == $shards && $sum == $rows && $chi_square < 60, $test_name)
       or diag("rows: @counts; chi-square $chi_square");
-    return;
 }
 
 run_block('servers', $_) for 0 .. 2;

@@ -28,7 +28,6 @@ sub javascript {
         needs => [ 'node', $javascript, "$packages/node_modules (npm ci)", -d "$packages/node_modules" ],
         %recipe,
         files => [ 'text_form.mjs', "$program.mjs", @{ $recipe{files} // [] } ]);
-    return;
 }
 
 javascript($_, tables => 1) for qw(pg postgres);
@@ -59,7 +58,6 @@ sub python {
         needs => [ $package, succeeds($python, '-c', "import $module") ],
         run => [ $python, "${module}_recipe.py" ],
         %recipe);
-    return;
 }
 
 python('psycopg2', 'python3-psycopg2', tables => 1);
@@ -160,7 +158,6 @@ sub check_api {
     isnt($node->psql($recipe, "$as_anon SELECT public.$forbidden FROM customer"), 0, '  nor decode it');
     $node->safe_psql('postgres', "DROP DATABASE $recipe");
     $node->safe_psql('postgres', 'DROP ROLE web_anon');
-    return;
 }
 
 check_api('api', 'randflake_from_text', 'customer_text',

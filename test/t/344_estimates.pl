@@ -249,7 +249,6 @@ sub estimates_are_good {
         }
     }
     is($bad, '', $name);
-    return;
 }
 
 my @ranges = (

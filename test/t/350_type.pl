@@ -1,4 +1,4 @@
-# The type randflake and its values: which slot they come from, and that nobody else gets the same.
+# The type randflake and its values: which slot they come from, and that no other call gets the same.
 
 use Randflake;
 

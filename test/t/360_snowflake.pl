@@ -42,7 +42,6 @@ sub generates {
     # A second, for ticks that began before.
     cmp_ok($fields->{first_second}, '>=', int($before) - 1, "$layout: no time before");
     cmp_ok($fields->{last_second}, '<=', time, "$layout: no time after");
-    return;
 }
 
 generates($_) for 'twitter', 'discord', 'instagram';

@@ -26,7 +26,6 @@ sub write_lines {
     unlink $path;
     append_to_file($path, $text);
     chmod 0600, $path;
-    return;
 }
 
 my $query = 'SELECT string_agg(generation || state, $$ $$ ORDER BY generation) FROM randflake_secrets';
@@ -166,7 +165,6 @@ sub start_with {
             "a start is refused with $name");
         like($node->safe_psql('postgres', 'SELECT problem FROM randflake_status'), qr/secrets are not those/, '  as the status tells');
     }
-    return;
 }
 start_with(0, 'a secret of the past', $secrets[0], int(time) - 3600 => $secrets[1]);
 start_with(1, 'a second that begins soon', $secrets[0], $begin => $secrets[1]);

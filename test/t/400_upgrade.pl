@@ -83,7 +83,6 @@ sub write_file {
     my ($name, $text) = @_;
     unlink "$scripts/$name";    # it may be a link
     append_to_file("$scripts/$name", $text);
-    return;
 }
 
 my ($released) = slurp_file("$scripts/randflake.control") =~ /^default_version = '(.*)'$/m;
@@ -121,7 +120,6 @@ sub create_database {
     my ($database, $version) = @_;
     query('postgres', "CREATE DATABASE $database");
     query($database, "CREATE EXTENSION $_" . ($version ? " VERSION '$version'" : '')) for @extensions;
-    return;
 }
 
 sub versions_of {

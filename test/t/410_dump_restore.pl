@@ -102,7 +102,6 @@ ACQUIRE
 SELECT high_water >= $mark, '$pool' NOT LIKE '%' || coordinator
 FROM randflake_lease_pool
 SQL
-    return;
 }
 
 # The error of a statement, which must fail.

@@ -44,7 +44,6 @@ sub import {
     warnings->import;
     my $caller = caller;
     Exporter::export($_, $caller) for __PACKAGE__, qw(Test::More PostgreSQL::Test::Utils);
-    return;
 }
 
 # 32 hexadecimal digits.
@@ -94,7 +93,6 @@ sub configure {
     }
     close $out or die "could not write $file: $!";
     chmod 0600, $file;
-    return;
 }
 
 # The server must not start with these settings, for the reason given as a pattern. Returns what it
@@ -136,7 +134,6 @@ sub error_is {
     $good &&= $error->{$_} =~ $patterns->{$_} for keys %$patterns;
     ok($good, $test_name) or diag("expected $sqlstate, got: $error->{text}");
     is_problem($node, $error, $test_name) if $options{problem};
-    return;
 }
 
 # The error is what randflake_status shows as the problem, but for numbers and times, which go on.
@@ -145,7 +142,6 @@ sub is_problem {
     my $expected = join ': ', grep { $_ ne '' } @$error{qw(message detail)};
     my $shown = $node->safe_psql('postgres', 'SELECT problem FROM randflake_status');
     is($shown =~ s/\d+/0/gr, $expected =~ s/\d+/0/gr, "$test_name, as the status tells");
-    return;
 }
 
 # Runs statements, each a transaction, in a session of their own in the background. The first error
@@ -179,7 +175,6 @@ sub wait_until_waiting {
 SELECT count(*) = $count FROM pg_stat_activity
 WHERE wait_event_type = 'Extension' AND query ~ '(rand|snow)flake_generate'
 SQL
-    return;
 }
 
 # What is inside the identifiers that a query returns in one column: a hash of their number, of how
@@ -209,7 +204,6 @@ sub all_distinct {
     my ($node, $query, $count, $test_name) = @_;
     is($node->safe_psql('postgres', "SELECT count(*), count(DISTINCT id) FROM ($query) AS ids (id)"),
         "$count|$count", $test_name);
-    return;
 }
 
 # No twelve digits in a row of the secret may be in the text, in either case.
@@ -219,7 +213,6 @@ sub no_secret_in {
     my $found = $text =~ /(?:$pattern)/i;
     ok(!$found, $test_name)
       or diag('found in: ' . join "\n", $text =~ /^(.*(?:$pattern).*)$/im);
-    return;
 }
 
 # --- libraries between a server and the system -----------------------------------------------
@@ -255,28 +248,24 @@ sub set_clock {
     sysopen my $out, $file, O_WRONLY | O_CREAT or die "could not open $file: $!";
     syswrite($out, pack 'q2', $word, $word) == 16 or die "could not write $file: $!";
     close $out or die "could not write $file: $!";
-    return;
 }
 
 # The server's clock runs this far ahead of the true time; behind it, if negative.
 sub clock_offset {
     my ($node, $seconds) = @_;
     set_clock($node, $seconds, 0);
-    return;
 }
 
 # The server's clock goes on from this Unix time.
 sub clock_runs_from {
     my ($node, $time) = @_;
     clock_offset($node, $time - time);
-    return;
 }
 
 # The server's clock stands still at this Unix time.
 sub clock_stands_at {
     my ($node, $time) = @_;
     set_clock($node, $time, 1);
-    return;
 }
 
 # Starts a server under its clock, or under that of another one.
@@ -287,7 +276,6 @@ sub start_under_clock {
     local $ENV{RANDFLAKE_CLOCK} = clock_file($owner);
     local $ENV{LD_PRELOAD} = join ' ', preload_library('clock.c'), $ENV{LD_PRELOAD} // ();
     $node->start;
-    return;
 }
 
 1;

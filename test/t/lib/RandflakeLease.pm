@@ -80,7 +80,6 @@ sub start_in_fleet {
     } else {
         $node->start;
     }
-    return;
 }
 
 # A server with these settings, started unless `start` is false. Other options:
@@ -113,7 +112,6 @@ sub make_coordinator {
         'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
           . "SELECT randflake_lease_configure(max_duration => $max_duration, max_clock_skew => 1,"
           . ' never_leased => true)');
-    return;
 }
 
 # Makes the extension anew, as where another coordinator may have leased before. Nothing is told to
@@ -125,7 +123,6 @@ sub remake_coordinator {
         'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
           . "ALTER TABLE randflake_lease_pool ALTER max_duration SET DEFAULT $max_duration,"
           . ' ALTER max_clock_skew SET DEFAULT 1');
-    return;
 }
 
 # A server with static node ids, not started.
@@ -146,7 +143,6 @@ sub move_to {
         max_wait => '2min',
         %settings);
     $node->reload;
-    return;
 }
 
 # A server that leases, not started. `coordinator` is a server or a connection string.
@@ -193,21 +189,18 @@ sub wait_for_connection {
         die $node->name . ': no connection' if time > $give_up_at;
         sleep 0.1;
     }
-    return;
 }
 
 sub wait_for_status {
     my ($node, $condition) = @_;
     $node->poll_query_until('postgres', "SELECT $condition FROM randflake_status")
       or die $node->name . ": $condition did not come true: " . status_of($node, '*');
-    return;
 }
 
 # Waits until its clock is inside its window.
 sub wait_for_open_window {
     my ($node) = @_;
     wait_for_status($node, 'clock_timestamp() >= window_start AND clock_timestamp() < window_end');
-    return;
 }
 
 # A server that held this lease has given it back; or the one after it, had that ended meanwhile.
@@ -217,7 +210,6 @@ sub gave_back {
             q{SELECT count(*) > 0 FROM randflake_leases WHERE state = 'released'}
               . " AND holder = '" . $holder->name . "' AND lease_id >= $lease"),
         't', $test_name);
-    return;
 }
 
 # Waits until it can generate, and returns its first node id.
@@ -237,7 +229,6 @@ sub log_has {
         sleep 0.1;
     }
     ok($found, $test_name) or diag('log: ' . slurp_file($node->logfile, $offset // 0));
-    return;
 }
 
 # --- clients -----------------------------------------------------------------------------------
@@ -267,7 +258,6 @@ sub load_on {
     for my $file (map { $_->[1] } @{ $fleet->{files} }[ -($count // 2) .. -1 ]) {
         sleep 0.05 until -s $file || -s "$file.err";
     }
-    return;
 }
 
 # Ends the clients of a server; those of a server that is gone have ended.
@@ -276,7 +266,6 @@ sub end_load {
     $node->psql('postgres',
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'");
     $_->finish for @{ delete $fleet->{clients}{ $node->name } // [] };
-    return;
 }
 
 # What all clients received, checked on the coordinator: nothing twice, and, with `leased` true,
@@ -327,7 +316,6 @@ sub wait_until_gone {
     for my $pid (@pids) {
         sleep 0.05 while kill 0, $pid;
     }
-    return;
 }
 
 1;

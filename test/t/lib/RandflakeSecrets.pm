@@ -41,7 +41,6 @@ sub write_secrets {
     close $out or die "could not write $path: $!";
     chmod 0600, "$path.new";
     rename "$path.new", $path or die "could not rename $path: $!";
-    return;
 }
 
 # The fingerprints of secrets, given as to write_secrets.

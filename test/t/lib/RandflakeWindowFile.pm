@@ -52,7 +52,6 @@ sub write_window {
     my @secrets = map { @$_ } @{ $window->{secrets} };
     my $bytes = pack $layout, @$window{@head}, @secrets, (0) x (32 - @secrets), @ends, (0) x (48 - @ends);
     write_window_bytes($node, $bytes . pack 'V', crc32c($bytes));
-    return;
 }
 
 sub write_window_bytes {
@@ -61,7 +60,6 @@ sub write_window_bytes {
     open my $out, '>:raw', $path or die "could not write $path: $!";
     print $out $bytes;
     close $out or die "could not write $path: $!";
-    return;
 }
 
 # The end written for the range in use.
