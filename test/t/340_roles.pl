@@ -51,7 +51,8 @@ my %may = (
     (map { $_ => ['monitor'] }
         '(SELECT mode FROM randflake_status)', '(SELECT count(*) FROM randflake_slots)',
         '(SELECT count(*) FROM randflake_secrets)', '(SELECT count(*) FROM randflake_leases)',
-        '(SELECT count(*) FROM randflake_pool)'),
+        '(SELECT count(*) FROM randflake_pool)', '(SELECT count(*) FROM randflake_status())',
+        '(SELECT count(*) FROM randflake_slots())'),
     (map { $_ => ['supporter'] }
         "(randflake_decode($id)).node_id", "randflake_generated_at($id)"),
     (map { $_ => [] }
