@@ -31,8 +31,8 @@ SQL
         install => [
             [ q{'a new identifier in text form'}, q{'a new text'} ],
             [
-                "'randflake_to_text'\nLANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;",
-                "'randflake_to_text'\nLANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 7;"
+                "randflake_to_text(id bigint) RETURNS text\nAS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;",
+                "randflake_to_text(id bigint) RETURNS text\nAS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 7;"
             ],
             [ "-- Watching\n", <<'SQL' ] ] },
 CREATE FUNCTION randflake_is_even(id bigint) RETURNS boolean
@@ -58,8 +58,8 @@ SQL
                   . 'COMMENT ON COLUMN randflake_key.fingerprint IS'
             ],
             [
-                "'randflake_lower'\nLANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;",
-                "'randflake_lower'\nLANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 7;"
+                "randflake_lower(second timestamptz) RETURNS randflake\nAS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;",
+                "randflake_lower(second timestamptz) RETURNS randflake\nAS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 7;"
             ] ] },
     randflake_coordinator => {
         update => [
