@@ -18,25 +18,9 @@ use Test::More;
 use Time::HiRes qw(time);
 
 our @EXPORT = qw(
-  random_secret
-  new_server
-  start_server
-  configure
-  refuses_to_start
-  error_of
-  error_is
-  is_problem
-  start_session
-  finish_session
-  wait_until_waiting
-  fields_of
-  all_distinct
-  no_secret_in
-  preload_library
-  clock_offset
-  clock_runs_from
-  clock_stands_at
-  start_under_clock
+  random_secret new_server start_server configure refuses_to_start error_of error_is is_problem
+  start_session finish_session wait_until_waiting fields_of all_distinct no_secret_in preload_library
+  clock_offset clock_runs_from clock_stands_at start_under_clock
 );
 
 sub import {

@@ -14,17 +14,8 @@ use RandflakeWindowFile;
 use Time::HiRes qw(time);
 
 our @EXPORT = qw(
-  set_ahead
-  clocks_stand
-  clocks_stand_in_next_second
-  clocks_run
-  collect
-  collect_at_once
-  copy_directory
-  make_standby
-  snapshot
-  roll_back
-  run_marker_path
+  set_ahead clocks_stand clocks_stand_in_next_second clocks_run collect collect_at_once copy_directory
+  make_standby snapshot roll_back run_marker_path
 );
 
 # --- clocks ----------------------------------------------------------------------------------

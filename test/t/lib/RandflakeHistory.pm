@@ -12,13 +12,7 @@ use Randflake;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  wait_until_received
-  client_backends
-  finish_clients
-  end_clients
-  crash_backend
-  crash_server
-  kill_postmaster
+  wait_until_received client_backends finish_clients end_clients crash_backend crash_server kill_postmaster
   wait_until_gone
 );
 

@@ -16,23 +16,8 @@ use Time::HiRes qw(sleep);
 use constant { INT4 => 23, INT8 => 20, TEXT => 25 };
 
 our @EXPORT = qw(
-  INT4 INT8 TEXT
-  message
-  row_description
-  columns
-  data_row
-  complete
-  ready
-  parameter
-  report
-  lease
-  @lease_types
-  welcome
-  read_message
-  say_to
-  silence
-  repeat
-  byte_a_second
+  INT4 INT8 TEXT message row_description columns data_row complete ready parameter report lease @lease_types
+  welcome read_message say_to silence repeat byte_a_second
 );
 
 # --- messages ----------------------------------------------------------------------------------

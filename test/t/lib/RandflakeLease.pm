@@ -15,28 +15,9 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  new_fleet
-  start_coordinator
-  make_coordinator
-  remake_coordinator
-  move_to
-  new_static
-  new_holder
-  start_holder
-  start_in_fleet
-  status_of
-  wait_for_connection
-  wait_for_lease
-  wait_for_status
-  wait_for_open_window
-  gave_back
-  log_has
-  load_on
-  end_load
-  all_is_well
-  processes_of
-  lease_worker_of
-  wait_until_gone
+  new_fleet start_coordinator make_coordinator remake_coordinator move_to new_static new_holder start_holder
+  start_in_fleet status_of wait_for_connection wait_for_lease wait_for_status wait_for_open_window gave_back
+  log_has load_on end_load all_is_well processes_of lease_worker_of wait_until_gone
 );
 
 # Seconds of a lease, unless a test wants another: the shortest that a slow machine renews in time.

@@ -11,10 +11,7 @@ use POSIX qw(strftime);
 use PostgreSQL::Test::Utils;
 
 our @EXPORT = qw(
-  write_secrets
-  secret_path
-  fingerprints_of
-  utc
+  write_secrets secret_path fingerprints_of utc
 );
 
 # An instant as the file has it, of a Unix second.

@@ -9,12 +9,7 @@ use Exporter 'import';
 use PostgreSQL::Test::Utils;
 
 our @EXPORT = qw(
-  window_path
-  read_window
-  write_window
-  write_window_bytes
-  written_end
-  crc32c
+  window_path read_window write_window write_window_bytes written_end crc32c
 );
 
 # The layout: fields of the head, then 16 times the fingerprint and time of a secret, 16 times a node
