@@ -248,6 +248,8 @@ for my $case (
     clock_offset($node, $offset);
     my $bytes = window_bytes();
     refuses("$name, running", @$error);
+    is($node->safe_psql('postgres', q{SELECT sequence FROM randflake_decode(randflake_encode('2030-01-01', 1, 2))}),
+        2, "$name, running: decode and encode work");
     restart_off_by($offset, node_id => 40);
     my $stopped = window_bytes();
     refuses("$name, restarted", @$error);
