@@ -5,6 +5,8 @@
 
 use Randflake;
 use RandflakeCatalog;
+use RandflakeWindowFile;
+use Time::HiRes qw(time);
 
 my $install = $ENV{RANDFLAKE_OLD_INSTALL};
 my $secret = random_secret();
@@ -83,6 +85,8 @@ $new->command_ok(
         '-s', $new->host
     ],
     'pg_upgrade');
+ok(!-e window_path($new), '  leaves the state behind');
+my $started = time;
 $new->start;
 my $new_version = $new->safe_psql('postgres', 'SHOW server_version');
 isnt($new_version =~ s/\D.*//r, $old_version =~ s/\D.*//r, "from $old_version to $new_version") if $install;
@@ -107,6 +111,9 @@ my $keys = 'SELECT (SELECT count(*) FROM randflake_key), (SELECT count(*) FROM r
 is($new->safe_psql('unbound', $keys), '0|0', 'an unbound database stays so');
 $new->safe_psql('unbound', 'SELECT randflake_next()');
 is($new->safe_psql('unbound', $keys), '1|1', '  until it is used');
+
+is($new->safe_psql('postgres', "SELECT min(generated_at) > to_timestamp($started + 2) FROM item, randflake_decode(id)"
+          . ' WHERE n > 50000'), 't', 'the new server held off from its start');
 
 # All objects are what a fresh installation of the new PostgreSQL makes of the same script.
 $new->safe_psql('postgres', <<'SQL');
