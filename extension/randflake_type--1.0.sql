@@ -6,7 +6,7 @@
 --
 -- A function of theirs that has the arguments of one of the extension's, and one more with a default,
 -- would make each call of the latter ambiguous. So the function that another one calls has an argument
--- of a type that nobody else may use in a function.
+-- of a type that no other role may use in a function.
 
 CREATE TYPE randflake_key_internal AS ENUM ();
 COMMENT ON TYPE randflake_key_internal IS

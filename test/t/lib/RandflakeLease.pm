@@ -3,15 +3,9 @@
 
 package RandflakeLease;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
 use IPC::Run ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
