@@ -50,7 +50,7 @@ TEST(NextRun, NewSecondStartsAtSequenceZero) {
     ExpectReserved(Next(Word(120, 7, kMaxSequence), 150), {150, 7, 0}, 1);
 }
 
-// Number 0 of node id 0 is never given, with 131,071 left of that second.
+// Number 0 of node id 0 is nobody's, with 131,071 left of that second.
 TEST(NextRun, LowestNumberOfASecondIsLeftOut) {
     ExpectReserved(Next(Word(99, 0, kMaxSequence), 100), {100, 0, 1}, 1);
     ExpectReserved(Next(Word(120, 0, 5), 121, kWindow, UINT32_MAX), {121, 0, 1}, 131071);
