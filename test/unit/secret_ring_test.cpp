@@ -107,9 +107,9 @@ std::string ProblemOf(const Small& generations, const Rules& rules) {
     }
     for (uint64_t id = 0; id < kNumbers; id++)
         if (!made.contains(id) && rules.decrypt(generations, id))
-            return "an identifier that nobody made decodes";
-    // Whoever had fewer generations made the same of every number before the next one began, and of
-    // the numbers that stand for seconds.
+            return "an identifier that none made decodes";
+    // A server with fewer generations made the same of every number before the next one began, and
+    // of the numbers that stand for seconds.
     for (size_t count = 1; count < generations.size(); count++) {
         const Small fewer(generations.begin(), generations.begin() + static_cast<long>(count));
         for (uint64_t raw = 0; raw < kNumbers; raw++) {
