@@ -10,8 +10,8 @@ namespace {
 uint64_t OwnedBy(const SecretRing& ring, int generation, const uint64_t raw[kRunLength]) {
     constexpr int kShift = kRandflake.node_bits + kRandflake.sequence_bits;
     constexpr uint64_t kBelowSecond = (uint64_t{1} << kShift) - 1;
-    const uint64_t from = uint64_t{ring[generation].from} << kShift;
-    const uint64_t size = (uint64_t{ring[generation + 1].from} << kShift) - from;
+    const uint64_t from = kRandflake.FirstTick(ring[generation].from) << kShift;
+    const uint64_t size = (kRandflake.FirstTick(ring[generation + 1].from) << kShift) - from;
     uint64_t owned = 0, stand_for_seconds = 0;
     for (int i = 0; i < kRunLength; i++) {
         owned |= uint64_t{raw[i] - from < size} << i;

@@ -38,10 +38,9 @@ Datum randflake_decode(PG_FUNCTION_ARGS) {
     require_secret();
     Fields fields{};
     const bool none = !decode(PG_GETARG_INT64(0), &fields);
-    Datum values[] = {
-        TimestampTzGetDatum(timestamp_of_second(static_cast<int64>(fields.timestamp))),
-        Int32GetDatum(static_cast<int32>(fields.node_id)),
-        Int32GetDatum(static_cast<int32>(fields.sequence))};
+    Datum values[] = {TimestampTzGetDatum(timestamp_of(kRandflake.SecondOf(fields.timestamp))),
+                      Int32GetDatum(static_cast<int32>(fields.node_id)),
+                      Int32GetDatum(static_cast<int32>(fields.sequence))};
     bool nulls[] = {none, none, none};
     PG_RETURN_DATUM(
         HeapTupleGetDatum(heap_form_tuple(decoded_row(fcinfo, lengthof(values)), values, nulls)));
@@ -53,10 +52,10 @@ Datum randflake_generated_at(PG_FUNCTION_ARGS) {
     Fields fields;
     if (!decode(PG_GETARG_INT64(0), &fields))
         PG_RETURN_NULL();
-    PG_RETURN_TIMESTAMPTZ(timestamp_of_second(static_cast<int64>(fields.timestamp)));
+    PG_RETURN_TIMESTAMPTZ(timestamp_of(kRandflake.SecondOf(fields.timestamp)));
 }
 
-[[noreturn]] static void report_out_of_range(const char* what, int32 value, uint64 max) {
+[[noreturn]] static void raise_out_of_range(const char* what, int32 value, uint64 max) {
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s %d is out of range", what, value),
              errdetail("It must be from 0 to %llu.", static_cast<unsigned long long>(max))));
@@ -65,17 +64,18 @@ Datum randflake_generated_at(PG_FUNCTION_ARGS) {
 SQL_FUNCTION(randflake_encode);
 Datum randflake_encode(PG_FUNCTION_ARGS) {
     require_secret();
-    const uint64 second =
+    const randflake::Second second =
         second_of_timestamp(PG_GETARG_TIMESTAMPTZ(0), ERRCODE_INVALID_PARAMETER_VALUE);
     const int32 node_id = PG_GETARG_INT32(1);
     const int32 sequence = PG_GETARG_INT32(2);
     if (node_id < 0 || static_cast<uint64>(node_id) > kRandflake.max_node_id())
-        report_out_of_range("node id", node_id, kRandflake.max_node_id());
+        raise_out_of_range("node id", node_id, kRandflake.max_node_id());
     if (sequence < 0 || static_cast<uint64>(sequence) > kRandflake.max_sequence())
-        report_out_of_range("sequence", sequence, kRandflake.max_sequence());
+        raise_out_of_range("sequence", sequence, kRandflake.max_sequence());
 
     uint64 raw, id;
-    const Fields fields{second, static_cast<uint64>(node_id), static_cast<uint64>(sequence)};
+    const Fields fields{kRandflake.FirstTick(second), static_cast<uint64>(node_id),
+                        static_cast<uint64>(sequence)};
     if (!kRandflake.Pack(fields, &raw))
         elog(ERROR, "fields of an identifier do not fit");
     require_certain(&raw);

@@ -7,11 +7,11 @@
 // one number, and a bulk load pays for one compare-and-swap in 64 identifiers.
 //
 // The run belongs to this process. The postmaster never fills one, so no child inherits one, and
-// parallel workers have their own. Its numbers are reserved in shared memory, so nobody else gets
-// them even if the process dies.
+// parallel workers have their own. Its numbers are reserved in shared memory, so no other process
+// gets them even if the process dies.
 //
 // Under several secrets some of the numbers are skipped (core/secret/secret_ring.h). They are
-// reserved and then used by nobody.
+// reserved and then never used.
 
 #include "core/secret/secret_ring.h"
 #include "pg/base/clock.h"
@@ -24,14 +24,14 @@
 #include "pg/generation/vector_path.h"
 
 using randflake::kRunLength;
-using randflake::Run;
+using randflake::Reservation;
 using randflake::SecretRing;
 
 namespace {
 struct Prefetched {
-    int64 second;     // of the clock, when the run was reserved
-    uint32 reserved;  // numbers, skipped ones included
-    uint32 next;      // ids[next .. count - 1] are left
+    randflake::Second second;  // of the clock, when the run was reserved
+    uint32 reserved;           // numbers, skipped ones included
+    uint32 next;               // ids[next .. count - 1] are left
     uint32 count;
     uint64 ids[kRunLength];
 };
@@ -52,18 +52,18 @@ static pg_noinline uint64 next_run() {
         ready = true;
     }
 
-    const bool same_second = prefetched.second == wall_clock_seconds();
+    const bool same_second = prefetched.second == wall_clock_second();
     const uint32 wanted =
         same_second ? Min(prefetched.reserved * kRunGrowth, static_cast<uint32>(kRunLength)) : 1;
     prefetched.next = prefetched.count = 0;
     do {
         randflake::UseReserved(
             [&] { return reserve_numbers(SlotChoice::kOwn, wanted); }, secret_ring,
-            [](const Run& run, const SecretRing& ring) {
+            [](const Reservation& run, const SecretRing& ring) {
                 const auto count = static_cast<int>(run.count);
                 const uint64 skipped =
                     randflake::EncryptNumbers(ring, vector_path, run.first, count, prefetched.ids);
-                prefetched.second = run.now;
+                prefetched.second = {run.now};  // ticks are seconds
                 prefetched.reserved = run.count;
                 prefetched.count =
                     static_cast<uint32>(randflake::DropSkipped(skipped, count, prefetched.ids));
@@ -73,7 +73,7 @@ static pg_noinline uint64 next_run() {
 }
 
 static inline uint64 next_id() {
-    if (likely(prefetched.next < prefetched.count && prefetched.second == wall_clock_seconds()))
+    if (likely(prefetched.next < prefetched.count && prefetched.second == wall_clock_second()))
         return prefetched.ids[prefetched.next++];
     return next_run();
 }

@@ -15,10 +15,10 @@ enum class SlotChoice : uint8 {
 
 // Reserves 1 to `wanted` raw numbers. Waits up to randflake.max_wait, interruptibly, and then
 // raises an ERROR. The caller has called require_generator.
-randflake::Run reserve_numbers(SlotChoice choice, uint32 wanted);
+randflake::Reservation reserve_numbers(SlotChoice choice, uint32 wanted);
 
 // The same for Snowflake numbers, from the lowest slot with room, by the clock's tick. The caller
 // has called require_snowflake.
-randflake::Run reserve_snowflake(uint32 wanted);
+randflake::Reservation reserve_snowflake(uint32 wanted);
 
 #endif

@@ -27,8 +27,8 @@ struct Counters {
 };
 
 // To be called after a run was reserved in a slot of Randflake or of Snowflake.
-void count_run(Slot& slot, const randflake::Run& run);
-void count_snowflake_run(Slot& slot, const randflake::Run& run);
+void count_run(Slot& slot, const randflake::Reservation& run);
+void count_snowflake_run(Slot& slot, const randflake::Reservation& run);
 
 // To be called after the window was closed and before the slots get the words of another one.
 void count_window_closed(randflake::Window old);

@@ -8,11 +8,14 @@
 using randflake::Finding;
 using randflake::NodeRange;
 using randflake::NodeRanges;
+using randflake::Second;
 using randflake::SecretsChange;
 using randflake::StartPlan;
 using randflake::StateError;
+using randflake::SteadyMs;
 using randflake::WindowProblem;
 using randflake::WindowState;
+using randflake::WindowTrouble;
 
 // How often attempts that fail are logged.
 static constexpr int64 kLogIntervalMs = 10000;
@@ -28,18 +31,17 @@ WindowReport window_report() {
     return copy;
 }
 
-static void publish(WindowProblem problem, int64 value, const FileFailure& failure) {
+static void publish(const WindowTrouble& trouble, const FileFailure& failure) {
     WindowReport* to = &shared->window_report;
     SpinLockAcquire(&to->mutex);
-    to->problem = problem;
-    to->value = value;
+    to->trouble = trouble;
     to->hold_off_ms = shared->memory.start.skew.largest_ms;
     to->failure = failure;
     SpinLockRelease(&to->mutex);
 }
 
 static bool due_to_log() {
-    const int64 now = steady_milliseconds();
+    const SteadyMs now = steady_clock();
     if (now < shared->next_window_log_at_ms)
         return false;
     shared->next_window_log_at_ms = now + kLogIntervalMs;
@@ -61,22 +63,22 @@ void window_log_failure(const FileFailure& failure) {
                   errdetail(kDetail)));
 }
 
-void window_report_failure(const FileFailure& failure) {
-    publish(WindowProblem::kFileFailed, 0, failure);
+void window_note_failure(const FileFailure& failure) {
+    publish({WindowProblem::kFileFailed, {}, 0}, failure);
     if (due_to_log())
         window_log_failure(failure);
 }
 
-void window_report_problem(WindowProblem problem, int64 value) {
-    publish(problem, value, {});
-    if (problem != WindowProblem::kSecrets || !due_to_log())
+void window_note_trouble(const WindowTrouble& trouble) {
+    publish(trouble, {});
+    if (trouble.problem != WindowProblem::kSecrets || !due_to_log())
         return;
-    const ErrorText error = secrets_refused_error(value);
+    const ErrorText error = secrets_refused_error(trouble.second);
     ereport(LOG, (errmsg("%s", error.message), errdetail("%s", error.detail),
                   errhint("%s", error.hint)));
 }
 
-void window_report_range(const NodeRanges& ranges, uint32 before, uint32 in_use, uint32 now) {
+void window_note_range(const NodeRanges& ranges, uint32 before, uint32 in_use, Second now) {
     const NodeRange from = ranges.At(before);
     const NodeRange to = ranges.At(in_use);
     ereport(LOG, (errmsg("the clock was set back: identifiers have node ids %u to %u from now on",
@@ -85,7 +87,7 @@ void window_report_range(const NodeRanges& ranges, uint32 before, uint32 in_use,
                             second_text(now), from.first, from.first + from.count - 1)));
 }
 
-void window_show_ranges(uint32 in_use, const uint32 (&opens_at)[randflake::kMaxRanges]) {
+void window_show_ranges(uint32 in_use, const Second (&opens_at)[randflake::kMaxRanges]) {
     WindowReport* to = &shared->window_report;
     SpinLockAcquire(&to->mutex);
     to->range = in_use;
@@ -145,7 +147,7 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
                       errdetail("Identifiers made under the former secret no longer decode.")));
 }
 
-void window_report_start(const StartPlan& plan, const WindowState& found, StateError error) {
+void window_note_start(const StartPlan& plan, const WindowState& found, StateError error) {
     if (of_another(plan.finding)) {
         const TimestampTz now = GetCurrentTimestamp();
         SpinLockAcquire(&shared->window_report.mutex);

@@ -14,14 +14,13 @@
 struct WindowReport {
     slock_t mutex;
     TimestampTz copy_found_at;  // when the state turned out to be of another server; 0: it did not
-    randflake::WindowProblem problem;
-    int64 value;          // of the problem
+    randflake::WindowTrouble trouble;
     int64 hold_off_ms;    // the longest that there may be
     FileFailure failure;  // with kFileFailed
 
     // Of static node ids: the range in use, and from which second on each may be used again.
     uint32 range;
-    uint32 opens_at[randflake::kMaxRanges];
+    randflake::Second opens_at[randflake::kMaxRanges];
 };
 
 void window_init_report();
@@ -31,26 +30,27 @@ WindowReport window_report();
 
 // The rest is for the holder of the window lock.
 
-void window_report_problem(randflake::WindowProblem problem, int64 value);
-void window_report_failure(const FileFailure& failure);
-void window_report_start(const randflake::StartPlan& plan, const randflake::WindowState& found,
-                         randflake::StateError error);
+void window_note_trouble(const randflake::WindowTrouble& trouble);
+void window_note_failure(const FileFailure& failure);
+void window_note_start(const randflake::StartPlan& plan, const randflake::WindowState& found,
+                       randflake::StateError error);
 // The range in use is another one than `before` since the second `now`.
-void window_report_range(const randflake::NodeRanges& ranges, uint32 before, uint32 in_use,
-                         uint32 now);
-void window_show_ranges(uint32 in_use, const uint32 (&opens_at)[randflake::kMaxRanges]);
+void window_note_range(const randflake::NodeRanges& ranges, uint32 before, uint32 in_use,
+                       randflake::Second now);
+void window_show_ranges(uint32 in_use, const randflake::Second (&opens_at)[randflake::kMaxRanges]);
 
 // Also for the postmaster at its end, who takes no spinlocks.
 void window_log_failure(const FileFailure& failure);
 
 // Whether a run reserved in this window tells that the end is near enough to extend it now.
-static inline bool window_near_end(const randflake::Layout& layout, const randflake::Run& run) {
+static inline bool window_near_end(const randflake::Layout& layout,
+                                   const randflake::Reservation& run) {
     return !layout.Before(static_cast<uint64_t>(run.now), run.window.end - 1);
 }
 
 // Whether the clock is so far behind a run, or behind what kept it from being reserved, that the
 // server may go on under another range of node ids. Nearly always decided by the first comparison.
-static inline bool clock_behind(const randflake::Layout& layout, const randflake::Run& run,
+static inline bool clock_behind(const randflake::Layout& layout, const randflake::Reservation& run,
                                 int64 skew_ms) {
     const uint64 reached = run.count > 0 ? layout.Unpack(run.first).timestamp
                            : run.outcome == randflake::Outcome::kClockBehind
