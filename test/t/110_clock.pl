@@ -60,8 +60,8 @@ sub refuses {
 }
 
 my $behind_hint = 'Set the clock if it is wrong, or wait until it has caught up. If it was in the'
-  . ' future before, set "randflake.node_id" to node ids that were never used and restart the'
-  . ' server.';
+  . ' future before, raise "randflake.spare_node_ranges", or set "randflake.node_id" to node ids that'
+  . ' were never used, and restart the server.';
 
 # The clock is this far behind, give or take the time the test takes.
 sub refuses_behind {

@@ -1,0 +1,147 @@
+# A clock that is set back costs no identifiers: the server goes on at the clock's time under a spare
+# range of node ids, and no identifier leaves twice.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeHistory;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $first = 1730000000;             # 2024-10-27 03:33:20
+my $hour = 3600;
+
+my $secret = random_secret();
+my $node = new_server('main', settings => {}, conf => "restart_after_crash = on\nlog_statement = none\n");
+my $history = RandflakeHistory->new($secret);
+
+sub start_off_by {
+    my ($offset, %settings) = @_;
+    $node->stop if $node->{_pid};
+    configure($node, secret => $secret, max_wait => '60s', node_id => 100, node_count => 2,
+        spare_node_ranges => 4, %settings);
+    clock_offset($node, $offset);
+    start_under_clock($node);
+    return;
+}
+
+sub status {
+    my ($columns) = @_;
+    return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
+}
+
+# After the clock has been set, the server generates by it, under this range.
+sub generates_by_the_clock {
+    my ($test_name, $range) = @_;
+    my $now = time;
+    my ($file, $errors) = $history->generate($node, 1000);
+    note(sprintf '%s: 1000 identifiers after %.2f s', $test_name, time - $now);
+    my $era = $history->add_era($file);
+    my $clock = $node->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())') - $first;
+    ok($era->{count} == 1000 && $era->{first} > $clock - 60 && $era->{last} <= $clock + 3,
+        "$test_name: identifiers have the clock's time")
+      or diag("clock $clock, got $era->{count} from $era->{first} to $era->{last}: $errors");
+    is(status('node_range, first_node_id'), $range . '|' . (100 + 2 * $range), "$test_name: range $range");
+    return;
+}
+
+# Identifiers go on in the seconds reached until these are used up; then calls fail.
+sub refuses {
+    my ($test_name, $detail) = @_;
+    my ($file) = $history->generate($node, 2 * 131072, 0);
+    $history->add_era($file);
+    error_is(
+        $node,
+        q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()},
+        '55000',
+        {
+            message => qr/^the clock is \d+ seconds behind /,
+            detail => $detail,
+            hint => qr/raise "randflake\.spare_node_ranges", or set "randflake\.node_id"/
+        },
+        $test_name,
+        problem => 1);
+    return;
+}
+
+# The start's clock is the floor, so it is early.
+start_off_by(-3 * $hour);
+$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+generates_by_the_clock('at the start', 0);
+clock_offset($node, 0);
+generates_by_the_clock('forward 3 h', 0);
+is(status('problem IS NULL, spare_ranges_left'), 't|4', 'forward 3 h: no problem, four spare ranges');
+
+# --- steps of all sizes
+
+for my $small (0.02, 1) {
+    clock_offset($node, -$small);
+    generates_by_the_clock("back $small s", 0);
+}
+my $log = -s $node->logfile;
+clock_offset($node, -60);
+generates_by_the_clock('back 1 min', 1);
+ok( $node->log_contains(
+        'LOG: .*the clock was set back: identifiers have node ids 102 to 103 from now on', $log),
+    'back 1 min: logged');
+like(status('problem'), qr/^a spare range of node ids is in use: The clock was set back/,
+    'back 1 min: a problem');
+clock_offset($node, -$hour);
+generates_by_the_clock('back 1 h', 2);
+clock_offset($node, 0);
+generates_by_the_clock('right again', 2);
+# twice within a second
+clock_offset($node, -60);
+$node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
+clock_offset($node, -0.5 * $hour);
+generates_by_the_clock('back 30 min', 4);
+is(status('spare_ranges_left'), 0, 'back 30 min: no range is left');
+
+clock_offset($node, -2 * $hour);
+refuses('all ranges are used', qr/ No range of node ids may be used before /);
+clock_offset($node, 60);
+generates_by_the_clock('later than before', 4);
+is(status('problem IS NULL, spare_ranges_left'), 't|4', 'later: the ranges are back');
+clock_offset($node, -4 * $hour);
+refuses('before the floor', qr/ No range of node ids may be used before /);
+
+# --- starts
+
+clock_offset($node, 60);
+generates_by_the_clock('right again', 4);
+$node->stop('immediate');
+start_off_by(-$hour);
+refuses('a start with a clock behind', qr/ No range of node ids may be used before /);
+start_off_by(-$hour, spare_node_ranges => 6);
+generates_by_the_clock('with more ranges', 5);
+clock_offset($node, -0.5 * $hour);
+generates_by_the_clock('forward', 5);
+crash_backend($node);
+generates_by_the_clock('after a crash of a backend', 5);
+clock_offset($node, -$hour + 60);
+generates_by_the_clock('back after a crash of a backend', 6);
+
+# --- under load
+
+start_off_by(120, spare_node_ranges => 7);
+generates_by_the_clock('under load', 6);
+clock_offset($node, 1000);
+$log = -s $node->logfile;
+my @clients = $history->start_clients($node, map { ('single', 'copy', 'rollback', 'copy') } 1 .. 4);
+wait_until_received(@clients);
+for my $offset (900, 800, 700, 950, 600) {
+    clock_offset($node, $offset);
+    sleep 1;
+}
+my @files = end_clients($node, @clients);
+my $era = $history->add_era(@files);
+cmp_ok($era->{count}, '>', 1000, 'under load: identifiers');
+my $changes = () = slurp_file($node->logfile, $log) =~ /the clock was set back/g;
+cmp_ok($changes, '>=', 3, 'under load: the range changes');
+
+$history->no_duplicates('clock steps');
+$node->stop;
+done_testing();
