@@ -42,6 +42,10 @@ struct Scenario {
     int node_ids;          // windows have node ids below this; the layout may hold fewer
     uint32_t most_wanted;  // calls ask for 1 to this many numbers
 
+    // The node ids are ranges for all slots, one of which is left, by a seal, before another one is
+    // entered; also at seconds before those of the one that was left.
+    bool ranges = false;
+
     // Two kinds of calls behave alike from where they are, and are merged: those about to do the
     // same compare-and-swap, however they came to it; and those about to start over after a lost
     // one with those that start. That holds as long as a call keeps no more in mind than Reserve
@@ -77,6 +81,10 @@ struct ShippedCore {
     template <typename... Args>
     static Second SealWindow(Args&&... args) {
         return randflake::SealWindow(std::forward<Args>(args)...);
+    }
+    // What Server::OpenRange does: the first second that the slots allow for this range.
+    static void EnterRange(Cell& window, Second earliest) {
+        window.store(Window::ClosedUntil(earliest).ToWord());
     }
 };
 
@@ -201,7 +209,9 @@ private:
 
     void BeginChangeOrSeal(const State& state) {
         // Windows start one second long. Longer ones follow, since the end moves on.
-        for (int first = 0; first + scenario_.slots <= scenario_.node_ids; first++)
+        const bool may_change = !scenario_.ranges || WindowOf(state).closed();
+        for (int first = 0; may_change && first + scenario_.slots <= scenario_.node_ids;
+             first += scenario_.ranges ? scenario_.slots : 1)
             for (int start = 1; start < seconds_; start++)
                 if (NeverGiven(state, first, start))
                     StepChange(state, NewCall(Function::kChangeWindow, first, start));
@@ -222,6 +232,8 @@ private:
         bool changed = false;
         const bool returned = replay.Step([&] {
             Cell window(&replay, window_);
+            if (scenario_.ranges)
+                Core::EnterRange(window, {state.earliest[call.target]});
             WithSets(&replay, [&](const auto&... sets) {
                 changed = Core::ChangeWindow(SlotCount(), call.target, window,
                                              Window{call.amount, call.amount + 1u}, sets...);
@@ -263,6 +275,8 @@ private:
                 const int end = std::max(static_cast<int>(last.count) + 1, int{span.start});
                 Give(&next, i, {span.node_id, span.start, Byte(end)});
             }
+            next.earliest[state.spans[0].node_id] =
+                Byte(static_cast<int>(WindowOf(next).end.count));
             findings_.sealed = true;
             call = Call{};
         }

@@ -157,6 +157,23 @@ TEST(ExplorerFinds, WindowRightAfterASealedOne) {
     ExpectViolation<SealedTooTight>("number 2/0/0 is outside the window");
 }
 
+// Enters a range again at the written end: a word of before may come again.
+struct RangeEnteredAnywhere : ShippedCore {
+    static void EnterRange(Cell& window, Second) {
+        window.store(Window::ClosedUntil(Second{0}).ToWord());
+    }
+};
+
+TEST(ExplorerFinds, AWordThatComesAgainInARangeEnteredAgain) {
+    ExpectViolation<RangeEnteredAnywhere>("number 2/0/0 is outside the window",
+                                          {.layouts = {{kWindowEpochMs, 2, 1, 1}},
+                                           .slots = 1,
+                                           .backends = 2,
+                                           .node_ids = 2,
+                                           .most_wanted = 1,
+                                           .ranges = true});
+}
+
 // Takes a tick as inside when the second after it is.
 struct WindowTooLong : ShippedCore {
     static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,

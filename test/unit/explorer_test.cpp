@@ -109,6 +109,16 @@ TEST(Explorer, LongerTime) {
              .most_wanted = 2});
 }
 
+// A range is left and entered again, while windows of other ranges have the same seconds.
+TEST(Explorer, RangesOfNodeIds) {
+    Explore({.layouts = {{kWindowEpochMs, 2, 1, 1}},
+             .slots = 1,
+             .backends = 2,
+             .node_ids = 2,
+             .most_wanted = 1,
+             .ranges = true});
+}
+
 // Two ticks a second, the first of them before the windows' epoch.
 TEST(Explorer, TicksOfHalfASecond) {
     Explore({.layouts = {{kWindowEpochMs - 500, 3, 1, 1, 500}},

@@ -74,7 +74,7 @@ struct ServerEvents {
     size_t declined = 0;
     size_t refused_starts = 0;
     size_t left_ranges = 0, entered_again = 0;  // of node ids
-    size_t floor_waits = 0;  // a range was not entered for the floor alone
+    size_t floor_waits = 0;                     // a range was not entered for the floor alone
 
     // Around secrets.
     size_t reloads = 0, late_reloads = 0;  // that added secrets, that had begun by its clock
@@ -493,8 +493,9 @@ public:
             now = std::max(now, SecondOf(WallMs{*true_ms_}));
         const uint32_t chosen = randflake::ChooseRange(known, ranges, in_use, earliest, now);
         known.floor = {};
-        events_.floor_waits += chosen == ranges.count &&
-                               randflake::ChooseRange(known, ranges, in_use, earliest, now) != chosen;
+        events_.floor_waits +=
+            chosen == ranges.count &&
+            randflake::ChooseRange(known, ranges, in_use, earliest, now) != chosen;
         if (chosen < ranges.count)
             events_.entered_again += state.EndFor(ranges.At(chosen)) > Second{};
         return chosen;

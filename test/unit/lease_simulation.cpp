@@ -712,7 +712,8 @@ private:
     Settings SomeStaticNodes() {
         int64_t count =
             random_.Between(1, std::min<int64_t>(FleetServer::kMaxSlots, static_nodes_.count));
-        const int64_t ranges = random_.Between(1, std::min<int64_t>(4, static_nodes_.count / count));
+        const int64_t ranges =
+            random_.Between(1, std::min<int64_t>(4, static_nodes_.count / count));
         count *= ranges;
         return {false,
                 {static_nodes_.first +
@@ -749,8 +750,7 @@ private:
         Serve(*server);
         Trace(*server) << "starts in recovery " << server->in_recovery() << " leases "
                        << settings.leases << " nodes " << settings.nodes << " in "
-                       << settings.ranges << " clock "
-                       << server->machine()->offset_ms() << '\n';
+                       << settings.ranges << " clock " << server->machine()->offset_ms() << '\n';
     }
 
     void Promote(FleetServer* server) {

@@ -46,6 +46,7 @@ struct State {
     std::array<Value, kMaxSlots + 1> cells{};        // the slots' words by set; then the window
     std::array<Span, kMaxSlots> spans{};             // what each slot may reserve from
     std::array<uint8_t, kMaxNodeIds> given_until{};  // per node id, the first second never given
+    std::array<uint8_t, kMaxNodeIds> earliest{};     // of a range left, by its first node id
     std::array<Call, kMaxBackends> backends{};       // in order, since one is like another
     Call change;                                     // or sealing, of the window
 };

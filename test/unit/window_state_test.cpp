@@ -594,6 +594,75 @@ TEST(MayOpen, AtTheSecondAndAfterTheUptime) {
         << "as long as the proof of others holds";
 }
 
+// --- ranges of node ids
+
+constexpr NodeRanges kRanges{{100, 4}, 3};
+
+TEST(NodeRanges, FollowEachOther) {
+    EXPECT_EQ(kRanges.At(2), (NodeRange{108, 4}));
+    EXPECT_EQ(kRanges.All(), (NodeRange{100, 12}));
+    EXPECT_EQ(kRanges.IndexOf({104, 4}), 1u);
+    for (const NodeRange& other : {NodeRange{112, 4}, {104, 3}, {102, 4}})
+        EXPECT_EQ(kRanges.IndexOf(other), 3u);
+}
+
+TEST(ChooseRange, OfThoseThatMayOpenTheOneUsedLongestAgo) {
+    const Second earliest[kMaxRanges]{};
+    const Second later[kMaxRanges]{{}, {}, {80}};
+    WindowState state{};
+    EXPECT_EQ(LastRange(state, kRanges), 0u);
+    EXPECT_EQ(ChooseRange(state, kRanges, 0, earliest, {50}), 1u) << "the lowest never used";
+    SetEnd(&state, kRanges.At(0), 100);
+    SetEnd(&state, kRanges.At(2), 50);
+    EXPECT_EQ(LastRange(state, kRanges), 2u);
+    EXPECT_EQ(ChooseRange(state, kRanges, 2, earliest, {200}), 1u) << "never used";
+    SetEnd(&state, kRanges.At(1), 60);
+    SetEnd(&state, {500, 1}, 70);
+    EXPECT_EQ(LastRange(state, kRanges), 1u) << "whatever else was used";
+    EXPECT_EQ(ChooseRange(state, kRanges, 1, earliest, {100}), 0u);
+    EXPECT_EQ(ChooseRange(state, kRanges, 1, earliest, {99}), 2u) << "below the end of the oldest";
+    EXPECT_EQ(ChooseRange(state, kRanges, 1, earliest, {50}), 2u);
+    EXPECT_EQ(ChooseRange(state, kRanges, 1, earliest, {49}), 3u) << "none";
+    EXPECT_EQ(ChooseRange(state, kRanges, 1, later, {79}), 3u) << "below what the slots allow";
+    state.floor = {81};
+    EXPECT_EQ(ChooseRange(state, kRanges, 1, earliest, {80}), 3u) << "below the floor";
+    EXPECT_EQ(ChooseRange(state, kRanges, 1, earliest, {81}), 2u);
+    SetEnd(&state, {110, 9}, 90);
+    EXPECT_EQ(ChooseRange(state, kRanges, 1, earliest, {81}), 3u)
+        << "an end of some of its node ids";
+}
+
+TEST(WindowStateEnds, ThoseOfConfiguredRangesAreNeverMerged) {
+    constexpr NodeRanges kAll{{100, 4}, kMaxRanges};
+    WindowState state{};
+    for (uint32_t i = 0; i < kMaxRanges; i++)
+        state.Announce(kAll.At(i), Window{10 + i, 11 + i}, kAll);
+    for (uint32_t i = 0; i < 40; i++)
+        state.Announce({1000 + 10 * i, 2}, Window{100, 200}, kAll);
+    for (uint32_t i = 0; i < kMaxRanges; i++)
+        EXPECT_EQ(state.EndFor(kAll.At(i)), 11 + i);
+    EXPECT_EQ(state.end_count, kMaxWrittenEnds);
+    EXPECT_EQ(state.EndFor({1000, 2}), 200u);
+}
+
+TEST(PlanStart, TheFloorIsThatOfTheLastStartThatHeldOff) {
+    WindowState found = Found(900);
+    found.floor = {5000};
+    EXPECT_EQ(Plan(found).state.floor, 5000u) << "proven";
+    EXPECT_EQ(Plan(found).state.OpensAt(kNodes), 5000u);
+    Start start = kQuick;
+    start.last_run = 0;
+    EXPECT_EQ(Plan(found, start).state.floor, kHeldOff);
+    start.again = true;
+    EXPECT_EQ(Plan(found, start).state.floor, 5000u) << "after a crash of the same server";
+    found.floor = {7};
+    EXPECT_EQ(Plan(found, start).state.floor, kHeldOff);
+    EXPECT_EQ(PlanStart(StateError::kLost, found, start).state.floor, kHeldOff);
+    found.origin.timeline++;
+    found.floor = {5000};
+    EXPECT_EQ(Plan(found, start).state.floor, kHeldOff) << "that of another server";
+}
+
 // --- what a start finds
 
 // Everything that the proof rests on, each broken by itself.

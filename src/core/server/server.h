@@ -146,11 +146,11 @@ template <typename Env>
 inline constexpr bool kKeepsTheRules =
     std::is_same_v<Rule<&Env::PlanStart>, Rule<&ShippedDecisions::PlanStart>>&&
         std::is_same_v<Rule<&Env::OpensAt>, Rule<&ShippedDecisions::OpensAt>>&&
-        std::is_same_v<Rule<&Env::ChooseRange>, Rule<&ShippedDecisions::ChooseRange>>&&
-        std::is_same_v<Rule<&Env::LeaseOpensAt>, Rule<&ShippedDecisions::LeaseOpensAt>>&&
-            std::is_same_v<Rule<&Env::PlanReload>, Rule<&ShippedDecisions::PlanReload>>&&
-                std::is_same_v<Rule<&Env::TakeBack>, Rule<&ShippedDecisions::TakeBack>>&&
-                    std::is_same_v<typename Env::Holder, LeaseHolder>;
+            std::is_same_v<Rule<&Env::ChooseRange>, Rule<&ShippedDecisions::ChooseRange>>&&
+                std::is_same_v<Rule<&Env::LeaseOpensAt>, Rule<&ShippedDecisions::LeaseOpensAt>>&&
+                    std::is_same_v<Rule<&Env::PlanReload>, Rule<&ShippedDecisions::PlanReload>>&&
+                        std::is_same_v<Rule<&Env::TakeBack>, Rule<&ShippedDecisions::TakeBack>>&&
+                            std::is_same_v<typename Env::Holder, LeaseHolder>;
 
 // What the postmaster remembers while shared memory comes and goes. A crash of a backend must not
 // make it accept a clock that has jumped, which only a restart does, nor forget a promotion.
@@ -261,8 +261,9 @@ public:
     // --- sessions
 
     // Opens the static window, or moves its end, or goes on under another range of node ids, if the
-    // clock calls for it and no other process is at it. True when the window changed, or another process changed it meanwhile, so that a
-    // new attempt at a number makes sense at once. Not during recovery.
+    // clock calls for it and no other process is at it. True when the window changed, or another
+    // process changed it meanwhile, so that a new attempt at a number makes sense at once. Not
+    // during recovery.
     bool Extend() {
         if (memory().leased || !env_.TryLock())
             return false;
@@ -470,9 +471,8 @@ private:
     Second SealSlots() {
         env_.Closing(CurrentWindow());
         Second last = kNotUsed;
-        env_.WithSlots([&](const auto&... sets) {
-            last = env_.SealWindow(Slots(), env_.window(), sets...);
-        });
+        env_.WithSlots(
+            [&](const auto&... sets) { last = env_.SealWindow(Slots(), env_.window(), sets...); });
         RANDFLAKE_ASSERT(env_.Locked() && CurrentWindow().closed());
         RANDFLAKE_ASSERT(CurrentWindow().earliest() > last);
         return last;

@@ -177,7 +177,6 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
     }
 }
 
-
 // The word of a slot that has used nothing of a window yet: every tick that does not begin in the
 // window or later counts as used. False when the window begins before the layout's tick 1 or after
 // its last, or the node id does not fit.

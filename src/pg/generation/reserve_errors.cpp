@@ -61,7 +61,8 @@ static ErrorText clock_out_of_range_error(const Layout& layout, int64 tick, bool
 static ErrorText clock_behind_error(Second now, Second used, const char* what) {
     const char* now_text = second_text(now);
     const WindowReport report = window_report();
-    const bool waits = report.trouble.problem == WindowProblem::kNoRange && report.trouble.second > now;
+    const bool waits =
+        report.trouble.problem == WindowProblem::kNoRange && report.trouble.second > now;
     return {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         psprintf("the clock is %lld seconds behind %s", static_cast<long long>(used - now), what),
@@ -304,10 +305,10 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
             last = Max(last, report.opens_at[i]);
     if (last == now)
         return {};
-    return {0, "a spare range of node ids is in use",
-            psprintf("The clock was set back, and may have been ahead up to %s.",
-                     second_text(last)),
-            nullptr};
+    return {
+        0, "a spare range of node ids is in use",
+        psprintf("The clock was set back, and may have been ahead up to %s.", second_text(last)),
+        nullptr};
 }
 
 static ErrorText static_problem_error(Second now, const Window& window) {

@@ -39,7 +39,8 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
         static_cast<unsigned long long>(has_birth ? control.birth_nanoseconds : 0), MyDatabaseId)));
 }
 
-// (first_node_id integer, node_count integer), spare ranges included; nulls when this server uses none of its own.
+// (first_node_id integer, node_count integer), spare ranges included; nulls when this server uses
+// none of its own.
 SQL_FUNCTION(randflake_coordinator_static_nodes);
 Datum randflake_coordinator_static_nodes(PG_FUNCTION_ARGS) {
     const bool none = shared == nullptr || setting_node_id < 0;

@@ -138,23 +138,22 @@ void settings_init() {
     vector_path_define_setting();
     MarkGUCPrefixReserved("randflake");
 
-    if (setting_node_id >= 0 && setting_node_count > (kMaxNodeId + 1 - setting_node_id) /
-                                                         (1 + setting_spare_ranges))
-        ereport(FATAL, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("\"randflake.node_id\" and \"randflake.node_count\" reach beyond "
-                               "node id %d",
-                               kMaxNodeId),
-                        setting_spare_ranges == 0
-                            ? errdetail("Node id %d and a count of %d would end at %d.",
-                                        setting_node_id, setting_node_count,
-                                        setting_node_id + setting_node_count - 1)
-                            : errdetail("Node id %d and a count of %d in %d ranges would end at "
-                                        "%d.",
-                                        setting_node_id, setting_node_count,
-                                        1 + setting_spare_ranges,
-                                        setting_node_id + static_node_count() - 1),
-                        errhint("Lower \"randflake.node_id\", \"randflake.node_count\" or "
-                                "\"randflake.spare_node_ranges\".")));
+    if (setting_node_id >= 0 &&
+        setting_node_count > (kMaxNodeId + 1 - setting_node_id) / (1 + setting_spare_ranges))
+        ereport(FATAL,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 errmsg("\"randflake.node_id\" and \"randflake.node_count\" reach beyond "
+                        "node id %d",
+                        kMaxNodeId),
+                 setting_spare_ranges == 0
+                     ? errdetail("Node id %d and a count of %d would end at %d.", setting_node_id,
+                                 setting_node_count, setting_node_id + setting_node_count - 1)
+                     : errdetail("Node id %d and a count of %d in %d ranges would end at "
+                                 "%d.",
+                                 setting_node_id, setting_node_count, 1 + setting_spare_ranges,
+                                 setting_node_id + static_node_count() - 1),
+                 errhint("Lower \"randflake.node_id\", \"randflake.node_count\" or "
+                         "\"randflake.spare_node_ranges\".")));
     if (setting_node_id >= 0 && setting_coordinator[0] != '\0')
         ereport(FATAL, (errcode(kTwoSources.sqlstate), errmsg("%s", kTwoSources.message),
                         errdetail("%s", kTwoSources.detail), errhint("%s", kTwoSources.hint)));

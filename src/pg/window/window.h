@@ -52,12 +52,11 @@ static inline bool window_near_end(const randflake::Layout& layout,
 // server may go on under another range of node ids. Nearly always decided by the first comparison.
 static inline bool clock_behind(const randflake::Layout& layout, const randflake::Reservation& run,
                                 int64 skew_ms) {
-    const uint64 reached = run.count > 0 ? layout.Unpack(run.first).timestamp
-                           : run.outcome == randflake::Outcome::kClockBehind
-                               ? layout.Unpack(run.previous).timestamp
-                           : run.outcome == randflake::Outcome::kBeforeWindow
-                               ? layout.FirstTick(run.window.start)
-                               : 0;
+    const uint64 reached =
+        run.count > 0                                      ? layout.Unpack(run.first).timestamp
+        : run.outcome == randflake::Outcome::kClockBehind  ? layout.Unpack(run.previous).timestamp
+        : run.outcome == randflake::Outcome::kBeforeWindow ? layout.FirstTick(run.window.start)
+                                                           : 0;
     return static_cast<int64>(reached) > run.now &&
            (static_cast<int64>(reached) - run.now) * layout.unit >= skew_ms;
 }
