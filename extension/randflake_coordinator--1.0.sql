@@ -42,8 +42,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --                  at them and the commit. Who waits for EXCLUSIVE ends transactions of 20 seconds.
 --   the role       a row of randflake_lease_role, for a grant. Its bounds are counted one grant after the
 --                  other, so a role commits its grants one after the other: that is the ceiling of a role.
---   node ids       rows of randflake_lease_block, one for 16 node ids, and the ended leases that a grant
---                  takes the place of. What another transaction has locked is passed by. Who has locked
+--   node ids       rows of randflake_lease_block, one for each node id of the pool, for two if it has more
+--                  than 8,192, and so on up to 16, and the ended leases that a grant takes the place of. What another transaction has locked is passed by. Who has locked
 --                  them looks again, under a new snapshot, before it grants.
 --   the lease      its row, for a renewal. If another transaction has it, that is an error and no refusal.
 --
@@ -144,8 +144,8 @@ COMMENT ON COLUMN randflake_lease_role.role IS 'name of the role';
 COMMENT ON COLUMN randflake_lease_role.minute IS 'minute of its last grant, since 1970';
 COMMENT ON COLUMN randflake_lease_role.grants IS 'number of grants in that minute';
 CREATE TABLE randflake_lease_block (block integer PRIMARY KEY);
-COMMENT ON TABLE randflake_lease_block IS 'coordinator: a row for each 16 node ids, which a grant of one of them locks';
-COMMENT ON COLUMN randflake_lease_block.block IS 'the first of them, divided by 16';
+COMMENT ON TABLE randflake_lease_block IS 'coordinator: a row for each node id of the pool, or each up to 16, which a grant of one of them locks';
+COMMENT ON COLUMN randflake_lease_block.block IS 'number, from 0 for the first of the pool';
 INSERT INTO randflake_lease_block SELECT pg_catalog.generate_series(0, 8191);
 
 -- A sequence, because it keeps what a transaction wrote that was rolled back: the hold-off after a
@@ -500,11 +500,17 @@ CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
+<<find>>
 DECLARE
     static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
     -- Node ids that are looked at: few, or all of the pool.
     few CONSTANT integer := CASE WHEN count <= 4 THEN 16 WHEN count <= 32 THEN 128 END;
     places CONSTANT integer := (upper(pool) - lower(pool) - 1) / few + 1;
+    place integer := 0;
+    -- Node ids that share a row to lock.
+    grain CONSTANT integer := (upper(pool) - lower(pool) - 1) / 8192 + 1;
+    block integer;
+    last_block integer;
     near int4range;
     chosen int4range;
     busy int4multirange := '{}';  -- locked by others
@@ -520,19 +526,20 @@ BEGIN
                                              lower(static_nodes), upper(static_nodes) - 1) ELSE '' END),
             HINT = 'Widen it with randflake_lease_configure, or ask for fewer.';
     END IF;
-    FOR attempt IN 0 .. 63 LOOP
-        IF attempt < 32 AND places > 1 THEN
-            near := int4range(lower(pool) + ((number - 1 + attempt) % places)::integer * few,
-                              lower(pool) + ((number - 1 + attempt) % places)::integer * few + few) * pool;
+    FOR attempt IN 1 .. 64 LOOP
+        IF place < 32 AND places > 1 THEN
+            near := int4range(lower(pool) + ((number - 1 + place) % places)::integer * few,
+                              lower(pool) + ((number - 1 + place) % places)::integer * few + few) * pool;
         ELSE
             near := pool;
         END IF;
         IF near <> pool OR places = 1 THEN
-            -- Those unused for longest, the first of such. They begin here, or after a lease or the
-            -- server's range: any others could begin one node id earlier and would be unused as long.
+            -- Those unused for longest, the first of such. They begin here, or after a lease, the server's
+            -- range or what is busy: any others could begin one node id earlier and would be unused as long.
             WITH lease AS MATERIALIZED (SELECT l.nodes, upper(l.span) AS ends FROM @extschema@.randflake_lease l WHERE l.nodes && near)
             SELECT candidate.start, coalesce(max(lease.ends), 0) INTO first, free_at
-            FROM (SELECT lower(near) AS start UNION SELECT upper(nodes) FROM lease UNION SELECT upper(static_nodes)) AS candidate
+            FROM (SELECT lower(near) AS start UNION SELECT upper(nodes) FROM lease UNION SELECT upper(static_nodes)
+                  UNION SELECT upper(r) FROM unnest(busy) AS r) AS candidate
             LEFT JOIN lease ON nodes && int4range(start, start + count)
             WHERE start BETWEEN lower(near) AND upper(near) - count
               AND NOT static_nodes && int4range(start, start + count) AND NOT busy && int4range(start, start + count)
@@ -549,13 +556,16 @@ BEGIN
         END IF;
         IF first IS NULL OR free_at > now THEN
             EXIT WHEN near = pool;
+            place := place + 1;
             CONTINUE;
         END IF;
 
         chosen := int4range(first, first + count);
-        PERFORM FROM @extschema@.randflake_lease_block WHERE block BETWEEN first / 16 AND (first + count - 1) / 16 FOR UPDATE SKIP LOCKED;
+        block := (first - lower(pool)) / grain;
+        last_block := (first + count - 1 - lower(pool)) / grain;
+        PERFORM FROM @extschema@.randflake_lease_block b WHERE b.block BETWEEN find.block AND last_block FOR UPDATE SKIP LOCKED;
         GET DIAGNOSTICS locked = ROW_COUNT;
-        IF locked > (first + count - 1) / 16 - first / 16 THEN
+        IF locked > last_block - block THEN
             -- A lease that has ended here may be renewed now, by a holder that knows better.
             PERFORM FROM @extschema@.randflake_lease l WHERE l.nodes && chosen AND upper(l.span) <= now FOR UPDATE SKIP LOCKED;
             GET DIAGNOSTICS locked = ROW_COUNT;
@@ -564,7 +574,7 @@ BEGIN
                 RETURN;
             END IF;
         END IF;
-        busy := busy + int4multirange(int4range(first / 16 * 16, (first + count - 1) / 16 * 16 + 16));
+        busy := busy + int4multirange(int4range(lower(pool) + block * grain, lower(pool) + (last_block + 1) * grain));
     END LOOP;
     IF NOT isempty(busy) THEN
         free_at := NULL;

@@ -42,6 +42,9 @@ our @EXPORT = qw(
 # Seconds of a lease, unless a test wants another: the shortest that a slow machine renews in time.
 our $duration = 4;
 
+# In the pool of a coordinator. Up to 16 are leased in order, and again when all have been.
+our $node_ids = 131072;
+
 # All servers of a test are copies of one that was made here, which is much faster than initdb for
 # each, and has the extensions of generators and coordinators in the database postgres. They share a secret. Clients call
 # randflake_generate(), or snowflake_generate() with snowflake => 1.
@@ -111,7 +114,7 @@ sub make_coordinator {
     $max_duration //= $duration;
     $node->safe_psql('postgres',
         'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
-          . "SELECT randflake_lease_configure(max_duration => $max_duration, max_clock_skew => 1,"
+          . "SELECT randflake_lease_configure(0, $node_ids, max_duration => $max_duration, max_clock_skew => 1,"
           . ' never_leased => true)');
     return;
 }
@@ -123,7 +126,7 @@ sub remake_coordinator {
     $max_duration //= $duration;
     $node->safe_psql('postgres',
         'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
-          . "ALTER TABLE randflake_lease_pool ALTER max_duration SET DEFAULT $max_duration,"
+          . "ALTER TABLE randflake_lease_pool ALTER nodes SET DEFAULT '[0,$node_ids)', ALTER max_duration SET DEFAULT $max_duration,"
           . ' ALTER max_clock_skew SET DEFAULT 1');
     return;
 }
