@@ -285,7 +285,7 @@ my @changes = (
     [ 'find', 'int4range(lower(pool) + ((number - 1 + place)', 'int4range(lower(pool) + ((0 + place)' ],
     [ 'find', '* few + few) * pool;', '* few + few);' ],
     [ 'find', 'place < 32', 'place < 1' ],
-    [ 'find', 'SELECT min(lower(r)) INTO first', 'SELECT max(lower(r)) INTO first' ],
+    [ 'find', 'SELECT min(lower(r)) INTO first', 'SELECT min(lower(r)) + 1 INTO first' ],
     [ 'find', 'int4multirange(static_nodes) - busy', q{'{}' - busy} ],
     [ 'find', "randflake_lease l WHERE upper(l.span) > now) AS gap", 'randflake_lease l) AS gap' ],
     [ 'find', 'DELETE FROM @extschema@.randflake_lease l WHERE l.nodes <@ chosen;', '' ],

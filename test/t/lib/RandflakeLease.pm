@@ -116,6 +116,7 @@ sub make_coordinator {
         'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
           . "SELECT randflake_lease_configure(0, $node_ids, max_duration => $max_duration, max_clock_skew => 1,"
           . ' never_leased => true)');
+    _remember_leases($node);
     return;
 }
 
@@ -128,6 +129,19 @@ sub remake_coordinator {
         'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
           . "ALTER TABLE randflake_lease_pool ALTER nodes SET DEFAULT '[0,$node_ids)', ALTER max_duration SET DEFAULT $max_duration,"
           . ' ALTER max_clock_skew SET DEFAULT 1');
+    _remember_leases($node);
+    return;
+}
+
+# A lease goes when its node ids are leased again: all leases that there were, for all_is_well.
+sub _remember_leases {
+    my ($node) = @_;
+    $node->safe_psql('postgres', <<'SQL');
+CREATE TABLE IF NOT EXISTS lease_history (holder text, nodes int4range, span int8range);
+CREATE OR REPLACE FUNCTION remember_lease() RETURNS trigger LANGUAGE plpgsql
+AS $$ BEGIN INSERT INTO public.lease_history VALUES (NEW.holder, NEW.nodes, NEW.span); RETURN NULL; END $$;
+CREATE TRIGGER remember AFTER INSERT OR UPDATE ON randflake_lease FOR EACH ROW EXECUTE FUNCTION remember_lease();
+SQL
     return;
 }
 
@@ -291,13 +305,15 @@ sub all_is_well {
           . "INSERT INTO received SELECT '$_->[0]', id FROM load; TRUNCATE load;\n"
     } @{ $fleet->{files} };
     my ($count, $distinct, $outside) = split /\|/, $coordinator->safe_psql('postgres', <<"SQL");
+CREATE TABLE IF NOT EXISTS lease_history (holder text, nodes int4range, span int8range);
 CREATE TEMP TABLE load (id bigint);
 CREATE TEMP TABLE received (holder text, id bigint);
 $copies
 SELECT count(*), count(DISTINCT id),
        (SELECT count(*) FROM (SELECT DISTINCT holder, generated_at, node_id
                               FROM received, $fleet->{decode}) AS used
-        WHERE NOT EXISTS (SELECT FROM randflake_lease l
+        WHERE NOT EXISTS (SELECT FROM (SELECT holder, nodes, span FROM randflake_lease
+                                       UNION ALL SELECT * FROM lease_history) AS l
                           WHERE l.holder = used.holder AND l.nodes \@> used.node_id
                             AND l.span \@> floor(extract(epoch FROM used.generated_at))::bigint))
 FROM received
