@@ -32,6 +32,32 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- have leased under the same secret before. randflake_lease_configure(never_leased => true) says
 -- that none has.
 --
+-- What is serial, and why. A role may keep the transaction open in which it leased, and its locks are free
+-- only when the commit has reached disk and standby. So nothing that a grant or a renewal locks keeps those
+-- of another role waiting:
+--
+--   the pool       ROW SHARE of the table, which is compatible with itself. What changes the pool takes
+--                  EXCLUSIVE: randflake_lease_configure, purge, a change of secrets, and the grant that
+--                  says which secrets count. So secrets, limits and the mark do not change between a look
+--                  at them and the commit. Who waits for EXCLUSIVE ends transactions of 20 seconds.
+--   the role       a row of randflake_lease_role, for a grant. Its bounds are counted one grant after the
+--                  other, so a role commits its grants one after the other: that is the ceiling of a role.
+--   node ids       rows of randflake_lease_block, one for each node id of the pool, for two if it has more
+--                  than 8,192, and so on up to 16, and the ended leases that a grant takes the place of. What another transaction has locked is passed by. Who has locked
+--                  them looks again, under a new snapshot, before it grants.
+--   the lease      its row, for a renewal. If another transaction has it, that is an error and no refusal.
+--
+-- So two transactions cannot grant the same node ids: both would need the row of the same block. A renewal
+-- of a lease that has ended here, but not as its holder says, needs the row that a grant of its node ids
+-- needs. The constraint has the last word, and never has to wait for it. A takeover needs no lock: until
+-- the pool is changed, each request works the mark out from the time in randflake_lease_takeover.
+-- Every look must be later than the lock before it, which is so under READ COMMITTED alone.
+--
+-- A grant looks at the leases of 16 node ids, the next 16 for the next grant, and at those of the whole
+-- pool only when 32 such places had none. It removes the ended leases of the node ids that it grants, and a
+-- lease that was not used counts as used for its first second. So every node id keeps the end of its last
+-- lease, and the table has no more rows than there are node ids, or twice that if leases differ in size.
+--
 -- A server may have several secrets that follow each other in time. It names them as one text, oldest
 -- first: the fingerprint of the first, and for each further one a space, its fingerprint, "@" and the
 -- Unix second from which on it is in use. A fingerprint covers the secrets and times before, so two
@@ -51,12 +77,13 @@ CREATE TABLE randflake_lease_pool (
     max_clock_skew integer NOT NULL DEFAULT 2 CHECK (max_clock_skew BETWEEN 0 AND 3600),
     closed boolean NOT NULL DEFAULT false,
     max_nodes_per_role integer NOT NULL DEFAULT 131072 CHECK (max_nodes_per_role BETWEEN 1 AND 131072),
+    max_grants_per_role integer NOT NULL DEFAULT 60000 CHECK (max_grants_per_role BETWEEN 1 AND 60000),
     high_water bigint NOT NULL DEFAULT 0,
     secrets text,
     coordinator text NOT NULL
 );
 COMMENT ON TABLE randflake_lease_pool IS
-'coordinator: which node ids are leased and for how long, in one row that the first lease makes';
+'coordinator: which node ids are leased and for how long, in one row that the first lease or setting makes';
 COMMENT ON COLUMN randflake_lease_pool.singleton IS 'keeps the table at one row';
 COMMENT ON COLUMN randflake_lease_pool.nodes IS 'node ids to lease';
 COMMENT ON COLUMN randflake_lease_pool.max_duration IS 'longest lease, seconds';
@@ -66,12 +93,14 @@ COMMENT ON COLUMN randflake_lease_pool.closed IS
 'true: no lease is granted or renewed';
 COMMENT ON COLUMN randflake_lease_pool.max_nodes_per_role IS
 'most node ids that the leases of one role may have at a time';
+COMMENT ON COLUMN randflake_lease_pool.max_grants_per_role IS
+'most leases that one role may be granted in a minute';
 COMMENT ON COLUMN randflake_lease_pool.high_water IS
 'Unix second before which no lease is granted: leases that last until then may be missing here';
 COMMENT ON COLUMN randflake_lease_pool.secrets IS
 'fingerprints of the secrets that every holder must have, oldest first, from the second on with "@" and the Unix second from which on it is in use';
 COMMENT ON COLUMN randflake_lease_pool.coordinator IS
-'data directory, timeline, database and table that granted last; another one means that leases may be missing';
+'data directory, timeline, database and table when the pool was changed last; another one means that leases may be missing';
 
 CREATE TABLE randflake_lease (
     lease_id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
@@ -87,7 +116,9 @@ CREATE TABLE randflake_lease (
     CONSTRAINT randflake_lease_no_overlap EXCLUDE USING gist
         (nodes WITH OPERATOR(pg_catalog.&&), span WITH OPERATOR(pg_catalog.&&))
 );
-COMMENT ON TABLE randflake_lease IS 'coordinator: every lease of node ids, also ended ones until purged';
+CREATE INDEX randflake_lease_role_end ON randflake_lease (role, pg_catalog.upper(span));
+COMMENT ON TABLE randflake_lease IS
+'coordinator: every lease of node ids, also ended ones until their node ids are leased again';
 COMMENT ON COLUMN randflake_lease.lease_id IS 'number of the lease';
 COMMENT ON COLUMN randflake_lease.role IS 'role that the lease was granted to; no other may renew or release it';
 COMMENT ON COLUMN randflake_lease.holder IS 'name the holder gave itself, for people';
@@ -101,6 +132,21 @@ COMMENT ON COLUMN randflake_lease.secrets IS
 'fingerprints of the secrets that the holder named last, oldest first';
 
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
+
+-- Neither is dumped: a restored coordinator grants nothing for longer than a minute.
+CREATE TABLE randflake_lease_role (
+    role name PRIMARY KEY,
+    minute bigint NOT NULL,
+    grants integer NOT NULL
+);
+COMMENT ON TABLE randflake_lease_role IS 'coordinator: a row for each role that leased, which a grant to it locks';
+COMMENT ON COLUMN randflake_lease_role.role IS 'name of the role';
+COMMENT ON COLUMN randflake_lease_role.minute IS 'minute of its last grant, since 1970';
+COMMENT ON COLUMN randflake_lease_role.grants IS 'number of grants in that minute';
+CREATE TABLE randflake_lease_block (block integer PRIMARY KEY);
+COMMENT ON TABLE randflake_lease_block IS 'coordinator: a row for each node id of the pool, or each up to 16, which a grant of one of them locks';
+COMMENT ON COLUMN randflake_lease_block.block IS 'number, from 0 for the first of the pool';
+INSERT INTO randflake_lease_block SELECT pg_catalog.generate_series(0, 8191);
 
 -- A sequence, because it keeps what a transaction wrote that was rolled back: the hold-off after a
 -- takeover counts from the first call on, even if that call fails. And because it is not dumped: it
@@ -220,25 +266,24 @@ COMMENT ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, t
 'coordinator: the Unix second at which it was made or took over from the one before';
 REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- Locks the pool, makes it if need be, and raises the high-water mark when this is another
--- coordinator than the one that granted last. Every function that writes begins here.
---
--- A role may keep the transaction open in which it leased, and no setting of a session binds its
--- user. So whoever waits looks every 10 seconds who has the lock, and ends that session if it is the same
--- transaction twice. It waits on when its client has gone, so that it comes to that. The lock of the table
--- is there to find the session: the system does not tell who has locked a row.
-CREATE FUNCTION randflake_lease_lock_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
+-- Keeps the pool as it is until the transaction ends, beside others that do, and gives it as it counts:
+-- another coordinator than the one that changed it last has a later mark. Null before there is one.
+CREATE FUNCTION randflake_lease_share_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
-SET lock_timeout = '10s'
-SET client_connection_check_interval = 0
 AS $$
 DECLARE
     pool @extschema@.randflake_lease_pool;
     identity CONSTANT text := @extschema@.randflake_lease_identity(own);
-    holder record;  -- of the lock
-    seen text;      -- its transaction, when looked at before
+    noted bigint;
 BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE invalid_transaction_state USING
+            MESSAGE = 'node ids are leased under the isolation level READ COMMITTED alone',
+            DETAIL = format('This transaction is %s, and sees the leases as they were when it began.',
+                            upper(current_setting('transaction_isolation'))),
+            HINT = 'Begin it with BEGIN ISOLATION LEVEL READ COMMITTED, or set "default_transaction_isolation" in the connection.';
+    END IF;
     -- A grant must survive a crash, and its holder must hear of a doubt, whatever the session
     -- prefers: that the wait for a synchronous standby was cancelled is told by a warning.
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
@@ -247,36 +292,57 @@ BEGIN
     IF current_setting('client_min_messages') = 'error' THEN
         PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
-    LOOP
-        BEGIN
-            LOCK TABLE @extschema@.randflake_lease_pool IN SHARE UPDATE EXCLUSIVE MODE;
-            EXIT;
-        EXCEPTION WHEN lock_not_available THEN
-            SELECT pid, virtualtransaction INTO holder
-            FROM pg_locks JOIN pg_database ON pg_database.oid = database
-            WHERE datname = current_database() AND relation = '@extschema@.randflake_lease_pool'::regclass
-              AND mode = 'ShareUpdateExclusiveLock' AND granted;
-            IF holder.virtualtransaction = seen THEN
-                PERFORM pg_terminate_backend(holder.pid);
-            END IF;
-            seen := holder.virtualtransaction;
-        END;
-    END LOOP;
-    PERFORM set_config('lock_timeout', '0', true);  -- until the end of this function
-    INSERT INTO @extschema@.randflake_lease_pool (coordinator) VALUES ('') ON CONFLICT DO NOTHING;
-    SELECT * INTO STRICT pool FROM @extschema@.randflake_lease_pool FOR UPDATE;
-    IF pool.coordinator <> identity THEN
-        UPDATE @extschema@.randflake_lease_pool
-        SET coordinator = identity,
-            high_water = greatest(high_water, @extschema@.randflake_lease_taken_over(own, coordinator, identity)
-                                              + max_duration + 2 * max_clock_skew + 1)
-        RETURNING * INTO STRICT pool;
+    LOCK TABLE @extschema@.randflake_lease_pool IN ROW SHARE MODE;
+    SELECT * INTO pool FROM @extschema@.randflake_lease_pool;
+    IF NOT FOUND THEN
+        RETURN pool;
+    END IF;
+    SELECT last_value INTO STRICT noted FROM @extschema@.randflake_lease_takeover;
+    IF pool.coordinator <> identity
+        OR (noted - @extschema@.randflake_lease_identity_hash(own, identity)) & ((1::bigint << 31) - 1) <> 0 THEN
+        pool.high_water := greatest(pool.high_water, @extschema@.randflake_lease_taken_over(own, pool.coordinator, identity)
+                                                     + pool.max_duration + 2 * pool.max_clock_skew + 1);
+        pool.coordinator := identity;
     END IF;
     RETURN pool;
 END
 $$;
+COMMENT ON FUNCTION randflake_lease_share_pool(randflake_lease_internal) IS
+'coordinator: keeps the pool from being changed, and gives it';
+REVOKE ALL ON FUNCTION randflake_lease_share_pool(randflake_lease_internal) FROM PUBLIC;
+
+-- Keeps all others from leasing until the transaction ends, makes the pool if need be, and writes its
+-- mark. No setting of a session binds its user, so who waits ends the transactions that have kept the
+-- pool for 20 seconds. It leaves the queue every second, for all others wait behind it.
+CREATE FUNCTION randflake_lease_lock_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '1s'
+AS $$
+DECLARE
+    pool @extschema@.randflake_lease_pool;
+BEGIN
+    LOOP
+        BEGIN
+            LOCK TABLE @extschema@.randflake_lease_pool IN EXCLUSIVE MODE;
+            EXIT;
+        EXCEPTION WHEN lock_not_available THEN
+            PERFORM pg_terminate_backend(pid)
+            FROM pg_locks JOIN pg_database ON pg_database.oid = database JOIN pg_stat_activity USING (pid)
+            WHERE pg_database.datname = current_database() AND relation = '@extschema@.randflake_lease_pool'::regclass
+              AND mode IN ('RowShareLock', 'ExclusiveLock') AND granted AND pid <> pg_backend_pid()
+              AND xact_start < clock_timestamp() - interval '20 seconds';
+        END;
+    END LOOP;
+    INSERT INTO @extschema@.randflake_lease_pool (coordinator) VALUES ('') ON CONFLICT DO NOTHING;
+    pool := @extschema@.randflake_lease_share_pool(own);
+    UPDATE @extschema@.randflake_lease_pool p SET coordinator = pool.coordinator, high_water = pool.high_water
+    WHERE p.coordinator <> pool.coordinator OR p.high_water <> pool.high_water;
+    RETURN pool;
+END
+$$;
 COMMENT ON FUNCTION randflake_lease_lock_pool(randflake_lease_internal) IS
-'coordinator: locks the pool for a grant and raises the high-water mark after a failover or restore';
+'coordinator: locks the pool for a change of it, and gives it';
 REVOKE ALL ON FUNCTION randflake_lease_lock_pool(randflake_lease_internal) FROM PUBLIC;
 
 -- Not a refusal, on which a holder would ask for another lease: it keeps the one that it has, and asks
@@ -427,6 +493,99 @@ COMMENT ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) I
 'coordinator: forgets leases that ended that long ago';
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
+-- Finds consecutive node ids for a lease of this number, locks them, and removes what they had before.
+-- Without any, `first` is null and `free_at` says when there may be some, null for soon.
+CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
+                                     OUT first integer, OUT free_at bigint)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+<<find>>
+DECLARE
+    static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
+    -- Node ids that are looked at: few, or all of the pool.
+    few CONSTANT integer := CASE WHEN count <= 4 THEN 16 WHEN count <= 32 THEN 128 END;
+    places CONSTANT integer := (upper(pool) - lower(pool) - 1) / few + 1;
+    place integer := 0;
+    -- Node ids that share a row to lock.
+    grain CONSTANT integer := (upper(pool) - lower(pool) - 1) / 8192 + 1;
+    block integer;
+    last_block integer;
+    near int4range;
+    chosen int4range;
+    busy int4multirange := '{}';  -- locked by others
+    locked integer;
+BEGIN
+    IF NOT EXISTS (SELECT FROM unnest(int4multirange(pool) - int4multirange(static_nodes)) AS r
+                   WHERE upper(r) - lower(r) >= count) THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = format('the pool has fewer than %s node ids', count),
+            DETAIL = format('It has node ids %s to %s%s.', lower(pool), upper(pool) - 1,
+                            CASE WHEN static_nodes && pool
+                                 THEN format(', without %s to %s, which this server uses itself',
+                                             lower(static_nodes), upper(static_nodes) - 1) ELSE '' END),
+            HINT = 'Widen it with randflake_lease_configure, or ask for fewer.';
+    END IF;
+    FOR attempt IN 1 .. 64 LOOP
+        IF place < 32 AND places > 1 THEN
+            near := int4range(lower(pool) + ((number - 1 + place) % places)::integer * few,
+                              lower(pool) + ((number - 1 + place) % places)::integer * few + few) * pool;
+        ELSE
+            near := pool;
+        END IF;
+        IF near <> pool OR places = 1 THEN
+            -- Those unused for longest, the first of such. They begin here, or after a lease, the server's
+            -- range or what is busy: any others could begin one node id earlier and would be unused as long.
+            WITH lease AS MATERIALIZED (SELECT l.nodes, upper(l.span) AS ends FROM @extschema@.randflake_lease l WHERE l.nodes && near)
+            SELECT candidate.start, coalesce(max(lease.ends), 0) INTO first, free_at
+            FROM (SELECT lower(near) AS start UNION SELECT upper(nodes) FROM lease UNION SELECT upper(static_nodes)
+                  UNION SELECT upper(r) FROM unnest(busy) AS r) AS candidate
+            LEFT JOIN lease ON nodes && int4range(start, start + count)
+            WHERE start BETWEEN lower(near) AND upper(near) - count
+              AND NOT static_nodes && int4range(start, start + count) AND NOT busy && int4range(start, start + count)
+            GROUP BY start
+            ORDER BY 2, 1
+            LIMIT 1;
+        ELSE
+            SELECT min(lower(r)) INTO first
+            FROM (SELECT unnest(int4multirange(pool) - int4multirange(static_nodes) - busy - coalesce(range_agg(l.nodes), '{}')) AS r
+                  FROM @extschema@.randflake_lease l WHERE upper(l.span) > now) AS gap
+            WHERE upper(r) - lower(r) >= count;
+            SELECT CASE WHEN first IS NULL THEN min(upper(l.span)) ELSE 0 END INTO free_at
+            FROM @extschema@.randflake_lease l WHERE upper(l.span) > now AND l.nodes && pool;
+        END IF;
+        IF first IS NULL OR free_at > now THEN
+            EXIT WHEN near = pool;
+            place := place + 1;
+            CONTINUE;
+        END IF;
+
+        chosen := int4range(first, first + count);
+        block := (first - lower(pool)) / grain;
+        last_block := (first + count - 1 - lower(pool)) / grain;
+        PERFORM FROM @extschema@.randflake_lease_block b WHERE b.block BETWEEN find.block AND last_block FOR UPDATE SKIP LOCKED;
+        GET DIAGNOSTICS locked = ROW_COUNT;
+        IF locked > last_block - block THEN
+            -- A lease that has ended here may be renewed now, by a holder that knows better.
+            PERFORM FROM @extschema@.randflake_lease l WHERE l.nodes && chosen AND upper(l.span) <= now FOR UPDATE SKIP LOCKED;
+            GET DIAGNOSTICS locked = ROW_COUNT;
+            IF locked = (SELECT count(*) FROM @extschema@.randflake_lease l WHERE l.nodes && chosen) THEN
+                DELETE FROM @extschema@.randflake_lease l WHERE l.nodes <@ chosen;
+                RETURN;
+            END IF;
+        END IF;
+        busy := busy + int4multirange(int4range(lower(pool) + block * grain, lower(pool) + (last_block + 1) * grain));
+    END LOOP;
+    IF NOT isempty(busy) THEN
+        free_at := NULL;
+    END IF;
+    first := NULL;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_find(randflake_lease_internal, bigint, integer, int4range, bigint) IS
+'coordinator: locks free node ids for a lease of that number';
+REVOKE ALL ON FUNCTION randflake_lease_find(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
+
 -- Where the refusal of a lease says until when, the same is in the field for the name of a column, as a
 -- Unix second: for programs, in every language.
 CREATE FUNCTION randflake_lease_acquire(
@@ -448,13 +607,12 @@ AS $$
 DECLARE
     own CONSTANT @extschema@.randflake_lease_internal := NULL;
     pool @extschema@.randflake_lease_pool;
-    pool_nodes int4range;
-    static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
     now bigint;
     known text;       -- the pool's secrets
-    free_at bigint;   -- the chosen node ids are free from then on
+    free_at bigint;   -- node ids are free from then on
     had bigint;       -- node ids of this role's leases, the first of which ends
     had_until bigint; -- at that second
+    counted @extschema@.randflake_lease_role;
 BEGIN
     IF randflake_lease_acquire.holder IS NULL OR randflake_lease_acquire.incarnation IS NULL
         OR randflake_lease_acquire.nodes IS NULL OR duration IS NULL
@@ -475,13 +633,20 @@ BEGIN
     END IF;
     PERFORM @extschema@.randflake_lease_require_fingerprints(own, randflake_lease_acquire.secrets);
 
-    pool := @extschema@.randflake_lease_lock_pool(own);
-    PERFORM @extschema@.randflake_lease_require_open(own, pool);
+    -- The first one says which secrets count, and makes the pool.
+    SELECT p.secrets INTO known FROM @extschema@.randflake_lease_pool p;
+    IF known IS NULL THEN
+        pool := @extschema@.randflake_lease_lock_pool(own);
+        UPDATE @extschema@.randflake_lease_pool p SET secrets = randflake_lease_acquire.secrets WHERE p.secrets IS NULL;
+        pool.secrets := coalesce(pool.secrets, randflake_lease_acquire.secrets);
+    ELSE
+        pool := @extschema@.randflake_lease_share_pool(own);
+    END IF;
     known := pool.secrets;
     IF known IS NULL THEN
-        known := randflake_lease_acquire.secrets;
-        UPDATE @extschema@.randflake_lease_pool SET secrets = known;
+        RAISE serialization_failure USING MESSAGE = 'the secrets of this coordinator were just forgotten', HINT = 'Ask again.';
     END IF;
+    PERFORM @extschema@.randflake_lease_require_open(own, pool);
     PERFORM @extschema@.randflake_lease_require_secrets(
         own, randflake_lease_acquire.secrets, known, 0, 'object_not_in_prerequisite_state');
 
@@ -496,53 +661,6 @@ BEGIN
     PERFORM @extschema@.randflake_lease_require_secrets(
         own, randflake_lease_acquire.secrets, known, now, 'object_not_in_prerequisite_state');
 
-    -- The node ids unused for longest, the first of such, and not this server's own. They begin with
-    -- the pool or after a known lease or the server's range: any others could begin one node id
-    -- earlier and would be unused as long.
-    pool_nodes := pool.nodes;
-    SELECT candidate.first, coalesce(max(upper(lease.span)), 0)
-    INTO first_node_id, free_at
-    FROM (SELECT lower(pool_nodes) AS first
-          UNION SELECT upper(l.nodes) FROM @extschema@.randflake_lease l
-          UNION SELECT upper(static_nodes)) candidate
-    LEFT JOIN @extschema@.randflake_lease lease
-        ON lease.nodes && int4range(candidate.first, candidate.first + randflake_lease_acquire.nodes)
-    WHERE candidate.first BETWEEN lower(pool_nodes)
-                              AND upper(pool_nodes) - randflake_lease_acquire.nodes
-      AND NOT static_nodes && int4range(candidate.first, candidate.first + randflake_lease_acquire.nodes)
-    GROUP BY candidate.first
-    ORDER BY 2, 1
-    LIMIT 1;
-    IF first_node_id IS NULL THEN
-        RAISE configuration_limit_exceeded USING
-            MESSAGE = format('the pool has fewer than %s node ids', randflake_lease_acquire.nodes),
-            DETAIL = format('It has node ids %s to %s%s.', lower(pool_nodes), upper(pool_nodes) - 1,
-                            CASE WHEN static_nodes && pool_nodes
-                                 THEN format(', without %s to %s, which this server uses itself',
-                                             lower(static_nodes), upper(static_nodes) - 1) ELSE '' END),
-            HINT = 'Widen it with randflake_lease_configure, or ask for fewer.';
-    ELSIF free_at > now THEN
-        RAISE configuration_limit_exceeded USING
-            MESSAGE = CASE WHEN randflake_lease_acquire.nodes = 1 THEN 'no node id is free'
-                           ELSE format('no %s consecutive node ids are free', randflake_lease_acquire.nodes) END,
-            DETAIL = format('Node ids become free at %s.', to_timestamp(free_at)),
-            COLUMN = free_at::text,
-            HINT = 'Widen the pool with randflake_lease_configure, or wait.';
-    END IF;
-
-    SELECT coalesce(sum(upper(l.nodes) - lower(l.nodes)), 0), coalesce(min(upper(l.span)), 0)
-    INTO STRICT had, had_until
-    FROM @extschema@.randflake_lease l
-    WHERE l.role = SESSION_USER AND l.span @> now;
-    IF had + randflake_lease_acquire.nodes > pool.max_nodes_per_role THEN
-        RAISE configuration_limit_exceeded USING
-            MESSAGE = format('role "%s" may have at most %s node ids', SESSION_USER, pool.max_nodes_per_role),
-            DETAIL = format('It has %s, and asks for %s.', had, randflake_lease_acquire.nodes),
-            COLUMN = had_until::text,
-            HINT = 'Raise "max_nodes_per_role" with randflake_lease_configure, or wait until leases have ended.';
-    END IF;
-
-    node_count := randflake_lease_acquire.nodes;
     IF now < pool.high_water THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('no lease may begin before %s', to_timestamp(pool.high_water)),
@@ -552,16 +670,59 @@ BEGIN
                         THEN format('Ask again in %s seconds.', pool.high_water - now)
                         ELSE 'Set the coordinator''s clock if it is wrong. If it is right and was ahead before, lower "high_water" in randflake_lease_pool as documented.' END;
     END IF;
+
+    -- The bounds of the role, one grant after the other.
+    LOOP
+        SELECT * INTO counted FROM @extschema@.randflake_lease_role r WHERE r.role = SESSION_USER FOR UPDATE;
+        EXIT WHEN FOUND;
+        INSERT INTO @extschema@.randflake_lease_role VALUES (SESSION_USER, 0, 0) ON CONFLICT DO NOTHING;
+    END LOOP;
+    IF counted.minute <> now / 60 THEN
+        counted.grants := 0;
+    END IF;
+    IF counted.grants >= pool.max_grants_per_role THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = format('role "%s" may be granted at most %s leases a minute', SESSION_USER, pool.max_grants_per_role),
+            COLUMN = ((now / 60 + 1) * 60)::text,
+            HINT = 'Raise "max_grants_per_role" with randflake_lease_configure, or wait for the next minute.';
+    END IF;
+    UPDATE @extschema@.randflake_lease_role r SET minute = now / 60, grants = counted.grants + 1 WHERE r.role = SESSION_USER;
+    -- All node ids are no bound, and no sum is needed.
+    IF pool.max_nodes_per_role < 131072 THEN
+        SELECT coalesce(sum(upper(l.nodes) - lower(l.nodes)), 0), coalesce(min(upper(l.span)), 0)
+        INTO STRICT had, had_until
+        FROM @extschema@.randflake_lease l
+        WHERE l.role = SESSION_USER AND upper(l.span) > now AND lower(l.span) <= now;
+        IF had + randflake_lease_acquire.nodes > pool.max_nodes_per_role THEN
+            RAISE configuration_limit_exceeded USING
+                MESSAGE = format('role "%s" may have at most %s node ids', SESSION_USER, pool.max_nodes_per_role),
+                DETAIL = format('It has %s, and asks for %s.', had, randflake_lease_acquire.nodes),
+                COLUMN = had_until::text,
+                HINT = 'Raise "max_nodes_per_role" with randflake_lease_configure, or wait until leases have ended.';
+        END IF;
+    END IF;
+
+    node_count := randflake_lease_acquire.nodes;
+    lease_id := nextval('@extschema@.randflake_lease_lease_id_seq');
+    SELECT found.first, found.free_at INTO first_node_id, free_at
+    FROM @extschema@.randflake_lease_find(own, lease_id, node_count, pool.nodes, now) AS found;
+    IF first_node_id IS NULL THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = CASE WHEN node_count = 1 THEN 'no node id is free'
+                           ELSE format('no %s consecutive node ids are free', node_count) END,
+            DETAIL = CASE WHEN free_at > now THEN format('Node ids become free at %s.', to_timestamp(free_at))
+                          ELSE 'Others are being leased at this moment.' END,
+            COLUMN = coalesce(free_at::text, ''),
+            HINT = 'Widen the pool with randflake_lease_configure, or wait.';
+    END IF;
     lease_start := now;
     lease_end := least(now + least(duration, pool.max_duration), @extschema@.randflake_lease_horizon(own),
                        @extschema@.randflake_lease_stops_at(own, randflake_lease_acquire.secrets, known)) - 1;
-    INSERT INTO @extschema@.randflake_lease AS granted (holder, incarnation, nodes, span, secrets)
-    VALUES (randflake_lease_acquire.holder, randflake_lease_acquire.incarnation,
+    INSERT INTO @extschema@.randflake_lease (lease_id, holder, incarnation, nodes, span, secrets) OVERRIDING SYSTEM VALUE
+    VALUES (lease_id, randflake_lease_acquire.holder, randflake_lease_acquire.incarnation,
             int4range(first_node_id, first_node_id + node_count), int8range(lease_start, lease_end + 1),
-            randflake_lease_acquire.secrets)
-    RETURNING granted.lease_id INTO STRICT lease_id;
+            randflake_lease_acquire.secrets);
     differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_acquire.secrets, known);
-    PERFORM @extschema@.randflake_lease_forget(own, interval '1 day');
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) IS
@@ -592,7 +753,7 @@ BEGIN
             MESSAGE = format('duration of a lease must be at least 1 second, not %s', duration);
     END IF;
     PERFORM @extschema@.randflake_lease_require_fingerprints(own, randflake_lease_renew.secrets);
-    pool := @extschema@.randflake_lease_lock_pool(own);
+    pool := @extschema@.randflake_lease_share_pool(own);
     PERFORM @extschema@.randflake_lease_require_open(own, pool);
     now := @extschema@.randflake_lease_clock(own);
     latest := least(now + pool.max_duration + pool.max_clock_skew, @extschema@.randflake_lease_horizon(own));
@@ -600,7 +761,8 @@ BEGIN
     WHERE l.lease_id = randflake_lease_renew.lease_id
       AND l.incarnation = randflake_lease_renew.incarnation
       AND l.role = SESSION_USER
-      AND l.released_at IS NULL;
+      AND l.released_at IS NULL
+    FOR UPDATE NOWAIT;
     IF NOT FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s does not exist or is not this holder''s', randflake_lease_renew.lease_id),
@@ -647,7 +809,12 @@ BEGIN
     SET span = int8range(lower(l.span), lease_end + 1), renewed_at = clock_timestamp(), secrets = randflake_lease_renew.secrets
     WHERE l.lease_id = randflake_lease_renew.lease_id;
     differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_renew.secrets, pool.secrets);
-EXCEPTION WHEN exclusion_violation THEN
+EXCEPTION
+WHEN lock_not_available THEN
+    RAISE lock_not_available USING
+        MESSAGE = format('lease %s is being renewed or replaced by another request', randflake_lease_renew.lease_id),
+        HINT = 'Ask again.';
+WHEN exclusion_violation THEN
     RAISE object_not_in_prerequisite_state USING
         MESSAGE = format('the node ids of lease %s have another holder by now', randflake_lease_renew.lease_id),
         HINT = 'Acquire a new lease.';
@@ -670,24 +837,23 @@ BEGIN
     IF randflake_lease_release.lease_id IS NULL OR randflake_lease_release.incarnation IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = 'arguments of a lease must not be null';
     END IF;
-    PERFORM @extschema@.randflake_lease_lock_pool(own);
+    PERFORM @extschema@.randflake_lease_share_pool(own);
     SELECT * INTO lease FROM @extschema@.randflake_lease l
     WHERE l.lease_id = randflake_lease_release.lease_id
       AND l.incarnation = randflake_lease_release.incarnation
-      AND l.role = SESSION_USER;
+      AND l.role = SESSION_USER
+    FOR UPDATE;
     IF NOT FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s does not exist or is not this holder''s', randflake_lease_release.lease_id);
     ELSIF lease.released_at IS NOT NULL THEN
         -- The first word counts.
         RETURN;
-    ELSIF last_used IS NULL OR last_used < lower(lease.span) THEN
-        -- Nothing used leaves nothing to remember.
-        DELETE FROM @extschema@.randflake_lease l WHERE l.lease_id = lease.lease_id;
     ELSE
-        -- A later end than the lease's changes nothing.
+        -- A later end than the lease's changes nothing. One second is left when nothing was used: the node
+        -- ids keep the end of what they had before.
         UPDATE @extschema@.randflake_lease l
-        SET span = int8range(lower(l.span), least(last_used, upper(l.span) - 1) + 1),
+        SET span = int8range(lower(l.span), least(greatest(last_used, lower(l.span)), upper(l.span) - 1) + 1),
             released_at = clock_timestamp()
         WHERE l.lease_id = lease.lease_id;
     END IF;
@@ -724,7 +890,8 @@ CREATE FUNCTION randflake_lease_configure(
     never_leased boolean DEFAULT false,
     forget_key boolean DEFAULT false,
     max_nodes_per_role integer DEFAULT NULL,
-    secrets text DEFAULT NULL)
+    secrets text DEFAULT NULL,
+    max_grants_per_role integer DEFAULT NULL)
 RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -742,6 +909,7 @@ DECLARE
     longest CONSTANT integer := greatest(duration, pool.max_duration);
     widest CONSTANT integer := greatest(skew, pool.max_clock_skew);
     most CONSTANT integer := coalesce(randflake_lease_configure.max_nodes_per_role, pool.max_nodes_per_role);
+    grants CONSTANT integer := coalesce(randflake_lease_configure.max_grants_per_role, pool.max_grants_per_role);
     shut CONSTANT boolean := coalesce(randflake_lease_configure.closed, pool.closed);
     mark bigint := pool.high_water;
     free_at bigint;
@@ -759,6 +927,9 @@ BEGIN
     END IF;
     IF most NOT BETWEEN 1 AND 131072 THEN
         RAISE invalid_parameter_value USING MESSAGE = 'node ids per role must be from 1 to 131072';
+    END IF;
+    IF grants NOT BETWEEN 1 AND 60000 THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'leases of a role per minute must be from 1 to 60000';
     END IF;
     PERFORM @extschema@.randflake_lease_require_fingerprints(own, randflake_lease_configure.secrets);
     IF forget_key AND randflake_lease_configure.secrets IS NOT NULL THEN
@@ -796,6 +967,7 @@ BEGIN
         max_clock_skew = skew,
         closed = shut,
         max_nodes_per_role = most,
+        max_grants_per_role = grants,
         secrets = CASE WHEN NOT forget_key
                        THEN coalesce(randflake_lease_configure.secrets, pool.secrets) END;
 
@@ -808,9 +980,9 @@ BEGIN
     RETURN CASE WHEN free_at > now THEN to_timestamp(free_at) END;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text) IS
-'coordinator: sets which node ids it leases and for how long; null keeps a value; closed stops grants and renewals; never_leased says that nobody leased under this secret before; forget_key accepts new secrets from the next holder, secrets those alone; max_nodes_per_role bounds what one role leases. Gives the time at which the node ids that are leased no more become free, null if they are';
-REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text) FROM PUBLIC;
+COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text, integer) IS
+'coordinator: sets which node ids it leases and for how long; null keeps a value; closed stops grants and renewals; never_leased says that nobody leased under this secret before; forget_key accepts new secrets from the next holder, secrets those alone; max_nodes_per_role bounds what one role leases, max_grants_per_role how often in a minute. Gives the time at which the node ids that are leased no more become free, null if they are';
+REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text, integer) FROM PUBLIC;
 
 -- The first Unix second that no lease may have reached, known or not, and whoever granted it; a new
 -- secret begins no earlier, and one that is withdrawn was to begin no earlier.
@@ -928,6 +1100,7 @@ CREATE FUNCTION randflake_lease_pool_state(
     OUT max_duration integer,
     OUT max_clock_skew integer,
     OUT max_nodes_per_role integer,
+    OUT max_grants_per_role integer,
     OUT secrets text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -938,6 +1111,11 @@ DECLARE
     pool @extschema@.randflake_lease_pool;
     static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
     nodes int4range;
+    identity text;
+    noted bigint;
+    called boolean;
+    mark bigint;
+    now CONSTANT bigint := @extschema@.randflake_lease_clock(own);
 BEGIN
     SELECT * INTO pool FROM @extschema@.randflake_lease_pool;
     nodes := coalesce(pool.nodes, int4range(0, 131072));
@@ -948,16 +1126,28 @@ BEGIN
     max_duration := pool.max_duration;
     max_clock_skew := pool.max_clock_skew;
     max_nodes_per_role := pool.max_nodes_per_role;
+    max_grants_per_role := pool.max_grants_per_role;
     secrets := pool.secrets;
+    IF pg_is_in_recovery() THEN
+        state := 'unused';
+        RETURN;
+    END IF;
+    -- As randflake_lease_share_pool has it, but that nothing is noted: a takeover counts from the first request on.
+    identity := @extschema@.randflake_lease_identity(own);
+    SELECT last_value, is_called INTO STRICT noted, called FROM @extschema@.randflake_lease_takeover;
+    mark := pool.high_water;
+    IF (noted - @extschema@.randflake_lease_identity_hash(own, identity)) & ((1::bigint << 31) - 1) <> 0
+        OR pool.coordinator <> identity AND NOT called THEN
+        mark := now + coalesce(pool.max_duration, 60) + 2 * coalesce(pool.max_clock_skew, 2) + 1;
+    ELSIF pool.coordinator IS DISTINCT FROM identity THEN
+        mark := (noted >> 31) + coalesce(pool.max_duration, 60) + 2 * coalesce(pool.max_clock_skew, 2) + 1;
+    END IF;
+    mark := greatest(mark, pool.high_water);
     IF pool.closed THEN
         state := 'closed';
-    ELSIF pool.coordinator IS NULL OR pg_is_in_recovery() THEN
-        state := 'unused';
-    ELSIF pool.coordinator <> @extschema@.randflake_lease_identity(own) THEN
-        state := 'unused';
-    ELSIF pool.high_water > @extschema@.randflake_lease_clock(own) THEN
+    ELSIF mark > now THEN
         state := 'holding off';
-        grants_from := to_timestamp(pool.high_water);
+        grants_from := to_timestamp(mark);
     ELSE
         state := 'open';
     END IF;
@@ -968,10 +1158,10 @@ REVOKE ALL ON FUNCTION randflake_lease_pool_state() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION randflake_lease_pool_state() TO pg_monitor;
 
 CREATE VIEW randflake_pool AS SELECT * FROM randflake_lease_pool_state();
-COMMENT ON VIEW randflake_pool IS 'coordinator: which node ids it leases, and whether it does now';
+COMMENT ON VIEW randflake_pool IS 'coordinator: which node ids it leases, and whether it does now; as of the snapshot of its reader';
 COMMENT ON COLUMN randflake_pool.state IS
-'open; holding off: no lease is granted yet, those that are known are renewed; closed; unused: this coordinator was not asked since it was made or took over';
-COMMENT ON COLUMN randflake_pool.grants_from IS 'while holding off: from when leases are granted';
+'open; holding off: no lease is granted yet, those that are known are renewed; closed; unused: a standby';
+COMMENT ON COLUMN randflake_pool.grants_from IS 'while holding off: from when leases are granted; after a failover or restore that counts from the first request on';
 COMMENT ON COLUMN randflake_pool.first_node_id IS 'first node id of the pool';
 COMMENT ON COLUMN randflake_pool.node_count IS 'number of node ids of the pool';
 COMMENT ON COLUMN randflake_pool.own_first_node_id IS
@@ -981,6 +1171,7 @@ COMMENT ON COLUMN randflake_pool.max_duration IS 'longest lease, seconds';
 COMMENT ON COLUMN randflake_pool.max_clock_skew IS
 'seconds by which the clocks of two coordinators, and of servers whose node ids come into the pool, may differ';
 COMMENT ON COLUMN randflake_pool.max_nodes_per_role IS 'most node ids that the leases of one role may have at a time';
+COMMENT ON COLUMN randflake_pool.max_grants_per_role IS 'most leases that one role may be granted in a minute';
 COMMENT ON COLUMN randflake_pool.secrets IS
 'fingerprints of the secrets that every holder must have, oldest first, from the second on with "@" and the Unix second from which on it is in use; null before the first is set or leased under';
 
@@ -1000,7 +1191,7 @@ FROM randflake_lease AS lease,
      LATERAL (SELECT pg_catalog.lower(nodes) AS first_node_id, pg_catalog.upper(nodes) AS after,
                      pg_catalog.to_timestamp(pg_catalog.lower(span)) AS starts_at,
                      pg_catalog.to_timestamp(pg_catalog.upper(span)) AS ends_at) AS bounds;
-COMMENT ON VIEW randflake_leases IS 'coordinator: who has leased which node ids, and until when';
+COMMENT ON VIEW randflake_leases IS 'coordinator: who has leased which node ids, and until when; as of the snapshot of its reader';
 COMMENT ON COLUMN randflake_leases.lease_id IS 'number of the lease';
 COMMENT ON COLUMN randflake_leases.role IS 'role that leased them; no other may renew or release the lease';
 COMMENT ON COLUMN randflake_leases.holder IS 'name the holder gave itself';

@@ -1,5 +1,7 @@
 -- The coordinator: leases of node ids. Its clock is a table here, so nothing depends on the real
 -- one; times are shown in seconds since 1750000000.
+\a
+\t
 SET timezone = 'UTC';
 SET datestyle = ISO;
 SET intervalstyle = postgres;
@@ -58,8 +60,15 @@ SELECT lease_id, nodes, lower(span) - 1750000000 AS starts, upper(span) - 175000
        renewed_at IS NOT NULL AS renewed, released_at IS NOT NULL AS released
 FROM randflake_lease;
 
--- Three holders, then the one row that the first lease made
+-- Three holders, then the one row that the first lease made. Of many node ids, each takes one from another place.
 SELECT * FROM acquire(1);
+BEGIN;
+SELECT * FROM acquire(2, 4);
+SELECT * FROM acquire(3, 33);
+SELECT * FROM acquire(4, 5);
+ROLLBACK;
+SELECT setval('randflake_lease_lease_id_seq', 1);
+SELECT randflake_lease_configure(0, 16);
 SELECT * FROM acquire(2, 4);
 SELECT * FROM acquire(3, 1, 10);
 SELECT nodes, max_duration, max_clock_skew, high_water, secrets,
@@ -124,30 +133,30 @@ SELECT first_node_id AS unused_for_longer_than_the_last FROM acquire(9);
 -- A clock that steps back grants nothing again, and takes nothing away
 SELECT clock_shows(-3600);
 SELECT error_of('SELECT acquire(1)') AS all_are_later;
-SELECT error_of('SELECT renew(5, 7, 129)') AS all_began_later;
+SELECT error_of('SELECT renew(8, 7, 129)') AS all_began_later;
 SELECT randflake_lease_configure(node_count => 7);
 SELECT clock_shows(-3597);
 SELECT * FROM acquire(1);
 SELECT clock_shows(105);
 SELECT * FROM leases WHERE lease_id >= 4 ORDER BY lease_id;
 
--- Release: early, never before what was used; unused leaves nothing; the first word counts
-SELECT release(5, 7, 110);
-SELECT * FROM leases WHERE lease_id = 5;
-SELECT release(5, 7, 80);
-SELECT release(5, 7, NULL);
-SELECT * FROM leases WHERE lease_id = 5;
-SELECT error_of('SELECT renew(5, 7, 110)') AS renewed_after_release;
-SELECT release(6, 8, 9999999);
-SELECT * FROM leases WHERE lease_id = 6;
-SELECT release(8, 9, 104);
-SELECT count(*) FROM leases WHERE lease_id = 8;
-SELECT error_of('SELECT release(8, 9, 104)') AS released_and_gone;
-SELECT release(9, 1, NULL);
-SELECT count(*) FROM leases WHERE lease_id = 9;
-SELECT error_of('SELECT release(7, 1, 104)') AS other_incarnation;
+-- Release: early, never before what was used; unused leaves a second; the first word counts
+SELECT release(8, 7, 110);
+SELECT * FROM leases WHERE lease_id = 8;
+SELECT release(8, 7, 80);
+SELECT release(8, 7, NULL);
+SELECT * FROM leases WHERE lease_id = 8;
+SELECT error_of('SELECT renew(8, 7, 110)') AS renewed_after_release;
+SELECT release(9, 8, 9999999);
+SELECT * FROM leases WHERE lease_id = 9;
+SELECT release(11, 9, 104);
+SELECT count(*) FROM leases WHERE lease_id = 11;
+SELECT error_of('SELECT release(11, 9, 104)') AS released_before;
+SELECT release(13, 1, NULL);
+SELECT count(*) FROM leases WHERE lease_id = 13;
+SELECT error_of('SELECT release(10, 1, 104)') AS other_incarnation;
 SELECT error_of('SELECT release(NULL, 1, 104)') AS no_lease;
-SELECT error_of('SELECT release(7, NULL, 104)') AS no_holder;
+SELECT error_of('SELECT release(10, NULL, 104)') AS no_holder;
 SELECT randflake_lease_configure(1, 2);
 SELECT clock_shows(110);
 SELECT error_of('SELECT acquire(1, 2)') AS still_used;
@@ -173,9 +182,9 @@ SELECT clock_shows(-3600);
 SELECT error_of('SELECT acquire(1)') AS before_the_mark;
 -- a lease that began while the clock was ahead is renewed no more
 SELECT error_of(format('SELECT renew(%s, 1, 175)', lease_id)) FROM leases ORDER BY lease_id LIMIT 1;
--- and an old one is purged on the way
+-- and goes when its node ids are leased again
 SELECT clock_shows(100000);
-SELECT starts, ends FROM acquire(1, 1, 5);
+SELECT starts, ends FROM acquire(1, 7, 5);
 SELECT count(*) FROM leases;
 SELECT high_water - 1750000000 AS high_water FROM randflake_lease_pool;
 
@@ -222,6 +231,7 @@ SELECT lease_id AS short FROM acquire(2, 1, 3) \gset
 UPDATE randflake_lease SET granted_at = to_timestamp(1750200000);
 UPDATE randflake_lease_pool SET coordinator = 'another';
 SELECT clock_shows(200001);
+SELECT state, extract(epoch FROM grants_from)::bigint - 200001 - 1750000000 AS if_asked_now FROM randflake_pool;
 SELECT error_of('SELECT acquire(3)') AS too_early;
 -- the refused call was rolled back, but the hold-off counts from it on
 SELECT coordinator FROM randflake_lease_pool;
@@ -229,7 +239,7 @@ SELECT clock_shows(200003);
 SELECT error_of('SELECT acquire(3)') AS too_early;
 SELECT error_of('SELECT renew(' || :short || ', 2, 200002)') AS ended_a_moment_ago;
 SELECT renew(:known, 1, 200059) AS renewed;
-SELECT high_water - 200001 - 1750000000 AS high_water FROM randflake_lease_pool;
+SELECT state, extract(epoch FROM grants_from)::bigint - 200001 - 1750000000 AS grants_from FROM randflake_pool;
 SELECT renew(:known, 1, 200064) AS renewed_before_by_the_other;
 SELECT error_of('SELECT renew(' || :known || ', 1, 200065)') AS later_than_it_could_have_been;
 SELECT clock_shows(200005);
@@ -350,6 +360,8 @@ SELECT replace(error_of('SELECT acquire(2, 2)'), SESSION_USER, '<role>') AS too_
 SELECT node_count FROM acquire(2, 1, 10);
 SELECT replace(error_of('SELECT acquire(3)'), SESSION_USER, '<role>') AS one_too_many;
 SELECT release(:mine, 1, NULL);
+SELECT replace(error_of('SELECT acquire(3, 2)'), SESSION_USER, '<role>') AS in_the_same_second;
+SELECT clock_shows(260103 + 66);
 SELECT node_count FROM acquire(3, 2);
 SELECT clock_shows(260103 + 75);
 SELECT node_count FROM acquire(2, 1, 10);
@@ -358,6 +370,21 @@ SELECT error_of(format('SELECT randflake_lease_configure(max_nodes_per_role => %
 FROM unnest(ARRAY[0, -1, 131073]) AS most;
 SELECT randflake_lease_configure(max_nodes_per_role => 131072);
 SELECT node_count FROM acquire(3);
+-- and grants to one role in a minute; those that were rolled back do not count
+DELETE FROM randflake_lease_role;
+SELECT randflake_lease_configure(max_grants_per_role => 2);
+SELECT max_grants_per_role FROM randflake_pool;
+SELECT node_count FROM acquire(3);
+BEGIN;
+SELECT node_count FROM acquire(3);
+ROLLBACK;
+SELECT node_count FROM acquire(3);
+SELECT replace(error_of('SELECT acquire(3)'), SESSION_USER, '<role>') AS one_too_many;
+SELECT error_of(format('SELECT randflake_lease_configure(max_grants_per_role => %s)', most))
+FROM unnest(ARRAY[0, 60001]) AS most;
+SELECT clock_shows(260103 + 137); -- the next minute
+SELECT node_count FROM acquire(3);
+SELECT randflake_lease_configure(max_grants_per_role => 60000);
 
 -- Made here, and restored from a dump with what another one granted
 SELECT clock_shows(270000);
@@ -537,6 +564,16 @@ FROM leases;
 SELECT clock_shows(1730000000 + (1::bigint << 30) - 1750000000);
 SELECT error_of('SELECT acquire(1)');
 
+-- Under another isolation level than READ COMMITTED no answer could be right.
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT error_of(statement) FROM unnest(ARRAY['SELECT acquire(1)', 'SELECT renew(1, 1, 59)', 'SELECT release(1, 1, 59)',
+    'SELECT randflake_lease_purge()', 'SELECT randflake_lease_configure()', $$SELECT randflake_lease_add_secret(repeat('c', 16), to_timestamp(2500000000))$$,
+    $$SELECT randflake_lease_remove_secret(repeat('c', 16))$$]) AS statement;
+COMMIT;
+SET default_transaction_isolation = serializable;
+SELECT error_of('SELECT randflake_lease_configure()');
+RESET default_transaction_isolation;
+
 -- Whom it may concern
 DELETE FROM randflake_lease;
 UPDATE randflake_lease_pool SET high_water = 0;
@@ -546,7 +583,9 @@ SET ROLE regress_randflake_app;
 SELECT error_of(statement) FROM unnest(ARRAY[
     'SELECT acquire(1)', 'SELECT renew(1, 1, 59)', 'SELECT release(1, 1, 59)',
     'SELECT randflake_lease_purge()', 'SELECT randflake_lease_configure()',
-    'SELECT randflake_lease_lock_pool(NULL)', $$SELECT randflake_lease_taken_over(NULL, 'x', 'y')$$,
+    'SELECT randflake_lease_lock_pool(NULL)', 'SELECT randflake_lease_share_pool(NULL)',
+    'SELECT randflake_lease_find(NULL, 1, 1, NULL, 1)', 'SELECT * FROM randflake_lease_role', 'SELECT * FROM randflake_lease_block FOR UPDATE',
+    'LOCK TABLE randflake_lease_pool IN ROW SHARE MODE', 'LOCK TABLE randflake_leases, randflake_pool', $$SELECT randflake_lease_taken_over(NULL, 'x', 'y')$$,
     'SELECT randflake_lease_clock(NULL)', 'SELECT randflake_lease_epoch(NULL)',
     'SELECT randflake_lease_identity(NULL)', $$SELECT randflake_lease_identity_hash(NULL, 'x')$$,
     'SELECT randflake_lease_horizon(NULL)', 'SELECT randflake_coordinator_identity(NULL)',

@@ -16,6 +16,7 @@ use Time::HiRes qw(sleep time);
 $RandflakeLease::duration = 14;
 my $hold_off = $RandflakeLease::duration + 2 * 1 + 1;
 
+$RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 
 # One clock for all servers. It stands still while the coordinator changes: what is in force before

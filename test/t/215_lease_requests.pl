@@ -13,6 +13,7 @@ use RandflakeProxy;
 use Test::More;
 use Time::HiRes qw(sleep);
 
+$RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
 my $here = sprintf 'host=%s port=%s', $coordinator->host, $coordinator->port;
@@ -115,7 +116,7 @@ SELECT 'nobody', gen_random_uuid(), '0123456789abcdef', '[0,1)', int8range(25000
 SQL
 told('could not lease node ids: no node id is free', 'pool dry');
 $coordinator->safe_psql('rival',
-    q{DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 131072)});
+    q{DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 16)});
 
 # What works in the end: another schema by way of the search path; and a role whose every connection
 # begins with a warning, which is no warning about a grant

@@ -40,9 +40,9 @@ SQL
 # --- traces --------------------------------------------------------------------------------------
 
 my $directory = PostgreSQL::Test::Utils::tempdir;
-my $unit = "$FindBin::Bin/../test/unit";
+my $unit = "$FindBin::Bin/../unit";
 PostgreSQL::Test::Utils::system_or_bail($ENV{CXX} // 'g++', '-std=c++20', '-O1',
-    "-I$unit", "-I$FindBin::Bin/../src", '-o', "$directory/lease_trace", "$unit/lease_trace.cpp");
+    "-I$unit", "-I$FindBin::Bin/../../src", '-o', "$directory/lease_trace", "$unit/lease_trace.cpp");
 my ($traces, $steps) = (120, 200);
 PostgreSQL::Test::Utils::system_or_bail('sh', '-c',
     "$directory/lease_trace 1 $traces $steps >$directory/traces");
@@ -79,12 +79,13 @@ is("@rare", '', 'of every operation and outcome, enough steps')
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE saved (
     place bigint, pool randflake_lease_pool[], leases randflake_lease[],
-    next_lease bigint, next_is_called boolean, takeover bigint, takeover_is_called boolean
+    next_lease bigint, next_is_called boolean, takeover bigint, takeover_is_called boolean, roles randflake_lease_role[]
 );
 
 CREATE PROCEDURE make_anew() LANGUAGE sql AS $$
     DELETE FROM randflake_lease;
     DELETE FROM randflake_lease_pool;
+    DELETE FROM randflake_lease_role;
     SELECT setval('randflake_lease_takeover',
                   least(randflake_lease_clock(NULL), randflake_lease_horizon(NULL)) << 31
                   | randflake_lease_identity_hash(NULL, randflake_lease_identity(NULL)), false);
@@ -94,7 +95,8 @@ CREATE PROCEDURE save(to_place bigint) LANGUAGE sql AS $$
     DELETE FROM saved WHERE place = to_place;
     INSERT INTO saved
     SELECT to_place, (SELECT array_agg(p) FROM randflake_lease_pool p),
-           (SELECT array_agg(l) FROM randflake_lease l), i.last_value, i.is_called, t.last_value, t.is_called
+           (SELECT array_agg(l) FROM randflake_lease l), i.last_value, i.is_called, t.last_value, t.is_called,
+           (SELECT array_agg(r) FROM randflake_lease_role r)
     FROM randflake_lease_lease_id_seq i, randflake_lease_takeover t;
 $$;
 
@@ -134,7 +136,7 @@ BEGIN
     WHEN 'configure' THEN
         got := ARRAY[coalesce(extract(epoch FROM randflake_lease_configure(
             a[1]::integer, a[2]::integer, a[3]::integer, a[4]::integer, a[5] = '1', a[6] = '1', a[7] = '1',
-            a[8]::integer, a[9])), 0)];
+            a[8]::integer, a[9], a[10]::integer)), 0)];
     WHEN 'add_secret' THEN
         PERFORM randflake_lease_add_secret(a[1], to_timestamp(a[2]::bigint));
     WHEN 'remove_secret' THEN
@@ -154,6 +156,7 @@ BEGIN
     WHEN 'restore' THEN
         CALL restore(a[1]::bigint);
         PERFORM setval('randflake_lease_takeover', takeover, takeover_is_called) FROM saved WHERE place = a[1]::bigint;
+        INSERT INTO randflake_lease_role SELECT r.* FROM saved, unnest(roles) AS r WHERE place = a[1]::bigint;
         got := NULL;
     WHEN 'dump' THEN
         CALL restore(a[1]::bigint);
@@ -240,42 +243,58 @@ my @changes = (
     # function, what is there, what takes its place
     [ 'acquire', 'randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072', 'false' ],
     [ 'acquire', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
-    [ 'acquire', 'known := randflake_lease_acquire.secrets;', q{known := split_part(randflake_lease_acquire.secrets, ' ', 1);} ],
-    [ 'acquire', 'UPDATE @extschema@.randflake_lease_pool SET secrets = known;', '' ],
+    [ 'acquire', 'coalesce(pool.secrets, randflake_lease_acquire.secrets)', q{coalesce(pool.secrets, split_part(randflake_lease_acquire.secrets, ' ', 1))} ],
+    [ 'acquire', 'UPDATE @extschema@.randflake_lease_pool p SET secrets = randflake_lease_acquire.secrets WHERE p.secrets IS NULL;', '' ],
     [ 'acquire', q{known, now, 'object_not_in_prerequisite_state'}, q{known, 0, 'object_not_in_prerequisite_state'} ],
     [ 'acquire', q{known, now, 'object_not_in_prerequisite_state'}, q{known, now - 1, 'object_not_in_prerequisite_state'} ],
     [ 'acquire', q{known, now, 'object_not_in_prerequisite_state'}, q{known, now + 1, 'object_not_in_prerequisite_state'} ],
     [ 'acquire', '@extschema@.randflake_lease_stops_at(own, randflake_lease_acquire.secrets, known)) - 1', 'NULL) - 1' ],
-    [ 'acquire', "            randflake_lease_acquire.secrets)\n", "            NULL)\n" ],
+    [ 'acquire', "            randflake_lease_acquire.secrets);\n", "            NULL);\n" ],
     [ 'acquire', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '' ],
-    [ 'acquire', 'AND NOT static_nodes &&', 'OR NOT static_nodes &&' ],
-    [ 'acquire', 'UNION SELECT upper(static_nodes)', '' ],
     [ 'acquire', 'now <= @extschema@.randflake_lease_epoch(own)', 'now < @extschema@.randflake_lease_epoch(own)' ],
     [ 'acquire', 'now >= @extschema@.randflake_lease_horizon(own)', 'now > @extschema@.randflake_lease_horizon(own)' ],
-    [ 'acquire', 'max(upper(lease.span))', 'min(upper(lease.span))' ],
-    [ 'acquire', 'SELECT lower(pool_nodes) AS first', 'SELECT 0 AS first' ],
-    [ 'acquire', 'UNION SELECT upper(l.nodes) FROM', 'UNION SELECT lower(l.nodes) FROM' ],
-    [ 'acquire', 'lease.nodes && int4range(candidate.first, candidate.first + randflake_lease_acquire.nodes)', 'lease.nodes && int4range(candidate.first, candidate.first + 1)' ],
-    [ 'acquire', 'static_nodes && int4range(candidate.first, candidate.first + randflake_lease_acquire.nodes)', 'static_nodes && int4range(candidate.first, candidate.first + 1)' ],
-    [ 'acquire', 'candidate.first BETWEEN lower(pool_nodes)', 'candidate.first BETWEEN 0' ],
-    [ 'acquire', 'upper(pool_nodes) - randflake_lease_acquire.nodes', 'upper(pool_nodes) - 1' ],
+    [ 'acquire', 'counted.minute <> now / 60', 'false' ],
+    [ 'acquire', 'counted.minute <> now / 60', 'true' ],
+    [ 'acquire', 'counted.grants >= pool.max_grants_per_role', 'counted.grants > pool.max_grants_per_role' ],
+    [ 'acquire', 'SET minute = now / 60, grants', 'SET grants' ],
+    [ 'acquire', 'grants = counted.grants + 1 WHERE r.role = SESSION_USER', 'grants = counted.grants + 1' ],
+    [ 'acquire', 'pool.max_nodes_per_role < 131072', 'pool.max_nodes_per_role < 5' ],
     [ 'acquire', 'had + randflake_lease_acquire.nodes > pool.max_nodes_per_role', 'false' ],
     [ 'acquire', 'had + randflake_lease_acquire.nodes > pool.max_nodes_per_role', 'randflake_lease_acquire.nodes > pool.max_nodes_per_role' ],
     [ 'acquire', 'had + randflake_lease_acquire.nodes > pool.max_nodes_per_role', 'had + randflake_lease_acquire.nodes >= pool.max_nodes_per_role' ],
     [ 'acquire', 'sum(upper(l.nodes) - lower(l.nodes))', 'count(*)' ],
-    [ 'acquire', 'l.role = SESSION_USER AND l.span @> now', 'l.span @> now' ],
-    [ 'acquire', 'l.role = SESSION_USER AND l.span @> now', 'l.role = SESSION_USER AND lower(l.span) <= now' ],
-    [ 'acquire', 'l.role = SESSION_USER AND l.span @> now', 'l.role = SESSION_USER AND upper(l.span) > now' ],
-    [ 'acquire', 'l.role = SESSION_USER AND l.span @> now', 'l.role = SESSION_USER AND upper(l.span) >= now AND lower(l.span) <= now' ],
-    [ 'acquire', 'ORDER BY 2, 1', 'ORDER BY 1' ],
-    [ 'acquire', 'ORDER BY 2, 1', 'ORDER BY 2, 1 DESC' ],
-    [ 'acquire', 'free_at > now', 'free_at >= now' ],
+    [ 'acquire', 'l.role = SESSION_USER AND upper(l.span) > now', 'upper(l.span) > now' ],
+    [ 'acquire', 'upper(l.span) > now AND lower(l.span) <= now', 'lower(l.span) <= now' ],
+    [ 'acquire', 'upper(l.span) > now AND lower(l.span) <= now', 'upper(l.span) > now' ],
+    [ 'acquire', 'upper(l.span) > now AND lower(l.span) <= now', 'upper(l.span) >= now AND lower(l.span) <= now' ],
+    [ 'find', 'AND NOT static_nodes &&', 'OR NOT static_nodes &&' ],
+    [ 'find', 'UNION SELECT upper(static_nodes)', '' ],
+    [ 'find', 'max(lease.ends)', 'min(lease.ends)' ],
+    [ 'find', 'UNION SELECT upper(nodes) FROM', 'UNION SELECT lower(nodes) FROM' ],
+    [ 'find', 'ON nodes && int4range(start, start + count)', 'ON nodes && int4range(start, start + 1)' ],
+    [ 'find', 'static_nodes && int4range(start, start + count)', 'static_nodes && int4range(start, start + 1)' ],
+    [ 'find', 'start BETWEEN lower(near)', 'start BETWEEN 0' ],
+    [ 'find', 'upper(near) - count', 'upper(near) - 1' ],
+    [ 'find', 'ORDER BY 2, 1', 'ORDER BY 1' ],
+    [ 'find', 'ORDER BY 2, 1', 'ORDER BY 2, 1 DESC' ],
+    [ 'find', 'OR free_at > now', 'OR free_at >= now' ],
+    [ 'find', 'WHEN count <= 4 THEN 16', 'WHEN count <= 3 THEN 16' ],
+    [ 'find', 'WHEN count <= 4 THEN 16', 'WHEN count <= 5 THEN 16' ],
+    [ 'find', 'WHEN count <= 32 THEN 128', '' ],
+    [ 'find', '(upper(pool) - lower(pool) - 1) / few + 1', '(upper(pool) - lower(pool)) / few + 1' ],
+    [ 'find', 'int4range(lower(pool) + ((number - 1 + place)', 'int4range(lower(pool) + ((0 + place)' ],
+    [ 'find', '* few + few) * pool;', '* few + few);' ],
+    [ 'find', 'place < 32', 'place < 1' ],
+    [ 'find', 'SELECT min(lower(r)) INTO first', 'SELECT min(lower(r)) + 1 INTO first' ],
+    [ 'find', 'int4multirange(static_nodes) - busy', q{'{}' - busy} ],
+    [ 'find', "randflake_lease l WHERE upper(l.span) > now) AS gap", 'randflake_lease l) AS gap' ],
+    [ 'find', 'DELETE FROM @extschema@.randflake_lease l WHERE l.nodes <@ chosen;', '' ],
+    [ 'find', 'l.nodes <@ chosen', 'l.nodes && chosen' ],
     [ 'acquire', 'now < pool.high_water', 'false' ],
     [ 'acquire', 'now < pool.high_water', 'now <= pool.high_water' ],
     [ 'acquire', 'least(duration, pool.max_duration)', 'duration' ],
     [ 'acquire', 'pool.max_duration), @extschema@.randflake_lease_horizon(own),', 'pool.max_duration), 9223372036854775807,' ],
     [ 'acquire', 'int8range(lease_start, lease_end + 1)', 'int8range(lease_start, lease_end)' ],
-    [ 'acquire', q{interval '1 day'}, q{interval '1 day 1 second'} ],
 
     [ 'renew', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
     [ 'renew', 'AND l.incarnation = randflake_lease_renew.incarnation', '' ],
@@ -313,13 +332,12 @@ my @changes = (
 
     [ 'release', 'AND l.incarnation = randflake_lease_release.incarnation', '' ],
     [ 'release', 'AND l.role = SESSION_USER', '' ],
-    [ 'release', 'PERFORM @extschema@.randflake_lease_lock_pool(own);', '' ],
+    [ 'release', 'PERFORM @extschema@.randflake_lease_share_pool(own);', '' ],
     [ 'release', 'lease.released_at IS NOT NULL', 'false' ],
-    [ 'release', 'last_used IS NULL OR ', '' ],
-    [ 'release', 'last_used < lower(lease.span)', 'false' ],
-    [ 'release', 'last_used < lower(lease.span)', 'last_used <= lower(lease.span)' ],
-    [ 'release', 'least(last_used, upper(l.span) - 1)', 'last_used' ],
-    [ 'release', 'least(last_used, upper(l.span) - 1)', '(upper(l.span) - 1)' ],
+    [ 'release', 'greatest(last_used, lower(l.span))', 'last_used' ],
+    [ 'release', 'greatest(last_used, lower(l.span))', 'greatest(last_used, lower(l.span) + 1)' ],
+    [ 'release', 'least(greatest(last_used, lower(l.span)), upper(l.span) - 1)', 'greatest(last_used, lower(l.span))' ],
+    [ 'release', 'least(greatest(last_used, lower(l.span)), upper(l.span) - 1)', '(upper(l.span) - 1)' ],
     [ 'release', 'upper(l.span) - 1) + 1', 'upper(l.span) - 1)' ],
     [ 'release', "released_at = clock_timestamp()", 'released_at = NULL' ],
 
@@ -364,13 +382,18 @@ my @changes = (
     [ 'configure', 'most NOT BETWEEN 1 AND 131072', 'most NOT BETWEEN 1 AND 131073' ],
     [ 'configure', 'most NOT BETWEEN 1 AND 131072', 'most NOT BETWEEN 0 AND 131072' ],
     [ 'configure', 'max_nodes_per_role = most,', '' ],
+    [ 'configure', 'grants NOT BETWEEN 1 AND 60000', 'grants NOT BETWEEN 1 AND 60001' ],
+    [ 'configure', 'grants NOT BETWEEN 1 AND 60000', 'grants NOT BETWEEN 0 AND 60000' ],
+    [ 'configure', 'max_grants_per_role = grants,', '' ],
 
-    [ 'lock_pool', 'pool.coordinator <> identity', 'false' ],
-    [ 'lock_pool', 'SET coordinator = identity,', 'SET' ],
-    [ 'lock_pool', 'greatest(high_water, ', 'greatest(0, ' ],
-    [ 'lock_pool', '+ max_duration +', '+' ],
-    [ 'lock_pool', '+ 2 * max_clock_skew + 1', '+ max_clock_skew + 1' ],
-    [ 'lock_pool', '+ 2 * max_clock_skew + 1', '+ 2 * max_clock_skew' ],
+    [ 'share_pool', 'pool.coordinator <> identity', 'false' ],
+    [ 'share_pool', 'OR (noted - @extschema@.randflake_lease_identity_hash(own, identity)) & ((1::bigint << 31) - 1) <> 0', '' ],
+    [ 'share_pool', 'greatest(pool.high_water, ', 'greatest(0, ' ],
+    [ 'share_pool', '+ pool.max_duration +', '+' ],
+    [ 'share_pool', '+ 2 * pool.max_clock_skew + 1', '+ pool.max_clock_skew + 1' ],
+    [ 'share_pool', '+ 2 * pool.max_clock_skew + 1', '+ 2 * pool.max_clock_skew' ],
+    [ 'lock_pool', 'SET coordinator = pool.coordinator, high_water', 'SET high_water' ],
+    [ 'lock_pool', ', high_water = pool.high_water', '' ],
 
     [ 'taken_over', q{(called OR former = '')}, 'called' ],
     [ 'taken_over', q{(called OR former = '')}, q{former = ''} ],

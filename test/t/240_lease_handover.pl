@@ -255,7 +255,7 @@ SQL
     sleep 0.1 while $free_at && time < $free_at;
     $static->start;
     load_on($fleet, $static);
-    wait_for_status($holder, 'first_node_id = 1024');
+    wait_for_status($holder, 'first_node_id >= 1024');
     sleep 2;
     end_load($fleet, $_) for $holder, $static;
     $_->stop for $holder, $static;

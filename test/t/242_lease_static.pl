@@ -14,6 +14,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 1;
+$RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
 
@@ -108,7 +109,7 @@ for my $round (1 .. $rounds) {
     make_coordinator($own);
     is( $own->safe_psql('postgres',
             'SELECT state, first_node_id, node_count, own_first_node_id, own_node_count FROM randflake_pool'),
-        'holding off|0|131072|0|2', "round $round, own node ids: the view shows them");
+        'holding off|0|16|0|2', "round $round, own node ids: the view shows them");
     load_on($fleet, $own);
     my $holder = start_holder($fleet, "holder$round", $own, node_count => 2);
     load_on($fleet, $holder);

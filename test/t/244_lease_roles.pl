@@ -1,5 +1,4 @@
-# What a role that may lease can do to the leases of others, to the bounds on its own, and to the lock of
-# the pool: nothing, or not for long.
+# What a role that may lease can do to the leases of others and to the bounds on its own: nothing.
 
 use strict;
 use warnings;
@@ -13,7 +12,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $fleet = new_fleet();
-my $coordinator = start_coordinator($fleet, 'coordinator');
+my $coordinator = start_coordinator($fleet, 'coordinator', conf => "max_prepared_transactions = 2\n");
 $coordinator->safe_psql('postgres', <<'SQL');
 CREATE ROLE leaseholder;
 GRANT EXECUTE ON FUNCTION
@@ -32,9 +31,9 @@ is( $coordinator->safe_psql('postgres',
 
 # --- what one sees of the other ------------------------------------------------------------------
 
-# Their requests wait for the pool.
+# Their requests wait for who changes the pool.
 my $lock = $coordinator->background_psql('postgres');
-$lock->query_safe('BEGIN; SELECT FROM randflake_lease_pool FOR UPDATE');
+$lock->query_safe('BEGIN; LOCK TABLE randflake_lease_pool IN EXCLUSIVE MODE');
 $_->reload for @holders;
 my $requests = q{FROM pg_stat_activity WHERE application_name = 'randflake' AND state = 'active'};
 $coordinator->poll_query_until('postgres', "SELECT count(*) = 2 $requests") or die 'nobody asks';
@@ -140,43 +139,142 @@ is($acquire->('second', 2)->{text}, '', '  and another role leases');
 
 # --- a transaction that stays open ---------------------------------------------------------------
 
-# A role that leases can keep its transaction open, whatever limits the session has, and so the lock of
-# the pool. Who waits for it ends the session after 20 seconds.
+# A role can keep its transaction open, whatever limits the session has. That keeps nobody else waiting:
+# these go on although it does not end.
 $_->stop for @holders;
-$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_nodes_per_role => 1000)');
-my $leases = "SELECT randflake_lease_acquire('x', gen_random_uuid(), 1, 4, '$fingerprint')";
-my ($in, $out, $errors) = ('', '', '');
-my $open = IPC::Run::start(
-    [ 'psql', '-XAtq', '-d', $coordinator->connstr('postgres') . ' user=second application_name=open' ],
-    '<', \$in, '>', \$out, '2>', \$errors, IPC::Run::timeout(3 * $PostgreSQL::Test::Utils::timeout_default));
-$in = "SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0;\n"
-  . "BEGIN; SAVEPOINT s; $leases; RELEASE s; SELECT pg_sleep(3600);\n";
-$open->pump while length $in;
-$coordinator->poll_query_until('postgres', <<'SQL') or die 'nobody has the lock';
-SELECT count(*) > 0 FROM pg_locks JOIN pg_stat_activity USING (pid)
-WHERE application_name = 'open' AND relation = 'randflake_lease_pool'::regclass
-  AND mode = 'ShareUpdateExclusiveLock' AND granted
-SQL
-my $asked = time;
-is($acquire->('first', 1)->{text}, '', 'a transaction stays open: another role leases');
-my $waited = time - $asked;
-cmp_ok($waited, '<', 20 + 10, "  after $waited s");
-is( $coordinator->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE application_name = 'open'}),
-    0, '  when that session has ended');
-$open->kill_kill;
+$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 8, max_nodes_per_role => 1000)');
+$coordinator->safe_psql('postgres', 'SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');
+$coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease');
+my $uuid = '00000000-0000-0000-0000-000000000003';
+my $leases = "SELECT first_node_id FROM randflake_lease_acquire('x', '$uuid', 1, 4, '$fingerprint')";
+sub as_role {
+    my ($role) = @_;
+    return $coordinator->background_psql('postgres', extra_params => [ '-U', $role ]);
+}
+my ($open, $mine) = (as_role('second'), as_role('first'));
+is($open->query_safe("BEGIN; $leases; $leases"), "0\n1", 'a transaction leases and stays open');
+is($mine->query_safe($leases), 2, '  another role leases what it has not');
+my ($first_lease) = $mine->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 4, '$fingerprint')");
+for my $statement ("SELECT lease_end > 0 FROM randflake_lease_renew($first_lease, '$uuid', extract(epoch FROM now())::bigint + 1, 4, '$fingerprint')",
+    "SELECT randflake_lease_release($first_lease, '$uuid', NULL) IS NOT NULL")
+{
+    is($mine->query_safe($statement), 't', '  and ' . ($statement =~ /lease_(renew|release)/)[0] . 's');
+}
+$mine->query_safe($leases) for 1 .. 4;
+my $refusal = $acquire->('first', 1);
+is($refusal->{sqlstate}, '53400', '  no others: refused');
+like($refusal->{detail}, qr/^Others are being leased at this moment\.$/, '  with the reason');
+is($open->query_safe("ROLLBACK; $leases"), 0, 'rolled back: they can be leased');
 
-# Whoever has locked it for less is left alone, although others wait.
-my $young = $coordinator->background_psql('postgres', extra_params => [ '-U', 'second' ]);
-$young->query_safe("BEGIN; $leases");
-my $waiting = start_session($coordinator, 'SET SESSION AUTHORIZATION first', $leases);
-sleep 12;
+# A renewal of a lease that has ended here, by a holder that says otherwise, and a grant of its node id.
+$coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 1)');
+my $ended = $open->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 1, '$fingerprint')");
+sub renewal { return "SELECT randflake_lease_renew($ended, '$uuid', extract(epoch FROM clock_timestamp())::bigint + 1, 4, '$fingerprint')" }
+$coordinator->poll_query_until('postgres', 'SELECT clock_timestamp() > max(ends_at) FROM randflake_leases');
+$open->query_safe('BEGIN; ' . renewal());
+is($acquire->('first', 1)->{sqlstate}, '53400', 'a lease that has ended is being renewed: its node id is not granted');
+$open->query_safe('ROLLBACK');
+$mine->query_safe("BEGIN; $leases");
+my $refused = error_of($coordinator, renewal(), user => 'second');
+is($refused->{sqlstate}, '55P03', 'it is being granted: the renewal does not wait, and is not refused for good');
+$mine->query_safe('COMMIT');
+is(error_of($coordinator, renewal(), user => 'second')->{sqlstate}, '55000', '  but then it is');
+
+# Grants at the same time: none twice, none too many
+$coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 12, max_nodes_per_role => 5)');
+$coordinator->safe_psql('postgres', 'SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');
+my @sessions = map {
+    my $role = $_ % 2 ? 'first' : 'second';
+    start_session($coordinator, "SET SESSION AUTHORIZATION $role",
+        "DO \$\$ BEGIN FOR i IN 1 .. 5 LOOP BEGIN PERFORM randflake_lease_acquire('$_', '$uuid', 1, 60, '$fingerprint');"
+          . ' EXCEPTION WHEN configuration_limit_exceeded THEN NULL; END; COMMIT; END LOOP; END $$')
+} 1 .. 8;
+is(join('', map { (finish_session($_))[1] } @sessions), '', 'grants at the same time: no other error');
+is( $coordinator->safe_psql('postgres',
+        'SELECT role, sum(node_count), count(DISTINCT first_node_id) FROM randflake_leases GROUP BY 1 ORDER BY 1'),
+    "first|5|5\nsecond|5|5", '  each role has all that it may have, and no more');
+$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 131072, max_nodes_per_role => 1000, max_grants_per_role => 20)');
+$coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');
+@sessions = map { start_session($coordinator, 'SET SESSION AUTHORIZATION first',
+        "DO \$\$ BEGIN FOR i IN 1 .. 10 LOOP BEGIN PERFORM randflake_lease_acquire('$_', '$uuid', 1, 60, '$fingerprint');"
+          . ' EXCEPTION WHEN configuration_limit_exceeded THEN NULL; END; COMMIT; END LOOP; END $$') } 1 .. 4;
+finish_session($_) for @sessions;
+cmp_ok($coordinator->safe_psql('postgres', 'SELECT max(n) FROM (SELECT count(*) AS n FROM randflake_leases GROUP BY extract(epoch FROM starts_at)::bigint / 60) AS minutes'),
+    '<=', 20, 'no more grants to a role in a minute than it may have');
+
+# --- what a role cannot do -----------------------------------------------------------------------
+
+$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_grants_per_role => 60000)');
+is(error_of($coordinator, "BEGIN; $leases; PREPARE TRANSACTION 'leased'", user => 'second')->{sqlstate},
+    '0A000', 'a transaction that leased cannot be prepared');
+is($coordinator->safe_psql('postgres', "BEGIN; SELECT 1; PREPARE TRANSACTION 'other'; ROLLBACK PREPARED 'other'"), 1,
+    '  others can');
+for my $level ('repeatable read', 'serializable') {
+    my $called = error_of($coordinator, "BEGIN ISOLATION LEVEL $level; $leases", user => 'second');
+    is($called->{sqlstate}, '25000', "$level: refused");
+    like($called->{hint}, qr/READ COMMITTED/, '  with the cure');
+}
+
+# --- who changes the pool ------------------------------------------------------------------------
+
+# It waits for those that lease, and ends transactions of 20 seconds; others go on meanwhile.
+$open->query_safe("BEGIN; SAVEPOINT s; $leases; RELEASE s");
+my $young_began = time;
+my $configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_duration => 5)');
 $coordinator->poll_query_until('postgres', <<'SQL') or die 'nobody waits';
 SELECT count(*) = 1 FROM pg_locks WHERE relation = 'randflake_lease_pool'::regclass AND NOT granted
 SQL
-$young->query_safe('COMMIT');
-is($young->query_safe('SELECT 1'), 1, 'a transaction of twelve seconds commits');
-$young->quit;
-is((finish_session($waiting))[1], '', '  and the next goes on');
+like($mine->query_safe($leases), qr/^\d+$/, 'the pool is to be changed, and a transaction stays open: another role leases');
+is((finish_session($configure))[1], '', '  and the change is made');
+cmp_ok(time - $young_began, '>=', 19, '  after 20 s') or diag('too early');
+is( $coordinator->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE usename = 'second'}),
+    0, '  when that session has ended');
+$open->{run}->kill_kill;
+$mine->quit;
 
-$coordinator->stop;
+# --- a fleet beside a hostile role ---------------------------------------------------------------
+
+# A server whose role prefers another isolation level, and whose leases go on under all of these at once.
+# RANDFLAKE_SECONDS says how long.
+my $seconds = $ENV{RANDFLAKE_SECONDS} // 10;
+$coordinator->safe_psql('postgres', <<'SQL');
+ALTER ROLE first SET default_transaction_isolation = 'serializable';
+ALTER DATABASE postgres SET default_transaction_isolation = 'repeatable read';
+ALTER ROLE second SET default_transaction_isolation = 'read committed';
+SELECT randflake_lease_configure(0, 64, max_nodes_per_role => 8);
+SQL
+my $victim = start_holder($fleet, 'victim', $coordinator->connstr('postgres') . ' user=first');
+my $victims = status_of($victim, 'lease_id');
+load_on($fleet, $victim);
+my $offset = -s $victim->logfile;
+my $before = status_of($victim, 'window_extensions');
+my $try = "DO \$\$ BEGIN PERFORM randflake_lease_acquire('x', gen_random_uuid(), %s, 4, '%s');"
+  . ' EXCEPTION WHEN OTHERS THEN NULL; END $$;';
+my $grant = sprintf $try, 1, $fingerprint;
+my %attacks = (
+    'keeps a transaction open' => "BEGIN; $grant SELECT pg_sleep(9.5); ROLLBACK;",
+    'keeps another one open' => "BEGIN; $grant SELECT pg_sleep(9.5); ROLLBACK;",
+    'rolls back' => "BEGIN; $grant ROLLBACK;",
+    'is refused' => sprintf($try, 0, $fingerprint),
+    'names another secret' => sprintf($try, 1, 'f' x 16),
+    'is cancelled' => "SET statement_timeout = 3; $grant",
+    'fills what it may have' => $grant,
+    'keeps a snapshot' => "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1; SELECT pg_sleep(5); COMMIT;");
+my @attackers = map {
+    my $file = PostgreSQL::Test::Utils::tempdir_short() . '/attack.sql';
+    append_to_file($file, "$attacks{$_}\n" x 20_000);
+    IPC::Run::start([ 'psql', '-XAtq', '-d', $coordinator->connstr('postgres') . ' user=second application_name=attack' ],
+        '<', $file, '>', '/dev/null', '2>', '/dev/null', IPC::Run::timeout($seconds + 10 * $PostgreSQL::Test::Utils::timeout_default))
+} sort keys %attacks;
+sleep $seconds;
+wait_for_status($victim, "window_extensions > $before + 1");
+$coordinator->safe_psql('postgres',
+    q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'attack'});
+$_->finish for @attackers;
+end_load($fleet, $victim);
+is(status_of($victim, 'lease_id'), $victims, 'all attacks at once: the lease goes on');
+unlike(slurp_file($victim->logfile, $offset), qr/could not (?:renew|lease)|no lease of node ids|lease of node ids has ended/,
+    '  every renewal of it was answered');
+all_is_well($fleet, $coordinator, 'all attacks at once', leased => 0);
+$_->stop for $victim, $coordinator;
 done_testing();

@@ -59,13 +59,14 @@ my %may = (
         q{randflake_encode('2030-01-01', 1, 1)}, "randflake_timestamp('a')", "randflake_node_id('a')",
         'randflake_key_fingerprints(NULL)', 'randflake_bind_secret()', 'randflake_reload_secret()',
         'randflake_status_reset()', '(SELECT count(*) FROM randflake_lease)',
-        '(SELECT count(*) FROM randflake_lease_pool)',
+        '(SELECT count(*) FROM randflake_lease_pool)', '(SELECT count(*) FROM randflake_lease_role)',
+        '(SELECT count(*) FROM randflake_lease_block)',
         q{randflake_lease_acquire('x', gen_random_uuid(), 1, 1, '0123456789abcdef')},
         q{randflake_lease_renew(1, gen_random_uuid(), 1, 1, '0123456789abcdef')},
         q{randflake_lease_add_secret('0123456789abcdef', now())},
         q{randflake_lease_remove_secret('0123456789abcdef')}, 'randflake_lease_untouched(NULL, NULL)',
         'randflake_lease_release(1, gen_random_uuid(), 1)', 'randflake_lease_purge()', 'randflake_lease_configure()',
-        'randflake_lease_lock_pool(NULL)', 'randflake_lease_clock(NULL)', 'randflake_lease_identity(NULL)',
+        'randflake_lease_lock_pool(NULL)', 'randflake_lease_share_pool(NULL)', 'randflake_lease_find(NULL, 1, 1, NULL, 1)', 'randflake_lease_clock(NULL)', 'randflake_lease_identity(NULL)',
         'randflake_lease_horizon(NULL)', 'randflake_lease_static_nodes(NULL)',
         'randflake_coordinator_static_nodes(NULL)', 'randflake_coordinator_identity(NULL)'));
 for my $call (sort keys %may) {

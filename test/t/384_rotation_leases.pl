@@ -160,7 +160,7 @@ pass('  with the right file, it starts');
 # A request that is under way when a secret is added named fewer. What it gets may reach beyond the time
 # of that secret, and does not count.
 my $lock = $coordinator->background_psql('postgres');
-$lock->query_safe('BEGIN; SELECT FROM randflake_lease_pool FOR UPDATE');
+$lock->query_safe('BEGIN; LOCK TABLE randflake_lease_pool IN EXCLUSIVE MODE');
 $third->reload;
 $coordinator->poll_query_until('postgres', <<'SQL') or die 'nobody asks';
 SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'randflake' AND state = 'active' AND wait_event_type = 'Lock'

@@ -96,7 +96,7 @@ SELECT randflake_lease_acquire('third', '00000000-0000-0000-0000-000000000003', 
 ACQUIRE
     like($error, qr/ERROR: +no lease may begin before/, '  the high-water mark holds');
     my $pool = $expected{'SELECT * FROM randflake_lease_pool'};
-    my ($mark) = $pool =~ /\|20\|1\|f\|131072\|(\d+)\|/;
+    my ($mark) = $pool =~ /\|20\|1\|f\|131072\|60000\|(\d+)\|/;
     $node->safe_psql($database, 'SELECT randflake_lease_configure()');
     is($node->safe_psql($database, <<"SQL"), 't|t', '  also when it knows itself for another');
 SELECT high_water >= $mark, '$pool' NOT LIKE '%' || coordinator

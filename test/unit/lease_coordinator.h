@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -99,12 +100,14 @@ public:
 
     // All node ids that there are in the layout of randflake, whatever layout is simulated.
     static constexpr int64_t kMostPerRole = 131072;
+    static constexpr int64_t kMostGrants = 60000;
 
     struct Pool {
         int64_t first_node_id, node_count;
         int64_t max_duration, max_clock_skew;
         bool closed = false;
         int64_t max_nodes_per_role = kMostPerRole;
+        int64_t max_grants_per_role = kMostGrants;
     };
 
     // Node ids of the coordinator's own server, by its configuration.
@@ -120,12 +123,13 @@ public:
         bool forget_key = false;
         std::optional<int64_t> max_nodes_per_role{};
         std::optional<SecretRecords> chain{};
+        std::optional<int64_t> max_grants_per_role{};
     };
 
-    // `identity` made the extension at `now`. Leases are forgotten `keep` seconds after their end.
+    // `identity` made the extension at `now`.
     Coordinator(const Layout& layout, const Pool& pool, const CoordinatorRules& rules,
-                uint64_t identity, int64_t now, int64_t keep)
-        : layout_(layout), rules_(rules), keep_(keep), pool_(pool) {
+                uint64_t identity, int64_t now)
+        : layout_(layout), rules_(rules), pool_(pool) {
         Made(identity, now);
     }
 
@@ -142,8 +146,10 @@ public:
     }
 
     // The extension is made: also for a dump of this coordinator that is restored elsewhere. Tables
-    // and numbers of leases come along with it, the time of the takeover does not.
+    // and numbers of leases come along with it, the time of the takeover and what roles were
+    // granted do not.
     void Made(uint64_t identity, int64_t now) {
+        grants_.clear();
         takeover_identity_ = identity;
         takeover_ = std::min(now, Horizon());
         taken_over_ = false;
@@ -164,11 +170,13 @@ public:
         refusal_ = Refusal::kNone;
         if (nodes < 1 || nodes > NodeIds() || duration < 1 || !IsChain(chain))
             return Refuse(Refusal::kArgument);
-        LockPool(identity, now);
+        if (chain_.count == 0) {
+            LockPool(identity, now);
+            chain_ = chain;
+        }
+        const int64_t mark = SharePool(identity, now);
         if (pool_.closed)
             return Refuse(Refusal::kClosed);
-        if (chain_.count == 0)
-            chain_ = chain;
         if (Agreed(chain, chain_) == 0)
             return RefuseSecrets(Refusal::kState);
         if (now <= kEpoch || now >= Horizon())
@@ -176,25 +184,32 @@ public:
         const int64_t stops_at = rules_.stops_grants ? StopsAt(chain) : kForEver;
         if (now >= stops_at)
             return RefuseSecrets(Refusal::kState);
-        const auto [free_at, first] = UnusedForLongest(nodes);
-        if (first < 0 || free_at > now)
+        if (now < mark && rules_.start_from_mark && rules_.wait_for_mark)
+            return Refuse(Refusal::kState);
+        auto& [minute, grants] = grants_[role];
+        if (minute != now / 60)
+            grants = 0;
+        minute = now / 60;
+        if (grants++ >= pool_.max_grants_per_role)
             return Refuse(Refusal::kLimit);
         int64_t had = 0;
         for (const Lease& lease : leases_)
             if (lease.role == role && lease.start <= now && now < lease.end)
                 had += lease.node_count;
-        if (had + nodes > pool_.max_nodes_per_role)
+        if (pool_.max_nodes_per_role < kMostPerRole && had + nodes > pool_.max_nodes_per_role)
             return Refuse(Refusal::kLimit);
-        if (now < high_water_ && rules_.start_from_mark && rules_.wait_for_mark)
-            return Refuse(Refusal::kState);
-        const int64_t start = rules_.start_from_mark ? std::max(now, high_water_) : now;
+        const int64_t number = next_id_++;
+        const int64_t first = FindNodes(number, nodes, now);
+        if (first < 0)
+            return Refuse(Refusal::kLimit);
+        const int64_t start = rules_.start_from_mark ? std::max(now, mark) : now;
         int64_t end = std::min(start + duration, Horizon());
         if (rules_.longest_lease)
             end = std::min(end, now + pool_.max_duration);
         end = std::min(end, stops_at);
         if (end <= start)
             return Refuse(Refusal::kState);
-        const Lease lease{.lease_id = next_id_++,
+        const Lease lease{.lease_id = number,
                           .role = role,
                           .incarnation = incarnation,
                           .first_node_id = first,
@@ -207,8 +222,11 @@ public:
                           .chain = chain};
         if (Overlaps(lease))
             return Refuse(Refusal::kOverlap);
+        std::erase_if(leases_, [&](const Lease& former) {
+            return first <= former.first_node_id &&
+                   former.first_node_id + former.node_count <= first + nodes;
+        });
         leases_.push_back(lease);
-        (void)Purge(identity, now, keep_ * 1000);
         return LeaseGrant{lease.lease_id, first, nodes, start, end - 1};
     }
 
@@ -219,7 +237,7 @@ public:
         refusal_ = Refusal::kNone;
         if (duration < 1 || !IsChain(chain))
             return Refuse(Refusal::kArgument);
-        LockPool(identity, now);
+        const int64_t mark = SharePool(identity, now);
         if (pool_.closed)
             return Refuse(Refusal::kClosed);
         Lease* lease = Find(lease_id, incarnation, role);
@@ -239,7 +257,7 @@ public:
         if (std::max(expected_end + 1, lease->end) > latest)
             return Refuse(Refusal::kState);
         const int64_t margin = rules_.renew_margin ? pool_.max_clock_skew : 0;
-        if (expected_end < now + margin && (expected_end < now || expected_end < high_water_ - 1) &&
+        if (expected_end < now + margin && (expected_end < now || expected_end < mark - 1) &&
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
         // Not a refusal: the holder keeps what it has, and may get the secret.
@@ -259,11 +277,11 @@ public:
         return renewed.end - 1;
     }
 
-    // Without `last_used`, nothing was.
+    // Without `last_used`, nothing was: that counts as the first second.
     bool Release(uint64_t identity, int64_t now, int64_t lease_id, const Incarnation& incarnation,
                  std::optional<int64_t> last_used, int64_t role = 1) {
         refusal_ = Refusal::kNone;
-        LockPool(identity, now);
+        (void)SharePool(identity, now);
         Lease* lease = Find(lease_id, incarnation, role);
         if (lease == nullptr) {
             Refuse(Refusal::kState);
@@ -271,11 +289,8 @@ public:
         }
         if (lease->released)
             return true;
-        if (!last_used || *last_used < lease->start) {
-            leases_.erase(leases_.begin() + (lease - leases_.data()));
-            return true;
-        }
-        lease->end = std::min(*last_used, lease->end - 1) + 1;
+        lease->end =
+            std::min(std::max(last_used.value_or(lease->start), lease->start), lease->end - 1) + 1;
         lease->released = true;
         return true;
     }
@@ -310,10 +325,12 @@ public:
         pool.max_clock_skew = change.max_clock_skew.value_or(pool.max_clock_skew);
         pool.closed = change.closed.value_or(pool.closed);
         pool.max_nodes_per_role = change.max_nodes_per_role.value_or(pool.max_nodes_per_role);
+        pool.max_grants_per_role = change.max_grants_per_role.value_or(pool.max_grants_per_role);
         if (pool.first_node_id < 0 || pool.first_node_id >= NodeIds() || pool.node_count < 1 ||
             pool.node_count > NodeIds() - pool.first_node_id || pool.max_duration < 1 ||
             pool.max_duration > 86400 || pool.max_clock_skew < 0 || pool.max_clock_skew > 3600 ||
             pool.max_nodes_per_role < 1 || pool.max_nodes_per_role > kMostPerRole ||
+            pool.max_grants_per_role < 1 || pool.max_grants_per_role > kMostGrants ||
             (change.chain && (!IsChain(*change.chain) || change.forget_key)))
             return Refuse(Refusal::kArgument);
         if (change.never_leased && next_id_ != 1)
@@ -414,7 +431,11 @@ public:
     const Pool& pool() const { return pool_; }
     const SecretRecords& chain() const { return chain_; }
     const std::vector<Lease>& leases() const { return leases_; }
-    int64_t high_water() const { return high_water_; }
+    // With a takeover that was noted, and that no change of the pool has written.
+    int64_t high_water() const {
+        const bool noted = identity_ != kNone && identity_ != takeover_identity_ && taken_over_;
+        return noted ? std::max(high_water_, HeldOff()) : high_water_;
+    }
     int64_t Horizon() const { return ToUnix(SecondsEnd(layout_)).count; }
 
 private:
@@ -446,11 +467,18 @@ private:
 
     int64_t NodeIds() const { return static_cast<int64_t>(layout_.max_node_id()) + 1; }
 
-    // As randflake_lease_lock_pool and randflake_lease_taken_over.
-    void LockPool(uint64_t identity, int64_t now) {
-        if (identity_ == identity)
-            return;
+    // From the takeover on.
+    int64_t HeldOff() const {
+        const int skews = rules_.hold_off_for_skew + rules_.hold_off_for_renewals;
+        return takeover_ + pool_.max_duration + 1 + skews * pool_.max_clock_skew;
+    }
+
+    // The mark, as randflake_lease_share_pool and randflake_lease_taken_over have it. `make` is as
+    // if there was a pool.
+    int64_t SharePool(uint64_t identity, int64_t now, bool make = false) {
         const bool first = identity_ == kNone;
+        if ((first && !make) || (identity_ == identity && takeover_identity_ == identity))
+            return high_water_;
         const bool here = takeover_identity_ == identity || (first && !rules_.knows_where_made);
         if (!here || (!taken_over_ && !first)) {
             int64_t since = now;
@@ -460,12 +488,14 @@ private:
             takeover_identity_ = identity;
             taken_over_ = true;
         }
+        const bool holds_off = rules_.hold_off && (taken_over_ || rules_.creation_counts);
+        return holds_off ? std::max(high_water_, HeldOff()) : high_water_;
+    }
+
+    // As randflake_lease_lock_pool.
+    void LockPool(uint64_t identity, int64_t now) {
+        high_water_ = SharePool(identity, now, true);
         identity_ = identity;
-        if (rules_.hold_off && (taken_over_ || rules_.creation_counts)) {
-            const int skews = rules_.hold_off_for_skew + rules_.hold_off_for_renewals;
-            high_water_ = std::max(
-                high_water_, takeover_ + pool_.max_duration + 1 + skews * pool_.max_clock_skew);
-        }
     }
 
     Lease* Find(int64_t lease_id, const Incarnation& incarnation, int64_t role) {
@@ -495,11 +525,11 @@ private:
                first < static_.first_node_id + static_.node_count;
     }
 
-    // When they are free, and the first node id, negative if there is none.
-    std::pair<int64_t, int64_t> UnusedForLongest(int64_t nodes) const {
+    // When node ids from here to there are free that have been unused for longest, and the first of
+    // them, negative if there are fewer.
+    std::pair<int64_t, int64_t> UnusedForLongest(int64_t begin, int64_t end, int64_t nodes) const {
         std::pair<int64_t, int64_t> best{INT64_MAX, -1};
-        for (int64_t first = pool_.first_node_id;
-             first + nodes <= pool_.first_node_id + pool_.node_count; first++) {
+        for (int64_t first = begin; first + nodes <= end; first++) {
             if (IsStatic(first, nodes))
                 continue;
             int64_t free_at = 0;
@@ -511,15 +541,37 @@ private:
         return best;
     }
 
+    // As randflake_lease_find where nobody else asks; negative if none is free.
+    int64_t FindNodes(int64_t number, int64_t nodes, int64_t now) const {
+        const int64_t begin = pool_.first_node_id, end = begin + pool_.node_count;
+        const int64_t few = nodes <= 4 ? 16 : 128;
+        const int64_t places = nodes <= 32 ? (pool_.node_count - 1) / few + 1 : 0;
+        for (int64_t attempt = 0; attempt < 32 && places > 0; attempt++) {
+            const int64_t near = begin + (number - 1 + attempt) % places * few;
+            const auto [free_at, first] = UnusedForLongest(near, std::min(near + few, end), nodes);
+            if (first >= 0 && free_at <= now)
+                return first;
+            if (places == 1)
+                return -1;
+        }
+        for (int64_t first = begin; first + nodes <= end; first++)
+            if (!IsStatic(first, nodes) &&
+                std::none_of(leases_.begin(), leases_.end(), [&](const Lease& lease) {
+                    return SharesNodes(lease, first, nodes) && lease.end > now;
+                }))
+                return first;
+        return -1;
+    }
+
     Layout layout_;
     CoordinatorRules rules_;
-    int64_t keep_;
     Pool pool_;
     std::vector<Lease> leases_;
     int64_t next_id_ = 1;
     int64_t high_water_ = 0;
-    SecretRecords chain_{};      // empty before there is one
-    uint64_t identity_ = kNone;  // who granted last
+    SecretRecords chain_{};                                  // empty before there is one
+    uint64_t identity_ = kNone;                              // who changed the pool last
+    std::map<int64_t, std::pair<int64_t, int64_t>> grants_;  // of a role: minute, how many in it
     Static static_{0, 0};
     // The sequence randflake_lease_takeover: when it was made, or taken over.
     int64_t takeover_ = 0;

@@ -81,7 +81,6 @@ private:
     static constexpr int64_t kFirstSecond = 60;
     static constexpr int64_t kNobody = -1;
     // A coordinator's day, at this scale.
-    static constexpr int64_t kKeep = 60;
     static constexpr uint32_t kLeasedNodes = 2;
 
     // A coordinator with what its operator wants of it.
@@ -155,7 +154,7 @@ private:
                                          i > 0};
             const uint64_t identity = ++identities_;
             sites_.push_back(
-                {Cluster({scenario_.layout, pool, scenario_.rules, identity, made, kKeep}, identity,
+                {Cluster({scenario_.layout, pool, scenario_.rules, identity, made}, identity,
                          max_clock_skew_, scenario_.identity_has_birth, &true_ms_, &random_),
                  i == 0 ? std::optional(nodes) : std::nullopt});
             if (clocks_agree())
@@ -1138,7 +1137,7 @@ private:
             return;
         site->cluster.Replace(++identities_, [&](int64_t now) {
             return Coordinator(scenario_.layout, PoolOf(nodes), scenario_.rules, identities_,
-                               now - TooEarly(), kKeep);
+                               now - TooEarly());
         });
         const bool never_leased = clocks_agree() && !lost && Free(nodes, *site);
         Configure(site, nodes, never_leased);

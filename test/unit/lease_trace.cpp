@@ -20,7 +20,8 @@
 //   purge      milliseconds to keep                                   number of leases
 //   configure  first node id, node ids, max_duration, max_clock_skew, closed, each or null;
 //              1 if never leased, 1 to forget the chain; node ids of a
-//              role, chain, each or null                              when node ids become free
+//              role, chain, grants of a role, each or null                              when node
+//              ids become free
 //   add_secret     fingerprint, from when on                          nothing
 //   remove_secret  fingerprint                                        nothing
 //   save       place                                                  keep the state there
@@ -141,7 +142,6 @@ public:
     }
 
 private:
-    static constexpr int64_t kKeep = 86400;
     // A clock that shows more than fits beside an identity's hash.
     static constexpr int64_t kFarOff = int64_t{1} << 33;
     static constexpr int kPlaces = 3;
@@ -212,10 +212,9 @@ private:
         if (!model_.leases().empty()) {
             const auto& lease = model_.leases()[static_cast<size_t>(
                 random_.Between(0, static_cast<int64_t>(model_.leases().size()) - 1))];
-            const int64_t spread = random_.OneIn(trouble_) ? kKeep : 0;
-            for (const int64_t edge : {lease.end, lease.end - pool.max_clock_skew,
-                                       lease.end - pool.max_duration - pool.max_clock_skew,
-                                       lease.start, lease.end + spread})
+            for (const int64_t edge :
+                 {lease.end, lease.end - pool.max_clock_skew,
+                  lease.end - pool.max_duration - pool.max_clock_skew, lease.start})
                 edges.push_back(edge);
         }
         const int64_t edge = Pick(edges) + random_.Between(-1, 1);
@@ -286,7 +285,8 @@ private:
         const int64_t nodes =
             random_.OneIn(30)
                 ? Pick({0, 131072, 131073, model_.pool().node_count, model_.pool().node_count + 1})
-                : random_.Between(1, 3);
+            : model_.pool().node_count > 14 ? Pick({1, 2, 4, 5, 8, 15})
+                                            : random_.Between(1, 3);
         const int64_t duration = Duration();
         const uint64_t incarnation = ++incarnations_;
         const SecretRecords chain = SomeChain();
@@ -516,7 +516,8 @@ private:
              {change.first_node_id, change.node_count, change.max_duration, change.max_clock_skew,
               closed, int64_t{change.never_leased}, int64_t{change.forget_key},
               change.max_nodes_per_role,
-              change.chain ? Argument(TextOf(*change.chain)) : Argument(Value())},
+              change.chain ? Argument(TextOf(*change.chain)) : Argument(Value()),
+              change.max_grants_per_role},
              [&](std::vector<Value>* answer) {
                  const auto free_at = model_.Configure(identity_, now_, change);
                  if (!free_at)
@@ -528,7 +529,7 @@ private:
 
     // A pool that is small, so that it runs dry; sometimes at the end of all node ids.
     void ConfigurePool() {
-        const int64_t count = random_.Between(2, 9);
+        const int64_t count = random_.OneIn(4) ? random_.Between(15, 40) : random_.Between(2, 9);
         const int64_t first = Pick({0, random_.Between(1, 20), 131072 - count});
         Configure({.first_node_id = first,
                    .node_count = count,
@@ -570,6 +571,9 @@ private:
                 change.max_nodes_per_role = random_.OneIn(6)
                                                 ? Pick({0, 131073})
                                                 : Pick({131072, 131072, random_.Between(1, 8)});
+                change.max_grants_per_role = random_.OneIn(6)
+                                                 ? Pick({0, 60001})
+                                                 : Pick({60000, 60000, random_.Between(1, 4)});
                 break;
             case 8:
                 change.forget_key = random_.OneIn(4);
@@ -610,9 +614,7 @@ private:
     int64_t fingerprints_ = 15;
     std::vector<Held> held_;
     // With the defaults of the pool.
-    Coordinator Made() const {
-        return {kRandflake, {0, 131072, 60, 2}, {}, Cluster::kFirst, now_, kKeep};
-    }
+    Coordinator Made() const { return {kRandflake, {0, 131072, 60, 2}, {}, Cluster::kFirst, now_}; }
     Coordinator model_{Made()};
     Coordinator::Static served_{0, 0};
     std::array<std::optional<Coordinator>, kPlaces> places_;

@@ -45,7 +45,14 @@ static constexpr rlim_t kMemory = 32 << 20;
 // How long to try each host of the connection string, unless that says otherwise. Seconds.
 static constexpr char kConnectTimeout[] = "3";
 
-static pid_t asking;  // the process; 0: there is none
+// For the session, whatever role and database are set to: under another isolation level no request
+// is granted, and one that nobody waits for any more ends, so that it does not take up a
+// connection.
+static constexpr char kSessionOptions[] =
+    "-c default_transaction_isolation=read\\ committed -c statement_timeout=10s";
+
+static pid_t asking;    // the process; 0: there is none
+static bool timed_out;  // the last request that had time to
 static LeaseProblem problem;
 static bool refused;
 // A message that was cut on its way loses its end, which may be half a character.
@@ -155,6 +162,7 @@ static bool parse_coordinator(Parameters* parameters) {
     PQconninfoOption* options = PQconninfoParse(setting_coordinator, &message);
     PQfreemem(message);
     bool valid = options != nullptr;
+    const char* session_options = kSessionOptions;
     for (const PQconninfoOption* option = options; valid && option->keyword != nullptr; option++) {
         const char* value = option->val;
         if (value == nullptr)
@@ -164,12 +172,15 @@ static bool parse_coordinator(Parameters* parameters) {
             parameters->Add({"host", rotated(value, first_host)});
         } else if (strcmp(option->keyword, "hostaddr") == 0) {
             parameters->Add({"hostaddr", rotated(value, first_host)});
+        } else if (strcmp(option->keyword, "options") == 0) {
+            session_options = psprintf("%s %s", value, kSessionOptions);
         } else if (strcmp(option->keyword, "port") == 0) {
             valid = strspn(value, "0123456789,") == strlen(value);
             parameters->Add({"port", rotated(value, first_host)});
         }
     }
     PQconninfoFree(options);
+    parameters->Add({"options", session_options});
     parameters->Add({nullptr, nullptr});
     return valid;
 }
@@ -276,13 +287,16 @@ static int start_asking(const Parameters& parameters, const ExchangeRequest& req
 static bool wait_for_answer(int pipe_end, SteadyMs deadline, bool interruptible) {
     for (;;) {
         CHECK_FOR_INTERRUPTS();
-        if (interruptible && (ShutdownRequestPending || ConfigReloadPending))
+        if (interruptible && (ShutdownRequestPending || ConfigReloadPending)) {
+            timed_out = false;
             return fail(LeaseProblem::kNotAsked,
                         "interrupted by a shutdown or a reload of the settings");
+        }
         const int64 left = deadline - steady_clock();
         if (left <= 0) {
             // A host that hangs must not keep the others from being asked.
             first_host++;
+            timed_out = true;
             return fail(LeaseProblem::kNoAnswer, "the coordinator did not answer in time");
         }
         const int happened = WaitLatchOrSocket(
@@ -326,12 +340,16 @@ static bool exchange(const ExchangeRequest& request, int64 timeout, bool interru
     differs_from = answer.differs_from;
     if (answer.problem != LeaseProblem::kNone) {
         answer.text[sizeof answer.text - 1] = '\0';
-        (void)fail(answer.problem,
-                   answer.text[0] != '\0' ? answer.text : "the library gave no reason",
-                   answer.not_before);
+        const char* text = answer.text[0] != '\0' ? answer.text : "the library gave no reason";
+        // The first cause, if only more connections are refused since.
+        timed_out = timed_out && answer.problem == LeaseProblem::kNoAnswer;
+        if (timed_out)
+            text = psprintf("the coordinator did not answer in time, and then: %s", text);
+        (void)fail(answer.problem, text, answer.not_before);
         refused = answer.refused;
         return false;
     }
+    timed_out = false;
     memcpy(values, answer.values, sizeof answer.values);
     return true;
 }

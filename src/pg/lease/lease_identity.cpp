@@ -6,12 +6,30 @@
 #include "pg/server/shmem.h"
 #include "pg/base/sql_function.h"
 
+// Whether this transaction has asked for the coordinator's identity, as all that change leases do.
+static bool leased;
+
+// A prepared transaction belongs to no session: nobody could end it who waits for the pool.
+static void at_end_of_transaction(XactEvent event, void*) {
+    if (event == XACT_EVENT_PRE_PREPARE && leased)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("cannot PREPARE a transaction that has leased node ids"),
+                        errhint("Lease them in a transaction of their own.")));
+    if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT)
+        leased = false;
+}
+
 SQL_FUNCTION(randflake_coordinator_identity);
 Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
     if (RecoveryInProgress())
         ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
                         errmsg("cannot lease node ids during recovery"),
                         errhint("Lease them from the primary server.")));
+    static bool registered;
+    if (!registered)
+        RegisterXactCallback(at_end_of_transaction, nullptr);
+    registered = true;
+    leased = true;
     // Two files that every data directory has and that the server never replaces. One never
     // changes, so it tells a time even where the file system knows only that of the last change.
     // The other changes all the time, so that no restore into the same directory leaves it alone;

@@ -17,6 +17,9 @@ our @EXPORT = qw(
 # Seconds of a lease, unless a test wants another: the shortest that a slow machine renews in time.
 our $duration = 4;
 
+# In the pool of a coordinator. Up to 16 are leased in order, and again when all have been.
+our $node_ids = 131072;
+
 # All servers of a test are copies of one that was made here, which is much faster than initdb for
 # each, and has the extensions of generators and coordinators in the database postgres. They share a secret. Clients call
 # randflake_generate(), or snowflake_generate() with snowflake => 1.
@@ -85,8 +88,9 @@ sub make_coordinator {
     $max_duration //= $duration;
     $node->safe_psql('postgres',
         'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
-          . "SELECT randflake_lease_configure(max_duration => $max_duration, max_clock_skew => 1,"
+          . "SELECT randflake_lease_configure(0, $node_ids, max_duration => $max_duration, max_clock_skew => 1,"
           . ' never_leased => true)');
+    _remember_leases($node);
 }
 
 # Makes the extension anew, as where another coordinator may have leased before. Nothing is told to
@@ -96,8 +100,20 @@ sub remake_coordinator {
     $max_duration //= $duration;
     $node->safe_psql('postgres',
         'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
-          . "ALTER TABLE randflake_lease_pool ALTER max_duration SET DEFAULT $max_duration,"
+          . "ALTER TABLE randflake_lease_pool ALTER nodes SET DEFAULT '[0,$node_ids)', ALTER max_duration SET DEFAULT $max_duration,"
           . ' ALTER max_clock_skew SET DEFAULT 1');
+    _remember_leases($node);
+}
+
+# A lease goes when its node ids are leased again: all leases that there were, for all_is_well.
+sub _remember_leases {
+    my ($node) = @_;
+    $node->safe_psql('postgres', <<'SQL');
+CREATE TABLE IF NOT EXISTS lease_history (holder text, nodes int4range, span int8range);
+CREATE OR REPLACE FUNCTION remember_lease() RETURNS trigger LANGUAGE plpgsql
+AS $$ BEGIN INSERT INTO public.lease_history VALUES (NEW.holder, NEW.nodes, NEW.span); RETURN NULL; END $$;
+CREATE TRIGGER remember AFTER INSERT OR UPDATE ON randflake_lease FOR EACH ROW EXECUTE FUNCTION remember_lease();
+SQL
 }
 
 # A server with static node ids, not started.
@@ -252,13 +268,15 @@ sub all_is_well {
           . "INSERT INTO received SELECT '$_->[0]', id FROM load; TRUNCATE load;\n"
     } @{ $fleet->{files} };
     my ($count, $distinct, $outside) = split /\|/, $coordinator->safe_psql('postgres', <<"SQL");
+CREATE TABLE IF NOT EXISTS lease_history (holder text, nodes int4range, span int8range);
 CREATE TEMP TABLE load (id bigint);
 CREATE TEMP TABLE received (holder text, id bigint);
 $copies
 SELECT count(*), count(DISTINCT id),
        (SELECT count(*) FROM (SELECT DISTINCT holder, generated_at, node_id
                               FROM received, $fleet->{decode}) AS used
-        WHERE NOT EXISTS (SELECT FROM randflake_lease l
+        WHERE NOT EXISTS (SELECT FROM (SELECT holder, nodes, span FROM randflake_lease
+                                       UNION ALL SELECT * FROM lease_history) AS l
                           WHERE l.holder = used.holder AND l.nodes \@> used.node_id
                             AND l.span \@> floor(extract(epoch FROM used.generated_at))::bigint))
 FROM received

@@ -1,0 +1,74 @@
+# shellcheck shell=bash disable=SC2154 # shares variables with run.sh and lib.sh
+# A coordinator of leases: grants and renewals with as many leases in force, or ended, and a fleet that restarts.
+# With fsync off the disk does not count, which tells its share apart.
+
+lease_fill() { # ROWS SECOND_OF_END
+    sql -q -o /dev/null <<END
+TRUNCATE randflake_lease, randflake_lease_role;
+INSERT INTO randflake_lease (lease_id, role, holder, incarnation, nodes, span, secrets) OVERRIDING SYSTEM VALUE
+SELECT i, 'role' || i % 8, 'bench', lpad(i::text, 32, '0')::uuid, int4range(node, node + 1),
+       int8range(now - 1000, now + $2), '0123456789abcdef'
+FROM (SELECT extract(epoch FROM clock_timestamp())::bigint) AS clock (now), generate_series(1, $1) AS i,
+     LATERAL (SELECT 1024 + (i * 1.2)::integer) AS of_lease (node);
+SELECT FROM setval('randflake_lease_lease_id_seq', $1);
+VACUUM ANALYZE randflake_lease;
+CHECKPOINT;
+END
+}
+
+lease_grant="SELECT randflake_lease_acquire('bench', gen_random_uuid(), 1, 60, '0123456789abcdef')"
+
+lease_processor_time() { # ITEM REPETITION
+    sql -q -o /dev/null -c "$lease_grant FROM generate_series(1, 50)"
+    sample coordinator "$1" 'processor time of a grant' ms "$2" \
+        "$(value "SELECT bench_processor_seconds(\$\$$lease_grant FROM generate_series(1, 200)\$\$) * 5")" 100
+}
+
+# A role for each client, as servers have.
+lease_run() { # ITEM METRIC REPETITION SCRIPT [pgbench option...]
+    local item=$1 metric=$2 repetition=$3 script=$4
+    shift 4
+    rm -f "$work"/latency*
+    pgbench -n -M simple -c 8 -j 2 -T "$seconds" --log --log-prefix="$work/latency" "$@" \
+        -f <(echo "$script") 2>"$work/pgbench.log" | awk '/^tps/ { print $3 }' >"$work/tps" || true
+    [ -s "$work/tps" ] || die "pgbench failed: $(cat "$work/pgbench.log")"
+    sample coordinator "$item" "$metric" 'per second' "$repetition" "$(cat "$work/tps")" 100
+    sample coordinator "$item" "$metric, 99th percentile" ms "$repetition" \
+        "$(cat "$work"/latency* | awk '{ print $3 / 1000 }' | sort -n | awk '{ v[NR] = $1 } END { print v[int(NR * 0.99)] }')" 100
+}
+
+suite_coordinator() {
+    local repetition rows fsync clients
+    sql -q -o /dev/null <<'END'
+CREATE EXTENSION randflake_coordinator;
+SELECT FROM randflake_lease_configure(max_duration => 86400, max_clock_skew => 0, never_leased => true);
+SELECT FROM pg_sleep(1.5), randflake_lease_configure(secrets => '0123456789abcdef');
+SELECT format('CREATE ROLE role%s LOGIN', i) FROM generate_series(0, 7) AS i \gexec
+SELECT format('GRANT EXECUTE ON FUNCTION %s TO role0, role1, role2, role3, role4, role5, role6, role7', oid::regprocedure)
+FROM pg_proc WHERE proname IN ('randflake_lease_acquire', 'randflake_lease_renew') \gexec
+END
+    for repetition in $(seq 1 "$short_repetitions"); do
+        for rows in 100 10000 100000; do
+            lease_fill $rows -10
+            lease_processor_time "$rows ended" "$repetition"
+            sql -q -c "UPDATE randflake_lease SET span = int8range(lower(span), upper(span) + 50000)" -c 'VACUUM randflake_lease'
+            lease_processor_time $rows "$repetition"
+            for fsync in on off; do
+                sql -q -c "ALTER SYSTEM SET fsync = $fsync" -c 'SELECT pg_reload_conf()' >/dev/null
+                lease_run $rows "grants, fsync $fsync" "$repetition" "SET SESSION AUTHORIZATION role:client_id \\; $lease_grant"
+                lease_run $rows "renewals, fsync $fsync" "$repetition" "\\set i random(0, $rows / 8 - 2) * 8 + 8 + :client_id
+SET SESSION AUTHORIZATION role:client_id \\; SELECT randflake_lease_renew(:i, lpad(':i', 32, '0')::uuid, extract(epoch FROM now())::bigint + 100, 60, '0123456789abcdef')"
+            done
+        done
+        # All holders ask at once, each over a connection of its own; at so many connections at a time.
+        for clients in 8 32; do
+            lease_fill 100 -10
+            sample coordinator "$clients connections" "$fleet holders restart" seconds "$repetition" \
+                "$( { TIMEFORMAT=%R; time pgbench -n -C -c "$clients" -j 2 -t $((fleet / clients)) -U role0 \
+                    -f <(echo "$lease_grant") >"$work/restart.log" 2>&1; } 2>&1)" '8 connections'
+            sample coordinator "$clients connections" 'connecting' ms "$repetition" \
+                "$(awk '/average connection time/ { print $5 }' "$work/restart.log")" '8 connections'
+        done
+    done
+    sql -q -c 'DROP EXTENSION randflake_coordinator'
+}
