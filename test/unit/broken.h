@@ -31,7 +31,6 @@ enum class Broken : uint8_t {
     kChoosesRangesInUse,
     kChoosesByAnotherClock,
     kForgetsTheFloor,
-    kLowersTheFloorInACrash,
     kProvesOneRangeForAll,
     kLeavesRangesUnwritten,
 
@@ -148,9 +147,6 @@ inline StartPlan PlanStartBroken(Broken broken, StateError error, const WindowSt
         case Broken::kStartsUnderAnySecrets:
             plan.secrets = SecretsChange::kNone;
             return plan;
-        case Broken::kLowersTheFloorInACrash:
-            other.again = false;
-            return randflake::PlanStart(error, found, other);
         case Broken::kProvesOneRangeForAll:
             if (found.end_count > 0 && found.stop.nodes.count > 0)
                 weakened.stop.nodes = {0, UINT32_MAX};

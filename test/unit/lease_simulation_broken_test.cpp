@@ -194,10 +194,6 @@ TEST(LeaseSimulationFinds, ARangeEnteredAtSecondsOfWhomThisDirectoryFollowed) {
     ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kForgetsTheFloor);
 }
 
-TEST(LeaseSimulationFinds, AFloorThatFallsInACrash) {
-    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kLowersTheFloorInACrash);
-}
-
 TEST(LeaseSimulationFinds, AStopOfSomeNodeIdsTakenForAProofOfAll) {
     ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kProvesOneRangeForAll);
 }
