@@ -92,6 +92,34 @@ LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_from_text(text) IS
 'the identifier of a text form, in either case';
 
+CREATE FUNCTION randflake_to_text(id bigint, prefix text) RETURNS text
+AS 'MODULE_PATHNAME', 'randflake_to_prefixed_text'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_to_text(bigint, text) IS
+'the text form of an identifier after a prefix and _';
+
+CREATE FUNCTION randflake_from_text(text, prefix text) RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake_from_prefixed_text'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_from_text(text, text) IS
+'the identifier of a text form that has this prefix; an error for another one or none';
+
+-- Masks
+
+CREATE FUNCTION randflake_mask(id bigint, label text) RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake_mask'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_mask(bigint, text) IS
+'a number from 0 to 2^53 - 1 that stands for another one, without its order; each label has its own, under the first secret';
+REVOKE ALL ON FUNCTION randflake_mask(bigint, text) FROM PUBLIC;
+
+CREATE FUNCTION randflake_unmask(masked bigint, label text) RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake_unmask'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_unmask(bigint, text) IS
+'the number that a mask of this label stands for: the inverse of randflake_mask';
+REVOKE ALL ON FUNCTION randflake_unmask(bigint, text) FROM PUBLIC;
+
 -- Sharding
 
 CREATE FUNCTION randflake_shard(id bigint, shards integer) RETURNS integer

@@ -279,6 +279,16 @@ randflake::SipKey secret_hash_key() {
     return randflake::SipKey::FromBytes(digest);
 }
 
+randflake::SipKey secret_permutation_key(int generation, const char* use, const uint8* label,
+                                         size_t length) {
+    uint8 more[1 + kMaxLabelBytes] = {};
+    Assert(length <= kMaxLabelBytes);
+    memcpy(more + 1, label, length);
+    uint8 digest[PG_SHA256_DIGEST_LENGTH];
+    hmac_of_text(shared->secrets.keys[generation], use, more, 1 + length, digest);
+    return randflake::SipKey::FromBytes(digest);
+}
+
 ErrorText secrets_refused_error(int64 written_end) {
     return {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

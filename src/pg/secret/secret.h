@@ -77,4 +77,10 @@ const char* secret_fingerprints_text(const randflake::SecretRecords& records);
 // another fixed text under the first secret. For backends too.
 randflake::SipKey secret_hash_key();
 
+// The key of a permutation (core/identifier/feistel.h): the first 16 bytes of HMAC-SHA-256 under a
+// secret over its use, a zero byte and a label. For backends too.
+inline constexpr size_t kMaxLabelBytes = 255;
+randflake::SipKey secret_permutation_key(int generation, const char* use, const uint8* label,
+                                         size_t length);
+
 #endif
