@@ -185,7 +185,7 @@ constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
     return first >= 1 && layout.Pack({first - 1, node_id, layout.max_sequence()}, word);
 }
 
-// The slots of one layout: `slot(i)` is the i-th slot's atomic word.
+// The slots of one layout: `slot(i)` is the i-th slot's atomic word, for i below layout.Slots().
 template <typename SlotAt>
 struct SlotSet {
     const Layout& layout;
@@ -212,7 +212,7 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
 
     const auto store = [&](const auto& set) {
         const bool held = holds(set.layout);
-        for (uint32_t i = 0; i < slots; i++) {
+        for (uint32_t i = 0; i < set.layout.Slots(slots); i++) {
             uint64_t word = kNoWindow;
             if (held)
                 (void)WordBefore(set.layout, next, first_node + i, &word);
@@ -245,7 +245,7 @@ int64_t SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&...
     window.store(Window{old.end, old.end}.ToWord(), std::memory_order_release);
     int64_t last = int64_t{old.start} - 1;
     const auto seal = [&](const auto& set) {
-        for (uint32_t i = 0; i < slots; i++) {
+        for (uint32_t i = 0; i < set.layout.Slots(slots); i++) {
             const uint64_t word = set.slot(i).exchange(kNoWindow, std::memory_order_acq_rel);
             if (const int64_t second = LastSecondUsed(set.layout, word, old); second > last)
                 last = second;

@@ -289,6 +289,17 @@ randflake::SipKey secret_permutation_key(int generation, const char* use, const 
     return randflake::SipKey::FromBytes(digest);
 }
 
+randflake::SecretRing53 secret_ring53() {
+    static randflake::Generation53 generations[randflake::kMaxGenerations];
+    static int derived;
+    static constexpr uint8 kNoLabel[1] = {};
+    const randflake::SecretRing ring = secret_ring();
+    for (; derived < ring.count(); derived++)
+        generations[derived] = {ring[derived].from,
+                                secret_permutation_key(derived, "randflake 53", kNoLabel, 0)};
+    return {generations, ring.count()};
+}
+
 ErrorText secrets_refused_error(int64 written_end) {
     return {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -46,10 +46,10 @@ static inline uint32 secrets_certain_before() {
 // What is read as a second at or beyond that one, or as made by no secret, may be something else:
 // an ERROR with the remedy. `raw` is null for what no secret made.
 [[noreturn]] void report_secret_lacking();
-static inline void require_certain(const uint64_t* raw) {
+static inline void require_certain(const randflake::Layout& layout, const uint64_t* raw) {
     const uint32 before = secrets_certain_before();
     if (unlikely(before != UINT32_MAX) &&
-        (raw == nullptr || !randflake::CertainlyRead(randflake::kRandflake, *raw, before)))
+        (raw == nullptr || !randflake::CertainlyRead(layout, *raw, before)))
         report_secret_lacking();
 }
 
@@ -82,5 +82,9 @@ randflake::SipKey secret_hash_key();
 inline constexpr size_t kMaxLabelBytes = 255;
 randflake::SipKey secret_permutation_key(int generation, const char* use, const uint8* label,
                                          size_t length);
+
+// The ring of 53-bit identifiers, as secret_ring() of the others. Its keys are derived once per
+// session, which may be an ERROR. For backends too.
+randflake::SecretRing53 secret_ring53();
 
 #endif

@@ -5,6 +5,7 @@
 
 using randflake::Fields;
 using randflake::kRandflake;
+using randflake::kRandflake53;
 using randflake::Layout;
 using randflake::Run;
 using randflake::Window;
@@ -50,6 +51,10 @@ void count_snowflake_run(Slot& slot, const Run& run) {
     count(snowflake_layout, shared->counters.latest_tick, slot, run);
 }
 
+void count_53_run(Slot& slot, const Run& run) {
+    count(kRandflake53, shared->counters.latest_second, slot, run);
+}
+
 // Calls use(layout, slot) with every slot.
 template <typename Use>
 static void for_all_slots(Use&& use) {
@@ -57,6 +62,8 @@ static void for_all_slots(Use&& use) {
         use(kRandflake, randflake_slot(i));
         use(snowflake_layout, snowflake_slot(i));
     }
+    for (uint32 i = 0; i < kRandflake53.Slots(shared->slot_count); i++)
+        use(kRandflake53, randflake53_slot(i));
 }
 
 void count_window_closed(Window old) {
