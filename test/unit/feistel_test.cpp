@@ -24,7 +24,7 @@ SipKey KeyOf(const std::string& hex) {
 }
 
 // Made by an independent program, with HMAC and SipHash of its own. The keys are those of the
-// labels; test/t/390_mask.pl asks the server for them.
+// labels; test/t/366_mask.pl asks the server for them.
 TEST(Feistel, Vectors) {
     std::ifstream file(FEISTEL_VECTORS);
     ASSERT_TRUE(file.is_open()) << FEISTEL_VECTORS;
