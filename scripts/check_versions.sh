@@ -6,7 +6,7 @@
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
-controls=(extension/randflake*.control) spec=packaging/rpm/randflake.spec
+controls=(randflake*.control) spec=packaging/rpm/randflake.spec
 version=$(sed -n "s/^default_version = '\(.*\)'$/\1/p" "${controls[0]}")
 release=$(sed -n 's/^    "version": "\(.*\)",$/\1/p' META.json)
 homepage=$(sed -n 's/.*"homepage": "\(.*\)".*/\1/p' META.json)

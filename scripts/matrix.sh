@@ -27,11 +27,11 @@ make_in() {
     as_user nobody make -s -j2 -C "$PWD/$1" PG_CONFIG="$PG_CONFIG" "${@:2}"
 }
 
-# install_for MAJOR [VARIABLE=VALUE]...
+# install_for MAJOR
 install_for() {
     export PG_CONFIG=/usr/lib/postgresql/$1/bin/pg_config
-    make_in . "${@:2}"
-    make -s PG_CONFIG="$PG_CONFIG" install "${@:2}"
+    make_in .
+    make -s PG_CONFIG="$PG_CONFIG" install
 }
 
 if [ "${1-}" = inside ]; then
@@ -45,8 +45,7 @@ if [ "${1-}" = inside ]; then
             200_lease 340_roles 353_type_binding 355_type_rotation 380_rotation 384_rotation_leases 400_upgrade 410_dump_restore 420_pg_upgrade)
     fi
     if [ "$major" != "$oldest" ]; then
-        # Its clang does not know the headers of this suite.
-        stage "$major: install for $oldest" install_for "$oldest" with_llvm=no
+        stage "$major: install for $oldest" install_for "$oldest"
         export RANDFLAKE_OLD_INSTALL=/usr/lib/postgresql/$oldest
     fi
     stage "$major: build with clang++, -Werror" make_in . CXX=clang++

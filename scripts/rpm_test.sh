@@ -27,8 +27,8 @@ lint() {
 files() {
     mkdir build/rpm/tree/unpacked
     rpm2cpio build/rpm/tree/RPMS/*/*.rpm | cpio -idm --quiet -D build/rpm/tree/unpacked
-    build all with_llvm=no
-    build install with_llvm=no DESTDIR="$PWD/build/rpm/tree/installed"
+    build all
+    build install DESTDIR="$PWD/build/rpm/tree/installed"
     diff <(cd build/rpm/tree/installed && find . -type f | sort) \
         <(cd build/rpm/tree/unpacked && find . -type f ! -path '*/doc/*' ! -path '*/licenses/*' \
             ! -path '*/.build-id/*' | sort)

@@ -13,7 +13,7 @@
 namespace randflake {
 namespace {
 
-// As in randflake_lease_require_fingerprints: ^[0-9a-f]{16}( [0-9a-f]{16}@[1-9][0-9]{9}){0,7}$
+// As in randflake_lease_require_fingerprints: ^[0-9a-f]{16}( [0-9a-f]{16}@[1-9][0-9]{9}){0,15}$
 bool IsDigits(const std::string& text, size_t at, size_t count, const char* digits) {
     return text.find_first_not_of(digits, at) >= at + count && at + count <= text.size();
 }
@@ -22,7 +22,7 @@ bool HasForm(const std::string& text) {
     constexpr char kHex[] = "0123456789abcdef";
     constexpr size_t kFurther = 28;
     if (text.size() < 16 || (text.size() - 16) % kFurther != 0 ||
-        (text.size() - 16) / kFurther > 7 || !IsDigits(text, 0, 16, kHex))
+        (text.size() - 16) / kFurther >= kMaxGenerations || !IsDigits(text, 0, 16, kHex))
         return false;
     for (size_t at = 16; at < text.size(); at += kFurther)
         if (text[at] != ' ' || !IsDigits(text, at + 1, 16, kHex) || text[at + 17] != '@' ||
