@@ -3,14 +3,14 @@
 #
 #   bench/run.sh [--quick | --publish] [SUITE...]
 #
-# Suites: calls instructions secrets backends inserts keys copy joins decode cipher. The default is all of them.
+# Suites: calls instructions secrets backends inserts keys copy decode cipher. The default is all of them.
 # --quick takes a few minutes: fewer repetitions, fewer rows.
 #
 # Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table and
 # writes to bench/results/: the summary (results.csv) and on what it was measured (environment.csv; lib.sh has the
-# server's settings). A full run then draws the charts in docs/charts/ and writes the tables of
-# docs/performance.md and README.md. A quick run, or one of some suites, writes its results to bench/results/partial/ and does
-# neither. With --publish, some suites take the place of their former results, and charts and tables are made anew.
+# server's settings). A full run then draws the chart in docs/charts/ and writes the tables of docs/performance.md and
+# README.md. A quick run, or one of some suites, writes its results to bench/results/partial/ and does neither. With
+# --publish, some suites take the place of their former results, and chart and tables are made anew.
 # All samples of the last run are in bench/results/partial/samples.csv, which is not for the source.
 #
 # BENCH_KEYS_ROWS lists the numbers of rows that the suite keys inserts, one for each repetition.
@@ -20,18 +20,18 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD bench=$PWD/bench
 . scripts/lib.sh
-all_suites="calls instructions secrets backends inserts keys copy joins decode cipher"
+all_suites="calls instructions secrets backends inserts keys copy decode cipher"
 
 repetitions=31 short_repetitions=3 insert_repetitions=7 look_up_repetitions=5 copy_repetitions=11
 seconds=3 traced_rows=100000 keys_rows="5000000 5000000 5000000"
-copy_rows=1000000 join_repetitions=11 join_rows="300000 2000000"
+copy_rows=1000000
 suites='' quick='' publish=''
 while [ $# -gt 0 ]; do
     case $1 in
     --quick)
         quick=1 repetitions=3 short_repetitions=1 insert_repetitions=1 look_up_repetitions=1 copy_repetitions=3
         seconds=1 traced_rows=20000 keys_rows=200000
-        copy_rows=200000 join_repetitions=3 join_rows="50000 200000"
+        copy_rows=200000
         ;;
     --publish) publish=some ;;
     -*) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" && exit 2 ;;

@@ -34,20 +34,6 @@ BEGIN
 END
 $$;
 
--- Raises an error unless the plan of a query has this node.
-CREATE FUNCTION bench_require_plan(query text, node text) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    line text;
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (COSTS off) ' || query LOOP
-        IF position(node IN line) > 0 THEN
-            RETURN;
-        END IF;
-    END LOOP;
-    RAISE 'no % in the plan of: %', node, query;
-END
-$$;
-
 -- Whether a function with this signature exists, such as 'uuidv7()'. True for an empty signature.
 CREATE FUNCTION bench_has(signature text) RETURNS boolean LANGUAGE sql AS
 $$ SELECT signature = '' OR to_regprocedure(signature) IS NOT NULL $$;

@@ -6,47 +6,35 @@
 
 -- Making identifiers
 
-CREATE FUNCTION randflake_copy_support(internal) RETURNS internal
-AS 'MODULE_PATHNAME', 'randflake_copy_support'
-LANGUAGE C STRICT;
-COMMENT ON FUNCTION randflake_copy_support(internal) IS
-'planner support: lets COPY FROM insert many rows at once';
+CREATE FUNCTION randflake_copy_support(internal) RETURNS internal AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+COMMENT ON FUNCTION randflake_copy_support(internal) IS 'planner support: lets COPY FROM insert many rows at once';
 REVOKE ALL ON FUNCTION randflake_copy_support(internal) FROM PUBLIC;
 
 CREATE FUNCTION randflake_generate() RETURNS bigint
-AS 'MODULE_PATHNAME', 'randflake_generate'
-LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_copy_support;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_copy_support;
 COMMENT ON FUNCTION randflake_generate() IS
 'a new identifier, unique under the secrets of this server and unpredictable without them';
 
 CREATE FUNCTION randflake_generate_in_copy(internal) RETURNS bigint
-AS 'MODULE_PATHNAME', 'randflake_generate_in_copy'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_generate_in_copy(internal) IS
 'not for users: stands for randflake_generate() in COPY FROM';
 
-CREATE FUNCTION randflake_rows_support(internal) RETURNS internal
-AS 'MODULE_PATHNAME', 'randflake_rows_support'
-LANGUAGE C STRICT;
+CREATE FUNCTION randflake_rows_support(internal) RETURNS internal AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 COMMENT ON FUNCTION randflake_rows_support(internal) IS
 'planner support: estimates as many rows as the first argument says';
 REVOKE ALL ON FUNCTION randflake_rows_support(internal) FROM PUBLIC;
 
 CREATE FUNCTION randflake_generate(count integer) RETURNS SETOF bigint
-AS 'MODULE_PATHNAME', 'randflake_generate_many'
-LANGUAGE C VOLATILE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
-COMMENT ON FUNCTION randflake_generate(integer) IS
-'new identifiers, as many as the argument says';
+AS 'MODULE_PATHNAME', 'randflake_generate_many' LANGUAGE C VOLATILE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
+COMMENT ON FUNCTION randflake_generate(integer) IS 'new identifiers, as many as the argument says';
 
 CREATE FUNCTION randflake_generate_text() RETURNS text
-AS 'MODULE_PATHNAME', 'randflake_generate_text'
-LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_copy_support;
-COMMENT ON FUNCTION randflake_generate_text() IS
-'a new identifier in text form';
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_copy_support;
+COMMENT ON FUNCTION randflake_generate_text() IS 'a new identifier in text form';
 
 CREATE FUNCTION randflake_generate_text_in_copy(internal) RETURNS text
-AS 'MODULE_PATHNAME', 'randflake_generate_text_in_copy'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_generate_text_in_copy(internal) IS
 'not for users: stands for randflake_generate_text() in COPY FROM';
 
@@ -75,23 +63,20 @@ CREATE FUNCTION randflake_decode(
     OUT generated_at timestamptz,
     OUT node_id integer,
     OUT sequence integer)
-AS 'MODULE_PATHNAME', 'randflake_decode'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_decode(bigint) IS
 'the second, node id and sequence number inside an identifier made under one of this server''s secrets; nulls if none made it';
 REVOKE ALL ON FUNCTION randflake_decode(bigint) FROM PUBLIC;
 
 CREATE FUNCTION randflake_generated_at(id bigint) RETURNS timestamptz
-AS 'MODULE_PATHNAME', 'randflake_generated_at'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_generated_at(bigint) IS
 'the second in which an identifier was made under one of this server''s secrets; null if none made it';
 REVOKE ALL ON FUNCTION randflake_generated_at(bigint) FROM PUBLIC;
 
 CREATE FUNCTION randflake_encode(generated_at timestamptz, node_id integer, sequence integer)
 RETURNS bigint
-AS 'MODULE_PATHNAME', 'randflake_encode'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_encode(timestamptz, integer, integer) IS
 'the identifier of a second (fractions dropped), node id and sequence number under the secret of that second: the inverse of randflake_decode, for tests and imports; an error for a number that is skipped';
 REVOKE ALL ON FUNCTION randflake_encode(timestamptz, integer, integer) FROM PUBLIC;
@@ -118,16 +103,13 @@ REVOKE ALL ON FUNCTION randflake53_encode(timestamptz, integer, integer) FROM PU
 -- Text form
 
 CREATE FUNCTION randflake_to_text(id bigint) RETURNS text
-AS 'MODULE_PATHNAME', 'randflake_to_text'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_to_text(bigint) IS
 'the text form of an identifier: base32hex of the unsigned number, lower case';
 
 CREATE FUNCTION randflake_from_text(text) RETURNS bigint
-AS 'MODULE_PATHNAME', 'randflake_from_text'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_from_text(text) IS
-'the identifier of a text form, in either case';
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_from_text(text) IS 'the identifier of a text form, in either case';
 
 CREATE FUNCTION randflake_to_text(id bigint, prefix text) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_to_prefixed_text'
@@ -160,8 +142,7 @@ REVOKE ALL ON FUNCTION randflake_unmask(bigint, text) FROM PUBLIC;
 -- Sharding
 
 CREATE FUNCTION randflake_shard(id bigint, shards integer) RETURNS integer
-AS 'MODULE_PATHNAME', 'randflake_shard'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_shard(bigint, integer) IS
 'the shard of an identifier, 0 to shards - 1: bigint cut into contiguous equal ranges';
 
@@ -171,22 +152,19 @@ CREATE FUNCTION randflake_shard_ranges(
     OUT lower bigint,
     OUT upper bigint)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'randflake_shard_ranges'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
 COMMENT ON FUNCTION randflake_shard_ranges(integer) IS
 'the smallest and the largest identifier of each shard, both inclusive';
 
 -- Snowflake layouts
 
 CREATE FUNCTION snowflake_generate() RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_generate'
-LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_copy_support;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_copy_support;
 COMMENT ON FUNCTION snowflake_generate() IS
 'a new identifier of the layout randflake.snowflake_layout: positive, in the clear, in the order of time';
 
 CREATE FUNCTION snowflake_generate_in_copy(internal) RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_generate_in_copy'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_generate_in_copy(internal) IS
 'not for users: stands for snowflake_generate() in COPY FROM';
 
@@ -196,8 +174,7 @@ CREATE FUNCTION snowflake_decode(
     OUT generated_at timestamptz,
     OUT node_id integer,
     OUT sequence integer)
-AS 'MODULE_PATHNAME', 'snowflake_decode'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
 'the time, node id and sequence number inside an identifier of a layout, given by name or description';
 
@@ -206,20 +183,17 @@ CREATE FUNCTION snowflake_decode(
     OUT generated_at timestamptz,
     OUT node_id integer,
     OUT sequence integer)
-AS 'MODULE_PATHNAME', 'snowflake_decode'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
 'the time, node id and sequence number inside an identifier of this server''s layout';
 
 CREATE FUNCTION snowflake_lower("time" timestamptz, layout text) RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_lower'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_lower(timestamptz, text) IS
 'the smallest identifier that a layout has for a time, which is rounded down to its unit';
 
 CREATE FUNCTION snowflake_lower("time" timestamptz) RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_lower'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_lower(timestamptz) IS
 'the smallest identifier that this server''s layout has for a time, which is rounded down to its unit';
 
@@ -236,8 +210,7 @@ CREATE FUNCTION snowflake_layouts(
     OUT last_time timestamptz,
     OUT in_use boolean)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'snowflake_layouts'
-LANGUAGE C STABLE PARALLEL SAFE ROWS 6;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE ROWS 6;
 COMMENT ON FUNCTION snowflake_layouts() IS
 'the named layouts, and this server''s layout if it has no name, with their limits; ids_per_second is for each node id';
 
@@ -265,8 +238,7 @@ CREATE FUNCTION randflake_status(
     OUT lease_error_at timestamptz,
     OUT copy_found_at timestamptz,
     OUT vector_path text)
-AS 'MODULE_PATHNAME', 'randflake_status'
-LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_status() IS 'the row of the view randflake_status';
 REVOKE ALL ON FUNCTION randflake_status() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION randflake_status() TO pg_monitor;
@@ -308,8 +280,7 @@ CREATE FUNCTION randflake_slots(
     OUT sequence integer,
     OUT ids_issued bigint)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'randflake_slots'
-LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_slots() IS 'the rows of the view randflake_slots';
 REVOKE ALL ON FUNCTION randflake_slots() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION randflake_slots() TO pg_monitor;
@@ -324,9 +295,7 @@ COMMENT ON COLUMN randflake_slots.ids_issued IS 'numbers reserved since stats_re
 REVOKE ALL ON randflake_status, randflake_slots FROM PUBLIC;
 GRANT SELECT ON randflake_status, randflake_slots TO pg_monitor;
 
-CREATE FUNCTION randflake_status_reset() RETURNS void
-AS 'MODULE_PATHNAME', 'randflake_status_reset'
-LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+CREATE FUNCTION randflake_status_reset() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_status_reset() IS 'sets the counters of randflake_status and randflake_slots to zero';
 REVOKE ALL ON FUNCTION randflake_status_reset() FROM PUBLIC;
 
@@ -338,8 +307,7 @@ CREATE FUNCTION randflake_secrets(
     OUT valid_from timestamptz,
     OUT state text)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'randflake_secrets'
-LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 2;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 2;
 COMMENT ON FUNCTION randflake_secrets() IS 'the rows of the view randflake_secrets';
 REVOKE ALL ON FUNCTION randflake_secrets() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION randflake_secrets() TO pg_monitor;
@@ -355,8 +323,7 @@ REVOKE ALL ON randflake_secrets FROM PUBLIC;
 GRANT SELECT ON randflake_secrets TO pg_monitor;
 
 CREATE FUNCTION randflake_reload_secret() RETURNS integer
-AS 'MODULE_PATHNAME', 'randflake_reload_secret'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION randflake_reload_secret() IS
 'reads randflake.secret_file again for further secrets and returns how many there are now';
 REVOKE ALL ON FUNCTION randflake_reload_secret() FROM PUBLIC;

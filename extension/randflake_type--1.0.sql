@@ -6,7 +6,7 @@
 --
 -- A function of theirs that has the arguments of one of the extension's, and one more with a default,
 -- would make each call of the latter ambiguous. So the function that another one calls has an argument
--- of a type that nobody else may use in a function.
+-- of a type that no other role may use in a function.
 
 CREATE TYPE randflake_key_internal AS ENUM ();
 COMMENT ON TYPE randflake_key_internal IS
@@ -17,27 +17,18 @@ REVOKE ALL ON TYPE randflake_key_internal FROM PUBLIC;
 
 CREATE TYPE randflake;
 
-CREATE FUNCTION randflake_in(cstring) RETURNS randflake
-AS 'MODULE_PATHNAME', 'randflake_in'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION randflake_in(cstring) RETURNS randflake AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_in(cstring) IS 'input of type randflake: text form of the identifier';
 
-CREATE FUNCTION randflake_out(randflake) RETURNS cstring
-AS 'MODULE_PATHNAME', 'randflake_out'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION randflake_out(randflake) RETURNS cstring AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_out(randflake) IS 'output of type randflake: text form of the identifier';
 
 CREATE FUNCTION randflake_recv(internal) RETURNS randflake
-AS 'MODULE_PATHNAME', 'randflake_recv'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_recv(internal) IS
-'binary input of type randflake: the identifier as bigint';
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_recv(internal) IS 'binary input of type randflake: the identifier as bigint';
 
-CREATE FUNCTION randflake_send(randflake) RETURNS bytea
-AS 'MODULE_PATHNAME', 'randflake_send'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_send(randflake) IS
-'binary output of type randflake: the identifier as bigint';
+CREATE FUNCTION randflake_send(randflake) RETURNS bytea AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_send(randflake) IS 'binary output of type randflake: the identifier as bigint';
 
 CREATE TYPE randflake (
     INPUT = randflake_in,
@@ -46,48 +37,37 @@ CREATE TYPE randflake (
     SEND = randflake_send,
     LIKE = pg_catalog.int8
 );
-COMMENT ON TYPE randflake IS
-'an identifier that is stored in the order of time and shown encrypted';
+COMMENT ON TYPE randflake IS 'an identifier that is stored in the order of time and shown encrypted';
 
 CREATE FUNCTION randflake_next_support(internal) RETURNS internal
-AS 'MODULE_PATHNAME', 'randflake_copy_support'
-LANGUAGE C STRICT;
-COMMENT ON FUNCTION randflake_next_support(internal) IS
-'planner support: lets COPY FROM insert many rows at once';
+AS 'MODULE_PATHNAME', 'randflake_copy_support' LANGUAGE C STRICT;
+COMMENT ON FUNCTION randflake_next_support(internal) IS 'planner support: lets COPY FROM insert many rows at once';
 REVOKE ALL ON FUNCTION randflake_next_support(internal) FROM PUBLIC;
 
 CREATE FUNCTION randflake_next() RETURNS randflake
-AS 'MODULE_PATHNAME', 'randflake_next'
-LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_next_support;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_next_support;
 COMMENT ON FUNCTION randflake_next() IS
 'a new identifier, unique under the secrets of this server, that sorts after those of earlier seconds';
 
 CREATE FUNCTION randflake_next_in_copy(internal) RETURNS randflake
-AS 'MODULE_PATHNAME', 'randflake_next_in_copy'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_next_in_copy(internal) IS
-'not for users: stands for randflake_next() in COPY FROM';
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_next_in_copy(internal) IS 'not for users: stands for randflake_next() in COPY FROM';
 
-CREATE FUNCTION randflake_cast_support(internal) RETURNS internal
-AS 'MODULE_PATHNAME', 'randflake_cast_support'
-LANGUAGE C STRICT;
+CREATE FUNCTION randflake_cast_support(internal) RETURNS internal AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 COMMENT ON FUNCTION randflake_cast_support(internal) IS
 'planner support: the cast of a constant to type randflake is a constant';
 REVOKE ALL ON FUNCTION randflake_cast_support(internal) FROM PUBLIC;
 
 CREATE FUNCTION randflake_from_bigint(id bigint) RETURNS randflake
-AS 'MODULE_PATHNAME', 'randflake_from_bigint'
-LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT randflake_cast_support;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT randflake_cast_support;
 COMMENT ON FUNCTION randflake_from_bigint(bigint) IS 'the same identifier, stored in the order of time';
 
 CREATE FUNCTION randflake_from_integer(id integer) RETURNS randflake
-AS 'MODULE_PATHNAME', 'randflake_from_integer'
-LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT randflake_cast_support;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT randflake_cast_support;
 COMMENT ON FUNCTION randflake_from_integer(integer) IS 'the identifier with this number';
 
 CREATE FUNCTION randflake_to_bigint(id randflake) RETURNS bigint
-AS 'MODULE_PATHNAME', 'randflake_to_bigint'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_to_bigint(randflake) IS 'the same identifier as bigint, in no order';
 
 CREATE FUNCTION randflake_to_text(id randflake, prefix text) RETURNS text
@@ -104,8 +84,7 @@ CREATE CAST (randflake AS bigint) WITH FUNCTION randflake_to_bigint(randflake) A
 COMMENT ON CAST (randflake AS bigint) IS 'the same identifier as bigint, in no order';
 
 CREATE FUNCTION randflake_negate(randflake) RETURNS randflake
-AS 'MODULE_PATHNAME', 'randflake_negate'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_negate(randflake) IS 'implementation of - operator';
 CREATE OPERATOR - (FUNCTION = randflake_negate, RIGHTARG = randflake);
 COMMENT ON OPERATOR - (NONE, randflake) IS 'an error that tells how to cast a negative number';
@@ -113,20 +92,17 @@ COMMENT ON OPERATOR - (NONE, randflake) IS 'an error that tells how to cast a ne
 -- Time and place, from the stored number alone
 
 CREATE FUNCTION randflake_timestamp(id randflake) RETURNS timestamptz
-AS 'MODULE_PATHNAME', 'randflake_timestamp'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_timestamp(randflake) IS 'the second in which an identifier was made';
 REVOKE ALL ON FUNCTION randflake_timestamp(randflake) FROM PUBLIC;
 
 CREATE FUNCTION randflake_node_id(id randflake) RETURNS integer
-AS 'MODULE_PATHNAME', 'randflake_node_id'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_node_id(randflake) IS 'the node id under which an identifier was made';
 REVOKE ALL ON FUNCTION randflake_node_id(randflake) FROM PUBLIC;
 
 CREATE FUNCTION randflake_lower(second timestamptz) RETURNS randflake
-AS 'MODULE_PATHNAME', 'randflake_lower'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_lower(timestamptz) IS
 'the smallest possible identifier of a second (fractions dropped), for searches and partitions by time';
 
@@ -161,8 +137,7 @@ COMMENT ON TRIGGER randflake_key_guard ON randflake_key IS
 'skips a fingerprint that the table has already; keeps a different one, and takes one of this server''s to randflake_key_check; makes all sessions check again';
 
 CREATE FUNCTION randflake_key_matches(fingerprint text) RETURNS boolean
-AS 'MODULE_PATHNAME', 'randflake_key_matches'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_key_matches(text) IS
 'true, or an error if this database or the data belongs to another secret than this server''s';
 
@@ -187,8 +162,7 @@ ALTER TABLE randflake_key_check ENABLE ALWAYS TRIGGER randflake_key_guard;
 COMMENT ON TRIGGER randflake_key_guard ON randflake_key_check IS 'skips a fingerprint that the table has already';
 
 CREATE FUNCTION randflake_key_fingerprints(randflake_key_internal) RETURNS text[]
-AS 'MODULE_PATHNAME', 'randflake_key_fingerprints'
-LANGUAGE C STABLE PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_key_fingerprints(randflake_key_internal) IS 'entries for randflake_key of this server''s secrets that are in use, oldest first';
 REVOKE ALL ON FUNCTION randflake_key_fingerprints(randflake_key_internal) FROM PUBLIC;
 
@@ -229,8 +203,7 @@ DROP FUNCTION randflake_type_created();
 -- Comparison: stored values compare as bigint
 
 CREATE FUNCTION randflake_rangesel(internal, oid, internal, integer) RETURNS double precision
-AS 'MODULE_PATHNAME', 'randflake_rangesel'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_rangesel(internal, oid, internal, integer) IS
 'restriction selectivity of <, <=, > and >= on type randflake';
 REVOKE ALL ON FUNCTION randflake_rangesel(internal, oid, internal, integer) FROM PUBLIC;
@@ -294,15 +267,12 @@ AS 'btint8cmp' LANGUAGE internal IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_cmp(randflake, randflake) IS 'less-equal-greater comparison';
 
 CREATE FUNCTION randflake_sortsupport(internal) RETURNS void
-AS 'MODULE_PATHNAME', 'randflake_sortsupport'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_sortsupport(internal) IS
 'sort support; refuses to sort values that belong to another secret';
 REVOKE ALL ON FUNCTION randflake_sortsupport(internal) FROM PUBLIC;
 
-CREATE FUNCTION randflake_equalimage(oid) RETURNS boolean
-AS 'MODULE_PATHNAME', 'randflake_equalimage'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION randflake_equalimage(oid) RETURNS boolean AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_equalimage(oid) IS
 'equal values are the same bytes; refuses to build an index over values that belong to another secret';
 REVOKE ALL ON FUNCTION randflake_equalimage(oid) FROM PUBLIC;
@@ -319,13 +289,11 @@ CREATE OPERATOR CLASS randflake_ops DEFAULT FOR TYPE randflake USING btree FAMIL
 COMMENT ON OPERATOR CLASS randflake_ops USING btree IS 'order of time of type randflake';
 
 CREATE FUNCTION randflake_hash(randflake) RETURNS integer
-AS 'MODULE_PATHNAME', 'randflake_hash'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_hash(randflake) IS 'hash, keyed with the secret';
 
 CREATE FUNCTION randflake_hash_extended(randflake, bigint) RETURNS bigint
-AS 'MODULE_PATHNAME', 'randflake_hash_extended'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_hash_extended(randflake, bigint) IS 'hash with a seed, keyed with the secret';
 
 CREATE OPERATOR FAMILY randflake_ops USING hash;
@@ -347,8 +315,7 @@ CREATE OPERATOR CLASS randflake_minmax_ops DEFAULT FOR TYPE randflake USING brin
 COMMENT ON OPERATOR CLASS randflake_minmax_ops USING brin IS 'smallest and largest of type randflake';
 
 CREATE FUNCTION randflake_distance(internal, internal) RETURNS double precision
-AS 'MODULE_PATHNAME', 'randflake_distance'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_distance(internal, internal) IS 'seconds between two values, for summaries of several ranges';
 REVOKE ALL ON FUNCTION randflake_distance(internal, internal) FROM PUBLIC;
 

@@ -80,7 +80,7 @@ chmod 755 "$work"
 # All of the sources, which the documentation links to; the packages of other languages only for
 # the tests that use them, for they are large.
 leave_out=(./.git ./build ./quickstart)
-[[ " ${tap_tests[*]-} " =~ \ test/t/(220_lease_js|320_drivers|322_snowflake_packages)\.pl\  ]] || leave_out+=(node_modules)
+[[ " ${tap_tests[*]-} " =~ \ test/t/(220_lease_js|320_drivers)\.pl\  ]] || leave_out+=(node_modules)
 tar -c "${leave_out[@]/#/--exclude=}" . | tar -x -C "$work"
 cd "$work"
 if [ -n "${VECTOR_PATH-}" ]; then

@@ -1,4 +1,6 @@
 -- Looking into identifiers, and putting them together.
+\pset format unaligned
+\pset footer off
 SET datestyle = ISO;
 SET timezone = 'UTC';
 
@@ -46,31 +48,25 @@ SET timezone = 'Asia/Kolkata';
 SELECT randflake_generated_at(randflake_encode('2030-01-02 03:04:05+00', 6, 7));
 SET timezone = 'UTC';
 
+-- SQLSTATE, message, detail and hint of the error of a statement
+CREATE FUNCTION pg_temp.error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    detail text;
+    hint text;
+BEGIN
+    EXECUTE statement;
+    RETURN 'none';
+EXCEPTION WHEN others THEN
+    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RETURN concat_ws(' | ', SQLSTATE, SQLERRM, nullif(detail, ''), nullif(hint, ''));
+END $$;
+
 -- Out of range
-SELECT randflake_encode('2024-10-27 03:33:19.999999', 0, 0);
-\echo :LAST_ERROR_SQLSTATE
-SELECT randflake_encode('2058-11-05 17:10:24', 0, 0);
-\echo :LAST_ERROR_SQLSTATE
-SELECT randflake_encode('infinity', 0, 0);
-\echo :LAST_ERROR_SQLSTATE
-SELECT randflake_encode('-infinity', 0, 0);
-\echo :LAST_ERROR_SQLSTATE
-SELECT randflake_encode('4713-01-01 BC', 0, 0);
-\echo :LAST_ERROR_SQLSTATE
-SELECT randflake_encode('294276-12-31', 0, 0);
-\echo :LAST_ERROR_SQLSTATE
-SELECT randflake_encode('2030-01-01', -1, 0);
-\echo :LAST_ERROR_SQLSTATE
-SELECT randflake_encode('2030-01-01', 131072, 0);
-\echo :LAST_ERROR_SQLSTATE
-SELECT randflake_encode('2030-01-01', '-2147483648', 0);
-\echo :LAST_ERROR_SQLSTATE
-SELECT randflake_encode('2030-01-01', 2147483647, 0);
-\echo :LAST_ERROR_SQLSTATE
-SELECT randflake_encode('2030-01-01', 0, -1);
-\echo :LAST_ERROR_SQLSTATE
-SELECT randflake_encode('2030-01-01', 0, 131072);
-\echo :LAST_ERROR_SQLSTATE
+SELECT pg_temp.error_of(format('SELECT randflake_encode(%L, %s)', t, fields)) AS error
+FROM (VALUES ('2024-10-27 03:33:19.999999', '0, 0'), ('2058-11-05 17:10:24', '0, 0'), ('infinity', '0, 0'),
+             ('-infinity', '0, 0'), ('4713-01-01 BC', '0, 0'), ('294276-12-31', '0, 0'), ('2030-01-01', '-1, 0'),
+             ('2030-01-01', '131072, 0'), ('2030-01-01', '-2147483648, 0'), ('2030-01-01', '2147483647, 0'),
+             ('2030-01-01', '0, -1'), ('2030-01-01', '0, 131072')) AS v (t, fields);
 
 -- NULL in, NULL out
 SELECT randflake_decode(NULL) IS NULL AS decode, randflake_generated_at(NULL) IS NULL AS generated_at,

@@ -1,4 +1,6 @@
--- Identifiers wherever a statement may ask for them: always one, never the same.
+-- Identifiers wherever a statement may ask for them: always one, never the same. Parallel workers: test/t/070_parallel.pl.
+\pset format unaligned
+\pset footer off
 SET datestyle = ISO;
 SET timezone = 'UTC';
 
@@ -131,33 +133,7 @@ BEGIN
 END $$;
 SELECT count(*) FROM plain WHERE note = 'lost';
 
--- By parallel workers alone
-CREATE TABLE source AS SELECT n FROM generate_series(1, 20000) AS n;
-ANALYZE source;
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET min_parallel_table_scan_size = 0;
-SET max_parallel_workers_per_gather = 2;
-SET parallel_leader_participation = off;
-EXPLAIN (VERBOSE, COSTS OFF) CREATE TABLE parallel AS SELECT randflake_generate() AS id FROM source;
-CREATE TABLE parallel AS SELECT randflake_generate() AS id FROM source;
-SELECT count(*), count(DISTINCT id) FROM parallel;
-INSERT INTO issued SELECT id FROM parallel;
-DROP TABLE parallel;
-SET parallel_leader_participation = on;
-CREATE TABLE parallel AS SELECT randflake_generate() AS id FROM source;
-INSERT INTO issued SELECT id FROM parallel;
-DROP TABLE parallel;
-
--- Every query forced through a worker; the setting is called force_parallel_mode in PostgreSQL 15
-SELECT set_config(name, 'on', false) AS forced FROM pg_settings
-WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
-CREATE TABLE parallel AS SELECT randflake_generate() AS id FROM generate_series(1, 1000);
-SELECT set_config(name, 'off', false) AS forced FROM pg_settings
-WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
-INSERT INTO issued SELECT id FROM parallel;
-
 -- Of all of them, none twice
 SELECT count(*), count(DISTINCT id) FROM issued;
 
-DROP TABLE issued, plain, split, source, parallel;
+DROP TABLE issued, plain, split;

@@ -1,4 +1,6 @@
 -- What the extensions consist of, and where they can be installed.
+\pset format unaligned
+\pset footer off
 
 -- Every function, marked as designed
 SELECT e.extname AS extension,

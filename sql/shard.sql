@@ -1,4 +1,6 @@
 -- Shards: bigint cut into equal contiguous ranges.
+\pset format unaligned
+\pset footer off
 
 SELECT shards, randflake_shard_ranges(shards)
 FROM (VALUES (1), (2), (3), (4), (7)) AS v (shards);
@@ -42,11 +44,9 @@ SELECT randflake_shard('-9223372036854775808', 2147483647) AS first,
 SELECT randflake_shard(1, 0);
 \echo :LAST_ERROR_SQLSTATE
 SELECT randflake_shard(1, -1);
-\echo :LAST_ERROR_SQLSTATE
 SELECT * FROM randflake_shard_ranges(0);
 \echo :LAST_ERROR_SQLSTATE
 SELECT * FROM randflake_shard_ranges('-2147483648');
-\echo :LAST_ERROR_SQLSTATE
 
 -- NULL in, NULL out; a set of nothing is empty
 SELECT randflake_shard(NULL, 4) IS NULL AS id, randflake_shard(1, NULL) IS NULL AS shards;

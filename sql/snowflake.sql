@@ -1,4 +1,6 @@
 -- Snowflake identifiers: what is inside, layouts by name and description, ranges of time.
+\pset format unaligned
+\pset footer off
 SET datestyle = ISO;
 SET timezone = 'UTC';
 
@@ -74,25 +76,29 @@ SELECT snowflake_decode(NULL, 'twitter') IS NULL, snowflake_decode(1, NULL) IS N
 SELECT layout, (snowflake_decode(1541815603606036480, layout)).generated_at
 FROM unnest(ARRAY['twitter', 'discord', 'twitter', 'instagram', NULL]) AS layout;
 
+-- SQLSTATE, message, detail and hint of the error of a statement
+CREATE FUNCTION pg_temp.error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    detail text;
+    hint text;
+BEGIN
+    EXECUTE statement;
+    RETURN 'none';
+EXCEPTION WHEN others THEN
+    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RETURN concat_ws(' | ', SQLSTATE, SQLERRM, nullif(detail, ''), nullif(hint, ''));
+END $$;
+
 -- Errors
-SELECT snowflake_decode(-1, 'twitter');
-\echo :LAST_ERROR_SQLSTATE
-SELECT snowflake_decode(1::bigint << 40, 'time=20:1s, node=8, sequence=4, epoch=0');
-\echo :LAST_ERROR_SQLSTATE
-SELECT snowflake_decode(1, '');
-\echo :LAST_ERROR_SQLSTATE
-SELECT snowflake_decode(1, 'facebook');
-SELECT snowflake_decode(1, 'time=41:1ms, node=10, sequence=12');
-SELECT snowflake_decode(1, 'time=41:1ms, node=10, sequence=12, epoch=2021-02-29');
-SELECT snowflake_decode(1, 'time=41:1h, node=10, sequence=12, epoch=0');
-SELECT snowflake_decode(1, 'time=41:1ms, node=10, sequence=13, epoch=0');
-SELECT snowflake_lower('2010-11-04 01:42:54.656999', 'twitter');
-\echo :LAST_ERROR_SQLSTATE
-SELECT snowflake_lower('2080-07-10 17:30:30.209', 'twitter');
-SELECT snowflake_lower('infinity', 'twitter');
-SELECT snowflake_lower('-infinity', 'twitter');
-SELECT snowflake_lower(now(), 'node=10, time=41:1ms, sequence=12, epoch=0');
-\echo :LAST_ERROR_SQLSTATE
+SELECT pg_temp.error_of(format('SELECT snowflake_decode(%s, %L)', id, layout)) AS error
+FROM (VALUES (-1, 'twitter'), (1::bigint << 40, 'time=20:1s, node=8, sequence=4, epoch=0'), (1, ''), (1, 'facebook'),
+             (1, 'time=41:1ms, node=10, sequence=12'), (1, 'time=41:1ms, node=10, sequence=12, epoch=2021-02-29'),
+             (1, 'time=41:1h, node=10, sequence=12, epoch=0'),
+             (1, 'time=41:1ms, node=10, sequence=13, epoch=0')) AS v (id, layout);
+SELECT pg_temp.error_of(format('SELECT snowflake_lower(%L, %L)', t, layout)) AS error
+FROM (VALUES ('2010-11-04 01:42:54.656999', 'twitter'), ('2080-07-10 17:30:30.209', 'twitter'),
+             ('infinity', 'twitter'), ('-infinity', 'twitter'),
+             ('now', 'node=10, time=41:1ms, sequence=12, epoch=0')) AS v (t, layout);
 
 -- No more of a layout is quoted than helps, also of one that is all right but for its blanks
 SELECT snowflake_decode(1, repeat('x', 100000));

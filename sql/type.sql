@@ -1,4 +1,6 @@
 -- The type randflake: what bigint can do, in the order of time.
+\pset format unaligned
+\pset footer off
 SET datestyle = ISO;
 SET timezone = 'UTC';
 
@@ -14,22 +16,22 @@ SELECT to_json(randflake_encode('2030-01-01', 7, 42)::randflake);
 
 -- Malformed
 SELECT ''::randflake;
-SELECT 'w'::randflake;
-\echo :LAST_ERROR_SQLSTATE
-SELECT '8i49d3ue35kq70'::randflake;
-SELECT 'g000000000000'::randflake;
-SELECT ' 8'::randflake;
-
+-- SQLSTATE, message, detail and hint of the error of a statement
+CREATE FUNCTION pg_temp.error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    detail text;
+    hint text;
+BEGIN
+    EXECUTE statement;
+    RETURN 'none';
+EXCEPTION WHEN others THEN
+    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RETURN concat_ws(' | ', SQLSTATE, SQLERRM, nullif(detail, ''), nullif(hint, ''));
+END $$;
 -- A decimal number as a string says how to cast it, and never finds the row of another identifier
-SELECT '42'::randflake;
-\echo :LAST_ERROR_SQLSTATE
-SELECT '999999999999'::randflake;
-SELECT '-42'::randflake;
-SELECT '4958826056601604828'::randflake;
-SELECT '-9223372036854775808'::randflake;
-SELECT '9223372036854775808'::randflake;
-SELECT '0000000000000000000042'::randflake;
-SELECT '-'::randflake;
+SELECT pg_temp.error_of(format('SELECT %L::randflake', form)) AS error
+FROM unnest(ARRAY['w', '8i49d3ue35kq70', 'g000000000000', ' 8', '42', '999999999999', '-42', '4958826056601604828',
+                  '-9223372036854775808', '9223372036854775808', '0000000000000000000042', '-']) AS form;
 SELECT array_agg(id::bigint::randflake) AS cast_as_they_say
 FROM unnest('{42,999999999999,-42,4958826056601604828,-9223372036854775808}'::text[]) AS id;
 -- Identifiers whose text form is such a number have leading zeros, and are read back
@@ -351,28 +353,12 @@ INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 ROLLBACK TO poisoned;
 SELECT randflake_key_matches(fingerprint) FROM randflake_key;
 ROLLBACK TO poisoned;
-SELECT id FROM kept;
-\echo :LAST_ERROR_SQLSTATE
-ROLLBACK TO poisoned;
-SELECT 'a'::randflake;
-ROLLBACK TO poisoned;
-SELECT randflake_next();
-ROLLBACK TO poisoned;
-SELECT id::bigint FROM kept;
-ROLLBACK TO poisoned;
-SELECT 8::bigint::randflake;
-ROLLBACK TO poisoned;
-SELECT randflake_send(id) FROM kept;
-ROLLBACK TO poisoned;
-CREATE INDEX ON kept (id);
-ROLLBACK TO poisoned;
-SELECT randflake_hash(id) FROM kept;
-ROLLBACK TO poisoned;
-SELECT hash_record(ROW(id)) FROM kept;
-ROLLBACK TO poisoned;
-CREATE INDEX ON kept USING hash (id);
-ROLLBACK TO poisoned;
-SELECT randflake_bind_secret();
+SELECT statement, pg_temp.error_of(statement) AS error
+FROM unnest(ARRAY['SELECT id::text FROM kept', 'SELECT ''a''::randflake', 'SELECT randflake_next()',
+                  'SELECT id::bigint FROM kept', 'SELECT 8::bigint::randflake', 'SELECT randflake_send(id) FROM kept',
+                  'CREATE INDEX ON kept (id)', 'SELECT randflake_hash(id) FROM kept',
+                  'SELECT hash_record(ROW(id)) FROM kept', 'CREATE INDEX ON kept USING hash (id)',
+                  'SELECT randflake_bind_secret()']) AS statement;
 ROLLBACK;
 SELECT count(id::text) FROM kept;
 

@@ -1,5 +1,7 @@
 -- A database that has no fingerprint yet is bound to the server's secret by the first value that is
 -- made or read in, where that may be. Each attempt is rolled back.
+\pset format unaligned
+\pset footer off
 CREATE TABLE first_use (id randflake PRIMARY KEY, n integer) WITH (parallel_workers = 2);
 INSERT INTO first_use SELECT randflake_next(), n FROM generate_series(1, 100) AS n;
 CREATE ROLE regress_randflake_user;

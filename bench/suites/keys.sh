@@ -40,7 +40,7 @@ measure_key() {
     fi
 }
 
-# insert_keys ROWS SUFFIX: time and WAL of so many rows, from a checkpoint on, by all sessions.
+# insert_keys ROWS SUFFIX: WAL of so many rows, from a checkpoint on, by all sessions; their time without a SUFFIX.
 insert_keys() {
     local count=$1 suffix=$2 before started session
     sql -q -c CHECKPOINT
@@ -51,7 +51,7 @@ insert_keys() {
             SELECT n FROM generate_series(1, $((count / sessions))) AS n" &
     done
     wait
-    key_sample "insert$suffix" seconds "$(awk "BEGIN { print $EPOCHREALTIME - $started }")"
+    [ "$suffix" ] || key_sample insert seconds "$(awk "BEGIN { print $EPOCHREALTIME - $started }")"
     key_sample "WAL$suffix" MB \
         "$(value "SELECT round((pg_current_wal_insert_lsn() - '$before'::pg_lsn) / 1e6, 1)")"
 }

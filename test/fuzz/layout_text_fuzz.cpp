@@ -16,7 +16,7 @@ void CheckAccepted(const Layout& layout) {
     Check(layout.node_bits <= kMaxFieldBits && layout.sequence_bits <= kMaxFieldBits);
     Check(layout.unit >= 1 && kSecondMs % layout.unit == 0 && layout.epoch % layout.unit == 0 &&
           layout.epoch >= 0);
-    Check(layout.TickStart(layout.max_timestamp() + 1) <= kMaxLayoutEndMs);
+    Check(layout.TickStart(layout.max_timestamp() + 1).count <= kMaxLayoutEndMs);
 
     char text[kMaxLayoutText];
     FormatLayout(layout, text);

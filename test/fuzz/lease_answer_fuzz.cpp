@@ -21,7 +21,6 @@ constexpr AnswerShape kShapes[] = {{6,
                                     true},
                                    {2, {AnswerType::kInt8, AnswerType::kInt8}, true},
                                    {1, {AnswerType::kVoid}, false}};
-constexpr uint32_t kSeconds = uint32_t{1} << 30;
 
 // Up to 31 bytes, in a copy of just that size.
 class Text {
@@ -71,18 +70,19 @@ bool Expected(const AnswerShape& shape, int count, const AnswerField* fields) {
         if (field.type == AnswerType::kInt4 && (value < INT32_MIN || value > INT32_MAX))
             return false;
         if (of_secrets && !field.null &&
-            (value <= kWindowEpochSeconds || value >= kWindowEpochSeconds + kSeconds))
+            (value <= kWindowEpoch.count || value >= ToUnix(kNoSecond).count))
             return false;
     }
     return true;
 }
 
 void CheckSaid(const LeaseAnswer& answer) {
-    Check(answer.differs_from() < kSeconds);
-    Check(answer.not_before() == 0 || (answer.not_before() > kWindowEpochSeconds &&
-                                       answer.not_before() <= kWindowEpochSeconds + kSeconds));
+    Check(answer.differs_from() < kNoSecond);
+    const bool said = answer.not_before() != UnixSecond{};
+    Check(!said ||
+          (answer.not_before() > kWindowEpoch && answer.not_before() <= ToUnix(kNoSecond)));
     const bool good = answer.verdict() == AnswerVerdict::kGood;
-    Check(!good || (!answer.refused() && answer.not_before() == 0));
+    Check(!good || (!answer.refused() && !said));
     Check(!answer.refused() || answer.verdict() == AnswerVerdict::kRefused ||
           answer.verdict() == AnswerVerdict::kSecrets);
     Check(!answer.tells_of_secrets() || good || answer.verdict() == AnswerVerdict::kSecrets);

@@ -44,7 +44,7 @@ std::string Written(const SecretList& list) {
             for (const int digit : {byte >> 4, byte & 15})
                 text += "0123456789abcdef"[digit];
         if (i > 0) {
-            const time_t at = list.secrets[i].from + time_t{kWindowEpochSeconds};
+            const time_t at = ToUnix(list.secrets[i].from).count;
             struct tm date;
             char instant[32];
             Check(gmtime_r(&at, &date) != nullptr &&
@@ -57,10 +57,9 @@ std::string Written(const SecretList& list) {
 }
 
 void CheckAccepted(const SecretList& list) {
-    Check(list.count >= 1 && list.count <= kMaxGenerations && list.secrets[0].from == 0);
+    Check(list.count >= 1 && list.count <= kMaxGenerations && list.secrets[0].from == Second{});
     for (int i = 1; i < list.count; i++) {
-        Check(list.secrets[i].from > list.secrets[i - 1].from &&
-              list.secrets[i].from <= kRandflake.max_timestamp());
+        Check(list.secrets[i].from > list.secrets[i - 1].from && list.secrets[i].from < kNoSecond);
         for (int j = 0; j < i; j++)
             Check(list.secrets[i].key != list.secrets[j].key);
     }

@@ -1,6 +1,6 @@
-// What the type randflake takes as input, text and binary, under a ring of one to sixteen secrets: it
-// is refused, or the value gives the same identifier back in both forms; and which decimal numbers
-// are told to be cast through bigint.
+// What the type randflake takes as input, text and binary, under a ring of one to sixteen secrets:
+// it is refused, or the value gives the same identifier back in both forms; and which decimal
+// numbers are told to be cast through bigint.
 
 #include <charconv>
 

@@ -11,7 +11,7 @@
 namespace randflake {
 namespace {
 
-constexpr uint32_t kMaxEnd = static_cast<uint32_t>(kRandflake.max_timestamp()) + 1;
+constexpr Second kMaxEnd = kNoSecond;
 constexpr uint32_t kMaxNodes = static_cast<uint32_t>(kRandflake.max_node_id()) + 1;
 
 uint32_t Crc32c(const uint8_t* bytes, size_t length) {
@@ -29,8 +29,8 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
     Check(plan.opens_at <= kMaxEnd);
     Check(plan.state.origin == start.origin && plan.state.stop == Stop{});
     const SkewRange skew = error == StateError::kNone ? start.skew.With(found.skew) : start.skew;
-    Check(plan.held_off <= kMaxEnd && (plan.opens_at >= plan.held_off || plan.proven));
-    Check(plan.opens_at_ms == (plan.proven ? 0 : start.at_ms + skew.largest_ms));
+    Check(plan.held_off_until <= kMaxEnd && (plan.opens_at >= plan.held_off_until || plan.proven));
+    Check(plan.opens_at_ms == (plan.proven ? UptimeMs{} : start.uptime_ms + skew.largest_ms));
     if (error != StateError::kNone) {
         Check(plan.finding ==
               (error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable));
@@ -82,10 +82,12 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     start.boot[0] = found.stop.boot[0];
     start.boot[1] = found.stop.boot[1] ^ (other >> 4 & 1);
     start.last_run = found.stop.run ^ (other >> 5 & 1);
-    start.clock_ms = start.at_ms;
-    const auto possible = [](int64_t ms) { return ms > INT64_MIN / 2 && ms < INT64_MAX / 2; };
-    start.at_ms += possible(found.stop.at_ms) ? found.stop.at_ms : 0;
-    start.clock_ms += possible(found.stop.clock_ms) ? found.stop.clock_ms : 0;
+    start.wall_ms = {start.uptime_ms.count};
+    const auto possible = [](int64_t ms) {
+        return ms > INT64_MIN / 2 && ms < INT64_MAX / 2 ? ms : 0;
+    };
+    start.uptime_ms = start.uptime_ms + possible(found.stop.uptime_ms.count);
+    start.wall_ms = start.wall_ms + possible(found.stop.wall_ms.count);
     CheckStart(error, found, start);
     CheckStart(StateError::kMissing, WindowState{}, start);
 }
@@ -97,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace randflake;
     Input input(data, size);
     Start start{};
-    start.at_ms = input.Take<uint32_t>() % 4;
+    start.uptime_ms = {input.Take<uint32_t>() % 4};
     start.skew.largest_ms = input.Take<uint32_t>() % (kMaxSkewMs + 1);
     start.skew.smallest_ms = input.Take<uint32_t>() % (start.skew.largest_ms + 1);
     start.nodes.count = 1 + input.Take<uint32_t>() % kMaxNodes;

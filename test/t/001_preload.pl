@@ -1,13 +1,7 @@
 # What works when the library is not preloaded, or no node id or secret is set.
 
-use strict;
-use warnings;
-
 use Docs;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $node = new_server('main', conf => "shared_preload_libraries = ''");
 $node->start;

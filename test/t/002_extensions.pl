@@ -1,13 +1,7 @@
 # What each of the three extensions leaves in a database, alone and with the others, as psql and the
 # tools that read a schema see it.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $node = new_server('main');
 $node->start;

@@ -1,13 +1,7 @@
 # The clock that the other tests give to servers (lib/clock.c): each server has its own, all processes
 # of a server see the same at every instant, and no other clock is touched.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 use Time::HiRes qw(clock_gettime sleep time CLOCK_BOOTTIME CLOCK_MONOTONIC);
 
 my $ahead = 400 * 86400;
@@ -28,7 +22,6 @@ sub is_ahead {
     my $after = time;
     ok($shown - $before > $seconds - 0.01 && $shown - $after < $seconds + 0.01, $test_name)
       or diag("between $before and $after: $shown");
-    return;
 }
 
 # --- a clock for each server -------------------------------------------------------------------
@@ -70,7 +63,7 @@ for my $step (1 .. 20) {
 }
 is($seen, 20, 'every step is seen at once');
 
-# Nobody sees half a step, from most bits set (2^60 ns and a little less) to most bits clear.
+# No process sees half a step, from most bits set (2^60 ns and a little less) to most bits clear.
 my @times = qw(1152921504.606846 1152921504.606847);
 clock_stands_at($node, $times[0]);
 my $session = start_session($node, <<"SQL");

@@ -1,13 +1,7 @@
 # Settings that cannot work: the server refuses to start, names the setting, and never shows the
 # secret. Settings that can work: it starts, and makes the identifiers of the reference.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $node = new_server('main', conf => 'log_min_messages = debug5');
 my $secret = random_secret();
@@ -18,7 +12,6 @@ sub refused {
     my ($settings, $reason, $name) = @_;
     my $log = refuses_to_start($node, { %good, %$settings }, $reason, "refused: $name");
     no_secret_in($log, $secret, "refused: $name: the secret is not shown");
-    return;
 }
 
 # A file with this content, in the data directory.
@@ -38,7 +31,6 @@ sub refused_file {
     my $log = refuses_to_start($node, { node_id => 1, secret_file => $path },
         qr/FATAL:(?=.*$reason)(?:.*\n)?.*"randflake\.secret_file"/, "refused file: $name");
     no_secret_in($log, $secret, "refused file: $name: the secret is not shown");
-    return;
 }
 
 # --- numbers -----------------------------------------------------------------------------------
@@ -160,7 +152,6 @@ sub starts {
     ok(!(grep { $_ < $first || $_ > $last } split / /, $fields->{nodes}),
         "node ids $fields->{nodes} are in $first to $last: $name");
     $node->stop;
-    return;
 }
 
 starts({ node_id => 0, secret => $vector_secret }, 'secret, lower case');
@@ -198,7 +189,6 @@ sub reloads {
     is($node->safe_psql('postgres', 'SELECT problem FROM randflake_status'), $problem, "$name: problem");
     my @logged = slurp_file($node->logfile, $position) =~ /$warning/g;
     is(scalar @logged, $warnings, "$name: warnings");
-    return;
 }
 
 my %static = (node_id => 1, secret => $secret, max_clock_skew => 0);

@@ -2,16 +2,10 @@
 # the name of a pod, and the image for operators. That image is built if buildah is in PATH and may make
 # user namespaces; its files are used if the server is one that can find them, 18 or later.
 
-use strict;
-use warnings;
-
 use Cwd qw(getcwd);
 use Docs;
 use IPC::Run ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 read_document('docs/containers.md', 'test/t/012_containers.pl');
 my $node = new_server('main');

@@ -1,13 +1,7 @@
 # The secret is shown nowhere: not by SHOW and its relatives to anyone, not in the log at its most
 # talkative, not in errors, not in the titles of processes.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $talkative = <<'CONF';
 log_min_messages = debug5
@@ -74,7 +68,6 @@ sub looks {
         }
         no_secret_in($everything, $secret, "$label: what " . ($user // 'a superuser') . ' sees');
     }
-    return;
 }
 
 for my $form ('setting', 'file') {

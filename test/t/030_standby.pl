@@ -1,12 +1,6 @@
 # A standby has the configuration of its primary: it issues nothing, but reads what is inside.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $primary = start_server('primary', init => [ allows_streaming => 1 ]);
 $primary->safe_psql('postgres',

@@ -1,13 +1,7 @@
 # More sessions than node ids, making more than the node ids can give: slots fill up, sessions move
 # on to the next one, then wait for the next second. Nothing comes twice.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 use Time::HiRes qw(time);
 
 my $in_a_second = 4 * 131072;

@@ -1,13 +1,7 @@
 # Waiting for a number, under a clock that stands still: a wait then ends by randflake.max_wait,
 # statement_timeout, cancellation or termination, or when the clock goes on, and not by chance.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 use Time::HiRes qw(time);
 
 my $node = new_server('main',

@@ -1,13 +1,7 @@
 # Parallel workers generate on their own: in slots of their own, with nothing inherited from their
 # leader, which has identifiers at hand when they start.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $node = start_server(
     'main',

@@ -5,17 +5,11 @@
 # A library between the server and the system (lib/watch_files.c) keeps a log of what the server
 # does to its files, and makes it fail or wait.
 
-use strict;
-use warnings;
-
 use Errno qw(EIO ENOSPC);
 use List::Util qw(max);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $epoch = 1730000000;
@@ -33,7 +27,6 @@ my $watch = PostgreSQL::Test::Utils::tempdir;
 sub start_watched {
     local %ENV = (%ENV, LD_PRELOAD => preload_library('watch_files.c'), RANDFLAKE_WATCH => $watch);
     start_under_clock($node);
-    return;
 }
 
 # What was done since the last call, as "operation file" or "operation file: error", without the
@@ -51,13 +44,11 @@ sub operations {
 sub set_fault {
     my ($what, $error) = @_;
     append_to_file("$watch/fault.$what", $error);
-    return;
 }
 
 sub clear_fault {
     my ($what) = @_;
     unlink "$watch/fault.$what" or die "could not remove the fault: $!";
-    return;
 }
 
 # Closes a gate; opens it again.
@@ -67,13 +58,11 @@ sub close_gate {
     my ($what) = @_;
     $closed_at = -s "$watch/log";
     append_to_file("$watch/gate.$what", '');
-    return;
 }
 
 sub open_gate {
     my ($what) = @_;
     unlink "$watch/gate.$what" or die "could not open the gate: $!";
-    return;
 }
 
 # Waits until a process stands at a gate.
@@ -82,10 +71,9 @@ sub wait_at_gate {
     my $line = ($what =~ s/\./ /r) . ' waits';
     my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
     while (slurp_file("$watch/log", $closed_at) !~ /^\d+ \Q$line\E$/m) {
-        die "nobody is at the gate $what" if time > $give_up_at;
+        die "no process is at the gate $what" if time > $give_up_at;
         sleep 0.01;
     }
-    return;
 }
 
 # Makes as many identifiers as asked for, which must work; returns the era.
@@ -104,7 +92,6 @@ my $ahead = 0;
 sub let_window_end {
     $ahead = max($ahead, written_end($node) + $epoch - time);
     clock_offset($node, $ahead);
-    return;
 }
 
 # --- the order -----------------------------------------------------------------------------------
@@ -140,8 +127,8 @@ is_deeply([operations()], [ @write, @reply ], 'first use after a start: on disk 
 
 # --- a write that takes its time -----------------------------------------------------------------
 
-# Meanwhile nobody gets a number of the window that is being written, neither of the first one nor
-# of the next, and nobody hangs.
+# Meanwhile no session gets a number of the window that is being written, neither of the first one nor
+# of the next, and none hangs.
 sub waits_for_write {
     my ($test_name, $gate) = @_;
     close_gate($gate);

@@ -2,19 +2,13 @@
 # Nothing of it is waited for, followed or written to. The server says what it found, sessions can be
 # cancelled, the server stops, and it goes on by itself once that is moved away.
 
-use strict;
-use warnings;
-
 use File::Copy qw(move);
 use IO::Socket::UNIX;
 use POSIX qw(mkfifo);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHandover;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $secret = random_secret();
@@ -30,14 +24,12 @@ sub generates {
     my ($test_name) = @_;
     my ($file, $errors) = $history->generate($node, 100, '60s');
     is($history->add_era($file)->{count}, 100, "$test_name: generates") or diag($errors);
-    return;
 }
 
 # The file that links point to.
 sub make_target {
     unlink $target;
     append_to_file($target, $content);
-    return;
 }
 
 # What lies there instead, by its name; each is made at a path, or false where this user cannot.
@@ -63,7 +55,6 @@ sub put {
 sub take_away {
     my ($path) = @_;
     (-d $path && !-l $path ? rmdir $path : unlink $path) or die "could not remove $path: $!";
-    return;
 }
 
 sub refused {
@@ -74,7 +65,6 @@ sub refused {
             hint => qr/^Move away what is there/
         },
         $test_name, problem => 1);
-    return;
 }
 
 # --- in place of each file, before the first identifier ----------------------------------------

@@ -1,15 +1,9 @@
 # State on disk that is damaged, or comes from another server, or is that of other node ids: what is
 # logged, how long the server holds off, and that it goes on by itself afterwards.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $epoch = 1730000000;
@@ -65,7 +59,6 @@ sub holds_off {
     is_deeply(warnings_since($node, $position), [], "$test_name, next start: does not warn");
     cmp_ok($era->{first}, '>=', $exact, "$test_name, next start: starts at the exact end");
     $node->stop;
-    return;
 }
 
 sub damaged {
@@ -188,7 +181,6 @@ sub restart_with {
     configure($node, %settings, @_);
     $started = time;
     $node->start;
-    return;
 }
 
 sub refuses_behind {
@@ -196,7 +188,6 @@ sub refuses_behind {
     error_is($node, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55000',
         { message => qr/^the clock is 3\d\d\d seconds behind the end of the last window$/ },
         "$test_name: is held to the written end");
-    return;
 }
 
 # The end is an hour ahead, as after a clock that was wrong.

@@ -1,17 +1,11 @@
-# Promotion, switchover, point-in-time recovery, pg_rewind and pg_upgrade, always under the same
-# node ids: the new primary holds off, warns, and repeats nothing of what any other issued, whether
-# or not its data knows of it.
-
-use strict;
-use warnings;
+# Promotion, switchover, point-in-time recovery and pg_rewind, always under the same node ids: the new
+# primary holds off, warns, and repeats nothing of what any other issued, whether or not its data knows
+# of it. For pg_upgrade, see 420_pg_upgrade.pl.
 
 use Docs;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 read_document('docs/operations.md', 'test/t/140_failover.pl');
@@ -62,7 +56,6 @@ sub write_file {
     my ($path, $content) = @_;
     unlink $path;
     append_to_file($path, $content);
-    return;
 }
 
 sub messages_since {
@@ -79,7 +72,6 @@ sub takes_over {
     is_deeply(messages_since($node, $position), \@warnings, "$test_name: warns");
     cmp_ok($era->{first} + $epoch, '>', $called + $skew - 0.02, "$test_name: holds off");
     $node->{log_start} = -s $node->logfile;
-    return;
 }
 
 my $copied = 'the window file of randflake was copied from another data directory';
@@ -207,41 +199,6 @@ is($f->safe_psql('postgres', 'SELECT count(*) FROM stored'), 2000,
 sleep $skew + 1;    # so that it makes a difference from when it holds off
 takes_over($f, 'point-in-time recovery', $copied);
 $f->stop;
-
-# --- pg_upgrade ----------------------------------------------------------------------------------
-
-# To the same major version, or from the one whose installation $ENV{oldinstall} names (built with
-# this extension, as this version is).
-my $old = $ENV{oldinstall};
-my $before = PostgreSQL::Test::Cluster->new('before', defined $old ? (install_path => $old) : ());
-note('pg_upgrade from ' . (defined $old ? $old : 'the same version, as oldinstall is not set'));
-$before->init(@checksums);
-$before->append_conf('postgresql.conf',
-    "shared_preload_libraries = 'randflake'\ninclude = 'randflake.conf'\nlog_statement = none\n");
-configure($before, %settings);
-$before->start;
-$before->safe_psql('postgres',
-    'CREATE EXTENSION randflake; CREATE TABLE stored (id bigint PRIMARY KEY)');
-store($before, 1000);
-$before->stop;
-
-my $after = new_server('after', settings => \%settings, conf => "log_statement = none\n",
-    init => \@checksums);
-chdir $after->basedir or die 'could not change directory';
-command_ok(
-    [
-        'pg_upgrade', '--no-sync', '-d', $before->data_dir, '-D', $after->data_dir,
-        '-b', $before->config_data('--bindir'), '-B', $after->config_data('--bindir'),
-        '-s', $after->host, '-p', $before->port, '-P', $after->port
-    ],
-    'pg_upgrade');
-ok(!-e window_path($after), 'pg_upgrade: leaves the state behind');
-my $started = time;
-$after->start;
-my $era = store($after, 1000);
-cmp_ok($era->{first} + $epoch, '>', $started + $skew, 'pg_upgrade: holds off from the start');
-is($after->safe_psql('postgres', 'SELECT count(*) FROM stored'), 2000, 'pg_upgrade: brings the data');
-$after->stop;
 
 every_block_was_used();
 $history->no_duplicates('failover');

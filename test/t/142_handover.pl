@@ -5,18 +5,12 @@
 #
 # RANDFLAKE_ROUNDS sets how often each case is repeated.
 
-use strict;
-use warnings;
-
 use IPC::Run ();
 use List::Util qw(max);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHandover;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 2;
@@ -46,7 +40,6 @@ sub start_with {
     my ($node, %settings) = @_;
     configure($node, settings(%settings));
     start_under_clock($node);
-    return;
 }
 
 # Reloads a running server. What it tolerates counts at its stop: a restart that must be proven to be
@@ -61,7 +54,6 @@ sub reload_with {
         "SELECT setting::integer = 1000 * extract(epoch FROM '$settings{max_clock_skew}'::interval)"
           . q{ FROM pg_settings WHERE name = 'randflake.max_clock_skew'})
       or die 'the settings are not reloaded';
-    return;
 }
 
 # Stops it. The next round holds off by what is usual.
@@ -70,7 +62,6 @@ sub forget_long {
     $node->stop;
     write_window($node,
         { %{ read_window($node) }, smallest_skew_ms => 1000 * $skew, largest_skew_ms => 1000 * $skew });
-    return;
 }
 
 # Node ids that were never used.
@@ -86,14 +77,12 @@ sub fresh_node_ids {
 sub is_open {
     my ($node, $test_name) = @_;
     ok(collect_at_once($history, $node), "$test_name: the window is open");
-    return;
 }
 
 sub is_closed {
     my ($node, $test_name, %options) = @_;
     my $era = collect_at_once($history, $node, %options);
     is($era && $era->{count}, undef, "$test_name: the window is not open yet");
-    return;
 }
 
 sub generates {
@@ -116,7 +105,6 @@ sub handover {
     }
     $history->no_duplicates($case);
     $history->forget;
-    return;
 }
 
 # --- the server's own stop -----------------------------------------------------------------------
@@ -564,7 +552,7 @@ SQL
         is( $coordinator->safe_psql('postgres',
                 "SELECT greatest(max(upper(span)) - 1730000000, $now) FROM randflake_lease"),
             $static->{last} + 1 > $now ? $static->{last} + 1 : $now,
-            "$name: the coordinator grants nobody what was used");
+            "$name: the coordinator grants to none what was used");
         set_ahead($a, 0);
         $leased->();
         my $again = generates($a, 0.5, "$name, leased again");

@@ -4,16 +4,10 @@
 #
 # RANDFLAKE_ROUNDS sets how often each is measured; the middle and the longest time are printed.
 
-use strict;
-use warnings;
-
 use List::Util qw(max);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHandover;
 use RandflakeHistory;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 2;
@@ -47,7 +41,6 @@ sub measure {
         push @{ $seconds{$kind} }, first_identifier($server);
     }
     cmp_ok(max(@{ $seconds{$kind} }), '<', $longest, "$kind: it does not take long");
-    return;
 }
 
 sub restarted {
@@ -62,7 +55,6 @@ sub restarted {
 # Identifiers are made up to here, so that the window is in use.
 sub in_use {
     $node->safe_psql('postgres', 'SELECT randflake_generate()');
-    return;
 }
 
 $node->start;

@@ -5,16 +5,10 @@
 # RANDFLAKE_SECONDS sets for how long; make soak goes on for long. RANDFLAKE_SEED repeats what was
 # chosen, though not when it happened.
 
-use strict;
-use warnings;
-
 use List::Util qw(shuffle);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHandover;
 use RandflakeHistory;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $until = time + ($ENV{RANDFLAKE_SECONDS} // 60);
@@ -41,7 +35,6 @@ sub start_somehow {
     configure($server, %settings, node_id => $node_id, node_count => $node_count);
     set_ahead($server, $most_ahead * (2 * rand() - 1));
     start_under_clock($server);
-    return;
 }
 
 # What ends the use of a server.
@@ -65,7 +58,6 @@ sub use_until {
     push @{ $snapshots{ $server->name } }, snapshot($server);
     $end->($server);
     push @files, finish_clients(@clients);
-    return;
 }
 
 sub another_server { return (shuffle grep { $_ != $current } @servers)[0] }

@@ -2,17 +2,11 @@
 # the columns that the files promise; rules use only metrics there are, and so does the dashboard. With
 # postgres_exporter and promtool in PATH, they read their files themselves, and promtool the dashboard's queries.
 
-use strict;
-use warnings;
-
 use HTTP::Tiny;
 use IPC::Run ();
 use JSON::PP ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeSecrets;
-use Test::More;
 use Time::HiRes qw(usleep);
 
 # --- the files, read as far as they need it --------------------------------------------------
@@ -32,7 +26,7 @@ sub read_postgres_exporter {
         my ($namespace) = $part =~ /^(\w+):$/m or next;
         my ($query) = $part =~ /^  query: \|\n(.*)\z/ms or die "no query in $namespace";
         $sets{$namespace}{query} = block_scalar($query);
-        while ($part =~ /^    - (\w+):\n        usage: (\w+)\n        description: .+$/mg) {
+        while ($part =~ /^    - (\w+): \{usage: (\w+), description: .+\}$/mg) {
             $sets{$namespace}{columns}{$1} = { usage => lc $2 };
         }
     }
@@ -73,7 +67,6 @@ sub check_queries {
         my @odd = grep { $rows[0]{$_} !~ /^-?\d+(\.\d+)?$/ } @values;
         ok(!@odd, '  all of them numbers') or diag("not a number: @odd");
     }
-    return;
 }
 
 my @of_generators = qw(randflake randflake_server randflake_secrets);

@@ -1,13 +1,7 @@
 # What the views show where it is not always the same: before the first identifier, while sessions
 # wait, after the clock stepped back, and with a lease that comes, goes and comes back.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 use Time::HiRes qw(time);
 
 # One row of a view, columns separated by '|'.

@@ -1,14 +1,8 @@
 # What docs/sharding.md says, in its own words: the blocks of the document, run where it says, and
 # checks of what they promise.
 
-use strict;
-use warnings;
-
 use Docs;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 read_document('docs/sharding.md', 'test/t/310_sharding.pl');
 my $secret = random_secret();
@@ -49,7 +43,6 @@ sub is_balanced {
     $chi_square += ($_ - $rows / $shards)**2 / ($rows / $shards) for @counts;
     ok(@counts == $shards && $sum == $rows && $chi_square < 60, $test_name)
       or diag("rows: @counts; chi-square $chi_square");
-    return;
 }
 
 run_block('servers', $_) for 0 .. 2;

@@ -1,15 +1,9 @@
 # The recipes of docs/drivers*.md, extracted from the pages and run against a server; see lib/Recipes.pm.
 # scripts/test_tools.sh installs what they need.
 
-use strict;
-use warnings;
-
 use Docs;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use Recipes;
-use Test::More;
 
 read_document('docs/drivers.md', 'test/t/320_drivers.pl');
 read_document('docs/drivers-javascript.md', 'test/t/320_drivers.pl');
@@ -34,7 +28,6 @@ sub javascript {
         needs => [ 'node', $javascript, "$packages/node_modules (npm ci)", -d "$packages/node_modules" ],
         %recipe,
         files => [ 'text_form.mjs', "$program.mjs", @{ $recipe{files} // [] } ]);
-    return;
 }
 
 javascript($_, tables => 1) for qw(pg postgres);
@@ -65,7 +58,6 @@ sub python {
         needs => [ $package, succeeds($python, '-c', "import $module") ],
         run => [ $python, "${module}_recipe.py" ],
         %recipe);
-    return;
 }
 
 python('psycopg2', 'python3-psycopg2', tables => 1);
@@ -166,7 +158,6 @@ sub check_api {
     isnt($node->psql($recipe, "$as_anon SELECT public.$forbidden FROM customer"), 0, '  nor decode it');
     $node->safe_psql('postgres', "DROP DATABASE $recipe");
     $node->safe_psql('postgres', 'DROP ROLE web_anon');
-    return;
 }
 
 check_api('api', 'randflake_from_text', 'customer_text',

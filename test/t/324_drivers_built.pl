@@ -1,15 +1,9 @@
 # The recipes of docs/drivers-java-go-rust.md for drivers that are compiled, which takes a minute. So this
 # runs only when it is asked for: scripts/test.sh drivers.
 
-use strict;
-use warnings;
-
 use Docs;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use Recipes;
-use Test::More;
 
 plan skip_all => 'takes long: runs in the stage "server tests: drivers that are built"'
   if ($ENV{RANDFLAKE_DRIVERS} // '') ne 'built';

@@ -2,15 +2,9 @@
 # fails, no row is lost or mixed up, and each step takes the locks that the document says. The eight steps
 # run once for each kind of key that they lead to, with the words replaced that the document names.
 
-use strict;
-use warnings;
-
 use Docs;
 use IPC::Run ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 read_document('docs/migrating.md', 'test/t/330_migrating.pl');
 my $node = start_server('main',
@@ -79,7 +73,6 @@ sub start_programs {
             $node->connstr('postgres')
         ],
         '<', '/dev/null', '>&', \$errors);
-    return;
 }
 
 # Waits until the programs have finished some transactions more.
@@ -87,7 +80,6 @@ sub let_them_write {
     my $written = $node->safe_psql('postgres', 'SELECT count(*) FROM orders') + 10;
     $node->poll_query_until('postgres', "SELECT count(*) >= $written FROM orders")
       or die "the programs do not write: $errors";
-    return;
 }
 
 # Runs a block, again while lock_timeout strikes.
@@ -135,7 +127,6 @@ sub locks_are {
         my ($strongest) = grep { $held{$_} } reverse @by_strength;
         is($strongest // '', $documented{$step}{$table}, "  step $step locks $table as documented");
     }
-    return;
 }
 
 # The locks of a block, run in a transaction that looks at them at its end and is undone.
@@ -150,7 +141,6 @@ sub check_locks {
     }
     is($status, 0, "locks of step \"$name\"") or diag($text);
     locks_are($out, $step);
-    return;
 }
 
 # The locks of a block that cannot run in a transaction, seen while an open transaction keeps it from
@@ -173,7 +163,6 @@ sub check_locks_while_waiting {
         q{SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'});
     finish_session($open);
     is((finish_session($session))[1], '', "step \"$name\"");
-    return;
 }
 
 # The statement that the filling procedures repeat
@@ -184,7 +173,6 @@ sub check_locks_of_update {
             "BEGIN; UPDATE $table SET $assignment WHERE $key = (SELECT $key FROM $table LIMIT 1);"
               . " $locks pg_backend_pid(); ROLLBACK"),
         $step);
-    return;
 }
 
 # The eight steps, on tables with these keys before.
@@ -283,7 +271,6 @@ SQL
     is($made->{nodes}, '1', 'every order has an identifier of this server');
     is($made->{distinct}, $made->{count}, '  none twice');
     $node->safe_psql('postgres', 'DROP TABLE order_line, orders');
-    return;
 }
 
 migrate('identifiers in a bigint', serial => 1, type => 'bigint', protocol => 'prepared');

@@ -1,25 +1,18 @@
 # docs/security.md's tables, line by line: what each attacker does not learn, and tries to.
 
-use strict;
-use warnings;
-
 use File::Find ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
-# The lines of the first table that say of somebody what it does not learn, without links
-my ($table) = slurp_file('docs/security.md') =~ /^\| somebody who has \| learns \| does not learn \|\n(.*?)\n\n/ms;
+# The lines of the first table that say of a person what he does not learn, without links
+my ($table) = slurp_file('docs/security.md') =~ /^\| a person who has \| learns \| does not learn \|\n(.*?)\n\n/ms;
 my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 }
   $table =~ /^\| ([^|]*?) \| [^|]* \| [^|\s][^|]* \|$/mg;
 cmp_ok(scalar keys %untried, '>=', 9, 'lines of the table');
 
 # What follows are attempts of one of them.
 sub attempts_of {
-    my ($somebody) = @_;
-    ok(delete $untried{$somebody}, "--- $somebody") or diag(join "\n", keys %untried);
-    return;
+    my ($person) = @_;
+    ok(delete $untried{$person}, "--- $person") or diag(join "\n", keys %untried);
 }
 
 my $secret = random_secret();
@@ -60,7 +53,7 @@ sub greatest_deviation {
     return $greatest;
 }
 
-# Somebody who may run SQL looks for the secret.
+# A role that may run SQL looks for the secret.
 sub finds_no_secret {
     my ($role, @more) = @_;
     my $seen = '';
@@ -74,7 +67,6 @@ sub finds_no_secret {
         $seen .= "$out\n$err\n";
     }
     no_secret_in($seen, $secret, '  the secret');
-    return;
 }
 
 # --- who has identifiers -----------------------------------------------------------------------

@@ -1,13 +1,7 @@
 # What EXPLAIN tells about values of the type randflake: second and order, which every SQL user sees anyway,
 # and neither the node id nor the sequence number. And that they are still good.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $node = start_server('main',
     extensions => ['randflake_type'],
@@ -255,7 +249,6 @@ sub estimates_are_good {
         }
     }
     is($bad, '', $name);
-    return;
 }
 
 my @ranges = (

@@ -1,15 +1,9 @@
 # A hostile user: every function of the extension, whichever there are, with arguments that no
-# program would pass, at places where nobody would call it, in sessions that are cancelled and timed
+# program would pass, at places where no program would call it, in sessions that are cancelled and timed
 # out. The server stays up, its memory stays flat, and the secret appears nowhere.
 
-use strict;
-use warnings;
-
 use HostileCalls;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $secret = random_secret();
 my $node = start_server('main',
@@ -17,7 +11,7 @@ my $node = start_server('main',
     settings => { node_id => 1, node_count => 64, secret => $secret, max_wait => '1s' },
     conf => "log_error_verbosity = verbose\nmax_prepared_transactions = 10\n");
 my $postmaster = postmaster_of($node);
-my $everything = '';    # that anybody was shown
+my $everything = '';    # that any role was shown
 
 # Users: one without any rights, and one who may call everything.
 $node->safe_psql('postgres', <<'SQL' . hostile_schema());
@@ -63,7 +57,7 @@ for my $user (@users) {
 my ($none, $refusal) = seen_by('ordinary', q{SELECT randflake_from_text(repeat('0', 1 << 28))});
 like($refusal, qr/ERROR:\s+22P02: .{1,200}$/m, 'a text of 256 MB is refused in few words');
 
-# Nobody has an argument of this type to pass.
+# No role has an argument of this type to pass.
 for my $user (@users, 'postgres') {
     for my $function ('randflake_rows_support', 'randflake_copy_support', 'randflake_next_support',
         'randflake_cast_support') {
@@ -168,7 +162,7 @@ $node->stop;
 my $log = slurp_file($node->logfile);
 is(join("\n", $log =~ /.*(?:terminated by signal|PANIC|TRAP|Sanitizer|reinitializing).*/g), '',
     '  no process has crashed');
-no_secret_in($everything, $secret, 'nobody saw the secret');
+no_secret_in($everything, $secret, 'no role saw the secret');
 no_secret_in($log, $secret, '  nor has the log');
 
 done_testing();

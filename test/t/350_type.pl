@@ -1,12 +1,6 @@
-# The type randflake and its values: which slot they come from, and that nobody else gets the same.
+# The type randflake and its values: which slot they come from, and that no other call gets the same.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $per_node = 131072;
 

@@ -1,13 +1,7 @@
 # The secret is part of what values of type randflake mean: under another one nothing is read, wrong
 # order least of all. Restores, restarts, and databases that were never told.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $secret = random_secret();
 my $other_secret = random_secret();
@@ -129,7 +123,6 @@ sub nothing_works {
         push @works, $sql unless $status != 0 && $errors =~ /ERROR:  55000: .*secret/;
     }
     is("@works", '', $name);
-    return;
 }
 
 # The bounds of partitions, decrypted wrongly, may contradict each other and stop the restore early.
@@ -279,7 +272,6 @@ sub unbound_for {
     like($errors, qr/55000: the type randflake is not bound to a secret.*DETAIL:  $reason.*HINT: .*randflake_bind_secret\(\)/s,
         "with the secret, a first use $who is told why it binds nothing");
     is($node->safe_psql('early', 'SELECT count(*) FROM randflake_key'), 0, '  and binds nothing');
-    return;
 }
 my ($superuser) = $node->safe_psql('postgres', 'SELECT current_user');
 unbound_for($node, 'by an ordinary role', 'app', 'Role "app" may not bind it\.');
@@ -317,7 +309,7 @@ is((finish_session($_))[1], '', '  and so does another at the same time') for @s
 is($node->safe_psql('early', 'TABLE randflake_key UNION ALL TABLE randflake_key_check'),
     "$fingerprint\n$fingerprint", '  which bind the type once');
 is($node->safe_psql('early', 'INSERT INTO made DEFAULT VALUES; SELECT count(id::text) FROM made',
-        extra_params => [ '-U', 'app' ]), 5, '  for everybody');
+        extra_params => [ '-U', 'app' ]), 5, '  for every role');
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 is($standby->safe_psql('early', 'SELECT count(id::text) FROM made'), 5, '  on a standby too');
 $standby->stop;

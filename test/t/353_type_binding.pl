@@ -1,23 +1,17 @@
 # Which secrets a database is bound to: those of the values in it, whatever the clock shows. Ways back
-# from a secret that should not have begun, values whose entry is missing, identifiers that somebody
+# from a secret that should not have begun, values whose entry is missing, identifiers that a user
 # made up, parallel operations, and servers whose secrets differ from those of the database.
 
-use strict;
-use warnings;
-
 use Docs;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeSecrets;
-use Test::More;
 use Time::HiRes qw(time);
 
 read_document('docs/rotation.md', 'test/t/353_type_binding.pl');
 my @secrets = map { random_secret() } 1 .. 4;
 my $year = 365 * 86400;
 
-# The server's clock is the test's own, so nobody waits for the time of a secret.
+# The server's clock is the test's own, so no test waits for the time of a secret.
 my $node = new_server('main', settings => {});
 my %settings = (node_id => 1, secret_file => secret_path($node), max_wait => '1h');
 configure($node, %settings);
@@ -27,7 +21,6 @@ my $clock = int time;
 sub clock_shows {
     ($clock) = @_;
     clock_runs_from($node, $clock);
-    return;
 }
 clock_shows($clock);
 
@@ -51,7 +44,6 @@ sub restart_with {
     $node->stop;
     write_secrets($node, @file);
     start_under_clock($node);
-    return;
 }
 sub reload_with {
     my (@file) = @_;
@@ -68,7 +60,6 @@ SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table
 SELECT count(id::text), count(randflake_hash(id)) FROM made WHERE n <= 5000;
 SELECT count(number::randflake) FROM number;
 SQL
-    return;
 }
 sub is_as_before {
     my ($test_name) = @_;
@@ -79,7 +70,6 @@ sub is_as_before {
 INSERT INTO made (n) VALUES (6000) RETURNING id::text::randflake = id
 SQL
     $node->safe_psql('postgres', 'CREATE INDEX again ON made (id); DROP INDEX again');
-    return;
 }
 
 # --- ways back -------------------------------------------------------------------------------------
@@ -210,7 +200,7 @@ BEGIN
 END $$
 SQL
 $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'PgSleep'})
-  or die 'nobody looks';
+  or die 'no session looks';
 $early->query_safe('INSERT INTO made (n) VALUES (8000)');
 $early->quit;
 is((finish_session($looking))[1], '', 'a transaction that looks at old values sees the first of the new secret');
@@ -235,7 +225,6 @@ sub differs {
       for 'SELECT id FROM made WHERE n = 8000', "SELECT ($own)::bigint::randflake", 'CREATE INDEX ON made (id)',
       'COPY made TO STDOUT';
     is($node->safe_psql('postgres', 'SELECT count(*) FROM (SELECT n FROM (SELECT * FROM made OFFSET 0) AS m ORDER BY id) AS s'), 5005, '  rows are sorted');
-    return;
 }
 differs('withdrawn after it was used', $secrets[0]);
 differs('replaced', $secrets[0], $begins => $secrets[2]);

@@ -1,13 +1,7 @@
 # The type randflake on other servers: a physical standby, and subscribers of logical replication,
 # which see what the primary shows, without a loss.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $secret = random_secret();
 my $publisher = start_server(

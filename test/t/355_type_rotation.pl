@@ -3,14 +3,8 @@
 # before and after it, and a server that lacks the secret decodes what was before it. Then a physical
 # standby that lacks it.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeSecrets;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my @secrets = (random_secret(), random_secret());
@@ -51,7 +45,6 @@ sub subscribe {
     $node{$name}->safe_psql('postgres', "CREATE SUBSCRIPTION ${name}_$publication CONNECTION '$connection' "
           . "PUBLICATION $publication WITH (binary = $binary)");
     $node{$name}->wait_for_subscription_sync($node{ other_of($name) }, "${name}_$publication");
-    return;
 }
 
 # A follower shows what the server shows that fills the table.
@@ -61,7 +54,6 @@ sub follows {
     my $content = "SELECT count(*), md5(string_agg(format('%s %s %s', id, other, n), ',' ORDER BY id)) FROM ${from}_$publication";
     $node{$from}->wait_for_catchup("${name}_$publication");
     is($node{$name}->safe_psql('postgres', $content), $node{$from}->safe_psql('postgres', $content), $test_name);
-    return;
 }
 
 for my $name (@names) {

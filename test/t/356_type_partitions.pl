@@ -1,14 +1,8 @@
 # Partitions by time on a primary key of type randflake, by the statements of docs/type.md: made,
 # pruned at plan time and at run time, dumped and restored, taken out.
 
-use strict;
-use warnings;
-
 use Docs;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 read_document('docs/type.md', 'test/t/356_type_partitions.pl');
 my $node = new_server('main', settings => { node_id => 1, node_count => 4, secret => random_secret(), max_wait => '1h' });

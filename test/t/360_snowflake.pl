@@ -1,13 +1,7 @@
 # snowflake_generate() by its settings: layouts named and described, node ids that do not fit, times
 # that end, settings that cannot be read, exhaustion, order, a clock that steps back, recovery.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 use Time::HiRes qw(time);
 
 my $node = new_server('main', settings => { node_id => 7 });
@@ -48,7 +42,6 @@ sub generates {
     # A second, for ticks that began before.
     cmp_ok($fields->{first_second}, '>=', int($before) - 1, "$layout: no time before");
     cmp_ok($fields->{last_second}, '<=', time, "$layout: no time after");
-    return;
 }
 
 generates($_) for 'twitter', 'discord', 'instagram';

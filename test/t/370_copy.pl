@@ -1,13 +1,7 @@
 # COPY FROM into tables whose defaults make identifiers: many rows are inserted at once, as with
 # bigserial, each row has an identifier of its own, and no other statement takes part in that.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $node = start_server(
     'main',
@@ -39,7 +33,6 @@ sub makes_distinct {
     $node->safe_psql('postgres', $sql);
     is($node->safe_psql('postgres', "SELECT count(*), count(id), count(DISTINCT id::text) FROM ($query) AS made (id)"),
         "$count|$count|$count", $test_name);
-    return;
 }
 
 # --- WAL of 100,000 rows -----------------------------------------------------------------------
@@ -272,7 +265,7 @@ SQL
     for my $argument ('', 'NULL', "'1'", '1::oid', "'1'::internal") {
         # Minor versions differ in which of these it is.
         like(error_of($node, "SELECT ${name}_in_copy($argument)")->{text}, qr/ERROR: +(?:42883|42846|0A000):/,
-            "  nobody can call ${name}_in_copy($argument)");
+            "  no role can call ${name}_in_copy($argument)");
     }
 }
 

@@ -3,16 +3,10 @@
 # secrets alone. Then what belongs to the type: old values stay as they were, the database learns of
 # the new secret by itself, and a dump needs both.
 
-use strict;
-use warnings;
-
 use Docs;
 use IPC::Run ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeSecrets;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 read_document('docs/rotation.md', 'test/t/380_rotation.pl');
@@ -245,7 +239,7 @@ is_deeply([ ask($nodes[0], 'coalesce(encoded_or_null(second, node_id, sequence):
 my ($none) = $nodes[0]->safe_psql('postgres',
     'SELECT i FROM generate_series(1234567890123456789, 1234567890123457789) AS i'
       . ' WHERE randflake_generated_at(i) IS NULL LIMIT 1');
-ok($none, "nobody made $none");
+ok($none, "no secret made $none");
 is($nodes[0]->safe_psql('postgres', "SELECT d IS NULL, (d).node_id IS NULL FROM randflake_decode($none) AS d"),
     't|t', '  and it decodes to nulls');
 my $unmade = { message => qr/invalid identifier for type randflake: "/, detail => qr/none of this server's secrets/ };
@@ -291,14 +285,14 @@ FROM (SELECT array_agg(fingerprint || coalesce('@' || extract(epoch FROM valid_f
 SQL
 }
 
-# A database that nobody but an ordinary role uses
+# A database that only an ordinary role uses
 my $keys = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
 is($nodes[0]->safe_psql('quiet', $keys), 1, 'a database that was not used has one fingerprint');
 is($nodes[0]->safe_psql('quiet', q{SELECT length(randflake_lower(now())::text) > 0; SELECT count(id::text) FROM made; } . $keys,
         extra_params => [ '-U', 'app' ], on_error_stop => 1), "t\n0\n1", '  a look at it adds none');
 $nodes[0]->safe_psql('quiet', 'BEGIN; INSERT INTO made DEFAULT VALUES; ROLLBACK; INSERT INTO made DEFAULT VALUES',
     extra_params => [ '-U', 'app' ]);
-is($nodes[0]->safe_psql('quiet', $keys), 2, '  the first value adds the other, whoever makes it');
+is($nodes[0]->safe_psql('quiet', $keys), 2, '  the first value adds the other, by any role');
 $nodes[1]->safe_psql('quiet', 'BEGIN; INSERT INTO made DEFAULT VALUES; ROLLBACK', extra_params => [ '-U', 'app' ]);
 is($nodes[1]->safe_psql('quiet', $keys), 1, 'what is rolled back adds nothing');
 error_is($nodes[1], 'SET default_transaction_read_only = on; SELECT randflake_next()', '55000',

@@ -2,16 +2,10 @@
 # and after a crash, as a standby, and with leased node ids. Whatever is refused, what was in use goes
 # on, and no message has a digit of a secret.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeHistory;
 use RandflakeSecrets;
 use RandflakeWindowFile;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my @secrets = map { random_secret() } 1 .. 17;
@@ -32,7 +26,6 @@ sub write_lines {
     unlink $path;
     append_to_file($path, $text);
     chmod 0600, $path;
-    return;
 }
 
 my $query = 'SELECT string_agg(generation || state, $$ $$ ORDER BY generation) FROM randflake_secrets';
@@ -172,7 +165,6 @@ sub start_with {
             "a start is refused with $name");
         like($node->safe_psql('postgres', 'SELECT problem FROM randflake_status'), qr/secrets are not those/, '  as the status tells');
     }
-    return;
 }
 start_with(0, 'a secret of the past', $secrets[0], int(time) - 3600 => $secrets[1]);
 start_with(1, 'a second that begins soon', $secrets[0], $begin => $secrets[1]);

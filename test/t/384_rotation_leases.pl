@@ -2,18 +2,12 @@
 # time, and goes on without a restart once it has it. A server with a secret of its own stops nobody
 # else. And who may renew and name secrets, also in a dump.
 
-use strict;
-use warnings;
-
 use Docs;
 use IPC::Run ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeImpostor;
 use RandflakeLease;
 use RandflakeSecrets;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 read_document('docs/rotation.md', 'test/t/384_rotation_leases.pl');
@@ -37,7 +31,6 @@ sub configure_holder {
         lease_duration => $RandflakeLease::duration,
         max_wait => '2min',
         %settings);
-    return;
 }
 
 # A server that leases, with these secrets in its file.
@@ -60,7 +53,6 @@ sub reload_secret {
 sub sleep_until {
     my ($second) = @_;
     sleep 0.05 while time < $second;
-    return;
 }
 
 my $latest = 'SELECT fingerprint FROM randflake_secrets ORDER BY generation DESC LIMIT 1';
@@ -71,7 +63,6 @@ sub coordinator_shows {
     ok($coordinator->poll_query_until('postgres', <<"SQL"), $test_name);
 SELECT count(*) > 0 FROM randflake_leases WHERE state = 'active' AND holder = '@{[ $node->name ]}' AND $condition
 SQL
-    return;
 }
 
 my ($first, $second) = map { holder($_, $secrets[0]) } qw(first second);

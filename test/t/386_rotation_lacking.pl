@@ -3,15 +3,9 @@
 # it stored would be something else once it has the secret. That outlives its shared memory, a restart
 # without the coordinator, static node ids and a base backup, until the secret is there.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
 use RandflakeSecrets;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my @secrets = map { random_secret() } 1 .. 2;
@@ -21,7 +15,6 @@ my $coordinator = start_coordinator($fleet, 'coordinator');
 sub configure_server {
     my ($node, %settings) = @_;
     configure($node, secret_file => secret_path($node), max_wait => '2min', %settings);
-    return;
 }
 
 my %leases = (coordinator => $coordinator->connstr('postgres'), lease_duration => $RandflakeLease::duration);
@@ -45,7 +38,7 @@ my $known = $lacking->safe_psql('postgres', 'SELECT k FROM t');
 
 my $from = int(time) + 25;
 my @ring = ($secrets[0], $from => $secrets[1]);
-# What this ring reads as that time, and somebody may send.
+# What this ring reads as that time, and a user may send.
 my $future = $lacking->safe_psql('postgres', "SELECT randflake_encode(to_timestamp($from), 1, 1)");
 my $bound = $lacking->safe_psql('postgres', "SELECT randflake_lower(to_timestamp($from))");
 is($lacking->safe_psql('postgres', "SELECT randflake_generated_at($future) = to_timestamp($from)"), 't',
@@ -64,7 +57,6 @@ sub knows {
     my $sql = "SELECT randflake_generated_at($future)";
     sleep 0.1 while time < $give_up_at && error_of($node, $sql)->{message} !~ $lacks->{message};
     error_is($node, $sql, '55000', $lacks, $test_name);
-    return;
 }
 
 write_secrets($maker, @ring);
@@ -99,7 +91,6 @@ sub refuses {
     is($node->safe_psql('postgres', "SELECT randflake_generated_at(randflake_from_text('$known')) < now(), randflake_lower(to_timestamp($from))"),
         "t|$bound", "$test_name: and decoded, and bounds of later times are as they were");
     is($node->safe_psql('postgres', "SELECT k = '$known', k < '$bound' FROM t"), 't|t', "$test_name: and input");
-    return;
 }
 refuses($lacking, 'the server that lacks it');
 error_is($lacking, "INSERT INTO t SELECT id::randflake FROM unnest(ARRAY[@{[ join ',', @ids ]}]) AS id RETURNING k", '55000',
@@ -146,7 +137,6 @@ sub reads {
         join("\n", @texts), "$test_name: stores and returns them as they were");
     is($node->safe_psql('postgres', "SELECT count(DISTINCT k) FROM t WHERE randflake_timestamp(k) = to_timestamp($made_at)"), 5,
         "$test_name: with their time");
-    return;
 }
 write_secrets($standby, @ring);
 is($standby->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'the standby gets it by a reload');

@@ -1,17 +1,11 @@
 # The documentation does what it says: every SQL block of README.md and docs/*.md runs as printed,
 # in the document's order, on a server with one node id; or another test runs it, or the document
-# says why nobody can (lib/Docs.pm has the comments). Links lead somewhere, and what is mentioned
+# says why none can (lib/Docs.pm has the comments). Links lead somewhere, and what is mentioned
 # exists: files, SQL objects, settings, metrics, messages.
-
-use strict;
-use warnings;
 
 use Docs;
 use File::Basename;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 # Runs the blocks that no other test runs, on a server of their own: roles and settings are no
 # business of other documents.
@@ -32,7 +26,6 @@ sub run_blocks {
         diag($block->{text}, $errors) if $status != 0 && !defined $block->{fails};
     }
     $node->stop;
-    return;
 }
 
 # A block that another test runs: that test must read the document, and then sees to it that it uses
@@ -44,7 +37,6 @@ sub check_runner {
     ok($source =~ /^read_document\('\Q$file\E', '\Q$test\E'\);$/m
           && $source =~ /^every_block_was_used\(\);$/m,
         "$where: $test runs $block->{name}");
-    return;
 }
 
 # The anchor of a heading, as GitHub makes it.
@@ -64,7 +56,6 @@ sub check_links {
         push @broken, $1 if !-e $target || ($anchor && !grep { $_ eq $anchor } @anchors);
     }
     is("@broken", '', "$file: links within the project lead somewhere");
-    return;
 }
 
 # The strings in C++ and SQL, those of several lines as one.
@@ -102,10 +93,9 @@ sub check_names {
       $text =~ /^\| (?:\w{5} \| )?(`[^|`]+ [^|]+?)(?: …)? \|/mg;
     @unknown = grep { !is_message($_) && !/^(?:permission denied|function)/ } @quoted;
     is("@unknown", '', "$file: messages are as quoted");
-    return;
 }
 
-for my $file ('README.md', 'CHANGELOG.md', sort glob 'docs/*.md') {
+for my $file (qw(README.md CONTRIBUTING.md CHANGELOG.md), sort glob 'docs/*.md') {
     my $text = slurp_file($file);
     my @sql = grep { $_->{language} eq 'sql' } code_blocks($file);
     check_links($file, $text);

@@ -3,15 +3,9 @@
 # be one version only, a next one is made up here, in an installation of the test's own, with an
 # update to it; and another one, whose update forgets something, which must be noticed.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeCatalog;
 use RandflakeInstallation;
-use Test::More;
 
 my ($installation, $scripts) = private_installation();
 my @extensions = qw(randflake randflake_type randflake_coordinator);    # as they can be created
@@ -37,8 +31,8 @@ SQL
         install => [
             [ q{'a new identifier in text form'}, q{'a new text'} ],
             [
-                "'randflake_to_text'\nLANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;",
-                "'randflake_to_text'\nLANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 7;"
+                "randflake_to_text(id bigint) RETURNS text\nAS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;",
+                "randflake_to_text(id bigint) RETURNS text\nAS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 7;"
             ],
             [ "-- Watching\n", <<'SQL' ] ] },
 CREATE FUNCTION randflake_is_even(id bigint) RETURNS boolean
@@ -64,8 +58,8 @@ SQL
                   . 'COMMENT ON COLUMN randflake_key.fingerprint IS'
             ],
             [
-                "'randflake_lower'\nLANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;",
-                "'randflake_lower'\nLANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 7;"
+                "randflake_lower(second timestamptz) RETURNS randflake\nAS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;",
+                "randflake_lower(second timestamptz) RETURNS randflake\nAS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 7;"
             ] ] },
     randflake_coordinator => {
         update => [
@@ -89,7 +83,6 @@ sub write_file {
     my ($name, $text) = @_;
     unlink "$scripts/$name";    # it may be a link
     append_to_file("$scripts/$name", $text);
-    return;
 }
 
 my ($released) = slurp_file("$scripts/randflake.control") =~ /^default_version = '(.*)'$/m;
@@ -127,7 +120,6 @@ sub create_database {
     my ($database, $version) = @_;
     query('postgres', "CREATE DATABASE $database");
     query($database, "CREATE EXTENSION $_" . ($version ? " VERSION '$version'" : '')) for @extensions;
-    return;
 }
 
 sub versions_of {

@@ -1,14 +1,8 @@
 # Dump and restore of a database that makes identifiers and coordinates leases, to the same server
 # and to another one: identifiers, privileges, leases and the bounds of the pool stay.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeCatalog;
-use Test::More;
 
 my $secret = random_secret();
 my $source = new_server('source', settings => { node_id => 1, secret => $secret });
@@ -108,7 +102,6 @@ ACQUIRE
 SELECT high_water >= $mark, '$pool' NOT LIKE '%' || coordinator
 FROM randflake_lease_pool
 SQL
-    return;
 }
 
 # The error of a statement, which must fail.

@@ -1,13 +1,7 @@
 # Dumps and restores by a database's owner who is no superuser, and dumps by roles that may read the
 # tables of the users. Under another secret a restore ends with an error and leaves nothing readable.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $dumps = PostgreSQL::Test::Utils::tempdir();
 my $node = new_server('main', settings => { node_id => 1, secret => random_secret(), max_wait => '1h' });
@@ -23,7 +17,6 @@ sub create_database {
     $server->safe_psql('postgres', "CREATE DATABASE $database OWNER owner TEMPLATE template0");
     $server->safe_psql($database, "CREATE EXTENSION $_ CASCADE") for @extensions;
     $server->safe_psql($database, 'GRANT CREATE ON SCHEMA public TO owner, deputy');
-    return;
 }
 
 # Runs a program on a database as a role; whether it succeeded, and its errors.
@@ -39,7 +32,6 @@ sub dumps_as {
     my ($role, $database, @options) = @_;
     my ($good, $errors) = run_as($node, $role, $database, 'pg_dump', @options);
     ok($good && $errors eq '', "$role dumps $database") or diag($errors);
-    return;
 }
 
 # --- dumps -----------------------------------------------------------------------------------
@@ -64,7 +56,7 @@ for my $table ('randflake_key', 'randflake_key_check') {
         "  with the fingerprint in $table");
 }
 
-# Leases are not for everybody.
+# Leases are not for every role.
 my ($good, $errors) = run_as($node, 'owner', 'ids', 'pg_dump', '-f', "$dumps/ids");
 like($errors, qr/permission denied for (?:table|sequence) randflake_lease|sequence "randflake_lease\w*"; user may lack SELECT/,
     'the owner may not dump leases');
@@ -111,7 +103,7 @@ for my $case ([ plain => [ '-v', 'ON_ERROR_STOP=1' ] ], [ custom => ['--exit-on-
     is($node->safe_psql($database, 'SELECT count(*) FROM randflake_key'), 1, '  with one fingerprint');
 }
 
-# Nobody reads or writes anything of the type.
+# No role reads or writes anything of the type.
 sub nothing_works {
     my ($database) = @_;
     my @works;
@@ -130,7 +122,6 @@ sub nothing_works {
         }
     }
     is_deeply(\@works, [], '  and nothing can be read or written');
-    return;
 }
 
 my ($list) = run_command([ 'pg_restore', '--list', "$dumps/app.owner" ]);

@@ -74,13 +74,12 @@ public:
     void Resume(const Lease& last) { next_ = last; }
 
     LeaseNews Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
-                      const LeaseTerms& asked, int64_t now) {
+                      const LeaseTerms& asked, Second now) {
         return LeaseHolder::Granted(layout, slots, grant,
                                     broken == Broken::kTakesAnyGrant ? kAnyTerms : asked, now);
     }
-    LeaseNews Renewed(const Layout& layout, int64_t last_unix_second, const LeaseTerms& asked,
-                      int64_t now) {
-        const int64_t last = last_unix_second + (broken == Broken::kTakesRenewalsForLonger);
+    LeaseNews Renewed(const Layout& layout, UnixSecond known, const LeaseTerms& asked, Second now) {
+        const UnixSecond last = known + (broken == Broken::kTakesRenewalsForLonger);
         const LeaseNews news = LeaseHolder::Renewed(
             layout, last, broken == Broken::kTakesAnyRenewal ? kAnyTerms : asked, now);
         if (broken == Broken::kExtendsAnotherLease && open_.id != 0)
@@ -90,24 +89,24 @@ public:
     LeaseNews Unanswered() {
         if (broken == Broken::kTakesSilenceForARenewal && awaits_ == LeaseRequest::Kind::kRenew &&
             next_.id == 0)
-            open_.end += 5;
+            open_.end = open_.end + 5;
         return LeaseHolder::Unanswered();
     }
     // The next lease becomes the open one before its time.
-    Window OpenNext(int64_t earliest, int64_t now) {
-        return LeaseHolder::OpenNext(broken == Broken::kOpensTooEarly ? 0 : earliest, now);
+    Window OpenNext(Second earliest, Second now) {
+        return LeaseHolder::OpenNext(broken == Broken::kOpensTooEarly ? Second{} : earliest, now);
     }
-    LeaseReleases Sealed(int64_t last) {
-        return LeaseHolder::Sealed(broken == Broken::kGivesAllBack ? -1 : last);
+    LeaseReleases Sealed(Second last) {
+        return LeaseHolder::Sealed(broken == Broken::kGivesAllBack ? kNotUsed : last);
     }
 
 private:
     static constexpr LeaseTerms kAnyTerms{1000, 0};
 };
 
-inline StartPlan OpenAt(StartPlan plan, uint32_t second) {
+inline StartPlan OpenAt(StartPlan plan, Second second) {
     plan.opens_at = second;
-    plan.opens_at_ms = 0;
+    plan.opens_at_ms = {};
     return plan;
 }
 
@@ -116,19 +115,20 @@ inline StartPlan PlanStartBroken(Broken broken, StateError error, const WindowSt
                                  const Start& start) {
     StartPlan plan = randflake::PlanStart(error, found, start);
     const bool own = plan.finding == Finding::kOwn;
-    const uint32_t end = found.EndFor(start.nodes);
+    const Second end = found.EndFor(start.nodes);
     // A proof without one of its conditions.
     WindowState weakened = found;
     Start other = start;
     switch (broken) {
         case Broken::kOpensOwnStateAtTheWrittenEnd:
-            return own && end != 0 ? OpenAt(plan, end) : plan;
+            return own && end != Second{} ? OpenAt(plan, end) : plan;
         case Broken::kOpensBelowTheWrittenEnd:
-            plan.opens_at = plan.proven ? 0 : plan.held_off;
+            plan.opens_at = plan.proven ? Second{} : plan.held_off_until;
             return plan;
         case Broken::kStartsUnknownNodeIdsAtOnce:
-            return own && end == 0 ? OpenAt(plan, plan.held_off - start.skew.largest_ms / 1000)
-                                   : plan;
+            return own && end == Second{}
+                       ? OpenAt(plan, plan.held_off_until - start.skew.largest_ms / 1000)
+                       : plan;
         case Broken::kTakesOneNodeIdForAll: {
             const NodeRange& known = found.ends[0].nodes;
             return own && known.Overlaps(start.nodes) && !known.Covers(start.nodes)
@@ -151,8 +151,8 @@ inline StartPlan PlanStartBroken(Broken broken, StateError error, const WindowSt
             other.last_run = weakened.stop.run;
             break;
         case Broken::kIgnoresTheTimeSinceTheStop:
-            weakened.stop.at_ms = other.at_ms;
-            weakened.stop.clock_ms = other.clock_ms;
+            weakened.stop.uptime_ms = other.uptime_ms;
+            weakened.stop.wall_ms = other.wall_ms;
             break;
         default:
             return plan;
@@ -163,9 +163,9 @@ inline StartPlan PlanStartBroken(Broken broken, StateError error, const WindowSt
 // PlanReload with a rule broken.
 inline ReloadPlan PlanReloadBroken(Broken broken, Reload reload, const WindowState* state) {
     if (broken == Broken::kTakesSecretsOfThePresent)
-        reload.skew_ms = -reload.clock_ms;
+        reload.skew_ms = -reload.wall_ms.count;
     if (broken == Broken::kForgetsLeases)
-        reload.leases_end = 0;
+        reload.leases_end = {};
     const ReloadPlan plan = randflake::PlanReload(reload, state);
     const bool taken =
         (broken == Broken::kTakesSecretsOfThePast && plan.error == ReloadError::kTooEarly) ||

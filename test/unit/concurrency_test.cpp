@@ -12,11 +12,13 @@
 
 #include "core/window/generator.h"
 
+#include "printers.h"
+
 namespace randflake {
 namespace {
 
 using AtomicWord = std::atomic<uint64_t>;
-using Runs = std::vector<Run>;
+using Runs = std::vector<Reservation>;
 
 constexpr int kThreads = 4;
 
@@ -40,7 +42,8 @@ Runs RunThreads(Work&& work) {
     Runs all;
     for (const Runs& some : runs)
         all.insert(all.end(), some.begin(), some.end());
-    std::sort(all.begin(), all.end(), [](const Run& a, const Run& b) { return a.first < b.first; });
+    std::sort(all.begin(), all.end(),
+              [](const Reservation& a, const Reservation& b) { return a.first < b.first; });
     return all;
 }
 
@@ -67,7 +70,8 @@ void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
             return now.load(std::memory_order_relaxed) - (random() % 8 == 0 ? 1 : 0);
         };
         for (;;) {
-            const Run run = Reserve(layout, slot, window, 1 + random() % most_wanted, clock);
+            const Reservation run =
+                Reserve(layout, slot, window, 1 + random() % most_wanted, clock);
             if (run.outcome == Outcome::kReserved) {
                 mine->push_back(run);
             } else if (run.outcome == Outcome::kExhausted) {
@@ -84,7 +88,7 @@ void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
 
     ExpectNoNumberTwice(runs);
     uint64_t count = 0;
-    for (const Run& run : runs) {
+    for (const Reservation& run : runs) {
         const Fields fields = layout.Unpack(run.first);
         ASSERT_EQ(fields.node_id, kNode);
         ASSERT_GE(fields.timestamp, window_used.start);
@@ -120,8 +124,8 @@ public:
                        2;
             };
             while (!done_.load(std::memory_order_acquire)) {
-                const Run run = Reserve(layout_, slots_[random() % kSlots], window_,
-                                        1 + random() % most_wanted, clock);
+                const Reservation run = Reserve(layout_, slots_[random() % kSlots], window_,
+                                                1 + random() % most_wanted, clock);
                 if (run.outcome == Outcome::kReserved) {
                     mine->push_back(run);
                     Show(layout_.Unpack(run.first).timestamp);
@@ -156,8 +160,9 @@ private:
         for (int i = 0; i < kChanges; i++) {
             // The same node ids, overlapping ones and others; at times with a second left out.
             const uint64_t first_node = 1 + random() % 4;
-            const uint32_t earliest = Window::FromWord(window_.load()).end;
-            const uint32_t start = std::max(earliest, 1u) + random() % 2;
+            const int64_t earliest = Window::FromWord(window_.load()).earliest().count;
+            const auto start = static_cast<uint32_t>(std::max(earliest, int64_t{1}) +
+                                                     static_cast<int64_t>(random() % 2));
             uint32_t end = start + 1;
             Give(first_node, start, end);
             EXPECT_TRUE(ChangeWindow(kSlots, first_node, window_, Window{start, end},
@@ -171,7 +176,7 @@ private:
             while (latest_.load(std::memory_order_relaxed) < start)
                 std::this_thread::yield();
             if (random() % 4 == 0) {
-                const int64_t last = SealWindow(kSlots, window_, SlotSet{layout_, slot_at});
+                const int64_t last = SealWindow(kSlots, window_, SlotSet{layout_, slot_at}).count;
                 EXPECT_GE(last, int64_t{start});
                 first_node_at_.resize(static_cast<size_t>(last) + 1);
             }
@@ -203,7 +208,7 @@ void ReserveWhileWindowsChange(const Layout& layout, uint32_t most_wanted) {
     ChangingServer server(layout);
     const Runs runs = server.Work(most_wanted);
     ExpectNoNumberTwice(runs);
-    for (const Run& run : runs) {
+    for (const Reservation& run : runs) {
         const Fields first = layout.Unpack(run.first);
         ASSERT_TRUE(server.Had(first))
             << "second " << first.timestamp << " of node id " << first.node_id;

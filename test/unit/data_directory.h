@@ -40,7 +40,7 @@ public:
     void StepClock(int64_t offset_ms) { offset_ms_ = offset_ms; }
     int64_t offset_ms() const { return offset_ms_; }
     Moment At(int64_t true_ms) const {
-        return {.at_ms = true_ms - booted_at_ms_, .clock_ms = true_ms + offset_ms_};
+        return {.uptime_ms = {true_ms - booted_at_ms_}, .wall_ms = {true_ms + offset_ms_}};
     }
     uint64_t boot() const { return boot_; }
 

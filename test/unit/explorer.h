@@ -67,7 +67,7 @@ struct Findings {
 // The code under test. Broken variants take its place to show that the explorer finds them out.
 struct ShippedCore {
     template <typename... Args>
-    static Run Reserve(Args&&... args) {
+    static Reservation Reserve(Args&&... args) {
         return randflake::Reserve(std::forward<Args>(args)...);
     }
     template <typename... Args>
@@ -75,7 +75,7 @@ struct ShippedCore {
         return randflake::ChangeWindow(std::forward<Args>(args)...);
     }
     template <typename... Args>
-    static int64_t SealWindow(Args&&... args) {
+    static Second SealWindow(Args&&... args) {
         return randflake::SealWindow(std::forward<Args>(args)...);
     }
 };
@@ -140,7 +140,7 @@ private:
             State next = state;
             Call call = before;
             Replay replay(next.cells.data(), &call.trail, clock);
-            Run run{};
+            Reservation run{};
             const bool returned = replay.Step([&] { run = RunReserve(&replay, call); });
             reads = replay.read_clock();
 
@@ -162,7 +162,7 @@ private:
         }
     }
 
-    Run RunReserve(Replay* replay, const Call& call) {
+    Reservation RunReserve(Replay* replay, const Call& call) {
         Cell slot(replay, call.target);
         const Cell window(replay, window_);
         return Core::Reserve(layout_of_[call.target], slot, window, call.amount,
@@ -248,7 +248,7 @@ private:
     void StepSeal(const State& state, Call call) {
         State next = state;
         Replay replay(next.cells.data(), &call.trail, 0);
-        int64_t last = 0;
+        Second last{};
         const bool returned = replay.Step([&] {
             Cell window(&replay, window_);
             WithSets(&replay, [&](const auto&... sets) {
@@ -260,7 +260,7 @@ private:
                 Fail("SealWindow leaves the window open", next);
             for (int i = 0; i < window_; i++) {
                 const Span& span = state.spans[i];
-                const int end = std::max(static_cast<int>(last) + 1, int{span.start});
+                const int end = std::max(static_cast<int>(last.count) + 1, int{span.start});
                 Give(&next, i, {span.node_id, span.start, Byte(end)});
             }
             findings_.sealed = true;
@@ -292,13 +292,15 @@ private:
     void ExtendWindow(const State& state) {
         Window window = WindowOf(state);
         if (state.change.function != Function::kNone || window.closed() ||
-            static_cast<int>(window.end) == seconds_)
+            window.end.count == seconds_)
             return;
-        window.end++;
+        window.end = window.end + 1;
         State next = state;
         next.cells[window_] = Compact(window.ToWord());
         for (int i = 0; i < window_; i++)
-            Give(&next, i, {state.spans[i].node_id, state.spans[i].start, Byte(window.end)});
+            Give(&next, i,
+                 {state.spans[i].node_id, state.spans[i].start,
+                  Byte(static_cast<int>(window.end.count))});
         search_.Visit(next);
     }
 
@@ -319,7 +321,7 @@ private:
     }
 
     void CheckWrite(const Operation& operation, const State& next) {
-        if (!operation.changes || operation.cell == window_ || operation.after == kNoWindow)
+        if (!operation.changes || operation.cell == window_ || operation.after == kEmptySlot)
             return;
         const Layout& layout = layout_of_[operation.cell];
         if (layout.Unpack(operation.before).node_id == layout.Unpack(operation.after).node_id &&
@@ -328,7 +330,7 @@ private:
     }
 
     // What a call returned, judged in the step that moved the word.
-    void CheckRun(const Run& run, const Call& call, const State& next) {
+    void CheckRun(const Reservation& run, const Call& call, const State& next) {
         findings_.outcomes |= 1u << static_cast<int>(run.outcome);
         if (run.outcome != Outcome::kReserved) {
             if (run.count != 0)

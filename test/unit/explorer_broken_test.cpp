@@ -26,12 +26,12 @@ void ExpectViolation(const std::string& expected, uint32_t most_wanted = 1) {
 
 // Loads the window before the word.
 struct WindowFirst : ShippedCore {
-    static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
-                       auto clock) {
+    static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
+                               uint32_t wanted, auto clock) {
         for (;;) {
             const Window seen = Window::FromWord(window.load());
             uint64_t word = slot.load();
-            const Run run = NextRun(layout, word, clock(), seen, wanted);
+            const Reservation run = NextReservation(layout, word, clock(), seen, wanted);
             if (run.outcome != Outcome::kReserved ||
                 slot.compare_exchange_strong(word, run.first + run.count - 1))
                 return run;
@@ -45,10 +45,11 @@ TEST(ExplorerFinds, WindowLoadedBeforeTheWord) {
 
 // Moves the word without looking whether it is still the one that was loaded.
 struct PlainStore : ShippedCore {
-    static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
-                       auto clock) {
+    static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
+                               uint32_t wanted, auto clock) {
         const uint64_t word = slot.load();
-        const Run run = NextRun(layout, word, clock(), Window::FromWord(window.load()), wanted);
+        const Reservation run =
+            NextReservation(layout, word, clock(), Window::FromWord(window.load()), wanted);
         if (run.outcome == Outcome::kReserved)
             slot.store(run.first + run.count - 1);
         return run;
@@ -61,10 +62,11 @@ TEST(ExplorerFinds, StoreForCompareAndSwap) {
 
 // After a lost compare-and-swap, tries the same numbers again.
 struct StaleRun : ShippedCore {
-    static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
-                       auto clock) {
+    static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
+                               uint32_t wanted, auto clock) {
         uint64_t word = slot.load();
-        const Run run = NextRun(layout, word, clock(), Window::FromWord(window.load()), wanted);
+        const Reservation run =
+            NextReservation(layout, word, clock(), Window::FromWord(window.load()), wanted);
         if (run.outcome == Outcome::kReserved)
             while (!slot.compare_exchange_strong(word, run.first + run.count - 1)) {
             }
@@ -78,11 +80,12 @@ TEST(ExplorerFinds, NumbersOfALostAttempt) {
 
 // Moves the word past the first number of a run only.
 struct WordTooShort : ShippedCore {
-    static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
-                       auto clock) {
+    static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
+                               uint32_t wanted, auto clock) {
         for (;;) {
             uint64_t word = slot.load();
-            const Run run = NextRun(layout, word, clock(), Window::FromWord(window.load()), wanted);
+            const Reservation run =
+                NextReservation(layout, word, clock(), Window::FromWord(window.load()), wanted);
             if (run.outcome != Outcome::kReserved || slot.compare_exchange_strong(word, run.first))
                 return run;
         }
@@ -130,10 +133,9 @@ TEST(ExplorerFinds, WindowsThatGoBackInTime) {
 
 // Seals a window by closing it, with the words left as they are.
 struct SealedByClosing : ShippedCore {
-    static int64_t SealWindow(uint32_t, Cell& window, const auto& set, const auto&...) {
-        const uint32_t end = Window::FromWord(window.load()).end;
-        window.store(Window{end, end}.ToWord());
-        return static_cast<int64_t>(set.layout.Unpack(set.slot(0).load()).timestamp);
+    static Second SealWindow(uint32_t, Cell& window, const auto& set, const auto&...) {
+        window.store(Window::ClosedUntil(Window::FromWord(window.load()).earliest()).ToWord());
+        return set.layout.SecondOf(set.layout.Unpack(set.slot(0).load()).timestamp);
     }
 };
 
@@ -143,10 +145,10 @@ TEST(ExplorerFinds, WordsLeftInASealedWindow) {
 
 // Seals a window, and lets the next one start right after the last second used.
 struct SealedTooTight : ShippedCore {
-    static int64_t SealWindow(uint32_t slots, Cell& window, const auto&... sets) {
-        const int64_t last = randflake::SealWindow(slots, window, sets...);
-        const uint32_t earliest = Window::FromWord(window.load()).end - 1;
-        window.store(Window{earliest, earliest}.ToWord());
+    static Second SealWindow(uint32_t slots, Cell& window, const auto&... sets) {
+        const Second last = randflake::SealWindow(slots, window, sets...);
+        const Second earliest = Window::FromWord(window.load()).earliest() - 1;
+        window.store(Window::ClosedUntil(earliest).ToWord());
         return last;
     }
 };
@@ -157,15 +159,15 @@ TEST(ExplorerFinds, WindowRightAfterASealedOne) {
 
 // Takes a tick as inside when the second after it is.
 struct WindowTooLong : ShippedCore {
-    static Run Reserve(const Layout& layout, Cell& slot, const Cell& window, uint32_t wanted,
-                       auto clock) {
+    static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
+                               uint32_t wanted, auto clock) {
         for (;;) {
             uint64_t word = slot.load();
             const int64_t now = clock();
             Window seen = Window::FromWord(window.load());
             if (!seen.closed())
-                seen.end++;
-            const Run run = NextRun(layout, word, now, seen, wanted);
+                seen.end = seen.end + 1;
+            const Reservation run = NextReservation(layout, word, now, seen, wanted);
             if (run.outcome != Outcome::kReserved ||
                 slot.compare_exchange_strong(word, run.first + run.count - 1))
                 return run;
@@ -188,7 +190,7 @@ struct OneSetChanged : ShippedCore {
     static bool ChangeWindow(uint32_t slots, uint64_t node_id, Cell& window, Window next,
                              const auto& first, const auto&... others) {
         // Both have a window to begin with.
-        if (((others.slot(0).load() == kNoWindow) || ...))
+        if (((others.slot(0).load() == kEmptySlot) || ...))
             return randflake::ChangeWindow(slots, node_id, window, next, first, others...);
         return randflake::ChangeWindow(slots, node_id, window, next, first);
     }
@@ -199,7 +201,7 @@ TEST(ExplorerFinds, WordsOfOneSetLeftByAChange) {
 }
 
 struct OneSetSealed : ShippedCore {
-    static int64_t SealWindow(uint32_t slots, Cell& window, const auto& first, const auto&...) {
+    static Second SealWindow(uint32_t slots, Cell& window, const auto& first, const auto&...) {
         return randflake::SealWindow(slots, window, first);
     }
 };

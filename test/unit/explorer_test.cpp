@@ -26,10 +26,9 @@ Findings Explore(const Scenario& scenario) {
         const Layout& layout = scenario.layouts[set];
         for (uint64_t raw = 0; raw < uint64_t{1} << layout.bits(); raw++) {
             const Fields fields = layout.Unpack(raw);
-            const int64_t second =
-                (layout.TickStart(fields.timestamp) - kWindowEpochMs) / kSecondMs;
+            const int64_t second = layout.SecondOf(fields.timestamp).count;
             const bool possible = fields.timestamp >= 1 && second >= 1 &&
-                                  layout.SecondOf(fields.timestamp) < scenario.seconds &&
+                                  second < scenario.seconds &&
                                   fields.node_id < static_cast<uint64_t>(scenario.node_ids) &&
                                   fields.sequence >= layout.FirstSequence(fields.node_id);
             EXPECT_EQ(findings.reserved[set] >> raw & 1, possible ? 1u : 0u) << raw;
@@ -78,7 +77,7 @@ TEST(Explorer, LowestNumberIsLeftOut) {
                               .timestamp_bits = 2,
                               .node_bits = 1,
                               .sequence_bits = sequence_bits,
-                              .reserve_lowest = true}},
+                              .lowest_stands_for_second = true}},
                  .slots = 1,
                  .backends = 2,
                  .node_ids = 2,

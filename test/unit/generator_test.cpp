@@ -22,11 +22,11 @@ uint64_t Word(uint64_t timestamp, uint64_t node_id, uint64_t sequence) {
     return word;
 }
 
-Run Next(uint64_t word, int64_t now, Window window = kWindow, uint32_t wanted = 1) {
-    return NextRun(kRandflake, word, now, window, wanted);
+Reservation Next(uint64_t word, int64_t now, Window window = kWindow, uint32_t wanted = 1) {
+    return NextReservation(kRandflake, word, now, window, wanted);
 }
 
-void ExpectReserved(const Run& run, const Fields& first, uint32_t count) {
+void ExpectReserved(const Reservation& run, const Fields& first, uint32_t count) {
     EXPECT_EQ(run.outcome, Outcome::kReserved);
     EXPECT_EQ(kRandflake.Unpack(run.first), first);
     EXPECT_EQ(run.count, count);
@@ -35,7 +35,7 @@ void ExpectReserved(const Run& run, const Fields& first, uint32_t count) {
 // A refusal reserves nothing and hands back the word, the clock and the window that it judged.
 void ExpectRefused(uint64_t word, int64_t now, Window window, Outcome outcome) {
     for (const uint32_t wanted : {1u, 32u, UINT32_MAX}) {
-        const Run run = Next(word, now, window, wanted);
+        const Reservation run = Next(word, now, window, wanted);
         EXPECT_EQ(run.outcome, outcome);
         EXPECT_EQ(run.count, 0u);
         EXPECT_EQ(run.previous, word);
@@ -44,14 +44,14 @@ void ExpectRefused(uint64_t word, int64_t now, Window window, Outcome outcome) {
     }
 }
 
-TEST(NextRun, NewSecondStartsAtSequenceZero) {
+TEST(NextReservation, NewSecondStartsAtSequenceZero) {
     ExpectReserved(Next(Word(99, 7, kMaxSequence), 100), {100, 7, 0}, 1);
     ExpectReserved(Next(Word(120, 7, 5), 121), {121, 7, 0}, 1);
     ExpectReserved(Next(Word(120, 7, kMaxSequence), 150), {150, 7, 0}, 1);
 }
 
 // Number 0 of node id 0 is nobody's, with 131,071 left of that second.
-TEST(NextRun, LowestNumberOfASecondIsLeftOut) {
+TEST(NextReservation, LowestNumberOfASecondIsLeftOut) {
     ExpectReserved(Next(Word(99, 0, kMaxSequence), 100), {100, 0, 1}, 1);
     ExpectReserved(Next(Word(120, 0, 5), 121, kWindow, UINT32_MAX), {121, 0, 1}, 131071);
     ExpectReserved(Next(Word(120, 1, 5), 121, kWindow, UINT32_MAX), {121, 1, 0}, 131072);
@@ -61,29 +61,29 @@ TEST(NextRun, LowestNumberOfASecondIsLeftOut) {
     ExpectReserved(Next(word, 100), {100, 0, 1}, 1);
 
     constexpr Layout kOther{kWindowEpochMs, 30, 17, 17};
-    const auto run = NextRun(kOther, Word(120, 0, 5), 121, kWindow, 1);
+    const auto run = NextReservation(kOther, Word(120, 0, 5), 121, kWindow, 1);
     EXPECT_EQ(kOther.Unpack(run.first), (Fields{121, 0, 0}));
 }
 
-TEST(NextRun, SameSecondGoesOn) {
+TEST(NextReservation, SameSecondGoesOn) {
     ExpectReserved(Next(Word(120, 131071, 0), 120), {120, 131071, 1}, 1);
     ExpectReserved(Next(Word(120, 0, kMaxSequence - 1), 120), {120, 0, kMaxSequence}, 1);
 }
 
-TEST(NextRun, ClockBehindFinishesTheSlotsOwnSecond) {
+TEST(NextReservation, ClockBehindFinishesTheSlotsOwnSecond) {
     ExpectReserved(Next(Word(120, 7, 5), 119), {120, 7, 6}, 1);
     ExpectReserved(Next(Word(120, 7, 5), 0), {120, 7, 6}, 1);
     ExpectReserved(Next(Word(120, 7, 5), 0, kWindow, 3), {120, 7, 6}, 3);
 }
 
-TEST(NextRun, TellsWhatDecided) {
+TEST(NextReservation, TellsWhatDecided) {
     const auto run = Next(Word(120, 7, 5), 130);
     EXPECT_EQ(run.previous, Word(120, 7, 5));
     EXPECT_EQ(run.now, 130);
     EXPECT_EQ(run.window, kWindow);
 }
 
-TEST(NextRun, GivesNoMoreThanTheSecondHolds) {
+TEST(NextReservation, GivesNoMoreThanTheSecondHolds) {
     ExpectReserved(Next(Word(120, 7, 5), 121, kWindow, 32), {121, 7, 0}, 32);
     ExpectReserved(Next(Word(120, 7, 5), 120, kWindow, 32), {120, 7, 6}, 32);
     ExpectReserved(Next(Word(120, 7, kMaxSequence - 32), 120, kWindow, 32),
@@ -97,22 +97,22 @@ TEST(NextRun, GivesNoMoreThanTheSecondHolds) {
     ExpectReserved(Next(Word(120, 7, 5), 121, kWindow, UINT32_MAX), {121, 7, 0}, 131072);
 }
 
-TEST(NextRun, Exhausted) {
+TEST(NextReservation, Exhausted) {
     ExpectRefused(Word(120, 7, kMaxSequence), 120, kWindow, Outcome::kExhausted);
 }
 
-TEST(NextRun, ClockBehindAUsedUpSecond) {
+TEST(NextReservation, ClockBehindAUsedUpSecond) {
     ExpectRefused(Word(120, 7, kMaxSequence), 119, kWindow, Outcome::kClockBehind);
     ExpectRefused(Word(120, 7, kMaxSequence), 0, kWindow, Outcome::kClockBehind);
 }
 
-TEST(NextRun, ClockBeforeEpoch) {
+TEST(NextReservation, ClockBeforeEpoch) {
     ExpectRefused(Word(120, 7, 5), -1, kWindow, Outcome::kClockBeforeEpoch);
     ExpectRefused(Word(120, 7, 5), INT64_MIN, kWindow, Outcome::kClockBeforeEpoch);
     ExpectRefused(0, -1, {0, 10}, Outcome::kClockBeforeEpoch);
 }
 
-TEST(NextRun, ClockAfterEnd) {
+TEST(NextReservation, ClockAfterEnd) {
     const Window last{kLastSecond, kLastSecond + 1};
     ExpectReserved(Next(Word(120, 7, 5), kLastSecond, last), {kLastSecond, 7, 0}, 1);
     ExpectRefused(Word(120, 7, 5), kLastSecond + 1, last, Outcome::kClockAfterEnd);
@@ -122,20 +122,20 @@ TEST(NextRun, ClockAfterEnd) {
                   Outcome::kClockAfterEnd);
 }
 
-TEST(NextRun, WindowClosed) {
+TEST(NextReservation, WindowClosed) {
     ExpectRefused(Word(120, 7, 5), 121, {0, 0}, Outcome::kWindowClosed);
     ExpectRefused(Word(120, 7, 5), 121, {121, 121}, Outcome::kWindowClosed);
     ExpectRefused(Word(120, 7, 5), 121, {130, 110}, Outcome::kWindowClosed);
 }
 
 // A slot that has no window is no slot to reserve in, be the window open for others by now.
-TEST(NextRun, SlotWithoutAWindow) {
-    ExpectRefused(kNoWindow, 121, kWindow, Outcome::kNoWord);
-    ExpectRefused(kNoWindow, 121, {1, 1u << 30}, Outcome::kNoWord);
+TEST(NextReservation, SlotWithoutAWindow) {
+    ExpectRefused(kEmptySlot, 121, kWindow, Outcome::kNoWord);
+    ExpectRefused(kEmptySlot, 121, {1, 1u << 30}, Outcome::kNoWord);
     ExpectReserved(Next(Word(0, 0, 1), 121), {121, 0, 1}, 1);
 }
 
-TEST(NextRun, BeforeWindow) {
+TEST(NextReservation, BeforeWindow) {
     ExpectRefused(Word(99, 7, kMaxSequence), 99, kWindow, Outcome::kBeforeWindow);
     ExpectRefused(Word(99, 7, kMaxSequence), 0, kWindow, Outcome::kBeforeWindow);
     ExpectRefused(Word(90, 7, kMaxSequence), 99, kWindow, Outcome::kBeforeWindow);
@@ -143,7 +143,7 @@ TEST(NextRun, BeforeWindow) {
     ExpectRefused(Word(99, 7, kMaxSequence - 1), 99, kWindow, Outcome::kBeforeWindow);
 }
 
-TEST(NextRun, WindowEnded) {
+TEST(NextReservation, WindowEnded) {
     ExpectReserved(Next(Word(120, 7, 5), 199), {199, 7, 0}, 1);
     ExpectRefused(Word(120, 7, 5), 200, kWindow, Outcome::kWindowEnded);
     ExpectRefused(Word(199, 7, kMaxSequence), 200, kWindow, Outcome::kWindowEnded);
@@ -152,14 +152,14 @@ TEST(NextRun, WindowEnded) {
     ExpectRefused(Word(200, 7, 5), 150, kWindow, Outcome::kWindowEnded);
 }
 
-TEST(NextRun, TopBitOfTime) {
+TEST(NextReservation, TopBitOfTime) {
     constexpr uint32_t k2041 = 1u << 29;
     const Window window{k2041 - 1, k2041 + 1};
     ExpectReserved(Next(Word(k2041 - 1, 7, kMaxSequence), k2041, window), {k2041, 7, 0}, 1);
     ExpectReserved(Next(Word(k2041, 7, 0), k2041 - 1, window), {k2041, 7, 1}, 1);
 }
 
-TEST(NextRun, LastNumberOfAll) {
+TEST(NextReservation, LastNumberOfAll) {
     const Window last{kLastSecond, kLastSecond + 1};
     ExpectReserved(Next(Word(kLastSecond, 131071, kMaxSequence - 1), kLastSecond, last, 32),
                    {kLastSecond, 131071, kMaxSequence}, 1);
@@ -236,7 +236,7 @@ struct Server {
     bool Change(uint64_t first_node, Window next) {
         return ChangeWindow(count(), first_node, window, next, SlotSet{kRandflake, *this});
     }
-    int64_t Seal() { return SealWindow(count(), window, SlotSet{kRandflake, *this}); }
+    Second Seal() { return SealWindow(count(), window, SlotSet{kRandflake, *this}); }
     auto Take(uint32_t slot, int64_t now) {
         return Reserve(kRandflake, slots[slot], window, 1, [now] { return now; });
     }
@@ -286,7 +286,7 @@ TEST(SealWindow, TellsTheLastSecondUsedAndEndsTheWindow) {
     EXPECT_EQ(server.Seal(), 112);
     EXPECT_TRUE(server.closed());
     for (uint32_t i = 0; i < server.count(); i++) {
-        EXPECT_EQ(server.slots[i].load(), kNoWindow);
+        EXPECT_EQ(server.slots[i].load(), kEmptySlot);
         EXPECT_EQ(server.Take(i, 113).outcome, Outcome::kWindowClosed);
     }
 }
@@ -316,15 +316,15 @@ TEST(SealWindow, LeavesTheRestOfTheTimeToTheNextWindow) {
 
 // Milliseconds, from an epoch in the middle of a second of the windows, and their neighbour.
 constexpr Layout kTwitter{1288834974657, 41, 10, 12, 1};
-constexpr uint64_t kWindowStart = kWindowEpochMs + kWindow.start * kSecondMs - kTwitter.epoch;
-constexpr uint64_t kWindowEnd = kWindowEpochMs + kWindow.end * kSecondMs - kTwitter.epoch;
+constexpr uint64_t kWindowStart = StartOf(kWindow.start).count - kTwitter.epoch;
+constexpr uint64_t kWindowEnd = StartOf(kWindow.end).count - kTwitter.epoch;
 
 TEST(NextRunInMilliseconds, UsesTheWindowFromItsFirstTickToItsLast) {
     uint64_t word = 0;
     ASSERT_TRUE(WordBefore(kTwitter, kWindow, 5, &word));
     EXPECT_EQ(kTwitter.Unpack(word), (Fields{kWindowStart - 1, 5, 4095}));
     const auto next = [](uint64_t word, uint64_t now) {
-        return NextRun(kTwitter, word, static_cast<int64_t>(now), kWindow, 1);
+        return NextReservation(kTwitter, word, static_cast<int64_t>(now), kWindow, 1);
     };
     EXPECT_EQ(next(word, kWindowStart - 1).outcome, Outcome::kBeforeWindow);
     const auto first = next(word, kWindowStart);
@@ -342,14 +342,15 @@ TEST(NextRunInMilliseconds, UsesTheWindowFromItsFirstTickToItsLast) {
 TEST(NextRunInMilliseconds, EndOfALayout) {
     constexpr Layout kBaidu{1463702400000, 28, 22, 13, 1000};
     const int64_t last = static_cast<int64_t>(kBaidu.max_timestamp());
-    const auto second = static_cast<uint32_t>(kBaidu.SecondOf(kBaidu.max_timestamp()));
-    EXPECT_EQ(kWindowEpochSeconds + second, 1732137855u);  // 2024-11-20 21:24:15 UTC
+    const Second second = kBaidu.SecondOf(kBaidu.max_timestamp());
+    EXPECT_EQ(ToUnix(second), 1732137855);  // 2024-11-20 21:24:15 UTC
     const Window window{second - 1, second + 10};
     uint64_t word = 0;
     ASSERT_TRUE(WordBefore(kBaidu, window, 5, &word));
-    EXPECT_EQ(NextRun(kBaidu, word, last, window, 1).outcome, Outcome::kReserved);
-    EXPECT_EQ(NextRun(kBaidu, word, last + 1, window, 1).outcome, Outcome::kClockAfterEnd);
-    EXPECT_EQ(NextRun(kBaidu, kNoWindow, last + 1, window, 1).outcome, Outcome::kClockAfterEnd);
+    EXPECT_EQ(NextReservation(kBaidu, word, last, window, 1).outcome, Outcome::kReserved);
+    EXPECT_EQ(NextReservation(kBaidu, word, last + 1, window, 1).outcome, Outcome::kClockAfterEnd);
+    EXPECT_EQ(NextReservation(kBaidu, kEmptySlot, last + 1, window, 1).outcome,
+              Outcome::kClockAfterEnd);
     EXPECT_FALSE(WordBefore(kBaidu, {second + 2, second + 9}, 5, &word));
 }
 
@@ -368,7 +369,7 @@ struct TwoFamilies {
             return ChangeWindow(3, first_node, window, next, sets...);
         });
     }
-    int64_t Seal() {
+    Second Seal() {
         return Sets([&](const auto&... sets) { return SealWindow(3, window, sets...); });
     }
     auto Take(uint32_t slot, uint64_t tick) {
@@ -389,7 +390,7 @@ TEST(TwoLayouts, ChangeTogether) {
     EXPECT_TRUE(server.Change(1022, {200, 300}));
     for (uint32_t i = 0; i < 3; i++) {
         EXPECT_EQ(server.randflake[i].load(), Word(199, 1022 + i, kMaxSequence));
-        EXPECT_EQ(server.snowflake[i].load(), kNoWindow);
+        EXPECT_EQ(server.snowflake[i].load(), kEmptySlot);
         EXPECT_EQ(server.Take(i, kWindowEnd).outcome, Outcome::kNoWord);
         EXPECT_TRUE(LayoutLacksWindow(server.snowflake[i], server.window));
         EXPECT_FALSE(LayoutLacksWindow(server.randflake[i], server.window));
@@ -415,13 +416,13 @@ TEST(TwoLayouts, SlotsOfANarrowLayout) {
     EXPECT_TRUE(change(256, 0, kWindow));
     EXPECT_EQ(kRandflake53.Unpack(narrow[255].load()), (Fields{99, 255, 32767}));
     EXPECT_TRUE(change(300, 0, {200, 300}));
-    EXPECT_EQ(narrow[255].load(), kNoWindow);
-    EXPECT_NE(wide[299].load(), kNoWindow);
+    EXPECT_EQ(narrow[255].load(), kEmptySlot);
+    EXPECT_NE(wide[299].load(), kEmptySlot);
     EXPECT_TRUE(change(256, 1, {300, 400}));
-    EXPECT_EQ(narrow[0].load(), kNoWindow);
+    EXPECT_EQ(narrow[0].load(), kEmptySlot);
     EXPECT_TRUE(change(1, 255, {400, 500}));
-    EXPECT_NE(narrow[0].load(), kNoWindow);
-    EXPECT_EQ(narrow[1].load(), kNoWindow);
+    EXPECT_NE(narrow[0].load(), kEmptySlot);
+    EXPECT_EQ(narrow[1].load(), kEmptySlot);
     EXPECT_LT(
         SealWindow(300, window,
                    SlotSet{kRandflake, [&](uint32_t i) -> AtomicWord& { return wide.at(i); }},
@@ -445,8 +446,8 @@ TEST(TwoLayouts, SealTogether) {
     EXPECT_EQ(server.Take(1, kWindowStart + 12000).outcome, Outcome::kReserved);
     EXPECT_EQ(server.Seal(), 112);
     for (uint32_t i = 0; i < 3; i++) {
-        EXPECT_EQ(server.randflake[i].load(), kNoWindow);
-        EXPECT_EQ(server.snowflake[i].load(), kNoWindow);
+        EXPECT_EQ(server.randflake[i].load(), kEmptySlot);
+        EXPECT_EQ(server.snowflake[i].load(), kEmptySlot);
     }
     EXPECT_FALSE(LayoutLacksWindow(server.snowflake[0], server.window));
     EXPECT_FALSE(server.Change(50, {113, 300}));

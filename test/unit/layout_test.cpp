@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "core/identifier/layout_text.h"
@@ -26,11 +28,11 @@ std::vector<uint64_t> Edges(uint64_t max) {
 }
 
 // What a decoder shows: the second as Unix time.
-constexpr int64_t UnixSecond(uint64_t timestamp) {
-    return kRandflake.TickStart(timestamp) / kSecondMs;
+constexpr int64_t UnixSecondOf(uint64_t timestamp) {
+    return kRandflake.TickStart(timestamp).count / kSecondMs;
 }
 
-constexpr int64_t UnixSecond(std::chrono::sys_seconds date) {
+constexpr int64_t UnixSecondOf(std::chrono::sys_seconds date) {
     return date.time_since_epoch().count();
 }
 
@@ -62,14 +64,14 @@ TEST(Layout, EveryCombinationOfEdgesRoundTrips) {
 
 TEST(Layout, FirstSecond) {
     using namespace std::chrono;
-    EXPECT_EQ(UnixSecond(0), UnixSecond(sys_days{2024y / 10 / 27} + 3h + 33min + 20s));
+    EXPECT_EQ(UnixSecondOf(0), UnixSecondOf(sys_days{2024y / 10 / 27} + 3h + 33min + 20s));
 }
 
 // From here on a raw number has its top bit set.
 TEST(Layout, TopBitIn2041) {
     using namespace std::chrono;
     constexpr uint64_t kFirst = uint64_t{1} << 29;
-    EXPECT_EQ(UnixSecond(kFirst), UnixSecond(sys_days{2041y / 10 / 31} + 22h + 21min + 52s));
+    EXPECT_EQ(UnixSecondOf(kFirst), UnixSecondOf(sys_days{2041y / 10 / 31} + 22h + 21min + 52s));
 
     const uint64_t last_before = Packed(kRandflake, {kFirst - 1, 131071, 131071});
     const uint64_t first = Packed(kRandflake, {kFirst, 0, 0});
@@ -82,7 +84,7 @@ TEST(Layout, TopBitIn2041) {
 TEST(Layout, LastSecondIn2058) {
     using namespace std::chrono;
     const uint64_t last = kRandflake.max_timestamp();
-    EXPECT_EQ(UnixSecond(last), UnixSecond(sys_days{2058y / 11 / 5} + 17h + 10min + 23s));
+    EXPECT_EQ(UnixSecondOf(last), UnixSecondOf(sys_days{2058y / 11 / 5} + 17h + 10min + 23s));
     EXPECT_EQ(kRandflake.Unpack(Packed(kRandflake, {last, 0, 0})), (Fields{last, 0, 0}));
     EXPECT_EQ(kRandflake.Unpack(UINT64_MAX), (Fields{last, 131071, 131071}));
 }
@@ -177,7 +179,7 @@ TEST(Layout, EveryNamedLayoutRoundTripsAtItsEdges) {
                 }
         EXPECT_EQ(last_id, uint64_t{INT64_MAX}) << named.name;
         for (const uint64_t timestamp : Edges(layout.max_timestamp())) {
-            const int64_t begins = layout.TickStart(timestamp);
+            const WallMs begins = layout.TickStart(timestamp);
             EXPECT_EQ(layout.TickAt(begins), static_cast<int64_t>(timestamp));
             EXPECT_EQ(layout.TickAt(begins + layout.unit - 1), static_cast<int64_t>(timestamp));
             EXPECT_EQ(layout.TickAt(begins - 1), static_cast<int64_t>(timestamp) - 1);
@@ -204,17 +206,39 @@ TEST(Layout, TicksOfAWindow) {
                 const int64_t instant = kWindowEpochMs + second * kSecondMs;
                 for (uint64_t tick = 0; tick < 12000; tick++) {
                     const int64_t begins = layout.epoch + static_cast<int64_t>(tick) * unit;
-                    ASSERT_EQ(layout.Before(tick, second), begins < instant);
-                    ASSERT_EQ(layout.Before(tick, second), begins + unit <= instant);
+                    ASSERT_EQ(layout.Before(tick, {second}), begins < instant);
+                    ASSERT_EQ(layout.Before(tick, {second}), begins + unit <= instant);
                     if (begins >= instant && begins - unit < instant) {
-                        ASSERT_EQ(layout.FirstTick(second), begins < layout.epoch ? 0 : tick);
+                        ASSERT_EQ(layout.FirstTick({second}), begins < layout.epoch ? 0 : tick);
                     }
-                    const int64_t lies_in = layout.SecondOf(tick) * kSecondMs + kWindowEpochMs;
+                    const int64_t lies_in = StartOf(layout.SecondOf(tick)).count;
                     ASSERT_LE(lies_in, begins);
                     ASSERT_GE(lies_in + kSecondMs, begins + unit);
                 }
             }
         }
+}
+
+// A time of another clock or epoch is no argument.
+template <typename A, typename B>
+constexpr bool kApart =
+    !std::is_constructible_v<A, B> && !std::is_constructible_v<B, A> &&
+    !std::is_invocable_v<std::minus<>, A, B> && !std::is_invocable_v<std::less<>, A, B>;
+static_assert(kApart<Second, UnixSecond> && kApart<Second, WallMs> && kApart<WallMs, UptimeMs> &&
+              kApart<WallMs, SteadyMs> && kApart<UptimeMs, SteadyMs>);
+static_assert(std::is_same_v<decltype(Second{} - Second{}), int64_t>);
+static_assert(!std::is_convertible_v<int64_t, Second> && !std::is_convertible_v<Second, int64_t>);
+
+TEST(Time, Conversions) {
+    EXPECT_EQ(ToUnix({1}), 1730000001);
+    EXPECT_EQ(FromUnix({1730000001}), 1);
+    EXPECT_EQ(StartOf({-2}), 1729999998000);
+    for (const int64_t second : {-1730000000, -1, 0, 1, 1 << 30}) {
+        EXPECT_EQ(FromUnix(ToUnix({second})), second);
+        EXPECT_EQ(SecondOf(StartOf({second})), second);
+        EXPECT_EQ(SecondOf(StartOf({second}) + 999), second);
+        EXPECT_EQ(SecondOf(StartOf({second}) - 1), second - 1);
+    }
 }
 
 }  // namespace

@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "printers.h"
+
 namespace randflake {
 namespace {
 
 using Kind = AnswerPart::Kind;
 
-constexpr int64_t kEpoch = kWindowEpochSeconds;
+constexpr int64_t kEpoch = kWindowEpoch.count;
 constexpr AnswerShape kLease{3, {AnswerType::kInt8, AnswerType::kInt4, AnswerType::kInt8}, true};
 constexpr AnswerShape kVoid{1, {AnswerType::kVoid}, false};
 

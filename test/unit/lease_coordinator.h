@@ -19,17 +19,19 @@
 
 namespace randflake::simulation {
 
-// A chain of secrets: the records of a ring, whose times are seconds since kWindowEpochMs here and
-// Unix seconds in SQL.
+// Times of the model are plain Unix seconds, as in SQL.
+constexpr int64_t kEpoch = kWindowEpoch.count;
+
+// A chain of secrets: the records of a ring.
 constexpr SecretRecords FirstSecret(uint64_t fingerprint) {
-    return {1, {{fingerprint, 0}}};
+    return {1, {{fingerprint, {}}}};
 }
 
 // As SQL takes it. Without a record it stands for all texts that are no chain.
 inline bool IsChain(const SecretRecords& chain) {
     for (uint32_t i = 1; i < chain.count; i++)
         if (chain.records[i].from <= chain.records[i - 1].from ||
-            chain.records[i].from > kRandflake.max_timestamp())
+            chain.records[i].from >= kNoSecond)
             return false;
     return chain.count > 0;
 }
@@ -169,7 +171,7 @@ public:
             chain_ = chain;
         if (Agreed(chain, chain_) == 0)
             return RefuseSecrets(Refusal::kState);
-        if (now <= kWindowEpochSeconds || now >= Horizon())
+        if (now <= kEpoch || now >= Horizon())
             return Refuse(Refusal::kClock);
         const int64_t stops_at = rules_.stops_grants ? StopsAt(chain) : kForEver;
         if (now >= stops_at)
@@ -354,12 +356,12 @@ public:
     bool AddSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint,
                    int64_t from) {
         refusal_ = Refusal::kNone;
-        if (!fingerprint || from <= kWindowEpochSeconds || from >= kSqlHorizon)
+        if (!fingerprint || from <= kEpoch || from >= kSqlHorizon)
             return Refused(Refusal::kArgument);
         LockPool(identity, now);
         if (chain_.count == 0)
             return Refused(Refusal::kState);
-        const auto second = static_cast<uint32_t>(from - kWindowEpochSeconds);
+        const Second second = FromUnix({from});
         for (uint32_t i = 0; i < chain_.count; i++)
             if (chain_.records[i].fingerprint == *fingerprint)
                 return chain_.records[i].from == second || Refused(Refusal::kState);
@@ -413,15 +415,14 @@ public:
     const SecretRecords& chain() const { return chain_; }
     const std::vector<Lease>& leases() const { return leases_; }
     int64_t high_water() const { return high_water_; }
-    int64_t Horizon() const { return kWindowEpochSeconds + SecondsEnd(layout_); }
+    int64_t Horizon() const { return ToUnix(SecondsEnd(layout_)).count; }
 
 private:
     static constexpr uint64_t kNone = 0;
     static constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
     static constexpr int64_t kForEver = std::numeric_limits<int64_t>::max();
     // Whatever layout is simulated.
-    static constexpr int64_t kSqlHorizon =
-        kWindowEpochSeconds + static_cast<int64_t>(kRandflake.max_timestamp()) + 1;
+    static constexpr int64_t kSqlHorizon = ToUnix(kNoSecond).count;
 
     std::nullopt_t Refuse(Refusal refusal) {
         refusal_ = refusal;
@@ -440,7 +441,7 @@ private:
 
     // Of the secret after that many.
     static int64_t FromOf(const SecretRecords& chain, uint32_t count) {
-        return count < chain.count ? kWindowEpochSeconds + chain.records[count].from : kForEver;
+        return count < chain.count ? ToUnix(chain.records[count].from).count : kForEver;
     }
 
     int64_t NodeIds() const { return static_cast<int64_t>(layout_.max_node_id()) + 1; }

@@ -12,7 +12,7 @@ void ExpectViolationIn(Fleet fleet, const CoordinatorRules& rules, const Operati
                                   .timestamp_bits = 8,
                                   .node_bits = 3,
                                   .sequence_bits = 2,
-                                  .reserve_lowest = true},
+                                  .lowest_stands_for_second = true},
                        .fleet = fleet,
                        .rules = rules,
                        .rotates = true,

@@ -27,7 +27,7 @@ struct Request {
     Kind kind;
     int64_t lease_id;
     Incarnation incarnation;
-    int64_t second;  // Unix: of kRenew the known end, of kRelease the last used, both inclusive
+    UnixSecond second;  // of kRenew the known end, of kRelease the last used, both inclusive
     int64_t nodes;
     int64_t duration;
     int64_t role;
@@ -36,7 +36,7 @@ struct Request {
 
     friend std::ostream& operator<<(std::ostream& out, const Request& r) {
         static constexpr const char* kNames[] = {"acquire", "renew", "release"};
-        return out << kNames[r.kind] << " lease " << r.lease_id << " second " << r.second
+        return out << kNames[r.kind] << " lease " << r.lease_id << " second " << r.second.count
                    << " duration " << r.duration;
     }
 };
@@ -53,7 +53,7 @@ struct Answer {
                        : a.refused ? "refused"
                                    : "none")
                    << ", lease " << a.grant.lease_id << ", node id " << a.grant.first_node_id
-                   << ", seconds " << a.grant.start << " to " << a.grant.end;
+                   << ", seconds " << a.grant.start.count << " to " << a.grant.end.count;
     }
 };
 
@@ -193,9 +193,9 @@ public:
     bool has_secrets() const { return secrets_.count > 0; }
     const SecretRecords& secrets() const { return secrets_; }
     // The first second that it may not have announced or leased.
-    uint32_t LastEnd() const {
-        return std::max(memory_.loaded ? memory_.state.LastEnd() : 0,
-                        static_cast<uint32_t>(memory_.holder.LastEnd()));
+    Second LastEnd() const {
+        return std::max(memory_.loaded ? memory_.state.LastEnd() : Second{},
+                        memory_.holder.LastEnd());
     }
     bool reloads() const { return Session().task == Task::kReload && Session().fiber.busy(); }
     const SecretRecords& file() const { return file_; }
@@ -349,9 +349,9 @@ public:
     }
     void Wake() {}
 
-    int64_t Now() const { return FloorDivide(ClockMs(), kSecondMs); }
+    Second Now() const { return SecondOf(Present().wall_ms); }
     Moment Present() const { return machine_->At(*true_ms_); }
-    int64_t SteadyMs() const { return *true_ms_; }
+    SteadyMs Steady() const { return {*true_ms_}; }
     int64_t SkewMs() const { return skew_ms_; }
     SkewRange Skew() const { return skew_; }
     LeaseTerms Terms() const { return asked_; }
@@ -424,14 +424,15 @@ public:
     void AddSecrets(const SecretRecords&) {
         const bool grown = file_.count > secrets_.count;
         events_.reloads += grown;
-        events_.late_reloads += grown && int64_t{file_.records[file_.count - 1].from} <= Now();
+        events_.late_reloads += grown && file_.records[file_.count - 1].from <= Now();
         Step();
         SetSecrets(file_);
     }
 
-    void Report(WindowProblem problem, int64_t) {
-        events_.refused_starts += problem == WindowProblem::kSecrets && problem_ != problem;
-        problem_ = problem;
+    void Report(const WindowTrouble& trouble) {
+        events_.refused_starts +=
+            trouble.problem == WindowProblem::kSecrets && problem_ != trouble.problem;
+        problem_ = trouble.problem;
     }
     void LogStart(const StartPlan& plan, const WindowState&, StateError) {
         proven_ = plan.proven;
@@ -440,12 +441,12 @@ public:
     }
     void Closing(const Window&) {}
     void ShowLeases(const Holder&) {}
-    uint32_t Certainty() const { return certainty_; }
-    void SetCertainty(uint32_t second) { certainty_ = second; }
-    void TakeBack(WindowState* state, uint32_t end) const {
+    Second Certainty() const { return certainty_; }
+    void SetCertainty(Second second) { certainty_ = second; }
+    void TakeBack(WindowState* state, Second end) const {
         if (broken_ == Broken::kTakesBackWhatAFormerWindowAnnounced)
-            state->end_before = 0;
-        state->TakeBack(broken_ == Broken::kGivesAllBack ? 0 : end);
+            state->end_before = {};
+        state->TakeBack(broken_ == Broken::kGivesAllBack ? Second{} : end);
     }
 
     void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,
@@ -461,11 +462,11 @@ public:
     ReloadPlan PlanReload(const Reload& reload, const WindowState* state) const {
         return PlanReloadBroken(broken_, reload, state);
     }
-    uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
-                          uint32_t held_off) const {
+    Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
+                        Second held_off_until) const {
         return broken_ == Broken::kOpensLeasesAnywhere
-                   ? 0
-                   : randflake::LeaseOpensAt(error, state, nodes, held_off);
+                   ? Second{}
+                   : randflake::LeaseOpensAt(error, state, nodes, held_off_until);
     }
     template <typename... Sets>
     bool ChangeWindow(uint32_t slots, uint64_t first_node, Word& window, Window next,
@@ -492,18 +493,18 @@ public:
         return changed;
     }
     template <typename... Sets>
-    int64_t SealWindow(uint32_t slots, Word& window, const Sets&... sets) {
+    Second SealWindow(uint32_t slots, Word& window, const Sets&... sets) {
         changes_ = true;
-        int64_t last = -1;
+        Second last = kNotUsed;
         if (broken_ == Broken::kSealsByClosing) {
             const Window old = Window::FromWord(window.load());
-            window.store(Window{old.end, old.end}.ToWord());
+            window.store(Window::ClosedUntil(old.end).ToWord());
             const auto look_at = [&](const auto& set) {
                 for (uint32_t i = 0; i < set.layout.Slots(slots); i++)
                     last = std::max(last, LastSecondUsed(set.layout, set.slot(i).load(), old));
             };
             (look_at(sets), ...);
-            last = last >= int64_t{old.start} ? last : -1;
+            last = last >= old.start ? last : kNotUsed;
         } else {
             last = randflake::SealWindow(slots, window, sets...);
         }
@@ -551,7 +552,7 @@ private:
     const Process& Postmaster() const { return processes_[kBackends + 2]; }
 
     void InitShared() {
-        static_assert(kNoWindow == 0);
+        static_assert(kEmptySlot == 0);
         KillAll();
         number_ = ledger_->NewServer(role_);
         for (Word& word : words_)
@@ -567,7 +568,7 @@ private:
             memory_.holder.Resume(last);
         grants_.clear();
         problem_ = WindowProblem::kNone;
-        certainty_ = 0;
+        certainty_ = {};
         paused_ = 0;
         waits_ = stopping_ = sealed_ = false;
     }
@@ -687,9 +688,9 @@ private:
         if (process->secrets_at_first == 0)
             process->secrets_at_first = before;
         int then = 0;
-        const Run run = UseReserved(
+        const Reservation run = UseReserved(
             [&] {
-                const Run reserved = Reserved(slot, wanted);
+                const Reservation reserved = Reserved(slot, wanted);
                 then = ring_.count();
                 return reserved;
             },
@@ -700,7 +701,7 @@ private:
                        : broken_ == Broken::kLooksBeforeItReserves ? before
                                                                    : ring_.count();
             },
-            [&](const Run& reserved, int secrets) {
+            [&](const Reservation& reserved, int secrets) {
                 events_.reserved_then_added += reserved.count > 0 && then != ring_.count();
                 if (issues_)
                     Issue(reserved, secrets);
@@ -714,13 +715,13 @@ private:
     void ReserveNarrow() {
         const auto slots = static_cast<int64_t>(narrow_.Slots(settings_.nodes.count));
         Word& slot = narrow_words_[static_cast<size_t>(random_->Between(0, slots - 1))];
-        const Run run = randflake::Reserve(narrow_, slot, window(), 1, [this] { return Tick(); });
+        const Reservation run = randflake::Reserve(narrow_, slot, window(), 1, [this] { return Tick(); });
         for (uint32_t i = 0; i < run.count; i++)
             ledger_->UseNarrow(number_, settings_.leases, run.first + i);
     }
 
-    Run Reserved(Word& slot, uint32_t wanted) {
-        const Run run = Reserve(slot, wanted);
+    Reservation Reserved(Word& slot, uint32_t wanted) {
+        const Reservation run = Reserve(slot, wanted);
         for (uint32_t i = 0; i < run.count; i++)
             ledger_->Use(number_, settings_.leases, run.first + i);
         if (!settings_.leases)
@@ -729,12 +730,13 @@ private:
         return run;
     }
 
-    Run Reserve(Word& slot, uint32_t wanted) {
+    Reservation Reserve(Word& slot, uint32_t wanted) {
         const auto clock = [this] { return Tick(); };
         if (broken_ != Broken::kPlainStore)
             return randflake::Reserve(numbers_, slot, window(), wanted, clock);
         const uint64_t word = slot.load();
-        const Run run = NextRun(numbers_, word, clock(), Window::FromWord(window().load()), wanted);
+        const Reservation run =
+            NextReservation(numbers_, word, clock(), Window::FromWord(window().load()), wanted);
         if (run.outcome == Outcome::kReserved)
             slot.store(run.first + run.count - 1);
         return run;
@@ -742,7 +744,7 @@ private:
 
     // A session that has reserved numbers encrypts them and returns the first identifier, then one
     // with each call in the same second.
-    void Issue(const Run& run, int count) {
+    void Issue(const Reservation& run, int count) {
         bool first = true;
         for (uint32_t next = 0; next < run.count; next++) {
             if (!first) {
@@ -766,9 +768,8 @@ private:
 
     // False if the number is skipped.
     bool Encrypt(const Ring<ToyCipher>& ring, uint64_t raw, uint64_t* id) const {
-        const int owner = broken_ == Broken::kEncryptsByTheClock
-                              ? ring.GenerationAt(static_cast<uint64_t>(Now()))
-                              : ring.OwnerOf(numbers_, raw);
+        const int owner = broken_ == Broken::kEncryptsByTheClock ? ring.GenerationAt(Now())
+                                                                 : ring.OwnerOf(numbers_, raw);
         switch (broken_) {
             case Broken::kSkipsNothing:
                 *id = ring[owner].Encrypt(raw);
@@ -827,7 +828,7 @@ private:
             (void)core_.Unanswered();
         // Whether a secret is lacking, the answer tells, too.
         if (random_->OneIn(24))
-            core_.NoteDifference(static_cast<uint32_t>(random_->Between(0, 3)));
+            core_.NoteDifference({random_->Between(0, 3)});
     }
 
     void Granted(const LeaseGrant& grant) {
@@ -842,24 +843,25 @@ private:
         if (news == LeaseNews::kUnusable || news == LeaseNews::kNothing || declined.lease.id != 0)
             return;
         if (next.end > EndAskedFor())
-            ledger_->TooLong(next.end);
+            ledger_->TooLong(next.end.count);
         GrantOf(next) = ledger_->Grant(number_);
-        ledger_->Claim(GrantOf(next), next.first_node_id, slots(), next.start, next.end);
+        ledger_->Claim(GrantOf(next), next.first_node_id, slots(), next.start.count,
+                       next.end.count);
     }
 
-    void Renewed(int64_t last_unix_second) {
-        const int64_t known_end = memory_.holder.newest().end;
-        const LeaseNews news = core_.Renewed(last_unix_second);
+    void Renewed(UnixSecond last) {
+        const Second known_end = memory_.holder.newest().end;
+        const LeaseNews news = core_.Renewed(last);
         events_.unheard_answers += news == LeaseNews::kNothing;
         events_.declined += news == LeaseNews::kTooLong || news == LeaseNews::kBehind;
         const Lease& held = memory_.holder.newest();
         if (held.end > known_end && held.end > EndAskedFor())
-            ledger_->TooLong(held.end);
-        ledger_->Claim(GrantOf(held), held.first_node_id, slots(), known_end, held.end);
+            ledger_->TooLong(held.end.count);
+        ledger_->Claim(GrantOf(held), held.first_node_id, slots(), known_end.count, held.end.count);
     }
 
     // No lease that this server takes may end later, whatever coordinators and clocks say.
-    int64_t EndAskedFor() const {
+    Second EndAskedFor() const {
         return Now() + asked_.duration + FloorDivide(asked_.skew_ms + 999, 1000) + 1;
     }
 
@@ -867,7 +869,7 @@ private:
     void Follow() {
         if (!core_.ExtendLease())
             return;
-        uint32_t used_until;
+        Second used_until;
         if (core_.OpenLease(&used_until) == LeaseOpening::kUsed)
             done_.releases.push_back(ReleaseOf(core_.DropNext()));
     }
@@ -880,13 +882,13 @@ private:
             const Lease& held = release.lease;
             if (held.id == 0)
                 continue;
-            const bool used = held.id == releases.open.lease.id && last_used_ >= 0;
+            const bool used = held.id == releases.open.lease.id && last_used_ != kNotUsed;
             ledger_->GiveBack(GrantOf(held), held.first_node_id, slots(),
-                              used ? last_used_ + 1 : held.start, held.end);
+                              (used ? last_used_ + 1 : held.start).count, held.end.count);
             done_.releases.push_back(ReleaseOf(release));
             // What the directory used before, this window included, is told apart.
             if (broken_ == Broken::kGivesAllBack)
-                done_.releases.back().second = held.start - 1 + kWindowEpochSeconds;
+                done_.releases.back().second = ToUnix(held.start - 1);
         }
         sealed_ = stopping_;
     }
@@ -920,8 +922,7 @@ private:
     }
 
     int64_t slots() const { return settings_.nodes.count; }
-    int64_t ClockMs() const { return Present().clock_ms - kWindowEpochMs; }
-    int64_t Tick() const { return numbers_.TickAt(kWindowEpochMs + ClockMs()); }
+    int64_t Tick() const { return numbers_.TickAt(Present().wall_ms); }
 
     void SetSecrets(const SecretRecords& secrets) {
         secrets_ = secrets;
@@ -963,7 +964,7 @@ private:
     ToyRing ring_;  // of these
     SecretRecords secrets_at_start_{};
     WindowProblem problem_{};
-    uint32_t certainty_ = 0;
+    Second certainty_{};
     bool proven_ = false;
 
     // Processes.
@@ -971,7 +972,7 @@ private:
     Process* current_ = nullptr;
     Process* locked_by_ = nullptr;
     bool changes_ = false;             // slots and window, now
-    int64_t last_used_ = -1;           // of the window that was sealed last
+    Second last_used_ = kNotUsed;      // of the window that was sealed last
     std::optional<WindowState> late_;  // is written when the lock is released
     SecretRecords file_{};             // that is reloaded
     LeaseTerms asked_{};

@@ -251,7 +251,7 @@ private:
         std::ostream& out = scenario_.trace != nullptr ? *scenario_.trace : nowhere_;
         out << "step " << findings_.step << ", ms " << true_ms_ - kWindowEpochMs;
         for (const Site& site : sites_)
-            out << ", coordinator's second " << site.cluster.now() - kWindowEpochSeconds;
+            out << ", coordinator's second " << site.cluster.now() - kEpoch;
         return out << ": ";
     }
     std::ostream& Trace(const FleetServer& server) {
@@ -293,8 +293,8 @@ private:
         if (lease.id == 0 || server.role() == other.role())
             return;
         Send(kNobody, site_of_[static_cast<size_t>(other.role())],
-             {Request::kRelease, lease.id, lease.incarnation, lease.start - 1 + kWindowEpochSeconds,
-              kLeasedNodes, 0, server.role()});
+             {Request::kRelease, lease.id, lease.incarnation, ToUnix(lease.start - 1), kLeasedNodes,
+              0, server.role()});
         findings_.meddlings++;
     }
 
@@ -354,7 +354,7 @@ private:
                                      request.duration, request.secrets, request.role);
             findings_.granted += granted.has_value();
             *grant = granted.value_or(LeaseGrant{});
-            CountStop(*coordinator, now, request, granted.has_value(), grant->end,
+            CountStop(*coordinator, now, request, granted.has_value(), grant->end.count,
                       &findings_.bounded_leases);
             return granted.has_value();
         }
@@ -362,19 +362,20 @@ private:
             // After a failover, a coordinator must believe its holders. One that knows of every
             // lease need not.
             const int64_t known = cluster.knows_all()
-                                      ? std::max(request.second, request.alleged_end)
-                                      : request.second;
+                                      ? std::max(request.second.count, request.alleged_end)
+                                      : request.second.count;
             const auto end =
                 coordinator->Renew(identity, now, request.lease_id, request.incarnation, known,
                                    request.duration, request.secrets, request.role);
             findings_.renewed += end.has_value();
-            grant->end = end.value_or(0);
-            CountStop(*coordinator, now, request, end.has_value(), grant->end,
+            grant->end = {end.value_or(0)};
+            CountStop(*coordinator, now, request, end.has_value(), grant->end.count,
                       &findings_.bounded_renewals);
             return end.has_value();
         }
-        const bool released = coordinator->Release(
-            identity, now, request.lease_id, request.incarnation, request.second, request.role);
+        const bool released =
+            coordinator->Release(identity, now, request.lease_id, request.incarnation,
+                                 request.second.count, request.role);
         findings_.released += released;
         return released;
     }
@@ -400,25 +401,23 @@ private:
         return secrets;
     }
     // Those of the seconds up to this one.
-    static SecretRecords UpTo(SecretRecords secrets, uint32_t second) {
+    static SecretRecords UpTo(SecretRecords secrets, Second second) {
         while (secrets.count > 1 && secrets.records[secrets.count - 1].from > second)
             secrets.count--;
         return secrets;
     }
 
     // A secret that nobody else has, from this second on or a bit before or later.
-    SecretRecord SomeSecret(int64_t from, int64_t before, int64_t later) {
-        const int64_t second =
-            std::clamp<int64_t>(from + random_.Between(-before, later), 1,
-                                static_cast<int64_t>(scenario_.layout.max_timestamp()));
-        return {++fingerprints_, static_cast<uint32_t>(second)};
+    SecretRecord SomeSecret(Second from, int64_t before, int64_t later) {
+        const Second second = std::clamp(from + random_.Between(-before, later), Second{1},
+                                         SecondsEnd(scenario_.layout) - 1);
+        return {++fingerprints_, second};
     }
 
     // From which moment on a server with static node ids may use this second, with the longest
     // advance of the time, and the seconds that it announces: then it could not be told any more.
-    bool TooLateFor(uint32_t from) const {
-        return has_static() &&
-               UnixNow() - kWindowEpochSeconds + max_clock_skew_ + kWindowSeconds + 3 >= from;
+    bool TooLateFor(Second from) const {
+        return has_static() && FromUnix({UnixNow()}) + max_clock_skew_ + kWindowSeconds + 3 >= from;
     }
 
     // The file of a server with static node ids: what was agreed on, and mostly what is planned.
@@ -505,19 +504,20 @@ private:
         int64_t from = UnixNow() + max_clock_skew_ + kWindowSeconds + 4;
         for (const Site& site : sites_)
             from = std::max(from, site.cluster.coordinator().EarliestOfSecret(site.cluster.now()));
-        const SecretRecord planned = SomeSecret(from - kWindowEpochSeconds, 1, 12);
+        const SecretRecord planned = SomeSecret(FromUnix({from}), 1, 12);
         if (Grown(agreed_, planned).count == agreed_.count || TooLateFor(planned.from))
             return;
         planned_ = planned;
         times_.push_back(planned.from);
         findings_.planned++;
-        Trace() << "secret " << planned.fingerprint << " from " << planned.from << " is planned\n";
+        Trace() << "secret " << planned.fingerprint << " from " << planned.from.count
+                << " is planned\n";
     }
 
     void AddSecret() {
         const auto add = [&](Coordinator& coordinator, const Cluster& cluster) {
             return coordinator.AddSecret(cluster.identity(), cluster.now(), planned_->fingerprint,
-                                         kWindowEpochSeconds + planned_->from);
+                                         ToUnix(planned_->from).count);
         };
         if (TooLateFor(planned_->from) || !AllWould(add)) {
             findings_.not_added++;
@@ -553,13 +553,13 @@ private:
             file = WrongFile(*server);
         } else if (!leases && server->has_secrets() && !server->in_recovery() && random_.OneIn(4)) {
             // A time that is too early is refused, wherever the clock is set meanwhile.
-            const int64_t reached = FloorDivide(true_ms_ + skew_ms_, 1000) - kWindowEpochSeconds;
+            const Second reached = SecondOf(WallMs{true_ms_ + skew_ms_});
             file = Grown(server->secrets(),
-                         SomeSecret(std::max(reached, int64_t{server->LastEnd()} - 1), 3, 0));
+                         SomeSecret(std::max(reached, server->LastEnd() - 1), 3, 0));
         }
         server->ReloadSecrets(file);
-        Trace(*server) << "reloads " << file.count << " secrets, the last from " << LastFrom(file)
-                       << '\n';
+        Trace(*server) << "reloads " << file.count << " secrets, the last from "
+                       << LastFrom(file).count << '\n';
     }
 
     // Before a second that a secret was to own, the operator looks which servers with static node
@@ -568,7 +568,7 @@ private:
         if (planned_ && TooLateFor(planned_->from))
             planned_.reset();
         for (size_t i = times_.size(); i-- > 0;) {
-            const uint32_t from = times_[i];
+            const Second from = times_[i];
             if (!TooLateFor(from))
                 continue;
             times_.erase(times_.begin() + static_cast<ptrdiff_t>(i));
@@ -586,7 +586,7 @@ private:
         }
     }
 
-    static uint32_t LastFrom(const SecretRecords& secrets) {
+    static Second LastFrom(const SecretRecords& secrets) {
         return secrets.records[secrets.count - 1].from;
     }
     static bool Same(const SecretRecords& a, const SecretRecords& b) {
@@ -1010,7 +1010,7 @@ private:
         if (pool)
             last_open_ = site - sites_.data();
         Trace() << "coordinator " << site - sites_.data() << " pool " << pool.value_or(NodeRange{})
-                << ", the rest free at " << free_at - kWindowEpochSeconds << '\n';
+                << ", the rest free at " << free_at - kEpoch << '\n';
     }
 
     void FailOver(Site* site) {
@@ -1156,7 +1156,7 @@ private:
     // from when on any was to begin.
     SecretRecords agreed_ = FirstSecret(1);
     std::optional<SecretRecord> planned_{};
-    std::vector<uint32_t> times_;
+    std::vector<Second> times_;
     uint64_t fingerprints_ = 1;
     ptrdiff_t last_open_ = 0;      // the site whose pool was open last
     std::vector<uint64_t> asked_;  // per server, what it waits for

@@ -172,7 +172,7 @@ constexpr Layout kSecrets{.epoch = kWindowEpochMs,
                           .timestamp_bits = 8,
                           .node_bits = 3,
                           .sequence_bits = 2,
-                          .reserve_lowest = true};
+                          .lowest_stands_for_second = true};
 
 // What meets a reload needs more steps than one after the other would.
 constexpr int kManySteps = 16000;

@@ -6,31 +6,33 @@
 
 #include <cstdint>
 
+#include "printers.h"
+
 namespace randflake {
 namespace {
 
-constexpr int64_t kEpoch = kWindowEpochSeconds;
+constexpr int64_t kEpoch = kWindowEpoch.count;
 constexpr int64_t kBeyond = int64_t{1} << 30;  // the first second that no identifier holds
 
 TEST(Lease, SecondsOutsideWhatIdentifiersHoldAreClamped) {
-    EXPECT_EQ(SecondOfUnix(kRandflake, INT64_MIN), 0);
-    EXPECT_EQ(SecondOfUnix(kRandflake, kEpoch - 1), 0);
-    EXPECT_EQ(SecondOfUnix(kRandflake, kEpoch), 0);
-    EXPECT_EQ(SecondOfUnix(kRandflake, kEpoch + 1), 1);
-    EXPECT_EQ(SecondOfUnix(kRandflake, kEpoch + kBeyond - 1), kBeyond - 1);
-    EXPECT_EQ(SecondOfUnix(kRandflake, kEpoch + kBeyond), kBeyond);
-    EXPECT_EQ(SecondOfUnix(kRandflake, kEpoch + kBeyond + 1), kBeyond);
-    EXPECT_EQ(SecondOfUnix(kRandflake, INT64_MAX), kBeyond);
+    EXPECT_EQ(SecondOfUnix(kRandflake, {INT64_MIN}), 0);
+    EXPECT_EQ(SecondOfUnix(kRandflake, {kEpoch - 1}), 0);
+    EXPECT_EQ(SecondOfUnix(kRandflake, {kEpoch}), 0);
+    EXPECT_EQ(SecondOfUnix(kRandflake, {kEpoch + 1}), 1);
+    EXPECT_EQ(SecondOfUnix(kRandflake, {kEpoch + kBeyond - 1}), kBeyond - 1);
+    EXPECT_EQ(SecondOfUnix(kRandflake, {kEpoch + kBeyond}), kBeyond);
+    EXPECT_EQ(SecondOfUnix(kRandflake, {kEpoch + kBeyond + 1}), kBeyond);
+    EXPECT_EQ(SecondOfUnix(kRandflake, {INT64_MAX}), kBeyond);
 }
 
 TEST(Lease, EndsAreOneAfterTheLastSecond) {
-    EXPECT_EQ(EndOfUnix(kRandflake, INT64_MIN), 0);
-    EXPECT_EQ(EndOfUnix(kRandflake, kEpoch - 1), 0);
-    EXPECT_EQ(EndOfUnix(kRandflake, kEpoch), 1);
-    EXPECT_EQ(EndOfUnix(kRandflake, kEpoch + kBeyond - 2), kBeyond - 1);
-    EXPECT_EQ(EndOfUnix(kRandflake, kEpoch + kBeyond - 1), kBeyond);
-    EXPECT_EQ(EndOfUnix(kRandflake, kEpoch + kBeyond), kBeyond);
-    EXPECT_EQ(EndOfUnix(kRandflake, INT64_MAX), kBeyond);
+    EXPECT_EQ(EndOfUnix(kRandflake, {INT64_MIN}), 0);
+    EXPECT_EQ(EndOfUnix(kRandflake, {kEpoch - 1}), 0);
+    EXPECT_EQ(EndOfUnix(kRandflake, {kEpoch}), 1);
+    EXPECT_EQ(EndOfUnix(kRandflake, {kEpoch + kBeyond - 2}), kBeyond - 1);
+    EXPECT_EQ(EndOfUnix(kRandflake, {kEpoch + kBeyond - 1}), kBeyond);
+    EXPECT_EQ(EndOfUnix(kRandflake, {kEpoch + kBeyond}), kBeyond);
+    EXPECT_EQ(EndOfUnix(kRandflake, {INT64_MAX}), kBeyond);
 }
 
 bool Usable(const LeaseGrant& grant, uint32_t slots = 2) {
@@ -62,6 +64,13 @@ TEST(Lease, GrantsThatMakeNoSense) {
     EXPECT_FALSE(Usable({1, 0, 2, INT64_MAX, INT64_MAX}));
 }
 
+Window WindowOfLease(int64_t earliest, int64_t start, int64_t end, int64_t now) {
+    Lease lease{};
+    lease.start = {start};
+    lease.end = {end};
+    return WindowOfLease({earliest}, lease, {now});
+}
+
 TEST(Lease, AWindowOpensWithTheLeaseAndAfterWhatWasUsed) {
     EXPECT_TRUE(WindowOfLease(0, 10, 20, 9).closed());
     EXPECT_EQ(WindowOfLease(0, 10, 20, 10), (Window{10, 20}));
@@ -87,25 +96,25 @@ protected:
     LeaseNews Grant(int64_t id, int64_t start, int64_t end, int64_t now,
                     const LeaseTerms& asked = kAsked) {
         return holder.Granted(kRandflake, 2, {id, 10 * id, 2, kEpoch + start, kEpoch + end - 1},
-                              asked, now);
+                              asked, {now});
     }
     LeaseNews Acquire(int64_t id, int64_t start, int64_t end, int64_t now_ms = 0) {
-        (void)holder.Acquire(kFirst, now_ms);
+        (void)holder.Acquire(kFirst, {now_ms});
         return Grant(id, start, end, start);
     }
     LeaseNews Renew(int64_t end, int64_t now_ms = 0, int64_t now = 0,
                     const LeaseTerms& asked = kAsked) {
-        (void)holder.Renew(now_ms);
-        return holder.Renewed(kRandflake, kEpoch + end - 1, asked, now);
+        (void)holder.Renew({now_ms});
+        return holder.Renewed(kRandflake, {kEpoch + end - 1}, asked, {now});
     }
     void RefuseRenewal() {
-        (void)holder.Renew(0);
+        (void)holder.Renew({0});
         EXPECT_EQ(holder.Refused(), LeaseNews::kReplace);
         EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
     }
     void Open(int64_t id, int64_t start, int64_t end) {
         Acquire(id, start, end);
-        ASSERT_EQ(holder.OpenNext(0, start),
+        ASSERT_EQ(holder.OpenNext({0}, {start}),
                   (Window{static_cast<uint32_t>(start), static_cast<uint32_t>(end)}));
     }
 
@@ -116,16 +125,16 @@ TEST_F(Holder, BeginsWithNothing) {
     EXPECT_EQ(holder.newest().id, 0);
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
     EXPECT_FALSE(holder.renews());
-    EXPECT_EQ(holder.NextRequestAt(60, 0, 0), 500);
-    EXPECT_TRUE(holder.OpenNext(0, 1000).closed());
+    EXPECT_EQ(holder.NextRequestAt(60, 0, {0}), 500);
+    EXPECT_TRUE(holder.OpenNext({0}, {1000}).closed());
     EXPECT_EQ(holder.Extended(Window{7, 7}), (Window{7, 7}));
-    const LeaseReleases releases = holder.Sealed(-1);
+    const LeaseReleases releases = holder.Sealed({-1});
     EXPECT_EQ(releases.open.lease.id, 0);
     EXPECT_EQ(releases.next.lease.id, 0);
 }
 
 TEST_F(Holder, AsksForALeaseUnderAFreshIncarnation) {
-    const LeaseRequest request = holder.Acquire(kFirst, 5);
+    const LeaseRequest request = holder.Acquire(kFirst, {5});
     EXPECT_EQ(request.kind, LeaseRequest::Kind::kAcquire);
     EXPECT_EQ(request.incarnation, kFirst);
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kAcquire);
@@ -143,7 +152,7 @@ TEST_F(Holder, AsksForALeaseUnderAFreshIncarnation) {
 
 TEST_F(Holder, AsksForARenewalWithWhatItKnows) {
     Open(7, 100, 160);
-    const LeaseRequest request = holder.Renew(9);
+    const LeaseRequest request = holder.Renew({9});
     EXPECT_EQ(request.kind, LeaseRequest::Kind::kRenew);
     EXPECT_EQ(request.lease_id, 7);
     EXPECT_EQ(request.incarnation, kFirst);
@@ -151,8 +160,8 @@ TEST_F(Holder, AsksForARenewalWithWhatItKnows) {
 }
 
 TEST_F(Holder, TheLastRequestAloneIsAnswered) {
-    (void)holder.Acquire(kSecond, 1);
-    (void)holder.Acquire(kFirst, 2);
+    (void)holder.Acquire(kSecond, {1});
+    (void)holder.Acquire(kFirst, {2});
     EXPECT_EQ(Grant(1, 100, 160, 100), LeaseNews::kGood);
     EXPECT_EQ(holder.next().incarnation, kFirst);
     EXPECT_EQ(holder.next().asked_at_ms, 2);
@@ -160,31 +169,31 @@ TEST_F(Holder, TheLastRequestAloneIsAnswered) {
 
 TEST_F(Holder, AnswersThatNobodyAwaitsChangeNothing) {
     EXPECT_EQ(Grant(1, 100, 160, 100), LeaseNews::kNotAwaited);
-    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 200, kAsked, 100), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.Renewed(kRandflake, {kEpoch + 200}, kAsked, {100}), LeaseNews::kNotAwaited);
     EXPECT_EQ(holder.Refused(), LeaseNews::kNotAwaited);
     EXPECT_EQ(holder.newest().id, 0);
     Open(1, 100, 160);
     EXPECT_EQ(holder.Refused(), LeaseNews::kNotAwaited);
-    (void)holder.Renew(0);
+    (void)holder.Renew({0});
     EXPECT_EQ(Grant(2, 100, 160, 100), LeaseNews::kNotAwaited);
     EXPECT_EQ(holder.next().id, 0);
     (void)holder.Unanswered();
-    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 200, kAsked, 100), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.Renewed(kRandflake, {kEpoch + 200}, kAsked, {100}), LeaseNews::kNotAwaited);
     EXPECT_EQ(holder.open().end, 160);
     EXPECT_FALSE(holder.open().refused);
-    (void)holder.Acquire(kSecond, 0);
-    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 200, kAsked, 100), LeaseNews::kNotAwaited);
+    (void)holder.Acquire(kSecond, {0});
+    EXPECT_EQ(holder.Renewed(kRandflake, {kEpoch + 200}, kAsked, {100}), LeaseNews::kNotAwaited);
     EXPECT_EQ(holder.open().end, 160);
 }
 
 TEST_F(Holder, SaysWhenTheClocksDisagree) {
-    (void)holder.Acquire(kFirst, 0);
+    (void)holder.Acquire(kFirst, {0});
     EXPECT_EQ(Grant(1, 100, 160, 99), LeaseNews::kNotBegun);
-    (void)holder.Acquire(kFirst, 0);
+    (void)holder.Acquire(kFirst, {0});
     EXPECT_EQ(Grant(1, 100, 160, 100), LeaseNews::kGood);
-    (void)holder.Acquire(kFirst, 0);
+    (void)holder.Acquire(kFirst, {0});
     EXPECT_EQ(Grant(1, 100, 160, 159), LeaseNews::kGood);
-    (void)holder.Acquire(kFirst, 0);
+    (void)holder.Acquire(kFirst, {0});
     EXPECT_EQ(Grant(1, 100, 160, 160), LeaseNews::kOver);
     EXPECT_EQ(Renew(170, 0, 169), LeaseNews::kGood);
     EXPECT_EQ(Renew(170, 0, 170), LeaseNews::kOver);
@@ -192,53 +201,54 @@ TEST_F(Holder, SaysWhenTheClocksDisagree) {
 }
 
 TEST_F(Holder, AGrantThatMakesNoSenseIsNone) {
-    (void)holder.Acquire(kFirst, 0);
-    EXPECT_EQ(holder.Granted(kRandflake, 2, {1, INT64_MAX, 2, kEpoch + 1, kEpoch + 60}, kAsked, 1),
-              LeaseNews::kUnusable);
+    (void)holder.Acquire(kFirst, {0});
+    EXPECT_EQ(
+        holder.Granted(kRandflake, 2, {1, INT64_MAX, 2, kEpoch + 1, kEpoch + 60}, kAsked, {1}),
+        LeaseNews::kUnusable);
     EXPECT_EQ(holder.newest().id, 0);
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
-    EXPECT_EQ(holder.NextRequestAt(60, 0, 1000), 1250);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 1250);
 }
 
 TEST_F(Holder, AGrantToTheEndOfTimeEndsWithTheLayout) {
-    (void)holder.Acquire(kFirst, 0);
+    (void)holder.Acquire(kFirst, {0});
     EXPECT_EQ(holder.Granted(kRandflake, 2, {1, 0, 2, kEpoch + kBeyond - 9, INT64_MAX}, kAsked,
-                             kBeyond - 9),
+                             {kBeyond - 9}),
               LeaseNews::kGood);
     EXPECT_EQ(holder.next().end, kBeyond);
     EXPECT_EQ(holder.next().lasts_until_ms, 9000);
-    (void)holder.Renew(0);
-    EXPECT_EQ(holder.Renewed(kRandflake, INT64_MAX, kAsked, kBeyond - 9), LeaseNews::kGood);
+    (void)holder.Renew({0});
+    EXPECT_EQ(holder.Renewed(kRandflake, {INT64_MAX}, kAsked, {kBeyond - 9}), LeaseNews::kGood);
     EXPECT_EQ(holder.next().end, kBeyond);
 }
 
 TEST(Lease, TheLatestEndThatIsTaken) {
-    EXPECT_EQ(LatestEnd(100, {60, 2000}), 163);
-    EXPECT_EQ(LatestEnd(100, {60, 2001}), 164);
-    EXPECT_EQ(LatestEnd(100, {60, 0}), 161);
-    EXPECT_EQ(LatestEnd(-5, {1, 1}), -2);
+    EXPECT_EQ(LatestEnd({100}, {60, 2000}), 163);
+    EXPECT_EQ(LatestEnd({100}, {60, 2001}), 164);
+    EXPECT_EQ(LatestEnd({100}, {60, 0}), 161);
+    EXPECT_EQ(LatestEnd({-5}, {1, 1}), -2);
 }
 
 constexpr LeaseTerms kMinute{60, 2000};
 
 TEST_F(Holder, AGrantThatIsLongerThanAskedForIsNotTaken) {
-    (void)holder.Acquire(kFirst, 7);
+    (void)holder.Acquire(kFirst, {7});
     EXPECT_EQ(Grant(1, 100, 164, 100, kMinute), LeaseNews::kTooLong);
     EXPECT_EQ(holder.newest().id, 0);
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
-    EXPECT_EQ(holder.NextRequestAt(60, 0, 1000), 1250) << "asks again";
-    (void)holder.Acquire(kFirst, 7);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 1250) << "asks again";
+    (void)holder.Acquire(kFirst, {7});
     EXPECT_EQ(Grant(1, 100, 163, 100, kMinute), LeaseNews::kGood);
     EXPECT_EQ(holder.next().end, 163);
-    (void)holder.Acquire(kSecond, 7);
+    (void)holder.Acquire(kSecond, {7});
     EXPECT_EQ(Grant(2, 100, 100 + 10 * 365 * 86400, 100, kMinute), LeaseNews::kTooLong);
     EXPECT_EQ(holder.next().id, 1) << "what it has stays";
 }
 
 TEST_F(Holder, AGrantThatIsRefusedForItsEndIsGivenBackUnused) {
-    (void)holder.Acquire(kFirst, 7);
+    (void)holder.Acquire(kFirst, {7});
     const LeaseGrant grant{5, 10, 2, kEpoch + 100, INT64_MAX};
-    EXPECT_EQ(holder.Granted(kRandflake, 2, grant, kMinute, 100), LeaseNews::kTooLong);
+    EXPECT_EQ(holder.Granted(kRandflake, 2, grant, kMinute, {100}), LeaseNews::kTooLong);
     const LeaseRelease declined = holder.Declined(kRandflake, grant);
     EXPECT_EQ(declined.lease.id, 5);
     EXPECT_EQ(declined.lease.incarnation, kFirst);
@@ -248,12 +258,12 @@ TEST_F(Holder, AGrantThatIsRefusedForItsEndIsGivenBackUnused) {
 }
 
 TEST_F(Holder, AGrantOfTheLengthAskedForThatEndsTooLateMeansAClockThatIsBehind) {
-    (void)holder.Acquire(kFirst, 7);
+    (void)holder.Acquire(kFirst, {7});
     EXPECT_EQ(Grant(1, 3700, 3760, 100, kMinute), LeaseNews::kBehind);
     EXPECT_EQ(holder.newest().id, 0);
-    (void)holder.Acquire(kFirst, 7);
+    (void)holder.Acquire(kFirst, {7});
     EXPECT_EQ(Grant(1, 3700, 3761, 100, kMinute), LeaseNews::kTooLong);
-    (void)holder.Acquire(kFirst, 7);
+    (void)holder.Acquire(kFirst, {7});
     EXPECT_EQ(Grant(1, 103, 163, 100, kMinute), LeaseNews::kNotBegun)
         << "by the tolerated difference";
 }
@@ -267,14 +277,14 @@ TEST_F(Holder, ARenewalThatIsLongerThanAskedForChangesNothingAndIsTheLast) {
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
     EXPECT_FALSE(holder.renews());
     EXPECT_EQ(holder.Extended(Window{100, 160}), (Window{100, 160}));
-    EXPECT_EQ(holder.NextRequestAt(60, 0, 31000), 31250) << "for another lease";
+    EXPECT_EQ(holder.NextRequestAt(60, 0, {31000}), 31250) << "for another lease";
     // whose own renewal is refused in turn: it opens, and is renewed no more
     Acquire(2, 130, 190);
     EXPECT_EQ(Renew(int64_t{1} << 62, 31000, 131, kMinute), LeaseNews::kTooLong);
     EXPECT_EQ(holder.next().id, 2);
     EXPECT_EQ(holder.next().end, 190);
     EXPECT_FALSE(holder.renews());
-    EXPECT_EQ(holder.OpenNext(160, 160), (Window{160, 190}));
+    EXPECT_EQ(holder.OpenNext({160}, {160}), (Window{160, 190}));
     EXPECT_FALSE(holder.renews());
 }
 
@@ -308,8 +318,8 @@ TEST_F(Holder, ARenewalTakesNothingAway) {
     EXPECT_EQ(holder.open().end, 30);
     EXPECT_EQ(holder.open().asked_at_ms, 5000);
     EXPECT_EQ(holder.open().lasts_until_ms, 20000);
-    (void)holder.Renew(0);
-    (void)holder.Renewed(kRandflake, INT64_MIN, kAsked, 10);
+    (void)holder.Renew({0});
+    (void)holder.Renewed(kRandflake, {INT64_MIN}, kAsked, {10});
     EXPECT_EQ(holder.open().end, 30);
     EXPECT_EQ(holder.Extended(Window{15, 20}), (Window{15, 30}));
 }
@@ -319,8 +329,8 @@ TEST_F(Holder, ARenewalReachesTheLeaseThatItWasAskedFor) {
     RefuseRenewal();
     Acquire(2, 12, 30);
     EXPECT_TRUE(holder.renews());
-    EXPECT_EQ(holder.Renew(0).lease_id, 2);
-    (void)holder.Renewed(kRandflake, kEpoch + 39, kAsked, 12);
+    EXPECT_EQ(holder.Renew({0}).lease_id, 2);
+    (void)holder.Renewed(kRandflake, {kEpoch + 39}, kAsked, {12});
     EXPECT_EQ(holder.open().end, 20);
     EXPECT_EQ(holder.next().end, 40);
     EXPECT_EQ(holder.Extended(Window{10, 20}), (Window{10, 20}));
@@ -333,23 +343,23 @@ TEST_F(Holder, ARefusedLeaseStaysGoodUntilItsEnd) {
     EXPECT_EQ(holder.open().id, 1);
     EXPECT_EQ(holder.open().end, 20);
     Acquire(2, 12, 30);
-    EXPECT_TRUE(holder.OpenNext(20, 19).closed());
+    EXPECT_TRUE(holder.OpenNext({20}, {19}).closed());
     EXPECT_EQ(holder.open().id, 1);
-    EXPECT_EQ(holder.OpenNext(20, 20), (Window{20, 30}));
+    EXPECT_EQ(holder.OpenNext({20}, {20}), (Window{20, 30}));
     EXPECT_EQ(holder.open().id, 2);
     EXPECT_FALSE(holder.open().refused);
     EXPECT_EQ(holder.next().id, 0);
 }
 
 TEST_F(Holder, ANextLeaseThatTheServerUsedItself) {
-    EXPECT_FALSE(holder.NextUsed(Window{0, 0}, 99)) << "there is none";
+    EXPECT_FALSE(holder.NextUsed(Window{0, 0}, {99})) << "there is none";
     Open(1, 10, 20);
     RefuseRenewal();
     Acquire(2, 12, 30);
-    EXPECT_FALSE(holder.NextUsed(Window{10, 20}, 29));
-    EXPECT_TRUE(holder.NextUsed(Window{10, 20}, 30));
-    EXPECT_TRUE(holder.NextUsed(Window{10, 20}, 31));
-    EXPECT_FALSE(holder.NextUsed(Window{10, 30}, 30)) << "the open lease did";
+    EXPECT_FALSE(holder.NextUsed(Window{10, 20}, {29}));
+    EXPECT_TRUE(holder.NextUsed(Window{10, 20}, {30}));
+    EXPECT_TRUE(holder.NextUsed(Window{10, 20}, {31}));
+    EXPECT_FALSE(holder.NextUsed(Window{10, 30}, {30})) << "the open lease did";
 }
 
 TEST_F(Holder, KnowsTheLastSecondOfBothLeases) {
@@ -372,19 +382,19 @@ TEST_F(Holder, ARefusedNextLeaseIsForgotten) {
     EXPECT_EQ(holder.next().id, 0);
     EXPECT_EQ(holder.open().id, 1);
     EXPECT_FALSE(holder.renews());
-    EXPECT_TRUE(holder.OpenNext(20, 20).closed());
+    EXPECT_TRUE(holder.OpenNext({20}, {20}).closed());
 }
 
 TEST_F(Holder, ARefusedAcquisitionChangesNothing) {
-    (void)holder.Acquire(kFirst, 0);
+    (void)holder.Acquire(kFirst, {0});
     EXPECT_EQ(holder.Refused(), LeaseNews::kNothing);
     EXPECT_EQ(holder.newest().id, 0);
-    EXPECT_EQ(holder.NextRequestAt(60, 0, 1000), 1250);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 1250);
 }
 
 TEST_F(Holder, SilenceChangesNothing) {
     Open(1, 10, 20);
-    (void)holder.Renew(5000);
+    (void)holder.Renew({5000});
     EXPECT_EQ(holder.Unanswered(), LeaseNews::kNothing);
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
     EXPECT_EQ(holder.open().end, 20);
@@ -394,58 +404,58 @@ TEST_F(Holder, SilenceChangesNothing) {
 
 TEST_F(Holder, RenewsAtHalfOfTheLease) {
     Acquire(1, 100, 160, 1000);
-    EXPECT_EQ(holder.NextRequestAt(60, 0, 1000), 31000);
-    EXPECT_EQ(holder.NextRequestAt(3600, 0, 1000), 31000);  // the coordinator gives no more
-    EXPECT_EQ(holder.NextRequestAt(10, 0, 1000), 6000);     // less than it got is asked for
-    EXPECT_EQ(holder.NextRequestAt(60, 0, 999999), 31000);  // late, whatever the time
+    EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 31000);
+    EXPECT_EQ(holder.NextRequestAt(3600, 0, {1000}), 31000);  // the coordinator gives no more
+    EXPECT_EQ(holder.NextRequestAt(10, 0, {1000}), 6000);     // less than it got is asked for
+    EXPECT_EQ(holder.NextRequestAt(60, 0, {999999}), 31000);  // late, whatever the time
     // up to a tenth earlier
-    EXPECT_EQ(holder.NextRequestAt(60, 3000, 1000), 28000);
-    EXPECT_EQ(holder.NextRequestAt(60, 3001, 1000), 31000);
-    EXPECT_EQ(holder.NextRequestAt(60, UINT64_MAX, 1000), 31000 - int64_t{UINT64_MAX % 3001});
+    EXPECT_EQ(holder.NextRequestAt(60, 3000, {1000}), 28000);
+    EXPECT_EQ(holder.NextRequestAt(60, 3001, {1000}), 31000);
+    EXPECT_EQ(holder.NextRequestAt(60, UINT64_MAX, {1000}), 31000 - int64_t{UINT64_MAX % 3001});
     // as much as was promised, from the request on
     Renew(160, 21000, 100);
-    EXPECT_EQ(holder.NextRequestAt(60, 0, 21000), 41000);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, {21000}), 41000);
 }
 
 TEST_F(Holder, DoesNotHurryForShortLeases) {
     Acquire(1, 100, 101, 1000);
-    EXPECT_EQ(holder.NextRequestAt(60, 0, 1000), 1500);
-    EXPECT_EQ(holder.NextRequestAt(60, 50, 1000), 1450);
-    EXPECT_EQ(holder.NextRequestAt(60, 51, 1000), 1500);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 1500);
+    EXPECT_EQ(holder.NextRequestAt(60, 50, {1000}), 1450);
+    EXPECT_EQ(holder.NextRequestAt(60, 51, {1000}), 1500);
 }
 
 TEST_F(Holder, BacksOffUntilItSucceeds) {
     Acquire(1, 100, 160, 1000);
     for (const int64_t interval : {250, 500, 1000, 2000, 4000, 4000}) {
-        (void)holder.Renew(0);
+        (void)holder.Renew({0});
         (void)holder.Unanswered();
-        EXPECT_EQ(holder.NextRequestAt(60, 0, 7000), 7000 + interval);
+        EXPECT_EQ(holder.NextRequestAt(60, 0, {7000}), 7000 + interval);
         // up to a quarter earlier
-        EXPECT_EQ(holder.NextRequestAt(60, static_cast<uint64_t>(interval / 4), 7000),
+        EXPECT_EQ(holder.NextRequestAt(60, static_cast<uint64_t>(interval / 4), {7000}),
                   7000 + interval - interval / 4);
-        EXPECT_EQ(holder.NextRequestAt(60, static_cast<uint64_t>(interval / 4) + 1, 7000),
+        EXPECT_EQ(holder.NextRequestAt(60, static_cast<uint64_t>(interval / 4) + 1, {7000}),
                   7000 + interval);
     }
     Renew(160, 1000, 100);
-    EXPECT_EQ(holder.NextRequestAt(60, 0, 1000), 31000);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 31000);
     (void)holder.Unanswered();
-    EXPECT_EQ(holder.NextRequestAt(60, 0, 7000), 7250);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, {7000}), 7250);
 }
 
 TEST_F(Holder, LooksOftenWhetherTheNextLeaseMayBeOpened) {
     Open(1, 10, 20);
-    EXPECT_EQ(holder.WakeAt(5000, 1000), 5000);
+    EXPECT_EQ(holder.WakeAt({5000}, {1000}), 5000);
     RefuseRenewal();
     Acquire(2, 20, 30);
-    EXPECT_EQ(holder.WakeAt(5000, 1000), 1100);
-    EXPECT_EQ(holder.WakeAt(1050, 1000), 1050);
+    EXPECT_EQ(holder.WakeAt({5000}, {1000}), 1100);
+    EXPECT_EQ(holder.WakeAt({1050}, {1000}), 1050);
 }
 
 TEST_F(Holder, GivesBackWhatItDidNotUse) {
     Open(1, 10, 20);
     RefuseRenewal();
     Acquire(2, 12, 30);
-    const LeaseReleases releases = holder.Sealed(12);
+    const LeaseReleases releases = holder.Sealed({12});
     EXPECT_EQ(releases.open.lease.id, 1);
     EXPECT_EQ(releases.open.lease.incarnation, kFirst);
     EXPECT_EQ(releases.open.last_used, kEpoch + 12);
@@ -456,12 +466,12 @@ TEST_F(Holder, GivesBackWhatItDidNotUse) {
 
 TEST_F(Holder, GivesAllBackWhenItUsedNothing) {
     Open(1, 10, 20);
-    (void)holder.Renew(0);
-    const LeaseReleases releases = holder.Sealed(-1);
+    (void)holder.Renew({0});
+    const LeaseReleases releases = holder.Sealed({-1});
     EXPECT_EQ(releases.open.last_used, kEpoch + 9);
     EXPECT_EQ(releases.next.lease.id, 0);
     // an answer that comes now is too late
-    EXPECT_EQ(holder.Renewed(kRandflake, kEpoch + 99, kAsked, 10), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.Renewed(kRandflake, {kEpoch + 99}, kAsked, {10}), LeaseNews::kNotAwaited);
 }
 
 TEST_F(Holder, GivesBackAsUsedWhatTheDirectoryUsedBefore) {
@@ -472,8 +482,8 @@ TEST_F(Holder, GivesBackAsUsedWhatTheDirectoryUsedBefore) {
                  {12, 21, 19}, {-1, -99, 9}, {12, 12, 12}, {-1, UINT32_MAX, 19}};
     for (const auto& c : cases) {
         Open(1, 10, 20);
-        LeaseRelease release = LeaseHolder(holder).Sealed(c.last).open;
-        release.UsedUntil(c.used_until);
+        LeaseRelease release = LeaseHolder(holder).Sealed({c.last}).open;
+        release.UsedUntil({c.used_until});
         EXPECT_EQ(release.last_used, kEpoch + c.last_used) << c.last << ' ' << c.used_until;
         holder = {};
     }
@@ -481,11 +491,11 @@ TEST_F(Holder, GivesBackAsUsedWhatTheDirectoryUsedBefore) {
 
 TEST_F(Holder, ACopyGoesOn) {
     Open(1, 10, 20);
-    (void)holder.Renew(0);
+    (void)holder.Renew({0});
     LeaseHolder successor = holder;
     EXPECT_EQ(successor.open().id, 1);
-    EXPECT_EQ(successor.Renew(1).incarnation, kFirst);
-    (void)successor.Renewed(kRandflake, kEpoch + 29, kAsked, 10);
+    EXPECT_EQ(successor.Renew({1}).incarnation, kFirst);
+    (void)successor.Renewed(kRandflake, {kEpoch + 29}, kAsked, {10});
     EXPECT_EQ(successor.open().end, 30);
 }
 

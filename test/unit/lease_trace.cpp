@@ -76,7 +76,7 @@ std::string ChainText(const SecretRecords& chain) {
     for (uint32_t i = 0; i < chain.count; i++) {
         text += (i > 0 ? " " : "") + FingerprintText(chain.records[i].fingerprint);
         if (i > 0)
-            text += "@" + std::to_string(kWindowEpochSeconds + chain.records[i].from);
+            text += "@" + std::to_string(ToUnix(chain.records[i].from).count);
     }
     return text;
 }
@@ -159,7 +159,7 @@ private:
         return from[static_cast<size_t>(random_.Between(0, static_cast<int64_t>(from.size()) - 1))];
     }
 
-    static int64_t Usual() { return kWindowEpochSeconds + 50000000; }
+    static int64_t Usual() { return kEpoch + 50000000; }
 
     // --- one step
 
@@ -183,7 +183,7 @@ private:
 
     void MoveClock() {
         if (random_.OneIn(40 * trouble_))
-            now_ = Pick({0, kWindowEpochSeconds, model_.Horizon() - 10, model_.Horizon(), kFarOff});
+            now_ = Pick({0, kEpoch, model_.Horizon() - 10, model_.Horizon(), kFarOff});
         else if (now_ < Usual() / 2 || now_ >= model_.Horizon() - 20 ? random_.OneIn(8) : false)
             now_ = Usual() + random_.Between(0, 100);
         else if (model_.high_water() > now_ && random_.OneIn(8))
@@ -298,12 +298,12 @@ private:
                                                   duration, chain, role);
                 if (!grant)
                     return false;
-                held_.push_back(
-                    {grant->lease_id, incarnation, grant->start, grant->end, role, chain});
+                held_.push_back({grant->lease_id, incarnation, grant->start.count, grant->end.count,
+                                 role, chain});
                 if (held_.size() > 12)
                     held_.erase(held_.begin());
-                *answer = {grant->lease_id, grant->first_node_id, grant->node_count,
-                           grant->start,    grant->end,           model_.LacksFrom(chain)};
+                *answer = {grant->lease_id,    grant->first_node_id, grant->node_count,
+                           grant->start.count, grant->end.count,     model_.LacksFrom(chain)};
                 return true;
             },
             &chain);
@@ -410,7 +410,7 @@ private:
 
     int64_t FromOfLast() const {
         const SecretRecords& chain = model_.chain();
-        return kWindowEpochSeconds + (chain.count > 1 ? chain.records[chain.count - 1].from : 0);
+        return ToUnix(chain.count > 1 ? chain.records[chain.count - 1].from : Second{}).count;
     }
 
     // The text of a chain, or one that is none.
@@ -425,12 +425,11 @@ private:
     }
 
     void Append(int64_t from, SecretRecords* chain, bool fresh = false) {
-        const int64_t second = from - kWindowEpochSeconds;
+        const Second second = FromUnix({from});
         if (chain->count < kMaxGenerations && second > chain->records[chain->count - 1].from &&
-            second <= static_cast<int64_t>(kRandflake.max_timestamp()))
+            second < kNoSecond)
             chain->records[chain->count++] = {
-                fresh ? static_cast<uint64_t>(++fingerprints_) : SomeFingerprint(),
-                static_cast<uint32_t>(second)};
+                fresh ? static_cast<uint64_t>(++fingerprints_) : SomeFingerprint(), second};
     }
 
     // A time at which the answer to a question about secrets may change.
@@ -459,7 +458,7 @@ private:
             // Another time, or another secret at the same time.
             SecretRecord& last = chain.records[chain.count - 1];
             if (random_.OneIn(2))
-                last.from += 1;
+                last.from = last.from + 1;
             else
                 last.fingerprint = SomeFingerprint();
         }
@@ -480,13 +479,12 @@ private:
         if (random_.OneIn(2))
             from = model_.EarliestOfSecret(now_) + random_.Between(0, 5);
         if (random_.OneIn(20))
-            from = Pick({kWindowEpochSeconds, kWindowEpochSeconds + 1, model_.Horizon() - 1,
-                         model_.Horizon()});
+            from = Pick({kEpoch, kEpoch + 1, model_.Horizon() - 1, model_.Horizon()});
         if (known.count > 0 && random_.OneIn(8)) {
             const SecretRecord& record = known.records[random_.Between(0, known.count - 1)];
             fingerprint = record.fingerprint;
             if (!random_.OneIn(3))
-                from = kWindowEpochSeconds + record.from;
+                from = ToUnix(record.from).count;
         }
         const auto [argument, text] = AsArgument(fingerprint);
         Call("add_secret", {text, from}, [&, named = argument](std::vector<Value>*) {

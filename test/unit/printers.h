@@ -10,13 +10,28 @@
 
 namespace randflake {
 
+template <typename Kind>
+std::ostream& operator<<(std::ostream& out, const Time<Kind>& time) {
+    return out << time.count;
+}
+
+// Tests compare with plain numbers.
+template <typename Kind>
+constexpr bool operator==(const Time<Kind>& time, int64_t number) {
+    return time.count == number;
+}
+template <typename Kind>
+constexpr auto operator<=>(const Time<Kind>& time, int64_t number) {
+    return time.count <=> number;
+}
+
 inline void PrintTo(const Fields& fields, std::ostream* out) {
     *out << "timestamp " << fields.timestamp << " node " << fields.node_id << " sequence "
          << fields.sequence;
 }
 
 inline void PrintTo(const Window& window, std::ostream* out) {
-    *out << "[" << window.start << ", " << window.end << ")";
+    *out << "[" << window.start.count << ", " << window.end.count << ")";
 }
 
 inline void PrintTo(Outcome outcome, std::ostream* out) {

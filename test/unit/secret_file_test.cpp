@@ -9,6 +9,8 @@
 #include "core/identifier/layout.h"
 #include "core/secret/secret_file.h"
 
+#include "printers.h"
+
 namespace randflake {
 namespace {
 
@@ -74,7 +76,7 @@ TEST(SecretFile, TimesAreInstants) {
     };
     for (const auto& time : times) {
         const SecretList list = Good(kFirst + "\n" + kSecond + " from " + time.text);
-        EXPECT_EQ(list.secrets[1].from + kWindowEpochSeconds, time.unix_second) << time.text;
+        EXPECT_EQ(ToUnix(list.secrets[1].from).count, time.unix_second) << time.text;
     }
 }
 

@@ -18,6 +18,8 @@
 
 #include "core/secret/secret_ring.h"
 
+#include "printers.h"
+
 namespace randflake {
 namespace {
 
@@ -26,13 +28,13 @@ constexpr Layout kSmall{.epoch = kWindowEpochMs,
                         .timestamp_bits = 3,
                         .node_bits = 1,
                         .sequence_bits = 3,
-                        .reserve_lowest = true};
+                        .lowest_stands_for_second = true};
 constexpr uint64_t kNumbers = uint64_t{1} << kSmall.bits();
 constexpr uint64_t kSeconds = kSmall.max_timestamp() + 1;
 
 // Any bijection will do for a cipher.
 struct SmallCipher {
-    uint32_t from;
+    Second from;
     std::vector<uint64_t> id_of, raw_of;
 
     SmallCipher(uint32_t first_second, std::mt19937_64& random)
@@ -105,9 +107,9 @@ std::string ProblemOf(const Small& generations, const Rules& rules) {
     }
     for (uint64_t id = 0; id < kNumbers; id++)
         if (!made.contains(id) && rules.decrypt(generations, id))
-            return "an identifier that nobody made decodes";
-    // Whoever had fewer generations made the same of every number before the next one began, and of
-    // the numbers that stand for seconds.
+            return "an identifier that none made decodes";
+    // A server with fewer generations made the same of every number before the next one began, and
+    // of the numbers that stand for seconds.
     for (size_t count = 1; count < generations.size(); count++) {
         const Small fewer(generations.begin(), generations.begin() + static_cast<long>(count));
         for (uint64_t raw = 0; raw < kNumbers; raw++) {
@@ -161,7 +163,7 @@ TEST(SecretRing, SkipsTheShareOfEarlierGenerations) {
 TEST(SecretRing, ShareThatIsLeft) {
     std::mt19937_64 random(7);
     Layout layout = kSmall;
-    layout.reserve_lowest = false;
+    layout.lowest_stands_for_second = false;
     const std::vector<uint32_t> from{0, 2, 5};
     const std::map<uint64_t, double> shares{
         {0, 1}, {1, 1}, {2, 0.75}, {4, 0.75}, {5, 0.75 * 5 / 8}, {7, 0.75 * 5 / 8}};
@@ -170,7 +172,7 @@ TEST(SecretRing, ShareThatIsLeft) {
         int left = 0;
         for (int i = 0; i < kRings; i++) {
             const Small generations = SmallRing(from, random);
-            EXPECT_EQ(RingOf(generations).ShareLeft(layout, second), share);
+            EXPECT_EQ(RingOf(generations).ShareLeft(layout, {static_cast<int64_t>(second)}), share);
             for (uint64_t number = 0; number < kNumbers / kSeconds; number++) {
                 uint64_t id;
                 left += RingOf(generations)
@@ -181,7 +183,7 @@ TEST(SecretRing, ShareThatIsLeft) {
         EXPECT_NEAR(left, expected, expected / 20) << second;
     }
     const SecretRing none(nullptr, 0);
-    EXPECT_EQ(none.ShareLeft(kRandflake, 5), 1);
+    EXPECT_EQ(none.ShareLeft(kRandflake, {5}), 1);
 }
 
 // A secret is added while numbers are reserved, and they are its own.
@@ -266,18 +268,18 @@ const std::map<std::string, Rules> kBroken{
       }}},
     {"numbers that stand for a second belong to their second's generation",
      {[](const Small& s, uint64_t raw) -> std::optional<uint64_t> {
-          const int owner = RingOf(s).GenerationAt(kSmall.Unpack(raw).timestamp);
+          const int owner = RingOf(s).GenerationAt(kSmall.SecondOf(kSmall.Unpack(raw).timestamp));
           const uint64_t id = s[static_cast<size_t>(owner)].Encrypt(raw);
           for (int i = 0; i < owner; i++)
-              if (RingOf(s).GenerationAt(
-                      kSmall.Unpack(s[static_cast<size_t>(i)].Decrypt(id)).timestamp) == i)
+              if (RingOf(s).GenerationAt(kSmall.SecondOf(
+                      kSmall.Unpack(s[static_cast<size_t>(i)].Decrypt(id)).timestamp)) == i)
                   return std::nullopt;
           return id;
       },
       [](const Small& s, uint64_t id) -> std::optional<uint64_t> {
           for (int i = 0; i < static_cast<int>(s.size()); i++) {
               const uint64_t raw = s[static_cast<size_t>(i)].Decrypt(id);
-              if (RingOf(s).GenerationAt(kSmall.Unpack(raw).timestamp) == i)
+              if (RingOf(s).GenerationAt(kSmall.SecondOf(kSmall.Unpack(raw).timestamp)) == i)
                   return raw;
           }
           return std::nullopt;
@@ -286,7 +288,7 @@ const std::map<std::string, Rules> kBroken{
      {[](const Small& s, uint64_t raw) -> std::optional<uint64_t> {
           Small late = s;
           for (size_t i = 1; i < late.size(); i++)
-              late[i].from++;
+              late[i].from = late[i].from + 1;
           return Encrypt(RingOf(late), raw);
       },
       kShipped.decrypt}},

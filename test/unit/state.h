@@ -82,7 +82,7 @@ inline std::string CallText(const Call& call, const char* target, const char* am
 inline std::string StateText(const std::vector<Layout>& layout_of, const State& state) {
     const Window window = Window::FromWord(Widen(state.cells[layout_of.size()]));
     std::ostringstream out;
-    out << "  window [" << window.start << ", " << window.end << ") words";
+    out << "  window [" << window.start.count << ", " << window.end.count << ") words";
     for (size_t i = 0; i < layout_of.size(); i++)
         out << ' ' << NumberText(layout_of[i], Widen(state.cells[i]));
     for (const Call& call : state.backends)

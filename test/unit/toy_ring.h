@@ -44,7 +44,7 @@ public:
         return id;
     }
 
-    uint32_t from = 0;
+    Second from{};
 
 private:
     struct Round {

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "printers.h"
+
 namespace randflake {
 namespace {
 
@@ -21,9 +23,9 @@ std::vector<SecretRecord> Records(const std::string& text) {
     for (size_t i = 0; i < text.size(); i++) {
         if (text[i] == ' ')
             continue;
-        SecretRecord record{static_cast<uint64_t>(text[i]), 0};
+        SecretRecord record{static_cast<uint64_t>(text[i]), {}};
         for (; i + 1 < text.size() && text[i + 1] != ' '; i++)
-            record.from = 10 * record.from + static_cast<uint32_t>(text[i + 1] - '0');
+            record.from = {10 * record.from.count + (text[i + 1] - '0')};
         records.push_back(record);
     }
     return records;
@@ -39,11 +41,11 @@ SecretRecords RingOf(const std::string& text) {
 std::string Entry(const SecretRecord& record) {
     char text[64];
     const auto fingerprint = static_cast<unsigned long long>(record.fingerprint);
-    if (record.from == 0)
+    if (record.from == Second{})
         snprintf(text, sizeof text, "%016llx", fingerprint);
     else
         snprintf(text, sizeof text, "%016llx@%lld", fingerprint,
-                 static_cast<long long>(kWindowEpochSeconds + record.from));
+                 static_cast<long long>(ToUnix(record.from).count));
     return text;
 }
 
@@ -105,13 +107,13 @@ TEST(KeyRows, KeepsEachOtherOnceAndAFew) {
 TEST(CompareKeys, FindsTheFirstSecondOfADifference) {
     constexpr auto kNone = KeyDifference::kNone, kOther = KeyDifference::kOther,
                    kUnchecked = KeyDifference::kUnchecked;
-    constexpr uint32_t kNever = kNoSecond;
+    constexpr Second kNever = kNoSecond;
     static const struct {
         const char* what;
         const char *ring, *keys, *checks;  // no checks: only the keys may be read
         int bound;
         KeyDifference difference;
-        uint32_t differs_from;
+        Second differs_from;
     } cases[] = {
         {"unbound", "A", "", "", 0, kNone, kNever},
         {"unbound, whatever the checks have", "A", "", "X", 0, kNone, kNever},
@@ -188,14 +190,14 @@ TEST(PlanBinding, EveryCase) {
     constexpr auto kMake = TypeUse::kMake, kInput = TypeUse::kInput, kOutput = TypeUse::kOutput,
                    kHash = TypeUse::kHash, kSort = TypeUse::kSort, kBuild = TypeUse::kBuildIndex,
                    kNoValue = TypeUse::kNoValue;
-    constexpr uint32_t kUnlimited = kNoSecond;
+    constexpr Second kUnlimited = kNoSecond;
     static const struct {
         const char* what;
         const char* keys;  // the checks have the same
         TypeUse use;
-        uint32_t second;
-        uint32_t latest;
-        uint32_t certain_before;
+        Second second;
+        Second latest;
+        Second certain_before;
         uint32_t place;
         Step step;
     } cases[] = {

@@ -14,6 +14,8 @@
 #include "core/identifier/layout.h"
 #include "core/window/window_state.h"
 
+#include "printers.h"
+
 namespace randflake {
 namespace {
 
@@ -118,7 +120,7 @@ WindowState RandomState(std::mt19937_64* random) {
         state.secrets.records[i] = {(*random)() | 1, from};
         from += 1 + static_cast<uint32_t>((*random)() % (kMaxEnd / kMaxGenerations - 1));
     }
-    state.differs_from = static_cast<uint32_t>((*random)() % kMaxEnd);
+    state.differs_from = {static_cast<uint32_t>((*random)() % kMaxEnd)};
     state.skew.largest_ms = static_cast<uint32_t>((*random)() % (kMaxSkewMs + 1));
     state.skew.smallest_ms = static_cast<uint32_t>((*random)() % (state.skew.largest_ms + 1));
     state.stop = {(*random)(),
@@ -346,7 +348,7 @@ TEST(WindowStateEnds, NoHistoryLosesASecond) {
         const bool clean_stops = history % 2 == 0;
         WindowState state{};
         std::array<uint32_t, kNodes> used{};
-        std::array<uint32_t, kNodes> before{};
+        std::array<Second, kNodes> before{};
         uint32_t clock = 1000;
         for (int step = 0; step < 80; step++) {
             const auto first = static_cast<uint32_t>(random() % kNodes);
@@ -354,7 +356,8 @@ TEST(WindowStateEnds, NoHistoryLosesASecond) {
                 first, static_cast<uint32_t>(1 + random() % std::min(kNodes - first, 4u))};
 
             clock += static_cast<uint32_t>(random() % 8) - 3;  // it also steps back
-            const uint32_t start = std::max(clock, state.EndFor(nodes));
+            const auto start =
+                static_cast<uint32_t>(std::max(Second{clock}, state.EndFor(nodes)).count);
             uint32_t end = start;
             for (uint64_t extensions = random() % 3 + 1; extensions > 0; extensions--) {
                 end += static_cast<uint32_t>(1 + random() % 3);
@@ -362,7 +365,7 @@ TEST(WindowStateEnds, NoHistoryLosesASecond) {
             }
             const uint32_t last = start + static_cast<uint32_t>(random() % (end - start));
             if (clean_stops && random() % 2 != 0)
-                state.TakeBack(last + 1);
+                state.TakeBack({last + 1});
             for (uint32_t i = nodes.first; i < nodes.first + nodes.count; i++) {
                 ASSERT_GT(start, 0u);
                 ASSERT_GE(start, used[i]) << "node " << i;
@@ -396,17 +399,17 @@ TEST(WindowStateEnds, AWindowTakesBackOnlyWhatItAnnounced) {
                                              {251, 251}, {270, 270}, {999, 270}};
     for (const auto& [end, expected] : cases) {
         WindowState sealed = state;
-        sealed.TakeBack(end);
+        sealed.TakeBack({end});
         EXPECT_EQ(sealed.ends[0], (WrittenEnd{{5, 2}, expected})) << end;
         EXPECT_EQ(sealed.EndFor({6, 1}), std::max(expected, 200u));
         EXPECT_EQ(sealed.EndFor({7, 1}), 300u);
         const WindowState once = sealed;
-        sealed.TakeBack(0);
+        sealed.TakeBack({0});
         ExpectSame(sealed, once);
     }
     WindowState read;
     ASSERT_EQ(Decoded(Encoded(state), &read), StateError::kNone);
-    read.TakeBack(0);
+    read.TakeBack({0});
     EXPECT_EQ(read.EndFor({5, 1}), 270u) << "of a window that another run announced";
 }
 
@@ -417,9 +420,9 @@ TEST(WindowStateEnds, TheNextWindowOfTheSameNodesKeepsWhatTheFormerOneUsed) {
         WindowState state{};
         state.Announce({5, 1}, Window{100, 160});
         if (sealed)
-            state.TakeBack(151);
+            state.TakeBack({151});
         state.Announce({5, 1}, Window{170, 230});
-        state.TakeBack(0);
+        state.TakeBack({0});
         EXPECT_EQ(state.EndFor({5, 1}), sealed ? 151u : 160u);
     }
 }
@@ -432,8 +435,8 @@ TEST(WindowStateEnds, NoEndFallsBelowThatBeforeTheWindow) {
     };
     for (int history = 0; history < 500; history++) {
         WindowState state{};
-        std::array<uint32_t, kNodes> before{}, written{};
-        const auto expect_none_below = [&](const std::array<uint32_t, kNodes>& least) {
+        std::array<Second, kNodes> before{}, written{};
+        const auto expect_none_below = [&](const std::array<Second, kNodes>& least) {
             for (uint32_t i = 0; i < kNodes; i++) {
                 ASSERT_GE(state.EndFor({i, 1}), least[i]) << "node " << i;
                 written[i] = state.EndFor({i, 1});
@@ -442,7 +445,7 @@ TEST(WindowStateEnds, NoEndFallsBelowThatBeforeTheWindow) {
         for (int window = 0; window < 60; window++) {
             const uint32_t first = between(0, kNodes - 1);
             const NodeRange nodes{first, between(1, std::min(kNodes - first, 5u))};
-            const uint32_t end_before = state.EndFor(nodes);
+            const auto end_before = static_cast<uint32_t>(state.EndFor(nodes).count);
             const uint32_t start = std::max(1u, end_before + between(0, 5));
             before = written;
             uint32_t end = start;
@@ -455,7 +458,7 @@ TEST(WindowStateEnds, NoEndFallsBelowThatBeforeTheWindow) {
             if (random() % 3 == 0)
                 continue;  // it ends, or the server crashes
             const uint32_t used = random() % 2 == 0 ? 0 : between(start, end - 1) + 1;
-            state.TakeBack(used);
+            state.TakeBack({used});
             ASSERT_EQ(state.ends[0], (WrittenEnd{nodes, std::max(end_before, used)}));
             expect_none_below(before);
         }
@@ -497,8 +500,8 @@ constexpr Start kQuick{.origin = kOrigin,
                        .secrets = kSecret,
                        .nodes = kNodes,
                        .boot = {8, 9},
-                       .at_ms = 500500,
-                       .clock_ms = kStoppedAtMs + 500,
+                       .uptime_ms = 500500,
+                       .wall_ms = kStoppedAtMs + 500,
                        .last_run = 77,
                        .skew = kSkew};
 
@@ -523,59 +526,62 @@ TEST(PlanStart, AQuickRestartGoesOnAtTheWrittenEnd) {
 
 // --- from when a start holds off
 
-Start StartAt(const Moment& started, const Moment& now, bool may_be_promoted) {
+// Wall clocks from the epoch on.
+Start StartAt(Moment started, Moment now, bool may_be_promoted) {
     Start start = kQuick;
-    SetTime({started.at_ms, kWindowEpochMs + started.clock_ms},
-            {now.at_ms, kWindowEpochMs + now.clock_ms}, may_be_promoted, &start);
+    for (Moment* moment : {&started, &now})
+        moment->wall_ms = moment->wall_ms + kWindowEpochMs;
+    SetTime(started, now, may_be_promoted, &start);
     return start;
 }
 
-uint32_t HeldOff(const Start& start) {
-    return PlanStart(StateError::kMissing, WindowState{}, start).held_off;
+Second HeldOff(const Start& start) {
+    return PlanStart(StateError::kMissing, WindowState{}, start).held_off_until;
 }
 
 TEST(SetTime, FromTheStartOfTheServer) {
     const Start start = StartAt({500, 10000}, {900, 70000}, false);
-    EXPECT_EQ(start.at_ms, 500);
-    EXPECT_EQ(start.clock_ms, kWindowEpochMs + 10000);
+    EXPECT_EQ(start.uptime_ms, 500);
+    EXPECT_EQ(start.wall_ms, kWindowEpochMs + 10000);
     EXPECT_EQ(HeldOff(start), 13u);
 }
 
 TEST(SetTime, FromThePresentAfterAPromotion) {
     for (const int64_t now_ms : {70000, 3000}) {
         const Start start = StartAt({500, 10000}, {900, now_ms}, true);
-        EXPECT_EQ(start.at_ms, 900);
-        EXPECT_EQ(start.clock_ms, kWindowEpochMs + now_ms);
+        EXPECT_EQ(start.uptime_ms, 900);
+        EXPECT_EQ(start.wall_ms, kWindowEpochMs + now_ms);
         EXPECT_EQ(HeldOff(start), now_ms / 1000 + 3);
     }
 }
 
 TEST(SetTime, FromThePresentByAWallClockThatWasSetBack) {
     const Start start = StartAt({500, 10000}, {900, 3000}, false);
-    EXPECT_EQ(start.at_ms, 500) << "the uptime cannot be set";
-    EXPECT_EQ(start.clock_ms, kWindowEpochMs + 3000);
+    EXPECT_EQ(start.uptime_ms, 500) << "the uptime cannot be set";
+    EXPECT_EQ(start.wall_ms, kWindowEpochMs + 3000);
     EXPECT_EQ(HeldOff(start), 6u);
 }
 
 TEST(PlanStart, HeldOffIsTheFirstSecondThatBeginsLater) {
-    const auto held_off = [](int64_t clock_ms) {
-        return HeldOff(StartAt({0, clock_ms}, {0, clock_ms}, false));
+    const auto held_off_until = [](int64_t wall_ms) {
+        return HeldOff(StartAt({0, wall_ms}, {0, wall_ms}, false));
     };
-    EXPECT_EQ(held_off(0), 3u);
-    EXPECT_EQ(held_off(999), 3u);
-    EXPECT_EQ(held_off(1000), 4u);
-    EXPECT_EQ(held_off(-kSkewMs), 1u);
-    EXPECT_EQ(held_off(-kSkewMs - 1), 0u);
-    EXPECT_EQ(held_off(-kWindowEpochMs), 0u);
-    EXPECT_EQ(held_off((int64_t{kMaxEnd} - 3) * 1000 - 1), kMaxEnd - 1);
-    EXPECT_EQ(held_off((int64_t{kMaxEnd} - 3) * 1000), kMaxEnd);
-    EXPECT_EQ(held_off(int64_t{kMaxEnd} * 8000), kMaxEnd);
+    EXPECT_EQ(held_off_until(0), 3u);
+    EXPECT_EQ(held_off_until(999), 3u);
+    EXPECT_EQ(held_off_until(1000), 4u);
+    EXPECT_EQ(held_off_until(-kSkewMs), 1u);
+    EXPECT_EQ(held_off_until(-kSkewMs - 1), 0u);
+    EXPECT_EQ(held_off_until(-kWindowEpochMs), 0u);
+    EXPECT_EQ(held_off_until((int64_t{kMaxEnd} - 3) * 1000 - 1), kMaxEnd - 1);
+    EXPECT_EQ(held_off_until((int64_t{kMaxEnd} - 3) * 1000), kMaxEnd);
+    EXPECT_EQ(held_off_until(int64_t{kMaxEnd} * 8000), kMaxEnd);
 }
 
 TEST(MayOpen, AtTheSecondAndAfterTheUptime) {
-    EXPECT_TRUE(MayOpen(2003, 502500, 2003, 502501));
-    EXPECT_FALSE(MayOpen(2003, 502500, 2002, 502501));
-    EXPECT_FALSE(MayOpen(2003, 502500, 2003, 502500)) << "as long as the proof of others holds";
+    EXPECT_TRUE(MayOpen({2003}, {502500}, {2003}, {502501}));
+    EXPECT_FALSE(MayOpen({2003}, {502500}, {2002}, {502501}));
+    EXPECT_FALSE(MayOpen({2003}, {502500}, {2003}, {502500}))
+        << "as long as the proof of others holds";
 }
 
 // --- what a start finds
@@ -602,16 +608,17 @@ const Doubt kDoubts[] = {
          for (int i = 0; i < 2; i++)
              f->stop.boot[i] = s->boot[i] = 0;
      }},
-    {"just too late", [](WindowState*, Start* s) { s->at_ms = 500000 + kSkewMs; }},
-    {"long after", [](WindowState*, Start* s) { s->at_ms = 900000; }},
-    {"before the stop", [](WindowState*, Start* s) { s->at_ms = 499999; }},
+    {"just too late", [](WindowState*, Start* s) { s->uptime_ms = {500000 + kSkewMs}; }},
+    {"long after", [](WindowState*, Start* s) { s->uptime_ms = {900000}; }},
+    {"before the stop", [](WindowState*, Start* s) { s->uptime_ms = {499999}; }},
     {"just too late by the wall clock",
-     [](WindowState*, Start* s) { s->clock_ms = kStoppedAtMs + kSkewMs; }},
+     [](WindowState*, Start* s) { s->wall_ms = {kStoppedAtMs + kSkewMs}; }},
     {"long after by the wall clock: the machine was paused",
-     [](WindowState*, Start* s) { s->clock_ms = INT64_MAX / 2; }},
+     [](WindowState*, Start* s) { s->wall_ms = {INT64_MAX / 2}; }},
     {"before the stop by the wall clock",
-     [](WindowState*, Start* s) { s->clock_ms = kStoppedAtMs - 1; }},
-    {"a stop at a time that cannot be", [](WindowState* f, Start*) { f->stop.at_ms = INT64_MIN; }},
+     [](WindowState*, Start* s) { s->wall_ms = {kStoppedAtMs - 1}; }},
+    {"a stop at a time that cannot be",
+     [](WindowState* f, Start*) { f->stop.uptime_ms = {INT64_MIN}; }},
     {"no difference of clocks is tolerated",
      [](WindowState*, Start* s) { s->skew.smallest_ms = 0; }},
     {"a smaller one was tolerated since the start",
@@ -666,10 +673,10 @@ TEST(PlanStart, EveryDoubtHoldsOffBeyondStartAndWrittenEnd) {
             const StartPlan plan = Plan(found, start);
             EXPECT_FALSE(plan.proven) << doubt.what;
             EXPECT_EQ(plan.finding, doubt.finding) << doubt.what;
-            EXPECT_EQ(plan.held_off, HeldOff(start)) << doubt.what;
-            EXPECT_EQ(plan.opens_at, std::max(plan.held_off, found.EndFor(start.nodes)))
+            EXPECT_EQ(plan.held_off_until, HeldOff(start)) << doubt.what;
+            EXPECT_EQ(plan.opens_at, std::max(plan.held_off_until, found.EndFor(start.nodes)))
                 << doubt.what;
-            EXPECT_EQ(plan.opens_at_ms, start.at_ms + kSkewMs) << doubt.what;
+            EXPECT_EQ(plan.opens_at_ms, start.uptime_ms + kSkewMs) << doubt.what;
             EXPECT_EQ(plan.state.origin, kOrigin) << doubt.what;
             EXPECT_EQ(plan.state.stop, Stop{}) << doubt.what;
             EXPECT_EQ(plan.state.EndFor(kNodes), end) << doubt.what;
@@ -689,8 +696,8 @@ TEST(PlanStart, FewerNodeIdsThanStoppedAreProven) {
 TEST(PlanStart, AsLongAsTheDifferenceOfClocksIsNotOver) {
     for (const int64_t elapsed : {int64_t{0}, kSkewMs - 1}) {
         Start start = kQuick;
-        start.at_ms = 500000 + elapsed;
-        start.clock_ms = kStoppedAtMs + elapsed;
+        start.uptime_ms = {500000 + elapsed};
+        start.wall_ms = {kStoppedAtMs + elapsed};
         EXPECT_TRUE(Plan(Found(900), start).proven);
     }
     WindowState found = Found(900);
@@ -717,18 +724,18 @@ TEST(PlanStart, AProofGoesByTheSmallestTolerableDifferenceAndAHoldOffByTheLarges
         start.skew = c.since;
         StartPlan plan = Plan(found, start);
         EXPECT_EQ(plan.proven, c.proven) << c.before.smallest_ms << ' ' << c.since.smallest_ms;
-        EXPECT_EQ(plan.held_off, (2000500 + c.largest_ms) / 1000 + 1);
-        EXPECT_EQ(plan.opens_at, c.proven ? 900 : plan.held_off);
+        EXPECT_EQ(plan.held_off_until, (2000500 + c.largest_ms) / 1000 + 1);
+        EXPECT_EQ(plan.opens_at, c.proven ? Second{900} : plan.held_off_until);
         found.stop = Stop{};
         plan = Plan(found, start);
         EXPECT_FALSE(plan.proven);
-        EXPECT_EQ(plan.opens_at, plan.held_off);
-        EXPECT_EQ(plan.opens_at_ms, start.at_ms + c.largest_ms);
+        EXPECT_EQ(plan.opens_at, plan.held_off_until);
+        EXPECT_EQ(plan.opens_at_ms, start.uptime_ms + c.largest_ms);
     }
     // Of a state that cannot be read, nothing counts.
     WindowState lost = Found(900);
     lost.skew = {0, 60000};
-    EXPECT_EQ(PlanStart(StateError::kWrongContent, lost, kQuick).held_off, kHeldOff);
+    EXPECT_EQ(PlanStart(StateError::kWrongContent, lost, kQuick).held_off_until, kHeldOff);
 }
 
 TEST(PlanStart, WithoutStateItHoldsOff) {
@@ -742,7 +749,7 @@ TEST(PlanStart, WithoutStateItHoldsOff) {
                   error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable);
         EXPECT_FALSE(plan.proven);
         EXPECT_EQ(plan.opens_at, kHeldOff);
-        EXPECT_EQ(plan.opens_at_ms, kQuick.at_ms + kSkewMs);
+        EXPECT_EQ(plan.opens_at_ms, kQuick.uptime_ms + kSkewMs);
         EXPECT_EQ(plan.state.origin, kOrigin);
         EXPECT_EQ(plan.state.end_count, 0u);
         EXPECT_EQ(plan.secrets, SecretsChange::kNone);
@@ -838,9 +845,9 @@ TEST(CompareSecrets, BelowTheEndNothingChanges) {
         {"none after", two, Ring({}), SecretsChange::kNone},
     };
     for (const auto& c : cases)
-        EXPECT_EQ(CompareSecrets(c.before, c.after, kEnd), c.expected) << c.what;
-    EXPECT_EQ(CompareSecrets(one, two, 50), SecretsChange::kNone);
-    EXPECT_EQ(CompareSecrets(one, two, 51), SecretsChange::kRefused);
+        EXPECT_EQ(CompareSecrets(c.before, c.after, {kEnd}), c.expected) << c.what;
+    EXPECT_EQ(CompareSecrets(one, two, {50}), SecretsChange::kNone);
+    EXPECT_EQ(CompareSecrets(one, two, {51}), SecretsChange::kRefused);
 }
 
 // --- a reload of secrets ----------------------------------------------------------------------
@@ -853,7 +860,7 @@ Reload ReloadOf(const SecretRecords& before, const SecretRecords& after) {
     reload.before = before;
     reload.after = after;
     reload.issues = true;
-    reload.clock_ms = kWindowEpochMs + 80 * kSecondMs + 400;
+    reload.wall_ms = {kWindowEpochMs + 80 * kSecondMs + 400};
     reload.skew_ms = 2000;
     return reload;
 }
@@ -862,26 +869,26 @@ Reload ReloadOf(const SecretRecords& before, const SecretRecords& after) {
 
 TEST(DiffersFrom, StaysUntilTheRingHasAnotherSecretThere) {
     const SecretRecords one = Ring({{1, 0}});
-    EXPECT_EQ(DiffersFrom(0, one, one), 0u) << "nothing is known";
-    EXPECT_EQ(DiffersFrom(100, one, one), 100u);
-    EXPECT_EQ(DiffersFrom(100, one, Ring({{1, 0}, {2, 100}})), 0u);
-    EXPECT_EQ(DiffersFrom(100, one, Ring({{1, 0}, {2, 99}})), 100u) << "another time";
-    EXPECT_EQ(DiffersFrom(100, one, Ring({{1, 0}, {2, 101}})), 100u);
-    EXPECT_EQ(DiffersFrom(100, one, Ring({{1, 0}, {2, 50}, {3, 100}})), 0u);
-    EXPECT_EQ(DiffersFrom(100, one, Ring({{7, 0}})), 100u) << "another first secret";
-    EXPECT_EQ(DiffersFrom(100, one, SecretRecords{}), 100u) << "none, after a crash";
+    EXPECT_EQ(DiffersFrom({0}, one, one), 0u) << "nothing is known";
+    EXPECT_EQ(DiffersFrom({100}, one, one), 100u);
+    EXPECT_EQ(DiffersFrom({100}, one, Ring({{1, 0}, {2, 100}})), 0u);
+    EXPECT_EQ(DiffersFrom({100}, one, Ring({{1, 0}, {2, 99}})), 100u) << "another time";
+    EXPECT_EQ(DiffersFrom({100}, one, Ring({{1, 0}, {2, 101}})), 100u);
+    EXPECT_EQ(DiffersFrom({100}, one, Ring({{1, 0}, {2, 50}, {3, 100}})), 0u);
+    EXPECT_EQ(DiffersFrom({100}, one, Ring({{7, 0}})), 100u) << "another first secret";
+    EXPECT_EQ(DiffersFrom({100}, one, SecretRecords{}), 100u) << "none, after a crash";
     // one of that time that was the wrong one
     const SecretRecords wrong = Ring({{1, 0}, {9, 100}});
-    EXPECT_EQ(DiffersFrom(100, wrong, wrong), 100u);
-    EXPECT_EQ(DiffersFrom(100, wrong, Ring({{1, 0}, {9, 100}, {3, 200}})), 100u);
-    EXPECT_EQ(DiffersFrom(100, wrong, Ring({{1, 0}, {2, 100}})), 0u);
-    EXPECT_EQ(DiffersFrom(100, wrong, one), 100u);
+    EXPECT_EQ(DiffersFrom({100}, wrong, wrong), 100u);
+    EXPECT_EQ(DiffersFrom({100}, wrong, Ring({{1, 0}, {9, 100}, {3, 200}})), 100u);
+    EXPECT_EQ(DiffersFrom({100}, wrong, Ring({{1, 0}, {2, 100}})), 0u);
+    EXPECT_EQ(DiffersFrom({100}, wrong, one), 100u);
 }
 
 TEST(DiffersFrom, IsKeptByAStart) {
     WindowState found = Example();
     found.secrets = Ring({{1, 0}});
-    found.differs_from = 90000000;
+    found.differs_from = {90000000};
     Start start{};
     start.nodes = {0, 1};
     start.secrets = Ring({{1, 0}});
@@ -900,12 +907,12 @@ TEST(DiffersFrom, WhatIsReadForCertain) {
         EXPECT_TRUE(kRandflake.Pack({second, node, sequence}, &word));
         return word;
     };
-    EXPECT_TRUE(CertainlyRead(kRandflake, raw(99, 5, 7), 100));
-    EXPECT_FALSE(CertainlyRead(kRandflake, raw(100, 5, 7), 100));
-    EXPECT_FALSE(CertainlyRead(kRandflake, raw(kMaxEnd - 1, 0, 1), 100));
-    EXPECT_FALSE(CertainlyRead(kRandflake, raw(100, 1, 0), 100));
-    EXPECT_TRUE(CertainlyRead(kRandflake, raw(100, 0, 0), 100)) << "stands for a second";
-    EXPECT_TRUE(CertainlyRead(kRandflake, raw(kMaxEnd - 1, 5, 7), UINT32_MAX));
+    EXPECT_TRUE(CertainlyRead(kRandflake, raw(99, 5, 7), {100}));
+    EXPECT_FALSE(CertainlyRead(kRandflake, raw(100, 5, 7), {100}));
+    EXPECT_FALSE(CertainlyRead(kRandflake, raw(kMaxEnd - 1, 0, 1), {100}));
+    EXPECT_FALSE(CertainlyRead(kRandflake, raw(100, 1, 0), {100}));
+    EXPECT_TRUE(CertainlyRead(kRandflake, raw(100, 0, 0), {100})) << "stands for a second";
+    EXPECT_TRUE(CertainlyRead(kRandflake, raw(kMaxEnd - 1, 5, 7), {UINT32_MAX}));
 }
 
 SecretRecords TwoAnd(uint32_t from) {
@@ -961,12 +968,12 @@ TEST(PlanReload, UnderStaticNodeIdsAfterWhatOthersMayHaveReached) {
     ExpectEarliest(reload, 83, 83);
     ExpectEarliest(reload, 84, 84);
     Reload before_epoch = reload;
-    before_epoch.clock_ms = 0;
+    before_epoch.wall_ms = {0};
     before_epoch.before = {1, {{1, 0}}};
     before_epoch.after = {2, {{1, 0}, {2, 1}}};
     EXPECT_EQ(PlanReload(before_epoch, nullptr).error, ReloadError::kNone);
     Reload late = ReloadOf(kTwo, TwoAnd(kMaxEnd - 1));
-    late.clock_ms = INT64_MAX / 2;
+    late.wall_ms = {INT64_MAX / 2};
     EXPECT_EQ(PlanFor(late, 70).earliest, kMaxEnd);
 }
 
@@ -974,9 +981,9 @@ TEST(PlanReload, UnderLeasedNodeIdsAfterWhatWasLeased) {
     Reload reload = ReloadOf(kTwo, {});
     reload.leased = true;
     ExpectEarliest(reload, 70, 70);
-    reload.leases_end = 69;
+    reload.leases_end = {69};
     ExpectEarliest(reload, 70, 70);
-    reload.leases_end = 75;
+    reload.leases_end = {75};
     ExpectEarliest(reload, 70, 75);
 }
 
@@ -1002,7 +1009,7 @@ TEST(PlanReload, WhatTheStateRefuses) {
 // What is planned can be written: a start beyond the last second would not be read back.
 TEST(PlanStart, NeverBeyondTheLastSecond) {
     Start late = kQuick;
-    late.clock_ms = kWindowEpochMs + (int64_t{kMaxEnd} + 86400) * kSecondMs;
+    late.wall_ms = {kWindowEpochMs + (int64_t{kMaxEnd} + 86400) * kSecondMs};
     for (const StateError error : {StateError::kMissing, StateError::kLost})
         EXPECT_EQ(PlanStart(error, WindowState{}, late).opens_at, kMaxEnd);
     late.last_run = 0;
@@ -1012,7 +1019,7 @@ TEST(PlanStart, NeverBeyondTheLastSecond) {
 
 TEST(LeaseOpensAt, TheWrittenEndsOfItsNodeIds) {
     const auto opens_at = [](StateError error, const WindowState& state, const NodeRange& nodes) {
-        return LeaseOpensAt(error, state, nodes, kHeldOff);
+        return LeaseOpensAt(error, state, nodes, {kHeldOff});
     };
     EXPECT_EQ(opens_at(StateError::kNone, Found(5000), kNodes), 5000u);
     EXPECT_EQ(opens_at(StateError::kNone, Found(5000), {103, 9}), 5000u);
@@ -1021,7 +1028,7 @@ TEST(LeaseOpensAt, TheWrittenEndsOfItsNodeIds) {
     // Nobody knows what this directory used as static node ids.
     for (const StateError error : {StateError::kLost, StateError::kWrongChecksum})
         EXPECT_EQ(opens_at(error, WindowState{}, kNodes), kHeldOff);
-    EXPECT_EQ(LeaseOpensAt(StateError::kLost, WindowState{}, kNodes, kMaxEnd + 5), kMaxEnd);
+    EXPECT_EQ(LeaseOpensAt(StateError::kLost, WindowState{}, kNodes, {kMaxEnd + 5}), kMaxEnd);
 }
 
 // --- what is beside the file -------------------------------------------------------------------

@@ -58,6 +58,7 @@ ALWAYS_INLINE void RotateLeft(Words<16>& v) {
 
 // Exchanges the upper half of each number of `low` with the lower half of its number in `high`.
 template <typename Number, int Bytes>
+// NOLINTNEXTLINE(bugprone-easily-swappable-parameters): low and high, as the operation has it
 ALWAYS_INLINE void SwapHalves(Words<Bytes>& low, Words<Bytes>& high) {
     using Numbers = typename Lanes<Number, Bytes>::Type;
     constexpr int kHalf = 4 * sizeof(Number);
@@ -153,6 +154,7 @@ ALWAYS_INLINE void LoadConsecutive(uint64_t first, int offset, Blocks<Bytes>& b)
 }
 
 template <typename V>
+// NOLINTNEXTLINE(bugprone-easily-swappable-parameters): both halves of a branch, as everywhere here
 ALWAYS_INLINE void AddKey(V& x, V& y, const uint16_t* subkey) {
     x ^= subkey[0];
     y ^= subkey[1];

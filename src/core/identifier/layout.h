@@ -20,16 +20,9 @@
 
 #include <cstdint>
 
+#include "core/base/time.h"
+
 namespace randflake {
-
-// Windows are in seconds since this instant in every layout: 2024-10-27 03:33:20 UTC, as Unix time.
-inline constexpr int64_t kSecondMs = 1000;
-inline constexpr int64_t kWindowEpochSeconds = 1730000000;
-inline constexpr int64_t kWindowEpochMs = kWindowEpochSeconds * kSecondMs;
-
-constexpr int64_t FloorDivide(int64_t dividend, int64_t divisor) noexcept {
-    return dividend / divisor - (dividend % divisor < 0 ? 1 : 0);
-}
 
 struct Fields {
     uint64_t timestamp;  // ticks since the layout's epoch
@@ -53,8 +46,8 @@ struct Layout {
     int node_shift = sequence_bits;
     int sequence_shift = 0;
 
-    // Whether generators leave out sequence number 0 of node id 0 in each tick.
-    bool reserve_lowest = false;
+    // Whether the lowest number of each second stands for the second itself; see kRandflake.
+    bool lowest_stands_for_second = false;
 
     constexpr bool tiles_seconds() const { return kSecondMs % unit == 0 && epoch % unit == 0; }
 
@@ -69,9 +62,13 @@ struct Layout {
         return node_ids <= max_node_id() ? node_ids : static_cast<uint32_t>(max_node_id() + 1);
     }
 
+    constexpr bool StandsForSecond(const Fields& fields) const noexcept {
+        return lowest_stands_for_second && fields.node_id == 0 && fields.sequence == 0;
+    }
+
     // The first sequence number that is issued under a node id in each tick.
     constexpr uint64_t FirstSequence(uint64_t node_id) const noexcept {
-        return reserve_lowest && node_id == 0 ? 1 : 0;
+        return StandsForSecond({0, node_id, 0}) ? 1 : 0;
     }
 
     constexpr bool Fits(const Fields& fields) const noexcept {
@@ -110,48 +107,52 @@ struct Layout {
     // Whether identifiers are in order of time.
     constexpr bool time_first() const { return timestamp_shift == node_bits + sequence_bits; }
 
-    // The instant at which a tick begins, Unix milliseconds.
-    constexpr int64_t TickStart(uint64_t tick) const noexcept {
-        return epoch + static_cast<int64_t>(tick) * unit;
+    // The instant at which a tick begins.
+    constexpr WallMs TickStart(uint64_t tick) const noexcept {
+        return {epoch + static_cast<int64_t>(tick) * unit};
     }
 
-    // The tick of an instant, Unix milliseconds; negative before the epoch, and beyond
-    // max_timestamp() after the end.
-    constexpr int64_t TickAt(int64_t milliseconds) const noexcept {
-        const int64_t since = milliseconds - epoch;
+    // The tick of an instant; negative before the epoch, and beyond max_timestamp() after the end.
+    constexpr int64_t TickAt(WallMs instant) const noexcept {
+        const int64_t since = instant.count - epoch;
         return unit == 1 ? since : FloorDivide(since, unit);
     }
 
     // Whether a tick lies in a second before this one. Takes no division; for Randflake it folds to
     // a comparison of the two.
-    constexpr bool Before(uint64_t tick, uint32_t second) const noexcept {
-        return TickStart(tick) < kWindowEpochMs + int64_t{second} * kSecondMs;
+    constexpr bool Before(uint64_t tick, Second second) const noexcept {
+        return TickStart(tick) < StartOf(second);
     }
 
     // The first tick of a second of the windows; 0 when the second is not after the epoch.
-    constexpr uint64_t FirstTick(uint32_t second) const noexcept {
-        const int64_t since = kWindowEpochMs + int64_t{second} * kSecondMs - epoch;
+    constexpr uint64_t FirstTick(Second second) const noexcept {
+        const int64_t since = StartOf(second).count - epoch;
         return since <= 0 ? 0 : static_cast<uint64_t>(since / unit);
     }
 
     // The second of the windows that a tick lies in; negative before their epoch.
-    constexpr int64_t SecondOf(uint64_t tick) const noexcept {
-        return FloorDivide(TickStart(tick) - kWindowEpochMs, kSecondMs);
+    constexpr Second SecondOf(uint64_t tick) const noexcept {
+        return randflake::SecondOf(TickStart(tick));
     }
 
     friend constexpr bool operator==(const Layout&, const Layout&) = default;
 };
 
+// The first second of the windows that a layout of seconds since their epoch cannot hold.
+constexpr Second SecondsEnd(const Layout& layout) noexcept {
+    return {static_cast<int64_t>(layout.max_timestamp()) + 1};
+}
+
 // Randflake: 30 + 17 + 17 bits; seconds since 2024-10-27 03:33:20 UTC, through 2058-11-05 17:10:23.
 // Source: the constants of the reference implementation, gosuda/randflake.
 // The lowest number of each second stands for the second itself, in searches and as the bound of a
-// partition, where everybody can see its identifier. So no server issues it.
+// partition, where every user can see its identifier. So no server issues it.
 inline constexpr Layout kRandflake{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,
     .node_bits = 17,
     .sequence_bits = 17,
-    .reserve_lowest = true,
+    .lowest_stands_for_second = true,
 };
 
 // Numbers that a JavaScript number holds: 53 bits, the same seconds. None stands for its second.
@@ -161,6 +162,9 @@ inline constexpr Layout kRandflake53{
     .node_bits = 8,
     .sequence_bits = 15,
 };
+
+// Beyond every second of an identifier.
+inline constexpr Second kNoSecond = SecondsEnd(kRandflake);
 
 }  // namespace randflake
 

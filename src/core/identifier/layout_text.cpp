@@ -4,65 +4,53 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/base/date_text.h"
+
 namespace randflake {
 namespace {
 
 // A piece of the text, and what is cut off its front.
-class Piece {
-public:
-    Piece(const char* begin, const char* end) : begin_(begin), end_(end) { Trim(); }
+struct Piece : TextLeft {
+    explicit Piece(const TextLeft& text) : TextLeft(text) { Trim(); }
 
-    bool empty() const { return begin_ == end_; }
-    const char* begin() const { return begin_; }
-    size_t length() const { return static_cast<size_t>(end_ - begin_); }
     bool Is(const char* word) const {
-        return length() == std::strlen(word) && std::memcmp(begin_, word, length()) == 0;
+        return length() == std::strlen(word) && std::memcmp(at, word, length()) == 0;
     }
-    bool Contains(char c) const { return std::memchr(begin_, c, length()) != nullptr; }
+    bool Contains(char c) const { return std::memchr(at, c, length()) != nullptr; }
 
     // Cuts off and returns the part before the first `separator`, and drops the separator. Returns
     // everything when there is none.
     Piece CutAt(char separator) {
-        const void* found = std::memchr(begin_, separator, length());
-        const char* middle = found == nullptr ? end_ : static_cast<const char*>(found);
-        const Piece part(begin_, middle);
-        begin_ = found == nullptr ? end_ : middle + 1;
+        const void* found = std::memchr(at, separator, length());
+        const char* middle = found == nullptr ? end : static_cast<const char*>(found);
+        const Piece part(TextLeft{at, middle});
+        at = found == nullptr ? end : middle + 1;
         Trim();
         return part;
     }
 
-    bool Cut(char c) {
-        if (empty() || *begin_ != c)
-            return false;
-        begin_++;
-        return true;
-    }
-
-    // A number of at least `least` and at most `most` digits, at most 15.
-    bool CutNumber(int least, int most, int64_t* number) {
-        const char* start = begin_;
-        for (*number = 0; begin_ < end_ && *begin_ >= '0' && *begin_ <= '9'; begin_++) {
-            if (begin_ - start == most)
+    // A number of 1 to `most` digits, at most 15.
+    bool TakeUpTo(int most, int64_t* number) {
+        const char* start = at;
+        for (*number = 0; at < end && *at >= '0' && *at <= '9'; at++) {
+            if (at - start == most)
                 return false;
-            *number = *number * 10 + (*begin_ - '0');
+            *number = *number * 10 + (*at - '0');
         }
-        return begin_ - start >= least;
+        return at > start;
     }
 
     // The rest is a number and nothing else.
-    bool IsNumber(int most, int64_t* number) { return CutNumber(1, most, number) && empty(); }
+    bool IsNumber(int most, int64_t* number) { return TakeUpTo(most, number) && empty(); }
 
 private:
     static bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
     void Trim() {
-        while (begin_ < end_ && IsBlank(*begin_))
-            begin_++;
-        while (end_ > begin_ && IsBlank(end_[-1]))
-            end_--;
+        while (at < end && IsBlank(*at))
+            at++;
+        while (end > at && IsBlank(end[-1]))
+            end--;
     }
-
-    const char* begin_;
-    const char* end_;
 };
 
 using std::chrono::milliseconds;
@@ -74,49 +62,34 @@ using std::chrono::year_month_day;
 constexpr sys_days kLastDate = std::chrono::year(9999) / 12 / 31;
 
 // [T]hh:mm[:ss[.fff]] as milliseconds of the day.
-bool CutTimeOfDay(Piece* text, int64_t* of_day) {
-    int64_t hour, minute, second = 0, fraction = 0;
-    if (!text->Cut('T') && !text->Cut(' '))
+bool TakeMsOfDay(Piece* text, int64_t* of_day) {
+    TimeOfDay time;
+    if ((!text->Take('T') && !text->Take(' ')) || !TakeTimeOfDay(text, &time) ||
+        time.fraction_digits > 3)
         return false;
-    if (!text->CutNumber(2, 2, &hour) || !text->Cut(':') || !text->CutNumber(2, 2, &minute))
-        return false;
-    if (text->Cut(':') && !text->CutNumber(2, 2, &second))
-        return false;
-    if (text->Cut('.')) {
-        const char* digits = text->begin();
-        if (!text->CutNumber(1, 3, &fraction))
-            return false;
-        for (auto count = text->begin() - digits; count < 3; count++)
-            fraction *= 10;
-    }
-    *of_day = ((hour * 60 + minute) * 60 + second) * kSecondMs + fraction;
-    return hour < 24 && minute < 60 && second < 60;
+    *of_day = time.seconds * kSecondMs + time.fraction_ms;
+    return true;
 }
 
 // From 1970 on. No known generator has an earlier epoch.
 bool ParseEpoch(Piece text, int64_t* epoch) {
     if (Piece number = text; number.IsNumber(15, epoch))
         return true;
-    int64_t year, month, day, of_day = 0;
-    if (!text.CutNumber(4, 4, &year) || !text.Cut('-') || !text.CutNumber(2, 2, &month) ||
-        !text.Cut('-') || !text.CutNumber(2, 2, &day))
+    sys_days date;
+    int64_t of_day = 0;
+    if (!TakeDate(&text, &date) || date < sys_days{})
         return false;
-    const year_month_day date{std::chrono::year(static_cast<int>(year)),
-                              std::chrono::month(static_cast<unsigned>(month)),
-                              std::chrono::day(static_cast<unsigned>(day))};
-    if (year < 1970 || !date.ok())
+    if (!text.empty() && !text.Is("Z") && !TakeMsOfDay(&text, &of_day))
         return false;
-    if (!text.empty() && !text.Is("Z") && !CutTimeOfDay(&text, &of_day))
-        return false;
-    (void)text.Cut('Z');
-    *epoch = milliseconds(sys_days(date).time_since_epoch()).count() + of_day;
+    (void)text.Take('Z');
+    *epoch = milliseconds(date.time_since_epoch()).count() + of_day;
     return text.empty();
 }
 
 LayoutError ParseUnit(Piece text, int64_t* unit) {
-    if (!text.CutNumber(1, 9, unit))
+    if (!text.TakeUpTo(9, unit))
         return LayoutError::kBadUnit;
-    if (text = Piece(text.begin(), text.begin() + text.length()); text.Is("s"))
+    if (text = Piece(text); text.Is("s"))
         *unit *= kSecondMs;
     else if (!text.Is("ms"))
         return LayoutError::kBadUnit;
@@ -245,7 +218,7 @@ const char* LayoutErrorText(LayoutError error) noexcept {
 }
 
 LayoutResult ParseLayout(const char* text, size_t length) noexcept {
-    Piece rest(text, text + length);
+    Piece rest(TextLeft{text, text + length});
     LayoutResult result{LayoutError::kNone, kRandflake, 0, 0};
     if (rest.empty()) {
         result.error = LayoutError::kEmpty;
@@ -266,7 +239,7 @@ LayoutResult ParseLayout(const char* text, size_t length) noexcept {
         more = rest.Contains(',');
         const Piece field = rest.CutAt(',');
         result.error = ParseField(field, &description);
-        result.position = static_cast<size_t>(field.begin() - text);
+        result.position = static_cast<size_t>(field.at - text);
         result.length = field.length();
     }
     if (result.error == LayoutError::kNone) {

@@ -20,12 +20,12 @@ bool ReadInteger(const char* text, size_t length, int64_t* value) {
     return read_to == text + length && error == std::errc{};
 }
 
-// A Unix second from just after the epoch up to `latest` since then; else 0.
-int64_t UnixSecond(const char* text, int64_t latest) {
-    int64_t second = 0;
-    const bool valid = text != nullptr && ReadInteger(text, std::strlen(text), &second) &&
-                       second > kWindowEpochSeconds && second <= kWindowEpochSeconds + latest;
-    return valid ? second : 0;
+// A Unix second as a second from 1 to `latest`; else 0.
+Second ReadSecond(const char* text, Second latest) {
+    UnixSecond second{};
+    const bool valid = text != nullptr && ReadInteger(text, std::strlen(text), &second.count) &&
+                       second > kWindowEpoch && second <= ToUnix(latest);
+    return valid ? FromUnix(second) : Second{0};
 }
 
 bool Is(const char* text, const char* expected) {
@@ -61,10 +61,10 @@ bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
             (field.type == AnswerType::kInt4 && (value < INT32_MIN || value > INT32_MAX)))
             return false;
         if (of_secrets) {
-            if (value <= kWindowEpochSeconds ||
-                value >= kWindowEpochSeconds + SecondsEnd(kRandflake))
+            const UnixSecond lacks_from{value};
+            if (lacks_from <= kWindowEpoch || lacks_from >= ToUnix(SecondsEnd(kRandflake)))
                 return false;
-            differs_from_ = static_cast<uint32_t>(value - kWindowEpochSeconds);
+            differs_from_ = FromUnix(lacks_from);
         }
     }
     return true;
@@ -76,19 +76,19 @@ bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
 void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (part.message == nullptr || part.sqlstate == nullptr)
         return;
-    const int64_t latest = SecondsEnd(kRandflake);
+    const Second latest = SecondsEnd(kRandflake);
     refused_ = Is(part.sqlstate, kRefusal);
     if (Is(part.constraint, kAboutSecrets)) {
-        const int64_t lacks_from = UnixSecond(part.column, latest - 1);
-        tells_ = lacks_from != 0;
-        differs_from_ = tells_ ? static_cast<uint32_t>(lacks_from - kWindowEpochSeconds) : 0;
+        differs_from_ = ReadSecond(part.column, latest - 1);
+        tells_ = differs_from_ != Second{0};
         verdict_ = AnswerVerdict::kSecrets;
         return;
     }
     if (refused_ || Is(part.sqlstate, kNoneFree))
-        not_before_ = UnixSecond(part.column, latest);
+        if (const Second second = ReadSecond(part.column, latest); second != Second{0})
+            not_before_ = ToUnix(second);
     // PostgreSQL has other reasons for that SQLSTATE, and never this field beside it.
-    refused_ |= not_before_ != 0;
+    refused_ |= not_before_ != UnixSecond{0};
     verdict_ = refused_ ? AnswerVerdict::kRefused : AnswerVerdict::kError;
 }
 

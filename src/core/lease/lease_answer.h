@@ -90,16 +90,16 @@ public:
 
     // Whether the coordinator refuses: with another verdict than kGood.
     bool refused() const noexcept { return refused_; }
-    // The Unix second before which it grants nothing; 0: not said.
-    int64_t not_before() const noexcept { return not_before_; }
+    // Before this second it grants nothing; 0: not said.
+    UnixSecond not_before() const noexcept { return not_before_; }
 
     // With kGood, within the range of their types, 0 for kVoid.
     int64_t value(int column) const noexcept { return values_[column]; }
 
-    // Whether it told if the holder lacks a secret; the first second of that one, since
-    // kWindowEpochMs, and 0 if it lacks none.
+    // Whether it told if the holder lacks a secret; the first second of that one, 0 if it lacks
+    // none.
     bool tells_of_secrets() const noexcept { return tells_; }
-    uint32_t differs_from() const noexcept { return differs_from_; }
+    Second differs_from() const noexcept { return differs_from_; }
 
 private:
     bool Fail(AnswerVerdict verdict) noexcept;
@@ -111,8 +111,8 @@ private:
     int parts_ = 0;
     bool refused_ = false;
     bool tells_ = false;
-    uint32_t differs_from_ = 0;
-    int64_t not_before_ = 0;
+    Second differs_from_{};
+    UnixSecond not_before_{};
     int64_t values_[kMaxAnswerColumns] = {};
 };
 

@@ -12,10 +12,12 @@ static constexpr int64_t kShortestHalfMs = 500;
 // How often to look whether the next lease may be opened.
 static constexpr int64_t kOpenIntervalMs = 100;
 
-static constexpr int64_t Min(int64_t a, int64_t b) {
+template <typename T>
+static constexpr T Min(T a, T b) {
     return a < b ? a : b;
 }
-static constexpr int64_t Max(int64_t a, int64_t b) {
+template <typename T>
+static constexpr T Max(T a, T b) {
     return a > b ? a : b;
 }
 
@@ -23,28 +25,28 @@ static constexpr int64_t UpTo(int64_t most, uint64_t random) {
     return static_cast<int64_t>(random % (static_cast<uint64_t>(most) + 1));
 }
 
-void LeaseRelease::UsedUntil(int64_t end) noexcept {
-    last_used = Max(last_used, Min(end, lease.end) - 1 + kWindowEpochSeconds);
+void LeaseRelease::UsedUntil(Second end) noexcept {
+    last_used = Max(last_used, ToUnix(Min(end, lease.end) - 1));
 }
 
-LeaseRequest LeaseHolder::Renew(int64_t now_ms) noexcept {
+LeaseRequest LeaseHolder::Renew(SteadyMs now_ms) noexcept {
     awaits_ = LeaseRequest::Kind::kRenew;
     asked_at_ms_ = now_ms;
     const Lease& held = newest();
     return {.kind = awaits_,
             .lease_id = held.id,
             .incarnation = held.incarnation,
-            .expected_end = held.end - 1 + kWindowEpochSeconds};
+            .expected_end = ToUnix(held.end - 1)};
 }
 
-LeaseRequest LeaseHolder::Acquire(const Incarnation& fresh, int64_t now_ms) noexcept {
+LeaseRequest LeaseHolder::Acquire(const Incarnation& fresh, SteadyMs now_ms) noexcept {
     awaits_ = LeaseRequest::Kind::kAcquire;
     incarnation_ = fresh;
     asked_at_ms_ = now_ms;
-    return {.kind = awaits_, .lease_id = 0, .incarnation = fresh, .expected_end = 0};
+    return {.kind = awaits_, .lease_id = 0, .incarnation = fresh, .expected_end = {}};
 }
 
-LeaseNews LeaseHolder::Succeeded(const Lease& lease, int64_t now) noexcept {
+LeaseNews LeaseHolder::Succeeded(const Lease& lease, Second now) noexcept {
     awaits_ = LeaseRequest::Kind::kNone;
     // What was given may be of no use while the clocks disagree, but the coordinator did its part.
     retry_interval_ms_ = 0;
@@ -54,15 +56,15 @@ LeaseNews LeaseHolder::Succeeded(const Lease& lease, int64_t now) noexcept {
 }
 
 LeaseNews LeaseHolder::Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
-                               const LeaseTerms& asked, int64_t now) noexcept {
+                               const LeaseTerms& asked, Second now) noexcept {
     if (awaits_ != LeaseRequest::Kind::kAcquire)
         return LeaseNews::kNotAwaited;
     if (!GrantUsable(layout, grant, slots)) {
         (void)Unanswered();
         return LeaseNews::kUnusable;
     }
-    const int64_t start = SecondOfUnix(layout, grant.start);
-    const int64_t end = EndOfUnix(layout, grant.end);
+    const Second start = SecondOfUnix(layout, grant.start);
+    const Second end = EndOfUnix(layout, grant.end);
     if (end > LatestEnd(now, asked)) {
         (void)Unanswered();
         return end - start <= asked.duration ? LeaseNews::kBehind : LeaseNews::kTooLong;
@@ -90,18 +92,18 @@ LeaseRelease LeaseHolder::Declined(const Layout& layout, const LeaseGrant& grant
             .last_used = grant.start - 1};
 }
 
-LeaseNews LeaseHolder::Renewed(const Layout& layout, int64_t last_unix_second,
-                               const LeaseTerms& asked, int64_t now) noexcept {
+LeaseNews LeaseHolder::Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
+                               Second now) noexcept {
     if (awaits_ != LeaseRequest::Kind::kRenew)
         return LeaseNews::kNotAwaited;
     Lease& held = next_.id != 0 ? next_ : open_;
-    const int64_t end = Max(held.end, EndOfUnix(layout, last_unix_second));
-    const int64_t lasts_until_ms = held.lasts_until_ms + (end - held.end) * kSecondMs;
+    const Second end = Max(held.end, EndOfUnix(layout, last));
+    const SteadyMs lasts_until_ms = held.lasts_until_ms + (end - held.end) * kSecondMs;
     if (end > held.end && end > LatestEnd(now, asked)) {
         (void)Unanswered();
         held.refused = true;
         // The clock that never steps tells how long it would last from the request on.
-        const int64_t latest_ms = asked_at_ms_ + (asked.duration + 1) * kSecondMs + asked.skew_ms;
+        const SteadyMs latest_ms = asked_at_ms_ + (asked.duration + 1) * kSecondMs + asked.skew_ms;
         return lasts_until_ms <= latest_ms ? LeaseNews::kBehind : LeaseNews::kTooLong;
     }
     held.asked_at_ms = asked_at_ms_;
@@ -131,8 +133,8 @@ LeaseNews LeaseHolder::Unanswered() noexcept {
     return LeaseNews::kNothing;
 }
 
-int64_t LeaseHolder::NextRequestAt(int64_t longest_seconds, uint64_t random,
-                                   int64_t now_ms) const noexcept {
+SteadyMs LeaseHolder::NextRequestAt(int64_t longest_seconds, uint64_t random,
+                                    SteadyMs now_ms) const noexcept {
     if (retry_interval_ms_ != 0)
         return now_ms + retry_interval_ms_ - UpTo(retry_interval_ms_ / 4, random);
     const Lease& held = newest();
@@ -140,18 +142,18 @@ int64_t LeaseHolder::NextRequestAt(int64_t longest_seconds, uint64_t random,
     return held.asked_at_ms + half_ms - UpTo(half_ms / 10, random);
 }
 
-int64_t LeaseHolder::WakeAt(int64_t next_request_at_ms, int64_t now_ms) const noexcept {
+SteadyMs LeaseHolder::WakeAt(SteadyMs next_request_at_ms, SteadyMs now_ms) const noexcept {
     return next_.id == 0 ? next_request_at_ms : Min(next_request_at_ms, now_ms + kOpenIntervalMs);
 }
 
 Window LeaseHolder::Extended(Window window) const noexcept {
     if (open_.id != 0)
-        window.end = static_cast<uint32_t>(open_.end);
+        window.end = open_.end;
     return window;
 }
 
-Window LeaseHolder::OpenNext(int64_t earliest, int64_t now) noexcept {
-    const Window window = WindowOfLease(earliest, next_.start, next_.end, now);
+Window LeaseHolder::OpenNext(Second earliest, Second now) noexcept {
+    const Window window = WindowOfLease(earliest, next_, now);
     if (window.closed())
         return window;
     open_ = next_;
@@ -159,22 +161,21 @@ Window LeaseHolder::OpenNext(int64_t earliest, int64_t now) noexcept {
     return window;
 }
 
-bool LeaseHolder::NextUsed(Window window, int64_t used_until) const noexcept {
-    return next_.id != 0 && used_until >= next_.end && used_until > window.end;
+bool LeaseHolder::NextUsed(Window window, Second used_until) const noexcept {
+    return next_.id != 0 && used_until >= next_.end && used_until > window.earliest();
 }
 
 LeaseRelease LeaseHolder::DropNext() noexcept {
-    const LeaseRelease release{next_, next_.end - 1 + kWindowEpochSeconds};
+    const LeaseRelease release{next_, ToUnix(next_.end - 1)};
     next_ = {};
     return release;
 }
 
-LeaseReleases LeaseHolder::Sealed(int64_t last) noexcept {
-    const auto release = [](const Lease& lease, int64_t last_used) {
-        return LeaseRelease{lease,
-                            (last_used >= 0 ? last_used : lease.start - 1) + kWindowEpochSeconds};
+LeaseReleases LeaseHolder::Sealed(Second last) noexcept {
+    const auto release = [](const Lease& lease, Second last_used) {
+        return LeaseRelease{lease, ToUnix(last_used != kNotUsed ? last_used : lease.start - 1)};
     };
-    const LeaseReleases releases{release(open_, last), release(next_, -1)};
+    const LeaseReleases releases{release(open_, last), release(next_, kNotUsed)};
     open_ = next_ = {};
     awaits_ = LeaseRequest::Kind::kNone;
     return releases;

@@ -17,8 +17,7 @@
 // Plain data, which may be copied byte by byte. All zero is a holder that has nothing and waits for
 // nothing. It belongs in shared memory and nowhere else, so that a lease is never resumed after a
 // restart or in a copy of a data directory. One process at a time calls what changes it. Clock
-// readings and random numbers are arguments: `now` in seconds since kWindowEpochMs, `now_ms` in
-// milliseconds of a clock that never steps.
+// readings and random numbers are arguments.
 
 #ifndef RANDFLAKE_CORE_LEASE_LEASE_HOLDER_H
 #define RANDFLAKE_CORE_LEASE_LEASE_HOLDER_H
@@ -36,7 +35,7 @@ struct LeaseRequest {
     Kind kind;
     int64_t lease_id;  // of kRenew
     Incarnation incarnation;
-    int64_t expected_end;  // of kRenew: the last second that the holder knows of, Unix
+    UnixSecond expected_end;  // of kRenew: the last second that the holder knows of
 };
 
 // What an answer means.
@@ -54,12 +53,12 @@ enum class LeaseNews : uint8_t {
 
 // A lease to be given back.
 struct LeaseRelease {
-    Lease lease;        // its id is 0 when there is nothing to give back
-    int64_t last_used;  // Unix second; the one before its start when none was used
+    Lease lease;           // its id is 0 when there is nothing to give back
+    UnixSecond last_used;  // the one before its start when none was used
 
-    // This data directory may have used the node ids before, up to the second `end`: nobody else
-    // may have those seconds.
-    void UsedUntil(int64_t end) noexcept;
+    // This data directory may have used the node ids before, up to the second `end`: no other
+    // holder may have those seconds.
+    void UsedUntil(Second end) noexcept;
 };
 struct LeaseReleases {
     LeaseRelease open, next;
@@ -73,7 +72,7 @@ public:
     const Lease& newest() const noexcept { return next_.id != 0 ? next_ : open_; }
 
     // The first second that neither lease reaches.
-    int64_t LastEnd() const noexcept { return open_.end > next_.end ? open_.end : next_.end; }
+    Second LastEnd() const noexcept { return open_.end > next_.end ? open_.end : next_.end; }
 
     // What it waits for.
     LeaseRequest::Kind awaits() const noexcept { return awaits_; }
@@ -82,35 +81,36 @@ public:
 
     // Whether to ask for a renewal now, rather than for another lease.
     bool renews() const noexcept { return newest().id != 0 && !newest().refused; }
-    LeaseRequest Renew(int64_t now_ms) noexcept;
+    LeaseRequest Renew(SteadyMs now_ms) noexcept;
     // `fresh` is random, and never used before.
-    LeaseRequest Acquire(const Incarnation& fresh, int64_t now_ms) noexcept;
+    LeaseRequest Acquire(const Incarnation& fresh, SteadyMs now_ms) noexcept;
 
     // --- answers, which count only when it is certain that they are committed
 
     // For a server with that many slots. Not beyond LatestEnd: then see Declined.
     LeaseNews Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
-                      const LeaseTerms& asked, int64_t now) noexcept;
+                      const LeaseTerms& asked, Second now) noexcept;
     // What to give back after Granted gave kTooLong or kBehind: the lease as it was granted,
     // unused.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
-    // To this last second, Unix. What was promised before stays. Beyond LatestEnd, the lease keeps
+    // To this last second. What was promised before stays. Beyond LatestEnd, the lease keeps
     // its end and is renewed no more.
-    LeaseNews Renewed(const Layout& layout, int64_t last_unix_second, const LeaseTerms& asked,
-                      int64_t now) noexcept;
+    LeaseNews Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
+                      Second now) noexcept;
     LeaseNews Refused() noexcept;
-    // There was no clear answer, or nobody could be asked.
+    // There was no clear answer, or the coordinator could not be asked.
     LeaseNews Unanswered() noexcept;
 
     // --- time
 
-    // When to ask next, on the clock that never steps, so that a step of the wall clock neither
+    // When to ask next, so that a step of the wall clock neither
     // delays a renewal nor hurries it. `longest_seconds` is the duration that is asked for. Any
     // `random` number makes it a little earlier, so that the holders of a coordinator that comes
     // back spread out.
-    int64_t NextRequestAt(int64_t longest_seconds, uint64_t random, int64_t now_ms) const noexcept;
+    SteadyMs NextRequestAt(int64_t longest_seconds, uint64_t random,
+                           SteadyMs now_ms) const noexcept;
     // When there is something to do, if the next request is due then.
-    int64_t WakeAt(int64_t next_request_at_ms, int64_t now_ms) const noexcept;
+    SteadyMs WakeAt(SteadyMs next_request_at_ms, SteadyMs now_ms) const noexcept;
 
     // --- the window
 
@@ -119,24 +119,24 @@ public:
     // Makes the next lease the open one if it is time, and gives its window; else a closed one.
     // `earliest` is the first second that may follow all that was used before: at least the end of
     // the window in force, of a closed window too.
-    Window OpenNext(int64_t earliest, int64_t now) noexcept;
-    // Whether this server has used all of the next lease itself, if it may have used its node ids
-    // up to that second. Up to the end of the window in force it was the open lease that used them.
-    bool NextUsed(Window window, int64_t used_until) const noexcept;
+    Window OpenNext(Second earliest, Second now) noexcept;
+    // True if this directory already used the next lease's node ids to its end, `used_until` being
+    // what it may have used. Up to the end of the window in force, that was the open lease.
+    bool NextUsed(Window window, Second used_until) const noexcept;
     // Gives the next lease back as used: not before its end, so that the coordinator remembers it.
     LeaseRelease DropNext() noexcept;
     // What to give back after the window was sealed; `last` is what SealWindow gave. Both leases
     // are forgotten.
-    LeaseReleases Sealed(int64_t last) noexcept;
+    LeaseReleases Sealed(Second last) noexcept;
 
 protected:  // the simulation breaks the rules one by one
-    LeaseNews Succeeded(const Lease& lease, int64_t now) noexcept;
+    LeaseNews Succeeded(const Lease& lease, Second now) noexcept;
 
     Lease open_{};
     Lease next_{};
     LeaseRequest::Kind awaits_{};
     Incarnation incarnation_{};      // of the acquisition that is under way
-    int64_t asked_at_ms_ = 0;        // of the request that is under way
+    SteadyMs asked_at_ms_{};         // of the request that is under way
     int64_t retry_interval_ms_ = 0;  // 0: the last request succeeded
 };
 

@@ -1,73 +1,23 @@
 #include "core/secret/secret_file.h"
 
+#include "core/base/date_text.h"
 #include "core/identifier/layout.h"
 
 namespace randflake {
 namespace {
 
 constexpr size_t kSecretDigits = 2 * kKeyBytes;
-constexpr int64_t kSecondsPerDay = 86400;
 
-// What is left of a line.
-struct Text {
-    const char* at;
-    const char* end;
-
-    bool empty() const { return at == end; }
-    size_t length() const { return static_cast<size_t>(end - at); }
-
-    bool Take(char wanted) {
-        if (empty() || *at != wanted)
-            return false;
-        at++;
-        return true;
+// At least one.
+bool TakeBlanks(TextLeft* text) {
+    const char* before = text->at;
+    while (text->Take(' ') || text->Take('\t')) {
     }
-
-    // Exactly so many decimal digits.
-    bool TakeNumber(int digits, int* number) {
-        int value = 0;
-        for (int i = 0; i < digits; i++) {
-            if (empty() || *at < '0' || *at > '9')
-                return false;
-            value = value * 10 + (*at++ - '0');
-        }
-        *number = value;
-        return true;
-    }
-
-    // At least one.
-    bool TakeBlanks() {
-        const char* before = at;
-        while (!empty() && (*at == ' ' || *at == '\t'))
-            at++;
-        return at != before;
-    }
-};
-
-constexpr bool IsLeapYear(int year) {
-    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    return text->at != before;
 }
-
-constexpr int DaysOfMonth(int year, int month) {
-    constexpr int kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    return month == 2 && IsLeapYear(year) ? 29 : kDays[month - 1];
-}
-
-// Days from 1970-01-01 on, of the Gregorian calendar.
-constexpr int64_t DaysOfDate(int year, int month, int day) {
-    constexpr auto before = [](int y) {  // days of the years 1 .. y - 1
-        return int64_t{365} * (y - 1) + (y - 1) / 4 - (y - 1) / 100 + (y - 1) / 400;
-    };
-    int64_t days = before(year) - before(1970);
-    for (int m = 1; m < month; m++)
-        days += DaysOfMonth(year, m);
-    return days + day - 1;
-}
-static_assert(DaysOfDate(1970, 1, 1) == 0);
-static_assert(DaysOfDate(2024, 10, 27) == kWindowEpochSeconds / kSecondsPerDay);
 
 // Z, +hh, +hhmm or +hh:mm, or the same with a minus sign; in seconds east of Greenwich.
-bool TakeOffset(Text* text, int* offset) {
+bool TakeOffset(TextLeft* text, int* offset) {
     *offset = 0;
     if (text->Take('Z') || text->Take('z'))
         return true;
@@ -86,41 +36,26 @@ bool TakeOffset(Text* text, int* offset) {
 }
 
 // An instant to the end of the line.
-SecretFileError ParseInstant(Text text, uint32_t* second) {
-    int year, month, day, hour, minute, second_of_minute, offset;
-    if (!text.TakeNumber(4, &year) || !text.Take('-') || !text.TakeNumber(2, &month) ||
-        !text.Take('-') || !text.TakeNumber(2, &day) ||
-        !(text.Take('T') || text.Take('t') || text.Take(' ')) || !text.TakeNumber(2, &hour) ||
-        !text.Take(':') || !text.TakeNumber(2, &minute) || !text.Take(':') ||
-        !text.TakeNumber(2, &second_of_minute))
+SecretFileError ParseInstant(TextLeft text, Second* second) {
+    std::chrono::sys_days date;
+    TimeOfDay time;
+    int offset;
+    if (!TakeDate(&text, &date) || !(text.Take('T') || text.Take('t') || text.Take(' ')) ||
+        !TakeTimeOfDay(&text, &time) || !time.has_seconds || !TakeOffset(&text, &offset) ||
+        !text.empty())
         return SecretFileError::kMalformedTime;
-    bool on_second = true;
-    if (text.Take('.')) {
-        int digit;
-        if (!text.TakeNumber(1, &digit))
-            return SecretFileError::kMalformedTime;
-        do
-            on_second &= digit == 0;
-        while (text.TakeNumber(1, &digit));
-    }
-    if (!TakeOffset(&text, &offset) || !text.empty())
-        return SecretFileError::kMalformedTime;
-    if (year < 1 || month < 1 || month > 12 || day < 1 || day > DaysOfMonth(year, month) ||
-        hour > 23 || minute > 59 || second_of_minute > 59)
-        return SecretFileError::kMalformedTime;
-    if (!on_second)
+    if (!time.on_second)
         return SecretFileError::kNotOnFullSecond;
 
-    const int64_t unix_second = DaysOfDate(year, month, day) * kSecondsPerDay + hour * 3600 +
-                                minute * 60 + second_of_minute - offset;
-    const int64_t since = unix_second - kWindowEpochSeconds;
-    if (since < 1 || since > static_cast<int64_t>(kRandflake.max_timestamp()))
+    const UnixSecond instant{std::chrono::seconds(date.time_since_epoch()).count() + time.seconds -
+                             offset};
+    if (instant <= kWindowEpoch || instant >= ToUnix(kNoSecond))
         return SecretFileError::kTimeOutOfRange;
-    *second = static_cast<uint32_t>(since);
+    *second = FromUnix(instant);
     return SecretFileError::kNone;
 }
 
-bool TakeWord(Text* text, const char* word) {
+bool TakeWord(TextLeft* text, const char* word) {
     for (; *word != '\0'; word++)
         if (!text->Take(*word))
             return false;
@@ -128,18 +63,18 @@ bool TakeWord(Text* text, const char* word) {
 }
 
 // A line that is neither blank nor a comment, without white space at its end.
-SecretFileError ParseLine(Text line, const SecretList& before, Secret* secret) {
+SecretFileError ParseLine(TextLeft line, const SecretList& before, Secret* secret) {
     if (before.count == kMaxGenerations)
         return SecretFileError::kTooMany;
     if (line.length() < kSecretDigits || !ParseKey(line.at, kSecretDigits, &secret->key))
         return SecretFileError::kNotASecret;
     line.at += kSecretDigits;
-    secret->from = 0;
-    if (!line.empty() && !line.TakeBlanks())
+    secret->from = {};
+    if (!line.empty() && !TakeBlanks(&line))
         return SecretFileError::kNotASecret;
     if (before.count == 0)
         return line.empty() ? SecretFileError::kNone : SecretFileError::kTimeOfFirst;
-    if (!TakeWord(&line, "from") || !line.TakeBlanks())
+    if (!TakeWord(&line, "from") || !TakeBlanks(&line))
         return SecretFileError::kNoTime;
     if (const SecretFileError error = ParseInstant(line, &secret->from);
         error != SecretFileError::kNone)
@@ -160,7 +95,7 @@ SecretFileResult ParseSecretFile(const char* text, size_t length, SecretList* li
     int number = 0;
     for (const char* at = text; at != end;) {
         number++;
-        Text line{at, at};
+        TextLeft line{at, at};
         while (line.end != end && *line.end != '\n')
             line.end++;
         at = line.end == end ? end : line.end + 1;

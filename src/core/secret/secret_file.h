@@ -22,7 +22,7 @@ namespace randflake {
 
 struct Secret {
     Key key;
-    uint32_t from;  // seconds since kWindowEpochMs; 0 in the first
+    Second from;  // 0 in the first
 
     friend constexpr bool operator==(const Secret&, const Secret&) = default;
 };

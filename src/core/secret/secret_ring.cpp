@@ -31,12 +31,12 @@ template <const Layout& kLayout, typename Cipher>
 uint64_t OwnedBy(const Ring<Cipher>& ring, int generation, const uint64_t raw[kRunLength]) {
     constexpr int kShift = kLayout.node_bits + kLayout.sequence_bits;
     constexpr uint64_t kBelowSecond = (uint64_t{1} << kShift) - 1;
-    const uint64_t from = uint64_t{ring[generation].from} << kShift;
-    const uint64_t size = (uint64_t{ring[generation + 1].from} << kShift) - from;
+    const uint64_t from = kLayout.FirstTick(ring[generation].from) << kShift;
+    const uint64_t size = (kLayout.FirstTick(ring[generation + 1].from) << kShift) - from;
     uint64_t owned = 0, stand_for_seconds = 0;
     for (int i = 0; i < kRunLength; i++) {
         owned |= uint64_t{raw[i] - from < size} << i;
-        if constexpr (kLayout.reserve_lowest)
+        if constexpr (kLayout.lowest_stands_for_second)
             stand_for_seconds |= uint64_t{(raw[i] & kBelowSecond) == 0} << i;
     }
     return generation == 0 ? owned | stand_for_seconds : owned & ~stand_for_seconds;

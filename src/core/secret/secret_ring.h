@@ -5,17 +5,17 @@
 // The secrets are generations 0 .. n - 1 of a ring. Each raw number is owned by one generation:
 // that in whose interval of seconds, [its `from`, the next one's `from`), the number's second lies.
 // The numbers that stand for a second itself, the lowest of each (layout.h), are owned by the first
-// generation whatever their second. No server issues them, but everybody can name them, also those
+// generation whatever their second. No server issues them, but every user can name them, also those
 // of seconds to come, and their identifiers must not change when a generation is added.
 //
 //   claim     generation j claims an identifier that decrypts, under key j, to a number of j
 //   encrypt   under the owner's key; if an earlier generation claims the result, the number
-//             is skipped: nobody ever uses it
+//             is skipped: no server ever uses it
 //   decode    the first generation that claims the identifier made it
 //
 // An issued identifier is claimed by its owner and by no earlier generation, so it decodes to its
-// number. Two numbers with one identifier would both be that one number. The numbers that are left
-// out are as many as earlier generations own, of 2^64: their seconds over 2^30.
+// number. Two numbers with one identifier would both be that one number. The share of
+// numbers that is skipped is the earlier generations' seconds / 2^30.
 //
 // A new generation takes numbers away from the last one alone, and only those from its `from` on.
 // So if none of those was issued before, everything above holds for the grown ring as well, and
@@ -57,7 +57,7 @@ public:
     }
 
     // The generation whose interval this second lies in.
-    constexpr int GenerationAt(uint64_t second) const noexcept {
+    constexpr int GenerationAt(Second second) const noexcept {
         int generation = count_ - 1;
         while (generation > 0 && second < generations_[generation].from)
             generation--;
@@ -69,14 +69,16 @@ public:
         if (count_ == 1)
             return 0;
         const Fields fields = layout.Unpack(raw);
-        return StandsForSecond(layout, fields) ? 0 : GenerationAt(fields.timestamp);
+        return layout.StandsForSecond(fields)
+                   ? 0
+                   : GenerationAt({static_cast<int64_t>(fields.timestamp)});
     }
 
     // Whether these consecutive numbers certainly have one owner.
     constexpr bool HasOneOwner(const Layout& layout, uint64_t first, int count) const noexcept {
         const Fields fields = layout.Unpack(first);
         const uint64_t last = first + static_cast<uint64_t>(count) - 1;
-        return count_ == 1 || (!StandsForSecond(layout, fields) &&
+        return count_ == 1 || (!layout.StandsForSecond(fields) &&
                                layout.Unpack(last).timestamp == fields.timestamp);
     }
 
@@ -90,12 +92,13 @@ public:
 
     // The share of this second's numbers that is not skipped, as is to be expected of a cipher:
     // what an earlier generation claims of the identifiers is its share of the seconds.
-    constexpr double ShareLeft(const Layout& layout, uint64_t second) const noexcept {
+    constexpr double ShareLeft(const Layout& layout, Second second) const noexcept {
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);
         double left = 1;
         for (int generation = GenerationAt(second); generation > 0; generation--)
-            left *=
-                1 - (generations_[generation].from - generations_[generation - 1].from) / seconds;
+            left *= 1 - static_cast<double>(generations_[generation].from -
+                                            generations_[generation - 1].from) /
+                            seconds;
         return left;
     }
 
@@ -109,7 +112,7 @@ public:
         return owner == 0 || !ClaimedBefore(layout, owner, *id);
     }
 
-    // False, with *raw untouched, if no generation claims the identifier: nobody made it.
+    // False, with *raw untouched, if no generation claims the identifier: no server made it.
     [[gnu::always_inline]] constexpr bool Decrypt(const Layout& layout, uint64_t id,
                                                   uint64_t* raw) const noexcept {
         if (count_ != 1)
@@ -131,16 +134,12 @@ private:
         return false;
     }
 
-    static constexpr bool StandsForSecond(const Layout& layout, const Fields& fields) noexcept {
-        return layout.reserve_lowest && fields.node_id == 0 && fields.sequence == 0;
-    }
-
     const Cipher* generations_;
     int count_;
 };
 
 struct Generation {
-    uint32_t from;
+    Second from;
     KeySchedule schedule;
 
     uint64_t Encrypt(uint64_t raw) const noexcept { return randflake::Encrypt(schedule, raw); }
@@ -151,7 +150,7 @@ using SecretRing = Ring<Generation>;
 
 // The same of 53-bit identifiers (kRandflake53), under keys that are derived from the secrets.
 struct Generation53 {
-    uint32_t from;
+    Second from;
     SipKey key;
 
     uint64_t Encrypt(uint64_t raw) const noexcept { return Feistel53::Permute(key, raw); }

@@ -6,11 +6,10 @@
 //
 //   any session        Extend, where the node ids are static; AddSecrets, Certainty
 //   the lease worker   Ask, Granted .. Unanswered, NoteDifference; OpenLease, DropNext,
-//   ExtendLease,
-//                      Seal
+//                      ExtendLease, Seal
 //   the postmaster     MakeMemory; Stop, when it exits and all its children are gone
 //
-// There is one lock, the window lock. Under it, and by nobody without it,
+// There is one lock, the window lock. Under it, and only under it,
 //
 //   - the window is opened, extended and sealed, and leases change,
 //   - the state on disk is read and written, and ServerMemory changes,
@@ -29,9 +28,9 @@
 //   Seal                 seal the window and forget the leases, write the exact end
 //   Stop                 write the exact end
 //
-// So whoever reserves a number in a second that was announced after a secret was added finds that
-// secret: the ring was published before the lock was released, the window after it was taken again,
-// and the ring is read after the number is reserved.
+// So a process that reserves a number in a second that was announced after a secret was added finds
+// that secret: the ring was published before the lock was released, the window after it was taken
+// again, and the ring is read after the number is reserved.
 //
 // An environment `Env` is a type with these functions. Those marked with * may not come back: in
 // PostgreSQL an error leaves them by a jump. The lock is released then, what was done since the
@@ -42,10 +41,9 @@
 //   ServerMemory<Holder>& memory()
 //   AtomicWord& window(); WithSlots(use)  use(sets...), a SlotSet for each layout of numbers
 //   Lock()*, TryLock()*, Unlock(), Locked(); Wake(), those who wait for the window
-//   Now(), Present(), SteadyMs()          seconds since kWindowEpochMs; both clocks of Moment
+//   Now(), Present(), Steady()            Second, Moment and SteadyMs of the present
 //   SkewMs(), Skew()                      the tolerated difference of clocks, now and since the
-//   start
-//                                         of the postmaster
+//                                         start of the postmaster
 //   Terms()                               what leases are for
 //   Generates()                           not in recovery, and not without node ids
 //   ReadState()*, WriteState()*           false after a failure, which they report
@@ -54,7 +52,7 @@
 //   Secrets()*; SecretCount(); AddSecrets()
 //   Certainty(), SetCertainty()           the second before which identifiers are read for certain,
 //                                         in shared memory; 0: unknown
-//   Report(problem, value)*               why there is no window, for messages
+//   Report(report)*                       why there is no window, for messages
 //   LogStart()*; Closing(window)          before the slots' words go
 //   ShowLeases(holder)                    for messages
 //   Alone()                               whether the postmaster has no children
@@ -79,14 +77,19 @@ inline constexpr int64_t kMaxClockJumpSeconds = 86400;
 // After a failed write or read, the next attempt of an extension.
 inline constexpr int64_t kRetryIntervalMs = 200;
 
-// Why the window was not opened or extended when it was last tried; with a value.
+// Why the window was not opened or extended when it was last tried.
 enum class WindowProblem : uint8_t {
     kNone,
     kWriting,      // a process is writing the new end
-    kNotYet,       // it may not open before this second
-    kClockJumped,  // the clock is so many seconds ahead of where it should be
+    kNotYet,       // it may not open before `second`
+    kClockJumped,  // the clock is `jump` seconds ahead of where it should be
     kFileFailed,   // reported by the environment
-    kSecrets,      // the state on disk refuses this server's secrets; its last written end
+    kSecrets,      // the state on disk refuses this server's secrets; `second` is its last end
+};
+struct WindowTrouble {
+    WindowProblem problem;
+    Second second;
+    int64_t jump;
 };
 
 enum class LeaseOpening : uint8_t {
@@ -106,21 +109,21 @@ struct ShippedDecisions {
     static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
         return randflake::PlanStart(error, found, start);
     }
-    static uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
-                                 uint32_t held_off) {
-        return randflake::LeaseOpensAt(error, state, nodes, held_off);
+    static Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
+                               Second held_off_until) {
+        return randflake::LeaseOpensAt(error, state, nodes, held_off_until);
     }
     static ReloadPlan PlanReload(const Reload& reload, const WindowState* state) {
         return randflake::PlanReload(reload, state);
     }
-    static void TakeBack(WindowState* state, uint32_t end) { state->TakeBack(end); }
+    static void TakeBack(WindowState* state, Second end) { state->TakeBack(end); }
     template <typename AtomicWord, typename... Sets>
     static bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                              const Sets&... sets) {
         return randflake::ChangeWindow(slots, first_node, window, next, sets...);
     }
     template <typename AtomicWord, typename... Sets>
-    static int64_t SealWindow(uint32_t slots, AtomicWord& window, const Sets&... sets) {
+    static Second SealWindow(uint32_t slots, AtomicWord& window, const Sets&... sets) {
         return randflake::SealWindow(slots, window, sets...);
     }
 };
@@ -163,11 +166,11 @@ struct ServerMemory {
     StateError found;
     WindowState found_state;
     Start start;
-    uint32_t opens_at;
-    int64_t opens_at_ms;
-    uint32_t held_off;
+    Second opens_at;
+    UptimeMs opens_at_ms;
+    Second held_off_until;
 
-    int64_t retry_at_ms;  // steady; no window is extended before
+    SteadyMs retry_at_ms;  // no window is extended before
 
     Holder holder;           // the open lease is the window's
     uint32_t named_secrets;  // in the last request
@@ -182,7 +185,7 @@ struct ReloadResult {
     bool state_known;  // otherwise the state could not be read, and nothing was decided
     ReloadPlan plan;   // the secrets were added if it has no error
     Reload reload;
-    uint32_t written_end;  // the last of the state
+    Second written_end;  // the last of the state
 };
 
 template <typename Env>
@@ -199,6 +202,7 @@ public:
     // Fills in memory that was just made.
     void MakeMemory(bool leased, const NodeRange& nodes, const uint64_t (&boot)[2],
                     bool in_recovery, PostmasterMemory* postmaster) {
+        RANDFLAKE_ASSERT(CurrentWindow() == Window{});
         if (!postmaster->started)
             *postmaster = {true, env_.Present(), false};
         postmaster->began_in_recovery |= in_recovery;
@@ -216,17 +220,19 @@ public:
         const Window window = CurrentWindow();
         if (memory().leased || window.closed())
             return;
-        int64_t last = int64_t{window.start} - 1;
+        Second last = window.start - 1;
         const auto look_at = [&](const auto& set) {
             for (uint32_t i = 0; i < set.layout.Slots(memory().nodes.count); i++)
                 last = Later(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
         };
         env_.WithSlots([&](const auto&... sets) { (look_at(sets), ...); });
-        RANDFLAKE_ASSERT(last < window.end);
+        RANDFLAKE_ASSERT(memory().loaded && last < window.end);
         const Moment now = env_.Present();
         WindowState state = memory().state;
-        env_.TakeBack(&state, static_cast<uint32_t>(last + 1));
-        state.stop = {memory().run, {memory().boot[0], memory().boot[1]}, now.at_ms, now.clock_ms};
+        env_.TakeBack(&state, last + 1);
+        RANDFLAKE_ASSERT(state.EndFor(memory().nodes) > last);
+        state.stop = {
+            memory().run, {memory().boot[0], memory().boot[1]}, now.uptime_ms, now.wall_ms};
         // What was tolerated before the stop is no matter to a proof: others hold off from a start
         // after it.
         state.skew = env_.Skew();
@@ -258,24 +264,28 @@ public:
         reload.issues = env_.Generates();
         reload.leased = memory().leased;
         reload.leases_end = memory().holder.LastEnd();
-        reload.clock_ms = env_.Present().clock_ms;
+        reload.wall_ms = env_.Present().wall_ms;
         reload.skew_ms = env_.SkewMs();
-        // What has made nothing since its start may take what has begun elsewhere: a standby, and
-        // a server whose secrets were lost in a crash. The state on disk is asked before their
-        // first window opens.
+        // A standby, or a server that lost its secrets, may add one that already began elsewhere:
+        // it has made nothing since its start. The state on disk is asked before its first window
+        // opens.
         result.state_known = !reload.NeedsState() || Loaded();
         if (result.state_known) {
             const bool loaded = memory().loaded;
             result.plan = env_.PlanReload(reload, loaded ? &memory().state : nullptr);
             result.written_end = memory().state.LastEnd();
             if (result.plan.error == ReloadError::kNone) {
+                RANDFLAKE_ASSERT(env_.Locked());
+                RANDFLAKE_ASSERT(!reload.NeedsState() ||
+                                 after.records[reload.before.count].from >= result.written_end);
                 env_.AddSecrets(list);
+                RANDFLAKE_ASSERT(env_.SecretCount() == after.count);
                 WindowState& state = memory().state;
                 if (loaded) {
                     state.differs_from = DiffersFrom(state.differs_from, state.secrets, after);
                     state.secrets = after;
                 }
-                env_.SetCertainty(loaded ? CertainBefore(state.differs_from) : 0);
+                env_.SetCertainty(loaded ? CertainBefore(state.differs_from) : Second{});
             }
         }
         env_.Unlock();
@@ -284,10 +294,10 @@ public:
 
     // The first second of which identifiers may be read wrongly, because a coordinator has said
     // that this server lacks a secret. 0 if that could not be found out.
-    uint32_t Certainty() {
+    Second Certainty() {
         env_.Lock();
         LookUpCertainty();
-        const uint32_t second = env_.Certainty();
+        const Second second = env_.Certainty();
         env_.Unlock();
         return second;
     }
@@ -299,17 +309,16 @@ public:
         LeaseQuestion question{};
         Commit([&](Holder* holder, Window*) {
             question.secrets = env_.Secrets();
-            question.request = holder->renews() ? holder->Renew(env_.SteadyMs())
-                                                : holder->Acquire(fresh, env_.SteadyMs());
+            question.request = holder->renews() ? holder->Renew(env_.Steady())
+                                                : holder->Acquire(fresh, env_.Steady());
             memory().named_secrets = question.secrets.count;
             return true;
         });
         return question;
     }
 
-    // Answers. Those that grant or renew count as lost, and give kNothing, if there are more
-    // secrets by now than the request named: what was granted without them may reach beyond the
-    // time of one that was added.
+    // Answers. One that grants or renews counts unless a secret was added since the request; then
+    // it gives kNothing: what was granted without that secret may reach beyond its time.
     // `declined` is what to give back, if anything.
     LeaseNews Granted(const LeaseGrant& grant, LeaseRelease* declined) {
         *declined = {};
@@ -321,9 +330,9 @@ public:
             return news;
         });
     }
-    LeaseNews Renewed(int64_t last_unix_second) {
+    LeaseNews Renewed(UnixSecond last) {
         return Answered([&](Holder* holder) {
-            return holder->Renewed(env_.layout(), last_unix_second, env_.Terms(), env_.Now());
+            return holder->Renewed(env_.layout(), last, env_.Terms(), env_.Now());
         });
     }
     LeaseNews Refused() {
@@ -335,7 +344,8 @@ public:
 
     // The coordinator that was asked last has told from which second on this server lacks a secret,
     // 0 if it lacks none. No news if secrets were added since the request.
-    void NoteDifference(uint32_t differs_from) {
+    void NoteDifference(Second differs_from) {
+        RANDFLAKE_ASSERT(differs_from < kNoSecond);
         env_.Lock();
         if (env_.SecretCount() == memory().named_secrets) {
             LookUpCertainty();
@@ -355,7 +365,7 @@ public:
 
     // Makes the next lease the open one, if it is time. Its window begins after everything that
     // this data directory ever announced for its node ids.
-    LeaseOpening OpenLease(uint32_t* used_until) {
+    LeaseOpening OpenLease(Second* used_until) {
         if (memory().holder.next().id == 0)
             return LeaseOpening::kNotYet;
         bool used = false;
@@ -366,7 +376,7 @@ public:
             used = holder->NextUsed(*window, *used_until);
             if (used)
                 return false;
-            *window = holder->OpenNext(Later(window->end, *used_until), env_.Now());
+            *window = holder->OpenNext(Later(window->earliest(), *used_until), env_.Now());
             return !window->closed();
         });
         return opened ? LeaseOpening::kOpened : used ? LeaseOpening::kUsed : LeaseOpening::kNotYet;
@@ -392,23 +402,25 @@ public:
     LeaseReleases Seal() {
         env_.Lock();
         env_.Closing(CurrentWindow());
-        int64_t last = -1;
+        Second last = kNotUsed;
         env_.WithSlots([&](const auto&... sets) {
             last = env_.SealWindow(memory().nodes.count, env_.window(), sets...);
         });
-        RANDFLAKE_ASSERT(CurrentWindow().closed());
+        RANDFLAKE_ASSERT(env_.Locked() && CurrentWindow().closed());
+        RANDFLAKE_ASSERT(CurrentWindow().earliest() > last);
         LeaseReleases releases = memory().holder.Sealed(last);
+        RANDFLAKE_ASSERT(memory().holder.newest().id == 0);
         env_.ShowLeases(memory().holder);
         // It is no harm if this cannot be written: the file says more than was used.
         if (releases.open.lease.id != 0) {
             WindowState next = memory().state;
-            env_.TakeBack(&next, static_cast<uint32_t>(last + 1));
+            env_.TakeBack(&next, last + 1);
             (void)Write(next);
         }
         // What this data directory used before counts as used, too, and all if that is not known.
         for (LeaseRelease* release : {&releases.open, &releases.next})
             if (release->lease.id != 0)
-                release->UsedUntil(Loaded() ? OpensAt(release->lease) : UINT32_MAX);
+                release->UsedUntil(Loaded() ? OpensAt(release->lease) : kNoSecond);
         env_.Unlock();
         return releases;
     }
@@ -431,16 +443,17 @@ private:
     }
 
     // The first second at which a window of this lease may open.
-    uint32_t OpensAt(const Lease& lease) {
+    Second OpensAt(const Lease& lease) {
         FollowSkew();
-        return env_.LeaseOpensAt(memory().found, memory().state, NodesOf(lease), memory().held_off);
+        return env_.LeaseOpensAt(memory().found, memory().state, NodesOf(lease),
+                                 memory().held_off_until);
     }
 
     // Finds out what is known, without making or announcing anything: a server that generates
     // nothing has no state.
     void LookUpCertainty() {
         RANDFLAKE_ASSERT(env_.Locked());
-        if (env_.Certainty() != 0)
+        if (env_.Certainty() != Second{})
             return;
         WindowState found{};
         StateError error = StateError::kNone;
@@ -450,46 +463,48 @@ private:
             env_.SetCertainty(
                 CertainBefore(error == StateError::kNone
                                   ? DiffersFrom(found.differs_from, found.secrets, env_.Secrets())
-                                  : 0));
+                                  : Second{}));
     }
 
     // See Certainty(), for a state that says from when on the secrets differ.
-    static constexpr uint32_t CertainBefore(uint32_t differs_from) {
-        return differs_from != 0 ? differs_from : UINT32_MAX;
+    static constexpr Second CertainBefore(Second differs_from) {
+        return differs_from != Second{} ? differs_from : kNoSecond;
     }
 
     // The next attempt of an extension comes later.
     bool PutOff() {
-        memory().retry_at_ms = env_.SteadyMs() + kRetryIntervalMs;
+        RANDFLAKE_ASSERT(env_.Locked());
+        memory().retry_at_ms = env_.Steady() + kRetryIntervalMs;
         return false;
     }
 
     bool ExtendLocked() {
-        const int64_t now = env_.Now();
+        RANDFLAKE_ASSERT(env_.Locked() && !memory().leased);
+        const Second now = env_.Now();
         const Window window = CurrentWindow();
-        const int64_t limit = SecondsEnd(env_.layout());
-        if (now < 0 || now >= limit)
+        const Second limit = SecondsEnd(env_.layout());
+        if (now < Second{0} || now >= limit)
             return false;
         if (!window.closed() && now + 1 < window.end)
             return true;  // another process has just moved the end
-        const auto end = static_cast<uint32_t>(Earlier(now + kWindowSeconds, limit));
+        const Second end = Earlier(now + kWindowSeconds, limit);
         if (!window.closed() && end <= window.end)
             return false;
-        if (env_.SteadyMs() < memory().retry_at_ms)
+        if (env_.Steady() < memory().retry_at_ms)
             return false;
         if (const int64_t jump = ClockJump(now); jump > kMaxClockJumpSeconds) {
-            env_.Report(WindowProblem::kClockJumped, jump);
+            env_.Report({WindowProblem::kClockJumped, {}, jump});
             return false;
         }
         if (!Loaded())
             return false;
         if (window.closed())
             FollowSkew();
-        if (!MayOpen(memory().opens_at, memory().opens_at_ms, now, env_.Present().at_ms)) {
-            env_.Report(WindowProblem::kNotYet, Later(int64_t{memory().opens_at}, now + 1));
+        if (!MayOpen(memory().opens_at, memory().opens_at_ms, now, env_.Present().uptime_ms)) {
+            env_.Report({WindowProblem::kNotYet, Later(memory().opens_at, now + 1), 0});
             return false;
         }
-        const Window next{window.closed() ? static_cast<uint32_t>(now) : window.start, end};
+        const Window next{window.closed() ? now : window.start, end};
         if (!Announce(memory().nodes, next))
             return false;
         Publish(memory().nodes, next);
@@ -498,11 +513,9 @@ private:
     }
 
     // By how many seconds the clock is ahead of where it should be.
-    int64_t ClockJump(int64_t now) {
+    int64_t ClockJump(Second now) {
         const Moment& started = memory().postmaster.started_at;
-        const int64_t expected_ms =
-            started.clock_ms + env_.Present().at_ms - started.at_ms - kWindowEpochMs;
-        return now - expected_ms / kSecondMs;
+        return now - SecondOf(started.wall_ms + (env_.Present().uptime_ms - started.uptime_ms));
     }
 
     // Reads the state on disk if that was not done since the start. False when it could not be
@@ -526,9 +539,10 @@ private:
         start.skew = env_.Skew();
         const StartPlan plan = env_.PlanStart(error, found, start);
         if (plan.secrets == SecretsChange::kRefused) {
-            env_.Report(WindowProblem::kSecrets, found.LastEnd());
+            env_.Report({WindowProblem::kSecrets, found.LastEnd(), 0});
             return PutOff();
         }
+        RANDFLAKE_ASSERT(memory().leased || plan.opens_at >= plan.state.EndFor(memory().nodes));
         const uint64_t run = env_.RandomRun();
         RANDFLAKE_ASSERT(run != 0);
         if (!env_.MarkRun(start.origin, run))
@@ -538,8 +552,8 @@ private:
         memory().start = start;
         memory().state = plan.state;
         // What a coordinator told while the state could not be read is newer.
-        if (const uint32_t known = env_.Certainty(); known != 0)
-            memory().state.differs_from = known != UINT32_MAX ? known : 0;
+        if (const Second known = env_.Certainty(); known != Second{})
+            memory().state.differs_from = known != kNoSecond ? known : Second{};
         memory().untold = memory().state.differs_from != plan.state.differs_from;
         TakeTimes(plan);
         memory().run = run;
@@ -552,7 +566,7 @@ private:
     void TakeTimes(const StartPlan& plan) {
         memory().opens_at = plan.opens_at;
         memory().opens_at_ms = plan.opens_at_ms;
-        memory().held_off = plan.held_off;
+        memory().held_off_until = plan.held_off_until;
     }
 
     // The tolerated difference of clocks may have changed since the state was read. For a window
@@ -563,7 +577,10 @@ private:
         if (skew == memory().start.skew)
             return;
         memory().start.skew = skew;
-        TakeTimes(env_.PlanStart(memory().found, memory().found_state, memory().start));
+        const StartPlan plan = env_.PlanStart(memory().found, memory().found_state, memory().start);
+        RANDFLAKE_ASSERT(plan.opens_at >= memory().opens_at &&
+                         plan.held_off_until >= memory().held_off_until);
+        TakeTimes(plan);
     }
 
     // Or no run is; see Stop.
@@ -576,12 +593,12 @@ private:
     bool Write(WindowState next) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
         next.skew = env_.Skew();
-        env_.Report(WindowProblem::kWriting, 0);
+        env_.Report({WindowProblem::kWriting, {}, 0});
         if (!env_.WriteState(next))
             return PutOff();
         memory().state = next;
         memory().untold = false;
-        env_.Report(WindowProblem::kNone, 0);
+        env_.Report({WindowProblem::kNone, {}, 0});
         return true;
     }
 
@@ -600,7 +617,7 @@ private:
         RANDFLAKE_ASSERT(next.end <= memory().state.EndFor(nodes));
         RANDFLAKE_ASSERT(next.start == memory().state.announced_start);
         RANDFLAKE_ASSERT(RunIsMarked());
-        RANDFLAKE_ASSERT(opens ? next.start >= before.end : next.end >= before.end);
+        RANDFLAKE_ASSERT(opens ? next.start >= before.earliest() : next.end >= before.end);
         if (opens) {
             env_.Closing(before);
             [[maybe_unused]] bool opened = false;
@@ -620,6 +637,7 @@ private:
     template <typename Act>
     bool Commit(Act&& change) {
         env_.Lock();
+        RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         Holder holder = memory().holder;
         const Window before = CurrentWindow();
         Window window = before;
@@ -630,6 +648,10 @@ private:
         if (done && moved)
             Publish(NodesOf(holder.open()), window);
         if (done) {
+            // What was promised stays, and the window does not leave its lease.
+            RANDFLAKE_ASSERT(holder.open().id != memory().holder.open().id ||
+                             holder.open().end >= memory().holder.open().end);
+            RANDFLAKE_ASSERT(window.closed() || window.end <= holder.open().end);
             memory().holder = holder;
             env_.ShowLeases(holder);
         }

@@ -12,17 +12,17 @@ int HexDigit(char c) noexcept {
 }
 
 // The first second of generation i, kNoSecond of one that the ring lacks.
-uint32_t FromOf(const SecretRecords& ring, int i) noexcept {
+Second FromOf(const SecretRecords& ring, int i) noexcept {
     return i < static_cast<int>(ring.count) ? ring.records[i].from : kNoSecond;
 }
 
 // The first second about which the ring and an entry that it lacks can differ. The entry follows
 // the last of the ring's that are there and begin before it.
-uint32_t DiffersFrom(const SecretRecords& ring, int bound, uint32_t from) noexcept {
+Second DiffersFrom(const SecretRecords& ring, int bound, Second from) noexcept {
     int before = bound;
     while (before > 0 && ring.records[before - 1].from >= from)
         before--;
-    return before == 0 ? 0 : std::min(from, FromOf(ring, before));
+    return before == 0 ? Second{0} : std::min(from, FromOf(ring, before));
 }
 
 uint32_t Generations(uint32_t found) noexcept {
@@ -44,22 +44,22 @@ bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexce
         fingerprint = fingerprint << 4 | static_cast<uint64_t>(digit);
     }
     if (length == kDigits) {
-        *record = {fingerprint, 0};
+        *record = {fingerprint, {0}};
         return true;
     }
     // Ten digits hold every second, and no time has fewer.
     if (length != kDigits + 1 + 10 || text[kDigits] != '@')
         return false;
-    int64_t unix_second = 0;
+    UnixSecond unix_second{0};
     for (size_t i = kDigits + 1; i < length; i++) {
         if (text[i] < '0' || text[i] > '9')
             return false;
-        unix_second = unix_second * 10 + (text[i] - '0');
+        unix_second.count = unix_second.count * 10 + (text[i] - '0');
     }
-    const int64_t second = unix_second - kWindowEpochSeconds;
-    if (second <= 0 || second >= kNoSecond)
+    const Second second = FromUnix(unix_second);
+    if (second <= Second{0} || second >= kNoSecond)
         return false;
-    *record = {fingerprint, static_cast<uint32_t>(second)};
+    *record = {fingerprint, second};
     return true;
 }
 
@@ -72,7 +72,7 @@ void KeyRows::Add(const SecretRecords& ring, const char* text, size_t length) no
     }
     for (uint32_t i = 0; i < ring.count; i++)
         if (ring.records[i].fingerprint == record.fingerprint &&
-            (ring.records[i].from == record.from || record.from == 0)) {
+            (ring.records[i].from == record.from || record.from == Second{0})) {
             found |= uint32_t{1} << i;
             return;
         }
@@ -99,10 +99,10 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
         // Another first secret is found without the checks.
         unchecked = (keys.found & ~uint32_t{1} & ~checks->found) != 0;
         for (int i = 0; i < keys.other_count; i++)
-            unchecked |= keys.others[i].from > 0 && !checks->HasOther(keys.others[i]);
+            unchecked |= keys.others[i].from > Second{0} && !checks->HasOther(keys.others[i]);
     }
     if (binding.bound == 0 || keys.unreadable) {
-        binding.differs_from = 0;
+        binding.differs_from = {0};
     } else {
         for (int i = 0; i < keys.other_count; i++)
             binding.differs_from = std::min(binding.differs_from,
@@ -112,7 +112,7 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
         binding.difference = KeyDifference::kOther;
     if (unchecked) {
         // The ring that the refused entry belongs to is known only if this ring has the entry.
-        binding.differs_from = 0;
+        binding.differs_from = {0};
         if (keys.other_count == 0 && !keys.unreadable)
             binding.difference = KeyDifference::kUnchecked;
     }
@@ -122,13 +122,13 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
 BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept {
     const int owner = ring.OwnerOf(kRandflake, raw);
     const Fields fields = kRandflake.Unpack(raw);
-    const bool stands_for_second = fields.node_id == 0 && fields.sequence == 0;
-    return {owner, stands_for_second ? 0 : static_cast<uint32_t>(fields.timestamp)};
+    return {owner,
+            kRandflake.StandsForSecond(fields) ? Second{0} : kRandflake.SecondOf(fields.timestamp)};
 }
 
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept {
-    const uint32_t differs_from = binding.differs_from;
+    const Second differs_from = binding.differs_from;
     switch (use) {
         case TypeUse::kNoValue:
             return differs_from < kNoSecond           ? BindingStep::kDiffers
@@ -137,11 +137,11 @@ BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, T
         case TypeUse::kBuildIndex:
             return differs_from < kNoSecond ? BindingStep::kDiffers : BindingStep::kGo;
         case TypeUse::kSort:
-            return differs_from == 0 ? BindingStep::kDiffers : BindingStep::kGo;
+            return differs_from == Second{0} ? BindingStep::kDiffers : BindingStep::kGo;
         case TypeUse::kHash:
-            return differs_from == 0    ? BindingStep::kDiffers
-                   : binding.bound == 0 ? BindingStep::kMissing
-                                        : BindingStep::kGo;
+            return differs_from == Second{0} ? BindingStep::kDiffers
+                   : binding.bound == 0      ? BindingStep::kMissing
+                                             : BindingStep::kGo;
         case TypeUse::kMake:
         case TypeUse::kInput:
         case TypeUse::kOutput:
@@ -169,9 +169,9 @@ BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, T
                           : BindingStep::kAdd;
 }
 
-uint32_t CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept {
+Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept {
     if (binding.bound == 0)
-        return 0;
+        return {0};
     return std::min(binding.differs_from, FromOf(ring, binding.bound));
 }
 

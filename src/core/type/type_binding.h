@@ -10,12 +10,12 @@
 //            is kept in the keys and refused here.
 //
 // A ring and an entry that it lacks differ from some second on. An identifier that the ring reads
-// as an earlier second means the same to whoever added the entry: the generations of those seconds
-// are the same, and no identifier of a later one is claimed by them. So earlier values are read,
-// and the rest is refused. Values that stand for a second belong to the first generation.
+// as an earlier second means the same to the server that added the entry: the generations of those
+// seconds are the same, and no identifier of a later one is claimed by them. So earlier values are
+// read, and the rest is refused. Values that stand for a second belong to the first generation.
 //
 // The clock binds nothing. It refuses, as input, identifiers of a generation that cannot have begun
-// anywhere: somebody has made them up.
+// anywhere: a user has made them up.
 
 #ifndef RANDFLAKE_CORE_TYPE_TYPE_BINDING_H
 #define RANDFLAKE_CORE_TYPE_TYPE_BINDING_H
@@ -28,9 +28,6 @@
 #include "core/window/window_state.h"
 
 namespace randflake {
-
-// Beyond every second of an identifier.
-inline constexpr uint32_t kNoSecond = static_cast<uint32_t>(kRandflake.max_timestamp()) + 1;
 
 // An entry as text: 16 hexadecimal digits of the fingerprint; from the second secret on, "@" and
 // the Unix second from which on it is in use. False, with *record untouched, if it is none.
@@ -63,7 +60,7 @@ struct TypeBinding {
     bool any;   // there are entries
     int bound;  // generations of the ring that are there, from the first one on
     KeyDifference difference;
-    uint32_t differs_from;  // first second about which table and ring differ, or kNoSecond
+    Second differs_from;  // first second about which table and ring differ, or kNoSecond
 };
 
 // `checks` is null where only the keys may be read.
@@ -90,8 +87,8 @@ struct TypePlace {
     bool may_bind_first;  // the role may bind a database that has no entry
     bool locked;          // both tables are, against others that add entries
     bool former;          // while locked: the checks have entries that the ring lacks
-    uint32_t latest;      // second of the latest clock that a server may have
-    uint32_t certain_before;  // from this second on the server knows that it lacks a secret
+    Second latest;        // of the latest clock that a server may have
+    Second certain_before;  // from this second on the server knows that it lacks a secret
 };
 
 enum class BindingStep : uint8_t {
@@ -111,7 +108,7 @@ enum class BindingStep : uint8_t {
 
 struct BoundValue {
     int generation;
-    uint32_t second;  // 0 of values that stand for a second: they belong to the first generation
+    Second second;  // 0 of values that stand for a second: they belong to the first generation
 };
 
 BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept;
@@ -122,7 +119,7 @@ BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, T
 
 // Every value of a second before this one can be made, read in and shown without a further look,
 // for as long as ring and tables stay.
-uint32_t CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept;
+Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept;
 
 }  // namespace randflake
 

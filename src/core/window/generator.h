@@ -10,7 +10,7 @@
 // ids and one window for all: families are different spaces of numbers, each with its own layout.
 // Ticks tile seconds (layout.h), so every layout agrees about which of them a window holds. A
 // layout that cannot hold a window, because of its node ids or its time, has no words in it
-// (kNoWindow), and nothing is reserved in that layout.
+// (kEmptySlot), and nothing is reserved in that layout.
 //
 // Protocol between Reserve and ChangeWindow:
 //
@@ -25,19 +25,15 @@
 // closed or new. So a number lies in the window in force when it is reserved, wherever the two are
 // paused. Moving the end of an open window needs no protocol: one store, by the same one caller.
 //
-// This assumes that a slot never holds the same word twice. Without a further rule it could: the
-// word before a window is, bit for bit, the last number of the tick before it. If the node id came
-// back, a Reserve that was paused through the windows of other node ids in between would succeed
-// with a number of one of those. The rule is that windows follow each other in time. A closed
-// window keeps, as start and end, the first second at which the next one may start; an earlier
-// start is refused. Usually that is the end of the last window. All ticks of the windows before lie
-// before that second, and the number that follows the word before a window lies in the window.
+// Reserve is safe against ABA only if no slot's word repeats. Windows therefore never go back in
+// time: ChangeWindow refuses one that starts before earliest() of the last, which a closed window
+// keeps. Otherwise the word before a window, which is the last number of the tick before it, could
+// be that of a former window, and a Reserve that was paused since then would succeed.
 //
-// A window that was sealed before its end leaves an earlier second: the one after the second that
-// follows the last one used. The word before the next window is then in a later second than all
-// words of the sealed window, the word before that one included. What SealWindow itself stores
-// comes back with every sealed window, and with every window that a layout cannot hold, but nothing
-// is ever reserved from it.
+// After a seal, the next window starts at the last second used + 2 or later. So the word before it
+// is in a later second than every word of the sealed window, and the one before that window too.
+//
+// kEmptySlot repeats. That is harmless: nothing is reserved from it.
 
 #ifndef RANDFLAKE_CORE_WINDOW_GENERATOR_H
 #define RANDFLAKE_CORE_WINDOW_GENERATOR_H
@@ -49,15 +45,22 @@
 
 namespace randflake {
 
-// Seconds since kWindowEpochMs. Closed when empty.
 struct Window {
-    uint32_t start;
-    uint32_t end;  // exclusive
+    Second start;
+    Second end;  // exclusive
 
+    // No window; the next one starts at this second or later.
+    static constexpr Window ClosedUntil(Second next) { return {next, next}; }
     constexpr bool closed() const { return start >= end; }
-    constexpr uint64_t ToWord() const { return uint64_t{start} << 32 | end; }
+    // Where the next window may start, whether this one is closed or not.
+    constexpr Second earliest() const { return end; }
+
+    // As one word: two unsigned halves of 32 bits, which hold every second of an identifier.
+    constexpr uint64_t ToWord() const {
+        return static_cast<uint64_t>(start.count) << 32 | static_cast<uint32_t>(end.count);
+    }
     static constexpr Window FromWord(uint64_t word) {
-        return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)};
+        return {{static_cast<int64_t>(word >> 32)}, {static_cast<uint32_t>(word)}};
     }
     friend constexpr bool operator==(const Window&, const Window&) = default;
 };
@@ -65,7 +68,7 @@ struct Window {
 // The word of a slot without a window: what shared memory begins with, what SealWindow leaves, and
 // what ChangeWindow stores where a layout cannot hold the window. It is no number of any window and
 // comes before none, because windows start at tick 1 or later and a sequence has at least one bit.
-inline constexpr uint64_t kNoWindow = 0;
+inline constexpr uint64_t kEmptySlot = 0;
 
 enum class Outcome : uint8_t {
     kReserved,
@@ -77,10 +80,11 @@ enum class Outcome : uint8_t {
     kNoWord,            // there is one, but was none for this slot when its word was loaded
     kBeforeWindow,      // the window starts later
     kWindowEnded,       // the window ended
-    kNotInLayout,       // never from NextRun: kNoWord, and the layout cannot hold the window
+    kNotInLayout,  // never from NextReservation: kNoWord, and the layout cannot hold the window
 };
 
-struct Run {
+// What Reserve got, and what it saw.
+struct Reservation {
     Outcome outcome;
     uint32_t count;     // numbers reserved; at least 1 with kReserved, else 0
     uint64_t first;     // raw numbers first .. first + count - 1, the last being the new word
@@ -96,9 +100,10 @@ struct Run {
 // and a clock that was stepped back a little costs nothing.
 //
 // Always inline, so that a constexpr layout folds away although others are used as well.
-[[gnu::always_inline]] constexpr Run NextRun(const Layout& layout, uint64_t word, int64_t now,
-                                             Window window, uint32_t wanted) noexcept {
-    Run run{Outcome::kReserved, 0, 0, word, now, window};
+[[gnu::always_inline]] constexpr Reservation NextReservation(const Layout& layout, uint64_t word,
+                                                             int64_t now, Window window,
+                                                             uint32_t wanted) noexcept {
+    Reservation run{Outcome::kReserved, 0, 0, word, now, window};
     if (now < 0) {
         run.outcome = Outcome::kClockBeforeEpoch;
         return run;
@@ -107,7 +112,7 @@ struct Run {
         run.outcome = Outcome::kClockAfterEnd;
         return run;
     }
-    if (window.closed() || word == kNoWindow) {
+    if (window.closed() || word == kEmptySlot) {
         run.outcome = window.closed() ? Outcome::kWindowClosed : Outcome::kNoWord;
         return run;
     }
@@ -149,15 +154,15 @@ struct Run {
 // Reserves up to `wanted` numbers in a slot. `clock()` gives ticks since the layout's epoch.
 // Lock-free; safe against any number of concurrent Reserve and one ChangeWindow.
 template <typename AtomicWord, typename Clock>
-Run Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window, uint32_t wanted,
-            Clock&& clock) {
+Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window,
+                    uint32_t wanted, Clock&& clock) {
     for (;;) {
         uint64_t word = slot.load(std::memory_order_acquire);
         // The clock is read after the word, so `now` before the word's tick means that the clock
         // stepped back, not that this process was slow.
         const int64_t now = clock();
-        const Run run = NextRun(layout, word, now,
-                                Window::FromWord(window.load(std::memory_order_acquire)), wanted);
+        const Reservation run = NextReservation(
+            layout, word, now, Window::FromWord(window.load(std::memory_order_acquire)), wanted);
         if (run.outcome != Outcome::kReserved)
             return run;
         if (slot.compare_exchange_strong(word, run.first + run.count - 1, std::memory_order_acq_rel,
@@ -172,7 +177,7 @@ Run Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window, ui
 template <typename AtomicWord>
 bool LayoutLacksWindow(const AtomicWord& slot, const AtomicWord& window) noexcept {
     const uint64_t seen = window.load(std::memory_order_acquire);
-    return !Window::FromWord(seen).closed() && slot.load(std::memory_order_acquire) == kNoWindow &&
+    return !Window::FromWord(seen).closed() && slot.load(std::memory_order_acquire) == kEmptySlot &&
            window.load(std::memory_order_acquire) == seen;
 }
 
@@ -201,8 +206,8 @@ SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 template <typename AtomicWord, typename... SlotAt>
 bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                   const SlotSet<SlotAt>&... sets) {
-    const uint32_t earliest = Window::FromWord(window.load(std::memory_order_acquire)).end;
-    window.store(Window{earliest, earliest}.ToWord(), std::memory_order_release);
+    const Second earliest = Window::FromWord(window.load(std::memory_order_acquire)).earliest();
+    window.store(Window::ClosedUntil(earliest).ToWord(), std::memory_order_release);
     const auto holds = [&](const Layout& layout) {
         uint64_t word;
         return WordBefore(layout, next, first_node + slots - 1, &word);
@@ -213,7 +218,7 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
     const auto store = [&](const auto& set) {
         const bool held = holds(set.layout);
         for (uint32_t i = 0; i < set.layout.Slots(slots); i++) {
-            uint64_t word = kNoWindow;
+            uint64_t word = kEmptySlot;
             if (held)
                 (void)WordBefore(set.layout, next, first_node + i, &word);
             set.slot(i).store(word, std::memory_order_release);
@@ -226,35 +231,36 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
 
 // The last second of a window in which a slot with this word has used numbers, or the one before
 // the window when it has used none.
-constexpr int64_t LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
+constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
     const uint64_t tick = layout.Unpack(word).timestamp;
-    if (word == kNoWindow || layout.Before(tick, window.start))
-        return int64_t{window.start} - 1;
+    if (word == kEmptySlot || layout.Before(tick, window.start))
+        return window.start - 1;
     return layout.SecondOf(tick);
 }
 
+inline constexpr Second kNotUsed{-1};
+
 // Closes the window and makes sure that nothing more is reserved in it, by any set: every number
-// that was or ever will be reserved in it lies in seconds up to the result, which is negative when
+// that was or ever will be reserved in it lies in seconds up to the result, which is kNotUsed when
 // there is none. A compare-and-swap that was under way either came first, and counts, or finds
 // another word. One caller at a time, as with ChangeWindow, and with the same sets.
 template <typename AtomicWord, typename... SlotAt>
-int64_t SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... sets) {
+Second SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... sets) {
     const Window old = Window::FromWord(window.load(std::memory_order_acquire));
     if (old.closed())
-        return -1;
-    window.store(Window{old.end, old.end}.ToWord(), std::memory_order_release);
-    int64_t last = int64_t{old.start} - 1;
+        return kNotUsed;
+    window.store(Window::ClosedUntil(old.earliest()).ToWord(), std::memory_order_release);
+    Second last = old.start - 1;
     const auto seal = [&](const auto& set) {
         for (uint32_t i = 0; i < set.layout.Slots(slots); i++) {
-            const uint64_t word = set.slot(i).exchange(kNoWindow, std::memory_order_acq_rel);
-            if (const int64_t second = LastSecondUsed(set.layout, word, old); second > last)
+            const uint64_t word = set.slot(i).exchange(kEmptySlot, std::memory_order_acq_rel);
+            if (const Second second = LastSecondUsed(set.layout, word, old); second > last)
                 last = second;
         }
     };
     (seal(sets), ...);
-    const auto next = static_cast<uint32_t>(last + 2);
-    window.store(Window{next, next}.ToWord(), std::memory_order_release);
-    return last >= int64_t{old.start} ? last : -1;
+    window.store(Window::ClosedUntil(last + 2).ToWord(), std::memory_order_release);
+    return last >= old.start ? last : kNotUsed;
 }
 
 }  // namespace randflake

@@ -12,13 +12,15 @@ constexpr char kMagic[8] = {'r', 'a', 'n', 'd', 'f', 'l', 'k', 'w'};
 constexpr uint32_t kVersion = 4;
 
 constexpr uint32_t kMaxNodeCount = static_cast<uint32_t>(kRandflake.max_node_id()) + 1;
-constexpr uint32_t kMaxEnd = static_cast<uint32_t>(kRandflake.max_timestamp()) + 1;
+constexpr Second kMaxEnd = SecondsEnd(kRandflake);
 
-constexpr uint32_t Min(uint32_t a, uint32_t b) {
+template <typename T>
+constexpr T Min(T a, T b) {
     return a < b ? a : b;
 }
 
-constexpr uint32_t Max(uint32_t a, uint32_t b) {
+template <typename T>
+constexpr T Max(T a, T b) {
     return a > b ? a : b;
 }
 
@@ -37,6 +39,7 @@ class Writer {
 public:
     explicit Writer(uint8_t* bytes) : at_(bytes) {}
 
+    void Put(Second second) { Put(static_cast<uint64_t>(second.count), 4); }
     void Put(uint64_t value, int length) {
         for (int i = 0; i < length; i++)
             *at_++ = static_cast<uint8_t>(value >> 8 * i);
@@ -51,6 +54,7 @@ public:
     explicit Reader(const uint8_t* bytes) : at_(bytes) {}
 
     uint64_t Get64() { return Get(8); }
+    Second GetSecond() { return {Get32()}; }
     uint32_t Get32() { return static_cast<uint32_t>(Get(4)); }
 
 private:
@@ -68,7 +72,7 @@ constexpr bool IsValid(const SecretRecords& secrets) {
     for (uint32_t i = 0; i < kMaxGenerations; i++) {
         const SecretRecord& record = secrets.records[i];
         if (i >= secrets.count ? record != SecretRecord{}
-            : i == 0           ? record.from != 0
+            : i == 0           ? record.from != Second{0}
                      : record.from <= secrets.records[i - 1].from || record.from >= kMaxEnd)
             return false;
     }
@@ -93,23 +97,23 @@ constexpr WrittenEnd Merge(const WrittenEnd& a, const WrittenEnd& b) {
 
 }  // namespace
 
-uint32_t WindowState::EndFor(const NodeRange& nodes) const noexcept {
-    uint32_t end = 0;
+Second WindowState::EndFor(const NodeRange& nodes) const noexcept {
+    Second end{0};
     for (uint32_t i = 0; i < end_count; i++)
         if (ends[i].nodes.Overlaps(nodes))
             end = Max(end, ends[i].end);
     return end;
 }
 
-uint32_t WindowState::LastEnd() const noexcept {
-    uint32_t last = 0;
+Second WindowState::LastEnd() const noexcept {
+    Second last{0};
     for (uint32_t i = 0; i < end_count; i++)
         last = Max(last, ends[i].end);
     return last;
 }
 
 void WindowState::Announce(const NodeRange& nodes, const Window& window) noexcept {
-    const uint32_t before = EndFor(nodes);
+    const Second before = EndFor(nodes);
     if (announced_start != window.start || ends[0].nodes != nodes) {
         RANDFLAKE_ASSERT(window.start >= before);
         announced_start = window.start;
@@ -134,11 +138,11 @@ void WindowState::Announce(const NodeRange& nodes, const Window& window) noexcep
     RANDFLAKE_ASSERT(EndFor(nodes) >= before);
 }
 
-void WindowState::TakeBack(uint32_t end) noexcept {
-    if (announced_start == 0)
+void WindowState::TakeBack(Second end) noexcept {
+    if (announced_start == Second{0})
         return;
     ends[0].end = Min(ends[0].end, Max(end, end_before));
-    announced_start = 0;
+    announced_start = {0};
     RANDFLAKE_ASSERT(EndFor(ends[0].nodes) >= end_before);
 }
 
@@ -161,7 +165,7 @@ size_t FormatFingerprints(const SecretRecords& records,
         if (i == 0)
             continue;
         buffer[length++] = '@';
-        uint64_t second = static_cast<uint64_t>(kWindowEpochSeconds) + records.records[i].from;
+        int64_t second = ToUnix(records.records[i].from).count;
         for (size_t digit = kSecondDigits; digit-- > 0; second /= 10)
             buffer[length + digit] = static_cast<char>('0' + second % 10);
         length += kSecondDigits;
@@ -229,7 +233,7 @@ void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes
     writer.Put(state.origin.system_identifier, 8);
     writer.Put(state.origin.timeline, 4);
     writer.Put(state.secrets.count, 4);
-    writer.Put(state.differs_from, 4);
+    writer.Put(state.differs_from);
     writer.Put(state.skew.smallest_ms, 4);
     writer.Put(state.skew.largest_ms, 4);
     writer.Put(state.origin.identity.inode, 8);
@@ -238,19 +242,19 @@ void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes
     writer.Put(state.stop.run, 8);
     writer.Put(state.stop.boot[0], 8);
     writer.Put(state.stop.boot[1], 8);
-    writer.Put(static_cast<uint64_t>(state.stop.at_ms), 8);
-    writer.Put(static_cast<uint64_t>(state.stop.clock_ms), 8);
+    writer.Put(static_cast<uint64_t>(state.stop.uptime_ms.count), 8);
+    writer.Put(static_cast<uint64_t>(state.stop.wall_ms.count), 8);
     for (uint32_t i = 0; i < kMaxGenerations; i++) {
         const SecretRecord record =
             i < state.secrets.count ? state.secrets.records[i] : SecretRecord{};
         writer.Put(record.fingerprint, 8);
-        writer.Put(record.from, 4);
+        writer.Put(record.from);
     }
     for (uint32_t i = 0; i < kMaxWrittenEnds; i++) {
         const WrittenEnd written = i < state.end_count ? state.ends[i] : WrittenEnd{};
         writer.Put(written.nodes.first, 4);
         writer.Put(written.nodes.count, 4);
-        writer.Put(written.end, 4);
+        writer.Put(written.end);
     }
     writer.Put(Crc32c(bytes, kWindowStateBytes - 4), 4);
 }
@@ -273,7 +277,7 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
     read.origin.system_identifier = reader.Get64();
     read.origin.timeline = reader.Get32();
     read.secrets.count = reader.Get32();
-    read.differs_from = reader.Get32();
+    read.differs_from = reader.GetSecond();
     read.skew.smallest_ms = reader.Get32();
     read.skew.largest_ms = reader.Get32();
     read.origin.identity.inode = reader.Get64();
@@ -282,16 +286,16 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
     read.stop.run = reader.Get64();
     read.stop.boot[0] = reader.Get64();
     read.stop.boot[1] = reader.Get64();
-    read.stop.at_ms = static_cast<int64_t>(reader.Get64());
-    read.stop.clock_ms = static_cast<int64_t>(reader.Get64());
+    read.stop.uptime_ms = {static_cast<int64_t>(reader.Get64())};
+    read.stop.wall_ms = {static_cast<int64_t>(reader.Get64())};
     for (SecretRecord& record : read.secrets.records) {
         record.fingerprint = reader.Get64();
-        record.from = reader.Get32();
+        record.from = reader.GetSecond();
     }
     for (WrittenEnd& written : read.ends) {
         written.nodes.first = reader.Get32();
         written.nodes.count = reader.Get32();
-        written.end = reader.Get32();
+        written.end = reader.GetSecond();
     }
     if (read.end_count > kMaxWrittenEnds || read.differs_from >= kMaxEnd ||
         !IsValid(read.secrets) || !IsValid(read.skew))
@@ -317,26 +321,25 @@ bool Proven(const WindowState& found, const Start& start, const SkewRange& skew)
     const Stop& stop = found.stop;
     const bool same_boot = stop.boot[0] == start.boot[0] && stop.boot[1] == start.boot[1] &&
                            (stop.boot[0] != 0 || stop.boot[1] != 0);
-    const auto passed = [&skew](int64_t from, int64_t to) {
-        const uint64_t elapsed = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
+    const auto passed = [&skew](auto from, decltype(from) to) {
+        const uint64_t elapsed =
+            static_cast<uint64_t>(to.count) - static_cast<uint64_t>(from.count);
         return to < from || elapsed >= skew.smallest_ms;
     };
     return stop.run != 0 && stop.run == start.last_run && same_boot &&
-           !passed(stop.at_ms, start.at_ms) && !passed(stop.clock_ms, start.clock_ms) &&
+           !passed(stop.uptime_ms, start.uptime_ms) && !passed(stop.wall_ms, start.wall_ms) &&
            found.ends[0].nodes.Covers(start.nodes);
 }
 
 }  // namespace
 
-// The first second that begins after this instant, Unix milliseconds.
-static uint32_t SecondAfter(int64_t clock_ms) {
-    const int64_t since = clock_ms - kWindowEpochMs;
-    const int64_t second = since < 0 ? 0 : since / kSecondMs + 1;
-    return second < kMaxEnd ? static_cast<uint32_t>(second) : kMaxEnd;
+// The first second that begins after this instant.
+static Second SecondAfter(WallMs instant) {
+    return Min(Max(SecondOf(instant) + 1, Second{0}), kMaxEnd);
 }
 
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
-                             uint32_t end) noexcept {
+                             Second end) noexcept {
     if (before.count == 0 || after.count == 0)
         return SecretsChange::kNone;
     // How many generations own seconds below the end; the first one does in any case.
@@ -360,8 +363,8 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
     return SecretsChange::kOther;
 }
 
-uint32_t DiffersFrom(uint32_t differs_from, const SecretRecords& before,
-                     const SecretRecords& after) noexcept {
+Second DiffersFrom(Second differs_from, const SecretRecords& before,
+                   const SecretRecords& after) noexcept {
     const auto beginning = [differs_from](const SecretRecords& secrets) {
         for (uint32_t i = 1; i < secrets.count; i++)
             if (secrets.records[i].from == differs_from)
@@ -369,7 +372,7 @@ uint32_t DiffersFrom(uint32_t differs_from, const SecretRecords& before,
         return SecretRecord{};
     };
     const SecretRecord has = beginning(after);
-    return has == SecretRecord{} || has == beginning(before) ? differs_from : 0;
+    return has == SecretRecord{} || has == beginning(before) ? differs_from : Second{0};
 }
 
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept {
@@ -377,26 +380,26 @@ ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept {
     const SecretRecords& after = reload.after;
     for (uint32_t i = 0; i < before.count; i++)
         if (i >= after.count || after.records[i] != before.records[i])
-            return {ReloadError::kNotGrown, i, 0};
-    const uint32_t end = state != nullptr ? state->LastEnd() : 0;
+            return {ReloadError::kNotGrown, i, {}};
+    const Second end = state != nullptr ? state->LastEnd() : Second{0};
     if (reload.NeedsState()) {
-        const uint32_t others = reload.leased ? static_cast<uint32_t>(reload.leases_end)
-                                              : SecondAfter(reload.clock_ms + reload.skew_ms);
-        const uint32_t earliest = Max(Max(end, others), 1);
+        const Second others =
+            reload.leased ? reload.leases_end : SecondAfter(reload.wall_ms + reload.skew_ms);
+        const Second earliest = Max(Max(end, others), Second{1});
         for (uint32_t i = before.count; i < after.count; i++)
             if (after.records[i].from < earliest)
                 return {ReloadError::kTooEarly, i, earliest};
     }
     if (state != nullptr && CompareSecrets(state->secrets, after, end) == SecretsChange::kRefused)
-        return {ReloadError::kRefused, 0, 0};
-    return {ReloadError::kNone, 0, 0};
+        return {ReloadError::kRefused, 0, {}};
+    return {ReloadError::kNone, 0, {}};
 }
 
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,
              Start* start) noexcept {
-    const bool set_right = now.clock_ms < started.clock_ms;
-    start->at_ms = may_be_promoted ? now.at_ms : started.at_ms;
-    start->clock_ms = may_be_promoted || set_right ? now.clock_ms : started.clock_ms;
+    const bool set_right = now.wall_ms < started.wall_ms;
+    start->uptime_ms = may_be_promoted ? now.uptime_ms : started.uptime_ms;
+    start->wall_ms = may_be_promoted || set_right ? now.wall_ms : started.wall_ms;
 }
 
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept {
@@ -420,16 +423,17 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
     }
     plan.state.stop = Stop{};
     // Beyond the last second there is nothing to open, and no end that could be written.
-    plan.held_off = SecondAfter(start.clock_ms + skew.largest_ms);
-    plan.opens_at = Max(plan.state.EndFor(start.nodes), plan.proven ? 0 : plan.held_off);
-    plan.opens_at_ms = plan.proven ? 0 : start.at_ms + skew.largest_ms;
+    plan.held_off_until = SecondAfter(start.wall_ms + skew.largest_ms);
+    plan.opens_at =
+        Max(plan.state.EndFor(start.nodes), plan.proven ? Second{0} : plan.held_off_until);
+    plan.opens_at_ms = plan.proven ? UptimeMs{0} : start.uptime_ms + skew.largest_ms;
     return plan;
 }
 
-uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
-                      uint32_t held_off) noexcept {
+Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
+                    Second held_off_until) noexcept {
     const bool unknown = error != StateError::kNone && error != StateError::kMissing;
-    return Min(Max(state.EndFor(nodes), unknown ? held_off : 0), kMaxEnd);
+    return Min(Max(state.EndFor(nodes), unknown ? held_off_until : Second{0}), kMaxEnd);
 }
 
 }  // namespace randflake

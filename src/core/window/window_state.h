@@ -9,8 +9,8 @@
 // was promoted in place of this one, one that took the node ids over by configuration, or this
 // directory itself before its disk was rolled back. The state cannot know of them. But each of them
 // stopped before this server started, and their clocks differ by less than the tolerated
-// difference. So a start holds off that long, unless the state proves that nobody can have come in
-// between; see PlanStart.
+// difference. So a start holds off that long, unless the state proves that no other server can have
+// come in between; see PlanStart.
 
 #ifndef RANDFLAKE_CORE_WINDOW_WINDOW_STATE_H
 #define RANDFLAKE_CORE_WINDOW_WINDOW_STATE_H
@@ -36,10 +36,9 @@ struct NodeRange {
     friend constexpr bool operator==(const NodeRange&, const NodeRange&) = default;
 };
 
-// Seconds since the epoch; the end is the first second not announced.
 struct WrittenEnd {
     NodeRange nodes;
-    uint32_t end;
+    Second end;  // the first one not announced
 
     friend constexpr bool operator==(const WrittenEnd&, const WrittenEnd&) = default;
 };
@@ -68,7 +67,7 @@ struct Origin {
 // is its own, 0 of the first secret.
 struct SecretRecord {
     uint64_t fingerprint;
-    uint32_t from;
+    Second from;
 
     friend constexpr bool operator==(const SecretRecord&, const SecretRecord&) = default;
 };
@@ -99,32 +98,31 @@ enum class SecretsChange : uint8_t {
 // generation that begins later may come, go and be moved. Only a server that never changed its
 // secret may get another one altogether.
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
-                             uint32_t end) noexcept;
+                             Second end) noexcept;
 
 // What is left of the knowledge that the ring `before` lacked a secret from the second
 // `differs_from` on, 0 for none, when the ring is `after`: 0 once it has got another secret from
 // that second on than it had there. Whether that is the right one, a coordinator says.
-uint32_t DiffersFrom(uint32_t differs_from, const SecretRecords& before,
-                     const SecretRecords& after) noexcept;
+Second DiffersFrom(Second differs_from, const SecretRecords& before,
+                   const SecretRecords& after) noexcept;
 
 // Whether a ring that lacks a secret from the second `certain_before` on reads this number as the
 // whole ring does. The numbers that stand for seconds belong to the first secret.
-constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, uint32_t certain_before) noexcept {
+constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second certain_before) noexcept {
     const Fields fields = layout.Unpack(raw);
-    return fields.timestamp < certain_before ||
-           (layout.reserve_lowest && fields.node_id == 0 && fields.sequence == 0);
+    return layout.Before(fields.timestamp, certain_before) || layout.StandsForSecond(fields);
 }
 
 // A server that runs is to go on under the ring `after` instead of `before`.
 struct Reload {
     SecretRecords before;  // none: its secrets were lost in a crash
     SecretRecords after;
-    bool issues;         // whether it makes identifiers, or would if it were asked
-    bool leased;         // under leased node ids
-    int64_t leases_end;  // with these, the last end of its leases
+    bool issues;        // whether it makes identifiers, or would if it were asked
+    bool leased;        // under leased node ids
+    Second leases_end;  // with these, the last end of its leases
 
-    // The present by the wall clock, Unix, and the tolerated difference of clocks.
-    int64_t clock_ms;
+    // The present, and the tolerated difference of clocks.
+    WallMs wall_ms;
     int64_t skew_ms;
 
     // Whether the state on disk must be known: secrets are added that have not begun anywhere.
@@ -142,8 +140,8 @@ enum class ReloadError : uint8_t {
 
 struct ReloadPlan {
     ReloadError error;
-    uint32_t secret;    // with kNotGrown and kTooEarly: which of `after`, counted from 0
-    uint32_t earliest;  // with kTooEarly: the first second that is possible
+    uint32_t secret;  // with kNotGrown and kTooEarly: which of `after`, counted from 0
+    Second earliest;  // with kTooEarly: the first second that is possible
 };
 
 // The values that the tolerated difference of clocks has had, in milliseconds: they can be changed
@@ -173,8 +171,8 @@ inline constexpr uint32_t kMaxWrittenEnds = 16;
 struct Stop {
     uint64_t run;      // 0: no stop is recorded
     uint64_t boot[2];  // of the machine; its uptime begins with it
-    int64_t at_ms;     // uptime: a clock that cannot be set and counts suspended time
-    int64_t clock_ms;  // wall clock, Unix
+    UptimeMs uptime_ms;
+    WallMs wall_ms;
 
     friend constexpr bool operator==(const Stop&, const Stop&) = default;
 };
@@ -193,7 +191,7 @@ struct WindowState {
     SecretRecords secrets;  // under which the server that wrote this issued
     // The first second of a secret that a coordinator said this server lacks, by those above; 0:
     // none. See DiffersFrom.
-    uint32_t differs_from;
+    Second differs_from;
     SkewRange skew;  // from the start of the server that wrote this; with a stop, the smallest is
                      // that then
     Stop stop;       // of the server that wrote ends[0]; then that end is exact
@@ -201,10 +199,10 @@ struct WindowState {
     WrittenEnd ends[kMaxWrittenEnds];
 
     // The first second that this state allows for all of these node ids.
-    uint32_t EndFor(const NodeRange& nodes) const noexcept;
+    Second EndFor(const NodeRange& nodes) const noexcept;
 
     // The first second in which nothing was issued under any node ids.
-    uint32_t LastEnd() const noexcept;
+    Second LastEnd() const noexcept;
 
     // To be written before the window of these node ids is opened, or its end moved: records the
     // end in first place. A window that opens begins at or beyond every end that was written for
@@ -214,13 +212,13 @@ struct WindowState {
     // To be written when the window that was announced last is over, and nothing was or will be
     // used in it from `end` on; 0: nothing at all. Takes back what was announced for this very
     // window. What was written before it opened stays.
-    void TakeBack(uint32_t end) noexcept;
+    void TakeBack(Second end) noexcept;
 
     // No end for any node id ever falls but by TakeBack, and by that not below the one that was
     // written when the window opened. This is of the window announced last, which has ends[0]; not
     // on disk, so a state that was read takes nothing back.
-    uint32_t announced_start = 0;  // 0: there is none, or it was taken back
-    uint32_t end_before = 0;       // of its node ids, when it opened
+    Second announced_start{};  // 0: there is none, or it was taken back
+    Second end_before{};       // of its node ids, when it opened
 };
 
 // A head, the secrets, the written ends and a checksum. What is not used is zero.
@@ -258,8 +256,8 @@ enum class Finding : uint8_t {
 
 // A moment by both clocks of Stop.
 struct Moment {
-    int64_t at_ms;
-    int64_t clock_ms;
+    UptimeMs uptime_ms;
+    WallMs wall_ms;
 };
 
 // A start of a server, as far as it matters here.
@@ -271,8 +269,8 @@ struct Start {
     // The machine's boot, zero when it is not known, and the moment from which the hold-off counts;
     // see SetTime.
     uint64_t boot[2];
-    int64_t at_ms;
-    int64_t clock_ms;
+    UptimeMs uptime_ms;
+    WallMs wall_ms;
 
     uint64_t last_run;  // that opened a window of this directory in this boot; 0: not known
     SkewRange skew;     // tolerated difference of clocks, from the start of the server on
@@ -285,24 +283,24 @@ void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, Sta
 
 struct StartPlan {
     Finding finding;
-    bool proven;  // nobody else can have used the node ids since the stop
+    bool proven;  // no other server can have used the node ids since the stop
     SecretsChange secrets;
-    uint32_t opens_at;    // the window may open at this second, not before,
-    int64_t opens_at_ms;  // and after this uptime; see MayOpen
-    uint32_t held_off;    // the first second after the hold-off, proven or not
-    WindowState state;    // what to go on from: origin, secrets and ends; no stop recorded
+    Second opens_at;        // the window may open at this second, not before,
+    UptimeMs opens_at_ms;   // and after this uptime; see MayOpen
+    Second held_off_until;  // the first second after the hold-off, proven or not
+    WindowState state;      // what to go on from: origin, secrets and ends; no stop recorded
 };
 
 // Decides from where a server with static node ids starts. `error` says what is wrong with the
 // state on disk; `found` counts with kNone only.
 //
-// The window opens at or beyond the written end of each of its node ids. Beyond that, it opens when
+// The window opens at or beyond the written end of each of its node ids, and when
 // the tolerated difference has passed since the start by the wall clock, so that seconds used by
 // others lie before it, and by the uptime, so that the proof below holds whatever the wall clock
 // does.
 //
-// It need not wait if it is proven that nobody else can have used the node ids since the server's
-// own stop. Anybody else holds off from a start of their own, which came after that stop. So nobody
+// It need not wait if it is proven that no other server can have used the node ids since this one's
+// own stop. Every other one holds off from a start of its own, which came after that stop. So none
 // can have issued anything if less than the tolerated difference passed from the stop to this
 // start. The stop must be of this directory, this boot and all of these node ids, and no other run
 // may have opened a window since: the disk may have been rolled back to the stop. Both clocks are
@@ -316,25 +314,25 @@ struct StartPlan {
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
 // Whether a window may open at this second and uptime; the first two are those of StartPlan.
-constexpr bool MayOpen(uint32_t opens_at, int64_t opens_at_ms, int64_t second,
-                       int64_t uptime_ms) noexcept {
+constexpr bool MayOpen(Second opens_at, UptimeMs opens_at_ms, Second second,
+                       UptimeMs uptime_ms) noexcept {
     return second >= opens_at && uptime_ms > opens_at_ms;
 }
 
 // PlanStart for a server that leases node ids: the first second at which a window of these may
-// open. The lease says that nobody else uses them; this directory itself may have used them as
+// open. The lease says that no other server uses them; this directory itself may have used them as
 // static ones, by a clock that was ahead.
-uint32_t LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
-                      uint32_t held_off) noexcept;
+Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
+                    Second held_off_until) noexcept;
 
-// Decides whether a server that runs takes secrets; `state` is null while it is not known. Whoever
-// asks keeps windows from being opened and extended until the secrets are added.
+// Decides whether a server that runs takes secrets; `state` is null while it is not known. The
+// caller keeps windows from being opened and extended until the secrets are added.
 //
-// An added secret begins at or beyond every written end, so nothing that this server made is
-// concerned. Nor is what others made under static node ids: they keep to their clocks, and those
-// differ by less than the tolerated difference. Under leased ones, the coordinator gives nobody a
-// second about whose secret it and the holder do not agree. So a server that stopped there may get
-// the secret late; but what was leased without the coordinator being told of it comes before.
+// From when on an added secret may begin: always at or beyond every written end, so nothing that
+// this server made is concerned; under static node ids, after the present + skew, so nothing that
+// others made by their clocks; under leased ones, at or after the last lease end. There, the
+// coordinator grants no second about whose secret it and the holder do not agree. So a server that
+// stopped for that may get the secret late.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake

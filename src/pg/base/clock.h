@@ -10,7 +10,7 @@
 
 #include <time.h>
 
-#include "core/identifier/layout.h"
+#include "core/base/time.h"
 
 static inline struct timespec wall_clock() {
     struct timespec now;
@@ -22,23 +22,22 @@ static inline struct timespec wall_clock() {
     return now;
 }
 
-// Seconds since the Randflake epoch; negative before it.
-static inline int64 wall_clock_seconds() {
+static inline randflake::Second wall_clock_second() {
 #ifdef __GLIBC__
     // The seconds of the same clock at half the price: a single load where the kernel maps it into
     // the process (vDSO), a reading of CLOCK_REALTIME_COARSE elsewhere.
-    const int64 unix_seconds = time(nullptr);
+    const randflake::UnixSecond now{time(nullptr)};
 #else
-    const int64 unix_seconds = wall_clock().tv_sec;
+    const randflake::UnixSecond now{wall_clock().tv_sec};
 #endif
-    return unix_seconds - randflake::kWindowEpochSeconds;
+    return FromUnix(now);
 }
 
-// Unix milliseconds, to the millisecond.
-static inline int64 precise_milliseconds() {
+// To the millisecond.
+static inline randflake::WallMs precise_wall_clock() {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return int64{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+    return {int64{now.tv_sec} * 1000 + now.tv_nsec / 1000000};
 }
 
 // Milliseconds until the wall clock shows another second, at least 1.
@@ -52,19 +51,19 @@ static inline int64 steady_microseconds() {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return int64{now.tv_sec} * 1000000 + now.tv_nsec / 1000;
 }
-static inline int64 steady_milliseconds() {
-    return steady_microseconds() / 1000;
+static inline randflake::SteadyMs steady_clock() {
+    return {steady_microseconds() / 1000};
 }
 
 // From a clock that cannot be set, and that counts the time for which the machine was suspended.
-static inline int64 uptime_milliseconds() {
+static inline randflake::UptimeMs uptime_clock() {
     struct timespec now;
 #ifdef CLOCK_BOOTTIME
     clock_gettime(CLOCK_BOOTTIME, &now);
 #else
     clock_gettime(CLOCK_MONOTONIC, &now);
 #endif
-    return int64{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+    return {int64{now.tv_sec} * 1000 + now.tv_nsec / 1000000};
 }
 
 #endif

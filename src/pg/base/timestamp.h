@@ -5,26 +5,24 @@
 
 #include "pg/base/pg.h"
 
-#include "core/identifier/layout.h"
+#include "core/base/time.h"
 
-// PostgreSQL's epoch, Unix milliseconds.
-static constexpr int64 kPostgresEpochMs =
-    int64{POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE} * SECS_PER_DAY * 1000;
+// PostgreSQL's epoch.
+static constexpr randflake::WallMs kPostgresEpoch{int64{POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE} *
+                                                  SECS_PER_DAY * 1000};
 
-// Unix milliseconds as PostgreSQL's timestamp with time zone.
-static inline TimestampTz timestamp_of_milliseconds(int64 milliseconds) {
-    return (milliseconds - kPostgresEpochMs) * 1000;
+// An instant as PostgreSQL's timestamp with time zone; a second as that at which it begins.
+static inline TimestampTz timestamp_of(randflake::WallMs instant) {
+    return (instant - kPostgresEpoch) * 1000;
 }
-
-// A second since the Randflake epoch as PostgreSQL's timestamp with time zone.
-static inline TimestampTz timestamp_of_second(int64 second) {
-    return timestamp_of_milliseconds((randflake::kWindowEpochSeconds + second) * 1000);
+static inline TimestampTz timestamp_of(randflake::Second second) {
+    return timestamp_of(StartOf(second));
 }
 
 // The same as people read it, in the session's time zone; palloc'd.
-const char* second_text(int64 second);
+const char* second_text(randflake::Second second);
 
 // The second of an identifier that a time lies in; an ERROR with this SQLSTATE when there is none.
-uint64 second_of_timestamp(TimestampTz time, int sqlstate);
+randflake::Second second_of_timestamp(TimestampTz time, int sqlstate);
 
 #endif

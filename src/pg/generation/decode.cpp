@@ -31,10 +31,9 @@ static bool decode(const Layout& layout, const Ring& ring, int64 id, Fields* fie
 
 // The row's descriptor is looked up once per query and kept with the call site.
 static Datum decoded_row(FunctionCallInfo fcinfo, bool made, const Fields& fields) {
-    Datum values[] = {
-        TimestampTzGetDatum(timestamp_of_second(static_cast<int64>(fields.timestamp))),
-        Int32GetDatum(static_cast<int32>(fields.node_id)),
-        Int32GetDatum(static_cast<int32>(fields.sequence))};
+    Datum values[] = {TimestampTzGetDatum(timestamp_of(kRandflake.SecondOf(fields.timestamp))),
+                      Int32GetDatum(static_cast<int32>(fields.node_id)),
+                      Int32GetDatum(static_cast<int32>(fields.sequence))};
     bool nulls[] = {!made, !made, !made};
     FmgrInfo* call_site = fcinfo->flinfo;
     if (unlikely(call_site->fn_extra == nullptr))
@@ -71,7 +70,7 @@ Datum randflake_generated_at(PG_FUNCTION_ARGS) {
     Fields fields;
     if (!decode(kRandflake, secret_ring(), PG_GETARG_INT64(0), &fields))
         PG_RETURN_NULL();
-    PG_RETURN_TIMESTAMPTZ(timestamp_of_second(static_cast<int64>(fields.timestamp)));
+    PG_RETURN_TIMESTAMPTZ(timestamp_of(kRandflake.SecondOf(fields.timestamp)));
 }
 
 static uint64 require_in_range(const char* what, int32 value, uint64 max) {
@@ -85,10 +84,10 @@ static uint64 require_in_range(const char* what, int32 value, uint64 max) {
 
 template <typename Ring>
 static Datum encode(FunctionCallInfo fcinfo, const Layout& layout, const Ring& ring) {
-    const Fields fields{
-        second_of_timestamp(PG_GETARG_TIMESTAMPTZ(0), ERRCODE_INVALID_PARAMETER_VALUE),
-        require_in_range("node id", PG_GETARG_INT32(1), layout.max_node_id()),
-        require_in_range("sequence", PG_GETARG_INT32(2), layout.max_sequence())};
+    const Fields fields{layout.FirstTick(second_of_timestamp(PG_GETARG_TIMESTAMPTZ(0),
+                                                             ERRCODE_INVALID_PARAMETER_VALUE)),
+                        require_in_range("node id", PG_GETARG_INT32(1), layout.max_node_id()),
+                        require_in_range("sequence", PG_GETARG_INT32(2), layout.max_sequence())};
     uint64 raw, id;
     if (!layout.Pack(fields, &raw))
         elog(ERROR, "fields of an identifier do not fit");

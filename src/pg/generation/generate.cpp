@@ -9,18 +9,18 @@
 #include "pg/base/sql_function.h"
 #include "pg/generation/text.h"
 
-using randflake::Run;
+using randflake::Reservation;
 
 namespace {
 struct Randflake {
     static void Require() { require_generator(); }
-    static Run Reserve(uint32 wanted) { return reserve_numbers(SlotChoice::kOwn, wanted); }
+    static Reservation Reserve(uint32 wanted) { return reserve_numbers(SlotChoice::kOwn, wanted); }
     static randflake::SecretRing ReadRing() { return secret_ring(); }
 };
 
 struct Randflake53 {
     static void Require() { require_generator53(); }
-    static Run Reserve(uint32 wanted) { return reserve_53(wanted); }
+    static Reservation Reserve(uint32 wanted) { return reserve_53(wanted); }
     static randflake::SecretRing53 ReadRing() { return secret_ring53(); }
 };
 }  // namespace

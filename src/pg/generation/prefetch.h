@@ -36,7 +36,7 @@ template <typename Family>
 class Prefetch {
 public:
     static inline uint64 Next() {
-        if (likely(next < count && second == wall_clock_seconds()))
+        if (likely(next < count && second == wall_clock_second()))
             return ids[next++];
         return NextRun();
     }
@@ -49,7 +49,7 @@ private:
             ready = true;
         }
 
-        const bool same_second = second == wall_clock_seconds();
+        const bool same_second = second == wall_clock_second();
         const uint32 wanted =
             same_second ? Min(reserved * kRunGrowth, static_cast<uint32>(randflake::kRunLength))
                         : 1;
@@ -57,11 +57,11 @@ private:
         do {
             randflake::UseReserved(
                 [&] { return Family::Reserve(wanted); }, Family::ReadRing,
-                [](const randflake::Run& run, const auto& ring) {
+                [](const randflake::Reservation& run, const auto& ring) {
                     const auto numbers = static_cast<int>(run.count);
                     const uint64 skipped =
                         randflake::EncryptNumbers(ring, vector_path, run.first, numbers, ids);
-                    second = run.now;
+                    second = {run.now};  // ticks are seconds
                     reserved = run.count;
                     count = static_cast<uint32>(randflake::DropSkipped(skipped, numbers, ids));
                 });
@@ -73,9 +73,9 @@ private:
     static inline bool ready;
 
     // The run.
-    static inline int64 second;     // of the clock, when it was reserved
-    static inline uint32 reserved;  // numbers, skipped ones included
-    static inline uint32 next;      // ids[next .. count - 1] are left
+    static inline randflake::Second second;  // of the clock, when it was reserved
+    static inline uint32 reserved;           // numbers, skipped ones included
+    static inline uint32 next;               // ids[next .. count - 1] are left
     static inline uint32 count;
     static inline uint64 ids[randflake::kRunLength];
 };

@@ -15,26 +15,26 @@
 
 using randflake::Layout;
 using randflake::Outcome;
-using randflake::Run;
+using randflake::Reservation;
 
 namespace {
 struct RandflakeNumbers {
     static constexpr const Layout& layout() { return randflake::kRandflake; }
     static Slot& slot(uint32 i) { return randflake_slot(i); }
-    static int64 Now() { return wall_clock_seconds(); }
-    static void Count(Slot& slot, const Run& run) { count_run(slot, run); }
-    static bool Hopeless(const Run&) { return false; }
+    static int64 Now() { return wall_clock_second().count; }
+    static void Count(Slot& slot, const Reservation& run) { count_run(slot, run); }
+    static bool Hopeless(const Reservation&) { return false; }
 };
 
 struct SnowflakeNumbers {
     static const Layout& layout() { return snowflake_layout; }
     static Slot& slot(uint32 i) { return snowflake_slot(i); }
-    static int64 Now() { return snowflake_layout.TickAt(precise_milliseconds()); }
-    static void Count(Slot& slot, const Run& run) { count_snowflake_run(slot, run); }
+    static int64 Now() { return snowflake_layout.TickAt(precise_wall_clock()); }
+    static void Count(Slot& slot, const Reservation& run) { count_snowflake_run(slot, run); }
 
     // Waiting does not help when the clock is outside of the layout's time or the layout does not
     // hold the node ids.
-    static bool Hopeless(const Run& run) {
+    static bool Hopeless(const Reservation& run) {
         return run.outcome == Outcome::kClockBeforeEpoch ||
                run.outcome == Outcome::kClockAfterEnd || run.outcome == Outcome::kNotInLayout;
     }
@@ -43,9 +43,9 @@ struct SnowflakeNumbers {
 struct Numbers53 {
     static constexpr const Layout& layout() { return randflake::kRandflake53; }
     static Slot& slot(uint32 i) { return randflake53_slot(i); }
-    static int64 Now() { return wall_clock_seconds(); }
-    static void Count(Slot& slot, const Run& run) { count_53_run(slot, run); }
-    static bool Hopeless(const Run& run) { return run.outcome == Outcome::kNotInLayout; }
+    static int64 Now() { return wall_clock_second().count; }
+    static void Count(Slot& slot, const Reservation& run) { count_53_run(slot, run); }
+    static bool Hopeless(const Reservation& run) { return run.outcome == Outcome::kNotInLayout; }
 };
 }  // namespace
 
@@ -54,11 +54,10 @@ struct Numbers53 {
 // rest of the tick, because a fast backend uses up dozens. When all are used up, only the last one
 // is tried again.
 //
-// From the lowest slot on, numbers of one backend only grow. If the tick turns while slots are
-// skipped, a number of the new tick is no longer from the lowest slot, and the next one would be
-// smaller. So it is dropped.
+// From the lowest slot on, numbers of one backend only grow. So if the clock ticks while slots are
+// skipped, the number is dropped and the scan restarts at slot 0.
 template <typename Numbers>
-static Run try_slots(SlotChoice choice, uint32 wanted) {
+static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     struct Cursor {
         int64 tick;
         uint32 skip;  // so many slots from the chosen one on were used up in this tick
@@ -73,8 +72,8 @@ static Run try_slots(SlotChoice choice, uint32 wanted) {
     for (;;) {
         Slot& slot = Numbers::slot((first + cursor.skip) % slots);
         // The clock has a type of its own, so that Reserve is compiled for each layout.
-        Run run = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
-                          [] { return Numbers::Now(); });
+        Reservation run = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
+                                  [] { return Numbers::Now(); });
         if (run.outcome == Outcome::kReserved)
             Numbers::Count(slot, run);
         if (run.outcome == Outcome::kNoWord &&
@@ -94,7 +93,7 @@ static Run try_slots(SlotChoice choice, uint32 wanted) {
 }
 
 // Moves the window on where that is due. True if another attempt may succeed at once.
-static bool window_moved(const Run& run) {
+static bool window_moved(const Reservation& run) {
     if (run.outcome == Outcome::kNoWord)
         return true;
     const bool due = run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded;
@@ -103,8 +102,8 @@ static bool window_moved(const Run& run) {
 
 // One attempt, and a second one if the window moved on.
 template <typename Numbers>
-static Run attempt(SlotChoice choice, uint32 wanted) {
-    Run run = try_slots<Numbers>(choice, wanted);
+static Reservation attempt(SlotChoice choice, uint32 wanted) {
+    Reservation run = try_slots<Numbers>(choice, wanted);
     if (window_moved(run))
         run = try_slots<Numbers>(choice, wanted);
     else if (run.outcome == Outcome::kReserved && window_near_end(Numbers::layout(), run))
@@ -119,8 +118,8 @@ static constexpr int64 kShortWait = 20;  // milliseconds
 // Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds.
 // The first wait at the latch only registers for the change and returns at once, so that no
 // change between an attempt and the wait is missed.
-static void wait_for_tick(const Layout& layout, const Run& run, int64 most, uint32 event) {
-    const int64 now = precise_milliseconds();
+static void wait_for_tick(const Layout& layout, const Reservation& run, int64 most, uint32 event) {
+    const randflake::WallMs now = precise_wall_clock();
     const int64 left = layout.unit - (now - layout.TickStart(static_cast<uint64_t>(run.now)));
     if (run.outcome != Outcome::kExhausted || layout.unit > kShortWait) {
         const int64 next = layout.unit == randflake::kSecondMs ? milliseconds_to_next_second()
@@ -141,7 +140,7 @@ static void wait_for_tick(const Layout& layout, const Run& run, int64 most, uint
 
 // The slow path, out of line: repeats attempts until one succeeds or the wait ends.
 template <typename Numbers>
-static pg_noinline Run wait_for_numbers(SlotChoice choice, uint32 wanted) {
+static pg_noinline Reservation wait_for_numbers(SlotChoice choice, uint32 wanted) {
     static uint32 event;
     if (event == 0)
         event = wait_event("RandflakeGenerate");
@@ -150,14 +149,14 @@ static pg_noinline Run wait_for_numbers(SlotChoice choice, uint32 wanted) {
     const int64 give_up_at = started_at + int64{setting_max_wait} * 1000;
     shared->counters.waits.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
-        const Run run = attempt<Numbers>(choice, wanted);
+        const Reservation run = attempt<Numbers>(choice, wanted);
         const int64 now = steady_microseconds();
         const bool reserved = run.outcome == Outcome::kReserved;
         if (reserved || now >= give_up_at || RecoveryInProgress() || Numbers::Hopeless(run)) {
             ConditionVariableCancelSleep();
             count_wait(now - started_at);
             if (!reserved)
-                report_unavailable(Numbers::layout(), run);
+                raise_unavailable(Numbers::layout(), run);
             return run;
         }
         wait_for_tick(Numbers::layout(), run, (give_up_at - now + 999) / 1000, event);
@@ -165,21 +164,21 @@ static pg_noinline Run wait_for_numbers(SlotChoice choice, uint32 wanted) {
 }
 
 template <typename Numbers>
-static Run reserve(SlotChoice choice, uint32 wanted) {
-    const Run run = attempt<Numbers>(choice, wanted);
+static Reservation reserve(SlotChoice choice, uint32 wanted) {
+    const Reservation run = attempt<Numbers>(choice, wanted);
     if (likely(run.outcome == Outcome::kReserved))
         return run;
     return wait_for_numbers<Numbers>(choice, wanted);
 }
 
-Run reserve_numbers(SlotChoice choice, uint32 wanted) {
+Reservation reserve_numbers(SlotChoice choice, uint32 wanted) {
     return reserve<RandflakeNumbers>(choice, wanted);
 }
 
-Run reserve_snowflake(uint32 wanted) {
+Reservation reserve_snowflake(uint32 wanted) {
     return reserve<SnowflakeNumbers>(SlotChoice::kLowest, wanted);
 }
 
-Run reserve_53(uint32 wanted) {
+Reservation reserve_53(uint32 wanted) {
     return reserve<Numbers53>(SlotChoice::kOwn, wanted);
 }

@@ -15,14 +15,14 @@ enum class SlotChoice : uint8 {
 
 // Reserves 1 to `wanted` raw numbers. Waits up to randflake.max_wait, interruptibly, and then
 // raises an ERROR. The caller has called require_generator.
-randflake::Run reserve_numbers(SlotChoice choice, uint32 wanted);
+randflake::Reservation reserve_numbers(SlotChoice choice, uint32 wanted);
 
 // The same for Snowflake numbers, from the lowest slot with room, by the clock's tick. The caller
 // has called require_snowflake.
-randflake::Run reserve_snowflake(uint32 wanted);
+randflake::Reservation reserve_snowflake(uint32 wanted);
 
 // The same for 53-bit numbers, from the backend's own slot. The caller has called
 // require_generator53.
-randflake::Run reserve_53(uint32 wanted);
+randflake::Reservation reserve_53(uint32 wanted);
 
 #endif

@@ -13,12 +13,12 @@
 #include "pg/base/timestamp.h"
 #include "pg/window/window.h"
 
-using randflake::FloorDivide;
 using randflake::kRandflake;
 using randflake::Layout;
 using randflake::Lease;
 using randflake::Outcome;
-using randflake::Run;
+using randflake::Reservation;
+using randflake::Second;
 using randflake::Window;
 using randflake::WindowProblem;
 
@@ -29,13 +29,13 @@ static ErrorText without_window_error() {
             psprintf("the window for identifiers began before the epoch of layout \"%s\"",
                      setting_snowflake_layout),
             psprintf("The epoch is %s.",
-                     timestamptz_to_str(timestamp_of_milliseconds(snowflake_layout.TickStart(0)))),
+                     timestamptz_to_str(timestamp_of(snowflake_layout.TickStart(0)))),
             shared->memory.leased ? "Wait for the next lease of node ids." : "Restart the server."};
 }
 
 static ErrorText clock_out_of_range_error(const Layout& layout, int64 tick, bool early) {
     const auto tick_text = [&layout](uint64 at) {
-        return pstrdup(timestamptz_to_str(timestamp_of_milliseconds(layout.TickStart(at))));
+        return pstrdup(timestamptz_to_str(timestamp_of(layout.TickStart(at))));
     };
     const char* now = tick_text(static_cast<uint64>(tick));
     const char* limit = tick_text(early ? 0 : layout.max_timestamp());
@@ -57,7 +57,7 @@ static ErrorText clock_out_of_range_error(const Layout& layout, int64 tick, bool
 }
 
 // The clock is behind the last identifier, or behind the end that was written to disk.
-static ErrorText clock_behind_error(int64 now, int64 used, const char* what) {
+static ErrorText clock_behind_error(Second now, Second used, const char* what) {
     const char* now_text = second_text(now);
     return {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -72,7 +72,7 @@ static ErrorText clock_behind_error(int64 now, int64 used, const char* what) {
               "restart the server."};
 }
 
-// Why the worker has no lease, as a sentence that everybody may see: it quotes nothing of the
+// Why the worker has no lease, as a sentence that every role may see: it quotes nothing of the
 // coordinator's answer.
 static const char* lease_problem_text(const LeaseReport& report) {
     const char* since = pstrdup(timestamptz_to_str(report.problem_since));
@@ -108,9 +108,9 @@ static const char* lease_problem_text(const LeaseReport& report) {
 }
 
 // The same, and until when the coordinator grants nothing.
-static const char* lease_problem_detail(const LeaseReport& report, int64 clock) {
+static const char* lease_problem_detail(const LeaseReport& report, Second clock) {
     const char* text = lease_problem_text(report);
-    const int64 second = report.not_before - randflake::kWindowEpochSeconds;
+    const Second second = FromUnix(report.not_before);
     return second > clock
                ? psprintf("%s The coordinator grants none before %s.", text, second_text(second))
                : text;
@@ -129,7 +129,7 @@ static const char* lease_hint(const LeaseReport& report, const char* usual) {
 }
 
 // There is no lease, or the clock is outside of it.
-static ErrorText no_lease_error(int64 clock) {
+static ErrorText no_lease_error(Second clock) {
     const LeaseReport report = lease_report();
     const Lease& lease = clock >= report.open.end ? report.newest() : report.open;
     const char* now = second_text(clock);
@@ -160,30 +160,30 @@ static ErrorText file_failed_error(const WindowReport& report) {
                       : "Identifiers continue as soon as the file can be written."};
 }
 
-static ErrorText clock_jumped_error(const WindowReport& report, int64 now) {
+static ErrorText clock_jumped_error(const WindowReport& report, Second now) {
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             psprintf("the clock has jumped %lld seconds ahead since the server started",
-                     static_cast<long long>(report.value)),
+                     static_cast<long long>(report.trouble.jump)),
             psprintf("The clock shows %s.", second_text(now)),
             "Set the clock if it is wrong. If it is right, restart the server."};
 }
 
-// The window may not open before report.value.
-static ErrorText not_yet_error(const WindowReport& report, int64 now) {
+// The window may not open before report.trouble.second.
+static ErrorText not_yet_error(const WindowReport& report, Second now) {
     // The longest wait after a crash or during a hold-off. A longer one means that the clock was
     // set back.
     const int64 usual = randflake::kWindowSeconds + report.hold_off_ms / 1000 + 1;
-    if (report.value - now > usual)
-        return clock_behind_error(now, report.value, "the end of the last window");
+    if (report.trouble.second - now > usual)
+        return clock_behind_error(now, report.trouble.second, "the end of the last window");
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the window for identifiers is not open yet",
-            psprintf("It opens at %s.", second_text(report.value)),
+            psprintf("It opens at %s.", second_text(report.trouble.second)),
             "Try again at that time, or raise \"randflake.max_wait\"."};
 }
 
 // The window is closed or ended, and was not moved on within randflake.max_wait.
-static ErrorText no_window_error(int64 now) {
+static ErrorText no_window_error(Second now) {
     const WindowReport report = window_report();
-    switch (report.problem) {
+    switch (report.trouble.problem) {
         case WindowProblem::kNotYet:
             return not_yet_error(report, now);
         case WindowProblem::kClockJumped:
@@ -191,7 +191,7 @@ static ErrorText no_window_error(int64 now) {
         case WindowProblem::kFileFailed:
             return file_failed_error(report);
         case WindowProblem::kSecrets:
-            return secrets_refused_error(report.value);
+            return secrets_refused_error(report.trouble.second);
         case WindowProblem::kWriting:
         case WindowProblem::kNone:
             break;
@@ -226,13 +226,8 @@ static ErrorText recovery_error() {
             nullptr, "Generate them on the primary server."};
 }
 
-// A tick of the layout as a second since the epoch of windows.
-static int64 second_of(const Layout& layout, uint64 tick) {
-    return FloorDivide(layout.TickStart(tick) - randflake::kWindowEpochMs, randflake::kSecondMs);
-}
-
-static ErrorText unavailable_error(const Layout& layout, const Run& last) {
-    const int64 now = second_of(layout, static_cast<uint64>(last.now));
+static ErrorText unavailable_error(const Layout& layout, const Reservation& last) {
+    const Second now = layout.SecondOf(static_cast<uint64>(last.now));
     if (RecoveryInProgress())
         return recovery_error();
     switch (last.outcome) {
@@ -243,13 +238,13 @@ static ErrorText unavailable_error(const Layout& layout, const Run& last) {
         case Outcome::kExhausted:
             return exhausted_error(layout);
         case Outcome::kClockBehind: {
-            const int64 used = second_of(layout, layout.Unpack(last.previous).timestamp);
+            const Second used = layout.SecondOf(layout.Unpack(last.previous).timestamp);
             return clock_behind_error(now, Max(used, now + 1), "the last identifier");
         }
         case Outcome::kBeforeWindow: {
             if (shared->memory.leased)
                 return no_lease_error(now);
-            const int64 first = second_of(layout, layout.FirstTick(last.window.start));
+            const Second first = layout.SecondOf(layout.FirstTick(last.window.start));
             return clock_behind_error(now, Max(first, now + 1), "the window for identifiers");
         }
         case Outcome::kNotInLayout:
@@ -262,8 +257,9 @@ static ErrorText unavailable_error(const Layout& layout, const Run& last) {
         case Outcome::kNoWord:
         case Outcome::kWindowEnded:
             // A lease is of no use while the state on disk keeps it from being used.
-            if (shared->memory.leased && window_report().problem != WindowProblem::kFileFailed &&
-                window_report().problem != WindowProblem::kSecrets)
+            if (shared->memory.leased &&
+                window_report().trouble.problem != WindowProblem::kFileFailed &&
+                window_report().trouble.problem != WindowProblem::kSecrets)
                 return no_lease_error(now);
             return no_window_error(now);
         case Outcome::kReserved:
@@ -272,20 +268,20 @@ static ErrorText unavailable_error(const Layout& layout, const Run& last) {
     pg_unreachable();
 }
 
-void report_unavailable(const Layout& layout, const Run& last) {
+void raise_unavailable(const Layout& layout, const Reservation& last) {
     raise_error(unavailable_error(layout, last));
 }
 
 // The second that every slot has reached.
-static int64 reached_by_all_slots() {
+static Second reached_by_all_slots() {
     uint64 least = kRandflake.max_timestamp();
     for (uint32 i = 0; i < shared->slot_count; i++)
         least = Min(least, kRandflake.Unpack(randflake_slot(i).word.load()).timestamp);
-    return static_cast<int64>(least);
+    return kRandflake.SecondOf(least);
 }
 
 // The worker may be failing to get the next lease while this one is open.
-static ErrorText lease_problem_error(int64 now, const Window& window) {
+static ErrorText lease_problem_error(Second now, const Window& window) {
     if (window.closed() || now < window.start || now >= window.end)
         return no_lease_error(now);
     const LeaseReport report = lease_report();
@@ -295,11 +291,11 @@ static ErrorText lease_problem_error(int64 now, const Window& window) {
             lease_problem_text(report), nullptr};
 }
 
-static ErrorText static_problem_error(int64 now, const Window& window) {
+static ErrorText static_problem_error(Second now, const Window& window) {
     const WindowReport report = window_report();
-    if (report.problem == WindowProblem::kClockJumped)
+    if (report.trouble.problem == WindowProblem::kClockJumped)
         return clock_jumped_error(report, now);
-    if (report.problem == WindowProblem::kNotYet && report.value > now)
+    if (report.trouble.problem == WindowProblem::kNotYet && report.trouble.second > now)
         return not_yet_error(report, now);
     if (!window.closed() && now < window.start)
         return clock_behind_error(now, window.start, "the window for identifiers");
@@ -311,16 +307,17 @@ static ErrorText problem_error() {
         return *missing;
     if (RecoveryInProgress())
         return recovery_error();
-    const int64 now = wall_clock_seconds();
-    if (now < 0 || now > static_cast<int64>(kRandflake.max_timestamp()))
-        return clock_out_of_range_error(kRandflake, now, now < 0);
-    if (const WindowReport report = window_report(); report.problem == WindowProblem::kFileFailed)
+    const Second now = wall_clock_second();
+    if (now < Second{0} || now >= randflake::kNoSecond)
+        return clock_out_of_range_error(kRandflake, now.count, now < Second{0});
+    if (const WindowReport report = window_report();
+        report.trouble.problem == WindowProblem::kFileFailed)
         return file_failed_error(report);
-    else if (report.problem == WindowProblem::kSecrets)
-        return secrets_refused_error(report.value);
+    else if (report.trouble.problem == WindowProblem::kSecrets)
+        return secrets_refused_error(report.trouble.second);
 
     const Window window = Window::FromWord(shared->window.load());
-    const int64 used = reached_by_all_slots();
+    const Second used = reached_by_all_slots();
     if (!window.closed() && used >= window.start && used > now + 1)
         return clock_behind_error(now, used, "the last identifier");
     const ErrorText error = shared->memory.leased ? lease_problem_error(now, window)

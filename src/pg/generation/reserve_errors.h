@@ -8,7 +8,8 @@
 #include "core/window/generator.h"
 
 // The ERROR for a call that got no number within randflake.max_wait; `last` is its last attempt.
-[[noreturn]] void report_unavailable(const randflake::Layout& layout, const randflake::Run& last);
+[[noreturn]] void raise_unavailable(const randflake::Layout& layout,
+                                    const randflake::Reservation& last);
 
 // What stops Randflake's identifiers, or soon will: the words of that ERROR in one line; palloc'd.
 // Null when nothing does.

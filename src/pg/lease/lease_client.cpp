@@ -31,6 +31,9 @@
 
 using randflake::AnswerType;
 using randflake::kMaxAnswerColumns;
+using randflake::Second;
+using randflake::SteadyMs;
+using randflake::UnixSecond;
 
 static_assert(std::is_trivially_copyable_v<ExchangeAnswer>);
 static_assert(sizeof(ExchangeAnswer) <= _POSIX_PIPE_BUF,
@@ -47,9 +50,9 @@ static LeaseProblem problem;
 static bool refused;
 // A message that was cut on its way loses its end, which may be half a character.
 static char error[sizeof ExchangeAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
-static int64 not_before;
+static UnixSecond not_before;
 static bool tells_of_secrets;
-static uint32 differs_from;
+static Second differs_from;
 static uint32 first_host;  // which of the connection string's hosts is tried first
 
 LeaseProblem lease_client_problem() {
@@ -64,11 +67,11 @@ const char* lease_client_error() {
     return error;
 }
 
-int64 lease_client_not_before() {
+UnixSecond lease_client_not_before() {
     return not_before;
 }
 
-bool lease_client_tells_of_secrets(uint32* second) {
+bool lease_client_tells_of_secrets(Second* second) {
     *second = differs_from;
     return tells_of_secrets;
 }
@@ -82,7 +85,7 @@ static bool is_printable(const char* character, int bytes) {
 
 // Copies as much as there is room for, and a question mark for each byte that does not print. libpq
 // breaks its messages into lines: they become one.
-static bool fail(LeaseProblem kind, const char* text, int64 until = 0) {
+static bool fail(LeaseProblem kind, const char* text, UnixSecond until = {}) {
     problem = kind;
     refused = false;
     not_before = until;
@@ -109,15 +112,19 @@ static bool fail(LeaseProblem kind, const char* text, int64 until = 0) {
 // --- the connection string ---------------------------------------------------------------------
 
 namespace {
+struct Parameter {
+    const char* keyword;
+    const char* value;
+};
 // As PQconnectdbParams takes them; palloc'd.
 struct Parameters {
     const char* keywords[9];
     const char* values[9];
     int count;
 
-    void Add(const char* keyword, const char* value) {
-        keywords[count] = keyword;
-        values[count++] = value;
+    void Add(const Parameter& parameter) {
+        keywords[count] = parameter.keyword;
+        values[count++] = parameter.value;
     }
 };
 }  // namespace
@@ -139,10 +146,10 @@ static char* rotated(const char* list, uint32 first) {
 // when it cannot be parsed: it is not quoted, nor is what the library says about it, because any
 // part of it may be one of a password. In a URI, a password with / or @ ends up as port or host.
 static bool parse_coordinator(Parameters* parameters) {
-    parameters->Add("fallback_application_name", "randflake");
-    parameters->Add("connect_timeout", kConnectTimeout);
-    parameters->Add("dbname", setting_coordinator);
-    parameters->Add("client_encoding", "UTF8");
+    parameters->Add({"fallback_application_name", "randflake"});
+    parameters->Add({"connect_timeout", kConnectTimeout});
+    parameters->Add({"dbname", setting_coordinator});
+    parameters->Add({"client_encoding", "UTF8"});
 
     char* message = nullptr;
     PQconninfoOption* options = PQconninfoParse(setting_coordinator, &message);
@@ -154,16 +161,16 @@ static bool parse_coordinator(Parameters* parameters) {
             continue;
         if (strcmp(option->keyword, "host") == 0) {
             valid = strchr(value, '@') == nullptr;
-            parameters->Add("host", rotated(value, first_host));
+            parameters->Add({"host", rotated(value, first_host)});
         } else if (strcmp(option->keyword, "hostaddr") == 0) {
-            parameters->Add("hostaddr", rotated(value, first_host));
+            parameters->Add({"hostaddr", rotated(value, first_host)});
         } else if (strcmp(option->keyword, "port") == 0) {
             valid = strspn(value, "0123456789,") == strlen(value);
-            parameters->Add("port", rotated(value, first_host));
+            parameters->Add({"port", rotated(value, first_host)});
         }
     }
     PQconninfoFree(options);
-    parameters->Add(nullptr, nullptr);
+    parameters->Add({nullptr, nullptr});
     return valid;
 }
 
@@ -266,13 +273,13 @@ static int start_asking(const Parameters& parameters, const ExchangeRequest& req
 }
 
 // Waits for the answer. False at the deadline or when the worker has other things to do.
-static bool wait_for_answer(int pipe_end, int64 deadline, bool interruptible) {
+static bool wait_for_answer(int pipe_end, SteadyMs deadline, bool interruptible) {
     for (;;) {
         CHECK_FOR_INTERRUPTS();
         if (interruptible && (ShutdownRequestPending || ConfigReloadPending))
             return fail(LeaseProblem::kNotAsked,
                         "interrupted by a shutdown or a reload of the settings");
-        const int64 left = deadline - steady_milliseconds();
+        const int64 left = deadline - steady_clock();
         if (left <= 0) {
             // A host that hangs must not keep the others from being asked.
             first_host++;
@@ -296,7 +303,7 @@ static bool exchange(const ExchangeRequest& request, int64 timeout, bool interru
         before_shmem_exit(end_asking, 0);
     ends_with_worker = true;
 
-    const int64 deadline = steady_milliseconds() + timeout;
+    const SteadyMs deadline = steady_clock() + timeout;
     tells_of_secrets = false;
     Parameters parameters{};
     if (!parse_coordinator(&parameters))
@@ -350,35 +357,35 @@ bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int 
     int64 values[kMaxAnswerColumns] = {};
     if (!exchange(request, kLeaseClientTimeoutMs, true, values))
         return false;
-    *grant = {values[0], values[1], values[2], values[3], values[4]};
+    *grant = {values[0], values[1], values[2], {values[3]}, {values[4]}};
     return true;
 }
 
-bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, int64 expected_end,
-                        int duration, const randflake::SecretRecords& secrets, int64* end) {
+bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, UnixSecond expected_end,
+                        int duration, const randflake::SecretRecords& secrets, UnixSecond* end) {
     const ExchangeRequest request{
         "SELECT lease_end, differs_from "
         "FROM randflake_lease_renew($1, $2, $3, $4, $5)",
         5,
         {INT8OID, UUIDOID, INT8OID, INT4OID, TEXTOID},
         {psprintf(INT64_FORMAT, lease_id), uuid_text(incarnation),
-         psprintf(INT64_FORMAT, expected_end), psprintf("%d", duration),
+         psprintf(INT64_FORMAT, expected_end.count), psprintf("%d", duration),
          secret_fingerprints_text(secrets)},
         {2, {AnswerType::kInt8, AnswerType::kInt8}, true}};
     int64 values[kMaxAnswerColumns] = {};
     if (!exchange(request, kLeaseClientTimeoutMs, true, values))
         return false;
-    *end = values[0];
+    *end = {values[0]};
     return true;
 }
 
-bool lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, int64 last_used,
+bool lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, UnixSecond last_used,
                           int64 timeout) {
     const ExchangeRequest request{"SELECT randflake_lease_release($1, $2, $3)",
                                   3,
                                   {INT8OID, UUIDOID, INT8OID},
                                   {psprintf(INT64_FORMAT, lease_id), uuid_text(incarnation),
-                                   psprintf(INT64_FORMAT, last_used)},
+                                   psprintf(INT64_FORMAT, last_used.count)},
                                   {1, {AnswerType::kVoid}, false}};
     int64 values[kMaxAnswerColumns] = {};
     return exchange(request, timeout, false, values);

@@ -24,10 +24,10 @@ struct ExchangeAnswer {
     LeaseProblem problem;  // kNone: the coordinator has committed what was asked
     bool refused;          // otherwise: it refuses; what else failed says nothing of a lease
     int64 values[randflake::kMaxAnswerColumns];  // with kNone: see LeaseAnswer
-    char text[392];         // otherwise: why, in bytes that may be the coordinator's
-    int64 not_before;       // and the Unix second before which it grants none; 0: not said
-    bool tells_of_secrets;  // in any case: whether the next counts, see LeaseAnswer
-    uint32 differs_from;
+    char text[392];                    // otherwise: why, in bytes that may be the coordinator's
+    randflake::UnixSecond not_before;  // and the second before which it grants none; 0: not said
+    bool tells_of_secrets;             // in any case: whether the next counts, see LeaseAnswer
+    randflake::Second differs_from;
 };
 
 // Connects with these parameters, as PQconnectdbParams takes them, and asks. Blocks, without a

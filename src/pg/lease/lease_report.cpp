@@ -29,7 +29,7 @@ void lease_show(const LeaseHolder& holder) {
     SpinLockRelease(&report->mutex);
 }
 
-void lease_note(LeaseProblem problem, const char* message, int64 not_before) {
+void lease_note(LeaseProblem problem, const char* message, randflake::UnixSecond not_before) {
     LeaseReport* report = &shared->lease_report;
     const TimestampTz now = message[0] == '\0' ? 0 : GetCurrentTimestamp();
     SpinLockAcquire(&report->mutex);

@@ -34,8 +34,9 @@ struct LeaseReport {
     LeaseProblem problem;
     TimestampTz problem_since;  // when the attempts began to end like this
     TimestampTz error_at;       // 0: nothing is wrong
-    int64 not_before;           // Unix second before which the coordinator grants none; 0: unknown
-    char error[512];            // printable UTF-8
+    randflake::UnixSecond
+        not_before;   // second before which the coordinator grants none; 0: unknown
+    char error[512];  // printable UTF-8
 
     const randflake::Lease& newest() const { return next.id != 0 ? next : open; }
 };
@@ -52,6 +53,6 @@ void lease_wake_worker();
 void lease_show(const randflake::LeaseHolder& holder);
 
 // For the worker: what is wrong; an empty message: nothing.
-void lease_note(LeaseProblem problem, const char* message, int64 not_before);
+void lease_note(LeaseProblem problem, const char* message, randflake::UnixSecond not_before);
 
 #endif

@@ -29,6 +29,9 @@ using randflake::LeaseQuestion;
 using randflake::LeaseRelease;
 using randflake::LeaseReleases;
 using randflake::LeaseRequest;
+using randflake::Second;
+using randflake::SteadyMs;
+using randflake::UnixSecond;
 
 extern "C" {
 [[noreturn]] PGDLLEXPORT void randflake_lease_main(Datum argument);
@@ -62,7 +65,7 @@ void lease_register_worker() {
 
 // Shows what is wrong; an empty message: nothing. It goes to the log when it is another one than
 // last time.
-static void note(LeaseProblem problem, const char* message, int64 not_before = 0) {
+static void note(LeaseProblem problem, const char* message, UnixSecond not_before = {}) {
     const Lease& open = leases().open();
     lease_note(problem, message, not_before);
     if (strcmp(message, logged_error) == 0)
@@ -70,7 +73,7 @@ static void note(LeaseProblem problem, const char* message, int64 not_before = 0
     strlcpy(logged_error, message, sizeof logged_error);
     if (message[0] == '\0')
         ereport(LOG, (errmsg("leasing node ids works again")));
-    else if (open.id != 0 && wall_clock_seconds() < open.end)
+    else if (open.id != 0 && wall_clock_second() < open.end)
         ereport(LOG, (errmsg("%s", message),
                       errdetail("Identifiers continue until the lease ends, at %s.",
                                 second_text(open.end))));
@@ -80,7 +83,7 @@ static void note(LeaseProblem problem, const char* message, int64 not_before = 0
 }
 
 static void note_problem(LeaseProblem problem, const char* what, const char* why,
-                         int64 not_before = 0) {
+                         UnixSecond not_before = {}) {
     char message[sizeof logged_error];
     snprintf(message, sizeof message, "%s: %s", what, why);
     note(problem, message, not_before);
@@ -88,7 +91,7 @@ static void note_problem(LeaseProblem problem, const char* what, const char* why
 
 // A request that was given up because the worker has other things to do has not failed.
 static void note_failure(LeaseProblem problem, const char* what, const char* why,
-                         int64 not_before = 0) {
+                         UnixSecond not_before = {}) {
     if (ShutdownRequestPending || ConfigReloadPending)
         return;
     (void)server.Unanswered();
@@ -115,7 +118,7 @@ static void note_success(LeaseNews news) {
 
 // The coordinator may have told whether this server lacks a secret, also when it refused.
 static void note_difference() {
-    uint32 differs_from;
+    Second differs_from;
     if (lease_client_tells_of_secrets(&differs_from))
         server.NoteDifference(differs_from);
 }
@@ -144,10 +147,10 @@ static pg_uuid_t uuid_of(const Incarnation& incarnation) {
 static constexpr char kNotLeased[] = "could not lease node ids";
 static constexpr char kNotRenewed[] = "could not renew the lease of node ids";
 
-static void release_lease(const LeaseRelease& release, int64 give_up_at_ms) {
+static void release_lease(const LeaseRelease& release, SteadyMs give_up_at_ms) {
     const Lease& held = release.lease;
     if (held.id == 0 || lease_client_release(held.id, uuid_of(held.incarnation), release.last_used,
-                                             give_up_at_ms - steady_milliseconds()))
+                                             give_up_at_ms - steady_clock()))
         return;
     ereport(LOG, (errmsg("could not give lease %lld of node ids back: %s",
                          static_cast<long long>(held.id), lease_client_error()),
@@ -156,8 +159,8 @@ static void release_lease(const LeaseRelease& release, int64 give_up_at_ms) {
 
 // An answer that ends later than was asked for: as the coordinator means it, or by a clock that is
 // behind the coordinator's.
-static void note_too_long(LeaseNews news, const char* what, const char* answer, int64 second) {
-    const char* clock = second_text(wall_clock_seconds());
+static void note_too_long(LeaseNews news, const char* what, const char* answer, Second second) {
+    const char* clock = second_text(wall_clock_second());
     if (news == LeaseNews::kBehind)
         note_problem(LeaseProblem::kClocks, what,
                      psprintf("the coordinator %s %s, but this server's clock is behind, at %s",
@@ -186,7 +189,7 @@ static void acquire(const LeaseQuestion& asked) {
                             "the coordinator granted a lease that makes no sense");
     if (declined.lease.id == 0)
         return note_success(news);
-    release_lease(declined, steady_milliseconds() + kReleaseTimeoutMs);
+    release_lease(declined, steady_clock() + kReleaseTimeoutMs);
     if (news == LeaseNews::kTooLong)
         note_too_long(news, kNotLeased, "granted a lease to", declined.lease.end);
     else
@@ -196,7 +199,7 @@ static void acquire(const LeaseQuestion& asked) {
 // False if the lease is renewed no more.
 static bool renew(const LeaseQuestion& asked) {
     const LeaseRequest& request = asked.request;
-    int64 last;
+    UnixSecond last;
     const bool renewed =
         lease_client_renew(request.lease_id, uuid_of(request.incarnation), request.expected_end,
                            setting_lease_duration, asked.secrets, &last);
@@ -239,7 +242,7 @@ static void renew_or_acquire() {
 
 static void release_all() {
     const LeaseReleases releases = server.Seal();
-    const int64 give_up_at_ms = steady_milliseconds() + kReleaseTimeoutMs;
+    const SteadyMs give_up_at_ms = steady_clock() + kReleaseTimeoutMs;
     release_lease(releases.open, give_up_at_ms);
     release_lease(releases.next, give_up_at_ms);
 }
@@ -248,20 +251,20 @@ static void release_all() {
 
 // Node ids that this server has used itself by a clock that was ahead. They go back as used, so
 // that the coordinator prefers others.
-static void give_used_back(uint32 used_until) {
+static void give_used_back(Second used_until) {
     char why[128];
     snprintf(why, sizeof why, "this server used node ids %lld to %lld itself, up to %s",
              static_cast<long long>(leases().next().first_node_id),
              static_cast<long long>(leases().next().first_node_id + shared->slot_count - 1),
              second_text(used_until));
-    release_lease(server.DropNext(), steady_milliseconds() + kReleaseTimeoutMs);
+    release_lease(server.DropNext(), steady_clock() + kReleaseTimeoutMs);
     (void)server.Unanswered();
     note_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
 }
 
-// Whether another lease is needed.
-static bool open_when_due() {
-    uint32 used_until;
+// Opens the next lease if it is time. True if it was dropped, so that another one is needed.
+static bool open_or_drop_next() {
+    Second used_until;
     switch (server.OpenLease(&used_until)) {
         case LeaseOpening::kNotYet:
             return false;
@@ -273,7 +276,7 @@ static bool open_when_due() {
     }
     const Lease& opened = leases().open();
     // A lease that is over by this server's clock opens too, and stays a problem.
-    if (wall_clock_seconds() < opened.end)
+    if (wall_clock_second() < opened.end)
         note(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
                          static_cast<long long>(opened.first_node_id),
@@ -284,9 +287,9 @@ static bool open_when_due() {
 }
 
 // When to ask the coordinator next.
-static int64 next_request_at_ms() {
+static SteadyMs next_request_at_ms() {
     return leases().NextRequestAt(setting_lease_duration, pg_prng_uint64(&pg_global_prng_state),
-                                  steady_milliseconds());
+                                  steady_clock());
 }
 
 // How long to sleep between attempts to write the end of a lease to a disk that fails.
@@ -305,27 +308,27 @@ void randflake_lease_main(Datum) {
 
     shared->lease_worker_pid = MyProcPid;
     // A worker that was restarted goes on with the leases of its predecessor.
-    int64 request_at_ms = steady_milliseconds();
+    SteadyMs request_at_ms = steady_clock();
     while (!ShutdownRequestPending) {
         CHECK_FOR_INTERRUPTS();  // what other backends wait for this one to notice
         if (ConfigReloadPending) {
             ConfigReloadPending = false;
             ProcessConfigFile(PGC_SIGHUP);
-            request_at_ms = steady_milliseconds();
+            request_at_ms = steady_clock();
         }
         // Further secrets are named at once, so that what is wrong with them shows before their
         // time.
-        if (steady_milliseconds() >= request_at_ms ||
+        if (steady_clock() >= request_at_ms ||
             shared->memory.named_secrets != static_cast<uint32>(secret_ring().count())) {
             MemoryContextSwitchTo(per_action);
             renew_or_acquire();
             MemoryContextReset(per_action);
             request_at_ms = next_request_at_ms();
         }
-        if (open_when_due())
+        if (open_or_drop_next())
             request_at_ms = next_request_at_ms();
         const bool announced = server.ExtendLease();
-        const int64 now_ms = steady_milliseconds();
+        const SteadyMs now_ms = steady_clock();
         int64 sleep_ms = leases().WakeAt(request_at_ms, now_ms) - now_ms;
         if (!announced)
             sleep_ms = Min(sleep_ms, kAnnounceIntervalMs);

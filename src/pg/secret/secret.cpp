@@ -82,6 +82,7 @@ void secret_define_settings() {
         &setting_secret_file, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
 }
 
+using randflake::Second;
 using randflake::SecretFileError;
 using randflake::SecretFileResult;
 using randflake::SecretList;
@@ -200,7 +201,7 @@ void secret_load() {
     if (setting_secret_file[0] != '\0')
         secrets = read_secret_file(setting_secret_file, FATAL);
     else if (secret.state == SecretState::kValid)
-        secrets = {1, {{secret.key, 0}}};
+        secrets = {1, {{secret.key, {}}}};
 }
 
 SecretList secret_read_again() {
@@ -231,7 +232,7 @@ SecretRecords secret_records(const SecretList& list) {
     SecretRecords records{};
     uint64 fingerprint = 0;  // in network byte order
     for (int i = 0; i < list.count; i++) {
-        const uint32 from = pg_hton32(list.secrets[i].from);
+        const uint32 from = pg_hton32(static_cast<uint32>(list.secrets[i].from.count));
         uint8 place[sizeof fingerprint + sizeof from];
         memcpy(place, &fingerprint, sizeof fingerprint);
         memcpy(place + sizeof fingerprint, &from, sizeof from);
@@ -262,9 +263,9 @@ const char* secret_fingerprint_text(const SecretRecord& record) {
 
 const char* secret_entry_text(const SecretRecord& record) {
     const char* fingerprint = secret_fingerprint_text(record);
-    return record.from == 0 ? fingerprint
-                            : psprintf("%s@" INT64_FORMAT, fingerprint,
-                                       randflake::kWindowEpochSeconds + int64{record.from});
+    return record.from == Second{0}
+               ? fingerprint
+               : psprintf("%s@" INT64_FORMAT, fingerprint, ToUnix(record.from).count);
 }
 
 const char* secret_fingerprints_text(const SecretRecords& records) {
@@ -300,7 +301,7 @@ randflake::SecretRing53 secret_ring53() {
     return {generations, ring.count()};
 }
 
-ErrorText secrets_refused_error(int64 written_end) {
+ErrorText secrets_refused_error(Second written_end) {
     return {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         "this server's secrets are not those that it had before",
@@ -310,9 +311,9 @@ ErrorText secrets_refused_error(int64 written_end) {
         "new one begin at that time or later, and restart the server."};
 }
 
-uint32 secrets_read_certainty() {
-    const uint32 second = server.Certainty();
-    if (second == 0) {
+Second secrets_read_certainty() {
+    const Second second = server.Certainty();
+    if (second == Second{0}) {
         const FileFailure& failure = server_look_failure;
         errno = failure.error;
         ereport(ERROR, (errcode_for_file_access(),
@@ -323,7 +324,7 @@ uint32 secrets_read_certainty() {
     return second;
 }
 
-void report_secret_lacking() {
+void raise_secret_lacking() {
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("this server lacks a secret that is in use"),

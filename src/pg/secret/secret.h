@@ -32,29 +32,29 @@ randflake::SecretList secret_read_again();
 
 // These secrets are not those under which identifiers of seconds before the written end may have
 // been made.
-ErrorText secrets_refused_error(int64 written_end);
+ErrorText secrets_refused_error(randflake::Second written_end);
 
-// The second before which this server's ring reads everything as it was made; UINT32_MAX: it is not
+// The second before which this server's ring reads everything as it was made; kNoSecond: it is not
 // known to lack a secret. A coordinator tells, and the state on disk remembers. For backends, which
 // may hold no lock of ours.
-uint32 secrets_read_certainty();
-static inline uint32 secrets_certain_before() {
-    const uint32 second = shared->certain_before.load(std::memory_order_relaxed);
-    return likely(second != 0) ? second : secrets_read_certainty();
+randflake::Second secrets_read_certainty();
+static inline randflake::Second secrets_certain_before() {
+    const randflake::Second second{shared->certain_before.load(std::memory_order_relaxed)};
+    return likely(second.count != 0) ? second : secrets_read_certainty();
 }
 
 // What is read as a second at or beyond that one, or as made by no secret, may be something else:
 // an ERROR with the remedy. `raw` is null for what no secret made.
-[[noreturn]] void report_secret_lacking();
+[[noreturn]] void raise_secret_lacking();
 static inline void require_certain(const randflake::Layout& layout, const uint64_t* raw) {
-    const uint32 before = secrets_certain_before();
-    if (unlikely(before != UINT32_MAX) &&
+    const randflake::Second before = secrets_certain_before();
+    if (unlikely(before != randflake::kNoSecond) &&
         (raw == nullptr || !randflake::CertainlyRead(layout, *raw, before)))
-        report_secret_lacking();
+        raise_secret_lacking();
 }
 
 // A fingerprint tells one secret from another and reveals nothing of either: the first 8 bytes of
-// HMAC-SHA-256 over a fixed text. Never an encrypted block, which might be somebody's identifier.
+// HMAC-SHA-256 over a fixed text. Never an encrypted block, which might be an identifier in use.
 // From the second secret on, its time and the fingerprint of the one before follow the text. So two
 // servers with the same fingerprint agree about everything up to that secret.
 // For backends: the server's crypto library wants a resource owner, which the postmaster lacks.

@@ -15,11 +15,12 @@ using randflake::Reload;
 using randflake::ReloadError;
 using randflake::ReloadPlan;
 using randflake::ReloadResult;
+using randflake::Second;
 using randflake::SecretList;
 using randflake::SecretRecords;
 using randflake::SecretRing;
 
-static void require_accepted(const ReloadPlan& plan, const Reload& reload, uint32 written_end) {
+static void require_accepted(const ReloadPlan& plan, const Reload& reload, Second written_end) {
     const uint32 number = plan.secret + 1;
     switch (plan.error) {
         case ReloadError::kNone:
@@ -84,12 +85,12 @@ Datum randflake_secrets(PG_FUNCTION_ARGS) {
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     const SecretRecords records = secret_records();
     const SecretRing ring = secret_ring();
-    const int current = ring.GenerationAt(static_cast<uint64>(Max(wall_clock_seconds(), 0)));
+    const int current = ring.GenerationAt(wall_clock_second());
     for (int i = 0; i < static_cast<int>(records.count); i++) {
         Datum values[] = {
             Int32GetDatum(i + 1),
             PointerGetDatum(cstring_to_text(secret_fingerprint_text(records.records[i]))),
-            TimestampTzGetDatum(timestamp_of_second(records.records[i].from)),
+            TimestampTzGetDatum(timestamp_of(records.records[i].from)),
             PointerGetDatum(cstring_to_text(i < current    ? "past"
                                             : i == current ? "current"
                                                            : "future"))};

@@ -7,13 +7,13 @@ using randflake::Fields;
 using randflake::kRandflake;
 using randflake::kRandflake53;
 using randflake::Layout;
-using randflake::Run;
+using randflake::Reservation;
 using randflake::Window;
 
 // Numbers reserved in the tick of a slot's word; none where the word only marks a window's start.
 static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Window window) {
     const Fields fields = layout.Unpack(word);
-    const bool none = word == randflake::kNoWindow || window.closed() ||
+    const bool none = word == randflake::kEmptySlot || window.closed() ||
                       layout.Before(fields.timestamp, window.start);
     return none ? 0 : fields.sequence + 1 - layout.FirstSequence(fields.node_id);
 }
@@ -21,7 +21,8 @@ static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Windo
 // Notes the clock as last seen, and counts its steps back. A process that was held up after it read
 // the clock shows an earlier time, which is no step. It is a step only if the word, which was read
 // before the clock, shows a later tick.
-static inline void note_clock(const Layout& layout, std::atomic<int64>& latest, const Run& run) {
+static inline void note_clock(const Layout& layout, std::atomic<int64>& latest,
+                              const Reservation& run) {
     int64 seen = latest.load(std::memory_order_relaxed);
     if (likely(seen == run.now))
         return;
@@ -33,7 +34,7 @@ static inline void note_clock(const Layout& layout, std::atomic<int64>& latest, 
 }
 
 [[gnu::always_inline]] static inline void count(const Layout& layout, std::atomic<int64>& latest,
-                                                Slot& slot, const Run& run) {
+                                                Slot& slot, const Reservation& run) {
     const auto [tick, node_id, sequence] = layout.Unpack(run.first);
     if (sequence == layout.FirstSequence(node_id))
         slot.finished.fetch_add(reserved_in_tick(layout, run.previous, run.window),
@@ -43,15 +44,15 @@ static inline void note_clock(const Layout& layout, std::atomic<int64>& latest, 
     note_clock(layout, latest, run);
 }
 
-void count_run(Slot& slot, const Run& run) {
+void count_run(Slot& slot, const Reservation& run) {
     count(kRandflake, shared->counters.latest_second, slot, run);
 }
 
-void count_snowflake_run(Slot& slot, const Run& run) {
+void count_snowflake_run(Slot& slot, const Reservation& run) {
     count(snowflake_layout, shared->counters.latest_tick, slot, run);
 }
 
-void count_53_run(Slot& slot, const Run& run) {
+void count_53_run(Slot& slot, const Reservation& run) {
     count(kRandflake53, shared->counters.latest_second, slot, run);
 }
 

@@ -28,9 +28,9 @@ struct Counters {
 };
 
 // To be called after a run was reserved in a slot of Randflake, of Snowflake or of 53-bit numbers.
-void count_run(Slot& slot, const randflake::Run& run);
-void count_snowflake_run(Slot& slot, const randflake::Run& run);
-void count_53_run(Slot& slot, const randflake::Run& run);
+void count_run(Slot& slot, const randflake::Reservation& run);
+void count_snowflake_run(Slot& slot, const randflake::Reservation& run);
+void count_53_run(Slot& slot, const randflake::Reservation& run);
 
 // To be called after the window was closed and before the slots get the words of another one.
 void count_window_closed(randflake::Window old);

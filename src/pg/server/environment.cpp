@@ -15,15 +15,17 @@ using randflake::Moment;
 using randflake::NodeRange;
 using randflake::Origin;
 using randflake::PostmasterMemory;
+using randflake::Second;
 using randflake::SecretList;
 using randflake::SecretRecords;
 using randflake::Server;
 using randflake::SkewRange;
 using randflake::StartPlan;
 using randflake::StateError;
+using randflake::SteadyMs;
 using randflake::Window;
-using randflake::WindowProblem;
 using randflake::WindowState;
+using randflake::WindowTrouble;
 
 using Environment = ServerEnvironment;
 
@@ -45,19 +47,19 @@ void Environment::Wake() {
     ConditionVariableBroadcast(&shared->window_changed);
 }
 
-int64 Environment::Now() {
-    return wall_clock_seconds();
+Second Environment::Now() {
+    return wall_clock_second();
 }
 Moment Environment::Present() {
-    return {uptime_milliseconds(), precise_milliseconds()};
+    return {uptime_clock(), precise_wall_clock()};
 }
-int64 Environment::SteadyMs() {
-    return steady_milliseconds();
+SteadyMs Environment::Steady() {
+    return steady_clock();
 }
 int64 Environment::SkewMs() {
     return setting_max_clock_skew;
 }
-// The value of this process is among them, unless somebody made it read the configuration before
+// The value of this process is among them, unless it was made to read the configuration before
 // the postmaster did.
 SkewRange Environment::Skew() {
     const uint64 word = shared->skew.load(std::memory_order_acquire);
@@ -73,7 +75,7 @@ bool Environment::Generates() {
 
 static bool done(const FileFailure& failure) {
     if (failure.error != 0)
-        window_report_failure(failure);
+        window_note_failure(failure);
     return failure.error == 0;
 }
 
@@ -117,18 +119,18 @@ uint32 Environment::SecretCount() {
 void Environment::AddSecrets(const SecretList& list) {
     secret_add_shared(list);
 }
-uint32 Environment::Certainty() {
-    return shared->certain_before.load(std::memory_order_relaxed);
+Second Environment::Certainty() {
+    return {shared->certain_before.load(std::memory_order_relaxed)};
 }
-void Environment::SetCertainty(uint32 second) {
-    shared->certain_before.store(second, std::memory_order_relaxed);
+void Environment::SetCertainty(Second second) {
+    shared->certain_before.store(second.count, std::memory_order_relaxed);
 }
 
-void Environment::Report(WindowProblem problem, int64 value) {
-    window_report_problem(problem, value);
+void Environment::Report(const WindowTrouble& trouble) {
+    window_note_trouble(trouble);
 }
 void Environment::LogStart(const StartPlan& plan, const WindowState& found, StateError error) {
-    window_report_start(plan, found, error);
+    window_note_start(plan, found, error);
 }
 void Environment::Closing(const Window& window) {
     count_window_closed(window);

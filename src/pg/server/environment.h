@@ -27,9 +27,9 @@ struct ServerEnvironment : randflake::ShippedDecisions {
     static bool Alone() { return false; }  // only the postmaster can be
     static void Wake();
 
-    static int64 Now();
+    static randflake::Second Now();
     static randflake::Moment Present();
-    static int64 SteadyMs();
+    static randflake::SteadyMs Steady();
     static int64 SkewMs();
     static randflake::SkewRange Skew();
     static randflake::LeaseTerms Terms();
@@ -46,10 +46,10 @@ struct ServerEnvironment : randflake::ShippedDecisions {
     static randflake::SecretRecords Secrets();
     static uint32 SecretCount();
     static void AddSecrets(const randflake::SecretList& list);
-    static uint32 Certainty();
-    static void SetCertainty(uint32 second);
+    static randflake::Second Certainty();
+    static void SetCertainty(randflake::Second second);
 
-    static void Report(randflake::WindowProblem problem, int64 value);
+    static void Report(const randflake::WindowTrouble& trouble);
     static void LogStart(const randflake::StartPlan& plan, const randflake::WindowState& found,
                          randflake::StateError error);
     static void Closing(const randflake::Window& window);

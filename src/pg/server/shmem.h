@@ -13,7 +13,7 @@
 //   window_changed          broadcast after every change of the window
 //   skew                    atomic; written by the postmaster alone
 //   counters                atomics
-//   lease_worker_pid        atomic; of a worker that is gone, or of whoever has its number now
+//   lease_worker_pid        atomic; may be stale, even a pid that was given again
 //   certain_before          atomic; written under window_lock
 //   secrets                 window_lock to add one; those below the atomic count never change, and
 //                           are read without a lock
@@ -59,13 +59,13 @@ struct SharedSecrets {
 
 struct SharedState {
     SharedSecrets secrets;
-    std::atomic<uint32_t> certain_before;  // see secrets_certain_before(); 0: not known yet
+    std::atomic<int64> certain_before;  // see secrets_certain_before(); 0: not known yet
     uint32 slot_count;
 
     LWLock* window_lock;
     randflake::ServerMemory<randflake::LeaseHolder> memory;
     WindowReport window_report;
-    int64 next_window_log_at_ms;
+    randflake::SteadyMs next_window_log_at_ms;
     LeaseReport lease_report;
     std::atomic<int> lease_worker_pid;
     ConditionVariable window_changed;
@@ -91,7 +91,7 @@ static inline Slot& randflake53_slot(uint32 i) {
     return shared->slots[2 * shared->slot_count + i];
 }
 
-// Its count is 0 without a secret. For numbers that are reserved, see UseReserved.
+// Its count is 0 without a secret. Reserve first, then read the ring; see UseReserved.
 static inline randflake::SecretRing secret_ring() {
     return {shared->secrets.generations, shared->secrets.count.load(std::memory_order_acquire)};
 }

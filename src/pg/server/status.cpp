@@ -15,6 +15,7 @@
 using randflake::Fields;
 using randflake::kRandflake;
 using randflake::Lease;
+using randflake::Second;
 using randflake::Window;
 
 namespace {
@@ -49,8 +50,8 @@ static Datum counter_datum(uint64 value) {
     return Int64GetDatum(static_cast<int64>(value));
 }
 
-static Datum second_datum(int64 second) {
-    return TimestampTzGetDatum(timestamp_of_second(second));
+static Datum second_datum(Second second) {
+    return TimestampTzGetDatum(timestamp_of(second));
 }
 
 static Datum interval_datum(int64 milliseconds) {
@@ -61,7 +62,7 @@ static Datum interval_datum(int64 milliseconds) {
 
 // Randflake numbers that the node ids give in a second, without those of former secrets.
 static int64 ids_per_second() {
-    const auto now = static_cast<uint64>(Max(wall_clock_seconds(), 0));
+    const Second now = wall_clock_second();
     const auto numbers =
         static_cast<double>(shared->slot_count * (kRandflake.max_sequence() + uint64{1}));
     return static_cast<int64>(numbers * secret_ring().ShareLeft(kRandflake, now));
@@ -69,8 +70,7 @@ static int64 ids_per_second() {
 
 // Of the secret that new identifiers are made under.
 static const char* current_fingerprint() {
-    const auto now = static_cast<uint64>(Max(wall_clock_seconds(), 0));
-    const int current = secret_ring().GenerationAt(now);
+    const int current = secret_ring().GenerationAt(wall_clock_second());
     return secret_fingerprint_text(secret_records().records[current]);
 }
 
@@ -136,10 +136,10 @@ Datum randflake_slots(PG_FUNCTION_ARGS) {
     for (uint32 i = 0; i < shared->slot_count; i++) {
         const Slot& slot = randflake_slot(i);
         const Fields fields = kRandflake.Unpack(slot.word.load());
-        const bool unused = fields.timestamp < window.start;
+        const bool unused = kRandflake.Before(fields.timestamp, window.start);
         Row row{};
         row.Add(Int32GetDatum(static_cast<int32>(fields.node_id)));
-        row.AddUnless(unused, second_datum(static_cast<int64>(fields.timestamp)));
+        row.AddUnless(unused, second_datum(kRandflake.SecondOf(fields.timestamp)));
         row.AddUnless(unused, Int32GetDatum(static_cast<int32>(fields.sequence)));
         row.Add(counter_datum(count_of_slot(slot)));
         require_columns(result->setDesc, row.count);

@@ -19,7 +19,7 @@
 #include "pg/snowflake/snowflake_layout.h"
 #include "pg/base/sql_function.h"
 
-using randflake::Run;
+using randflake::Reservation;
 
 // Long enough that reading the clock and the compare-and-swap cost little per number.
 static constexpr uint32 kLongestRun = 64;
@@ -50,7 +50,7 @@ static pg_noinline uint64 next_run(TimestampTz statement, const struct timespec&
     prefetched.left = 0;
     if (prefetched.statement != statement)
         prefetched.wanted = 1;
-    const Run run = reserve_snowflake(prefetched.wanted);
+    const Reservation run = reserve_snowflake(prefetched.wanted);
 
     if (prefetched.statement == statement)
         prefetched.wanted = run.now == prefetched.tick ? Min(run.count * 2, kLongestRun)

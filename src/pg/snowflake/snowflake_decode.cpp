@@ -90,10 +90,9 @@ Datum snowflake_decode(PG_FUNCTION_ARGS) {
                  errdetail("Its identifiers are from 0 to %llu.",
                            static_cast<unsigned long long>((uint64{1} << layout.bits()) - 1))));
     const Fields fields = layout.FieldsOfId(id);
-    Datum values[] = {
-        TimestampTzGetDatum(timestamp_of_milliseconds(layout.TickStart(fields.timestamp))),
-        Int32GetDatum(static_cast<int32>(fields.node_id)),
-        Int32GetDatum(static_cast<int32>(fields.sequence))};
+    Datum values[] = {TimestampTzGetDatum(timestamp_of(layout.TickStart(fields.timestamp))),
+                      Int32GetDatum(static_cast<int32>(fields.node_id)),
+                      Int32GetDatum(static_cast<int32>(fields.sequence))};
     bool nulls[] = {false, false, false};
     PG_RETURN_DATUM(
         HeapTupleGetDatum(heap_form_tuple(decoded_row(fcinfo, lengthof(values)), values, nulls)));
@@ -109,8 +108,8 @@ Datum snowflake_lower(PG_FUNCTION_ARGS) {
                         errmsg("identifiers of layout \"%s\" are not in the order of time",
                                quoted_name(site)),
                         errdetail("Time is not their first field.")));
-    const TimestampTz first = timestamp_of_milliseconds(layout.TickStart(0));
-    const TimestampTz end = timestamp_of_milliseconds(layout.TickStart(layout.max_timestamp() + 1));
+    const TimestampTz first = timestamp_of(layout.TickStart(0));
+    const TimestampTz end = timestamp_of(layout.TickStart(layout.max_timestamp() + 1));
     if (time < first || time >= end) {
         const char* lower = pstrdup(timestamptz_to_str(first));
         ereport(ERROR,
@@ -137,14 +136,14 @@ static void put_layout(const ReturnSetInfo* result, const char* name, const Layo
     Datum values[kLayoutColumns] = {
         name == nullptr ? 0 : PointerGetDatum(cstring_to_text(name)),
         PointerGetDatum(cstring_to_text(description)),
-        TimestampTzGetDatum(timestamp_of_milliseconds(layout.epoch)),
+        TimestampTzGetDatum(timestamp_of(layout.TickStart(0))),
         PointerGetDatum(unit),
         Int32GetDatum(layout.timestamp_bits),
         Int32GetDatum(layout.node_bits),
         Int32GetDatum(layout.sequence_bits),
         Int64GetDatum(static_cast<int64>(sequences) * 1000 / layout.unit),
         Int64GetDatum(static_cast<int64>(layout.max_node_id() + 1)),
-        TimestampTzGetDatum(timestamp_of_milliseconds(layout.TickStart(layout.max_timestamp()))),
+        TimestampTzGetDatum(timestamp_of(layout.TickStart(layout.max_timestamp()))),
         BoolGetDatum(current)};
     bool nulls[kLayoutColumns] = {name == nullptr};
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);

@@ -17,9 +17,11 @@ static inline uint64 raw_of_datum(Datum value) {
     return randflake::ToUnsigned(DatumGetInt64(value));
 }
 
-// Seconds since the layout's epoch.
-static inline int64 second_of_datum(Datum value) {
-    return static_cast<int64>(randflake::kRandflake.Unpack(raw_of_datum(value)).timestamp);
+static inline randflake::Second second_of_raw(uint64 raw) {
+    return randflake::kRandflake.SecondOf(randflake::kRandflake.Unpack(raw).timestamp);
+}
+static inline randflake::Second second_of_datum(Datum value) {
+    return second_of_raw(raw_of_datum(value));
 }
 
 #endif

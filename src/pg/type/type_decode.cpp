@@ -9,7 +9,7 @@ using randflake::kRandflake;
 
 SQL_FUNCTION(randflake_timestamp);
 Datum randflake_timestamp(PG_FUNCTION_ARGS) {
-    PG_RETURN_TIMESTAMPTZ(timestamp_of_second(second_of_datum(PG_GETARG_DATUM(0))));
+    PG_RETURN_TIMESTAMPTZ(timestamp_of(second_of_datum(PG_GETARG_DATUM(0))));
 }
 
 // For BRIN summaries of several ranges: ranges that are near each other become one. The difference
@@ -30,10 +30,10 @@ Datum randflake_node_id(PG_FUNCTION_ARGS) {
 // The smallest value of a second.
 SQL_FUNCTION(randflake_lower);
 Datum randflake_lower(PG_FUNCTION_ARGS) {
-    const uint64 second =
+    const randflake::Second second =
         second_of_timestamp(PG_GETARG_TIMESTAMPTZ(0), ERRCODE_DATETIME_FIELD_OVERFLOW);
     uint64 raw;
-    if (!kRandflake.Pack({second, 0, 0}, &raw))
+    if (!kRandflake.Pack({kRandflake.FirstTick(second), 0, 0}, &raw))
         elog(ERROR, "second of an identifier does not fit");
     return datum_of_raw(raw);
 }

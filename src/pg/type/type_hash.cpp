@@ -1,10 +1,10 @@
 // The type randflake: its hash, for hash joins, grouping, hash indexes and hash partitions.
 //
-// Everybody can call it, through hash_record() and partitions also without naming it. So it is a
+// Every user can call it, through hash_record() and partitions also without naming it. So it is a
 // pseudorandom function under a key that is derived from the secret. A hash of the stored number
-// alone would give time, node id and sequence number to whoever tries candidates. And the server's
-// hash of bigint folds the upper half onto the lower, where seconds and sequence numbers of busy
-// servers cancel out.
+// alone would give time, node id and sequence number to a user who tries candidates. And the
+// server's hash of bigint folds the upper half onto the lower, where seconds and sequence numbers
+// of busy servers cancel out.
 
 #include "core/identifier/siphash.h"
 #include "pg/base/sql_function.h"

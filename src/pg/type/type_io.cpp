@@ -21,12 +21,12 @@ using randflake::SecretRing;
 using randflake::TypeUse;
 
 static const char* time_of(uint64 raw) {
-    return second_text(static_cast<int64>(kRandflake.Unpack(raw).timestamp));
+    return second_text(second_of_raw(raw));
 }
 
-// Nobody makes such a value. An identifier that a user made up can become one, if its time is to
-// come when a secret is added.
-[[noreturn]] static void report_skipped(uint64 raw) {
+// Happens only if a user inserted a made-up identifier of a second to come before a secret was
+// added for that second.
+[[noreturn]] static void raise_skipped(uint64 raw) {
     ereport(ERROR,
             (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a value of type randflake has no identifier"),
              errdetail("Its time is %s. No server has made it.", time_of(raw)),
@@ -63,7 +63,7 @@ static uint64 id_of_datum(FunctionCallInfo fcinfo, Datum value) {
     (void)check_type_value(fcinfo, ring, TypeUse::kOutput, raw);
     uint64 id;
     if (!encrypt(ring, raw, &id))
-        report_skipped(raw);
+        raise_skipped(raw);
     return id;
 }
 
@@ -200,7 +200,7 @@ Datum randflake_next(PG_FUNCTION_ARGS) {
     do
         skipped = randflake::UseReserved(
             [] { return reserve_numbers(SlotChoice::kLowest, 1); }, secret_ring,
-            [&raw, fcinfo](const randflake::Run& run, const SecretRing& ring) {
+            [&raw, fcinfo](const randflake::Reservation& run, const SecretRing& ring) {
                 raw = run.first;
                 if (is_skipped(ring, raw))
                     return true;

@@ -24,8 +24,8 @@
 // also be in randflake_key_check already. So nothing is bound while that table has another entry
 // than the server's, and both tables are locked meanwhile against transactions that bring one.
 //
-// The entry of a further secret is added with the first value of it, by everybody: the database is
-// bound already, and this says no more than that. Nobody waits for anybody. A transaction that does
+// The entry of a further secret is added with the first value of it, by any role: the database is
+// bound already, and this says no more than that. No transaction waits for another. One that does
 // not see the entry yet adds it, so there may be several rows with the same one, and a transaction
 // that stores a value of the secret has added the entry or has seen it committed. So a dump never
 // has the value without the entry. What cannot write goes on without, because it stores nothing. A
@@ -49,6 +49,7 @@ using randflake::BindingStep;
 using randflake::KeyDifference;
 using randflake::KeyRows;
 using randflake::kNoSecond;
+using randflake::Second;
 using randflake::SecretRecord;
 using randflake::SecretRecords;
 using randflake::SecretRing;
@@ -247,15 +248,15 @@ static const char* bind_hint() {
                : "Let a superuser run randflake_bind_secret() once.";
 }
 
-[[noreturn]] static void report_unbound(const char* detail, const char* hint) {
+[[noreturn]] static void raise_unbound(const char* detail, const char* hint) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("the type randflake is not bound to a secret in this database"),
                     errdetail_internal("%s", detail), errhint("%s", hint)));
 }
 
 // A database without any entry cannot be bound while the second table has others.
-[[noreturn]] static void report_former(Oid function, const SecretRecords& records) {
-    report_unbound(
+[[noreturn]] static void raise_former(Oid function, const SecretRecords& records) {
+    raise_unbound(
         psprintf("The table \"%s\" has key fingerprint %s, this server has %s.", kCheckTable,
                  other_fingerprints(find_table(kCheckTable, function), records),
                  all_fingerprints_of(records)),
@@ -264,7 +265,7 @@ static const char* bind_hint() {
 }
 
 // The database has entries, but not that of a value's secret.
-[[noreturn]] static void report_missing(const SecretRecord& record, bool parallel) {
+[[noreturn]] static void raise_missing(const SecretRecord& record, bool parallel) {
     const char* fingerprint = secret_fingerprint_text(record);
     ereport(
         ERROR,
@@ -279,8 +280,8 @@ static const char* bind_hint() {
 }
 
 // The entries are not this server's.
-[[noreturn]] static void report_other_secret(const TypeBinding& binding,
-                                             const SecretRecords& records) {
+[[noreturn]] static void raise_other_secret(const TypeBinding& binding,
+                                            const SecretRecords& records) {
     const KeyRows rows = read_rows(key_table, records);
     // Without one in the middle, the server's own are the wrong ones too.
     const char* found = other_fingerprints(key_table, records);
@@ -289,7 +290,7 @@ static const char* bind_hint() {
         found = beside;
         beside = nullptr;
     }
-    const bool in_part = binding.differs_from > 0;
+    const bool in_part = binding.differs_from > Second{0};
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("values of type randflake in this database belong to another secret"),
@@ -315,7 +316,7 @@ static const char* bind_hint() {
 }
 
 // An entry that the second table refused came from a dump when the server lacked its secret.
-[[noreturn]] static void report_unchecked(Oid function, const SecretRecords& records) {
+[[noreturn]] static void raise_unchecked(Oid function, const SecretRecords& records) {
     const KeyRows keys = read_rows(key_table, records);
     const KeyRows checks = read_rows(find_table(kCheckTable, function), records);
     ereport(ERROR,
@@ -347,21 +348,29 @@ static TypeBinding read_binding(Oid function, const SecretRecords& records, bool
         return binding;
     (decoding ? known_in_history : known_now) = {records.count, binding};
     if (!decoding) {
-        const uint32 end = randflake::CertainEnd(binding, records);
+        const Second end = randflake::CertainEnd(binding, records);
         uint64 raw;
-        if (!randflake::kRandflake.Pack({end, 0, 0}, &raw))
+        if (!randflake::kRandflake.Pack({randflake::kRandflake.FirstTick(end), 0, 0}, &raw))
             raw = PG_UINT64_MAX;
         type_certain_end = raw;
         type_certain_secrets = static_cast<int>(records.count);
-        type_hash_certain = binding.bound > 0 && binding.differs_from > 0;
+        type_hash_certain = binding.bound > 0 && binding.differs_from > Second{0};
     }
     return binding;
 }
 
-// Adds the entries of generations [bound, needed) to both tables.
-static void add_entries(Oid function, const SecretRecords& records, int bound, int needed) {
+namespace {
+// Generations [first, end).
+struct GenerationRange {
+    int first;
+    int end;
+};
+}  // namespace
+
+// Adds their entries to both tables.
+static void add_entries(Oid function, const SecretRecords& records, GenerationRange added) {
     const Oid check_table = find_table(kCheckTable, function);
-    for (int i = bound; i < needed; i++) {
+    for (int i = added.first; i < added.end; i++) {
         const char* entry = secret_entry_text(records.records[i]);
         add_row(key_table, entry);
         // A dump may have brought it.
@@ -372,9 +381,8 @@ static void add_entries(Oid function, const SecretRecords& records, int bound, i
 }
 
 // By the clock of any server whose values may come in.
-static uint32 latest_clock() {
-    const int64 latest = wall_clock_seconds() + setting_max_clock_skew / randflake::kSecondMs + 1;
-    return static_cast<uint32>(Min(Max(latest, 0), int64{kNoSecond}));
+static Second latest_clock() {
+    return Min(wall_clock_second() + setting_max_clock_skew / randflake::kSecondMs + 1, kNoSecond);
 }
 
 static TypePlace this_place() {
@@ -411,20 +419,20 @@ static bool report(BindingStep step, const TypeBinding& binding, const SecretRec
             elog(ERROR, "table \"%s\" has no fingerprint after one was written", kKeyTable);
         case BindingStep::kDiffers:
             if (binding.difference == KeyDifference::kUnchecked)
-                report_unchecked(function, records);
-            report_other_secret(binding, records);
+                raise_unchecked(function, records);
+            raise_other_secret(binding, records);
         case BindingStep::kLacksSecret:
-            report_secret_lacking();
+            raise_secret_lacking();
         case BindingStep::kUnbound:
-            report_unbound(binding_obstacle(use), bind_hint());
+            raise_unbound(binding_obstacle(use), bind_hint());
         case BindingStep::kFormer:
-            report_former(function, records);
+            raise_former(function, records);
         case BindingStep::kMissing:
             if (!binding.any)
-                report_unbound(binding_obstacle(use), bind_hint());
-            report_missing(records.records[generation], false);
+                raise_unbound(binding_obstacle(use), bind_hint());
+            raise_missing(records.records[generation], false);
         case BindingStep::kParallel:
-            report_missing(records.records[generation], true);
+            raise_missing(records.records[generation], true);
         case BindingStep::kNotMade:
             break;
     }
@@ -461,7 +469,7 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
             place.locked = true;
             forget();
         } else if (step == BindingStep::kAdd && looks < 4) {
-            add_entries(function, records, binding.bound, value.generation + 1);
+            add_entries(function, records, {binding.bound, value.generation + 1});
             forget();
         } else {
             return report(step, binding, records, use, value.generation, function);
@@ -491,7 +499,7 @@ Datum randflake_type_created(PG_FUNCTION_ARGS) {
     if (shared != nullptr && secret_ring().count() > 0) {
         const Oid function = fcinfo->flinfo->fn_oid;
         key_table = find_table(kKeyTable, function);
-        add_entries(function, secret_records(), 0, 1);
+        add_entries(function, secret_records(), {0, 1});
         PG_RETURN_VOID();
     }
     if (!watching) {

@@ -38,7 +38,8 @@ static inline randflake::SecretRing type_secrets() {
 static inline bool check_type_value(FunctionCallInfo fcinfo, const randflake::SecretRing& ring,
                                     randflake::TypeUse use, uint64 raw) {
     return (likely(raw < type_certain_end) && likely(ring.count() == type_certain_secrets) &&
-            randflake::kRandflake.Unpack(raw).timestamp < secrets_certain_before()) ||
+            randflake::kRandflake.Before(randflake::kRandflake.Unpack(raw).timestamp,
+                                         secrets_certain_before())) ||
            check_type(fcinfo->flinfo->fn_oid, ring, use, raw);
 }
 

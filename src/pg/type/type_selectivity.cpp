@@ -1,6 +1,6 @@
 // Planner estimates for <, <=, > and >= of the type randflake.
 //
-// Everybody sees estimates, in EXPLAIN, and anybody can make a column with statistics of his own.
+// Every user sees estimates, in EXPLAIN, and can make a column with statistics of his own.
 // Node id and sequence number inside a value must not follow from them. So an estimate is one of
 // the values' seconds: the constant, the most common values, the bounds of the histogram and the
 // ends of an index, which the server puts in place of the outer bounds, all count as their seconds.
@@ -30,10 +30,10 @@ enum class Bound : uint8 { kNone, kLower, kUpper };
 // A search for the constant of a comparison among values of a column. "Before" are the values of
 // seconds before `boundary`: those that fulfil x < c or x <= c, or do not fulfil x >= c or x > c.
 struct Search {
-    int64 boundary;
+    randflake::Second boundary;
     bool wants_before;
-    int64 last_before;   // second of the last value seen that was before
-    int64 first_beyond;  // and of the last one that was not
+    randflake::Second last_before;   // of the last value seen that was before
+    randflake::Second first_beyond;  // and of the last one that was not
 };
 }  // namespace
 
@@ -55,7 +55,7 @@ static bool is_greater(const Comparison& c) {
 // In place of the operator's function: whether a value fulfils the comparison, by seconds.
 static Datum fulfils(FunctionCallInfo call) {
     auto* search = static_cast<Search*>(call->flinfo->fn_extra);
-    const int64 second = second_of_datum(call->args[0].value);
+    const randflake::Second second = second_of_datum(call->args[0].value);
     const bool before = second < search->boundary;
     (before ? search->last_before : search->first_beyond) = second;
     return BoolGetDatum(before == search->wants_before);
@@ -98,8 +98,10 @@ static double probability_of_constant(const Comparison& c, VariableStatData* col
     // A value is before c in x < c and x >= c, and before or at c in the other two.
     const bool at_boundary =
         c.strategy == BTLessEqualStrategyNumber || c.strategy == BTGreaterStrategyNumber;
-    Search search{second_of_datum(constant->constvalue) + (at_boundary ? 1 : 0), is_less(c),
-                  PG_INT64_MAX, PG_INT64_MIN};
+    Search search{second_of_datum(constant->constvalue) + (at_boundary ? 1 : 0),
+                  is_less(c),
+                  {PG_INT64_MAX},
+                  {PG_INT64_MIN}};
     FmgrInfo function{};
     function.fn_addr = fulfils;
     function.fn_oid = get_opcode(c.operator_oid);  // whose privileges count
@@ -111,8 +113,8 @@ static double probability_of_constant(const Comparison& c, VariableStatData* col
     double common;
     const double in_common =
         mcv_selectivity(column, &function, InvalidOid, constant->constvalue, true, &common);
-    search.last_before = PG_INT64_MAX;
-    search.first_beyond = PG_INT64_MIN;
+    search.last_before = {PG_INT64_MAX};
+    search.first_beyond = {PG_INT64_MIN};
     const double in_histogram =
         probability_in_histogram(c, column, &function, constant->constvalue, constant->consttype);
 

@@ -26,8 +26,8 @@ FileFailure file_failed(const char* action, const char* path);
 // Why, in English for messages; palloc'd. After errno it is the system's text.
 const char* file_failure_text(const FileFailure& failure);
 
-// Whoever may write to the directory may have put anything there. So nothing is waited for, as the
-// other end of a FIFO is, and no link in the last component is followed.
+// Other processes of the server's user may have put anything there. So nothing is waited for, as
+// the other end of a FIFO is, and no link in the last component is followed.
 
 // For reading.
 FileFailure file_open(const char* path, int* fd);

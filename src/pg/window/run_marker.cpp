@@ -2,8 +2,8 @@
 // the directory from others. It stays when the server stops, and goes with the machine's memory.
 // Its absence costs a wait of randflake.max_clock_skew, nothing more; so does an object of another
 // user, which counts as none. Servers that see different objects of one name, as in containers,
-// prove nothing that the others could break: who does not find the last run's object holds off for
-// longer than anybody else's proof lasts.
+// prove nothing that the others could break: no marker means hold off, and that is longer than any
+// proof lasts.
 //
 // Every user of the machine may make something of this name first. So nothing is waited for, as the
 // other end of a FIFO is, and no link is followed, which shm_open() sees to.

@@ -8,8 +8,10 @@ using randflake::Finding;
 using randflake::SecretsChange;
 using randflake::StartPlan;
 using randflake::StateError;
+using randflake::SteadyMs;
 using randflake::WindowProblem;
 using randflake::WindowState;
+using randflake::WindowTrouble;
 
 // How often attempts that fail are logged.
 static constexpr int64 kLogIntervalMs = 10000;
@@ -25,18 +27,17 @@ WindowReport window_report() {
     return copy;
 }
 
-static void publish(WindowProblem problem, int64 value, const FileFailure& failure) {
+static void publish(const WindowTrouble& trouble, const FileFailure& failure) {
     WindowReport* to = &shared->window_report;
     SpinLockAcquire(&to->mutex);
-    to->problem = problem;
-    to->value = value;
+    to->trouble = trouble;
     to->hold_off_ms = shared->memory.start.skew.largest_ms;
     to->failure = failure;
     SpinLockRelease(&to->mutex);
 }
 
 static bool due_to_log() {
-    const int64 now = steady_milliseconds();
+    const SteadyMs now = steady_clock();
     if (now < shared->next_window_log_at_ms)
         return false;
     shared->next_window_log_at_ms = now + kLogIntervalMs;
@@ -58,17 +59,17 @@ void window_log_failure(const FileFailure& failure) {
                   errdetail(kDetail)));
 }
 
-void window_report_failure(const FileFailure& failure) {
-    publish(WindowProblem::kFileFailed, 0, failure);
+void window_note_failure(const FileFailure& failure) {
+    publish({WindowProblem::kFileFailed, {}, 0}, failure);
     if (due_to_log())
         window_log_failure(failure);
 }
 
-void window_report_problem(WindowProblem problem, int64 value) {
-    publish(problem, value, {});
-    if (problem != WindowProblem::kSecrets || !due_to_log())
+void window_note_trouble(const WindowTrouble& trouble) {
+    publish(trouble, {});
+    if (trouble.problem != WindowProblem::kSecrets || !due_to_log())
         return;
-    const ErrorText error = secrets_refused_error(value);
+    const ErrorText error = secrets_refused_error(trouble.second);
     ereport(LOG, (errmsg("%s", error.message), errdetail("%s", error.detail),
                   errhint("%s", error.hint)));
 }
@@ -125,7 +126,7 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
                       errdetail("Identifiers made under the former secret no longer decode.")));
 }
 
-void window_report_start(const StartPlan& plan, const WindowState& found, StateError error) {
+void window_note_start(const StartPlan& plan, const WindowState& found, StateError error) {
     if (of_another(plan.finding)) {
         const TimestampTz now = GetCurrentTimestamp();
         SpinLockAcquire(&shared->window_report.mutex);

@@ -14,8 +14,7 @@
 struct WindowReport {
     slock_t mutex;
     TimestampTz copy_found_at;  // when the state turned out to be of another server; 0: it did not
-    randflake::WindowProblem problem;
-    int64 value;          // of the problem
+    randflake::WindowTrouble trouble;
     int64 hold_off_ms;    // the longest that there may be
     FileFailure failure;  // with kFileFailed
 };
@@ -27,16 +26,17 @@ WindowReport window_report();
 
 // The rest is for the holder of the window lock.
 
-void window_report_problem(randflake::WindowProblem problem, int64 value);
-void window_report_failure(const FileFailure& failure);
-void window_report_start(const randflake::StartPlan& plan, const randflake::WindowState& found,
-                         randflake::StateError error);
+void window_note_trouble(const randflake::WindowTrouble& trouble);
+void window_note_failure(const FileFailure& failure);
+void window_note_start(const randflake::StartPlan& plan, const randflake::WindowState& found,
+                       randflake::StateError error);
 
 // Also for the postmaster at its end, who takes no spinlocks.
 void window_log_failure(const FileFailure& failure);
 
 // Whether a run reserved in this window tells that the end is near enough to extend it now.
-static inline bool window_near_end(const randflake::Layout& layout, const randflake::Run& run) {
+static inline bool window_near_end(const randflake::Layout& layout,
+                                   const randflake::Reservation& run) {
     return !layout.Before(static_cast<uint64_t>(run.now), run.window.end - 1);
 }
 

@@ -53,7 +53,7 @@ static FileFailure write_file(const char* path, const void* bytes, size_t length
     return failure;
 }
 
-// Also when the directory is there already: whoever made it may have failed to sync.
+// Also when the directory is there already: the process that made it may have failed to sync.
 static FileFailure make_directory() {
     if (mkdir(kDirectory, pg_dir_create_mode) != 0 && errno != EEXIST)
         return file_failed("create", kDirectory);

@@ -4,7 +4,7 @@
 # comment on the line before it, invisible to readers, says who runs it:
 #
 #   <!-- run by test/t/310_sharding.pl: NAME -->   that test does, under this name
-#   <!-- not run: REASON -->                  nobody can
+#   <!-- not run: REASON -->                  none can
 #   <!-- fails: PATTERN -->                   it runs, and must end in this error
 #
 # An SQL block without such a comment is run by test/t/390_docs.pl, in the document's order.
@@ -62,7 +62,6 @@ sub read_document {
         $texts{ $block->{name} } .= $block->{text};
         $unused{ $block->{name} } = 1;
     }
-    return;
 }
 
 sub block {
@@ -73,7 +72,6 @@ sub block {
 
 sub every_block_was_used {
     is_deeply([ sort keys %unused ], [], "every block of $document for this test was used");
-    return;
 }
 
 1;

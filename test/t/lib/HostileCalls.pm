@@ -15,7 +15,7 @@ sub postmaster_of {
     return (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
 }
 
-# The schema hostile, for everybody.
+# The schema hostile, for every role.
 sub hostile_schema {
     return <<'SQL';
 CREATE SCHEMA hostile;

@@ -1,5 +1,6 @@
 # What the TAP tests share: configured servers, errors taken apart, sessions in the background,
-# checks on identifiers and on text that must not hold a secret, and clocks of the test's own.
+# checks on identifiers and on text that must not hold a secret, and clocks of the test's own. Who uses
+# this module has strict, warnings, Test::More and PostgreSQL's test modules, too.
 
 package Randflake;
 
@@ -7,7 +8,7 @@ use strict;
 use warnings;
 use feature 'state';
 
-use Exporter 'import';
+use Exporter ();
 use Fcntl qw(O_CREAT O_WRONLY);
 use File::Basename qw(dirname);
 use IPC::Run ();
@@ -17,26 +18,17 @@ use Test::More;
 use Time::HiRes qw(time);
 
 our @EXPORT = qw(
-  random_secret
-  new_server
-  start_server
-  configure
-  refuses_to_start
-  error_of
-  error_is
-  is_problem
-  start_session
-  finish_session
-  wait_until_waiting
-  fields_of
-  all_distinct
-  no_secret_in
-  preload_library
-  clock_offset
-  clock_runs_from
-  clock_stands_at
-  start_under_clock
+  random_secret new_server start_server configure refuses_to_start error_of error_is is_problem
+  start_session finish_session wait_until_waiting fields_of all_distinct no_secret_in preload_library
+  clock_offset clock_runs_from clock_stands_at start_under_clock
 );
+
+sub import {
+    strict->import;
+    warnings->import;
+    my $caller = caller;
+    Exporter::export($_, $caller) for __PACKAGE__, qw(Test::More PostgreSQL::Test::Utils);
+}
 
 # 32 hexadecimal digits.
 sub random_secret {
@@ -85,7 +77,6 @@ sub configure {
     }
     close $out or die "could not write $file: $!";
     chmod 0600, $file;
-    return;
 }
 
 # The server must not start with these settings, for the reason given as a pattern. Returns what it
@@ -127,7 +118,6 @@ sub error_is {
     $good &&= $error->{$_} =~ $patterns->{$_} for keys %$patterns;
     ok($good, $test_name) or diag("expected $sqlstate, got: $error->{text}");
     is_problem($node, $error, $test_name) if $options{problem};
-    return;
 }
 
 # The error is what randflake_status shows as the problem, but for numbers and times, which go on.
@@ -136,7 +126,6 @@ sub is_problem {
     my $expected = join ': ', grep { $_ ne '' } @$error{qw(message detail)};
     my $shown = $node->safe_psql('postgres', 'SELECT problem FROM randflake_status');
     is($shown =~ s/\d+/0/gr, $expected =~ s/\d+/0/gr, "$test_name, as the status tells");
-    return;
 }
 
 # Runs statements, each a transaction, in a session of their own in the background. The first error
@@ -170,7 +159,6 @@ sub wait_until_waiting {
 SELECT count(*) = $count FROM pg_stat_activity
 WHERE wait_event_type = 'Extension' AND query ~ '(rand|snow)flake_generate'
 SQL
-    return;
 }
 
 # What is inside the identifiers that a query returns in one column: a hash of their number, of how
@@ -200,7 +188,6 @@ sub all_distinct {
     my ($node, $query, $count, $test_name) = @_;
     is($node->safe_psql('postgres', "SELECT count(*), count(DISTINCT id) FROM ($query) AS ids (id)"),
         "$count|$count", $test_name);
-    return;
 }
 
 # No twelve digits in a row of the secret may be in the text, in either case.
@@ -210,7 +197,6 @@ sub no_secret_in {
     my $found = $text =~ /(?:$pattern)/i;
     ok(!$found, $test_name)
       or diag('found in: ' . join "\n", $text =~ /^(.*(?:$pattern).*)$/im);
-    return;
 }
 
 # --- libraries between a server and the system -----------------------------------------------
@@ -246,28 +232,24 @@ sub set_clock {
     sysopen my $out, $file, O_WRONLY | O_CREAT or die "could not open $file: $!";
     syswrite($out, pack 'q2', $word, $word) == 16 or die "could not write $file: $!";
     close $out or die "could not write $file: $!";
-    return;
 }
 
 # The server's clock runs this far ahead of the true time; behind it, if negative.
 sub clock_offset {
     my ($node, $seconds) = @_;
     set_clock($node, $seconds, 0);
-    return;
 }
 
 # The server's clock goes on from this Unix time.
 sub clock_runs_from {
     my ($node, $time) = @_;
     clock_offset($node, $time - time);
-    return;
 }
 
 # The server's clock stands still at this Unix time.
 sub clock_stands_at {
     my ($node, $time) = @_;
     set_clock($node, $time, 1);
-    return;
 }
 
 # Starts a server under its clock, or under that of another one.
@@ -278,7 +260,6 @@ sub start_under_clock {
     local $ENV{RANDFLAKE_CLOCK} = clock_file($owner);
     local $ENV{LD_PRELOAD} = join ' ', preload_library('clock.c'), $ENV{LD_PRELOAD} // ();
     $node->start;
-    return;
 }
 
 1;

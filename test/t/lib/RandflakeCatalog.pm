@@ -14,7 +14,7 @@ our @EXPORT = qw(definitions_of differences same_definitions);
 
 # The objects of a database: a hash from object to definition. pg_upgrade's way of dumping writes
 # out what a dump leaves to CREATE EXTENSION, whatever kinds of objects there may come to be. It
-# takes a server that nobody else uses, and no data.
+# takes a server that no other test uses, and no data.
 sub definitions_of {
     my ($node, $database) = @_;
     my $file = $node->basedir . "/definitions_of_$database";
@@ -67,7 +67,6 @@ sub same_definitions {
         my ($left, $right) = map { $_->{$object} // 'nothing' } $got, $expected;
         diag("$object: got: $left\nexpected: $right");
     }
-    return;
 }
 
 1;

@@ -7,28 +7,15 @@
 
 package RandflakeHandover;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
 use IPC::Run ();
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeWindowFile;
 use Time::HiRes qw(time);
 
 our @EXPORT = qw(
-  set_ahead
-  clocks_stand
-  clocks_stand_in_next_second
-  clocks_run
-  collect
-  collect_at_once
-  copy_directory
-  make_standby
-  snapshot
-  roll_back
-  run_marker_path
+  set_ahead clocks_stand clocks_stand_in_next_second clocks_run collect collect_at_once copy_directory
+  make_standby snapshot roll_back run_marker_path
 );
 
 # --- clocks ----------------------------------------------------------------------------------
@@ -37,14 +24,12 @@ sub set_ahead {
     my ($node, $seconds) = @_;
     $node->{clock_ahead} = $seconds;
     clock_offset($node, $seconds);
-    return;
 }
 
 sub clocks_stand {
     my (@nodes) = @_;
     my $now = time;
     clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
-    return;
 }
 
 # Of which nothing was used yet, neither now nor when the clocks stood before: a server may have
@@ -55,13 +40,11 @@ sub clocks_stand_in_next_second {
     my (@nodes) = @_;
     $stood_at = ($stood_at > time ? $stood_at : time) + 1;
     clock_stands_at($_, $stood_at + ($_->{clock_ahead} // 0)) for @nodes;
-    return;
 }
 
 sub clocks_run {
     my (@nodes) = @_;
     clock_offset($_, $_->{clock_ahead} // 0) for @nodes;
-    return;
 }
 
 # --- identifiers -----------------------------------------------------------------------------
@@ -117,14 +100,12 @@ sub copy_directory {
     open my $out, '>', "$directory/postgresql.conf" or die "could not write: $!";
     print $out $to->{configuration};
     close $out or die "could not write: $!";
-    return;
 }
 
 # The next start is one of a standby, which is promoted later. It receives nothing.
 sub make_standby {
     my ($node) = @_;
     append_to_file($node->data_dir . '/standby.signal', '');
-    return;
 }
 
 # What a snapshot of the disk holds of randflake's, and its return: the identity file keeps inode and
@@ -137,7 +118,6 @@ sub snapshot {
 sub roll_back {
     my ($node, $snapshot) = @_;
     write_window_bytes($node, $snapshot);
-    return;
 }
 
 # Where the server keeps which run opened a window of its directory: 64-bit FNV-1a of what tells the

@@ -6,25 +6,13 @@
 
 package RandflakeHistory;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
 use IPC::Run ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  wait_until_received
-  client_backends
-  finish_clients
-  end_clients
-  crash_backend
-  crash_server
-  kill_postmaster
+  wait_until_received client_backends finish_clients end_clients crash_backend crash_server kill_postmaster
   wait_until_gone
 );
 
@@ -106,7 +94,6 @@ sub wait_until_received {
         }
         $client->{seen} = -s $client->{received};
     }
-    return;
 }
 
 # Process ids of the server's side of the clients.
@@ -156,7 +143,6 @@ sub crash_backend {
         $node->psql('postgres', q{COPY (SELECT) TO PROGRAM 'kill -KILL $PPID'});
     }
     $node->wait_for_log(qr/database system is ready to accept connections/, $log_start);
-    return;
 }
 
 # Kills the postmaster and leaves its children alone, which it returns.
@@ -174,7 +160,6 @@ sub kill_postmaster {
 sub crash_server {
     my ($node) = @_;
     wait_until_gone(kill_postmaster($node));
-    return;
 }
 
 sub wait_until_gone {
@@ -186,7 +171,6 @@ sub wait_until_gone {
             sleep 0.01;
         }
     }
-    return;
 }
 
 # --- what was received -------------------------------------------------------------------------
@@ -219,7 +203,6 @@ SQL
 sub forget {
     my ($self) = @_;
     $self->{observer}->safe_psql('postgres', 'TRUNCATE history');
-    return;
 }
 
 # No (time, node id, sequence) may have left twice, nor any identifier.
@@ -237,7 +220,6 @@ SQL
 SELECT generated_at, node_id, sequence, array_agg(era ORDER BY era) FROM history
 GROUP BY 1, 2, 3 HAVING count(*) > 1 ORDER BY 1, 2, 3 LIMIT 10
 SQL
-    return;
 }
 
 1;

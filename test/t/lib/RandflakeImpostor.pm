@@ -16,23 +16,8 @@ use Time::HiRes qw(sleep);
 use constant { INT4 => 23, INT8 => 20, TEXT => 25 };
 
 our @EXPORT = qw(
-  INT4 INT8 TEXT
-  message
-  row_description
-  columns
-  data_row
-  complete
-  ready
-  parameter
-  report
-  lease
-  @lease_types
-  welcome
-  read_message
-  say_to
-  silence
-  repeat
-  byte_a_second
+  INT4 INT8 TEXT message row_description columns data_row complete ready parameter report lease @lease_types
+  welcome read_message say_to silence repeat byte_a_second
 );
 
 # --- messages ----------------------------------------------------------------------------------
@@ -117,7 +102,6 @@ sub play {
     $self->{pid} = $pid;
     # Before it has left the test's group of processes, it cannot be stopped.
     sleep 0.01 until getpgrp($pid) == $pid;
-    return;
 }
 
 sub stop {
@@ -125,7 +109,6 @@ sub stop {
     my $pid = delete $self->{pid} // return;
     kill 'KILL', -$pid;
     waitpid $pid, 0;
-    return;
 }
 
 # Whatever becomes of the test. Processes that it forked leave without this.
@@ -160,7 +143,6 @@ sub say_to {
         my $written = syswrite($client, $bytes) // die 'gone';
         substr $bytes, 0, $written, '';
     }
-    return;
 }
 
 sub welcome {
@@ -194,7 +176,6 @@ sub _serve {
         say_to($client, message('1', '') . message('2', ''));
         $scenario{answer}->($client, $request);
     }
-    return;
 }
 
 # Says nothing more, and stays.
@@ -205,7 +186,6 @@ sub repeat {
     # Large pieces, so that it is the reader who is slow.
     $bytes x= 1 + int(65536 / length $bytes);
     say_to($client, $bytes) while 1;
-    return;
 }
 
 sub byte_a_second {
@@ -214,7 +194,6 @@ sub byte_a_second {
         say_to($client, $byte);
         sleep 1;
     }
-    return;
 }
 
 1;

@@ -22,7 +22,6 @@ sub link_all {
         next if grep { $_ eq $name } @except;
         symlink $path, "$to/$name" or die "could not link $to/$name: $!";
     }
-    return;
 }
 
 # Programs are copied, for a link would lead back to where they come from; the rest is linked.

@@ -3,40 +3,15 @@
 
 package RandflakeLease;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
 use IPC::Run ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  new_fleet
-  start_coordinator
-  make_coordinator
-  remake_coordinator
-  move_to
-  new_static
-  new_holder
-  start_holder
-  start_in_fleet
-  status_of
-  wait_for_connection
-  wait_for_lease
-  wait_for_status
-  wait_for_open_window
-  gave_back
-  log_has
-  load_on
-  end_load
-  all_is_well
-  processes_of
-  lease_worker_of
-  wait_until_gone
+  new_fleet start_coordinator make_coordinator remake_coordinator move_to new_static new_holder start_holder
+  start_in_fleet status_of wait_for_connection wait_for_lease wait_for_status wait_for_open_window gave_back
+  log_has load_on end_load all_is_well processes_of lease_worker_of wait_until_gone
 );
 
 # Seconds of a lease, unless a test wants another: the shortest that a slow machine renews in time.
@@ -80,7 +55,6 @@ sub start_in_fleet {
     } else {
         $node->start;
     }
-    return;
 }
 
 # A server with these settings, started unless `start` is false. Other options:
@@ -113,7 +87,6 @@ sub make_coordinator {
         'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
           . "SELECT randflake_lease_configure(max_duration => $max_duration, max_clock_skew => 1,"
           . ' never_leased => true)');
-    return;
 }
 
 # Makes the extension anew, as where another coordinator may have leased before. Nothing is told to
@@ -125,7 +98,6 @@ sub remake_coordinator {
         'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
           . "ALTER TABLE randflake_lease_pool ALTER max_duration SET DEFAULT $max_duration,"
           . ' ALTER max_clock_skew SET DEFAULT 1');
-    return;
 }
 
 # A server with static node ids, not started.
@@ -146,7 +118,6 @@ sub move_to {
         max_wait => '2min',
         %settings);
     $node->reload;
-    return;
 }
 
 # A server that leases, not started. `coordinator` is a server or a connection string.
@@ -193,21 +164,18 @@ sub wait_for_connection {
         die $node->name . ': no connection' if time > $give_up_at;
         sleep 0.1;
     }
-    return;
 }
 
 sub wait_for_status {
     my ($node, $condition) = @_;
     $node->poll_query_until('postgres', "SELECT $condition FROM randflake_status")
       or die $node->name . ": $condition did not come true: " . status_of($node, '*');
-    return;
 }
 
 # Waits until its clock is inside its window.
 sub wait_for_open_window {
     my ($node) = @_;
     wait_for_status($node, 'clock_timestamp() >= window_start AND clock_timestamp() < window_end');
-    return;
 }
 
 # A server that held this lease has given it back; or the one after it, had that ended meanwhile.
@@ -217,7 +185,6 @@ sub gave_back {
             q{SELECT count(*) > 0 FROM randflake_leases WHERE state = 'released'}
               . " AND holder = '" . $holder->name . "' AND lease_id >= $lease"),
         't', $test_name);
-    return;
 }
 
 # Waits until it can generate, and returns its first node id.
@@ -237,7 +204,6 @@ sub log_has {
         sleep 0.1;
     }
     ok($found, $test_name) or diag('log: ' . slurp_file($node->logfile, $offset // 0));
-    return;
 }
 
 # --- clients -----------------------------------------------------------------------------------
@@ -267,7 +233,6 @@ sub load_on {
     for my $file (map { $_->[1] } @{ $fleet->{files} }[ -($count // 2) .. -1 ]) {
         sleep 0.05 until -s $file || -s "$file.err";
     }
-    return;
 }
 
 # Ends the clients of a server; those of a server that is gone have ended.
@@ -276,7 +241,6 @@ sub end_load {
     $node->psql('postgres',
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'");
     $_->finish for @{ delete $fleet->{clients}{ $node->name } // [] };
-    return;
 }
 
 # What all clients received, checked on the coordinator: nothing twice, and, with `leased` true,
@@ -327,7 +291,6 @@ sub wait_until_gone {
     for my $pid (@pids) {
         sleep 0.05 while kill 0, $pid;
     }
-    return;
 }
 
 1;

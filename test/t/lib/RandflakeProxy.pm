@@ -41,7 +41,6 @@ sub set_mode {
     print $out $mode;
     close $out;
     rename "$self->{mode_file}.new", $self->{mode_file} or die "could not rename: $!";
-    return;
 }
 
 sub connstr {
@@ -53,7 +52,6 @@ sub stop {
     my ($self) = @_;
     kill 'KILL', $self->{pid};
     waitpid $self->{pid}, 0;
-    return;
 }
 
 sub _run {

@@ -11,10 +11,7 @@ use POSIX qw(strftime);
 use PostgreSQL::Test::Utils;
 
 our @EXPORT = qw(
-  write_secrets
-  secret_path
-  fingerprints_of
-  utc
+  write_secrets secret_path fingerprints_of utc
 );
 
 # An instant as the file has it, of a Unix second.
@@ -41,7 +38,6 @@ sub write_secrets {
     close $out or die "could not write $path: $!";
     chmod 0600, "$path.new";
     rename "$path.new", $path or die "could not rename $path: $!";
-    return;
 }
 
 # The fingerprints of secrets, given as to write_secrets.

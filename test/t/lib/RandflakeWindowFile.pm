@@ -9,12 +9,7 @@ use Exporter 'import';
 use PostgreSQL::Test::Utils;
 
 our @EXPORT = qw(
-  window_path
-  read_window
-  write_window
-  write_window_bytes
-  written_end
-  crc32c
+  window_path read_window write_window write_window_bytes written_end crc32c
 );
 
 # The layout: fields of the head, then 16 times the fingerprint and time of a secret, 16 times a node
@@ -52,7 +47,6 @@ sub write_window {
     my @secrets = map { @$_ } @{ $window->{secrets} };
     my $bytes = pack $layout, @$window{@head}, @secrets, (0) x (32 - @secrets), @ends, (0) x (48 - @ends);
     write_window_bytes($node, $bytes . pack 'V', crc32c($bytes));
-    return;
 }
 
 sub write_window_bytes {
@@ -61,7 +55,6 @@ sub write_window_bytes {
     open my $out, '>:raw', $path or die "could not write $path: $!";
     print $out $bytes;
     close $out or die "could not write $path: $!";
-    return;
 }
 
 # The end written for the range in use.

@@ -3,17 +3,11 @@
 
 package Recipes;
 
-use strict;
-use warnings;
-
 use Cwd qw(getcwd);
 use Docs;
 use Exporter 'import';
 use IPC::Run ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 our @EXPORT = qw(start_recipes recipe succeeds);
 
@@ -132,7 +126,6 @@ sub recipe {
         }
         run_recipe(\%recipe, $directory);
     }
-    return;
 }
 
 sub run_recipe {
@@ -170,7 +163,6 @@ sub run_recipe {
         is($node->safe_psql('shop', $bulk), '2000|t', '  inserts many rows together');
     }
     $node->safe_psql('postgres', 'DROP DATABASE shop WITH (FORCE)');
-    return;
 }
 
 1;
