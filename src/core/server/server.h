@@ -222,7 +222,7 @@ public:
             return;
         Second last = window.start - 1;
         const auto look_at = [&](const auto& set) {
-            for (uint32_t i = 0; i < memory().nodes.count; i++)
+            for (uint32_t i = 0; i < set.layout.Slots(memory().nodes.count); i++)
                 last = Later(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
         };
         env_.WithSlots([&](const auto&... sets) { (look_at(sets), ...); });
