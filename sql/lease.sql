@@ -207,7 +207,7 @@ SELECT randflake_lease_configure(0, 131072, 60, 2, forget_key => true);
 SELECT clock_shows(100012); -- by the former difference of clocks, too
 SELECT first_node_id FROM randflake_lease_acquire('x', run(3), 1, 60, 'fedcba9876543210');
 SELECT error_of('SELECT acquire(1)') AS now_the_former_secret;
-SELECT first_node_id FROM randflake_lease_acquire('x', run(3), 131072 - 300, 60, 'fedcba9876543210');
+SELECT first_node_id FROM randflake_lease_acquire('x', run(3), 131072 - 1100, 60, 'fedcba9876543210');
 SELECT randflake_lease_configure(forget_key => true);
 
 -- A lease's state is told by the real clock
