@@ -715,7 +715,8 @@ private:
     void ReserveNarrow() {
         const auto slots = static_cast<int64_t>(narrow_.Slots(settings_.nodes.count));
         Word& slot = narrow_words_[static_cast<size_t>(random_->Between(0, slots - 1))];
-        const Reservation run = randflake::Reserve(narrow_, slot, window(), 1, [this] { return Tick(); });
+        const Reservation run =
+            randflake::Reserve(narrow_, slot, window(), 1, [this] { return Tick(); });
         for (uint32_t i = 0; i < run.count; i++)
             ledger_->UseNarrow(number_, settings_.leases, run.first + i);
     }
