@@ -663,7 +663,7 @@ BEGIN
         RAISE invalid_parameter_value USING MESSAGE = problem, DETAIL = 'It must be from 0 to 131071.';
     END IF;
     second := floor(date_part('epoch', generated_at))::bigint - 1730000000;
-    SELECT randflake.randflake_ring_encrypt((second << 34) | (node_id::bigint << 17) | sequence::bigint, s.valid_from, s.keys)
+    SELECT randflake.randflake_ring_encrypt((second << 34) | (randflake_encode.node_id::bigint << 17) | sequence, s.valid_from, s.keys)
     INTO id FROM randflake.randflake_state AS s;
     IF NOT FOUND THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'randflake is not configured in this database',
@@ -698,11 +698,11 @@ DECLARE
 BEGIN
     problem := CASE WHEN $1 = '' THEN 'It is empty.'
         WHEN bad <> '' THEN format('Character "%s" is not a digit of base32hex (0-9, a-v).', bad)
-        WHEN length($1) > 13 THEN 'It has more than 13 characters.'
+        WHEN length($1) > 13 THEN format('It has %s characters; at most 13 are possible.', length($1))
         WHEN length($1) = 13 AND $1 !~ '^[0-9a-fA-F]' THEN 'It exceeds 64 bits.' END;
     IF problem IS NOT NULL THEN
         RAISE invalid_text_representation USING DETAIL = problem, MESSAGE = format('invalid text form of an identifier: "%s"',
-            CASE WHEN length($1) > 64 THEN left($1, 64) || '...' ELSE $1 END);
+            CASE WHEN length($1) > 128 THEN left($1, 128) || '...' ELSE $1 END);
     END IF;
     FOR i IN 1..length($1) LOOP
         id := (id << 5) | (strpos('0123456789abcdefghijklmnopqrstuv', translate(substr($1, i, 1),
