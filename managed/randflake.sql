@@ -119,7 +119,10 @@ DO $do$
 DECLARE
     mask  constant text := 65535 | (65535::bigint << 36);
     carry constant text := 65536 | (65536::bigint << 36);
-    swap  constant text := '((%1$s << 8) | (%1$s >> 8)) & ' || mask;
+    -- The cipher reads the two bytes of each word in the other order.
+    swap  constant text := '((%1$s << 8) & -71777214294589696) | ((%1$s >> 8) & 71777214294589695)';
+    x_of  constant text := '(%1$s & 65535) | (((%1$s >> 32) & 65535) << 36)';
+    y_of  constant text := '((%1$s >> 16) & 65535) | (((%1$s >> 48) & 65535) << 36)';
     join4 constant text := '(x & 65535) | ((y & 65535) << 16) | ((x >> 36) << 32) | ((y >> 36) << 48)';
     head  constant text := 'CREATE FUNCTION randflake.%s LANGUAGE plpgsql %s
 SET search_path = pg_catalog, pg_temp %s AS $$ %s $$';
@@ -140,15 +143,11 @@ SET search_path = pg_catalog, pg_temp %s AS $$ %s $$';
     key_x    text;
     key_y    text;
 BEGIN
-    load := '
-        x := (@raw & 65535) | (((@raw >> 32) & 65535) << 36);
-        y := ((@raw >> 16) & 65535) | (((@raw >> 48) & 65535) << 36);
-        x := ' || format(swap, 'x') || ';
-        y := ' || format(swap, 'y') || ';';
-    encrypt := load || 'x := x # k[1]; y := y # k[2];';
-    many := format('SELECT ((x << 8) | (x >> 8)) & %1$s # k[1] AS x, ((y << 8) | (y >> 8)) & %1$s # k[2] AS y FROM (
-        SELECT (raw & 65535) | (((raw >> 32) & 65535) << 36) AS x,
-               ((raw >> 16) & 65535) | (((raw >> 48) & 65535) << 36) AS y FROM (@numbers) AS n OFFSET 0) AS a OFFSET 0', mask);
+    load := format('
+        t := %s; x := %s; y := %s;', format(swap, '@raw'), format(x_of, 't'), format(y_of, 't'));
+    encrypt := replace(replace(load, '; y', ' # k[1]; y') || '@', ';@', ' # k[2];');
+    many := format('SELECT %s # k[1] AS x, %s # k[2] AS y FROM (SELECT %s AS t FROM (@numbers) AS n OFFSET 0) AS a OFFSET 0',
+        format(x_of, 't'), format(y_of, 't'), format(swap, 'raw'));
     FOR round IN 1..24 LOOP
         key_x := format('k[%s]', 2 * round + 1);
         key_y := format('k[%s]', 2 * round + 2);
@@ -165,7 +164,7 @@ BEGIN
         ELSE
             encrypt := encrypt || format('
         x := %s; y := %s;
-        t := (x # y) & 65535; t := ((t << 8) | (t >> 8)) & 65535;
+        t := (((x # y) & 255) << 8) | (((x # y) & 65535) >> 8);
         x := ((x >> 36) # (x & 65535) # t) | ((x & 65535) << 36) # %s;
         y := ((y >> 36) # (y & 65535) # t) | ((y & 65535) << 36) # %s;', round_x, format(round_y, 'x'), key_x, key_y);
             many := format('SELECT ((x >> 36) # (x & 65535) # t) | ((x & 65535) << 36) # %4$s AS x,
@@ -182,18 +181,14 @@ BEGIN
         x := (x + %s - y) & %3$s; x := ((x << 7) | (x >> 9)) & %3$s;', key_x, key_y, mask, carry) || decrypt;
         END IF;
     END LOOP;
-    encrypt := encrypt || format('
-        x := %s; y := %s;', format(swap, 'x'), format(swap, 'y'));
-    decrypt := load || decrypt || format('
-        x := x # k[1]; y := y # k[2];
-        x := %s; y := %s;', format(swap, 'x'), format(swap, 'y'));
-    many := format('SELECT %s AS id FROM (SELECT ((x << 8) | (x >> 8)) & %2$s AS x, ((y << 8) | (y >> 8)) & %2$s AS y
-        FROM (%3$s) AS w OFFSET 0) AS z', join4, mask, many);
+    encrypt := encrypt || ' t := ' || join4 || '; RETURN ' || format(swap, 't') || ';';
+    decrypt := load || decrypt || ' x := x # k[1]; y := y # k[2]; t := ' || join4 || '; RETURN ' || format(swap, 't') || ';';
+    many := format('SELECT %s AS id FROM (SELECT %s AS t FROM (%s) AS w OFFSET 0) AS z', format(swap, 't'), join4, many);
 
     EXECUTE format(head, 'randflake_encrypt(raw bigint, k bigint[]) RETURNS bigint', 'IMMUTABLE STRICT PARALLEL SAFE', '',
-        'DECLARE x bigint; y bigint; t bigint; BEGIN' || replace(encrypt, '@raw', 'raw') || ' RETURN ' || join4 || '; END');
+        'DECLARE x bigint; y bigint; t bigint; BEGIN' || replace(encrypt, '@raw', 'raw') || ' END');
     EXECUTE format(head, 'randflake_decrypt(id bigint, k bigint[]) RETURNS bigint', 'IMMUTABLE STRICT PARALLEL SAFE', '',
-        'DECLARE x bigint; y bigint; t bigint; BEGIN' || replace(decrypt, '@raw', 'id') || ' RETURN ' || join4 || '; END');
+        'DECLARE x bigint; y bigint; t bigint; BEGIN' || replace(decrypt, '@raw', 'id') || ' END');
 
     -- A number is looked at, taken, and looked at again, since another session may have opened a second meanwhile.
     EXECUTE format(head, 'randflake_generate() RETURNS bigint', 'VOLATILE SECURITY DEFINER', '', '
@@ -215,7 +210,6 @@ BEGIN
                     CONTINUE WHEN raw IS NULL;
                     RETURN raw;
                 END IF;' || replace(encrypt, '@raw', 'raw') || '
-                RETURN ' || join4 || ';
             END IF;
         ELSE
             PERFORM randflake.randflake_open();
@@ -571,7 +565,8 @@ DECLARE
     after randflake.randflake_state;
     ring record;
     here record;
-    used bigint := floor(date_part('epoch', clock_timestamp()))::bigint - 1730000000;  -- seconds up to it may have been
+    now constant bigint := floor(date_part('epoch', clock_timestamp()))::bigint - 1730000000;
+    used bigint := now;  -- the last second that may have been used, under any node id
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE feature_not_supported USING MESSAGE = 'randflake is configured under READ COMMITTED only';
@@ -607,7 +602,7 @@ BEGIN
     IF to_regclass(format('randflake.randflake_tickets_%s', after.node_id)) IS NULL THEN
         EXECUTE format('CREATE SEQUENCE randflake.randflake_tickets_%s MINVALUE 0 MAXVALUE 1073741823', after.node_id);
         EXECUTE format('CREATE UNLOGGED SEQUENCE randflake.randflake_numbers_%s MINVALUE 0 START 0', after.node_id);
-        PERFORM setval(format('randflake.randflake_tickets_%s', after.node_id), greatest(used, 0)),
+        PERFORM setval(format('randflake.randflake_tickets_%s', after.node_id), greatest(now, 0)),
             setval(format('randflake.randflake_numbers_%s', after.node_id), 0);
         PERFORM randflake.randflake_keep_private();
     END IF;

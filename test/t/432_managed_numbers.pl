@@ -6,6 +6,7 @@
 use strict;
 use warnings;
 
+use Docs;
 use FindBin;
 use List::Util qw(shuffle);
 use PostgreSQL::Test::Cluster;
@@ -17,7 +18,11 @@ use Time::HiRes qw(sleep time);
 
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 5;
 my $node = managed_server('main', streaming => 1, conf => "restart_after_crash = on\nmax_connections = 60\n");
-install_managed($node, 7);
+install_managed($node);
+
+read_document('docs/managed.md');
+like(as_owner($node, block('first_steps')), qr/Ada\|20.*\|7\|/, 'the first steps');
+like(as_owner($node, block('secret')), qr/^[0-9a-f]{32}$/, 'the secret to hand on');
 
 # --- the model -------------------------------------------------------------------------------------
 
@@ -75,7 +80,7 @@ for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
     # A transaction that began before a change of the node id has its old row in sight, and must not use it.
     my $old = $node->background_psql('app', on_error_stop => 0);
     $old->query_safe("BEGIN ISOLATION LEVEL $isolation; SELECT 1 FROM pg_class");
-    as_owner($node, 'SELECT randflake.randflake_configure(NULL, 8)');
+    as_owner($node, block('copy'));
     my ($text) = $old->query('SELECT randflake.randflake_generate()');
     like($old->{stderr} . ($text // ''), qr/not configured/, "$isolation: an old snapshot sees no node id");
     $old->quit;
@@ -186,4 +191,5 @@ for my $round (1 .. $rounds) {
 }
 judge("$rounds crashes and stops", @all, split /\n/, as_owner($node, 'SELECT randflake.randflake_generate(1000)'));
 
+every_block_was_used();
 done_testing();
