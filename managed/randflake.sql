@@ -474,8 +474,8 @@ DECLARE
     grant_ record;
 BEGIN
     FOR grant_ IN
-        SELECT c.relname, a.grantee::regrole FROM pg_class AS c, aclexplode(c.relacl) AS a
-        WHERE c.relnamespace = 'randflake'::regnamespace AND c.relkind IN ('r', 'S') AND a.grantee NOT IN (0, c.relowner)
+        SELECT c.relname, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee FROM pg_class AS c, aclexplode(c.relacl) AS a
+        WHERE c.relnamespace = 'randflake'::regnamespace AND c.relkind IN ('r', 'S') AND a.grantee <> c.relowner
     LOOP
         EXECUTE format('REVOKE ALL ON randflake.%I FROM %s', grant_.relname, grant_.grantee);
     END LOOP;
@@ -559,7 +559,9 @@ $$;
 -- node_id   NULL keeps that which there is.
 -- failover  whether a promoted standby goes on by itself. NULL keeps what there is, false at first.
 CREATE FUNCTION randflake.randflake_configure(secret text, node_id integer, failover boolean DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan  -- a plan of its own would show the secret to auto_explain
+AS $$
 DECLARE
     before randflake.randflake_state;
     after randflake.randflake_state;
