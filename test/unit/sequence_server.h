@@ -1,7 +1,7 @@
 // The model of managed/randflake.sql: how sessions give out numbers that two sequences keep. The
-// SQL's head comment says why it holds. Each access to a sequence or to the clock is a step of its own,
-// and sessions interleave in every order: sequence_server_test.cpp. sequence_trace.cpp prints what a
-// session alone must do, for test/t/432_managed_numbers.pl.
+// SQL's head comment says why it holds. Each access to a sequence or to the clock is a step of its
+// own, and sessions interleave in every order: sequence_server_test.cpp. sequence_trace.cpp prints
+// what a session alone must do, for test/t/432_managed_numbers.pl.
 
 #ifndef RANDFLAKE_UNIT_SEQUENCE_SERVER_H
 #define RANDFLAKE_UNIT_SEQUENCE_SERVER_H

@@ -1,6 +1,6 @@
 // Random schedules of three sessions, at seconds of eight numbers, with pauses and cancels at any
-// point, crashes, restarts, WAL that was not flushed, and clocks that show anything. No number may be
-// used twice.
+// point, crashes, restarts, WAL that was not flushed, and clocks that show anything. No number may
+// be used twice.
 
 #include "sequence_server.h"
 
@@ -61,7 +61,8 @@ private:
 
     void Restart() {
         const bool crash = Random(2) == 0, logged = Random(2) == 0;
-        const Numbers left{life_ + 1, numbers_.value / rules_.limits.numbers * rules_.limits.numbers};
+        const Numbers left{life_ + 1,
+                           numbers_.value / rules_.limits.numbers * rules_.limits.numbers};
         for (Session& session : sessions_)
             session = {};
         life_++;
@@ -87,7 +88,8 @@ private:
                 return;
             case 1:
                 self.seen = numbers_;
-                self.at = Decide(limits, life_, self.now, self.seen, 0, true).step == Step::kTake ? 2 : 3;
+                self.at =
+                    Decide(limits, life_, self.now, self.seen, 0, true).step == Step::kTake ? 2 : 3;
                 return;
             case 2:  // nextval
                 numbers_.value++;
