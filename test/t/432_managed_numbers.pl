@@ -24,6 +24,14 @@ read_document('docs/managed.md', 'test/t/432_managed_numbers.pl');
 like(as_owner($node, block('first_steps')), qr/Ada\|20.*\|7\|/, 'the first steps');
 like(as_owner($node, block('secret')), qr/^[0-9a-f]{32}$/, 'the secret to hand on');
 
+# The package for pg_tle, with a function in place of pg_tle's that runs the script.
+$node->safe_psql('postgres', 'CREATE DATABASE tle OWNER owner');
+as_owner($node, q{CREATE SCHEMA pgtle; CREATE FUNCTION pgtle.install_extension(name text, version text, description text, ext text) RETURNS void
+                  LANGUAGE plpgsql AS 'BEGIN EXECUTE ext; END'}, 'tle');
+as_owner($node, scalar `managed/pgtle.sh`, 'tle');
+as_owner($node, 'SELECT randflake.randflake_configure(NULL, 9)', 'tle');
+is(as_owner($node, 'SELECT count(*) FROM randflake.randflake_generate(3)', 'tle'), '3', 'the package for pg_tle');
+
 # --- the model -------------------------------------------------------------------------------------
 
 # The clock stands in one second, and moves a little with each look. Who looks 150 times, and takes no ticket, waits.
