@@ -61,6 +61,7 @@
 #ifndef RANDFLAKE_CORE_SERVER_SERVER_H
 #define RANDFLAKE_CORE_SERVER_SERVER_H
 
+#include <initializer_list>
 #include <type_traits>
 
 #include "core/base/assert.h"
