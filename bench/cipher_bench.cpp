@@ -6,6 +6,7 @@
 
 #include "core/identifier/cipher.h"
 #include "core/identifier/cipher_run.h"
+#include "core/identifier/feistel.h"
 
 using namespace randflake;
 
@@ -58,6 +59,26 @@ void Many(benchmark::State& state, EncryptRun encrypt, DecryptMany decrypt) {
     state.SetItemsProcessed(state.iterations() * kRunLength);
 }
 
+void PermuteOne(benchmark::State& state) {
+    const SipKey sip_key = SipKey::FromBytes(key.bytes);
+    uint64_t number = 0;
+    for (auto _ : state)
+        benchmark::DoNotOptimize(Feistel53::Permute(sip_key, number++));
+    state.SetItemsProcessed(state.iterations());
+}
+
+void PermuteRun(benchmark::State& state, PermuteMany permute) {
+    const SipKey sip_key = SipKey::FromBytes(key.bytes);
+    uint64_t numbers[kRunLength], permuted[kRunLength];
+    for (uint64_t i = 0; i < kRunLength; i++)
+        numbers[i] = i;
+    for (auto _ : state) {
+        permute(sip_key, numbers, permuted);
+        benchmark::DoNotOptimize(permuted);
+    }
+    state.SetItemsProcessed(state.iterations() * kRunLength);
+}
+
 void Schedule(benchmark::State& state) {
     Key changing = key;
     for (auto _ : state) {
@@ -83,7 +104,10 @@ int main(int argc, char** argv) {
                                      path.encrypt);
         benchmark::RegisterBenchmark((std::string("decrypt many: ") + path.name).c_str(), Many,
                                      path.encrypt, path.decrypt);
+        benchmark::RegisterBenchmark((std::string("permute a run: ") + path.name).c_str(),
+                                     PermuteRun, path.permute);
     }
+    benchmark::RegisterBenchmark("permute one", PermuteOne);
     benchmark::RegisterBenchmark("key schedule", Schedule);
     benchmark::Initialize(&argc, argv);
     benchmark::RunSpecifiedBenchmarks();

@@ -31,7 +31,7 @@ jit = off
 max_parallel_workers_per_gather = 0
 shared_preload_libraries = 'randflake'
 randflake.node_id = 0
-randflake.node_count = 1024
+randflake.node_count = 256
 randflake.secret = '00112233445566778899aabbccddeeff'
 snowflake.node = 1
 END

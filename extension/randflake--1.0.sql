@@ -38,6 +38,24 @@ AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_generate_text_in_copy(internal) IS
 'not for users: stands for randflake_generate_text() in COPY FROM';
 
+CREATE FUNCTION randflake53_generate() RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake53_generate'
+LANGUAGE C VOLATILE PARALLEL SAFE SUPPORT randflake_copy_support;
+COMMENT ON FUNCTION randflake53_generate() IS
+'a new identifier from 0 to 2^53 - 1, which a JavaScript number holds; needs node ids up to 255';
+
+CREATE FUNCTION randflake53_generate_in_copy(internal) RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake53_generate_in_copy'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake53_generate_in_copy(internal) IS
+'not for users: stands for randflake53_generate() in COPY FROM';
+
+CREATE FUNCTION randflake53_generate(count integer) RETURNS SETOF bigint
+AS 'MODULE_PATHNAME', 'randflake53_generate_many'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
+COMMENT ON FUNCTION randflake53_generate(integer) IS
+'new 53-bit identifiers, as many as the argument says';
+
 -- Looking into identifiers
 
 CREATE FUNCTION randflake_decode(
@@ -63,6 +81,25 @@ COMMENT ON FUNCTION randflake_encode(timestamptz, integer, integer) IS
 'the identifier of a second (fractions dropped), node id and sequence number under the secret of that second: the inverse of randflake_decode, for tests and imports; an error for a number that is skipped';
 REVOKE ALL ON FUNCTION randflake_encode(timestamptz, integer, integer) FROM PUBLIC;
 
+CREATE FUNCTION randflake53_decode(
+    id bigint,
+    OUT generated_at timestamptz,
+    OUT node_id integer,
+    OUT sequence integer)
+AS 'MODULE_PATHNAME', 'randflake53_decode'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake53_decode(bigint) IS
+'the second, node id and sequence number inside a 53-bit identifier; nulls if none of this server''s secrets made it';
+REVOKE ALL ON FUNCTION randflake53_decode(bigint) FROM PUBLIC;
+
+CREATE FUNCTION randflake53_encode(generated_at timestamptz, node_id integer, sequence integer)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake53_encode'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake53_encode(timestamptz, integer, integer) IS
+'the inverse of randflake53_decode, for tests and imports; an error for a number that is skipped';
+REVOKE ALL ON FUNCTION randflake53_encode(timestamptz, integer, integer) FROM PUBLIC;
+
 -- Text form
 
 CREATE FUNCTION randflake_to_text(id bigint) RETURNS text
@@ -73,6 +110,34 @@ COMMENT ON FUNCTION randflake_to_text(bigint) IS
 CREATE FUNCTION randflake_from_text(text) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_from_text(text) IS 'the identifier of a text form, in either case';
+
+CREATE FUNCTION randflake_to_text(id bigint, prefix text) RETURNS text
+AS 'MODULE_PATHNAME', 'randflake_to_prefixed_text'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_to_text(bigint, text) IS
+'the text form of an identifier after a prefix and _';
+
+CREATE FUNCTION randflake_from_text(text, prefix text) RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake_from_prefixed_text'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_from_text(text, text) IS
+'the identifier of a text form that has this prefix; an error for another one or none';
+
+-- Masks
+
+CREATE FUNCTION randflake_mask(id bigint, label text) RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake_mask'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_mask(bigint, text) IS
+'a number from 0 to 2^53 - 1 that stands for another one, without its order; each label has its own, under the first secret';
+REVOKE ALL ON FUNCTION randflake_mask(bigint, text) FROM PUBLIC;
+
+CREATE FUNCTION randflake_unmask(masked bigint, label text) RETURNS bigint
+AS 'MODULE_PATHNAME', 'randflake_unmask'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_unmask(bigint, text) IS
+'the number that a mask of this label stands for: the inverse of randflake_mask';
+REVOKE ALL ON FUNCTION randflake_unmask(bigint, text) FROM PUBLIC;
 
 -- Sharding
 
@@ -187,7 +252,7 @@ COMMENT ON COLUMN randflake_status.problem IS
     'what stops identifiers or soon will, in the words of the error; null when nothing does';
 COMMENT ON COLUMN randflake_status.first_node_id IS 'first node id, null when there is none';
 COMMENT ON COLUMN randflake_status.node_count IS
-'number of node ids; each gives 131072 identifiers a second, node id 0 one less, and Snowflake ones as snowflake_layouts() says';
+'number of node ids; each gives 131072 identifiers a second, node id 0 one less, 32768 of 53 bits, and Snowflake ones as snowflake_layouts() says';
 COMMENT ON COLUMN randflake_status.ids_per_second IS
 'Randflake identifiers that the node ids give in a second, without those that former secrets own';
 COMMENT ON COLUMN randflake_status.window_start IS 'identifiers are issued from this second on; null while the window is closed';
@@ -195,11 +260,11 @@ COMMENT ON COLUMN randflake_status.window_end IS 'identifiers are issued before 
 COMMENT ON COLUMN randflake_status.key_fingerprint IS
 'fingerprint of the secret in use: differs between secrets and reveals none; randflake_secrets has all';
 COMMENT ON COLUMN randflake_status.ids_issued IS
-'numbers reserved since stats_reset, for Randflake and Snowflake identifiers; includes unused numbers of prefetched runs';
+'numbers reserved since stats_reset, for identifiers of all kinds; includes unused numbers of prefetched runs';
 COMMENT ON COLUMN randflake_status.waits IS 'calls that had to wait';
 COMMENT ON COLUMN randflake_status.wait_ms IS 'milliseconds that all calls together have waited';
 COMMENT ON COLUMN randflake_status.slots_exhausted IS
-'how often a node id used up all Randflake numbers of a second, or all Snowflake numbers of a unit of time';
+'how often a node id used up all numbers of a kind of identifier in a second, or in a Snowflake layout''s unit of time';
 COMMENT ON COLUMN randflake_status.clock_steps_back IS 'times the clock was seen to step back';
 COMMENT ON COLUMN randflake_status.window_extensions IS 'times the window was opened or extended: writes to disk, or grants of the coordinator';
 COMMENT ON COLUMN randflake_status.stats_reset IS 'time at which the counters were last set to zero';

@@ -70,6 +70,12 @@ CREATE FUNCTION randflake_to_bigint(id randflake) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_to_bigint(randflake) IS 'the same identifier as bigint, in no order';
 
+CREATE FUNCTION randflake_to_text(id randflake, prefix text) RETURNS text
+AS 'MODULE_PATHNAME', 'randflake_type_to_prefixed_text'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_to_text(randflake, text) IS
+'the text form of an identifier after a prefix and _';
+
 CREATE CAST (bigint AS randflake) WITH FUNCTION randflake_from_bigint(bigint) AS ASSIGNMENT;
 COMMENT ON CAST (bigint AS randflake) IS 'the same identifier, stored in the order of time';
 CREATE CAST (integer AS randflake) WITH FUNCTION randflake_from_integer(integer) AS ASSIGNMENT;

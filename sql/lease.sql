@@ -193,14 +193,14 @@ SELECT error_of(format('SELECT randflake_lease_configure(%s)', arguments))
 FROM unnest(ARRAY['-1', '131072', '0, 0', '1, 131072', '10, -5', 'max_duration => 0',
                   'max_duration => 86401', 'max_clock_skew => -1', 'max_clock_skew => 3601'])
     AS arguments;
-SELECT randflake_lease_configure(1000, 100, 20, 5);
+SELECT randflake_lease_configure(200, 100, 20, 5);
 SELECT nodes, max_duration, max_clock_skew FROM randflake_lease_pool;
 SELECT error_of(format('SELECT renew(%s, 1, 100004)', lease_id)) FROM leases;
 SELECT error_of('SELECT acquire(1)') AS added_a_moment_ago;
 SELECT clock_shows(100006);
 SELECT first_node_id, ends - starts + 1 AS seconds FROM acquire(1);
 SELECT randflake_lease_configure();
-SELECT randflake_lease_configure(first_node_id => 1050);
+SELECT randflake_lease_configure(first_node_id => 250);
 SELECT nodes, max_duration, max_clock_skew FROM randflake_lease_pool;
 SELECT first_node_id, node_count FROM acquire(2, 50);
 SELECT randflake_lease_configure(0, 131072, 60, 2, forget_key => true);

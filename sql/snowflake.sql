@@ -42,7 +42,7 @@ SELECT layout, d.* FROM (VALUES
     snowflake_decode((5 << 12) + (6 << 4) + 7, layout) AS d;
 
 -- The server's own
-SELECT id > 0 AS positive, d.node_id BETWEEN 1000 AND 1015 AS own_node,
+SELECT id > 0 AS positive, d.node_id BETWEEN 200 AND 215 AS own_node,
        d.generated_at BETWEEN now() - interval '1 min' AND clock_timestamp() AS own_time,
        d = snowflake_decode(id, 'twitter') AS is_default
 FROM snowflake_generate() AS id, snowflake_decode(id) AS d;

@@ -5,5 +5,7 @@ suite_calls() {
     local rows=2000000
     while IFS='|' read -r label expression; do
         echo "$label|SELECT count($expression) FROM generate_series(1, $rows)"
-    done <<<"$generators" | time_queries calls $rows 'empty C function'
+    done <<<"$generators
+mask|randflake_mask(generate_series, 'customer')
+unmask|randflake_unmask(generate_series, 'customer')" | time_queries calls $rows 'empty C function'
 }

@@ -33,7 +33,7 @@ lease_run() { # ITEM METRIC REPETITION SCRIPT [pgbench option...]
         -f <(echo "$script") 2>"$work/pgbench.log" | awk '/^tps/ { print $3 }' >"$work/tps" || true
     [ -s "$work/tps" ] || die "pgbench failed: $(cat "$work/pgbench.log")"
     sample coordinator "$item" "$metric" 'per second' "$repetition" "$(cat "$work/tps")" 100
-    sample coordinator "$item" "$metric, 99th percentile" ms "$repetition" \
+    sample coordinator "$item" "99th percentile of $metric" ms "$repetition" \
         "$(cat "$work"/latency* | awk '{ print $3 / 1000 }' | sort -n | awk '{ v[NR] = $1 } END { print v[int(NR * 0.99)] }')" 100
 }
 
@@ -55,8 +55,8 @@ END
             lease_processor_time $rows "$repetition"
             for fsync in on off; do
                 sql -q -c "ALTER SYSTEM SET fsync = $fsync" -c 'SELECT pg_reload_conf()' >/dev/null
-                lease_run $rows "grants, fsync $fsync" "$repetition" "SET SESSION AUTHORIZATION role:client_id \\; $lease_grant"
-                lease_run $rows "renewals, fsync $fsync" "$repetition" "\\set i random(0, $rows / 8 - 2) * 8 + 8 + :client_id
+                lease_run $rows "grants with fsync $fsync" "$repetition" "SET SESSION AUTHORIZATION role:client_id \\; $lease_grant"
+                lease_run $rows "renewals with fsync $fsync" "$repetition" "\\set i random(0, $rows / 8 - 2) * 8 + 8 + :client_id
 SET SESSION AUTHORIZATION role:client_id \\; SELECT randflake_lease_renew(:i, lpad(':i', 32, '0')::uuid, extract(epoch FROM now())::bigint + 100, 60, '0123456789abcdef')"
             done
         done

@@ -384,8 +384,9 @@ handover(
 
 # --- leases before static node ids ---------------------------------------------------------------
 
+# Node ids that nothing above has used
 $coordinator->safe_psql('postgres',
-    'SELECT randflake_lease_configure(max_duration => 20, max_clock_skew => 10, never_leased => true)');
+    'SELECT randflake_lease_configure(131000, 16, max_duration => 20, max_clock_skew => 10, never_leased => true)');
 
 # Under a clock that was ahead while node ids were leased
 handover(

@@ -394,6 +394,16 @@ for my $case (@endless[ 0, 4, 1, 5 ]) {
     caller_is_told($no_answer, "deadline, $name");
 }
 
+# Its abandoned requests may fill the connection limit of its role: the first cause is told.
+told_after(error_text('before'), qr/before/, 'abandoned requests: is next');
+$impostor->play(answer => \&silence);
+ask_again();
+told(qr/did not answer in time$/, 'abandoned requests');
+$impostor->play(startup => sub { say_to($_[0], report('53300', 'too many connections for role "leaser"', severity => 'FATAL')) });
+told(qr/did not answer in time, and then: .*too many connections/, 'abandoned requests: the first cause is named');
+like($impostor->startups, qr/default_transaction_isolation=read.* committed -c statement_timeout=/,
+    '  and on the coordinator they end by themselves');
+
 # --- stopping ----------------------------------------------------------------------------------
 
 $session->quit;

@@ -40,7 +40,7 @@ my @everybody = qw(ordinary monitor supporter reader);
 my %may = (
     (map { $_ => \@everybody }
         'randflake_generate()', '(SELECT count(*) FROM randflake_generate(2))', 'randflake_generate_text()',
-        "randflake_to_text($id)", "randflake_from_text('0')", "randflake_shard($id, 4)",
+        'randflake53_generate()', "randflake_to_text($id)", "randflake_from_text('0')", "randflake_shard($id, 4)",
         '(SELECT count(*) FROM randflake_shard_ranges(4))', 'randflake_next()', "randflake_from_bigint($id)",
         'randflake_from_integer(1)', "randflake_to_bigint('a')", 'randflake_lower(now())',
         '(SELECT count(*) FROM randflake_key)', '(SELECT count(*) FROM randflake_key_check)',
@@ -56,7 +56,8 @@ my %may = (
     (map { $_ => ['supporter'] }
         "(randflake_decode($id)).node_id", "randflake_generated_at($id)"),
     (map { $_ => [] }
-        q{randflake_encode('2030-01-01', 1, 1)}, "randflake_timestamp('a')", "randflake_node_id('a')",
+        q{randflake53_encode('2030-01-01', 1, 1)}, '(randflake53_decode(1)).node_id', q{randflake_mask(1, 'a')},
+        q{randflake_unmask(1, 'a')}, q{randflake_encode('2030-01-01', 1, 1)}, "randflake_timestamp('a')", "randflake_node_id('a')",
         'randflake_key_fingerprints(NULL)', 'randflake_bind_secret()', 'randflake_reload_secret()',
         'randflake_status_reset()', '(SELECT count(*) FROM randflake_lease)',
         '(SELECT count(*) FROM randflake_lease_pool)', '(SELECT count(*) FROM randflake_lease_role)',
@@ -154,12 +155,12 @@ WHERE deptype = 'e' AND classid = 'pg_proc'::regclass AND refclassid = 'pg_exten
 ORDER BY pg_proc.oid::regprocedure::text COLLATE "C"
 SQL
 my @takes_numbers = split /\n/, $node->safe_psql('postgres', $takes_numbers);
-is("@takes_numbers", 'randflake_generate() randflake_generate(integer) randflake_generate_text()'
+is("@takes_numbers", 'randflake53_generate() randflake53_generate(integer) randflake_generate() randflake_generate(integer) randflake_generate_text()'
       . ' randflake_next() snowflake_generate()', 'everybody may call functions that take numbers');
 $node->safe_psql('postgres', block($_)) for qw(restrict_generate restrict_next);
 is($node->safe_psql('postgres', $takes_numbers), '', '  and no longer after they are taken away');
 for my $call ('randflake_generate()', 'randflake_generate(1)', 'randflake_generate_text()', 'randflake_next()',
-    'snowflake_generate()')
+    'snowflake_generate()', 'randflake53_generate()', 'randflake53_generate(1)')
 {
     is(as_role('ordinary', "SELECT $call"), '42501', "  $call");
 }

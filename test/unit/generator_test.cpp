@@ -401,6 +401,37 @@ TEST(TwoLayouts, ChangeTogether) {
     EXPECT_FALSE(server.Change(131070, {300, 400}));
 }
 
+// A set has no more slots than its layout has node ids.
+TEST(TwoLayouts, SlotsOfANarrowLayout) {
+    EXPECT_EQ(kRandflake.Slots(131072), 131072u);
+    EXPECT_EQ(kRandflake53.Slots(255), 255u);
+    EXPECT_EQ(kRandflake53.Slots(256), 256u);
+    EXPECT_EQ(kRandflake53.Slots(1000), 256u);
+    AtomicWord window{0};
+    std::vector<AtomicWord> wide(300), narrow(256);
+    const auto change = [&](uint32_t slots, uint64_t first_node, Window next) {
+        return ChangeWindow(
+            slots, first_node, window, next,
+            SlotSet{kRandflake, [&](uint32_t i) -> AtomicWord& { return wide.at(i); }},
+            SlotSet{kRandflake53, [&](uint32_t i) -> AtomicWord& { return narrow.at(i); }});
+    };
+    EXPECT_TRUE(change(256, 0, kWindow));
+    EXPECT_EQ(kRandflake53.Unpack(narrow[255].load()), (Fields{99, 255, 32767}));
+    EXPECT_TRUE(change(300, 0, {200, 300}));
+    EXPECT_EQ(narrow[255].load(), kEmptySlot);
+    EXPECT_NE(wide[299].load(), kEmptySlot);
+    EXPECT_TRUE(change(256, 1, {300, 400}));
+    EXPECT_EQ(narrow[0].load(), kEmptySlot);
+    EXPECT_TRUE(change(1, 255, {400, 500}));
+    EXPECT_NE(narrow[0].load(), kEmptySlot);
+    EXPECT_EQ(narrow[1].load(), kEmptySlot);
+    EXPECT_LT(
+        SealWindow(300, window,
+                   SlotSet{kRandflake, [&](uint32_t i) -> AtomicWord& { return wide.at(i); }},
+                   SlotSet{kRandflake53, [&](uint32_t i) -> AtomicWord& { return narrow.at(i); }}),
+        0);
+}
+
 TEST(TwoLayouts, ALayoutThatBeginsLater) {
     TwoFamilies server;
     server.layout = {kWindowEpochMs + 150 * kSecondMs, 41, 10, 12, 1};

@@ -25,15 +25,26 @@ struct Handovers {
     size_t static_to_leased = 0, leased_to_static = 0;  // also within a server
 };
 
+// Of numbers with which the others share the window: half of the node ids do not fit.
+inline Layout NarrowOf(const Layout& numbers) {
+    return {.epoch = numbers.epoch,
+            .timestamp_bits = numbers.timestamp_bits,
+            .node_bits = numbers.node_bits - 1,
+            .sequence_bits = numbers.sequence_bits,
+            .unit = numbers.unit};
+}
+
 class Ledger {
 public:
     // Leases are of seconds, as `layout` holds them; numbers of any layout.
     Ledger(const Layout& layout, const Layout& numbers)
         : layout_(layout),
           numbers_layout_(numbers),
+          narrow_layout_(NarrowOf(numbers)),
           seconds_((layout.max_node_id() + 1) * (layout.max_timestamp() + 1)),
           last_uses_(layout.max_node_id() + 1),
-          used_(uint64_t{1} << numbers.bits()) {}
+          used_(uint64_t{1} << numbers.bits()),
+          used_narrow_(uint64_t{1} << narrow_layout_.bits()) {}
 
     // A start of the server that people call by this number, from 0 to 31.
     uint32_t NewServer(int64_t name) {
@@ -73,20 +84,13 @@ public:
     }
 
     void Use(uint32_t server, bool leases, uint64_t raw) {
-        const Fields fields = numbers_layout_.Unpack(raw);
-        // Every second that the tick touches must be the server's.
-        const int64_t begins = numbers_layout_.epoch - kWindowEpochMs +
-                               static_cast<int64_t>(fields.timestamp) * numbers_layout_.unit;
-        const int64_t last = FloorDivide(begins + numbers_layout_.unit - 1, kSecondMs);
-        for (int64_t second = FloorDivide(begins, kSecondMs); second <= last; second++)
-            if (const char* wrong = UseSecond(server, leases, fields.node_id, second))
-                Fail() << Text(fields) << wrong;
-        auto used = used_[raw];
-        if (used)
-            Fail() << Text(fields) << " is reserved twice";
-        used = true;
+        UseOf(numbers_layout_, &used_, server, leases, raw);
         numbers_++;
-        CountHandover(server, leases, &last_uses_[fields.node_id]);
+        CountHandover(server, leases, &last_uses_[numbers_layout_.Unpack(raw).node_id]);
+    }
+    void UseNarrow(uint32_t server, bool leases, uint64_t raw) {
+        UseOf(narrow_layout_, &used_narrow_, server, leases, raw);
+        narrow_numbers_++;
     }
 
     // A number that was reserved left a server as this identifier.
@@ -124,6 +128,7 @@ public:
     }
     bool fine() { return violations_.tellp() == 0; }
     size_t numbers() const { return numbers_; }
+    size_t narrow_numbers() const { return narrow_numbers_; }
     const Handovers& handovers() const { return handovers_; }
 
 private:
@@ -150,6 +155,22 @@ private:
         std::ostringstream out;
         out << "number " << fields.timestamp << '/' << fields.node_id << '/' << fields.sequence;
         return out.str();
+    }
+
+    void UseOf(const Layout& layout, std::vector<bool>* all_used, uint32_t server, bool leases,
+               uint64_t raw) {
+        const Fields fields = layout.Unpack(raw);
+        // Every second that the tick touches must be the server's.
+        const int64_t begins =
+            layout.epoch - kWindowEpochMs + static_cast<int64_t>(fields.timestamp) * layout.unit;
+        const int64_t last = FloorDivide(begins + layout.unit - 1, kSecondMs);
+        for (int64_t second = FloorDivide(begins, kSecondMs); second <= last; second++)
+            if (const char* wrong = UseSecond(server, leases, fields.node_id, second))
+                Fail() << Text(fields) << wrong;
+        auto used = (*all_used)[raw];
+        if (used)
+            Fail() << Text(fields) << " is reserved twice";
+        used = true;
     }
 
     // Null when the layout does not hold it.
@@ -203,14 +224,16 @@ private:
 
     const Layout layout_;
     const Layout numbers_layout_;
+    const Layout narrow_layout_;
     std::vector<Second> seconds_;
     std::vector<LastUse> last_uses_;  // per node id
     std::vector<bool> used_;          // per number
-    std::vector<uint64_t> ids_;       // per identifier, the number + 1 that it was issued for
-    std::vector<uint32_t> holders_;   // per grant
+    std::vector<bool> used_narrow_;
+    std::vector<uint64_t> ids_;      // per identifier, the number + 1 that it was issued for
+    std::vector<uint32_t> holders_;  // per grant
     std::vector<ServerStart> starts_;
     std::ostringstream violations_;
-    size_t numbers_ = 0, issued_ = 0;
+    size_t numbers_ = 0, narrow_numbers_ = 0, issued_ = 0;
     Handovers handovers_;
 };
 

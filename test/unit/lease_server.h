@@ -97,6 +97,7 @@ public:
                 int64_t* births, Ledger* ledger, Random* random)
         : layout_(layout),
           numbers_(numbers),
+          narrow_(NarrowOf(numbers)),
           issues_(issues),
           broken_(broken),
           asserts_(asserts),
@@ -109,6 +110,8 @@ public:
         for (Process& process : processes_)
             process.server = this;
         for (Word& word : words_)
+            word.server = this;
+        for (Word& word : narrow_words_)
             word.server = this;
     }
     FleetServer(const FleetServer&) = delete;
@@ -325,7 +328,8 @@ public:
     Word& window() { return words_[kWindow]; }
     template <typename Use>
     void WithSlots(Use&& use) {
-        use(SlotSet{numbers_, [this](uint32_t i) -> Word& { return words_[i]; }});
+        use(SlotSet{numbers_, [this](uint32_t i) -> Word& { return words_[i]; }},
+            SlotSet{narrow_, [this](uint32_t i) -> Word& { return narrow_words_[i]; }});
     }
 
     void Lock() {
@@ -506,20 +510,23 @@ public:
                    ? Second{}
                    : randflake::LeaseOpensAt(error, state, nodes, held_off_until);
     }
-    template <typename Set>
+    template <typename... Sets>
     bool ChangeWindow(uint32_t slots, uint64_t first_node, Word& window, Window next,
-                      const Set& set) {
+                      const Sets&... sets) {
         changes_ = true;
         bool changed = true;
         if (broken_ == Broken::kOpensFirst) {
             window.store(next.ToWord());
-            for (uint32_t i = 0; i < slots; i++) {
-                uint64_t word = 0;
-                WordBefore(numbers_, next, first_node + i, &word);
-                set.slot(i).store(word);
-            }
+            const auto store = [&](const auto& set) {
+                for (uint32_t i = 0; i < set.layout.Slots(slots); i++) {
+                    uint64_t word = 0;
+                    WordBefore(set.layout, next, first_node + i, &word);
+                    set.slot(i).store(word);
+                }
+            };
+            (store(sets), ...);
         } else {
-            changed = randflake::ChangeWindow(slots, first_node, window, next, set);
+            changed = randflake::ChangeWindow(slots, first_node, window, next, sets...);
         }
         changes_ = false;
         last_settings_ = settings_;
@@ -529,18 +536,21 @@ public:
             (proven_ ? events_.proven_starts : events_.held_off_starts)++;
         return changed;
     }
-    template <typename Set>
-    Second SealWindow(uint32_t slots, Word& window, const Set& set) {
+    template <typename... Sets>
+    Second SealWindow(uint32_t slots, Word& window, const Sets&... sets) {
         changes_ = true;
         Second last = kNotUsed;
         if (broken_ == Broken::kSealsByClosing) {
             const Window old = Window::FromWord(window.load());
             window.store(Window::ClosedUntil(old.end).ToWord());
-            for (uint32_t i = 0; i < slots; i++)
-                last = std::max(last, LastSecondUsed(numbers_, set.slot(i).load(), old));
+            const auto look_at = [&](const auto& set) {
+                for (uint32_t i = 0; i < set.layout.Slots(slots); i++)
+                    last = std::max(last, LastSecondUsed(set.layout, set.slot(i).load(), old));
+            };
+            (look_at(sets), ...);
             last = last >= old.start ? last : kNotUsed;
         } else {
-            last = randflake::SealWindow(slots, window, set);
+            last = randflake::SealWindow(slots, window, sets...);
         }
         changes_ = false;
         last_used_ = last;
@@ -590,6 +600,8 @@ private:
         KillAll();
         number_ = ledger_->NewServer(role_);
         for (Word& word : words_)
+            word.value = 0;
+        for (Word& word : narrow_words_)
             word.value = 0;
         const Lease last = memory_.holder.open();
         const uint64_t boot[] = {machine_->boot(), machine_->boot()};
@@ -712,6 +724,8 @@ private:
     // --- the generating backends
 
     void Generate(Process* process) {
+        if (random_->OneIn(8))
+            return ReserveNarrow();
         Word& slot = words_[static_cast<size_t>(random_->Between(0, slots() - 1))];
         const auto wanted = static_cast<uint32_t>(random_->Between(1, 3));
         const int before = ring_.count();
@@ -742,6 +756,15 @@ private:
         if (behind || run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded)
             if (!settings_.leases && random_->OneIn(8))
                 (void)core_.Extend();
+    }
+
+    void ReserveNarrow() {
+        const auto slots = static_cast<int64_t>(narrow_.Slots(settings_.nodes.count));
+        Word& slot = narrow_words_[static_cast<size_t>(random_->Between(0, slots - 1))];
+        const Reservation run =
+            randflake::Reserve(narrow_, slot, window(), 1, [this] { return Tick(); });
+        for (uint32_t i = 0; i < run.count; i++)
+            ledger_->UseNarrow(number_, settings_.leases, run.first + i);
     }
 
     Reservation Reserved(Word& slot, uint32_t wanted) {
@@ -955,6 +978,7 @@ private:
 
     const Layout layout_;
     const Layout numbers_;
+    const Layout narrow_;
     const bool issues_;
     const Broken broken_;
     const bool asserts_;
@@ -982,6 +1006,7 @@ private:
     uint32_t number_ = 0;
     ServerMemory<Holder> memory_{};
     std::array<Word, kMaxSlots + 1> words_{};  // the slots; last, the window
+    std::array<Word, kMaxSlots> narrow_words_{};
     SecretRecords secrets_{};
     ToyRing ring_;  // of these
     SecretRecords secrets_at_start_{};

@@ -43,6 +43,7 @@ public:
         findings_.violation = ledger_.violation();
         findings_.issued = ledger_.issued();
         findings_.numbers = ledger_.numbers();
+        findings_.narrow_numbers = ledger_.narrow_numbers();
         const Handovers& handovers = ledger_.handovers();
         findings_.taken_over = handovers.to_another;
         findings_.failed_back = handovers.back;

@@ -83,7 +83,7 @@ struct Findings {
     int step = 0;           // at which it was found
 
     // What was seen on the way: a simulation in which nothing happens finds no violation either.
-    size_t numbers = 0;
+    size_t numbers = 0, narrow_numbers = 0;
     size_t granted = 0, renewed = 0, refused = 0, released = 0;
     size_t declined = 0;  // leases and renewals that end later than a server takes
     size_t unclear = 0;   // answers that are no grant although the coordinator made one
@@ -129,6 +129,7 @@ struct Counter {
 
 inline constexpr Counter kCounters[] = {
     {&Findings::numbers, "numbers"},
+    {&Findings::narrow_numbers, "of a narrow layout"},
     {&Findings::static_numbers, "of static node ids"},
     {&Findings::left_ranges, "changes of the range"},
     {&Findings::entered_again, "of these to one used before"},

@@ -70,6 +70,7 @@ using F = Findings;
 void ExpectNothingTwiceAmongLeases(const Layout& numbers, uint64_t schedules) {
     ExpectNothingTwice({.layout = kSmall, .numbers = numbers}, schedules,
                        {{&F::numbers, 10},
+                        {&F::narrow_numbers, 0.3},
                         {&F::granted, 5},
                         {&F::renewed, 5},
                         {&F::refused, 0},
@@ -100,6 +101,7 @@ TEST(LeaseSimulation, NothingTwiceInQuarterSeconds) {
 TEST(LeaseSimulation, NothingTwiceInAFleet) {
     ExpectNothingTwice({.layout = kSmall, .fleet = Fleet::kEverything}, 15000,
                        {{&F::static_numbers, 15},
+                        {&F::narrow_numbers, 0.3},
                         {&F::taken_over, 0.3},
                         {&F::failed_back, 0.04},
                         {&F::static_to_leased, 0.01},

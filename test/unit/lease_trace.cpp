@@ -129,9 +129,10 @@ public:
     void Write() {
         Put("create", true, {});
         // Mostly long before.
-        if (random_.OneIn(4))
+        if (random_.OneIn(4)) {
+            now_ -= static_cast<int64_t>(seed_ % 3);
             Configure({.never_leased = true});
-        else if (!random_.OneIn(4))
+        } else if (!random_.OneIn(4))
             now_ += random_.Between(0, 100);
         // Before anything was granted, another one may have taken the place of where it was made.
         if (random_.OneIn(4))

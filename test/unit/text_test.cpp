@@ -214,5 +214,33 @@ TEST(Text, Binary) {
     EXPECT_EQ(id, 0x8102030405060788u);
 }
 
+// What TypeID's rule allows and forbids, but for the empty prefix.
+TEST(Prefix, Rule) {
+    const auto is_prefix = [](const std::string& text) {
+        return IsPrefix(text.data(), text.size());
+    };
+    const std::string longest(kMaxPrefixLength, 'z');
+    for (const std::string& text :
+         {std::string("a"), std::string("cus"), std::string("a_b"), std::string("a__b"), longest})
+        EXPECT_TRUE(is_prefix(text)) << text;
+    for (const std::string& text :
+         {std::string(), std::string("_"), std::string("_a"), std::string("a_"), std::string("A"),
+          std::string("a1"), std::string("a-b"), std::string("\xc3\xa4"), std::string("a\0b", 3),
+          longest + "z"})
+        EXPECT_FALSE(is_prefix(text)) << text;
+}
+
+TEST(Prefix, EndsAtTheLastUnderscore) {
+    const auto length = [](const std::string& text) {
+        return PrefixLength(text.data(), text.size());
+    };
+    EXPECT_EQ(length("cus_1"), 3u);
+    EXPECT_EQ(length("a_b_1"), 3u);
+    EXPECT_EQ(length("cus_"), 3u);
+    EXPECT_EQ(length("_1"), 0u);
+    EXPECT_EQ(length("cus"), 0u);
+    EXPECT_EQ(length(""), 0u);
+}
+
 }  // namespace
 }  // namespace randflake

@@ -11,8 +11,8 @@ namespace randflake {
 
 // What is left of a text, from which its front is taken.
 struct TextLeft {
-    const char* at;
-    const char* end;
+    const char* at = nullptr;
+    const char* end = nullptr;
 
     bool empty() const { return at == end; }
     size_t length() const { return static_cast<size_t>(end - at); }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/identifier/feistel_run.h"
+
 #ifdef __aarch64__
 #include <arm_neon.h>
 #endif
@@ -276,6 +278,16 @@ ALWAYS_INLINE void DecryptVectors(const KeySchedule& schedule, const uint64_t* i
     TARGET void Decrypt##BITS(const KeySchedule& schedule, const uint64_t* ids,                   \
                               uint64_t* raw) noexcept {                                           \
         DecryptVectors<BITS / 8>(schedule, ids, raw, std::make_integer_sequence<int, kGroups>{}); \
+    }                                                                                             \
+    TARGET void Permute##BITS(const SipKey& key, const uint64_t* numbers,                         \
+                              uint64_t* permuted) noexcept {                                      \
+        feistel_run::Permute<BITS / 8, false>(key, numbers, permuted,                             \
+                                              std::make_integer_sequence<int, kGroups>{});        \
+    }                                                                                             \
+    TARGET void Unpermute##BITS(const SipKey& key, const uint64_t* numbers,                       \
+                                uint64_t* permuted) noexcept {                                    \
+        feistel_run::Permute<BITS / 8, true>(key, numbers, permuted,                              \
+                                             std::make_integer_sequence<int, kGroups>{});         \
     }
 
 // SSE2, which every x86-64 has, or NEON.
@@ -295,6 +307,16 @@ void DecryptPlain(const KeySchedule& schedule, const uint64_t* ids, uint64_t* ra
         raw[i] = Decrypt(schedule, ids[i]);
 }
 
+void PermutePlain(const SipKey& key, const uint64_t* numbers, uint64_t* permuted) noexcept {
+    for (int i = 0; i < kRunLength; i++)
+        permuted[i] = Feistel53::Permute(key, numbers[i]);
+}
+
+void UnpermutePlain(const SipKey& key, const uint64_t* numbers, uint64_t* permuted) noexcept {
+    for (int i = 0; i < kRunLength; i++)
+        permuted[i] = Feistel53::Unpermute(key, numbers[i]);
+}
+
 }  // namespace
 
 VectorPaths ListVectorPaths() noexcept {
@@ -305,14 +327,14 @@ VectorPaths ListVectorPaths() noexcept {
                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vbmi2");
     return {4,
-            {{"avx512", Encrypt512, Decrypt512, avx512},
-             {"avx2", Encrypt256, Decrypt256, avx2},
-             {"baseline", Encrypt128, Decrypt128, true},
-             {"plain", EncryptPlain, DecryptPlain, true}}};
+            {{"avx512", Encrypt512, Decrypt512, Permute512, Unpermute512, avx512},
+             {"avx2", Encrypt256, Decrypt256, Permute256, Unpermute256, avx2},
+             {"baseline", Encrypt128, Decrypt128, Permute128, Unpermute128, true},
+             {"plain", EncryptPlain, DecryptPlain, PermutePlain, UnpermutePlain, true}}};
 #else
-    return {
-        2,
-        {{"baseline", Encrypt128, Decrypt128, true}, {"plain", EncryptPlain, DecryptPlain, true}}};
+    return {2,
+            {{"baseline", Encrypt128, Decrypt128, Permute128, Unpermute128, true},
+             {"plain", EncryptPlain, DecryptPlain, PermutePlain, UnpermutePlain, true}}};
 #endif
 }
 

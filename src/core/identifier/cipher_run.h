@@ -1,13 +1,15 @@
-// Encryption and decryption of kRunLength numbers at once, in the lanes of vector registers.
+// Encryption and decryption of kRunLength numbers at once, in the lanes of vector registers, by
+// SPARX and by the permutation of feistel.h.
 //
 // SPARX works on 16-bit words, so a register holds one word of many blocks and every operation of
 // the cipher becomes one vector operation. The same source is compiled for several widths; which
-// one runs is chosen when the program runs. All give the bits of Encrypt and Decrypt.
+// one runs is chosen when the program runs. All give the bits of the functions for one number.
 
 #ifndef RANDFLAKE_CORE_IDENTIFIER_CIPHER_RUN_H
 #define RANDFLAKE_CORE_IDENTIFIER_CIPHER_RUN_H
 
 #include "core/identifier/cipher.h"
+#include "core/identifier/siphash.h"
 
 namespace randflake {
 
@@ -22,10 +24,16 @@ using EncryptRun = void (*)(const KeySchedule& schedule, uint64_t first,
 using DecryptMany = void (*)(const KeySchedule& schedule, const uint64_t ids[kRunLength],
                              uint64_t raw[kRunLength]) noexcept;
 
+// permuted[i] = Feistel53::Permute(key, numbers[i]), or Unpermute; both may be the same array.
+using PermuteMany = void (*)(const SipKey& key, const uint64_t numbers[kRunLength],
+                             uint64_t permuted[kRunLength]) noexcept;
+
 struct VectorPath {
     const char* name;
     EncryptRun encrypt;
     DecryptMany decrypt;
+    PermuteMany permute;
+    PermuteMany unpermute;
     bool supported;  // by this processor
 };
 

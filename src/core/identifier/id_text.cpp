@@ -71,6 +71,21 @@ TextResult ParseText(const char* text, size_t length) noexcept {
     return {TextError::kNone, id, 0};
 }
 
+bool IsPrefix(const char* text, size_t length) noexcept {
+    if (length == 0 || length > kMaxPrefixLength || text[0] == '_' || text[length - 1] == '_')
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (text[i] != '_' && (text[i] < 'a' || text[i] > 'z'))
+            return false;
+    return true;
+}
+
+size_t PrefixLength(const char* text, size_t length) noexcept {
+    while (length > 0 && text[length - 1] != '_')
+        length--;
+    return length == 0 ? 0 : length - 1;
+}
+
 bool IsBigint(const char* text, size_t length) noexcept {
     const bool negative = length > 0 && text[0] == '-';
     const char* digits = negative ? text + 1 : text;

@@ -45,6 +45,15 @@ TextResult ParseTypeText(const char* text, size_t length) noexcept;
 // Whether a text is a decimal number that an SQL bigint can hold, with at most 19 digits.
 bool IsBigint(const char* text, size_t length) noexcept;
 
+// A text form with a prefix that names what is identified, as in cus_8i49d3ue35kq7. Prefixes are
+// those of TypeID (github.com/jetify-com/typeid, version 0.3), but not empty: 1 to 63 of a to z and
+// _, the first and the last a letter. The last _ of the text is between prefix and digits.
+inline constexpr size_t kMaxPrefixLength = 63;
+bool IsPrefix(const char* text, size_t length) noexcept;
+
+// How long the prefix of a text is, without its _; 0 where it has none.
+size_t PrefixLength(const char* text, size_t length) noexcept;
+
 // The type's binary form: the identifier, most significant byte first. False if it has another
 // length.
 inline constexpr size_t kBinaryBytes = 8;

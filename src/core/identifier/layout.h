@@ -56,6 +56,12 @@ struct Layout {
     constexpr uint64_t max_node_id() const { return (uint64_t{1} << node_bits) - 1; }
     constexpr uint64_t max_sequence() const { return (uint64_t{1} << sequence_bits) - 1; }
 
+    // How many slots a server with so many node ids has for this layout: none for node ids that no
+    // number can hold.
+    constexpr uint32_t Slots(uint32_t node_ids) const noexcept {
+        return node_ids <= max_node_id() ? node_ids : static_cast<uint32_t>(max_node_id() + 1);
+    }
+
     constexpr bool StandsForSecond(const Fields& fields) const noexcept {
         return lowest_stands_for_second && fields.node_id == 0 && fields.sequence == 0;
     }
@@ -147,6 +153,14 @@ inline constexpr Layout kRandflake{
     .node_bits = 17,
     .sequence_bits = 17,
     .lowest_stands_for_second = true,
+};
+
+// Numbers that a JavaScript number holds: 53 bits, the same seconds. None stands for its second.
+inline constexpr Layout kRandflake53{
+    .epoch = kWindowEpochMs,
+    .timestamp_bits = 30,
+    .node_bits = 8,
+    .sequence_bits = 15,
 };
 
 // Beyond every second of an identifier.

@@ -57,12 +57,16 @@ struct State {
     }
 };
 
+constexpr State Begin(const SipKey& key) noexcept {
+    return {key.k0 ^ 0x736f6d6570736575, key.k1 ^ 0x646f72616e646f6d, key.k0 ^ 0x6c7967656e657261,
+            key.k1 ^ 0x7465646279746573};
+}
+
 }  // namespace siphash
 
 // Of a message of `count` words. Messages of different lengths have unrelated values.
 constexpr uint64_t SipHash(const SipKey& key, const uint64_t* words, size_t count) noexcept {
-    siphash::State state{key.k0 ^ 0x736f6d6570736575, key.k1 ^ 0x646f72616e646f6d,
-                         key.k0 ^ 0x6c7967656e657261, key.k1 ^ 0x7465646279746573};
+    siphash::State state = siphash::Begin(key);
     for (size_t i = 0; i < count; i++)
         state.Absorb(words[i]);
     // The last word of every message: its length in bytes, modulo 256, as the highest byte.

@@ -5,37 +5,70 @@
 namespace randflake {
 namespace {
 
+// All numbers of a run, under one generation.
+void EncryptRun(const VectorPath& path, const Generation& generation, uint64_t first,
+                uint64_t ids[kRunLength]) {
+    path.encrypt(generation.schedule, first, ids);
+}
+void DecryptRun(const VectorPath& path, const Generation& generation,
+                const uint64_t ids[kRunLength], uint64_t raw[kRunLength]) {
+    path.decrypt(generation.schedule, ids, raw);
+}
+void EncryptRun(const VectorPath& path, const Generation53& generation, uint64_t first,
+                uint64_t ids[kRunLength]) {
+    for (int i = 0; i < kRunLength; i++)
+        ids[i] = first + static_cast<uint64_t>(i);
+    path.permute(generation.key, ids, ids);
+}
+void DecryptRun(const VectorPath& path, const Generation53& generation,
+                const uint64_t ids[kRunLength], uint64_t raw[kRunLength]) {
+    path.unpermute(generation.key, ids, raw);
+}
+
 // Which of kRunLength numbers a generation before the last one owns, as bits. OwnerOf for each of
 // them would cost more than to decrypt them.
-uint64_t OwnedBy(const SecretRing& ring, int generation, const uint64_t raw[kRunLength]) {
-    constexpr int kShift = kRandflake.node_bits + kRandflake.sequence_bits;
+template <const Layout& kLayout, typename Cipher>
+uint64_t OwnedBy(const Ring<Cipher>& ring, int generation, const uint64_t raw[kRunLength]) {
+    constexpr int kShift = kLayout.node_bits + kLayout.sequence_bits;
     constexpr uint64_t kBelowSecond = (uint64_t{1} << kShift) - 1;
-    const uint64_t from = kRandflake.FirstTick(ring[generation].from) << kShift;
-    const uint64_t size = (kRandflake.FirstTick(ring[generation + 1].from) << kShift) - from;
+    const uint64_t from = kLayout.FirstTick(ring[generation].from) << kShift;
+    const uint64_t size = (kLayout.FirstTick(ring[generation + 1].from) << kShift) - from;
     uint64_t owned = 0, stand_for_seconds = 0;
     for (int i = 0; i < kRunLength; i++) {
         owned |= uint64_t{raw[i] - from < size} << i;
-        stand_for_seconds |= uint64_t{(raw[i] & kBelowSecond) == 0} << i;
+        if constexpr (kLayout.lowest_stands_for_second)
+            stand_for_seconds |= uint64_t{(raw[i] & kBelowSecond) == 0} << i;
     }
     return generation == 0 ? owned | stand_for_seconds : owned & ~stand_for_seconds;
+}
+
+template <const Layout& kLayout, typename Cipher>
+uint64_t EncryptNumbersOf(const Ring<Cipher>& ring, const VectorPath& path, uint64_t first,
+                          int count, uint64_t ids[kRunLength]) {
+    if (count == 1)
+        return ring.Encrypt(kLayout, first, ids) ? 0 : 1;
+
+    const int owner = ring.OwnerOf(kLayout, first);
+    EncryptRun(path, ring[owner], first, ids);
+    uint64_t skipped = 0;
+    for (int earlier = 0; earlier < owner; earlier++) {
+        uint64_t raw[kRunLength];
+        DecryptRun(path, ring[earlier], ids, raw);
+        skipped |= OwnedBy<kLayout>(ring, earlier, raw);
+    }
+    return skipped & ~uint64_t{0} >> (kRunLength - count);
 }
 
 }  // namespace
 
 uint64_t EncryptNumbers(const SecretRing& ring, const VectorPath& path, uint64_t first, int count,
                         uint64_t ids[kRunLength]) noexcept {
-    if (count == 1)
-        return ring.Encrypt(kRandflake, first, ids) ? 0 : 1;
+    return EncryptNumbersOf<kRandflake>(ring, path, first, count, ids);
+}
 
-    const int owner = ring.OwnerOf(kRandflake, first);
-    path.encrypt(ring[owner].schedule, first, ids);
-    uint64_t skipped = 0;
-    for (int earlier = 0; earlier < owner; earlier++) {
-        uint64_t raw[kRunLength];
-        path.decrypt(ring[earlier].schedule, ids, raw);
-        skipped |= OwnedBy(ring, earlier, raw);
-    }
-    return skipped & ~uint64_t{0} >> (kRunLength - count);
+uint64_t EncryptNumbers(const SecretRing53& ring, const VectorPath& path, uint64_t first, int count,
+                        uint64_t ids[kRunLength]) noexcept {
+    return EncryptNumbersOf<kRandflake53>(ring, path, first, count, ids);
 }
 
 int DropSkipped(uint64_t skipped, int count, uint64_t ids[kRunLength]) noexcept {

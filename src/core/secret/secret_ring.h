@@ -33,6 +33,7 @@
 
 #include "core/identifier/cipher.h"
 #include "core/identifier/cipher_run.h"
+#include "core/identifier/feistel.h"
 #include "core/identifier/layout.h"
 
 namespace randflake {
@@ -147,6 +148,18 @@ struct Generation {
 
 using SecretRing = Ring<Generation>;
 
+// The same of 53-bit identifiers (kRandflake53), under keys that are derived from the secrets.
+struct Generation53 {
+    Second from;
+    SipKey key;
+
+    uint64_t Encrypt(uint64_t raw) const noexcept { return Feistel53::Permute(key, raw); }
+    uint64_t Decrypt(uint64_t id) const noexcept { return Feistel53::Unpermute(key, id); }
+};
+
+using SecretRing53 = Ring<Generation53>;
+static_assert(kRandflake53.bits() == Feistel53::kBits);
+
 static_assert(std::is_trivially_copyable_v<Generation>);
 static_assert(std::is_trivially_copyable_v<SecretRing>);
 
@@ -164,6 +177,8 @@ template <typename Reserve, typename ReadRing, typename Use>
 // the result says that the number is skipped. The numbers have one owner, and 1 <= count <=
 // kRunLength. All of `ids` may be overwritten.
 uint64_t EncryptNumbers(const SecretRing& ring, const VectorPath& path, uint64_t first, int count,
+                        uint64_t ids[kRunLength]) noexcept;
+uint64_t EncryptNumbers(const SecretRing53& ring, const VectorPath& path, uint64_t first, int count,
                         uint64_t ids[kRunLength]) noexcept;
 static_assert(kRunLength == 64);
 

@@ -64,6 +64,7 @@
 #ifndef RANDFLAKE_CORE_SERVER_SERVER_H
 #define RANDFLAKE_CORE_SERVER_SERVER_H
 
+#include <initializer_list>
 #include <type_traits>
 
 #include "core/base/assert.h"
@@ -460,7 +461,7 @@ private:
     Second LastUsed(const Window& window) {
         Second last = window.start - 1;
         const auto look_at = [&](const auto& set) {
-            for (uint32_t i = 0; i < Slots(); i++)
+            for (uint32_t i = 0; i < set.layout.Slots(Slots()); i++)
                 last = Later(last, LastSecondUsed(set.layout, set.slot(i).load(), window));
         };
         env_.WithSlots([&](const auto&... sets) { (look_at(sets), ...); });

@@ -201,7 +201,7 @@ bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWor
            !WordBefore(layout, Window::FromWord(seen), last_node, &word);
 }
 
-// The slots of one layout: `slot(i)` is the i-th slot's atomic word.
+// The slots of one layout: `slot(i)` is the i-th slot's atomic word, for i below layout.Slots().
 template <typename SlotAt>
 struct SlotSet {
     const Layout& layout;
@@ -228,7 +228,7 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
 
     const auto store = [&](const auto& set) {
         const bool held = holds(set.layout);
-        for (uint32_t i = 0; i < slots; i++) {
+        for (uint32_t i = 0; i < set.layout.Slots(slots); i++) {
             uint64_t word = kEmptySlot;
             if (held)
                 (void)WordBefore(set.layout, next, first_node + i, &word);
@@ -263,7 +263,7 @@ Second SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... 
     window.store(Window::ClosedUntil(old.earliest()).ToWord(), std::memory_order_release);
     Second last = old.start - 1;
     const auto seal = [&](const auto& set) {
-        for (uint32_t i = 0; i < slots; i++) {
+        for (uint32_t i = 0; i < set.layout.Slots(slots); i++) {
             const uint64_t word = set.slot(i).exchange(kEmptySlot, std::memory_order_acq_rel);
             if (const Second second = LastSecondUsed(set.layout, word, old); second > last)
                 last = second;

@@ -26,6 +26,7 @@ extern "C" {
 #include "commands/extension.h"
 #include "commands/trigger.h"
 #include "common/file_perm.h"
+#include "common/hashfn.h"
 #include "common/hmac.h"
 #include "common/pg_prng.h"
 #include "common/sha2.h"

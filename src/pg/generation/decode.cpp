@@ -1,4 +1,5 @@
-// SQL functions that look into identifiers with the secret: decode, generated_at, encode.
+// SQL functions that look into identifiers with the secret: decode, generated_at, encode; and the
+// same of 53-bit identifiers.
 
 #include "core/identifier/layout.h"
 #include "core/secret/secret_ring.h"
@@ -12,76 +13,100 @@
 
 using randflake::Fields;
 using randflake::kRandflake;
+using randflake::kRandflake53;
+using randflake::Layout;
 
 // False if no secret of this server made the identifier. An ERROR if that, or what it says, is not
 // certain.
-static bool decode(int64 id, Fields* fields) {
+template <typename Ring>
+static bool decode(const Layout& layout, const Ring& ring, int64 id, Fields* fields) {
     uint64 raw;
-    const bool made = secret_ring().Decrypt(kRandflake, static_cast<uint64>(id), &raw);
-    require_certain(made ? &raw : nullptr);
+    const bool made = ring.Decrypt(layout, static_cast<uint64>(id), &raw);
+    require_certain(layout, made ? &raw : nullptr);
     if (!made)
         return false;
-    *fields = kRandflake.Unpack(raw);
+    *fields = layout.Unpack(raw);
     return true;
 }
 
 // The row's descriptor is looked up once per query and kept with the call site.
-static TupleDesc decoded_row(FunctionCallInfo fcinfo, int columns) {
+static Datum decoded_row(FunctionCallInfo fcinfo, bool made, const Fields& fields) {
+    Datum values[] = {TimestampTzGetDatum(timestamp_of(kRandflake.SecondOf(fields.timestamp))),
+                      Int32GetDatum(static_cast<int32>(fields.node_id)),
+                      Int32GetDatum(static_cast<int32>(fields.sequence))};
+    bool nulls[] = {!made, !made, !made};
     FmgrInfo* call_site = fcinfo->flinfo;
     if (unlikely(call_site->fn_extra == nullptr))
-        call_site->fn_extra = result_row(fcinfo, columns, call_site->fn_mcxt);
-    return static_cast<TupleDesc>(call_site->fn_extra);
+        call_site->fn_extra = result_row(fcinfo, lengthof(values), call_site->fn_mcxt);
+    return HeapTupleGetDatum(
+        heap_form_tuple(static_cast<TupleDesc>(call_site->fn_extra), values, nulls));
 }
 
 SQL_FUNCTION(randflake_decode);
 Datum randflake_decode(PG_FUNCTION_ARGS) {
     require_secret();
     Fields fields{};
-    const bool none = !decode(PG_GETARG_INT64(0), &fields);
-    Datum values[] = {TimestampTzGetDatum(timestamp_of(kRandflake.SecondOf(fields.timestamp))),
-                      Int32GetDatum(static_cast<int32>(fields.node_id)),
-                      Int32GetDatum(static_cast<int32>(fields.sequence))};
-    bool nulls[] = {none, none, none};
-    PG_RETURN_DATUM(
-        HeapTupleGetDatum(heap_form_tuple(decoded_row(fcinfo, lengthof(values)), values, nulls)));
+    const bool made = decode(kRandflake, secret_ring(), PG_GETARG_INT64(0), &fields);
+    PG_RETURN_DATUM(decoded_row(fcinfo, made, fields));
+}
+
+SQL_FUNCTION(randflake53_decode);
+Datum randflake53_decode(PG_FUNCTION_ARGS) {
+    require_secret();
+    const int64 id = PG_GETARG_INT64(0);
+    if (static_cast<uint64>(id) > randflake::kMaxFeistel53)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("%lld is not a 53-bit identifier", static_cast<long long>(id)),
+                        errdetail("They are from 0 to %llu.",
+                                  static_cast<unsigned long long>(randflake::kMaxFeistel53))));
+    Fields fields{};
+    const bool made = decode(kRandflake53, secret_ring53(), id, &fields);
+    PG_RETURN_DATUM(decoded_row(fcinfo, made, fields));
 }
 
 SQL_FUNCTION(randflake_generated_at);
 Datum randflake_generated_at(PG_FUNCTION_ARGS) {
     require_secret();
     Fields fields;
-    if (!decode(PG_GETARG_INT64(0), &fields))
+    if (!decode(kRandflake, secret_ring(), PG_GETARG_INT64(0), &fields))
         PG_RETURN_NULL();
     PG_RETURN_TIMESTAMPTZ(timestamp_of(kRandflake.SecondOf(fields.timestamp)));
 }
 
-[[noreturn]] static void raise_out_of_range(const char* what, int32 value, uint64 max) {
-    ereport(ERROR,
+static uint64 require_in_range(const char* what, int32 value, uint64 max) {
+    if (value < 0 || static_cast<uint64>(value) > max)
+        ereport(
+            ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s %d is out of range", what, value),
              errdetail("It must be from 0 to %llu.", static_cast<unsigned long long>(max))));
+    return static_cast<uint64>(value);
+}
+
+template <typename Ring>
+static Datum encode(FunctionCallInfo fcinfo, const Layout& layout, const Ring& ring) {
+    const Fields fields{layout.FirstTick(second_of_timestamp(PG_GETARG_TIMESTAMPTZ(0),
+                                                             ERRCODE_INVALID_PARAMETER_VALUE)),
+                        require_in_range("node id", PG_GETARG_INT32(1), layout.max_node_id()),
+                        require_in_range("sequence", PG_GETARG_INT32(2), layout.max_sequence())};
+    uint64 raw, id;
+    if (!layout.Pack(fields, &raw))
+        elog(ERROR, "fields of an identifier do not fit");
+    require_certain(layout, &raw);
+    if (!ring.Encrypt(layout, raw, &id))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("there is no identifier of this second, node id and sequence"),
+                        errdetail("An identifier of an earlier secret takes its place.")));
+    PG_RETURN_INT64(static_cast<int64>(id));
 }
 
 SQL_FUNCTION(randflake_encode);
 Datum randflake_encode(PG_FUNCTION_ARGS) {
     require_secret();
-    const randflake::Second second =
-        second_of_timestamp(PG_GETARG_TIMESTAMPTZ(0), ERRCODE_INVALID_PARAMETER_VALUE);
-    const int32 node_id = PG_GETARG_INT32(1);
-    const int32 sequence = PG_GETARG_INT32(2);
-    if (node_id < 0 || static_cast<uint64>(node_id) > kRandflake.max_node_id())
-        raise_out_of_range("node id", node_id, kRandflake.max_node_id());
-    if (sequence < 0 || static_cast<uint64>(sequence) > kRandflake.max_sequence())
-        raise_out_of_range("sequence", sequence, kRandflake.max_sequence());
+    return encode(fcinfo, kRandflake, secret_ring());
+}
 
-    uint64 raw, id;
-    const Fields fields{kRandflake.FirstTick(second), static_cast<uint64>(node_id),
-                        static_cast<uint64>(sequence)};
-    if (!kRandflake.Pack(fields, &raw))
-        elog(ERROR, "fields of an identifier do not fit");
-    require_certain(&raw);
-    if (!secret_ring().Encrypt(kRandflake, raw, &id))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("there is no identifier of this second, node id and sequence"),
-                        errdetail("An identifier of an earlier secret takes its place.")));
-    PG_RETURN_INT64(static_cast<int64>(id));
+SQL_FUNCTION(randflake53_encode);
+Datum randflake53_encode(PG_FUNCTION_ARGS) {
+    require_secret();
+    return encode(fcinfo, kRandflake53, secret_ring53());
 }

@@ -1,6 +1,6 @@
 // Numbers come from the slot of the caller's choice, or from the next one with room. When no slot
-// has room the call waits. Randflake and Snowflake numbers have slots, layouts and clocks of their
-// own and share this code.
+// has room the call waits. Randflake, Snowflake and 53-bit numbers have slots, layouts and clocks
+// of their own and share this code.
 
 #include "pg/generation/reserve.h"
 
@@ -39,6 +39,14 @@ struct SnowflakeNumbers {
                run.outcome == Outcome::kClockAfterEnd || run.outcome == Outcome::kNotInLayout;
     }
 };
+
+struct Numbers53 {
+    static constexpr const Layout& layout() { return randflake::kRandflake53; }
+    static Slot& slot(uint32 i) { return randflake53_slot(i); }
+    static int64 Now() { return wall_clock_second().count; }
+    static void Count(Slot& slot, const Reservation& run) { count_53_run(slot, run); }
+    static bool Hopeless(const Reservation& run) { return run.outcome == Outcome::kNotInLayout; }
+};
 }  // namespace
 
 // That the slots may ever get; of leased ones nobody knows.
@@ -67,8 +75,9 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     if (const int64 now = Numbers::Now(); now != cursor.tick)
         cursor = {now, 0};
     const uint32 first = choice == SlotChoice::kOwn ? static_cast<uint32>(backend_number()) : 0;
+    const uint32 slots = Numbers::layout().Slots(shared->slot_count);
     for (;;) {
-        Slot& slot = Numbers::slot((first + cursor.skip) % shared->slot_count);
+        Slot& slot = Numbers::slot((first + cursor.skip) % slots);
         // The clock has a type of its own, so that Reserve is compiled for each layout.
         Reservation run = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
                                   [] { return Numbers::Now(); });
@@ -81,7 +90,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
         // The next slot is tried only after a used-up one: it has the same window and clock.
         const bool used_up =
             run.outcome == Outcome::kExhausted || run.outcome == Outcome::kClockBehind;
-        if (used_up && cursor.skip + 1 < shared->slot_count)
+        if (used_up && cursor.skip + 1 < slots)
             cursor.skip++;
         else if (run.outcome == Outcome::kReserved && choice == SlotChoice::kLowest &&
                  cursor.skip > 0 && run.now != cursor.tick)
@@ -183,4 +192,8 @@ Reservation reserve_numbers(SlotChoice choice, uint32 wanted) {
 
 Reservation reserve_snowflake(uint32 wanted) {
     return reserve<SnowflakeNumbers>(SlotChoice::kLowest, wanted);
+}
+
+Reservation reserve_53(uint32 wanted) {
+    return reserve<Numbers53>(SlotChoice::kOwn, wanted);
 }

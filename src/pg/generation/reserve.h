@@ -21,4 +21,8 @@ randflake::Reservation reserve_numbers(SlotChoice choice, uint32 wanted);
 // has called require_snowflake.
 randflake::Reservation reserve_snowflake(uint32 wanted);
 
+// The same for 53-bit numbers, from the backend's own slot. The caller has called
+// require_generator53.
+randflake::Reservation reserve_53(uint32 wanted);
+
 #endif

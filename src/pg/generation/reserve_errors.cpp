@@ -257,6 +257,10 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
             return clock_behind_error(now, Max(first, now + 1), "the window for identifiers");
         }
         case Outcome::kNotInLayout:
+            if (&layout == &randflake::kRandflake53) {
+                require_nodes53(lease_report().open.first_node_id);
+                return no_lease_error(now);  // or there is another lease by now
+            }
             return without_window_error();
         case Outcome::kWindowClosed:
         case Outcome::kNoWord:

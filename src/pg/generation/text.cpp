@@ -70,16 +70,67 @@ Datum randflake_to_text(PG_FUNCTION_ARGS) {
     PG_RETURN_TEXT_P(text_of_id(static_cast<uint64>(PG_GETARG_INT64(0))));
 }
 
+// The identifier of `digits`, which are part of the text in `data`, or all of it.
+static uint64 id_of_digits(const char* data, int length, const char* digits) {
+    const auto count = static_cast<int>(data + length - digits);
+    const TextResult result = randflake::ParseText(digits, static_cast<size_t>(count));
+    if (result.error != TextError::kNone)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                        errmsg("invalid text form of an identifier: \"%s\"",
+                               quoted(data, static_cast<size_t>(length))),
+                        errdetail("%s", text_error_detail(digits, count, result))));
+    return result.id;
+}
+
 SQL_FUNCTION(randflake_from_text);
 Datum randflake_from_text(PG_FUNCTION_ARGS) {
     const text* input = PG_GETARG_TEXT_PP(0);
     const char* data = VARDATA_ANY(input);
     const auto length = static_cast<int>(VARSIZE_ANY_EXHDR(input));
-    const TextResult result = randflake::ParseText(data, static_cast<size_t>(length));
-    if (result.error != TextError::kNone)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                        errmsg("invalid text form of an identifier: \"%s\"",
-                               quoted(data, static_cast<size_t>(length))),
-                        errdetail("%s", text_error_detail(data, length, result))));
-    PG_RETURN_INT64(static_cast<int64>(result.id));
+    PG_RETURN_INT64(static_cast<int64>(id_of_digits(data, length, data)));
+}
+
+static void require_prefix(const char* data, size_t length) {
+    if (!randflake::IsPrefix(data, length))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("invalid prefix of identifiers: \"%s\"", quoted(data, length)),
+                        errdetail("A prefix has 1 to %d characters, a to z and _, and begins and "
+                                  "ends with a letter.",
+                                  static_cast<int>(randflake::kMaxPrefixLength))));
+}
+
+text* prefixed_text_of_id(uint64 id, const text* prefix) {
+    char buffer[randflake::kMaxPrefixLength + 1 + randflake::kMaxTextLength];
+    const size_t length = VARSIZE_ANY_EXHDR(prefix);
+    require_prefix(VARDATA_ANY(prefix), length);
+    memcpy(buffer, VARDATA_ANY(prefix), length);
+    buffer[length] = '_';
+    const size_t digits = randflake::FormatText(id, buffer + length + 1);
+    return cstring_to_text_with_len(buffer, static_cast<int>(length + 1 + digits));
+}
+
+SQL_FUNCTION(randflake_to_prefixed_text);
+Datum randflake_to_prefixed_text(PG_FUNCTION_ARGS) {
+    PG_RETURN_TEXT_P(
+        prefixed_text_of_id(static_cast<uint64>(PG_GETARG_INT64(0)), PG_GETARG_TEXT_PP(1)));
+}
+
+SQL_FUNCTION(randflake_from_prefixed_text);
+Datum randflake_from_prefixed_text(PG_FUNCTION_ARGS) {
+    const text* input = PG_GETARG_TEXT_PP(0);
+    const text* expected = PG_GETARG_TEXT_PP(1);
+    const char* data = VARDATA_ANY(input);
+    const size_t length = VARSIZE_ANY_EXHDR(input);
+    const size_t prefix = VARSIZE_ANY_EXHDR(expected);
+    require_prefix(VARDATA_ANY(expected), prefix);
+    if (randflake::PrefixLength(data, length) != prefix ||
+        memcmp(data, VARDATA_ANY(expected), prefix) != 0)
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+                 errmsg("text form of an identifier does not have the prefix \"%.*s\": \"%s\"",
+                        static_cast<int>(prefix), VARDATA_ANY(expected), quoted(data, length)),
+                 errdetail("It must begin with \"%.*s_\".", static_cast<int>(prefix),
+                           VARDATA_ANY(expected))));
+    PG_RETURN_INT64(
+        static_cast<int64>(id_of_digits(data, static_cast<int>(length), data + prefix + 1)));
 }

@@ -8,6 +8,9 @@
 // The text form of an identifier, palloc'd.
 text* text_of_id(uint64 id);
 
+// The same after a prefix and _; an ERROR when it is not a prefix.
+text* prefixed_text_of_id(uint64 id, const text* prefix);
+
 // Output and input of the type; see core/identifier/id_text.h. The output is palloc'd. A malformed
 // input is an ERROR, or false when `context` is a caller's that collects errors.
 char* type_text_of_id(uint64 id);

@@ -280,6 +280,27 @@ randflake::SipKey secret_hash_key() {
     return randflake::SipKey::FromBytes(digest);
 }
 
+randflake::SipKey secret_permutation_key(int generation, const char* use, const uint8* label,
+                                         size_t length) {
+    uint8 more[1 + kMaxLabelBytes] = {};
+    Assert(length <= kMaxLabelBytes);
+    memcpy(more + 1, label, length);
+    uint8 digest[PG_SHA256_DIGEST_LENGTH];
+    hmac_of_text(shared->secrets.keys[generation], use, more, 1 + length, digest);
+    return randflake::SipKey::FromBytes(digest);
+}
+
+randflake::SecretRing53 secret_ring53() {
+    static randflake::Generation53 generations[randflake::kMaxGenerations];
+    static int derived;
+    static constexpr uint8 kNoLabel[1] = {};
+    const randflake::SecretRing ring = secret_ring();
+    for (; derived < ring.count(); derived++)
+        generations[derived] = {ring[derived].from,
+                                secret_permutation_key(derived, "randflake 53", kNoLabel, 0)};
+    return {generations, ring.count()};
+}
+
 ErrorText secrets_refused_error(Second written_end) {
     return {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -46,10 +46,10 @@ static inline randflake::Second secrets_certain_before() {
 // What is read as a second at or beyond that one, or as made by no secret, may be something else:
 // an ERROR with the remedy. `raw` is null for what no secret made.
 [[noreturn]] void raise_secret_lacking();
-static inline void require_certain(const uint64_t* raw) {
+static inline void require_certain(const randflake::Layout& layout, const uint64_t* raw) {
     const randflake::Second before = secrets_certain_before();
     if (unlikely(before != randflake::kNoSecond) &&
-        (raw == nullptr || !randflake::CertainlyRead(randflake::kRandflake, *raw, before)))
+        (raw == nullptr || !randflake::CertainlyRead(layout, *raw, before)))
         raise_secret_lacking();
 }
 
@@ -76,5 +76,15 @@ const char* secret_fingerprints_text(const randflake::SecretRecords& records);
 // The key by which values of the type randflake are hashed: the first 16 bytes of HMAC-SHA-256 over
 // another fixed text under the first secret. For backends too.
 randflake::SipKey secret_hash_key();
+
+// The key of a permutation (core/identifier/feistel.h): the first 16 bytes of HMAC-SHA-256 under a
+// secret over its use, a zero byte and a label. For backends too.
+inline constexpr size_t kMaxLabelBytes = 255;
+randflake::SipKey secret_permutation_key(int generation, const char* use, const uint8* label,
+                                         size_t length);
+
+// The ring of 53-bit identifiers, as secret_ring() of the others. Its keys are derived once per
+// session, which may be an ERROR. For backends too.
+randflake::SecretRing53 secret_ring53();
 
 #endif

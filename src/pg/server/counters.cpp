@@ -5,6 +5,7 @@
 
 using randflake::Fields;
 using randflake::kRandflake;
+using randflake::kRandflake53;
 using randflake::Layout;
 using randflake::Reservation;
 using randflake::Window;
@@ -51,6 +52,10 @@ void count_snowflake_run(Slot& slot, const Reservation& run) {
     count(snowflake_layout, shared->counters.latest_tick, slot, run);
 }
 
+void count_53_run(Slot& slot, const Reservation& run) {
+    count(kRandflake53, shared->counters.latest_second, slot, run);
+}
+
 // Calls use(layout, slot) with every slot.
 template <typename Use>
 static void for_all_slots(Use&& use) {
@@ -58,6 +63,8 @@ static void for_all_slots(Use&& use) {
         use(kRandflake, randflake_slot(i));
         use(snowflake_layout, snowflake_slot(i));
     }
+    for (uint32 i = 0; i < kRandflake53.Slots(shared->slot_count); i++)
+        use(kRandflake53, randflake53_slot(i));
 }
 
 void count_window_closed(Window old) {

@@ -22,20 +22,23 @@ struct Counters {
     std::atomic<int64> reset_at;            // TimestampTz
 
     // Written once a second or tick and read by every run, so each has a cache line of its own.
-    alignas(64) std::atomic<int64> latest_second;  // the clock as last seen by Randflake
-    alignas(64) std::atomic<int64> latest_tick;    // and by Snowflake
+    alignas(64)
+        std::atomic<int64> latest_second;  // the clock as last seen by Randflake, and for 53 bits
+    alignas(64) std::atomic<int64> latest_tick;  // and by Snowflake
 };
 
-// To be called after a run was reserved in a slot of Randflake or of Snowflake.
+// To be called after a run was reserved in a slot of Randflake, of Snowflake or of 53-bit numbers.
 void count_run(Slot& slot, const randflake::Reservation& run);
 void count_snowflake_run(Slot& slot, const randflake::Reservation& run);
+void count_53_run(Slot& slot, const randflake::Reservation& run);
 
 // To be called after the window was closed and before the slots get the words of another one.
 void count_window_closed(randflake::Window old);
 
 void count_wait(int64 microseconds);
 
-// Numbers reserved in a slot of Randflake, and in all slots of both, since the counters were reset.
+// Numbers reserved in a slot of Randflake, and in all slots of all families, since the counters
+// were reset.
 uint64 count_of_slot(const Slot& slot);
 uint64 count_of_all_slots();
 

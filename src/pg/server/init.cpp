@@ -57,6 +57,7 @@ static void on_shmem_startup() {
         server_init_shared();
         counters_reset();
         log_missing_setting();
+        log_nodes53();
     }
     LWLockRelease(AddinShmemInitLock);
 

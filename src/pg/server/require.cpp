@@ -5,6 +5,8 @@
 #include "pg/server/shmem.h"
 #include "pg/snowflake/snowflake_layout.h"
 
+using randflake::kRandflake53;
+
 void require_preload() {
     if (shared == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -46,6 +48,50 @@ const ErrorText* missing_setting() {
 void require_generator() {
     require_secret();
     require_node_id();
+}
+
+// `first_node_id` is negative before there is a lease: then only their number is known.
+static ErrorText nodes53_error(int64 first_node_id) {
+    const char* nodes =
+        first_node_id < 0
+            ? psprintf("%u node ids", shared->slot_count)
+            : psprintf("node ids %lld to %lld", static_cast<long long>(first_node_id),
+                       static_cast<long long>(first_node_id + shared->slot_count - 1));
+    return {
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        psprintf("%s do not fit in 53-bit identifiers", nodes),
+        psprintf("They have %d bits for node ids, which are from 0 to %llu.",
+                 kRandflake53.node_bits,
+                 static_cast<unsigned long long>(kRandflake53.max_node_id())),
+        shared->memory.leased
+            ? "Lease from a coordinator whose pool has no other node ids, or lower "
+              "\"randflake.node_count\"."
+            : "Choose other node ids in \"randflake.node_id\" and \"randflake.node_count\", and "
+              "restart the server."};
+}
+
+static bool fit53(int64 first_node_id) {
+    return Max(first_node_id, 0) + shared->slot_count - 1 <=
+           static_cast<int64>(kRandflake53.max_node_id());
+}
+
+void require_nodes53(int64 first_node_id) {
+    if (!fit53(first_node_id))
+        raise_error(nodes53_error(first_node_id));
+}
+
+void require_generator53() {
+    require_generator();
+    require_nodes53(shared->memory.leased ? -1 : setting_node_id);
+}
+
+void log_nodes53() {
+    const int64 first_node_id = shared->memory.leased ? -1 : setting_node_id;
+    if (missing_setting() != nullptr || fit53(first_node_id))
+        return;
+    const ErrorText error = nodes53_error(first_node_id);
+    ereport(LOG, (errmsg("randflake cannot generate 53-bit identifiers: %s", error.message),
+                  errdetail("%s", error.detail), errhint("%s", error.hint)));
 }
 
 // The names of the layouts that hold node ids up to this one, for a hint; palloc'd.

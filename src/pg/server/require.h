@@ -20,6 +20,15 @@ void require_generator();
 // What keeps a preloaded server from generating for as long as it runs; null when nothing does.
 const ErrorText* missing_setting();
 
+// The same for 53-bit identifiers: node ids fit in their layout, where they are known.
+void require_generator53();
+
+// The node ids from `first_node_id` on fit in the layout of 53-bit identifiers.
+void require_nodes53(int64 first_node_id);
+
+// Says in the log if no node ids that this server can have fit there.
+void log_nodes53();
+
 // This server can generate Snowflake numbers, which need no secret: preloaded, with node ids that
 // fit in the layout.
 void require_snowflake();

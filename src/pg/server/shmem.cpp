@@ -8,9 +8,14 @@ static constexpr char kName[] = "randflake";
 
 SharedState* shared;
 
+// Of all families.
+static uint32 count_slots() {
+    const auto node_ids = static_cast<uint32>(setting_node_count);
+    return 2 * node_ids + randflake::kRandflake53.Slots(node_ids);
+}
+
 static Size shared_size() {
-    return add_size(offsetof(SharedState, slots),
-                    mul_size(mul_size(setting_node_count, 2), sizeof(Slot)));
+    return add_size(offsetof(SharedState, slots), mul_size(count_slots(), sizeof(Slot)));
 }
 
 void shmem_request() {
@@ -25,7 +30,7 @@ bool shmem_attach() {
         return false;
     new (shared) SharedState{};
     shared->slot_count = setting_node_count;
-    for (uint32 i = 0; i < 2 * shared->slot_count; i++)
+    for (uint32 i = 0; i < count_slots(); i++)
         new (&shared->slots[i]) Slot{};
     shared->window_lock = &GetNamedLWLockTranche(kName)->lock;
     ConditionVariableInit(&shared->window_changed);

@@ -1,5 +1,5 @@
-// Shared memory: two words per node id, of Randflake and of Snowflake numbers; the window; and the
-// secrets.
+// Shared memory: a word per node id and family, of Randflake, of Snowflake and of 53-bit numbers;
+// the window; and the secrets.
 //
 // Protection:
 //   slots[i].word, window   atomics; protocol in core/window/generator.h
@@ -74,7 +74,8 @@ struct SharedState {
     Counters counters;
 
     alignas(64) AtomicWord window;
-    Slot slots[FLEXIBLE_ARRAY_MEMBER];  // slot_count of Randflake's, as many of Snowflake's
+    // slot_count of Randflake's, as many of Snowflake's, and at most 256 of 53-bit numbers
+    Slot slots[FLEXIBLE_ARRAY_MEMBER];
 };
 
 // Null in a server that did not preload the library.
@@ -86,19 +87,24 @@ static inline Slot& randflake_slot(uint32 i) {
 static inline Slot& snowflake_slot(uint32 i) {
     return shared->slots[shared->slot_count + i];
 }
+static inline Slot& randflake53_slot(uint32 i) {
+    return shared->slots[2 * shared->slot_count + i];
+}
 
 // Its count is 0 without a secret. Reserve first, then read the ring; see UseReserved.
 static inline randflake::SecretRing secret_ring() {
     return {shared->secrets.generations, shared->secrets.count.load(std::memory_order_acquire)};
 }
 
-// Calls `use` with both sets of slots, for what concerns the window: it is the same for both.
+// Calls `use` with all sets of slots, for what concerns the window: it is the same for all.
 template <typename Use>
 static inline auto with_slot_sets(Use&& use) {
     return use(randflake::SlotSet{randflake::kRandflake,
                                   [](uint32_t i) -> AtomicWord& { return randflake_slot(i).word; }},
-               randflake::SlotSet{snowflake_layout, [](uint32_t i) -> AtomicWord& {
-                                      return snowflake_slot(i).word;
+               randflake::SlotSet{snowflake_layout,
+                                  [](uint32_t i) -> AtomicWord& { return snowflake_slot(i).word; }},
+               randflake::SlotSet{randflake::kRandflake53, [](uint32_t i) -> AtomicWord& {
+                                      return randflake53_slot(i).word;
                                   }});
 }
 

@@ -183,6 +183,12 @@ Datum randflake_to_bigint(PG_FUNCTION_ARGS) {
     PG_RETURN_INT64(static_cast<int64>(id_of_datum(fcinfo, PG_GETARG_DATUM(0))));
 }
 
+SQL_FUNCTION(randflake_type_to_prefixed_text);
+Datum randflake_type_to_prefixed_text(PG_FUNCTION_ARGS) {
+    PG_RETURN_TEXT_P(
+        prefixed_text_of_id(id_of_datum(fcinfo, PG_GETARG_DATUM(0)), PG_GETARG_TEXT_PP(1)));
+}
+
 // All backends take single numbers from the same slot. Together they count upwards, so the key's
 // index has one insertion point, at its end. With a slot for each backend, inserts would split
 // pages in the middle of the index and leave them half empty.

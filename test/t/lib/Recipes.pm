@@ -87,6 +87,7 @@ UNION ALL SELECT format('bulk %s %s',
 UNION ALL SELECT format('json %s %s',
     (SELECT randflake_to_text(id) FROM customer WHERE name = 'Ada'),
     (SELECT id FROM purchase WHERE item = 'pen'))
+UNION ALL SELECT format('number %s', number) FROM customer WHERE name = 'Ada'
 SQL
 
 # How many rows were inserted together, and by how many statements.

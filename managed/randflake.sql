@@ -1,0 +1,802 @@
+-- The identifiers of randflake for servers that load no library of one's own: SQL and PL/pgSQL, for
+-- PostgreSQL 15 to 19, installed by the owner of a database. docs/managed.md is its page.
+--
+--   psql -X -1 -v ON_ERROR_STOP=1 -f managed/randflake.sql
+--
+-- How numbers are given out
+--
+-- All state is in sequences, because only they keep what they were told when a transaction rolls back.
+-- Each node id has two, which are never made anew:
+--
+--   tickets   logged. A value is a second since 2024-10-27 03:33:20 UTC. It only ever moves by nextval, so
+--             each second is given to one session at most, the right to open it.
+--   numbers   unlogged. life << 47 | second << 17 | n: the last number given out. nextval gives the next
+--             one; the holder of a ticket sets it to n = 0 of its second. A crash of the server or of one
+--             of its sessions sets it back to 0, and so does promotion.
+--
+-- life is 16 bits of the time at which the server started. Numbers are used only if their life is this one
+-- and their second is not before the clock's. What holds, and why:
+--
+--   1. Numbers of a second are given out once. `numbers` is set to a second only by the holder of its
+--      ticket, once, however long that session pauses before. From there it moves up by one at a time.
+--   2. They do not run into the next second. Nobody takes a number from 122,880 on: a session looks
+--      before each single nextval. Between look and nextval any session may be paused, and may take one number
+--      too many when it goes on. The 8,192 that are left are more than there can be sessions.
+--   3. A second that was used is not given out again after a crash. Before it is opened, the ticket has
+--      reached the disk, or the second is at most 2 ahead of the clock. After each start, the first
+--      second lies 4 or more ahead of the clock, and the tickets go on after the last one that reached the disk.
+--      PostgreSQL 17 flushes on demand. Before, there is the proof by pg_current_wal_flush_lsn. Without it
+--      the second waits for the clock, and only a clock that is set back during the crash could
+--      bring back a second whose ticket was lost.
+--   4. Nothing of before a crash goes on after it: `numbers` is 0, or its life is another.
+--
+-- So clocks decide when, and only in 3., without a proof, whether. A transaction keeps nothing in mind: rollback,
+-- subtransactions, isolation levels and snapshots change no sequence. The row of randflake_state is
+-- read under a snapshot; randflake_configure() changes it by TRUNCATE, which waits for all transactions that
+-- have read it, and leaves nothing to see for older snapshots.
+--
+-- After a crash, `tickets` is up to 32 ahead of what was used (PostgreSQL logs so many beforehand).
+-- Identifiers then have times that far ahead until the clock has caught up. Up to an hour ahead is tolerated.
+-- A second may also be opened before its time when the one before is used up, up to a minute ahead.
+--
+-- Security
+--
+-- Functions that ordinary roles call are SECURITY DEFINER. Each has search_path = pg_catalog, pg_temp, so no name,
+-- operator or cast of theirs is one that another role made, and names its own objects with their schema.
+
+SET LOCAL search_path = pg_catalog, pg_temp;
+
+DO $do$
+BEGIN
+    IF current_setting('server_version_num')::integer < 150000 THEN
+        RAISE feature_not_supported USING MESSAGE = 'randflake needs PostgreSQL 15 or later',
+            DETAIL = 'Earlier ones have no unlogged sequences, by which a crash is told.';
+    END IF;
+END
+$do$;
+
+CREATE SCHEMA randflake;
+GRANT USAGE ON SCHEMA randflake TO PUBLIC;
+
+-- One row: what randflake_configure() was told. Whoever reads it knows the secret.
+CREATE TABLE randflake.randflake_state (
+    node_id      integer NOT NULL CHECK (node_id BETWEEN 0 AND 131071),
+    secret       text NOT NULL,      -- lines as in a file of secrets
+    valid_from   bigint[] NOT NULL,  -- of each secret, as a second; 0 for the first
+    keys         bigint[] NOT NULL,  -- 50 of each secret, see randflake_key_schedule
+    fingerprints text[] NOT NULL,
+    tickets      oid NOT NULL,
+    numbers      oid NOT NULL,
+    path         text NOT NULL,      -- of `numbers`, with the database's oid: another in a copy of the database
+    identity     text NOT NULL,      -- see randflake_identity
+    timeline     text,
+    failover     boolean NOT NULL
+);
+ALTER TABLE randflake.randflake_state ALTER COLUMN keys SET STORAGE PLAIN;
+CREATE UNIQUE INDEX ON randflake.randflake_state ((true));
+REVOKE ALL ON randflake.randflake_state FROM PUBLIC;
+
+-- The cipher, SPARX-64/128. Both branches are worked on at once: their words x lie in one bigint, the left
+-- branch from bit 0 and the right one from bit 36 on, and so do their words y. Between them is room for what a
+-- rotation by 9 and a carry move out of a word, until the mask removes it. Keys are added
+-- beforehand: x and y hold their word with the next round's key on it, so that each round takes two constants.
+
+CREATE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    k integer[];
+    words bigint[];  -- 17 groups of 6, the order of the paper
+    kx bigint[];     -- of round 1 to 24, then whitening, both branches
+    ky bigint[];
+    keys bigint[];
+    at integer;
+    x integer;
+    y integer;
+BEGIN
+    FOR i IN 0..7 LOOP
+        k[i] := (get_byte(secret, 2 * i) << 8) | get_byte(secret, 2 * i + 1);
+    END LOOP;
+    FOR turn IN 1..17 LOOP
+        words := words || k[0:5]::bigint[];
+        x := ((((k[0] << 9) | (k[0] >> 7)) & 65535) + k[1]) & 65535;
+        y := (((k[1] << 2) | (k[1] >> 14)) & 65535) # x;
+        k := ARRAY[k[6], (k[7] + turn) & 65535, x, y, (k[2] + x) & 65535, (k[3] + y) & 65535, k[4], k[5]];
+        k := ('[0:7]=' || k::text)::integer[];
+    END LOOP;
+    FOR round IN 1..25 LOOP
+        at := 12 * ((round - 1) / 3) + 2 * ((round - 1) % 3) + 1;
+        kx[round] := words[at] | (words[CASE round WHEN 25 THEN at + 2 ELSE at + 6 END] << 36);
+        ky[round] := words[at + 1] | (words[CASE round WHEN 25 THEN at + 3 ELSE at + 7 END] << 36);
+        -- Within a step the next y is made of the next x, with its key on it. Between steps it is not.
+        keys := keys || kx[round] || CASE (round - 1) % 3 WHEN 0 THEN ky[round] ELSE kx[round] # ky[round] END;
+    END LOOP;
+    RETURN keys;
+END
+$$;
+
+-- The functions that make one identifier, many, and the number of one. Their rounds are written out here.
+DO $do$
+DECLARE
+    mask  constant text := 65535 | (65535::bigint << 36);
+    carry constant text := 65536 | (65536::bigint << 36);
+    -- The cipher reads the two bytes of each word in the other order.
+    swap  constant text := '((%1$s << 8) & -71777214294589696) | ((%1$s >> 8) & 71777214294589695)';
+    x_of  constant text := '(%1$s & 65535) | (((%1$s >> 32) & 65535) << 36)';
+    y_of  constant text := '((%1$s >> 16) & 65535) | (((%1$s >> 48) & 65535) << 36)';
+    join4 constant text := '(x & 65535) | ((y & 65535) << 16) | ((x >> 36) << 32) | ((y >> 36) << 48)';
+    head  constant text := 'CREATE FUNCTION randflake.%s LANGUAGE plpgsql %s
+SET search_path = pg_catalog, pg_temp %s AS $$ %s $$';
+    -- This life and the second of the clock, as in `numbers`. A usable number is at most 3600 seconds beyond.
+    life_now constant text := '(date_part(''microseconds'', pg_postmaster_start_time())::bigint & 65535) << 47
+            | ((floor(date_part(''epoch'', clock_timestamp()))::bigint - 1730000000) << 17)';
+    numbers  constant text := 'SELECT (((q.v >> 17) & 1073741823) << 34) | (node << 17) | (q.v & 131071) AS raw FROM (
+        SELECT CASE WHEN (pg_sequence_last_value(seq) & 131071) < 122880 THEN nextval(seq) END AS v
+        FROM generate_series(1, least(wanted, 122880))) AS q WHERE q.v - life_now BETWEEN 0 AND 471990271';
+    load     text;
+    encrypt  text;
+    decrypt  text := '';
+    many     text;
+    round_x  text;
+    round_y  text;
+    mix_x    text;
+    mix_y    text;
+    key_x    text;
+    key_y    text;
+BEGIN
+    load := format('
+        t := %s; x := %s; y := %s;', format(swap, '@raw'), format(x_of, 't'), format(y_of, 't'));
+    encrypt := replace(replace(load, '; y', ' # k[1]; y') || '@', ';@', ' # k[2];');
+    many := format('SELECT %s # k[1] AS x, %s # k[2] AS y FROM (SELECT %s AS t FROM (@numbers) AS n OFFSET 0) AS a OFFSET 0',
+        format(x_of, 't'), format(y_of, 't'), format(swap, 'raw'));
+    FOR round IN 1..24 LOOP
+        key_x := format('k[%s]', 2 * round + 1);
+        key_y := format('k[%s]', 2 * round + 2);
+        round_x := format('((((x << 9) | (x >> 7)) + y) & %s)', mask);
+        round_y := '((((y << 2) | (y >> 14)) # %s) & ' || mask || ')';
+        IF round % 3 <> 0 THEN
+            encrypt := encrypt || format('
+        x := %s # %s; y := %s # %s;', round_x, key_x, format(round_y, 'x'), key_y);
+            many := format('SELECT x, %s # %s AS y FROM (SELECT %s # %s AS x, y FROM (%s) AS r OFFSET 0) AS s OFFSET 0',
+                format(round_y, 'x'), key_y, round_x, key_x, many);
+            decrypt := format('
+        y := y # %s # x; y := ((y >> 2) | (y << 14)) & %s;
+        x := ((x # %s) + %s - y) & %2$s; x := ((x << 7) | (x >> 9)) & %2$s;', key_y, mask, key_x, carry) || decrypt;
+        ELSE
+            encrypt := encrypt || format('
+        x := %s; y := %s;
+        t := (((x # y) & 255) << 8) | (((x # y) & 65535) >> 8);
+        x := ((x >> 36) # (x & 65535) # t) | ((x & 65535) << 36) # %s;
+        y := ((y >> 36) # (y & 65535) # t) | ((y & 65535) << 36) # %s;', round_x, format(round_y, 'x'), key_x, key_y);
+            many := format('SELECT ((x >> 36) # (x & 65535) # t) | ((x & 65535) << 36) # %4$s AS x,
+                ((y >> 36) # (y & 65535) # t) | ((y & 65535) << 36) # %5$s AS y
+                FROM (SELECT x, y, (((x # y) & 255) << 8) | (((x # y) & 65535) >> 8) AS t
+                FROM (SELECT x, %2$s AS y FROM (SELECT %1$s AS x, y FROM (%3$s) AS r OFFSET 0) AS s OFFSET 0) AS u OFFSET 0)
+                AS v OFFSET 0', round_x, format(round_y, 'x'), many, key_x, key_y);
+            decrypt := format('
+        x := x # %s; y := y # %s;
+        t := (x # y) >> 36; t := ((t << 8) | (t >> 8)) & 65535;
+        x := (((x & 65535) # (x >> 36) # t) << 36) | (x >> 36);
+        y := (((y & 65535) # (y >> 36) # t) << 36) | (y >> 36);
+        y := y # x; y := ((y >> 2) | (y << 14)) & %s;
+        x := (x + %s - y) & %3$s; x := ((x << 7) | (x >> 9)) & %3$s;', key_x, key_y, mask, carry) || decrypt;
+        END IF;
+    END LOOP;
+    encrypt := encrypt || ' t := ' || join4 || '; RETURN ' || format(swap, 't') || ';';
+    decrypt := load || decrypt || ' x := x # k[1]; y := y # k[2]; t := ' || join4 || '; RETURN ' || format(swap, 't') || ';';
+    many := format('SELECT %s AS id FROM (SELECT %s AS t FROM (%s) AS w OFFSET 0) AS z', format(swap, 't'), join4, many);
+
+    EXECUTE format(head, 'randflake_encrypt(raw bigint, k bigint[]) RETURNS bigint', 'IMMUTABLE STRICT PARALLEL SAFE', '',
+        'DECLARE x bigint; y bigint; t bigint; BEGIN' || replace(encrypt, '@raw', 'raw') || ' END');
+    EXECUTE format(head, 'randflake_decrypt(id bigint, k bigint[]) RETURNS bigint', 'IMMUTABLE STRICT PARALLEL SAFE', '',
+        'DECLARE x bigint; y bigint; t bigint; BEGIN' || replace(decrypt, '@raw', 'id') || ' END');
+
+    -- A number is looked at, taken, and looked at again, since another session may have opened a second meanwhile.
+    EXECUTE format(head, 'randflake_generate() RETURNS bigint', 'VOLATILE SECURITY DEFINER', '', '
+DECLARE
+    seq oid; node bigint; k bigint[]; several boolean; life_now bigint; v bigint; raw bigint;
+    x bigint; y bigint; t bigint;
+BEGIN
+    LOOP
+        SELECT s.numbers, s.node_id, s.keys, cardinality(s.valid_from) > 1 INTO seq, node, k, several
+        FROM randflake.randflake_state AS s WHERE s.path = pg_relation_filepath(s.numbers) AND NOT pg_is_in_recovery();
+        life_now := ' || life_now || ';
+        v := pg_sequence_last_value(seq);
+        IF v - life_now BETWEEN 0 AND 471990271 AND (v & 131071) < 122880 THEN
+            v := nextval(seq);
+            IF v - life_now BETWEEN 0 AND 471990271 THEN
+                raw := (((v >> 17) & 1073741823) << 34) | (node << 17) | (v & 131071);
+                IF several THEN
+                    raw := (SELECT randflake.randflake_ring_encrypt(raw, s.valid_from, s.keys) FROM randflake.randflake_state AS s);
+                    CONTINUE WHEN raw IS NULL;
+                    RETURN raw;
+                END IF;' || replace(encrypt, '@raw', 'raw') || '
+            END IF;
+        ELSE
+            PERFORM randflake.randflake_open();
+        END IF;
+    END LOOP;
+END');
+
+    EXECUTE format(head, 'randflake_generate(count integer) RETURNS SETOF bigint', 'VOLATILE STRICT SECURITY DEFINER',
+        'SET plan_cache_mode = force_generic_plan SET jit = off', '
+DECLARE
+    seq oid; node bigint; k bigint[]; several boolean; life_now bigint; wanted integer := count; made integer;
+BEGIN
+    IF count < 0 THEN
+        RAISE invalid_parameter_value USING MESSAGE = ''number of identifiers must not be negative'';
+    END IF;
+    WHILE wanted > 0 LOOP
+        SELECT s.numbers, s.node_id, s.keys, cardinality(s.valid_from) > 1 INTO seq, node, k, several
+        FROM randflake.randflake_state AS s WHERE s.path = pg_relation_filepath(s.numbers) AND NOT pg_is_in_recovery();
+        life_now := ' || life_now || ';
+        IF pg_sequence_last_value(seq) - life_now BETWEEN 0 AND 471990271 AND (pg_sequence_last_value(seq) & 131071) < 122880 THEN
+            IF several THEN
+                RETURN QUERY SELECT i.id FROM (
+                    SELECT randflake.randflake_ring_encrypt(n.raw, s.valid_from, s.keys) AS id
+                    FROM randflake.randflake_state AS s, (' || numbers || ') AS n OFFSET 0) AS i WHERE i.id IS NOT NULL;
+            ELSE
+                RETURN QUERY ' || replace(many, '@numbers', numbers) || ';
+            END IF;
+            GET DIAGNOSTICS made = ROW_COUNT;
+            wanted := wanted - made;
+        ELSE
+            PERFORM randflake.randflake_open();
+        END IF;
+    END LOOP;
+END');
+END
+$do$;
+
+-- The ring of secrets, as src/core/secret/secret_ring.h has it.
+
+-- The number, from 1, of the secret that owns a number.
+CREATE FUNCTION randflake.randflake_owner(raw bigint, valid_from bigint[]) RETURNS integer
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF raw & 17179869183 = 0 THEN
+        RETURN 1;
+    END IF;
+    FOR i IN REVERSE cardinality(valid_from)..2 LOOP
+        IF (raw >> 34) & 1073741823 >= valid_from[i] THEN
+            RETURN i;
+        END IF;
+    END LOOP;
+    RETURN 1;
+END
+$$;
+
+-- NULL for a number that is skipped.
+CREATE FUNCTION randflake.randflake_ring_encrypt(raw bigint, valid_from bigint[], keys bigint[]) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner integer := randflake.randflake_owner(raw, valid_from);
+    id bigint := randflake.randflake_encrypt(raw, keys[50 * owner - 49 : 50 * owner]);
+BEGIN
+    FOR i IN 1..owner - 1 LOOP
+        IF randflake.randflake_owner(randflake.randflake_decrypt(id, keys[50 * i - 49 : 50 * i]), valid_from) = i THEN
+            RETURN NULL;
+        END IF;
+    END LOOP;
+    RETURN id;
+END
+$$;
+
+-- NULL for what no secret made.
+CREATE FUNCTION randflake.randflake_ring_decrypt(id bigint, valid_from bigint[], keys bigint[]) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    raw bigint;
+BEGIN
+    FOR i IN 1..cardinality(valid_from) LOOP
+        raw := randflake.randflake_decrypt(id, keys[50 * i - 49 : 50 * i]);
+        IF randflake.randflake_owner(raw, valid_from) = i THEN
+            RETURN raw;
+        END IF;
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+
+-- The state machine
+
+-- The server and database that this is, as far as it can be told: another one in a clone, a branch, a restored dump.
+CREATE FUNCTION randflake.randflake_identity(OUT identity text, OUT timeline text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    identity := (SELECT oid FROM pg_database WHERE datname = current_database()) || ' '
+        || coalesce(current_setting('neon.timeline_id', true), '');
+    BEGIN
+        identity := identity || ' ' || (SELECT system_identifier FROM pg_control_system());
+    EXCEPTION WHEN OTHERS THEN NULL;  -- a service may not allow this
+    END;
+    BEGIN
+        timeline := left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
+    EXCEPTION WHEN OTHERS THEN NULL;
+    END;
+END
+$$;
+
+-- Why this database makes no identifiers, as the parts of an error; no state if nothing is known against it.
+CREATE FUNCTION randflake.randflake_refusal(OUT state text, OUT message text, OUT detail text, OUT hint text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c randflake.randflake_state;
+    here record;
+    sessions bigint;
+    now bigint := floor(date_part('epoch', clock_timestamp()))::bigint - 1730000000;
+BEGIN
+    IF pg_is_in_recovery() THEN
+        state := '25006';
+        message := 'cannot generate identifiers during recovery';
+        detail := 'A standby has the node id and the secret of its primary.';
+        hint := 'Generate them on the primary.';
+        RETURN;
+    END IF;
+    SELECT * INTO c FROM randflake.randflake_state;
+    state := '55000';
+    IF NOT FOUND THEN
+        message := 'randflake is not configured in this database';
+        detail := 'Or it was configured after this transaction''s snapshot was taken.';
+        hint := 'Run SELECT randflake.randflake_configure(NULL, 1), with a node id that no other database uses.';
+        RETURN;
+    END IF;
+    SELECT * INTO here FROM randflake.randflake_identity();
+    hint := 'Run SELECT randflake.randflake_configure(NULL, 2), with a node id that no other database uses, or with the '
+        'former one if the former server has stopped for good.';
+    IF c.identity <> here.identity OR c.path IS DISTINCT FROM pg_relation_filepath(c.numbers) THEN
+        message := 'this database is a copy of the one that was configured, or was upgraded';
+        detail := 'Two databases with the same node id would make the same identifiers.';
+        RETURN;
+    END IF;
+    IF c.timeline <> here.timeline AND NOT c.failover THEN
+        message := 'this server was promoted or restored since randflake was configured';
+        detail := 'If the former server still runs, both would make the same identifiers.';
+        RETURN;
+    END IF;
+    sessions := (SELECT sum(setting::bigint) FROM pg_settings
+        WHERE name IN ('max_connections', 'max_worker_processes', 'autovacuum_max_workers', 'max_wal_senders'));
+    IF sessions > 8000 THEN
+        message := format('there can be too many sessions, %s', sessions);
+        detail := 'At most 8000 sessions and background processes may take numbers of one second.';
+        hint := 'Lower "max_connections", "max_worker_processes", "autovacuum_max_workers" or "max_wal_senders".';
+    ELSIF now NOT BETWEEN 0 AND 1073741823 - 3700 THEN
+        state := '22008';
+        message := 'timestamp out of range';
+        detail := 'Identifiers hold times from 2024-10-27 to 2058-11-05.';
+        hint := 'Check the server''s clock.';
+    ELSIF pg_sequence_last_value(c.tickets) > now + 3600 THEN
+        message := 'identifiers have been made for times far ahead of the server''s clock';
+        detail := format('They go up to %s.', to_timestamp(1730000000 + pg_sequence_last_value(c.tickets)));
+        hint := 'Set the clock right, or run SELECT randflake.randflake_configure(NULL, 2), with a node id that no database used.';
+    ELSE
+        state := NULL;
+        hint := NULL;
+    END IF;
+END
+$$;
+
+-- Returns when there may be a number to take: as the holder of a ticket it opens a second, else it waits for who is.
+CREATE FUNCTION randflake.randflake_open() RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c randflake.randflake_state;
+    no record;
+    life constant bigint := date_part('microseconds', pg_postmaster_start_time())::bigint & 65535;
+    flushes constant boolean := current_setting('server_version_num')::integer >= 170000;
+    began constant timestamptz := clock_timestamp();
+    since timestamptz := began;  -- when what is looked at last changed
+    now bigint;
+    seen_v bigint;
+    seen_t bigint;
+    v bigint;       -- of `numbers`
+    second bigint;  -- in it, NULL if there is none of this life
+    t bigint;       -- of `tickets`
+    wanted bigint;
+    written pg_lsn;
+BEGIN
+    SELECT * INTO no FROM randflake.randflake_refusal();
+    IF no.state IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = no.state, MESSAGE = no.message, DETAIL = no.detail, HINT = no.hint;
+    END IF;
+    SELECT * INTO c FROM randflake.randflake_state;
+    LOOP
+        now := floor(date_part('epoch', clock_timestamp()))::bigint - 1730000000;
+        v := coalesce(pg_sequence_last_value(c.numbers), 0);
+        t := pg_sequence_last_value(c.tickets);
+        second := CASE WHEN v >> 47 = life AND v & 140737488224256 <> 0 THEN (v >> 17) & 1073741823 END;
+        IF second BETWEEN now AND now + 3600 AND (v & 131071) < 122880 THEN
+            RETURN;
+        END IF;
+        IF (v, t) IS DISTINCT FROM (seen_v, seen_t) THEN
+            since := clock_timestamp();
+            seen_v := v;
+            seen_t := t;
+        END IF;
+
+        wanted := CASE WHEN second IS NULL THEN now + 4 ELSE greatest(second + 1, now) END;
+        -- Its ticket is taken. After a tenth of a second its holder has left, or there is none after a crash.
+        IF t >= wanted AND clock_timestamp() - since > interval '0.1 s' THEN
+            wanted := t + 1;
+        END IF;
+        IF t >= wanted OR wanted > now + (CASE WHEN second IS NULL THEN 3600 ELSE 60 END) THEN
+            IF clock_timestamp() - began > interval '20 s' THEN
+                RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',
+                    DETAIL = format('Identifiers have been made for times up to %s seconds ahead of the clock.', greatest(second, t) - now),
+                    HINT = 'Wait, and make fewer identifiers at once.';
+            END IF;
+            PERFORM pg_sleep(0.002);
+            CONTINUE;
+        END IF;
+        IF wanted - t > 100000000 THEN
+            RAISE object_not_in_prerequisite_state USING MESSAGE = 'the server''s clock is years ahead of the last identifiers',
+                HINT = 'Check the clock. If it is right, run SELECT randflake.randflake_configure(NULL, 2), with a node id that no database used.';
+        END IF;
+
+        t := (SELECT max(q.t) FROM (
+            SELECT CASE WHEN pg_sequence_last_value(c.tickets) < wanted THEN nextval(c.tickets) END AS t
+            FROM generate_series(1, wanted - t)) AS q);
+        CONTINUE WHEN t IS NULL OR t < wanted;
+
+        -- The ticket of t is this session's, and no other will have it. What says so in the WAL lies before here.
+        BEGIN
+            written := pg_current_wal_insert_lsn();
+            IF flushes THEN
+                PERFORM pg_logical_emit_message(false, 'randflake', '', true);
+            ELSIF t > now + 2 THEN
+                -- Full pages are flushed soon, without a commit.
+                PERFORM pg_logical_emit_message(false, 'randflake', repeat('x', 16384));
+            END IF;
+        EXCEPTION WHEN OTHERS THEN
+            written := NULL;  -- a service may not allow this
+        END;
+        LOOP
+            now := floor(date_part('epoch', clock_timestamp()))::bigint - 1730000000;
+            EXIT WHEN (flushes AND written IS NOT NULL) OR t <= now + 2 OR clock_timestamp() - began > interval '20 s';
+            EXIT WHEN written IS NOT NULL AND pg_current_wal_flush_lsn() >= written;
+            PERFORM pg_sleep(0.01);
+        END LOOP;
+        CONTINUE WHEN clock_timestamp() - began > interval '20 s';
+        v := pg_sequence_last_value(c.numbers);
+        IF v >> 47 = life AND v >= ((life << 47) | (t << 17)) THEN
+            CONTINUE;
+        END IF;
+        PERFORM setval(c.numbers, (life << 47) | (t << 17));
+    END LOOP;
+END
+$$;
+
+-- Setting up, and all that changes later
+
+-- Default privileges of the owner may have given others what only the owner may have.
+CREATE FUNCTION randflake.randflake_keep_private() RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grant_ record;
+BEGIN
+    FOR grant_ IN
+        SELECT c.relname, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee FROM pg_class AS c, aclexplode(c.relacl) AS a
+        WHERE c.relnamespace = 'randflake'::regnamespace AND c.relkind IN ('r', 'S') AND a.grantee <> c.relowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON randflake.%I FROM %s', grant_.relname, grant_.grantee);
+    END LOOP;
+END
+$$;
+
+-- Secrets as in a file of secrets (src/core/secret/secret_file.h), keys and fingerprints of them.
+CREATE FUNCTION randflake.randflake_parse_secrets(
+    secret text, OUT valid_from bigint[], OUT keys bigint[], OUT fingerprints text[])
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    line text;
+    number integer := 0;
+    parts text[];
+    at timestamptz;
+    second bigint;
+    seen text[];
+    inner_key bytea;
+    outer_key bytea;
+    fingerprint bytea := '';
+    problem text;
+BEGIN
+    FOREACH line IN ARRAY string_to_array(secret, chr(10)) LOOP
+        number := number + 1;
+        line := rtrim(line, chr(9) || chr(13) || ' ');
+        CONTINUE WHEN line = '' OR left(line, 1) = '#';
+        parts := regexp_match(line, '^([0-9A-Fa-f]{32})([ \t]+from[ \t]+(.*))?$');
+        problem := NULL;
+        second := 0;
+        IF parts IS NULL THEN
+            problem := CASE WHEN line ~ '^[0-9A-Fa-f]{32}[ \t]' AND seen IS NOT NULL
+                THEN 'After the first, a secret is followed by "from" and a time.'
+                ELSE 'A secret is exactly 32 hexadecimal digits.' END;
+        ELSIF lower(parts[1]) = ANY (seen) THEN
+            problem := 'No secret may come twice.';
+        ELSIF cardinality(seen) = 16 THEN
+            problem := 'There may be at most 16 secrets.';
+        ELSIF seen IS NULL THEN
+            IF parts[2] IS NOT NULL THEN
+                problem := 'The first secret has no time.';
+            END IF;
+        ELSIF parts[2] IS NULL THEN
+            problem := 'After the first, a secret is followed by "from" and a time.';
+        ELSIF parts[3] !~ '^\d{4}-\d\d-\d\d[Tt ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?([Zz]|[+-]\d\d(:?[0-5]\d)?)$' THEN
+            problem := 'A time is written as in 2027-01-01T00:00:00Z, with its offset from UTC.';
+        ELSIF parts[3] ~ '\.\d*[1-9]' THEN
+            problem := 'A time must be a full second.';
+        ELSE
+            second := date_part('epoch', parts[3]::timestamptz)::bigint - 1730000000;
+            IF second NOT BETWEEN 1 AND 1073741823 THEN
+                problem := 'A time must be one that identifiers can hold.';
+            ELSIF second <= valid_from[cardinality(valid_from)] THEN
+                problem := 'A time must be later than that of the secret before.';
+            END IF;
+        END IF;
+        IF problem IS NOT NULL THEN
+            RAISE invalid_parameter_value USING MESSAGE = format('invalid secret in line %s', number), DETAIL = problem;
+        END IF;
+
+        -- HMAC-SHA-256 of what the library takes for a fingerprint.
+        inner_key := decode(parts[1] || repeat('00', 48), 'hex');
+        outer_key := inner_key;
+        FOR i IN 0..63 LOOP
+            inner_key := set_byte(inner_key, i, get_byte(inner_key, i) # 54);
+            outer_key := set_byte(outer_key, i, get_byte(outer_key, i) # 92);
+        END LOOP;
+        fingerprint := substr(sha256(outer_key || sha256(inner_key || convert_to('randflake key check', 'UTF8')
+            || fingerprint || CASE WHEN seen IS NULL THEN '' ELSE int4send(second::integer) END)), 1, 8);
+        seen := seen || lower(parts[1]);
+        valid_from := valid_from || second;
+        keys := keys || randflake.randflake_key_schedule(decode(parts[1], 'hex'));
+        fingerprints := fingerprints || encode(fingerprint, 'hex');
+    END LOOP;
+    IF seen IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'invalid secret', DETAIL = 'There must be a secret.';
+    END IF;
+END
+$$;
+
+-- secret    lines as in a file of secrets. NULL keeps those that there are, and makes one if there is none.
+-- node_id   NULL keeps that which there is.
+-- failover  whether a promoted standby goes on by itself. NULL keeps what there is, false at first.
+CREATE FUNCTION randflake.randflake_configure(secret text, node_id integer, failover boolean DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan  -- a plan of its own would show the secret to auto_explain
+AS $$
+DECLARE
+    before randflake.randflake_state;
+    after randflake.randflake_state;
+    ring record;
+    here record;
+    now constant bigint := floor(date_part('epoch', clock_timestamp()))::bigint - 1730000000;
+    used bigint := now;  -- the last second that may have been used, under any node id
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE feature_not_supported USING MESSAGE = 'randflake is configured under READ COMMITTED only';
+    END IF;
+    LOCK TABLE randflake.randflake_state IN ACCESS EXCLUSIVE MODE;  -- all who have read it have ended
+    SELECT * INTO before FROM randflake.randflake_state;
+    after.node_id := coalesce(randflake_configure.node_id, before.node_id);
+    after.failover := coalesce(randflake_configure.failover, before.failover, false);
+    after.secret := coalesce(randflake_configure.secret, before.secret, left(encode(sha256(
+        uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'hex'), 32));
+    IF after.node_id IS NULL OR after.node_id NOT BETWEEN 0 AND 131071 THEN
+        RAISE invalid_parameter_value USING MESSAGE = coalesce(format('node id %s is out of range', after.node_id), 'a node id is missing'),
+            DETAIL = 'It must be from 0 to 131071.', HINT = 'Give each database and server with this secret a node id of its own.';
+    END IF;
+    SELECT * INTO ring FROM randflake.randflake_parse_secrets(after.secret);
+    after.valid_from := ring.valid_from;
+    after.keys := ring.keys;
+    after.fingerprints := ring.fingerprints;
+
+    IF before.secret IS NOT NULL THEN
+        used := greatest(used, (SELECT max(pg_sequence_last_value(c.oid)) FROM pg_class AS c
+            WHERE c.relnamespace = 'randflake'::regnamespace AND c.relname LIKE 'randflake\_tickets\_%'));
+        -- The secrets of all seconds that may have been used stay.
+        IF (SELECT array_agg(f ORDER BY o) FROM unnest(before.fingerprints, before.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= used)
+            IS DISTINCT FROM
+            (SELECT array_agg(f ORDER BY o) FROM unnest(after.fingerprints, after.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= used) THEN
+            RAISE object_not_in_prerequisite_state USING MESSAGE = 'these secrets are not those that identifiers were made under',
+                DETAIL = format('Identifiers up to %s may have been made.', to_timestamp(1730000000 + used)),
+                HINT = 'Keep every line that was in use, and let a new one begin later.';
+        END IF;
+    END IF;
+
+    IF to_regclass(format('randflake.randflake_tickets_%s', after.node_id)) IS NULL THEN
+        EXECUTE format('CREATE SEQUENCE randflake.randflake_tickets_%s MINVALUE 0 MAXVALUE 1073741823', after.node_id);
+        EXECUTE format('CREATE UNLOGGED SEQUENCE randflake.randflake_numbers_%s MINVALUE 0 START 0', after.node_id);
+        PERFORM setval(format('randflake.randflake_tickets_%s', after.node_id), greatest(now, 0)),
+            setval(format('randflake.randflake_numbers_%s', after.node_id), 0);
+        PERFORM randflake.randflake_keep_private();
+    END IF;
+    after.tickets := to_regclass(format('randflake.randflake_tickets_%s', after.node_id));
+    after.numbers := to_regclass(format('randflake.randflake_numbers_%s', after.node_id));
+    PERFORM setval(after.numbers, 0);  -- as after a start
+    SELECT * INTO here FROM randflake.randflake_identity();
+    after.path := pg_relation_filepath(after.numbers);
+    after.identity := here.identity;
+    after.timeline := here.timeline;
+    TRUNCATE randflake.randflake_state;
+    INSERT INTO randflake.randflake_state SELECT (after).*;
+END
+$$;
+
+-- Looking into identifiers
+
+CREATE FUNCTION randflake.randflake_decode(
+    id bigint, OUT generated_at timestamptz, OUT node_id integer, OUT sequence integer)
+LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    raw bigint;
+BEGIN
+    SELECT randflake.randflake_ring_decrypt(id, s.valid_from, s.keys) INTO raw FROM randflake.randflake_state AS s;
+    IF NOT FOUND THEN
+        RAISE object_not_in_prerequisite_state USING MESSAGE = 'randflake is not configured in this database',
+            HINT = 'Run SELECT randflake.randflake_configure(NULL, 1), with a node id that no other database uses.';
+    END IF;
+    generated_at := to_timestamp(1730000000 + ((raw >> 34) & 1073741823));
+    node_id := (raw >> 17) & 131071;
+    sequence := raw & 131071;
+END
+$$;
+
+CREATE FUNCTION randflake.randflake_generated_at(id bigint) RETURNS timestamptz
+LANGUAGE sql STABLE STRICT SECURITY DEFINER
+RETURN (SELECT d.generated_at FROM randflake.randflake_decode(id) AS d);
+
+CREATE FUNCTION randflake.randflake_encode(generated_at timestamptz, node_id integer, sequence integer) RETURNS bigint
+LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    second bigint;
+    id bigint;
+    problem text;
+BEGIN
+    IF generated_at < to_timestamp(1730000000) OR generated_at >= to_timestamp(2803741824) THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'timestamp out of range', DETAIL = format('It must be from %s to %s.',
+            to_timestamp(1730000000), to_timestamp(2803741823));
+    END IF;
+    problem := CASE WHEN node_id NOT BETWEEN 0 AND 131071 THEN format('node id %s is out of range', node_id)
+        WHEN sequence NOT BETWEEN 0 AND 131071 THEN format('sequence %s is out of range', sequence) END;
+    IF problem IS NOT NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = problem, DETAIL = 'It must be from 0 to 131071.';
+    END IF;
+    second := floor(date_part('epoch', generated_at))::bigint - 1730000000;
+    SELECT randflake.randflake_ring_encrypt((second << 34) | (randflake_encode.node_id::bigint << 17) | sequence, s.valid_from, s.keys)
+    INTO id FROM randflake.randflake_state AS s;
+    IF NOT FOUND THEN
+        RAISE object_not_in_prerequisite_state USING MESSAGE = 'randflake is not configured in this database',
+            HINT = 'Run SELECT randflake.randflake_configure(NULL, 1), with a node id that no other database uses.';
+    ELSIF id IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'there is no identifier of this second, node id and sequence',
+            DETAIL = 'An identifier of an earlier secret takes its place.';
+    END IF;
+    RETURN id;
+END
+$$;
+
+-- Text form and shards. Their bodies are resolved here and now, so they need no search_path and can be inlined.
+
+CREATE FUNCTION randflake.randflake_to_text(id bigint) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN coalesce(nullif(ltrim(
+    substr('0123456789abcdef', ((id >> 60) & 15)::integer + 1, 1)
+    || (SELECT string_agg(substr('0123456789abcdefghijklmnopqrstuv', ((id >> (5 * i)) & 31)::integer + 1, 1), '' ORDER BY i DESC)
+        FROM generate_series(0, 11) AS i), '0'), ''), '0');
+
+CREATE FUNCTION randflake.randflake_generate_text() RETURNS text
+LANGUAGE sql VOLATILE
+RETURN randflake.randflake_to_text(randflake.randflake_generate());
+
+CREATE FUNCTION randflake.randflake_from_text(text) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    bad text := substr($1, length(substring($1 FROM '^[0-9a-vA-V]*')) + 1, 1);
+    id bigint := 0;
+    problem text;
+BEGIN
+    problem := CASE WHEN $1 = '' THEN 'It is empty.'
+        WHEN bad <> '' THEN format('Character "%s" is not a digit of base32hex (0-9, a-v).', bad)
+        WHEN length($1) > 13 THEN format('It has %s characters; at most 13 are possible.', length($1))
+        WHEN length($1) = 13 AND $1 !~ '^[0-9a-fA-F]' THEN 'It exceeds 64 bits.' END;
+    IF problem IS NOT NULL THEN
+        RAISE invalid_text_representation USING DETAIL = problem, MESSAGE = format('invalid text form of an identifier: "%s"',
+            CASE WHEN length($1) > 128 THEN left($1, 128) || '...' ELSE $1 END);
+    END IF;
+    FOR i IN 1..length($1) LOOP
+        id := (id << 5) | (strpos('0123456789abcdefghijklmnopqrstuv', translate(substr($1, i, 1),
+            'ABCDEFGHIJKLMNOPQRSTUV', 'abcdefghijklmnopqrstuv')) - 1)::bigint;
+    END LOOP;
+    RETURN id;
+END
+$$;
+
+CREATE FUNCTION randflake.randflake_shard(id bigint, shards integer) RETURNS integer
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF shards < 1 THEN
+        RAISE invalid_parameter_value USING MESSAGE = format('number of shards must be at least 1, not %s', shards);
+    END IF;
+    -- 64 times 31 bits, by halves
+    RETURN (((id >> 32) + 2147483648) * shards + (((id & 4294967295) * shards) >> 32)) >> 32;
+END
+$$;
+
+CREATE FUNCTION randflake.randflake_shard_ranges(shards integer, OUT shard integer, OUT lower bigint, OUT upper bigint)
+RETURNS SETOF record
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    next bigint;
+BEGIN
+    IF shards < 1 THEN
+        RAISE invalid_parameter_value USING MESSAGE = format('number of shards must be at least 1, not %s', shards);
+    END IF;
+    lower := -9223372036854775808;
+    FOR i IN 0..shards - 1 LOOP
+        shard := i;
+        upper := div((i + 1) * 18446744073709551616 + shards - 1, shards) - 9223372036854775808 - 1;
+        RETURN NEXT;
+        IF i < shards - 1 THEN
+            lower := upper + 1;
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- Watching
+
+CREATE FUNCTION randflake.randflake_status(
+    OUT mode text, OUT problem text, OUT first_node_id integer, OUT node_count integer, OUT ids_per_second bigint,
+    OUT key_fingerprint text, OUT last_second timestamptz, OUT ahead interval)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    no record;
+    second bigint := floor(date_part('epoch', clock_timestamp()))::bigint - 1730000000;
+BEGIN
+    mode := 'managed';
+    SELECT * INTO no FROM randflake.randflake_refusal();
+    problem := no.message || ': ' || no.detail;
+    SELECT s.node_id, 1, 122879, s.fingerprints[(SELECT count(*) FROM unnest(s.valid_from) AS f WHERE f <= second)],
+        to_timestamp(1730000000 + pg_sequence_last_value(s.tickets)),
+        make_interval(secs => greatest(pg_sequence_last_value(s.tickets) - second, 0))
+    INTO first_node_id, node_count, ids_per_second, key_fingerprint, last_second, ahead
+    FROM randflake.randflake_state AS s;
+END
+$$;
+
+CREATE FUNCTION randflake.randflake_secrets(
+    OUT generation integer, OUT fingerprint text, OUT valid_from timestamptz, OUT state text) RETURNS SETOF record
+LANGUAGE sql VOLATILE SECURITY DEFINER
+BEGIN ATOMIC
+    SELECT u.o, u.f, CASE WHEN u.o > 1 THEN to_timestamp(1730000000 + u.s) END,
+        CASE WHEN to_timestamp(1730000000 + u.s) > clock_timestamp() THEN 'future'
+            WHEN to_timestamp(1730000000 + lead(u.s) OVER (ORDER BY u.o)) <= clock_timestamp() THEN 'past' ELSE 'current' END
+    FROM randflake.randflake_state AS s, unnest(s.fingerprints, s.valid_from) WITH ORDINALITY AS u (f, s, o)
+    ORDER BY u.o;
+END;
+
+CREATE VIEW randflake.randflake_status AS SELECT * FROM randflake.randflake_status();
+CREATE VIEW randflake.randflake_secrets AS SELECT * FROM randflake.randflake_secrets();
+
+-- Who may what. Nobody but the owner, first, whatever default privileges say; then PUBLIC and pg_monitor.
+DO $do$
+DECLARE
+    other record;
+BEGIN
+    FOR other IN
+        SELECT format('FUNCTION %s', p.oid::regprocedure) AS object, a.grantee FROM pg_proc AS p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
+        WHERE p.pronamespace = 'randflake'::regnamespace AND a.grantee <> p.proowner
+        UNION SELECT format('TABLE randflake.%I', c.relname), a.grantee FROM pg_class AS c, aclexplode(c.relacl) AS a
+        WHERE c.relnamespace = 'randflake'::regnamespace AND c.relkind IN ('r', 'v') AND a.grantee <> c.relowner
+        UNION SELECT 'SCHEMA randflake', a.grantee FROM pg_namespace AS n, aclexplode(n.nspacl) AS a
+        WHERE n.nspname = 'randflake' AND a.grantee <> n.nspowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM %s', other.object,
+            CASE other.grantee WHEN 0 THEN 'PUBLIC' ELSE other.grantee::regrole::text END);
+    END LOOP;
+END
+$do$;
+GRANT USAGE ON SCHEMA randflake TO PUBLIC;
+GRANT EXECUTE ON FUNCTION randflake.randflake_generate(), randflake.randflake_generate(integer), randflake.randflake_generate_text(),
+    randflake.randflake_to_text(bigint), randflake.randflake_from_text(text), randflake.randflake_shard(bigint, integer),
+    randflake.randflake_shard_ranges(integer) TO PUBLIC;
+GRANT EXECUTE ON FUNCTION randflake.randflake_status(), randflake.randflake_secrets() TO pg_monitor;
+GRANT SELECT ON randflake.randflake_status, randflake.randflake_secrets TO pg_monitor;

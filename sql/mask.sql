@@ -1,0 +1,93 @@
+-- Masks: opaque numbers for keys that exist, and prefixes of text forms.
+
+-- Known answers, from an independent program
+SELECT number, randflake_mask(number, repeat('l', 255)) = masked AS masked,
+       randflake_unmask(masked, repeat('l', 255)) = number AS unmasked
+FROM (VALUES (0, 1424369765037550), (1, 3309931957165843), (134217728, 4966508579305972),
+             (9007199254740991, 5560918916688538)) AS v (number, masked);
+
+-- Each label has its own; many labels, over and over, and back
+SELECT count(*) AS numbers, count(DISTINCT randflake_mask(1, label)) AS masks,
+       count(*) FILTER (WHERE randflake_unmask(randflake_mask(n, label), label) <> n) AS failures
+FROM generate_series(1, 20000) AS n, LATERAL (SELECT 'label ' || n % 1000 AS label) AS l;
+SELECT count(DISTINCT m), min(m) >= 0 AND max(m) < 1::bigint << 53 AS in_range,
+       count(*) FILTER (WHERE m > before) BETWEEN 4700 AND 5300 AS without_order
+FROM (SELECT m, lag(m) OVER (ORDER BY n) AS before
+      FROM generate_series(1, 10000) AS n, randflake_mask(n, 'order') AS m) AS masks;
+SELECT randflake_mask(1, 'Müller') <> randflake_mask(1, E'Mu\u0308ller') AS not_normalized,
+       randflake_mask(1, 'a') <> randflake_mask(1, 'A') AS case_counts;
+
+-- NULL in, NULL out
+SELECT randflake_mask(NULL, 'a') IS NULL, randflake_mask(1, NULL) IS NULL,
+       randflake_unmask(NULL, 'a') IS NULL, randflake_unmask(1, NULL) IS NULL;
+
+-- The row is found by its key
+CREATE TABLE customer (id bigserial PRIMARY KEY, name text);
+INSERT INTO customer (name) SELECT 'name ' || n FROM generate_series(1, 1000) AS n;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET plan_cache_mode = force_generic_plan;
+PREPARE find(bigint) AS SELECT name FROM customer WHERE id = randflake_unmask($1, 'customer');
+SELECT format('EXECUTE find(%s)', randflake_mask(42, 'customer')) AS find \gset
+:find;
+EXPLAIN (COSTS OFF) EXECUTE find(1);
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+RESET plan_cache_mode;
+CREATE INDEX ON customer (randflake_mask(id, 'customer'));
+DROP TABLE customer;
+
+-- Errors
+SELECT randflake_mask(-1, 'customer');
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_mask(9007199254740992, 'customer');
+SELECT randflake_unmask(-1, 'customer');
+SELECT randflake_unmask(9007199254740992, 'customer');
+SELECT randflake_mask(1, '');
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_mask(1, repeat('l', 256));
+\echo :LAST_ERROR_SQLSTATE
+SELECT randflake_mask(1, repeat('€', 86));
+SELECT randflake_mask(1, repeat('l', 100000));
+
+-- Prefixes
+SELECT id, randflake_to_text(id, 'cus') AS text, randflake_to_text(id::randflake, 'cus') = randflake_to_text(id, 'cus') AS of_type,
+       randflake_from_text(randflake_to_text(id, 'cus'), 'cus') = id AS back
+FROM unnest(ARRAY[0, 42, -1, 9223372036854775807, 9007199254740991]) AS id;
+SELECT randflake_from_text('a_b_1V', 'a_b'), randflake_from_text('cus_000000000000v', 'cus'),
+       randflake_from_text('x_1v', 'x')::randflake::text;
+SELECT randflake_to_text(1, repeat('p', 63)) = repeat('p', 63) || '_1' AS longest,
+       randflake_from_text(repeat('p', 63) || '_1', repeat('p', 63)) AS back;
+SELECT randflake_to_text(NULL::bigint, 'cus') IS NULL, randflake_to_text(1, NULL) IS NULL,
+       randflake_from_text(NULL, 'cus') IS NULL, randflake_from_text('cus_1', NULL) IS NULL;
+
+CREATE FUNCTION outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    detail text;
+BEGIN
+    EXECUTE query;
+    RETURN 'no error';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+    RETURN concat_ws(' | ', SQLSTATE, SQLERRM, detail);
+END $$;
+SELECT prefix, outcome(format('SELECT randflake_to_text(1, %L)', prefix)) = outcome(format('SELECT randflake_from_text(''x_1'', %L)', prefix)) AS alike,
+       outcome(format('SELECT randflake_to_text(1, %L)', prefix))
+FROM unnest(ARRAY['', '_', '_a', 'a_', 'A', 'a1', 'a-b', 'ä', 'a b']) AS prefix;
+SELECT outcome(format('SELECT randflake_to_text(1, %L)', repeat('p', 64)));
+SELECT text, outcome(format('SELECT randflake_from_text(%L, ''cus'')', text))
+FROM unnest(ARRAY['', '1', '_1', 'cus', 'cus1', 'ord_1', 'CUS_1', 'cus__1', 'cus_x_1', 'x_cus_1', 'cu_1', 'cusx_1',
+                  'cus_', 'cus_w', 'cus_-1', 'cus_fvvvvvvvvvvvvv', 'cus_g000000000000', 'cus_vvvvvvvvvvvvv']) AS text;
+SELECT outcome(format('SELECT randflake_from_text(%L, ''cus'')', repeat('€', 1000)));
+DROP FUNCTION outcome;
+
+-- In a generated column and in a domain
+CREATE DOMAIN customer_id AS text CHECK (randflake_from_text(VALUE, 'cus') IS NOT NULL);
+CREATE TABLE customer (
+    id bigint PRIMARY KEY,
+    shown customer_id GENERATED ALWAYS AS (randflake_to_text(id, 'cus')) STORED UNIQUE);
+INSERT INTO customer VALUES (42);
+SELECT * FROM customer WHERE shown = 'cus_1a';
+SELECT 'ord_1a'::customer_id;
+DROP TABLE customer;
+DROP DOMAIN customer_id;

@@ -1,0 +1,148 @@
+// Feistel53 of kRunLength numbers at once, in the lanes of vector registers. For cipher_run.cpp
+// alone, which compiles it for several widths. The steps are those of feistel.h and siphash.h.
+
+#ifndef RANDFLAKE_CORE_IDENTIFIER_FEISTEL_RUN_H
+#define RANDFLAKE_CORE_IDENTIFIER_FEISTEL_RUN_H
+
+#include <type_traits>
+#include <utility>
+
+#include "core/identifier/cipher_run.h"
+#include "core/identifier/feistel.h"
+
+namespace randflake::feistel_run {
+
+// A number each of Bytes / 8 lanes.
+template <typename Lane, int Bytes>
+struct Lanes {
+    typedef Lane Type __attribute__((vector_size(Bytes)));
+};
+template <int Bytes>
+using Numbers = typename Lanes<uint64_t, Bytes>::Type;
+
+#define ALWAYS_INLINE [[gnu::always_inline]] inline
+
+template <int Bits, typename V>
+ALWAYS_INLINE void RotateLeft(V& v) {
+    v = v << Bits | v >> (64 - Bits);
+}
+
+#if defined(__x86_64__) && !defined(__clang__)
+// One instruction of AVX-512, which GCC does not find by itself.
+template <int Bits>
+ALWAYS_INLINE void RotateLeft(Numbers<64>& v) {
+    asm("vprolq %2, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
+}
+
+// Shuffles of parts, one or two instructions instead of three.
+template <int Bits, int Bytes>
+ALWAYS_INLINE void Shuffle(Numbers<Bytes>& v) {
+    using Part = std::conditional_t<Bits == 32, uint32_t, uint16_t>;
+    using Parts = typename Lanes<Part, Bytes>::Type;
+    constexpr Part kPerNumber = 64 / Bits;
+    Parts order;
+    for (Part i = 0; i < Bytes * 8 / Bits; i++)
+        order[i] = i / kPerNumber * kPerNumber + (i + kPerNumber - 1) % kPerNumber;
+    v = reinterpret_cast<Numbers<Bytes>>(__builtin_shuffle(reinterpret_cast<Parts>(v), order));
+}
+template <>
+ALWAYS_INLINE void RotateLeft<32>(Numbers<32>& v) {
+    Shuffle<32, 32>(v);
+}
+template <>
+ALWAYS_INLINE void RotateLeft<16>(Numbers<32>& v) {
+    Shuffle<16, 32>(v);
+}
+template <>
+ALWAYS_INLINE void RotateLeft<32>(Numbers<16>& v) {
+    Shuffle<32, 16>(v);
+}
+template <>
+ALWAYS_INLINE void RotateLeft<16>(Numbers<16>& v) {
+    Shuffle<16, 16>(v);
+}
+#endif
+
+template <int Bytes>
+struct State {
+    Numbers<Bytes> v0, v1, v2, v3;
+};
+
+template <int Bytes>
+ALWAYS_INLINE void SipRound(State<Bytes>& s) {
+    s.v0 += s.v1;
+    s.v2 += s.v3;
+    RotateLeft<13>(s.v1);
+    RotateLeft<16>(s.v3);
+    s.v1 ^= s.v0;
+    s.v3 ^= s.v2;
+    RotateLeft<32>(s.v0);
+    s.v2 += s.v1;
+    s.v0 += s.v3;
+    RotateLeft<17>(s.v1);
+    RotateLeft<21>(s.v3);
+    s.v1 ^= s.v2;
+    s.v3 ^= s.v0;
+    RotateLeft<32>(s.v2);
+}
+
+// The state after a message word went in.
+template <int Bytes>
+ALWAYS_INLINE void Begin(const siphash::State& begin, const Numbers<Bytes>& message,
+                         State<Bytes>& s) {
+    s.v0 = Numbers<Bytes>{} + begin.v0;
+    s.v1 = Numbers<Bytes>{} + begin.v1;
+    s.v2 = Numbers<Bytes>{} + begin.v2;
+    s.v3 = message ^ begin.v3;
+}
+
+// Of the message's length, after its only word.
+inline constexpr uint64_t kLengthWord = uint64_t{8} << 56;
+
+// Group... numbers the vectors that are processed together, interleaved as in cipher_run.cpp.
+template <int Bytes, int... Group>
+ALWAYS_INLINE void Round(const siphash::State& begin, uint64_t round, const Numbers<Bytes>* from,
+                         Numbers<Bytes>* to, uint64_t mask, std::integer_sequence<int, Group...>) {
+    State<Bytes> s[sizeof...(Group)]{};
+    (Begin<Bytes>(begin, from[Group] | round << 32, s[Group]), ...);
+#pragma GCC unroll 8
+    for (int i = 0; i < siphash::kRoundsPerWord; i++)
+        (SipRound(s[Group]), ...);
+    ((s[Group].v0 ^= from[Group] | round << 32, s[Group].v3 ^= kLengthWord), ...);
+#pragma GCC unroll 8
+    for (int i = 0; i < siphash::kRoundsPerWord; i++)
+        (SipRound(s[Group]), ...);
+    ((s[Group].v0 ^= kLengthWord, s[Group].v2 ^= 0xff), ...);
+#pragma GCC unroll 8
+    for (int i = 0; i < siphash::kFinalRounds; i++)
+        (SipRound(s[Group]), ...);
+    ((to[Group] ^= (s[Group].v0 ^ s[Group].v1 ^ s[Group].v2 ^ s[Group].v3) & mask), ...);
+}
+
+template <int Bytes, bool kInverse, int... Group>
+ALWAYS_INLINE void Permute(const SipKey& key, const uint64_t* numbers, uint64_t* permuted,
+                           std::integer_sequence<int, Group...> groups) {
+    constexpr int kCount = Bytes / 8, kTogether = kCount * sizeof...(Group);
+    const siphash::State begin = siphash::Begin(key);
+    for (int i = 0; i < kRunLength; i += kTogether) {
+        Numbers<Bytes> left[sizeof...(Group)], right[sizeof...(Group)];
+        (__builtin_memcpy(&right[Group], numbers + i + Group * kCount, Bytes), ...);
+        ((left[Group] = right[Group] >> 27, right[Group] &= Feistel53::kRightMask), ...);
+        for (int j = 0; j < kFeistelRounds; j += 2) {
+            const auto even = static_cast<uint64_t>(kInverse ? kFeistelRounds - 2 - j : j);
+            if (kInverse)
+                Round<Bytes>(begin, even + 1, left, right, Feistel53::kRightMask, groups);
+            Round<Bytes>(begin, even, right, left, Feistel53::kLeftMask, groups);
+            if (!kInverse)
+                Round<Bytes>(begin, even + 1, left, right, Feistel53::kRightMask, groups);
+        }
+        ((right[Group] |= left[Group] << 27), ...);
+        (__builtin_memcpy(permuted + i + Group * kCount, &right[Group], Bytes), ...);
+    }
+}
+
+#undef ALWAYS_INLINE
+
+}  // namespace randflake::feistel_run
+
+#endif

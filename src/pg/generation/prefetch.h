@@ -1,0 +1,128 @@
+// Makes identifiers of a family that is encrypted in runs.
+//
+// A backend reserves a run of numbers at once, encrypts it in vector registers and hands the
+// identifiers out one by one. A run is dropped when the clock shows another second than the one in
+// which it was reserved, so the second inside an identifier is the clock's second at the call. The
+// first run of a second is a single number, and each further run is longer: a lone insert uses up
+// one number, and a bulk load pays for one compare-and-swap in 64 identifiers.
+//
+// The run belongs to this process. The postmaster never fills one, so no child inherits one, and
+// parallel workers have their own. Its numbers are reserved in shared memory, so nobody else gets
+// them even if the process dies.
+//
+// Under several secrets some of the numbers are skipped (core/secret/secret_ring.h). They are
+// reserved and then used by nobody.
+//
+// A family is a type with
+//
+//   Require()         raises an ERROR unless this server can generate; fixed while it runs
+//   Reserve(wanted)   a Run of numbers, or an ERROR
+//   ReadRing()        of secrets; see UseReserved
+
+#ifndef RANDFLAKE_PG_GENERATION_PREFETCH_H
+#define RANDFLAKE_PG_GENERATION_PREFETCH_H
+
+#include "pg/base/pg.h"
+
+#include "core/secret/secret_ring.h"
+#include "core/window/generator.h"
+#include "pg/base/clock.h"
+#include "pg/generation/vector_path.h"
+
+// Each run of a second is this much longer than the one before, up to kRunLength.
+static constexpr uint32 kRunGrowth = 8;
+
+template <typename Family>
+class Prefetch {
+public:
+    static inline uint64 Next() {
+        if (likely(next < count && second == wall_clock_second()))
+            return ids[next++];
+        return NextRun();
+    }
+
+private:
+    static pg_noinline uint64 NextRun() {
+        if (unlikely(!ready)) {
+            Assert(IsUnderPostmaster || !IsPostmasterEnvironment);
+            Family::Require();
+            ready = true;
+        }
+
+        const bool same_second = second == wall_clock_second();
+        const uint32 wanted =
+            same_second ? Min(reserved * kRunGrowth, static_cast<uint32>(randflake::kRunLength))
+                        : 1;
+        next = count = 0;
+        do {
+            randflake::UseReserved(
+                [&] { return Family::Reserve(wanted); }, Family::ReadRing,
+                [](const randflake::Reservation& run, const auto& ring) {
+                    const auto numbers = static_cast<int>(run.count);
+                    const uint64 skipped =
+                        randflake::EncryptNumbers(ring, vector_path, run.first, numbers, ids);
+                    second = {run.now};  // ticks are seconds
+                    reserved = run.count;
+                    count = static_cast<uint32>(randflake::DropSkipped(skipped, numbers, ids));
+                });
+        } while (unlikely(count == 0));
+        return ids[next++];
+    }
+
+    // What Require checks is fixed while the server runs, so a backend checks it once.
+    static inline bool ready;
+
+    // The run.
+    static inline randflake::Second second;  // of the clock, when it was reserved
+    static inline uint32 reserved;           // numbers, skipped ones included
+    static inline uint32 next;               // ids[next .. count - 1] are left
+    static inline uint32 count;
+    static inline uint64 ids[randflake::kRunLength];
+};
+
+// Returns the whole set in a tuple store, which keeps to work_mem and spills to disk. The store
+// copies each row, so one row is formed once and its only column is overwritten.
+template <typename Family>
+static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
+    InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+    const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    Assert(result->setDesc->natts == 1);
+    Datum value = Int64GetDatum(0);
+    bool null = false;
+    HeapTuple row = heap_form_tuple(result->setDesc, &value, &null);
+    auto* column =
+        reinterpret_cast<uint64*>(reinterpret_cast<char*>(row->t_data) + row->t_data->t_hoff);
+    for (int32 i = 0; i < count; i++) {
+        if (i % randflake::kRunLength == 0)
+            CHECK_FOR_INTERRUPTS();
+        *column = Prefetch<Family>::Next();
+        tuplestore_puttuple(result->setResult, row);
+    }
+}
+
+// In FROM the executor keeps the rows in a tuple store anyway, and filling it here saves a call per
+// row. In a select list it keeps none, so there each call returns one row.
+template <typename Family>
+static Datum generate_many(FunctionCallInfo fcinfo) {
+    const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    const bool first_call = fcinfo->flinfo->fn_extra == nullptr;
+    const int32 count = PG_GETARG_INT32(0);
+
+    if (first_call && count < 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("number of identifiers must not be negative")));
+    if (first_call && result != nullptr && IsA(result, ReturnSetInfo) &&
+        (result->allowedModes & SFRM_Materialize_Preferred) != 0) {
+        generate_materialized<Family>(fcinfo, count);
+        return Datum{0};
+    }
+
+    if (SRF_IS_FIRSTCALL())
+        SRF_FIRSTCALL_INIT()->max_calls = static_cast<uint64>(count);
+    FuncCallContext* context = SRF_PERCALL_SETUP();
+    if (context->call_cntr >= context->max_calls)
+        SRF_RETURN_DONE(context);
+    SRF_RETURN_NEXT(context, Int64GetDatum(static_cast<int64>(Prefetch<Family>::Next())));
+}
+
+#endif

@@ -1,0 +1,201 @@
+# Masks and 53-bit identifiers as docs/masking.md says: known answers in every encoding, the recipes, the
+# programs in other languages, who may do what, a standby, node ids that do not fit, a further secret.
+
+use strict;
+use warnings;
+
+use Docs;
+use IPC::Run ();
+use JSON::PP ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeLease;
+use RandflakeSecrets;
+use Test::More;
+
+read_document('docs/masking.md', 'test/t/366_mask.pl');
+my $secret = '00112233445566778899aabbccddeeff';
+my $largest = (1 << 53) - 1;
+my $node = new_server('main', init => [ allows_streaming => 1 ], settings => {});
+write_secrets($node, $secret);
+configure($node, node_id => 254, node_count => 2, secret_file => secret_path($node), max_wait => '1h');
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE');
+
+is($node->safe_psql('postgres', "SELECT randflake_mask(1, 'customer'), randflake_mask($largest, 'order')"),
+    '8771554062691717|4345888219859292', 'the two known answers');
+
+# --- vectors -----------------------------------------------------------------------------------
+
+my @vectors = @{ JSON::PP::decode_json(slurp_file('test/unit/feistel_vectors.json')) };
+for my $encoding (qw(utf8 koi8r win1251 sql_ascii)) {
+    $node->safe_psql('postgres',
+        "CREATE DATABASE $encoding ENCODING $encoding LOCALE 'C' TEMPLATE template0");
+    $node->safe_psql($encoding, 'CREATE EXTENSION randflake');
+    for my $vector (grep { $_->{secret} eq $secret && $_->{use} eq 'randflake mask' } @vectors) {
+        my ($label, $numbers) = ($vector->{label}, $vector->{numbers});
+        next if $encoding eq 'sql_ascii' && $label =~ /[^ -~]/;
+        utf8::encode($label);
+        my $values = join ', ', map { "($_->[0], $_->[1])" } @$numbers;
+        is($node->safe_psql($encoding, <<"SQL"), scalar @$numbers, "$encoding, label $label");
+SET client_encoding = '@{[ $encoding eq 'sql_ascii' ? 'SQL_ASCII' : 'UTF8' ]}';
+SELECT count(*) FROM (VALUES $values) AS v (number, masked)
+WHERE randflake_mask(number, '$label') = masked AND randflake_unmask(masked, '$label') = number
+SQL
+    }
+}
+error_is($node, "SELECT randflake_mask(1, E'\\xfc')", '22021',
+    { message => qr/not valid text/, detail => qr/ASCII/, hint => qr/customer/ },
+    'SQL_ASCII: a label is ASCII', database => 'sql_ascii');
+
+# --- the page ----------------------------------------------------------------------------------
+
+$node->safe_psql('postgres', block($_)) for qw(mask generate prefix columns api);
+is($node->safe_psql('postgres',
+        "SET ROLE web; SELECT name FROM api.customer(8771554062691717), api.add_customer('Joan')"),
+    'Ada', 'a function finds the row');
+for my $call (
+    "randflake_mask(1, 'customer')", "randflake_unmask(1, 'customer')",
+    'randflake53_decode(1)', 'randflake53_encode(now(), 1, 1)')
+{
+    error_is($node, "SET ROLE web; SELECT $call", '42501', {}, "and its role may not call $call");
+}
+error_is($node, "SELECT randflake_from_text('ord_1', 'cus')", '22P02',
+    { message => qr/prefix "cus"/, detail => qr/"cus_"/ }, 'another prefix');
+
+# Each program gets lines of a number and prints its mask and what that is unmasked to.
+my @numbers = map { $_ <= 2000 ? $_ : int(rand 1 << 27) << 26 | int(rand 1 << 26) } 1 .. 9999;
+push @numbers, $largest;
+my $masks = join ', ', map { "$_" } @numbers;
+my @expected = split /\n/, $node->safe_psql('postgres', <<"SQL");
+SELECT randflake_mask(n, 'order') || ' ' || n
+FROM unnest(ARRAY[$masks]::bigint[]) WITH ORDINALITY AS u (n, i) ORDER BY i
+SQL
+is(scalar @expected, 10000, 'ten thousand numbers');
+my $directory = PostgreSQL::Test::Utils::tempdir();
+append_to_file("$directory/$_", block($_)) for qw(mask.mjs mask.py mask.go);
+append_to_file("$directory/main.mjs", <<"JS");
+import { createInterface } from 'node:readline';
+import { keyOf, mask, unmask } from './mask.mjs';
+const key = keyOf('$secret', 'randflake mask', 'order');
+for await (const line of createInterface({ input: process.stdin })) {
+  const masked = mask(key, Number(line));
+  if (!Number.isSafeInteger(masked)) throw new Error(masked);
+  console.log(masked, unmask(key, masked));
+}
+JS
+append_to_file("$directory/main.py", <<"PY");
+import sys
+from mask import key_of, mask, unmask
+key = key_of('$secret', 'randflake mask', 'order')
+for line in sys.stdin:
+    masked = mask(key, int(line))
+    print(masked, unmask(key, masked))
+PY
+append_to_file("$directory/main.go", <<"GO");
+package main
+
+import "fmt"
+
+func main() {
+	key := keyOf("$secret", "randflake mask", "order")
+	var number uint64
+	for {
+		if _, err := fmt.Scan(&number); err != nil {
+			break
+		}
+		fmt.Println(mask(key, number), unmask(key, mask(key, number)))
+	}
+}
+GO
+my $runs = sub {
+    my $out = '';
+    return eval { IPC::Run::run([@_], '<', '/dev/null', '>&', \$out) };
+};
+for my $program ([ 'JavaScript', 'node', 'main.mjs' ], [ 'Python', 'python3', 'main.py' ],
+    [ 'Go', 'go', 'run', 'main.go', 'mask.go' ]) {
+    my ($language, @command) = @$program;
+  SKIP: {
+        skip "$command[0] is not installed", 1
+          if !$runs->($command[0], $command[0] eq 'go' ? 'version' : '--version')
+          && ($ENV{RANDFLAKE_DRIVERS} // '') ne 'light';
+        local %ENV = (%ENV, GOCACHE => PostgreSQL::Test::Utils::tempdir(), GOFLAGS => '', GO111MODULE => 'off');
+        my ($out, $err) = ('', '');
+        IPC::Run::run(\@command, '<', \join("\n", @numbers, ''), '>', \$out, '2>', \$err,
+            init => sub { chdir $directory or die $! });
+        ok($out eq join("\n", @expected, ''), "$language gives what the server gives")
+          or diag($err, substr $out, 0, 200);
+    }
+}
+
+# --- a standby ---------------------------------------------------------------------------------
+
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+$standby->start;
+is($standby->safe_psql('postgres', "SELECT randflake_unmask(randflake_mask(1, 'customer'), 'customer')"),
+    1, 'standby: masks');
+error_is($standby, 'SELECT randflake53_generate()', '25006', { hint => qr/primary/ }, 'standby: generates nothing');
+$standby->stop;
+
+# --- crashes and a further secret --------------------------------------------------------------
+
+$node->safe_psql('postgres', 'CREATE TABLE made (id bigint, n serial)');
+my $make = 'INSERT INTO made SELECT randflake53_generate() FROM generate_series(1, 40000)';
+$node->safe_psql('postgres', $make);
+for my $stop ('immediate', 'fast', 'immediate') {
+    $node->stop($stop);
+    $node->start;
+    $node->safe_psql('postgres', $make);
+}
+my $before = $node->safe_psql('postgres', 'SELECT sum(hashtext(d::text)) FROM made, randflake53_decode(id) AS d');
+my $mask = $node->safe_psql('postgres', "SELECT randflake_mask(1, 'customer')");
+my $from = time + 6;
+write_secrets($node, $secret, $from, random_secret());
+$node->safe_psql('postgres', 'SELECT randflake_reload_secret()');
+is($node->safe_psql('postgres', 'SELECT sum(hashtext(d::text)) FROM made, randflake53_decode(id) AS d'),
+    $before, 'a further secret: earlier identifiers decode');
+my $loop = start_session($node, "DO \$\$ BEGIN WHILE clock_timestamp() < to_timestamp($from) + interval '2 s' LOOP
+    INSERT INTO made SELECT randflake53_generate() FROM generate_series(1, 1000); COMMIT; PERFORM pg_sleep(0.02);
+    END LOOP; END \$\$");
+is((finish_session($loop))[1], '', '  a session goes on through its time');
+is($node->safe_psql('postgres', <<"SQL"), 't|t|t|t', '  no identifier twice, and each decodes to its own');
+SELECT count(*) = count(DISTINCT id), count(*) = count(DISTINCT d), bool_and(randflake53_encode((d).generated_at, (d).node_id, (d).sequence) = id),
+       count(*) FILTER (WHERE (d).generated_at >= to_timestamp($from)) > 1000
+FROM (SELECT id, randflake53_decode(id) AS d FROM made) AS decoded
+SQL
+is($node->safe_psql('postgres', "SELECT randflake_mask(1, 'customer')"), $mask, '  masks stay');
+my $fields = fields_of($node, 'SELECT id FROM made', 'randflake53_decode(id)');
+like($fields->{nodes}, qr/^25[45]( 255)?$/, '  all under node ids of this server');
+
+# --- node ids that do not fit -------------------------------------------------------------------
+
+$node->stop;
+for my $case ([ 255, 2, 'node ids 255 to 256' ], [ 0, 257, 'node ids 0 to 256' ], [ 131071, 1, 'node ids 131071 to 131071' ]) {
+    my ($first, $count, $named) = @$case;
+    configure($node, node_id => $first, node_count => $count, secret_file => secret_path($node), max_wait => '1h');
+    my $offset = -s $node->logfile;
+    $node->start;
+    like(slurp_file($node->logfile, $offset), qr/cannot generate 53-bit identifiers: \Q$named\E do not fit/,
+        "$named: the log says so");
+    error_is($node, 'SELECT randflake53_generate()', '55000',
+        { message => qr/^\Q$named\E do not fit in 53-bit/, detail => qr/from 0 to 255/, hint => qr/"randflake.node_id"/ },
+        '  and a call at once');
+    ok($node->safe_psql('postgres', 'SELECT randflake_generate()'), '  others are made');
+    $node->stop;
+}
+
+my $fleet = new_fleet();
+my $coordinator = start_coordinator($fleet, 'coordinator');
+$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(first_node_id => 255, node_count => 2)');
+my $holder = start_holder($fleet, 'holder', $coordinator, node_count => 1);
+ok($holder->safe_psql('postgres', 'SELECT randflake53_generate()'), 'leased: node id 255');
+my $other = start_holder($fleet, 'other', $coordinator, node_count => 1);
+error_is($other, 'SELECT randflake53_generate()', '55000',
+    { message => qr/^node ids 256 to 256 do not fit/, hint => qr/pool/ }, 'leased: node id 256');
+$_->stop for $holder, $other, $coordinator;
+
+every_block_was_used();
+done_testing();

@@ -1,0 +1,208 @@
+# The edition for managed servers gives what the library gives: identifiers, text forms, shards, errors,
+# secrets. Tables go from one to the other and back. Roles without grants learn nothing of it.
+
+use strict;
+use warnings;
+
+use JSON::PP;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeManaged;
+use RandflakeSecrets;
+use Test::More;
+
+my @ring = (random_secret(), 1750000000, random_secret(), 1790000000, random_secret());
+my $library = new_server('library', settings => {}, conf => "wal_level = logical\n");
+configure($library, node_id => 1, secret_file => secret_path($library));
+write_secrets($library, @ring);
+$library->start;
+$library->safe_psql('postgres', 'CREATE DATABASE app; CREATE ROLE owner LOGIN; CREATE ROLE mallory');
+$library->safe_psql('app', 'CREATE SCHEMA randflake; CREATE EXTENSION randflake SCHEMA randflake');
+
+my $managed = managed_server('managed', streaming => 'logical', conf => <<'CONF');
+log_statement = none
+session_preload_libraries = 'auto_explain'
+auto_explain.log_nested_statements = on
+auto_explain.log_verbose = on
+CONF
+# What an owner may have set for other tables is no grant on the secret.
+$managed->safe_psql('app', 'CREATE ROLE mallory LOGIN');
+as_owner($managed, "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO mallory, PUBLIC")
+  for qw(TABLES SEQUENCES FUNCTIONS SCHEMAS);
+install_managed($managed, undef);
+
+# --- conformance -----------------------------------------------------------------------------------
+
+for my $vector (@{ decode_json(slurp_file('test/unit/reference_vectors.json')) }) {
+    my $keys = "randflake.randflake_key_schedule('\\x$vector->{secret}')";
+    my $raw = unpack 'q', pack 'Q', $vector->{raw_id};
+    is( as_owner(
+            $managed,
+            "SELECT id, randflake.randflake_decrypt(id, k) = $raw, randflake.randflake_to_text(id), "
+              . 'randflake.randflake_from_text(upper(randflake.randflake_to_text(id))) = id '
+              . "FROM $keys AS k, randflake.randflake_encrypt($raw, k) AS id"),
+        "$vector->{encrypted_id}|t|$vector->{encoded_id}|t",
+        "vector $vector->{encoded_id}");
+}
+
+# 20,000 numbers, spread over all seconds, node ids and sequence numbers, and as many identifiers that
+# nobody made.
+my $numbers = <<'SQL';
+SET TimeZone = 'UTC';
+CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql
+AS 'BEGIN RETURN randflake.randflake_encode(at, node, n); EXCEPTION WHEN invalid_parameter_value THEN RETURN NULL; END';
+SELECT i, id, randflake.randflake_to_text(id), randflake.randflake_shard(id, (1 + i % 1000)::integer), inside.*, random, made.*,
+       CASE WHEN i % 50 = 0 THEN randflake.randflake_generated_at(random) END
+FROM generate_series(0::bigint, 19999) AS i,
+     pg_temp.try_encode(to_timestamp(1730000000 + i * 7919 * 104729 % CASE WHEN i % 2 = 0 THEN 1073741824 ELSE 70000000 END),
+                        (i * 31337 % 131072)::integer, CASE WHEN i % 100 = 0 THEN 0 ELSE (i * 65537 % 131072)::integer END) AS id
+     LEFT JOIN LATERAL randflake.randflake_decode(id) AS inside ON true,
+     hashint8extended(i, 1) AS random, randflake.randflake_decode(random) AS made
+SQL
+for my $case ([ 'one secret', $ring[0] ], [ 'three secrets', @ring ]) {
+    my ($name, @secrets) = @$case;
+    write_secrets($library, @secrets);
+    $library->stop;
+    unlink $library->data_dir . '/randflake/window';
+    $library->start;
+    as_owner($managed, 'DROP SCHEMA randflake CASCADE');
+    install_managed($managed, 2, slurp_file(secret_path($library)));
+    my $expected = $library->safe_psql('app', $numbers);
+    my $got = as_owner($managed, $numbers);
+    ok($got eq $expected && $got =~ tr/\n// == 19999, "$name: 20,000 numbers and what is made of them");
+    my $own = as_owner($managed, 'SELECT string_agg(id::text, $$,$$) FROM randflake.randflake_generate(20000) AS id');
+    is($library->safe_psql('app', "SELECT count(DISTINCT d.*), min(node_id), max(node_id) FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake_decode(id) AS d"),
+        '20000|2|2', "$name: the library reads the edition's identifiers");
+    $own = $library->safe_psql('app', 'SELECT string_agg(id::text, $$,$$) FROM randflake.randflake_generate(20000) AS id');
+    is(as_owner($managed, "SELECT count(DISTINCT d.*), min(node_id), max(node_id) FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake_decode(id) AS d"),
+        '20000|1|1', "$name: and the edition the library's");
+    is(as_owner($managed, 'SELECT * FROM randflake.randflake_secrets'),
+        $library->safe_psql('app', 'SELECT * FROM randflake.randflake_secrets'), "$name: fingerprints and states");
+}
+
+for my $call (
+    'generate(-1)', "encode('2024-10-27 03:33:19+00', 0, 0)", "encode('2058-11-05 17:10:24+00', 0, 0)",
+    "encode('infinity', 0, 0)", "encode('2025-01-01', 131072, 0)", "encode('2025-01-01', 0, -1)",
+    "from_text('')", "from_text('w')", "from_text('00000000000000')", "from_text('g000000000000')",
+    "from_text('1 ')", "from_text(repeat('1', 100))", 'shard(1, 0)', 'shard_ranges(0)') {
+    my %errors = map { $_->name => error_of($_, "SET TimeZone = 'UTC'; SELECT randflake.randflake_$call", database => 'app') } $library, $managed;
+    is_deeply([ @{ $errors{managed} }{qw(sqlstate message detail)} ], [ @{ $errors{library} }{qw(sqlstate message detail)} ], "error of $call");
+}
+my $ranges = 'SELECT md5(string_agg(r::text, $$;$$)) FROM unnest(ARRAY[1, 2, 3, 7, 1000]) AS n, randflake.randflake_shard_ranges(n) AS r';
+is(as_owner($managed, $ranges), $library->safe_psql('app', $ranges), 'ranges of shards');
+
+for my $bad ([ '' => qr/There must be/ ], [ 'abc' => qr/exactly 32/ ], [ "$ring[0] from 2026-01-01T00:00:00Z" => qr/first secret/ ],
+    [ "$ring[0]\n$ring[0] from 2026-01-01T00:00:00Z" => qr/come twice/ ], [ "$ring[0]\n$ring[2]" => qr/followed by/ ],
+    [ "$ring[0]\n$ring[2] from 2026-01-01T00:00:00" => qr/offset/ ], [ "$ring[0]\n$ring[2] from 2026-01-01T00:00:00.5Z" => qr/full second/ ],
+    [ "$ring[0]\n$ring[2] from 2020-01-01T00:00:00Z" => qr/can hold/ ]) {
+    my $error = error_of($managed, "SELECT randflake.randflake_configure('$bad->[0]', NULL)", database => 'app', user => 'owner');
+    ok($error->{sqlstate} eq '22023' && $error->{detail} =~ $bad->[1] && $error->{message} !~ /[0-9a-f]{12}/, "refused: $bad->[1]") or diag $error->{text};
+}
+error_is($managed, "SELECT randflake.randflake_configure('" . random_secret() . "', NULL)", '55000',
+    { message => qr/not those that identifiers were made under/ }, 'another secret is refused', database => 'app', user => 'owner');
+error_is($managed, 'SELECT randflake.randflake_configure(NULL, 131072)', '22023', { message => qr/out of range/ }, 'node id', database => 'app', user => 'owner');
+error_is($managed, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT randflake.randflake_configure(NULL, 2)', '0A000', {}, 'configured under an old snapshot', database => 'app', user => 'owner');
+
+# --- there and back --------------------------------------------------------------------------------
+
+as_owner($managed, <<'SQL');
+CREATE TABLE item (id bigint PRIMARY KEY DEFAULT randflake.randflake_generate(), label text DEFAULT randflake.randflake_generate_text(),
+                   shard integer GENERATED ALWAYS AS (randflake.randflake_shard(id, 16)) STORED);
+INSERT INTO item SELECT FROM generate_series(1, 1000);
+CREATE PUBLICATION items FOR TABLE item;
+SQL
+my $rows = 'SELECT count(*), md5(string_agg(item::text, $$,$$ ORDER BY id)), count(inside.node_id) FROM item, randflake.randflake_decode(id) AS inside';
+my ($from, $to) = ($managed, $library);
+for my $database ('there', 'back') {
+    my $dump = $from->basedir . '/dump';
+    my $source = $from == $managed ? 'app' : 'there';
+    command_ok([ 'pg_dump', '-Fc', '--exclude-schema=randflake', '--no-publications', '-U', 'owner', '-f', $dump, $from->connstr($source) ], "$database: dumped by the owner");
+    $to->safe_psql('postgres', "CREATE DATABASE $database OWNER owner");
+    if ($to == $library) {
+        $to->safe_psql($database, 'CREATE SCHEMA randflake AUTHORIZATION owner; CREATE EXTENSION randflake SCHEMA randflake; GRANT EXECUTE ON FUNCTION randflake.randflake_decode(bigint), randflake.randflake_generated_at(bigint) TO owner');
+    } else {
+        my $script = slurp_file('managed/randflake.sql');
+        as_owner($to, "BEGIN; $script COMMIT; SELECT randflake.randflake_configure('" . slurp_file(secret_path($library)) . "', 7)", $database);
+    }
+    command_ok([ 'sh', '-c', "pg_restore -l $dump | grep -v ' EXTENSION ' >$dump.list && pg_restore -L $dump.list --exit-on-error -U owner -d '" . $to->connstr($database) . "' $dump" ], "$database: restored");
+    is(as_owner($to, $rows, $database), as_owner($managed, $rows), "$database: the same rows, which decode");
+    is(as_owner($to, 'INSERT INTO item DEFAULT VALUES RETURNING randflake.randflake_generated_at(id) > now() - interval $$1 min$$', $database), 't', "$database: the default works");
+    as_owner($to, 'DELETE FROM item WHERE id NOT IN (SELECT id FROM item ORDER BY randflake.randflake_generated_at(id) LIMIT 1000)', $database);
+    ($from, $to) = ($to, $from);
+}
+$library->safe_psql('app', 'CREATE TABLE item (id bigint PRIMARY KEY DEFAULT randflake.randflake_generate(), label text, shard integer)');
+$library->safe_psql('app', "CREATE SUBSCRIPTION items CONNECTION 'host=" . $managed->host . ' port=' . $managed->port . " dbname=app' PUBLICATION items");
+as_owner($managed, 'INSERT INTO item DEFAULT VALUES');
+$managed->wait_for_catchup('items');
+ok($library->poll_query_until('app', 'SELECT count(*) = 1001 FROM item, randflake.randflake_decode(id) AS d WHERE d.node_id = 2'), 'logical replication to the library');
+$library->safe_psql('app', 'DROP SUBSCRIPTION items');
+
+# --- roles -----------------------------------------------------------------------------------------
+
+is(as_owner($managed, <<'SQL'), 'randflake_from_text,randflake_generate,randflake_generate,randflake_generate_text,randflake_shard,randflake_shard_ranges,randflake_to_text|', 'what everybody may call, and read');
+SELECT (SELECT string_agg(proname, ',' ORDER BY proname) FROM pg_proc WHERE pronamespace = 'randflake'::regnamespace AND has_function_privilege('mallory', oid, 'EXECUTE')),
+       (SELECT string_agg(relname, ',') FROM pg_class WHERE relnamespace = 'randflake'::regnamespace AND relkind IN ('r', 'v', 'S')
+        AND CASE relkind WHEN 'S' THEN has_sequence_privilege('mallory', oid, 'USAGE, SELECT, UPDATE') ELSE has_table_privilege('mallory', oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') END)
+SQL
+ok(as_owner($managed, q{SELECT NOT has_schema_privilege('mallory', 'randflake', 'CREATE')}) eq 't', 'nobody else makes objects in the schema');
+is(as_owner($managed, <<'SQL'), '0', 'every function of the owner\'s privileges has a fixed path, or a body that was resolved when it was made');
+SELECT count(*) FROM pg_proc WHERE pronamespace = 'randflake'::regnamespace AND prosqlbody IS NULL
+AND proconfig[1] IS DISTINCT FROM 'search_path=pg_catalog, pg_temp'
+SQL
+
+# Operators, functions, casts and tables of mallory that PostgreSQL would prefer if it looked where mallory says.
+my $trojans = 'CREATE SCHEMA evil AUTHORIZATION mallory; GRANT TEMPORARY ON DATABASE app TO mallory; SET ROLE mallory;';
+my $body = q{LANGUAGE plpgsql AS 'BEGIN RAISE ''trojan''; END'};
+for my $type (qw(bigint integer)) {
+    for my $operator (split / /, '# & | + - < > <= >= = <>') {
+        my $name = 'op_' . join '_', map { ord } split //, $operator;
+        my $result = $operator =~ /[<>=]/ ? 'boolean' : $type;
+        $trojans .= "CREATE FUNCTION evil.$name(a $type, b $type) RETURNS $result $body; CREATE OPERATOR evil.$operator (FUNCTION = evil.$name, LEFTARG = $type, RIGHTARG = $type);";
+        next if $type eq 'integer' || $operator !~ /[&|#+-]/;
+        $trojans .= "CREATE FUNCTION evil.$name(a bigint, b integer) RETURNS bigint $body; CREATE OPERATOR evil.$operator (FUNCTION = evil.$name, LEFTARG = bigint, RIGHTARG = integer);";
+    }
+}
+for my $operator (qw(<< >>)) {
+    my $name = 'shift_' . ord $operator;
+    $trojans .= "CREATE FUNCTION evil.$name(a bigint, b integer) RETURNS bigint $body; CREATE OPERATOR evil.$operator (FUNCTION = evil.$name, LEFTARG = bigint, RIGHTARG = integer);";
+}
+$trojans .= "CREATE FUNCTION evil.$_ $body;"
+  for 'nextval(oid) RETURNS bigint', 'pg_sequence_last_value(oid) RETURNS bigint', 'setval(oid, bigint) RETURNS bigint', 'floor(double precision) RETURNS double precision',
+  'clock_timestamp() RETURNS timestamptz', 'date_part(text, timestamptz) RETURNS double precision', 'cardinality(bigint[]) RETURNS integer', 'pg_relation_filepath(oid) RETURNS text',
+  'substr(text, integer, integer) RETURNS text', 'length(text) RETURNS integer', 'format(text, integer) RETURNS text';
+$managed->safe_psql('app', $trojans);
+my $hostile = <<'SQL';
+SET search_path = evil, pg_temp, pg_catalog; SET default_transaction_isolation = 'serializable'; SET TimeZone = 'Asia/Kathmandu'; SET DateStyle = 'German';
+SET extra_float_digits = -15; SET IntervalStyle = 'sql_standard'; SET jit_above_cost = 0; SET plan_cache_mode = force_custom_plan; SET enable_seqscan = off;
+SET array_nulls = off; SET standard_conforming_strings = off; SET bytea_output = escape; SET row_security = off; SET transform_null_equals = on; SET lc_numeric = 'C'; SET work_mem = 64;
+SQL
+$hostile .= "CREATE TEMP TABLE $_ (oid oid, datname name, name text, setting text); INSERT INTO $_ VALUES (1, 'app', 'max_connections', '1000000');" for qw(pg_database pg_settings pg_class randflake_state);
+for my $call ('randflake_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake_generate(10)', "randflake_generate_text() OPERATOR(pg_catalog.<>) ''",
+    'randflake_shard(42, 8) OPERATOR(pg_catalog.=) 4', "randflake_from_text('1a') OPERATOR(pg_catalog.=) 42", "randflake_to_text(42) OPERATOR(pg_catalog.=) '1a'") {
+    # A start again, so that a second is opened by mallory.
+    as_owner($managed, q{SELECT setval((SELECT numbers FROM randflake.randflake_state), 0)});
+    my $error = error_of($managed, "$hostile SELECT randflake.$call" =~ s/randflake\.count/count/r, database => 'app', user => 'mallory');
+    is($error->{text}, '', "mallory calls $call");
+}
+my $error = error_of($managed, 'SELECT randflake.randflake_generate(); SELECT lastval()', database => 'app', user => 'mallory');
+is($error->{sqlstate}, '42501', 'lastval() after a call does not show the number');
+for my $call ('randflake_decode(1)', 'randflake_encode(now(), 1, 1)', 'randflake_generated_at(1)', "randflake_configure('" . ('0' x 32) . "', 1)", 'randflake_open()', 'randflake_status()', 'randflake_refusal()') {
+    is(error_of($managed, "SELECT randflake.$call", database => 'app', user => 'mallory')->{sqlstate}, '42501', "mallory does not call $call");
+}
+
+# A secret made inside stands in no log, although every statement and plan does.
+as_owner($managed, 'DROP SCHEMA randflake CASCADE');
+my $log = -s $managed->logfile;
+$managed->safe_psql('app', "ALTER SYSTEM SET $_") for 'auto_explain.log_min_duration = 0', 'log_statement = \'all\'', 'log_min_duration_statement = 0';
+$managed->reload;
+install_managed($managed, 3);
+as_owner($managed, 'SELECT count(*) FROM randflake.randflake_generate(100); SELECT randflake.randflake_decode(randflake.randflake_generate()); SELECT * FROM randflake.randflake_status');
+my @secret = split /[|,{}]+/, as_owner($managed, "SELECT secret, keys FROM randflake.randflake_state");
+my $text = slurp_file($managed->logfile, $log);
+like($text, qr/Query Text: .*nextval/s, 'the log has plans of nested statements');
+is((grep { length > 5 && index($text, $_) >= 0 } @secret), 0, 'neither secret nor key is in the log');
+like($secret[0], qr/^[0-9a-f]{32}$/, 'the owner reads the secret');
+is($managed->safe_psql('app', 'SET ROLE pg_monitor; SELECT mode, problem, first_node_id FROM randflake.randflake_status') =~ s/SET\n//r, 'managed||3', 'the status');
+
+done_testing();

@@ -1,0 +1,209 @@
+# How the edition for managed servers gives out numbers: as its model does, to many sessions at once that
+# are paused and cancelled, across crashes and restarts, and in copies of a database not at all.
+#
+# RANDFLAKE_ROUNDS sets the number of crashes.
+
+use strict;
+use warnings;
+
+use Docs;
+use FindBin;
+use List::Util qw(shuffle);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Randflake;
+use RandflakeManaged;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $rounds = $ENV{RANDFLAKE_ROUNDS} // 5;
+my $node = managed_server('main', streaming => 1, conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 60\n");
+install_managed($node);
+
+read_document('docs/managed.md', 'test/t/432_managed_numbers.pl');
+like(as_owner($node, block('first_steps')), qr/Ada\|20.*\|7\|/, 'the first steps');
+like(as_owner($node, block('secret')), qr/^[0-9a-f]{32}$/, 'the secret to hand on');
+
+# The package for pg_tle, with a function in place of pg_tle's that runs the script.
+$node->safe_psql('postgres', 'CREATE DATABASE tle OWNER owner');
+as_owner($node, q{CREATE SCHEMA pgtle; CREATE FUNCTION pgtle.install_extension(name text, version text, description text, ext text) RETURNS void
+                  LANGUAGE plpgsql AS 'BEGIN EXECUTE ext; END'}, 'tle');
+as_owner($node, scalar `managed/pgtle.sh`, 'tle');
+as_owner($node, 'SELECT randflake.randflake_configure(NULL, 9)', 'tle');
+is(as_owner($node, 'SELECT count(*) FROM randflake.randflake_generate(3)', 'tle'), '3', 'the package for pg_tle');
+
+# --- the model -------------------------------------------------------------------------------------
+
+# The clock stands in one second, and moves a little with each look. Who looks 150 times, and takes no ticket, waits.
+$node->safe_psql('postgres', 'CREATE DATABASE model OWNER owner');
+as_owner($node, 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT; SELECT randflake.randflake_configure(NULL, 5); CREATE SEQUENCE looks; CREATE SEQUENCE before MINVALUE 0', 'model');
+$node->safe_psql('model', <<'SQL');
+ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO real_clock_timestamp;
+CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS $$
+DECLARE n bigint := nextval('public.looks');
+BEGIN
+    IF n > 150 AND pg_sequence_last_value('randflake.randflake_tickets_5') = pg_sequence_last_value('public.before') THEN
+        RAISE 'waits';
+    END IF;
+    RETURN to_timestamp(1730000000 + 100000.1 + 0.005 * least(n, 150));
+END $$;
+SQL
+my $program = PostgreSQL::Test::Utils::tempdir() . '/sequence_trace';
+PostgreSQL::Test::Utils::system_or_bail($ENV{CXX} // 'g++', '-std=c++20', '-O1', '-o', $program, "$FindBin::Bin/../unit/sequence_trace.cpp");
+chomp(my $trace = `$program`);
+my $replay = <<'SQL';
+DO $do$
+DECLARE
+    line text; t text[]; got text; id bigint; v bigint; life bigint := date_part('microseconds', pg_postmaster_start_time())::bigint & 65535;
+BEGIN
+    FOREACH line IN ARRAY string_to_array(current_setting('test.trace'), chr(10)) LOOP
+        t := string_to_array(line, ' ');
+        PERFORM setval('randflake.randflake_numbers_5', (life << 47) | ((100000 + t[1]::bigint) << 17) | t[2]::bigint),
+            setval('randflake.randflake_tickets_5', 100000 + t[3]::bigint), setval('before', 100000 + t[3]::bigint), setval('looks', 1);
+        BEGIN
+            id := randflake.randflake_generate();
+            v := pg_sequence_last_value('randflake.randflake_numbers_5');
+            got := format('%s %s %s', ((v >> 17) & 1073741823) - 100000, v & 131071, pg_sequence_last_value('randflake.randflake_tickets_5') - 100000);
+            IF (SELECT (extract(epoch FROM generated_at)::bigint - 1730100000, sequence)::text FROM randflake.randflake_decode(id))
+                <> (((v >> 17) & 1073741823) - 100000, v & 131071)::text THEN
+                got := got || ' but made another number';
+            END IF;
+        EXCEPTION WHEN raise_exception THEN
+            got := 'wait';
+        END;
+        IF got <> array_to_string(t[4:], ' ') THEN
+            RAISE WARNING '% gave %', line, got;
+        END IF;
+    END LOOP;
+END
+$do$;
+SQL
+my ($status, $out, $differs) = $node->psql('model', "SET test.trace = '$trace'; $replay");
+ok($status == 0 && $differs eq '', 'as the model, in ' . (1 + $trace =~ tr/\n//) . ' states') or diag substr $differs, 0, 2000;
+$node->safe_psql('postgres', 'DROP DATABASE model');
+
+# --- what stops it ---------------------------------------------------------------------------------
+
+for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
+    # A transaction that began before a change of the node id has its old row in sight, and must not use it.
+    my $old = $node->background_psql('app', on_error_stop => 0);
+    $old->query_safe("BEGIN ISOLATION LEVEL $isolation; SELECT 1 FROM pg_class");
+    as_owner($node, block('copy'));
+    my ($text) = $old->query('SELECT randflake.randflake_generate()');
+    like($old->{stderr} . ($text // ''), qr/not configured/, "$isolation: an old snapshot sees no node id");
+    $old->quit;
+    as_owner($node, 'SELECT randflake.randflake_configure(NULL, 7)');
+}
+as_owner($node, "SELECT setval((SELECT tickets FROM randflake.randflake_state), setval((SELECT tickets FROM randflake.randflake_state), 1073741823 - 20) - 100)");
+error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/far ahead of the server's clock/, hint => qr/randflake_configure/ }, 'tickets of the future', database => 'app');
+is(as_owner($node, 'SELECT randflake.randflake_configure(NULL, 9); SELECT count(*) FROM randflake.randflake_generate(3)'), "\n3", 'another node id is the remedy');
+
+$node->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE app OWNER owner');
+error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/copy of the one that was configured/ }, 'a copy of the database', database => 'copy');
+is(as_owner($node, 'SELECT problem FROM randflake.randflake_status', 'copy'), 'this database is a copy of the one that was configured, or was upgraded: Two databases with the same node id would make the same identifiers.', 'the status of a copy');
+is(as_owner($node, 'SELECT randflake.randflake_configure(NULL, 10); SELECT count(*) FROM randflake.randflake_generate(3)', 'copy'), "\n3", 'a copy with another node id');
+$node->safe_psql('postgres', 'CREATE DATABASE restored OWNER owner');
+command_ok([ 'sh', '-c', "pg_dump -U owner '" . $node->connstr('app') . "' | psql -XqAt -U owner '" . $node->connstr('restored') . "'" ], 'a dump with all that there is');
+error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/copy of the one/ }, 'a restored dump', database => 'restored');
+
+$node->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'base', has_streaming => 1);
+$standby->start;
+error_is($standby, 'SELECT randflake.randflake_generate()', '25006', { message => qr/during recovery/ }, 'a standby', database => 'app');
+$standby->promote;
+error_is($standby, 'SELECT randflake.randflake_generate()', '55000', { message => qr/promoted or restored/ }, 'a promoted standby', database => 'app');
+$standby->stop;
+
+# --- many sessions ---------------------------------------------------------------------------------
+
+# Sessions that make identifiers in several ways and write them to files, for as long as they may.
+sub start_clients {
+    my ($count, $tag) = @_;
+    my @statements = (
+        'SELECT randflake.randflake_generate() FROM generate_series(1, 50)',
+        'SELECT randflake.randflake_generate(3000)',
+        'BEGIN; SELECT randflake.randflake_generate(20); ROLLBACK',
+        'BEGIN ISOLATION LEVEL REPEATABLE READ; SAVEPOINT a; SELECT randflake.randflake_generate(); ROLLBACK TO a; SELECT randflake.randflake_generate(20); COMMIT',
+        'SELECT randflake.randflake_from_text(randflake.randflake_generate_text()) FROM generate_series(1, 20)');
+    my @clients;
+    for my $i (1 .. $count) {
+        my $file = PostgreSQL::Test::Utils::tempdir_short() . "/ids";
+        my $sql = join '', map { "$statements[($i + $_) % @statements];\n" } 1 .. 4000;
+        open my $in, '>', "$file.sql" or die;
+        print $in $sql;
+        close $in;
+        push @clients, { file => $file, handle => IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('app'), '-f', "$file.sql", '-o', $file ], '>', \my $out, '2>', \my $err) };
+    }
+    return @clients;
+}
+
+sub backends {
+    return split /\n/, $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE datname = 'app' AND backend_type = 'client backend'});
+}
+
+sub end_clients {
+    for my $client (@_) {
+        $client->{handle}->kill_kill(grace => 1);
+        eval { $client->{handle}->finish };
+    }
+    my @ids = map { grep { /^-?\d+$/ } split /\n/, slurp_file($_->{file}) =~ s/[^\n]*\z//r } @_;
+    return @ids;
+}
+
+sub judge {
+    my ($name, @ids) = @_;
+    my $file = PostgreSQL::Test::Utils::tempdir() . '/all';
+    open my $all, '>', $file or die;
+    print $all map { "$_\n" } @ids;
+    close $all;
+    $node->safe_psql('app', "CREATE TABLE IF NOT EXISTS made (id bigint); TRUNCATE made; COPY made FROM '$file'");
+    my ($count, $distinct) = split /\|/, $node->safe_psql('app', 'SELECT count(*), count(DISTINCT id) FROM made');
+    ok($count > 1000 && $distinct == $count, "$name: $distinct of $count identifiers are distinct");
+    return;
+}
+
+# Those who open seconds are slow, before they take a ticket and before they use it.
+my ($open) = slurp_file('managed/randflake.sql') =~ /CREATE (FUNCTION randflake\.randflake_open\(.*?\n\$\$;)/s;
+my $slow = $open =~ s/(?=t := \(SELECT max|PERFORM setval\(c\.numbers)/PERFORM pg_sleep(random() * 0.3); /gr;
+as_owner($node, "CREATE OR REPLACE $slow");
+my @clients = start_clients(8);
+my $end = time + 10;
+while (time < $end) {
+    my ($pid, $other) = shuffle(backends());
+    next if !defined $other;
+    kill 'STOP', $pid;
+    $node->safe_psql('postgres', "SELECT pg_cancel_backend($other)");
+    sleep rand 1.5;
+    kill 'CONT', $pid;
+}
+judge('paused and cancelled', end_clients(@clients));
+as_owner($node, "CREATE OR REPLACE $open");
+
+# --- crashes ---------------------------------------------------------------------------------------
+
+my @all;
+for my $round (1 .. $rounds) {
+    my @ways = ('immediate stop', 'session killed', 'immediate stop', 'fast stop');
+    my $way = $ways[$round % @ways];
+    # Each crash moves times ahead.
+    as_owner($node, 'SELECT randflake.randflake_configure(NULL, ' . (100 + $round) . ')') if $round % 80 == 0;
+    my @clients = start_clients(4);
+    my $limit = time + $PostgreSQL::Test::Utils::timeout_default;
+    sleep 0.1 while time < $limit && grep { !-s $_->{file} } @clients;
+    sleep rand 0.5;
+    if ($way eq 'session killed') {
+        my ($pid) = backends();
+        kill 'KILL', $pid if $pid;
+        push @all, end_clients(@clients);
+        $node->poll_query_until('postgres', 'SELECT true');
+    } else {
+        $node->stop($way =~ /(\w+)/);
+        push @all, end_clients(@clients);
+        $node->start;
+    }
+}
+judge("$rounds crashes and stops", @all, split /\n/, as_owner($node, 'SELECT randflake.randflake_generate(1000)'));
+
+every_block_was_used();
+done_testing();

@@ -1,0 +1,41 @@
+# Databases with managed/randflake.sql, owned by an ordinary role, in servers without the library.
+
+package RandflakeManaged;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+
+our @EXPORT = qw(managed_server install_managed as_owner);
+
+# A running server without the library, with the database app of the role owner, which may do all that an
+# owner may and no more. `conf` is for postgresql.conf.
+sub managed_server {
+    my ($name, %options) = @_;
+    my $node = PostgreSQL::Test::Cluster->new($name);
+    $node->init(allows_streaming => $options{streaming} // 0);
+    $node->append_conf('postgresql.conf', $options{conf} // '');
+    $node->start;
+    $node->safe_psql('postgres', 'CREATE ROLE owner LOGIN CREATEROLE; CREATE DATABASE app OWNER owner');
+    return $node;
+}
+
+# Installs the script, or a text in place of it, and configures it unless node_id is undef.
+sub install_managed {
+    my ($node, $node_id, $secret, $script) = @_;
+    $script //= slurp_file('managed/randflake.sql');
+    as_owner($node, "BEGIN; $script COMMIT;");
+    my $secret_sql = defined $secret ? "'$secret'" : 'NULL';
+    as_owner($node, "SELECT randflake.randflake_configure($secret_sql, $node_id)") if defined $node_id;
+    return;
+}
+
+sub as_owner {
+    my ($node, $sql, $database) = @_;
+    return $node->safe_psql($database // 'app', $sql, extra_params => [ '-U', 'owner' ]);
+}
+
+1;
