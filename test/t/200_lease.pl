@@ -1,14 +1,8 @@
 # A fleet of servers that lease node ids from one coordinator, under load, while the coordinator and
 # the servers stop, hang and die.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $fleet = new_fleet();
@@ -36,7 +30,6 @@ sub ids_go_on {
         wait_for_status($holder, "ids_issued > $before AND now() < window_end");
     }
     pass($test_name);
-    return;
 }
 
 # A lease that was not renewed is shorter.
@@ -114,7 +107,6 @@ SQL
     sleep 1;
     end_load($fleet, $spare);
     $spare->stop;
-    return;
 }
 
 taken_over_while_stopped($holders[0], 'lease worker', lease_worker_of($holders[0]));

@@ -1,14 +1,8 @@
 # Snowflake identifiers under leased node ids: the words of both families change with the lease, and
 # what is given back was not used by either.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 my $fleet = new_fleet(snowflake => 1);

@@ -2,14 +2,8 @@
 # one that missed those of the first, an old copy, a restore in place, a dump. And a server that is
 # its own coordinator.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 # Renewed at half of it, also on a busy machine.
@@ -28,13 +22,11 @@ my $stands_at;
 sub clock_stops {
     $stands_at = time + $ahead;
     clock_stands_at($fleet->{clock}, $stands_at);
-    return;
 }
 
 sub clock_goes_on {
     $ahead = $stands_at - time;
     clock_offset($fleet->{clock}, $ahead);
-    return;
 }
 
 # The first coordinator, its standbys and an old copy of it. One connection string for all: only one

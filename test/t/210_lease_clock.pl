@@ -1,14 +1,8 @@
 # Clocks that are stepped by an hour, or out of all range: the coordinator's, and a holder's. They
 # decide whether there are identifiers, never whether these are unique.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $fleet = new_fleet();
@@ -27,14 +21,12 @@ sub ids_go_on {
     my ($node, $test_name) = @_;
     wait_for_lease($node);
     pass($test_name);
-    return;
 }
 
 sub generate_fails {
     my ($node, $patterns, $test_name) = @_;
     error_is($node, q{SET randflake.max_wait = '10ms'; SELECT randflake_generate()}, '55000',
         $patterns, $test_name, problem => 1);
-    return;
 }
 
 # --- the coordinator's -------------------------------------------------------------------------

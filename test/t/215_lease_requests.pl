@@ -1,16 +1,10 @@
 # What can go wrong between a server and its coordinator, each with its message; and that no request
 # without a clear answer is taken for a grant.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeImpostor;
 use RandflakeLease;
 use RandflakeProxy;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 $RandflakeLease::node_ids = 16;
@@ -52,14 +46,12 @@ sub configure_holder {
         max_wait => '3min',
         coordinator => $good,
         %settings);
-    return;
 }
 
 sub reload_with {
     my ($connstr, %settings) = @_;
     configure_holder(coordinator => $connstr, %settings);
     $holder->reload;
-    return;
 }
 
 sub told {
@@ -67,7 +59,6 @@ sub told {
     wait_for_status($holder, "lease_error ~ '$pattern'");
     $pattern =~ s/''/'/g;
     log_has($holder, qr/LOG: .*$pattern/, "$test_name: in randflake_status and the log", $offset);
-    return;
 }
 
 # --- answers that are no lease -----------------------------------------------------------------
@@ -147,7 +138,6 @@ sub change_over_to {
     reload_with($connstr, %settings);
     wait_for_status($holder,
         "extract(epoch FROM window_start) >= $end AND clock_timestamp() < window_end");
-    return;
 }
 
 # It grants the very node ids that this server has from the former one.
@@ -283,7 +273,6 @@ sub cancel_wait {
 SELECT count(pg_cancel_backend(pid)) > 0 FROM pg_stat_activity
 WHERE wait_event = 'SyncRep' AND query ~ '$function'
 SQL
-    return;
 }
 $holder->start;
 cancel_wait('randflake_lease_acquire');

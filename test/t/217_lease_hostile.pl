@@ -1,15 +1,9 @@
 # A coordinator that answers anything at all, or never: the server loses nothing, issues nothing,
 # says what happened, and can be stopped. What callers learn of it is in no word the coordinator's.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeImpostor;
 use RandflakeLease;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my @types = @lease_types;
@@ -29,14 +23,12 @@ sub settings {
         lease_duration => 60,
         coordinator => $impostor->connstr,
         %more);
-    return;
 }
 
 # The worker asks at once.
 sub ask_again {
     settings(@_);
     $node->reload;
-    return;
 }
 
 settings();
@@ -72,7 +64,6 @@ sub caller_is_told {
     (my $timeless = $error->{text}) =~ s/\d{4}-\d\d-\d\d [\d:.]+//g;    # microseconds may look like a port
     unlike($timeless, qr/leaser|\Q$impostor->{directory}\E|leak|5432/,
         "$test_name: and nothing of the connection");
-    return;
 }
 
 my $since = qr/since \d{4}-\d\d-\d\d .*\d\.$/;
@@ -456,7 +447,6 @@ sub start_with {
     $impostor->play(answer => sub { say_to($_[0], $answer) });
     settings(%settings);
     $node->start;
-    return;
 }
 
 start_with(lease(1, 7, 1, int(time) - 1000, int(time) - 900));

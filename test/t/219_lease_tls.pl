@@ -1,16 +1,10 @@
 # A coordinator over TLS, as documented: with sslmode=verify-full nobody else is asked in its place, or
 # is given the password.
 
-use strict;
-use warnings;
-
 use IO::Socket::INET;
 use POSIX ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $directory = PostgreSQL::Test::Utils::tempdir();
@@ -18,7 +12,6 @@ my $directory = PostgreSQL::Test::Utils::tempdir();
 sub openssl {
     my ($out, $errors) = ('', '');
     IPC::Run::run([ 'openssl', @_ ], '<', '/dev/null', '>', \$out, '2>', \$errors) or die "openssl @_: $errors";
-    return;
 }
 
 # An authority, and certificates that it signs for names of hosts: files NAME.crt and NAME.key.
@@ -27,7 +20,6 @@ sub authority {
     my ($name) = @_;
     openssl('req', '-x509', @new_key, '-subj', "/CN=$name", '-keyout', "$directory/$name.key",
         '-out', "$directory/$name.crt");
-    return;
 }
 
 sub certificate {
@@ -36,7 +28,6 @@ sub certificate {
     openssl('x509', '-req', '-in', "$directory/$name.csr", '-CA', "$directory/$authority.crt",
         '-CAkey', "$directory/$authority.key", '-CAcreateserial', '-days', 2, '-out', "$directory/$name.crt");
     chmod 0600, "$directory/$name.key";
-    return;
 }
 authority($_) for qw(ours theirs);
 certificate('right', 'localhost', 'ours');
@@ -53,7 +44,6 @@ sub has_certificate {
     my $file = $coordinator->data_dir . '/tls.conf';
     unlink $file;
     append_to_file($file, "ssl = on\nssl_cert_file = '$directory/$name.crt'\nssl_key_file = '$directory/$name.key'\n");
-    return;
 }
 has_certificate('right');
 my $hba = $coordinator->data_dir . '/pg_hba.conf';
@@ -98,7 +88,6 @@ sub is_refused {
         $error = status_of($holder, 'lease_error');
     }
     like($error, $reason, $test_name);
-    return;
 }
 has_certificate('of_another_authority');
 $coordinator->reload;

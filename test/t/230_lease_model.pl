@@ -2,14 +2,8 @@
 # of leases runs: thousands of steps at random, each answer compared. And again with one rule of the
 # functions changed at a time: every such change must be found.
 
-use strict;
-use warnings;
-
 use FindBin;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('coordinator');
 $node->init;

@@ -1,14 +1,7 @@
 # What a role that may lease can do to the leases of others and to the bounds on its own: nothing.
 
-use strict;
-use warnings;
-
-use IPC::Run ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $fleet = new_fleet();

@@ -3,7 +3,6 @@
 # postgres_exporter and promtool in PATH, they read their files themselves, and promtool the dashboard's queries.
 
 use HTTP::Tiny;
-use IPC::Run ();
 use JSON::PP ();
 use Randflake;
 use RandflakeSecrets;

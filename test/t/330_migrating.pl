@@ -3,7 +3,6 @@
 # run once for each kind of key that they lead to, with the words replaced that the document names.
 
 use Docs;
-use IPC::Run ();
 use Randflake;
 
 read_document('docs/migrating.md', 'test/t/330_migrating.pl');

@@ -1,18 +1,11 @@
 # Masks and 53-bit identifiers as docs/masking.md says: known answers in every encoding, the recipes, the
 # programs in other languages, who may do what, a standby, node ids that do not fit, a further secret.
 
-use strict;
-use warnings;
-
 use Docs;
-use IPC::Run ();
 use JSON::PP ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
 use RandflakeSecrets;
-use Test::More;
 
 read_document('docs/masking.md', 'test/t/366_mask.pl');
 my $secret = '00112233445566778899aabbccddeeff';

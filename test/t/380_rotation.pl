@@ -4,7 +4,6 @@
 # the new secret by itself, and a dump needs both.
 
 use Docs;
-use IPC::Run ();
 use Randflake;
 use RandflakeSecrets;
 use Time::HiRes qw(sleep time);

@@ -3,7 +3,6 @@
 # else. And who may renew and name secrets, also in a dump.
 
 use Docs;
-use IPC::Run ();
 use Randflake;
 use RandflakeImpostor;
 use RandflakeLease;

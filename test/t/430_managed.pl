@@ -1,16 +1,10 @@
 # The edition for managed servers gives what the library gives: identifiers, text forms, shards, errors,
 # secrets. Tables go from one to the other and back. Roles without grants learn nothing of it.
 
-use strict;
-use warnings;
-
 use JSON::PP;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeManaged;
 use RandflakeSecrets;
-use Test::More;
 
 my @ring = (random_secret(), 1750000000, random_secret(), 1790000000, random_secret());
 my $library = new_server('library', settings => {}, conf => "wal_level = logical\n");

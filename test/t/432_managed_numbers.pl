@@ -3,17 +3,11 @@
 #
 # RANDFLAKE_ROUNDS sets the number of crashes.
 
-use strict;
-use warnings;
-
 use Docs;
 use FindBin;
 use List::Util qw(shuffle);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeManaged;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 5;
@@ -160,7 +154,6 @@ sub judge {
     $node->safe_psql('app', "CREATE TABLE IF NOT EXISTS made (id bigint); TRUNCATE made; COPY made FROM '$file'");
     my ($count, $distinct) = split /\|/, $node->safe_psql('app', 'SELECT count(*), count(DISTINCT id) FROM made');
     ok($count > 1000 && $distinct == $count, "$name: $distinct of $count identifiers are distinct");
-    return;
 }
 
 # Those who open seconds are slow, before they take a ticket and before they use it.

@@ -2,11 +2,8 @@
 
 package HostileCalls;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
-use PostgreSQL::Test::Utils;
+use Randflake;
 
 our @EXPORT = qw(hostile_schema statements_of_a_session memory_of_loops postmaster_of);
 

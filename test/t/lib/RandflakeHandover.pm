@@ -8,7 +8,6 @@
 package RandflakeHandover;
 
 use Exporter 'import';
-use IPC::Run ();
 use Randflake;
 use RandflakeWindowFile;
 use Time::HiRes qw(time);

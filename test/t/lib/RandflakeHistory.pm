@@ -7,7 +7,6 @@
 package RandflakeHistory;
 
 use Exporter 'import';
-use IPC::Run ();
 use Randflake;
 use Time::HiRes qw(sleep time);
 

@@ -4,13 +4,10 @@
 
 package RandflakeImpostor;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
 use IO::Socket::UNIX;
 use POSIX ();
-use PostgreSQL::Test::Utils;
+use Randflake;
 use Time::HiRes qw(sleep);
 
 use constant { INT4 => 23, INT8 => 20, TEXT => 25 };

@@ -4,7 +4,6 @@
 package RandflakeLease;
 
 use Exporter 'import';
-use IPC::Run ();
 use Randflake;
 use Time::HiRes qw(sleep time);
 

@@ -3,13 +3,10 @@
 
 package RandflakeProxy;
 
-use strict;
-use warnings;
-
 use IO::Select;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
-use PostgreSQL::Test::Utils;
+use Randflake;
 
 # To a PostgreSQL::Test::Cluster. The proxy passes everything on at first.
 sub new {

@@ -2,11 +2,8 @@
 
 package RandflakeWindowFile;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
-use PostgreSQL::Test::Utils;
+use Randflake;
 
 our @EXPORT = qw(
   window_path read_window write_window write_window_bytes written_end crc32c

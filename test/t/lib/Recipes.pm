@@ -6,7 +6,6 @@ package Recipes;
 use Cwd qw(getcwd);
 use Docs;
 use Exporter 'import';
-use IPC::Run ();
 use Randflake;
 
 our @EXPORT = qw(start_recipes recipe succeeds);
