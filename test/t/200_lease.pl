@@ -53,9 +53,7 @@ error_is($holders[0], q{SET randflake.max_wait = '10ms'; SELECT randflake_genera
     {
         message => qr/lease of node ids has ended/,
         detail => qr/^It ended at .*, the clock shows .*\. The coordinator has not answered since .*\.$/,
-        hint => qr/coordinator/
-    },
-    'to the end of the lease', problem => 1);
+        hint => qr/coordinator/ }, 'to the end of the lease', problem => 1);
 like(status_of($holders[0], 'lease_error'), qr/could not renew the lease of node ids: .*socket/,
     'with the reason in randflake_status');
 log_has($holders[0], qr/LOG: .*could not renew the lease/, 'and in the log');
@@ -178,8 +176,7 @@ sleep $RandflakeLease::duration;
 
 # --- many at once ------------------------------------------------------------------------------
 
-$coordinator->pgbench(
-    '--client=200 --jobs=2 --transactions=1 --no-vacuum', 0,
+$coordinator->pgbench('--client=200 --jobs=2 --transactions=1 --no-vacuum', 0,
     [qr{actually processed: 200/200}], [qr/^$/], '200 concurrent calls succeed',
     { acquire => <<'SQL' });
 SELECT first_node_id FROM randflake_lease_acquire('many', gen_random_uuid(), 3, 60,

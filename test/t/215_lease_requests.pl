@@ -40,12 +40,7 @@ $coordinator->reload;
 my $holder = new_holder($fleet, 'holder', $good);
 sub configure_holder {
     my (%settings) = @_;
-    configure($holder,
-        secret => $fleet->{secret},
-        lease_duration => $duration,
-        max_wait => '3min',
-        coordinator => $good,
-        %settings);
+    configure($holder, leasing($fleet, $good, max_wait => '3min', %settings));
 }
 
 sub reload_with {
@@ -69,8 +64,7 @@ told('could not lease node ids: .*database "nowhere" does not exist', 'no databa
 error_is($holder, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55000',
     {
         message => qr/this server has no lease of node ids/,
-        detail => qr/^The coordinator has not answered since .*\.$/,
-        hint => qr/"randflake_status"/
+        detail => qr/^The coordinator has not answered since .*\.$/, hint => qr/"randflake_status"/
     },
     'no lease: generate says what kind of failure it is', problem => 1);
 
@@ -202,8 +196,7 @@ for my $silent ($proxy->connstr, "host=127.0.0.1 port=$hole_port dbname=postgres
 # The next host of the list is asked, also when the first one hangs after the welcome.
 my $impostor = RandflakeImpostor->new;
 $impostor->play(answer => \&silence);
-for my $first_host (
-    [ $proxy->{directory}, $proxy->{port} ],
+for my $first_host ([ $proxy->{directory}, $proxy->{port} ],
     [ '127.0.0.1', $hole_port ],
     [ $impostor->{directory}, 5432 ])
 {

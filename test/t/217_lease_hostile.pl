@@ -45,12 +45,8 @@ my $worker = lease_worker_of($node);
 # Waits for an error, and returns it.
 sub told {
     my ($pattern, $test_name) = @_;
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-    my $error = '';
-    until ($error =~ $pattern || time > $give_up_at) {
-        sleep 0.05;
-        $error = status_of($node, 'lease_error');
-    }
+    my $error;
+    wait_until { ($error = status_of($node, 'lease_error')) =~ $pattern };
     like($error, $pattern, $test_name);
     return $error;
 }

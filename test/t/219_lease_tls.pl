@@ -5,7 +5,6 @@ use IO::Socket::INET;
 use POSIX ();
 use Randflake;
 use RandflakeLease;
-use Time::HiRes qw(sleep time);
 
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
@@ -81,12 +80,8 @@ unlike(slurp_file($_->logfile), qr/\Q$password\E/, '  with a password that ' . $
 sub is_refused {
     my ($reason, $test_name) = @_;
     $holder->reload;
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-    my $error = '';
-    until ($error =~ $reason || time > $give_up_at) {
-        sleep 0.1;
-        $error = status_of($holder, 'lease_error');
-    }
+    my $error;
+    wait_until { ($error = status_of($holder, 'lease_error')) =~ $reason };
     like($error, $reason, $test_name);
 }
 has_certificate('of_another_authority');
@@ -131,8 +126,7 @@ move_to($fleet, $holder, $over_tls->($listener->sockport, 'verify-full'));
 is_refused(qr/server does not support SSL/, 'a server without TLS is refused');
 like(slurp_file("$directory/sent"), qr/^(?:asked )+$/, '  and sent nothing but the wish for TLS');
 move_to($fleet, $holder, $over_tls->($listener->sockport, 'prefer'));
-my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-sleep 0.1 until slurp_file("$directory/sent") =~ /\Q$password\E/ || time > $give_up_at;
+wait_until { slurp_file("$directory/sent") =~ /\Q$password\E/ };
 like(slurp_file("$directory/sent"), qr/\Q$password\E/, 'without verify-full it is told the password');
 kill 'KILL', $impostor;
 waitpid $impostor, 0;

@@ -205,8 +205,7 @@ EXCEPTION WHEN invalid_parameter_value THEN
 END $$
 SQL
 my %is_skipped = map { $_ => 1 } @skipped;
-is_deeply(
-    [ ask($nodes[0], 'coalesce(encoded_or_null(second, node_id, sequence)::text, $$$$)',
+is_deeply([ ask($nodes[0], 'coalesce(encoded_or_null(second, node_id, sequence)::text, $$$$)',
             map { "0\t" . join "\t", @$_ } @numbers) ],
     [ map { $is_skipped{$_} ? '' : $of_second[$_] } 0 .. $#numbers ],
     '  the right ones, and the others are the second secret\'s');

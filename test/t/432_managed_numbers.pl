@@ -114,8 +114,7 @@ $standby->stop;
 # Sessions that make identifiers in several ways and write them to files, for as long as they may.
 sub start_clients {
     my ($count, $tag) = @_;
-    my @statements = (
-        'SELECT randflake.randflake_generate() FROM generate_series(1, 50)',
+    my @statements = ('SELECT randflake.randflake_generate() FROM generate_series(1, 50)',
         'SELECT randflake.randflake_generate(3000)',
         'BEGIN; SELECT randflake.randflake_generate(20); ROLLBACK',
         'BEGIN ISOLATION LEVEL REPEATABLE READ; SAVEPOINT a; SELECT randflake.randflake_generate(); ROLLBACK TO a; SELECT randflake.randflake_generate(20); COMMIT',
@@ -136,8 +135,7 @@ sub backends {
     return split /\n/, $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE datname = 'app' AND backend_type = 'client backend'});
 }
 
-sub end_clients {
-    for my $client (@_) {
+sub end_clients { for my $client (@_) {
         $client->{handle}->kill_kill(grace => 1);
         eval { $client->{handle}->finish };
     }
@@ -182,8 +180,7 @@ for my $round (1 .. $rounds) {
     # Each crash moves times ahead.
     as_owner($node, 'SELECT randflake.randflake_configure(NULL, ' . (100 + $round) . ')') if $round % 80 == 0;
     my @clients = start_clients(4);
-    my $limit = time + $PostgreSQL::Test::Utils::timeout_default;
-    sleep 0.1 while time < $limit && grep { !-s $_->{file} } @clients;
+    wait_until { !grep { !-s $_->{file} } @clients };
     sleep rand 0.5;
     if ($way eq 'session killed') {
         my ($pid) = backends();

@@ -15,11 +15,11 @@ use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time);
+use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  random_secret new_server start_server configure refuses_to_start error_of error_is is_problem
-  start_session finish_session wait_until_waiting fields_of all_distinct no_secret_in preload_library
+  random_secret functions_of new_server start_server configure refuses_to_start error_of error_is is_problem
+  start_session finish_session wait_until wait_until_gone postmaster_of wait_until_waiting fields_of all_distinct no_secret_in preload_library
   clock_offset clock_runs_from clock_stands_at start_under_clock
 );
 
@@ -33,6 +33,13 @@ sub import {
 # 32 hexadecimal digits.
 sub random_secret {
     return join '', map { sprintf '%02x', int rand 256 } 1 .. 16;
+}
+
+# What makes an identifier, of Randflake or of Snowflake, and what takes one apart that is called `id`.
+sub functions_of {
+    my ($snowflake) = @_;
+    return ('snowflake_generate()', "snowflake_decode(id, 'twitter')") if $snowflake;
+    return ('randflake_generate()', 'randflake_decode(id)');
 }
 
 # A server, initialized and configured but not started. Options:
@@ -150,6 +157,26 @@ sub finish_session {
     $session->{handle}->finish;
     chomp(my $out = $session->{out});
     return ($out, $session->{err});
+}
+
+# Runs a block until it gives something true, for as long as tests wait; what it gave last.
+sub wait_until(&) {
+    my ($block) = @_;
+    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
+    my $result;
+    sleep 0.02 until ($result = $block->()) || time > $give_up_at;
+    return $result;
+}
+
+sub wait_until_gone {
+    for my $process (@_) {
+        wait_until { !kill 0, $process } or die "process $process does not end";
+    }
+}
+
+sub postmaster_of {
+    my ($node) = @_;
+    return (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
 }
 
 # Waits until this many sessions wait for a number.

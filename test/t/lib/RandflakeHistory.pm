@@ -12,7 +12,6 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
   wait_until_received client_backends finish_clients end_clients crash_backend crash_server kill_postmaster
-  wait_until_gone
 );
 
 # What clients do, over and over until the connection is lost. Each statement returns identifiers
@@ -33,10 +32,7 @@ my %scripts = (
 # Of randflake_generate(), or of snowflake_generate() with snowflake => 1.
 sub new {
     my ($class, $secret, %options) = @_;
-    my ($generate, $decode) =
-      $options{snowflake}
-      ? ('snowflake_generate()', "snowflake_decode(id, 'twitter')")
-      : ('randflake_generate()', 'randflake_decode(id)');
+    my ($generate, $decode) = functions_of($options{snowflake});
     my $observer = start_server('observer', settings => { secret => $secret });
     $observer->safe_psql('postgres',
         'CREATE UNLOGGED TABLE received (id bigint);'
@@ -83,14 +79,10 @@ sub _write_file {
 # Waits until each client has received something since it was started, or since the last wait.
 sub wait_until_received {
     my (@clients) = @_;
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
     for my $client (@clients) {
         my $seen = $client->{seen} // 0;
-        while (-s $client->{received} == $seen) {
-            die 'a client receives nothing: ' . slurp_file($client->{errors})
-              if time > $give_up_at;
-            sleep 0.01;
-        }
+        wait_until { -s $client->{received} != $seen }
+          or die 'a client receives nothing: ' . slurp_file($client->{errors});
         $client->{seen} = -s $client->{received};
     }
 }
@@ -147,7 +139,7 @@ sub crash_backend {
 # Kills the postmaster and leaves its children alone, which it returns.
 sub kill_postmaster {
     my ($node) = @_;
-    my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
+    my $postmaster = postmaster_of($node);
     kill 'STOP', $postmaster or die "could not stop $postmaster: $!";
     my @children = map { int } qx(ps -o pid= --ppid $postmaster);
     $node->kill9;
@@ -159,17 +151,6 @@ sub kill_postmaster {
 sub crash_server {
     my ($node) = @_;
     wait_until_gone(kill_postmaster($node));
-}
-
-sub wait_until_gone {
-    my (@processes) = @_;
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-    for my $process (@processes) {
-        while (kill 0, $process) {
-            die "process $process does not end" if time > $give_up_at;
-            sleep 0.01;
-        }
-    }
 }
 
 # --- what was received -------------------------------------------------------------------------
