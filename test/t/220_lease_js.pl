@@ -31,14 +31,9 @@ sub write_program {
 # Runs a program with the secret in its environment; its output.
 sub output_of {
     my (@command) = @_;
-    local %ENV = (
-        %ENV,
-        SECRET => $fleet->{secret},
-        COORDINATOR_HOST => $coordinator->host,
-        COORDINATOR_PORT => $coordinator->port,
-        SERVER_HOST => $server->host,
-        SERVER_PORT => $server->port,
-        PGUSER => scalar getpwuid($<));
+    local %ENV = (%ENV, SECRET => $fleet->{secret}, COORDINATOR_HOST => $coordinator->host,
+        COORDINATOR_PORT => $coordinator->port, SERVER_HOST => $server->host,
+        SERVER_PORT => $server->port, PGUSER => scalar getpwuid($<));
     my ($output, $errors) = ('', '');
     my $good = eval {
         IPC::Run::run(\@command, '<', '/dev/null', '>', \$output, '2>', \$errors);

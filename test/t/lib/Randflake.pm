@@ -20,8 +20,7 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(
   random_secret functions_of new_server start_server configure refuses_to_start error_of error_is is_problem
   start_session finish_session wait_until wait_until_gone postmaster_of wait_until_waiting fields_of all_distinct no_secret_in preload_library
-  clock_offset clock_runs_from clock_stands_at start_under_clock
-);
+  clock_offset clock_runs_from clock_stands_at start_under_clock);
 
 sub import {
     strict->import;
@@ -52,12 +51,9 @@ sub new_server {
     my $node = PostgreSQL::Test::Cluster->new($name,
         $options{install_path} ? (install_path => $options{install_path}) : ());
     $node->init(@{ $options{init} // [] });
-    $node->append_conf('postgresql.conf',
-        "shared_preload_libraries = 'randflake'\n"
-          . "include = 'randflake.conf'\n"
-          . ($options{conf} // ''));
-    configure($node,
-        %{ $options{settings} // { node_id => 1, secret => random_secret() } });
+    $node->append_conf('postgresql.conf', "shared_preload_libraries = 'randflake'\n"
+          . "include = 'randflake.conf'\n" . ($options{conf} // ''));
+    configure($node, %{ $options{settings} // { node_id => 1, secret => random_secret() } });
     return $node;
 }
 
@@ -95,8 +91,7 @@ sub refuses_to_start {
     my $started = $node->start(fail_ok => 1);
     $node->stop if $started;
     my $log = slurp_file($node->logfile);
-    ok(!$started && $log =~ $reason, $test_name)
-      or diag($started ? 'it started' : "log: $log");
+    ok(!$started && $log =~ $reason, $test_name) or diag($started ? 'it started' : "log: $log");
     return $log;
 }
 
@@ -140,12 +135,10 @@ sub is_problem {
 sub start_session {
     my ($node, @statements) = @_;
     my $session = { out => '', err => '' };
-    $session->{handle} = IPC::Run::start(
-        [
+    $session->{handle} = IPC::Run::start([
             'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose',
             '-d', $node->connstr('postgres'),
-            map { ('-c', $_) } 'SET client_min_messages = error', @statements
-        ],
+            map { ('-c', $_) } 'SET client_min_messages = error', @statements ],
         '<', '/dev/null', '>', \$session->{out}, '2>', \$session->{err},
         IPC::Run::timeout(3 * $PostgreSQL::Test::Utils::timeout_default));
     return $session;
@@ -168,8 +161,7 @@ sub wait_until(&) {
     return $result;
 }
 
-sub wait_until_gone {
-    for my $process (@_) {
+sub wait_until_gone { for my $process (@_) {
         wait_until { !kill 0, $process } or die "process $process does not end";
     }
 }
@@ -222,8 +214,7 @@ sub no_secret_in {
     my ($text, $secret, $test_name) = @_;
     my $pattern = join '|', map { substr $secret, $_, 12 } 0 .. length($secret) - 12;
     my $found = $text =~ /(?:$pattern)/i;
-    ok(!$found, $test_name)
-      or diag('found in: ' . join "\n", $text =~ /^(.*(?:$pattern).*)$/im);
+    ok(!$found, $test_name) or diag('found in: ' . join "\n", $text =~ /^(.*(?:$pattern).*)$/im);
 }
 
 # --- libraries between a server and the system -----------------------------------------------

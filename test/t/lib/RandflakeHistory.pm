@@ -17,16 +17,12 @@ our @EXPORT = qw(
 # What clients do, over and over until the connection is lost. Each statement returns identifiers
 # alone, one a line; COPY hands them on before the statement ends. GENERATE stands for the function.
 # A series in FROM would be stored before the first row, one in a select list is not.
-my %scripts = (
-    single => [ 200_000, 'SELECT GENERATE;' ],
+my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
     copy => [ 100_000, 'COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT;' ],
     rollback => [
-        50_000,
-        'BEGIN; COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT; ROLLBACK;'
-    ],
+        50_000, 'BEGIN; COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT; ROLLBACK;' ],
     stream => [
-        1, 'COPY (SELECT GENERATE FROM (SELECT generate_series(1, 100000000)) AS n) TO STDOUT;'
-    ],
+        1, 'COPY (SELECT GENERATE FROM (SELECT generate_series(1, 100000000)) AS n) TO STDOUT;' ],
     reconnect => [ 2_500, '\c' . "\nSELECT GENERATE;" ]);
 
 # Of randflake_generate(), or of snowflake_generate() with snowflake => 1.
@@ -34,16 +30,11 @@ sub new {
     my ($class, $secret, %options) = @_;
     my ($generate, $decode) = functions_of($options{snowflake});
     my $observer = start_server('observer', settings => { secret => $secret });
-    $observer->safe_psql('postgres',
-        'CREATE UNLOGGED TABLE received (id bigint);'
+    $observer->safe_psql('postgres', 'CREATE UNLOGGED TABLE received (id bigint);'
           . 'CREATE UNLOGGED TABLE history (era integer, id bigint, second bigint,'
           . ' generated_at timestamptz, node_id integer, sequence integer)');
     return bless {
-        observer => $observer,
-        generate => $generate,
-        decode => $decode,
-        eras => 0,
-        files => 0
+        observer => $observer, generate => $generate, decode => $decode, eras => 0, files => 0
     }, $class;
 }
 

@@ -10,8 +10,7 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(
   new_fleet start_coordinator make_coordinator remake_coordinator leasing move_to new_static new_holder start_holder
   start_in_fleet status_of wait_for_connection wait_for_lease wait_for_status wait_for_open_window gave_back
-  log_has load_on end_load all_is_well processes_of lease_worker_of
-);
+  log_has load_on end_load all_is_well processes_of lease_worker_of);
 
 # Seconds of a lease, unless a test wants another: the shortest that a slow machine renews in time.
 our $duration = 4;
@@ -24,8 +23,7 @@ our $node_ids = 131072;
 # randflake_generate(), or snowflake_generate() with snowflake => 1.
 sub new_fleet {
     my (%options) = @_;
-    my $template = new_server('template',
-        init => [ allows_streaming => 1 ],
+    my $template = new_server('template', init => [ allows_streaming => 1 ],
         conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 250\n"
           . "shared_buffers = 16MB\n",    # 200 sessions at once pin more than the 1 MB of a test server
         settings => { node_id => 131071, secret => random_secret() });
@@ -37,12 +35,8 @@ sub new_fleet {
         $template->backup_dir . '/template');
     my ($generate, $decode) = functions_of($options{snowflake});
     return {
-        template => $template,
-        secret => random_secret(),
-        generate => $generate,
-        decode => $decode,
-        files => [],
-        clients => {}
+        template => $template, secret => random_secret(), generate => $generate, decode => $decode,
+        files => [], clients => {}
     };
 }
 
@@ -178,8 +172,7 @@ sub gave_back {
     my ($coordinator, $holder, $lease, $test_name) = @_;
     is( $coordinator->safe_psql('postgres',
             q{SELECT count(*) > 0 FROM randflake_leases WHERE state = 'released'}
-              . " AND holder = '" . $holder->name . "' AND lease_id >= $lease"),
-        't', $test_name);
+              . " AND holder = '" . $holder->name . "' AND lease_id >= $lease"), 't', $test_name);
 }
 
 # Waits until it can generate, and returns its first node id.

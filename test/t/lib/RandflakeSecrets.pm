@@ -7,9 +7,7 @@ use Exporter 'import';
 use POSIX qw(strftime);
 use Randflake;
 
-our @EXPORT = qw(
-  write_secrets secret_path fingerprints_of utc
-);
+our @EXPORT = qw(write_secrets secret_path fingerprints_of utc);
 
 # An instant as the file has it, of a Unix second.
 sub utc {

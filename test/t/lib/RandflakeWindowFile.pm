@@ -5,9 +5,7 @@ package RandflakeWindowFile;
 use Exporter 'import';
 use Randflake;
 
-our @EXPORT = qw(
-  window_path read_window write_window write_window_bytes written_end crc32c
-);
+our @EXPORT = qw(window_path read_window write_window write_window_bytes written_end crc32c);
 
 # The layout: fields of the head, then 16 times the fingerprint and time of a secret, 16 times a node
 # range and its end, and the checksum.
