@@ -15,7 +15,8 @@ my ($next, $faulty) = ('99.0', '99.1');
 
 # What changes: the statements that update, and the same in the script that installs, as pairs of
 # what stands there and what comes in its place.
-my %changes = (randflake => {
+my %changes = (
+    randflake => {
         update => [
             <<'SQL',
 CREATE FUNCTION randflake_is_even(id bigint) RETURNS boolean
@@ -25,7 +26,8 @@ SQL
             q{COMMENT ON FUNCTION randflake_is_even(bigint) IS 'whether it is even';},
             q{COMMENT ON FUNCTION randflake_generate_text() IS 'a new text';},
             'REVOKE ALL ON FUNCTION randflake_is_even(bigint) FROM PUBLIC;',
-            'ALTER FUNCTION randflake_to_text(bigint) COST 7;' ],
+            'ALTER FUNCTION randflake_to_text(bigint) COST 7;'
+        ],
         install => [
             [ q{'a new identifier in text form'}, q{'a new text'} ],
             [
@@ -43,15 +45,18 @@ SQL
         update => [
             'ALTER TABLE randflake_key ADD COLUMN bound_at timestamptz;',
             'ALTER FUNCTION randflake_lower(timestamptz) COST 7;',
-            q{COMMENT ON COLUMN randflake_key.bound_at IS 'since when';} ],
+            q{COMMENT ON COLUMN randflake_key.bound_at IS 'since when';}
+        ],
         install => [
             [
                 'CREATE TABLE randflake_key (fingerprint text NOT NULL)',
-                'CREATE TABLE randflake_key (fingerprint text NOT NULL, bound_at timestamptz)' ],
+                'CREATE TABLE randflake_key (fingerprint text NOT NULL, bound_at timestamptz)'
+            ],
             [
                 'COMMENT ON COLUMN randflake_key.fingerprint IS',
                 "COMMENT ON COLUMN randflake_key.bound_at IS 'since when';\n"
-                  . 'COMMENT ON COLUMN randflake_key.fingerprint IS' ],
+                  . 'COMMENT ON COLUMN randflake_key.fingerprint IS'
+            ],
             [
                 "randflake_lower(second timestamptz) RETURNS randflake\nAS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;",
                 "randflake_lower(second timestamptz) RETURNS randflake\nAS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 7;"
@@ -60,16 +65,19 @@ SQL
         update => [
             q{ALTER TABLE randflake_lease ADD COLUMN label text NOT NULL DEFAULT '';},
             'GRANT SELECT (label) ON randflake_lease TO pg_monitor;',
-            q{COMMENT ON COLUMN randflake_lease.label IS 'a label';} ],
+            q{COMMENT ON COLUMN randflake_lease.label IS 'a label';}
+        ],
         install => [
             [
                 "    secrets text NOT NULL,\n    CONSTRAINT",
-                "    secrets text NOT NULL,\n    label text NOT NULL DEFAULT '',\n    CONSTRAINT" ],
+                "    secrets text NOT NULL,\n    label text NOT NULL DEFAULT '',\n    CONSTRAINT"
+            ],
             [
                 'GRANT SELECT ON randflake_leases, randflake_pool TO pg_monitor;',
                 "GRANT SELECT ON randflake_leases, randflake_pool TO pg_monitor;\n"
                   . "COMMENT ON COLUMN randflake_lease.label IS 'a label';\n"
-                  . 'GRANT SELECT (label) ON randflake_lease TO pg_monitor;' ] ] });
+                  . 'GRANT SELECT (label) ON randflake_lease TO pg_monitor;'
+            ] ] });
 
 sub write_file {
     my ($name, $text) = @_;
@@ -127,7 +135,8 @@ cmp_ok(scalar(grep { /randflake/ } keys %$fresh), '>', 50, 'its objects are foun
 
 # --- the comparison sees ---------------------------------------------------------------------
 
-for my $change ('GRANT EXECUTE ON FUNCTION randflake_decode(bigint) TO PUBLIC',
+for my $change (
+    'GRANT EXECUTE ON FUNCTION randflake_decode(bigint) TO PUBLIC',
     'REVOKE EXECUTE ON FUNCTION randflake_generate() FROM PUBLIC',
     'GRANT SELECT (holder) ON randflake_lease TO PUBLIC',
     q{COMMENT ON FUNCTION randflake_shard(bigint, integer) IS 'something else'},
@@ -181,7 +190,8 @@ SELECT randflake_lease_acquire('holder', '00000000-0000-0000-0000-000000000001',
 CREATE TABLE leases AS SELECT * FROM randflake_lease;
 CREATE TABLE pools AS SELECT * FROM randflake_lease_pool;
 SQL
-    if ($version ne $next) { for my $extension (@extensions) {
+    if ($version ne $next) {
+        for my $extension (@extensions) {
             my $path = query($database, <<"SQL");
 SELECT path FROM pg_extension_update_paths('$extension')
 WHERE source = '$version' AND target = '$next'
