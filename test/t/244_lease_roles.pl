@@ -1,14 +1,7 @@
 # What a role that may lease can do to the leases of others and to the bounds on its own: nothing.
 
-use strict;
-use warnings;
-
-use IPC::Run ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $fleet = new_fleet();
@@ -55,8 +48,7 @@ my ($lease, $incarnation, $end) = split /\|/, $coordinator->safe_psql('postgres'
 SELECT lease_id, incarnation, upper(span) - 1 FROM randflake_lease WHERE holder = 'holder1'
 SQL
 my $not_yours = qr/^lease $lease does not exist or is not this holder's$/;
-for my $case (
-    [ 'another role with the incarnation', 'second', "'$incarnation'" ],
+for my $case ([ 'another role with the incarnation', 'second', "'$incarnation'" ],
     [ 'another role without it', 'second', 'gen_random_uuid()' ],
     [ 'the role without the incarnation', 'first', 'gen_random_uuid()' ])
 {
@@ -251,14 +243,11 @@ my $before = status_of($victim, 'window_extensions');
 my $try = "DO \$\$ BEGIN PERFORM randflake_lease_acquire('x', gen_random_uuid(), %s, 4, '%s');"
   . ' EXCEPTION WHEN OTHERS THEN NULL; END $$;';
 my $grant = sprintf $try, 1, $fingerprint;
-my %attacks = (
-    'keeps a transaction open' => "BEGIN; $grant SELECT pg_sleep(9.5); ROLLBACK;",
+my %attacks = ('keeps a transaction open' => "BEGIN; $grant SELECT pg_sleep(9.5); ROLLBACK;",
     'keeps another one open' => "BEGIN; $grant SELECT pg_sleep(9.5); ROLLBACK;",
-    'rolls back' => "BEGIN; $grant ROLLBACK;",
-    'is refused' => sprintf($try, 0, $fingerprint),
+    'rolls back' => "BEGIN; $grant ROLLBACK;", 'is refused' => sprintf($try, 0, $fingerprint),
     'names another secret' => sprintf($try, 1, 'f' x 16),
-    'is cancelled' => "SET statement_timeout = 3; $grant",
-    'fills what it may have' => $grant,
+    'is cancelled' => "SET statement_timeout = 3; $grant", 'fills what it may have' => $grant,
     'keeps a snapshot' => "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1; SELECT pg_sleep(5); COMMIT;");
 my @attackers = map {
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/attack.sql';
