@@ -45,7 +45,7 @@ wait_for_status($_, 'lease_error IS NULL') for @holders;
 
 # Of the first server's lease, what an attacker may know
 my ($lease, $incarnation, $end) = split /\|/, $coordinator->safe_psql('postgres', <<'SQL');
-SELECT lease_id, incarnation, upper(span) - 1 FROM randflake_lease WHERE holder = 'holder1'
+SELECT lease_id, incarnation, upper(span) - 1 FROM randflake_lease WHERE holder = 'holder1' ORDER BY lease_id DESC LIMIT 1
 SQL
 my $not_yours = qr/^lease $lease does not exist or is not this holder's$/;
 for my $case ([ 'another role with the incarnation', 'second', "'$incarnation'" ],
@@ -134,11 +134,11 @@ is($acquire->('second', 2)->{text}, '', '  and another role leases');
 # A role can keep its transaction open, whatever limits the session has. That keeps nobody else waiting:
 # these go on although it does not end.
 $_->stop for @holders;
-$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 8, max_nodes_per_role => 1000)');
+$coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 8, max_duration => 20, max_nodes_per_role => 1000)');
 $coordinator->safe_psql('postgres', 'SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');
 $coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease');
 my $uuid = '00000000-0000-0000-0000-000000000003';
-my $leases = "SELECT first_node_id FROM randflake_lease_acquire('x', '$uuid', 1, 4, '$fingerprint')";
+my $leases = "SELECT first_node_id FROM randflake_lease_acquire('x', '$uuid', 1, 20, '$fingerprint')";
 sub as_role {
     my ($role) = @_;
     return $coordinator->background_psql('postgres', extra_params => [ '-U', $role ]);
@@ -146,13 +146,16 @@ sub as_role {
 my ($open, $mine) = (as_role('second'), as_role('first'));
 is($open->query_safe("BEGIN; $leases; $leases"), "0\n1", 'a transaction leases and stays open');
 is($mine->query_safe($leases), 2, '  another role leases what it has not');
-my ($first_lease) = $mine->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 4, '$fingerprint')");
+my ($first_lease) = $mine->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 20, '$fingerprint')");
 for my $statement ("SELECT lease_end > 0 FROM randflake_lease_renew($first_lease, '$uuid', extract(epoch FROM now())::bigint + 1, 4, '$fingerprint')",
     "SELECT randflake_lease_release($first_lease, '$uuid', NULL) IS NOT NULL")
 {
     is($mine->query_safe($statement), 't', '  and ' . ($statement =~ /lease_(renew|release)/)[0] . 's');
 }
-$mine->query_safe($leases) for 1 .. 4;
+# What was released is free after its first second.
+$coordinator->poll_query_until('postgres', "SELECT clock_timestamp() > ends_at FROM randflake_leases WHERE lease_id = $first_lease")
+  or die 'what was released is not free';
+$mine->query_safe($leases) for 1 .. 5;
 my $refusal = $acquire->('first', 1);
 is($refusal->{sqlstate}, '53400', '  no others: refused');
 like($refusal->{detail}, qr/^Others are being leased at this moment\.$/, '  with the reason');
