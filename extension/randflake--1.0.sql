@@ -53,8 +53,7 @@ COMMENT ON FUNCTION randflake53_generate_in_copy(internal) IS
 CREATE FUNCTION randflake53_generate(count integer) RETURNS SETOF bigint
 AS 'MODULE_PATHNAME', 'randflake53_generate_many'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
-COMMENT ON FUNCTION randflake53_generate(integer) IS
-'new 53-bit identifiers, as many as the argument says';
+COMMENT ON FUNCTION randflake53_generate(integer) IS 'new 53-bit identifiers, as many as the argument says';
 
 -- Looking into identifiers
 
@@ -114,8 +113,7 @@ COMMENT ON FUNCTION randflake_from_text(text) IS 'the identifier of a text form,
 CREATE FUNCTION randflake_to_text(id bigint, prefix text) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_to_prefixed_text'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_to_text(bigint, text) IS
-'the text form of an identifier after a prefix and _';
+COMMENT ON FUNCTION randflake_to_text(bigint, text) IS 'the text form of an identifier after a prefix and _';
 
 CREATE FUNCTION randflake_from_text(text, prefix text) RETURNS bigint
 AS 'MODULE_PATHNAME', 'randflake_from_prefixed_text'

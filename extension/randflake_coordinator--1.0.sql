@@ -13,24 +13,11 @@ COMMENT ON TYPE randflake_lease_internal IS
 'not for users: the first argument of functions that the coordinator''s functions call';
 REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 
--- A lease is a rectangle: node ids x seconds. The exclusion constraint makes it impossible that two
--- leases overlap, whatever the functions or the clock do. What the constraint cannot see are leases
--- that are no longer in the table: purged ones, and those that a failover or the restore of an old
--- copy has lost. For them there is the high-water mark: no lease is granted until the clock has
--- reached it, and none that may have ended is extended.
---
--- The bound on leases that may be missing: no lease ends later than max_duration + max_clock_skew
--- after the moment at which it was granted or renewed, by the clock of the coordinator that did it.
---
--- After a failover or restore, where another data directory, timeline or table grants than before,
--- the mark is set beyond every lease that may be missing. The clock of the new coordinator may be
--- behind the former one's by max_clock_skew, which is added once more. A lease that this coordinator
--- knows and that has not ended may be renewed meanwhile: the former one cannot have granted its node
--- ids to another. What remains to be trusted is that the former coordinator grants no more.
---
--- A coordinator that was just made counts as one that took over when it was made: another one may
--- have leased under the same secret before. randflake_lease_configure(never_leased => true) says
--- that none has.
+-- A lease is a rectangle: node ids x seconds. docs/design.md, "Leased node ids", tells what keeps leases apart: the
+-- exclusion constraint, the high-water mark for those that are not in the table any more, and the lists of secrets.
+-- None that may have ended is extended before the mark, either. The clock of a new coordinator may be behind the former
+-- one's by max_clock_skew, which is therefore added once more. What remains to be trusted is that the former one grants
+-- no more, and randflake_lease_configure(never_leased => true), which says that there was none.
 --
 -- What is serial, and why. A role may keep the transaction open in which it leased, and its locks are free
 -- only when the commit has reached disk and standby. So nothing that a grant or a renewal locks keeps those
@@ -58,13 +45,8 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- lease that was not used counts as used for its first second. So every node id keeps the end of its last
 -- lease, and the table has no more rows than there are node ids, or twice that if leases differ in size.
 --
--- A server may have several secrets that follow each other in time. It names them as one text, oldest
--- first: the fingerprint of the first, and for each further one a space, its fingerprint, "@" and the
--- Unix second from which on it is in use. A fingerprint covers the secrets and times before, so two
--- such texts agree up to the first entry that differs. From the time of that entry on, the numbers of
--- one holder may have the identifiers of another's. So no lease reaches it (randflake_lease_stops_at):
--- who has not got a new secret in time, or has one that the others have not got, stops there. Which
--- secrets count is in the pool. Only its owner adds one, or any holder could stop the others.
+-- A server names its secrets as one text, oldest first: the fingerprint of the first, and for each further one a space,
+-- its fingerprint, "@" and the Unix second from which on it is in use.
 --
 -- Times are Unix seconds. A span is half-open, [start, end); the functions take and give the last
 -- second of a lease, as the Randflake libraries do.
@@ -89,12 +71,10 @@ COMMENT ON COLUMN randflake_lease_pool.nodes IS 'node ids to lease';
 COMMENT ON COLUMN randflake_lease_pool.max_duration IS 'longest lease, seconds';
 COMMENT ON COLUMN randflake_lease_pool.max_clock_skew IS
 'seconds by which the clocks of two coordinators, before and after a failover, may differ';
-COMMENT ON COLUMN randflake_lease_pool.closed IS
-'true: no lease is granted or renewed';
+COMMENT ON COLUMN randflake_lease_pool.closed IS 'true: no lease is granted or renewed';
 COMMENT ON COLUMN randflake_lease_pool.max_nodes_per_role IS
 'most node ids that the leases of one role may have at a time';
-COMMENT ON COLUMN randflake_lease_pool.max_grants_per_role IS
-'most leases that one role may be granted in a minute';
+COMMENT ON COLUMN randflake_lease_pool.max_grants_per_role IS 'most leases that one role may be granted in a minute';
 COMMENT ON COLUMN randflake_lease_pool.high_water IS
 'Unix second before which no lease is granted: leases that last until then may be missing here';
 COMMENT ON COLUMN randflake_lease_pool.secrets IS
@@ -128,8 +108,7 @@ COMMENT ON COLUMN randflake_lease.span IS 'Unix seconds, half-open';
 COMMENT ON COLUMN randflake_lease.granted_at IS 'when it was granted';
 COMMENT ON COLUMN randflake_lease.renewed_at IS 'when it was last renewed';
 COMMENT ON COLUMN randflake_lease.released_at IS 'when the holder gave it back';
-COMMENT ON COLUMN randflake_lease.secrets IS
-'fingerprints of the secrets that the holder named last, oldest first';
+COMMENT ON COLUMN randflake_lease.secrets IS 'fingerprints of the secrets that the holder named last, oldest first';
 
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
@@ -1199,8 +1178,7 @@ COMMENT ON COLUMN randflake_leases.first_node_id IS 'first node id';
 COMMENT ON COLUMN randflake_leases.node_count IS 'number of node ids';
 COMMENT ON COLUMN randflake_leases.starts_at IS 'the holder may issue identifiers from this second on';
 COMMENT ON COLUMN randflake_leases.ends_at IS 'the holder may issue identifiers before this second, until it renews the lease';
-COMMENT ON COLUMN randflake_leases.state IS
-'granted: not begun; active; ended; released: given back by the holder';
+COMMENT ON COLUMN randflake_leases.state IS 'granted: not begun; active; ended; released: given back by the holder';
 COMMENT ON COLUMN randflake_leases.in_pool IS
 'whether the lease can be renewed: false when its node ids were taken out of the pool, or the pool is closed';
 COMMENT ON COLUMN randflake_leases.granted_at IS 'when it was granted';

@@ -73,8 +73,7 @@ COMMENT ON FUNCTION randflake_to_bigint(randflake) IS 'the same identifier as bi
 CREATE FUNCTION randflake_to_text(id randflake, prefix text) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_type_to_prefixed_text'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_to_text(randflake, text) IS
-'the text form of an identifier after a prefix and _';
+COMMENT ON FUNCTION randflake_to_text(randflake, text) IS 'the text form of an identifier after a prefix and _';
 
 CREATE CAST (bigint AS randflake) WITH FUNCTION randflake_from_bigint(bigint) AS ASSIGNMENT;
 COMMENT ON CAST (bigint AS randflake) IS 'the same identifier, stored in the order of time';

@@ -1,4 +1,6 @@
 -- Masks: opaque numbers for keys that exist, and prefixes of text forms.
+\pset format unaligned
+\pset footer off
 
 -- Known answers, from an independent program
 SELECT number, randflake_mask(number, repeat('l', 255)) = masked AS masked,

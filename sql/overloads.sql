@@ -1,5 +1,7 @@
 -- Others may own objects in the extension's schema. Functions and operators of theirs that fit
 -- better than PostgreSQL's would run with the rights of the coordinator's owner: these would say so.
+\pset format unaligned
+\pset footer off
 CREATE SCHEMA overloads;
 DO $$
 DECLARE

@@ -1,4 +1,6 @@
 -- Identifiers of 53 bits, which a JavaScript number holds.
+\pset format unaligned
+\pset footer off
 SET timezone = 'UTC';
 SET datestyle = ISO;
 

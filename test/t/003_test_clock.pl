@@ -48,7 +48,7 @@ SQL
 my $log_start = -s $node->logfile;
 $node->reload;
 $node->safe_psql('postgres', 'CHECKPOINT');
-my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
+my $postmaster = postmaster_of($node);
 my $checkpointer = $node->safe_psql('postgres',
     q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'});
 $node->wait_for_log(qr/ $checkpointer LOG:  checkpoint complete/, $log_start);

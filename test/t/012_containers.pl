@@ -4,7 +4,6 @@
 
 use Cwd qw(getcwd);
 use Docs;
-use IPC::Run ();
 use Randflake;
 
 read_document('docs/containers.md', 'test/t/012_containers.pl');

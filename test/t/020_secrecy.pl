@@ -141,7 +141,7 @@ for my $form ('setting', 'file') {
         'SELECT pg_sleep(3600)');
     $node->poll_query_until('postgres',
         q{SELECT count(*) > 0 FROM pg_stat_activity WHERE query ~ '^SELECT pg_sleep'});
-    my $postmaster = (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
+    my $postmaster = postmaster_of($node);
     my @titles = grep { /^\s*(?:$postmaster|\d+\s+$postmaster)\s/ } `ps -eww -o pid,ppid,args`;
     cmp_ok(scalar @titles, '>', 5, "$form: the server's processes are found");
     no_secret_in(join('', @titles), $secret, "$form: process titles");

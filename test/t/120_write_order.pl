@@ -69,11 +69,8 @@ sub open_gate {
 sub wait_at_gate {
     my ($what) = @_;
     my $line = ($what =~ s/\./ /r) . ' waits';
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-    while (slurp_file("$watch/log", $closed_at) !~ /^\d+ \Q$line\E$/m) {
-        die "no process is at the gate $what" if time > $give_up_at;
-        sleep 0.01;
-    }
+    wait_until { slurp_file("$watch/log", $closed_at) =~ /^\d+ \Q$line\E$/m }
+      or die "no process is at the gate $what";
 }
 
 # Makes as many identifiers as asked for, which must work; returns the era.
@@ -213,11 +210,7 @@ for my $case (
     wait_until_received(@clients) for 1 .. 3;
     # Then the client gets errors only.
     let_window_end();
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-    while (slurp_file($clients[0]{errors}) !~ /ERROR.*ERROR/s) {
-        die 'the client gets no error' if time > $give_up_at;
-        sleep 0.1;
-    }
+    wait_until { slurp_file($clients[0]{errors}) =~ /ERROR.*ERROR/s } or die 'the client gets no error';
     my $era = $history->add_era(end_clients($node, @clients));
     is("$era->{first} $era->{last}", join(' ', ($end - 1) x 2),
         "$name: the window is used to its old end, also after the failure");

@@ -5,7 +5,6 @@
 #
 # RANDFLAKE_ROUNDS sets how often each case is repeated.
 
-use IPC::Run ();
 use List::Util qw(max);
 use Randflake;
 use RandflakeHandover;

@@ -1,14 +1,8 @@
 # A fleet of servers that lease node ids from one coordinator, under load, while the coordinator and
 # the servers stop, hang and die.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $fleet = new_fleet();
@@ -36,7 +30,6 @@ sub ids_go_on {
         wait_for_status($holder, "ids_issued > $before AND now() < window_end");
     }
     pass($test_name);
-    return;
 }
 
 # A lease that was not renewed is shorter.
@@ -60,9 +53,7 @@ error_is($holders[0], q{SET randflake.max_wait = '10ms'; SELECT randflake_genera
     {
         message => qr/lease of node ids has ended/,
         detail => qr/^It ended at .*, the clock shows .*\. The coordinator has not answered since .*\.$/,
-        hint => qr/coordinator/
-    },
-    'to the end of the lease', problem => 1);
+        hint => qr/coordinator/ }, 'to the end of the lease', problem => 1);
 like(status_of($holders[0], 'lease_error'), qr/could not renew the lease of node ids: .*socket/,
     'with the reason in randflake_status');
 log_has($holders[0], qr/LOG: .*could not renew the lease/, 'and in the log');
@@ -114,7 +105,6 @@ SQL
     sleep 1;
     end_load($fleet, $spare);
     $spare->stop;
-    return;
 }
 
 taken_over_while_stopped($holders[0], 'lease worker', lease_worker_of($holders[0]));
@@ -186,8 +176,7 @@ sleep $RandflakeLease::duration;
 
 # --- many at once ------------------------------------------------------------------------------
 
-$coordinator->pgbench(
-    '--client=200 --jobs=2 --transactions=1 --no-vacuum', 0,
+$coordinator->pgbench('--client=200 --jobs=2 --transactions=1 --no-vacuum', 0,
     [qr{actually processed: 200/200}], [qr/^$/], '200 concurrent calls succeed',
     { acquire => <<'SQL' });
 SELECT first_node_id FROM randflake_lease_acquire('many', gen_random_uuid(), 3, 60,

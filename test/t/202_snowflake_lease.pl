@@ -1,14 +1,8 @@
 # Snowflake identifiers under leased node ids: the words of both families change with the lease, and
 # what is given back was not used by either.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 my $fleet = new_fleet(snowflake => 1);
@@ -19,8 +13,7 @@ sleep 1.5 * $RandflakeLease::duration;
 
 # The worker gives the lease back, with the last second used, and its successor takes another; the
 # other server may have the node ids at once. Nothing but Snowflake identifiers is made here.
-for my $round (1 .. 3) {
-    for my $holder (@holders) {
+for my $round (1 .. 3) { for my $holder (@holders) {
         my $lease = status_of($holder, 'lease_id');
         kill 'TERM', lease_worker_of($holder);
         wait_for_status($holder, "lease_id > $lease AND now() < window_end");
@@ -61,8 +54,7 @@ error_is($holders[1], 'SELECT snowflake_generate()', '55000',
     {
         message => qr/node ids 1023 to 1024 do not fit in layout "twitter"/,
         detail => qr/10 bits for node ids, which are from 0 to 1023/,
-        hint => qr/"instagram" up to 8191, "sonyflake" up to 65535, "baidu" up to 4194303/
-    },
+        hint => qr/"instagram" up to 8191, "sonyflake" up to 65535, "baidu" up to 4194303/ },
     'leased: which do not fit');
 ok($holders[1]->safe_psql('postgres', 'SELECT randflake_generate()'), 'leased: but serve Randflake');
 

@@ -2,14 +2,8 @@
 # one that missed those of the first, an old copy, a restore in place, a dump. And a server that is
 # its own coordinator.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 # Renewed at half of it, also on a busy machine.
@@ -28,13 +22,11 @@ my $stands_at;
 sub clock_stops {
     $stands_at = time + $ahead;
     clock_stands_at($fleet->{clock}, $stands_at);
-    return;
 }
 
 sub clock_goes_on {
     $ahead = $stands_at - time;
     clock_offset($fleet->{clock}, $ahead);
-    return;
 }
 
 # The first coordinator, its standbys and an old copy of it. One connection string for all: only one
@@ -190,8 +182,7 @@ $old->command_ok([ 'pg_dump', '-f', $dump, $old->connstr('postgres') ], 'dump');
 $old->safe_psql('postgres', 'CREATE DATABASE restored TEMPLATE template0');
 $old->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $old->connstr('restored') ],
     'restore');
-for my $what (
-    'SELECT * FROM randflake_lease ORDER BY lease_id',
+for my $what ('SELECT * FROM randflake_lease ORDER BY lease_id',
     'SELECT nodes, max_duration, max_clock_skew, high_water, secrets FROM randflake_lease_pool')
 {
     is($old->safe_psql('restored', $what), $old->safe_psql('postgres', $what),
@@ -213,16 +204,14 @@ $old->stop;
 # --- a server that is its own coordinator ------------------------------------------------------
 
 my $own = new_holder($fleet, 'own', 'dbname=none');
-configure($own, secret => $fleet->{secret}, coordinator => $own->connstr('postgres'),
-    lease_duration => $RandflakeLease::duration);
+configure($own, leasing($fleet, $own));
 start_in_fleet($fleet, $own);
 make_coordinator($own);
 wait_for_lease($own);
 $own->backup('standby');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($own, 'standby', has_streaming => 1);
-configure($standby, secret => $fleet->{secret}, coordinator => $standby->connstr('postgres'),
-    lease_duration => $RandflakeLease::duration);
+configure($standby, leasing($fleet, $standby));
 start_in_fleet($fleet, $standby);
 $own->wait_for_catchup($standby, 'replay', $own->lsn('insert'));
 error_is($standby, 'SELECT randflake_generate()', '25006', { message => qr/during recovery/ },

@@ -1,14 +1,8 @@
 # Clocks that are stepped by an hour, or out of all range: the coordinator's, and a holder's. They
 # decide whether there are identifiers, never whether these are unique.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $fleet = new_fleet();
@@ -27,14 +21,12 @@ sub ids_go_on {
     my ($node, $test_name) = @_;
     wait_for_lease($node);
     pass($test_name);
-    return;
 }
 
 sub generate_fails {
     my ($node, $patterns, $test_name) = @_;
     error_is($node, q{SET randflake.max_wait = '10ms'; SELECT randflake_generate()}, '55000',
         $patterns, $test_name, problem => 1);
-    return;
 }
 
 # --- the coordinator's -------------------------------------------------------------------------
@@ -65,17 +57,13 @@ ids_go_on($newcomer, 'coordinator set back: the new holder generates');
 
 # Behind: no lease is renewed that ends later than it would grant, nor granted before it was made.
 clock_offset($coordinator, -3600);
-wait_for_status($_, q{lease_error ~ 'no lease may begin before'})
-  for $steady, $newcomer;
+wait_for_status($_, q{lease_error ~ 'no lease may begin before'}) for $steady, $newcomer;
 pass('coordinator an hour behind: leases end, says randflake_status');
 wait_for_status($newcomer, 'window_end <= clock_timestamp()');
 generate_fails($newcomer,
     {
-        message => qr/lease of node ids has ended/,
-        detail => qr/It ended at .*, the clock shows/,
-        hint => qr/compare its clock/
-    },
-    'coordinator an hour behind: no identifiers from then on');
+        message => qr/lease of node ids has ended/, detail => qr/It ended at .*, the clock shows/,
+        hint => qr/compare its clock/ }, 'coordinator an hour behind: no identifiers from then on');
 clock_offset($coordinator, 0);
 ids_go_on($_, 'coordinator set forward: identifiers go on') for $steady, $stepped, $newcomer;
 
@@ -111,8 +99,7 @@ error_is($stepped,
     q{SET randflake.max_wait = '10ms'; SELECT count(*) FROM randflake_generate(131072)}, '55000',
     {
         message => qr/clock is 3\d\d\d seconds behind the last identifier/,
-        hint => qr/restart the server: it leases other node ids/
-    },
+        hint => qr/restart the server: it leases other node ids/ },
     'holder an hour behind: no identifiers when its second is used up', problem => 1);
 end_load($fleet, $stepped);
 $stepped->stop;

@@ -1,16 +1,10 @@
 # What can go wrong between a server and its coordinator, each with its message; and that no request
 # without a clear answer is taken for a grant.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeImpostor;
 use RandflakeLease;
 use RandflakeProxy;
-use Test::More;
 use Time::HiRes qw(sleep);
 
 $RandflakeLease::node_ids = 16;
@@ -46,20 +40,13 @@ $coordinator->reload;
 my $holder = new_holder($fleet, 'holder', $good);
 sub configure_holder {
     my (%settings) = @_;
-    configure($holder,
-        secret => $fleet->{secret},
-        lease_duration => $duration,
-        max_wait => '3min',
-        coordinator => $good,
-        %settings);
-    return;
+    configure($holder, leasing($fleet, $good, max_wait => '3min', %settings));
 }
 
 sub reload_with {
     my ($connstr, %settings) = @_;
     configure_holder(coordinator => $connstr, %settings);
     $holder->reload;
-    return;
 }
 
 sub told {
@@ -67,7 +54,6 @@ sub told {
     wait_for_status($holder, "lease_error ~ '$pattern'");
     $pattern =~ s/''/'/g;
     log_has($holder, qr/LOG: .*$pattern/, "$test_name: in randflake_status and the log", $offset);
-    return;
 }
 
 # --- answers that are no lease -----------------------------------------------------------------
@@ -78,8 +64,7 @@ told('could not lease node ids: .*database "nowhere" does not exist', 'no databa
 error_is($holder, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55000',
     {
         message => qr/this server has no lease of node ids/,
-        detail => qr/^The coordinator has not answered since .*\.$/,
-        hint => qr/"randflake_status"/
+        detail => qr/^The coordinator has not answered since .*\.$/, hint => qr/"randflake_status"/
     },
     'no lease: generate says what kind of failure it is', problem => 1);
 
@@ -147,7 +132,6 @@ sub change_over_to {
     reload_with($connstr, %settings);
     wait_for_status($holder,
         "extract(epoch FROM window_start) >= $end AND clock_timestamp() < window_end");
-    return;
 }
 
 # It grants the very node ids that this server has from the former one.
@@ -212,8 +196,7 @@ for my $silent ($proxy->connstr, "host=127.0.0.1 port=$hole_port dbname=postgres
 # The next host of the list is asked, also when the first one hangs after the welcome.
 my $impostor = RandflakeImpostor->new;
 $impostor->play(answer => \&silence);
-for my $first_host (
-    [ $proxy->{directory}, $proxy->{port} ],
+for my $first_host ([ $proxy->{directory}, $proxy->{port} ],
     [ '127.0.0.1', $hole_port ],
     [ $impostor->{directory}, 5432 ])
 {
@@ -283,7 +266,6 @@ sub cancel_wait {
 SELECT count(pg_cancel_backend(pid)) > 0 FROM pg_stat_activity
 WHERE wait_event = 'SyncRep' AND query ~ '$function'
 SQL
-    return;
 }
 $holder->start;
 cancel_wait('randflake_lease_acquire');

@@ -1,42 +1,29 @@
 # A coordinator that answers anything at all, or never: the server loses nothing, issues nothing,
 # says what happened, and can be stopped. What callers learn of it is in no word the coordinator's.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeImpostor;
 use RandflakeLease;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my @types = @lease_types;
 my $impostor = RandflakeImpostor->new;
 my $other = RandflakeImpostor->new;    # refuses
 $other->play(answer => sub { say_to($_[0], report('55000', 'another refusal') . ready()) });
-my $node = new_server('holder',
-    settings => {},
+my $node = new_server('holder', settings => {},
     conf => "log_min_messages = log\nlc_messages = 'C'\nrestart_after_crash = on\n");
 
 # Everything that is set, so that each reload says it again.
 sub settings {
     my (%more) = @_;
-    configure($node,
-        secret => 'c0ffee00c0ffee00c0ffee00c0ffee00',
-        max_wait => 0,
-        lease_duration => 60,
-        coordinator => $impostor->connstr,
-        %more);
-    return;
+    configure($node, secret => 'c0ffee00c0ffee00c0ffee00c0ffee00', max_wait => 0,
+        lease_duration => 60, coordinator => $impostor->connstr, %more);
 }
 
 # The worker asks at once.
 sub ask_again {
     settings(@_);
     $node->reload;
-    return;
 }
 
 settings();
@@ -53,12 +40,8 @@ my $worker = lease_worker_of($node);
 # Waits for an error, and returns it.
 sub told {
     my ($pattern, $test_name) = @_;
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-    my $error = '';
-    until ($error =~ $pattern || time > $give_up_at) {
-        sleep 0.05;
-        $error = status_of($node, 'lease_error');
-    }
+    my $error;
+    wait_until { ($error = status_of($node, 'lease_error')) =~ $pattern };
     like($error, $pattern, $test_name);
     return $error;
 }
@@ -72,7 +55,6 @@ sub caller_is_told {
     (my $timeless = $error->{text}) =~ s/\d{4}-\d\d-\d\d [\d:.]+//g;    # microseconds may look like a port
     unlike($timeless, qr/leaser|\Q$impostor->{directory}\E|leak|5432/,
         "$test_name: and nothing of the connection");
-    return;
 }
 
 my $since = qr/since \d{4}-\d\d-\d\d .*\d\.$/;
@@ -100,8 +82,7 @@ sub with_types {
     return row_description(columns(@other)) . data_row(@good) . complete() . ready();
 }
 
-my @answers = (
-    [ 'no column', row_description() . data_row() . complete() . ready(), $no_lease ],
+my @answers = ([ 'no column', row_description() . data_row() . complete() . ready(), $no_lease ],
     [ 'fewer columns',
         row_description(columns(@types[ 0 .. 3 ])) . data_row(@good[ 0 .. 3 ]) . complete() . ready(),
         $no_lease ],
@@ -143,8 +124,7 @@ my @answers = (
     [ 'an error after the completion', $row . complete() . report('40001', 'too late') . ready(),
         qr/^could not lease node ids: too late$/ ],
     [ 'a warning', report('01000', 'not on the standby', type => 'N', severity => 'WARNING') . $row
-          . complete() . ready(),
-        qr/^could not lease node ids: not on the standby$/ ],
+          . complete() . ready(), qr/^could not lease node ids: not on the standby$/ ],
     [ 'a warning after the completion', $row . complete()
           . report('01000', 'a late one', type => 'N', severity => 'WARNING') . ready(),
         qr/^could not lease node ids: a late one$/ ],
@@ -229,8 +209,7 @@ sub logged {
 my $passfile = $node->basedir . '/passfile';
 append_to_file($passfile, "*:*:*:*:hunter2leak\n");
 chmod 0600, $passfile;
-$impostor->play(
-    startup => sub {
+$impostor->play(startup => sub {
         say_to($_[0], message('R', pack 'N', 3));
         my ($type, $body) = read_message($_[0]);
         say_to($_[0], report('28P01', 'what a password: ' . unpack('Z*', $body), severity => 'FATAL'));
@@ -240,14 +219,12 @@ told(qr/withheld, because it contains the password/, 'a password that is quoted 
 caller_is_told($no_answer, 'a password that is quoted');
 
 my $malformed = qr/^could not lease node ids: "randflake.coordinator" is not a valid connection string$/;
-for my $coordinator (
-    "host=$impostor->{directory} password=hunter 2leak",
+for my $coordinator ("host=$impostor->{directory} password=hunter 2leak",
     "host=$impostor->{directory} password='hunter2leak",
     "host=$impostor->{directory} password=hunter pass2leak=x",
     'postgresql://leaser:hunter/2leak@ids.example.com/ids',
     'postgresql://leaser:hunter@2leak@ids.example.com/ids',
-    'postgresql://leaser:hunter%2leak@ids.example.com/ids',
-    'hunter2leak')
+    'postgresql://leaser:hunter%2leak@ids.example.com/ids', 'hunter2leak')
 {
     told_after(error_text('before'), qr/before/, 'malformed connection string: is next');
     ask_again(coordinator => $coordinator);
@@ -292,16 +269,14 @@ my $most_memory = 64;
 my $row_of = sub { row_description(columns(@types)) . pack 'A N', 'D', $_[0] };
 my $block = "\0" x 1_000_000;
 
-my @endless = (
-    [ 'silence', answer => \&silence ],
+my @endless = ([ 'silence', answer => \&silence ],
     [ 'silence at the door', startup => \&silence ],
     [ 'half a message', answer => sub { say_to($_[0], substr $row, 0, length($row) - 3);
             silence() } ],
     [ 'half a welcome', startup => sub { say_to($_[0], substr welcome(), 0, 30);
             silence() } ],
     [ 'a byte a second', answer => sub { byte_a_second($_[0], $row) } ],
-    [ 'a byte a second at the door', startup =>
-          sub { byte_a_second($_[0], welcome()) } ],
+    [ 'a byte a second at the door', startup => sub { byte_a_second($_[0], welcome()) } ],
     [ 'notices at the door', startup => sub {
             say_to($_[0], message('R', pack 'N', 0));
             repeat($_[0], report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
@@ -322,8 +297,7 @@ my @endless = (
             repeat($_[0], $row_of->(4 + (30 << 20)) . "\0" x (30 << 20)) } ],
     [ 'rows', answer => sub { say_to($_[0], row_description(columns(@types)));
             repeat($_[0], data_row(@good)) } ],
-    [ 'row descriptions', answer =>
-          sub { repeat($_[0], row_description(columns(@types))) } ],
+    [ 'row descriptions', answer => sub { repeat($_[0], row_description(columns(@types))) } ],
     [ 'completions', answer => sub { repeat($_[0], complete()) } ],
     [ 'readiness', answer => sub { repeat($_[0], ready()) } ],
     [ 'CopyOut', answer => sub { say_to($_[0], message('H', pack 'C n n', 0, 1, 0));
@@ -340,8 +314,7 @@ my @endless = (
             my ($type, $body) = read_message($_[0]);
             my ($nonce) = $body =~ /r=(.*)$/s;
             say_to($_[0], message('R', pack('N', 11) . "r=${nonce}leak,s=c2FsdA==,i=2147483647"));
-            silence() } ],
-);
+            silence() } ], );
 my %at_once = map { $_ => $unusable } 'rows', 'row descriptions', 'completions', 'CopyOut', 'CopyBoth',
   'notices', 'warnings', 'readiness';
 my $patience = 5;    # seconds, for what takes a fraction of one
@@ -436,8 +409,7 @@ for my $case (
     [ 'no free node id and no time', '53400', undef, $unusable ],
     [ 'a time that is over', '55000', $soon - 7200, qr/^$refused$/ ],
     map { [ "a refusal until '$_'", '55000', $_, qr/^$refused$/ ] }
-    (
-        '', '0', "-$soon", "+$soon", " $soon", "$soon ", "${soon}leak", "$soon.5", '0x7fffffff',
+    ('', '0', "-$soon", "+$soon", " $soon", "$soon ", "${soon}leak", "$soon.5", '0x7fffffff',
         $last + 1, '1730000000', '9223372036854775808', '9' x 40, 'leak' x 1000))
 {
     my ($name, $sqlstate, $column, $detail) = @$case;
@@ -456,7 +428,6 @@ sub start_with {
     $impostor->play(answer => sub { say_to($_[0], $answer) });
     settings(%settings);
     $node->start;
-    return;
 }
 
 start_with(lease(1, 7, 1, int(time) - 1000, int(time) - 900));
@@ -484,8 +455,7 @@ sub grant_and_listen {
         say_to($client, row_description([ randflake_lease_release => 2278 ]) . data_row('') . complete() . ready());
     };
 }
-for my $case (
-    [ 'ten years', int(time), int(time) + 10 * 365 * 86400 ],
+for my $case ([ 'ten years', int(time), int(time) + 10 * 365 * 86400 ],
     [ 'all of time', 1_730_000_001, '9223372036854775807' ],
     [ 'ten seconds more', int(time), int(time) + 73 ])
 {
@@ -519,8 +489,7 @@ start_with(lease(1, 7, 1, int(time) - 5, $end), lease_duration => '20min');
 wait_for_lease($node);
 my $renewal = row_description([ lease_end => INT8 ], [ differs_from => INT8 ]);
 my $could_not = 'could not renew the lease of node ids: ';
-for my $case (
-    [ 'null', $renewal . data_row(undef, undef) . complete() . ready() ],
+for my $case ([ 'null', $renewal . data_row(undef, undef) . complete() . ready() ],
     [ 'text', $renewal . data_row('leak', undef) . complete() . ready() ],
     [ 'one column', row_description([ lease_end => INT8 ]) . data_row($end) . complete() . ready() ],
     [ 'a secret of no time', $renewal . data_row($end, 0) . complete() . ready() ],
@@ -528,8 +497,7 @@ for my $case (
     [ 'int4', row_description(columns(INT4, INT8)) . data_row(5, undef) . complete() . ready() ],
     [ 'three columns', row_description(columns(INT8, INT8, INT8)) . data_row(5, undef, undef) . complete() . ready() ],
     [ 'CopyIn', message('G', pack 'C n n', 0, 1, 0) ],
-    [ 'two rows', $renewal . data_row($end + 50, undef) x 2 . complete() . ready() ],
-  )
+    [ 'two rows', $renewal . data_row($end + 50, undef) x 2 . complete() . ready() ], )
 {
     my ($name, $answer) = @$case;
     told_after(error_text('before'), qr/before/, "renewal, $name: is next");

@@ -1,24 +1,16 @@
 # A coordinator over TLS, as documented: with sslmode=verify-full nobody else is asked in its place, or
 # is given the password.
 
-use strict;
-use warnings;
-
 use IO::Socket::INET;
 use POSIX ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
-use Test::More;
-use Time::HiRes qw(sleep time);
 
 my $directory = PostgreSQL::Test::Utils::tempdir();
 
 sub openssl {
     my ($out, $errors) = ('', '');
     IPC::Run::run([ 'openssl', @_ ], '<', '/dev/null', '>', \$out, '2>', \$errors) or die "openssl @_: $errors";
-    return;
 }
 
 # An authority, and certificates that it signs for names of hosts: files NAME.crt and NAME.key.
@@ -27,7 +19,6 @@ sub authority {
     my ($name) = @_;
     openssl('req', '-x509', @new_key, '-subj', "/CN=$name", '-keyout', "$directory/$name.key",
         '-out', "$directory/$name.crt");
-    return;
 }
 
 sub certificate {
@@ -36,7 +27,6 @@ sub certificate {
     openssl('x509', '-req', '-in', "$directory/$name.csr", '-CA', "$directory/$authority.crt",
         '-CAkey', "$directory/$authority.key", '-CAcreateserial', '-days', 2, '-out', "$directory/$name.crt");
     chmod 0600, "$directory/$name.key";
-    return;
 }
 authority($_) for qw(ours theirs);
 certificate('right', 'localhost', 'ours');
@@ -53,7 +43,6 @@ sub has_certificate {
     my $file = $coordinator->data_dir . '/tls.conf';
     unlink $file;
     append_to_file($file, "ssl = on\nssl_cert_file = '$directory/$name.crt'\nssl_key_file = '$directory/$name.key'\n");
-    return;
 }
 has_certificate('right');
 my $hba = $coordinator->data_dir . '/pg_hba.conf';
@@ -91,14 +80,9 @@ unlike(slurp_file($_->logfile), qr/\Q$password\E/, '  with a password that ' . $
 sub is_refused {
     my ($reason, $test_name) = @_;
     $holder->reload;
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-    my $error = '';
-    until ($error =~ $reason || time > $give_up_at) {
-        sleep 0.1;
-        $error = status_of($holder, 'lease_error');
-    }
+    my $error;
+    wait_until { ($error = status_of($holder, 'lease_error')) =~ $reason };
     like($error, $reason, $test_name);
-    return;
 }
 has_certificate('of_another_authority');
 $coordinator->reload;
@@ -142,8 +126,7 @@ move_to($fleet, $holder, $over_tls->($listener->sockport, 'verify-full'));
 is_refused(qr/server does not support SSL/, 'a server without TLS is refused');
 like(slurp_file("$directory/sent"), qr/^(?:asked )+$/, '  and sent nothing but the wish for TLS');
 move_to($fleet, $holder, $over_tls->($listener->sockport, 'prefer'));
-my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-sleep 0.1 until slurp_file("$directory/sent") =~ /\Q$password\E/ || time > $give_up_at;
+wait_until { slurp_file("$directory/sent") =~ /\Q$password\E/ };
 like(slurp_file("$directory/sent"), qr/\Q$password\E/, 'without verify-full it is told the password');
 kill 'KILL', $impostor;
 waitpid $impostor, 0;

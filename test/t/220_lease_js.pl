@@ -5,17 +5,11 @@
 # test/js has node-postgres (npm ci), without which that part is skipped. Where the package randflake is
 # not among its packages, test/js/randflake.mjs takes its place.
 
-use strict;
-use warnings;
-
 use Cwd qw(getcwd);
 use Docs;
 use File::Basename qw(basename);
-use IPC::Run ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
+use Randflake;
 use RandflakeLease;
-use Test::More;
 
 read_document('docs/leases.md', 'test/t/220_lease_js.pl');
 
@@ -32,20 +26,14 @@ my $directory = PostgreSQL::Test::Utils::tempdir();
 sub write_program {
     my ($name, $text) = @_;
     append_to_file("$directory/$name", $text);
-    return;
 }
 
 # Runs a program with the secret in its environment; its output.
 sub output_of {
     my (@command) = @_;
-    local %ENV = (
-        %ENV,
-        SECRET => $fleet->{secret},
-        COORDINATOR_HOST => $coordinator->host,
-        COORDINATOR_PORT => $coordinator->port,
-        SERVER_HOST => $server->host,
-        SERVER_PORT => $server->port,
-        PGUSER => scalar getpwuid($<));
+    local %ENV = (%ENV, SECRET => $fleet->{secret}, COORDINATOR_HOST => $coordinator->host,
+        COORDINATOR_PORT => $coordinator->port, SERVER_HOST => $server->host,
+        SERVER_PORT => $server->port, PGUSER => scalar getpwuid($<));
     my ($output, $errors) = ('', '');
     my $good = eval {
         IPC::Run::run(\@command, '<', '/dev/null', '>', \$output, '2>', \$errors);

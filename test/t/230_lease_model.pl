@@ -2,14 +2,8 @@
 # of leases runs: thousands of steps at random, each answer compared. And again with one rule of the
 # functions changed at a time: every such change must be found.
 
-use strict;
-use warnings;
-
 use FindBin;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
-use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('coordinator');
 $node->init;
@@ -59,12 +53,10 @@ SQL
 is($node->safe_psql('postgres', 'SELECT count(*) FROM step'), $traces * $steps, 'traces');
 
 # Everything happens in them, and often.
-my %least = (
-    'acquire|00000' => 1000, 'acquire|55000' => 500, 'acquire|53400' => 500,
+my %least = ('acquire|00000' => 1000, 'acquire|55000' => 500, 'acquire|53400' => 500,
     'acquire|22008' => 10, 'acquire|22023' => 50, 'acquire|57P03' => 100, 'renew|57P03' => 5,
     'renew|00000' => 1000, 'renew|55000' => 500, 'renew|22023' => 50,
-    'release|00000' => 500, 'release|55000' => 100,
-    'purge|00000' => 200, 'purge|22023' => 20,
+    'release|00000' => 500, 'release|55000' => 100, 'purge|00000' => 200, 'purge|22023' => 20,
     'configure|00000' => 200, 'configure|22023' => 20, 'configure|55000' => 20, 'serve|00000' => 50,
     'add_secret|00000' => 100, 'add_secret|55000' => 100, 'remove_secret|00000' => 20, 'remove_secret|55000' => 20,
     'save|00000' => 100, 'restore|00000' => 50, 'dump|00000' => 20);

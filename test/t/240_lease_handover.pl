@@ -3,15 +3,9 @@
 #
 # RANDFLAKE_ROUNDS says how often (default: 1).
 
-use strict;
-use warnings;
-
 use Docs;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 read_document('docs/leases.md', 'test/t/240_lease_handover.pl');
@@ -38,7 +32,6 @@ sub leases_from {
       or die "no lease for $name";
     my $from = leases_begin($node);
     wait_for_status($holder, "window_start >= to_timestamp($from) AND clock_timestamp() < window_end");
-    return;
 }
 
 # --- servers moved to a coordinator that knows nothing -------------------------------------------
@@ -78,7 +71,6 @@ sub ends_after {
 SELECT count(*) = 2 FROM randflake_leases
 WHERE state = 'active' AND ends_at > clock_timestamp() + interval '$seconds s'
 SQL
-    return;
 }
 
 # The number of calls that failed.
@@ -150,8 +142,7 @@ for my $round (1 .. $rounds) {
 # --- a coordinator made anew, and one in place of a lost one -------------------------------------
 
 # The holders cannot ask meanwhile, so they go on to the ends of their leases.
-for my $round (1 .. $rounds) {
-    for my $how ('made anew', 'lost') {
+for my $round (1 .. $rounds) { for my $how ('made anew', 'lost') {
         load_on($fleet, $_) for @holders;
         my @workers = map { lease_worker_of($_) } @holders;
         for my $holder (@holders) {

@@ -3,14 +3,8 @@
 #
 # RANDFLAKE_ROUNDS says how often (default: 1).
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 1;
@@ -37,11 +31,7 @@ for my $round (1 .. $rounds) {
     $server->stop;
 
     # Leased, of the same node id, for longer than it was ahead: from where it left off.
-    configure($server,
-        secret => $fleet->{secret},
-        coordinator => $coordinator->connstr('postgres'),
-        lease_duration => 60,
-        max_wait => '2min');
+    configure($server, leasing($fleet, $coordinator, lease_duration => 60));
     start_under_clock($server);
     is(wait_for_lease($server), 0, "round $round, static to leased: the same node id");
     cmp_ok(status_of($server, 'extract(epoch FROM window_start)'), '>=', int $used_until,
@@ -82,11 +72,7 @@ for my $round (1 .. $rounds) {
     end_load($fleet, $server);
     clock_offset($server, 0);
     $server->stop;
-    configure($server,
-        secret => $fleet->{secret},
-        coordinator => $coordinator->connstr('postgres'),
-        lease_duration => $RandflakeLease::duration,
-        max_wait => '2min');
+    configure($server, leasing($fleet, $coordinator));
     start_under_clock($server);
     cmp_ok(wait_for_lease($server), '>', 0, "round $round, a shorter lease: other node ids");
     log_has($server, qr/could not use the lease of node ids: this server used node ids 0 to 0 itself, up to /,

@@ -3,7 +3,6 @@
 # postgres_exporter and promtool in PATH, they read their files themselves, and promtool the dashboard's queries.
 
 use HTTP::Tiny;
-use IPC::Run ();
 use JSON::PP ();
 use Randflake;
 use RandflakeSecrets;
@@ -45,8 +44,7 @@ $node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 # Runs a query as the exporters do; returns its rows as hashes.
 sub rows_of {
     my ($server, $query) = @_;
-    my ($names, @rows) = split /\n/,
-      $server->safe_psql('postgres', $query,
+    my ($names, @rows) = split /\n/, $server->safe_psql('postgres', $query,
         extra_params => [ '-U', 'monitor', '-P', 'tuples_only=off', '-P', 'footer=off' ]);
     my @names = split /\|/, $names // '';
     return map {
@@ -87,12 +85,8 @@ $coordinator->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monito
       . 'SELECT randflake_lease_configure(never_leased => true, max_duration => 30)');
 my $holder = start_server('holder',
     settings => {
-        coordinator => $coordinator->connstr('postgres'),
-        secret => random_secret(),
-        node_count => 131072,
-        lease_duration => '90s',
-        max_wait => '1h'
-    });
+        coordinator => $coordinator->connstr('postgres'), secret => random_secret(),
+        node_count => 131072, lease_duration => '90s', max_wait => '1h' });
 $holder->safe_psql('postgres',
     'CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT randflake_generate()');
 check_queries($holder, 'leased', @of_generators);
@@ -184,9 +178,7 @@ my (%ids, %taken);
 for my $panel (@panels) {
     my %at = %{ $panel->{gridPos} };
     my @cells = map { my $y = $_; map { "$_,$y" } $at{x} .. $at{x} + $at{w} - 1 } $at{y} .. $at{y} + $at{h} - 1;
-    ok( !$ids{ $panel->{id} }++
-          && $at{x} + $at{w} <= 24
-          && !grep({ $taken{$_}++ } @cells)
+    ok( !$ids{ $panel->{id} }++ && $at{x} + $at{w} <= 24 && !grep({ $taken{$_}++ } @cells)
           && ($panel->{description} // '') =~ /\.$/,
         "panel \"$panel->{title}\" has an id, a place and a description of its own");
 }
@@ -226,13 +218,10 @@ SKIP: {
       for 'docs/monitoring/postgres_exporter.yml', 'docs/monitoring/postgres_exporter_coordinator.yml';
     local $ENV{DATA_SOURCE_NAME} = 'postgresql:///postgres?sslmode=disable&user=monitor&host='
       . $node->host . '&port=' . $node->port;
-    my $exporter = IPC::Run::start(
-        [
+    my $exporter = IPC::Run::start([
             'prometheus-postgres-exporter', "--extend.query-path=$both",
             '--disable-default-metrics', '--disable-settings-metrics',
-            "--web.listen-address=$address"
-        ],
-        '<', '/dev/null', '>&', \$output);
+            "--web.listen-address=$address" ], '<', '/dev/null', '>&', \$output);
     my $answer;
     for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default) {
         $answer = HTTP::Tiny->new(timeout => 60)->get("http://$address/metrics");

@@ -64,8 +64,7 @@ clock_stands_at($node, $second - 100);
 $node->safe_psql('postgres', 'SELECT randflake_generate()') for 1 .. 5;
 is(status($node, 'clock_steps_back'), 1, 'a clock that steps back is counted once');
 is( $node->safe_psql('postgres', 'SELECT extract(epoch FROM max(last_second) - clock_timestamp())::int'
-          . ' FROM randflake_slots'),
-    101, '  and the slots show by how much it is behind');
+          . ' FROM randflake_slots'), 101, '  and the slots show by how much it is behind');
 clock_stands_at($node, $second - 99);
 $node->safe_psql('postgres', 'SELECT randflake_generate()');
 is(status($node, 'clock_steps_back'), 1, '  going on is no step');
@@ -93,11 +92,8 @@ my $coordinator = start_server('coordinator', settings => {}, extensions => [qw(
 is(status($coordinator, 'mode, first_node_id, key_fingerprint'), 'static||',
     'a coordinator without node ids and secret of its own has a status');
 
-my %settings = (
-    coordinator => $coordinator->connstr('postgres'),
-    secret => random_secret(),
-    node_count => 3,
-    max_wait => '1h');
+my %settings = (coordinator => $coordinator->connstr('postgres'), secret => random_secret(),
+    node_count => 3, max_wait => '1h');
 my $holder = new_server('holder', settings => \%settings);
 $holder->start;
 $holder->safe_psql('postgres', 'CREATE EXTENSION randflake');
@@ -135,8 +131,7 @@ is(status($holder, q{lease_error_at > clock_timestamp() - interval '1 h', lease_
     't|t', '  and time, while the lease is still held');
 $coordinator->start;
 ok( $holder->poll_query_until('postgres', 'SELECT lease_error IS NULL AND lease_error_at IS NULL'
-          . ' AND problem IS NULL FROM randflake_status'),
-    '  until the coordinator is back');
+          . ' AND problem IS NULL FROM randflake_status'), '  until the coordinator is back');
 
 # Another lease, under other node ids: what was counted stays counted. The former one must end first,
 # so it is a short one.

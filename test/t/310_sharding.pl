@@ -9,11 +9,9 @@ my $secret = random_secret();
 
 # Three servers under one secret, that can replicate to each other
 my @nodes = map {
-    my $node = new_server(
-        "db$_",
+    my $node = new_server("db$_",
         settings => { node_id => $_, secret => $secret, max_wait => '1h' },
-        init => [ allows_streaming => 'logical' ],
-        conf => "log_statement = all\n");
+        init => [ allows_streaming => 'logical' ], conf => "log_statement = all\n");
     $node->start;
     $node
 } 0 .. 2;
@@ -89,10 +87,8 @@ my @halves = map { [ split /\|/ ] } split /\n/, run_block('halves', 0);
 is(@halves, 8, 'each of 4 shards has two halves');
 my @ranges = map { [ split /\|/ ] }
   split /\n/, $node->safe_psql('postgres', 'SELECT * FROM randflake_shard_ranges(4)');
-is_deeply(
-    [ map { [ $halves[ 2 * $_ ][2], $halves[ 2 * $_ + 1 ][3] ] } 0 .. 3 ],
-    [ map { [ $_->[1], $_->[2] ] } @ranges ],
-    'the outer bounds stay');
+is_deeply([ map { [ $halves[ 2 * $_ ][2], $halves[ 2 * $_ + 1 ][3] ] } 0 .. 3 ],
+    [ map { [ $_->[1], $_->[2] ] } @ranges ], 'the outer bounds stay');
 is( $node->safe_psql('postgres',
         'SELECT DISTINCT upper::numeric - lower + 1 FROM randflake_shard_ranges(8)'),
     '2305843009213693952', '  and each half is 2^61 identifiers, of 2^62');
@@ -110,8 +106,7 @@ is( $node->safe_psql('postgres', 'SELECT DISTINCT tableoid::regclass, randflake_
 my %lower_bound = map { split /\|/ } split /\n/, $node->safe_psql('postgres',
     'SELECT shard, lower FROM randflake_shard_ranges(8)');
 for my $shard (6, 7) {
-    like(
-        $node->safe_psql('postgres',
+    like($node->safe_psql('postgres',
             "SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE relname = 'message_$shard'"),
         qr/FROM \('?$lower_bound{$shard}'?\)/, '  beginning where it does');
 }
@@ -126,8 +121,7 @@ run_block('routed', $_) for 0 .. 2;
 is( run_block('routed', 0) =~ s/\|\d+$//gmr,
     "0\n1\n2", 'rows inserted on one server go to all of them');
 is_balanced($_, 'SELECT count(*) FROM item GROUP BY tableoid', 3, 4000,
-    $_->name . ' sees every row, of all servers alike')
-  for @nodes;
+    $_->name . ' sees every row, of all servers alike') for @nodes;
 all_distinct($node, 'SELECT id FROM item', 4000, 'no identifier is there twice');
 is(fields_of($node, 'SELECT id FROM item')->{nodes}, '0 1 2', 'each server made its own');
 for my $me (0 .. 2) {
@@ -207,8 +201,7 @@ run_block('reader', 2);
 my $script = $node->basedir . '/insert.sql';
 append_to_file($script, q{INSERT INTO note (body) SELECT n FROM generate_series(1, 10) AS n;});
 my @writers = map {
-    IPC::Run::start(
-        [ 'pgbench', '-n', '-f', $script, '-c', 2, '-t', 50, $_->connstr('postgres') ],
+    IPC::Run::start([ 'pgbench', '-n', '-f', $script, '-c', 2, '-t', 50, $_->connstr('postgres') ],
         '<', '/dev/null', '>&', \my $output)
 } @nodes[ 0, 1 ];
 ok($_->finish, 'a writer writes') for @writers;

@@ -21,13 +21,9 @@ my $packages = 'test/js';
 
 sub javascript {
     my ($program, %recipe) = @_;
-    recipe(
-        name => $program,
-        packages => $packages,
-        run => [ 'node', "$program.mjs" ],
+    recipe(name => $program, packages => $packages, run => [ 'node', "$program.mjs" ],
         needs => [ 'node', $javascript, "$packages/node_modules (npm ci)", -d "$packages/node_modules" ],
-        %recipe,
-        files => [ 'text_form.mjs', "$program.mjs", @{ $recipe{files} // [] } ]);
+        %recipe, files => [ 'text_form.mjs', "$program.mjs", @{ $recipe{files} // [] } ]);
 }
 
 javascript($_, tables => 1) for qw(pg postgres);
@@ -36,9 +32,7 @@ javascript($_) for qw(sequelize knex kysely typeorm);
 
 # Prisma's program downloads an engine for migrations, which making a client does not need: it is
 # told that it has one.
-javascript('prisma',
-    tables => 1,
-    files => ['schema.prisma'],
+javascript('prisma', tables => 1, files => ['schema.prisma'],
     environment => { PRISMA_SCHEMA_ENGINE_BINARY => '/bin/true', CHECKPOINT_DISABLE => 1 },
     prepare => [ [ 'prisma', 'generate', '--schema=schema.prisma' ] ]);
 
@@ -52,12 +46,9 @@ my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
 
 sub python {
     my ($module, $package, %recipe) = @_;
-    recipe(
-        name => $module,
-        files => [ 'text_form.py', "${module}_recipe.py" ],
+    recipe(name => $module, files => [ 'text_form.py', "${module}_recipe.py" ],
         needs => [ $package, succeeds($python, '-c', "import $module") ],
-        run => [ $python, "${module}_recipe.py" ],
-        %recipe);
+        run => [ $python, "${module}_recipe.py" ], %recipe);
 }
 
 python('psycopg2', 'python3-psycopg2', tables => 1);
@@ -69,67 +60,40 @@ python('django', 'python3-django');
 # --- Java and Go -----------------------------------------------------------------------------
 
 my $jdbc = '/usr/share/java/postgresql.jar';
-recipe(
-    name => 'JDBC',
-    files => ['Recipe.java'],
-    tables => 1,
+recipe(name => 'JDBC', files => ['Recipe.java'], tables => 1,
     needs => [ 'default-jdk-headless', succeeds('javac', '-version'), 'libpostgresql-jdbc-java', -e $jdbc ],
     run => [ 'java', '-XX:TieredStopAtLevel=1', '-cp', $jdbc, 'Recipe.java' ]);
 
-recipe(
-    name => 'lib/pq',
-    files => ['pq.go'],
-    tables => 1,
+recipe(name => 'lib/pq', files => ['pq.go'], tables => 1,
     needs => [
         'golang-go', succeeds('go', 'version'), 'golang-github-lib-pq-dev',
-        -d '/usr/share/gocode/src/github.com/lib/pq'
-    ],
+        -d '/usr/share/gocode/src/github.com/lib/pq' ],
     environment => {
-        GOCACHE => PostgreSQL::Test::Utils::tempdir(),
-        GOFLAGS => '',
-        GO111MODULE => 'off',
-        GOPATH => '/usr/share/gocode'
-    },
-    run => [ 'go', 'run', 'pq.go' ]);
+        GOCACHE => PostgreSQL::Test::Utils::tempdir(), GOFLAGS => '', GO111MODULE => 'off',
+        GOPATH => '/usr/share/gocode' }, run => [ 'go', 'run', 'pq.go' ]);
 
 # --- Ruby, PHP, Perl -------------------------------------------------------------------------
 
 my $ruby = '/usr/bin/ruby';
-recipe(
-    name => 'pg for Ruby',
-    files => ['pg_recipe.rb'],
-    tables => 1,
+recipe(name => 'pg for Ruby', files => ['pg_recipe.rb'], tables => 1,
     needs => [ 'ruby-pg', succeeds($ruby, '-e', 'require "pg"') ],
     run => [ $ruby, 'pg_recipe.rb' ]);
-recipe(
-    name => 'ActiveRecord',
-    files => ['activerecord.rb'],
+recipe(name => 'ActiveRecord', files => ['activerecord.rb'],
     needs => [ 'ruby-activerecord', succeeds($ruby, '-e', 'require "pg"; require "active_record"') ],
     run => [ $ruby, 'activerecord.rb' ]);
 
 my $php = '/usr/bin/php';
 my $pdo = succeeds($php, '-r', 'exit(in_array("pgsql", PDO::getAvailableDrivers()) ? 0 : 1);');
-recipe(
-    name => 'PDO',
-    files => ['pdo.php'],
-    tables => 1,
-    needs => [ 'php-cli php-pgsql', $pdo ],
+recipe(name => 'PDO', files => ['pdo.php'], tables => 1, needs => [ 'php-cli php-pgsql', $pdo ],
     run => [ $php, 'pdo.php' ]);
-recipe(
-    name => 'Doctrine',
-    files => ['doctrine.php'],
+recipe(name => 'Doctrine', files => ['doctrine.php'],
     needs => [
         'php-cli php-pgsql', $pdo, map { $_->[0], -e "/usr/share/php/$_->[1]/autoload.php" }
           [ 'php-doctrine-orm', 'Doctrine/ORM' ],
-        [ 'php-symfony-cache', 'Symfony/Component/Cache' ]
-    ],
-    run => [ $php, 'doctrine.php' ]);
+        [ 'php-symfony-cache', 'Symfony/Component/Cache' ] ], run => [ $php, 'doctrine.php' ]);
 
 my $perl = '/usr/bin/perl';
-recipe(
-    name => 'DBD::Pg',
-    files => ['dbd_pg.pl'],
-    tables => 1,
+recipe(name => 'DBD::Pg', files => ['dbd_pg.pl'], tables => 1,
     needs => [ 'libdbd-pg-perl', succeeds($perl, '-MDBD::Pg', '-e', '1') ],
     run => [ $perl, 'dbd_pg.pl' ]);
 

@@ -3,14 +3,12 @@
 # run once for each kind of key that they lead to, with the words replaced that the document names.
 
 use Docs;
-use IPC::Run ();
 use Randflake;
 
 read_document('docs/migrating.md', 'test/t/330_migrating.pl');
 my $node = start_server('main',
     settings => { node_id => 1, secret => random_secret(), max_wait => '1h' },
-    extensions => ['randflake_type'],
-    conf => "deadlock_timeout = 100ms\n");
+    extensions => ['randflake_type'], conf => "deadlock_timeout = 100ms\n");
 
 # --- new rows only ---------------------------------------------------------------------------
 
@@ -67,12 +65,9 @@ my ($programs, $errors);
 
 sub start_programs {
     $errors = '';
-    $programs = IPC::Run::start(
-        [
+    $programs = IPC::Run::start([
             'pgbench', '-n', '-M', $way{protocol}, '-f', $program, '-c', 3, '-R', 30, '-T', 3600,
-            $node->connstr('postgres')
-        ],
-        '<', '/dev/null', '>&', \$errors);
+            $node->connstr('postgres') ], '<', '/dev/null', '>&', \$errors);
 }
 
 # Waits until the programs have finished some transactions more.
@@ -104,17 +99,11 @@ for my $line (grep { /^\| \[?\d/ } split /\n/, slurp_file('docs/migrating.md')) 
 }
 is(keys %documented, 14, 'the table of locks was read');
 
-my %mode = (
-    'AccessShareLock' => 'ACCESS SHARE',
-    'RowShareLock' => 'ROW SHARE',
-    'RowExclusiveLock' => 'ROW EXCLUSIVE',
-    'ShareUpdateExclusiveLock' => 'SHARE UPDATE EXCLUSIVE',
-    'ShareLock' => 'SHARE',
-    'ShareRowExclusiveLock' => 'SHARE ROW EXCLUSIVE',
-    'ExclusiveLock' => 'EXCLUSIVE',
-    'AccessExclusiveLock' => 'ACCESS EXCLUSIVE');
-my @by_strength = (
-    'ACCESS SHARE', 'ROW SHARE', 'ROW EXCLUSIVE', 'SHARE UPDATE EXCLUSIVE', 'SHARE',
+my %mode = ('AccessShareLock' => 'ACCESS SHARE', 'RowShareLock' => 'ROW SHARE',
+    'RowExclusiveLock' => 'ROW EXCLUSIVE', 'ShareUpdateExclusiveLock' => 'SHARE UPDATE EXCLUSIVE',
+    'ShareLock' => 'SHARE', 'ShareRowExclusiveLock' => 'SHARE ROW EXCLUSIVE',
+    'ExclusiveLock' => 'EXCLUSIVE', 'AccessExclusiveLock' => 'ACCESS EXCLUSIVE');
+my @by_strength = ('ACCESS SHARE', 'ROW SHARE', 'ROW EXCLUSIVE', 'SHARE UPDATE EXCLUSIVE', 'SHARE',
     'SHARE ROW EXCLUSIVE', 'EXCLUSIVE', 'ACCESS EXCLUSIVE');
 my $locks = q{SELECT relation::regclass || ' ' || mode FROM pg_locks
               WHERE relation IN ('orders'::regclass, 'order_line'::regclass) AND granted AND pid = };
@@ -171,8 +160,7 @@ sub check_locks_of_update {
     my $key = $table eq 'orders' ? 'id' : 'order_id';
     locks_are($node->safe_psql('postgres',
             "BEGIN; UPDATE $table SET $assignment WHERE $key = (SELECT $key FROM $table LIMIT 1);"
-              . " $locks pg_backend_pid(); ROLLBACK"),
-        $step);
+              . " $locks pg_backend_pid(); ROLLBACK"), $step);
 }
 
 # The eight steps, on tables with these keys before.
@@ -235,8 +223,7 @@ SQL
     run_block('swap');
     is($node->safe_psql('postgres', $rows), $before, 'orders have their lines, as before');
     is( $node->safe_psql('postgres', 'SELECT count(*) FROM orders JOIN order_line ON old_order_id = old_id'
-              . ' WHERE order_id <> id'),
-        0, '  by old number as by new');
+              . ' WHERE order_id <> id'), 0, '  by old number as by new');
     is( $node->safe_psql('postgres', q{SELECT count(*) FROM orders LEFT JOIN order_line ON order_id = id}
               . q{ WHERE item IS NULL OR item NOT LIKE 'item % of ' || customer}),
         0, '  and so have those that were written meanwhile');
@@ -247,12 +234,10 @@ SQL
               . q{ FROM pg_constraint WHERE conrelid IN ('orders'::regclass, 'order_line'::regclass)}
               . q{ AND contype IN ('p', 'f', 'c') ORDER BY 1}),
         "order_line_order_id_fkey|t|FOREIGN KEY (order_id) REFERENCES orders(id)\n"
-          . 'orders_pkey|t|PRIMARY KEY (id)',
-        'keys are what they were');
+          . 'orders_pkey|t|PRIMARY KEY (id)', 'keys are what they were');
 
     is($node->safe_psql('postgres', 'SELECT count(*) FROM orders WHERE old_id::randflake <> id'), 0,
-        'every row has the identifier that it had')
-      if $way{same};
+        'every row has the identifier that it had') if $way{same};
 
     check_locks('clean_up', 8);
     run_block('clean_up');
@@ -276,15 +261,13 @@ SQL
 migrate('identifiers in a bigint', serial => 1, type => 'bigint', protocol => 'prepared');
 
 # Statements that are parsed each time see the key change its type.
-migrate('the type, from a serial number',
-    serial => 1, type => 'randflake', protocol => 'extended',
+migrate('the type, from a serial number', serial => 1, type => 'randflake', protocol => 'extended',
     replace => {
         column => { 'new_id bigint' => 'new_id randflake', 'randflake_generate()' => 'randflake_next()' },
         fill_procedure => { 'randflake_generate()' => 'randflake_next()' },
         child_column => { 'new_order_id bigint' => 'new_order_id randflake' }
     });
-migrate('the type, from identifiers',
-    same => 1, type => 'randflake', protocol => 'extended',
+migrate('the type, from identifiers', same => 1, type => 'randflake', protocol => 'extended',
     instead => { column => 'same_column' },
     replace => {
         fill_procedure => { 'randflake_generate()' => 'id::randflake' },

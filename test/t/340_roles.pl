@@ -37,8 +37,7 @@ sub as_role {
 # Each function and view, and the roles of the documentation's table that may use it.
 my $id = $node->safe_psql('postgres', 'SELECT randflake_generate()');
 my @everybody = qw(ordinary monitor supporter reader);
-my %may = (
-    (map { $_ => \@everybody }
+my %may = ((map { $_ => \@everybody }
         'randflake_generate()', '(SELECT count(*) FROM randflake_generate(2))', 'randflake_generate_text()',
         'randflake53_generate()', "randflake_to_text($id)", "randflake_from_text('0')", "randflake_shard($id, 4)",
         '(SELECT count(*) FROM randflake_shard_ranges(4))', 'randflake_next()', "randflake_from_bigint($id)",
@@ -47,15 +46,12 @@ my %may = (
         'randflake_key_matches((SELECT min(fingerprint) FROM randflake_key))', 'snowflake_generate()',
         '(snowflake_decode(1)).node_id', q{(snowflake_decode(1, 'twitter')).node_id},
         q{snowflake_lower('2030-01-01')}, '(SELECT count(*) FROM snowflake_layouts())',
-        q{randflake_lease_stops_at(NULL, 'a', 'b')}),
-    (map { $_ => ['monitor'] }
+        q{randflake_lease_stops_at(NULL, 'a', 'b')}), (map { $_ => ['monitor'] }
         '(SELECT mode FROM randflake_status)', '(SELECT count(*) FROM randflake_slots)',
         '(SELECT count(*) FROM randflake_secrets)', '(SELECT count(*) FROM randflake_leases)',
         '(SELECT count(*) FROM randflake_pool)', '(SELECT count(*) FROM randflake_status())',
-        '(SELECT count(*) FROM randflake_slots())'),
-    (map { $_ => ['supporter'] }
-        "(randflake_decode($id)).node_id", "randflake_generated_at($id)"),
-    (map { $_ => [] }
+        '(SELECT count(*) FROM randflake_slots())'), (map { $_ => ['supporter'] }
+        "(randflake_decode($id)).node_id", "randflake_generated_at($id)"), (map { $_ => [] }
         q{randflake53_encode('2030-01-01', 1, 1)}, '(randflake53_decode(1)).node_id', q{randflake_mask(1, 'a')},
         q{randflake_unmask(1, 'a')}, q{randflake_encode('2030-01-01', 1, 1)}, "randflake_timestamp('a')", "randflake_node_id('a')",
         'randflake_key_fingerprints(NULL)', 'randflake_bind_secret()', 'randflake_reload_secret()',
@@ -96,8 +92,7 @@ is_deeply([ grep { $listed !~ /\b$_\b/ } @functions ], [], 'everybody may call n
 # --- the secret ------------------------------------------------------------------------------
 
 is( as_role('reader', "CREATE TEMP TABLE file (line text); COPY file FROM '$secret_file';"
-          . ' SELECT line FROM file'),
-    $secret,
+          . ' SELECT line FROM file'), $secret,
     'who may read the files of the server reads the secret, as documented');
 
 # --- the recipes -----------------------------------------------------------------------------

@@ -44,8 +44,7 @@ sub columns_of {
 sub greatest_deviation {
     my ($count, $left, $right) = @_;
     my $greatest = 0;
-    for my $l (@$left) {
-        for my $r (@$right) {
+    for my $l (@$left) { for my $r (@$right) {
             my $deviation = abs(unpack('%32b*', $l ^ $r) - $count / 2) / (sqrt($count) / 2);
             $greatest = $deviation if $deviation > $greatest;
         }
@@ -88,8 +87,7 @@ my @inside = columns_of(map { $_->[2] } @made);
 
 attempts_of('one identifier');
 cmp_ok(greatest_deviation(20000, [ columns_of(map { $_->[0] } @made[ $_->[0] .. $_->[1] ]) ], ["\0" x 2500]), '<', 6,
-    "  of second $_->[2]: each bit is as often 1 as 0")
-  for [ 0, 19999, 1 ], [ 20000, 39999, 2 ];
+    "  of second $_->[2]: each bit is as often 1 as 0") for [ 0, 19999, 1 ], [ 20000, 39999, 2 ];
 
 attempts_of('many identifiers');
 cmp_ok(greatest_deviation($count, \@bits, [ columns_of(map { $_->[1] } @made) ]), '<', 6,
@@ -125,8 +123,7 @@ cmp_ok(abs($flips - 32), '<', 0.2, "  a change of one bit inside changes $flips 
 
 attempts_of('SQL, as an ordinary role, without the type');
 # Every object of the extension that a stranger may use, and why it gives nothing away.
-my %harmless = (
-    'randflake_generate()' => 'a new identifier',
+my %harmless = ('randflake_generate()' => 'a new identifier',
     'randflake_generate(integer)' => 'new identifiers',
     'randflake_generate_text()' => 'a new identifier',
     'randflake_generate_in_copy(internal)' => 'SQL has no value for its argument',

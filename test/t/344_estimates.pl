@@ -3,8 +3,7 @@
 
 use Randflake;
 
-my $node = start_server('main',
-    extensions => ['randflake_type'],
+my $node = start_server('main', extensions => ['randflake_type'],
     conf => "autovacuum = off\nmax_parallel_workers_per_gather = 0\njit = off\n");
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 
@@ -134,14 +133,12 @@ my @conditions = map {
 my @queries = (
     (map { my $table = $_; map { "SELECT * FROM $table WHERE $_" } @conditions } qw(many few two constant grown part)),
     # As in the attack, with all digits
-    (
-        map {
+    (map {
             my $table = $_;
             map { "SELECT FROM $table, $large WHERE ($_) OR a < b - b" }
               grep { /^[idV <>=]+at\(\d+, 6\)$/ } @conditions
         } qw(many few two grown)),
-    (
-        map {
+    (map {
             my $join = $_;
             map { "$_ SELECT * FROM $join WHERE a.id < at(51, 4)" } '',
               'SET enable_hashjoin = off; SET enable_nestloop = off;',

@@ -6,8 +6,7 @@ use HostileCalls;
 use Randflake;
 
 my $secret = random_secret();
-my $node = start_server('main',
-    extensions => [qw(randflake_type randflake_coordinator)],
+my $node = start_server('main', extensions => [qw(randflake_type randflake_coordinator)],
     settings => { node_id => 1, node_count => 64, secret => $secret, max_wait => '1s' },
     conf => "log_error_verbosity = verbose\nmax_prepared_transactions = 10\n");
 my $postmaster = postmaster_of($node);
@@ -111,8 +110,7 @@ for my $user (@users) {
 # --- cancels and timeouts, many sessions ---------------------------------------------------------
 
 my $endless = 'SET statement_timeout = 300; SET randflake.max_wait = 2147483647';
-for my $sql (
-    'SELECT count(*) FROM randflake_generate(2147483647)',
+for my $sql ('SELECT count(*) FROM randflake_generate(2147483647)',
     'SELECT count(*) FROM (SELECT randflake_generate(2147483647)) AS ids',
     'SELECT count(*) FROM randflake_shard_ranges(2147483647)',
     'SELECT count(*) FROM (SELECT randflake_shard_ranges(2147483647)) AS ranges',

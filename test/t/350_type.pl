@@ -6,8 +6,7 @@ my $per_node = 131072;
 
 # --- one session, while the clock stands still -----------------------------------------------
 
-my $node = new_server(
-    'main',
+my $node = new_server('main',
     settings => { node_id => 500, node_count => 3, secret => random_secret(), max_wait => 0 });
 start_under_clock($node);
 $node->safe_psql('postgres',
@@ -25,8 +24,7 @@ is("$made->{count} $made->{nodes} $made->{last_second}",
 is($node->safe_psql('postgres',
         'SELECT count(*) FROM (SELECT id > lag(id) OVER (ORDER BY place) AS up FROM made) AS m WHERE NOT up'),
     0, '  and each value greater than the one before');
-is($node->safe_psql('postgres',
-        'SELECT string_agg(n::text, $$ $$ ORDER BY node) FROM'
+is($node->safe_psql('postgres', 'SELECT string_agg(n::text, $$ $$ ORDER BY node) FROM'
           . ' (SELECT randflake_node_id(id) AS node, count(*) AS n FROM made GROUP BY 1) AS m'),
     "$per_node $per_node 1000", '  with nothing left out');
 
@@ -46,9 +44,7 @@ $node->stop;
 # --- sessions together -----------------------------------------------------------------------
 
 # They all count in one slot, whichever backend they are.
-$node = start_server(
-    'together',
-    extensions => ['randflake_type'],
+$node = start_server('together', extensions => ['randflake_type'],
     settings => { node_id => 700, node_count => 64, secret => random_secret(), max_wait => '1h' });
 $node->safe_psql('postgres',
     'CREATE TABLE made (place bigserial, id randflake PRIMARY KEY DEFAULT randflake_next())');
@@ -120,8 +116,7 @@ SKIP: {
       if $node->pg_version->major < 16;
     is($node->safe_psql('postgres',
             q{SELECT pg_input_is_valid('8i49d3ue35kq7', 'randflake'), pg_input_is_valid('x', 'randflake'),}
-              . q{ pg_input_is_valid('', 'randflake')}),
-        't|f|f', 'valid input is told from other');
+              . q{ pg_input_is_valid('', 'randflake')}), 't|f|f', 'valid input is told from other');
     is($node->safe_psql('postgres',
             q{SELECT sql_error_code, detail FROM pg_input_error_info('g000000000000', 'randflake')}),
         '22P02|It exceeds 64 bits.', '  with the reason');

@@ -7,10 +7,7 @@ my $secret = random_secret();
 my $other_secret = random_secret();
 my $dumps = PostgreSQL::Test::Utils::tempdir();
 
-my $node = start_server(
-    'main',
-    init => [ allows_streaming => 1 ],
-    extensions => ['randflake_type'],
+my $node = start_server('main', init => [ allows_streaming => 1 ], extensions => ['randflake_type'],
     settings => { node_id => 1, secret => $secret, max_wait => '1h' });
 my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_status');
 is($node->safe_psql('postgres', 'TABLE randflake_key'), $fingerprint,
@@ -65,8 +62,7 @@ sub restore {
     my ($server, $program, @options) = @_;
     my $database = 'restored_' . ++$databases;
     $server->safe_psql('postgres', "CREATE DATABASE $database TEMPLATE $template");
-    my @command = $program eq 'psql'
-      ? ('psql', '-X', '-q', @options, '-f', "$dumps/plain.sql")
+    my @command = $program eq 'psql' ? ('psql', '-X', '-q', @options, '-f', "$dumps/plain.sql")
       : ('pg_restore', @options, "$dumps/custom");
     my ($out, $errors) = ('', '');
     my $good = IPC::Run::run([ @command, '-d', $server->connstr($database) ],
@@ -95,26 +91,17 @@ for my $case ([ 'psql', '-v', 'ON_ERROR_STOP=1' ], [ 'pg_restore' ], [ 'pg_resto
 
 # --- another secret --------------------------------------------------------------------------
 
-my $other = start_server(
-    'other',
-    extensions => ['randflake_type'],
+my $other = start_server('other', extensions => ['randflake_type'],
     settings => { node_id => 2, secret => $other_secret, max_wait => '1h' });
 
 # Every way to use the type must fail; reading, where there is something to read.
 sub nothing_works {
     my ($server, $database, $name) = @_;
-    my @statements = (
-        'SELECT randflake_next()',
-        q{SELECT 'a'::randflake},
-        'SELECT 8::bigint::randflake',
-        'INSERT INTO zafter DEFAULT VALUES',
-        'SELECT n FROM zafter ORDER BY id',
-        'CREATE INDEX ON zafter (id)');
-    push @statements,
-      'SELECT id FROM before',
-      'SELECT id::bigint FROM before',
-      'SELECT array_agg(id) FROM before',
-      'COPY before TO STDOUT (FORMAT binary)'
+    my @statements = ('SELECT randflake_next()', q{SELECT 'a'::randflake},
+        'SELECT 8::bigint::randflake', 'INSERT INTO zafter DEFAULT VALUES',
+        'SELECT n FROM zafter ORDER BY id', 'CREATE INDEX ON zafter (id)');
+    push @statements, 'SELECT id FROM before', 'SELECT id::bigint FROM before',
+      'SELECT array_agg(id) FROM before', 'COPY before TO STDOUT (FORMAT binary)'
       if $server->safe_psql($database, 'SELECT count(*) FROM before') > 0;
     my @works;
     for my $sql (@statements) {
@@ -167,11 +154,9 @@ for my $last (\@keys, [ reverse @keys ]) {
 }
 {
     my (undef, undef, $database) = restore($other, 'pg_restore', '--schema-only');
-    $other->command_fails(
-        [
+    $other->command_fails([
             'pg_restore', '--data-only', '--disable-triggers', "--use-list=$dumps/list",
-            '-d', $other->connstr($database), "$dumps/custom"
-        ],
+            '-d', $other->connstr($database), "$dumps/custom" ],
         'without triggers a restore fails under another secret');
     nothing_works($other, $database, '  and nothing can be read or written');
 }
@@ -196,8 +181,7 @@ like($error, qr/55000: values of type randflake in this database belong to anoth
 # The error names the remedy
 error_is($other, 'SELECT id FROM kept', '55000',
     { detail => qr/^The database has key fingerprint \Q$fingerprint\E beside \w+, this server has \w+\.$/,
-      hint => qr/new database/ },
-    'the error names both fingerprints and the remedy');
+      hint => qr/new database/ }, 'the error names both fingerprints and the remedy');
 $other->stop;
 
 # --- the same data directory, another secret or none -----------------------------------------
@@ -318,8 +302,7 @@ is($node->safe_psql('early', 'SELECT randflake_bind_secret()'), $fingerprint, 'b
 # A dump's fingerprint that another transaction has not committed yet is waited for.
 $node->safe_psql('postgres', 'CREATE DATABASE arriving TEMPLATE defined');
 my $arriving = start_session($node, q{\c arriving}, 'BEGIN',
-    q{INSERT INTO randflake_key_check VALUES ('0123456789abcdef')},
-    until_waiting(1), 'COMMIT');
+    q{INSERT INTO randflake_key_check VALUES ('0123456789abcdef')}, until_waiting(1), 'COMMIT');
 $node->poll_query_until('arriving', q{SELECT count(*) = 1 FROM pg_locks
     WHERE relation = 'randflake_key_check'::regclass AND mode = 'RowExclusiveLock'})
   or die 'the fingerprint does not arrive';
@@ -336,8 +319,7 @@ for my $case ([ $secret, 1 ], [ $other_secret, 0 ]) {
     configure($node, node_id => 1, secret => $server_secret, max_wait => '1h');
     $node->restart;
     $template = 'defined';
-    for my $order (
-        [ @others, @keys ],
+    for my $order ([ @others, @keys ],
         [ @keys, @others ],
         [ reverse(@keys), @others ],
         [ $keys[1], @others, $keys[0] ],

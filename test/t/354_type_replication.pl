@@ -4,9 +4,7 @@
 use Randflake;
 
 my $secret = random_secret();
-my $publisher = start_server(
-    'publisher',
-    extensions => ['randflake_type'],
+my $publisher = start_server('publisher', extensions => ['randflake_type'],
     init => [ allows_streaming => 'logical' ],
     settings => { node_id => 1, node_count => 4, secret => $secret, max_wait => '1h' });
 $publisher->safe_psql('postgres', <<'SQL');
@@ -46,8 +44,7 @@ $standby->stop;
 
 my %subscriber;
 for my $format ('text', 'binary') {
-    my $node = $subscriber{$format} = start_server("in_$format",
-        extensions => ['randflake_type'],
+    my $node = $subscriber{$format} = start_server("in_$format", extensions => ['randflake_type'],
         settings => { node_id => 100, secret => $secret, max_wait => '1h' });
     my $binary = $format eq 'binary' ? 'true' : 'false';
     my $connection = $publisher->connstr('postgres') =~ s/'/''/gr;
@@ -146,8 +143,7 @@ INSERT INTO made (n) VALUES (9999);
 SELECT (SELECT data FROM pg_logical_slot_get_changes('own', NULL, NULL) WHERE data ~ 'n\[integer\]:9999')
        ~ (SELECT 'id\[randflake\]:''?' || id || '''? ' FROM made WHERE n = 9999);
 SQL
-    "1\nt",
-    'logical decoding shows the identifier');
+    "1\nt", 'logical decoding shows the identifier');
 
 # A subscriber that loses its secret stops, and goes on where it was when it has it again.
 my $node = $subscriber{text};

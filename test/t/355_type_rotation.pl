@@ -14,8 +14,7 @@ my %node;
 
 for my $i (0, 1) {
     my $name = $names[$i];
-    my $node = $node{$name} = new_server($name,
-        init => [ allows_streaming => 'logical' ],
+    my $node = $node{$name} = new_server($name, init => [ allows_streaming => 'logical' ],
         conf => "max_worker_processes = 20\nmax_logical_replication_workers = 12\n"
           . "max_sync_workers_per_subscription = 4\nwal_retrieve_retry_interval = 200ms\n",
         settings => {});

@@ -85,8 +85,7 @@ $sql->('GRANT EXECUTE ON FUNCTION randflake_from_bigint(bigint) TO PUBLIC');
 clock_runs_from($node, $january + 75 * 86400);    # 2026-03-31
 is(looked_at(block('recent') =~ s/;\s*$//r), '2026_03 2026_04 (2 removed)',
     'run time: the last hour, whenever that is');
-is(looked_at('EXECUTE one_key (' . "'$id')",
-        'SET plan_cache_mode = force_generic_plan',
+is(looked_at('EXECUTE one_key (' . "'$id')", 'SET plan_cache_mode = force_generic_plan',
         'PREPARE one_key (randflake) AS SELECT * FROM event WHERE id = $1'),
     '2026_03 (3 removed)', '  a key that is a parameter');
 is(looked_at(q{SELECT * FROM event WHERE id = (SELECT max(id) FROM event_2026_02)}),

@@ -26,8 +26,7 @@ sub generates {
     configure($node, node_id => 7, snowflake_layout => $layout, %settings);
     $node->restart;
     my $before = time;
-    $node->safe_psql('postgres',
-        'DROP TABLE IF EXISTS made; SET randflake.max_wait = 120000;'
+    $node->safe_psql('postgres', 'DROP TABLE IF EXISTS made; SET randflake.max_wait = 120000;'
           . 'CREATE TABLE made AS SELECT snowflake_generate() AS id FROM generate_series(1, 1000);'
           . 'INSERT INTO made VALUES (snowflake_generate())');
     my $fields = fields_of($node, 'SELECT id FROM made', "snowflake_decode(id, '$layout')");
@@ -37,8 +36,7 @@ sub generates {
     like($fields->{nodes}, qr/^7( 8)?$/, "$layout: node ids");
     is( $node->safe_psql('postgres',
             'SELECT bool_and(snowflake_decode(id)::text = snowflake_decode(id, '
-              . "'$layout')::text) FROM made"),
-        't', "$layout: it is the server's");
+              . "'$layout')::text) FROM made"), 't', "$layout: it is the server's");
     # A second, for ticks that began before.
     cmp_ok($fields->{first_second}, '>=', int($before) - 1, "$layout: no time before");
     cmp_ok($fields->{last_second}, '<=', time, "$layout: no time after");
@@ -73,8 +71,7 @@ error_is($node, 'SELECT snowflake_generate()', '55000',
     {
         message => qr/node ids 1020 to 1024 do not fit in layout "twitter"/,
         detail => qr/10 bits for node ids, which are from 0 to 1023/,
-        hint => qr/"instagram" up to 8191, "sonyflake" up to 65535, "baidu" up to 4194303/
-    },
+        hint => qr/"instagram" up to 8191, "sonyflake" up to 65535, "baidu" up to 4194303/ },
     'node ids that do not fit: the error says which do');
 configure($node, node_id => 131071, snowflake_layout => 'time=41:1ms,node=4,sequence=4,epoch=0');
 $node->restart;
@@ -90,9 +87,7 @@ error_is($node, q{SET timezone = 'UTC'; SELECT snowflake_generate()}, '22008',
     {
         message => qr/clock is after the last time of layout "baidu"/,
         detail => qr/times through 2024-11-20 21:24:15\+00/,
-        hint => qr/"randflake\.snowflake_layout"/
-    },
-    'baidu has ended');
+        hint => qr/"randflake\.snowflake_layout"/ }, 'baidu has ended');
 is( $node->safe_psql('postgres', q{SET timezone = 'UTC'; SELECT snowflake_decode(1234567890123456789)}),
     '("2017-07-09 20:44:14+00",2355020,277)', 'but decodes');
 configure($node, node_id => 7, snowflake_layout => 'time=41:1ms,node=10,sequence=12,epoch=9999-01-01');
@@ -106,8 +101,7 @@ error_is($node, q{SET timezone = 'UTC'; SELECT snowflake_generate()}, '22008',
 $node->stop;
 refuses_to_start($node, { node_id => 7, snowflake_layout => $_->[0] },
     qr/FATAL:  invalid value for parameter "randflake\.snowflake_layout".*DETAIL:  $_->[1]/s,
-    "refuses to start: \"$_->[0]\"")
-  for [ '', qr/It is empty\./ ],
+    "refuses to start: \"$_->[0]\"") for [ '', qr/It is empty\./ ],
   [ 'twiter', qr/It is neither the name/ ],
   [ 'time=41:1ms, node=10, sequence=13, epoch=0', qr/.* at most 63 bits together\./ ],
   [ 'time=30:3s, node=10, sequence=12, epoch=0', qr/The unit of time must divide one second.*, not "time=30:3s"\./ ],
@@ -160,9 +154,7 @@ SET randflake.max_wait = '10ms'; SELECT count(snowflake_generate()) FROM generat
     {
         message => qr/every identifier of this unit of time is used/,
         detail => qr/1 node id gives 2 identifiers in 500 ms\. The call waited 10 ms/,
-        hint => qr/"randflake\.node_count"/
-    },
-    'used up: fails after max_wait');
+        hint => qr/"randflake\.node_count"/ }, 'used up: fails after max_wait');
 error_is($node, q{SET randflake.max_wait = '1h'; SET statement_timeout = '500ms';
 SELECT count(snowflake_generate()) FROM generate_series(1, 1000)}, '57014', {}, 'used up: the wait can be cancelled');
 configure($node, node_id => 7, snowflake_layout => 'time=42:1ms, node=10, sequence=1, epoch=2024-01-01');
@@ -177,10 +169,8 @@ $node->stop;
 # One identifier a statement: each is larger than the one before, and none is left unused.
 configure($node, node_id => 7, node_count => 64, max_wait => '60s');
 $node->start;
-my @statements =
-  map { 'INSERT INTO ordered (id) VALUES (snowflake_generate())' } 1 .. 500;
-$node->safe_psql('postgres',
-    'CREATE TABLE ordered (id bigint, inserted bigserial)');
+my @statements = map { 'INSERT INTO ordered (id) VALUES (snowflake_generate())' } 1 .. 500;
+$node->safe_psql('postgres', 'CREATE TABLE ordered (id bigint, inserted bigserial)');
 is((finish_session(start_session($node, @statements)))[1], '', 'single inserts');
 is($node->safe_psql('postgres', <<'SQL'), '500|0', 'single inserts: each is larger than the one before');
 SELECT count(*), count(*) FILTER (WHERE id <= before)
@@ -205,8 +195,7 @@ $node->stop;
 
 # --- a clock that steps back -------------------------------------------------------------------
 
-my $back = new_server('back',
-    settings => { node_id => 1, max_wait => '60s' },
+my $back = new_server('back', settings => { node_id => 1, max_wait => '60s' },
     init => [ allows_streaming => 1 ]);
 my $now = int time;
 clock_runs_from($back, $now);

@@ -1,18 +1,11 @@
 # Masks and 53-bit identifiers as docs/masking.md says: known answers in every encoding, the recipes, the
 # programs in other languages, who may do what, a standby, node ids that do not fit, a further secret.
 
-use strict;
-use warnings;
-
 use Docs;
-use IPC::Run ();
 use JSON::PP ();
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeLease;
 use RandflakeSecrets;
-use Test::More;
 
 read_document('docs/masking.md', 'test/t/366_mask.pl');
 my $secret = '00112233445566778899aabbccddeeff';
@@ -55,8 +48,7 @@ $node->safe_psql('postgres', block($_)) for qw(mask generate prefix columns api)
 is($node->safe_psql('postgres',
         "SET ROLE web; SELECT name FROM api.customer(8771554062691717), api.add_customer('Joan')"),
     'Ada', 'a function finds the row');
-for my $call (
-    "randflake_mask(1, 'customer')", "randflake_unmask(1, 'customer')",
+for my $call ("randflake_mask(1, 'customer')", "randflake_unmask(1, 'customer')",
     'randflake53_decode(1)', 'randflake53_encode(now(), 1, 1)')
 {
     error_is($node, "SET ROLE web; SELECT $call", '42501', {}, "and its role may not call $call");

@@ -3,16 +3,12 @@
 
 use Randflake;
 
-my $node = start_server(
-    'main',
-    extensions => ['randflake_type'],
-    init => [ allows_streaming => 'logical' ],
-    conf => "autovacuum = off\n",
+my $node = start_server('main', extensions => ['randflake_type'],
+    init => [ allows_streaming => 'logical' ], conf => "autovacuum = off\n",
     settings => { node_id => 1, node_count => 16, secret => random_secret(), max_wait => '1h' });
 
 # The type, and the default of bigserial that takes as many bytes.
-my %forms = (
-    'randflake_generate()' => [ 'bigint', q{nextval('serial')} ],
+my %forms = ('randflake_generate()' => [ 'bigint', q{nextval('serial')} ],
     'randflake_generate_text()' => [ 'text', q{lpad(nextval('serial')::text, 13, '0')} ],
     'randflake_next()' => [ 'randflake', q{nextval('serial')} ],
     'snowflake_generate()' => [ 'bigint', q{nextval('serial')} ]);
@@ -146,8 +142,7 @@ SQL
     }
 
     # What it does for the first row, the column it fills in the table "other", and why.
-    for my $case (
-        [ "ALTER TABLE other ADD COLUMN id $type DEFAULT $form", 'adds a column' ],
+    for my $case ([ "ALTER TABLE other ADD COLUMN id $type DEFAULT $form", 'adds a column' ],
         [ "ALTER TABLE other ADD COLUMN id $type; ALTER TABLE other ALTER COLUMN id TYPE $type USING $form",
             'rewrites a table' ],
         [ "PERFORM add_column()", 'calls a function in SQL that adds a column' ],
@@ -187,8 +182,7 @@ SQL
 
     # --- COPY inside of a statement: of event triggers -----------------------------------------
 
-    for my $case (
-        [ "COPY copied (n) FROM '$rows'", 'copies' ],
+    for my $case ([ "COPY copied (n) FROM '$rows'", 'copies' ],
         [ "BEGIN COPY copied (n) FROM '$no_number'; EXCEPTION WHEN data_exception THEN NULL; END",
             'fails to copy' ])
     {
@@ -277,18 +271,14 @@ CREATE EXTENSION randflake SCHEMA hidden;
 CREATE TABLE made (id bigint DEFAULT hidden.randflake_generate(), n integer);
 GRANT INSERT, SELECT ON made TO app;
 SQL
-is( $node->safe_psql(
-        'schemas',
+is( $node->safe_psql('schemas',
         "SET max_parallel_workers_per_gather = 0; COPY made (n) FROM '$rows'; SELECT count(DISTINCT id) FROM made",
-        extra_params => [ '-U', 'app' ]),
-    1000,
+        extra_params => [ '-U', 'app' ]), 1000,
     'a role without privileges on the schema of the extension copies');
 
 # --- logical replication -----------------------------------------------------------------------
 
-my $subscriber = start_server(
-    'subscriber',
-    extensions => ['randflake_type'],
+my $subscriber = start_server('subscriber', extensions => ['randflake_type'],
     conf => "autovacuum = off\n",
     settings => { node_id => 100, node_count => 16, secret => random_secret(), max_wait => '1h' });
 my $connection = $node->connstr('postgres') =~ s/'/''/gr;
@@ -361,11 +351,9 @@ for my $column (0 .. $#forms) {
     my $name = $forms[$column];
     is($subscriber->safe_psql('postgres', "SELECT count(*), count(DISTINCT id_$column\::text) FROM source"),
         '1100|1100', "$name: distinct at a subscriber, of the initial copy and later");
-    is( $subscriber->safe_psql(
-            'postgres',
+    is( $subscriber->safe_psql('postgres',
             "SELECT count(DISTINCT initial_$column\::text), count(DISTINCT applied_$column\::text) FROM other"),
-        '1000|1000',
-        '  and in columns that its triggers add');
+        '1000|1000', '  and in columns that its triggers add');
 }
 
 $subscriber->stop;

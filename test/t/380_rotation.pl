@@ -4,7 +4,6 @@
 # the new secret by itself, and a dump needs both.
 
 use Docs;
-use IPC::Run ();
 use Randflake;
 use RandflakeSecrets;
 use Time::HiRes qw(sleep time);
@@ -206,8 +205,7 @@ EXCEPTION WHEN invalid_parameter_value THEN
 END $$
 SQL
 my %is_skipped = map { $_ => 1 } @skipped;
-is_deeply(
-    [ ask($nodes[0], 'coalesce(encoded_or_null(second, node_id, sequence)::text, $$$$)',
+is_deeply([ ask($nodes[0], 'coalesce(encoded_or_null(second, node_id, sequence)::text, $$$$)',
             map { "0\t" . join "\t", @$_ } @numbers) ],
     [ map { $is_skipped{$_} ? '' : $of_second[$_] } 0 .. $#numbers ],
     '  the right ones, and the others are the second secret\'s');

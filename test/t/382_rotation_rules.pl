@@ -36,8 +36,7 @@ sub reload { return $node->safe_psql('postgres', 'SELECT randflake_reload_secret
 # --- the file ------------------------------------------------------------------------------------
 
 my $time = utc($soon);
-my %malformed = (
-    "S1\nS2\n" => [ 2, qr/followed by "from" and a time/ ],
+my %malformed = ("S1\nS2\n" => [ 2, qr/followed by "from" and a time/ ],
     "S1\n\n# more\nS2 from tomorrow\n" => [ 4, qr/as in 2027-01-01T00:00:00Z/ ],
     "S1\nS2 from 2040-01-01T00:00:00\n" => [ 2, qr/offset from UTC/ ],
     "S1\nS2 from 2040-01-01T00:00:00.5Z\n" => [ 2, qr/full second/ ],
@@ -171,11 +170,9 @@ start_with(1, 'a second that begins soon', $secrets[0], $begin => $secrets[1]);
 sleep 0.1 while time < $begin + 0.2;
 push @ids, generate();
 is(secrets(), '1past 2current', '  and begins');
-is_deeply(
-    [ map { sprintf '%016x %d', @$_ } read_window($node)->{secrets}[1] ],
+is_deeply([ map { sprintf '%016x %d', @$_ } read_window($node)->{secrets}[1] ],
     [ $node->safe_psql('postgres', 'SELECT fingerprint FROM randflake_secrets WHERE generation = 2') . ' '
-          . ($begin - 1730000000) ],
-    '  the state on disk has it');
+          . ($begin - 1730000000) ], '  the state on disk has it');
 my @ring = ($secrets[0], $begin => $secrets[1]);
 start_with(1, 'the same', @ring);
 start_with(0, 'the second missing', $secrets[0]);

@@ -3,7 +3,6 @@
 # else. And who may renew and name secrets, also in a dump.
 
 use Docs;
-use IPC::Run ();
 use Randflake;
 use RandflakeImpostor;
 use RandflakeLease;
@@ -25,12 +24,9 @@ make_coordinator($coordinator);
 
 sub configure_holder {
     my ($node, %settings) = @_;
-    configure($node,
-        coordinator => $coordinator->connstr('postgres'),
-        secret_file => secret_path($node),
-        lease_duration => $RandflakeLease::duration,
-        max_wait => '2min',
-        %settings);
+    configure($node, coordinator => $coordinator->connstr('postgres'),
+        secret_file => secret_path($node), lease_duration => $RandflakeLease::duration,
+        max_wait => '2min', %settings);
 }
 
 # A server that leases, with these secrets in its file.
@@ -98,8 +94,7 @@ error_is($second, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55
     {
         message => qr/^the lease of node ids has ended$/,
         detail => qr/^It ended at .*, the clock shows .*\. The coordinator has not agreed about this server's secrets since .*\.$/,
-        hint => qr/"randflake\.secret_file".*randflake_reload_secret\(\)/
-    },
+        hint => qr/"randflake\.secret_file".*randflake_reload_secret\(\)/ },
     'after it, the other server stops', problem => 1);
 like(status_of($second, 'lease_error'), qr/^could not lease node ids$lacks/, '  and gets no lease');
 log_has($second, qr/LOG: .*could not lease node ids$lacks/, '  which is in its log');

@@ -44,18 +44,15 @@ my $bound = $lacking->safe_psql('postgres', "SELECT randflake_lower(to_timestamp
 is($lacking->safe_psql('postgres', "SELECT randflake_generated_at($future) = to_timestamp($from)"), 't',
     'before it knows, a server reads what its secret says');
 
-my $lacks = {
-    message => qr/^this server lacks a secret that is in use$/,
+my $lacks = { message => qr/^this server lacks a secret that is in use$/,
     detail => qr/^The coordinator has one from .* on\. What this server reads as made then or later, or under no secret, may be something else\.$/,
-    hint => qr/"randflake\.secret_file" and call randflake_reload_secret\(\), or restart/
-};
+    hint => qr/"randflake\.secret_file" and call randflake_reload_secret\(\), or restart/ };
 
 # Waits until the server refuses it.
 sub knows {
     my ($node, $test_name) = @_;
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
     my $sql = "SELECT randflake_generated_at($future)";
-    sleep 0.1 while time < $give_up_at && error_of($node, $sql)->{message} !~ $lacks->{message};
+    wait_until { error_of($node, $sql)->{message} =~ $lacks->{message} };
     error_is($node, $sql, '55000', $lacks, $test_name);
 }
 

@@ -16,8 +16,7 @@ sub run_blocks {
         settings => { node_id => 1, secret => random_secret(), max_wait => '1h' });
     for my $block (@blocks) {
         my $where = "$file, line $block->{line}";
-        my ($status, $out, $errors) =
-          $node->psql('postgres', $block->{text}, on_error_stop => 1);
+        my ($status, $out, $errors) = $node->psql('postgres', $block->{text}, on_error_stop => 1);
         if (defined $block->{fails}) {
             ok($status != 0 && $errors =~ /$block->{fails}/, "$where fails as it says");
         } else {
@@ -35,8 +34,7 @@ sub check_runner {
     my ($test, $where) = ($block->{test}, "$file, line $block->{line}");
     my $source = -e $test ? slurp_file($test) : '';
     ok($source =~ /^read_document\('\Q$file\E', '\Q$test\E'\);$/m
-          && $source =~ /^every_block_was_used\(\);$/m,
-        "$where: $test runs $block->{name}");
+          && $source =~ /^every_block_was_used\(\);$/m, "$where: $test runs $block->{name}");
 }
 
 # The anchor of a heading, as GitHub makes it.

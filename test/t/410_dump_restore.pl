@@ -53,13 +53,10 @@ UPDATE randflake_lease_pool SET high_water = extract(epoch FROM now())::bigint +
 REFRESH MATERIALIZED VIEW item_seconds;
 SQL
 
-my @contents = (
-    'SELECT * FROM item ORDER BY id',
-    'SELECT * FROM item_inside ORDER BY id',
+my @contents = ('SELECT * FROM item ORDER BY id', 'SELECT * FROM item_inside ORDER BY id',
     'SELECT * FROM item_seconds ORDER BY id',
     'SELECT *, id::bigint AS number FROM parcel ORDER BY id',
-    'SELECT * FROM randflake_lease ORDER BY lease_id',
-    'SELECT * FROM randflake_lease_pool',
+    'SELECT * FROM randflake_lease ORDER BY lease_id', 'SELECT * FROM randflake_lease_pool',
     'SELECT last_value, is_called FROM randflake_lease_lease_id_seq');
 my %expected = map { $_ => $source->safe_psql('app', $_) } @contents;
 my $definitions = definitions_of($source, 'app');
@@ -77,8 +74,7 @@ sub is_restored {
     is($node->safe_psql($database, $_), $expected{$_}, "$how: $_") for @contents;
     same_definitions(definitions_of($node, $database), $definitions,
         '  the same objects, comments and privileges');
-    my @calls = (
-        [ app => 'INSERT INTO item DEFAULT VALUES', 'yes' ],
+    my @calls = ([ app => 'INSERT INTO item DEFAULT VALUES', 'yes' ],
         [ app => 'SELECT * FROM item_inside', 'no' ],
         [ support => 'SELECT (randflake_decode(id)).node_id FROM item LIMIT 1', 'yes' ],
         [ support => 'SELECT randflake_generate_text()', 'no' ],

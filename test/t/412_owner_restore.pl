@@ -107,8 +107,7 @@ for my $case ([ plain => [ '-v', 'ON_ERROR_STOP=1' ] ], [ custom => ['--exit-on-
 sub nothing_works {
     my ($database) = @_;
     my @works;
-    for my $role ('owner', 'postgres') {
-        for my $sql (
+    for my $role ('owner', 'postgres') { for my $sql (
             'SELECT randflake_next()', q{SELECT 'a'::randflake}, 'SELECT 8::bigint::randflake',
             'INSERT INTO zafter DEFAULT VALUES', 'SELECT n FROM zafter ORDER BY id',
             'CREATE INDEX ON zafter (id)', 'SELECT min(id)::text FROM before', 'SELECT id FROM before',
@@ -132,8 +131,7 @@ append_to_file("$dumps/last", join "\n", @rest, @keys, '');
 append_to_file("$dumps/reversed", join "\n", @rest, reverse(@keys), '');
 
 my $unbound = 'DELETE FROM randflake_key; DELETE FROM randflake_key_check';
-for my $case (
-    [ 'as it comes', custom => [] ],
+for my $case ([ 'as it comes', custom => [] ],
     [ 'the fingerprint last', custom => ["--use-list=$dumps/last"] ],
     [ 'and the other way round', custom => ["--use-list=$dumps/reversed"] ],
     [ 'in parallel', custom => ['--jobs=2'] ],

@@ -55,15 +55,10 @@ SQL
 # One that the type was made in before the server had its secret
 $old->safe_psql('unbound',
     'CREATE EXTENSION randflake_type CASCADE; DELETE FROM randflake_key; DELETE FROM randflake_key_check');
-my @contents = (
-    'SELECT * FROM item ORDER BY id',
-    'SELECT * FROM shards ORDER BY id',
-    'SELECT * FROM parcel ORDER BY id',
-    'SELECT * FROM made ORDER BY id',
-    'SELECT *, tableoid::regclass FROM parts ORDER BY id',
-    'SELECT count(*) FROM recent',
-    'SELECT * FROM randflake_key',
-    'SELECT * FROM randflake_lease',
+my @contents = ('SELECT * FROM item ORDER BY id', 'SELECT * FROM shards ORDER BY id',
+    'SELECT * FROM parcel ORDER BY id', 'SELECT * FROM made ORDER BY id',
+    'SELECT *, tableoid::regclass FROM parts ORDER BY id', 'SELECT count(*) FROM recent',
+    'SELECT * FROM randflake_key', 'SELECT * FROM randflake_lease',
     'SELECT * FROM randflake_lease_pool',
     'SELECT id, inside.* FROM item, randflake_decode(id) AS inside ORDER BY id');
 my $privileges = <<'SQL';
@@ -77,14 +72,11 @@ $old->stop;
 my $new = new_cluster('new');
 my $output = $new->basedir;
 chdir $output or die "could not change the directory to $output: $!";
-$new->command_ok(
-    [
+$new->command_ok([
         'pg_upgrade', '--no-sync',
         '-d', $old->data_dir, '-b', $old->config_data('--bindir'), '-p', $old->port,
         '-D', $new->data_dir, '-B', $new->config_data('--bindir'), '-P', $new->port,
-        '-s', $new->host
-    ],
-    'pg_upgrade');
+        '-s', $new->host ], 'pg_upgrade');
 ok(!-e window_path($new), '  leaves the state behind');
 my $started = time;
 $new->start;

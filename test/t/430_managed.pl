@@ -1,16 +1,10 @@
 # The edition for managed servers gives what the library gives: identifiers, text forms, shards, errors,
 # secrets. Tables go from one to the other and back. Roles without grants learn nothing of it.
 
-use strict;
-use warnings;
-
 use JSON::PP;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeManaged;
 use RandflakeSecrets;
-use Test::More;
 
 my @ring = (random_secret(), 1750000000, random_secret(), 1790000000, random_secret());
 my $library = new_server('library', settings => {}, conf => "wal_level = logical\n");
@@ -37,13 +31,11 @@ install_managed($managed, undef);
 for my $vector (@{ decode_json(slurp_file('test/unit/reference_vectors.json')) }) {
     my $keys = "randflake.randflake_key_schedule('\\x$vector->{secret}')";
     my $raw = unpack 'q', pack 'Q', $vector->{raw_id};
-    is( as_owner(
-            $managed,
+    is( as_owner($managed,
             "SELECT id, randflake.randflake_decrypt(id, k) = $raw, randflake.randflake_to_text(id), "
               . 'randflake.randflake_from_text(upper(randflake.randflake_to_text(id))) = id '
               . "FROM $keys AS k, randflake.randflake_encrypt($raw, k) AS id"),
-        "$vector->{encrypted_id}|t|$vector->{encoded_id}|t",
-        "vector $vector->{encoded_id}");
+        "$vector->{encrypted_id}|t|$vector->{encoded_id}|t", "vector $vector->{encoded_id}");
 }
 
 # 20,000 numbers, spread over all seconds, node ids and sequence numbers, and as many identifiers that
@@ -154,8 +146,7 @@ SQL
 # Operators, functions, casts and tables of mallory that PostgreSQL would prefer if it looked where mallory says.
 my $trojans = 'CREATE SCHEMA evil AUTHORIZATION mallory; GRANT TEMPORARY ON DATABASE app TO mallory; SET ROLE mallory;';
 my $body = q{LANGUAGE plpgsql AS 'BEGIN RAISE ''trojan''; END'};
-for my $type (qw(bigint integer)) {
-    for my $operator (split / /, '# & | + - < > <= >= = <>') {
+for my $type (qw(bigint integer)) { for my $operator (split / /, '# & | + - < > <= >= = <>') {
         my $name = 'op_' . join '_', map { ord } split //, $operator;
         my $result = $operator =~ /[<>=]/ ? 'boolean' : $type;
         $trojans .= "CREATE FUNCTION evil.$name(a $type, b $type) RETURNS $result $body; CREATE OPERATOR evil.$operator (FUNCTION = evil.$name, LEFTARG = $type, RIGHTARG = $type);";

@@ -3,17 +3,11 @@
 #
 # RANDFLAKE_ROUNDS sets the number of crashes.
 
-use strict;
-use warnings;
-
 use Docs;
 use FindBin;
 use List::Util qw(shuffle);
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
 use RandflakeManaged;
-use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 5;
@@ -120,8 +114,7 @@ $standby->stop;
 # Sessions that make identifiers in several ways and write them to files, for as long as they may.
 sub start_clients {
     my ($count, $tag) = @_;
-    my @statements = (
-        'SELECT randflake.randflake_generate() FROM generate_series(1, 50)',
+    my @statements = ('SELECT randflake.randflake_generate() FROM generate_series(1, 50)',
         'SELECT randflake.randflake_generate(3000)',
         'BEGIN; SELECT randflake.randflake_generate(20); ROLLBACK',
         'BEGIN ISOLATION LEVEL REPEATABLE READ; SAVEPOINT a; SELECT randflake.randflake_generate(); ROLLBACK TO a; SELECT randflake.randflake_generate(20); COMMIT',
@@ -142,8 +135,7 @@ sub backends {
     return split /\n/, $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE datname = 'app' AND backend_type = 'client backend'});
 }
 
-sub end_clients {
-    for my $client (@_) {
+sub end_clients { for my $client (@_) {
         $client->{handle}->kill_kill(grace => 1);
         eval { $client->{handle}->finish };
     }
@@ -160,7 +152,6 @@ sub judge {
     $node->safe_psql('app', "CREATE TABLE IF NOT EXISTS made (id bigint); TRUNCATE made; COPY made FROM '$file'");
     my ($count, $distinct) = split /\|/, $node->safe_psql('app', 'SELECT count(*), count(DISTINCT id) FROM made');
     ok($count > 1000 && $distinct == $count, "$name: $distinct of $count identifiers are distinct");
-    return;
 }
 
 # Those who open seconds are slow, before they take a ticket and before they use it.
@@ -189,8 +180,7 @@ for my $round (1 .. $rounds) {
     # Each crash moves times ahead.
     as_owner($node, 'SELECT randflake.randflake_configure(NULL, ' . (100 + $round) . ')') if $round % 80 == 0;
     my @clients = start_clients(4);
-    my $limit = time + $PostgreSQL::Test::Utils::timeout_default;
-    sleep 0.1 while time < $limit && grep { !-s $_->{file} } @clients;
+    wait_until { !grep { !-s $_->{file} } @clients };
     sleep rand 0.5;
     if ($way eq 'session killed') {
         my ($pid) = backends();

@@ -12,17 +12,21 @@ namespace {
 template <typename Broken>
 void ExpectViolation(const std::string& expected, const Scenario& scenario) {
     const Findings findings = Explorer<Broken>(scenario).Explore();
-    EXPECT_EQ(findings.violation.substr(0, expected.size()), expected) << findings.violation;
+    EXPECT_EQ(findings.violation.substr(0, expected.size()), expected)
+        << __PRETTY_FUNCTION__ << ": " << findings.violation;
 }
 
-template <typename Broken>
-void ExpectViolation(const std::string& expected, uint32_t most_wanted = 1) {
-    ExpectViolation<Broken>(expected, {.layouts = {{kWindowEpochMs, 2, 1, 1}},
-                                       .slots = 1,
-                                       .backends = 2,
-                                       .node_ids = 2,
-                                       .most_wanted = most_wanted});
-}
+const Scenario kOneLayout{.layouts = {{kWindowEpochMs, 2, 1, 1}},
+                          .slots = 1,
+                          .backends = 2,
+                          .node_ids = 2,
+                          .most_wanted = 1};
+
+const Scenario kTwoLayouts{.layouts = {{kWindowEpochMs, 2, 1, 1}, {kWindowEpochMs, 3, 1, 1, 500}},
+                           .slots = 1,
+                           .backends = 1,
+                           .node_ids = 2,
+                           .most_wanted = 1};
 
 // Loads the window before the word.
 struct WindowFirst : ShippedCore {
@@ -39,10 +43,6 @@ struct WindowFirst : ShippedCore {
     }
 };
 
-TEST(ExplorerFinds, WindowLoadedBeforeTheWord) {
-    ExpectViolation<WindowFirst>("number 3/0/0 is outside the window");
-}
-
 // Moves the word without looking whether it is still the one that was loaded.
 struct PlainStore : ShippedCore {
     static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
@@ -55,10 +55,6 @@ struct PlainStore : ShippedCore {
         return run;
     }
 };
-
-TEST(ExplorerFinds, StoreForCompareAndSwap) {
-    ExpectViolation<PlainStore>("number 1/0/0 is reserved twice");
-}
 
 // After a lost compare-and-swap, tries the same numbers again.
 struct StaleRun : ShippedCore {
@@ -74,10 +70,6 @@ struct StaleRun : ShippedCore {
     }
 };
 
-TEST(ExplorerFinds, NumbersOfALostAttempt) {
-    ExpectViolation<StaleRun>("number 1/0/0 is reserved twice");
-}
-
 // Moves the word past the first number of a run only.
 struct WordTooShort : ShippedCore {
     static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
@@ -91,10 +83,6 @@ struct WordTooShort : ShippedCore {
         }
     }
 };
-
-TEST(ExplorerFinds, WordNotMovedPastTheRun) {
-    ExpectViolation<WordTooShort>("number 1/0/1 is reserved twice", 2);
-}
 
 uint64_t Before(const Layout& layout, Window window, uint64_t node_id) {
     uint64_t word = 0;
@@ -112,10 +100,6 @@ struct OpenedFirst : ShippedCore {
     }
 };
 
-TEST(ExplorerFinds, WindowOpenedBeforeTheWordIsStored) {
-    ExpectViolation<OpenedFirst>("number 2/0/0 is outside the window");
-}
-
 // Changes to any window that was never given before, be it earlier than the last.
 struct BackInTime : ShippedCore {
     static bool ChangeWindow(uint32_t, uint64_t node_id, Cell& window, Window next, const auto& set,
@@ -127,10 +111,6 @@ struct BackInTime : ShippedCore {
     }
 };
 
-TEST(ExplorerFinds, WindowsThatGoBackInTime) {
-    ExpectViolation<BackInTime>("number 2/0/0 is outside the window");
-}
-
 // Seals a window by closing it, with the words left as they are.
 struct SealedByClosing : ShippedCore {
     static Second SealWindow(uint32_t, Cell& window, const auto& set, const auto&...) {
@@ -138,10 +118,6 @@ struct SealedByClosing : ShippedCore {
         return set.layout.SecondOf(set.layout.Unpack(set.slot(0).load()).timestamp);
     }
 };
-
-TEST(ExplorerFinds, WordsLeftInASealedWindow) {
-    ExpectViolation<SealedByClosing>("number 1/0/0 is outside the window");
-}
 
 // Seals a window, and lets the next one start right after the last second used.
 struct SealedTooTight : ShippedCore {
@@ -153,26 +129,12 @@ struct SealedTooTight : ShippedCore {
     }
 };
 
-TEST(ExplorerFinds, WindowRightAfterASealedOne) {
-    ExpectViolation<SealedTooTight>("number 2/0/0 is outside the window");
-}
-
 // Enters a range again at the written end: a word of before may come again.
 struct RangeEnteredAnywhere : ShippedCore {
     static void EnterRange(Cell& window, Second) {
         window.store(Window::ClosedUntil(Second{0}).ToWord());
     }
 };
-
-TEST(ExplorerFinds, AWordThatComesAgainInARangeEnteredAgain) {
-    ExpectViolation<RangeEnteredAnywhere>("number 2/0/0 is outside the window",
-                                          {.layouts = {{kWindowEpochMs, 2, 1, 1}},
-                                           .slots = 1,
-                                           .backends = 2,
-                                           .node_ids = 2,
-                                           .most_wanted = 1,
-                                           .ranges = true});
-}
 
 // Takes a tick as inside when the second after it is.
 struct WindowTooLong : ShippedCore {
@@ -192,16 +154,6 @@ struct WindowTooLong : ShippedCore {
     }
 };
 
-TEST(ExplorerFinds, TicksBeyondTheWindow) {
-    ExpectViolation<WindowTooLong>("number 2/0/0 is outside the window");
-}
-
-const Scenario kTwoLayouts{.layouts = {{kWindowEpochMs, 2, 1, 1}, {kWindowEpochMs, 3, 1, 1, 500}},
-                           .slots = 1,
-                           .backends = 1,
-                           .node_ids = 2,
-                           .most_wanted = 1};
-
 // Gives the new window to the slots of one layout alone.
 struct OneSetChanged : ShippedCore {
     static bool ChangeWindow(uint32_t slots, uint64_t node_id, Cell& window, Window next,
@@ -213,17 +165,28 @@ struct OneSetChanged : ShippedCore {
     }
 };
 
-TEST(ExplorerFinds, WordsOfOneSetLeftByAChange) {
-    ExpectViolation<OneSetChanged>("number 4/0/0 is outside the window", kTwoLayouts);
-}
-
 struct OneSetSealed : ShippedCore {
     static Second SealWindow(uint32_t slots, Cell& window, const auto& first, const auto&...) {
         return randflake::SealWindow(slots, window, first);
     }
 };
 
-TEST(ExplorerFinds, WordsOfOneSetLeftInASealedWindow) {
+TEST(ExplorerFinds, EachBrokenProtocol) {
+    Scenario runs_of_two = kOneLayout;
+    runs_of_two.most_wanted = 2;
+    Scenario ranges = kOneLayout;
+    ranges.ranges = true;
+    ExpectViolation<WindowFirst>("number 3/0/0 is outside the window", kOneLayout);
+    ExpectViolation<PlainStore>("number 1/0/0 is reserved twice", kOneLayout);
+    ExpectViolation<StaleRun>("number 1/0/0 is reserved twice", kOneLayout);
+    ExpectViolation<WordTooShort>("number 1/0/1 is reserved twice", runs_of_two);
+    ExpectViolation<OpenedFirst>("number 2/0/0 is outside the window", kOneLayout);
+    ExpectViolation<BackInTime>("number 2/0/0 is outside the window", kOneLayout);
+    ExpectViolation<SealedByClosing>("number 1/0/0 is outside the window", kOneLayout);
+    ExpectViolation<SealedTooTight>("number 2/0/0 is outside the window", kOneLayout);
+    ExpectViolation<RangeEnteredAnywhere>("number 2/0/0 is outside the window", ranges);
+    ExpectViolation<WindowTooLong>("number 2/0/0 is outside the window", kOneLayout);
+    ExpectViolation<OneSetChanged>("number 4/0/0 is outside the window", kTwoLayouts);
     ExpectViolation<OneSetSealed>("number 2/0/0 is outside the window", kTwoLayouts);
 }
 

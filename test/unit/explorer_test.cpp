@@ -42,129 +42,69 @@ Findings Explore(const Scenario& scenario) {
     return findings;
 }
 
-// Node ids come and go, some of them for an earlier window than the last allows, which is refused.
-TEST(Explorer, TwoBackendsShareASlot) {
-    EXPECT_TRUE(Explore({.layouts = {{kWindowEpochMs, 2, 1, 1}},
-                         .slots = 1,
-                         .backends = 2,
-                         .node_ids = 2,
-                         .most_wanted = 1})
-                    .refused_change);
-}
+struct Case {
+    const char* name;
+    std::vector<Layout> layouts;
+    int slots, backends, node_ids;
+    uint32_t most_wanted;
+    int seconds = 4;
+    bool merge = true;
+    bool refused_change = false;  // what must be seen, too
+    bool ranges = false;
+};
 
-// With a node id more than the layout holds: what does not fit is refused too.
-TEST(Explorer, TwoBackendsAndTwoSlots) {
-    EXPECT_TRUE(Explore({.layouts = {{kWindowEpochMs, 2, 1, 1}},
-                         .slots = 2,
-                         .backends = 2,
-                         .node_ids = 3,
-                         .most_wanted = 1})
-                    .refused_change);
-}
+class ExplorerCase : public testing::TestWithParam<Case> {};
 
-TEST(Explorer, NodeIdsMoveBetweenSlots) {
-    Explore({.layouts = {{kWindowEpochMs, 2, 2, 1}},
-             .slots = 2,
-             .backends = 1,
-             .node_ids = 3,
-             .most_wanted = 2});
+TEST_P(ExplorerCase, NoNumberTwice) {
+    const Case& c = GetParam();
+    const Findings findings = Explore({.layouts = c.layouts,
+                                       .seconds = c.seconds,
+                                       .slots = c.slots,
+                                       .backends = c.backends,
+                                       .node_ids = c.node_ids,
+                                       .most_wanted = c.most_wanted,
+                                       .ranges = c.ranges,
+                                       .merge = c.merge});
+    EXPECT_TRUE(findings.refused_change || !c.refused_change);
 }
 
 // Randflake's way: number 0 of node id 0 is left out. A tick of that node id then has one number.
-TEST(Explorer, LowestNumberIsLeftOut) {
-    for (const int sequence_bits : {1, 2})
-        Explore({.layouts = {{.epoch = kWindowEpochMs,
-                              .timestamp_bits = 2,
-                              .node_bits = 1,
-                              .sequence_bits = sequence_bits,
-                              .lowest_stands_for_second = true}},
-                 .slots = 1,
-                 .backends = 2,
-                 .node_ids = 2,
-                 .most_wanted = sequence_bits == 1 ? 1u : 2u});
+constexpr Layout LowestLeftOut(int sequence_bits) {
+    return {.epoch = kWindowEpochMs,
+            .timestamp_bits = 2,
+            .node_bits = 1,
+            .sequence_bits = sequence_bits,
+            .lowest_stands_for_second = true};
 }
 
-TEST(Explorer, RunsOfUpToThree) {
-    Explore({.layouts = {{kWindowEpochMs, 2, 0, 2}},
-             .slots = 1,
-             .backends = 2,
-             .node_ids = 1,
-             .most_wanted = 3});
-}
+constexpr Layout kSeconds{kWindowEpochMs, 2, 1, 1}, kOneNode{kWindowEpochMs, 2, 0, 1};
 
-TEST(Explorer, ThreeBackendsShareASlot) {
-    Explore({.layouts = {{kWindowEpochMs, 2, 0, 1}},
-             .slots = 1,
-             .backends = 3,
-             .node_ids = 1,
-             .most_wanted = 1});
-}
+const Case kCases[] = {
+    // Node ids come and go, some for an earlier window than the last allows, which is refused.
+    {"TwoBackendsShareASlot", {kSeconds}, 1, 2, 2, 1, 4, true, true},
+    // With a node id more than the layout holds: what does not fit is refused too.
+    {"TwoBackendsAndTwoSlots", {kSeconds}, 2, 2, 3, 1, 4, true, true},
+    {"NodeIdsMoveBetweenSlots", {{kWindowEpochMs, 2, 2, 1}}, 2, 1, 3, 2},
+    {"LowestNumberIsLeftOut", {LowestLeftOut(1)}, 1, 2, 2, 1},
+    {"LowestNumberIsLeftOutOfMore", {LowestLeftOut(2)}, 1, 2, 2, 2},
+    {"RunsOfUpToThree", {{kWindowEpochMs, 2, 0, 2}}, 1, 2, 1, 3},
+    {"ThreeBackendsShareASlot", {kOneNode}, 1, 3, 1, 1},
+    {"LongerTime", {{kWindowEpochMs, 3, 0, 1}}, 1, 1, 1, 2, 8},
+    // Two ticks a second, the first of them before the windows' epoch.
+    {"TicksOfHalfASecond", {{kWindowEpochMs - 500, 3, 1, 1, 500}}, 1, 2, 2, 1, 3},
+    // Four ticks a second, and runs that go on within one.
+    {"TicksOfAQuarterSecond", {{kWindowEpochMs - 250, 4, 0, 1, 250}}, 1, 1, 1, 2, 3},
+    // Randflake's way and another, side by side: one window for both.
+    {"TwoLayouts", {kSeconds, {kWindowEpochMs, 3, 1, 1, 500}}, 1, 1, 2, 1},
+    // The second layout begins later, holds one node id and ends earlier.
+    {"OneLayoutCannotHoldAll", {kSeconds, {kWindowEpochMs + 500, 2, 0, 1, 500}}, 1, 1, 2, 1},
+    {"NothingMerged", {kSeconds}, 1, 1, 2, 2, 4, false},
+    // A range is left and entered again, while windows of other ranges have the same seconds.
+    {"RangesOfNodeIds", {kSeconds}, 1, 2, 2, 1, 4, true, false, true},
+};
 
-TEST(Explorer, LongerTime) {
-    Explore({.layouts = {{kWindowEpochMs, 3, 0, 1}},
-             .seconds = 8,
-             .slots = 1,
-             .backends = 1,
-             .node_ids = 1,
-             .most_wanted = 2});
-}
-
-// A range is left and entered again, while windows of other ranges have the same seconds.
-TEST(Explorer, RangesOfNodeIds) {
-    Explore({.layouts = {{kWindowEpochMs, 2, 1, 1}},
-             .slots = 1,
-             .backends = 2,
-             .node_ids = 2,
-             .most_wanted = 1,
-             .ranges = true});
-}
-
-// Two ticks a second, the first of them before the windows' epoch.
-TEST(Explorer, TicksOfHalfASecond) {
-    Explore({.layouts = {{kWindowEpochMs - 500, 3, 1, 1, 500}},
-             .seconds = 3,
-             .slots = 1,
-             .backends = 2,
-             .node_ids = 2,
-             .most_wanted = 1});
-}
-
-// Four ticks a second, and runs that go on within one.
-TEST(Explorer, TicksOfAQuarterSecond) {
-    Explore({.layouts = {{kWindowEpochMs - 250, 4, 0, 1, 250}},
-             .seconds = 3,
-             .slots = 1,
-             .backends = 1,
-             .node_ids = 1,
-             .most_wanted = 2});
-}
-
-// Randflake's way and another, side by side: one window for both.
-TEST(Explorer, TwoLayouts) {
-    Explore({.layouts = {{kWindowEpochMs, 2, 1, 1}, {kWindowEpochMs, 3, 1, 1, 500}},
-             .slots = 1,
-             .backends = 1,
-             .node_ids = 2,
-             .most_wanted = 1});
-}
-
-// The second layout begins later, holds one node id and ends earlier.
-TEST(Explorer, WindowsThatOneLayoutCannotHold) {
-    Explore({.layouts = {{kWindowEpochMs, 2, 1, 1}, {kWindowEpochMs + 500, 2, 0, 1, 500}},
-             .slots = 1,
-             .backends = 1,
-             .node_ids = 2,
-             .most_wanted = 1});
-}
-
-TEST(Explorer, NothingMerged) {
-    Explore({.layouts = {{kWindowEpochMs, 2, 1, 1}},
-             .slots = 1,
-             .backends = 1,
-             .node_ids = 2,
-             .most_wanted = 2,
-             .merge = false});
-}
+INSTANTIATE_TEST_SUITE_P(Explorer, ExplorerCase, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace randflake::explorer

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <atomic>
+#include <initializer_list>
+#include <vector>
 
 #include "core/window/generator.h"
 #include "printers.h"
@@ -12,8 +14,8 @@
 namespace randflake {
 namespace {
 
-constexpr uint64_t kMaxSequence = 131071;
-constexpr uint64_t kLastSecond = (1u << 30) - 1;
+constexpr uint64_t kMax = 131071;
+constexpr uint64_t kEnd = (1u << 30) - 1;
 constexpr Window kWindow{100, 200};
 
 uint64_t Word(uint64_t timestamp, uint64_t node_id, uint64_t sequence) {
@@ -32,138 +34,109 @@ void ExpectReserved(const Reservation& run, const Fields& first, uint32_t count)
     EXPECT_EQ(run.count, count);
 }
 
+struct Refused {
+    uint64_t word;
+    int64_t now;
+    Window window = kWindow;
+};
+
 // A refusal reserves nothing and hands back the word, the clock and the window that it judged.
-void ExpectRefused(uint64_t word, int64_t now, Window window, Outcome outcome) {
-    for (const uint32_t wanted : {1u, 32u, UINT32_MAX}) {
-        const Reservation run = Next(word, now, window, wanted);
-        EXPECT_EQ(run.outcome, outcome);
-        EXPECT_EQ(run.count, 0u);
+void ExpectRefused(Outcome outcome, std::initializer_list<Refused> cases) {
+    for (const auto& [word, now, window] : cases)
+        for (const uint32_t wanted : {1u, 32u, UINT32_MAX}) {
+            SCOPED_TRACE(testing::PrintToString(kRandflake.Unpack(word)));
+            const Reservation run = Next(word, now, window, wanted);
+            EXPECT_EQ(run.outcome, outcome);
+            EXPECT_EQ(run.count, 0u);
+            EXPECT_EQ(run.previous, word);
+            EXPECT_EQ(run.now, now);
+            EXPECT_EQ(run.window, window);
+        }
+}
+
+constexpr uint32_t k2041 = 1u << 29;
+constexpr Window kLast{kEnd, kEnd + 1}, kAround2041{k2041 - 1, k2041 + 1};
+
+TEST(NextReservation, Reserves) {
+    const struct {
+        const char* what;
+        Fields before;
+        int64_t now;
+        Fields first;
+        uint32_t wanted = 1, count = 1;
+        Window window = kWindow;
+    } cases[] = {
+        {"a new second starts at sequence 0", {99, 7, kMax}, 100, {100, 7, 0}},
+        {"the next second", {120, 7, 5}, 121, {121, 7, 0}},
+        {"a later second", {120, 7, kMax}, 150, {150, 7, 0}},
+        {"the window's last second", {120, 7, 5}, 199, {199, 7, 0}},
+        {"after nothing at all", {0, 0, 1}, 121, {121, 0, 1}},
+        {"number 0 of node id 0 is nobody's", {99, 0, kMax}, 100, {100, 0, 1}},
+        {"and 131071 are left of it", {120, 0, 5}, 121, {121, 0, 1}, UINT32_MAX, 131071},
+        {"but not of node id 1", {120, 1, 5}, 121, {121, 1, 0}, UINT32_MAX, 131072},
+        {"nor of the last node id", {120, 131071, 5}, 121, {121, 131071, 0}},
+        {"the same second goes on", {120, 131071, 0}, 120, {120, 131071, 1}},
+        {"to its last number", {120, 0, kMax - 1}, 120, {120, 0, kMax}},
+        {"a clock behind finishes the slot's second", {120, 7, 5}, 119, {120, 7, 6}},
+        {"far behind", {120, 7, 5}, 0, {120, 7, 6}},
+        {"far behind, with several", {120, 7, 5}, 0, {120, 7, 6}, 3, 3},
+        {"many of a new second", {120, 7, 5}, 121, {121, 7, 0}, 32, 32},
+        {"many of the same second", {120, 7, 5}, 120, {120, 7, 6}, 32, 32},
+        {"the last 32", {120, 7, kMax - 32}, 120, {120, 7, kMax - 31}, 32, 32},
+        {"31 where 32 are wanted", {120, 7, kMax - 31}, 120, {120, 7, kMax - 30}, 32, 31},
+        {"one where 32 are wanted", {120, 7, kMax - 1}, 120, {120, 7, kMax}, 32, 1},
+        {"a whole second", {120, 7, 5}, 121, {121, 7, 0}, 131072, 131072},
+        {"no more than a second", {120, 7, 5}, 121, {121, 7, 0}, 131073, 131072},
+        {"whatever is wanted", {120, 7, 5}, 121, {121, 7, 0}, UINT32_MAX, 131072},
+        {"the last second", {120, 7, 5}, kEnd, {kEnd, 7, 0}, 1, 1, kLast},
+        {"the last of all", {kEnd, kMax, kMax - 1}, kEnd, {kEnd, kMax, kMax}, 32, 1, kLast},
+        {"the top bit of time", {k2041 - 1, 7, kMax}, k2041, {k2041, 7, 0}, 1, 1, kAround2041},
+        {"a clock behind it", {k2041, 7, 0}, k2041 - 1, {k2041, 7, 1}, 1, 1, kAround2041},
+    };
+    for (const auto& c : cases) {
+        SCOPED_TRACE(c.what);
+        const uint64_t word = Word(c.before.timestamp, c.before.node_id, c.before.sequence);
+        const Reservation run = Next(word, c.now, c.window, c.wanted);
+        ExpectReserved(run, c.first, c.count);
         EXPECT_EQ(run.previous, word);
-        EXPECT_EQ(run.now, now);
-        EXPECT_EQ(run.window, window);
+        EXPECT_EQ(run.now, c.now);
+        EXPECT_EQ(run.window, c.window);
     }
 }
 
-TEST(NextReservation, NewSecondStartsAtSequenceZero) {
-    ExpectReserved(Next(Word(99, 7, kMaxSequence), 100), {100, 7, 0}, 1);
-    ExpectReserved(Next(Word(120, 7, 5), 121), {121, 7, 0}, 1);
-    ExpectReserved(Next(Word(120, 7, kMaxSequence), 150), {150, 7, 0}, 1);
-}
-
-// Number 0 of node id 0 is nobody's, with 131,071 left of that second.
-TEST(NextReservation, LowestNumberOfASecondIsLeftOut) {
-    ExpectReserved(Next(Word(99, 0, kMaxSequence), 100), {100, 0, 1}, 1);
-    ExpectReserved(Next(Word(120, 0, 5), 121, kWindow, UINT32_MAX), {121, 0, 1}, 131071);
-    ExpectReserved(Next(Word(120, 1, 5), 121, kWindow, UINT32_MAX), {121, 1, 0}, 131072);
-    ExpectReserved(Next(Word(120, 131071, 5), 121), {121, 131071, 0}, 1);
+TEST(NextReservation, LowestNumberIsLeftOutByRandflakeAlone) {
     uint64_t word = 0;
     ASSERT_TRUE(WordBefore(kRandflake, kWindow, 0, &word));
     ExpectReserved(Next(word, 100), {100, 0, 1}, 1);
-
     constexpr Layout kOther{kWindowEpochMs, 30, 17, 17};
     const auto run = NextReservation(kOther, Word(120, 0, 5), 121, kWindow, 1);
     EXPECT_EQ(kOther.Unpack(run.first), (Fields{121, 0, 0}));
 }
 
-TEST(NextReservation, SameSecondGoesOn) {
-    ExpectReserved(Next(Word(120, 131071, 0), 120), {120, 131071, 1}, 1);
-    ExpectReserved(Next(Word(120, 0, kMaxSequence - 1), 120), {120, 0, kMaxSequence}, 1);
-}
-
-TEST(NextReservation, ClockBehindFinishesTheSlotsOwnSecond) {
-    ExpectReserved(Next(Word(120, 7, 5), 119), {120, 7, 6}, 1);
-    ExpectReserved(Next(Word(120, 7, 5), 0), {120, 7, 6}, 1);
-    ExpectReserved(Next(Word(120, 7, 5), 0, kWindow, 3), {120, 7, 6}, 3);
-}
-
-TEST(NextReservation, TellsWhatDecided) {
-    const auto run = Next(Word(120, 7, 5), 130);
-    EXPECT_EQ(run.previous, Word(120, 7, 5));
-    EXPECT_EQ(run.now, 130);
-    EXPECT_EQ(run.window, kWindow);
-}
-
-TEST(NextReservation, GivesNoMoreThanTheSecondHolds) {
-    ExpectReserved(Next(Word(120, 7, 5), 121, kWindow, 32), {121, 7, 0}, 32);
-    ExpectReserved(Next(Word(120, 7, 5), 120, kWindow, 32), {120, 7, 6}, 32);
-    ExpectReserved(Next(Word(120, 7, kMaxSequence - 32), 120, kWindow, 32),
-                   {120, 7, kMaxSequence - 31}, 32);
-    ExpectReserved(Next(Word(120, 7, kMaxSequence - 31), 120, kWindow, 32),
-                   {120, 7, kMaxSequence - 30}, 31);
-    ExpectReserved(Next(Word(120, 7, kMaxSequence - 1), 120, kWindow, 32), {120, 7, kMaxSequence},
-                   1);
-    ExpectReserved(Next(Word(120, 7, 5), 121, kWindow, 131072), {121, 7, 0}, 131072);
-    ExpectReserved(Next(Word(120, 7, 5), 121, kWindow, 131073), {121, 7, 0}, 131072);
-    ExpectReserved(Next(Word(120, 7, 5), 121, kWindow, UINT32_MAX), {121, 7, 0}, 131072);
-}
-
-TEST(NextReservation, Exhausted) {
-    ExpectRefused(Word(120, 7, kMaxSequence), 120, kWindow, Outcome::kExhausted);
-}
-
-TEST(NextReservation, ClockBehindAUsedUpSecond) {
-    ExpectRefused(Word(120, 7, kMaxSequence), 119, kWindow, Outcome::kClockBehind);
-    ExpectRefused(Word(120, 7, kMaxSequence), 0, kWindow, Outcome::kClockBehind);
-}
-
-TEST(NextReservation, ClockBeforeEpoch) {
-    ExpectRefused(Word(120, 7, 5), -1, kWindow, Outcome::kClockBeforeEpoch);
-    ExpectRefused(Word(120, 7, 5), INT64_MIN, kWindow, Outcome::kClockBeforeEpoch);
-    ExpectRefused(0, -1, {0, 10}, Outcome::kClockBeforeEpoch);
-}
-
-TEST(NextReservation, ClockAfterEnd) {
-    const Window last{kLastSecond, kLastSecond + 1};
-    ExpectReserved(Next(Word(120, 7, 5), kLastSecond, last), {kLastSecond, 7, 0}, 1);
-    ExpectRefused(Word(120, 7, 5), kLastSecond + 1, last, Outcome::kClockAfterEnd);
-    ExpectRefused(Word(120, 7, 5), INT64_MAX, last, Outcome::kClockAfterEnd);
+TEST(NextReservation, Refuses) {
+    constexpr auto w = Word;
+    ExpectRefused(Outcome::kExhausted, {{w(120, 7, kMax), 120}, {UINT64_MAX, kEnd, kLast}});
+    ExpectRefused(Outcome::kClockBehind, {{w(120, 7, kMax), 119}, {w(120, 7, kMax), 0}});
+    ExpectRefused(Outcome::kClockBeforeEpoch,
+                  {{w(120, 7, 5), -1}, {w(120, 7, 5), INT64_MIN}, {0, -1, {0, 10}}});
     // A window that claims more than the layout holds changes nothing.
-    ExpectRefused(Word(kLastSecond, 7, 5), kLastSecond + 1, {100, UINT32_MAX},
-                  Outcome::kClockAfterEnd);
-}
-
-TEST(NextReservation, WindowClosed) {
-    ExpectRefused(Word(120, 7, 5), 121, {0, 0}, Outcome::kWindowClosed);
-    ExpectRefused(Word(120, 7, 5), 121, {121, 121}, Outcome::kWindowClosed);
-    ExpectRefused(Word(120, 7, 5), 121, {130, 110}, Outcome::kWindowClosed);
-}
-
-// A slot that has no window is no slot to reserve in, be the window open for others by now.
-TEST(NextReservation, SlotWithoutAWindow) {
-    ExpectRefused(kEmptySlot, 121, kWindow, Outcome::kNoWord);
-    ExpectRefused(kEmptySlot, 121, {1, 1u << 30}, Outcome::kNoWord);
-    ExpectReserved(Next(Word(0, 0, 1), 121), {121, 0, 1}, 1);
-}
-
-TEST(NextReservation, BeforeWindow) {
-    ExpectRefused(Word(99, 7, kMaxSequence), 99, kWindow, Outcome::kBeforeWindow);
-    ExpectRefused(Word(99, 7, kMaxSequence), 0, kWindow, Outcome::kBeforeWindow);
-    ExpectRefused(Word(90, 7, kMaxSequence), 99, kWindow, Outcome::kBeforeWindow);
-    ExpectRefused(Word(90, 7, 5), 90, kWindow, Outcome::kBeforeWindow);
-    ExpectRefused(Word(99, 7, kMaxSequence - 1), 99, kWindow, Outcome::kBeforeWindow);
-}
-
-TEST(NextReservation, WindowEnded) {
-    ExpectReserved(Next(Word(120, 7, 5), 199), {199, 7, 0}, 1);
-    ExpectRefused(Word(120, 7, 5), 200, kWindow, Outcome::kWindowEnded);
-    ExpectRefused(Word(199, 7, kMaxSequence), 200, kWindow, Outcome::kWindowEnded);
-    ExpectRefused(Word(199, 7, 5), kLastSecond, kWindow, Outcome::kWindowEnded);
-    // A slot whose word lies past the window: whatever the clock says, nothing more.
-    ExpectRefused(Word(200, 7, 5), 150, kWindow, Outcome::kWindowEnded);
-}
-
-TEST(NextReservation, TopBitOfTime) {
-    constexpr uint32_t k2041 = 1u << 29;
-    const Window window{k2041 - 1, k2041 + 1};
-    ExpectReserved(Next(Word(k2041 - 1, 7, kMaxSequence), k2041, window), {k2041, 7, 0}, 1);
-    ExpectReserved(Next(Word(k2041, 7, 0), k2041 - 1, window), {k2041, 7, 1}, 1);
-}
-
-TEST(NextReservation, LastNumberOfAll) {
-    const Window last{kLastSecond, kLastSecond + 1};
-    ExpectReserved(Next(Word(kLastSecond, 131071, kMaxSequence - 1), kLastSecond, last, 32),
-                   {kLastSecond, 131071, kMaxSequence}, 1);
-    ExpectRefused(UINT64_MAX, kLastSecond, last, Outcome::kExhausted);
+    ExpectRefused(Outcome::kClockAfterEnd, {{w(120, 7, 5), kEnd + 1, kLast},
+                                            {w(120, 7, 5), INT64_MAX, kLast},
+                                            {w(kEnd, 7, 5), kEnd + 1, {100, UINT32_MAX}}});
+    ExpectRefused(Outcome::kWindowClosed, {{w(120, 7, 5), 121, {0, 0}},
+                                           {w(120, 7, 5), 121, {121, 121}},
+                                           {w(120, 7, 5), 121, {130, 110}}});
+    // A slot that has no window is no slot to reserve in, be the window open for others by now.
+    ExpectRefused(Outcome::kNoWord, {{kEmptySlot, 121}, {kEmptySlot, 121, {1, 1u << 30}}});
+    ExpectRefused(Outcome::kBeforeWindow, {{w(99, 7, kMax), 99},
+                                           {w(99, 7, kMax), 0},
+                                           {w(90, 7, kMax), 99},
+                                           {w(90, 7, 5), 90},
+                                           {w(99, 7, kMax - 1), 99}});
+    // A slot whose word lies past the window, too: whatever the clock says, nothing more.
+    ExpectRefused(
+        Outcome::kWindowEnded,
+        {{w(120, 7, 5), 200}, {w(199, 7, kMax), 200}, {w(199, 7, 5), kEnd}, {w(200, 7, 5), 150}});
 }
 
 TEST(Window, IsOneWord) {
@@ -179,9 +152,9 @@ TEST(Window, IsOneWord) {
 TEST(WordBefore, CountsEverythingBeforeTheWindowAsUsed) {
     uint64_t word = 0;
     EXPECT_TRUE(WordBefore(kRandflake, kWindow, 7, &word));
-    EXPECT_EQ(word, Word(99, 7, kMaxSequence));
+    EXPECT_EQ(word, Word(99, 7, kMax));
     ExpectReserved(Next(word, 100), {100, 7, 0}, 1);
-    ExpectRefused(word, 99, kWindow, Outcome::kBeforeWindow);
+    ExpectRefused(Outcome::kBeforeWindow, {{word, 99}});
 }
 
 TEST(WordBefore, RefusesWhatDoesNotFit) {
@@ -197,7 +170,7 @@ TEST(WordBefore, RefusesWhatDoesNotFit) {
 using AtomicWord = std::atomic<uint64_t>;
 
 TEST(Reserve, MovesTheWordToItsLastNumber) {
-    AtomicWord slot{Word(99, 7, kMaxSequence)}, window{kWindow.ToWord()};
+    AtomicWord slot{Word(99, 7, kMax)}, window{kWindow.ToWord()};
     const auto clock = [] { return int64_t{120}; };
     ExpectReserved(Reserve(kRandflake, slot, window, 5, clock), {120, 7, 0}, 5);
     EXPECT_EQ(slot.load(), Word(120, 7, 4));
@@ -248,10 +221,8 @@ TEST(ChangeWindow, GivesEachSlotItsNodeIdAndOpensTheWindow) {
     EXPECT_TRUE(server.Change(40, kWindow));
     EXPECT_EQ(Window::FromWord(server.window.load()), kWindow);
     for (uint64_t i = 0; i < server.slots.size(); i++) {
-        EXPECT_EQ(server.slots[i].load(), Word(99, 40 + i, kMaxSequence));
-        ExpectReserved(
-            Reserve(kRandflake, server.slots[i], server.window, 1, [] { return int64_t{100}; }),
-            {100, 40 + i, 0}, 1);
+        EXPECT_EQ(server.slots[i].load(), Word(99, 40 + i, kMax));
+        ExpectReserved(server.Take(static_cast<uint32_t>(i), 100), {100, 40 + i, 0}, 1);
     }
 }
 
@@ -382,14 +353,14 @@ TEST(TwoLayouts, ChangeTogether) {
     TwoFamilies server;
     EXPECT_TRUE(server.Change(40, kWindow));
     for (uint32_t i = 0; i < 3; i++) {
-        EXPECT_EQ(server.randflake[i].load(), Word(99, 40 + i, kMaxSequence));
+        EXPECT_EQ(server.randflake[i].load(), Word(99, 40 + i, kMax));
         EXPECT_EQ(kTwitter.Unpack(server.snowflake[i].load()),
                   (Fields{kWindowStart - 1, 40 + i, 4095}));
     }
     // Node id 1023 is Twitter's last.
     EXPECT_TRUE(server.Change(1022, {200, 300}));
     for (uint32_t i = 0; i < 3; i++) {
-        EXPECT_EQ(server.randflake[i].load(), Word(199, 1022 + i, kMaxSequence));
+        EXPECT_EQ(server.randflake[i].load(), Word(199, 1022 + i, kMax));
         EXPECT_EQ(server.snowflake[i].load(), kEmptySlot);
         EXPECT_EQ(server.Take(i, kWindowEnd).outcome, Outcome::kNoWord);
         EXPECT_TRUE(LayoutLacksWindow(kTwitter, 1024, server.snowflake[i], server.window));

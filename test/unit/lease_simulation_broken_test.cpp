@@ -41,7 +41,7 @@ TEST(LeaseSimulationFinds, LeasesThatAreGrantedAheadOfTheMark) {
     // 10,000.
     ExpectViolation(
         Scenario{.layout = kSmall, .rules = {.wait_for_mark = false}, .only_failovers = true},
-        28000);
+        33000);
 }
 
 TEST(LeaseSimulationFinds, AMarkThatAPurgeDoesNotRaise) {
@@ -69,7 +69,7 @@ TEST(LeaseSimulationFinds, RenewalOfALeaseThatHasEnded) {
 }
 
 TEST(LeaseSimulationFinds, RenewalThatTakesClocksForEqual) {
-    ExpectViolation({.renew_margin = false});
+    ExpectViolation({.renew_margin = false}, 2060);
 }
 
 TEST(LeaseSimulationFinds, RenewalThatTakesTimeAway) {
@@ -77,11 +77,11 @@ TEST(LeaseSimulationFinds, RenewalThatTakesTimeAway) {
 }
 
 TEST(LeaseSimulationFinds, RenewalByAnotherIncarnation) {
-    ExpectViolation({.own_incarnation = false});
+    ExpectViolation({.own_incarnation = false}, 1000);
 }
 
 TEST(LeaseSimulationFinds, NoExclusionConstraint) {
-    ExpectViolation({.exclusion = false});
+    ExpectViolation({.exclusion = false}, 2600);
 }
 
 // --- coordinators that follow each other, and servers with static node ids
@@ -103,7 +103,7 @@ TEST(LeaseSimulationFinds, AnOlderCopyInPlaceOfACoordinatorThatIsNotToldFromIt) 
 }
 
 TEST(LeaseSimulationFinds, RenewalToAnyEnd) {
-    ExpectViolationWith({.bounded_renewal = false}, 17000);
+    ExpectViolationWith({.bounded_renewal = false}, 19600);
 }
 
 TEST(LeaseSimulationFinds, ReleaseByAnotherRole) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 
 #include "printers.h"
@@ -15,72 +16,58 @@ constexpr int64_t kEpoch = kWindowEpoch.count;
 constexpr int64_t kBeyond = int64_t{1} << 30;  // the first second that no identifier holds
 
 TEST(Lease, SecondsOutsideWhatIdentifiersHoldAreClamped) {
-    EXPECT_EQ(SecondOfUnix(kRandflake, {INT64_MIN}), 0);
-    EXPECT_EQ(SecondOfUnix(kRandflake, {kEpoch - 1}), 0);
-    EXPECT_EQ(SecondOfUnix(kRandflake, {kEpoch}), 0);
-    EXPECT_EQ(SecondOfUnix(kRandflake, {kEpoch + 1}), 1);
-    EXPECT_EQ(SecondOfUnix(kRandflake, {kEpoch + kBeyond - 1}), kBeyond - 1);
-    EXPECT_EQ(SecondOfUnix(kRandflake, {kEpoch + kBeyond}), kBeyond);
-    EXPECT_EQ(SecondOfUnix(kRandflake, {kEpoch + kBeyond + 1}), kBeyond);
-    EXPECT_EQ(SecondOfUnix(kRandflake, {INT64_MAX}), kBeyond);
-}
-
-TEST(Lease, EndsAreOneAfterTheLastSecond) {
-    EXPECT_EQ(EndOfUnix(kRandflake, {INT64_MIN}), 0);
-    EXPECT_EQ(EndOfUnix(kRandflake, {kEpoch - 1}), 0);
-    EXPECT_EQ(EndOfUnix(kRandflake, {kEpoch}), 1);
-    EXPECT_EQ(EndOfUnix(kRandflake, {kEpoch + kBeyond - 2}), kBeyond - 1);
-    EXPECT_EQ(EndOfUnix(kRandflake, {kEpoch + kBeyond - 1}), kBeyond);
-    EXPECT_EQ(EndOfUnix(kRandflake, {kEpoch + kBeyond}), kBeyond);
-    EXPECT_EQ(EndOfUnix(kRandflake, {INT64_MAX}), kBeyond);
-}
-
-bool Usable(const LeaseGrant& grant, uint32_t slots = 2) {
-    return GrantUsable(kRandflake, grant, slots);
+    // A Unix second from the epoch on, its second, and the end that it is the last second of.
+    constexpr int64_t kMost = INT64_MAX - kEpoch, n = kBeyond;
+    const std::array<int64_t, 3> cases[] = {
+        {INT64_MIN, 0, 0}, {-1, 0, 0}, {0, 0, 1},     {1, 1, 2},     {n - 2, n - 2, n - 1},
+        {n - 1, n - 1, n}, {n, n, n},  {n + 1, n, n}, {kMost, n, n},
+    };
+    for (const auto& [since_epoch, second, end] : cases) {
+        const int64_t named = since_epoch == INT64_MIN ? INT64_MIN : kEpoch + since_epoch;
+        EXPECT_EQ(SecondOfUnix(kRandflake, {named}), second) << named;
+        EXPECT_EQ(EndOfUnix(kRandflake, {named}), end) << named;
+    }
 }
 
 TEST(Lease, GrantsThatMakeNoSense) {
-    EXPECT_TRUE(Usable({1, 0, 2, kEpoch + 1, kEpoch + 1}));
-    EXPECT_TRUE(Usable({1, 131070, 2, kEpoch + 1, kEpoch + 60}));
-    EXPECT_TRUE(Usable({INT64_MAX, 0, 131072, kEpoch + 1, INT64_MAX}, 131072));
-    EXPECT_FALSE(Usable({0, 0, 2, kEpoch + 1, kEpoch + 60}));
-    EXPECT_FALSE(Usable({-1, 0, 2, kEpoch + 1, kEpoch + 60}));
-    EXPECT_FALSE(Usable({1, 0, 3, kEpoch + 1, kEpoch + 60}));
-    EXPECT_FALSE(Usable({1, 0, 1, kEpoch + 1, kEpoch + 60}));
-    EXPECT_FALSE(Usable({1, -1, 2, kEpoch + 1, kEpoch + 60}));
-    EXPECT_FALSE(Usable({1, INT64_MIN, 2, kEpoch + 1, kEpoch + 60}));
-    EXPECT_FALSE(Usable({1, 131071, 2, kEpoch + 1, kEpoch + 60}));
-    EXPECT_FALSE(Usable({1, 0, 131073, kEpoch + 1, kEpoch + 60}, 131073));
-    // node ids whose end does not fit
-    EXPECT_FALSE(Usable({1, INT64_MAX, 2, kEpoch + 1, kEpoch + 60}));
-    EXPECT_FALSE(Usable({1, INT64_MAX - 1, 2, kEpoch + 1, kEpoch + 60}));
-    EXPECT_FALSE(Usable({1, 0, 2, kEpoch + 2, kEpoch + 1}));
-    // the word before its window would be no word
-    EXPECT_FALSE(Usable({1, 0, 2, kEpoch, kEpoch + 60}));
-    EXPECT_FALSE(Usable({1, 0, 2, INT64_MIN, kEpoch + 60}));
-    // no second of it can be held
-    EXPECT_TRUE(Usable({1, 0, 2, kEpoch + kBeyond - 1, kEpoch + kBeyond}));
-    EXPECT_FALSE(Usable({1, 0, 2, kEpoch + kBeyond, kEpoch + kBeyond + 60}));
-    EXPECT_FALSE(Usable({1, 0, 2, INT64_MAX, INT64_MAX}));
-}
-
-Window WindowOfLease(int64_t earliest, int64_t start, int64_t end, int64_t now) {
-    Lease lease{};
-    lease.start = {start};
-    lease.end = {end};
-    return WindowOfLease({earliest}, lease, {now});
+    constexpr int64_t k1 = kEpoch + 1, k60 = kEpoch + 60, kEnd = kEpoch + kBeyond;
+    const auto usable = [](const LeaseGrant& grant, uint32_t slots) {
+        return GrantUsable(kRandflake, grant, slots);
+    };
+    const LeaseGrant good[] = {
+        {1, 0, 2, k1, k1}, {1, 131070, 2, k1, k60}, {1, 0, 2, kEnd - 1, kEnd}};
+    for (const LeaseGrant& grant : good)
+        EXPECT_TRUE(usable(grant, 2)) << grant.first_node_id;
+    EXPECT_TRUE(usable({INT64_MAX, 0, 131072, k1, INT64_MAX}, 131072));
+    EXPECT_FALSE(usable({1, 0, 131073, k1, k60}, 131073));
+    // Ids, node ids, those whose end does not fit, an end before the start; starts before which
+    // there would be no word, and starts after all seconds.
+    constexpr int64_t kMin = INT64_MIN, kMax = INT64_MAX;
+    const LeaseGrant senseless[] = {
+        {0, 0, 2, k1, k60},         {-1, 0, 2, k1, k60},    {1, 0, 3, k1, k60},
+        {1, 0, 1, k1, k60},         {1, -1, 2, k1, k60},    {1, kMin, 2, k1, k60},
+        {1, 131071, 2, k1, k60},    {1, kMax, 2, k1, k60},  {1, kMax - 1, 2, k1, k60},
+        {1, 0, 2, k1 + 1, k1},      {1, 0, 2, kEpoch, k60}, {1, 0, 2, kMin, k60},
+        {1, 0, 2, kEnd, kEnd + 60}, {1, 0, 2, kMax, kMax},
+    };
+    for (const LeaseGrant& grant : senseless)
+        EXPECT_FALSE(usable(grant, 2)) << testing::PrintToString(grant);
 }
 
 TEST(Lease, AWindowOpensWithTheLeaseAndAfterWhatWasUsed) {
-    EXPECT_TRUE(WindowOfLease(0, 10, 20, 9).closed());
-    EXPECT_EQ(WindowOfLease(0, 10, 20, 10), (Window{10, 20}));
-    EXPECT_EQ(WindowOfLease(0, 10, 20, 1000), (Window{10, 20}));
-    EXPECT_TRUE(WindowOfLease(15, 10, 20, 14).closed());
-    EXPECT_EQ(WindowOfLease(15, 10, 20, 15), (Window{15, 20}));
-    EXPECT_EQ(WindowOfLease(12, 10, 20, 13), (Window{12, 20}));
-    // nothing is left of it
-    EXPECT_TRUE(WindowOfLease(20, 10, 20, 20).closed());
-    EXPECT_TRUE(WindowOfLease(30, 10, 20, 30).closed());
+    Lease lease{};
+    lease.start = {10};
+    lease.end = {20};
+    // The earliest second, the present, and where the window opens; 0: not, or nothing is left.
+    const std::array<uint32_t, 3> cases[] = {
+        {0, 9, 0},    {0, 10, 10},  {0, 1000, 10}, {15, 14, 0},
+        {15, 15, 15}, {12, 13, 12}, {20, 20, 0},   {30, 30, 0},
+    };
+    for (const auto& [earliest, now, opens] : cases) {
+        const Window window = WindowOfLease({earliest}, lease, {now});
+        EXPECT_EQ(window.closed(), opens == 0) << earliest << ' ' << now;
+        EXPECT_TRUE(opens == 0 || window == (Window{opens, 20})) << earliest << ' ' << now;
+    }
 }
 
 // --- the holder ------------------------------------------------------------------------------
@@ -97,6 +84,11 @@ protected:
                     const LeaseTerms& asked = kAsked) {
         return holder.Granted(kRandflake, 2, {id, 10 * id, 2, kEpoch + start, kEpoch + end - 1},
                               asked, {now});
+    }
+    LeaseNews AskAndGrant(int64_t id, int64_t start, int64_t end, int64_t now,
+                          const LeaseTerms& asked = kAsked) {
+        (void)holder.Acquire(kFirst, {0});
+        return Grant(id, start, end, now, asked);
     }
     LeaseNews Acquire(int64_t id, int64_t start, int64_t end, int64_t now_ms = 0) {
         (void)holder.Acquire(kFirst, {now_ms});
@@ -187,14 +179,10 @@ TEST_F(Holder, AnswersThatNobodyAwaitsChangeNothing) {
 }
 
 TEST_F(Holder, SaysWhenTheClocksDisagree) {
-    (void)holder.Acquire(kFirst, {0});
-    EXPECT_EQ(Grant(1, 100, 160, 99), LeaseNews::kNotBegun);
-    (void)holder.Acquire(kFirst, {0});
-    EXPECT_EQ(Grant(1, 100, 160, 100), LeaseNews::kGood);
-    (void)holder.Acquire(kFirst, {0});
-    EXPECT_EQ(Grant(1, 100, 160, 159), LeaseNews::kGood);
-    (void)holder.Acquire(kFirst, {0});
-    EXPECT_EQ(Grant(1, 100, 160, 160), LeaseNews::kOver);
+    EXPECT_EQ(AskAndGrant(1, 100, 160, 99), LeaseNews::kNotBegun);
+    EXPECT_EQ(AskAndGrant(1, 100, 160, 100), LeaseNews::kGood);
+    EXPECT_EQ(AskAndGrant(1, 100, 160, 159), LeaseNews::kGood);
+    EXPECT_EQ(AskAndGrant(1, 100, 160, 160), LeaseNews::kOver);
     EXPECT_EQ(Renew(170, 0, 169), LeaseNews::kGood);
     EXPECT_EQ(Renew(170, 0, 170), LeaseNews::kOver);
     EXPECT_EQ(Renew(170, 0, -5), LeaseNews::kNotBegun);
@@ -232,13 +220,11 @@ TEST(Lease, TheLatestEndThatIsTaken) {
 constexpr LeaseTerms kMinute{60, 2000};
 
 TEST_F(Holder, AGrantThatIsLongerThanAskedForIsNotTaken) {
-    (void)holder.Acquire(kFirst, {7});
-    EXPECT_EQ(Grant(1, 100, 164, 100, kMinute), LeaseNews::kTooLong);
+    EXPECT_EQ(AskAndGrant(1, 100, 164, 100, kMinute), LeaseNews::kTooLong);
     EXPECT_EQ(holder.newest().id, 0);
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
     EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 1250) << "asks again";
-    (void)holder.Acquire(kFirst, {7});
-    EXPECT_EQ(Grant(1, 100, 163, 100, kMinute), LeaseNews::kGood);
+    EXPECT_EQ(AskAndGrant(1, 100, 163, 100, kMinute), LeaseNews::kGood);
     EXPECT_EQ(holder.next().end, 163);
     (void)holder.Acquire(kSecond, {7});
     EXPECT_EQ(Grant(2, 100, 100 + 10 * 365 * 86400, 100, kMinute), LeaseNews::kTooLong);
@@ -258,13 +244,10 @@ TEST_F(Holder, AGrantThatIsRefusedForItsEndIsGivenBackUnused) {
 }
 
 TEST_F(Holder, AGrantOfTheLengthAskedForThatEndsTooLateMeansAClockThatIsBehind) {
-    (void)holder.Acquire(kFirst, {7});
-    EXPECT_EQ(Grant(1, 3700, 3760, 100, kMinute), LeaseNews::kBehind);
+    EXPECT_EQ(AskAndGrant(1, 3700, 3760, 100, kMinute), LeaseNews::kBehind);
     EXPECT_EQ(holder.newest().id, 0);
-    (void)holder.Acquire(kFirst, {7});
-    EXPECT_EQ(Grant(1, 3700, 3761, 100, kMinute), LeaseNews::kTooLong);
-    (void)holder.Acquire(kFirst, {7});
-    EXPECT_EQ(Grant(1, 103, 163, 100, kMinute), LeaseNews::kNotBegun)
+    EXPECT_EQ(AskAndGrant(1, 3700, 3761, 100, kMinute), LeaseNews::kTooLong);
+    EXPECT_EQ(AskAndGrant(1, 103, 163, 100, kMinute), LeaseNews::kNotBegun)
         << "by the tolerated difference";
 }
 

@@ -384,79 +384,61 @@ bool Skips(const SecretRing& ring, uint64_t raw) {
     return !ring.Encrypt(kRandflake, raw, &id);
 }
 
+// Runs of the first generations of a ring, against one number at a time.
+template <typename Ring>
+void ExpectAsOneByOne(const VectorPath& path, const Layout& layout, const Ring& ring,
+                      std::mt19937_64& random) {
+    const uint64_t most = UINT64_MAX >> (64 - layout.bits());
+    uint64_t skipped_ever = 0, kept_ever = 0;
+    for (int i = 0; i < 300; i++) {
+        const int count = i % 3 == 0 ? 1 : 1 + static_cast<int>(random() % kRunLength);
+        uint64_t first;
+        do
+            first = random() & most;
+        while (!ring.HasOneOwner(layout, first, count));
+        uint64_t ids[kRunLength];
+        const uint64_t skipped = EncryptNumbers(ring, path, first, count, ids);
+        std::vector<uint64_t> kept;
+        for (int n = 0; n < count; n++) {
+            uint64_t id, raw;
+            const bool used = ring.Encrypt(layout, first + static_cast<uint64_t>(n), &id);
+            ASSERT_EQ((skipped >> n & 1) == 0, used) << path.name << ' ' << first << ' ' << n;
+            if (!used)
+                continue;
+            ASSERT_EQ(ids[n], id);
+            ASSERT_LE(id, most);
+            kept.push_back(id);
+            ASSERT_TRUE(ring.Decrypt(layout, id, &raw));
+            ASSERT_EQ(raw, first + static_cast<uint64_t>(n));
+        }
+        ASSERT_EQ(skipped >> (count - 1) >> 1, 0u) << "bits of no number";
+        ASSERT_EQ(DropSkipped(skipped, count, ids), static_cast<int>(kept.size()));
+        ASSERT_TRUE(std::equal(kept.begin(), kept.end(), ids));
+        skipped_ever += static_cast<uint64_t>(count) - kept.size();
+        kept_ever += kept.size();
+    }
+    EXPECT_EQ(skipped_ever != 0, ring.count() > 1);
+    EXPECT_GT(kept_ever, 0u);
+}
+
+// Early generations own large parts, so that many numbers are skipped.
+constexpr uint32_t kFroms[] = {0, 1u << 28, 1u << 29, 3u << 28, (3u << 28) + 1};
+
 TEST_P(SecretRingRun, GivesWhatOneNumberAtATimeGives) {
     std::mt19937_64 random(64);
-    // Early generations own large parts, so that many numbers are skipped.
-    const std::vector<uint32_t> froms{0, 1u << 28, 1u << 29, 3u << 28, (3u << 28) + 1};
-    for (size_t generations = 1; generations <= froms.size(); generations++) {
-        const std::vector<Generation> keys =
-            RandomRing({froms.begin(), froms.begin() + static_cast<long>(generations)}, random);
-        const SecretRing ring(keys.data(), static_cast<int>(generations));
-        uint64_t skipped_ever = 0, kept_ever = 0;
-        for (int i = 0; i < 300; i++) {
-            const int count = i % 3 == 0 ? 1 : 1 + static_cast<int>(random() % kRunLength);
-            uint64_t first;
-            do
-                first = random();
-            while (!ring.HasOneOwner(kRandflake, first, count));
-            uint64_t ids[kRunLength];
-            const uint64_t skipped = EncryptNumbers(ring, path_, first, count, ids);
-            std::vector<uint64_t> kept;
-            for (int n = 0; n < count; n++) {
-                uint64_t id;
-                const bool used = ring.Encrypt(kRandflake, first + static_cast<uint64_t>(n), &id);
-                ASSERT_EQ((skipped >> n & 1) == 0, used) << path_.name << ' ' << first << ' ' << n;
-                if (!used)
-                    continue;
-                ASSERT_EQ(ids[n], id);
-                kept.push_back(id);
-                uint64_t raw;
-                ASSERT_TRUE(ring.Decrypt(kRandflake, id, &raw));
-                ASSERT_EQ(raw, first + static_cast<uint64_t>(n));
-            }
-            ASSERT_EQ(skipped >> (count - 1) >> 1, 0u) << "bits of no number";
-            ASSERT_EQ(DropSkipped(skipped, count, ids), static_cast<int>(kept.size()));
-            ASSERT_TRUE(std::equal(kept.begin(), kept.end(), ids));
-            skipped_ever += static_cast<uint64_t>(count) - kept.size();
-            kept_ever += kept.size();
-        }
-        EXPECT_EQ(skipped_ever != 0, generations > 1);
-        EXPECT_GT(kept_ever, 0u);
-    }
+    const std::vector<Generation> keys = RandomRing({std::begin(kFroms), std::end(kFroms)}, random);
+    for (int count = 1; count <= static_cast<int>(keys.size()); count++)
+        ExpectAsOneByOne(path_, kRandflake, SecretRing(keys.data(), count), random);
 }
 
 // Numbers whose identifiers stand for seconds are skipped, however rare they are.
 TEST_P(SecretRingRun, GivesWhatOneNumberAtATimeGivesOf53Bits) {
     std::mt19937_64 random(53);
-    const uint32_t froms[] = {0, 1u << 28, 1u << 29, 3u << 28};
     std::vector<Generation53> keys;
-    for (const uint32_t from : froms) {
+    for (const uint32_t from : kFroms) {
         keys.push_back({from, {random(), random()}});
-        const SecretRing53 ring(keys.data(), static_cast<int>(keys.size()));
-        int skipped_ever = 0;
-        for (int i = 0; i < 300; i++) {
-            const int count = i % 3 == 0 ? 1 : 1 + static_cast<int>(random() % kRunLength);
-            uint64_t first;
-            do
-                first = random() & kMaxFeistel53;
-            while (!ring.HasOneOwner(kRandflake53, first, count));
-            uint64_t ids[kRunLength];
-            const uint64_t skipped = EncryptNumbers(ring, path_, first, count, ids);
-            for (int n = 0; n < count; n++) {
-                uint64_t id, raw;
-                const bool used = ring.Encrypt(kRandflake53, first + static_cast<uint64_t>(n), &id);
-                ASSERT_EQ((skipped >> n & 1) == 0, used) << path_.name << ' ' << first << ' ' << n;
-                skipped_ever += !used;
-                if (!used)
-                    continue;
-                ASSERT_EQ(ids[n], id);
-                ASSERT_LE(id, kMaxFeistel53);
-                ASSERT_TRUE(ring.Decrypt(kRandflake53, id, &raw));
-                ASSERT_EQ(raw, first + static_cast<uint64_t>(n));
-            }
-            ASSERT_EQ(skipped >> (count - 1) >> 1, 0u) << "bits of no number";
-        }
-        EXPECT_EQ(skipped_ever > 0, keys.size() > 1);
+        ExpectAsOneByOne(path_, kRandflake53,
+                         SecretRing53(keys.data(), static_cast<int>(keys.size())), random);
     }
 }
 

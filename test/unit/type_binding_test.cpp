@@ -14,8 +14,6 @@
 namespace randflake {
 namespace {
 
-using Step = BindingStep;
-
 // A ring, or rows, in short: a letter for each entry, which stands for the fingerprint, and the
 // first second of further ones: "A B100 C200".
 std::vector<SecretRecord> Records(const std::string& text) {
@@ -178,6 +176,7 @@ TEST(CertainEnd, IsTheFirstSecondThatNeedsALook) {
 
 // The ring is "A B100 C200". A value is given by its second; 0 stands for the second itself.
 TEST(PlanBinding, EveryCase) {
+    using enum BindingStep;
     enum : uint32_t {
         kDecoding = 1,
         kWorker = 2,
@@ -186,120 +185,108 @@ TEST(PlanBinding, EveryCase) {
         kMayBind = 16,
         kLocked = 32,
         kFormerChecks = 64,
+        kInWorker = kWorker | kParallelMode,
     };
     constexpr auto kMake = TypeUse::kMake, kInput = TypeUse::kInput, kOutput = TypeUse::kOutput,
                    kHash = TypeUse::kHash, kSort = TypeUse::kSort, kBuild = TypeUse::kBuildIndex,
                    kNoValue = TypeUse::kNoValue;
-    constexpr Second kUnlimited = kNoSecond;
     static const struct {
         const char* what;
         const char* keys;  // the checks have the same
         TypeUse use;
         Second second;
         Second latest;
-        Second certain_before;
         uint32_t place;
-        Step step;
+        BindingStep step;
+        Second certain_before = kNoSecond;
     } cases[] = {
         // What is bound
-        {"make", "A", kMake, 50, 60, kUnlimited, 0, Step::kGo},
-        {"input", "A", kInput, 50, 60, kUnlimited, 0, Step::kGo},
-        {"output", "A", kOutput, 50, 60, kUnlimited, 0, Step::kGo},
-        {"no clock binds", "A", kOutput, 50, 5000, kUnlimited, 0, Step::kGo},
-        {"nor by input of an earlier value", "A", kInput, 50, 5000, kUnlimited, 0, Step::kGo},
-        {"of the second generation", "A B100", kOutput, 150, 150, kUnlimited, 0, Step::kGo},
-        {"behind the clock", "A B100", kInput, 150, 50, kUnlimited, 0, Step::kGo},
-        {"in a worker", "A B100", kInput, 150, 150, kUnlimited, kWorker | kParallelMode, Step::kGo},
+        {"make", "A", kMake, 50, 60, 0, kGo},
+        {"input", "A", kInput, 50, 60, 0, kGo},
+        {"output", "A", kOutput, 50, 60, 0, kGo},
+        {"no clock binds", "A", kOutput, 50, 5000, 0, kGo},
+        {"nor by input of an earlier value", "A", kInput, 50, 5000, 0, kGo},
+        {"of the second generation", "A B100", kOutput, 150, 150, 0, kGo},
+        {"behind the clock", "A B100", kInput, 150, 50, 0, kGo},
+        {"in a worker", "A B100", kInput, 150, 150, kInWorker, kGo},
         // The entry is missing
-        {"making adds it", "A", kMake, 100, 100, kUnlimited, 0, Step::kAdd},
-        {"also where the clock went back", "A", kMake, 100, 50, kUnlimited, 0, Step::kAdd},
-        {"input adds it", "A", kInput, 100, 100, kUnlimited, 0, Step::kAdd},
-        {"and that of a later one", "A", kInput, 250, 250, kUnlimited, 0, Step::kAdd},
-        {"input of what is not made yet", "A", kInput, 100, 99, kUnlimited, 0, Step::kNotMade},
-        {"of a generation between", "A", kInput, 250, 199, kUnlimited, 0, Step::kNotMade},
-        {"a far second of one that has begun", "A", kInput, 150, 100, kUnlimited, 0, Step::kAdd},
-        {"also where it stores nothing", "A", kInput, 100, 99, kUnlimited, kStoresNothing,
-         Step::kNotMade},
-        {"also in a worker", "A", kInput, 100, 99, kUnlimited, kWorker | kParallelMode,
-         Step::kNotMade},
-        {"input that stores nothing", "A", kInput, 100, 100, kUnlimited, kStoresNothing, Step::kGo},
-        {"making that stores nothing", "A", kMake, 100, 100, kUnlimited, kStoresNothing, Step::kGo},
-        {"the same in parallel", "A", kMake, 100, 100, kUnlimited, kStoresNothing | kParallelMode,
-         Step::kGo},
-        {"making in parallel", "A", kMake, 100, 100, kUnlimited, kParallelMode, Step::kParallel},
-        {"input in a worker", "A", kInput, 100, 100, kUnlimited, kWorker | kParallelMode,
-         Step::kParallel},
-        {"output", "A", kOutput, 100, 100, kUnlimited, 0, Step::kMissing},
-        {"output never writes", "A", kOutput, 100, 5000, kUnlimited, kMayBind, Step::kMissing},
-        {"output that stores nothing", "A", kOutput, 100, 100, kUnlimited, kStoresNothing,
-         Step::kMissing},
-        {"output in parallel, of the leader", "A", kOutput, 100, 100, kUnlimited, kParallelMode,
-         Step::kMissing},
-        {"output in a worker", "A", kOutput, 100, 100, kUnlimited, kWorker | kParallelMode,
-         Step::kGo},
-        {"output in the past", "A", kOutput, 100, 100, kUnlimited, kDecoding, Step::kGo},
-        {"input in the past", "A", kInput, 100, 100, kUnlimited, kDecoding, Step::kGo},
+        {"making adds it", "A", kMake, 100, 100, 0, kAdd},
+        {"also where the clock went back", "A", kMake, 100, 50, 0, kAdd},
+        {"input adds it", "A", kInput, 100, 100, 0, kAdd},
+        {"and that of a later one", "A", kInput, 250, 250, 0, kAdd},
+        {"input of what is not made yet", "A", kInput, 100, 99, 0, kNotMade},
+        {"of a generation between", "A", kInput, 250, 199, 0, kNotMade},
+        {"a far second of one that has begun", "A", kInput, 150, 100, 0, kAdd},
+        {"also where it stores nothing", "A", kInput, 100, 99, kStoresNothing, kNotMade},
+        {"also in a worker", "A", kInput, 100, 99, kInWorker, kNotMade},
+        {"input that stores nothing", "A", kInput, 100, 100, kStoresNothing, kGo},
+        {"making that stores nothing", "A", kMake, 100, 100, kStoresNothing, kGo},
+        {"the same in parallel", "A", kMake, 100, 100, kStoresNothing | kParallelMode, kGo},
+        {"making in parallel", "A", kMake, 100, 100, kParallelMode, kParallel},
+        {"input in a worker", "A", kInput, 100, 100, kInWorker, kParallel},
+        {"output", "A", kOutput, 100, 100, 0, kMissing},
+        {"output never writes", "A", kOutput, 100, 5000, kMayBind, kMissing},
+        {"output that stores nothing", "A", kOutput, 100, 100, kStoresNothing, kMissing},
+        {"output in parallel, of the leader", "A", kOutput, 100, 100, kParallelMode, kMissing},
+        {"output in a worker", "A", kOutput, 100, 100, kInWorker, kGo},
+        {"output in the past", "A", kOutput, 100, 100, kDecoding, kGo},
+        {"input in the past", "A", kInput, 100, 100, kDecoding, kGo},
         // No entry at all
-        {"first", "", kMake, 50, 60, kUnlimited, kMayBind, Step::kLock},
-        {"first, locked", "", kMake, 50, 60, kUnlimited, kMayBind | kLocked, Step::kAdd},
-        {"first input", "", kInput, 0, 60, kUnlimited, kMayBind, Step::kLock},
-        {"first of the second", "", kInput, 150, 160, kUnlimited, kMayBind | kLocked, Step::kAdd},
-        {"first, not made yet", "", kInput, 150, 60, kUnlimited, kMayBind, Step::kNotMade},
-        {"beside a former one", "", kMake, 50, 60, kUnlimited, kMayBind | kLocked | kFormerChecks,
-         Step::kFormer},
-        {"by others", "", kMake, 50, 60, kUnlimited, 0, Step::kUnbound},
-        {"on a standby", "", kInput, 50, 60, kUnlimited, kMayBind | kStoresNothing, Step::kUnbound},
-        {"in parallel", "", kInput, 50, 60, kUnlimited, kMayBind | kParallelMode, Step::kUnbound},
-        {"input in the past of it", "", kInput, 50, 60, kUnlimited, kMayBind | kDecoding,
-         Step::kUnbound},
-        {"output of it", "", kOutput, 50, 60, kUnlimited, kMayBind, Step::kMissing},
-        {"output in the past of it", "", kOutput, 50, 60, kUnlimited, kDecoding, Step::kGo},
-        {"output in a worker of it", "", kOutput, 50, 60, kUnlimited, kWorker | kParallelMode,
-         Step::kGo},
+        {"first", "", kMake, 50, 60, kMayBind, kLock},
+        {"first, locked", "", kMake, 50, 60, kMayBind | kLocked, kAdd},
+        {"first input", "", kInput, 0, 60, kMayBind, kLock},
+        {"first of the second", "", kInput, 150, 160, kMayBind | kLocked, kAdd},
+        {"first, not made yet", "", kInput, 150, 60, kMayBind, kNotMade},
+        {"beside a former one", "", kMake, 50, 60, kMayBind | kLocked | kFormerChecks, kFormer},
+        {"by others", "", kMake, 50, 60, 0, kUnbound},
+        {"on a standby", "", kInput, 50, 60, kMayBind | kStoresNothing, kUnbound},
+        {"in parallel", "", kInput, 50, 60, kMayBind | kParallelMode, kUnbound},
+        {"input in the past of it", "", kInput, 50, 60, kMayBind | kDecoding, kUnbound},
+        {"output of it", "", kOutput, 50, 60, kMayBind, kMissing},
+        {"output in the past of it", "", kOutput, 50, 60, kDecoding, kGo},
+        {"output in a worker of it", "", kOutput, 50, 60, kInWorker, kGo},
         // A difference from 150 on
-        {"before it", "A B100 X150", kOutput, 149, 300, kUnlimited, 0, Step::kGo},
-        {"made before it", "A B100 X150", kMake, 149, 149, kUnlimited, 0, Step::kGo},
-        {"read in before it", "A B100 X150", kInput, 149, 300, kUnlimited, 0, Step::kGo},
-        {"stands for a second", "A B100 X150", kInput, 0, 300, kUnlimited, 0, Step::kGo},
-        {"shown after it", "A B100 X150", kOutput, 150, 300, kUnlimited, 0, Step::kDiffers},
-        {"made after it", "A B100 X150", kMake, 150, 300, kUnlimited, 0, Step::kDiffers},
-        {"read in after it", "A B100 X150", kInput, 300, 300, kUnlimited, 0, Step::kDiffers},
-        {"in the past", "A B100 X150", kOutput, 150, 300, kUnlimited, kDecoding, Step::kDiffers},
-        {"in a worker", "A B100 X150", kOutput, 150, 300, kUnlimited, kWorker | kParallelMode,
-         Step::kDiffers},
-        {"on a standby", "A B100 X150", kOutput, 150, 300, kUnlimited, kStoresNothing,
-         Step::kDiffers},
-        {"made by none", "A B100 X150", kNoValue, 0, 300, kUnlimited, 0, Step::kDiffers},
-        {"sorted", "A B100 X150", kSort, 0, 300, kUnlimited, 0, Step::kGo},
-        {"indexed", "A B100 X150", kBuild, 0, 300, kUnlimited, 0, Step::kDiffers},
-        {"hashed", "A B100 X150", kHash, 0, 300, kUnlimited, 0, Step::kGo},
+        {"before it", "A B100 X150", kOutput, 149, 300, 0, kGo},
+        {"made before it", "A B100 X150", kMake, 149, 149, 0, kGo},
+        {"read in before it", "A B100 X150", kInput, 149, 300, 0, kGo},
+        {"stands for a second", "A B100 X150", kInput, 0, 300, 0, kGo},
+        {"shown after it", "A B100 X150", kOutput, 150, 300, 0, kDiffers},
+        {"made after it", "A B100 X150", kMake, 150, 300, 0, kDiffers},
+        {"read in after it", "A B100 X150", kInput, 300, 300, 0, kDiffers},
+        {"in the past", "A B100 X150", kOutput, 150, 300, kDecoding, kDiffers},
+        {"in a worker", "A B100 X150", kOutput, 150, 300, kInWorker, kDiffers},
+        {"on a standby", "A B100 X150", kOutput, 150, 300, kStoresNothing, kDiffers},
+        {"made by none", "A B100 X150", kNoValue, 0, 300, 0, kDiffers},
+        {"sorted", "A B100 X150", kSort, 0, 300, 0, kGo},
+        {"indexed", "A B100 X150", kBuild, 0, 300, 0, kDiffers},
+        {"hashed", "A B100 X150", kHash, 0, 300, 0, kGo},
         // Another first secret
-        {"shown", "X", kOutput, 50, 60, kUnlimited, 0, Step::kDiffers},
-        {"stands for a second", "X", kOutput, 0, 60, kUnlimited, 0, Step::kDiffers},
-        {"made", "A X", kMake, 50, 60, kUnlimited, 0, Step::kDiffers},
-        {"sorted", "A X", kSort, 0, 60, kUnlimited, 0, Step::kDiffers},
-        {"indexed", "A X", kBuild, 0, 60, kUnlimited, 0, Step::kDiffers},
-        {"hashed", "A X", kHash, 0, 60, kUnlimited, 0, Step::kDiffers},
-        {"in the past", "X", kOutput, 50, 60, kUnlimited, kDecoding, Step::kDiffers},
+        {"shown", "X", kOutput, 50, 60, 0, kDiffers},
+        {"stands for a second", "X", kOutput, 0, 60, 0, kDiffers},
+        {"made", "A X", kMake, 50, 60, 0, kDiffers},
+        {"sorted", "A X", kSort, 0, 60, 0, kDiffers},
+        {"indexed", "A X", kBuild, 0, 60, 0, kDiffers},
+        {"hashed", "A X", kHash, 0, 60, 0, kDiffers},
+        {"in the past", "X", kOutput, 50, 60, kDecoding, kDiffers},
         // Whole columns
-        {"hashed", "A", kHash, 0, 300, kUnlimited, 0, Step::kGo},
-        {"hashed in a worker", "A", kHash, 0, 300, kUnlimited, kWorker | kParallelMode, Step::kGo},
-        {"hashed, unbound", "", kHash, 0, 60, kUnlimited, kMayBind, Step::kMissing},
-        {"sorted, unbound", "", kSort, 0, 60, kUnlimited, 0, Step::kGo},
-        {"indexed, unbound", "", kBuild, 0, 60, kUnlimited, 0, Step::kGo},
-        {"indexed", "A B100", kBuild, 0, 60, kUnlimited, 0, Step::kGo},
-        {"made by none", "A B100", kNoValue, 0, 60, kUnlimited, 0, Step::kGo},
+        {"hashed", "A", kHash, 0, 300, 0, kGo},
+        {"hashed in a worker", "A", kHash, 0, 300, kInWorker, kGo},
+        {"hashed, unbound", "", kHash, 0, 60, kMayBind, kMissing},
+        {"sorted, unbound", "", kSort, 0, 60, 0, kGo},
+        {"indexed, unbound", "", kBuild, 0, 60, 0, kGo},
+        {"indexed", "A B100", kBuild, 0, 60, 0, kGo},
+        {"made by none", "A B100", kNoValue, 0, 60, 0, kGo},
         // The server knows that it lacks a secret from 120 on
-        {"before that", "A B100", kOutput, 119, 300, 120, 0, Step::kGo},
-        {"from then on", "A B100", kOutput, 120, 300, 120, 0, Step::kLacksSecret},
-        {"read in", "A B100", kInput, 120, 300, 120, 0, Step::kLacksSecret},
-        {"in the past", "A B100", kOutput, 120, 300, 120, kDecoding, Step::kLacksSecret},
-        {"the entry is missing, too", "A", kInput, 120, 300, 120, 0, Step::kLacksSecret},
-        {"stands for a second", "A B100", kInput, 0, 300, 120, 0, Step::kGo},
-        {"made by none", "A B100", kNoValue, 0, 300, 120, 0, Step::kLacksSecret},
-        {"the tables know of one before", "A B100 X110", kOutput, 115, 300, 120, 0, Step::kDiffers},
-        {"and of one after", "A B100 X150", kOutput, 130, 300, 120, 0, Step::kLacksSecret},
-        {"indexed", "A B100", kBuild, 0, 300, 120, 0, Step::kGo},
+        {"before that", "A B100", kOutput, 119, 300, 0, kGo, 120},
+        {"from then on", "A B100", kOutput, 120, 300, 0, kLacksSecret, 120},
+        {"read in", "A B100", kInput, 120, 300, 0, kLacksSecret, 120},
+        {"in the past", "A B100", kOutput, 120, 300, kDecoding, kLacksSecret, 120},
+        {"the entry is missing, too", "A", kInput, 120, 300, 0, kLacksSecret, 120},
+        {"stands for a second", "A B100", kInput, 0, 300, 0, kGo, 120},
+        {"made by none", "A B100", kNoValue, 0, 300, 0, kLacksSecret, 120},
+        {"the tables know of one before", "A B100 X110", kOutput, 115, 300, 0, kDiffers, 120},
+        {"and of one after", "A B100 X150", kOutput, 130, 300, 0, kLacksSecret, 120},
+        {"indexed", "A B100", kBuild, 0, 300, 0, kGo, 120},
     };
     const SecretRecords ring = RingOf("A B100 C200");
     for (const auto& c : cases) {
@@ -324,18 +311,19 @@ TEST(PlanBinding, EveryCase) {
 TEST(BoundValue, StandsForASecondUnderTheFirstGeneration) {
     const Generation generations[] = {{0, {}}, {100, {}}};
     const SecretRing ring{generations, 2};
-    const auto value = [&](const Fields& fields) {
+    const struct {
+        Fields fields;
+        int generation;
+        int64_t second;
+    } cases[] = {
+        {{99, 7, 0}, 0, 99}, {{100, 0, 1}, 1, 100}, {{100, 0, 0}, 0, 0}, {{100, 1, 0}, 1, 100}};
+    for (const auto& c : cases) {
         uint64_t raw = 0;
-        EXPECT_TRUE(kRandflake.Pack(fields, &raw));
-        return BoundValueOf(ring, raw);
-    };
-    EXPECT_EQ(value({99, 7, 0}).generation, 0);
-    EXPECT_EQ(value({99, 7, 0}).second, 99u);
-    EXPECT_EQ(value({100, 0, 1}).generation, 1);
-    EXPECT_EQ(value({100, 0, 1}).second, 100u);
-    EXPECT_EQ(value({100, 0, 0}).generation, 0);
-    EXPECT_EQ(value({100, 0, 0}).second, 0u);
-    EXPECT_EQ(value({100, 1, 0}).generation, 1);
+        ASSERT_TRUE(kRandflake.Pack(c.fields, &raw));
+        const BoundValue value = BoundValueOf(ring, raw);
+        EXPECT_EQ(value.generation, c.generation) << raw;
+        EXPECT_EQ(value.second, c.second) << raw;
+    }
 }
 
 }  // namespace

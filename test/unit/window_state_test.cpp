@@ -285,15 +285,19 @@ void SetEnd(WindowState* state, const NodeRange& nodes, uint32_t end) {
     state->Announce(nodes, Window{end - 1, end});
 }
 
-TEST(WindowStateEnds, RangesOverlapWhenTheyShareANode) {
+TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
     for (uint32_t a = 0; a < 6; a++)
         for (uint32_t b = 0; b < 6; b++)
             for (uint32_t m = 1; m < 6; m++)
                 for (uint32_t n = 1; n < 6; n++) {
-                    bool shared = false;
-                    for (uint32_t i = a; i < a + m; i++)
-                        shared |= i >= b && i < b + n;
+                    bool shared = false, all = true;
+                    for (uint32_t i = b; i < b + n; i++) {
+                        const bool in_both = i >= a && i < a + m;
+                        shared |= in_both;
+                        all &= in_both;
+                    }
                     EXPECT_EQ((NodeRange{a, m}).Overlaps({b, n}), shared);
+                    EXPECT_EQ((NodeRange{a, m}).Covers({b, n}), all);
                 }
 }
 
@@ -303,20 +307,16 @@ TEST(WindowStateEnds, EndIsTheLatestOfAllRangesThatOverlap) {
     SetEnd(&state, {10, 5}, 100);
     SetEnd(&state, {20, 5}, 300);
     SetEnd(&state, {12, 1}, 200);
-    EXPECT_EQ(state.EndFor({10, 1}), 100u);
-    EXPECT_EQ(state.EndFor({12, 1}), 200u);
-    EXPECT_EQ(state.EndFor({10, 5}), 200u);
-    EXPECT_EQ(state.EndFor({14, 7}), 300u);
-    EXPECT_EQ(state.EndFor({15, 5}), 0u);
-    EXPECT_EQ(state.EndFor({0, 131072}), 300u);
+    const WrittenEnd cases[] = {{{10, 1}, 100}, {{12, 1}, 200}, {{10, 5}, 200},
+                                {{14, 7}, 300}, {{15, 5}, 0},   {{0, 131072}, 300}};
+    for (const auto& [nodes, end] : cases)
+        EXPECT_EQ(state.EndFor(nodes), end) << nodes.first << ' ' << nodes.count;
 }
 
 TEST(WindowStateEnds, TheRangeInUseComesFirstAndOnce) {
     WindowState state{};
-    SetEnd(&state, {1, 1}, 10);
-    SetEnd(&state, {2, 1}, 20);
-    SetEnd(&state, {3, 1}, 30);
-    SetEnd(&state, {2, 1}, 40);
+    for (const auto& [node, end] : {std::pair{1u, 10u}, {2u, 20u}, {3u, 30u}, {2u, 40u}})
+        SetEnd(&state, {node, 1}, end);
     ASSERT_EQ(state.end_count, 3u);
     EXPECT_EQ(state.ends[0], (WrittenEnd{{2, 1}, 40}));
     EXPECT_EQ(state.ends[1], (WrittenEnd{{3, 1}, 30}));
@@ -334,18 +334,6 @@ TEST(WindowStateEnds, TheLastTwoBecomeOneWhenThereIsNoRoom) {
     EXPECT_EQ(state.ends[1], (WrittenEnd{{150, 2}, 985}));
     EXPECT_EQ(state.ends[kMaxWrittenEnds - 1], (WrittenEnd{{0, 12}, 1000}));
     EXPECT_EQ(state.EndFor({5, 1}), 1000u) << "in between: rather too late than too early";
-}
-
-TEST(WindowStateEnds, ARangeCoversAnotherWhenItHasAllItsNodes) {
-    for (uint32_t a = 0; a < 6; a++)
-        for (uint32_t b = 0; b < 6; b++)
-            for (uint32_t m = 1; m < 6; m++)
-                for (uint32_t n = 1; n < 6; n++) {
-                    bool all = true;
-                    for (uint32_t i = b; i < b + n; i++)
-                        all &= i >= a && i < a + m;
-                    EXPECT_EQ((NodeRange{a, m}).Covers({b, n}), all);
-                }
 }
 
 // Servers go from range to range, crash or stop cleanly, and start at the end that the state tells.
@@ -549,42 +537,39 @@ Second HeldOff(const Start& start) {
     return PlanStart(StateError::kMissing, WindowState{}, start).held_off_until;
 }
 
-TEST(SetTime, FromTheStartOfTheServer) {
-    const Start start = StartAt({500, 10000}, {900, 70000}, false);
-    EXPECT_EQ(start.uptime_ms, 500);
-    EXPECT_EQ(start.wall_ms, kWindowEpochMs + 10000);
-    EXPECT_EQ(HeldOff(start), 13u);
-}
-
-TEST(SetTime, FromThePresentAfterAPromotion) {
-    for (const int64_t now_ms : {70000, 3000}) {
-        const Start start = StartAt({500, 10000}, {900, now_ms}, true);
-        EXPECT_EQ(start.uptime_ms, 900);
-        EXPECT_EQ(start.wall_ms, kWindowEpochMs + now_ms);
-        EXPECT_EQ(HeldOff(start), now_ms / 1000 + 3);
+TEST(SetTime, FromTheStartOfTheServerOrFromThePresent) {
+    const struct {
+        const char* what;
+        int64_t now_ms;
+        bool may_be_promoted;
+        int64_t uptime_ms, wall_ms, held_off;
+    } cases[] = {
+        {"from the start", 70000, false, 500, 10000, 13},
+        {"from the present after a promotion", 70000, true, 900, 70000, 73},
+        {"also by a clock that was set back", 3000, true, 900, 3000, 6},
+        {"from a clock that was set back; the uptime cannot be", 3000, false, 500, 3000, 6},
+    };
+    for (const auto& c : cases) {
+        const Start start = StartAt({500, 10000}, {900, c.now_ms}, c.may_be_promoted);
+        EXPECT_EQ(start.uptime_ms, c.uptime_ms) << c.what;
+        EXPECT_EQ(start.wall_ms, kWindowEpochMs + c.wall_ms) << c.what;
+        EXPECT_EQ(HeldOff(start), c.held_off) << c.what;
     }
 }
 
-TEST(SetTime, FromThePresentByAWallClockThatWasSetBack) {
-    const Start start = StartAt({500, 10000}, {900, 3000}, false);
-    EXPECT_EQ(start.uptime_ms, 500) << "the uptime cannot be set";
-    EXPECT_EQ(start.wall_ms, kWindowEpochMs + 3000);
-    EXPECT_EQ(HeldOff(start), 6u);
-}
-
 TEST(PlanStart, HeldOffIsTheFirstSecondThatBeginsLater) {
-    const auto held_off_until = [](int64_t wall_ms) {
-        return HeldOff(StartAt({0, wall_ms}, {0, wall_ms}, false));
-    };
-    EXPECT_EQ(held_off_until(0), 3u);
-    EXPECT_EQ(held_off_until(999), 3u);
-    EXPECT_EQ(held_off_until(1000), 4u);
-    EXPECT_EQ(held_off_until(-kSkewMs), 1u);
-    EXPECT_EQ(held_off_until(-kSkewMs - 1), 0u);
-    EXPECT_EQ(held_off_until(-kWindowEpochMs), 0u);
-    EXPECT_EQ(held_off_until((int64_t{kMaxEnd} - 3) * 1000 - 1), kMaxEnd - 1);
-    EXPECT_EQ(held_off_until((int64_t{kMaxEnd} - 3) * 1000), kMaxEnd);
-    EXPECT_EQ(held_off_until(int64_t{kMaxEnd} * 8000), kMaxEnd);
+    constexpr int64_t kLastMs = (int64_t{kMaxEnd} - 3) * 1000;
+    const std::pair<int64_t, int64_t> cases[] = {{0, 3},
+                                                 {999, 3},
+                                                 {1000, 4},
+                                                 {-kSkewMs, 1},
+                                                 {-kSkewMs - 1, 0},
+                                                 {-kWindowEpochMs, 0},
+                                                 {kLastMs - 1, kMaxEnd - 1},
+                                                 {kLastMs, kMaxEnd},
+                                                 {int64_t{kMaxEnd} * 8000, kMaxEnd}};
+    for (const auto& [wall_ms, second] : cases)
+        EXPECT_EQ(HeldOff(StartAt({0, wall_ms}, {0, wall_ms}, false)), second) << wall_ms;
 }
 
 TEST(MayOpen, AtTheSecondAndAfterTheUptime) {
@@ -665,6 +650,10 @@ TEST(PlanStart, TheFloorIsThatOfTheLastStartThatHeldOff) {
 
 // --- what a start finds
 
+void UseNodes(Start* start, uint32_t first, uint32_t count) {
+    start->nodes = {first, count};
+}
+
 // Everything that the proof rests on, each broken by itself.
 struct Doubt {
     const char* what;
@@ -673,74 +662,51 @@ struct Doubt {
 };
 
 const Doubt kDoubts[] = {
-    {"the stop is not recorded", [](WindowState* f, Start*) { f->stop = Stop{}; }},
+    {"the stop is not recorded", [](auto* f, auto*) { f->stop = Stop{}; }},
     {"the stop is not recorded, nor a run known",
-     [](WindowState* f, Start* s) { f->stop.run = s->last_run = 0; }},
+     [](auto* f, auto* s) { f->stop.run = s->last_run = 0; }},
     {"another run opened a window since: the disk was rolled back",
-     [](WindowState*, Start* s) { s->last_run = 78; }},
-    {"no run is known: the machine's memory was lost",
-     [](WindowState*, Start* s) { s->last_run = 0; }},
-    {"another boot", [](WindowState*, Start* s) { s->boot[0]++; }},
-    {"another boot by its second half", [](WindowState*, Start* s) { s->boot[1]++; }},
+     [](auto*, auto* s) { s->last_run = 78; }},
+    {"no run is known: the machine's memory was lost", [](auto*, auto* s) { s->last_run = 0; }},
+    {"another boot", [](auto*, auto* s) { s->boot[0]++; }},
+    {"another boot by its second half", [](auto*, auto* s) { s->boot[1]++; }},
     {"the boot is not known",
-     [](WindowState* f, Start* s) {
+     [](auto* f, auto* s) {
          for (int i = 0; i < 2; i++)
              f->stop.boot[i] = s->boot[i] = 0;
      }},
-    {"just too late", [](WindowState*, Start* s) { s->uptime_ms = {500000 + kSkewMs}; }},
-    {"long after", [](WindowState*, Start* s) { s->uptime_ms = {900000}; }},
-    {"before the stop", [](WindowState*, Start* s) { s->uptime_ms = {499999}; }},
+    {"just too late", [](auto*, auto* s) { s->uptime_ms = {500000 + kSkewMs}; }},
+    {"long after", [](auto*, auto* s) { s->uptime_ms = {900000}; }},
+    {"before the stop", [](auto*, auto* s) { s->uptime_ms = {499999}; }},
     {"just too late by the wall clock",
-     [](WindowState*, Start* s) { s->wall_ms = {kStoppedAtMs + kSkewMs}; }},
+     [](auto*, auto* s) { s->wall_ms = {kStoppedAtMs + kSkewMs}; }},
     {"long after by the wall clock: the machine was paused",
-     [](WindowState*, Start* s) { s->wall_ms = {INT64_MAX / 2}; }},
-    {"before the stop by the wall clock",
-     [](WindowState*, Start* s) { s->wall_ms = {kStoppedAtMs - 1}; }},
-    {"a stop at a time that cannot be",
-     [](WindowState* f, Start*) { f->stop.uptime_ms = {INT64_MIN}; }},
-    {"no difference of clocks is tolerated",
-     [](WindowState*, Start* s) { s->skew.smallest_ms = 0; }},
+     [](auto*, auto* s) { s->wall_ms = {INT64_MAX / 2}; }},
+    {"before the stop by the wall clock", [](auto*, auto* s) { s->wall_ms = {kStoppedAtMs - 1}; }},
+    {"a stop at an impossible time", [](auto* f, auto*) { f->stop.uptime_ms = {INT64_MIN}; }},
+    {"no difference of clocks is tolerated", [](auto*, auto* s) { s->skew.smallest_ms = 0; }},
     {"a smaller one was tolerated since the start",
-     [](WindowState*, Start* s) { s->skew.smallest_ms = 500; }},
+     [](auto*, auto* s) { s->skew.smallest_ms = 500; }},
     {"a smaller one was tolerated before the stop",
-     [](WindowState* f, Start*) { f->skew.smallest_ms = 500; }},
+     [](auto* f, auto*) { f->skew.smallest_ms = 500; }},
     {"a smaller one was tolerated before the stop, and a greater one is since",
-     [](WindowState* f, Start* s) {
+     [](auto* f, auto* s) {
          f->skew = {500, 500};
          s->skew = {2000, 2000};
      }},
-    {"a node id before those of the stop",
-     [](WindowState*, Start* s) {
-         s->nodes = {99, 5};
-     }},
-    {"a node id after those of the stop",
-     [](WindowState*, Start* s) {
-         s->nodes = {100, 5};
-     }},
-    {"node ids never used",
-     [](WindowState*, Start* s) {
-         s->nodes = {104, 1};
-     }},
-    {"node ids used before those of the stop",
-     [](WindowState*, Start* s) {
-         s->nodes = {500, 1};
-     }},
-    {"all node ids",
-     [](WindowState*, Start* s) {
-         s->nodes = {0, 131072};
-     }},
-    {"another system", [](WindowState* f, Start*) { f->origin.system_identifier ^= 1; },
+    {"a node id before those of the stop", [](auto*, auto* s) { UseNodes(s, 99, 5); }},
+    {"a node id after those of the stop", [](auto*, auto* s) { UseNodes(s, 100, 5); }},
+    {"node ids never used", [](auto*, auto* s) { UseNodes(s, 104, 1); }},
+    {"node ids used before those of the stop", [](auto*, auto* s) { UseNodes(s, 500, 1); }},
+    {"all node ids", [](auto*, auto* s) { UseNodes(s, 0, 131072); }},
+    {"another system", [](auto* f, auto*) { f->origin.system_identifier ^= 1; },
      Finding::kOtherSystem},
-    {"timeline before", [](WindowState* f, Start*) { f->origin.timeline = 0; },
-     Finding::kOtherTimeline},
-    {"timeline after", [](WindowState* f, Start*) { f->origin.timeline = 2; },
-     Finding::kOtherTimeline},
-    {"another inode", [](WindowState* f, Start*) { f->origin.identity.inode ^= 1; },
+    {"timeline before", [](auto* f, auto*) { f->origin.timeline = 0; }, Finding::kOtherTimeline},
+    {"timeline after", [](auto* f, auto*) { f->origin.timeline = 2; }, Finding::kOtherTimeline},
+    {"another inode", [](auto* f, auto*) { f->origin.identity.inode ^= 1; }, Finding::kCopied},
+    {"another device", [](auto* f, auto*) { f->origin.identity.device ^= 1; }, Finding::kCopied},
+    {"another time of birth", [](auto* f, auto*) { f->origin.identity.birth_nanoseconds++; },
      Finding::kCopied},
-    {"another device", [](WindowState* f, Start*) { f->origin.identity.device ^= 1; },
-     Finding::kCopied},
-    {"another time of birth",
-     [](WindowState* f, Start*) { f->origin.identity.birth_nanoseconds++; }, Finding::kCopied},
 };
 
 TEST(PlanStart, EveryDoubtHoldsOffBeyondStartAndWrittenEnd) {
@@ -846,26 +812,29 @@ TEST(PlanStart, AnotherSystemCountsBeforeACopyAndACopyBeforeATimeline) {
 }
 
 TEST(PlanStart, AnotherSecretIsNoticed) {
-    WindowState found = Found(1500);
-    found.secrets.records[0].fingerprint ^= 1;
-    StartPlan plan = Plan(found);
-    EXPECT_EQ(plan.secrets, SecretsChange::kOther);
-    EXPECT_EQ(plan.finding, Finding::kOwn);
-    EXPECT_EQ(plan.state.OpensAt(kNodes), 1500u);
-    EXPECT_EQ(plan.state.secrets.records[0], kSecret.records[0]);
-
-    // None is no other one, and what was known stays known.
-    Start start = kQuick;
-    start.secrets = SecretRecords{};
-    plan = Plan(Found(1500), start);
-    EXPECT_EQ(plan.secrets, SecretsChange::kNone);
-    EXPECT_EQ(plan.state.secrets.count, 1u);
-    EXPECT_EQ(plan.state.secrets.records[0], kSecret.records[0]);
-    found = Found(1500);
-    found.secrets = SecretRecords{};
-    plan = Plan(found);
-    EXPECT_EQ(plan.secrets, SecretsChange::kNone);
-    EXPECT_EQ(plan.state.secrets.records[0], kSecret.records[0]);
+    constexpr SecretRecords kOther{1, {{23, 0}}}, kNone{};
+    const struct {
+        const char* what;
+        SecretRecords before, after;
+        SecretsChange expected;
+    } cases[] = {
+        {"another", kOther, kSecret, SecretsChange::kOther},
+        {"none is no other one, and what was known stays known", kSecret, kNone,
+         SecretsChange::kNone},
+        {"none was known", kNone, kSecret, SecretsChange::kNone},
+    };
+    for (const auto& c : cases) {
+        WindowState found = Found(1500);
+        found.secrets = c.before;
+        Start start = kQuick;
+        start.secrets = c.after;
+        const StartPlan plan = Plan(found, start);
+        EXPECT_EQ(plan.secrets, c.expected) << c.what;
+        EXPECT_EQ(plan.finding, Finding::kOwn) << c.what;
+        EXPECT_EQ(plan.state.OpensAt(kNodes), 1500u) << c.what;
+        EXPECT_EQ(plan.state.secrets.count, 1u) << c.what;
+        EXPECT_EQ(plan.state.secrets.records[0], kSecret.records[0]) << c.what;
+    }
 }
 
 // A new generation may not begin before the end that was written for whatever node ids.
@@ -949,36 +918,44 @@ Reload ReloadOf(const SecretRecords& before, const SecretRecords& after) {
 
 TEST(DiffersFrom, StaysUntilTheRingHasAnotherSecretThere) {
     const SecretRecords one = Ring({{1, 0}});
-    EXPECT_EQ(DiffersFrom({0}, one, one), 0u) << "nothing is known";
-    EXPECT_EQ(DiffersFrom({100}, one, one), 100u);
-    EXPECT_EQ(DiffersFrom({100}, one, Ring({{1, 0}, {2, 100}})), 0u);
-    EXPECT_EQ(DiffersFrom({100}, one, Ring({{1, 0}, {2, 99}})), 100u) << "another time";
-    EXPECT_EQ(DiffersFrom({100}, one, Ring({{1, 0}, {2, 101}})), 100u);
-    EXPECT_EQ(DiffersFrom({100}, one, Ring({{1, 0}, {2, 50}, {3, 100}})), 0u);
-    EXPECT_EQ(DiffersFrom({100}, one, Ring({{7, 0}})), 100u) << "another first secret";
-    EXPECT_EQ(DiffersFrom({100}, one, SecretRecords{}), 100u) << "none, after a crash";
-    // one of that time that was the wrong one
     const SecretRecords wrong = Ring({{1, 0}, {9, 100}});
-    EXPECT_EQ(DiffersFrom({100}, wrong, wrong), 100u);
-    EXPECT_EQ(DiffersFrom({100}, wrong, Ring({{1, 0}, {9, 100}, {3, 200}})), 100u);
-    EXPECT_EQ(DiffersFrom({100}, wrong, Ring({{1, 0}, {2, 100}})), 0u);
-    EXPECT_EQ(DiffersFrom({100}, wrong, one), 100u);
+    const struct {
+        const char* what;
+        Second differs_from;
+        SecretRecords before, after;
+        Second left;
+    } cases[] = {
+        {"nothing is known", 0, one, one, 0},
+        {"the same ring", 100, one, one, 100},
+        {"the one that lacked", 100, one, Ring({{1, 0}, {2, 100}}), 0},
+        {"another time", 100, one, Ring({{1, 0}, {2, 99}}), 100},
+        {"a later time", 100, one, Ring({{1, 0}, {2, 101}}), 100},
+        {"one in between, too", 100, one, Ring({{1, 0}, {2, 50}, {3, 100}}), 0},
+        {"another first secret", 100, one, Ring({{7, 0}}), 100},
+        {"none, after a crash", 100, one, SecretRecords{}, 100},
+        {"the wrong one of that time", 100, wrong, wrong, 100},
+        {"still, with a later one", 100, wrong, Ring({{1, 0}, {9, 100}, {3, 200}}), 100},
+        {"the right one in its place", 100, wrong, Ring({{1, 0}, {2, 100}}), 0},
+        {"nothing in its place", 100, wrong, one, 100},
+    };
+    for (const auto& c : cases)
+        EXPECT_EQ(DiffersFrom(c.differs_from, c.before, c.after), c.left) << c.what;
 }
 
 TEST(DiffersFrom, IsKeptByAStart) {
     WindowState found = Example();
     found.secrets = Ring({{1, 0}});
     found.differs_from = {90000000};
-    Start start{};
-    start.nodes = {0, 1};
-    start.secrets = Ring({{1, 0}});
-    EXPECT_EQ(PlanStart(StateError::kNone, found, start).state.differs_from, 90000000u)
-        << "whoever wrote it";
-    start.secrets = {};
-    EXPECT_EQ(PlanStart(StateError::kNone, found, start).state.differs_from, 90000000u);
-    start.secrets = Ring({{1, 0}, {2, 90000000}});
-    EXPECT_EQ(PlanStart(StateError::kNone, found, start).state.differs_from, 0u);
-    EXPECT_EQ(PlanStart(StateError::kLost, found, start).state.differs_from, 0u);
+    const auto kept = [&found](const SecretRecords& secrets, StateError error = StateError::kNone) {
+        Start start{};
+        start.nodes = {0, 1};
+        start.secrets = secrets;
+        return PlanStart(error, found, start).state.differs_from;
+    };
+    EXPECT_EQ(kept(Ring({{1, 0}})), 90000000u) << "whoever wrote it";
+    EXPECT_EQ(kept({}), 90000000u);
+    EXPECT_EQ(kept(Ring({{1, 0}, {2, 90000000}})), 0u);
+    EXPECT_EQ(kept(Ring({{1, 0}, {2, 90000000}}), StateError::kLost), 0u);
 }
 
 TEST(DiffersFrom, WhatIsReadForCertain) {

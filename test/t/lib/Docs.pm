@@ -11,12 +11,8 @@
 
 package Docs;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
-use PostgreSQL::Test::Utils;
-use Test::More;
+use Randflake;
 
 our @EXPORT = qw(code_blocks read_document block every_block_was_used);
 

@@ -2,18 +2,10 @@
 
 package HostileCalls;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
-use PostgreSQL::Test::Utils;
+use Randflake;
 
-our @EXPORT = qw(hostile_schema statements_of_a_session memory_of_loops postmaster_of);
-
-sub postmaster_of {
-    my ($node) = @_;
-    return (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
-}
+our @EXPORT = qw(hostile_schema statements_of_a_session memory_of_loops);
 
 # The schema hostile, for every role.
 sub hostile_schema {

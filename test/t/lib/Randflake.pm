@@ -15,13 +15,12 @@ use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time);
+use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  random_secret new_server start_server configure refuses_to_start error_of error_is is_problem
-  start_session finish_session wait_until_waiting fields_of all_distinct no_secret_in preload_library
-  clock_offset clock_runs_from clock_stands_at start_under_clock
-);
+  random_secret functions_of new_server start_server configure refuses_to_start error_of error_is is_problem
+  start_session finish_session wait_until wait_until_gone postmaster_of wait_until_waiting fields_of all_distinct no_secret_in preload_library
+  clock_offset clock_runs_from clock_stands_at start_under_clock);
 
 sub import {
     strict->import;
@@ -35,6 +34,13 @@ sub random_secret {
     return join '', map { sprintf '%02x', int rand 256 } 1 .. 16;
 }
 
+# What makes an identifier, of Randflake or of Snowflake, and what takes one apart that is called `id`.
+sub functions_of {
+    my ($snowflake) = @_;
+    return ('snowflake_generate()', "snowflake_decode(id, 'twitter')") if $snowflake;
+    return ('randflake_generate()', 'randflake_decode(id)');
+}
+
 # A server, initialized and configured but not started. Options:
 #   settings   see configure; a node id and a secret unless given
 #   conf       more lines for postgresql.conf
@@ -45,12 +51,9 @@ sub new_server {
     my $node = PostgreSQL::Test::Cluster->new($name,
         $options{install_path} ? (install_path => $options{install_path}) : ());
     $node->init(@{ $options{init} // [] });
-    $node->append_conf('postgresql.conf',
-        "shared_preload_libraries = 'randflake'\n"
-          . "include = 'randflake.conf'\n"
-          . ($options{conf} // ''));
-    configure($node,
-        %{ $options{settings} // { node_id => 1, secret => random_secret() } });
+    $node->append_conf('postgresql.conf', "shared_preload_libraries = 'randflake'\n"
+          . "include = 'randflake.conf'\n" . ($options{conf} // ''));
+    configure($node, %{ $options{settings} // { node_id => 1, secret => random_secret() } });
     return $node;
 }
 
@@ -88,8 +91,7 @@ sub refuses_to_start {
     my $started = $node->start(fail_ok => 1);
     $node->stop if $started;
     my $log = slurp_file($node->logfile);
-    ok(!$started && $log =~ $reason, $test_name)
-      or diag($started ? 'it started' : "log: $log");
+    ok(!$started && $log =~ $reason, $test_name) or diag($started ? 'it started' : "log: $log");
     return $log;
 }
 
@@ -133,12 +135,10 @@ sub is_problem {
 sub start_session {
     my ($node, @statements) = @_;
     my $session = { out => '', err => '' };
-    $session->{handle} = IPC::Run::start(
-        [
+    $session->{handle} = IPC::Run::start([
             'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose',
             '-d', $node->connstr('postgres'),
-            map { ('-c', $_) } 'SET client_min_messages = error', @statements
-        ],
+            map { ('-c', $_) } 'SET client_min_messages = error', @statements ],
         '<', '/dev/null', '>', \$session->{out}, '2>', \$session->{err},
         IPC::Run::timeout(3 * $PostgreSQL::Test::Utils::timeout_default));
     return $session;
@@ -150,6 +150,25 @@ sub finish_session {
     $session->{handle}->finish;
     chomp(my $out = $session->{out});
     return ($out, $session->{err});
+}
+
+# Runs a block until it gives something true, for as long as tests wait; what it gave last.
+sub wait_until(&) {
+    my ($block) = @_;
+    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
+    my $result;
+    sleep 0.02 until ($result = $block->()) || time > $give_up_at;
+    return $result;
+}
+
+sub wait_until_gone { for my $process (@_) {
+        wait_until { !kill 0, $process } or die "process $process does not end";
+    }
+}
+
+sub postmaster_of {
+    my ($node) = @_;
+    return (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
 }
 
 # Waits until this many sessions wait for a number.
@@ -195,8 +214,7 @@ sub no_secret_in {
     my ($text, $secret, $test_name) = @_;
     my $pattern = join '|', map { substr $secret, $_, 12 } 0 .. length($secret) - 12;
     my $found = $text =~ /(?:$pattern)/i;
-    ok(!$found, $test_name)
-      or diag('found in: ' . join "\n", $text =~ /^(.*(?:$pattern).*)$/im);
+    ok(!$found, $test_name) or diag('found in: ' . join "\n", $text =~ /^(.*(?:$pattern).*)$/im);
 }
 
 # --- libraries between a server and the system -----------------------------------------------

@@ -3,12 +3,8 @@
 
 package RandflakeCatalog;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
-use PostgreSQL::Test::Utils;
-use Test::More;
+use Randflake;
 
 our @EXPORT = qw(definitions_of differences same_definitions);
 

@@ -8,15 +8,13 @@
 package RandflakeHandover;
 
 use Exporter 'import';
-use IPC::Run ();
 use Randflake;
 use RandflakeWindowFile;
 use Time::HiRes qw(time);
 
 our @EXPORT = qw(
   set_ahead clocks_stand clocks_stand_in_next_second clocks_run collect collect_at_once copy_directory
-  make_standby snapshot roll_back run_marker_path
-);
+  make_standby snapshot roll_back run_marker_path);
 
 # --- clocks ----------------------------------------------------------------------------------
 
@@ -71,8 +69,7 @@ sub collect {
             handle => IPC::Run::start(
                 [ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') ],
                 '<', \$text, '>', $file, '2>', "$file.err",
-                IPC::Run::timeout(2 * $PostgreSQL::Test::Utils::timeout_default))
-          };
+                IPC::Run::timeout(2 * $PostgreSQL::Test::Utils::timeout_default)) };
     }
     $_->{handle}->finish for @sessions;
     my @files = map { $_->{file} } @sessions;

@@ -7,48 +7,34 @@
 package RandflakeHistory;
 
 use Exporter 'import';
-use IPC::Run ();
 use Randflake;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
   wait_until_received client_backends finish_clients end_clients crash_backend crash_server kill_postmaster
-  wait_until_gone
 );
 
 # What clients do, over and over until the connection is lost. Each statement returns identifiers
 # alone, one a line; COPY hands them on before the statement ends. GENERATE stands for the function.
 # A series in FROM would be stored before the first row, one in a select list is not.
-my %scripts = (
-    single => [ 200_000, 'SELECT GENERATE;' ],
+my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
     copy => [ 100_000, 'COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT;' ],
     rollback => [
-        50_000,
-        'BEGIN; COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT; ROLLBACK;'
-    ],
+        50_000, 'BEGIN; COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT; ROLLBACK;' ],
     stream => [
-        1, 'COPY (SELECT GENERATE FROM (SELECT generate_series(1, 100000000)) AS n) TO STDOUT;'
-    ],
+        1, 'COPY (SELECT GENERATE FROM (SELECT generate_series(1, 100000000)) AS n) TO STDOUT;' ],
     reconnect => [ 2_500, '\c' . "\nSELECT GENERATE;" ]);
 
 # Of randflake_generate(), or of snowflake_generate() with snowflake => 1.
 sub new {
     my ($class, $secret, %options) = @_;
-    my ($generate, $decode) =
-      $options{snowflake}
-      ? ('snowflake_generate()', "snowflake_decode(id, 'twitter')")
-      : ('randflake_generate()', 'randflake_decode(id)');
+    my ($generate, $decode) = functions_of($options{snowflake});
     my $observer = start_server('observer', settings => { secret => $secret });
-    $observer->safe_psql('postgres',
-        'CREATE UNLOGGED TABLE received (id bigint);'
+    $observer->safe_psql('postgres', 'CREATE UNLOGGED TABLE received (id bigint);'
           . 'CREATE UNLOGGED TABLE history (era integer, id bigint, second bigint,'
           . ' generated_at timestamptz, node_id integer, sequence integer)');
     return bless {
-        observer => $observer,
-        generate => $generate,
-        decode => $decode,
-        eras => 0,
-        files => 0
+        observer => $observer, generate => $generate, decode => $decode, eras => 0, files => 0
     }, $class;
 }
 
@@ -84,14 +70,10 @@ sub _write_file {
 # Waits until each client has received something since it was started, or since the last wait.
 sub wait_until_received {
     my (@clients) = @_;
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
     for my $client (@clients) {
         my $seen = $client->{seen} // 0;
-        while (-s $client->{received} == $seen) {
-            die 'a client receives nothing: ' . slurp_file($client->{errors})
-              if time > $give_up_at;
-            sleep 0.01;
-        }
+        wait_until { -s $client->{received} != $seen }
+          or die 'a client receives nothing: ' . slurp_file($client->{errors});
         $client->{seen} = -s $client->{received};
     }
 }
@@ -148,7 +130,7 @@ sub crash_backend {
 # Kills the postmaster and leaves its children alone, which it returns.
 sub kill_postmaster {
     my ($node) = @_;
-    my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
+    my $postmaster = postmaster_of($node);
     kill 'STOP', $postmaster or die "could not stop $postmaster: $!";
     my @children = map { int } qx(ps -o pid= --ppid $postmaster);
     $node->kill9;
@@ -160,17 +142,6 @@ sub kill_postmaster {
 sub crash_server {
     my ($node) = @_;
     wait_until_gone(kill_postmaster($node));
-}
-
-sub wait_until_gone {
-    my (@processes) = @_;
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-    for my $process (@processes) {
-        while (kill 0, $process) {
-            die "process $process does not end" if time > $give_up_at;
-            sleep 0.01;
-        }
-    }
 }
 
 # --- what was received -------------------------------------------------------------------------

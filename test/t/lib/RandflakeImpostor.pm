@@ -4,21 +4,17 @@
 
 package RandflakeImpostor;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
 use IO::Socket::UNIX;
 use POSIX ();
-use PostgreSQL::Test::Utils;
+use Randflake;
 use Time::HiRes qw(sleep);
 
 use constant { INT4 => 23, INT8 => 20, TEXT => 25 };
 
 our @EXPORT = qw(
   INT4 INT8 TEXT message row_description columns data_row complete ready parameter report lease @lease_types
-  welcome read_message say_to silence repeat byte_a_second
-);
+  welcome read_message say_to silence repeat byte_a_second);
 
 # --- messages ----------------------------------------------------------------------------------
 
@@ -146,12 +142,9 @@ sub say_to {
 }
 
 sub welcome {
-    return message('R', pack 'N', 0)
-      . parameter(server_version => '15.0')
-      . parameter(client_encoding => 'UTF8')
-      . parameter(standard_conforming_strings => 'on')
-      . message('K', pack 'N N', 1, 1)
-      . ready();
+    return message('R', pack 'N', 0) . parameter(server_version => '15.0')
+      . parameter(client_encoding => 'UTF8') . parameter(standard_conforming_strings => 'on')
+      . message('K', pack 'N N', 1, 1) . ready();
 }
 
 sub _serve {

@@ -3,13 +3,10 @@
 
 package RandflakeInstallation;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
 use File::Basename qw(basename dirname);
 use File::Path qw(make_path);
-use PostgreSQL::Test::Utils;
+use Randflake;
 
 our @EXPORT = qw(private_installation);
 

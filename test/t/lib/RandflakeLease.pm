@@ -4,15 +4,13 @@
 package RandflakeLease;
 
 use Exporter 'import';
-use IPC::Run ();
 use Randflake;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  new_fleet start_coordinator make_coordinator remake_coordinator move_to new_static new_holder start_holder
+  new_fleet start_coordinator make_coordinator remake_coordinator leasing move_to new_static new_holder start_holder
   start_in_fleet status_of wait_for_connection wait_for_lease wait_for_status wait_for_open_window gave_back
-  log_has load_on end_load all_is_well processes_of lease_worker_of wait_until_gone
-);
+  log_has load_on end_load all_is_well processes_of lease_worker_of);
 
 # Seconds of a lease, unless a test wants another: the shortest that a slow machine renews in time.
 our $duration = 4;
@@ -25,8 +23,7 @@ our $node_ids = 131072;
 # randflake_generate(), or snowflake_generate() with snowflake => 1.
 sub new_fleet {
     my (%options) = @_;
-    my $template = new_server('template',
-        init => [ allows_streaming => 1 ],
+    my $template = new_server('template', init => [ allows_streaming => 1 ],
         conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 250\n"
           . "shared_buffers = 16MB\n",    # 200 sessions at once pin more than the 1 MB of a test server
         settings => { node_id => 131071, secret => random_secret() });
@@ -36,17 +33,10 @@ sub new_fleet {
     mkdir $template->backup_dir;
     PostgreSQL::Test::RecursiveCopy::copypath($template->data_dir,
         $template->backup_dir . '/template');
-    my ($generate, $decode) =
-      $options{snowflake}
-      ? ('snowflake_generate()', "snowflake_decode(id, 'twitter')")
-      : ('randflake_generate()', 'randflake_decode(id)');
+    my ($generate, $decode) = functions_of($options{snowflake});
     return {
-        template => $template,
-        secret => random_secret(),
-        generate => $generate,
-        decode => $decode,
-        files => [],
-        clients => {}
+        template => $template, secret => random_secret(), generate => $generate, decode => $decode,
+        files => [], clients => {}
     };
 }
 
@@ -86,32 +76,26 @@ sub start_coordinator {
 sub make_coordinator {
     my ($node, $max_duration) = @_;
     $max_duration //= $duration;
-    $node->safe_psql('postgres',
-        'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
-          . "SELECT randflake_lease_configure(0, $node_ids, max_duration => $max_duration, max_clock_skew => 1,"
-          . ' never_leased => true)');
-    _remember_leases($node);
+    _make_extension($node, "SELECT randflake_lease_configure(0, $node_ids,"
+          . " max_duration => $max_duration, max_clock_skew => 1, never_leased => true)");
 }
 
 # Makes the extension anew, as where another coordinator may have leased before. Nothing is told to
 # it; its defaults are short ones.
 sub remake_coordinator {
-    my ($node, $max_duration) = @_;
-    $max_duration //= $duration;
-    $node->safe_psql('postgres',
-        'DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
-          . "ALTER TABLE randflake_lease_pool ALTER nodes SET DEFAULT '[0,$node_ids)', ALTER max_duration SET DEFAULT $max_duration,"
-          . ' ALTER max_clock_skew SET DEFAULT 1');
-    _remember_leases($node);
+    my ($node) = @_;
+    _make_extension($node, "ALTER TABLE randflake_lease_pool ALTER nodes SET DEFAULT '[0,$node_ids)',"
+          . " ALTER max_duration SET DEFAULT $duration, ALTER max_clock_skew SET DEFAULT 1");
 }
 
 # A lease goes when its node ids are leased again: all leases that there were, for all_is_well.
-sub _remember_leases {
-    my ($node) = @_;
-    $node->safe_psql('postgres', <<'SQL');
+sub _make_extension {
+    my ($node, $configure) = @_;
+    $node->safe_psql('postgres', <<"SQL");
+DROP EXTENSION randflake_coordinator; CREATE EXTENSION randflake_coordinator; $configure;
 CREATE TABLE IF NOT EXISTS lease_history (holder text, nodes int4range, span int8range);
 CREATE OR REPLACE FUNCTION remember_lease() RETURNS trigger LANGUAGE plpgsql
-AS $$ BEGIN INSERT INTO public.lease_history VALUES (NEW.holder, NEW.nodes, NEW.span); RETURN NULL; END $$;
+AS \$\$ BEGIN INSERT INTO public.lease_history VALUES (NEW.holder, NEW.nodes, NEW.span); RETURN NULL; END \$\$;
 CREATE TRIGGER remember AFTER INSERT OR UPDATE ON randflake_lease FOR EACH ROW EXECUTE FUNCTION remember_lease();
 SQL
 }
@@ -123,33 +107,27 @@ sub new_static {
         start => 0);
 }
 
-# Has a server lease from this coordinator, a server or a connection string, from now on.
-sub move_to {
-    my ($fleet, $node, $coordinator, %settings) = @_;
+# Settings of a server that leases from this coordinator, a server or a connection string, and others.
+sub leasing {
+    my ($fleet, $coordinator, %settings) = @_;
     $coordinator = $coordinator->connstr('postgres') if ref $coordinator;
-    configure($node,
-        secret => $fleet->{secret},
-        coordinator => $coordinator,
-        lease_duration => $duration,
-        max_wait => '2min',
-        %settings);
+    return (secret => $fleet->{secret}, coordinator => $coordinator, lease_duration => $duration,
+        max_wait => '2min', %settings);
+}
+
+# Has a server lease from this coordinator from now on.
+sub move_to {
+    my ($fleet, $node, @leasing) = @_;
+    configure($node, leasing($fleet, @leasing));
     $node->reload;
 }
 
-# A server that leases, not started. `coordinator` is a server or a connection string.
+# A server that leases, not started.
 sub new_holder {
     my ($fleet, $name, $coordinator, %settings) = @_;
-    $coordinator = $coordinator->connstr('postgres') if ref $coordinator;
     my $conf = delete $settings{conf};
-    return _copy_of_template($fleet, $name,
-        {
-            coordinator => $coordinator,
-            lease_duration => $duration,
-            max_wait => '2min',
-            %settings
-        },
-        start => 0,
-        conf => $conf);
+    return _copy_of_template($fleet, $name, { leasing($fleet, $coordinator, %settings) },
+        start => 0, conf => $conf);
 }
 
 # The same, started, with a lease.
@@ -172,14 +150,9 @@ sub status_of {
 # Waits until a server that starts again after a crash accepts connections.
 sub wait_for_connection {
     my ($node) = @_;
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-    until (
-        IPC::Run::run([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', 'SELECT' ],
-            '<', '/dev/null', '&>', \my $output))
-    {
-        die $node->name . ': no connection' if time > $give_up_at;
-        sleep 0.1;
-    }
+    my @psql = ('psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', 'SELECT');
+    wait_until { IPC::Run::run(\@psql, '<', '/dev/null', '&>', \my $output) }
+      or die $node->name . ': no connection';
 }
 
 sub wait_for_status {
@@ -199,8 +172,7 @@ sub gave_back {
     my ($coordinator, $holder, $lease, $test_name) = @_;
     is( $coordinator->safe_psql('postgres',
             q{SELECT count(*) > 0 FROM randflake_leases WHERE state = 'released'}
-              . " AND holder = '" . $holder->name . "' AND lease_id >= $lease"),
-        't', $test_name);
+              . " AND holder = '" . $holder->name . "' AND lease_id >= $lease"), 't', $test_name);
 }
 
 # Waits until it can generate, and returns its first node id.
@@ -213,12 +185,7 @@ sub wait_for_lease {
 # Waits until a message is in the server's log, from `offset` on.
 sub log_has {
     my ($node, $pattern, $test_name, $offset) = @_;
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-    my $found;
-    until ($found = slurp_file($node->logfile, $offset // 0) =~ $pattern) {
-        last if time > $give_up_at;
-        sleep 0.1;
-    }
+    my $found = wait_until { slurp_file($node->logfile, $offset // 0) =~ $pattern };
     ok($found, $test_name) or diag('log: ' . slurp_file($node->logfile, $offset // 0));
 }
 
@@ -292,7 +259,7 @@ SQL
 # The postmaster of a server that is running, and its children.
 sub processes_of {
     my ($node) = @_;
-    my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+    my $postmaster = postmaster_of($node);
     my @children = split ' ', `ps -o pid= --ppid $postmaster`;
     return ($postmaster, @children);
 }
@@ -302,13 +269,6 @@ sub lease_worker_of {
     my ($postmaster) = processes_of($node);
     my ($pid) = `ps -ww -o pid=,args= --ppid $postmaster` =~ /^\s*(\d+).*lease worker/m;
     return $pid // die $node->name . ' has no lease worker';
-}
-
-sub wait_until_gone {
-    my (@pids) = @_;
-    for my $pid (@pids) {
-        sleep 0.05 while kill 0, $pid;
-    }
 }
 
 1;

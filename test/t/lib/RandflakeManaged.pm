@@ -2,12 +2,8 @@
 
 package RandflakeManaged;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
+use Randflake;
 
 our @EXPORT = qw(managed_server install_managed as_owner);
 
@@ -30,7 +26,6 @@ sub install_managed {
     as_owner($node, "BEGIN; $script COMMIT;");
     my $secret_sql = defined $secret ? "'$secret'" : 'NULL';
     as_owner($node, "SELECT randflake.randflake_configure($secret_sql, $node_id)") if defined $node_id;
-    return;
 }
 
 sub as_owner {

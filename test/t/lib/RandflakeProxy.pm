@@ -3,13 +3,10 @@
 
 package RandflakeProxy;
 
-use strict;
-use warnings;
-
 use IO::Select;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
-use PostgreSQL::Test::Utils;
+use Randflake;
 
 # To a PostgreSQL::Test::Cluster. The proxy passes everything on at first.
 sub new {
@@ -58,8 +55,7 @@ sub _run {
     my ($mode_file, $listener, $target) = @_;
     my $select = IO::Select->new($listener);
     my (%peer, %is_client, %asked);
-    while (1) {
-        for my $ready ($select->can_read) {
+    while (1) { for my $ready ($select->can_read) {
             my $mode = slurp_file($mode_file);
             if ($ready == $listener) {
                 my $client = $listener->accept or next;

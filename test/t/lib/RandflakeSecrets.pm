@@ -2,17 +2,12 @@
 
 package RandflakeSecrets;
 
-use strict;
-use warnings;
-
 use Digest::SHA qw(hmac_sha256);
 use Exporter 'import';
 use POSIX qw(strftime);
-use PostgreSQL::Test::Utils;
+use Randflake;
 
-our @EXPORT = qw(
-  write_secrets secret_path fingerprints_of utc
-);
+our @EXPORT = qw(write_secrets secret_path fingerprints_of utc);
 
 # An instant as the file has it, of a Unix second.
 sub utc {

@@ -2,15 +2,10 @@
 
 package RandflakeWindowFile;
 
-use strict;
-use warnings;
-
 use Exporter 'import';
-use PostgreSQL::Test::Utils;
+use Randflake;
 
-our @EXPORT = qw(
-  window_path read_window write_window write_window_bytes written_end crc32c
-);
+our @EXPORT = qw(window_path read_window write_window write_window_bytes written_end crc32c);
 
 # The layout: fields of the head, then 16 times the fingerprint and time of a secret, 16 times a node
 # range and its end, and the checksum.

@@ -6,7 +6,6 @@ package Recipes;
 use Cwd qw(getcwd);
 use Docs;
 use Exporter 'import';
-use IPC::Run ();
 use Randflake;
 
 our @EXPORT = qw(start_recipes recipe succeeds);
@@ -20,8 +19,7 @@ sub start_recipes {
     my ($word, @blocks) = @_;
     $required = ($ENV{RANDFLAKE_DRIVERS} // '') eq $word;
     ($database_sql, $tables_sql) = @blocks;
-    $node = start_server(
-        'main',
+    $node = start_server('main',
         settings => { node_id => 1, secret => random_secret(), max_wait => '1h' },
         conf => "listen_addresses = '127.0.0.1'\n");
     return $node;
@@ -117,8 +115,7 @@ sub recipe {
     while (my ($thing, $there) = splice @needs, 0, 2) {
         push @missing, $thing if !$there;
     }
-  SKIP: {
-        if (@missing) {
+  SKIP: { if (@missing) {
             my $reason = "$name: not installed: " . join ', ', @missing;
             skip $reason, 1 if !$required;
             fail($reason);
@@ -135,14 +132,8 @@ sub run_recipe {
     $node->safe_psql('shop', $database_sql);
     $node->safe_psql('shop', $hard_identifiers);
     $node->safe_psql('shop', $tables_sql) if $recipe->{tables};
-    local %ENV = (
-        %ENV,
-        PGHOST => '127.0.0.1',
-        PGPORT => $node->port,
-        PGDATABASE => 'shop',
-        PGUSER => scalar getpwuid($<),
-        HOME => $directory,
-        %{ $recipe->{environment} // {} });
+    local %ENV = (%ENV, PGHOST => '127.0.0.1', PGPORT => $node->port, PGDATABASE => 'shop',
+        PGUSER => scalar getpwuid($<), HOME => $directory, %{ $recipe->{environment} // {} });
     if ($recipe->{packages}) {
         symlink "$sources/$recipe->{packages}/node_modules", "$directory/node_modules" or die $!;
         $ENV{PATH} = "$directory/node_modules/.bin:$ENV{PATH}";
