@@ -578,6 +578,7 @@ CREATE FUNCTION randflake_lease_acquire(
     OUT node_count integer,
     OUT lease_start bigint,
     OUT lease_end bigint,
+    OUT clock_ms bigint,
     OUT differs_from bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -702,10 +703,11 @@ BEGIN
             int4range(first_node_id, first_node_id + node_count), int8range(lease_start, lease_end + 1),
             randflake_lease_acquire.secrets);
     differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_acquire.secrets, known);
+    clock_ms := floor(1000 * extract(epoch FROM clock_timestamp()));
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) IS
-'coordinator: leases that many consecutive node ids for at most that many seconds; start and end are Unix seconds, both inclusive; differs_from is the second of the first secret that the holder lacks, null for none';
+'coordinator: leases that many consecutive node ids for at most that many seconds; start and end are Unix seconds, both inclusive; clock_ms is the coordinator''s clock in Unix milliseconds; differs_from is the second of the first secret that the holder lacks, null for none';
 REVOKE ALL ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_renew(
@@ -715,6 +717,7 @@ CREATE FUNCTION randflake_lease_renew(
     duration integer,
     secrets text,
     OUT lease_end bigint,
+    OUT clock_ms bigint,
     OUT differs_from bigint)
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -788,6 +791,7 @@ BEGIN
     SET span = int8range(lower(l.span), lease_end + 1), renewed_at = clock_timestamp(), secrets = randflake_lease_renew.secrets
     WHERE l.lease_id = randflake_lease_renew.lease_id;
     differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_renew.secrets, pool.secrets);
+    clock_ms := floor(1000 * extract(epoch FROM clock_timestamp()));
 EXCEPTION
 WHEN lock_not_available THEN
     RAISE lock_not_available USING
@@ -800,7 +804,7 @@ WHEN exclusion_violation THEN
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer, text) IS
-'coordinator: extends a lease that has not ended, for its holder alone; gives its new last second, and the second of the first secret that the holder lacks, null for none';
+'coordinator: extends a lease that has not ended, for its holder alone; gives its new last second, the coordinator''s clock in Unix milliseconds, and the second of the first secret that the holder lacks, null for none';
 REVOKE ALL ON FUNCTION randflake_lease_renew(bigint, uuid, bigint, integer, text) FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_release(lease_id bigint, incarnation uuid, last_used bigint)

@@ -15,12 +15,13 @@ namespace {
 using Kind = AnswerPart::Kind;
 
 // The shapes of the requests that there are.
-constexpr AnswerShape kShapes[] = {{6,
-                                    {AnswerType::kInt8, AnswerType::kInt4, AnswerType::kInt4,
-                                     AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8},
-                                    true},
-                                   {2, {AnswerType::kInt8, AnswerType::kInt8}, true},
-                                   {1, {AnswerType::kVoid}, false}};
+constexpr AnswerShape kShapes[] = {
+    {7,
+     {AnswerType::kInt8, AnswerType::kInt4, AnswerType::kInt4, AnswerType::kInt8, AnswerType::kInt8,
+      AnswerType::kInt8, AnswerType::kInt8},
+     true},
+    {3, {AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8}, true},
+    {1, {AnswerType::kVoid}, false}};
 
 // Up to 31 bytes, in a copy of just that size.
 class Text {

@@ -31,21 +31,21 @@ sub generate_fails {
 
 # --- the coordinator's -------------------------------------------------------------------------
 
-# Ahead: every lease has ended for it, and the next ones begin in an hour. They are not taken.
-my $behind = q{lease_error ~ 'granted a lease from .*, but this server''s clock is behind'};
-my $clocks = qr/The clocks of this server and of the coordinator have differed/;
+# Ahead: every lease has ended for it, and the next ones begin in an hour. They are kept until then.
+my $behind = q{lease_error ~ 'ends too late by this server''s clock, which is 3[56]\d\d\.\d{3} seconds behind the coordinator''s'};
+my $clocks = qr/This server's clock is 3[56]\d\d\.\d{3} seconds behind the coordinator's, give or take \d+ ms\./;
 clock_offset($coordinator, 3600);
 wait_for_status($steady, $behind);
 pass('coordinator an hour ahead: the clocks differ, says randflake_status');
-log_has($steady, qr/LOG: .*but this server's clock is behind, at /, 'and the log');
+log_has($steady, qr/LOG: .*ends too late by this server's clock, which is /, 'and the log');
 wait_for_status($steady, 'window_end <= clock_timestamp()');
 generate_fails($steady,
-    { message => qr/lease of node ids has ended/, detail => $clocks, hint => qr/Compare the clocks/ },
+    { message => qr/lease of node ids has not begun/, detail => $clocks, hint => qr/Set the clock that is wrong/ },
     'coordinator an hour ahead: identifiers end with the lease');
 my $newcomer = new_holder($fleet, 'newcomer', $coordinator);
 $newcomer->start;
 wait_for_status($newcomer, $behind);
-generate_fails($newcomer, { message => qr/this server has no lease/, detail => $clocks, hint => qr/Compare the clocks/ },
+generate_fails($newcomer, { message => qr/lease of node ids has not begun/, detail => $clocks, hint => qr/Set the clock that is wrong/ },
     'coordinator an hour ahead: a new holder waits');
 
 # Set back: leases are taken again.
@@ -63,7 +63,7 @@ wait_for_status($newcomer, 'window_end <= clock_timestamp()');
 generate_fails($newcomer,
     {
         message => qr/lease of node ids has ended/, detail => qr/It ended at .*, the clock shows/,
-        hint => qr/compare its clock/ }, 'coordinator an hour behind: no identifiers from then on');
+        hint => qr/clock/ }, 'coordinator an hour behind: no identifiers from then on');
 clock_offset($coordinator, 0);
 ids_go_on($_, 'coordinator set forward: identifiers go on') for $steady, $stepped, $newcomer;
 
@@ -86,33 +86,51 @@ load_on($fleet, $newcomer);
 
 # --- a holder's --------------------------------------------------------------------------------
 
+sub lease_id { return $stepped->safe_psql('postgres', 'SELECT lease_id FROM randflake_status') }
+
+# Once the clock is right, under the same lease, which was renewed meanwhile
+sub goes_on {
+    my ($lease, $test_name) = @_;
+    clock_offset($stepped, 0);
+    my $now = time;
+    $stepped->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
+    note(sprintf '%s after %.2f s', $test_name, time - $now);
+    is(lease_id(), $lease, $test_name);
+    wait_for_status($stepped, 'lease_error IS NULL AND problem IS NULL');
+}
+
+my $lease = lease_id();
 clock_offset($stepped, 3600);
-wait_for_status($stepped, q{lease_error ~ 'has ended by this server''s clock'});
+wait_for_status($stepped, q{lease_error ~ 'has ended by this server''s clock, which is 3[56].* seconds ahead of the'});
 pass('holder an hour ahead: the lease has ended, says randflake_status');
-generate_fails($stepped, { message => qr/lease of node ids has ended/, hint => qr/clock/ },
+generate_fails($stepped,
+    { message => qr/lease of node ids has ended/, detail => qr/This server's clock is 3[56].* seconds ahead of /, hint => qr/clock/ },
     'holder an hour ahead: no identifiers');
-clock_offset($stepped, 0);
-ids_go_on($stepped, 'holder set back: identifiers go on');
+sleep $RandflakeLease::duration + 2;    # longer than a lease
+goes_on($lease, 'holder set back: identifiers go on');
 
 clock_offset($stepped, -3600);
 error_is($stepped,
     q{SET randflake.max_wait = '10ms'; SELECT count(*) FROM randflake_generate(131072)}, '55000',
     {
-        message => qr/clock is 3\d\d\d seconds behind the last identifier/,
+        message => qr/clock is 3\d\d\d seconds behind the last identifier/, detail => $clocks,
         hint => qr/restart the server: it leases other node ids/ },
     'holder an hour behind: no identifiers when its second is used up', problem => 1);
+wait_for_status($stepped, $behind);
+sleep $RandflakeLease::duration + 2;
+goes_on($lease, 'holder set forward: identifiers go on');
+clock_offset($stepped, -3600);
 end_load($fleet, $stepped);
 $stepped->stop;
 $coordinator->stop;
 start_under_clock($stepped);
 start_under_clock($coordinator);
 wait_for_status($stepped, $behind);
-generate_fails($stepped, { message => qr/this server has no lease/, detail => $clocks, hint => qr/Compare the clocks/ },
-    'holder an hour behind: takes no lease');
-clock_offset($stepped, 0);
-wait_for_lease($stepped);
+generate_fails($stepped, { message => qr/lease of node ids has not begun/, detail => $clocks, hint => qr/Set the clock that is wrong/ },
+    'holder an hour behind: keeps its lease for later');
+goes_on(lease_id(), 'holder that started behind, set forward: identifiers go on');
 load_on($fleet, $stepped);
-ids_go_on($stepped, 'holder set forward: identifiers go on');
+ids_go_on($stepped, 'and go on');
 
 end_load($fleet, $_) for $steady, $stepped, $newcomer;
 all_is_well($fleet, $coordinator, 'clocks');

@@ -64,7 +64,7 @@ my $no_answer = qr/^The coordinator has not answered $since/;
 # --- answers of every shape ----------------------------------------------------------------------
 
 my $now = time;
-my @good = (1, 7, 1, int($now) - 5, int($now) + 60, undef);
+my @good = (1, 7, 1, int($now) - 5, int($now) + 60, 1000 * int($now), undef);
 my $row = row_description(columns(@types)) . data_row(@good);
 my $no_lease = qr/^could not lease node ids: the coordinator sent a row that is no lease of node ids$/;
 my $no_row = qr/^could not lease node ids: the coordinator sent something else than one row$/;
@@ -99,9 +99,10 @@ my @answers = ([ 'no column', row_description() . data_row() . complete() . read
     [ 'an empty number', with(1, ''), $no_lease ],
     [ 'a zero byte in a number', with(1, "7\0"), $no_lease ],
     [ 'a number of 100,000 digits', with(1, '0' x 100_000 . 'leak'), $no_lease ],
-    [ 'types of text', with_types((TEXT) x 6), $no_lease ],
-    [ 'int8 where int4 is due', with_types(INT8, INT8, INT4, INT8, INT8, INT8), $no_lease ],
-    (map { [ "a secret from $_ on", with(5, $_), $no_lease ] } 'leak', '', 0, -1, 1_730_000_000, 1_730_000_000 + 2**30, '9' x 40),
+    [ 'types of text', with_types((TEXT) x 7), $no_lease ],
+    [ 'int8 where int4 is due', with_types(INT8, INT8, (@types)[ 2 .. 6 ]), $no_lease ],
+    [ 'a clock that is none', with(5, 'leak'), $no_lease ],
+    (map { [ "a secret from $_ on", with(6, $_), $no_lease ] } 'leak', '', 0, -1, 1_730_000_000, 1_730_000_000 + 2**30, '9' x 40),
     [ 'binary format',
         (row_description(columns(@types)) =~ s/\0\0(?=column|$)/\0\x01/gr) . data_row(@good) . complete() . ready(),
         $no_lease ],
@@ -431,7 +432,7 @@ sub start_with {
 }
 
 start_with(lease(1, 7, 1, int(time) - 1000, int(time) - 900));
-told(qr/^lease 1 has ended by this server's clock/, 'a lease in the past');
+told(qr/^lease 1, from .* to .*, has ended by this server's clock$/, 'a lease in the past');
 my $clocks = qr/The clocks of this server and of the coordinator have differed $since/;
 caller_is_told(qr/^It ended at .* $clocks/, 'a lease in the past');
 for my $second (4_102_444_800, '9223372036854775807') {    # 2100-01-01
@@ -440,8 +441,18 @@ for my $second (4_102_444_800, '9223372036854775807') {    # 2100-01-01
     caller_is_told($unusable, "a lease at $second");
 }
 start_with(lease(1, 7, 1, int(time) + 40, int(time) + 50));
-told(qr/^lease 1 begins at /, 'a lease that has not begun');
+told(qr/^lease 1, .*, has not begun by this server's clock$/, 'a lease that has not begun');
 caller_is_told(qr/^It begins at /, 'a lease that has not begun');
+
+# A clock that nobody can have is none.
+for my $case ([ int(time) + 3600, 'behind' ], [ int(time) - 3600, 'ahead of' ], [ '9223372036854775' ], [ '-9223372036854775' ]) {
+    my ($clock, $direction) = @$case;
+    start_with(lease(1, 7, 1, int(time) - 1000, int(time) - 900, $clock . '000'));
+    my $by = $direction ? qr/, which is 3[56]\d\d\.\d{3} seconds $direction the coordinator's, give or take \d+ ms/ : '';
+    told(qr/^lease 1, .*, has ended by this server's clock$by$/, "a coordinator whose clock shows $clock");
+    caller_is_told($direction ? qr/This server's clock is 3[56].* seconds $direction the coordinator's, give or take \d+ ms\.$/ : $clocks,
+        "a coordinator whose clock shows $clock");
+}
 
 # What was announced on disk cannot be taken back. So a lease that ends later than the server asked for,
 # 60 seconds and the tolerated difference of clocks, is not taken, but given back.
@@ -472,9 +483,9 @@ for my $case ([ 'ten years', int(time), int(time) + 10 * 365 * 86400 ],
     ok(-s $given_back, "a lease of $name: is given back");
 }
 start_with(lease(1, 7, 1, int(time) + 1000, int(time) + 1059));
-told(qr/^could not lease node ids: the coordinator granted a lease from .*, but this server's clock is behind, at /,
+told(qr/^lease 1, .*, ends too late by this server's clock$/,
     'a lease as long as asked for that begins later: the clock is named');
-caller_is_told($clocks, 'a lease that begins later');
+caller_is_told(qr/^It begins at /, 'a lease that begins later');
 
 # As much as was asked for, with the largest numbers.
 start_with(lease('9223372036854775807', 131071, 1, 1_730_000_001, int(time) + 55));
@@ -487,17 +498,19 @@ is(status_of($node, 'lease_id, first_node_id, lease_error IS NULL'), '9223372036
 my $end = int(time) + 600;
 start_with(lease(1, 7, 1, int(time) - 5, $end), lease_duration => '20min');
 wait_for_lease($node);
-my $renewal = row_description([ lease_end => INT8 ], [ differs_from => INT8 ]);
+my $renewal = row_description([ lease_end => INT8 ], [ clock_ms => INT8 ], [ differs_from => INT8 ]);
+my $shown = 1000 * int(time);
 my $could_not = 'could not renew the lease of node ids: ';
-for my $case ([ 'null', $renewal . data_row(undef, undef) . complete() . ready() ],
-    [ 'text', $renewal . data_row('leak', undef) . complete() . ready() ],
+for my $case ([ 'null', $renewal . data_row(undef, $shown, undef) . complete() . ready() ],
+    [ 'text', $renewal . data_row('leak', $shown, undef) . complete() . ready() ],
+    [ 'no clock', $renewal . data_row($end, undef, undef) . complete() . ready() ],
     [ 'one column', row_description([ lease_end => INT8 ]) . data_row($end) . complete() . ready() ],
-    [ 'a secret of no time', $renewal . data_row($end, 0) . complete() . ready() ],
+    [ 'a secret of no time', $renewal . data_row($end, $shown, 0) . complete() . ready() ],
     [ 'no column', row_description() . data_row() . complete() . ready() ],
-    [ 'int4', row_description(columns(INT4, INT8)) . data_row(5, undef) . complete() . ready() ],
-    [ 'three columns', row_description(columns(INT8, INT8, INT8)) . data_row(5, undef, undef) . complete() . ready() ],
+    [ 'int4', row_description(columns(INT4, INT8, INT8)) . data_row(5, $shown, undef) . complete() . ready() ],
+    [ 'four columns', row_description(columns((INT8) x 4)) . data_row(5, $shown, undef, undef) . complete() . ready() ],
     [ 'CopyIn', message('G', pack 'C n n', 0, 1, 0) ],
-    [ 'two rows', $renewal . data_row($end + 50, undef) x 2 . complete() . ready() ], )
+    [ 'two rows', $renewal . data_row($end + 50, $shown, undef) x 2 . complete() . ready() ], )
 {
     my ($name, $answer) = @$case;
     told_after(error_text('before'), qr/before/, "renewal, $name: is next");
@@ -508,7 +521,7 @@ for my $case ([ 'null', $renewal . data_row(undef, undef) . complete() . ready()
 is($node->safe_psql('postgres', 'SELECT count(randflake_generate())'), 1, 'and identifiers go on');
 for my $case ([ '-9223372036854775808', $end + 1 ], [ 0, $end + 1 ], [ $end + 100, $end + 101 ]) {
     my ($last, $expected) = @$case;
-    $impostor->play(answer => sub { say_to($_[0], $renewal . data_row($last, undef) . complete() . ready()) });
+    $impostor->play(answer => sub { say_to($_[0], $renewal . data_row($last, $shown, undef) . complete() . ready()) });
     my $extensions = status_of($node, 'window_extensions');
     ask_again(lease_duration => '20min');
     wait_for_status($node, "window_extensions > $extensions");
@@ -521,7 +534,7 @@ $impostor->play(answer => sub {
     my ($client, $request) = @_;
     append_to_file($wanted, $request =~ /(randflake_lease_\w+)/ ? "$1\n" : "?\n");
     return say_to($client, report('55000', 'no lease any more') . ready()) if $request !~ /lease_renew/;
-    say_to($client, $renewal . data_row('4611686018427387904', undef) . complete() . ready());
+    say_to($client, $renewal . data_row('4611686018427387904', $shown, undef) . complete() . ready());
 });
 my $offset = -s $node->logfile;
 ask_again(lease_duration => '20min');

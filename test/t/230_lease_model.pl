@@ -115,11 +115,13 @@ BEGIN
     WHEN 'acquire' THEN
         PERFORM set_config('session_authorization', 'holder' || a[5], true);
         SELECT ARRAY[lease_id, first_node_id, node_count, lease_start, lease_end, differs_from] INTO STRICT got
-        FROM randflake_lease_acquire('x', incarnation(a[1]), a[2]::integer, a[3]::integer, a[4]);
+        FROM randflake_lease_acquire('x', incarnation(a[1]), a[2]::integer, a[3]::integer, a[4])
+        WHERE clock_ms = s.clock * 1000 + 400;
     WHEN 'renew' THEN
         PERFORM set_config('session_authorization', 'holder' || a[5], true);
         SELECT ARRAY[lease_end, differs_from] INTO STRICT got
-        FROM randflake_lease_renew(a[1]::bigint, incarnation(a[2]), a[3]::bigint, a[4]::integer, a[6]);
+        FROM randflake_lease_renew(a[1]::bigint, incarnation(a[2]), a[3]::bigint, a[4]::integer, a[6])
+        WHERE clock_ms = s.clock * 1000 + 400;
     WHEN 'release' THEN
         PERFORM set_config('session_authorization', 'holder' || a[4], true);
         PERFORM randflake_lease_release(a[1]::bigint, incarnation(a[2]), a[3]::bigint);
@@ -403,6 +405,7 @@ my @changes = (
     [ 'stops_at', 'of_holder IS DISTINCT FROM of_pool', 'of_holder <> of_pool' ],
     [ 'stops_at', 'AND pool IS NOT NULL', '' ],
     [ 'stops_at', q{'0')::bigint}, q{'1')::bigint} ],
+    (map { [ $_, 'clock_ms := floor(1000 *', 'clock_ms := floor(1001 *' ] } 'acquire', 'renew'),
     [ 'acquire', 'differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_acquire.secrets, known);', '' ],
     [ 'renew', 'differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_renew.secrets, pool.secrets);', '' ],
     [ 'lacks_from', 'of_holder IS DISTINCT FROM of_pool', 'of_holder <> of_pool' ],

@@ -32,7 +32,7 @@ my $requests = q{FROM pg_stat_activity WHERE application_name = 'randflake' AND 
 $coordinator->poll_query_until('postgres', "SELECT count(*) = 2 $requests") or die 'nobody asks';
 my $seen = $coordinator->safe_psql('postgres', "SELECT query $requests",
     extra_params => [ '-U', 'first' ]);
-is($seen, join("\n", ('SELECT lease_end, differs_from FROM randflake_lease_renew($1, $2, $3, $4, $5)') x 2),
+is($seen, join("\n", ('SELECT lease_end, clock_ms, differs_from FROM randflake_lease_renew($1, $2, $3, $4, $5)') x 2),
     'a role sees the statements of its sessions');
 my @incarnations = split /\n/, $coordinator->safe_psql('postgres', 'SELECT incarnation FROM randflake_lease');
 my $activity = $coordinator->safe_psql('postgres', 'SELECT pg_stat_activity::text FROM pg_stat_activity');

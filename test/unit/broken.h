@@ -51,6 +51,7 @@ enum class Broken : uint8_t {
     kTakesRenewalsForLonger,
     kTakesAnyGrant,
     kTakesAnyRenewal,
+    kAnnouncesAnyEnd,
     kOpensTooEarly,
     kHearsOldAnswers,
 
@@ -100,14 +101,22 @@ public:
         return LeaseHolder::Unanswered();
     }
     // The next lease becomes the open one before its time.
-    Window OpenNext(Second earliest, Second now) {
-        return LeaseHolder::OpenNext(broken == Broken::kOpensTooEarly ? Second{} : earliest, now);
+    Window OpenNext(Second earliest, Second now, Second latest) {
+        return LeaseHolder::OpenNext(broken == Broken::kOpensTooEarly ? Second{} : earliest, now,
+                                     Latest(latest));
+    }
+    Window Extended(Window window, Second latest) const {
+        return LeaseHolder::Extended(window, Latest(latest));
     }
     LeaseReleases Sealed(Second last) {
         return LeaseHolder::Sealed(broken == Broken::kGivesAllBack ? kNotUsed : last);
     }
 
 private:
+    Second Latest(Second latest) const {
+        return broken == Broken::kAnnouncesAnyEnd ? kNoSecond : latest;
+    }
+
     static constexpr LeaseTerms kAnyTerms{1000, 0};
 };
 

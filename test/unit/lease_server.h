@@ -71,7 +71,7 @@ struct ServerEvents {
     size_t reserved_during_change = 0, lost_swaps = 0, static_numbers = 0;
     size_t proven_starts = 0, held_off_starts = 0;
     size_t failed_writes = 0, aborted = 0;  // calls that did not come back
-    size_t declined = 0;
+    size_t declined = 0, kept_behind = 0;
     size_t refused_starts = 0;
     size_t left_ranges = 0, entered_again = 0;  // of node ids
     size_t floor_waits = 0;                     // a range was not entered for the floor alone
@@ -367,7 +367,10 @@ public:
     SteadyMs Steady() const { return {*true_ms_}; }
     int64_t SkewMs() const { return skew_ms_; }
     SkewRange Skew() const { return skew_; }
-    LeaseTerms Terms() const { return asked_; }
+    LeaseTerms Terms() {
+        latest_end_ = Now() + asked_.duration + FloorDivide(asked_.skew_ms + 999, 1000) + 1;
+        return asked_;
+    }
     bool Generates() const { return !directory_.recovers; }
 
     bool ReadState(WindowState* state, StateError* error, Origin* origin) {
@@ -759,8 +762,8 @@ private:
     }
 
     void ReserveNarrow() {
-        const auto slots = static_cast<int64_t>(narrow_.Slots(settings_.nodes.count));
-        Word& slot = narrow_words_[static_cast<size_t>(random_->Between(0, slots - 1))];
+        const int64_t fit = narrow_.Slots(static_cast<uint32_t>(slots()));
+        Word& slot = narrow_words_[static_cast<size_t>(random_->Between(0, fit - 1))];
         const Reservation run =
             randflake::Reserve(narrow_, slot, window(), 1, [this] { return Tick(); });
         for (uint32_t i = 0; i < run.count; i++)
@@ -889,7 +892,8 @@ private:
         events_.unheard_answers += news == LeaseNews::kNothing;
         if (news == LeaseNews::kUnusable || news == LeaseNews::kNothing || declined.lease.id != 0)
             return;
-        if (next.end > EndAskedFor())
+        events_.kept_behind += news == LeaseNews::kBehind;
+        if (next.end > latest_end_ && next.end - next.start > asked_.duration)
             ledger_->TooLong(next.end.count);
         GrantOf(next) = ledger_->Grant(number_);
         ledger_->Claim(GrantOf(next), next.first_node_id, slots(), next.start.count,
@@ -900,25 +904,31 @@ private:
         const Second known_end = memory_.holder.newest().end;
         const LeaseNews news = core_.Renewed(last);
         events_.unheard_answers += news == LeaseNews::kNothing;
-        events_.declined += news == LeaseNews::kTooLong || news == LeaseNews::kBehind;
+        events_.declined += news == LeaseNews::kTooLong;
+        events_.kept_behind += news == LeaseNews::kBehind;
         const Lease& held = memory_.holder.newest();
-        if (held.end > known_end && held.end > EndAskedFor())
+        if (held.end > known_end && held.end > latest_end_ &&
+            held.lasts_until_ms > held.asked_at_ms + (asked_.duration + 1) * 1000 + asked_.skew_ms)
             ledger_->TooLong(held.end.count);
         ledger_->Claim(GrantOf(held), held.first_node_id, slots(), known_end.count, held.end.count);
     }
 
-    // No lease that this server takes may end later, whatever coordinators and clocks say.
-    Second EndAskedFor() const {
-        return Now() + asked_.duration + FloorDivide(asked_.skew_ms + 999, 1000) + 1;
-    }
-
-    // What it does while it waits for nothing.
+    // What it does while it waits for nothing. No window may end later than was asked for by the
+    // clock, whatever coordinators say.
     void Follow() {
-        if (!core_.ExtendLease())
-            return;
-        Second used_until;
-        if (core_.OpenLease(&used_until) == LeaseOpening::kUsed)
-            done_.releases.push_back(ReleaseOf(core_.DropNext()));
+        const auto follow = [this](auto&& act) {
+            const Second end = Window::FromWord(words_[kWindow].value).end;
+            act();
+            const Second now_end = Window::FromWord(words_[kWindow].value).end;
+            if (now_end > end && now_end > latest_end_)
+                ledger_->TooLong(now_end.count);
+        };
+        follow([&] { (void)core_.ExtendLease(); });
+        follow([&] {
+            Second used_until;
+            if (core_.OpenLease(&used_until) == LeaseOpening::kUsed)
+                done_.releases.push_back(ReleaseOf(core_.DropNext()));
+        });
     }
 
     // The end of the worker. The ledger knows what was used; the coordinator hears what the holder
@@ -1023,6 +1033,7 @@ private:
     std::optional<WindowState> late_;  // is written when the lock is released
     SecretRecords file_{};             // that is reloaded
     LeaseTerms asked_{};
+    Second latest_end_{};  // of a window, when the server looked last
     int64_t alleged_end_ = 0;
     Answer answer_;
     bool waits_ = false;       // for an answer

@@ -64,6 +64,7 @@ public:
             findings_.failed_writes += events.failed_writes;
             findings_.aborted += events.aborted;
             findings_.declined += events.declined;
+            findings_.kept_behind += events.kept_behind;
             findings_.refused_starts += events.refused_starts;
             findings_.reloads += events.reloads;
             findings_.late_reloads += events.late_reloads;

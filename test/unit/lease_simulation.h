@@ -85,8 +85,9 @@ struct Findings {
     // What was seen on the way: a simulation in which nothing happens finds no violation either.
     size_t numbers = 0, narrow_numbers = 0;
     size_t granted = 0, renewed = 0, refused = 0, released = 0;
-    size_t declined = 0;  // leases and renewals that end later than a server takes
-    size_t unclear = 0;   // answers that are no grant although the coordinator made one
+    size_t declined = 0;     // leases and renewals that end later than was asked for
+    size_t kept_behind = 0;  // that were kept, because this server's clock is behind
+    size_t unclear = 0;      // answers that are no grant although the coordinator made one
     size_t failovers = 0, restores = 0, lost_transactions = 0;
     size_t reserved_during_change = 0, lost_swaps = 0;
 
@@ -144,6 +145,7 @@ inline constexpr Counter kCounters[] = {
     {&Findings::refused, "refusals"},
     {&Findings::released, "releases"},
     {&Findings::declined, "leases declined"},
+    {&Findings::kept_behind, "leases kept by a clock behind"},
     {&Findings::unclear, "unclear answers"},
     {&Findings::failovers, "failovers"},
     {&Findings::restores, "of these restores"},

@@ -271,6 +271,10 @@ TEST(LeaseSimulationFinds, ARenewalThatIsTakenToAnyEnd) {
     ExpectViolation(Broken::kTakesAnyRenewal);
 }
 
+TEST(LeaseSimulationFinds, AWindowThatEndsLaterThanTheClockAllows) {
+    ExpectViolation(Broken::kAnnouncesAnyEnd);
+}
+
 TEST(LeaseSimulationFinds, TheNextLeaseOpenedBeforeTheOpenOneIsOver) {
     ExpectViolation(Broken::kOpensTooEarly);
 }

@@ -142,6 +142,9 @@ TEST(LeaseSimulation, NothingTwiceInAFleet) {
 TEST(LeaseSimulation, NothingTwiceUnderTwoNodeIds) {
     ExpectNothingTwice({.layout = kSmall, .fleet = Fleet::kTwoNodeIds}, 5000,
                        {{&F::static_numbers, 15},
+                        {&F::left_ranges, 0.02},
+                        {&F::floor_waits, 0.2},
+                        {&F::set_back, 3},
                         {&F::taken_over, 0.15},
                         {&F::failed_back, 0.005},
                         {&F::proven_starts, 0.3},
@@ -155,6 +158,10 @@ TEST(LeaseSimulation, NothingTwiceUnderTwoNodeIds) {
 TEST(LeaseSimulation, NothingTwiceInADirectoryWhateverItsClockShows) {
     ExpectNothingTwice({.layout = kSmall, .fleet = Fleet::kOneDirectory}, 5000,
                        {{&F::static_numbers, 15},
+                        {&F::left_ranges, 0.15},
+                        {&F::entered_again, 0.1},
+                        {&F::floor_waits, 0.6},
+                        {&F::kept_behind, 0.6},
                         {&F::static_to_leased, 0.04},
                         {&F::leased_to_static, 0.15},
                         {&F::granted, 0.9},

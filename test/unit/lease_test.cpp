@@ -74,6 +74,8 @@ TEST(Lease, AWindowOpensWithTheLeaseAndAfterWhatWasUsed) {
 
 constexpr Incarnation kFirst{{1, 2}}, kSecond{{3, 4}};
 
+constexpr Second kAnyEnd{INT32_MAX};
+
 // Enough for every lease below that is not about it.
 constexpr LeaseTerms kAsked{1000, 0};
 
@@ -106,7 +108,7 @@ protected:
     }
     void Open(int64_t id, int64_t start, int64_t end) {
         Acquire(id, start, end);
-        ASSERT_EQ(holder.OpenNext({0}, {start}),
+        ASSERT_EQ(holder.OpenNext({0}, {start}, kAnyEnd),
                   (Window{static_cast<uint32_t>(start), static_cast<uint32_t>(end)}));
     }
 
@@ -118,8 +120,8 @@ TEST_F(Holder, BeginsWithNothing) {
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
     EXPECT_FALSE(holder.renews());
     EXPECT_EQ(holder.NextRequestAt(60, 0, {0}), 500);
-    EXPECT_TRUE(holder.OpenNext({0}, {1000}).closed());
-    EXPECT_EQ(holder.Extended(Window{7, 7}), (Window{7, 7}));
+    EXPECT_TRUE(holder.OpenNext({0}, {1000}, kAnyEnd).closed());
+    EXPECT_EQ(holder.Extended(Window{7, 7}, kAnyEnd), (Window{7, 7}));
     const LeaseReleases releases = holder.Sealed({-1});
     EXPECT_EQ(releases.open.lease.id, 0);
     EXPECT_EQ(releases.next.lease.id, 0);
@@ -244,11 +246,22 @@ TEST_F(Holder, AGrantThatIsRefusedForItsEndIsGivenBackUnused) {
 }
 
 TEST_F(Holder, AGrantOfTheLengthAskedForThatEndsTooLateMeansAClockThatIsBehind) {
-    EXPECT_EQ(AskAndGrant(1, 3700, 3760, 100, kMinute), LeaseNews::kBehind);
-    EXPECT_EQ(holder.newest().id, 0);
     EXPECT_EQ(AskAndGrant(1, 3700, 3761, 100, kMinute), LeaseNews::kTooLong);
+    EXPECT_EQ(holder.newest().id, 0);
     EXPECT_EQ(AskAndGrant(1, 103, 163, 100, kMinute), LeaseNews::kNotBegun)
         << "by the tolerated difference";
+    EXPECT_EQ(AskAndGrant(2, 3700, 3760, 100, kMinute), LeaseNews::kBehind);
+    EXPECT_EQ(holder.newest().id, 2) << "it is kept";
+    EXPECT_EQ(Renew(3790, 30000, 130, kMinute), LeaseNews::kBehind) << "and renewed";
+    EXPECT_TRUE(holder.renews());
+    EXPECT_TRUE(holder.OpenNext({0}, {3699}, LatestEnd({3699}, kMinute)).closed());
+    EXPECT_EQ(holder.OpenNext({0}, {3720}, LatestEnd({3720}, kMinute)), (Window{3700, 3783}));
+    EXPECT_EQ(holder.Extended(Window{3700, 3783}, LatestEnd({3725}, kMinute)),
+              (Window{3700, 3788}));
+    EXPECT_EQ(holder.Extended(Window{3700, 3788}, LatestEnd({3790}, kMinute)),
+              (Window{3700, 3790}));
+    EXPECT_EQ(holder.Extended(Window{3700, 3790}, LatestEnd({100}, kMinute)), (Window{3700, 3790}))
+        << "what was announced stays";
 }
 
 TEST_F(Holder, ARenewalThatIsLongerThanAskedForChangesNothingAndIsTheLast) {
@@ -259,7 +272,7 @@ TEST_F(Holder, ARenewalThatIsLongerThanAskedForChangesNothingAndIsTheLast) {
     EXPECT_EQ(holder.open().asked_at_ms, 0);
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
     EXPECT_FALSE(holder.renews());
-    EXPECT_EQ(holder.Extended(Window{100, 160}), (Window{100, 160}));
+    EXPECT_EQ(holder.Extended(Window{100, 160}, kAnyEnd), (Window{100, 160}));
     EXPECT_EQ(holder.NextRequestAt(60, 0, {31000}), 31250) << "for another lease";
     // whose own renewal is refused in turn: it opens, and is renewed no more
     Acquire(2, 130, 190);
@@ -267,7 +280,7 @@ TEST_F(Holder, ARenewalThatIsLongerThanAskedForChangesNothingAndIsTheLast) {
     EXPECT_EQ(holder.next().id, 2);
     EXPECT_EQ(holder.next().end, 190);
     EXPECT_FALSE(holder.renews());
-    EXPECT_EQ(holder.OpenNext({160}, {160}), (Window{160, 190}));
+    EXPECT_EQ(holder.OpenNext({160}, {160}, kAnyEnd), (Window{160, 190}));
     EXPECT_FALSE(holder.renews());
 }
 
@@ -285,10 +298,20 @@ TEST_F(Holder, ARenewalAsLongAsAskedForIsTaken) {
 TEST_F(Holder, ARenewalThatEndsTooLateByAClockThatWasSetBack) {
     Open(1, 100, 160);
     EXPECT_EQ(Renew(190, 30000, 30, kMinute), LeaseNews::kBehind) << "it is as long as asked for";
-    EXPECT_EQ(holder.open().end, 160);
+    EXPECT_EQ(holder.open().end, 190);
+    EXPECT_TRUE(holder.renews());
+    EXPECT_EQ(holder.Extended(Window{100, 160}, LatestEnd({30}, kMinute)), (Window{100, 160}));
+    EXPECT_EQ(Renew(224, 60000, 60, kMinute), LeaseNews::kTooLong);
+    EXPECT_EQ(holder.open().end, 190);
     EXPECT_FALSE(holder.renews());
-    Open(2, 200, 260);
-    EXPECT_EQ(Renew(294, 30000, 130, kMinute), LeaseNews::kTooLong);
+}
+
+TEST(CoordinatorClock, ByHowMuchThisServersClockIsAhead) {
+    constexpr CoordinatorClock kClock{{5000}, {1000000}, 3};
+    EXPECT_EQ(kClock.Ahead({5000}, {1000000}), 0);
+    EXPECT_EQ(kClock.Ahead({7500}, {1002500}), 0);
+    EXPECT_EQ(kClock.Ahead({7500}, {1002499}), -1);
+    EXPECT_EQ(kClock.Ahead({7500}, {4602500}), 3600000);
 }
 
 TEST_F(Holder, ARenewalTakesNothingAway) {
@@ -304,7 +327,7 @@ TEST_F(Holder, ARenewalTakesNothingAway) {
     (void)holder.Renew({0});
     (void)holder.Renewed(kRandflake, {INT64_MIN}, kAsked, {10});
     EXPECT_EQ(holder.open().end, 30);
-    EXPECT_EQ(holder.Extended(Window{15, 20}), (Window{15, 30}));
+    EXPECT_EQ(holder.Extended(Window{15, 20}, kAnyEnd), (Window{15, 30}));
 }
 
 TEST_F(Holder, ARenewalReachesTheLeaseThatItWasAskedFor) {
@@ -316,7 +339,7 @@ TEST_F(Holder, ARenewalReachesTheLeaseThatItWasAskedFor) {
     (void)holder.Renewed(kRandflake, {kEpoch + 39}, kAsked, {12});
     EXPECT_EQ(holder.open().end, 20);
     EXPECT_EQ(holder.next().end, 40);
-    EXPECT_EQ(holder.Extended(Window{10, 20}), (Window{10, 20}));
+    EXPECT_EQ(holder.Extended(Window{10, 20}, kAnyEnd), (Window{10, 20}));
 }
 
 TEST_F(Holder, ARefusedLeaseStaysGoodUntilItsEnd) {
@@ -326,9 +349,9 @@ TEST_F(Holder, ARefusedLeaseStaysGoodUntilItsEnd) {
     EXPECT_EQ(holder.open().id, 1);
     EXPECT_EQ(holder.open().end, 20);
     Acquire(2, 12, 30);
-    EXPECT_TRUE(holder.OpenNext({20}, {19}).closed());
+    EXPECT_TRUE(holder.OpenNext({20}, {19}, kAnyEnd).closed());
     EXPECT_EQ(holder.open().id, 1);
-    EXPECT_EQ(holder.OpenNext({20}, {20}), (Window{20, 30}));
+    EXPECT_EQ(holder.OpenNext({20}, {20}, kAnyEnd), (Window{20, 30}));
     EXPECT_EQ(holder.open().id, 2);
     EXPECT_FALSE(holder.open().refused);
     EXPECT_EQ(holder.next().id, 0);
@@ -365,7 +388,7 @@ TEST_F(Holder, ARefusedNextLeaseIsForgotten) {
     EXPECT_EQ(holder.next().id, 0);
     EXPECT_EQ(holder.open().id, 1);
     EXPECT_FALSE(holder.renews());
-    EXPECT_TRUE(holder.OpenNext({20}, {20}).closed());
+    EXPECT_TRUE(holder.OpenNext({20}, {20}, kAnyEnd).closed());
 }
 
 TEST_F(Holder, ARefusedAcquisitionChangesNothing) {

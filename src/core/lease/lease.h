@@ -69,11 +69,25 @@ struct LeaseTerms {
     int64_t skew_ms;
 };
 
-// The latest end of a lease that a holder takes whose clock shows `now`. What was announced on disk
-// cannot be taken back, so a coordinator must not be able to send a window into the far future.
+// The latest end of a window that a holder opens or extends whose clock shows `now`. What was
+// announced on disk cannot be taken back, so a coordinator must not be able to send a window into
+// the far future.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
     return now + asked.duration + (asked.skew_ms + kSecondMs - 1) / kSecondMs + 1;
 }
+
+// What the coordinator's clock showed at a moment of this server, within the error in both
+// directions.
+struct CoordinatorClock {
+    UptimeMs at;  // 0: it was not told
+    WallMs shown;
+    int64_t error_ms;
+
+    // By so many milliseconds this server's clock is ahead of the coordinator's; negative: behind.
+    constexpr int64_t Ahead(UptimeMs uptime_ms, WallMs wall_ms) const noexcept {
+        return (wall_ms - shown) - (uptime_ms - at);
+    }
+};
 
 // The rectangle is the coordinator's promise. The holder, who has that many slots, checks that a
 // window of it can open, and elsewhere that it ends in time (LatestEnd). A start before the

@@ -22,7 +22,7 @@
 
 namespace randflake {
 
-inline constexpr int kMaxAnswerColumns = 6;
+inline constexpr int kMaxAnswerColumns = 7;
 
 enum class AnswerType : uint8_t { kInt4, kInt8, kVoid, kOther };
 

@@ -1,5 +1,7 @@
 #include "core/lease/lease_holder.h"
 
+#include "core/base/assert.h"
+
 namespace randflake {
 
 // Between attempts after a failure: doubled from the first to the last.
@@ -65,9 +67,10 @@ LeaseNews LeaseHolder::Granted(const Layout& layout, uint32_t slots, const Lease
     }
     const Second start = SecondOfUnix(layout, grant.start);
     const Second end = EndOfUnix(layout, grant.end);
-    if (end > LatestEnd(now, asked)) {
+    const bool behind = end > LatestEnd(now, asked);
+    if (behind && end - start > asked.duration) {
         (void)Unanswered();
-        return end - start <= asked.duration ? LeaseNews::kBehind : LeaseNews::kTooLong;
+        return LeaseNews::kTooLong;
     }
     next_ = {.id = grant.lease_id,
              .incarnation = incarnation_,
@@ -77,7 +80,8 @@ LeaseNews LeaseHolder::Granted(const Layout& layout, uint32_t slots, const Lease
              .refused = false,
              .asked_at_ms = asked_at_ms_,
              .lasts_until_ms = asked_at_ms_ + (end - start) * kSecondMs};
-    return Succeeded(next_, now);
+    const LeaseNews news = Succeeded(next_, now);
+    return behind ? LeaseNews::kBehind : news;
 }
 
 LeaseRelease LeaseHolder::Declined(const Layout& layout, const LeaseGrant& grant) const noexcept {
@@ -99,17 +103,19 @@ LeaseNews LeaseHolder::Renewed(const Layout& layout, UnixSecond last, const Leas
     Lease& held = next_.id != 0 ? next_ : open_;
     const Second end = Max(held.end, EndOfUnix(layout, last));
     const SteadyMs lasts_until_ms = held.lasts_until_ms + (end - held.end) * kSecondMs;
-    if (end > held.end && end > LatestEnd(now, asked)) {
+    const bool behind = end > held.end && end > LatestEnd(now, asked);
+    // The clock that never steps tells how long it would last from the request on.
+    if (behind &&
+        lasts_until_ms > asked_at_ms_ + (asked.duration + 1) * kSecondMs + asked.skew_ms) {
         (void)Unanswered();
         held.refused = true;
-        // The clock that never steps tells how long it would last from the request on.
-        const SteadyMs latest_ms = asked_at_ms_ + (asked.duration + 1) * kSecondMs + asked.skew_ms;
-        return lasts_until_ms <= latest_ms ? LeaseNews::kBehind : LeaseNews::kTooLong;
+        return LeaseNews::kTooLong;
     }
     held.asked_at_ms = asked_at_ms_;
     held.lasts_until_ms = lasts_until_ms;
     held.end = end;
-    return Succeeded(held, now);
+    const LeaseNews news = Succeeded(held, now);
+    return behind ? LeaseNews::kBehind : news;
 }
 
 LeaseNews LeaseHolder::Refused() noexcept {
@@ -146,16 +152,18 @@ SteadyMs LeaseHolder::WakeAt(SteadyMs next_request_at_ms, SteadyMs now_ms) const
     return next_.id == 0 ? next_request_at_ms : Min(next_request_at_ms, now_ms + kOpenIntervalMs);
 }
 
-Window LeaseHolder::Extended(Window window) const noexcept {
+Window LeaseHolder::Extended(Window window, Second latest) const noexcept {
     if (open_.id != 0)
-        window.end = open_.end;
+        window.end = Max(window.end, Min(open_.end, latest));
     return window;
 }
 
-Window LeaseHolder::OpenNext(Second earliest, Second now) noexcept {
-    const Window window = WindowOfLease(earliest, next_, now);
+Window LeaseHolder::OpenNext(Second earliest, Second now, Second latest) noexcept {
+    RANDFLAKE_ASSERT(latest > now);
+    Window window = WindowOfLease(earliest, next_, now);
     if (window.closed())
         return window;
+    window.end = Min(window.end, latest);
     open_ = next_;
     next_ = {};
     return window;

@@ -5,6 +5,7 @@
 //   lease          renew it at half its time
 //   refused        acquire another; the old one stays good until its end, then the new one opens
 //   too long       the same; a lease that was granted so is given back
+//   clock behind   keep and renew it; the window reaches as far as the clock allows (LatestEnd)
 //   no answer      ask again, backing off; the leases stay as they are
 //
 // That a lease has ended, the coordinator says by refusing to renew it, not this server's clock.
@@ -45,7 +46,7 @@ enum class LeaseNews : uint8_t {
     kOver,       // the same, but by this server's clock it has ended
     kUnusable,   // what was granted makes no sense; ask again later
     kTooLong,    // it ends later than was asked for: not taken; ask again later
-    kBehind,     // the same, but as long as was asked for: this server's clock is behind
+    kBehind,     // a good one, which ends later than this server's clock allows: that is behind
     kReplace,    // the lease is renewed no more; acquire another at once
     kNothing,    // nothing has changed; ask again later
     kNotAwaited  // it answers no request that is under way; nothing has changed
@@ -87,14 +88,14 @@ public:
 
     // --- answers, which count only when it is certain that they are committed
 
-    // For a server with that many slots. Not beyond LatestEnd: then see Declined.
+    // For a server with that many slots. One that ends beyond LatestEnd and is longer than was
+    // asked for is not taken; see Declined.
     LeaseNews Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
                       const LeaseTerms& asked, Second now) noexcept;
-    // What to give back after Granted gave kTooLong or kBehind: the lease as it was granted,
-    // unused.
+    // What to give back after Granted gave kTooLong: the lease as it was granted, unused.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
-    // To this last second. What was promised before stays. Beyond LatestEnd, the lease keeps
-    // its end and is renewed no more.
+    // To this last second. What was promised before stays. Beyond LatestEnd, and by the clock that
+    // never steps longer than was asked for, the lease keeps its end and is renewed no more.
     LeaseNews Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                       Second now) noexcept;
     LeaseNews Refused() noexcept;
@@ -114,12 +115,13 @@ public:
 
     // --- the window
 
-    // The window in force, with the end that the open lease has by now.
-    Window Extended(Window window) const noexcept;
+    // The window in force, with the end that the open lease has by now, if it is not beyond
+    // `latest` (LatestEnd); else with that one.
+    Window Extended(Window window, Second latest) const noexcept;
     // Makes the next lease the open one if it is time, and gives its window; else a closed one.
     // `earliest` is the first second that may follow all that was used before: at least the end of
-    // the window in force, of a closed window too.
-    Window OpenNext(Second earliest, Second now) noexcept;
+    // the window in force, of a closed window too. It ends as Extended says.
+    Window OpenNext(Second earliest, Second now, Second latest) noexcept;
     // True if this directory already used the next lease's node ids to its end, `used_until` being
     // what it may have used. Up to the end of the window in force, that was the open lease.
     bool NextUsed(Window window, Second used_until) const noexcept;

@@ -345,7 +345,7 @@ public:
         return Answered([&](Holder* holder) {
             const LeaseNews news =
                 holder->Granted(env_.layout(), Slots(), grant, env_.Terms(), env_.Now());
-            if (news == LeaseNews::kTooLong || news == LeaseNews::kBehind)
+            if (news == LeaseNews::kTooLong)
                 *declined = holder->Declined(env_.layout(), grant);
             return news;
         });
@@ -396,7 +396,9 @@ public:
             used = holder->NextUsed(*window, *used_until);
             if (used)
                 return false;
-            *window = holder->OpenNext(Later(window->earliest(), *used_until), env_.Now());
+            const Second now = env_.Now();
+            *window = holder->OpenNext(Later(window->earliest(), *used_until), now,
+                                       LatestEnd(now, env_.Terms()));
             return !window->closed();
         });
         return opened ? LeaseOpening::kOpened : used ? LeaseOpening::kUsed : LeaseOpening::kNotYet;
@@ -407,14 +409,17 @@ public:
         return Change([](Holder* holder) { return holder->DropNext(); });
     }
 
-    // Moves the window's end to that of the open lease. False if it cannot be written now.
+    // Moves the window's end to that of the open lease. False if it is not there then, because it
+    // cannot be written now, or because this server's clock is behind.
     bool ExtendLease() {
-        if (memory().holder.Extended(CurrentWindow()) == CurrentWindow())
-            return true;
-        return Commit([](Holder* holder, Window* window) {
-            *window = holder->Extended(*window);
-            return true;
-        });
+        const Second latest = LatestEnd(env_.Now(), env_.Terms());
+        if (memory().holder.Extended(CurrentWindow(), latest) != CurrentWindow())
+            Commit([&](Holder* holder, Window* window) {
+                *window = holder->Extended(*window, latest);
+                return true;
+            });
+        const Lease& open = memory().holder.open();
+        return open.id == 0 || CurrentWindow().end == open.end;
     }
 
     // Seals the window and forgets the leases: no identifier beyond what is reported was or ever

@@ -22,10 +22,14 @@ using randflake::Second;
 using randflake::Window;
 using randflake::WindowProblem;
 
+// That the slots have by now.
+static int64 first_node_id() {
+    return shared->memory.leased ? lease_report().open.first_node_id
+                                 : int64{shared->memory.ranges.At(window_report().range).first};
+}
+
 static ErrorText without_window_error() {
-    const randflake::NodeRange range = shared->memory.ranges.At(window_report().range);
-    require_snowflake_nodes(shared->memory.leased ? lease_report().open.first_node_id
-                                                  : int64{range.first});
+    require_snowflake_nodes(first_node_id());
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             psprintf("the window for identifiers began before the epoch of layout \"%s\"",
                      setting_snowflake_layout),
@@ -57,6 +61,13 @@ static ErrorText clock_out_of_range_error(const Layout& layout, int64 tick, bool
             "Set the server's clock."};
 }
 
+// By how much this server's clock is wrong, by the coordinator's, after what is said before; empty
+// if it is not.
+static const char* wrong_clock(const LeaseReport& report, const char* before) {
+    const char* by = lease_clock_text(report);
+    return by != nullptr ? psprintf("%sThis server's clock is %s.", before, by) : "";
+}
+
 // The clock is behind the last identifier, or behind the end that was written to disk.
 static ErrorText clock_behind_error(Second now, Second used, const char* what) {
     const char* now_text = second_text(now);
@@ -66,11 +77,12 @@ static ErrorText clock_behind_error(Second now, Second used, const char* what) {
     return {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         psprintf("the clock is %lld seconds behind %s", static_cast<long long>(used - now), what),
-        psprintf("The clock shows %s, identifiers may have been issued up to %s.%s", now_text,
+        psprintf("The clock shows %s, identifiers may have been issued up to %s.%s%s", now_text,
                  second_text(used),
                  waits ? psprintf(" No range of node ids may be used before %s.",
                                   second_text(report.trouble.second))
-                       : ""),
+                       : "",
+                 wrong_clock(lease_report(), " ")),
         shared->memory.leased
             ? "Set the clock if it is wrong, or wait until it has caught up. If it was in the "
               "future before, restart the server: it leases other node ids."
@@ -82,6 +94,9 @@ static ErrorText clock_behind_error(Second now, Second used, const char* what) {
 // Why the worker has no lease, as a sentence that every role may see: it quotes nothing of the
 // coordinator's answer.
 static const char* lease_problem_text(const LeaseReport& report) {
+    const char* wrong = wrong_clock(report, "");
+    if (wrong[0] != '\0')
+        return wrong;
     const char* since = pstrdup(timestamptz_to_str(report.problem_since));
     switch (report.problem) {
         case LeaseProblem::kNone:
@@ -130,8 +145,8 @@ static const char* lease_hint(const LeaseReport& report, const char* usual) {
         report.problem == LeaseProblem::kSecrets
             ? "Compare \"randflake.secret_file\" with that of the other servers, and call "
               "randflake_reload_secret(). "
-        : report.problem == LeaseProblem::kClocks
-            ? "Compare the clocks of this server and of the coordinator. "
+        : report.problem == LeaseProblem::kClocks || lease_clock_wrong(report)
+            ? "Set the clock that is wrong, this server's or the coordinator's. "
             : usual);
 }
 
@@ -146,13 +161,16 @@ static ErrorText no_lease_error(Second clock) {
                 problem, lease_hint(report, "")};
     if (clock < lease.start)
         return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the lease of node ids has not begun",
-                psprintf("It begins at %s, the clock shows %s.", second_text(lease.start), now),
-                "Compare the clocks of this server and of the coordinator."};
+                psprintf("It begins at %s, the clock shows %s.%s", second_text(lease.start), now,
+                         wrong_clock(report, " ")),
+                "Set the clock that is wrong, this server's or the coordinator's."};
     const char* ended =
         psprintf("It ended at %s, the clock shows %s.", second_text(lease.end), now);
     return {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the lease of node ids has ended",
-        report.problem == LeaseProblem::kNone ? ended : psprintf("%s %s", ended, problem),
+        report.problem == LeaseProblem::kNone && !lease_clock_wrong(report)
+            ? ended
+            : psprintf("%s %s", ended, problem),
         lease_hint(report, "Check the coordinator, and compare its clock with this server's. ")};
 }
 
@@ -258,8 +276,9 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
         }
         case Outcome::kNotInLayout:
             if (&layout == &randflake::kRandflake53) {
-                require_nodes53(lease_report().open.first_node_id);
-                return no_lease_error(now);  // or there is another lease by now
+                require_nodes53(first_node_id());
+                // or there are others by now
+                return shared->memory.leased ? no_lease_error(now) : no_window_error(now);
             }
             return without_window_error();
         case Outcome::kWindowClosed:
@@ -294,13 +313,18 @@ static ErrorText lease_problem_error(Second now, const Window& window) {
     if (window.closed() || now < window.start || now >= window.end)
         return no_lease_error(now);
     const LeaseReport report = lease_report();
+    const char* wrong = wrong_clock(report, "");
+    if (wrong[0] != '\0')
+        return {0, "the clocks of this server and of the coordinator differ", wrong, nullptr};
     if (report.problem == LeaseProblem::kNone)
         return {};
     return {0, psprintf("identifiers end at %s", second_text(report.newest().end)),
             lease_problem_text(report), nullptr};
 }
 
-// Another range of node ids was used, and the clock has yet to reach the second up to which.
+// Another range of node ids was used, and the clock has yet to reach the second up to which. By
+// these words, and by those for clocks above, docs/monitoring/postgres_exporter.yml knows that
+// identifiers go on.
 static ErrorText spare_range_error(const WindowReport& report, Second now) {
     const randflake::NodeRanges& ranges = shared->memory.ranges;
     Second last = now;

@@ -30,6 +30,7 @@
 #include "pg/server/settings.h"
 
 using randflake::AnswerType;
+using randflake::CoordinatorClock;
 using randflake::kMaxAnswerColumns;
 using randflake::Second;
 using randflake::SteadyMs;
@@ -60,6 +61,7 @@ static char error[sizeof ExchangeAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
 static UnixSecond not_before;
 static bool tells_of_secrets;
 static Second differs_from;
+static CoordinatorClock coordinator_clock;
 static uint32 first_host;  // which of the connection string's hosts is tried first
 
 LeaseProblem lease_client_problem() {
@@ -81,6 +83,10 @@ UnixSecond lease_client_not_before() {
 bool lease_client_tells_of_secrets(Second* second) {
     *second = differs_from;
     return tells_of_secrets;
+}
+
+CoordinatorClock lease_client_clock() {
+    return coordinator_clock;
 }
 
 // One character of UTF-8 that is no control character.
@@ -309,9 +315,21 @@ static bool wait_for_answer(int pipe_end, SteadyMs deadline, bool interruptible)
     }
 }
 
-// Asks, with the values of the answer's one row into `values`.
+// The coordinator read its clock between request and answer, so half of that time is the error. A
+// time that nobody lives to see is none.
+static CoordinatorClock clock_of(const ExchangeAnswer& answer, int64 shown_ms) {
+    static constexpr int64 kYear10000Ms = INT64CONST(253402300800000);
+    if (shown_ms < 0 || shown_ms >= kYear10000Ms)
+        return {};
+    const int64 round_trip_ms = answer.answered_at - answer.asked_at;
+    // The clocks are read to the millisecond.
+    return {answer.asked_at + round_trip_ms / 2, {shown_ms}, (round_trip_ms + 1) / 2 + 1};
+}
+
+// Asks, with the values of the answer's one row into `values`; `clock_column` is that of the
+// coordinator's clock, if any.
 static bool exchange(const ExchangeRequest& request, int64 timeout, bool interruptible,
-                     int64* values) {
+                     int64* values, int clock_column = -1) {
     static bool ends_with_worker;
     if (!ends_with_worker)
         before_shmem_exit(end_asking, 0);
@@ -351,6 +369,8 @@ static bool exchange(const ExchangeRequest& request, int64 timeout, bool interru
     }
     timed_out = false;
     memcpy(values, answer.values, sizeof answer.values);
+    if (clock_column >= 0)
+        coordinator_clock = clock_of(answer, values[clock_column]);
     return true;
 }
 
@@ -362,18 +382,19 @@ bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int 
                           int duration, const randflake::SecretRecords& secrets,
                           randflake::LeaseGrant* grant) {
     const ExchangeRequest request{
-        "SELECT lease_id, first_node_id, node_count, lease_start, lease_end, differs_from "
+        "SELECT lease_id, first_node_id, node_count, lease_start, lease_end, clock_ms, "
+        "differs_from "
         "FROM randflake_lease_acquire($1, $2, $3, $4, $5)",
         5,
         {TEXTOID, UUIDOID, INT4OID, INT4OID, TEXTOID},
         {holder, uuid_text(incarnation), psprintf("%d", node_count), psprintf("%d", duration),
          secret_fingerprints_text(secrets)},
-        {6,
+        {7,
          {AnswerType::kInt8, AnswerType::kInt4, AnswerType::kInt4, AnswerType::kInt8,
-          AnswerType::kInt8, AnswerType::kInt8},
+          AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8},
          true}};
     int64 values[kMaxAnswerColumns] = {};
-    if (!exchange(request, kLeaseClientTimeoutMs, true, values))
+    if (!exchange(request, kLeaseClientTimeoutMs, true, values, 5))
         return false;
     *grant = {values[0], values[1], values[2], {values[3]}, {values[4]}};
     return true;
@@ -382,16 +403,16 @@ bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int 
 bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, UnixSecond expected_end,
                         int duration, const randflake::SecretRecords& secrets, UnixSecond* end) {
     const ExchangeRequest request{
-        "SELECT lease_end, differs_from "
+        "SELECT lease_end, clock_ms, differs_from "
         "FROM randflake_lease_renew($1, $2, $3, $4, $5)",
         5,
         {INT8OID, UUIDOID, INT8OID, INT4OID, TEXTOID},
         {psprintf(INT64_FORMAT, lease_id), uuid_text(incarnation),
          psprintf(INT64_FORMAT, expected_end.count), psprintf("%d", duration),
          secret_fingerprints_text(secrets)},
-        {2, {AnswerType::kInt8, AnswerType::kInt8}, true}};
+        {3, {AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8}, true}};
     int64 values[kMaxAnswerColumns] = {};
-    if (!exchange(request, kLeaseClientTimeoutMs, true, values))
+    if (!exchange(request, kLeaseClientTimeoutMs, true, values, 1))
         return false;
     *end = {values[0]};
     return true;

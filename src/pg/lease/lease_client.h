@@ -31,6 +31,9 @@ bool lease_client_refused();
 const char* lease_client_error();
 randflake::UnixSecond lease_client_not_before();
 
+// Of the last grant or renewal.
+randflake::CoordinatorClock lease_client_clock();
+
 // Whether the last answer, a failure or not, told if this server lacks a secret of the
 // coordinator's: the second of the first one, 0 if it lacks none.
 bool lease_client_tells_of_secrets(randflake::Second* differs_from);

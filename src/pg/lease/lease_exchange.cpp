@@ -6,6 +6,8 @@
 #include <libpq-fe.h>
 #include <sys/socket.h>
 
+#include "pg/base/clock.h"
+
 using randflake::AnswerField;
 using randflake::AnswerPart;
 using randflake::AnswerType;
@@ -114,6 +116,7 @@ static void fail_with(const LeaseAnswer& judged, const AnswerPart& part, Exchang
 
 // One row at a time, so that no more than two are ever held.
 static void ask(const ExchangeRequest& request, ExchangeAnswer* answer) {
+    answer->asked_at = uptime_clock();
     if (PQsendQueryParams(connection, request.statement, request.parameters,
                           request.parameter_types, request.parameter_values, nullptr, nullptr,
                           0) == 0 ||
@@ -121,10 +124,10 @@ static void ask(const ExchangeRequest& request, ExchangeAnswer* answer) {
         return fail(answer, LeaseProblem::kNoAnswer, PQerrorMessage(connection));
     LeaseAnswer judged(request.shape);
     AnswerField fields[kMaxAnswerColumns];
-    AnswerPart part{};
-    do
+    AnswerPart part = part_of(PQgetResult(connection), fields);
+    answer->answered_at = uptime_clock();
+    while (judged.Take(part))
         part = part_of(PQgetResult(connection), fields);
-    while (judged.Take(part));
     judged.End(PQtransactionStatus(connection) == PQTRANS_IDLE);
     for (int i = 0; i < request.shape.columns; i++)
         answer->values[i] = judged.value(i);

@@ -28,6 +28,7 @@ struct ExchangeAnswer {
     randflake::UnixSecond not_before;  // and the second before which it grants none; 0: not said
     bool tells_of_secrets;             // in any case: whether the next counts, see LeaseAnswer
     randflake::Second differs_from;
+    randflake::UptimeMs asked_at, answered_at;  // with kNone
 };
 
 // Connects with these parameters, as PQconnectdbParams takes them, and asks. Blocks, without a

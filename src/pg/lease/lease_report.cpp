@@ -1,8 +1,12 @@
 #include "pg/lease/lease_report.h"
 
+#include "pg/base/clock.h"
+#include "pg/server/settings.h"
 #include "pg/server/shmem.h"
 
+using randflake::CoordinatorClock;
 using randflake::LeaseHolder;
+using randflake::UptimeMs;
 
 void lease_init_report() {
     SpinLockInit(&shared->lease_report.mutex);
@@ -26,6 +30,35 @@ void lease_show(const LeaseHolder& holder) {
     SpinLockAcquire(&report->mutex);
     report->open = holder.open();
     report->next = holder.next();
+    SpinLockRelease(&report->mutex);
+}
+
+// This server's clock is so far ahead of the coordinator's; 0 if that is tolerable, or not certain.
+static int64 wrong_by_ms(const CoordinatorClock& clock) {
+    const int64 ahead = clock.Ahead(uptime_clock(), precise_wall_clock());
+    const bool certain =
+        clock.at != UptimeMs{} && Abs(ahead) > setting_max_clock_skew + clock.error_ms;
+    return certain ? ahead : 0;
+}
+
+bool lease_clock_wrong(const LeaseReport& report) {
+    return wrong_by_ms(report.clock) != 0;
+}
+
+const char* lease_clock_text(const LeaseReport& report) {
+    const int64 ahead = wrong_by_ms(report.clock);
+    if (ahead == 0)
+        return nullptr;
+    return psprintf("%lld.%03d seconds %s, give or take %lld ms",
+                    static_cast<long long>(Abs(ahead) / 1000), static_cast<int>(Abs(ahead) % 1000),
+                    ahead < 0 ? "behind the coordinator's" : "ahead of the coordinator's",
+                    static_cast<long long>(report.clock.error_ms));
+}
+
+void lease_note_clock(const CoordinatorClock& clock) {
+    LeaseReport* report = &shared->lease_report;
+    SpinLockAcquire(&report->mutex);
+    report->clock = clock;
     SpinLockRelease(&report->mutex);
 }
 

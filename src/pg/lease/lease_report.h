@@ -21,7 +21,7 @@ enum class LeaseProblem : uint8_t {
     kRefused,   // the coordinator refuses
     kSecrets,   // it does, or does not renew, because it does not agree about the secrets
     kUnusable,  // it answered something else
-    kClocks,    // it granted a time that is not now by this server's clock
+    kClocks,    // it granted a time that this server's clock keeps it from using
     kUsed,      // it granted node ids that this server used itself, up to a later second
 };
 
@@ -37,6 +37,7 @@ struct LeaseReport {
     randflake::UnixSecond
         not_before;   // second before which the coordinator grants none; 0: unknown
     char error[512];  // printable UTF-8
+    randflake::CoordinatorClock clock;  // when it last granted or renewed
 
     const randflake::Lease& newest() const { return next.id != 0 ? next : open; }
 };
@@ -51,6 +52,14 @@ void lease_wake_worker();
 
 // Shows these leases from now on.
 void lease_show(const randflake::LeaseHolder& holder);
+
+// Whether this server's clock and the coordinator's differ by more than is tolerated, for certain.
+bool lease_clock_wrong(const LeaseReport& report);
+
+// By how much and in which direction, at present; null if they do not. palloc'd.
+const char* lease_clock_text(const LeaseReport& report);
+
+void lease_note_clock(const randflake::CoordinatorClock& clock);
 
 // For the worker: what is wrong; an empty message: nothing.
 void lease_note(LeaseProblem problem, const char* message, randflake::UnixSecond not_before);

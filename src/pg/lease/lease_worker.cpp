@@ -67,10 +67,14 @@ void lease_register_worker() {
 // last time.
 static void note(LeaseProblem problem, const char* message, UnixSecond not_before = {}) {
     const Lease& open = leases().open();
+    const LeaseProblem before = lease_report().problem;
     lease_note(problem, message, not_before);
     if (strcmp(message, logged_error) == 0)
         return;
     strlcpy(logged_error, message, sizeof logged_error);
+    // By how much the clocks differ changes all the time.
+    if (problem == LeaseProblem::kClocks && before == problem)
+        return;
     if (message[0] == '\0')
         ereport(LOG, (errmsg("leasing node ids works again")));
     else if (open.id != 0 && wall_clock_second() < open.end)
@@ -105,15 +109,26 @@ static void note_success(LeaseNews news) {
         return;
     const Lease& granted = leases().newest();
     shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
-    char message[sizeof logged_error] = "";
-    if (news == LeaseNews::kOver)
-        snprintf(message, sizeof message,
-                 "lease %lld has ended by this server's clock, but not by the coordinator's",
-                 static_cast<long long>(granted.id));
-    else if (news == LeaseNews::kNotBegun)
-        snprintf(message, sizeof message, "lease %lld begins at %s",
-                 static_cast<long long>(granted.id), second_text(granted.start));
-    note(message[0] == '\0' ? LeaseProblem::kNone : LeaseProblem::kClocks, message);
+    if (news == LeaseNews::kGood)
+        return note(LeaseProblem::kNone, "");
+    char message[sizeof logged_error];
+    const char* by = lease_clock_text(lease_report());
+    snprintf(message, sizeof message, "lease %lld, from %s to %s, %s by this server's clock%s%s",
+             static_cast<long long>(granted.id), second_text(granted.start),
+             second_text(granted.end),
+             news == LeaseNews::kOver       ? "has ended"
+             : news == LeaseNews::kNotBegun ? "has not begun"
+                                            : "ends too late",
+             by != nullptr ? ", which is " : "", by != nullptr ? by : "");
+    note(LeaseProblem::kClocks, message);
+}
+
+// A lease that this server's clock kept it from using may be of use by now.
+static void look_at_clock() {
+    const Lease& held = leases().newest();
+    const Second now = wall_clock_second();
+    if (held.id != 0 && now >= held.start && now < held.end && !lease_clock_wrong(lease_report()))
+        note(LeaseProblem::kNone, "");
 }
 
 // The coordinator may have told whether this server lacks a secret, also when it refused.
@@ -157,20 +172,13 @@ static void release_lease(const LeaseRelease& release, SteadyMs give_up_at_ms) {
                   errdetail("It ends at %s.", second_text(held.end))));
 }
 
-// An answer that ends later than was asked for: as the coordinator means it, or by a clock that is
-// behind the coordinator's.
-static void note_too_long(LeaseNews news, const char* what, const char* answer, Second second) {
-    const char* clock = second_text(wall_clock_second());
-    if (news == LeaseNews::kBehind)
-        note_problem(LeaseProblem::kClocks, what,
-                     psprintf("the coordinator %s %s, but this server's clock is behind, at %s",
-                              answer, second_text(second), clock));
-    else
-        note_problem(
-            LeaseProblem::kUnusable, what,
-            psprintf("the coordinator %s %s, but %d seconds were asked for at %s by this server's "
-                     "clock",
-                     answer, second_text(second), setting_lease_duration, clock));
+// An answer that ends later than was asked for.
+static void note_too_long(const char* what, const char* answer, Second end) {
+    note_problem(LeaseProblem::kUnusable, what,
+                 psprintf("the coordinator %s %s, but %d seconds were asked for at %s by this "
+                          "server's clock",
+                          answer, second_text(end), setting_lease_duration,
+                          second_text(wall_clock_second())));
 }
 
 static void acquire(const LeaseQuestion& asked) {
@@ -182,6 +190,7 @@ static void acquire(const LeaseQuestion& asked) {
     if (!granted)
         return note_failure(lease_client_problem(), kNotLeased, lease_client_error(),
                             lease_client_not_before());
+    lease_note_clock(lease_client_clock());
     LeaseRelease declined;
     const LeaseNews news = server.Granted(grant, &declined);
     if (news == LeaseNews::kUnusable)
@@ -190,10 +199,7 @@ static void acquire(const LeaseQuestion& asked) {
     if (declined.lease.id == 0)
         return note_success(news);
     release_lease(declined, steady_clock() + kReleaseTimeoutMs);
-    if (news == LeaseNews::kTooLong)
-        note_too_long(news, kNotLeased, "granted a lease to", declined.lease.end);
-    else
-        note_too_long(news, kNotLeased, "granted a lease from", declined.lease.start);
+    note_too_long(kNotLeased, "granted a lease to", declined.lease.end);
 }
 
 // False if the lease is renewed no more.
@@ -205,9 +211,10 @@ static bool renew(const LeaseQuestion& asked) {
                            setting_lease_duration, asked.secrets, &last);
     note_difference();
     if (renewed) {
+        lease_note_clock(lease_client_clock());
         const LeaseNews news = server.Renewed(last);
-        if (news == LeaseNews::kTooLong || news == LeaseNews::kBehind)
-            note_too_long(news, kNotRenewed, "renewed it to", EndOfUnix(kRandflake, last));
+        if (news == LeaseNews::kTooLong)
+            note_too_long(kNotRenewed, "renewed it to", EndOfUnix(kRandflake, last));
         else
             note_success(news);
         return true;
@@ -292,7 +299,8 @@ static SteadyMs next_request_at_ms() {
                                   steady_clock());
 }
 
-// How long to sleep between attempts to write the end of a lease to a disk that fails.
+// How long to sleep between attempts to write the end of a lease to a disk that fails, or while the
+// clock keeps a lease from being used.
 static constexpr int64 kAnnounceIntervalMs = 500;
 
 void randflake_lease_main(Datum) {
@@ -330,7 +338,10 @@ void randflake_lease_main(Datum) {
         const bool announced = server.ExtendLease();
         const SteadyMs now_ms = steady_clock();
         int64 sleep_ms = leases().WakeAt(request_at_ms, now_ms) - now_ms;
-        if (!announced)
+        const bool clocks_differ = lease_report().problem == LeaseProblem::kClocks;
+        if (clocks_differ)
+            look_at_clock();
+        if (!announced || clocks_differ)
             sleep_ms = Min(sleep_ms, kAnnounceIntervalMs);
         (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
                         static_cast<long>(Max(sleep_ms, 1)), wait_event(kLeaseWaitEvent));

@@ -87,8 +87,14 @@ void require_generator53() {
 
 void log_nodes53() {
     const int64 first_node_id = shared->memory.leased ? -1 : setting_node_id;
-    if (missing_setting() != nullptr || fit53(first_node_id))
+    if (missing_setting() != nullptr)
         return;
+    if (fit53(first_node_id)) {
+        const int64 last = int64{setting_node_id} + static_node_count() - shared->slot_count;
+        if (!shared->memory.leased && !fit53(last))
+            ereport(LOG, (errmsg("not all spare ranges of node ids fit in 53-bit identifiers")));
+        return;
+    }
     const ErrorText error = nodes53_error(first_node_id);
     ereport(LOG, (errmsg("randflake cannot generate 53-bit identifiers: %s", error.message),
                   errdetail("%s", error.detail), errhint("%s", error.hint)));

@@ -48,15 +48,15 @@ sub report {
             [ M => $text ], defined $options{column} ? [ c => $options{column} ] : ()) . "\0");
 }
 
-# What a coordinator would say; six values, and the types of their columns. The last one, from when on
-# the holder lacks a secret, may be left out for null.
-our @lease_types = (INT8, INT4, INT4, INT8, INT8, INT8);
+# What a coordinator would say; seven values, and the types of their columns. The last two may be left
+# out: its clock in milliseconds, and from when on the holder lacks a secret.
+our @lease_types = (INT8, INT4, INT4, INT8, INT8, INT8, INT8);
 
 # Columns of these types.
 sub columns { my $number = 1; return map { [ 'column' . $number++, $_ ] } @_ }
 
 sub lease {
-    return row_description(columns(@lease_types)) . data_row(@_[ 0 .. 5 ]) . complete() . ready();
+    return row_description(columns(@lease_types)) . data_row(@_[ 0 .. 4 ], $_[5] // 1000 * time, $_[6]) . complete() . ready();
 }
 
 # --- the server --------------------------------------------------------------------------------
