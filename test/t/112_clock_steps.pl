@@ -1,21 +1,17 @@
 # A clock that is set back costs no identifiers: the server goes on at the clock's time under a spare
 # range of node ids, and no identifier leaves twice.
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Randflake;
+use RandflakeHandover;
 use RandflakeHistory;
-use Test::More;
+use RandflakeSecrets;
 use Time::HiRes qw(sleep time);
 
 my $first = 1730000000;             # 2024-10-27 03:33:20
 my $hour = 3600;
 
 my $secret = random_secret();
-my $node = new_server('main', settings => {}, conf => "restart_after_crash = on\nlog_statement = none\n");
+my $node = new_server('main', init => [ allows_streaming => 1 ], settings => {}, conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 50\n");
 my $history = RandflakeHistory->new($secret);
 
 sub start_off_by {
@@ -44,7 +40,8 @@ sub generates_by_the_clock {
     ok($era->{count} == 1000 && $era->{first} > $clock - 60 && $era->{last} <= $clock + 3,
         "$test_name: identifiers have the clock's time")
       or diag("clock $clock, got $era->{count} from $era->{first} to $era->{last}: $errors");
-    is(status('node_range, first_node_id'), $range . '|' . (100 + 2 * $range), "$test_name: range $range");
+    is(status('node_range, first_node_id'), $range . '|' . (100 + 2 * $range), "$test_name: range $range")
+      if defined $range;
     return;
 }
 
@@ -130,7 +127,14 @@ start_off_by(120, spare_node_ranges => 7);
 generates_by_the_clock('under load', 6);
 clock_offset($node, 1000);
 $log = -s $node->logfile;
-my @clients = $history->start_clients($node, map { ('single', 'copy', 'rollback', 'copy') } 1 .. 4);
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE numbers AS SELECT generate_series(1, 500);
+ALTER DATABASE postgres SET parallel_setup_cost = 0;
+ALTER DATABASE postgres SET parallel_tuple_cost = 0;
+ALTER DATABASE postgres SET min_parallel_table_scan_size = 0;
+SQL
+like($node->safe_psql('postgres', 'EXPLAIN SELECT randflake_generate() FROM numbers'), qr/Gather/, 'parallel workers');
+my @clients = $history->start_clients($node, map { ('single', 'copy', 'rollback', 'parallel') } 1 .. 4);
 wait_until_received(@clients);
 for my $offset (900, 800, 700, 950, 600) {
     clock_offset($node, $offset);
@@ -142,6 +146,136 @@ cmp_ok($era->{count}, '>', 1000, 'under load: identifiers');
 my $changes = () = slurp_file($node->logfile, $log) =~ /the clock was set back/g;
 cmp_ok($changes, '>=', 3, 'under load: the range changes');
 
+
+# --- node ids that change hands, secrets
+
+# The server dies under a range at seconds of the past, and its copy goes on by the same clock.
+clock_offset($node, 2000);
+generates_by_the_clock('before a failover');
+clock_offset($node, 1500);
+generates_by_the_clock('under another range before a failover');
+$node->stop('immediate');
+my $main = $node;
+my $copy = new_server('copy', init => [ allows_streaming => 1 ], settings => {},
+    conf => "log_statement = none\nmax_connections = 50\n");
+copy_directory($main, $copy);
+make_standby($copy);
+$node = $copy;
+configure($node, secret => $secret, max_wait => '60s', node_id => 100, node_count => 2, spare_node_ranges => 7);
+clock_offset($node, 1500);
+start_under_clock($node);
+$node->promote;
+generates_by_the_clock('failover');
+clock_offset($node, 1600);
+generates_by_the_clock('failover, forward');
+clock_offset($node, 1550);
+generates_by_the_clock('failover, back');
+clock_offset($node, 1400);
+refuses('failover, back to seconds of the server before', qr/ No range of node ids may be used before /);
+$node->stop('immediate');
+$node = $main;
+start_off_by(1600, spare_node_ranges => 7);
+generates_by_the_clock('failback');
+clock_offset($node, 1560);
+refuses('failback, back to seconds of the copy', qr/ No range of node ids may be used before /);
 $history->no_duplicates('clock steps');
+
+# No secret begins before what was made under any range.
 $node->stop;
+write_secrets($node, $secret);
+configure($node, secret_file => secret_path($node), max_wait => '60s', node_id => 200, spare_node_ranges => 1);
+clock_offset($node, 3000);
+start_under_clock($node);
+$node->safe_psql('postgres', 'SELECT randflake_generate()');
+clock_offset($node, 3100);
+$node->safe_psql('postgres', 'SELECT randflake_generate()');
+clock_offset($node, 3020);
+$node->safe_psql('postgres', 'SELECT randflake_generate()');
+is(status('node_range'), 1, 'before a rotation: a spare range');
+my $from = int(time) + 3050;
+write_secrets($node, $secret, $from => random_secret());
+error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/secret/ },
+    'a secret may not begin in seconds that another range has used');
+$from += 100;
+write_secrets($node, $secret, $from => random_secret());
+is($node->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, 'a secret after these is taken');
+clock_offset($node, 3160);
+is( $node->safe_psql('postgres',
+        'SELECT abs(extract(epoch FROM randflake_generated_at(randflake_generate()) - clock_timestamp())) < 60'),
+    't', '  and in use when its time comes');
+$node->stop;
+
+# --- Snowflake identifiers whose layout lacks a range
+
+$node = new_server('another', settings => {}, conf => "log_statement = none\n");
+$log = 0;
+configure($node, secret => $secret, max_wait => '60s', node_id => 1022, node_count => 1, spare_node_ranges => 2);
+clock_offset($node, 0);
+start_under_clock($node);
+ok($node->log_contains('not all spare ranges of node ids fit in the layout of Snowflake', $log), 'told at the start');
+$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+for my $step ([ 0, 't' ], [ 100, 't' ], [ 50, 't' ], [ 20, 'f' ]) {
+    my ($offset, $fits) = @$step;
+    clock_offset($node, $offset);
+    $node->safe_psql('postgres', 'SELECT randflake_generate()');
+    if ($fits eq 't') {
+        $node->safe_psql('postgres', 'SELECT snowflake_generate()');
+        next;
+    }
+    error_is($node, 'SELECT snowflake_generate()', '55000', { message => qr/^node ids 1024 to 1024 do not fit in layout/ },
+        'a range that the layout lacks');
+}
+$node->stop;
+
+# --- how long there are none
+
+# The longest time without identifiers, of a session that makes 200 at a time, when the clock is set
+# like that; until it has lasted as long as we wait.
+sub longest_gap {
+    my ($seconds, $step) = @_;
+    my $file = PostgreSQL::Test::Utils::tempdir_short() . '/gaps';
+    my $script = "SET randflake.max_wait = 0;\n" . <<'SQL' x (200 * $seconds);
+SELECT count(*) AS n FROM randflake_generate(200) \gset
+\if :ERROR
+\else
+\! date +%s.%N
+\endif
+SQL
+    my $session = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ],
+        '<', \$script, '>', $file, '2>', '/dev/null');
+    wait_until { -s $file };
+    sleep 0.5;
+    $step->();
+    sleep $seconds;
+    $session->kill_kill;
+    my @times = (split(/\n/, slurp_file($file)), time);
+    return (sort { $b <=> $a } map { $times[$_] - $times[ $_ - 1 ] } 1 .. $#times)[0];
+}
+
+my $next_node_id = 1000;
+diag('longest time without identifiers, in seconds, by so much set back, under 0 and 3 spare ranges:');
+for my $spares (0, 3) {
+    start_off_by(-3 * $hour, node_id => $next_node_id, node_count => 1, spare_node_ranges => $spares);
+    $next_node_id += 10;
+    $node->safe_psql('postgres', 'SELECT randflake_generate()');
+    my @gaps;
+    for my $back (0.02, 1, 60, $hour) {
+        clock_offset($node, 0);
+        my $gap = longest_gap(4, sub { clock_offset($node, -$back) });
+        push @gaps, sprintf '%s s: %.2f', $back, $gap;
+    }
+    clock_offset($node, 0);
+    $node->safe_psql('postgres', 'SELECT randflake_generate()');
+    $node->stop;
+    for my $back ([ 'before the start', $hour ], [ 'before the floor', 4 * $hour ]) {
+        my ($name, $seconds) = @$back;
+        clock_offset($node, -$seconds);
+        start_under_clock($node) if !$node->{_pid};
+        my $began = time;
+        my (undef, undef, $error) = $node->psql('postgres', q{SET randflake.max_wait = '6s'; SELECT randflake_generate()});
+        push @gaps, sprintf '%s: %.2f%s', $name, time - $began, ($error // '') =~ /ERROR:  (.*)/ ? ", then: $1" : '';
+    }
+    diag("  $spares: " . join '; ', @gaps);
+    $node->stop;
+}
 done_testing();
