@@ -132,6 +132,7 @@ private:
             static_nodes_ = SomeNodes(kLeasedNodes, kLeasedNodes);
             server_trouble_ = int64_t{80} << random_.Between(0, 3);
         }
+        set_back_far_ = has_static() && random_.OneIn(2);
     }
 
     void MakeMachines() {
@@ -198,7 +199,7 @@ private:
             HappenToCoordinator(&Pick(&sites_));
         else if (random_.OneIn(server_trouble_))
             HappenToServer(&server);
-        else if (server.may_leave() && random_.OneIn(100))
+        else if (set_back_far_ && server.may_leave() && random_.OneIn(60))
             StepClock(server.machine());
         else if (random_.OneIn(5))
             StepNetwork();
@@ -713,8 +714,11 @@ private:
     Settings SomeStaticNodes() {
         int64_t count =
             random_.Between(1, std::min<int64_t>(FleetServer::kMaxSlots, static_nodes_.count));
+        if (set_back_far_ && random_.OneIn(2))
+            count = 1;
         const int64_t ranges =
-            random_.Between(1, std::min<int64_t>(4, static_nodes_.count / count));
+            set_back_far_ ? random_.Between(1, std::min<int64_t>(4, static_nodes_.count / count))
+                          : 1;
         count *= ranges;
         return {false,
                 {static_nodes_.first +
@@ -804,7 +808,7 @@ private:
     void StepClock(Machine* machine, bool may_set_back = true) {
         findings_.clock_steps++;
         machine->StepClock(WrongByMs());
-        if (may_set_back && MaySetBack(*machine) && random_.OneIn(3)) {
+        if (may_set_back && set_back_far_ && MaySetBack(*machine) && random_.OneIn(2)) {
             machine->StepClock(machine->offset_ms() - FarMs(*machine));
             findings_.set_back++;
         }
@@ -988,6 +992,9 @@ private:
                 cluster.TakeBackup();
             else
                 FailOver(site);
+        } else if (scenario_.only_pool_changes) {
+            if (cluster.up() && site->pool)
+                ChangePool(site);
         } else if (chance < 3) {
             if (site->host == kNobody) {
                 cluster.StepClock(WrongByMs());
@@ -1193,6 +1200,7 @@ private:
     int64_t coordinator_trouble_, server_trouble_;  // one in so many steps
     int64_t longest_advance_ms_;                    // of the time, once in a while
     bool restless_clocks_;
+    bool set_back_far_ = false;   // clocks, so that servers have several ranges of node ids
     int64_t leases_one_in_;       // starts, where there are static node ids
     int64_t secrets_one_in_ = 0;  // steps, where secrets change
     // Secrets: what was agreed on, which in the end everybody has; what shall be added next; and

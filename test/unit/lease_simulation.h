@@ -71,6 +71,7 @@ struct Scenario {
     bool identity_has_birth = true;  // of a coordinator: an older copy in its place has another one
     bool made_in_place = true;       // a coordinator may be made anew where the last one was
     bool only_failovers = false;     // and backups happen to coordinators
+    bool only_pool_changes = false;  // happen to them
     bool rotates = false;            // secrets change; numbers are of seconds then
     Broken broken{};                 // a rule of servers
     Operation operation{};

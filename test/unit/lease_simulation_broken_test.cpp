@@ -115,7 +115,10 @@ TEST(LeaseSimulationFinds, NodeIdsOfTheCoordinatorsOwnServerLeasedOut) {
 }
 
 TEST(LeaseSimulationFinds, NodeIdsThatWereStaticLeasedOutAtOnce) {
-    ExpectViolationWith({.added_nodes_wait = false}, 10000);
+    ExpectViolation(Scenario{.layout = kSmall,
+                             .fleet = Fleet::kEverything,
+                             .rules = {.added_nodes_wait = false},
+                             .only_pool_changes = true});
 }
 
 TEST(LeaseSimulationFinds, APoolThatIsOpenedAgainAndGrantsAtOnce) {

@@ -102,7 +102,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
 
 // The server has another range of node ids, and the clock is behind by more than is tolerated.
 static inline bool range_due(const Layout& layout, const Reservation& run) {
-    return clock_behind(layout, run, setting_max_clock_skew) && shared->memory.ranges.count > 1;
+    return shared->memory.ranges.count > 1 && clock_behind(layout, run, setting_max_clock_skew);
 }
 
 // Moves the window on where that is due. True if another attempt may succeed at once.
