@@ -619,7 +619,8 @@ RESET SESSION AUTHORIZATION;
 SET ROLE regress_randflake_app;
 SELECT renew(:granted, 1, 59);
 -- it may name another secret
-SELECT lease_end - 1750000000 AS renewed, differs_from
+SELECT lease_end - 1750000000 AS renewed, differs_from,
+       clock_ms BETWEEN floor(1000 * extract(epoch FROM now())) AND 1000 * extract(epoch FROM clock_timestamp()) AS its_clock
 FROM randflake_lease_renew(:granted, run(1), 1750000059, 60, '0123456789abcdef fedcba9876543210@1750000070');
 SELECT release(:granted, 1, 10);
 SELECT error_of(statement) FROM unnest(ARRAY[

@@ -132,7 +132,7 @@ private:
             static_nodes_ = SomeNodes(kLeasedNodes, kLeasedNodes);
             server_trouble_ = int64_t{80} << random_.Between(0, 3);
         }
-        set_back_far_ = has_static() && random_.OneIn(2);
+        set_back_far_ = scenario_.set_back_far && has_static() && random_.OneIn(2);
     }
 
     void MakeMachines() {

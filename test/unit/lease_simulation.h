@@ -72,8 +72,9 @@ struct Scenario {
     bool made_in_place = true;       // a coordinator may be made anew where the last one was
     bool only_failovers = false;     // and backups happen to coordinators
     bool only_pool_changes = false;  // happen to them
-    bool rotates = false;            // secrets change; numbers are of seconds then
-    Broken broken{};                 // a rule of servers
+    bool set_back_far = false;  // clocks of servers that have several ranges, in some schedules
+    bool rotates = false;       // secrets change; numbers are of seconds then
+    Broken broken{};            // a rule of servers
     Operation operation{};
     int steps = 9000;
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations

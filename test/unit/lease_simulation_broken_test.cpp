@@ -181,24 +181,29 @@ TEST(LeaseSimulationFinds, AnUnusedWindowThatTakesBackWhatAFormerOneAnnounced) {
 
 // --- ranges of node ids
 
+void ExpectViolationOfRanges(Fleet fleet, Broken broken) {
+    ExpectViolation(
+        Scenario{.layout = kSmall, .fleet = fleet, .set_back_far = true, .broken = broken});
+}
+
 TEST(LeaseSimulationFinds, ARangeEnteredBelowItsWrittenEnd) {
-    ExpectViolationIn(Fleet::kOneDirectory, Broken::kChoosesRangesInUse);
+    ExpectViolationOfRanges(Fleet::kOneDirectory, Broken::kChoosesRangesInUse);
 }
 
 TEST(LeaseSimulationFinds, ARangeChosenByAClockThatWasNotSetBack) {
-    ExpectViolationIn(Fleet::kOneDirectory, Broken::kChoosesByAnotherClock);
+    ExpectViolationOfRanges(Fleet::kOneDirectory, Broken::kChoosesByAnotherClock);
 }
 
 TEST(LeaseSimulationFinds, ARangeWhoseEndsAreNotWritten) {
-    ExpectViolationIn(Fleet::kOneDirectory, Broken::kLeavesRangesUnwritten);
+    ExpectViolationOfRanges(Fleet::kOneDirectory, Broken::kLeavesRangesUnwritten);
 }
 
 TEST(LeaseSimulationFinds, ARangeEnteredAtSecondsOfWhomThisDirectoryFollowed) {
-    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kForgetsTheFloor);
+    ExpectViolationOfRanges(Fleet::kTwoNodeIds, Broken::kForgetsTheFloor);
 }
 
 TEST(LeaseSimulationFinds, AStopOfSomeNodeIdsTakenForAProofOfAll) {
-    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kProvesOneRangeForAll);
+    ExpectViolationOfRanges(Fleet::kTwoNodeIds, Broken::kProvesOneRangeForAll);
 }
 
 // --- what operators must guarantee

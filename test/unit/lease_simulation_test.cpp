@@ -49,6 +49,7 @@ void ExpectNothingTwice(const Scenario& scenario, uint64_t schedules,
     const uint64_t first = only != 0 ? only : 1;
     const uint64_t last = only != 0 ? only : FromEnvironment("RANDFLAKE_SCHEDULES", schedules);
     Scenario told = scenario;
+    told.set_back_far = true;
     told.trace = only != 0 ? &std::cout : nullptr;
     Findings seen;
     for (uint64_t seed = first; seed <= last; seed++) {

@@ -93,10 +93,7 @@ static ErrorText clock_behind_error(Second now, Second used, const char* what) {
 
 // Why the worker has no lease, as a sentence that every role may see: it quotes nothing of the
 // coordinator's answer.
-static const char* lease_problem_text(const LeaseReport& report) {
-    const char* wrong = wrong_clock(report, "");
-    if (wrong[0] != '\0')
-        return wrong;
+static const char* lease_failure_text(const LeaseReport& report) {
     const char* since = pstrdup(timestamptz_to_str(report.problem_since));
     switch (report.problem) {
         case LeaseProblem::kNone:
@@ -127,6 +124,15 @@ static const char* lease_problem_text(const LeaseReport& report) {
                 since);
     }
     return "The coordinator has not answered yet.";
+}
+
+// The same, and by how much the clock is wrong, which may be all.
+static const char* lease_problem_text(const LeaseReport& report) {
+    const char* wrong = wrong_clock(report, " ");
+    const bool all =
+        report.problem == LeaseProblem::kNone || report.problem == LeaseProblem::kClocks;
+    return all && wrong[0] != '\0' ? wrong + 1
+                                   : psprintf("%s%s", lease_failure_text(report), wrong);
 }
 
 // The same, and until when the coordinator grants nothing.

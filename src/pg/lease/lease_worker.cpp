@@ -107,6 +107,7 @@ static void note_failure(LeaseProblem problem, const char* what, const char* why
 static void note_success(LeaseNews news) {
     if (news == LeaseNews::kNothing)
         return;
+    lease_note_clock(lease_client_clock());
     const Lease& granted = leases().newest();
     shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
     if (news == LeaseNews::kGood)
@@ -190,7 +191,6 @@ static void acquire(const LeaseQuestion& asked) {
     if (!granted)
         return note_failure(lease_client_problem(), kNotLeased, lease_client_error(),
                             lease_client_not_before());
-    lease_note_clock(lease_client_clock());
     LeaseRelease declined;
     const LeaseNews news = server.Granted(grant, &declined);
     if (news == LeaseNews::kUnusable)
@@ -211,7 +211,6 @@ static bool renew(const LeaseQuestion& asked) {
                            setting_lease_duration, asked.secrets, &last);
     note_difference();
     if (renewed) {
-        lease_note_clock(lease_client_clock());
         const LeaseNews news = server.Renewed(last);
         if (news == LeaseNews::kTooLong)
             note_too_long(kNotRenewed, "renewed it to", EndOfUnix(kRandflake, last));
