@@ -203,10 +203,13 @@ BEGIN
 END $$;
 SQL
 
+# One session for all: it keeps what it has compiled.
+my $session = $node->background_psql('postgres');
+
 # The steps up to the first difference in the words of a failure; empty if there is none.
 sub first_difference {
-    $node->safe_psql('postgres', 'CALL replay()');
-    return $node->safe_psql('postgres', <<'SQL');
+    return $session->query_safe(<<'SQL');
+CALL replay();
 SELECT format('trace %s, step %s: clock %s, %s, %s%s: got %s %s%s, expected %s %s',
               s.trace, s.step, s.clock, s.identity, s.operation, s.arguments,
               coalesce(d.got::text, 'nothing'), d.sqlstate, nullif(' (' || d.message || ')', ' ()'),
@@ -222,13 +225,13 @@ is(first_difference(), '', "the functions answer $traces traces as the model doe
 # Replaces a piece of a function's source, which must be there once.
 sub change_function {
     my ($function, $piece, $replacement) = @_;
-    my $definition = $node->safe_psql('postgres',
+    my $definition = $session->query_safe(
         "SELECT pg_get_functiondef('randflake_lease_$function'::@{[ $function =~ /\(/ ? 'regprocedure' : 'regproc' ]})");
     my $changed = $definition;
     my $count = $changed =~ s/\Q$piece\E/$replacement/g;
     die "randflake_lease_$function has this $count times: $piece" if $count != 1;
-    $node->safe_psql('postgres', $changed);
-    return $definition;
+    $session->query_safe("$changed;");
+    return "$definition;";
 }
 
 my @changes = (
@@ -444,7 +447,8 @@ for my $change (@changes) {
     my $difference = first_difference();
     isnt($difference, '', "found: $function: $piece -> $replacement");
     note($difference);
-    $node->safe_psql('postgres', $definition);
+    $session->query_safe($definition);
 }
+$session->quit;
 $node->stop;
 done_testing();
