@@ -66,26 +66,6 @@ struct Settings {
     NodeRanges Ranges() const { return {{nodes.first, nodes.count / ranges}, leases ? 0 : ranges}; }
 };
 
-// What was seen in all starts of a server.
-struct ServerEvents {
-    size_t reserved_during_change = 0, lost_swaps = 0, static_numbers = 0;
-    size_t proven_starts = 0, held_off_starts = 0;
-    size_t failed_writes = 0, aborted = 0;  // calls that did not come back
-    size_t declined = 0, kept_behind = 0;
-    size_t refused_starts = 0;
-    size_t left_ranges = 0, entered_again = 0;  // of node ids
-    size_t floor_waits = 0;                     // a range was not entered for the floor alone
-
-    // Around secrets.
-    size_t reloads = 0, late_reloads = 0;  // that added secrets, that had begun by its clock
-    size_t refused_reloads = 0;
-    size_t unheard_answers = 0;       // because a secret was added since the request
-    size_t later_identifiers = 0;     // issued under another secret than the first
-    size_t skipped = 0;               // numbers
-    size_t reserved_then_added = 0;   // runs that were encrypted after a secret was added
-    size_t encrypted_then_added = 0;  // identifiers that were issued after one was added
-};
-
 class FleetServer {
 public:
     static constexpr uint32_t kMaxSlots = 3;
@@ -94,7 +74,7 @@ public:
     // that no clock shows. With `issues`, what is reserved is also encrypted and issued.
     FleetServer(const Layout& layout, const Layout& numbers, bool issues, Broken broken,
                 bool asserts, int64_t role, int64_t skew_ms, const int64_t* true_ms,
-                int64_t* births, Ledger* ledger, Random* random)
+                int64_t* births, Ledger* ledger, ServerEvents* events, Random* random)
         : layout_(layout),
           numbers_(numbers),
           narrow_(NarrowOf(numbers)),
@@ -106,6 +86,7 @@ public:
           true_ms_(true_ms),
           births_(births),
           ledger_(ledger),
+          events_(events),
           random_(random) {
         for (Process& process : processes_)
             process.server = this;
@@ -195,7 +176,6 @@ public:
     const Lease& open_lease() const { return memory_.holder.open(); }
     bool waits() const { return waits_; }
     bool worker_idle() const { return !Worker().fiber.busy(); }
-    const ServerEvents& events() const { return events_; }
 
     // --- secrets
 
@@ -310,7 +290,7 @@ public:
                                      std::memory_order = std::memory_order_seq_cst) {
             server->Step();
             const bool same = value == expected;
-            server->events_.lost_swaps += !same;
+            server->events_->lost_swaps += !same;
             if (same)
                 value = desired;
             else
@@ -407,7 +387,7 @@ public:
         if (broken_ == Broken::kForgetsAddedSecrets)
             written.secrets = secrets_at_start_;
         const bool fails = Fails();
-        events_.failed_writes += fails;
+        events_->failed_writes += fails;
         // After a failure the disk holds the old state or the new one.
         if (broken_ == Broken::kMovesTheWindowFirst && current_ != &Postmaster())
             late_ = written;
@@ -442,14 +422,14 @@ public:
     }
     void AddSecrets(const SecretRecords&) {
         const bool grown = file_.count > secrets_.count;
-        events_.reloads += grown;
-        events_.late_reloads += grown && file_.records[file_.count - 1].from <= Now();
+        events_->reloads += grown;
+        events_->late_reloads += grown && file_.records[file_.count - 1].from <= Now();
         Step();
         SetSecrets(file_);
     }
 
     void Report(const WindowTrouble& trouble) {
-        events_.refused_starts +=
+        events_->refused_starts +=
             trouble.problem == WindowProblem::kSecrets && problem_ != trouble.problem;
         problem_ = trouble.problem;
     }
@@ -459,7 +439,7 @@ public:
         MayNotComeBack();
     }
     void LogRange(uint32_t, Second) {
-        events_.left_ranges++;
+        events_->left_ranges++;
         MayNotComeBack();
     }
     void ShowRanges() {}
@@ -500,11 +480,11 @@ public:
             now = std::max(now, SecondOf(WallMs{*true_ms_}));
         const uint32_t chosen = randflake::ChooseRange(known, ranges, in_use, earliest, now);
         known.floor = {};
-        events_.floor_waits +=
+        events_->floor_waits +=
             chosen == ranges.count &&
             randflake::ChooseRange(known, ranges, in_use, earliest, now) != chosen;
         if (chosen < ranges.count)
-            events_.entered_again += state.EndFor(ranges.At(chosen)) > Second{};
+            events_->entered_again += state.EndFor(ranges.At(chosen)) > Second{};
         return chosen;
     }
     Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
@@ -536,7 +516,7 @@ public:
         if (settings_.leases)
             last_settings_.nodes = {static_cast<uint32_t>(first_node), slots};
         if (!settings_.leases)
-            (proven_ ? events_.proven_starts : events_.held_off_starts)++;
+            (proven_ ? events_->proven_starts : events_->held_off_starts)++;
         return changed;
     }
     template <typename... Sets>
@@ -695,7 +675,7 @@ private:
     void MayNotComeBack() {
         if (current_ == &Postmaster() || !random_->OneIn(400))
             return;
-        events_.aborted++;
+        events_->aborted++;
         EndCurrent();
     }
     bool Reserves() const {
@@ -749,7 +729,7 @@ private:
                                                                    : ring_.count();
             },
             [&](const Reservation& reserved, int secrets) {
-                events_.reserved_then_added += reserved.count > 0 && then != ring_.count();
+                events_->reserved_then_added += reserved.count > 0 && then != ring_.count();
                 if (issues_)
                     Issue(reserved, secrets);
                 return reserved;
@@ -775,8 +755,8 @@ private:
         for (uint32_t i = 0; i < run.count; i++)
             ledger_->Use(number_, settings_.leases, run.first + i);
         if (!settings_.leases)
-            events_.static_numbers += run.count;
-        events_.reserved_during_change += run.count > 0 && changes_;
+            events_->static_numbers += run.count;
+        events_->reserved_during_change += run.count > 0 && changes_;
         return run;
     }
 
@@ -806,12 +786,12 @@ private:
             const Ring<ToyCipher> ring = ring_.First(count);
             uint64_t id;
             if (!Encrypt(ring, raw, &id)) {
-                events_.skipped++;
+                events_->skipped++;
                 continue;
             }
             first = false;
-            events_.later_identifiers += ring.OwnerOf(numbers_, raw) > 0;
-            events_.encrypted_then_added += count != ring_.count();
+            events_->later_identifiers += ring.OwnerOf(numbers_, raw) > 0;
+            events_->encrypted_then_added += count != ring_.count();
             ledger_->Issue(raw, id);
         }
     }
@@ -840,7 +820,7 @@ private:
 
     void Reload() {
         const ReloadResult result = core_.AddSecrets(file_, file_);
-        events_.refused_reloads += !result.state_known || result.plan.error != ReloadError::kNone;
+        events_->refused_reloads += !result.state_known || result.plan.error != ReloadError::kNone;
     }
 
     // --- the lease worker
@@ -885,14 +865,14 @@ private:
         LeaseRelease declined;
         const LeaseNews news = core_.Granted(grant, &declined);
         if (declined.lease.id != 0) {
-            events_.declined++;
+            events_->declined++;
             done_.releases.push_back(ReleaseOf(declined));
         }
         const Lease& next = memory_.holder.next();
-        events_.unheard_answers += news == LeaseNews::kNothing;
+        events_->unheard_answers += news == LeaseNews::kNothing;
         if (news == LeaseNews::kUnusable || news == LeaseNews::kNothing || declined.lease.id != 0)
             return;
-        events_.kept_behind += news == LeaseNews::kBehind;
+        events_->kept_behind += news == LeaseNews::kBehind;
         if (next.end > latest_end_ && next.end - next.start > asked_.duration)
             ledger_->TooLong(next.end.count);
         GrantOf(next) = ledger_->Grant(number_);
@@ -903,9 +883,9 @@ private:
     void Renewed(UnixSecond last) {
         const Second known_end = memory_.holder.newest().end;
         const LeaseNews news = core_.Renewed(last);
-        events_.unheard_answers += news == LeaseNews::kNothing;
-        events_.declined += news == LeaseNews::kTooLong;
-        events_.kept_behind += news == LeaseNews::kBehind;
+        events_->unheard_answers += news == LeaseNews::kNothing;
+        events_->declined += news == LeaseNews::kTooLong;
+        events_->kept_behind += news == LeaseNews::kBehind;
         const Lease& held = memory_.holder.newest();
         if (held.end > known_end && held.end > latest_end_ &&
             held.lasts_until_ms > held.asked_at_ms + (asked_.duration + 1) * 1000 + asked_.skew_ms)
@@ -997,6 +977,7 @@ private:
     const int64_t* const true_ms_;
     int64_t* const births_;
     Ledger* const ledger_;
+    ServerEvents* const events_;
     Random* const random_;
     static inline FleetServer* failing_ = nullptr;  // that runs
 
@@ -1039,7 +1020,6 @@ private:
     bool waits_ = false;       // for an answer
     std::vector<int> grants_;  // in the ledger, by the number of the request
     Done done_;
-    ServerEvents events_;
 };
 
 }  // namespace randflake::simulation
