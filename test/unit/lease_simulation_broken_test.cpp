@@ -90,7 +90,8 @@ const BrokenRule kBrokenRules[] = {
       .set_back_far = true,
       .broken = Broken::kLeavesRangesUnwritten}},
     {"ARangeEnteredAtSecondsOfWhomThisDirectoryFollowed",
-     {.fleet = Fleet::kTwoNodeIds, .set_back_far = true, .broken = Broken::kForgetsTheFloor}},
+     {.fleet = Fleet::kTwoNodeIds, .set_back_far = true, .broken = Broken::kForgetsTheFloor},
+     1550},
     {"AStopOfSomeNodeIdsTakenForAProofOfAll",
      {.fleet = Fleet::kTwoNodeIds, .set_back_far = true, .broken = Broken::kProvesOneRangeForAll}},
 
