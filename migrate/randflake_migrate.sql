@@ -122,6 +122,13 @@ CREATE FUNCTION randflake_migrate.moving(
     ORDER BY f.grp, m.source = 'reference', m.rel, m.att
 $$;
 
+-- The search_path under which statements are run: operators of the type are found through it.
+CREATE FUNCTION randflake_migrate.path(VARIADIC types regtype[]) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT concat_ws(', ', 'pg_catalog', (SELECT string_agg(DISTINCT y.typnamespace::regnamespace::text, ', ') FROM pg_type AS y
+        WHERE y.oid = ANY ($1) AND y.typnamespace <> 'pg_catalog'::regnamespace AND y.typtype <> 'd'), 'pg_temp')
+$$;
+
 -- --- what hangs on it ---------------------------------------------------------------------------
 
 -- What depends on an object, or on a column of a table, one step away. A view stands for its rule. Of a table's row type
@@ -254,9 +261,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_identify_object($1, $2, 0) AS i
 $$;
 
--- The statements that make it again, with its owner, grants, comments and state.
+-- The statements that make it again, with its owner, grants, comments and state. Of names that its caller's search_path
+-- finds they have no schema, so that an operator may become that of another type.
 CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
     FROM pg_constraint AS c WHERE $1 = 'pg_constraint'::regclass AND c.oid = $2
   UNION ALL
@@ -372,6 +380,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
             SELECT m.grp, m.shown, 'old numbers are no values of the type: 42 would be an identifier of an arbitrary second',
                    $r$rows => 'all', or the target bigint$r$ FROM m
             WHERE $1 = 'randflake' AND m.keeps AND m.source IN ('identity', 'serial')
+          UNION ALL
+            SELECT h.grp, h.identity, 'its WHERE cannot have a column of the type', format(E'%s\n%s', randflake_migrate.removal(h.class, h.object),
+                   regexp_replace((SELECT string_agg(d, '') FROM randflake_migrate.definition(h.class, h.object) AS d), ' WHERE .*', ';'))
+            FROM hang AS h JOIN pg_publication_rel AS p ON h.class = 'pg_publication_rel'::regclass AND p.oid = h.object
+            WHERE $1 = 'randflake' AND p.prqual IS NOT NULL
           UNION ALL
             SELECT t.grp, t.oid::regclass::text, 'belongs to ' || t.relowner::regrole, format('GRANT %s TO %I;', t.relowner::regrole, current_user)
             FROM t WHERE NOT pg_has_role(t.relowner, 'USAGE')
@@ -491,8 +504,8 @@ BEGIN
            array_agg(v.att) FILTER (WHERE v.changes)
     INTO tables, rels, atts FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted;
     RETURN NEXT 'BEGIN;';
-    RETURN NEXT E'SET LOCAL search_path = pg_catalog, pg_temp;\nSET LOCAL check_function_bodies = off;\n'
-        'SET LOCAL row_security = off;\nSET LOCAL lock_timeout = ''10s'';';
+    RETURN NEXT format(E'SET LOCAL search_path = %s;\nSET LOCAL check_function_bodies = off;\nSET LOCAL row_security = off;\n'
+        'SET LOCAL lock_timeout = ''10s'';', randflake_migrate.path((SELECT g.to_type FROM randflake_migrate.target(target) AS g)));
     RETURN NEXT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', tables);
     RETURN QUERY SELECT randflake_migrate.removal(x.class, x.object) FROM randflake_migrate.hanging(rels, atts) AS x
         WHERE x.how = 'made again' ORDER BY x.level DESC, x.class DESC, x.object DESC;
@@ -585,9 +598,9 @@ CREATE TABLE randflake_migrate.step (
 -- Keys that a row referred to before its parent was inserted, as deferred foreign keys allow: the parent takes that one.
 CREATE TABLE randflake_migrate.reserved (
     root   regclass NOT NULL,
-    old    text NOT NULL,
+    number text NOT NULL,
     shadow text NOT NULL,
-    PRIMARY KEY (root, old)
+    PRIMARY KEY (root, number)
 );
 
 -- Marks a step done; an error if it is not the next one.
@@ -618,7 +631,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         f.name, CASE
             WHEN p.converts THEN format('    NEW.%I := NEW.%I::%s;', p.shadow, p.name, p.type)
             WHEN p.is_key THEN format(
-                E'    IF TG_OP = ''INSERT'' THEN\n        DELETE FROM randflake_migrate.reserved AS r WHERE r.root = %L::regclass AND r.old = NEW.%I::text\n'
+                E'    IF TG_OP = ''INSERT'' THEN\n        DELETE FROM randflake_migrate.reserved AS r WHERE r.root = %L::regclass AND r.number = NEW.%I::text\n'
                 '        RETURNING r.shadow INTO NEW.%3$I;\n    END IF;\n'
                 '    NEW.%3$I := coalesce(NEW.%3$I, %4$s);', p.root::text, p.name, p.shadow, p.maker)
             ELSE format(
@@ -626,7 +639,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                 '    NEW.%2$I := NULL;\n    SELECT r.%3$I INTO NEW.%2$I FROM %4$s AS r WHERE r.%5$I = NEW.%1$I;\n'
                 '    IF NEW.%2$I IS NULL AND NEW.%1$I IS NOT NULL THEN\n'
                 '        INSERT INTO randflake_migrate.reserved AS v VALUES (%6$L::regclass, NEW.%1$I::text, (%7$s)::text)\n'
-                '        ON CONFLICT (root, old) DO UPDATE SET shadow = v.shadow RETURNING v.shadow INTO NEW.%2$I;\n    END IF;',
+                '        ON CONFLICT (root, number) DO UPDATE SET shadow = v.shadow RETURNING v.shadow INTO NEW.%2$I;\n    END IF;',
                 p.name, p.shadow, r.shadow, p.root, p.root_name, p.root::text, r.maker) END,
         f.trigger, p.rel)
     FROM (SELECT quote_ident((p.rel || '.' || quote_ident(p.name))::name),
@@ -709,6 +722,7 @@ BEGIN
     JOIN pg_class AS t ON t.oid = x.indrelid WHERE x.indexrelid = $2;
     tail := substr(pg_get_indexdef($2), length(format('CREATE %sINDEX %I ON %I.%I ', CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END,
         i.relname, i.nspname, i.of)) + 1);
+    PERFORM set_config('search_path', randflake_migrate.paths($1), true);
     EXECUTE format('CREATE TEMPORARY TABLE randflake_migrate_copy (LIKE %s)', i.rel);
     FOR p IN SELECT v.*, row_number() OVER () AS k FROM randflake_migrate.part AS v WHERE v.move = $1 AND v.rel = i.rel LOOP
         EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy RENAME COLUMN %I TO %I', p.name, 'randflake_migrate_' || p.k);
@@ -722,6 +736,7 @@ BEGIN
     FOR p IN SELECT v.*, row_number() OVER () AS k FROM randflake_migrate.part AS v WHERE v.move = $1 AND v.rel = i.rel LOOP
         EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy RENAME COLUMN %I TO %I', p.name, p.shadow);
     END LOOP;
+    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
     tail := regexp_replace(pg_get_indexdef('pg_temp.randflake_migrate_copy_index'::regclass), '^.*? ON [^ ]+ ', '');
     DROP TABLE pg_temp.randflake_migrate_copy;
     RETURN tail;
@@ -775,10 +790,16 @@ RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp A
     GROUP BY f.oid, f.* ORDER BY f.oid
 $$;
 
+CREATE FUNCTION randflake_migrate.paths(move integer) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
+$$;
+
 -- Step 7: the statements that exchange all columns of a move. It is the same before and after the steps in between, as long as
 -- nobody changes what hangs on the columns.
 CREATE FUNCTION randflake_migrate.swap(move integer, back boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    SELECT set_config('search_path', randflake_migrate.paths($1), true);
     WITH p AS (
         SELECT v AS part, r AS key, v.*, a.attnum, a.attnotnull FROM randflake_migrate.part AS v
         JOIN randflake_migrate.part AS r ON r.move = v.move AND r.rel = v.root AND r.name = v.root_name
@@ -795,7 +816,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         LEFT JOIN pg_constraint AS k ON k.conindid = x.index AND k.contype IN ('p', 'u') AND k.conrelid = x.rel
     ), line (place, n, sql) AS (
         SELECT 0, 0, 'LOCK TABLE ' || string_agg(DISTINCT p.rel::text, ', ') || ' IN ACCESS EXCLUSIVE MODE;' FROM p
-      UNION ALL SELECT 0, 1, format('SELECT randflake_migrate.unchanged(%s, %s);', $1, $2)
+      UNION ALL SELECT 0, 1, format('SELECT randflake_migrate.unchanged(%s, %L);', $1, $2)
       UNION ALL SELECT 1, -h.ordinality, randflake_migrate.removal(h.class, h.object) FROM again AS h
       UNION ALL SELECT 2, p.attnum, randflake_migrate.unfollow(p.part) FROM p
       UNION ALL SELECT 3, (f.k).oid::bigint, randflake_migrate.removal('pg_constraint'::regclass, (f.k).oid) FROM randflake_migrate.foreign_keys($1) AS f
@@ -846,8 +867,8 @@ CREATE FUNCTION randflake_migrate.add(move integer, step integer, sql text, inde
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO randflake_migrate.step AS s (move, n, step, sql, index)
     SELECT $1, l.n, $2, CASE WHEN $4 IS NOT NULL THEN $3 WHEN $3 LIKE 'CALL %' THEN format($3, $1, l.n) ELSE
-        format(E'BEGIN;\nSET LOCAL search_path = pg_catalog, pg_temp;\nSET LOCAL check_function_bodies = off;\nSET LOCAL lock_timeout = ''2s'';\n'
-               'SELECT randflake_migrate.done(%s, %s);\n%s\nCOMMIT;', $1, l.n, $3) END, $4
+        format(E'BEGIN;\nSET LOCAL search_path = %s;\nSET LOCAL check_function_bodies = off;\nSET LOCAL lock_timeout = ''2s'';\n'
+               'SELECT randflake_migrate.done(%s, %s);\n%s\nCOMMIT;', randflake_migrate.paths($1), $1, l.n, $3) END, $4
     FROM (SELECT coalesce(max(o.n), 0) + 1 AS n FROM randflake_migrate.step AS o WHERE o.move = $1) AS l
 $$;
 
@@ -885,7 +906,7 @@ BEGIN
     -- A reference that reserved a key while another transaction committed it has the wrong one
     FOR f IN SELECT v.k, v.made FROM randflake_migrate.foreign_keys($1) AS v LOOP
         PERFORM randflake_migrate.add($1, 6, format(E'LOCK TABLE %s, %s IN SHARE ROW EXCLUSIVE MODE;\n', (f.k).confrelid::regclass, (f.k).conrelid::regclass)
-            || coalesce((SELECT string_agg(format(E'UPDATE %1$s AS t SET %2$I = r.%3$I FROM %4$s AS r JOIN randflake_migrate.reserved AS v ON v.old = r.%5$I::text\n'
+            || coalesce((SELECT string_agg(format(E'UPDATE %1$s AS t SET %2$I = r.%3$I FROM %4$s AS r JOIN randflake_migrate.reserved AS v ON v.number = r.%5$I::text\n'
                    '    WHERE v.root = %6$L::regclass AND t.%7$I = r.%5$I AND t.%2$I <> r.%3$I;\n', v.rel, v.shadow, r.shadow, v.root, v.root_name, v.root::text, v.name), '')
                 FROM randflake_migrate.part AS v JOIN randflake_migrate.part AS r ON r.move = v.move AND r.rel = v.root AND r.name = v.root_name
                 WHERE v.move = $1 AND v.rel = (f.k).conrelid AND NOT v.is_key AND NOT v.converts), '')
