@@ -129,6 +129,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         WHERE y.oid = ANY ($1) AND y.typnamespace <> 'pg_catalog'::regnamespace AND y.typtype <> 'd'), 'pg_temp')
 $$;
 
+-- LOCK TABLE that gives up before a program that waits for it looks for deadlocks, and becomes a victim of one.
+CREATE FUNCTION randflake_migrate.lock(relations text, mode text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format(E'SET LOCAL statement_timeout = %s;\nLOCK TABLE %s IN %s MODE;\nSET LOCAL statement_timeout TO DEFAULT;',
+        least(2000, (SELECT s.setting::integer * 7 / 10 FROM pg_settings AS s WHERE s.name = 'deadlock_timeout')), $1, $2)
+$$;
+
 -- --- what hangs on it ---------------------------------------------------------------------------
 
 -- What depends on an object, or on a column of a table, one step away. A view stands for its rule. Of a table's row type
@@ -504,9 +511,9 @@ BEGIN
            array_agg(v.att) FILTER (WHERE v.changes)
     INTO tables, rels, atts FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted;
     RETURN NEXT 'BEGIN;';
-    RETURN NEXT format(E'SET LOCAL search_path = %s;\nSET LOCAL check_function_bodies = off;\nSET LOCAL row_security = off;\n'
-        'SET LOCAL lock_timeout = ''10s'';', randflake_migrate.path((SELECT g.to_type FROM randflake_migrate.target(target) AS g)));
-    RETURN NEXT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', tables);
+    RETURN NEXT format(E'SET LOCAL search_path = %s;\nSET LOCAL check_function_bodies = off;\nSET LOCAL row_security = off;', randflake_migrate.path((SELECT g.to_type FROM randflake_migrate.target(target) AS g)));
+    RETURN NEXT randflake_migrate.lock(concat_ws(', ', (SELECT string_agg(x.identity, ', ' ORDER BY x.level DESC)
+        FROM randflake_migrate.hanging(rels, atts) AS x WHERE x.kind = 'view'), tables), 'ACCESS EXCLUSIVE');
     RETURN QUERY SELECT randflake_migrate.removal(x.class, x.object) FROM randflake_migrate.hanging(rels, atts) AS x
         WHERE x.how = 'made again' ORDER BY x.level DESC, x.class DESC, x.object DESC;
 
@@ -815,7 +822,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         JOIN pg_class AS c ON c.oid = x.index JOIN pg_namespace AS s ON s.oid = c.relnamespace
         LEFT JOIN pg_constraint AS k ON k.conindid = x.index AND k.contype IN ('p', 'u') AND k.conrelid = x.rel
     ), line (place, n, sql) AS (
-        SELECT 0, 0, 'LOCK TABLE ' || string_agg(DISTINCT p.rel::text, ', ') || ' IN ACCESS EXCLUSIVE MODE;' FROM p
+        SELECT 0, 0, randflake_migrate.lock(concat_ws(', ', (SELECT string_agg(h.identity, ', ' ORDER BY h.ordinality DESC) FROM again AS h
+            WHERE h.kind = 'view'), string_agg(DISTINCT p.rel::text, ', ')), 'ACCESS EXCLUSIVE') FROM p
       UNION ALL SELECT 0, 1, format('SELECT randflake_migrate.unchanged(%s, %L);', $1, $2)
       UNION ALL SELECT 1, -h.ordinality, randflake_migrate.removal(h.class, h.object) FROM again AS h
       UNION ALL SELECT 2, p.attnum, randflake_migrate.unfollow(p.part) FROM p
@@ -905,7 +913,7 @@ BEGIN
 
     -- A reference that reserved a key while another transaction committed it has the wrong one
     FOR f IN SELECT v.k, v.made FROM randflake_migrate.foreign_keys($1) AS v LOOP
-        PERFORM randflake_migrate.add($1, 6, format(E'LOCK TABLE %s, %s IN SHARE ROW EXCLUSIVE MODE;\n', (f.k).confrelid::regclass, (f.k).conrelid::regclass)
+        PERFORM randflake_migrate.add($1, 6, randflake_migrate.lock(concat_ws(', ', (f.k).confrelid::regclass, (f.k).conrelid::regclass), 'SHARE ROW EXCLUSIVE') || E'\n'
             || coalesce((SELECT string_agg(format(E'UPDATE %1$s AS t SET %2$I = r.%3$I FROM %4$s AS r JOIN randflake_migrate.reserved AS v ON v.number = r.%5$I::text\n'
                    '    WHERE v.root = %6$L::regclass AND t.%7$I = r.%5$I AND t.%2$I <> r.%3$I;\n', v.rel, v.shadow, r.shadow, v.root, v.root_name, v.root::text, v.name), '')
                 FROM randflake_migrate.part AS v JOIN randflake_migrate.part AS r ON r.move = v.move AND r.rel = v.root AND r.name = v.root_name
@@ -969,7 +977,7 @@ DECLARE
     body text;
 BEGIN
     SELECT randflake_migrate.swap($1, v.state = 'going back') INTO body FROM randflake_migrate.move AS v WHERE v.id = $1;
-    UPDATE randflake_migrate.step AS v SET sql = left(v.sql, strpos(v.sql, 'LOCK TABLE') - 1) || body || E'\nCOMMIT;'
+    UPDATE randflake_migrate.step AS v SET sql = left(v.sql, strpos(v.sql, 'SET LOCAL statement_timeout') - 1) || body || E'\nCOMMIT;'
     WHERE v.move = $1 AND v.done IS NULL AND v.sql LIKE '%randflake_migrate.unchanged(%';
     FOR s IN SELECT v.* FROM randflake_migrate.step AS v WHERE v.move = $1 AND v.done IS NULL AND (v.step < 8 OR clean_up) ORDER BY v.n LOOP
         IF s.index IS NULL THEN
@@ -1002,8 +1010,8 @@ BEGIN
         UPDATE randflake_migrate.move AS v SET state = 'going back' WHERE v.id = $1;
         PERFORM randflake_migrate.write($1, true);
     ELSE
-        PERFORM randflake_migrate.add($1, 7, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;', (SELECT string_agg(DISTINCT v.rel::text, ', ')
-                FROM randflake_migrate.part AS v WHERE v.move = $1))
+        PERFORM randflake_migrate.add($1, 7, randflake_migrate.lock((SELECT string_agg(DISTINCT v.rel::text, ', ')
+                FROM randflake_migrate.part AS v WHERE v.move = $1), 'ACCESS EXCLUSIVE')
             || coalesce((SELECT string_agg(format(E'\nALTER TABLE %s DROP CONSTRAINT IF EXISTS %I;', (f.k).conrelid::regclass, f.made), '')
                 FROM randflake_migrate.foreign_keys($1) AS f), '')
             || (SELECT string_agg(E'\n' || randflake_migrate.unfollow(v) || format(E'\nALTER TABLE %s DROP COLUMN IF EXISTS %I;', v.rel, v.shadow), '' ORDER BY v.is_key)

@@ -7,7 +7,7 @@ use JSON::PP qw(decode_json);
 use Randflake;
 
 my $node = start_server('main', settings => { node_id => 1, secret => random_secret(), max_wait => '1h' },
-    extensions => [], conf => "wal_level = logical\ndeadlock_timeout = 100ms\n");
+    extensions => [], conf => "wal_level = logical\ndeadlock_timeout = 10s\n");
 my $script = 'migrate/randflake_migrate.sql';
 my $schema = q{"od'd ""x"""};
 my $tool = 'randflake_migrate';
@@ -19,7 +19,7 @@ sub run {
     my ($db, @statements) = @_;
     for (1 .. 100) {
         my ($status, $out, $text) = $node->psql($db, "@statements", on_error_stop => 1);
-        return $status ? $text : '' if $text !~ /lock timeout/;
+        return $status ? $text : '' if $text !~ /statement timeout|lock timeout/;
     }
     return 'lock timeout';
 }
@@ -258,20 +258,19 @@ my $program = $node->basedir . '/program.sql';
 append_to_file($program, <<"SQL");
 \\set k random(-2000000000, -1000)
 BEGIN;
+SET CONSTRAINTS ALL DEFERRED;
 INSERT INTO orders (customer, total) VALUES (:k, :k);
 INSERT INTO "Cust;omer" ("I d", name) VALUES (:k, 'load ' || :k);
 INSERT INTO line ("order", customer, n, item) SELECT id, customer, 1, 'load' FROM orders WHERE customer = :k;
-INSERT INTO card VALUES (:k, 'load ' || :k);
-INSERT INTO stamp VALUES (:k, '2027-01-01');
-COMMIT;
+INSERT INTO card (customer, number) VALUES (:k, 'load ' || :k);
+INSERT INTO stamp (card, at) VALUES (:k, '2027-01-01');
 INSERT INTO "Cust;omer" (name, boss) VALUES ('load child of ' || :k, :k) RETURNING "I d" AS child \\gset
 INSERT INTO orders (customer, total) VALUES (:child, :k - 1);
-BEGIN;
-SET CONSTRAINTS ALL DEFERRED;
 UPDATE orders SET customer = :child WHERE customer = :k;
 UPDATE "Cust;omer" SET "I d" = 1 - :k WHERE "I d" = :k;
 COMMIT;
-DELETE FROM "Cust;omer" WHERE "I d" = 1 - :k AND :k % 2 = 0;
+SELECT count(*) FROM bigger WHERE id < 0;
+DELETE FROM "Cust;omer" WHERE name = 'load ' || :k AND :k % 2 = 0;
 DELETE FROM orders WHERE total = :k - 1;
 SQL
 my ($programs, $errors, $db);
