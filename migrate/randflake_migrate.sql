@@ -444,6 +444,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
               AND NOT EXISTS (SELECT FROM m AS o WHERE o.rel = a.attrelid AND o.att = a.attnum)
               AND k.relnamespace <> 'randflake_migrate'::regnamespace
           UNION ALL
+            SELECT NULL, format('column %s.%I', a.attrelid::regclass, a.attname), 'refers to rows of several tables, by '
+                   || quote_ident(o.attname) || ': it keeps old numbers', 'UPDATE it by randflake_migrate."schema.table.column", or by old_id'
+            FROM pg_attribute AS a JOIN pg_attribute AS o ON o.attrelid = a.attrelid AND a.attname LIKE '%\_id'
+              AND o.attname IN (regexp_replace(a.attname, '_id$', '_type'), CASE a.attname WHEN 'object_id' THEN 'content_type_id' END)
+            JOIN pg_class AS k ON k.oid = a.attrelid AND k.relkind IN ('r', 'p') AND NOT k.relispartition
+            WHERE $2 = 'all' AND NOT a.attisdropped AND k.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+          UNION ALL
             SELECT f.grp, f.identity, 'is not validated: a row that refers to nothing stops the move', format('ALTER TABLE %s VALIDATE CONSTRAINT %I;',
                    f.conrelid::regclass, f.conname)
             FROM foreign_key AS f WHERE NOT f.convalidated
@@ -626,13 +633,18 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION randflake_migrate.paths(move integer) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
+$$;
+
 -- The function and the trigger that keep the shadow of a column. Triggers of one event run in the order of their names: these
 -- after the program's own, and those of references before those of keys, which look for what a reference reserved. r is
 -- the key that p is or refers to.
 CREATE FUNCTION randflake_migrate.follow(p randflake_migrate.part, r randflake_migrate.part) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format(E'CREATE FUNCTION randflake_migrate.%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER\n'
-        'SET search_path = pg_catalog, pg_temp AS $f$\nBEGIN\n%2$s\n    RETURN NEW;\nEND $f$;\n'
+        'SET search_path = %5$s AS $f$\nBEGIN\n%2$s\n    RETURN NEW;\nEND $f$;\n'
         'CREATE TRIGGER %3$I BEFORE INSERT OR UPDATE ON %4$s FOR EACH ROW EXECUTE FUNCTION randflake_migrate.%1$s();\n'
         'ALTER TABLE %4$s ENABLE ALWAYS TRIGGER %3$I;',
         f.name, CASE
@@ -648,7 +660,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                 '        INSERT INTO randflake_migrate.reserved AS v VALUES (%6$L::regclass, NEW.%1$I::text, (%7$s)::text)\n'
                 '        ON CONFLICT (root, number) DO UPDATE SET shadow = v.shadow RETURNING v.shadow INTO NEW.%2$I;\n    END IF;',
                 p.name, p.shadow, r.shadow, p.root, p.root_name, p.root::text, r.maker) END,
-        f.trigger, p.rel)
+        f.trigger, p.rel, randflake_migrate.paths(p.move))
     FROM (SELECT quote_ident((p.rel || '.' || quote_ident(p.name))::name),
                  'zzz_randflake_migrate_' || CASE WHEN p.is_key THEN 2 ELSE 1 END || '_' || p.name) AS f (name, trigger)
 $$;
@@ -672,7 +684,7 @@ DECLARE
     again boolean;
 BEGIN
     LOOP
-        PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+        PERFORM pg_catalog.set_config('search_path', randflake_migrate.paths($1), true);
         IF assignments IS NULL THEN
             SELECT string_agg(format('%I = coalesce(t.%1$I, %s)', p.shadow, CASE
                        WHEN p.converts THEN format('t.%I::%s', p.name, p.type)
@@ -797,18 +809,16 @@ RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp A
     GROUP BY f.oid, f.* ORDER BY f.oid
 $$;
 
-CREATE FUNCTION randflake_migrate.paths(move integer) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
-$$;
-
 -- Step 7: the statements that exchange all columns of a move. It is the same before and after the steps in between, as long as
 -- nobody changes what hangs on the columns.
 CREATE FUNCTION randflake_migrate.swap(move integer, back boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT set_config('search_path', randflake_migrate.paths($1), true);
     WITH p AS (
-        SELECT v AS part, r AS key, v.*, a.attnum, a.attnotnull FROM randflake_migrate.part AS v
+        SELECT v AS part, r AS key, v.*, a.attnum, a.attnotnull,
+               (SELECT n.conname FROM pg_constraint AS n WHERE n.contype = 'n' AND n.conrelid = v.rel AND n.conkey = ARRAY[a.attnum]) AS not_null,
+               (SELECT n.conname FROM pg_constraint AS n JOIN pg_attribute AS h ON h.attrelid = v.rel AND h.attname = v.shadow
+                WHERE n.contype = 'n' AND n.conrelid = v.rel AND n.conkey = ARRAY[h.attnum]) AS shadow_not_null FROM randflake_migrate.part AS v
         JOIN randflake_migrate.part AS r ON r.move = v.move AND r.rel = v.root AND r.name = v.root_name
         JOIN pg_attribute AS a ON a.attrelid = v.rel AND a.attname = v.name WHERE v.move = $1
     ), again AS (
@@ -831,8 +841,12 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
       UNION ALL SELECT 4, i.index::oid::bigint, CASE WHEN i.k IS NULL THEN format('DROP INDEX %s;', i.index)
             ELSE randflake_migrate.removal('pg_constraint'::regclass, i.k) END FROM i
       UNION ALL SELECT 5, p.attnum, format(E'ALTER TABLE %1$s RENAME COLUMN %2$I TO %4$I;\nALTER TABLE %1$s RENAME COLUMN %3$I TO %2$I;', p.rel, p.name, p.shadow, p.displaced)
-            || CASE WHEN p.attnotnull THEN format(E'\nALTER TABLE %1$s ALTER COLUMN %2$I SET NOT NULL;\nALTER TABLE %1$s DROP CONSTRAINT IF EXISTS %3$I;',
-                    p.rel, p.name, (p.shadow || '_not_null')::name) ELSE '' END
+            || CASE WHEN p.attnotnull THEN format(CASE
+                    WHEN p.not_null IS NULL THEN E'\nALTER TABLE %1$s ALTER COLUMN %2$I SET NOT NULL;'  -- before PostgreSQL 18 it has no name
+                    WHEN p.shadow_not_null IS NULL THEN E'\nALTER TABLE %1$s RENAME CONSTRAINT %4$I TO %5$I;\nALTER TABLE %1$s ADD CONSTRAINT %4$I NOT NULL %2$I;'
+                    ELSE E'\nALTER TABLE %1$s RENAME CONSTRAINT %4$I TO %5$I;\nALTER TABLE %1$s RENAME CONSTRAINT %6$I TO %4$I;' END
+                    || E'\nALTER TABLE %1$s DROP CONSTRAINT IF EXISTS %3$I;', p.rel, p.name, (p.shadow || '_not_null')::name,
+                    p.not_null, (left(p.displaced, 4) || p.not_null)::name, p.shadow_not_null) ELSE '' END
             || CASE WHEN p.is_key AND NOT $2 THEN format(E'\nALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s;', p.rel, p.name, p.maker) ELSE '' END FROM p
       UNION ALL SELECT 6, i.index::oid::bigint, CASE WHEN i.k IS NULL THEN format('ALTER INDEX %I.%I RENAME TO %I;', i.nspname, i.built, i.name)
             ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I%s%s;', i.rel, i.conname, CASE i.contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END,
@@ -930,7 +944,8 @@ BEGIN
                          WHERE v.move = $1 AND v.rel = c.conrelid AND a.attnum = ANY (c.conkey)) LOOP
         PERFORM randflake_migrate.add($1, 7, format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', f.rel, f.conname));
     END LOOP;
-    PERFORM randflake_migrate.add($1, 8, (SELECT string_agg(randflake_migrate.unfollow(v)
+    PERFORM randflake_migrate.add($1, 8, (SELECT randflake_migrate.lock(string_agg(DISTINCT v.rel::text, ', '), 'ACCESS EXCLUSIVE') || E'\n'
+            || string_agg(randflake_migrate.unfollow(v)
             || format(E'\nALTER TABLE %s DROP COLUMN %I;', v.rel, v.displaced), E'\n' ORDER BY v.is_key, v.rel, v.name)
         FROM randflake_migrate.part AS v WHERE v.move = $1)
         || format(E'\nUPDATE randflake_migrate.move SET state = %L WHERE id = %s;', CASE WHEN back THEN 'undone' ELSE 'moved' END, $1));
@@ -1019,4 +1034,22 @@ BEGIN
             || format(E'\nUPDATE randflake_migrate.move SET state = ''undone'' WHERE id = %s;', $1));
     END IF;
 END
+$$;
+
+-- --- masks --------------------------------------------------------------------------------------
+
+-- For keys that stay as they are: a function for each table in this schema, which takes a mask and returns the row with masks for
+-- its key and for what refers to keys. Who may not read the tables sees no number. The label is the table that has the key.
+CREATE FUNCTION randflake_migrate.masks(api name DEFAULT 'api') RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    SELECT format(E'CREATE FUNCTION %1$I.%2$I(bigint) RETURNS TABLE (%3$s)\nLANGUAGE sql STABLE SECURITY DEFINER BEGIN ATOMIC\n'
+                  '    SELECT %4$s FROM %5$s AS t WHERE t.%6$I = %7$s.randflake_unmask($1, %8$L);\nEND;\nREVOKE EXECUTE ON FUNCTION %1$I.%2$I(bigint) FROM PUBLIC;',
+        $1, c.relname, string_agg(format('%I %s', a.attname, CASE WHEN m.root IS NULL THEN format_type(a.atttypid, a.atttypmod) ELSE 'bigint' END), ', ' ORDER BY a.attnum),
+        string_agg(format(CASE WHEN m.root IS NULL THEN 't.%I' ELSE '%2$s.randflake_mask(t.%1$I, %3$L)' END, a.attname, p.pronamespace::regnamespace, m.root), ', ' ORDER BY a.attnum),
+        k.rel, k.name, p.pronamespace::regnamespace, k.root)
+    FROM randflake_migrate.moving('bigint', 'all') AS k JOIN pg_class AS c ON c.oid = k.rel
+    JOIN pg_attribute AS a ON a.attrelid = k.rel AND a.attnum > 0 AND NOT a.attisdropped
+    LEFT JOIN randflake_migrate.moving('bigint', 'all') AS m ON m.rel = k.rel AND m.att = a.attnum
+    CROSS JOIN pg_proc AS p WHERE p.proname = 'randflake_unmask' AND k.source <> 'reference'
+    GROUP BY c.relname, k.rel, k.name, k.root, p.pronamespace ORDER BY k.rel
 $$;

@@ -3,9 +3,11 @@
 # all the time; each step is killed before it is run; the way back is taken from every step.
 
 use feature 'state';
+use Docs;
 use JSON::PP qw(decode_json);
 use Randflake;
 
+read_document('docs/migrating.md', 'test/t/440_migrate.pl');
 my $node = start_server('main', settings => { node_id => 1, secret => random_secret(), max_wait => '1h' },
     extensions => [], conf => "wal_level = logical\ndeadlock_timeout = 10s\n");
 my $script = 'migrate/randflake_migrate.sql';
@@ -25,7 +27,7 @@ sub run {
 }
 
 sub rows_of { my ($db, $query) = @_; return @{ decode_json(sql($db, "SELECT coalesce(json_agg(x), '[]') FROM ($query) AS x")) }; }
-sub todo { my ($db, $all) = @_; return map { $_->{todo} } rows_of($db, "SELECT * FROM $tool.todo(1, " . ($all ? 'true' : 'false') . ')'); }
+sub left { my ($db, $all) = @_; return map { $_->{todo} } rows_of($db, "SELECT * FROM $tool.todo(1, " . ($all ? 'true' : 'false') . ')'); }
 
 # --- a schema ----------------------------------------------------------------------------------
 
@@ -138,7 +140,7 @@ sub dump_of {
         $out =~ s/OPERATOR\(randflake\.(.)\)/$1/g;
         $out =~ s/\b(?:integer|bigint|randflake\.randflake)\b/key/g;
         $out =~ s/,$//mg;
-        $out =~ s/(ADD TABLE ONLY \S+ \S+orders) \((.*?)\)/"$1 (" . join(', ', sort split m{, }, $2) . ')'/e;
+        $out =~ s/(?:ADD TABLE ONLY \S+ \S+orders \(|\(dependencies\) ON )\K[\w, ]+/join ', ', sort split m{, | (?=FROM)}, $&/ge;
     }
     return join "\n", sort split /\n/, $out;
 }
@@ -172,7 +174,7 @@ sub same_but_for_keys {
     is(sql($db, <<'SQL' =~ s/load new/load new $count/gr), 't|2|t', '  and new rows get keys');
 INSERT INTO "Cust;omer" (name) VALUES ('load new');
 INSERT INTO orders (customer, total) SELECT "I d", -1 FROM "Cust;omer" WHERE name = 'load new';
-INSERT INTO line SELECT o.id, o.customer, n, 'load' FROM orders AS o JOIN "Cust;omer" ON "I d" = customer, generate_series(1, 2) AS n WHERE name = 'load new';
+INSERT INTO line ("order", customer, n, item) SELECT o.id, o.customer, n, 'load' FROM orders AS o JOIN "Cust;omer" ON "I d" = customer, generate_series(1, 2) AS n WHERE name = 'load new';
 SELECT o.id::text !~ '^\d{1,7}$', (SELECT count(*) FROM line WHERE "order" = o.id AND line.customer = "I d"), EXISTS (SELECT FROM "Cust;omer" WHERE "I d" = o.customer)
 FROM orders AS o JOIN "Cust;omer" ON "I d" = customer WHERE name = 'load new';
 SQL
@@ -202,7 +204,7 @@ sql('plan', <<'SQL');
 CREATE DOMAIN number AS integer;
 CREATE TABLE hub (id serial PRIMARY KEY, twice integer GENERATED ALWAYS AS (id * 2) STORED);
 CREATE TABLE spoke (id number PRIMARY KEY REFERENCES hub, hub_id integer DEFAULT 1 REFERENCES hub);
-CREATE TABLE wheel (id serial PRIMARY KEY REFERENCES hub, EXCLUDE (id WITH =), hub_id integer);
+CREATE TABLE wheel (id serial PRIMARY KEY REFERENCES hub, EXCLUDE (id WITH =), hub_id integer, thing_id text, thing_type text);
 CREATE TABLE by_id (id serial PRIMARY KEY) PARTITION BY RANGE (id);
 CREATE TABLE of_rows (r hub);
 CREATE FUNCTION find_hub(n integer) RETURNS integer LANGUAGE sql AS 'SELECT id FROM hub WHERE id = n';
@@ -210,7 +212,7 @@ SQL
 @plan = grep { $_->{object} =~ /hub|spoke|wheel|by_id|of_rows/ } rows_of('plan', "SELECT * FROM $tool.plan()");
 is_deeply(planned('blocker'), [ 'by_id.id', 'default value for hub.twice', 'spoke.hub_id', 'spoke.id', 'table column of_rows.r', 'wheel.id', 'wheel.id', 'wheel_id_excl on wheel' ],
     'plan: blockers') or diag(explain(\@plan));
-is_deeply(planned('look'), [ 'column wheel.hub_id', 'function find_hub(integer)' ], '  and what may need a look');
+is_deeply(planned('look'), [ 'column wheel.hub_id', 'column wheel.thing_id', 'function find_hub(integer)' ], '  and what may need a look');
 error_is($node, "SELECT $tool.transaction('\"od''d \"\"x\"\"\".spoke')", '55000', { message => qr/cannot be moved yet/, detail => qr/has the domain|default of its own|row type/ },
     '  a group with blockers is refused', database => 'plan');
 for my $entry (grep { $_->{what} eq 'blocker' && $_->{remedy} =~ /^ALTER/ } @plan) {
@@ -284,7 +286,7 @@ sub start_programs {
 
 sub let_them_write {
     my $written = q{SELECT count(*) FROM "Cust;omer" WHERE name LIKE 'load child%'};
-    my $enough = sql($db, $written) + 5;
+    my $enough = sql($db, $written) + 3;
     wait_until { $programs->pump_nb if $programs->pumpable; $errors =~ /abort/ || sql($db, $written) >= $enough };
     die "the programs do not write: $errors" if $errors =~ /abort/;
 }
@@ -334,32 +336,220 @@ sub kill_within {
     }
 }
 
-# Runs the steps that are left, or the first of them, as psql's \gexec does. Options: count, kill, load (programs must
-# go on after each), all (step 8 too).
+# Runs the steps that are left, as psql's \gexec does. Options: count (of steps), kill (each before it is run), load (programs
+# must go on after each), all (step 8 too).
 sub run_steps {
     my (%options) = @_;
-    for (1 .. $options{count} // 1000) {
-        my ($n) = sql($db, "SELECT min(n) FROM $tool.step WHERE done IS NULL AND (step < 8 OR " . ($options{all} ? 'true' : 'false') . ')');
-        return if !$n;
+    my @steps = map { $_->{n} } rows_of($db, "SELECT n FROM $tool.step WHERE done IS NULL AND step < " . ($options{all} ? 9 : 8) . ' ORDER BY n');
+    splice @steps, $options{count} if $options{count} && $options{count} < @steps;
+    my @left = $options{kill} ? () : left($db, 1);
+    for my $n (@steps) {
         if ($options{kill}) {
-            kill_within((todo($db, 1))[0]);
-            let_them_write() if $options{load};
+            kill_within((left($db, 1))[0]);
+            @left = left($db, 1);
         }
-        for my $statement (todo($db, 1)) {
-            is(my $error = run($db, $statement), '', "step $n") or diag($statement);
-            die if $error;
-            last if sql($db, "SELECT done IS NOT NULL FROM $tool.step WHERE n = $n") eq 't';
-        }
+        my $index = 0;
+        do {
+            my $statement = shift @left;
+            my $error = run($db, $statement);
+            die "step $n: $error" if $error;
+            $index ||= $statement =~ /INDEX CONCURRENTLY/;
+            $index = 0 if $statement =~ /^SELECT/;
+        } while $index;
         let_them_write() if $options{load};
     }
+    is(sql($db, "SELECT count(*) FROM $tool.step WHERE done IS NULL AND n <= $steps[-1]"), 0, scalar(@steps) . ' steps were run');
 }
 
-$db = copy('online');
-sql($db, "SELECT $tool.start($orders)");
-is(differing(dump_of($db), $dump), '', 'online: start() changes nothing');
+# Begins a move of the group of orders, which changes nothing yet.
+sub start {
+    ($db, my $arguments) = @_;
+    copy($db);
+    run($db, "ALTER PUBLICATION everything SET TABLE $schema.orders (id, total, customer), $schema.card") if $arguments =~ /'randflake'/;
+    my $before = dump_of($db);
+    sql($db, "SELECT $tool.start($orders$arguments)");
+    is(differing(dump_of($db), $before), '', "$db: start() changes nothing");
+    return $before;
+}
+
+start('online', '');
+error_is($node, "SELECT $tool.start($orders)", '55006', { message => qr/is being moved already/ }, '  nor does it begin twice', database => $db);
 start_programs();
 let_them_write();
 run_steps(kill => 1, load => 1);
+ok(sql($db, q{SELECT count(*) FROM orders WHERE old_id IS NULL OR total > 0 AND old_id NOT BETWEEN 1 AND 2000}) == 0, 'old keys stay for a while');
+run_steps(all => 1, kill => 1, load => 1);
 stop_programs();
+same_but_for_keys($db, 'bigint integer', 'online');
+error_is($node, "SELECT $tool.undo(1)", '55000', { message => qr/cannot be undone/ }, '  there is no way back', database => $db);
+
+# A statement at the wrong time, and one that was printed before a view was made
+start('changed', '');
+my @statements = left($db);
+like(run($db, $statements[2]), qr/step 3 of move 1 is not the next one/, 'steps are in order');
+run_steps(count => sql($db, "SELECT min(n) - 1 FROM $tool.step WHERE step = 7"));
+sql($db, 'CREATE VIEW later AS SELECT id FROM orders');
+my ($swap) = grep { /RENAME COLUMN/ } @statements;
+like(run($db, $swap), qr/what hangs on the tables has changed/, 'a view that nobody knew of is not left behind');
+run_steps(all => 1);
+is(sql($db, 'SELECT count(*) FROM later JOIN orders USING (id)'), 2000, '  and moves once it is known');
+
+for my $way ([ 'online_new', ", 'bigint', 'new'", 'bigint integer' ], [ 'online_53', ", '53'", 'bigint integer' ], [ 'online_type', ", 'randflake'", 'integer randflake' ]) {
+    start(@$way[ 0, 1 ]);
+    run_steps(all => 1);
+    same_but_for_keys($db, $way->[2], $db);
+    is(sql($db, q{SELECT count(*) FROM orders WHERE total > 0 AND id::text ~ '^\d{1,4}$'}), $db eq 'online_new' ? 2000 : 0, '  old keys');
+}
+
+# --- the way back, from everywhere -------------------------------------------------------------
+
+my $swapped = 0;
+for my $count (0, 1, 2, 9, 14, 30, 40, 47, 1000, 1001) {
+    my $before = start("back_$count", $count == 1001 ? ", 'randflake'" : '');
+    run_steps(count => $count) if $count;
+    my $state = sql($db, "SELECT state FROM $tool.move");
+    is($state, $count < 1000 ? 'moving' : 'swapped', "  $count steps");
+    if ($state eq 'swapped') {
+        start_programs() if $count == 1000;
+        let_them_write() if $count == 1000;
+        sql($db, q{INSERT INTO "Cust;omer" (name, boss) SELECT 'load x', "I d" FROM "Cust;omer" WHERE name = 'c1'});
+    }
+    sql($db, "SELECT $tool.undo(1)");
+    run_steps(all => 1, kill => $count == 1000, load => $count == 1000);
+    stop_programs() if $count == 1000;
+    is(differing(dump_of($db), $before), '', '  undone: the schema is as before');
+    is(content($db), $content, '  and so are rows');
+    is(sql($db, "SELECT state FROM $tool.move"), 'undone', '  it knows');
+    is( sql($db, q{INSERT INTO "Cust;omer" (name) VALUES ('load last'); SELECT count(*) FROM "Cust;omer" WHERE name ~ '^load (x|last)' AND "I d" BETWEEN 301 AND 1000000}),
+        $state eq 'swapped' ? 2 : 1, '  rows get numbers again, and those that were inserted meanwhile have one');
+}
+
+$node->safe_psql('online', "DROP SCHEMA $tool CASCADE");
+same_but_for_keys('online', 'bigint integer', 'without the tool');
+
+# --- a schema of others ------------------------------------------------------------------------
+
+# The tables of Django's own applications. Its program makes rows, and again when their keys have moved.
+my $django = $node->basedir . '/django_recipe.py';
+append_to_file($django, <<'PYTHON');
+import sys
+import django
+from django.conf import settings
+settings.configure(
+    DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", "HOST": sys.argv[2], "PORT": sys.argv[3], "NAME": "django"}},
+    INSTALLED_APPS=["django.contrib." + name for name in ("auth", "contenttypes", "sessions", "admin", "sites")],
+    SECRET_KEY="x", SITE_ID=1, DEFAULT_AUTO_FIELD="django.db.models.BigAutoField")
+django.setup()
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group, Permission, User
+from django.contrib.contenttypes.models import ContentType
+from django.core.management import call_command
+if sys.argv[1] == "first":
+    call_command("migrate", verbosity=0)
+for n in range(5):
+    user = User.objects.create_user(f"{sys.argv[1]} {n}")
+    group = Group.objects.create(name=f"{sys.argv[1]} {n}")
+    user.groups.add(group)
+    group.permissions.add(*Permission.objects.order_by("codename")[:n])
+    LogEntry.objects.log_action(user.pk, ContentType.objects.get_for_model(User).pk, user.pk, str(user), 1)
+print([(u.username, [g.name for g in u.groups.all()], sorted(p.codename for p in Permission.objects.filter(group__user=u)),
+        u.logentry_set.get().content_type.model) for u in User.objects.filter(username__startswith="first").order_by("username")])
+PYTHON
+SKIP: {
+    skip 'python3-django and python3-psycopg2 are not installed', 1 if system('/usr/bin/python3 -c "import django, psycopg2" 2>/dev/null');
+    $node->safe_psql('postgres', 'CREATE DATABASE django');
+    $node->safe_psql('django', 'CREATE EXTENSION randflake');
+    my @program = ('/usr/bin/python3', $django);
+    my ($first) = run_command([ @program, 'first', $node->host, $node->port ]);
+    like($first, qr/'first 4', \['first 4'\], \['add_\w+', /, 'Django: its program runs');
+    command_ok([ 'psql', '-X', '-q', '-1', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('django'), '-f', $script ], '  the script is installed');
+    my $online = 0;
+    for my $group (split /\n/, $node->safe_psql('django', "SELECT DISTINCT grp FROM $tool.plan() WHERE what = 'moves' AND grp IS NOT NULL ORDER BY 1")) {
+        my $sql = $online++ ? "SELECT $tool.todo($tool.start('$group'), true)" : "SELECT $tool.transaction('$group')";
+        is($node->psql('django', "$sql \\gexec", on_error_stop => 1), 0, "  the group of $group moves");
+    }
+    my ($again) = run_command([ @program, 'again', $node->host, $node->port ]);
+    is($again, $first, '  Django finds its rows, and makes others');
+    is($node->safe_psql('django', 'SELECT count(*), count(*) FILTER (WHERE id BETWEEN 0 AND 1000) FROM auth_user'), '10|0', '  with new keys');
+}
+
+# --- docs/migrating.md -------------------------------------------------------------------------
+
+# Strongest locks on both tables, as the page's table has them: "step|orders|order_line", but for what has no transaction.
+my %documented;
+for my $line (grep { /^\| \d \|/ && !/fill|indexes/ } split /\n/, slurp_file('docs/migrating.md')) {
+    my ($step, undef, @locks) = map { s/^\s+|\s+$//gr } (split /\|/, $line)[ 1 .. 4 ];
+    $documented{ join '|', $step, map { /^`(.+)`/ ? $1 : '' } @locks } = 1;
+}
+my @by_strength = ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock', 'ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock',
+    'ExclusiveLock', 'AccessExclusiveLock');
+
+sub locks_of {
+    my ($step, $statement) = @_;
+    my $query = q{SELECT 'lock ' || relation::regclass || ' ' || mode FROM pg_locks WHERE granted AND pid = pg_backend_pid()};
+    my (undef, $out) = $node->psql($db, $statement =~ s/^COMMIT;\z/$query; ROLLBACK;/mr, on_error_stop => 1);
+    return join '|', $step, map {
+        my %held = map { $_ => 1 } $out =~ /^lock public\.$_ (\w+)$/mg;
+        my ($strongest) = grep { $held{$_} } reverse @by_strength;
+        ($strongest // '') =~ s/Lock$//r =~ s/(?<=[a-z])(?=[A-Z])/ /gr =~ tr/a-z/A-Z/r
+    } qw(orders order_line);
+}
+
+# A shell block, as printed.
+sub shell {
+    my ($name) = @_;
+    local @ENV{qw(PGHOST PGPORT)} = ($node->host, $node->port);
+    command_ok([ 'sh', '-ec', block($name) ], "the page: $name");
+}
+
+sub shop {
+    $db = 'shop';
+    $node->safe_psql('postgres', "DROP DATABASE IF EXISTS $db");
+    $node->safe_psql('postgres', "CREATE DATABASE $db");
+    $node->safe_psql($db, 'CREATE EXTENSION randflake_type CASCADE');
+    $node->safe_psql($db, block('example'));
+    $node->safe_psql($db, q{INSERT INTO orders (customer) SELECT 'customer ' || n FROM generate_series(1, 500) AS n;}
+          . q{INSERT INTO order_line SELECT id, 'item of ' || customer FROM orders});
+    shell('install');
+}
+
+sub check_shop {
+    my ($name) = @_;
+    is( $node->safe_psql($db, q{SELECT count(*), count(*) FILTER (WHERE item = 'item of ' || customer), bool_and(id::text !~ '^\d{1,4}$') FROM order_items}),
+        '500|500|t', "the page: $name");
+}
+
+shop();
+like($node->safe_psql($db, block('plan')), qr/^orders\|moves\|public\.order_line\.order_id\|.*integer to bigint/m, 'the page: the plan');
+my $masks = $node->safe_psql($db, block('masks'));
+$node->safe_psql($db, "CREATE SCHEMA api; $masks");
+is( $node->safe_psql($db, q{SELECT o.customer, o.id = randflake_mask(7, 'public.orders') FROM api.orders(randflake_mask(7, 'public.orders')) AS o}),
+    'customer 7|t', '  masks instead');
+$node->safe_psql($db, 'DROP SCHEMA api CASCADE');
+shell('at_once');
+check_shop('at once');
+
+shop();
+$node->safe_psql($db, block('start'));
+$node->safe_psql($db, block('pace'));
+my %seen;
+while (my ($step) = rows_of($db, "SELECT n, step, sql FROM $tool.step WHERE done IS NULL AND step < 8 ORDER BY n LIMIT 1")) {
+    $seen{ locks_of($step->{step}, $step->{sql}) } = 1 if $step->{sql} =~ /^BEGIN/;
+    run_steps(count => 1);
+}
+$seen{ locks_of(8, (left($db, 1))[0]) } = 1;
+is_deeply([ sort keys %seen ], [ sort keys %documented ], 'locks are as documented');
+check_shop('by steps');
+$node->safe_psql($db, block('undo'));
+run_steps(all => 1);
+is($node->safe_psql($db, 'SELECT min(id), max(id), count(*) FROM order_items'), '1|500|500', '  and back');
+
+shop();
+$node->safe_psql($db, block('start'));
+shell('run');
+shell('clean_up');
+check_shop('all steps');
+
 $node->stop;
+every_block_was_used();
 done_testing();
