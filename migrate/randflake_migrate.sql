@@ -136,6 +136,14 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         least(2000, (SELECT s.setting::integer * 7 / 10 FROM pg_settings AS s WHERE s.name = 'deadlock_timeout')), $1, $2)
 $$;
 
+-- Tables as LOCK TABLE takes them: those that others refer to first, as most programs use them. `roots` are the tables whose keys are
+-- in these tables.
+CREATE FUNCTION randflake_migrate.in_order(rels regclass[], roots regclass[]) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(t.rel::text, ', ' ORDER BY t.parents, t.rel)
+    FROM (SELECT x.rel, count(DISTINCT x.root) FILTER (WHERE x.root <> x.rel) AS parents FROM unnest($1, $2) AS x (rel, root) GROUP BY x.rel) AS t
+$$;
+
 -- --- what hangs on it ---------------------------------------------------------------------------
 
 -- What depends on an object, or on a column of a table, one step away. A view stands for its rule. Of a table's row type
@@ -210,7 +218,8 @@ CREATE FUNCTION randflake_migrate.hanging(
                 format(E'ALTER TABLE %s DROP COLUMN %I;  -- and afterwards:\nALTER TABLE %1$s ADD COLUMN %2$I %s GENERATED ALWAYS AS (%s) STORED;',
                        d.adrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod), pg_get_expr(d.adbin, d.adrelid))]
             WHEN d.oid IS NOT NULL THEN ARRAY['dropped', NULL, NULL]
-            WHEN i.type = 'table column' THEN ARRAY['blocker', 'has the row type of the table or view, whose columns cannot change their types meanwhile', NULL]
+            WHEN i.type = 'table column' THEN ARRAY['blocker',
+                'has the row type of the table or view, whose columns cannot change their types meanwhile', NULL]
             ELSE ARRAY['blocker', 'depends on the column in a way that this script does not know', NULL] END) AS y (y),
     LATERAL (SELECT y[1], y[2], y[3]) AS x (how, note, remedy)
     GROUP BY h.class, h.object, h.subid, x.how, i.type, i.identity, x.note, x.remedy
@@ -459,13 +468,16 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         SELECT NULL, 6, 'application', a.object, a.note, a.remedy FROM (VALUES
             ('lastval()', 'is an error or the number of another sequence; during the online steps the old number', 'INSERT … RETURNING id'),
             ('currval(pg_get_serial_sequence(…))', 'is NULL', 'INSERT … RETURNING id'),
-            ('nextval(…) by a sequence''s name', 'is an error: the sequence is gone', format('SELECT %s', (SELECT g.generator FROM randflake_migrate.target($1) AS g))),
+            ('nextval(…) by a sequence''s name', 'is an error: the sequence is gone', (SELECT 'SELECT ' || g.generator FROM randflake_migrate.target($1) AS g)),
             ('PDO', 'lastInsertId() without a name is lastval(), with a name currval()', 'INSERT … RETURNING id, and fetchColumn()'),
             ('Doctrine', 'IDENTITY and SEQUENCE ask the sequence', 'a generator: docs/drivers-ruby-php-perl.md'),
             ('Dapper', 'Contrib''s Insert() returns lastval()', 'connection.QuerySingle<long>("INSERT … RETURNING id", row)'),
-            ('Django', 'sqlsequencereset does nothing, silently, and need not; AutoField holds 32 bits', 'DEFAULT_AUTO_FIELD = BigAutoField, or the field of docs/drivers-python.md'),
-            ('Hibernate', 'SEQUENCE takes allocationSize numbers from the sequence', '@GeneratedValue(strategy = IDENTITY), or the generator of docs/drivers-java-go-rust.md'),
-            ('ActiveRecord', 'reset_pk_sequence! does nothing; integer columns of old migrations hold 32 bits', 't.bigint in schema.rb: dump it again'),
+            ('Django', 'sqlsequencereset does nothing, silently, and need not; AutoField holds 32 bits',
+             'DEFAULT_AUTO_FIELD = BigAutoField, or the field of docs/drivers-python.md'),
+            ('Hibernate', 'SEQUENCE takes allocationSize numbers from the sequence',
+             '@GeneratedValue(strategy = IDENTITY), or the generator of docs/drivers-java-go-rust.md'),
+            ('ActiveRecord', 'reset_pk_sequence! does nothing; integer columns of old migrations hold 32 bits',
+             't.bigint in schema.rb: dump it again'),
             ('programs that hold keys', '32 bits overflow; JavaScript and JSON lose digits beyond 53 bits', 'bigint, long, or text: docs/drivers.md'),
             ('fixtures and tests', 'expect 1, 2, 3', 'keys that they insert themselves, or RETURNING'),
             ('ORDER BY id, pages by id > last', 'is no order of time, but with the type', 'a column with the time, or the target randflake'),
@@ -514,11 +526,12 @@ DECLARE
     m record;
     h record;
 BEGIN
-    SELECT string_agg(DISTINCT v.rel::text, ', '), array_agg(v.rel::oid) FILTER (WHERE v.changes),
+    SELECT randflake_migrate.in_order(array_agg(v.rel), array_agg(v.root)), array_agg(v.rel::oid) FILTER (WHERE v.changes),
            array_agg(v.att) FILTER (WHERE v.changes)
     INTO tables, rels, atts FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted;
     RETURN NEXT 'BEGIN;';
-    RETURN NEXT format(E'SET LOCAL search_path = %s;\nSET LOCAL check_function_bodies = off;\nSET LOCAL row_security = off;', randflake_migrate.path((SELECT g.to_type FROM randflake_migrate.target(target) AS g)));
+    RETURN NEXT format(E'SET LOCAL search_path = %s;\nSET LOCAL check_function_bodies = off;\nSET LOCAL row_security = off;',
+        randflake_migrate.path((SELECT g.to_type FROM randflake_migrate.target(target) AS g)));
     RETURN NEXT randflake_migrate.lock(concat_ws(', ', (SELECT string_agg(x.identity, ', ' ORDER BY x.level DESC)
         FROM randflake_migrate.hanging(rels, atts) AS x WHERE x.kind = 'view'), tables), 'ACCESS EXCLUSIVE');
     RETURN QUERY SELECT randflake_migrate.removal(x.class, x.object) FROM randflake_migrate.hanging(rels, atts) AS x
@@ -530,7 +543,8 @@ BEGIN
              WHERE v.grp = wanted AND v.source <> 'reference' LOOP
         IF NOT m.keeps THEN
             RETURN NEXT format(E'CREATE TABLE randflake_migrate.%s (old bigint PRIMARY KEY, new %s NOT NULL DEFAULT %s);\n'
-                'INSERT INTO randflake_migrate.%1$s (old) SELECT %4$I FROM %5$s;\nANALYZE randflake_migrate.%1$s;', m.map, m.to_type, m.generator, m.name, m.rel);
+                'INSERT INTO randflake_migrate.%1$s (old) SELECT %4$I FROM %5$s;\nANALYZE randflake_migrate.%1$s;',
+                m.map, m.to_type, m.generator, m.name, m.rel);
             RETURN NEXT format(E'CREATE FUNCTION randflake_migrate.%s(old bigint) RETURNS %s LANGUAGE plpgsql STABLE STRICT AS $f$\n'
                 'DECLARE result %2$s := (SELECT m.new FROM randflake_migrate.%1$s AS m WHERE m.old = $1);\nBEGIN\n'
                 '    IF result IS NULL THEN RAISE foreign_key_violation USING MESSAGE = format(''%%L is no key of %%s'', $1, %3$L);'
@@ -650,11 +664,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         f.name, CASE
             WHEN p.converts THEN format('    NEW.%I := NEW.%I::%s;', p.shadow, p.name, p.type)
             WHEN p.is_key THEN format(
-                E'    IF TG_OP = ''INSERT'' THEN\n        DELETE FROM randflake_migrate.reserved AS r WHERE r.root = %L::regclass AND r.number = NEW.%I::text\n'
+                E'    IF TG_OP = ''INSERT'' THEN\n        DELETE FROM randflake_migrate.reserved AS r\n'
+                '        WHERE r.root = %L::regclass AND r.number = NEW.%I::text\n'
                 '        RETURNING r.shadow INTO NEW.%3$I;\n    END IF;\n'
                 '    NEW.%3$I := coalesce(NEW.%3$I, %4$s);', p.root::text, p.name, p.shadow, p.maker)
             ELSE format(
-                E'    IF TG_OP = ''UPDATE'' THEN\n        IF NEW.%1$I IS NOT DISTINCT FROM OLD.%1$I AND NEW.%2$I IS NOT NULL THEN RETURN NEW; END IF;\n    END IF;\n'
+                E'    IF TG_OP = ''UPDATE'' THEN\n'
+                '        IF NEW.%1$I IS NOT DISTINCT FROM OLD.%1$I AND NEW.%2$I IS NOT NULL THEN RETURN NEW; END IF;\n    END IF;\n'
                 '    NEW.%2$I := NULL;\n    SELECT r.%3$I INTO NEW.%2$I FROM %4$s AS r WHERE r.%5$I = NEW.%1$I;\n'
                 '    IF NEW.%2$I IS NULL AND NEW.%1$I IS NOT NULL THEN\n'
                 '        INSERT INTO randflake_migrate.reserved AS v VALUES (%6$L::regclass, NEW.%1$I::text, (%7$s)::text)\n'
@@ -774,7 +790,8 @@ $$;
 CREATE FUNCTION randflake_migrate.key_on_shadows(move integer, k pg_constraint) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('FOREIGN KEY (%s) REFERENCES %s(%s)', c.shadows, ($2).confrelid::regclass, p.shadows)
-        || replace(substr(pg_get_constraintdef(($2).oid), length(format('FOREIGN KEY (%s) REFERENCES %s(%s)', c.names, ($2).confrelid::regclass, p.names)) + 1),
+        || replace(substr(pg_get_constraintdef(($2).oid), length(format('FOREIGN KEY (%s) REFERENCES %s(%s)',
+                   c.names, ($2).confrelid::regclass, p.names)) + 1),
                    ' NOT VALID', '') || ' NOT VALID'
     FROM randflake_migrate.names($1, ($2).conrelid, ($2).conkey) AS c, randflake_migrate.names($1, ($2).confrelid, ($2).confkey) AS p
 $$;
@@ -833,42 +850,50 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         LEFT JOIN pg_constraint AS k ON k.conindid = x.index AND k.contype IN ('p', 'u') AND k.conrelid = x.rel
     ), line (place, n, sql) AS (
         SELECT 0, 0, randflake_migrate.lock(concat_ws(', ', (SELECT string_agg(h.identity, ', ' ORDER BY h.ordinality DESC) FROM again AS h
-            WHERE h.kind = 'view'), string_agg(DISTINCT p.rel::text, ', ')), 'ACCESS EXCLUSIVE') FROM p
+            WHERE h.kind = 'view'), randflake_migrate.in_order(array_agg(p.rel), array_agg(p.root))), 'ACCESS EXCLUSIVE') FROM p
       UNION ALL SELECT 0, 1, format('SELECT randflake_migrate.unchanged(%s, %L);', $1, $2)
       UNION ALL SELECT 1, -h.ordinality, randflake_migrate.removal(h.class, h.object) FROM again AS h
       UNION ALL SELECT 2, p.attnum, randflake_migrate.unfollow(p.part) FROM p
-      UNION ALL SELECT 3, (f.k).oid::bigint, randflake_migrate.removal('pg_constraint'::regclass, (f.k).oid) FROM randflake_migrate.foreign_keys($1) AS f
+      UNION ALL SELECT 3, (f.k).oid::bigint, randflake_migrate.removal('pg_constraint'::regclass, (f.k).oid)
+            FROM randflake_migrate.foreign_keys($1) AS f
       UNION ALL SELECT 4, i.index::oid::bigint, CASE WHEN i.k IS NULL THEN format('DROP INDEX %s;', i.index)
             ELSE randflake_migrate.removal('pg_constraint'::regclass, i.k) END FROM i
-      UNION ALL SELECT 5, p.attnum, format(E'ALTER TABLE %1$s RENAME COLUMN %2$I TO %4$I;\nALTER TABLE %1$s RENAME COLUMN %3$I TO %2$I;', p.rel, p.name, p.shadow, p.displaced)
+      UNION ALL SELECT 5, p.attnum, format(
+                E'ALTER TABLE %1$s RENAME COLUMN %2$I TO %4$I;\nALTER TABLE %1$s RENAME COLUMN %3$I TO %2$I;', p.rel, p.name, p.shadow, p.displaced)
             || CASE WHEN p.attnotnull THEN format(CASE
                     WHEN p.not_null IS NULL THEN E'\nALTER TABLE %1$s ALTER COLUMN %2$I SET NOT NULL;'  -- before PostgreSQL 18 it has no name
                     WHEN p.shadow_not_null IS NULL THEN E'\nALTER TABLE %1$s RENAME CONSTRAINT %4$I TO %5$I;\nALTER TABLE %1$s ADD CONSTRAINT %4$I NOT NULL %2$I;'
                     ELSE E'\nALTER TABLE %1$s RENAME CONSTRAINT %4$I TO %5$I;\nALTER TABLE %1$s RENAME CONSTRAINT %6$I TO %4$I;' END
                     || E'\nALTER TABLE %1$s DROP CONSTRAINT IF EXISTS %3$I;', p.rel, p.name, (p.shadow || '_not_null')::name,
                     p.not_null, (left(p.displaced, 4) || p.not_null)::name, p.shadow_not_null) ELSE '' END
-            || CASE WHEN p.is_key AND NOT $2 THEN format(E'\nALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s;', p.rel, p.name, p.maker) ELSE '' END FROM p
+            || CASE WHEN p.is_key AND NOT $2 THEN format(E'\nALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s;', p.rel, p.name, p.maker)
+               ELSE '' END FROM p
       UNION ALL SELECT 6, i.index::oid::bigint, CASE WHEN i.k IS NULL THEN format('ALTER INDEX %I.%I RENAME TO %I;', i.nspname, i.built, i.name)
-            ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I%s%s;', i.rel, i.conname, CASE i.contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END,
-                 i.built, CASE WHEN i.condeferrable THEN ' DEFERRABLE' ELSE '' END, CASE WHEN i.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END) END
+            ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I%s%s;', i.rel, i.conname,
+                 CASE i.contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END,
+                 i.built, CASE WHEN i.condeferrable THEN ' DEFERRABLE' ELSE '' END,
+                 CASE WHEN i.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END) END
             || CASE WHEN i.indisreplident THEN format(E'\nALTER TABLE %s REPLICA IDENTITY USING INDEX %I;', i.rel, i.name) ELSE '' END
             || CASE WHEN i.indisclustered THEN format(E'\nALTER TABLE %s CLUSTER ON %I;', i.rel, i.name) ELSE '' END FROM i
       UNION ALL SELECT 7, (f.k).oid::bigint, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I;', (f.k).conrelid::regclass, f.made, (f.k).conname)
             FROM randflake_migrate.foreign_keys($1) AS f
       UNION ALL SELECT 8, 0, c.sql FROM (
             SELECT 'pg_class'::regclass AS class, i.index::oid AS object FROM i
-            UNION ALL SELECT 'pg_constraint'::regclass, i.k FROM i UNION ALL SELECT 'pg_constraint'::regclass, (f.k).oid FROM randflake_migrate.foreign_keys($1) AS f
+            UNION ALL SELECT 'pg_constraint'::regclass, i.k FROM i
+            UNION ALL SELECT 'pg_constraint'::regclass, (f.k).oid FROM randflake_migrate.foreign_keys($1) AS f
             ) AS o, randflake_migrate.comments(o.class, o.object) AS c (sql)
       UNION ALL SELECT 8, 0, format('COMMENT ON COLUMN %s.%I IS %L;', p.rel, p.name, col_description(p.rel, p.attnum)) FROM p
             WHERE col_description(p.rel, p.attnum) IS NOT NULL
       UNION ALL SELECT 8, 0, g.sql FROM p, randflake_migrate.column_grants(p.rel, p.attnum) AS g (sql)
-      UNION ALL SELECT 9, h.ordinality * 1000 + d.n, CASE WHEN h.contype = 'c' THEN regexp_replace(d.sql, '^(ALTER TABLE .*?)( NOT VALID)?;$', '\1 NOT VALID;') ELSE d.sql END
+      UNION ALL SELECT 9, h.ordinality * 1000 + d.n, CASE WHEN h.contype = 'c'
+                THEN regexp_replace(d.sql, '^(ALTER TABLE .*?)( NOT VALID)?;$', '\1 NOT VALID;') ELSE d.sql END
             FROM again AS h, randflake_migrate.definition(h.class, h.object) WITH ORDINALITY AS d (sql, n)
       UNION ALL SELECT 10, p.attnum, randflake_migrate.follow(randflake_migrate.exchanged(p.part), randflake_migrate.exchanged(p.key)) FROM p
       UNION ALL SELECT 11, 0, format(E'UPDATE randflake_migrate.part AS p SET (shadow, displaced, converts, type, maker, old_type, old_maker) =\n'
             '    (p.displaced, p.shadow, p.was_same, p.old_type, p.old_maker, p.type, p.maker) WHERE p.move = %s;', $1)
       UNION ALL SELECT DISTINCT 11, 1, format('DELETE FROM randflake_migrate.reserved WHERE root = %L::regclass;', p.root::text) FROM p
-      UNION ALL SELECT 11, 2, format('UPDATE randflake_migrate.move SET state = %L WHERE id = %s;', CASE WHEN $2 THEN 'going back' ELSE 'swapped' END, $1)
+      UNION ALL SELECT 11, 2, format('UPDATE randflake_migrate.move SET state = %L WHERE id = %s;',
+                CASE WHEN $2 THEN 'going back' ELSE 'swapped' END, $1)
     )
     SELECT string_agg(l.sql, E'\n' ORDER BY l.place, l.n, l.sql) FROM line AS l
 $$;
@@ -903,7 +928,8 @@ DECLARE
     f record;
 BEGIN
     FOR keys IN REVERSE 1 .. 0 LOOP  -- first the keys, then what refers to them
-        FOR p IN SELECT v.rel, string_agg(format(E'ALTER TABLE %s ADD COLUMN %I %s;\n', v.rel, v.shadow, v.type) || randflake_migrate.follow(v, r), E'\n') AS sql
+        FOR p IN SELECT v.rel, string_agg(format(E'ALTER TABLE %s ADD COLUMN %I %s;\n', v.rel, v.shadow, v.type)
+                     || randflake_migrate.follow(v, r), E'\n') AS sql
                  FROM randflake_migrate.part AS v JOIN randflake_migrate.part AS r ON r.move = v.move AND r.rel = v.root AND r.name = v.root_name
                  WHERE v.move = $1 AND NOT back AND v.is_key = (keys = 1) GROUP BY v.rel ORDER BY v.rel LOOP
             PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 1 ELSE 4 END, p.sql);
@@ -913,7 +939,8 @@ BEGIN
         FOR i IN SELECT x.*, n.nspname, d.indisunique FROM randflake_migrate.indexes($1) AS x JOIN pg_index AS d ON d.indexrelid = x.index
                  JOIN pg_class AS c ON c.oid = x.index JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE x.keys_only = (keys = 1) LOOP
             PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 3 ELSE 5 END, format('CREATE %sINDEX CONCURRENTLY %I ON %s %s;',
-                CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END, i.built, i.rel, randflake_migrate.on_shadows($1, i.index)), format('%I.%I', i.nspname, i.built));
+                CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END, i.built, i.rel, randflake_migrate.on_shadows($1, i.index)),
+                format('%I.%I', i.nspname, i.built));
         END LOOP;
         FOR p IN SELECT v.*, (v.shadow || '_not_null')::name AS made FROM randflake_migrate.part AS v
                  JOIN pg_attribute AS a ON a.attrelid = v.rel AND a.attname = v.name AND a.attnotnull
@@ -927,9 +954,12 @@ BEGIN
 
     -- A reference that reserved a key while another transaction committed it has the wrong one
     FOR f IN SELECT v.k, v.made FROM randflake_migrate.foreign_keys($1) AS v LOOP
-        PERFORM randflake_migrate.add($1, 6, randflake_migrate.lock(concat_ws(', ', (f.k).confrelid::regclass, (f.k).conrelid::regclass), 'SHARE ROW EXCLUSIVE') || E'\n'
-            || coalesce((SELECT string_agg(format(E'UPDATE %1$s AS t SET %2$I = r.%3$I FROM %4$s AS r JOIN randflake_migrate.reserved AS v ON v.number = r.%5$I::text\n'
-                   '    WHERE v.root = %6$L::regclass AND t.%7$I = r.%5$I AND t.%2$I <> r.%3$I;\n', v.rel, v.shadow, r.shadow, v.root, v.root_name, v.root::text, v.name), '')
+        PERFORM randflake_migrate.add($1, 6,
+            randflake_migrate.lock(concat_ws(', ', (f.k).confrelid::regclass, (f.k).conrelid::regclass), 'SHARE ROW EXCLUSIVE') || E'\n'
+            || coalesce((SELECT string_agg(format(E'UPDATE %1$s AS t SET %2$I = r.%3$I FROM %4$s AS r\n'
+                   '    JOIN randflake_migrate.reserved AS v ON v.number = r.%5$I::text\n'
+                   '    WHERE v.root = %6$L::regclass AND t.%7$I = r.%5$I AND t.%2$I <> r.%3$I;\n',
+                   v.rel, v.shadow, r.shadow, v.root, v.root_name, v.root::text, v.name), '')
                 FROM randflake_migrate.part AS v JOIN randflake_migrate.part AS r ON r.move = v.move AND r.rel = v.root AND r.name = v.root_name
                 WHERE v.move = $1 AND v.rel = (f.k).conrelid AND NOT v.is_key AND NOT v.converts), '')
             || format('ALTER TABLE %s ADD CONSTRAINT %I %s;', (f.k).conrelid::regclass, f.made, randflake_migrate.key_on_shadows($1, f.k)));
@@ -944,7 +974,8 @@ BEGIN
                          WHERE v.move = $1 AND v.rel = c.conrelid AND a.attnum = ANY (c.conkey)) LOOP
         PERFORM randflake_migrate.add($1, 7, format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', f.rel, f.conname));
     END LOOP;
-    PERFORM randflake_migrate.add($1, 8, (SELECT randflake_migrate.lock(string_agg(DISTINCT v.rel::text, ', '), 'ACCESS EXCLUSIVE') || E'\n'
+    PERFORM randflake_migrate.add($1, 8, 
+        (SELECT randflake_migrate.lock(randflake_migrate.in_order(array_agg(v.rel), array_agg(v.root)), 'ACCESS EXCLUSIVE') || E'\n'
             || string_agg(randflake_migrate.unfollow(v)
             || format(E'\nALTER TABLE %s DROP COLUMN %I;', v.rel, v.displaced), E'\n' ORDER BY v.is_key, v.rel, v.name)
         FROM randflake_migrate.part AS v WHERE v.move = $1)
@@ -1025,11 +1056,12 @@ BEGIN
         UPDATE randflake_migrate.move AS v SET state = 'going back' WHERE v.id = $1;
         PERFORM randflake_migrate.write($1, true);
     ELSE
-        PERFORM randflake_migrate.add($1, 7, randflake_migrate.lock((SELECT string_agg(DISTINCT v.rel::text, ', ')
+        PERFORM randflake_migrate.add($1, 7, randflake_migrate.lock((SELECT randflake_migrate.in_order(array_agg(v.rel), array_agg(v.root))
                 FROM randflake_migrate.part AS v WHERE v.move = $1), 'ACCESS EXCLUSIVE')
             || coalesce((SELECT string_agg(format(E'\nALTER TABLE %s DROP CONSTRAINT IF EXISTS %I;', (f.k).conrelid::regclass, f.made), '')
                 FROM randflake_migrate.foreign_keys($1) AS f), '')
-            || (SELECT string_agg(E'\n' || randflake_migrate.unfollow(v) || format(E'\nALTER TABLE %s DROP COLUMN IF EXISTS %I;', v.rel, v.shadow), '' ORDER BY v.is_key)
+            || (SELECT string_agg(E'\n' || randflake_migrate.unfollow(v)
+                    || format(E'\nALTER TABLE %s DROP COLUMN IF EXISTS %I;', v.rel, v.shadow), '' ORDER BY v.is_key)
                 FROM randflake_migrate.part AS v WHERE v.move = $1)
             || format(E'\nUPDATE randflake_migrate.move SET state = ''undone'' WHERE id = %s;', $1));
     END IF;
@@ -1043,9 +1075,12 @@ $$;
 CREATE FUNCTION randflake_migrate.masks(api name DEFAULT 'api') RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format(E'CREATE FUNCTION %1$I.%2$I(bigint) RETURNS TABLE (%3$s)\nLANGUAGE sql STABLE SECURITY DEFINER BEGIN ATOMIC\n'
-                  '    SELECT %4$s FROM %5$s AS t WHERE t.%6$I = %7$s.randflake_unmask($1, %8$L);\nEND;\nREVOKE EXECUTE ON FUNCTION %1$I.%2$I(bigint) FROM PUBLIC;',
-        $1, c.relname, string_agg(format('%I %s', a.attname, CASE WHEN m.root IS NULL THEN format_type(a.atttypid, a.atttypmod) ELSE 'bigint' END), ', ' ORDER BY a.attnum),
-        string_agg(format(CASE WHEN m.root IS NULL THEN 't.%I' ELSE '%2$s.randflake_mask(t.%1$I, %3$L)' END, a.attname, p.pronamespace::regnamespace, m.root), ', ' ORDER BY a.attnum),
+                  '    SELECT %4$s FROM %5$s AS t WHERE t.%6$I = %7$s.randflake_unmask($1, %8$L);\nEND;\n'
+                  'REVOKE EXECUTE ON FUNCTION %1$I.%2$I(bigint) FROM PUBLIC;',
+        $1, c.relname, string_agg(format('%I %s', a.attname, CASE WHEN m.root IS NULL
+                THEN format_type(a.atttypid, a.atttypmod) ELSE 'bigint' END), ', ' ORDER BY a.attnum),
+        string_agg(format(CASE WHEN m.root IS NULL THEN 't.%I' ELSE '%2$s.randflake_mask(t.%1$I, %3$L)' END,
+                a.attname, p.pronamespace::regnamespace, m.root), ', ' ORDER BY a.attnum),
         k.rel, k.name, p.pronamespace::regnamespace, k.root)
     FROM randflake_migrate.moving('bigint', 'all') AS k JOIN pg_class AS c ON c.oid = k.rel
     JOIN pg_attribute AS a ON a.attrelid = k.rel AND a.attnum > 0 AND NOT a.attisdropped

@@ -255,14 +255,19 @@ error_is($node, "SELECT $tool.transaction($orders, 'float')", '22023', { message
 
 # --- online steps, with programs ---------------------------------------------------------------
 
-# A customer with orders, the first of which comes before it; then its key changes, it is moved, and some are removed.
+# A customer with orders, the first of which sometimes comes before it; then its key changes, it is moved, and some are removed.
 my $program = $node->basedir . '/program.sql';
 append_to_file($program, <<"SQL");
 \\set k random(-2000000000, -1000)
 BEGIN;
 SET CONSTRAINTS ALL DEFERRED;
+\\if :k % 8 = 0
 INSERT INTO orders (customer, total) VALUES (:k, :k);
 INSERT INTO "Cust;omer" ("I d", name) VALUES (:k, 'load ' || :k);
+\\else
+INSERT INTO "Cust;omer" ("I d", name) VALUES (:k, 'load ' || :k);
+INSERT INTO orders (customer, total) VALUES (:k, :k);
+\\endif
 INSERT INTO line ("order", customer, n, item) SELECT id, customer, 1, 'load' FROM orders WHERE customer = :k;
 INSERT INTO card (customer, number) VALUES (:k, 'load ' || :k);
 INSERT INTO stamp (card, at) VALUES (:k, '2027-01-01');
@@ -477,7 +482,7 @@ SKIP: {
 
 # Strongest locks on both tables, as the page's table has them: "step|orders|order_line", but for what has no transaction.
 my %documented;
-for my $line (grep { /^\| \d \|/ && !/fill|indexes/ } split /\n/, slurp_file('docs/migrating.md')) {
+for my $line (grep { /^\| \d \|/ && !/\| (?:fill|indexes)/ } split /\n/, slurp_file('docs/migrating.md')) {
     my ($step, undef, @locks) = map { s/^\s+|\s+$//gr } (split /\|/, $line)[ 1 .. 4 ];
     $documented{ join '|', $step, map { /^`(.+)`/ ? $1 : '' } @locks } = 1;
 }
