@@ -372,7 +372,7 @@ sub start {
     copy($db);
     run($db, "ALTER PUBLICATION everything SET TABLE $schema.orders (id, total, customer), $schema.card") if $arguments =~ /'randflake'/;
     my $before = dump_of($db);
-    sql($db, "SELECT $tool.start($orders$arguments)");
+    sql($db, "SELECT $tool.start($orders$arguments); UPDATE $tool.move SET pages = 3");
     is(differing(dump_of($db), $before), '', "$db: start() changes nothing");
     return $before;
 }
@@ -399,7 +399,7 @@ like(run($db, $swap), qr/what hangs on the tables has changed/, 'a view that nob
 run_steps(all => 1);
 is(sql($db, 'SELECT count(*) FROM later JOIN orders USING (id)'), 2000, '  and moves once it is known');
 
-for my $way ([ 'online_new', ", 'bigint', 'new'", 'bigint integer' ], [ 'online_53', ", '53'", 'bigint integer' ], [ 'online_type', ", 'randflake'", 'integer randflake' ]) {
+for my $way ([ 'online_new', ", 'bigint', 'new'", 'bigint integer' ], [ 'online_type', ", 'randflake'", 'integer randflake' ]) {
     start(@$way[ 0, 1 ]);
     run_steps(all => 1);
     same_but_for_keys($db, $way->[2], $db);
@@ -409,7 +409,7 @@ for my $way ([ 'online_new', ", 'bigint', 'new'", 'bigint integer' ], [ 'online_
 # --- the way back, from everywhere -------------------------------------------------------------
 
 my $swapped = 0;
-for my $count (0, 1, 2, 9, 14, 30, 40, 47, 1000, 1001) {
+for my $count (0, 2, 14, 40, 1000, 1001) {
     my $before = start("back_$count", $count == 1001 ? ", 'randflake'" : '');
     run_steps(count => $count) if $count;
     my $state = sql($db, "SELECT state FROM $tool.move");
@@ -420,8 +420,8 @@ for my $count (0, 1, 2, 9, 14, 30, 40, 47, 1000, 1001) {
         sql($db, q{INSERT INTO "Cust;omer" (name, boss) SELECT 'load x', "I d" FROM "Cust;omer" WHERE name = 'c1'});
     }
     sql($db, "SELECT $tool.undo(1)");
-    run_steps(all => 1, kill => $count == 1000, load => $count == 1000);
     stop_programs() if $count == 1000;
+    run_steps(all => 1, kill => $count == 1000);
     is(differing(dump_of($db), $before), '', '  undone: the schema is as before');
     is(content($db), $content, '  and so are rows');
     is(sql($db, "SELECT state FROM $tool.move"), 'undone', '  it knows');
@@ -533,6 +533,8 @@ is( $node->safe_psql($db, q{SELECT o.customer, o.id = randflake_mask(7, 'public.
 $node->safe_psql($db, 'DROP SCHEMA api CASCADE');
 shell('at_once');
 check_shop('at once');
+is($node->safe_psql($db, q{SELECT currval(pg_get_serial_sequence('orders', 'id')) IS NULL}), 't', '  programs lose currval()');
+error_is($node, q{INSERT INTO orders (customer) VALUES ('x'); SELECT lastval()}, '55000', { message => qr/lastval/ }, '  and lastval()', database => $db);
 
 shop();
 $node->safe_psql($db, block('start'));
@@ -545,6 +547,8 @@ while (my ($step) = rows_of($db, "SELECT n, step, sql FROM $tool.step WHERE done
 $seen{ locks_of(8, (left($db, 1))[0]) } = 1;
 is_deeply([ sort keys %seen ], [ sort keys %documented ], 'locks are as documented');
 check_shop('by steps');
+is( $node->safe_psql($db, q{INSERT INTO orders (customer) VALUES ('x'); SELECT lastval() = old_id FROM orders WHERE customer = 'x'}),
+    't', '  lastval() gives the old number until step 8');
 $node->safe_psql($db, block('undo'));
 run_steps(all => 1);
 is($node->safe_psql($db, 'SELECT min(id), max(id), count(*) FROM order_items'), '1|500|500', '  and back');
