@@ -723,6 +723,7 @@ BEGIN
                 COMMIT;
                 RETURN;
             END IF;
+            PERFORM pg_sleep(0.1);
             at := 0;
             last := pg_relation_size($3) / current_setting('block_size')::bigint;
         END IF;
@@ -730,7 +731,9 @@ BEGIN
         IF has_parameter_privilege('session_replication_role', 'SET') THEN
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
-        EXECUTE format('UPDATE %s AS t SET %s WHERE t.ctid >= %L AND t.ctid < %L AND (%s)', $3, assignments,
+        -- Rows that a program holds are left for the next pass, so that neither waits for the other in a circle
+        EXECUTE format('UPDATE %s AS t SET %s WHERE t.ctid = ANY (ARRAY(SELECT t.ctid FROM %1$s AS t'
+            ' WHERE t.ctid >= %3$L AND t.ctid < %4$L AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))', $3, assignments,
             format('(%s,0)', at), format('(%s,0)', at + m.pages), missing);
         GET DIAGNOSTICS filled = ROW_COUNT;
         total := total + filled;

@@ -292,8 +292,8 @@ sub start_programs {
 sub let_them_write {
     my $written = q{SELECT count(*) FROM "Cust;omer" WHERE name LIKE 'load child%'};
     my $enough = sql($db, $written) + 3;
-    wait_until { $programs->pump_nb if $programs->pumpable; $errors =~ /abort/ || sql($db, $written) >= $enough };
-    die "the programs do not write: $errors" if $errors =~ /abort/;
+    my $go_on = wait_until { $programs->pump_nb if $programs->pumpable; $errors =~ /abort/ || sql($db, $written) >= $enough };
+    die "the programs do not write: $errors" if !$go_on || $errors =~ /abort/;
 }
 
 sub stop_programs {
@@ -408,7 +408,6 @@ for my $way ([ 'online_new', ", 'bigint', 'new'", 'bigint integer' ], [ 'online_
 
 # --- the way back, from everywhere -------------------------------------------------------------
 
-my $swapped = 0;
 for my $count (0, 2, 14, 40, 1000, 1001) {
     my $before = start("back_$count", $count == 1001 ? ", 'randflake'" : '');
     run_steps(count => $count) if $count;
