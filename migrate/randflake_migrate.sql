@@ -215,8 +215,9 @@ CREATE FUNCTION randflake_migrate.hanging(
             WHEN c.relkind = 'S' THEN ARRAY['dropped', (SELECT 'with its grants to ' || string_agg(DISTINCT g.grantee::regrole::text, ', ')
                 FROM aclexplode(c.relacl) AS g WHERE g.grantee NOT IN (0, c.relowner)), NULL]
             WHEN a.attgenerated <> '' THEN ARRAY['blocker', 'a generated column is computed from it: ' || pg_get_expr(d.adbin, d.adrelid),
-                format(E'ALTER TABLE %s DROP COLUMN %I;  -- and afterwards:\nALTER TABLE %1$s ADD COLUMN %2$I %s GENERATED ALWAYS AS (%s) STORED;',
-                       d.adrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod), pg_get_expr(d.adbin, d.adrelid))]
+                format(E'ALTER TABLE %s DROP COLUMN %I;  -- and afterwards:\nALTER TABLE %1$s ADD COLUMN %2$I %s GENERATED ALWAYS AS (%s) %s;',
+                       d.adrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod), pg_get_expr(d.adbin, d.adrelid),
+                       CASE a.attgenerated WHEN 'v' THEN 'VIRTUAL' ELSE 'STORED' END)]
             WHEN d.oid IS NOT NULL THEN ARRAY['dropped', NULL, NULL]
             WHEN i.type = 'table column' THEN ARRAY['blocker',
                 'has the row type of the table or view, whose columns cannot change their types meanwhile', NULL]
