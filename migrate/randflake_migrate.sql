@@ -1,0 +1,1094 @@
+-- Moves a database from serial and identity keys to identifiers of randflake. docs/migrating.md is its page.
+--
+--   psql -X -1 -v ON_ERROR_STOP=1 -f migrate/randflake_migrate.sql
+--
+-- plan() tells what moves and what hangs on it, and changes nothing. transaction() prints one transaction that
+-- moves a group of tables. start() writes the steps that move a group while programs use it, todo() prints those
+-- that are left, undo() replaces them by the way back. Nothing is run but by the person who reads it.
+-- DROP SCHEMA randflake_migrate CASCADE removes everything, and must wait for moves that are going on.
+--
+-- How it finds things
+--
+--   moving()   the columns: generated keys and, along foreign keys, all columns that refer to them. Tables that
+--              foreign keys connect are a group, named by its first table.
+--   hanging()  what depends on columns, by pg_depend, through views and functions. What PostgreSQL itself keeps
+--              through ALTER COLUMN TYPE is "kept". What has to go before and come back is "made again", by the
+--              SQL that PostgreSQL prints for it. Anything else is a blocker, also a kind that nobody thought of.
+--
+-- How columns change places while programs write (start)
+--
+-- Each column gets a shadow, which is new_ and its name. A trigger keeps the shadow of every row that is written;
+-- fill() does the rest. Step 7 renames: the column becomes old_ and its name, the shadow takes its place, and triggers
+-- keep the old column for rows written since. So the way back from there is the same steps with the roles exchanged,
+-- and before step 7 it is to drop the shadows.
+--
+-- Security: functions have search_path = pg_catalog, pg_temp, and so has generated SQL, in which every other name has its
+-- schema. They run as their caller, who must own the tables. Only the triggers run as their owner, since programs need not
+-- see the tables that theirs refer to.
+
+SET LOCAL search_path = pg_catalog, pg_temp;
+
+CREATE SCHEMA randflake_migrate;
+COMMENT ON SCHEMA randflake_migrate IS 'moves a database to identifiers of randflake; see docs/migrating.md';
+
+-- --- what moves ---------------------------------------------------------------------------------
+
+-- The type of the new keys and the call that makes one.
+CREATE FUNCTION randflake_migrate.target(target text, OUT to_type regtype, OUT generator text)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wanted text := CASE target WHEN 'bigint' THEN 'randflake_generate' WHEN '53' THEN 'randflake53_generate'
+                               WHEN 'randflake' THEN 'randflake_next' END;
+BEGIN
+    IF wanted IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = format('unknown target: "%s"', target),
+            HINT = 'Targets are bigint, 53 and randflake; for masks see randflake_migrate.masks().';
+    END IF;
+    SELECT p.prorettype, p.oid::regproc || '()' INTO to_type, generator
+    FROM pg_proc AS p LEFT JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+    WHERE p.proname = wanted AND p.pronargs = 0 ORDER BY d.objid LIMIT 1;
+    IF NOT FOUND THEN
+        RAISE undefined_function USING MESSAGE = format('this database has no function %s()', wanted),
+            HINT = format('CREATE EXTENSION %s CASCADE;',
+                CASE target WHEN 'randflake' THEN 'randflake_type' ELSE 'randflake' END);
+    END IF;
+END
+$$;
+
+-- The columns that move. `rows` is all (rows that exist get new keys) or new (they keep theirs). A key that has
+-- identifiers already keeps them, and moves to the type only. Partitions and tables that inherit follow their topmost table.
+CREATE FUNCTION randflake_migrate.moving(
+    target text, rows text,
+    OUT grp regclass,                           -- the group
+    OUT root regclass, OUT root_name name,      -- the generated key that the column is or refers to
+    OUT rel regclass, OUT att smallint, OUT name name, OUT type regtype,
+    OUT source text,                            -- identity, serial or randflake for a key, else reference
+    OUT keeps boolean,                          -- values stay the same
+    OUT to_type regtype, OUT generator text,
+    OUT changes boolean                         -- the column's type or its values
+) RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    WITH RECURSIVE topmost (rel, att, top_rel, top_att, inherited) AS (
+        SELECT a.attrelid, a.attnum, a.attrelid, a.attnum, a.attinhcount > 0
+        FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
+        WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND a.attnum > 0 AND NOT a.attisdropped
+          AND c.relnamespace::regnamespace::text !~ '^(pg_catalog|pg_toast|information_schema|randflake_migrate)$'
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
+                          AND d.deptype = 'e')
+      UNION ALL
+        SELECT t.rel, t.att, p.attrelid, p.attnum, p.attinhcount > 0
+        FROM topmost AS t JOIN pg_attribute AS a ON a.attrelid = t.top_rel AND a.attnum = t.top_att
+        JOIN pg_inherits AS i ON i.inhrelid = t.top_rel
+        JOIN pg_attribute AS p ON p.attrelid = i.inhparent AND p.attname = a.attname AND NOT p.attisdropped
+        WHERE t.inherited
+    ), reference AS (
+        SELECT DISTINCT c.top_rel AS rel, c.top_att AS att, p.top_rel AS to_rel, p.top_att AS to_att
+        FROM pg_constraint AS f, unnest(f.conkey, f.confkey) AS k (child, parent), topmost AS c, topmost AS p
+        WHERE f.contype = 'f' AND f.conparentid = 0 AND NOT c.inherited AND NOT p.inherited
+          AND c.rel = f.conrelid AND c.att = k.child AND p.rel = f.confrelid AND p.att = k.parent
+    ), key AS (
+        SELECT t.rel, t.att, CASE WHEN a.attidentity <> '' THEN 'identity'
+                                  WHEN e.expression ~ 'randflake(53)?_generate\(\)$' THEN 'randflake' ELSE 'serial' END AS source
+        FROM topmost AS t JOIN pg_attribute AS a ON a.attrelid = t.rel AND a.attnum = t.att
+        JOIN pg_type AS y ON y.oid = a.atttypid
+        LEFT JOIN pg_attrdef AS d ON d.adrelid = t.rel AND d.adnum = t.att
+        LEFT JOIN LATERAL pg_get_expr(d.adbin, d.adrelid) AS e (expression) ON true
+        WHERE NOT t.inherited AND t.rel = t.top_rel
+          AND coalesce(nullif(y.typbasetype, 0), y.oid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
+          AND (a.attidentity <> '' OR e.expression ~ 'randflake(53)?_generate\(\)$' OR EXISTS (
+              SELECT FROM pg_depend AS n JOIN pg_class AS s ON s.oid = n.refobjid AND s.relkind = 'S'
+              WHERE n.classid = 'pg_attrdef'::regclass AND n.objid = d.oid AND n.refclassid = 'pg_class'::regclass))
+          AND EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = t.rel AND i.indisunique AND t.att = ANY (i.indkey::int2[]))
+    ), member (root, root_att, rel, att, source) AS (
+        SELECT k.rel, k.att, k.rel, k.att, k.source FROM key AS k
+      UNION
+        SELECT m.root, m.root_att, r.rel, r.att, 'reference'
+        FROM member AS m JOIN reference AS r ON r.to_rel = m.rel AND r.to_att = m.att
+        WHERE (r.rel, r.att) <> (m.root, m.root_att)
+    ), link (rel, other) AS (
+        SELECT m.rel, m.root FROM member AS m UNION SELECT m.root, m.rel FROM member AS m
+    ), reach (rel, other) AS (
+        SELECT l.rel, l.rel FROM link AS l UNION SELECT r.rel, l.other FROM reach AS r JOIN link AS l ON l.rel = r.other
+    ), first AS (
+        SELECT r.rel, min(r.other::oid) AS grp FROM reach AS r GROUP BY r.rel
+    )
+    SELECT f.grp, m.root, ra.attname, m.rel, m.att, a.attname, a.atttypid, m.source, c.keeps, t.to_type, t.generator,
+           NOT c.keeps OR a.atttypid <> t.to_type
+    FROM randflake_migrate.target($1) AS t, member AS m JOIN first AS f ON f.rel = m.rel
+    JOIN key AS k ON k.rel = m.root AND k.att = m.root_att
+    JOIN pg_attribute AS ra ON ra.attrelid = m.root AND ra.attnum = m.root_att
+    JOIN pg_attribute AS a ON a.attrelid = m.rel AND a.attnum = m.att,
+    LATERAL (SELECT k.source = 'randflake' OR $2 = 'new') AS c (keeps)
+    WHERE k.source <> 'randflake' OR $1 = 'randflake'
+    ORDER BY f.grp, m.source = 'reference', m.rel, m.att
+$$;
+
+-- The search_path under which statements are run: operators of the type are found through it.
+CREATE FUNCTION randflake_migrate.path(VARIADIC types regtype[]) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT concat_ws(', ', 'pg_catalog', (SELECT string_agg(DISTINCT y.typnamespace::regnamespace::text, ', ') FROM pg_type AS y
+        WHERE y.oid = ANY ($1) AND y.typnamespace <> 'pg_catalog'::regnamespace AND y.typtype <> 'd'), 'pg_temp')
+$$;
+
+-- LOCK TABLE that gives up before a program that waits for it looks for deadlocks, and becomes a victim of one.
+CREATE FUNCTION randflake_migrate.lock(relations text, mode text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format(E'SET LOCAL statement_timeout = %s;\nLOCK TABLE %s IN %s MODE;\nSET LOCAL statement_timeout TO DEFAULT;',
+        least(2000, (SELECT s.setting::integer * 7 / 10 FROM pg_settings AS s WHERE s.name = 'deadlock_timeout')), $1, $2)
+$$;
+
+-- Tables as LOCK TABLE takes them: those that others refer to first, as most programs use them. `roots` are the tables whose keys are
+-- in these tables.
+CREATE FUNCTION randflake_migrate.in_order(rels regclass[], roots regclass[]) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(t.rel::text, ', ' ORDER BY t.parents, t.rel)
+    FROM (SELECT x.rel, count(DISTINCT x.root) FILTER (WHERE x.root <> x.rel) AS parents FROM unnest($1, $2) AS x (rel, root) GROUP BY x.rel) AS t
+$$;
+
+-- --- what hangs on it ---------------------------------------------------------------------------
+
+-- What depends on an object, or on a column of a table, one step away. A view stands for its rule. Of a table's row type
+-- only columns count, since nothing else minds that one of its columns changes.
+CREATE FUNCTION randflake_migrate.dependents(INOUT class oid, INOUT object oid, INOUT subid integer)
+RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+    SELECT DISTINCT f.class, f.object, f.subid
+    FROM (SELECT $1, $2, $3
+          UNION ALL SELECT 'pg_type'::regclass, y.oid, 0 FROM pg_type AS y
+          WHERE $1 = 'pg_class'::regclass AND y.typrelid = $2 AND $2 <> 0
+          UNION ALL SELECT 'pg_type'::regclass, y.typarray, 0 FROM pg_type AS y
+          WHERE $1 = 'pg_class'::regclass AND y.typrelid = $2 AND y.typarray <> 0) AS o (class, object, subid)
+    JOIN pg_depend AS d ON d.refclassid = o.class AND d.refobjid = o.object AND (o.subid = 0 OR d.refobjsubid = o.subid)
+    LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN'
+    LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid,
+    LATERAL (SELECT CASE WHEN r.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(r.ev_class, d.objid),
+                    CASE WHEN r.oid IS NULL THEN d.objsubid ELSE 0 END) AS f (class, object, subid)
+    WHERE (f.class, f.object) <> ($1, $2) AND c.relkind IS DISTINCT FROM 't' AND f.class <> 'pg_type'::regclass
+      AND (o.class = $1 OR $3 = 0 OR c.relkind IN ('r', 'p', 'm') AND f.subid > 0)
+      AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE f.class = 'pg_constraint'::regclass AND k.oid = f.object
+                      AND k.conparentid <> 0)
+      AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE f.class = 'pg_trigger'::regclass AND t.oid = f.object
+                      AND (t.tgisinternal OR t.tgparentid <> 0))
+$$;
+
+-- Everything that hangs on these columns and on those that inherit them, in the order in which it is made: how it
+-- fares, what it is, as pg_identify_object says it, and what is to be said or done about it.
+CREATE FUNCTION randflake_migrate.hanging(
+    rels oid[], atts smallint[],
+    OUT class oid, OUT object oid, OUT subid integer, OUT level integer,
+    OUT how text, OUT kind text, OUT identity text, OUT note text, OUT remedy text
+) RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    WITH RECURSIVE place (rel, att) AS (
+        SELECT p.rel, p.att FROM unnest($1, $2) AS p (rel, att)
+      UNION
+        SELECT c.attrelid, c.attnum
+        FROM place AS p JOIN pg_attribute AS a ON a.attrelid = p.rel AND a.attnum = p.att
+        JOIN pg_inherits AS i ON i.inhparent = p.rel
+        JOIN pg_attribute AS c ON c.attrelid = i.inhrelid AND c.attname = a.attname AND NOT c.attisdropped
+    ), hang (class, object, subid, level) AS (
+        SELECT d.class, d.object, d.subid, 1
+        FROM place AS p, randflake_migrate.dependents('pg_class'::regclass, p.rel, p.att) AS d
+      UNION
+        SELECT d.class, d.object, d.subid, h.level + 1
+        FROM hang AS h, randflake_migrate.dependents(h.class, h.object, 0) AS d
+        WHERE (h.class = 'pg_proc'::regclass OR EXISTS (SELECT FROM pg_class AS c WHERE h.class = 'pg_class'::regclass
+               AND c.oid = h.object AND c.relkind IN ('v', 'm'))) AND h.level < 64
+    )
+    SELECT h.class, h.object, h.subid, max(h.level), x.how, i.type, i.identity, x.note, x.remedy
+    FROM hang AS h CROSS JOIN LATERAL pg_identify_object(h.class, h.object, h.subid) AS i
+    LEFT JOIN pg_class AS c ON h.class = 'pg_class'::regclass AND c.oid = h.object
+    LEFT JOIN pg_index AS n ON n.indexrelid = c.oid
+    LEFT JOIN pg_class AS t ON t.oid = n.indrelid
+    LEFT JOIN pg_constraint AS k ON h.class = 'pg_constraint'::regclass AND k.oid = h.object
+    LEFT JOIN pg_attrdef AS d ON h.class = 'pg_attrdef'::regclass AND d.oid = h.object
+    LEFT JOIN pg_class AS dc ON dc.oid = d.adrelid
+    LEFT JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum,
+    LATERAL (SELECT CASE
+            WHEN EXISTS (SELECT FROM pg_depend AS e WHERE e.classid = h.class AND e.objid = h.object AND e.deptype = 'e')
+                THEN ARRAY['blocker', 'belongs to an extension', NULL]
+            WHEN i.type IN ('view', 'materialized view', 'rule', 'trigger', 'policy', 'function', 'procedure',
+                            'publication relation') OR k.contype = 'f' OR t.relkind = 'm' OR dc.relkind = 'v'
+                THEN ARRAY['made again', NULL, NULL]
+            WHEN k.contype = 'c' THEN ARRAY['kept', pg_get_constraintdef(k.oid) || ': must be true of new keys, half of which '
+                || 'are negative unless they have 53 bits', NULL]
+            WHEN k.contype = 'x' THEN ARRAY['kept', 'the type has no operator class for it', NULL]
+            WHEN h.class = 'pg_constraint'::regclass OR c.relkind IN ('i', 'I') OR i.type = 'statistics object'
+                THEN ARRAY['kept', NULL, NULL]
+            WHEN c.relkind = 'S' THEN ARRAY['dropped', (SELECT 'with its grants to ' || string_agg(DISTINCT g.grantee::regrole::text, ', ')
+                FROM aclexplode(c.relacl) AS g WHERE g.grantee NOT IN (0, c.relowner)), NULL]
+            WHEN a.attgenerated <> '' THEN ARRAY['blocker', 'a generated column is computed from it: ' || pg_get_expr(d.adbin, d.adrelid),
+                format(E'ALTER TABLE %s DROP COLUMN %I;  -- and afterwards:\nALTER TABLE %1$s ADD COLUMN %2$I %s GENERATED ALWAYS AS (%s) %s;',
+                       d.adrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod), pg_get_expr(d.adbin, d.adrelid),
+                       CASE a.attgenerated WHEN 'v' THEN 'VIRTUAL' ELSE 'STORED' END)]
+            WHEN d.oid IS NOT NULL THEN ARRAY['dropped', NULL, NULL]
+            WHEN i.type = 'table column' THEN ARRAY['blocker',
+                'has the row type of the table or view, whose columns cannot change their types meanwhile', NULL]
+            ELSE ARRAY['blocker', 'depends on the column in a way that this script does not know', NULL] END) AS y (y),
+    LATERAL (SELECT y[1], y[2], y[3]) AS x (how, note, remedy)
+    GROUP BY h.class, h.object, h.subid, x.how, i.type, i.identity, x.note, x.remedy
+    ORDER BY max(h.level), h.class, h.object
+$$;
+
+-- COMMENT ON for an object and its columns.
+CREATE FUNCTION randflake_migrate.comments(class oid, object oid) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('COMMENT ON %s %s IS %L;',
+        CASE i.type WHEN 'statistics object' THEN 'STATISTICS'
+             ELSE upper(regexp_replace(i.type, '^(table|view|materialized view) (column|constraint)$', '\2')) END, i.identity, d.description)
+    FROM pg_description AS d, pg_identify_object(d.classoid, d.objoid, d.objsubid) AS i
+    WHERE d.classoid = $1 AND d.objoid = $2 ORDER BY d.objsubid
+$$;
+
+-- Owner and grants of a view or function that was just made. What default privileges gave it is taken back.
+CREATE FUNCTION randflake_migrate.grants(what text, kind text, owner oid, acl aclitem[]) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('ALTER %s %s OWNER TO %s;', upper($2), $1, $3::regrole)
+  UNION ALL
+    SELECT format('REVOKE ALL ON %s %s FROM %s;', k.kind, $1, (SELECT string_agg(DISTINCT r.name, ', ') FROM (
+        SELECT coalesce(nullif(g.grantee, 0)::regrole::text, 'PUBLIC') FROM pg_default_acl AS d, aclexplode(d.defaclacl) AS g
+        UNION SELECT 'PUBLIC' UNION SELECT $3::regrole::text) AS r (name)))
+    FROM (SELECT CASE WHEN $2 LIKE '%view' THEN 'TABLE' ELSE 'ROUTINE' END) AS k (kind)
+    WHERE $4 IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)
+  UNION ALL
+    SELECT format('GRANT %s ON %s %s TO %s%s;', g.privilege_type, CASE WHEN $2 LIKE '%view' THEN 'TABLE' ELSE 'ROUTINE' END, $1,
+        coalesce(nullif(g.grantee, 0)::regrole::text, 'PUBLIC'), CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+    FROM aclexplode(coalesce($4, acldefault(CASE WHEN $2 LIKE '%view' THEN 'r' ELSE 'f' END::"char", $3))) AS g
+    WHERE $4 IS NOT NULL OR EXISTS (SELECT FROM pg_default_acl)
+$$;
+
+-- The grants on single columns of a relation, all or one.
+CREATE FUNCTION randflake_migrate.column_grants(rel oid, att smallint DEFAULT NULL) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('GRANT %s (%I) ON TABLE %s TO %s%s;', g.privilege_type, a.attname, $1::regclass,
+        coalesce(nullif(g.grantee, 0)::regrole::text, 'PUBLIC'), CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+    FROM pg_attribute AS a, aclexplode(a.attacl) AS g
+    WHERE a.attrelid = $1 AND (a.attnum = $2 OR $2 IS NULL) AND NOT a.attisdropped
+$$;
+
+-- The statement that removes an object that is made again.
+CREATE FUNCTION randflake_migrate.removal(class oid, object oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE i.type
+        WHEN 'table constraint' THEN (SELECT format('ALTER TABLE %s DROP CONSTRAINT %I;', c.conrelid::regclass, c.conname)
+                                      FROM pg_constraint AS c WHERE c.oid = $2)
+        WHEN 'default value' THEN (SELECT format('ALTER VIEW %s ALTER COLUMN %I DROP DEFAULT;', a.attrelid::regclass, a.attname)
+            FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum WHERE d.oid = $2)
+        WHEN 'publication relation' THEN (SELECT format('ALTER PUBLICATION %I DROP TABLE %s;', p.pubname, r.prrelid::regclass)
+            FROM pg_publication_rel AS r JOIN pg_publication AS p ON p.oid = r.prpubid WHERE r.oid = $2)
+        WHEN 'statistics object' THEN format('DROP STATISTICS %s;', i.identity)
+        ELSE format('DROP %s %s;', upper(i.type), i.identity) END
+    FROM pg_identify_object($1, $2, 0) AS i
+$$;
+
+-- The statements that make it again, with its owner, grants, comments and state. Of names that its caller's search_path
+-- finds they have no schema, so that an operator may become that of another type.
+CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
+LANGUAGE sql STABLE AS $$
+    SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
+    FROM pg_constraint AS c WHERE $1 = 'pg_constraint'::regclass AND c.oid = $2
+  UNION ALL
+    SELECT pg_get_indexdef(c.oid) || ';' FROM pg_class AS c WHERE $1 = 'pg_class'::regclass AND c.oid = $2 AND c.relkind = 'i'
+  UNION ALL
+    SELECT format(E'CREATE %s %s%s%s AS\n%s%s;', upper(i.type), i.identity,
+        (SELECT format(' USING %I', m.amname) FROM pg_am AS m WHERE m.oid = c.relam),
+        ' WITH (' || array_to_string(c.reloptions, ', ') || ')', rtrim(pg_get_viewdef(c.oid), ';'),
+        CASE WHEN NOT c.relispopulated THEN ' WITH NO DATA' ELSE '' END)
+    FROM pg_class AS c, pg_identify_object($1, $2, 0) AS i
+    WHERE $1 = 'pg_class'::regclass AND c.oid = $2 AND c.relkind IN ('v', 'm')
+  UNION ALL
+    SELECT g.sql FROM pg_class AS c, pg_identify_object($1, $2, 0) AS i,
+        LATERAL (SELECT randflake_migrate.grants(i.identity, i.type, c.relowner, c.relacl)
+                 UNION ALL SELECT randflake_migrate.column_grants(c.oid)) AS g (sql)
+    WHERE $1 = 'pg_class'::regclass AND c.oid = $2 AND c.relkind IN ('v', 'm')
+  UNION ALL
+    SELECT format('ALTER VIEW %s ALTER COLUMN %I SET DEFAULT %s;', a.attrelid::regclass, a.attname, pg_get_expr(d.adbin, d.adrelid))
+    FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE $1 = 'pg_attrdef'::regclass AND d.oid = $2
+  UNION ALL
+    SELECT rtrim(pg_get_ruledef(r.oid), ';') || ';' || coalesce((
+        SELECT format(E'\nALTER TABLE %s %s RULE %I;', r.ev_class::regclass, s.state, r.rulename)
+        FROM (VALUES ('D', 'DISABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) AS s (letter, state)
+        WHERE s.letter = r.ev_enabled::text), '')
+    FROM pg_rewrite AS r WHERE $1 = 'pg_rewrite'::regclass AND r.oid = $2
+  UNION ALL
+    SELECT pg_get_triggerdef(t.oid) || ';' || coalesce((
+        SELECT format(E'\nALTER TABLE %s %s TRIGGER %I;', t.tgrelid::regclass, s.state, t.tgname)
+        FROM (VALUES ('D', 'DISABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) AS s (letter, state)
+        WHERE s.letter = t.tgenabled::text), '')
+    FROM pg_trigger AS t WHERE $1 = 'pg_trigger'::regclass AND t.oid = $2
+  UNION ALL
+    SELECT format('CREATE POLICY %I ON %s AS %s FOR %s TO %s%s%s;', p.polname, p.polrelid::regclass,
+        CASE WHEN p.polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
+        CASE p.polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE' WHEN 'd' THEN 'DELETE' ELSE 'ALL' END,
+        (SELECT string_agg(coalesce(nullif(r.role, 0)::regrole::text, 'PUBLIC'), ', ') FROM unnest(p.polroles) AS r (role)),
+        ' USING (' || pg_get_expr(p.polqual, p.polrelid) || ')', ' WITH CHECK (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')')
+    FROM pg_policy AS p WHERE $1 = 'pg_policy'::regclass AND p.oid = $2
+  UNION ALL
+    SELECT rtrim(pg_get_functiondef(p.oid), E'\n') || ';' FROM pg_proc AS p WHERE $1 = 'pg_proc'::regclass AND p.oid = $2
+  UNION ALL
+    SELECT randflake_migrate.grants(i.identity, i.type, p.proowner, p.proacl)
+    FROM pg_proc AS p, pg_identify_object($1, $2, 0) AS i WHERE $1 = 'pg_proc'::regclass AND p.oid = $2
+  UNION ALL
+    SELECT format('ALTER PUBLICATION %I ADD TABLE %s%s%s;', p.pubname, r.prrelid::regclass,
+        (SELECT ' (' || string_agg(quote_ident(a.attname), ', ' ORDER BY n.ordinality) || ')'
+         FROM unnest(r.prattrs::int2[]) WITH ORDINALITY AS n (att) JOIN pg_attribute AS a ON a.attrelid = r.prrelid AND a.attnum = n.att),
+        ' WHERE (' || pg_get_expr(r.prqual, r.prrelid) || ')')
+    FROM pg_publication_rel AS r JOIN pg_publication AS p ON p.oid = r.prpubid
+    WHERE $1 = 'pg_publication_rel'::regclass AND r.oid = $2
+  UNION ALL
+    SELECT pg_get_statisticsobjdef(s.oid) || ';' || E'\nALTER STATISTICS ' || i.identity || ' OWNER TO ' || s.stxowner::regrole || ';'
+    FROM pg_statistic_ext AS s, pg_identify_object($1, $2, 0) AS i WHERE $1 = 'pg_statistic_ext'::regclass AND s.oid = $2
+  UNION ALL
+    SELECT randflake_migrate.comments($1, $2)
+$$;
+
+-- --- the plan -----------------------------------------------------------------------------------
+
+-- Everything that a move does and needs, in groups. `what` is
+--   moves        a key or a column that refers to one
+--   kept, made again, dropped    what hangs on it
+--   blocker      has to go before: by the SQL in `remedy`, or not at all. "online:" are those of start() alone
+--   look         may need a change that nobody can find but its author
+--   application  what programs lose, and the line that mends it
+CREATE FUNCTION randflake_migrate.plan(target text DEFAULT 'bigint', rows text DEFAULT 'all')
+RETURNS TABLE (grp regclass, what text, object text, note text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    WITH m AS MATERIALIZED (
+        SELECT *, v.rel || '.' || quote_ident(v.name) AS shown FROM randflake_migrate.moving($1, $2) AS v
+    ), hang AS MATERIALIZED (
+        SELECT g.grp, h.* FROM (SELECT m.grp, array_agg(m.rel::oid) AS rels, array_agg(m.att) AS atts
+                                FROM m WHERE m.changes GROUP BY m.grp) AS g,
+        randflake_migrate.hanging(g.rels, g.atts) AS h
+    ), t AS (
+        SELECT DISTINCT m.grp, c.* FROM m JOIN pg_class AS c ON c.oid = m.rel
+    ), foreign_key AS (
+        SELECT h.grp, h.identity, k.* FROM hang AS h JOIN pg_constraint AS k
+        ON h.class = 'pg_constraint'::regclass AND k.oid = h.object AND k.contype = 'f'
+    ), entry (grp, place, what, object, note, remedy) AS (
+        SELECT m.grp, 1, 'moves', m.shown, format('%s, %s%s', m.source || CASE WHEN m.source = 'reference'
+            THEN ' to ' || m.root || '.' || quote_ident(m.root_name) ELSE '' END,
+            CASE WHEN m.type = m.to_type THEN m.type::text ELSE format('%s to %s', m.type, m.to_type) END,
+            CASE WHEN m.keeps THEN ', values stay' ELSE ', new values' END), NULL
+        FROM m
+      UNION ALL
+        SELECT h.grp, CASE h.how WHEN 'blocker' THEN 0 WHEN 'kept' THEN 2 WHEN 'made again' THEN 3 ELSE 4 END,
+               h.how, h.kind || ' ' || h.identity, h.note, h.remedy FROM hang AS h
+      UNION ALL  -- a key that stays a bigint: its default goes, and nothing else notices
+        SELECT m.grp, 4, 'dropped', 'sequence ' || s.name, NULL, NULL
+        FROM m, pg_get_serial_sequence(m.rel::text, m.name) AS s (name)
+        WHERE NOT m.changes AND m.source IN ('identity', 'serial') AND s.name IS NOT NULL
+      UNION ALL
+        SELECT b.grp, 0, 'blocker', b.object, b.note, b.remedy FROM (
+            SELECT m.grp, m.shown, 'is the partition key: new keys belong to other partitions', 'copy the rows into a new table' AS remedy
+            FROM m JOIN pg_partitioned_table AS p ON p.partrelid IN (SELECT i.relid FROM pg_partition_tree(m.rel) AS i)
+            WHERE m.att = ANY (p.partattrs::int2[]) AND (m.changes OR p.partstrat <> 'h')
+          UNION ALL
+            SELECT m.grp, m.shown, 'has a default of its own, which is no key of ' || m.root,
+                   format('ALTER TABLE %s ALTER COLUMN %I %s;', m.rel, m.name,
+                          CASE WHEN a.attidentity = '' THEN 'DROP DEFAULT' ELSE 'DROP IDENTITY' END)
+            FROM m JOIN pg_attribute AS a ON a.attrelid = m.rel AND a.attnum = m.att
+            WHERE m.source = 'reference' AND (m.changes AND a.atthasdef OR a.attidentity <> '')
+          UNION ALL
+            SELECT m.grp, m.shown, 'refers to several keys: ' || string_agg(m.root::text, ', '), 'drop all its foreign keys but one'
+            FROM m GROUP BY m.grp, m.shown, m.rel, m.att HAVING count(*) > 1 AND bool_or(m.source = 'reference')
+          UNION ALL
+            SELECT m.grp, m.shown, 'has the domain ' || format_type(m.type, NULL),
+                   format('ALTER TABLE %s ALTER COLUMN %I TYPE %s;', m.rel, m.name, y.typbasetype::regtype)
+            FROM m JOIN pg_type AS y ON y.oid = m.type WHERE y.typtype = 'd' AND m.changes
+          UNION ALL
+            SELECT m.grp, m.shown, 'old numbers are no values of the type: 42 would be an identifier of an arbitrary second',
+                   $r$rows => 'all', or the target bigint$r$ FROM m
+            WHERE $1 = 'randflake' AND m.keeps AND m.source IN ('identity', 'serial')
+          UNION ALL
+            SELECT h.grp, h.identity, 'its WHERE cannot have a column of the type', format(E'%s\n%s', randflake_migrate.removal(h.class, h.object),
+                   regexp_replace((SELECT string_agg(d, '') FROM randflake_migrate.definition(h.class, h.object) AS d), ' WHERE .*', ';'))
+            FROM hang AS h JOIN pg_publication_rel AS p ON h.class = 'pg_publication_rel'::regclass AND p.oid = h.object
+            WHERE $1 = 'randflake' AND p.prqual IS NOT NULL
+          UNION ALL
+            SELECT t.grp, t.oid::regclass::text, 'belongs to ' || t.relowner::regrole, format('GRANT %s TO %I;', t.relowner::regrole, current_user)
+            FROM t WHERE NOT pg_has_role(t.relowner, 'USAGE')
+          UNION ALL
+            SELECT t.grp, t.oid::regclass::text, 'hides rows from its owner, and so from this move',
+                   format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY;', t.oid::regclass)
+            FROM t JOIN pg_roles AS r ON r.rolname = current_user WHERE t.relforcerowsecurity AND NOT (r.rolsuper OR r.rolbypassrls)
+          UNION ALL
+            SELECT t.grp, t.oid::regclass::text, 'is a typed table', format('ALTER TABLE %s NOT OF;', t.oid::regclass) FROM t WHERE t.reloftype <> 0
+          UNION ALL
+            SELECT DISTINCT t.grp, t.oid::regclass::text, 'online: has partitions, or others inherit from it', 'transaction()'
+            FROM t JOIN pg_inherits AS i ON t.oid IN (i.inhparent, i.inhrelid)
+          UNION ALL
+            SELECT h.grp, h.identity, 'online: no index makes an exclusion constraint afterwards', 'transaction(), or ' || randflake_migrate.removal(h.class, h.object)
+            FROM hang AS h JOIN pg_constraint AS k ON h.class = 'pg_constraint'::regclass AND k.oid = h.object WHERE k.contype = 'x'
+          UNION ALL
+            SELECT f.grp, f.identity, 'online: sets single columns to NULL', 'transaction(), or ON DELETE SET NULL without columns'
+            FROM foreign_key AS f WHERE f.confdelsetcols IS NOT NULL
+          UNION ALL
+            SELECT t.grp, t.oid::regclass::text, 'online: its triggers would run for each row that is filled: '
+                   || string_agg(quote_ident(g.tgname), ', '), format('GRANT SET ON PARAMETER session_replication_role TO %I;', current_user)
+            FROM t JOIN pg_trigger AS g ON g.tgrelid = t.oid
+            WHERE NOT g.tgisinternal AND g.tgtype & 16 <> 0 AND g.tgenabled IN ('O', 'D')
+              AND NOT has_parameter_privilege('session_replication_role', 'SET') GROUP BY t.grp, t.oid
+        ) AS b (grp, object, note, remedy)
+      UNION ALL
+        SELECT l.grp, 5, 'look', l.object, l.note, l.remedy FROM (
+            SELECT t.grp, 'publication ' || quote_ident(p.pubname), t.oid::regclass || ': subscribers get neither new types nor the rows that are rewritten',
+                   format('on the subscriber, the same statements; then TRUNCATE %s, and ALTER SUBSCRIPTION … REFRESH PUBLICATION', t.oid::regclass)
+            FROM t JOIN pg_publication_tables AS x ON format('%I.%I', x.schemaname, x.tablename)::regclass = t.oid
+            JOIN pg_publication AS p ON p.pubname = x.pubname WHERE EXISTS (SELECT FROM m WHERE m.rel = t.oid AND m.changes)
+          UNION ALL
+            SELECT DISTINCT m.grp, 'function ' || p.oid::regprocedure, format('mentions %s, and has integer arguments or variables, or asks a sequence', m.rel),
+                   'bigint, or the type, for integer; RETURNING for currval() and lastval()'
+            FROM m JOIN pg_class AS c ON c.oid = m.rel
+            JOIN pg_proc AS p ON strpos(lower(p.prosrc), lower(c.relname)) > 0
+            JOIN pg_language AS g ON g.oid = p.prolang AND g.lanname NOT IN ('internal', 'c')
+            WHERE p.pronamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace, 'randflake_migrate'::regnamespace)
+              AND NOT EXISTS (SELECT FROM pg_depend AS e WHERE e.classid = 'pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e')
+              AND ('int4'::regtype = ANY (coalesce(p.proallargtypes, p.proargtypes::oid[]) || p.prorettype)
+                   OR p.prosrc ~* '\y(int|int4|integer|serial|lastval|currval|nextval|pg_get_serial_sequence)\y')
+          UNION ALL
+            SELECT m.grp, format('column %s.%I', a.attrelid::regclass, a.attname), 'is named like a reference to ' || m.rel
+                   || ', and no foreign key says so: it keeps old numbers',
+                   format('ALTER TABLE %s ADD FOREIGN KEY (%I) REFERENCES %s (%I) NOT VALID;', a.attrelid::regclass, a.attname, m.rel, m.name)
+            FROM m JOIN pg_class AS c ON c.oid = m.rel
+            JOIN pg_attribute AS a ON a.attname IN (c.relname || '_id', c.relname || '_' || m.name, regexp_replace(c.relname, 's$', '') || '_id')
+            JOIN pg_class AS k ON k.oid = a.attrelid AND k.relkind IN ('r', 'p') AND NOT k.relispartition AND k.relpersistence <> 't'
+            WHERE m.source <> 'reference' AND m.changes AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) AND NOT a.attisdropped
+              AND NOT EXISTS (SELECT FROM m AS o WHERE o.rel = a.attrelid AND o.att = a.attnum)
+              AND k.relnamespace <> 'randflake_migrate'::regnamespace
+          UNION ALL
+            SELECT NULL, format('column %s.%I', a.attrelid::regclass, a.attname), 'refers to rows of several tables, by '
+                   || quote_ident(o.attname) || ': it keeps old numbers', 'UPDATE it by randflake_migrate."schema.table.column", or by old_id'
+            FROM pg_attribute AS a JOIN pg_attribute AS o ON o.attrelid = a.attrelid AND a.attname LIKE '%\_id'
+              AND o.attname IN (regexp_replace(a.attname, '_id$', '_type'), CASE a.attname WHEN 'object_id' THEN 'content_type_id' END)
+            JOIN pg_class AS k ON k.oid = a.attrelid AND k.relkind IN ('r', 'p') AND NOT k.relispartition
+            WHERE $2 = 'all' AND NOT a.attisdropped AND k.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+          UNION ALL
+            SELECT f.grp, f.identity, 'is not validated: a row that refers to nothing stops the move', format('ALTER TABLE %s VALIDATE CONSTRAINT %I;',
+                   f.conrelid::regclass, f.conname)
+            FROM foreign_key AS f WHERE NOT f.convalidated
+        ) AS l (grp, object, note, remedy)
+      UNION ALL
+        SELECT NULL, 6, 'application', a.object, a.note, a.remedy FROM (VALUES
+            ('lastval()', 'is an error or the number of another sequence; during the online steps the old number', 'INSERT … RETURNING id'),
+            ('currval(pg_get_serial_sequence(…))', 'is NULL', 'INSERT … RETURNING id'),
+            ('nextval(…) by a sequence''s name', 'is an error: the sequence is gone', (SELECT 'SELECT ' || g.generator FROM randflake_migrate.target($1) AS g)),
+            ('PDO', 'lastInsertId() without a name is lastval(), with a name currval()', 'INSERT … RETURNING id, and fetchColumn()'),
+            ('Doctrine', 'IDENTITY and SEQUENCE ask the sequence', 'a generator: docs/drivers-ruby-php-perl.md'),
+            ('Dapper', 'Contrib''s Insert() returns lastval()', 'connection.QuerySingle<long>("INSERT … RETURNING id", row)'),
+            ('Django', 'sqlsequencereset does nothing, silently, and need not; AutoField holds 32 bits',
+             'DEFAULT_AUTO_FIELD = BigAutoField, or the field of docs/drivers-python.md'),
+            ('Hibernate', 'SEQUENCE takes allocationSize numbers from the sequence',
+             '@GeneratedValue(strategy = IDENTITY), or the generator of docs/drivers-java-go-rust.md'),
+            ('ActiveRecord', 'reset_pk_sequence! does nothing; integer columns of old migrations hold 32 bits',
+             't.bigint in schema.rb: dump it again'),
+            ('programs that hold keys', '32 bits overflow; JavaScript and JSON lose digits beyond 53 bits', 'bigint, long, or text: docs/drivers.md'),
+            ('fixtures and tests', 'expect 1, 2, 3', 'keys that they insert themselves, or RETURNING'),
+            ('ORDER BY id, pages by id > last', 'is no order of time, but with the type', 'a column with the time, or the target randflake'),
+            ('INSERT and COPY without a list of columns', 'online steps add columns, and move keys to the end', 'name the columns, or transaction()')
+        ) AS a (object, note, remedy)
+    )
+    SELECT e.grp, e.what, e.object, e.note, e.remedy FROM entry AS e ORDER BY e.grp, e.place, e.object, e.note
+$$;
+
+-- Raises an error unless the group of this table can be moved; its name if it can.
+CREATE FUNCTION randflake_migrate.group_of(member regclass, target text, rows text, online boolean) RETURNS regclass
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wanted regclass := (SELECT m.grp FROM randflake_migrate.moving(target, rows) AS m WHERE m.rel = member LIMIT 1);
+    blockers text;
+BEGIN
+    IF rows NOT IN ('all', 'new') OR rows IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = format('rows are all or new, not "%s"', rows);
+    ELSIF wanted IS NULL THEN
+        RAISE undefined_object USING MESSAGE = format('table %s has no generated key to move', member),
+            HINT = 'Its key may have moved already, and a table that belongs to an extension stays as it is.';
+    END IF;
+    SELECT string_agg(concat_ws(' ', p.object, p.note, '— ' || p.remedy), E'\n') INTO blockers
+    FROM randflake_migrate.plan(target, rows) AS p
+    WHERE p.grp = wanted AND p.what = 'blocker' AND (online OR p.note NOT LIKE 'online:%');
+    IF blockers IS NOT NULL THEN
+        RAISE object_not_in_prerequisite_state USING MESSAGE = format('the group of %s cannot be moved yet', wanted), DETAIL = blockers,
+            HINT = 'Remove the blockers that randflake_migrate.plan() lists.';
+    END IF;
+    RETURN wanted;
+END
+$$;
+
+-- --- one transaction ----------------------------------------------------------------------------
+
+-- The statements that move the group of a table at once, under ACCESS EXCLUSIVE locks for as long as its rows are rewritten.
+-- Where rows get new keys, randflake_migrate."schema.table.column" keeps which number became which.
+CREATE FUNCTION randflake_migrate.transaction(member regclass, target text DEFAULT 'bigint', rows text DEFAULT 'all')
+RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wanted regclass := randflake_migrate.group_of(member, target, rows, false);
+    tables text;
+    rels oid[];
+    atts smallint[];
+    again boolean;
+    m record;
+    h record;
+BEGIN
+    SELECT randflake_migrate.in_order(array_agg(v.rel), array_agg(v.root)), array_agg(v.rel::oid) FILTER (WHERE v.changes),
+           array_agg(v.att) FILTER (WHERE v.changes)
+    INTO tables, rels, atts FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted;
+    RETURN NEXT 'BEGIN;';
+    RETURN NEXT format(E'SET LOCAL search_path = %s;\nSET LOCAL check_function_bodies = off;\nSET LOCAL row_security = off;',
+        randflake_migrate.path((SELECT g.to_type FROM randflake_migrate.target(target) AS g)));
+    RETURN NEXT randflake_migrate.lock(concat_ws(', ', (SELECT string_agg(x.identity, ', ' ORDER BY x.level DESC)
+        FROM randflake_migrate.hanging(rels, atts) AS x WHERE x.kind = 'view'), tables), 'ACCESS EXCLUSIVE');
+    RETURN QUERY SELECT randflake_migrate.removal(x.class, x.object) FROM randflake_migrate.hanging(rels, atts) AS x
+        WHERE x.how = 'made again' ORDER BY x.level DESC, x.class DESC, x.object DESC;
+
+    FOR m IN SELECT v.*, quote_ident((v.rel || '.' || quote_ident(v.name))::name) AS map, s.oid AS sequence
+             FROM randflake_migrate.moving(target, rows) AS v
+             LEFT JOIN pg_class AS s ON s.oid = pg_get_serial_sequence(v.rel::text, v.name)::regclass
+             WHERE v.grp = wanted AND v.source <> 'reference' LOOP
+        IF NOT m.keeps THEN
+            RETURN NEXT format(E'CREATE TABLE randflake_migrate.%s (old bigint PRIMARY KEY, new %s NOT NULL DEFAULT %s);\n'
+                'INSERT INTO randflake_migrate.%1$s (old) SELECT %4$I FROM %5$s;\nANALYZE randflake_migrate.%1$s;',
+                m.map, m.to_type, m.generator, m.name, m.rel);
+            RETURN NEXT format(E'CREATE FUNCTION randflake_migrate.%s(old bigint) RETURNS %s LANGUAGE plpgsql STABLE STRICT AS $f$\n'
+                'DECLARE result %2$s := (SELECT m.new FROM randflake_migrate.%1$s AS m WHERE m.old = $1);\nBEGIN\n'
+                '    IF result IS NULL THEN RAISE foreign_key_violation USING MESSAGE = format(''%%L is no key of %%s'', $1, %3$L);'
+                ' END IF;\n    RETURN result;\nEND $f$;', m.map, m.to_type, m.rel);
+        END IF;
+        RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP %s;', m.rel, m.name,
+                           CASE m.source WHEN 'identity' THEN 'IDENTITY' ELSE 'DEFAULT' END);
+        -- A sequence that others use stays
+        IF m.source = 'serial' AND m.sequence IS NOT NULL AND NOT EXISTS (
+            SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+            WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = m.sequence AND d.deptype = 'n'
+              AND (f.adrelid, f.adnum) IS DISTINCT FROM (m.rel::oid, m.att)) THEN
+            RETURN NEXT format('DROP SEQUENCE %s;', m.sequence::regclass);
+        END IF;
+    END LOOP;
+
+    RETURN QUERY SELECT format('ALTER TABLE %s %s;', v.rel, string_agg(format('ALTER COLUMN %I TYPE %s USING %s', v.name, v.to_type,
+            CASE WHEN v.keeps THEN format('%I::%s', v.name, v.to_type)
+                 ELSE format('randflake_migrate.%I(%I)', (v.root || '.' || quote_ident(v.root_name))::name, v.name) END), ', '))
+        FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.changes GROUP BY v.rel ORDER BY v.rel;
+    RETURN QUERY SELECT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s;', v.rel, v.name, v.generator)
+        FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.source <> 'reference';
+    RETURN QUERY SELECT d.sql FROM randflake_migrate.hanging(rels, atts) WITH ORDINALITY AS x,
+        randflake_migrate.definition(x.class, x.object) WITH ORDINALITY AS d (sql, n)
+        WHERE x.how = 'made again' ORDER BY x.ordinality, d.n;
+    RETURN QUERY SELECT format('DROP FUNCTION randflake_migrate.%I(bigint);', (v.root || '.' || quote_ident(v.root_name))::name)
+        FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.source <> 'reference' AND NOT v.keeps;
+    RETURN NEXT 'COMMIT;';
+    RETURN NEXT format('ANALYZE %s;', tables);
+END
+$$;
+
+-- --- online steps -------------------------------------------------------------------------------
+
+-- One row for each move by start().
+CREATE TABLE randflake_migrate.move (
+    id       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    grp      text NOT NULL,
+    target   text NOT NULL,
+    rows     text NOT NULL,
+    state    text NOT NULL DEFAULT 'moving' CHECK (state IN ('moving', 'swapped', 'moved', 'going back', 'undone')),
+    pages    integer NOT NULL DEFAULT 64 CHECK (pages > 0),  -- of a table, filled in one transaction
+    pause    interval NOT NULL DEFAULT '0'                   -- after each of these transactions
+);
+
+-- Its columns. `shadow` is the column that will take the place of `name` and its name, and the other one will be `displaced`.
+-- After step 7 the roles are exchanged.
+CREATE TABLE randflake_migrate.part (
+    move      integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
+    rel       regclass NOT NULL,
+    name      name NOT NULL,
+    shadow    name NOT NULL,
+    displaced name NOT NULL,
+    is_key    boolean NOT NULL,
+    root      regclass NOT NULL,
+    root_name name NOT NULL,
+    converts  boolean NOT NULL,  -- the shadow is the same value in another type
+    type      regtype NOT NULL,  -- of the shadow
+    maker     text,              -- makes a value for the shadow of a key
+    old_type  regtype NOT NULL,
+    old_maker text,
+    was_same  boolean NOT NULL,  -- identifiers already: both columns hold the same value all the time
+    PRIMARY KEY (move, rel, name)
+);
+
+-- Its statements, in order. Each is a transaction that marks itself done, but for an index that is built CONCURRENTLY.
+CREATE TABLE randflake_migrate.step (
+    move  integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
+    n     integer NOT NULL,
+    step  integer NOT NULL,  -- of the eight in docs/migrating.md
+    sql   text NOT NULL,
+    index text,              -- that the statement builds
+    page  bigint,            -- how far fill() is
+    pages bigint,
+    done  timestamptz,
+    PRIMARY KEY (move, n)
+);
+
+-- Keys that a row referred to before its parent was inserted, as deferred foreign keys allow: the parent takes that one.
+CREATE TABLE randflake_migrate.reserved (
+    root   regclass NOT NULL,
+    number text NOT NULL,
+    shadow text NOT NULL,
+    PRIMARY KEY (root, number)
+);
+
+-- Marks a step done; an error if it is not the next one.
+CREATE FUNCTION randflake_migrate.done(move integer, n integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    next integer;
+BEGIN
+    PERFORM FROM randflake_migrate.move AS m WHERE m.id = $1 FOR UPDATE;
+    SELECT min(s.n) INTO next FROM randflake_migrate.step AS s WHERE s.move = $1 AND s.done IS NULL;
+    IF next IS DISTINCT FROM $2 THEN
+        RAISE object_not_in_prerequisite_state USING MESSAGE = format('step %s of move %s is not the next one', $2, $1),
+            HINT = format('SELECT randflake_migrate.todo(%s) shows what is left.', $1);
+    END IF;
+    UPDATE randflake_migrate.step AS s SET done = clock_timestamp() WHERE s.move = $1 AND s.n = $2;
+END
+$$;
+
+CREATE FUNCTION randflake_migrate.paths(move integer) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
+$$;
+
+-- The function and the trigger that keep the shadow of a column. Triggers of one event run in the order of their names: these
+-- after the program's own, and those of references before those of keys, which look for what a reference reserved. r is
+-- the key that p is or refers to.
+CREATE FUNCTION randflake_migrate.follow(p randflake_migrate.part, r randflake_migrate.part) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format(E'CREATE FUNCTION randflake_migrate.%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER\n'
+        'SET search_path = %5$s AS $f$\nBEGIN\n%2$s\n    RETURN NEW;\nEND $f$;\n'
+        'CREATE TRIGGER %3$I BEFORE INSERT OR UPDATE ON %4$s FOR EACH ROW EXECUTE FUNCTION randflake_migrate.%1$s();\n'
+        'ALTER TABLE %4$s ENABLE ALWAYS TRIGGER %3$I;',
+        f.name, CASE
+            WHEN p.converts THEN format('    NEW.%I := NEW.%I::%s;', p.shadow, p.name, p.type)
+            WHEN p.is_key THEN format(
+                E'    IF TG_OP = ''INSERT'' THEN\n        DELETE FROM randflake_migrate.reserved AS r\n'
+                '        WHERE r.root = %L::regclass AND r.number = NEW.%I::text\n'
+                '        RETURNING r.shadow INTO NEW.%3$I;\n    END IF;\n'
+                '    NEW.%3$I := coalesce(NEW.%3$I, %4$s);', p.root::text, p.name, p.shadow, p.maker)
+            ELSE format(
+                E'    IF TG_OP = ''UPDATE'' THEN\n'
+                '        IF NEW.%1$I IS NOT DISTINCT FROM OLD.%1$I AND NEW.%2$I IS NOT NULL THEN RETURN NEW; END IF;\n    END IF;\n'
+                '    NEW.%2$I := NULL;\n    SELECT r.%3$I INTO NEW.%2$I FROM %4$s AS r WHERE r.%5$I = NEW.%1$I;\n'
+                '    IF NEW.%2$I IS NULL AND NEW.%1$I IS NOT NULL THEN\n'
+                '        INSERT INTO randflake_migrate.reserved AS v VALUES (%6$L::regclass, NEW.%1$I::text, (%7$s)::text)\n'
+                '        ON CONFLICT (root, number) DO UPDATE SET shadow = v.shadow RETURNING v.shadow INTO NEW.%2$I;\n    END IF;',
+                p.name, p.shadow, r.shadow, p.root, p.root_name, p.root::text, r.maker) END,
+        f.trigger, p.rel, randflake_migrate.paths(p.move))
+    FROM (SELECT quote_ident((p.rel || '.' || quote_ident(p.name))::name),
+                 'zzz_randflake_migrate_' || CASE WHEN p.is_key THEN 2 ELSE 1 END || '_' || p.name) AS f (name, trigger)
+$$;
+
+CREATE FUNCTION randflake_migrate.unfollow(p randflake_migrate.part) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format(E'DROP TRIGGER IF EXISTS %I ON %s;\nDROP FUNCTION IF EXISTS randflake_migrate.%I();',
+        'zzz_randflake_migrate_' || CASE WHEN p.is_key THEN 2 ELSE 1 END || '_' || p.name, p.rel, (p.rel || '.' || quote_ident(p.name))::name)
+$$;
+
+-- Fills the shadows of one table, a few pages in each transaction. It goes on where it was stopped.
+CREATE PROCEDURE randflake_migrate.fill(move integer, n integer, rel regclass, keys boolean) LANGUAGE plpgsql AS $$
+DECLARE
+    assignments text;
+    missing text;
+    last bigint;
+    at bigint;
+    m record;
+    filled bigint;
+    total bigint := 0;
+    again boolean;
+BEGIN
+    LOOP
+        PERFORM pg_catalog.set_config('search_path', randflake_migrate.paths($1), true);
+        IF assignments IS NULL THEN
+            SELECT string_agg(format('%I = coalesce(t.%1$I, %s)', p.shadow, CASE
+                       WHEN p.converts THEN format('t.%I::%s', p.name, p.type)
+                       WHEN p.is_key THEN p.maker
+                       ELSE format('(SELECT r.%I FROM %s AS r WHERE r.%I = t.%I)', r.shadow, p.root, p.root_name, p.name) END), ', '),
+                   string_agg(format('t.%I IS NULL AND t.%I IS NOT NULL', p.shadow, p.name), ' OR ')
+            INTO assignments, missing
+            FROM randflake_migrate.part AS p JOIN randflake_migrate.part AS r ON r.move = p.move AND r.rel = p.root AND r.name = p.root_name
+            WHERE p.move = $1 AND p.rel = $3 AND p.is_key = $4;
+        END IF;
+        SELECT v.pages, v.pause, s.page, s.pages AS until INTO m FROM randflake_migrate.move AS v
+        JOIN randflake_migrate.step AS s ON s.move = v.id WHERE v.id = $1 AND s.n = $2 FOR UPDATE OF s;
+        at := coalesce(m.page, 0);
+        -- Rows that are written meanwhile are filled by triggers, wherever they go
+        last := coalesce(m.until, pg_relation_size($3) / current_setting('block_size')::bigint);
+        IF at >= last THEN
+            EXECUTE format('SELECT EXISTS (SELECT FROM %s AS t WHERE %s)', $3, missing) INTO again;
+            IF NOT again THEN
+                PERFORM randflake_migrate.done($1, $2);
+                COMMIT;
+                RETURN;
+            END IF;
+            PERFORM pg_sleep(0.1);
+            at := 0;
+            last := pg_relation_size($3) / current_setting('block_size')::bigint;
+        END IF;
+        -- The program's triggers do not run for what no program does
+        IF has_parameter_privilege('session_replication_role', 'SET') THEN
+            PERFORM set_config('session_replication_role', 'replica', true);
+        END IF;
+        -- Rows that a program holds are left for the next pass, so that neither waits for the other in a circle
+        EXECUTE format('UPDATE %s AS t SET %s WHERE t.ctid = ANY (ARRAY(SELECT t.ctid FROM %1$s AS t'
+            ' WHERE t.ctid >= %3$L AND t.ctid < %4$L AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))', $3, assignments,
+            format('(%s,0)', at), format('(%s,0)', at + m.pages), missing);
+        GET DIAGNOSTICS filled = ROW_COUNT;
+        total := total + filled;
+        at := least(at + m.pages, last);
+        UPDATE randflake_migrate.step AS s SET page = at, pages = last WHERE s.move = $1 AND s.n = $2;
+        RAISE NOTICE '%: filled % rows, % of % pages', $3, total, at, last;
+        COMMIT;
+        PERFORM pg_catalog.pg_sleep(pg_catalog.date_part('epoch', m.pause));
+    END LOOP;
+END
+$$;
+
+-- What an index is built like on the shadows: what follows ON table in its definition. PostgreSQL itself renames the
+-- columns in it, of an empty copy of the table.
+CREATE FUNCTION randflake_migrate.on_shadows(move integer, index regclass) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    i record;
+    p record;
+    tail text;
+BEGIN
+    SELECT x.indrelid::regclass AS rel, c.relname, n.nspname, t.relname AS of, x.indisunique INTO i
+    FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indexrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_class AS t ON t.oid = x.indrelid WHERE x.indexrelid = $2;
+    tail := substr(pg_get_indexdef($2), length(format('CREATE %sINDEX %I ON %I.%I ', CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END,
+        i.relname, i.nspname, i.of)) + 1);
+    PERFORM set_config('search_path', randflake_migrate.paths($1), true);
+    EXECUTE format('CREATE TEMPORARY TABLE randflake_migrate_copy (LIKE %s)', i.rel);
+    FOR p IN SELECT v.*, row_number() OVER () AS k FROM randflake_migrate.part AS v WHERE v.move = $1 AND v.rel = i.rel LOOP
+        EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy RENAME COLUMN %I TO %I', p.name, 'randflake_migrate_' || p.k);
+        IF EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = i.rel AND a.attname = p.shadow) THEN
+            EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy RENAME COLUMN %I TO %I', p.shadow, p.name);
+        ELSE
+            EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy ADD COLUMN %I %s', p.name, p.type);
+        END IF;
+    END LOOP;
+    EXECUTE 'CREATE INDEX randflake_migrate_copy_index ON pg_temp.randflake_migrate_copy ' || tail;
+    FOR p IN SELECT v.*, row_number() OVER () AS k FROM randflake_migrate.part AS v WHERE v.move = $1 AND v.rel = i.rel LOOP
+        EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy RENAME COLUMN %I TO %I', p.name, p.shadow);
+    END LOOP;
+    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+    tail := regexp_replace(pg_get_indexdef('pg_temp.randflake_migrate_copy_index'::regclass), '^.*? ON [^ ]+ ', '');
+    DROP TABLE pg_temp.randflake_migrate_copy;
+    RETURN tail;
+END
+$$;
+
+-- Columns as a list of names, and of the names of their shadows.
+CREATE FUNCTION randflake_migrate.names(move integer, rel oid, atts smallint[], OUT names text, OUT shadows text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.n), string_agg(quote_ident(coalesce(p.shadow, a.attname)), ', ' ORDER BY k.n)
+    FROM unnest($3) WITH ORDINALITY AS k (att, n) JOIN pg_attribute AS a ON a.attrelid = $2 AND a.attnum = k.att
+    LEFT JOIN randflake_migrate.part AS p ON p.move = $1 AND p.rel = $2 AND p.name = a.attname
+$$;
+
+-- A foreign key on the shadows, with all its options, not validated yet.
+CREATE FUNCTION randflake_migrate.key_on_shadows(move integer, k pg_constraint) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('FOREIGN KEY (%s) REFERENCES %s(%s)', c.shadows, ($2).confrelid::regclass, p.shadows)
+        || replace(substr(pg_get_constraintdef(($2).oid), length(format('FOREIGN KEY (%s) REFERENCES %s(%s)',
+                   c.names, ($2).confrelid::regclass, p.names)) + 1),
+                   ' NOT VALID', '') || ' NOT VALID'
+    FROM randflake_migrate.names($1, ($2).conrelid, ($2).conkey) AS c, randflake_migrate.names($1, ($2).confrelid, ($2).confkey) AS p
+$$;
+
+-- A column after step 7: the roles exchanged.
+CREATE FUNCTION randflake_migrate.exchanged(p randflake_migrate.part) RETURNS randflake_migrate.part
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT ROW(p.move, p.rel, p.name, p.displaced, p.shadow, p.is_key, p.root, p.root_name, p.was_same,
+               p.old_type, p.old_maker, p.type, p.maker, p.was_same)::randflake_migrate.part
+$$;
+
+-- The indexes and foreign keys that are made on shadows, and their names until step 7.
+CREATE FUNCTION randflake_migrate.indexes(
+    move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean
+) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT i.indrelid, i.indexrelid, c.relname, (left(min(p.shadow), 4) || c.relname)::name, bool_and(p.is_key)
+    FROM randflake_migrate.part AS p JOIN pg_attribute AS a ON a.attrelid = p.rel AND a.attname = p.name
+    JOIN pg_index AS i ON i.indrelid = p.rel JOIN pg_class AS c ON c.oid = i.indexrelid
+    WHERE p.move = $1 AND (a.attnum = ANY (i.indkey::int2[]) OR EXISTS (
+        SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = p.rel AND d.refobjsubid = a.attnum))
+    GROUP BY i.indrelid, i.indexrelid, c.relname ORDER BY i.indexrelid
+$$;
+
+CREATE FUNCTION randflake_migrate.foreign_keys(move integer, OUT k pg_constraint, OUT made name)
+RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT f, (left(min(p.shadow), 4) || f.conname)::name
+    FROM pg_constraint AS f JOIN randflake_migrate.part AS p ON p.rel IN (f.conrelid, f.confrelid)
+    JOIN pg_attribute AS a ON a.attrelid = p.rel AND a.attname = p.name
+    WHERE f.contype = 'f' AND p.move = $1
+      AND (f.conrelid = p.rel AND a.attnum = ANY (f.conkey) OR f.confrelid = p.rel AND a.attnum = ANY (f.confkey))
+    GROUP BY f.oid, f.* ORDER BY f.oid
+$$;
+
+-- Step 7: the statements that exchange all columns of a move. It is the same before and after the steps in between, as long as
+-- nobody changes what hangs on the columns.
+CREATE FUNCTION randflake_migrate.swap(move integer, back boolean) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    SELECT set_config('search_path', randflake_migrate.paths($1), true);
+    WITH p AS (
+        SELECT v AS part, r AS key, v.*, a.attnum, a.attnotnull,
+               (SELECT n.conname FROM pg_constraint AS n WHERE n.contype = 'n' AND n.conrelid = v.rel AND n.conkey = ARRAY[a.attnum]) AS not_null,
+               (SELECT n.conname FROM pg_constraint AS n JOIN pg_attribute AS h ON h.attrelid = v.rel AND h.attname = v.shadow
+                WHERE n.contype = 'n' AND n.conrelid = v.rel AND n.conkey = ARRAY[h.attnum]) AS shadow_not_null FROM randflake_migrate.part AS v
+        JOIN randflake_migrate.part AS r ON r.move = v.move AND r.rel = v.root AND r.name = v.root_name
+        JOIN pg_attribute AS a ON a.attrelid = v.rel AND a.attname = v.name WHERE v.move = $1
+    ), again AS (
+        SELECT h.*, k.contype FROM (SELECT array_agg(p.rel::oid) AS rels, array_agg(p.attnum) AS atts FROM p) AS c,
+        randflake_migrate.hanging(c.rels, c.atts) WITH ORDINALITY AS h
+        LEFT JOIN pg_constraint AS k ON h.class = 'pg_constraint'::regclass AND k.oid = h.object
+        WHERE (h.how = 'made again' OR h.kind = 'statistics object' OR k.contype = 'c') AND k.contype IS DISTINCT FROM 'f'
+    ), i AS (
+        SELECT x.*, k.oid AS k, k.conname, k.contype, k.condeferrable, k.condeferred, n.indisreplident, n.indisclustered, s.nspname
+        FROM randflake_migrate.indexes($1) AS x JOIN pg_index AS n ON n.indexrelid = x.index
+        JOIN pg_class AS c ON c.oid = x.index JOIN pg_namespace AS s ON s.oid = c.relnamespace
+        LEFT JOIN pg_constraint AS k ON k.conindid = x.index AND k.contype IN ('p', 'u') AND k.conrelid = x.rel
+    ), line (place, n, sql) AS (
+        SELECT 0, 0, randflake_migrate.lock(concat_ws(', ', (SELECT string_agg(h.identity, ', ' ORDER BY h.ordinality DESC) FROM again AS h
+            WHERE h.kind = 'view'), randflake_migrate.in_order(array_agg(p.rel), array_agg(p.root))), 'ACCESS EXCLUSIVE') FROM p
+      UNION ALL SELECT 0, 1, format('SELECT randflake_migrate.unchanged(%s, %L);', $1, $2)
+      UNION ALL SELECT 1, -h.ordinality, randflake_migrate.removal(h.class, h.object) FROM again AS h
+      UNION ALL SELECT 2, p.attnum, randflake_migrate.unfollow(p.part) FROM p
+      UNION ALL SELECT 3, (f.k).oid::bigint, randflake_migrate.removal('pg_constraint'::regclass, (f.k).oid)
+            FROM randflake_migrate.foreign_keys($1) AS f
+      UNION ALL SELECT 4, i.index::oid::bigint, CASE WHEN i.k IS NULL THEN format('DROP INDEX %s;', i.index)
+            ELSE randflake_migrate.removal('pg_constraint'::regclass, i.k) END FROM i
+      UNION ALL SELECT 5, p.attnum, format(
+                E'ALTER TABLE %1$s RENAME COLUMN %2$I TO %4$I;\nALTER TABLE %1$s RENAME COLUMN %3$I TO %2$I;', p.rel, p.name, p.shadow, p.displaced)
+            || CASE WHEN p.attnotnull THEN format(CASE
+                    WHEN p.not_null IS NULL THEN E'\nALTER TABLE %1$s ALTER COLUMN %2$I SET NOT NULL;'  -- before PostgreSQL 18 it has no name
+                    WHEN p.shadow_not_null IS NULL THEN E'\nALTER TABLE %1$s RENAME CONSTRAINT %4$I TO %5$I;\nALTER TABLE %1$s ADD CONSTRAINT %4$I NOT NULL %2$I;'
+                    ELSE E'\nALTER TABLE %1$s RENAME CONSTRAINT %4$I TO %5$I;\nALTER TABLE %1$s RENAME CONSTRAINT %6$I TO %4$I;' END
+                    || E'\nALTER TABLE %1$s DROP CONSTRAINT IF EXISTS %3$I;', p.rel, p.name, (p.shadow || '_not_null')::name,
+                    p.not_null, (left(p.displaced, 4) || p.not_null)::name, p.shadow_not_null) ELSE '' END
+            || CASE WHEN p.is_key AND NOT $2 THEN format(E'\nALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s;', p.rel, p.name, p.maker)
+               ELSE '' END FROM p
+      UNION ALL SELECT 6, i.index::oid::bigint, CASE WHEN i.k IS NULL THEN format('ALTER INDEX %I.%I RENAME TO %I;', i.nspname, i.built, i.name)
+            ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I%s%s;', i.rel, i.conname,
+                 CASE i.contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END,
+                 i.built, CASE WHEN i.condeferrable THEN ' DEFERRABLE' ELSE '' END,
+                 CASE WHEN i.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END) END
+            || CASE WHEN i.indisreplident THEN format(E'\nALTER TABLE %s REPLICA IDENTITY USING INDEX %I;', i.rel, i.name) ELSE '' END
+            || CASE WHEN i.indisclustered THEN format(E'\nALTER TABLE %s CLUSTER ON %I;', i.rel, i.name) ELSE '' END FROM i
+      UNION ALL SELECT 7, (f.k).oid::bigint, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I;', (f.k).conrelid::regclass, f.made, (f.k).conname)
+            FROM randflake_migrate.foreign_keys($1) AS f
+      UNION ALL SELECT 8, 0, c.sql FROM (
+            SELECT 'pg_class'::regclass AS class, i.index::oid AS object FROM i
+            UNION ALL SELECT 'pg_constraint'::regclass, i.k FROM i
+            UNION ALL SELECT 'pg_constraint'::regclass, (f.k).oid FROM randflake_migrate.foreign_keys($1) AS f
+            ) AS o, randflake_migrate.comments(o.class, o.object) AS c (sql)
+      UNION ALL SELECT 8, 0, format('COMMENT ON COLUMN %s.%I IS %L;', p.rel, p.name, col_description(p.rel, p.attnum)) FROM p
+            WHERE col_description(p.rel, p.attnum) IS NOT NULL
+      UNION ALL SELECT 8, 0, g.sql FROM p, randflake_migrate.column_grants(p.rel, p.attnum) AS g (sql)
+      UNION ALL SELECT 9, h.ordinality * 1000 + d.n, CASE WHEN h.contype = 'c'
+                THEN regexp_replace(d.sql, '^(ALTER TABLE .*?)( NOT VALID)?;$', '\1 NOT VALID;') ELSE d.sql END
+            FROM again AS h, randflake_migrate.definition(h.class, h.object) WITH ORDINALITY AS d (sql, n)
+      UNION ALL SELECT 10, p.attnum, randflake_migrate.follow(randflake_migrate.exchanged(p.part), randflake_migrate.exchanged(p.key)) FROM p
+      UNION ALL SELECT 11, 0, format(E'UPDATE randflake_migrate.part AS p SET (shadow, displaced, converts, type, maker, old_type, old_maker) =\n'
+            '    (p.displaced, p.shadow, p.was_same, p.old_type, p.old_maker, p.type, p.maker) WHERE p.move = %s;', $1)
+      UNION ALL SELECT DISTINCT 11, 1, format('DELETE FROM randflake_migrate.reserved WHERE root = %L::regclass;', p.root::text) FROM p
+      UNION ALL SELECT 11, 2, format('UPDATE randflake_migrate.move SET state = %L WHERE id = %s;',
+                CASE WHEN $2 THEN 'going back' ELSE 'swapped' END, $1)
+    )
+    SELECT string_agg(l.sql, E'\n' ORDER BY l.place, l.n, l.sql) FROM line AS l
+$$;
+
+-- An error if what step 7 exchanges is no longer what its statements were made for.
+CREATE FUNCTION randflake_migrate.unchanged(move integer, back boolean) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM randflake_migrate.step AS s WHERE s.move = $1 AND strpos(s.sql, randflake_migrate.swap($1, $2)) > 0) THEN
+        RAISE object_not_in_prerequisite_state USING MESSAGE = 'what hangs on the tables has changed since these statements were printed',
+            HINT = format('SELECT randflake_migrate.todo(%s) prints them anew.', $1);
+    END IF;
+END
+$$;
+
+-- Adds a step: a statement for fill(), an index, or the statements of one transaction.
+CREATE FUNCTION randflake_migrate.add(move integer, step integer, sql text, index text DEFAULT NULL) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO randflake_migrate.step AS s (move, n, step, sql, index)
+    SELECT $1, l.n, $2, CASE WHEN $4 IS NOT NULL THEN $3 WHEN $3 LIKE 'CALL %' THEN format($3, $1, l.n) ELSE
+        format(E'BEGIN;\nSET LOCAL search_path = %s;\nSET LOCAL check_function_bodies = off;\nSET LOCAL lock_timeout = ''2s'';\n'
+               'SELECT randflake_migrate.done(%s, %s);\n%s\nCOMMIT;', randflake_migrate.paths($1), $1, l.n, $3) END, $4
+    FROM (SELECT coalesce(max(o.n), 0) + 1 AS n FROM randflake_migrate.step AS o WHERE o.move = $1) AS l
+$$;
+
+-- Writes all steps, or those of the way back, for which the columns are there and kept already.
+CREATE FUNCTION randflake_migrate.write(move integer, back boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    p record;
+    i record;
+    f record;
+BEGIN
+    FOR keys IN REVERSE 1 .. 0 LOOP  -- first the keys, then what refers to them
+        FOR p IN SELECT v.rel, string_agg(format(E'ALTER TABLE %s ADD COLUMN %I %s;\n', v.rel, v.shadow, v.type)
+                     || randflake_migrate.follow(v, r), E'\n') AS sql
+                 FROM randflake_migrate.part AS v JOIN randflake_migrate.part AS r ON r.move = v.move AND r.rel = v.root AND r.name = v.root_name
+                 WHERE v.move = $1 AND NOT back AND v.is_key = (keys = 1) GROUP BY v.rel ORDER BY v.rel LOOP
+            PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 1 ELSE 4 END, p.sql);
+            PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 2 ELSE 4 END,
+                format('CALL randflake_migrate.fill(%%s, %%s, %L, %s);', p.rel, CASE keys WHEN 1 THEN 'true' ELSE 'false' END));
+        END LOOP;
+        FOR i IN SELECT x.*, n.nspname, d.indisunique FROM randflake_migrate.indexes($1) AS x JOIN pg_index AS d ON d.indexrelid = x.index
+                 JOIN pg_class AS c ON c.oid = x.index JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE x.keys_only = (keys = 1) LOOP
+            PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 3 ELSE 5 END, format('CREATE %sINDEX CONCURRENTLY %I ON %s %s;',
+                CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END, i.built, i.rel, randflake_migrate.on_shadows($1, i.index)),
+                format('%I.%I', i.nspname, i.built));
+        END LOOP;
+        FOR p IN SELECT v.*, (v.shadow || '_not_null')::name AS made FROM randflake_migrate.part AS v
+                 JOIN pg_attribute AS a ON a.attrelid = v.rel AND a.attname = v.name AND a.attnotnull
+                 LEFT JOIN pg_attribute AS s ON s.attrelid = v.rel AND s.attname = v.shadow
+                 WHERE v.move = $1 AND v.is_key = (keys = 1) AND s.attnotnull IS NOT TRUE LOOP
+            PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 3 ELSE 5 END,
+                format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I IS NOT NULL) NOT VALID;', p.rel, p.made, p.shadow));
+            PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 3 ELSE 5 END, format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', p.rel, p.made));
+        END LOOP;
+    END LOOP;
+
+    -- A reference that reserved a key while another transaction committed it has the wrong one
+    FOR f IN SELECT v.k, v.made FROM randflake_migrate.foreign_keys($1) AS v LOOP
+        PERFORM randflake_migrate.add($1, 6,
+            randflake_migrate.lock(concat_ws(', ', (f.k).confrelid::regclass, (f.k).conrelid::regclass), 'SHARE ROW EXCLUSIVE') || E'\n'
+            || coalesce((SELECT string_agg(format(E'UPDATE %1$s AS t SET %2$I = r.%3$I FROM %4$s AS r\n'
+                   '    JOIN randflake_migrate.reserved AS v ON v.number = r.%5$I::text\n'
+                   '    WHERE v.root = %6$L::regclass AND t.%7$I = r.%5$I AND t.%2$I <> r.%3$I;\n',
+                   v.rel, v.shadow, r.shadow, v.root, v.root_name, v.root::text, v.name), '')
+                FROM randflake_migrate.part AS v JOIN randflake_migrate.part AS r ON r.move = v.move AND r.rel = v.root AND r.name = v.root_name
+                WHERE v.move = $1 AND v.rel = (f.k).conrelid AND NOT v.is_key AND NOT v.converts), '')
+            || format('ALTER TABLE %s ADD CONSTRAINT %I %s;', (f.k).conrelid::regclass, f.made, randflake_migrate.key_on_shadows($1, f.k)));
+    END LOOP;
+    FOR f IN SELECT v.k, v.made FROM randflake_migrate.foreign_keys($1) AS v WHERE (v.k).convalidated LOOP
+        PERFORM randflake_migrate.add($1, 6, format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', (f.k).conrelid::regclass, f.made));
+    END LOOP;
+
+    PERFORM randflake_migrate.add($1, 7, randflake_migrate.swap($1, back));
+    FOR f IN SELECT c.conrelid::regclass AS rel, c.conname FROM pg_constraint AS c WHERE c.contype = 'c' AND c.convalidated
+             AND EXISTS (SELECT FROM randflake_migrate.part AS v JOIN pg_attribute AS a ON a.attrelid = v.rel AND a.attname = v.name
+                         WHERE v.move = $1 AND v.rel = c.conrelid AND a.attnum = ANY (c.conkey)) LOOP
+        PERFORM randflake_migrate.add($1, 7, format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', f.rel, f.conname));
+    END LOOP;
+    PERFORM randflake_migrate.add($1, 8, 
+        (SELECT randflake_migrate.lock(randflake_migrate.in_order(array_agg(v.rel), array_agg(v.root)), 'ACCESS EXCLUSIVE') || E'\n'
+            || string_agg(randflake_migrate.unfollow(v)
+            || format(E'\nALTER TABLE %s DROP COLUMN %I;', v.rel, v.displaced), E'\n' ORDER BY v.is_key, v.rel, v.name)
+        FROM randflake_migrate.part AS v WHERE v.move = $1)
+        || format(E'\nUPDATE randflake_migrate.move SET state = %L WHERE id = %s;', CASE WHEN back THEN 'undone' ELSE 'moved' END, $1));
+END
+$$;
+
+-- Begins the online move of the group of a table: writes its steps, and changes nothing else. Its number.
+CREATE FUNCTION randflake_migrate.start(member regclass, target text DEFAULT 'bigint', rows text DEFAULT 'all') RETURNS integer
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wanted regclass := randflake_migrate.group_of(member, target, rows, true);
+    made integer;
+BEGIN
+    LOCK TABLE randflake_migrate.move;
+    SELECT v.id INTO made FROM randflake_migrate.move AS v JOIN randflake_migrate.part AS p ON p.move = v.id
+    WHERE p.rel = member AND v.state NOT IN ('moved', 'undone') LIMIT 1;
+    IF FOUND THEN
+        RAISE object_in_use USING MESSAGE = format('%s is being moved already', member),
+            HINT = format('SELECT randflake_migrate.todo(%s) shows what is left.', made);
+    ELSIF NOT EXISTS (SELECT FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.changes) THEN
+        RAISE object_not_in_prerequisite_state USING MESSAGE = format('nothing but defaults changes in the group of %s', wanted),
+            HINT = 'randflake_migrate.transaction() takes a moment.';
+    END IF;
+    INSERT INTO randflake_migrate.move AS v (grp, target, rows) VALUES (wanted::text, $2, $3) RETURNING v.id INTO made;
+    INSERT INTO randflake_migrate.part
+    SELECT made, v.rel, v.name, ('new_' || v.name)::name, ('old_' || v.name)::name, v.source <> 'reference', v.root, v.root_name, v.keeps,
+           v.to_type, CASE WHEN v.source <> 'reference' THEN v.generator END, v.type,
+           CASE v.source WHEN 'identity' THEN format('nextval(%L::regclass)', pg_get_serial_sequence(v.rel::text, v.name))
+                         ELSE pg_get_expr(d.adbin, d.adrelid) END,
+           k.source = 'randflake'
+    FROM randflake_migrate.moving($2, $3) AS v JOIN randflake_migrate.moving($2, $3) AS k ON k.rel = v.root AND k.name = v.root_name
+    LEFT JOIN pg_attrdef AS d ON d.adrelid = v.rel AND d.adnum = v.att
+    WHERE v.grp = wanted;
+    PERFORM randflake_migrate.write(made, false);
+    RETURN made;
+END
+$$;
+
+-- The statements that are left, in order; those of step 8 if clean_up. Made for \gexec.
+CREATE FUNCTION randflake_migrate.todo(move integer, clean_up boolean DEFAULT false) RETURNS SETOF text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    s record;
+    body text;
+BEGIN
+    SELECT randflake_migrate.swap($1, v.state = 'going back') INTO body FROM randflake_migrate.move AS v WHERE v.id = $1;
+    UPDATE randflake_migrate.step AS v SET sql = left(v.sql, strpos(v.sql, 'SET LOCAL statement_timeout') - 1) || body || E'\nCOMMIT;'
+    WHERE v.move = $1 AND v.done IS NULL AND v.sql LIKE '%randflake_migrate.unchanged(%';
+    FOR s IN SELECT v.* FROM randflake_migrate.step AS v WHERE v.move = $1 AND v.done IS NULL AND (v.step < 8 OR clean_up) ORDER BY v.n LOOP
+        IF s.index IS NULL THEN
+            RETURN NEXT s.sql;
+        ELSE
+            IF to_regclass(s.index) IS NOT NULL THEN  -- stopped while it was built
+                RETURN NEXT format('DROP INDEX CONCURRENTLY %s;', s.index);
+            END IF;
+            RETURN NEXT s.sql;
+            RETURN NEXT format('SELECT randflake_migrate.done(%s, %s);', $1, s.n);
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- Replaces the steps that are left by the way back, which todo() prints then.
+CREATE FUNCTION randflake_migrate.undo(move integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    m record;
+BEGIN
+    SELECT * INTO m FROM randflake_migrate.move AS v WHERE v.id = $1 FOR UPDATE;
+    IF m.state IS NULL OR m.state NOT IN ('moving', 'swapped') THEN
+        RAISE object_not_in_prerequisite_state USING MESSAGE = format('move %s cannot be undone', $1),
+            DETAIL = format('It is %s.', coalesce(m.state, 'unknown')),
+            HINT = 'After step 8 the old numbers are gone. A move that is going back goes back to its end.';
+    END IF;
+    DELETE FROM randflake_migrate.step AS s WHERE s.move = $1 AND s.done IS NULL;
+    IF m.state = 'swapped' THEN
+        UPDATE randflake_migrate.move AS v SET state = 'going back' WHERE v.id = $1;
+        PERFORM randflake_migrate.write($1, true);
+    ELSE
+        PERFORM randflake_migrate.add($1, 7, randflake_migrate.lock((SELECT randflake_migrate.in_order(array_agg(v.rel), array_agg(v.root))
+                FROM randflake_migrate.part AS v WHERE v.move = $1), 'ACCESS EXCLUSIVE')
+            || coalesce((SELECT string_agg(format(E'\nALTER TABLE %s DROP CONSTRAINT IF EXISTS %I;', (f.k).conrelid::regclass, f.made), '')
+                FROM randflake_migrate.foreign_keys($1) AS f), '')
+            || (SELECT string_agg(E'\n' || randflake_migrate.unfollow(v)
+                    || format(E'\nALTER TABLE %s DROP COLUMN IF EXISTS %I;', v.rel, v.shadow), '' ORDER BY v.is_key)
+                FROM randflake_migrate.part AS v WHERE v.move = $1)
+            || format(E'\nUPDATE randflake_migrate.move SET state = ''undone'' WHERE id = %s;', $1));
+    END IF;
+END
+$$;
+
+-- --- masks --------------------------------------------------------------------------------------
+
+-- For keys that stay as they are: a function for each table in this schema, which takes a mask and returns the row with masks for
+-- its key and for what refers to keys. Who may not read the tables sees no number. The label is the table that has the key.
+CREATE FUNCTION randflake_migrate.masks(api name DEFAULT 'api') RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    SELECT format(E'CREATE FUNCTION %1$I.%2$I(bigint) RETURNS TABLE (%3$s)\nLANGUAGE sql STABLE SECURITY DEFINER BEGIN ATOMIC\n'
+                  '    SELECT %4$s FROM %5$s AS t WHERE t.%6$I = %7$s.randflake_unmask($1, %8$L);\nEND;\n'
+                  'REVOKE EXECUTE ON FUNCTION %1$I.%2$I(bigint) FROM PUBLIC;',
+        $1, c.relname, string_agg(format('%I %s', a.attname, CASE WHEN m.root IS NULL
+                THEN format_type(a.atttypid, a.atttypmod) ELSE 'bigint' END), ', ' ORDER BY a.attnum),
+        string_agg(format(CASE WHEN m.root IS NULL THEN 't.%I' ELSE '%2$s.randflake_mask(t.%1$I, %3$L)' END,
+                a.attname, p.pronamespace::regnamespace, m.root), ', ' ORDER BY a.attnum),
+        k.rel, k.name, p.pronamespace::regnamespace, k.root)
+    FROM randflake_migrate.moving('bigint', 'all') AS k JOIN pg_class AS c ON c.oid = k.rel
+    JOIN pg_attribute AS a ON a.attrelid = k.rel AND a.attnum > 0 AND NOT a.attisdropped
+    LEFT JOIN randflake_migrate.moving('bigint', 'all') AS m ON m.rel = k.rel AND m.att = a.attnum
+    CROSS JOIN pg_proc AS p WHERE p.proname = 'randflake_unmask' AND k.source <> 'reference'
+    GROUP BY c.relname, k.rel, k.name, k.root, p.pronamespace ORDER BY k.rel
+$$;

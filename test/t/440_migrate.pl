@@ -1,0 +1,564 @@
+# migrate/randflake_migrate.sql: a schema with every kind of thing that hangs on a key, and names that need quotes, moves to each
+# target at once and by online steps. It is the same afterwards, row for row and object for object, but for its keys. Programs write
+# all the time; each step is killed before it is run; the way back is taken from every step.
+
+use feature 'state';
+use Docs;
+use JSON::PP qw(decode_json);
+use Randflake;
+
+read_document('docs/migrating.md', 'test/t/440_migrate.pl');
+my $node = start_server('main', settings => { node_id => 1, secret => random_secret(), max_wait => '1h' },
+    extensions => [], conf => "wal_level = logical\ndeadlock_timeout = 10s\n");
+my $script = 'migrate/randflake_migrate.sql';
+my $schema = q{"od'd ""x"""};
+my $tool = 'randflake_migrate';
+
+sub sql { my ($db, $sql) = @_; return $node->safe_psql($db, "SET search_path = $schema, public, randflake; $sql"); }
+
+# Runs statements in a session; again while lock_timeout strikes. Returns its error.
+sub run {
+    my ($db, @statements) = @_;
+    for (1 .. 100) {
+        my ($status, $out, $text) = $node->psql($db, "@statements", on_error_stop => 1);
+        return $status ? $text : '' if $text !~ /statement timeout|lock timeout/;
+    }
+    return 'lock timeout';
+}
+
+sub rows_of { my ($db, $query) = @_; return @{ decode_json(sql($db, "SELECT coalesce(json_agg(x), '[]') FROM ($query) AS x")) }; }
+sub left { my ($db, $all) = @_; return map { $_->{todo} } rows_of($db, "SELECT * FROM $tool.todo(1, " . ($all ? 'true' : 'false') . ')'); }
+
+# --- a schema ----------------------------------------------------------------------------------
+
+$node->safe_psql('postgres', 'CREATE DATABASE base');
+$node->safe_psql('postgres', 'CREATE ROLE reader');
+$node->safe_psql('base', 'CREATE SCHEMA randflake; CREATE EXTENSION randflake_type SCHEMA randflake CASCADE');
+$node->safe_psql('base', <<"SQL");
+CREATE SCHEMA $schema;
+SET search_path = $schema, public;
+CREATE TABLE "Cust;omer" (
+    "I d" serial PRIMARY KEY, name text NOT NULL UNIQUE,
+    boss integer CONSTRAINT "boss's" REFERENCES "Cust;omer" ON UPDATE CASCADE ON DELETE SET NULL, hue integer DEFAULT 7);
+COMMENT ON COLUMN "Cust;omer"."I d" IS 'it''s the key';
+COMMENT ON CONSTRAINT "boss's" ON "Cust;omer" IS 'a tree';
+CREATE TABLE orders (
+    id bigint GENERATED ALWAYS AS IDENTITY, customer integer NOT NULL, total numeric NOT NULL DEFAULT 0,
+    changed integer NOT NULL DEFAULT 0, PRIMARY KEY (id), UNIQUE (customer, id));
+ALTER TABLE orders ADD CONSTRAINT "of" FOREIGN KEY (customer) REFERENCES "Cust;omer"
+    ON UPDATE CASCADE ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED;
+CREATE TABLE line (
+    "order" bigint NOT NULL REFERENCES orders ON DELETE CASCADE, customer integer, n smallint NOT NULL, item text,
+    PRIMARY KEY ("order", n));
+ALTER TABLE line ADD CONSTRAINT pair FOREIGN KEY (customer, "order") REFERENCES orders (customer, id)
+    ON UPDATE CASCADE ON DELETE CASCADE DEFERRABLE;
+CREATE TABLE card (customer integer PRIMARY KEY REFERENCES "Cust;omer" ON UPDATE CASCADE ON DELETE CASCADE, number text UNIQUE);
+CREATE TABLE stamp (card integer NOT NULL REFERENCES card ON UPDATE CASCADE ON DELETE CASCADE, at date NOT NULL);
+CREATE INDEX ON stamp (card, at DESC NULLS LAST) INCLUDE (at);
+CREATE INDEX orders_big ON orders (total, customer) WHERE customer IS NOT NULL AND total > 1;
+CREATE UNIQUE INDEX ON "Cust;omer" (lower(name), "I d");
+COMMENT ON INDEX orders_big IS 'the big ones';
+CREATE STATISTICS related (dependencies) ON customer, total FROM orders;
+CREATE VIEW big WITH (security_barrier) AS SELECT o.id, o.customer, c.name
+    FROM orders AS o JOIN "Cust;omer" AS c ON c."I d" = o.customer WHERE total > 5;
+CREATE VIEW bigger AS SELECT id, name FROM big WHERE id IS NOT NULL;
+GRANT SELECT ON big TO reader WITH GRANT OPTION;
+GRANT SELECT (id) ON bigger TO reader;
+GRANT UPDATE (customer) ON orders TO reader;
+COMMENT ON VIEW bigger IS 'over big';
+COMMENT ON COLUMN bigger.id IS 'the order';
+ALTER VIEW big ALTER COLUMN name SET DEFAULT 'none';
+CREATE FUNCTION on_big() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER big_insert INSTEAD OF INSERT ON big FOR EACH ROW EXECUTE FUNCTION on_big();
+CREATE MATERIALIZED VIEW per_customer AS SELECT customer, count(*) AS n FROM orders GROUP BY 1;
+CREATE UNIQUE INDEX per_customer_key ON per_customer (customer);
+CREATE RULE no_total AS ON DELETE TO orders WHERE old.customer IS NULL DO INSTEAD NOTHING;
+CREATE FUNCTION count_changes() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.changed := NEW.changed + 1; RETURN NEW; END';
+CREATE TRIGGER changes BEFORE UPDATE OF customer ON orders FOR EACH ROW
+    WHEN (NEW.customer IS DISTINCT FROM OLD.customer) EXECUTE FUNCTION count_changes();
+CREATE TRIGGER any_change BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION count_changes();
+ALTER TABLE orders DISABLE TRIGGER changes;
+ALTER TABLE stamp ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON stamp AS RESTRICTIVE FOR UPDATE TO reader USING (card IS NOT NULL) WITH CHECK (card IS NOT NULL);
+CREATE FUNCTION last_order() RETURNS text LANGUAGE sql BEGIN ATOMIC SELECT id::text FROM orders ORDER BY total DESC LIMIT 1; END;
+CREATE FUNCTION of_big(b big) RETURNS text LANGUAGE sql AS 'SELECT b.id::text';
+REVOKE EXECUTE ON FUNCTION last_order FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION last_order TO reader;
+CREATE PUBLICATION everything FOR TABLE orders (id, total, customer) WHERE (id IS NOT NULL), TABLE card;
+CREATE UNIQUE INDEX line_identity ON line ("order", n);
+ALTER TABLE line REPLICA IDENTITY USING INDEX line_identity, CLUSTER ON line_pkey;
+CREATE TABLE event (id integer GENERATED BY DEFAULT AS IDENTITY, day date, note text, PRIMARY KEY (id, day)) PARTITION BY RANGE (day);
+CREATE TABLE event_1 PARTITION OF event FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');
+CREATE TABLE event_2 PARTITION OF event FOR VALUES FROM ('2026-02-01') TO ('2026-03-01');
+CREATE VIEW january AS SELECT id FROM event_1;
+INSERT INTO "Cust;omer" (name, boss) SELECT 'c' || n, nullif(n / 3, 0) FROM generate_series(1, 300) AS n;
+INSERT INTO orders (customer, total) SELECT 1 + n % 300, n FROM generate_series(1, 2000) AS n;
+INSERT INTO line SELECT id, nullif(customer, 7), n, 'item ' || n || ' of ' || total FROM orders, generate_series(1, 2) AS n;
+INSERT INTO card SELECT "I d", 'card ' || name FROM "Cust;omer" WHERE "I d" % 2 = 0;
+INSERT INTO stamp SELECT customer, date '2026-01-01' + customer FROM card, generate_series(1, 3);
+INSERT INTO event (day, note) SELECT date '2026-01-01' + n % 59, 'event ' || n FROM generate_series(1, 200) AS n;
+REFRESH MATERIALIZED VIEW per_customer;
+SQL
+my ($orders, $event) = map { qq{'"od''d ""x""".$_'} } qw(orders event);
+
+# A copy of it, with the tool.
+sub copy {
+    my ($db, $base) = @_;
+    $node->safe_psql('postgres', "CREATE DATABASE $db TEMPLATE " . ($base // 'base'));
+    command_ok([ 'psql', '-X', '-q', '-1', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr($db), '-f', $script ],
+        "$db: the script is installed");
+    return $db;
+}
+
+# Rows that were there from the beginning, by what is no key.
+sub content {
+    my ($db) = @_;
+    return sql($db, <<'SQL');
+SELECT count(*), md5(string_agg(x::text, ',' ORDER BY x::text)) FROM (
+    SELECT 'c', c.name, coalesce(b.name, ''), c.hue::text FROM "Cust;omer" AS c LEFT JOIN "Cust;omer" AS b ON b."I d" = c.boss
+  UNION ALL SELECT 'o', total::text, c.name, changed::text FROM orders AS o JOIN "Cust;omer" AS c ON c."I d" = o.customer
+  UNION ALL SELECT 'l', item, total::text, n || coalesce(c.name, '') FROM line AS l JOIN orders AS o ON o.id = l."order"
+            LEFT JOIN "Cust;omer" AS c ON c."I d" = l.customer
+  UNION ALL SELECT 'k', number, c.name, '' FROM card AS k JOIN "Cust;omer" AS c ON c."I d" = k.customer
+  UNION ALL SELECT 's', at::text, number, '' FROM stamp AS s JOIN card AS k ON k.customer = s.card
+  UNION ALL SELECT 'e', day::text, note, '' FROM event
+) AS x (kind, a, b, c) WHERE b NOT LIKE 'load%' AND a NOT LIKE 'load%'
+SQL
+}
+
+# The schema, as pg_dump shows it. Without keys: the types of numbers, and what makes them, left out, and in no order.
+sub dump_of {
+    my ($db, $without_keys) = @_;
+    my ($out, $err) = run_command([ 'pg_dump', '-s', '-N', $tool, '-N', 'randflake', '-d', $node->connstr($db) ]);
+    $out =~ s/^(?:--.*|\\.*|SET .*|SELECT pg_catalog.*|)\n//mg;
+    if ($without_keys) {
+        $out =~ s/^CREATE SEQUENCE .*?;\n//msg;
+        $out =~ s/^ALTER (?:SEQUENCE [^\n]*|TABLE [^\n]*_seq"? OWNER [^\n]*);\n//mg;
+        $out =~ s/^ALTER TABLE [^\n]* ADD GENERATED .*?\);\n//msg;
+        $out =~ s/^ALTER TABLE [^\n]* SET DEFAULT nextval.*\n//mg;
+        $out =~ s/ DEFAULT randflake\.randflake(?:53)?_(?:generate|next)\(\)//g;
+        $out =~ s/OPERATOR\(randflake\.(.)\)/$1/g;
+        $out =~ s/\b(?:integer|bigint|randflake\.randflake)\b/key/g;
+        $out =~ s/,$//mg;
+        $out =~ s/(?:ADD TABLE ONLY \S+ \S+orders \(|\(dependencies\) ON )\K[\w, ]+/join ', ', sort split m{, | (?=FROM)}, $&/ge;
+    }
+    return join "\n", sort split /\n/, $out;
+}
+
+# Lines that only one of two dumps has.
+sub differing {
+    my ($dump, $other) = @_;
+    my %count;
+    $count{$_}++ for split /\n/, $dump;
+    $count{$_}-- for split /\n/, $other;
+    return join "\n", map { ($count{$_} > 0 ? '+' : '-') . $_ } sort grep { $count{$_} } keys %count;
+}
+
+my ($content, $dump, $dump_without_keys) = (content('base'), dump_of('base'), dump_of('base', 1));
+
+# The database holds what it held, under keys of this type, and goes on.
+sub same_but_for_keys {
+    my ($db, $type, $name) = @_;
+    is(content($db), $content, "$name: rows are the same");
+    my $expected = $dump_without_keys;
+    $expected =~ s/ WHERE \(\(id IS NOT NULL\)\)// if $type =~ /randflake/;
+    is(differing(dump_of($db, 1), $expected), '', '  and so is the schema');
+    is( sql($db, q{SELECT string_agg(DISTINCT format_type(atttypid, NULL), ' ') FROM pg_attribute JOIN pg_class AS c ON c.oid = attrelid}
+              . q{ WHERE attname IN ('I d', 'id', 'order', 'customer', 'boss', 'card') AND relkind IN ('r', 'p', 'v', 'm')}
+              . q{ AND relnamespace = '"od''d ""x"""'::regnamespace}), $type, "  all keys have the type $type");
+    is( sql($db, 'SELECT count(*) FROM "Cust;omer" AS c LEFT JOIN per_customer AS p ON p.customer = c."I d"'
+              . q{ WHERE n IS DISTINCT FROM (SELECT nullif(count(*), 0) FROM orders WHERE customer = c."I d") AND name NOT LIKE 'load%'}),
+        0, '  the materialized view too');
+    state $count = 0;
+    $count++;
+    is(sql($db, <<'SQL' =~ s/load new/load new $count/gr), 't|2|t', '  and new rows get keys');
+INSERT INTO "Cust;omer" (name) VALUES ('load new');
+INSERT INTO orders (customer, total) SELECT "I d", -1 FROM "Cust;omer" WHERE name = 'load new';
+INSERT INTO line ("order", customer, n, item) SELECT o.id, o.customer, n, 'load' FROM orders AS o JOIN "Cust;omer" ON "I d" = customer, generate_series(1, 2) AS n WHERE name = 'load new';
+SELECT o.id::text !~ '^\d{1,7}$', (SELECT count(*) FROM line WHERE "order" = o.id AND line.customer = "I d"), EXISTS (SELECT FROM "Cust;omer" WHERE "I d" = o.customer)
+FROM orders AS o JOIN "Cust;omer" ON "I d" = customer WHERE name = 'load new';
+SQL
+}
+
+# --- the plan ----------------------------------------------------------------------------------
+
+copy('plan');
+my @plan = rows_of('plan', "SELECT * FROM $tool.plan()");
+sub planned { my ($what) = @_; return [ sort map { $_->{object} =~ s/"od'd ""x"""\.//gr } grep { $_->{what} eq $what } @plan ]; }
+is_deeply(planned('blocker'), [ 'event', ], 'plan: partitions are in the way of online steps alone');
+is_deeply(planned('moves'),
+    [ '"Cust;omer"."I d"', '"Cust;omer".boss', 'card.customer', 'event.id', 'line."order"', 'line.customer', 'orders.customer', 'orders.id', 'stamp.card' ],
+    '  keys, and what refers to them through each other');
+is_deeply(planned('made again'), [
+        'default value for big.name', 'function last_order()', 'function of_big(big)', 'index per_customer_key',
+        'materialized view per_customer', 'policy own on stamp', 'publication relation orders in publication everything',
+        'rule no_total on orders',
+        (map { "table constraint $_" } '"boss\'s" on "Cust;omer"', 'card_customer_fkey on card', 'line_order_fkey on line', 'of on orders',
+            'pair on line', 'stamp_card_fkey on stamp'), 'trigger big_insert on big', 'trigger changes on orders', 'view big', 'view bigger', 'view january' ],
+    '  what is made again');
+ok(@{ planned('application') } > 9, '  and what programs lose');
+is(differing(dump_of('plan'), $dump), '', '  it changes nothing');
+
+# What is in the way, and goes by the SQL that the plan prints
+sql('plan', <<'SQL');
+CREATE DOMAIN number AS integer;
+CREATE TABLE hub (id serial PRIMARY KEY, twice integer GENERATED ALWAYS AS (id * 2) STORED);
+CREATE TABLE spoke (id number PRIMARY KEY REFERENCES hub, hub_id integer DEFAULT 1 REFERENCES hub);
+CREATE TABLE wheel (id serial PRIMARY KEY REFERENCES hub, EXCLUDE (id WITH =), hub_id integer, thing_id text, thing_type text);
+CREATE TABLE by_id (id serial PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE of_rows (r hub);
+CREATE FUNCTION find_hub(n integer) RETURNS integer LANGUAGE sql AS 'SELECT id FROM hub WHERE id = n';
+SQL
+@plan = grep { $_->{object} =~ /hub|spoke|wheel|by_id|of_rows/ } rows_of('plan', "SELECT * FROM $tool.plan()");
+is_deeply(planned('blocker'), [ 'by_id.id', 'default value for hub.twice', 'spoke.hub_id', 'spoke.id', 'table column of_rows.r', 'wheel.id', 'wheel.id', 'wheel_id_excl on wheel' ],
+    'plan: blockers') or diag(explain(\@plan));
+is_deeply(planned('look'), [ 'column wheel.hub_id', 'column wheel.thing_id', 'function find_hub(integer)' ], '  and what may need a look');
+error_is($node, "SELECT $tool.transaction('\"od''d \"\"x\"\"\".spoke')", '55000', { message => qr/cannot be moved yet/, detail => qr/has the domain|default of its own|row type/ },
+    '  a group with blockers is refused', database => 'plan');
+for my $entry (grep { $_->{what} eq 'blocker' && $_->{remedy} =~ /^ALTER/ } @plan) {
+    run('plan', $entry->{remedy} =~ s/--.*//sr);
+}
+sql('plan', 'DROP TABLE of_rows');
+@plan = grep { $_->{object} =~ /hub|spoke|wheel|by_id/ } rows_of('plan', "SELECT * FROM $tool.plan()");
+is_deeply([ grep { !/by_id/ } @{ planned('blocker') } ], ['wheel_id_excl on wheel'], '  their SQL removes them')
+  or diag(explain(\@plan));
+
+my ($with) = $dump =~ /^(ALTER PUBLICATION .* WHERE .*)$/m;
+my $without = $with =~ s/ WHERE .*/;/r;
+
+# --- at once -----------------------------------------------------------------------------------
+
+for my $way ([qw(bigint all bigint)], [qw(bigint new bigint)], [qw(53 all bigint)], [qw(randflake all randflake)]) {
+    my ($target, $rows, $type) = @$way;
+    my $db = copy("at_once_${target}_$rows");
+    if ($target eq 'randflake') {
+        my ($blocker) = grep { $_->{what} eq 'blocker' && $_->{object} =~ /publication/ } rows_of($db, "SELECT * FROM $tool.plan('randflake')");
+        is(run($db, $blocker->{remedy}), '', 'a publication with WHERE is in the way of the type');
+    }
+    for my $table ($orders, $event) {
+        my @statements = map { $_->{transaction} } rows_of($db, "SELECT * FROM $tool.transaction($table, '$target', '$rows')");
+        isnt(run($db, map { /^COMMIT/ ? 'SELECT 1 / 0;' : $_ } @statements), '', "$target, $rows rows: a transaction that fails") if $table eq $orders;
+        is(differing(dump_of($db), $dump), $target eq 'randflake' ? "-$with\n+$without" : '', '  changes nothing') if $table eq $orders;
+        is(run($db, @statements), '', "$target, $rows rows: the transaction");
+    }
+    same_but_for_keys($db, $type, '  afterwards');
+    is(sql($db, q{SELECT count(*) FROM orders WHERE total > 0 AND id::text ~ '^\d{1,4}$'}), $rows eq 'new' ? 2000 : 0, '  old keys');
+    is(sql($db, q{SELECT count(*) FROM orders WHERE id::bigint NOT BETWEEN 0 AND (1::bigint << 53) - 1}), 0, '  all of 53 bits') if $target eq '53';
+    error_is($node, "SELECT $tool.transaction($orders, 'bigint')", '42704', { message => qr/no generated key/ }, '  it is moved', database => $db);
+}
+run('at_once_bigint_all', "ALTER PUBLICATION everything SET TABLE $schema.orders (id, total, customer), $schema.card");
+is(run('at_once_bigint_all', map { $_->{transaction} } rows_of('at_once_bigint_all', "SELECT * FROM $tool.transaction($orders, 'randflake')")), '',
+    'identifiers move on to the type');
+same_but_for_keys('at_once_bigint_all', 'bigint randflake', '  afterwards');
+is( sql('at_once_bigint_all', qq{SELECT count(*) FROM orders JOIN $tool."""od'd """"x"""""".orders.id" ON new = id::bigint WHERE total > 0}), 2000, '  and stay the same');
+error_is($node, "SELECT $tool.transaction($orders, 'float')", '22023', { message => qr/unknown target/ }, 'an unknown target', database => 'plan');
+
+# --- online steps, with programs ---------------------------------------------------------------
+
+# A customer with orders, the first of which sometimes comes before it; then its key changes, it is moved, and some are removed.
+my $program = $node->basedir . '/program.sql';
+append_to_file($program, <<"SQL");
+\\set k random(-2000000000, -1000)
+BEGIN;
+SET CONSTRAINTS ALL DEFERRED;
+\\if :k % 8 = 0
+INSERT INTO orders (customer, total) VALUES (:k, :k);
+INSERT INTO "Cust;omer" ("I d", name) VALUES (:k, 'load ' || :k);
+\\else
+INSERT INTO "Cust;omer" ("I d", name) VALUES (:k, 'load ' || :k);
+INSERT INTO orders (customer, total) VALUES (:k, :k);
+\\endif
+INSERT INTO line ("order", customer, n, item) SELECT id, customer, 1, 'load' FROM orders WHERE customer = :k;
+INSERT INTO card (customer, number) VALUES (:k, 'load ' || :k);
+INSERT INTO stamp (card, at) VALUES (:k, '2027-01-01');
+INSERT INTO "Cust;omer" (name, boss) VALUES ('load child of ' || :k, :k) RETURNING "I d" AS child \\gset
+INSERT INTO orders (customer, total) VALUES (:child, :k - 1);
+UPDATE orders SET customer = :child WHERE customer = :k;
+UPDATE "Cust;omer" SET "I d" = 1 - :k WHERE "I d" = :k;
+COMMIT;
+SELECT count(*) FROM bigger WHERE id < 0;
+DELETE FROM "Cust;omer" WHERE name = 'load ' || :k AND :k % 2 = 0;
+DELETE FROM orders WHERE total = :k - 1;
+SQL
+my ($programs, $errors, $db);
+
+sub start_programs {
+    $errors = '';
+    local $ENV{PGOPTIONS} = q{-c search_path="od'd\\ ""x"""};
+    $programs = IPC::Run::start([ 'pgbench', '-n', '-f', $program, '-c', 3, '-R', 30, '-T', 3600, $node->connstr($db) ],
+        '<', '/dev/null', '>&', \$errors);
+}
+
+sub let_them_write {
+    my $written = q{SELECT count(*) FROM "Cust;omer" WHERE name LIKE 'load child%'};
+    my $enough = sql($db, $written) + 3;
+    my $go_on = wait_until { $programs->pump_nb if $programs->pumpable; $errors =~ /abort/ || sql($db, $written) >= $enough };
+    die "the programs do not write: $errors" if !$go_on || $errors =~ /abort/;
+}
+
+sub stop_programs {
+    ok($programs->pumpable, 'the programs still run');
+    $programs->kill_kill;
+    is(join("\n", $errors =~ /^(.*(?:ERROR|abort|FATAL).*)$/mg), '', '  none of their statements failed');
+    is( sql($db, q{SELECT count(*) FROM orders JOIN "Cust;omer" ON "I d" = customer WHERE total < -1000}
+              . q{ AND name NOT IN ('load child of ' || total, 'load child of ' || total + 1, 'load ' || total)}),
+        0, '  and their rows belong together');
+}
+
+sub in_background {
+    my ($statement) = @_;
+    my $session = { out => '', err => '' };
+    $session->{handle} = IPC::Run::start([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr($db), '-c', $statement ],
+        '<', '/dev/null', '>', \$session->{out}, '2>', \$session->{err}, IPC::Run::timeout(3 * $PostgreSQL::Test::Utils::timeout_default));
+    return $session;
+}
+
+# Kills a statement of the steps before it is done.
+sub kill_within {
+    my ($statement) = @_;
+    my $others = q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()};
+    if ($statement =~ /done\(1, (\d+)\).*^COMMIT;\z/ms) {
+        my $n = $1;
+        isnt(run($db, $statement =~ s/^COMMIT;\z/SELECT pg_terminate_backend(pg_backend_pid()); COMMIT;/mr), '', "killed: step $n");
+    } elsif ($statement =~ /^CALL.*fill\(1, (\d+)/) {
+        my $n = $1;
+        sql($db, "UPDATE $tool.move SET pages = 1, pause = '1h'");
+        my $session = in_background($statement);
+        $node->poll_query_until($db, "SELECT page > 0 FROM $tool.step WHERE n = $n") or die "step $n does not begin";
+        $node->poll_query_until($db, "$others AND query LIKE 'CALL%'");
+        isnt((finish_session($session))[1], '', "killed: step $n");
+        sql($db, "UPDATE $tool.move SET pages = 7, pause = '0'");
+    } elsif ($statement =~ /^CREATE .*? CONCURRENTLY .*? ON (.*?) USING/) {
+        my $open = in_background("BEGIN; LOCK TABLE $1 IN ROW EXCLUSIVE MODE; SELECT pg_advisory_lock(1), pg_sleep(3600)");
+        $node->poll_query_until($db, q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND granted}) or die 'no open transaction';
+        my $session = in_background($statement);
+        $node->poll_query_until($db, "$others AND query LIKE 'CREATE%CONCURRENTLY%' AND wait_event_type = 'Lock'") or die 'no index is built';
+        isnt((finish_session($session))[1], '', 'killed: an index');
+        $node->poll_query_until($db, "$others AND query LIKE '%pg_advisory_lock(1)%'");
+        finish_session($open);
+    } else {
+        die "not a statement of the steps: $statement";
+    }
+}
+
+# Runs the steps that are left, as psql's \gexec does. Options: count (of steps), kill (each before it is run), load (programs
+# must go on after each), all (step 8 too).
+sub run_steps {
+    my (%options) = @_;
+    my @steps = map { $_->{n} } rows_of($db, "SELECT n FROM $tool.step WHERE done IS NULL AND step < " . ($options{all} ? 9 : 8) . ' ORDER BY n');
+    splice @steps, $options{count} if $options{count} && $options{count} < @steps;
+    my @left = $options{kill} ? () : left($db, 1);
+    for my $n (@steps) {
+        if ($options{kill}) {
+            kill_within((left($db, 1))[0]);
+            @left = left($db, 1);
+        }
+        my $index = 0;
+        do {
+            my $statement = shift @left;
+            my $error = run($db, $statement);
+            die "step $n: $error" if $error;
+            $index ||= $statement =~ /INDEX CONCURRENTLY/;
+            $index = 0 if $statement =~ /^SELECT/;
+        } while $index;
+        let_them_write() if $options{load};
+    }
+    is(sql($db, "SELECT count(*) FROM $tool.step WHERE done IS NULL AND n <= $steps[-1]"), 0, scalar(@steps) . ' steps were run');
+}
+
+# Begins a move of the group of orders, which changes nothing yet.
+sub start {
+    ($db, my $arguments) = @_;
+    copy($db);
+    run($db, "ALTER PUBLICATION everything SET TABLE $schema.orders (id, total, customer), $schema.card") if $arguments =~ /'randflake'/;
+    my $before = dump_of($db);
+    sql($db, "SELECT $tool.start($orders$arguments); UPDATE $tool.move SET pages = 3");
+    is(differing(dump_of($db), $before), '', "$db: start() changes nothing");
+    return $before;
+}
+
+start('online', '');
+error_is($node, "SELECT $tool.start($orders)", '55006', { message => qr/is being moved already/ }, '  nor does it begin twice', database => $db);
+start_programs();
+let_them_write();
+run_steps(kill => 1, load => 1);
+ok(sql($db, q{SELECT count(*) FROM orders WHERE old_id IS NULL OR total > 0 AND old_id NOT BETWEEN 1 AND 2000}) == 0, 'old keys stay for a while');
+run_steps(all => 1, kill => 1, load => 1);
+stop_programs();
+same_but_for_keys($db, 'bigint integer', 'online');
+error_is($node, "SELECT $tool.undo(1)", '55000', { message => qr/cannot be undone/ }, '  there is no way back', database => $db);
+
+# A statement at the wrong time, and one that was printed before a view was made
+start('changed', '');
+my @statements = left($db);
+like(run($db, $statements[2]), qr/step 3 of move 1 is not the next one/, 'steps are in order');
+run_steps(count => sql($db, "SELECT min(n) - 1 FROM $tool.step WHERE step = 7"));
+sql($db, 'CREATE VIEW later AS SELECT id FROM orders');
+my ($swap) = grep { /RENAME COLUMN/ } @statements;
+like(run($db, $swap), qr/what hangs on the tables has changed/, 'a view that nobody knew of is not left behind');
+run_steps(all => 1);
+is(sql($db, 'SELECT count(*) FROM later JOIN orders USING (id)'), 2000, '  and moves once it is known');
+
+for my $way ([ 'online_new', ", 'bigint', 'new'", 'bigint integer' ], [ 'online_type', ", 'randflake'", 'integer randflake' ]) {
+    start(@$way[ 0, 1 ]);
+    run_steps(all => 1);
+    same_but_for_keys($db, $way->[2], $db);
+    is(sql($db, q{SELECT count(*) FROM orders WHERE total > 0 AND id::text ~ '^\d{1,4}$'}), $db eq 'online_new' ? 2000 : 0, '  old keys');
+}
+
+# --- the way back, from everywhere -------------------------------------------------------------
+
+for my $count (0, 2, 14, 40, 1000, 1001) {
+    my $before = start("back_$count", $count == 1001 ? ", 'randflake'" : '');
+    run_steps(count => $count) if $count;
+    my $state = sql($db, "SELECT state FROM $tool.move");
+    is($state, $count < 1000 ? 'moving' : 'swapped', "  $count steps");
+    if ($state eq 'swapped') {
+        start_programs() if $count == 1000;
+        let_them_write() if $count == 1000;
+        sql($db, q{INSERT INTO "Cust;omer" (name, boss) SELECT 'load x', "I d" FROM "Cust;omer" WHERE name = 'c1'});
+    }
+    sql($db, "SELECT $tool.undo(1)");
+    stop_programs() if $count == 1000;
+    run_steps(all => 1, kill => $count == 1000);
+    is(differing(dump_of($db), $before), '', '  undone: the schema is as before');
+    is(content($db), $content, '  and so are rows');
+    is(sql($db, "SELECT state FROM $tool.move"), 'undone', '  it knows');
+    is( sql($db, q{INSERT INTO "Cust;omer" (name) VALUES ('load last'); SELECT count(*) FROM "Cust;omer" WHERE name ~ '^load (x|last)' AND "I d" BETWEEN 301 AND 1000000}
+              . q{ AND (name = 'load last' OR boss = (SELECT "I d" FROM "Cust;omer" WHERE name = 'c1'))}),
+        $state eq 'swapped' ? 2 : 1, '  rows get numbers again, and those that were inserted meanwhile have one');
+}
+
+$node->safe_psql('online', "DROP SCHEMA $tool CASCADE");
+same_but_for_keys('online', 'bigint integer', 'without the tool');
+
+# --- a schema of others ------------------------------------------------------------------------
+
+# The tables of Django's own applications. Its program makes rows, and again when their keys have moved.
+my $django = $node->basedir . '/django_recipe.py';
+append_to_file($django, <<'PYTHON');
+import sys
+import django
+from django.conf import settings
+settings.configure(
+    DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", "HOST": sys.argv[2], "PORT": sys.argv[3], "NAME": "django"}},
+    INSTALLED_APPS=["django.contrib." + name for name in ("auth", "contenttypes", "sessions", "admin", "sites")],
+    SECRET_KEY="x", SITE_ID=1, DEFAULT_AUTO_FIELD="django.db.models.BigAutoField")
+django.setup()
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group, Permission, User
+from django.contrib.contenttypes.models import ContentType
+from django.core.management import call_command
+if sys.argv[1] == "first":
+    call_command("migrate", verbosity=0)
+for n in range(5):
+    user = User.objects.create_user(f"{sys.argv[1]} {n}")
+    group = Group.objects.create(name=f"{sys.argv[1]} {n}")
+    user.groups.add(group)
+    group.permissions.add(*Permission.objects.order_by("codename")[:n])
+    LogEntry.objects.log_action(user.pk, ContentType.objects.get_for_model(User).pk, user.pk, str(user), 1)
+print([(u.username, [g.name for g in u.groups.all()], sorted(p.codename for p in Permission.objects.filter(group__user=u)),
+        u.logentry_set.get().content_type.model) for u in User.objects.filter(username__startswith="first").order_by("username")])
+PYTHON
+SKIP: {
+    skip 'python3-django and python3-psycopg2 are not installed', 1 if system('/usr/bin/python3 -c "import django, psycopg2" 2>/dev/null');
+    $node->safe_psql('postgres', 'CREATE DATABASE django');
+    $node->safe_psql('django', 'CREATE EXTENSION randflake');
+    my @program = ('/usr/bin/python3', $django);
+    my ($first) = run_command([ @program, 'first', $node->host, $node->port ]);
+    like($first, qr/'first 4', \['first 4'\], \['add_\w+', /, 'Django: its program runs');
+    command_ok([ 'psql', '-X', '-q', '-1', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('django'), '-f', $script ], '  the script is installed');
+    my $online = 0;
+    for my $group (split /\n/, $node->safe_psql('django', "SELECT DISTINCT grp FROM $tool.plan() WHERE what = 'moves' AND grp IS NOT NULL ORDER BY 1")) {
+        my $sql = $online++ ? "SELECT $tool.todo($tool.start('$group'), true)" : "SELECT $tool.transaction('$group')";
+        is($node->psql('django', "$sql \\gexec", on_error_stop => 1), 0, "  the group of $group moves");
+    }
+    my ($again) = run_command([ @program, 'again', $node->host, $node->port ]);
+    is($again, $first, '  Django finds its rows, and makes others');
+    is($node->safe_psql('django', 'SELECT count(*), count(*) FILTER (WHERE id BETWEEN 0 AND 1000) FROM auth_user'), '10|0', '  with new keys');
+}
+
+# --- docs/migrating.md -------------------------------------------------------------------------
+
+# Strongest locks on both tables, as the page's table has them: "step|orders|order_line", but for what has no transaction.
+my %documented;
+for my $line (grep { /^\| \d \|/ && !/\| (?:fill|indexes)/ } split /\n/, slurp_file('docs/migrating.md')) {
+    my ($step, undef, @locks) = map { s/^\s+|\s+$//gr } (split /\|/, $line)[ 1 .. 4 ];
+    $documented{ join '|', $step, map { /^`(.+)`/ ? $1 : '' } @locks } = 1;
+}
+my @by_strength = ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock', 'ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock',
+    'ExclusiveLock', 'AccessExclusiveLock');
+
+sub locks_of {
+    my ($step, $statement) = @_;
+    my $query = q{SELECT 'lock ' || relation::regclass || ' ' || mode FROM pg_locks WHERE granted AND pid = pg_backend_pid()};
+    my (undef, $out) = $node->psql($db, $statement =~ s/^COMMIT;\z/$query; ROLLBACK;/mr, on_error_stop => 1);
+    return join '|', $step, map {
+        my %held = map { $_ => 1 } $out =~ /^lock public\.$_ (\w+)$/mg;
+        my ($strongest) = grep { $held{$_} } reverse @by_strength;
+        ($strongest // '') =~ s/Lock$//r =~ s/(?<=[a-z])(?=[A-Z])/ /gr =~ tr/a-z/A-Z/r
+    } qw(orders order_line);
+}
+
+# A shell block, as printed.
+sub shell {
+    my ($name) = @_;
+    local @ENV{qw(PGHOST PGPORT)} = ($node->host, $node->port);
+    command_ok([ 'sh', '-ec', block($name) ], "the page: $name");
+}
+
+sub shop {
+    $db = 'shop';
+    $node->safe_psql('postgres', "DROP DATABASE IF EXISTS $db");
+    $node->safe_psql('postgres', "CREATE DATABASE $db");
+    $node->safe_psql($db, 'CREATE EXTENSION randflake_type CASCADE');
+    $node->safe_psql($db, block('example'));
+    $node->safe_psql($db, q{INSERT INTO orders (customer) SELECT 'customer ' || n FROM generate_series(1, 500) AS n;}
+          . q{INSERT INTO order_line SELECT id, 'item of ' || customer FROM orders});
+    shell('install');
+}
+
+sub check_shop {
+    my ($name) = @_;
+    is( $node->safe_psql($db, q{SELECT count(*), count(*) FILTER (WHERE item = 'item of ' || customer), bool_and(id::text !~ '^\d{1,4}$') FROM order_items}),
+        '500|500|t', "the page: $name");
+}
+
+shop();
+like($node->safe_psql($db, block('plan')), qr/^orders\|moves\|public\.order_line\.order_id\|.*integer to bigint/m, 'the page: the plan');
+my $masks = $node->safe_psql($db, block('masks'));
+$node->safe_psql($db, "CREATE SCHEMA api; $masks");
+is( $node->safe_psql($db, q{SELECT o.customer, o.id = randflake_mask(7, 'public.orders') FROM api.orders(randflake_mask(7, 'public.orders')) AS o}),
+    'customer 7|t', '  masks instead');
+$node->safe_psql($db, 'DROP SCHEMA api CASCADE');
+shell('at_once');
+check_shop('at once');
+is($node->safe_psql($db, q{SELECT currval(pg_get_serial_sequence('orders', 'id')) IS NULL}), 't', '  programs lose currval()');
+error_is($node, q{INSERT INTO orders (customer) VALUES ('x'); SELECT lastval()}, '55000', { message => qr/lastval/ }, '  and lastval()', database => $db);
+
+shop();
+$node->safe_psql($db, block('start'));
+$node->safe_psql($db, block('pace'));
+my %seen;
+while (my ($step) = rows_of($db, "SELECT n, step, sql FROM $tool.step WHERE done IS NULL AND step < 8 ORDER BY n LIMIT 1")) {
+    $seen{ locks_of($step->{step}, $step->{sql}) } = 1 if $step->{sql} =~ /^BEGIN/;
+    run_steps(count => 1);
+}
+$seen{ locks_of(8, (left($db, 1))[0]) } = 1;
+is_deeply([ sort keys %seen ], [ sort keys %documented ], 'locks are as documented');
+check_shop('by steps');
+is( $node->safe_psql($db, q{INSERT INTO orders (customer) VALUES ('x'); SELECT lastval() = old_id FROM orders WHERE customer = 'x'}),
+    't', '  lastval() gives the old number until step 8');
+$node->safe_psql($db, block('undo'));
+run_steps(all => 1);
+is($node->safe_psql($db, 'SELECT min(id), max(id), count(*) FROM order_items'), '1|500|500', '  and back');
+
+shop();
+$node->safe_psql($db, block('start'));
+shell('run');
+shell('clean_up');
+check_shop('all steps');
+
+$node->stop;
+every_block_was_used();
+done_testing();
