@@ -133,6 +133,12 @@ class SecondHour(TestCase):
         ada = Customer.objects.create(name="Ada")
         self.assertEqual(PurchaseSerializer(pen).data, {"id": pen.id, "item": "pen"})
         self.assertEqual(rest.from_text(CustomerSerializer(ada).data["id"]), ada.id)
+        related = rest.serializers.PrimaryKeyRelatedField(
+            queryset=Customer.objects.all(), pk_field=rest.TextForm()
+        )
+        self.assertEqual(related.run_validation(rest.to_text(ada.id)), ada)
+        with self.assertRaises(rest.serializers.ValidationError):
+            related.run_validation("malformed!")
 PYTHON
 from django.db import migrations
 
