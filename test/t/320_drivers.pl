@@ -244,6 +244,28 @@ recipe(name => 'DBD::Pg', files => ['dbd_pg.pl'], tables => 1,
     needs => [ 'libdbd-pg-perl', succeeds($perl, '-MDBD::Pg', '-e', '1') ],
     run => [ $perl, 'dbd_pg.pl' ]);
 
+# --- keys that exist, and fixed ones ---------------------------------------------------------
+
+$node->safe_psql('postgres', 'CREATE DATABASE shop');
+$node->safe_psql('shop', block('database'));
+for my $key ('bigserial PRIMARY KEY', 'bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY') {
+    my $insert = 'INSERT INTO invoice DEFAULT VALUES RETURNING id';
+    $node->safe_psql('shop', "CREATE TABLE invoice (id $key)");
+    $node->safe_psql('shop', $insert) for 1 .. 3;
+    $node->safe_psql('shop', block('there.sql'));
+    cmp_ok(abs $node->safe_psql('shop', $insert), '>', 2**30, "$key: new rows get identifiers");
+    $node->safe_psql('shop', block('back.sql'));
+    is($node->safe_psql('shop', $insert), 4, '  and numbers again');
+    $node->safe_psql('shop', 'DROP TABLE invoice');
+}
+$node->safe_psql('shop', block('tables'));
+is($node->safe_psql('shop', "INSERT INTO purchase VALUES ('0000000000001', 'pen') RETURNING id = 1::randflake"), 't',
+    'a fixed key is a text form, or a number that is cast');
+for my $statement ("INSERT INTO purchase VALUES ('2', 'ink')", 'SELECT FROM purchase WHERE id = 1') {
+    isnt($node->psql('shop', $statement), 0, "  and not so: $statement");
+}
+$node->safe_psql('postgres', 'DROP DATABASE shop');
+
 # --- an API on a view, with the statements that PostgREST makes of its requests --------------
 
 # Its arguments: what makes an identifier of the text, the index that finds it, and a call with it
