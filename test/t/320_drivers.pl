@@ -27,7 +27,15 @@ sub javascript {
         %recipe, files => [ 'text_form.mjs', "$program.mjs", @{ $recipe{files} // [] } ]);
 }
 
-javascript($_, tables => 1) for qw(pg postgres);
+javascript('pg', tables => 1, prepare => [ [ 'node', '--input-type=module', '-e', <<'JS' ] ]);
+import { fromText } from './text_form.mjs';
+for (const text of ['', 'w', '-1', 'g000000000000', '00000000000000']) {
+  let id;
+  try { id = fromText(text); } catch { continue; }
+  throw new Error(`${text} is ${id}`);
+}
+JS
+javascript('postgres', tables => 1);
 javascript('drizzle', files => ['schema.mjs'], prepare => [ [ 'sh', '-ec', block('drizzle-kit') ] ],
     after => [ [ 'sh', '-ec', block('drizzle-kit') . 'ls migrations/*.sql | wc -l | grep -x 1' ] ]);
 javascript($_) for qw(sequelize knex kysely);
@@ -86,10 +94,10 @@ from importlib.util import find_spec
 
 from django.core import serializers
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, models
 from django.test import TestCase
 
-from shop.models import Customer, Purchase
+from shop.models import BigRandflakeField, Customer, Invoice, Purchase
 
 
 class SecondHour(TestCase):
@@ -113,6 +121,14 @@ class SecondHour(TestCase):
             self.assertGreater(abs(insert()), 2**32)
             call_command("migrate", "shop", "0003", verbosity=0)
             self.assertEqual(insert(), 4)
+
+    def test_alter_field(self):
+        fields = models.BigAutoField(primary_key=True), BigRandflakeField(primary_key=True)
+        for field in fields:
+            field.set_attributes_from_name("id")
+            field.model = Invoice
+        with connection.schema_editor() as editor:
+            editor.alter_field(Invoice, *fields)
 
     def test_serializers(self):
         if not find_spec("rest_framework"):
