@@ -581,6 +581,7 @@ CREATE FUNCTION randflake_lease_acquire(
     OUT differs_from bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan -- planning the search takes longer than the search
 AS $$
 #variable_conflict use_column
 DECLARE

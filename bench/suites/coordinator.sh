@@ -24,17 +24,48 @@ lease_processor_time() { # ITEM REPETITION
         "$(value "SELECT bench_processor_seconds(\$\$$lease_grant FROM generate_series(1, 200)\$\$) * 5")" 100
 }
 
-# A role for each client, as servers have.
-lease_run() { # ITEM METRIC REPETITION SCRIPT [pgbench option...]
-    local item=$1 metric=$2 repetition=$3 script=$4
-    shift 4
+# A role and a session for each client, as servers have.
+lease_clients() { # SECONDS SCRIPT [pgbench option...]
+    local seconds=$1 script=$2
+    shift 2
+    pgbench -n -M simple -c 8 -j 2 -T "$seconds" -D known=0 "$@" \
+        -f <(printf '%s\n' '\if :known = 0' 'SET SESSION AUTHORIZATION role:client_id;' '\set known 1' '\endif' "$script") \
+        2>"$work/pgbench.log" | awk '/^tps/ { print $3 }' >"$work/tps" || true
+}
+
+lease_run() { # ITEM METRIC REPETITION SCRIPT
+    local item=$1 metric=$2 repetition=$3
     rm -f "$work"/latency*
-    pgbench -n -M simple -c 8 -j 2 -T "$seconds" --log --log-prefix="$work/latency" "$@" \
-        -f <(echo "$script") 2>"$work/pgbench.log" | awk '/^tps/ { print $3 }' >"$work/tps" || true
+    lease_clients "$seconds" "$4" --log --log-prefix="$work/latency"
     [ -s "$work/tps" ] || die "pgbench failed: $(cat "$work/pgbench.log")"
     sample coordinator "$item" "$metric" 'per second' "$repetition" "$(cat "$work/tps")" 100
     sample coordinator "$item" "99th percentile of $metric" ms "$repetition" \
         "$(cat "$work"/latency* | awk '{ print $3 / 1000 }' | sort -n | awk '{ v[NR] = $1 } END { print v[int(NR * 0.99)] }')" 100
+}
+
+lease_restart() { # ITEM CLIENTS SCRIPT REPETITION
+    sample coordinator "$1" "$fleet holders restart" seconds "$4" \
+        "$( { TIMEFORMAT=%R; time pgbench -n -C -c "$2" -j 2 -t $((fleet / $2)) \
+            -f <(printf '%s\n' "$3" "$lease_grant") >"$work/restart.log" 2>&1; } 2>&1)" '8 connections'
+    sample coordinator "$1" 'connecting' ms "$4" "$(awk '/average connection time/ { print $5 }' "$work/restart.log")" '8 connections'
+}
+
+lease_renewal() { # ROWS
+    echo "\\set i random(0, $1 / 8 - 2) * 8 + 8 + :client_id
+SELECT randflake_lease_renew(:i, lpad(':i', 32, '0')::uuid, extract(epoch FROM now())::bigint + 100, 60, '0123456789abcdef')"
+}
+
+# 10,000 holders renew, each every 30 s, with autovacuum as it is by default: whether the table stays small.
+lease_bloat() {
+    local part
+    sql -q -c 'ALTER SYSTEM SET autovacuum = on' -c 'SELECT pg_reload_conf()' >/dev/null
+    lease_fill 10000 50000
+    for part in 0 1 2 3; do
+        [ $part = 0 ] || lease_clients $((seconds * 60)) "$(lease_renewal 10000)" -R 333
+        sample coordinator "after $((part * seconds)) minutes" 'size of 10000 leases' MB 1 \
+            "$(value "SELECT pg_total_relation_size('randflake_lease') / 1e6")" 'after 0 minutes'
+    done
+    sql -q -c 'ALTER SYSTEM RESET autovacuum' -c 'SELECT pg_reload_conf()' >/dev/null
 }
 
 suite_coordinator() {
@@ -43,9 +74,9 @@ suite_coordinator() {
 CREATE EXTENSION randflake_coordinator;
 SELECT FROM randflake_lease_configure(max_duration => 86400, max_clock_skew => 0, never_leased => true);
 SELECT FROM pg_sleep(1.5), randflake_lease_configure(secrets => '0123456789abcdef');
-SELECT format('CREATE ROLE role%s LOGIN', i) FROM generate_series(0, 7) AS i \gexec
-SELECT format('GRANT EXECUTE ON FUNCTION %s TO role0, role1, role2, role3, role4, role5, role6, role7', oid::regprocedure)
-FROM pg_proc WHERE proname IN ('randflake_lease_acquire', 'randflake_lease_renew') \gexec
+SELECT format('CREATE ROLE role%s LOGIN', i) FROM generate_series(0, 31) AS i \gexec
+SELECT format('GRANT EXECUTE ON FUNCTION %s TO %s', oid::regprocedure, string_agg('role' || i, ', '))
+FROM pg_proc, generate_series(0, 31) AS i WHERE proname IN ('randflake_lease_acquire', 'randflake_lease_renew') GROUP BY oid \gexec
 END
     for repetition in $(seq 1 "$short_repetitions"); do
         for rows in 100 10000 100000; do
@@ -53,22 +84,20 @@ END
             lease_processor_time "$rows ended" "$repetition"
             sql -q -c "UPDATE randflake_lease SET span = int8range(lower(span), upper(span) + 50000)" -c 'VACUUM randflake_lease'
             lease_processor_time $rows "$repetition"
-            for fsync in on off; do
+            for fsync in off on; do
                 sql -q -c "ALTER SYSTEM SET fsync = $fsync" -c 'SELECT pg_reload_conf()' >/dev/null
-                lease_run $rows "grants with fsync $fsync" "$repetition" "SET SESSION AUTHORIZATION role:client_id \\; $lease_grant"
-                lease_run $rows "renewals with fsync $fsync" "$repetition" "\\set i random(0, $rows / 8 - 2) * 8 + 8 + :client_id
-SET SESSION AUTHORIZATION role:client_id \\; SELECT randflake_lease_renew(:i, lpad(':i', 32, '0')::uuid, extract(epoch FROM now())::bigint + 100, 60, '0123456789abcdef')"
+                lease_run $rows "grants with fsync $fsync" "$repetition" "$lease_grant"
+                lease_run $rows "renewals with fsync $fsync" "$repetition" "$(lease_renewal $rows)"
             done
         done
         # All holders ask at once, each over a connection of its own; at so many connections at a time.
         for clients in 8 32; do
             lease_fill 100 -10
-            sample coordinator "$clients connections" "$fleet holders restart" seconds "$repetition" \
-                "$( { TIMEFORMAT=%R; time pgbench -n -C -c "$clients" -j 2 -t $((fleet / clients)) -U role0 \
-                    -f <(echo "$lease_grant") >"$work/restart.log" 2>&1; } 2>&1)" '8 connections'
-            sample coordinator "$clients connections" 'connecting' ms "$repetition" \
-                "$(awk '/average connection time/ { print $5 }' "$work/restart.log")" '8 connections'
+            lease_restart "$clients connections" "$clients" "SET SESSION AUTHORIZATION role:client_id;" "$repetition"
         done
+        lease_fill 100 -10
+        lease_restart '8 connections with one role' 8 'SET SESSION AUTHORIZATION role0;' "$repetition"
     done
+    lease_bloat
     sql -q -c 'DROP EXTENSION randflake_coordinator'
 }

@@ -13,7 +13,8 @@ sleep 1.5 * $RandflakeLease::duration;
 
 # The worker gives the lease back, with the last second used, and its successor takes another; the
 # other server may have the node ids at once. Nothing but Snowflake identifiers is made here.
-for my $round (1 .. 3) { for my $holder (@holders) {
+for my $round (1 .. 3) {
+    for my $holder (@holders) {
         my $lease = status_of($holder, 'lease_id');
         kill 'TERM', lease_worker_of($holder);
         wait_for_status($holder, "lease_id > $lease AND now() < window_end");

@@ -160,7 +160,7 @@ END $$;
 
 -- Where the functions and the model differ first, and how
 CREATE TABLE difference (trace integer, step integer, got bigint[], sqlstate text, message text);
-CREATE PROCEDURE replay() LANGUAGE plpgsql AS $$
+CREATE PROCEDURE replay(first_traces integer[]) LANGUAGE plpgsql AS $$
 DECLARE
     s step;
     got bigint[];
@@ -170,7 +170,7 @@ DECLARE
     second text;  -- and for that of a column
 BEGIN
     DELETE FROM difference;
-    FOR s IN SELECT * FROM step ORDER BY trace, step LOOP
+    FOR s IN SELECT * FROM step ORDER BY array_position(first_traces, trace), trace, step LOOP
         IF s.operation = 'create' THEN
             COMMIT;
         END IF;
@@ -203,16 +203,24 @@ BEGIN
 END $$;
 SQL
 
+# One session for all: it keeps what it has compiled.
+my $session = $node->background_psql('postgres');
+$session->set_query_timer_restart;
+
+# Traces that found a change lately are replayed first, because similar changes follow each other.
+my @finders;
+
 # The steps up to the first difference in the words of a failure; empty if there is none.
 sub first_difference {
-    $node->safe_psql('postgres', 'CALL replay()');
-    return $node->safe_psql('postgres', <<'SQL');
+    my $difference = $session->query_safe("CALL replay('{" . join(',', @finders) . "}');\n" . <<'SQL');
 SELECT format('trace %s, step %s: clock %s, %s, %s%s: got %s %s%s, expected %s %s',
               s.trace, s.step, s.clock, s.identity, s.operation, s.arguments,
               coalesce(d.got::text, 'nothing'), d.sqlstate, nullif(' (' || d.message || ')', ' ()'),
               coalesce(s.answer::text, 'nothing'), s.sqlstate)
 FROM difference d JOIN step s USING (trace, step)
 SQL
+    @finders = ($1, grep { $_ != $1 } @finders) if $difference =~ /^trace (\d+)/;
+    return $difference;
 }
 
 is(first_difference(), '', "the functions answer $traces traces as the model does");
@@ -222,13 +230,13 @@ is(first_difference(), '', "the functions answer $traces traces as the model doe
 # Replaces a piece of a function's source, which must be there once.
 sub change_function {
     my ($function, $piece, $replacement) = @_;
-    my $definition = $node->safe_psql('postgres',
+    my $definition = $session->query_safe(
         "SELECT pg_get_functiondef('randflake_lease_$function'::@{[ $function =~ /\(/ ? 'regprocedure' : 'regproc' ]})");
     my $changed = $definition;
     my $count = $changed =~ s/\Q$piece\E/$replacement/g;
     die "randflake_lease_$function has this $count times: $piece" if $count != 1;
-    $node->safe_psql('postgres', $changed);
-    return $definition;
+    $session->query_safe("$changed;");
+    return "$definition;";
 }
 
 my @changes = (
@@ -444,7 +452,8 @@ for my $change (@changes) {
     my $difference = first_difference();
     isnt($difference, '', "found: $function: $piece -> $replacement");
     note($difference);
-    $node->safe_psql('postgres', $definition);
+    $session->query_safe($definition);
 }
+$session->quit;
 $node->stop;
 done_testing();

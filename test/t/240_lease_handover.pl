@@ -142,7 +142,8 @@ for my $round (1 .. $rounds) {
 # --- a coordinator made anew, and one in place of a lost one -------------------------------------
 
 # The holders cannot ask meanwhile, so they go on to the ends of their leases.
-for my $round (1 .. $rounds) { for my $how ('made anew', 'lost') {
+for my $round (1 .. $rounds) {
+    for my $how ('made anew', 'lost') {
         load_on($fleet, $_) for @holders;
         my @workers = map { lease_worker_of($_) } @holders;
         for my $holder (@holders) {

@@ -205,9 +205,14 @@ is(error_of($coordinator, "BEGIN; $leases; PREPARE TRANSACTION 'leased'", user =
 is($coordinator->safe_psql('postgres', "BEGIN; SELECT 1; PREPARE TRANSACTION 'other'; ROLLBACK PREPARED 'other'"), 1,
     '  others can');
 for my $level ('repeatable read', 'serializable') {
-    my $called = error_of($coordinator, "BEGIN ISOLATION LEVEL $level; $leases", user => 'second');
-    is($called->{sqlstate}, '25000', "$level: refused");
-    like($called->{hint}, qr/READ COMMITTED/, '  with the cure');
+    for my $call ("BEGIN ISOLATION LEVEL $level; $leases",
+        "PREPARE ask AS $leases; BEGIN ISOLATION LEVEL $level; EXECUTE ask",
+        "BEGIN ISOLATION LEVEL $level; DECLARE held CURSOR FOR $leases; FETCH held")
+    {
+        my $called = error_of($coordinator, $call, user => 'second');
+        is($called->{sqlstate}, '25000', "$level: refused");
+        like($called->{hint}, qr/READ COMMITTED/, '  with the cure');
+    }
 }
 
 # --- who changes the pool ------------------------------------------------------------------------
@@ -251,6 +256,7 @@ my %attacks = ('keeps a transaction open' => "BEGIN; $grant SELECT pg_sleep(9.5)
     'rolls back' => "BEGIN; $grant ROLLBACK;", 'is refused' => sprintf($try, 0, $fingerprint),
     'names another secret' => sprintf($try, 1, 'f' x 16),
     'is cancelled' => "SET statement_timeout = 3; $grant", 'fills what it may have' => $grant,
+    'keeps a cursor open' => "BEGIN; $grant DECLARE c CURSOR FOR SELECT FROM pg_class; FETCH c; SELECT pg_sleep(5); COMMIT;",
     'keeps a snapshot' => "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1; SELECT pg_sleep(5); COMMIT;");
 my @attackers = map {
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/attack.sql';

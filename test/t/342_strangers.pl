@@ -44,7 +44,8 @@ sub columns_of {
 sub greatest_deviation {
     my ($count, $left, $right) = @_;
     my $greatest = 0;
-    for my $l (@$left) { for my $r (@$right) {
+    for my $l (@$left) {
+        for my $r (@$right) {
             my $deviation = abs(unpack('%32b*', $l ^ $r) - $count / 2) / (sqrt($count) / 2);
             $greatest = $deviation if $deviation > $greatest;
         }

@@ -146,7 +146,8 @@ SQL
 # Operators, functions, casts and tables of mallory that PostgreSQL would prefer if it looked where mallory says.
 my $trojans = 'CREATE SCHEMA evil AUTHORIZATION mallory; GRANT TEMPORARY ON DATABASE app TO mallory; SET ROLE mallory;';
 my $body = q{LANGUAGE plpgsql AS 'BEGIN RAISE ''trojan''; END'};
-for my $type (qw(bigint integer)) { for my $operator (split / /, '# & | + - < > <= >= = <>') {
+for my $type (qw(bigint integer)) {
+    for my $operator (split / /, '# & | + - < > <= >= = <>') {
         my $name = 'op_' . join '_', map { ord } split //, $operator;
         my $result = $operator =~ /[<>=]/ ? 'boolean' : $type;
         $trojans .= "CREATE FUNCTION evil.$name(a $type, b $type) RETURNS $result $body; CREATE OPERATOR evil.$operator (FUNCTION = evil.$name, LEFTARG = $type, RIGHTARG = $type);";

@@ -135,7 +135,8 @@ sub backends {
     return split /\n/, $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE datname = 'app' AND backend_type = 'client backend'});
 }
 
-sub end_clients { for my $client (@_) {
+sub end_clients {
+    for my $client (@_) {
         $client->{handle}->kill_kill(grace => 1);
         eval { $client->{handle}->finish };
     }

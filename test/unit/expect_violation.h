@@ -10,16 +10,30 @@
 
 namespace randflake::simulation {
 
-inline void ExpectViolationOf(const Scenario& scenario, uint64_t first_seed) {
-    constexpr uint64_t kSchedules = 100000;  // many times what it takes
-    for (uint64_t seed = first_seed; seed <= kSchedules; seed++) {
-        const Findings found = Simulate(scenario, seed);
-        if (found.violation.empty())
-            continue;
-        std::cout << "  schedule " << seed << ": " << found.violation << '\n';
-        return;
+struct BrokenRule {
+    const char* name;
+    Scenario scenario;
+    uint64_t first_seed = 1;  // below that of a schedule that finds it
+};
+
+class LeaseSimulationFinds : public testing::TestWithParam<BrokenRule> {
+protected:
+    static void ExpectViolation(Scenario scenario) {
+        constexpr uint64_t kSchedules = 100000;  // many times what it takes
+        scenario.numbers = scenario.layout;
+        for (uint64_t seed = GetParam().first_seed; seed <= kSchedules; seed++) {
+            const Findings found = Simulate(scenario, seed);
+            if (found.violation.empty())
+                continue;
+            std::cout << "  schedule " << seed << ": " << found.violation << '\n';
+            return;
+        }
+        FAIL() << "no violation in " << kSchedules << " schedules";
     }
-    FAIL() << "no violation in " << kSchedules << " schedules";
+};
+
+inline std::string NameOf(const testing::TestParamInfo<BrokenRule>& rule) {
+    return rule.param.name;
 }
 
 }  // namespace randflake::simulation

@@ -12,8 +12,7 @@ namespace {
 template <typename Broken>
 void ExpectViolation(const std::string& expected, const Scenario& scenario) {
     const Findings findings = Explorer<Broken>(scenario).Explore();
-    EXPECT_EQ(findings.violation.substr(0, expected.size()), expected)
-        << __PRETTY_FUNCTION__ << ": " << findings.violation;
+    EXPECT_EQ(findings.violation.substr(0, expected.size()), expected) << findings.violation;
 }
 
 const Scenario kOneLayout{.layouts = {{kWindowEpochMs, 2, 1, 1}},

@@ -378,11 +378,10 @@ TEST(TwoLayouts, SlotsOfANarrowLayout) {
     EXPECT_EQ(kRandflake53.Slots(1000), 256u);
     AtomicWord window{0};
     std::vector<AtomicWord> wide(300), narrow(256);
+    const SlotSet wide_set{kRandflake, [&](uint32_t i) -> AtomicWord& { return wide.at(i); }};
+    const SlotSet narrow_set{kRandflake53, [&](uint32_t i) -> AtomicWord& { return narrow.at(i); }};
     const auto change = [&](uint32_t slots, uint64_t first_node, Window next) {
-        return ChangeWindow(
-            slots, first_node, window, next,
-            SlotSet{kRandflake, [&](uint32_t i) -> AtomicWord& { return wide.at(i); }},
-            SlotSet{kRandflake53, [&](uint32_t i) -> AtomicWord& { return narrow.at(i); }});
+        return ChangeWindow(slots, first_node, window, next, wide_set, narrow_set);
     };
     EXPECT_TRUE(change(256, 0, kWindow));
     EXPECT_EQ(kRandflake53.Unpack(narrow[255].load()), (Fields{99, 255, 32767}));
@@ -394,11 +393,7 @@ TEST(TwoLayouts, SlotsOfANarrowLayout) {
     EXPECT_TRUE(change(1, 255, {400, 500}));
     EXPECT_NE(narrow[0].load(), kEmptySlot);
     EXPECT_EQ(narrow[1].load(), kEmptySlot);
-    EXPECT_LT(
-        SealWindow(300, window,
-                   SlotSet{kRandflake, [&](uint32_t i) -> AtomicWord& { return wide.at(i); }},
-                   SlotSet{kRandflake53, [&](uint32_t i) -> AtomicWord& { return narrow.at(i); }}),
-        0);
+    EXPECT_LT(SealWindow(300, window, wide_set, narrow_set), 0);
 }
 
 TEST(TwoLayouts, ALayoutThatBeginsLater) {

@@ -105,9 +105,14 @@ TEST(LeaseAnswer, ARowOfAnotherShape) {
     };
     expect_none({});
     expect_none({Field(AnswerType::kInt8, "1")});
-    std::vector<AnswerField> fields = Fields("1", "2", nullptr);
-    fields.push_back(fields[0]);
-    expect_none(fields);
+    const std::vector<AnswerField> good = Fields("1", "2", nullptr);
+    std::vector<AnswerField> longer = good, binary = good, wider = good, with_nul = good;
+    longer.push_back(good[0]);
+    binary[0].binary = true;
+    wider[1].type = AnswerType::kInt8;
+    with_nul[0] = {AnswerType::kInt8, false, false, "1\0", 2};
+    for (const auto& fields : {longer, binary, wider, with_nul})
+        expect_none(fields);
     expect_none(Fields(nullptr, "2", nullptr));
     expect_none(Fields("1", nullptr, nullptr));
     for (const char* text : {"", " 1", "1 ", "+1", "1.0", "0x1", "leak", "9223372036854775808",
@@ -115,15 +120,6 @@ TEST(LeaseAnswer, ARowOfAnotherShape) {
         expect_none(Fields(text, "2", nullptr));
     expect_none(Fields("1", "2147483648", nullptr));
     expect_none(Fields("1", "-2147483649", nullptr));
-    fields = Fields("1", "2", nullptr);
-    fields[0].binary = true;
-    expect_none(fields);
-    fields = Fields("1", "2", nullptr);
-    fields[1].type = AnswerType::kInt8;
-    expect_none(fields);
-    fields = Fields("1\0", "2", nullptr);
-    fields[0].length = 2;
-    expect_none(fields);
     EXPECT_EQ(Judge(kVoid, {Row({Field(AnswerType::kVoid, "x")})}).verdict(),
               AnswerVerdict::kNotExpected);
 }
@@ -155,43 +151,39 @@ TEST(LeaseAnswer, ARowThatIsNotCommitted) {
 }
 
 TEST(LeaseAnswer, Refusals) {
-    EXPECT_TRUE(Judge(kLease, {Error("55000")}).refused());
-    EXPECT_EQ(Judge(kLease, {Error("55000")}).verdict(), AnswerVerdict::kRefused);
-    const std::string soon = std::to_string(kEpoch + 5);
-    for (const char* state : {"55000", "53400"}) {
-        const LeaseAnswer answer = Judge(kLease, {Error(state, soon.c_str())});
-        EXPECT_EQ(answer.verdict(), AnswerVerdict::kRefused);
-        EXPECT_TRUE(answer.refused());
-        EXPECT_EQ(answer.not_before(), kEpoch + 5);
+    using enum AnswerVerdict;
+    constexpr const char *kNone = nullptr, *kSoon = "1730000005";
+    const struct {
+        const char *sqlstate, *column, *constraint;
+        AnswerVerdict verdict;
+        bool refused;
+        int64_t not_before = 0, differs_from = 0;
+    } cases[] = {
+        {"55000", kNone, kNone, kRefused, true},
+        {"55000", kSoon, kNone, kRefused, true, kEpoch + 5},
+        {"55000", "2803741824", kNone, kRefused, true, 2803741824},
+        {"53400", kSoon, kNone, kRefused, true, kEpoch + 5},
+        {"53400", kNone, kNone, kError, false},
+        {"57P03", kSoon, kNone, kError, false},
+        {"55000", kSoon, "secrets", kSecrets, true, 0, 5},
+        {"57P03", kSoon, "secrets", kSecrets, false, 0, 5},
+        {nullptr, kNone, kNone, kBroken, false},
+    };
+    for (const auto& c : cases) {
+        SCOPED_TRACE(testing::PrintToString(c.sqlstate) + testing::PrintToString(c.column));
+        const LeaseAnswer answer = Judge(kLease, {Error(c.sqlstate, c.column, c.constraint)});
+        EXPECT_EQ(answer.verdict(), c.verdict);
+        EXPECT_EQ(answer.refused(), c.refused);
+        EXPECT_EQ(answer.not_before(), c.not_before);
+        EXPECT_EQ(answer.tells_of_secrets(), c.differs_from != 0);
+        EXPECT_EQ(answer.differs_from(), c.differs_from);
     }
-    EXPECT_EQ(Judge(kLease, {Error("53400")}).verdict(), AnswerVerdict::kError);
-    EXPECT_FALSE(Judge(kLease, {Error("53400")}).refused());
-    const LeaseAnswer other = Judge(kLease, {Error("57P03", soon.c_str())});
-    EXPECT_EQ(other.verdict(), AnswerVerdict::kError);
-    EXPECT_FALSE(other.refused());
-    EXPECT_EQ(other.not_before(), 0);
+    EXPECT_EQ(Judge(kLease, {Error("55000", nullptr, nullptr, nullptr)}).verdict(), kBroken);
     for (const char* text : {"", "0", "leak", " 1790000000", "1730000000", "2803741825"})
         EXPECT_EQ(Judge(kLease, {Error("55000", text)}).not_before(), 0) << text;
-    EXPECT_EQ(Judge(kLease, {Error("55000", "2803741824")}).not_before(), 2803741824);
-    EXPECT_EQ(Judge(kLease, {Error(nullptr)}).verdict(), AnswerVerdict::kBroken);
-    EXPECT_EQ(Judge(kLease, {Error("55000", nullptr, nullptr, nullptr)}).verdict(),
-              AnswerVerdict::kBroken);
-}
-
-TEST(LeaseAnswer, RefusalsAboutSecrets) {
-    const std::string from = std::to_string(kEpoch + 5);
-    for (const char* state : {"55000", "57P03"}) {
-        const LeaseAnswer answer = Judge(kLease, {Error(state, from.c_str(), "secrets")});
-        EXPECT_EQ(answer.verdict(), AnswerVerdict::kSecrets);
-        EXPECT_EQ(answer.refused(), std::string(state) == "55000");
-        EXPECT_TRUE(answer.tells_of_secrets());
-        EXPECT_EQ(answer.differs_from(), 5u);
-        EXPECT_EQ(answer.not_before(), 0);
-    }
-    for (const char* column :
-         {static_cast<const char*>(nullptr), "", "leak", "1730000000", "2803741824"}) {
+    for (const char* column : {kNone, "", "leak", "1730000000", "2803741824"}) {
         const LeaseAnswer answer = Judge(kLease, {Error("55000", column, "secrets")});
-        EXPECT_EQ(answer.verdict(), AnswerVerdict::kSecrets);
+        EXPECT_EQ(answer.verdict(), kSecrets);
         EXPECT_FALSE(answer.tells_of_secrets()) << "it does not say";
     }
 }

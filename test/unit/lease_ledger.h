@@ -20,9 +20,27 @@ namespace randflake::simulation {
 
 // How often the next one to use a node id was another one than the last.
 struct Handovers {
-    size_t to_another = 0;  // another server, as people call it, whatever its starts
-    size_t back = 0;        // the same, to one that had used the node id before
+    size_t taken_over = 0;   // by another server, as people call it, whatever its starts
+    size_t failed_back = 0;  // the same, by one that had used the node id before
     size_t static_to_leased = 0, leased_to_static = 0;  // also within a server
+};
+
+// What servers did.
+struct ServerEvents {
+    size_t reserved_during_change = 0, lost_swaps = 0, static_numbers = 0;
+    size_t proven_starts = 0, held_off_starts = 0;
+    size_t failed_writes = 0, aborted = 0;  // calls that did not come back
+    size_t declined = 0;  // leases and renewals that end later than a server takes
+    size_t refused_starts = 0;
+
+    // Around secrets.
+    size_t reloads = 0, late_reloads = 0;  // that added secrets, that had begun by its clock
+    size_t refused_reloads = 0;
+    size_t unheard_answers = 0;       // because a secret was added since the request
+    size_t later_identifiers = 0;     // issued under another secret than the first
+    size_t skipped = 0;               // numbers
+    size_t reserved_then_added = 0;   // runs that were encrypted after a secret was added
+    size_t encrypted_then_added = 0;  // identifiers that were issued after one was added
 };
 
 // Of numbers with which the others share the window: half of the node ids do not fit.
@@ -214,8 +232,8 @@ private:
         const int64_t name = starts_[server - 1].name;
         const uint32_t bit = uint32_t{1} << name;
         if (last->names != 0 && last->name != name) {
-            handovers_.to_another++;
-            handovers_.back += (last->names & bit) != 0;
+            handovers_.taken_over++;
+            handovers_.failed_back += (last->names & bit) != 0;
         }
         if (last->names != 0 && last->leases != leases)
             (leases ? handovers_.static_to_leased : handovers_.leased_to_static)++;

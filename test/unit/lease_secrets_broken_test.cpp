@@ -6,120 +6,61 @@
 namespace randflake::simulation {
 namespace {
 
-void ExpectViolationIn(Fleet fleet, const CoordinatorRules& rules, const Operation& operation = {},
-                       Broken broken = {}, uint64_t first_seed = 1) {
-    ExpectViolationOf({.layout = {.epoch = kWindowEpochMs,
-                                  .timestamp_bits = 8,
-                                  .node_bits = 3,
-                                  .sequence_bits = 2,
-                                  .lowest_stands_for_second = true},
-                       .fleet = fleet,
-                       .rules = rules,
-                       .rotates = true,
-                       .broken = broken,
-                       .operation = operation},
-                      first_seed);
+const BrokenRule kBrokenRules[] = {
+    // What becomes of numbers
+    {"NumbersThatAreNotSkipped", {.fleet = Fleet::kEverything, .broken = Broken::kSkipsNothing}},
+    {"NumbersSkippedByTheWrongInterval",
+     {.fleet = Fleet::kEverything, .broken = Broken::kSkipsByTheNumbersInterval}},
+    {"ARunThatIsEncryptedUnderTheSecretOfTheClock",
+     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kEncryptsByTheClock}},
+    {"ASessionThatKeepsTheSecretsItBeganWith", {.broken = Broken::kKeepsTheSessionsSecrets}},
+    {"SecretsThatAreReadBeforeTheNumberIsReserved", {.broken = Broken::kLooksBeforeItReserves}},
+
+    // When secrets are taken
+    {"SecretsOfThePastThatAreTaken",
+     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kTakesSecretsOfThePast}},
+    {"SecretsOfSecondsThatOthersMayHaveReached",
+     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kTakesSecretsOfThePresent}},
+    {"SecretsOfSecondsThatWereLeasedBefore", {.broken = Broken::kForgetsLeases}},
+    {"AnAnswerFromBeforeASecretWasAdded", {.broken = Broken::kHearsOldAnswers}},
+    {"SecretsThatAreReplacedWhileAServerRuns", {.broken = Broken::kReloadsAnything}},
+    {"AWindowThatIsExtendedWhileSecretsAreAdded", {.broken = Broken::kReloadsWithoutTheLock}},
+    {"AStartUnderFewerOrOtherSecrets",
+     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kStartsUnderAnySecrets}},
+    // Takes a start with a file that lacks just that secret, and no other one since it
+    // began: one schedule in some 10,000.
+    {"AStateWithoutTheSecretsThatWereAdded",
+     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kForgetsAddedSecrets},
+     77000},
+
+    // Secrets and the coordinator
+    {"LeasesBeyondASecretThatOneSideLacks", {.rules = {.stops_grants = false}}},
+    {"RenewalsBeyondASecretThatOneSideLacks", {.rules = {.stops_renewals = false}}},
+    {"LeasesBeyondASecretThatTheHolderLacks", {.rules = {.stops_at_missing = false}}},
+    {"LeasesBeyondASecretThatTheCoordinatorLacks", {.rules = {.stops_at_unknown = false}}},
+    {"SecretsAddedThatLeasesReach",
+     {.rules = {.secrets_after_leases = false, .secrets_after_mark = false}}},
+    {"SecretsAddedThatUnknownLeasesReach", {.rules = {.secrets_after_mark = false}}},
+    {"AServerThatIsNotStoppedBeforeASecretThatItLacks",
+     {.fleet = Fleet::kTwoNodeIds, .operation = {.stops_in_time = false}}},
+    {"ASecondCoordinatorThatIsNotToldOfASecret",
+     {.fleet = Fleet::kEverything, .operation = {.adds_everywhere = false}}},
+    {"ACoordinatorThatIsNotToldOfSecretsAfterAFailover",
+     {.operation = {.sets_secrets_again = false}}},
+};
+
+TEST_P(LeaseSimulationFinds, ARuleThatIsLeftOut) {
+    Scenario scenario = GetParam().scenario;
+    scenario.layout = {.epoch = kWindowEpochMs,
+                       .timestamp_bits = 8,
+                       .node_bits = 3,
+                       .sequence_bits = 2,
+                       .lowest_stands_for_second = true};
+    scenario.rotates = true;
+    ExpectViolation(scenario);
 }
 
-void ExpectViolationIn(Fleet fleet, Broken broken, uint64_t first_seed = 1) {
-    ExpectViolationIn(fleet, {}, {}, broken, first_seed);
-}
-
-// --- what becomes of numbers
-
-TEST(LeaseSimulationFinds, NumbersThatAreNotSkipped) {
-    ExpectViolationIn(Fleet::kEverything, Broken::kSkipsNothing);
-}
-
-TEST(LeaseSimulationFinds, NumbersSkippedByTheWrongInterval) {
-    ExpectViolationIn(Fleet::kEverything, Broken::kSkipsByTheNumbersInterval);
-}
-
-TEST(LeaseSimulationFinds, ARunThatIsEncryptedUnderTheSecretOfTheClock) {
-    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kEncryptsByTheClock);
-}
-
-TEST(LeaseSimulationFinds, ASessionThatKeepsTheSecretsItBeganWith) {
-    ExpectViolationIn(Fleet::kLeases, Broken::kKeepsTheSessionsSecrets);
-}
-
-TEST(LeaseSimulationFinds, SecretsThatAreReadBeforeTheNumberIsReserved) {
-    ExpectViolationIn(Fleet::kLeases, Broken::kLooksBeforeItReserves);
-}
-
-// --- when secrets are taken
-
-TEST(LeaseSimulationFinds, SecretsOfThePastThatAreTaken) {
-    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kTakesSecretsOfThePast);
-}
-
-TEST(LeaseSimulationFinds, SecretsOfSecondsThatOthersMayHaveReached) {
-    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kTakesSecretsOfThePresent);
-}
-
-TEST(LeaseSimulationFinds, SecretsOfSecondsThatWereLeasedBefore) {
-    ExpectViolationIn(Fleet::kLeases, Broken::kForgetsLeases);
-}
-
-TEST(LeaseSimulationFinds, AnAnswerFromBeforeASecretWasAdded) {
-    ExpectViolationIn(Fleet::kLeases, Broken::kHearsOldAnswers);
-}
-
-TEST(LeaseSimulationFinds, SecretsThatAreReplacedWhileAServerRuns) {
-    ExpectViolationIn(Fleet::kLeases, Broken::kReloadsAnything);
-}
-
-TEST(LeaseSimulationFinds, AWindowThatIsExtendedWhileSecretsAreAdded) {
-    ExpectViolationIn(Fleet::kLeases, Broken::kReloadsWithoutTheLock);
-}
-
-TEST(LeaseSimulationFinds, AStartUnderFewerOrOtherSecrets) {
-    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kStartsUnderAnySecrets);
-}
-
-TEST(LeaseSimulationFinds, AStateWithoutTheSecretsThatWereAdded) {
-    // Takes a start with a file that lacks just that secret, and no other one since it began: one
-    // schedule in some 10,000.
-    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kForgetsAddedSecrets, 77000);
-}
-
-// --- secrets and the coordinator
-
-TEST(LeaseSimulationFinds, LeasesBeyondASecretThatOneSideLacks) {
-    ExpectViolationIn(Fleet::kLeases, {.stops_grants = false});
-}
-
-TEST(LeaseSimulationFinds, RenewalsBeyondASecretThatOneSideLacks) {
-    ExpectViolationIn(Fleet::kLeases, {.stops_renewals = false});
-}
-
-TEST(LeaseSimulationFinds, LeasesBeyondASecretThatTheHolderLacks) {
-    ExpectViolationIn(Fleet::kLeases, {.stops_at_missing = false});
-}
-
-TEST(LeaseSimulationFinds, LeasesBeyondASecretThatTheCoordinatorLacks) {
-    ExpectViolationIn(Fleet::kLeases, {.stops_at_unknown = false});
-}
-
-TEST(LeaseSimulationFinds, SecretsAddedThatLeasesReach) {
-    ExpectViolationIn(Fleet::kLeases, {.secrets_after_leases = false, .secrets_after_mark = false});
-}
-
-TEST(LeaseSimulationFinds, SecretsAddedThatUnknownLeasesReach) {
-    ExpectViolationIn(Fleet::kLeases, {.secrets_after_mark = false});
-}
-
-TEST(LeaseSimulationFinds, AServerThatIsNotStoppedBeforeASecretThatItLacks) {
-    ExpectViolationIn(Fleet::kTwoNodeIds, {}, {.stops_in_time = false});
-}
-
-TEST(LeaseSimulationFinds, ASecondCoordinatorThatIsNotToldOfASecret) {
-    ExpectViolationIn(Fleet::kEverything, {}, {.adds_everywhere = false});
-}
-
-TEST(LeaseSimulationFinds, ACoordinatorThatIsNotToldOfSecretsAfterAFailover) {
-    ExpectViolationIn(Fleet::kLeases, {}, {.sets_secrets_again = false});
-}
+INSTANTIATE_TEST_SUITE_P(Secrets, LeaseSimulationFinds, testing::ValuesIn(kBrokenRules), NameOf);
 
 }  // namespace
 }  // namespace randflake::simulation

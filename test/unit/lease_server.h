@@ -63,24 +63,6 @@ struct Settings {
     NodeRange nodes{0, 1};  // of a server that leases, only the count matters
 };
 
-// What was seen in all starts of a server.
-struct ServerEvents {
-    size_t reserved_during_change = 0, lost_swaps = 0, static_numbers = 0;
-    size_t proven_starts = 0, held_off_starts = 0;
-    size_t failed_writes = 0, aborted = 0;  // calls that did not come back
-    size_t declined = 0;
-    size_t refused_starts = 0;
-
-    // Around secrets.
-    size_t reloads = 0, late_reloads = 0;  // that added secrets, that had begun by its clock
-    size_t refused_reloads = 0;
-    size_t unheard_answers = 0;       // because a secret was added since the request
-    size_t later_identifiers = 0;     // issued under another secret than the first
-    size_t skipped = 0;               // numbers
-    size_t reserved_then_added = 0;   // runs that were encrypted after a secret was added
-    size_t encrypted_then_added = 0;  // identifiers that were issued after one was added
-};
-
 class FleetServer {
 public:
     static constexpr uint32_t kMaxSlots = 3;
@@ -89,7 +71,7 @@ public:
     // that no clock shows. With `issues`, what is reserved is also encrypted and issued.
     FleetServer(const Layout& layout, const Layout& numbers, bool issues, Broken broken,
                 bool asserts, int64_t role, int64_t skew_ms, const int64_t* true_ms,
-                int64_t* births, Ledger* ledger, Random* random)
+                int64_t* births, Ledger* ledger, ServerEvents* events, Random* random)
         : layout_(layout),
           numbers_(numbers),
           narrow_(NarrowOf(numbers)),
@@ -101,6 +83,7 @@ public:
           true_ms_(true_ms),
           births_(births),
           ledger_(ledger),
+          events_(events),
           random_(random) {
         for (Process& process : processes_)
             process.server = this;
@@ -185,7 +168,6 @@ public:
     const Lease& open_lease() const { return memory_.holder.open(); }
     bool waits() const { return waits_; }
     bool worker_idle() const { return !Worker().fiber.busy(); }
-    const ServerEvents& events() const { return events_; }
 
     // --- secrets
 
@@ -297,7 +279,7 @@ public:
                                      std::memory_order = std::memory_order_seq_cst) {
             server->Step();
             const bool same = value == expected;
-            server->events_.lost_swaps += !same;
+            server->events_->lost_swaps += !same;
             if (same)
                 value = desired;
             else
@@ -388,7 +370,7 @@ public:
         if (broken_ == Broken::kForgetsAddedSecrets)
             written.secrets = secrets_at_start_;
         const bool fails = Fails();
-        events_.failed_writes += fails;
+        events_->failed_writes += fails;
         // After a failure the disk holds the old state or the new one.
         if (broken_ == Broken::kMovesTheWindowFirst && current_ != &Postmaster())
             late_ = written;
@@ -423,14 +405,14 @@ public:
     }
     void AddSecrets(const SecretRecords&) {
         const bool grown = file_.count > secrets_.count;
-        events_.reloads += grown;
-        events_.late_reloads += grown && file_.records[file_.count - 1].from <= Now();
+        events_->reloads += grown;
+        events_->late_reloads += grown && file_.records[file_.count - 1].from <= Now();
         Step();
         SetSecrets(file_);
     }
 
     void Report(const WindowTrouble& trouble) {
-        events_.refused_starts +=
+        events_->refused_starts +=
             trouble.problem == WindowProblem::kSecrets && problem_ != trouble.problem;
         problem_ = trouble.problem;
     }
@@ -489,7 +471,7 @@ public:
         changes_ = false;
         last_nodes_ = {static_cast<uint32_t>(first_node), slots};
         if (!settings_.leases)
-            (proven_ ? events_.proven_starts : events_.held_off_starts)++;
+            (proven_ ? events_->proven_starts : events_->held_off_starts)++;
         return changed;
     }
     template <typename... Sets>
@@ -648,7 +630,7 @@ private:
     void MayNotComeBack() {
         if (current_ == &Postmaster() || !random_->OneIn(400))
             return;
-        events_.aborted++;
+        events_->aborted++;
         EndCurrent();
     }
     bool Reserves() const {
@@ -702,7 +684,7 @@ private:
                                                                    : ring_.count();
             },
             [&](const Reservation& reserved, int secrets) {
-                events_.reserved_then_added += reserved.count > 0 && then != ring_.count();
+                events_->reserved_then_added += reserved.count > 0 && then != ring_.count();
                 if (issues_)
                     Issue(reserved, secrets);
                 return reserved;
@@ -726,8 +708,8 @@ private:
         for (uint32_t i = 0; i < run.count; i++)
             ledger_->Use(number_, settings_.leases, run.first + i);
         if (!settings_.leases)
-            events_.static_numbers += run.count;
-        events_.reserved_during_change += run.count > 0 && changes_;
+            events_->static_numbers += run.count;
+        events_->reserved_during_change += run.count > 0 && changes_;
         return run;
     }
 
@@ -757,12 +739,12 @@ private:
             const Ring<ToyCipher> ring = ring_.First(count);
             uint64_t id;
             if (!Encrypt(ring, raw, &id)) {
-                events_.skipped++;
+                events_->skipped++;
                 continue;
             }
             first = false;
-            events_.later_identifiers += ring.OwnerOf(numbers_, raw) > 0;
-            events_.encrypted_then_added += count != ring_.count();
+            events_->later_identifiers += ring.OwnerOf(numbers_, raw) > 0;
+            events_->encrypted_then_added += count != ring_.count();
             ledger_->Issue(raw, id);
         }
     }
@@ -791,7 +773,7 @@ private:
 
     void Reload() {
         const ReloadResult result = core_.AddSecrets(file_, file_);
-        events_.refused_reloads += !result.state_known || result.plan.error != ReloadError::kNone;
+        events_->refused_reloads += !result.state_known || result.plan.error != ReloadError::kNone;
     }
 
     // --- the lease worker
@@ -836,11 +818,11 @@ private:
         LeaseRelease declined;
         const LeaseNews news = core_.Granted(grant, &declined);
         if (declined.lease.id != 0) {
-            events_.declined++;
+            events_->declined++;
             done_.releases.push_back(ReleaseOf(declined));
         }
         const Lease& next = memory_.holder.next();
-        events_.unheard_answers += news == LeaseNews::kNothing;
+        events_->unheard_answers += news == LeaseNews::kNothing;
         if (news == LeaseNews::kUnusable || news == LeaseNews::kNothing || declined.lease.id != 0)
             return;
         if (next.end > EndAskedFor())
@@ -853,8 +835,8 @@ private:
     void Renewed(UnixSecond last) {
         const Second known_end = memory_.holder.newest().end;
         const LeaseNews news = core_.Renewed(last);
-        events_.unheard_answers += news == LeaseNews::kNothing;
-        events_.declined += news == LeaseNews::kTooLong || news == LeaseNews::kBehind;
+        events_->unheard_answers += news == LeaseNews::kNothing;
+        events_->declined += news == LeaseNews::kTooLong || news == LeaseNews::kBehind;
         const Lease& held = memory_.holder.newest();
         if (held.end > known_end && held.end > EndAskedFor())
             ledger_->TooLong(held.end.count);
@@ -941,6 +923,7 @@ private:
     const int64_t* const true_ms_;
     int64_t* const births_;
     Ledger* const ledger_;
+    ServerEvents* const events_;
     Random* const random_;
     static inline FleetServer* failing_ = nullptr;  // that runs
 
@@ -982,7 +965,6 @@ private:
     bool waits_ = false;       // for an answer
     std::vector<int> grants_;  // in the ledger, by the number of the request
     Done done_;
-    ServerEvents events_;
 };
 
 }  // namespace randflake::simulation

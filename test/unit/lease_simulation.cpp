@@ -44,33 +44,9 @@ public:
         findings_.issued = ledger_.issued();
         findings_.numbers = ledger_.numbers();
         findings_.narrow_numbers = ledger_.narrow_numbers();
-        const Handovers& handovers = ledger_.handovers();
-        findings_.taken_over = handovers.to_another;
-        findings_.failed_back = handovers.back;
-        findings_.static_to_leased = handovers.static_to_leased;
-        findings_.leased_to_static = handovers.leased_to_static;
+        static_cast<Handovers&>(findings_) = ledger_.handovers();
         for (const Site& site : sites_)
             findings_.lost_transactions += site.cluster.lost_transactions();
-        for (const auto& server : servers_) {
-            const ServerEvents& events = server.events();
-            findings_.reserved_during_change += events.reserved_during_change;
-            findings_.lost_swaps += events.lost_swaps;
-            findings_.static_numbers += events.static_numbers;
-            findings_.proven_starts += events.proven_starts;
-            findings_.held_off_starts += events.held_off_starts;
-            findings_.failed_writes += events.failed_writes;
-            findings_.aborted += events.aborted;
-            findings_.declined += events.declined;
-            findings_.refused_starts += events.refused_starts;
-            findings_.reloads += events.reloads;
-            findings_.late_reloads += events.late_reloads;
-            findings_.refused_reloads += events.refused_reloads;
-            findings_.unheard_answers += events.unheard_answers;
-            findings_.later_identifiers += events.later_identifiers;
-            findings_.skipped += events.skipped;
-            findings_.reserved_then_added += events.reserved_then_added;
-            findings_.encrypted_then_added += events.encrypted_then_added;
-        }
         return findings_;
     }
 
@@ -169,7 +145,7 @@ private:
         for (int i = 0; i < count; i++) {
             servers_.emplace_back(scenario_.layout, scenario_.numbers, scenario_.rotates,
                                   scenario_.broken, scenario_.broken == Broken::kNothing, i,
-                                  skew_ms_, &true_ms_, &births_, &ledger_, &random_);
+                                  skew_ms_, &true_ms_, &births_, &ledger_, &findings_, &random_);
             FleetServer& server = servers_.back();
             server.directory().system_identifier = static_cast<uint64_t>(i) + 1;
             server.MoveTo(&machines_[static_cast<size_t>(i % 2)]);

@@ -28,6 +28,7 @@
 
 #include "broken.h"
 #include "lease_coordinator.h"
+#include "lease_ledger.h"
 
 namespace randflake::simulation {
 
@@ -61,7 +62,7 @@ struct Operation {
 };
 
 struct Scenario {
-    Layout layout;            // of seconds: what windows are made of
+    Layout layout{};          // of seconds: what windows are made of
     Layout numbers = layout;  // what servers make of them
     Fleet fleet = Fleet::kLeases;
     CoordinatorRules rules{};
@@ -75,43 +76,30 @@ struct Scenario {
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations
 };
 
-struct Findings {
+// A simulation in which nothing happens finds no violation either.
+struct Findings : ServerEvents, Handovers {
     std::string violation;  // empty, or the first one
     int step = 0;           // at which it was found
 
-    // What was seen on the way: a simulation in which nothing happens finds no violation either.
     size_t numbers = 0, narrow_numbers = 0;
     size_t granted = 0, renewed = 0, refused = 0, released = 0;
-    size_t declined = 0;  // leases and renewals that end later than a server takes
-    size_t unclear = 0;   // answers that are no grant although the coordinator made one
+    size_t unclear = 0;  // answers that are no grant although the coordinator made one
     size_t failovers = 0, restores = 0, lost_transactions = 0;
-    size_t reserved_during_change = 0, lost_swaps = 0;
 
-    // Node ids that were next used by another server, by one that had used them before, or by
-    // another kind of server.
-    size_t taken_over = 0, failed_back = 0, static_to_leased = 0, leased_to_static = 0;
-
-    size_t static_numbers = 0;
-    size_t proven_starts = 0, held_off_starts = 0;  // that opened a window of static node ids
-    size_t failed_writes = 0;
     size_t skew_changes = 0;
-    size_t aborted = 0;  // calls of a server that did not come back
     size_t pauses = 0, clock_steps = 0, lost_memories = 0, lost_workers = 0;
     size_t stops = 0, crashes = 0, boots = 0;
     size_t promotions = 0, copies = 0, rollbacks = 0, rewinds = 0, damages = 0, moved_disks = 0;
     size_t changed_nodes = 0, to_leases = 0, to_static = 0, moved_holders = 0, meddlings = 0;
     size_t pool_changes = 0, closings = 0, openings = 0, fresh = 0, moved_coordinators = 0;
 
-    // Where secrets change; see SecretEvents too.
+    // Where secrets change
     size_t planned = 0, added = 0, not_added = 0, withdrawn = 0;  // by the operator
     size_t stopped_in_time = 0;                                   // servers
     size_t bounded_leases = 0, bounded_renewals = 0;  // that end at a secret that one side lacks
     size_t told_to_stop = 0;                          // holders that get nothing because of one
-    size_t reloads = 0, late_reloads = 0, refused_reloads = 0, refused_starts = 0;
-    size_t lost_secrets = 0;  // with shared memory
-    size_t unheard_answers = 0;
-    size_t issued = 0, later_identifiers = 0, skipped = 0;
-    size_t reserved_then_added = 0, encrypted_then_added = 0;
+    size_t lost_secrets = 0;                          // with shared memory
+    size_t issued = 0;
 
     Findings& operator+=(const Findings& other);
 };

@@ -6,258 +6,108 @@
 namespace randflake::simulation {
 namespace {
 
-constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
-
-void ExpectViolation(Scenario scenario, uint64_t first_seed = 1) {
-    scenario.layout = scenario.numbers = kSmall;
-    ExpectViolationOf(scenario, first_seed);
-}
-
-void ExpectViolation(const CoordinatorRules& rules, uint64_t first_seed = 1) {
-    ExpectViolation(Scenario{.layout = kSmall, .rules = rules}, first_seed);
-}
-
-void ExpectViolation(Broken broken) {
-    ExpectViolation(Scenario{.layout = kSmall, .broken = broken});
-}
-
-void ExpectViolationIn(Fleet fleet, Broken broken) {
-    ExpectViolation(Scenario{.layout = kSmall, .fleet = fleet, .broken = broken});
-}
-
-void ExpectViolationWith(const CoordinatorRules& rules, uint64_t first_seed = 1) {
-    ExpectViolation(Scenario{.layout = kSmall, .fleet = Fleet::kEverything, .rules = rules},
-                    first_seed);
-}
-
-// --- the coordinator's rules
-
-TEST(LeaseSimulationFinds, LeasesThatStartBelowTheMark) {
-    ExpectViolation({.start_from_mark = false});
-}
-
-TEST(LeaseSimulationFinds, LeasesThatAreGrantedAheadOfTheMark) {
+const BrokenRule kBrokenRules[] = {
+    // The coordinator's rules
+    {"LeasesThatStartBelowTheMark", {.rules = {.start_from_mark = false}}},
     // Takes a failover that loses a lease, and then a restore that brings it back: one schedule in
     // 10,000.
-    ExpectViolation(
-        Scenario{.layout = kSmall, .rules = {.wait_for_mark = false}, .only_failovers = true},
-        33000);
+    {"LeasesThatAreGrantedAheadOfTheMark",
+     {.rules = {.wait_for_mark = false}, .only_failovers = true},
+     33000},
+    {"AMarkThatAPurgeDoesNotRaise", {.rules = {.purge_raises_mark = false}}},
+    {"NoHoldOffBeforeTheFirstKnownGrant", {.rules = {.knows_where_made = false}}},
+    {"NoHoldOffByAnotherCoordinator", {.rules = {.hold_off = false}}},
+    {"AHoldOffThatTakesClocksForEqual",
+     {.rules = {.hold_off_for_skew = false, .hold_off_for_renewals = false}}},
+    {"LeasesThatAreLongerThanTheHoldOff", {.rules = {.longest_lease = false}}},
+    {"RenewalOfALeaseThatHasEnded", {.rules = {.renew_before_end = false}}},
+    {"RenewalThatTakesClocksForEqual", {.rules = {.renew_margin = false}}, 2060},
+    {"RenewalThatTakesTimeAway", {.rules = {.renew_keeps_end = false}}},
+    {"RenewalByAnotherIncarnation", {.rules = {.own_incarnation = false}}, 1000},
+    {"NoExclusionConstraint", {.rules = {.exclusion = false}}, 2600},
+
+    // Coordinators that follow each other, and servers with static node ids
+    {"ACoordinatorMadeAnewInPlaceOfALostOneThatGrantsAtOnce",
+     {.rules = {.creation_counts = false}}},
+    {"ACoordinatorMadeBesideAClosedOneThatGrantsAtOnce",
+     {.fleet = Fleet::kEverything, .rules = {.creation_counts = false}, .made_in_place = false}},
+    {"AnOlderCopyInPlaceOfACoordinatorThatIsNotToldFromIt",
+     {.fleet = Fleet::kEverything, .identity_has_birth = false}},
+    {"RenewalToAnyEnd", {.fleet = Fleet::kEverything, .rules = {.bounded_renewal = false}}, 19600},
+    {"ReleaseByAnotherRole", {.fleet = Fleet::kEverything, .rules = {.own_role = false}}},
+    {"NodeIdsOfTheCoordinatorsOwnServerLeasedOut",
+     {.fleet = Fleet::kEverything, .rules = {.own_nodes = false}}},
+    {"NodeIdsThatWereStaticLeasedOutAtOnce",
+     {.fleet = Fleet::kEverything, .rules = {.added_nodes_wait = false}},
+     10000},
+    {"APoolThatIsOpenedAgainAndGrantsAtOnce",
+     {.fleet = Fleet::kEverything, .rules = {.reopening_waits = false}}},
+
+    // The rules of a start
+    {"OwnStateTakenForAProofThatNobodyElseUsedTheNodeIds",
+     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kOpensOwnStateAtTheWrittenEnd}},
+    {"AStartBelowTheWrittenEnd",
+     {.fleet = Fleet::kOneDirectory, .broken = Broken::kOpensBelowTheWrittenEnd}},
+    {"ADiskThatIsRolledBackToAStopBeforeTheLastRun",
+     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kIgnoresOtherRuns}},
+    {"NodeIdsNewToADirectoryUsedAtOnce",
+     {.fleet = Fleet::kEverything, .broken = Broken::kStartsUnknownNodeIdsAtOnce}},
+    {"PartlyKnownNodeIdsTakenForKnown",
+     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kTakesOneNodeIdForAll}},
+    {"EndsOfOtherRangesThatACopyTakesForItsOwn",
+     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kTrustsEveryKnownRange}},
+    {"ACopyTakenForTheOriginal",
+     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kTakesCopiesForTheOriginal}},
+    {"AStopOfAnyTimeTakenForAProof",
+     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kIgnoresTheTimeSinceTheStop}},
+    {"AHoldOffThatRunsWhileTheServerIsAStandby",
+     {.fleet = Fleet::kEverything, .broken = Broken::kHoldsOffFromTheServersStart}},
+    {"AWindowMovedBeforeItsEndIsWritten",
+     {.fleet = Fleet::kOneDirectory, .broken = Broken::kMovesTheWindowFirst}},
+    {"ALeaseOpenedBelowAWrittenEnd",
+     {.fleet = Fleet::kOneDirectory, .broken = Broken::kOpensLeasesAnywhere}},
+    {"AStartBelowTheEndOfALeaseThatWasUsed",
+     {.fleet = Fleet::kOneDirectory, .broken = Broken::kAnnouncesNoLeases}},
+    {"AnUnusedWindowThatTakesBackWhatAFormerOneAnnounced",
+     {.fleet = Fleet::kOneDirectory, .broken = Broken::kTakesBackWhatAFormerWindowAnnounced}},
+
+    // What operators must guarantee
+    {"NodeIdsTakenOutOfAPoolAndUsedBeforeTheyAreFree",
+     {.fleet = Fleet::kEverything, .operation = {.waits_until_free = false}}},
+    {"ACoordinatorMadeWhileItsPredecessorGrants",
+     {.fleet = Fleet::kEverything, .operation = {.closes_first = false}}},
+    {"NodeIdsGivenUpByACoordinatorsServerThatAreInThePool",
+     {.fleet = Fleet::kEverything, .operation = {.takes_own_nodes_out = false}},
+     32000},
+    {"APoolThatIsNotConfiguredAgainAfterAFailover",
+     {.fleet = Fleet::kEverything, .operation = {.configures_again = false}}},
+    {"ClocksThatDifferByMore", {.fleet = Fleet::kEverything, .operation = {.clocks_agree = false}}},
+
+    // The holder's rules
+    {"AnUnclearCommitTakenForAGrant", {.broken = Broken::kTakesUnclearGrants}},
+    {"OneIncarnationForAll", {.broken = Broken::kSameIncarnation}},
+    {"ALeaseThatIsResumedAfterACrash", {.broken = Broken::kResumesLeases}},
+    {"WindowOpenedBeforeTheWordsAreStored", {.broken = Broken::kOpensFirst}},
+    {"WordsLeftInASealedWindow", {.broken = Broken::kSealsByClosing}},
+    {"SecondsGivenBackThatWereUsed", {.broken = Broken::kGivesAllBack}},
+    {"SilenceTakenForARenewal", {.broken = Broken::kTakesSilenceForARenewal}},
+    {"TheOpenLeaseExtendedByARenewalOfTheNext", {.broken = Broken::kExtendsAnotherLease}},
+    {"ALastSecondTakenForAnEnd", {.broken = Broken::kTakesRenewalsForLonger}},
+    {"AGrantThatIsTakenToAnyEnd", {.broken = Broken::kTakesAnyGrant}},
+    {"ARenewalThatIsTakenToAnyEnd", {.broken = Broken::kTakesAnyRenewal}},
+    {"TheNextLeaseOpenedBeforeTheOpenOneIsOver", {.broken = Broken::kOpensTooEarly}},
+
+    // The generator's rules, which the explorer breaks too
+    {"StoreForCompareAndSwap", {.broken = Broken::kPlainStore}},
+};
+
+TEST_P(LeaseSimulationFinds, ARuleThatIsLeftOut) {
+    Scenario scenario = GetParam().scenario;
+    scenario.layout = {kWindowEpochMs, 8, 3, 2};
+    ExpectViolation(scenario);
 }
 
-TEST(LeaseSimulationFinds, AMarkThatAPurgeDoesNotRaise) {
-    ExpectViolation({.purge_raises_mark = false});
-}
-
-TEST(LeaseSimulationFinds, NoHoldOffBeforeTheFirstKnownGrant) {
-    ExpectViolation({.knows_where_made = false});
-}
-
-TEST(LeaseSimulationFinds, NoHoldOffByAnotherCoordinator) {
-    ExpectViolation({.hold_off = false});
-}
-
-TEST(LeaseSimulationFinds, AHoldOffThatTakesClocksForEqual) {
-    ExpectViolation({.hold_off_for_skew = false, .hold_off_for_renewals = false});
-}
-
-TEST(LeaseSimulationFinds, LeasesThatAreLongerThanTheHoldOff) {
-    ExpectViolation({.longest_lease = false});
-}
-
-TEST(LeaseSimulationFinds, RenewalOfALeaseThatHasEnded) {
-    ExpectViolation({.renew_before_end = false});
-}
-
-TEST(LeaseSimulationFinds, RenewalThatTakesClocksForEqual) {
-    ExpectViolation({.renew_margin = false}, 2060);
-}
-
-TEST(LeaseSimulationFinds, RenewalThatTakesTimeAway) {
-    ExpectViolation({.renew_keeps_end = false});
-}
-
-TEST(LeaseSimulationFinds, RenewalByAnotherIncarnation) {
-    ExpectViolation({.own_incarnation = false}, 1000);
-}
-
-TEST(LeaseSimulationFinds, NoExclusionConstraint) {
-    ExpectViolation({.exclusion = false}, 2600);
-}
-
-// --- coordinators that follow each other, and servers with static node ids
-
-TEST(LeaseSimulationFinds, ACoordinatorMadeAnewInPlaceOfALostOneThatGrantsAtOnce) {
-    ExpectViolation({.creation_counts = false});
-}
-
-TEST(LeaseSimulationFinds, ACoordinatorMadeBesideAClosedOneThatGrantsAtOnce) {
-    ExpectViolation(Scenario{.layout = kSmall,
-                             .fleet = Fleet::kEverything,
-                             .rules = {.creation_counts = false},
-                             .made_in_place = false});
-}
-
-TEST(LeaseSimulationFinds, AnOlderCopyInPlaceOfACoordinatorThatIsNotToldFromIt) {
-    ExpectViolation(
-        Scenario{.layout = kSmall, .fleet = Fleet::kEverything, .identity_has_birth = false});
-}
-
-TEST(LeaseSimulationFinds, RenewalToAnyEnd) {
-    ExpectViolationWith({.bounded_renewal = false}, 19600);
-}
-
-TEST(LeaseSimulationFinds, ReleaseByAnotherRole) {
-    ExpectViolationWith({.own_role = false});
-}
-
-TEST(LeaseSimulationFinds, NodeIdsOfTheCoordinatorsOwnServerLeasedOut) {
-    ExpectViolationWith({.own_nodes = false});
-}
-
-TEST(LeaseSimulationFinds, NodeIdsThatWereStaticLeasedOutAtOnce) {
-    ExpectViolationWith({.added_nodes_wait = false}, 10000);
-}
-
-TEST(LeaseSimulationFinds, APoolThatIsOpenedAgainAndGrantsAtOnce) {
-    ExpectViolationWith({.reopening_waits = false});
-}
-
-// --- the rules of a start
-
-TEST(LeaseSimulationFinds, OwnStateTakenForAProofThatNobodyElseUsedTheNodeIds) {
-    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kOpensOwnStateAtTheWrittenEnd);
-}
-
-TEST(LeaseSimulationFinds, AStartBelowTheWrittenEnd) {
-    ExpectViolationIn(Fleet::kOneDirectory, Broken::kOpensBelowTheWrittenEnd);
-}
-
-TEST(LeaseSimulationFinds, ADiskThatIsRolledBackToAStopBeforeTheLastRun) {
-    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kIgnoresOtherRuns);
-}
-
-TEST(LeaseSimulationFinds, NodeIdsNewToADirectoryUsedAtOnce) {
-    ExpectViolationIn(Fleet::kEverything, Broken::kStartsUnknownNodeIdsAtOnce);
-}
-
-TEST(LeaseSimulationFinds, PartlyKnownNodeIdsTakenForKnown) {
-    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kTakesOneNodeIdForAll);
-}
-
-TEST(LeaseSimulationFinds, EndsOfOtherRangesThatACopyTakesForItsOwn) {
-    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kTrustsEveryKnownRange);
-}
-
-TEST(LeaseSimulationFinds, ACopyTakenForTheOriginal) {
-    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kTakesCopiesForTheOriginal);
-}
-
-TEST(LeaseSimulationFinds, AStopOfAnyTimeTakenForAProof) {
-    ExpectViolationIn(Fleet::kTwoNodeIds, Broken::kIgnoresTheTimeSinceTheStop);
-}
-
-TEST(LeaseSimulationFinds, AHoldOffThatRunsWhileTheServerIsAStandby) {
-    ExpectViolationIn(Fleet::kEverything, Broken::kHoldsOffFromTheServersStart);
-}
-
-TEST(LeaseSimulationFinds, AWindowMovedBeforeItsEndIsWritten) {
-    ExpectViolationIn(Fleet::kOneDirectory, Broken::kMovesTheWindowFirst);
-}
-
-TEST(LeaseSimulationFinds, ALeaseOpenedBelowAWrittenEnd) {
-    ExpectViolationIn(Fleet::kOneDirectory, Broken::kOpensLeasesAnywhere);
-}
-
-TEST(LeaseSimulationFinds, AStartBelowTheEndOfALeaseThatWasUsed) {
-    ExpectViolationIn(Fleet::kOneDirectory, Broken::kAnnouncesNoLeases);
-}
-
-TEST(LeaseSimulationFinds, AnUnusedWindowThatTakesBackWhatAFormerOneAnnounced) {
-    ExpectViolationIn(Fleet::kOneDirectory, Broken::kTakesBackWhatAFormerWindowAnnounced);
-}
-
-// --- what operators must guarantee
-
-void ExpectViolationBy(const Operation& operation, uint64_t first_seed = 1) {
-    ExpectViolation(Scenario{.layout = kSmall, .fleet = Fleet::kEverything, .operation = operation},
-                    first_seed);
-}
-
-TEST(LeaseSimulationFinds, NodeIdsTakenOutOfAPoolAndUsedBeforeTheyAreFree) {
-    ExpectViolationBy({.waits_until_free = false});
-}
-
-TEST(LeaseSimulationFinds, ACoordinatorMadeWhileItsPredecessorGrants) {
-    ExpectViolationBy({.closes_first = false});
-}
-
-TEST(LeaseSimulationFinds, NodeIdsGivenUpByACoordinatorsServerThatAreInThePool) {
-    ExpectViolationBy({.takes_own_nodes_out = false}, 32000);
-}
-
-TEST(LeaseSimulationFinds, APoolThatIsNotConfiguredAgainAfterAFailover) {
-    ExpectViolationBy({.configures_again = false});
-}
-
-TEST(LeaseSimulationFinds, ClocksThatDifferByMore) {
-    ExpectViolationBy({.clocks_agree = false});
-}
-
-// --- the holder's rules
-
-TEST(LeaseSimulationFinds, AnUnclearCommitTakenForAGrant) {
-    ExpectViolation(Broken::kTakesUnclearGrants);
-}
-
-TEST(LeaseSimulationFinds, OneIncarnationForAll) {
-    ExpectViolation(Broken::kSameIncarnation);
-}
-
-TEST(LeaseSimulationFinds, ALeaseThatIsResumedAfterACrash) {
-    ExpectViolation(Broken::kResumesLeases);
-}
-
-TEST(LeaseSimulationFinds, WindowOpenedBeforeTheWordsAreStored) {
-    ExpectViolation(Broken::kOpensFirst);
-}
-
-TEST(LeaseSimulationFinds, WordsLeftInASealedWindow) {
-    ExpectViolation(Broken::kSealsByClosing);
-}
-
-TEST(LeaseSimulationFinds, SecondsGivenBackThatWereUsed) {
-    ExpectViolation(Broken::kGivesAllBack);
-}
-
-TEST(LeaseSimulationFinds, SilenceTakenForARenewal) {
-    ExpectViolation(Broken::kTakesSilenceForARenewal);
-}
-
-TEST(LeaseSimulationFinds, TheOpenLeaseExtendedByARenewalOfTheNext) {
-    ExpectViolation(Broken::kExtendsAnotherLease);
-}
-
-TEST(LeaseSimulationFinds, ALastSecondTakenForAnEnd) {
-    ExpectViolation(Broken::kTakesRenewalsForLonger);
-}
-
-TEST(LeaseSimulationFinds, AGrantThatIsTakenToAnyEnd) {
-    ExpectViolation(Broken::kTakesAnyGrant);
-}
-
-TEST(LeaseSimulationFinds, ARenewalThatIsTakenToAnyEnd) {
-    ExpectViolation(Broken::kTakesAnyRenewal);
-}
-
-TEST(LeaseSimulationFinds, TheNextLeaseOpenedBeforeTheOpenOneIsOver) {
-    ExpectViolation(Broken::kOpensTooEarly);
-}
-
-// --- the generator's rules, which the explorer breaks too
-
-TEST(LeaseSimulationFinds, StoreForCompareAndSwap) {
-    ExpectViolation(Broken::kPlainStore);
-}
+INSTANTIATE_TEST_SUITE_P(Leases, LeaseSimulationFinds, testing::ValuesIn(kBrokenRules), NameOf);
 
 }  // namespace
 }  // namespace randflake::simulation

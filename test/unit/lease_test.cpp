@@ -109,6 +109,12 @@ protected:
         ASSERT_EQ(holder.OpenNext({0}, {start}),
                   (Window{static_cast<uint32_t>(start), static_cast<uint32_t>(end)}));
     }
+    // The first lease is renewed no more, and the next one is there before its end.
+    void OpenWithNext() {
+        Open(1, 10, 20);
+        RefuseRenewal();
+        Acquire(2, 12, 30);
+    }
 
     LeaseHolder holder;
 };
@@ -308,9 +314,7 @@ TEST_F(Holder, ARenewalTakesNothingAway) {
 }
 
 TEST_F(Holder, ARenewalReachesTheLeaseThatItWasAskedFor) {
-    Open(1, 10, 20);
-    RefuseRenewal();
-    Acquire(2, 12, 30);
+    OpenWithNext();
     EXPECT_TRUE(holder.renews());
     EXPECT_EQ(holder.Renew({0}).lease_id, 2);
     (void)holder.Renewed(kRandflake, {kEpoch + 39}, kAsked, {12});
@@ -336,9 +340,7 @@ TEST_F(Holder, ARefusedLeaseStaysGoodUntilItsEnd) {
 
 TEST_F(Holder, ANextLeaseThatTheServerUsedItself) {
     EXPECT_FALSE(holder.NextUsed(Window{0, 0}, {99})) << "there is none";
-    Open(1, 10, 20);
-    RefuseRenewal();
-    Acquire(2, 12, 30);
+    OpenWithNext();
     EXPECT_FALSE(holder.NextUsed(Window{10, 20}, {29}));
     EXPECT_TRUE(holder.NextUsed(Window{10, 20}, {30}));
     EXPECT_TRUE(holder.NextUsed(Window{10, 20}, {31}));
@@ -358,9 +360,7 @@ TEST_F(Holder, KnowsTheLastSecondOfBothLeases) {
 }
 
 TEST_F(Holder, ARefusedNextLeaseIsForgotten) {
-    Open(1, 10, 20);
-    RefuseRenewal();
-    Acquire(2, 12, 30);
+    OpenWithNext();
     RefuseRenewal();
     EXPECT_EQ(holder.next().id, 0);
     EXPECT_EQ(holder.open().id, 1);
@@ -435,9 +435,7 @@ TEST_F(Holder, LooksOftenWhetherTheNextLeaseMayBeOpened) {
 }
 
 TEST_F(Holder, GivesBackWhatItDidNotUse) {
-    Open(1, 10, 20);
-    RefuseRenewal();
-    Acquire(2, 12, 30);
+    OpenWithNext();
     const LeaseReleases releases = holder.Sealed({12});
     EXPECT_EQ(releases.open.lease.id, 1);
     EXPECT_EQ(releases.open.lease.incarnation, kFirst);

@@ -209,41 +209,43 @@ TEST(SecretRing, RingIsReadOnceNumbersAreReserved) {
 
 // --- broken rules --------------------------------------------------------------------------------
 
-std::optional<uint64_t> EncryptUnless(const Small& s, uint64_t raw,
-                                      const std::function<bool(int owner, uint64_t id)>& skipped) {
-    const int owner = RingOf(s).OwnerOf(kSmall, raw);
-    const uint64_t id = s[static_cast<size_t>(owner)].Encrypt(raw);
-    return skipped(owner, id) ? std::nullopt : std::optional(id);
+// What generation `i` reads from an identifier, whose number that is, and whose by its second
+// alone.
+uint64_t ReadBy(const Small& s, int i, uint64_t id) {
+    return s[static_cast<size_t>(i)].Decrypt(id);
+}
+int OwnerOfReading(const Small& s, int i, uint64_t id) {
+    return RingOf(s).OwnerOf(kSmall, ReadBy(s, i, id));
+}
+int OwnerBySecond(const Small& s, uint64_t raw) {
+    return RingOf(s).GenerationAt(kSmall.SecondOf(kSmall.Unpack(raw).timestamp));
+}
+
+// Decodes as shipped, and skips the identifiers of which `skipped` says so.
+Rules Skipping(bool (*skipped)(const Small&, int owner, uint64_t id)) {
+    return {[skipped](const Small& s, uint64_t raw) {
+                const int owner = RingOf(s).OwnerOf(kSmall, raw);
+                const uint64_t id = s[static_cast<size_t>(owner)].Encrypt(raw);
+                return skipped(s, owner, id) ? std::nullopt : std::optional(id);
+            },
+            kShipped.decrypt};
 }
 
 const std::map<std::string, Rules> kBroken{
-    {"nothing is skipped",
-     {[](const Small& s, uint64_t raw) {
-          return EncryptUnless(s, raw, [](int, uint64_t) { return false; });
-      },
-      kShipped.decrypt}},
+    {"nothing is skipped", Skipping([](const Small&, int, uint64_t) { return false; })},
     {"skipped against the number's own interval",
-     {[](const Small& s, uint64_t raw) {
-          return EncryptUnless(s, raw, [&s](int owner, uint64_t id) {
-              for (int earlier = 0; earlier < owner; earlier++)
-                  if (RingOf(s).OwnerOf(kSmall, s[static_cast<size_t>(earlier)].Decrypt(id)) ==
-                      owner)
-                      return true;
-              return false;
-          });
-      },
-      kShipped.decrypt}},
+     Skipping([](const Small& s, int owner, uint64_t id) {
+         for (int earlier = 0; earlier < owner; earlier++)
+             if (OwnerOfReading(s, earlier, id) == owner)
+                 return true;
+         return false;
+     })},
     {"skipped against the generation before alone",
-     {[](const Small& s, uint64_t raw) {
-          return EncryptUnless(s, raw, [&s](int owner, uint64_t id) {
-              return owner > 0 &&
-                     RingOf(s).OwnerOf(kSmall, s[static_cast<size_t>(owner) - 1].Decrypt(id)) ==
-                         owner - 1;
-          });
-      },
-      kShipped.decrypt}},
+     Skipping([](const Small& s, int owner, uint64_t id) {
+         return owner > 0 && OwnerOfReading(s, owner - 1, id) == owner - 1;
+     })},
     {"an earlier generation claims as if it had no end",
-     {[](const Small& s, uint64_t raw) { return Encrypt(RingOf(s), raw); },
+     {kShipped.encrypt,
       [](const Small& s, uint64_t id) -> std::optional<uint64_t> {
           for (const SmallCipher& cipher : s)
               if (kSmall.Unpack(cipher.Decrypt(id)).timestamp >= cipher.from)
@@ -253,11 +255,9 @@ const std::map<std::string, Rules> kBroken{
     {"the last generation that claims it decodes",
      {kShipped.encrypt,
       [](const Small& s, uint64_t id) -> std::optional<uint64_t> {
-          for (int i = static_cast<int>(s.size()) - 1; i >= 0; i--) {
-              const uint64_t raw = s[static_cast<size_t>(i)].Decrypt(id);
-              if (RingOf(s).OwnerOf(kSmall, raw) == i)
-                  return raw;
-          }
+          for (int i = static_cast<int>(s.size()) - 1; i >= 0; i--)
+              if (OwnerOfReading(s, i, id) == i)
+                  return ReadBy(s, i, id);
           return std::nullopt;
       }}},
     {"the last generation decodes what none claims",
@@ -268,24 +268,21 @@ const std::map<std::string, Rules> kBroken{
       }}},
     {"numbers that stand for a second belong to their second's generation",
      {[](const Small& s, uint64_t raw) -> std::optional<uint64_t> {
-          const int owner = RingOf(s).GenerationAt(kSmall.SecondOf(kSmall.Unpack(raw).timestamp));
+          const int owner = OwnerBySecond(s, raw);
           const uint64_t id = s[static_cast<size_t>(owner)].Encrypt(raw);
           for (int i = 0; i < owner; i++)
-              if (RingOf(s).GenerationAt(kSmall.SecondOf(
-                      kSmall.Unpack(s[static_cast<size_t>(i)].Decrypt(id)).timestamp)) == i)
+              if (OwnerBySecond(s, ReadBy(s, i, id)) == i)
                   return std::nullopt;
           return id;
       },
       [](const Small& s, uint64_t id) -> std::optional<uint64_t> {
-          for (int i = 0; i < static_cast<int>(s.size()); i++) {
-              const uint64_t raw = s[static_cast<size_t>(i)].Decrypt(id);
-              if (RingOf(s).GenerationAt(kSmall.SecondOf(kSmall.Unpack(raw).timestamp)) == i)
-                  return raw;
-          }
+          for (int i = 0; i < static_cast<int>(s.size()); i++)
+              if (OwnerBySecond(s, ReadBy(s, i, id)) == i)
+                  return ReadBy(s, i, id);
           return std::nullopt;
       }}},
     {"a generation begins one second late for those who make",
-     {[](const Small& s, uint64_t raw) -> std::optional<uint64_t> {
+     {[](const Small& s, uint64_t raw) {
           Small late = s;
           for (size_t i = 1; i < late.size(); i++)
               late[i].from = late[i].from + 1;

@@ -1,4 +1,5 @@
-// Shards: contiguous, complete, equal, and cut in two when their number doubles.
+// Raw numbers keep their order as signed numbers, on both sides of 2041. Shards: contiguous,
+// complete, equal, and cut in two when their number doubles.
 
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "core/identifier/layout.h"
 #include "core/identifier/shard.h"
 
 namespace randflake {
@@ -45,7 +47,29 @@ std::vector<int32_t> SomeShards(int32_t shards) {
     return std::vector<int32_t>(some.begin(), some.end());
 }
 
-TEST(Shard, SignedAndUnsignedOrderAgree) {
+std::vector<uint64_t> RawNumbersInOrder() {
+    std::vector<uint64_t> numbers;
+    for (const uint64_t timestamp : {0u, 1u, (1u << 29) - 1, 1u << 29, (1u << 30) - 1})
+        for (const uint64_t node_id : {0u, 1u, 131071u})
+            for (const uint64_t sequence : {0u, 1u, 131071u}) {
+                uint64_t raw = 0;
+                EXPECT_TRUE(kRandflake.Pack({timestamp, node_id, sequence}, &raw));
+                numbers.push_back(raw);
+            }
+    return numbers;
+}
+
+TEST(SignedOrder, KeepsTheOrderOfRawNumbersAndComesBack) {
+    const std::vector<uint64_t> numbers = RawNumbersInOrder();
+    for (size_t i = 0; i < numbers.size(); i++) {
+        EXPECT_EQ(ToUnsigned(ToSigned(numbers[i])), numbers[i]);
+        EXPECT_TRUE(i == 0 || ToSigned(numbers[i - 1]) < ToSigned(numbers[i])) << i;
+    }
+}
+
+TEST(SignedOrder, CoversAllSignedNumbers) {
+    EXPECT_EQ(ToSigned(0), INT64_MIN);
+    EXPECT_EQ(ToSigned(UINT64_MAX), INT64_MAX);
     EXPECT_EQ(ToUnsigned(INT64_MIN), 0u);
     EXPECT_EQ(ToUnsigned(-1), uint64_t{INT64_MAX});
     EXPECT_EQ(ToUnsigned(0), uint64_t{1} << 63);

@@ -161,7 +161,8 @@ sub wait_until(&) {
     return $result;
 }
 
-sub wait_until_gone { for my $process (@_) {
+sub wait_until_gone {
+    for my $process (@_) {
         wait_until { !kill 0, $process } or die "process $process does not end";
     }
 }

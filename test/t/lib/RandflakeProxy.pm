@@ -55,7 +55,8 @@ sub _run {
     my ($mode_file, $listener, $target) = @_;
     my $select = IO::Select->new($listener);
     my (%peer, %is_client, %asked);
-    while (1) { for my $ready ($select->can_read) {
+    while (1) {
+        for my $ready ($select->can_read) {
             my $mode = slurp_file($mode_file);
             if ($ready == $listener) {
                 my $client = $listener->accept or next;

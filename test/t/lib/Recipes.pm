@@ -142,7 +142,8 @@ sub recipe {
     while (my ($thing, $there) = splice @needs, 0, 2) {
         push @missing, $thing if !$there;
     }
-  SKIP: { if (@missing) {
+  SKIP: {
+      if (@missing) {
             my $reason = "$name: not installed: " . join ', ', @missing;
             skip $reason, 1 if !$required;
             fail($reason);
