@@ -16,15 +16,9 @@ paste() {
     sed 's/^/    /' <<<"$block"
     case $2 in
     # psql itself is what the next blocks go to.
-    sh) [[ $block == *psql ]] || bash -euo pipefail -c "$block" ;;
-    sql) sudo -u postgres psql -v ON_ERROR_STOP=1 <<<"$block" ;;
+    sh) [[ $block == *"-c psql" ]] || bash -euo pipefail -c "$block" ;;
+    sql) su postgres -c 'psql -v ON_ERROR_STOP=1' <<<"$block" ;;
     esac
-}
-
-# As the README says, root may leave the word out.
-command -v sudo >/dev/null || {
-    sudo() { if [ "$1" = -u ]; then runuser -u "$2" -- "${@:3}"; else "$@"; fi; }
-    export -f sudo
 }
 
 grep -nE '^(## |```)' README.md | while IFS=: read -r line text; do

@@ -61,8 +61,10 @@ use_package() {
         -c 'CREATE TABLE t AS SELECT randflake_generate(100000) AS id' \
         -c 'SELECT count(DISTINCT id), min(d.node_id), max(d.node_id) FROM t, randflake_decode(id) d')" \
         = '100000|7|7' ]
+    # On removal the package tells that this server will not start.
+    apt-get -qy purge "$package" 2>&1 | tee /tmp/removed
+    grep "^WARNING: .* $major/main will not start" /tmp/removed
     pg_dropcluster --stop "$major" main
-    apt-get -qy purge "$package"
     if find / -xdev -name '*randflake*' ! -path '/mnt/*' ! -path '/var/log/*' | grep .; then
         die "files are left after a purge"
     fi

@@ -44,13 +44,19 @@ stop() {
     rm quickstart
 }
 
+# Tells every ten seconds how many files are compiled: a slow machine takes minutes.
 build_extension() {
     mkdir -p build
+    while sleep 10 >/dev/null; do
+        printf '%s of %s files, ' "$(find src -name '*.o' | wc -l)" "$(find src -name '*.cpp' | wc -l)"
+    done &
     build_and_install >build/quickstart.log 2>&1 || {
+        kill $!
         echo
         tail -n 20 build/quickstart.log >&2
         die "the build failed; all of its output is in build/quickstart.log"
     }
+    kill $!
 }
 
 start_server() {

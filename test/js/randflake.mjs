@@ -1,5 +1,5 @@
 // Stands in for the npm package randflake where that is not installed: the part of its interface that
-// docs/leases.md uses, written from the cipher's definition (see src/core/identifier/cipher.h) and not from the
+// docs/leases-reference.md uses, written from the cipher's definition (see src/core/identifier/cipher.h) and not from the
 // extension's code, so that the two check each other.
 
 const EPOCH = 1730000000;

@@ -1,4 +1,4 @@
-# Applications that lease node ids through SQL, as docs/leases.md shows: a JavaScript program makes
+# Applications that lease node ids through SQL, as docs/leases-reference.md shows: a JavaScript program makes
 # identifiers with the npm package randflake while the server makes its own, for the same table. Each
 # reads what the other made.
 #
@@ -11,7 +11,7 @@ use File::Basename qw(basename);
 use Randflake;
 use RandflakeLease;
 
-read_document('docs/leases.md', 'test/t/220_lease_js.pl');
+read_document('docs/leases-reference.md', 'test/t/220_lease_js.pl');
 
 # Longer than the program takes: it renews in between, whatever the time is then.
 $RandflakeLease::duration = 120;

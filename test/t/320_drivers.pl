@@ -10,6 +10,7 @@ read_document('docs/drivers-javascript.md', 'test/t/320_drivers.pl');
 read_document('docs/drivers-python.md', 'test/t/320_drivers.pl');
 read_document('docs/drivers-java-go-rust.md', 'test/t/320_drivers.pl');
 read_document('docs/drivers-ruby-php-perl.md', 'test/t/320_drivers.pl');
+read_document('docs/environments.md', 'test/t/320_drivers.pl');
 my $node = start_recipes('light', block('database'), block('tables'));
 
 # --- JavaScript ------------------------------------------------------------------------------
@@ -26,9 +27,25 @@ sub javascript {
         %recipe, files => [ 'text_form.mjs', "$program.mjs", @{ $recipe{files} // [] } ]);
 }
 
-javascript($_, tables => 1) for qw(pg postgres);
-javascript('drizzle', files => ['schema.mjs'], prepare => [ [ 'sh', '-ec', block('drizzle-kit') ] ]);
-javascript($_) for qw(sequelize knex kysely typeorm);
+javascript('pg', tables => 1, prepare => [ [ 'node', '--input-type=module', '-e', <<'JS' ] ]);
+import { fromText } from './text_form.mjs';
+for (const text of ['', 'w', '-1', 'g000000000000', '00000000000000']) {
+  let id;
+  try { id = fromText(text); } catch { continue; }
+  throw new Error(`${text} is ${id}`);
+}
+JS
+javascript('postgres', tables => 1);
+javascript('drizzle', files => ['schema.mjs'], prepare => [ [ 'sh', '-ec', block('drizzle-kit') ] ],
+    after => [ [ 'sh', '-ec', block('drizzle-kit') . 'ls migrations/*.sql | wc -l | grep -x 1' ] ]);
+javascript($_) for qw(sequelize knex kysely);
+# What was synchronized needs no change.
+javascript('typeorm', after => [ [ 'node', 'again.mjs' ] ], also => {
+    'again.mjs' => block('typeorm.mjs') =~ s/^await source\.synchronize\(\);.*/<<~'JS'/emsr });
+    const { upQueries } = await source.driver.createSchemaBuilder().log();
+    if (upQueries.length) throw new Error(upQueries[0].query);
+    await source.destroy();
+    JS
 
 # Prisma's program downloads an engine for migrations, which making a client does not need: it is
 # told that it has one.
@@ -54,8 +71,117 @@ sub python {
 python('psycopg2', 'python3-psycopg2', tables => 1);
 python('psycopg', 'python3-psycopg', tables => 1);
 python('asyncpg', 'python3-asyncpg', tables => 1);
-python('sqlalchemy', 'python3-sqlalchemy');
-python('django', 'python3-django');
+# Reflected, the tables are made again.
+python('sqlalchemy', 'python3-sqlalchemy', also => { 'again.py' => <<'PYTHON' }, after => [ [ $python, 'again.py' ] ]);
+from sqlalchemy import MetaData, create_engine
+from sqlalchemy_recipe import engine
+
+reflected = MetaData()
+reflected.reflect(engine, only=["bought", "customer", "purchase"])
+reflected.create_all(create_engine("postgresql+psycopg2:///again"))
+PYTHON
+
+# Django's test database gets all of it by migrations, and there are fixtures, a key that becomes one and
+# goes back, and serializers, if they are installed.
+my @manage = ($python, '-m', 'django');
+python('django', 'python3-django',
+    files => [
+        'text_form.py', 'django_recipe.py', 'settings.py', 'there.sql', 'back.sql',
+        map { "shop/$_.py" } qw(migrations/0001_extensions models urls management/commands/loaddata rest) ],
+    also => { 'shop/migrations/__init__.py' => '', 'shop/tests.py' => <<'PYTHON', 'keys.py' => <<'PYTHON2' },
+import json
+from importlib.util import find_spec
+
+from django.core import serializers
+from django.core.management import call_command
+from django.db import connection, models
+from django.test import TestCase
+
+from shop.models import BigRandflakeField, Customer, Invoice, Purchase
+
+
+class SecondHour(TestCase):
+    def test_fixtures(self):
+        pen = Purchase.objects.create(item="pen")
+        ada = Customer.objects.create(name="Ada")
+        ada.purchases.add(pen)
+        with open("shop.json", "w") as file:
+            file.write(serializers.serialize("json", [pen, ada]))
+        Customer.objects.all().delete()
+        Purchase.objects.all().delete()
+        call_command("loaddata", "shop.json", verbosity=0)
+        self.assertEqual(Customer.objects.get(id=ada.id).purchases.get(), pen)
+
+    def test_invoice(self):
+        def insert():
+            cursor.execute("INSERT INTO invoice DEFAULT VALUES RETURNING id")
+            return cursor.fetchone()[0]
+
+        with connection.cursor() as cursor:
+            self.assertGreater(abs(insert()), 2**32)
+            call_command("migrate", "shop", "0003", verbosity=0)
+            self.assertEqual(insert(), 4)
+
+    def test_alter_field(self):
+        fields = models.BigAutoField(primary_key=True), BigRandflakeField(primary_key=True)
+        for field in fields:
+            field.set_attributes_from_name("id")
+            field.model = Invoice
+        with connection.schema_editor() as editor:
+            editor.alter_field(Invoice, *fields)
+
+    def test_serializers(self):
+        if not find_spec("rest_framework"):
+            return
+        from shop import rest
+
+        class PurchaseSerializer(rest.serializers.ModelSerializer):
+            class Meta:
+                model = Purchase
+                fields = ["id", "item"]
+
+        class CustomerSerializer(PurchaseSerializer):
+            class Meta:
+                model = Customer
+                fields = ["id", "name"]
+
+        pen = Purchase.objects.create(item="pen")
+        ada = Customer.objects.create(name="Ada")
+        self.assertEqual(PurchaseSerializer(pen).data, {"id": pen.id, "item": "pen"})
+        self.assertEqual(rest.from_text(CustomerSerializer(ada).data["id"]), ada.id)
+        related = rest.serializers.PrimaryKeyRelatedField(
+            queryset=Customer.objects.all(), pk_field=rest.TextForm()
+        )
+        self.assertEqual(related.run_validation(rest.to_text(ada.id)), ada)
+        with self.assertRaises(rest.serializers.ValidationError):
+            related.run_validation("malformed!")
+PYTHON
+from django.db import migrations
+
+from shop.models import BigRandflakeField
+
+
+class Migration(migrations.Migration):
+    dependencies = [("shop", "0003_invoice")]
+    operations = [
+        migrations.RunSQL("INSERT INTO invoice SELECT FROM generate_series(1, 3)", ""),
+        migrations.RunSQL(
+            open("there.sql").read(),
+            open("back.sql").read(),
+            [migrations.AlterField("invoice", "id", BigRandflakeField(primary_key=True, serialize=False))],
+        ),
+    ]
+PYTHON2
+    environment => { DJANGO_SETTINGS_MODULE => 'settings' },
+    prepare => [ [ @manage, 'makemigrations', 'shop' ], [ @manage, 'makemigrations', '--check' ], [ @manage, 'migrate' ] ],
+    after => [ [ 'sh', '-ec', <<'SH', $python ] ]);
+echo 'class Invoice(models.Model): Meta = type("Meta", (), {"db_table": "invoice"})' >>shop/models.py
+$0 -m django makemigrations shop --name invoice
+cp keys.py shop/migrations/0004_keys.py
+sed -i '$s/:.*/: id = BigRandflakeField(primary_key=True); Meta = type("Meta", (), {"db_table": "invoice"})/' shop/models.py
+$0 -m django makemigrations --check
+$0 -m django test shop
+SH
 
 # --- Java and Go -----------------------------------------------------------------------------
 
@@ -78,9 +204,41 @@ my $ruby = '/usr/bin/ruby';
 recipe(name => 'pg for Ruby', files => ['pg_recipe.rb'], tables => 1,
     needs => [ 'ruby-pg', succeeds($ruby, '-e', 'require "pg"') ],
     run => [ $ruby, 'pg_recipe.rb' ]);
-recipe(name => 'ActiveRecord', files => ['activerecord.rb'],
+# Its dumped schema makes the same tables, in a database without the extensions; so fixtures have a place.
+my @active_record = (name => 'ActiveRecord',
+    files => [ 'activerecord.rb', 'config/initializers/randflake.rb', 'test_helper.rb' ],
     needs => [ 'ruby-activerecord', succeeds($ruby, '-e', 'require "pg"; require "active_record"') ],
     run => [ $ruby, 'activerecord.rb' ]);
+recipe(@active_record,
+    after => [ [ 'psql', '-qc', 'DROP TABLE bought, customer, purchase' ], [ $ruby, 'again.rb' ] ],
+    also => {
+        'fixtures/customer.yml' => "ada:\n  name: Ada\n  purchases: pen, ink\n",
+        'fixtures/purchase.yml' => "pen:\n  item: pen\nink:\n  item: ink\n",
+        'again.rb' => <<'RUBY' });
+$stdout = File.open(File::NULL, 'w')
+require_relative 'activerecord'
+require_relative 'test_helper'
+require 'stringio'
+
+# Before 7.2 a connection dumps it.
+def dump
+  base = ActiveRecord::Base
+  pooled = ActiveRecord.version >= Gem::Version.new('7.2')
+  ActiveRecord::SchemaDumper.dump(pooled ? base.connection_pool : base.connection, schema = StringIO.new)
+  schema.string
+end
+
+schema = dump
+raise schema if schema =~ /"randflake_key/
+configuration = ActiveRecord::Base.connection_db_config.configuration_hash
+ActiveRecord::Base.establish_connection(configuration.merge(database: 'again'))
+ActiveRecord::Base.connection.execute('DROP SCHEMA randflake CASCADE')
+eval schema
+raise dump unless dump == schema
+ActiveRecord::FixtureSet.create_fixtures('fixtures', ['customer', 'purchase'],
+                                         { 'customer' => Customer, 'purchase' => Purchase })
+raise Customer.find_by(name: 'Ada').inspect unless Customer.find_by(name: 'Ada').purchases.count == 2
+RUBY
 
 my $php = '/usr/bin/php';
 my $pdo = succeeds($php, '-r', 'exit(in_array("pgsql", PDO::getAvailableDrivers()) ? 0 : 1);');
@@ -90,12 +248,39 @@ recipe(name => 'Doctrine', files => ['doctrine.php'],
     needs => [
         'php-cli php-pgsql', $pdo, map { $_->[0], -e "/usr/share/php/$_->[1]/autoload.php" }
           [ 'php-doctrine-orm', 'Doctrine/ORM' ],
-        [ 'php-symfony-cache', 'Symfony/Component/Cache' ] ], run => [ $php, 'doctrine.php' ]);
+        [ 'php-symfony-cache', 'Symfony/Component/Cache' ] ], run => [ $php, 'doctrine.php' ],
+    after => [ [ $php, 'again.php' ] ], also => {
+        'again.php' => block('doctrine.php') =~ s/^\(new SchemaTool.*/<<~'PHP'/emsr });
+    if ($sql = (new SchemaTool($em))->getUpdateSchemaSql($classes, true))
+        exit(print_r($sql) ? 1 : 0);
+    PHP
 
 my $perl = '/usr/bin/perl';
 recipe(name => 'DBD::Pg', files => ['dbd_pg.pl'], tables => 1,
     needs => [ 'libdbd-pg-perl', succeeds($perl, '-MDBD::Pg', '-e', '1') ],
     run => [ $perl, 'dbd_pg.pl' ]);
+
+# --- keys that exist, and fixed ones ---------------------------------------------------------
+
+$node->safe_psql('postgres', 'CREATE DATABASE shop');
+$node->safe_psql('shop', block('database'));
+for my $key ('bigserial PRIMARY KEY', 'bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY') {
+    my $insert = 'INSERT INTO invoice DEFAULT VALUES RETURNING id';
+    $node->safe_psql('shop', "CREATE TABLE invoice (id $key)");
+    $node->safe_psql('shop', $insert) for 1 .. 3;
+    $node->safe_psql('shop', block('there.sql'));
+    cmp_ok(abs $node->safe_psql('shop', $insert), '>', 2**30, "$key: new rows get identifiers");
+    $node->safe_psql('shop', block('back.sql'));
+    is($node->safe_psql('shop', $insert), 4, '  and numbers again');
+    $node->safe_psql('shop', 'DROP TABLE invoice');
+}
+$node->safe_psql('shop', block('tables'));
+is($node->safe_psql('shop', "INSERT INTO purchase VALUES ('0000000000001', 'pen') RETURNING id = 1::randflake"), 't',
+    'a fixed key is a text form, or a number that is cast');
+for my $statement ("INSERT INTO purchase VALUES ('2', 'ink')", 'SELECT FROM purchase WHERE id = 1') {
+    isnt($node->psql('shop', $statement), 0, "  and not so: $statement");
+}
+$node->safe_psql('postgres', 'DROP DATABASE shop');
 
 # --- an API on a view, with the statements that PostgREST makes of its requests --------------
 
@@ -128,6 +313,12 @@ check_api('api', 'randflake_from_text', 'customer_text',
     'randflake_decode(public.randflake_from_text(id))');
 check_api('api_type', 'randflake', 'customer_pkey', 'randflake_timestamp(id)');
 
-$node->stop;
+# --- without the library ---------------------------------------------------------------------
+
+without_library('BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;' . block('stand_in'));
+python('sqlalchemy', 'python3-sqlalchemy');
+recipe(@active_record);
+javascript($_) for qw(sequelize typeorm);
+
 every_block_was_used();
 done_testing();

@@ -87,11 +87,46 @@ sub check_names {
     # In blocks, headings and tables, where an ellipsis stands for what varies.
     my @quoted = $text =~ /^\s*(?:ERROR|WARNING|NOTICE|LOG|DETAIL|HINT): +(.+)$/mg;
     push @quoted, map { split /", or "/ } $text =~ /^#+ Why does it say "(.+)"\?$/mg;
-    push @quoted, map { s/^`\w+: |:`|`//gr } grep { !/^`(?:\w+\(|[A-Z]+ )/ }
+    push @quoted, map { s/^`\w+: |:`|`//gr } map { split /`, `/ } grep { !/^`(?:\w+\(|[A-Z]+ )/ }
       $text =~ /^\| (?:\w{5} \| )?(`[^|`]+ [^|]+?)(?: …)? \|/mg;
     @unknown = grep { !is_message($_) && !/^(?:permission denied|function)/ } @quoted;
     is("@unknown", '', "$file: messages are as quoted");
 }
+
+# What a user can be told: the strings of a source behind the pattern, up to the comma, semicolon or bracket that ends
+# the message.
+sub messages_of {
+    my ($file, $before, $quote) = @_;
+    my ($text, @found) = (slurp_file($file) =~ s/"\s*\n\s*"//gr);
+    while ($text =~ /$before/g) {
+        my $depth = 0;
+        while ($text =~ /\G(?:$quote((?:[^$quote\\\n]|\\.|$quote$quote)*)$quote|([(\[{])|([)\]}])|([,;])|.)/gs) {
+            my ($string, $open, $close, $end) = ($1, $2, $3, $4);
+            push @found, $string if defined $string;
+            $depth += $open ? 1 : $close ? -1 : 0;
+            last if $depth < 0 || ($end && !$depth);
+        }
+    }
+    return map { s/\\"|"//gr =~ s/''/'/gr } @found;
+}
+
+# Each of them is on the page of troubleshooting, if not in every word. Those that are nearly all conversions are
+# there as what comes of them.
+sub check_messages {
+    my @messages = map { messages_of($_, qr/errmsg\(|ERRCODE_\w+,\s*(?!errmsg)|note_problem\(LeaseProblem::\w+,/, '"') }
+      glob 'src/*/*/*.{h,cpp}';
+    push @messages, map { messages_of($_, qr/MESSAGE = |\bmessage := /, q(')) } glob('extension/*.sql'), 'managed/randflake.sql';
+    @messages = grep { length s/… *//gr >= 20 && / / } map { s/%(?:\.\*)?(?:ll)?[a-z]/…/gr } @messages;
+    cmp_ok(scalar @messages, '>', 120, 'the sources have messages');
+    my $page = slurp_file('docs/troubleshooting.md') =~ s/^```.*?^```$//gmsr =~ tr/\n/ /r;
+    my @quotes = map { tr/"//dr } $page =~ /`([^`]+)`/g, $page =~ /"([^"`?]+)"/g;
+    my @missing = grep {
+        my $message = $_;
+        !grep { 2 * length >= length $message && $message =~ join '.*', map { quotemeta } split / *… */ } @quotes
+    } @messages;
+    is(join("\n", @missing), '', 'docs/troubleshooting.md has every message');
+}
+check_messages();
 
 for my $file (qw(README.md CONTRIBUTING.md CHANGELOG.md), sort glob 'docs/*.md') {
     my $text = slurp_file($file);

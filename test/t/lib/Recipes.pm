@@ -6,12 +6,14 @@ package Recipes;
 use Cwd qw(getcwd);
 use Docs;
 use Exporter 'import';
+use File::Basename qw(dirname);
+use File::Path qw(make_path);
 use Randflake;
 
-our @EXPORT = qw(start_recipes recipe succeeds);
+our @EXPORT = qw(start_recipes without_library recipe succeeds);
 
 my $sources = getcwd();
-my ($node, $required, $database_sql, $tables_sql);
+my ($node, $required, $database_sql, $tables_sql, $stand_in);
 
 # Starts the server. Blocks: how the database is set up, and the tables. A recipe whose tools are missing
 # is a failure when RANDFLAKE_DRIVERS has this word, and skipped otherwise.
@@ -23,6 +25,16 @@ sub start_recipes {
         settings => { node_id => 1, secret => random_secret(), max_wait => '1h' },
         conf => "listen_addresses = '127.0.0.1'\n");
     return $node;
+}
+
+# From here on recipes run on another server, which has no library but what this SQL makes.
+sub without_library {
+    ($stand_in) = @_;
+    $node->stop;
+    $node = PostgreSQL::Test::Cluster->new('plain');
+    $node->init;
+    $node->append_conf('postgresql.conf', "listen_addresses = '127.0.0.1'\n");
+    $node->start;
 }
 
 # Runs a program in a directory; returns whether it succeeded, and its output, errors included.
@@ -72,6 +84,15 @@ JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 WHERE indisprimary AND indrelid IN ('customer'::regclass, 'purchase'::regclass)
 SQL
 
+# The table between both, whose columns have no default.
+my $foreign_keys = <<'SQL';
+SELECT string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod), confrelid::regclass,
+                            pg_get_expr(adbin, adrelid)), ', ' ORDER BY attname)
+FROM pg_constraint JOIN pg_attribute ON attrelid = conrelid AND attnum = ANY (conkey)
+LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+WHERE contype = 'f' AND conrelid = 'bought'::regclass
+SQL
+
 # What every recipe prints.
 my $printed = <<'SQL';
 SELECT format('customer %s %s %s', id, randflake_to_text(id), name) FROM customer WHERE name = 'Ada'
@@ -86,6 +107,8 @@ UNION ALL SELECT format('json %s %s',
     (SELECT randflake_to_text(id) FROM customer WHERE name = 'Ada'),
     (SELECT id FROM purchase WHERE item = 'pen'))
 UNION ALL SELECT format('number %s', number) FROM customer WHERE name = 'Ada'
+UNION ALL SELECT format('bought %s', purchase_id) FROM bought JOIN customer ON customer.id = customer_id WHERE name = 'Ada'
+UNION ALL SELECT 'malformed 404'
 SQL
 
 # How many rows were inserted together, and by how many statements.
@@ -103,12 +126,16 @@ SQL
 #   packages the directory with the node_modules it uses
 #   prepare  commands that come before it
 #   run      the command
+#   also     more files, by their names
+#   after    commands that come after it; they may make the tables again, in the database "again"
 sub recipe {
     my (%recipe) = @_;
     my $name = $recipe{name};
     my $directory = PostgreSQL::Test::Utils::tempdir();
-    for my $file (@{ $recipe{files} }) {
-        append_to_file("$directory/$file", block($file));
+    my %files = (map({ $_ => block($_) } @{ $recipe{files} }), %{ $recipe{also} // {} });
+    for my $file (keys %files) {
+        make_path(dirname("$directory/$file"));
+        append_to_file("$directory/$file", $files{$file});
     }
     my @needs = @{ $recipe{needs} // [] };
     my @missing;
@@ -126,12 +153,30 @@ sub recipe {
     }
 }
 
+# Runs commands of a recipe, which must succeed.
+sub run_steps {
+    my ($name, $directory, @steps) = @_;
+    for my $step (@steps) {
+        my ($good, $output) = output_of($directory, @$step);
+        ok($good, "$name: @$step") or diag($output);
+    }
+}
+
+sub check_tables {
+    my ($database) = @_;
+    is($node->safe_psql($database, $keys),
+        'customer id bigint randflake_generate(), purchase id randflake randflake_next()',
+        '  with both forms of a key');
+    is($node->safe_psql($database, $foreign_keys),
+        'customer_id bigint customer, purchase_id randflake purchase', '  and foreign keys of both');
+}
+
 sub run_recipe {
     my ($recipe, $directory) = @_;
     my $name = $recipe->{name};
     $node->safe_psql('postgres', 'CREATE DATABASE shop');
-    $node->safe_psql('shop', $database_sql);
-    $node->safe_psql('shop', $hard_identifiers);
+    $node->safe_psql('shop', $stand_in // $database_sql);
+    $node->safe_psql('shop', $hard_identifiers) if !$stand_in;
     $node->safe_psql('shop', $tables_sql) if $recipe->{tables};
     local %ENV = (%ENV, PGHOST => '127.0.0.1', PGPORT => $node->port, PGDATABASE => 'shop',
         PGUSER => scalar getpwuid($<), HOME => $directory, %{ $recipe->{environment} // {} });
@@ -139,20 +184,25 @@ sub run_recipe {
         symlink "$sources/$recipe->{packages}/node_modules", "$directory/node_modules" or die $!;
         $ENV{PATH} = "$directory/node_modules/.bin:$ENV{PATH}";
     }
-    for my $step (@{ $recipe->{prepare} // [] }) {
-        my ($good, $output) = output_of($directory, @$step);
-        ok($good, "$name: @$step") or diag($output);
-    }
+    run_steps($name, $directory, @{ $recipe->{prepare} // [] });
     my $began = time;
     my ($good, $output) = output_of($directory, @{ $recipe->{run} });
     ok($good, "$name: runs") or diag($output);
     note("$name took ", time - $began, ' s');
     if ($good) {
-        is($node->safe_psql('shop', $keys),
-            'customer id bigint randflake_generate(), purchase id randflake randflake_next()',
-            '  with both forms of a key');
-        is($output, $node->safe_psql('shop', $printed) . "\n", '  prints what is in the database');
+        check_tables('shop');
+        my $expected = $node->safe_psql('shop', $printed) . "\n";
+        # The stand-in finds no row for what is malformed.
+        s/^malformed.*\n//m for $stand_in ? ($output, $expected) : ();
+        is($output, $expected, '  prints what is in the database');
         is($node->safe_psql('shop', $bulk), '2000|t', '  inserts many rows together');
+    }
+    if ($recipe->{after}) {
+        $node->safe_psql('postgres', 'CREATE DATABASE again');
+        $node->safe_psql('again', $database_sql =~ s/DATABASE shop/DATABASE again/r);
+        run_steps($name, $directory, @{ $recipe->{after} });
+        check_tables('again') if $node->safe_psql('again', q{SELECT to_regclass('bought')});
+        $node->safe_psql('postgres', 'DROP DATABASE again WITH (FORCE)');
     }
     $node->safe_psql('postgres', 'DROP DATABASE shop WITH (FORCE)');
 }
