@@ -847,7 +847,7 @@ private:
             findings_.lost_workers++;
         } else if (server->may_stop()) {
             Stop(server);
-            if (clocks_agree() && random_.OneIn(3))
+            if (clocks_agree() && !scenario_.skew_stays && random_.OneIn(3))
                 SetSkew();
             if (random_.OneIn(3))
                 snapshots_[static_cast<size_t>(server->role())] = server->directory();

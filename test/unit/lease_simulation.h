@@ -73,6 +73,7 @@ struct Scenario {
     bool made_in_place = true;       // a coordinator may be made anew where the last one was
     bool only_failovers = false;     // and backups happen to coordinators
     bool only_pool_changes = false;  // happen to them
+    bool skew_stays = false;         // the tolerated difference of clocks does not change
     bool set_back_far = false;  // clocks of servers that have several ranges, in some schedules
     bool rotates = false;       // secrets change; numbers are of seconds then
     Broken broken{};            // a rule of servers
