@@ -4,7 +4,7 @@ use Docs;
 use Randflake;
 use RandflakeInstallation;
 
-read_document('docs/environments.md', 'test/t/440_environments.pl');
+read_document('docs/environments.md', 'test/t/450_environments.pl');
 my $tables = <<'SQL';
 CREATE TABLE customer (id bigint PRIMARY KEY DEFAULT randflake_generate(), name text);
 CREATE TABLE purchase (id randflake PRIMARY KEY DEFAULT randflake_next(), n integer,
