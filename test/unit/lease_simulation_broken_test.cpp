@@ -106,10 +106,11 @@ const BrokenRule kBrokenRules[] = {
      {.fleet = Fleet::kEverything, .operation = {.closes_first = false}}},
     {"NodeIdsGivenUpByACoordinatorsServerThatAreInThePool",
      {.fleet = Fleet::kEverything, .operation = {.takes_own_nodes_out = false}},
-     32000},
+     33700},
     {"APoolThatIsNotConfiguredAgainAfterAFailover",
      {.fleet = Fleet::kEverything, .operation = {.configures_again = false}}},
-    {"ClocksThatDifferByMore", {.fleet = Fleet::kEverything, .operation = {.clocks_agree = false}}},
+    {"ClocksThatDifferByMore",
+     {.fleet = Fleet::kTwoNodeIds, .skew_stays = true, .operation = {.clocks_agree = false}}},
 
     // The holder's rules
     {"AnUnclearCommitTakenForAGrant", {.broken = Broken::kTakesUnclearGrants}},
