@@ -356,6 +356,9 @@ BEGIN
             MESSAGE = 'key fingerprint must be 16 lower-case hexadecimal digits',
             DETAIL = 'Those of up to 15 further secrets may follow, each after a space, and with "@" and the Unix second from which on the secret is in use.';
     END IF;
+    IF length(secrets) = 16 THEN
+        RETURN; -- one secret, without a time
+    END IF;
     IF EXISTS (SELECT FROM (SELECT second, lag(second, 1, @extschema@.randflake_lease_epoch(own)) OVER (ORDER BY place) AS former
                             FROM unnest(string_to_array(secrets, ' ')) WITH ORDINALITY AS e (entry, place),
                                  LATERAL (SELECT nullif(split_part(entry, '@', 2), '')::bigint AS second) AS of_entry
@@ -412,11 +415,16 @@ LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    stops_at CONSTANT bigint := @extschema@.randflake_lease_stops_at(own, holder, pool);
-    lacks_from CONSTANT bigint := @extschema@.randflake_lease_lacks_from(own, holder, pool);
+    stops_at bigint;
+    lacks_from bigint;
     entries record;  -- that differ first
     missing boolean; -- the holder's is
 BEGIN
+    IF holder = pool THEN
+        RETURN; -- nearly always
+    END IF;
+    stops_at := @extschema@.randflake_lease_stops_at(own, holder, pool);
+    lacks_from := @extschema@.randflake_lease_lacks_from(own, holder, pool);
     IF second < stops_at OR stops_at IS NULL THEN
         RETURN;
     END IF;
