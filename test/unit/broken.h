@@ -49,7 +49,6 @@ enum class Broken : uint8_t {
     kTakesSilenceForARenewal,
     kExtendsAnotherLease,
     kTakesRenewalsForLonger,
-    kTakesAnyGrant,
     kTakesAnyRenewal,
     kAnnouncesAnyEnd,
     kOpensTooEarly,
@@ -81,11 +80,6 @@ public:
     // Shared memory was made anew.
     void Resume(const Lease& last) { next_ = last; }
 
-    LeaseNews Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
-                      const LeaseTerms& asked, Second now) {
-        return LeaseHolder::Granted(layout, slots, grant,
-                                    broken == Broken::kTakesAnyGrant ? kAnyTerms : asked, now);
-    }
     LeaseNews Renewed(const Layout& layout, UnixSecond known, const LeaseTerms& asked, Second now) {
         const UnixSecond last = known + (broken == Broken::kTakesRenewalsForLonger);
         const LeaseNews news = LeaseHolder::Renewed(

@@ -122,7 +122,6 @@ const BrokenRule kBrokenRules[] = {
     {"SilenceTakenForARenewal", {.broken = Broken::kTakesSilenceForARenewal}},
     {"TheOpenLeaseExtendedByARenewalOfTheNext", {.broken = Broken::kExtendsAnotherLease}},
     {"ALastSecondTakenForAnEnd", {.broken = Broken::kTakesRenewalsForLonger}},
-    {"AGrantThatIsTakenToAnyEnd", {.broken = Broken::kTakesAnyGrant}},
     {"ARenewalThatIsTakenToAnyEnd", {.broken = Broken::kTakesAnyRenewal}},
     {"AWindowThatEndsLaterThanTheClockAllows", {.broken = Broken::kAnnouncesAnyEnd}},
     {"TheNextLeaseOpenedBeforeTheOpenOneIsOver", {.broken = Broken::kOpensTooEarly}},

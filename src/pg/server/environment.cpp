@@ -12,7 +12,6 @@
 
 using randflake::LeaseTerms;
 using randflake::Moment;
-using randflake::NodeRange;
 using randflake::NodeRanges;
 using randflake::Origin;
 using randflake::PostmasterMemory;
