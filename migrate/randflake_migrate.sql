@@ -33,6 +33,18 @@ COMMENT ON SCHEMA randflake_migrate IS 'moves a database to identifiers of randf
 
 -- --- what moves ---------------------------------------------------------------------------------
 
+-- The function of this name with so many arguments, of the extension, or of the script for managed servers in its schema. Nobody
+-- else's, who may have given one of his own this name.
+CREATE FUNCTION randflake_migrate.ours(name name, arguments integer) RETURNS regproc
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT p.oid
+    FROM pg_proc AS p LEFT JOIN (pg_depend AS d JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid)
+        ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e' AND e.extname LIKE 'randflake%'
+    WHERE p.proname = $1 AND p.pronargs = $2 AND (e.oid IS NOT NULL OR p.pronamespace = to_regnamespace('randflake')
+        AND p.proowner IN ((SELECT b.datdba FROM pg_database AS b WHERE b.datname = current_database()), current_user::regrole))
+    ORDER BY e.oid LIMIT 1
+$$;
+
 -- The type of the new keys and the call that makes one.
 CREATE FUNCTION randflake_migrate.target(target text, OUT to_type regtype, OUT generator text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -44,9 +56,7 @@ BEGIN
         RAISE invalid_parameter_value USING MESSAGE = format('unknown target: "%s"', target),
             HINT = 'Targets are bigint, 53 and randflake; for masks see randflake_migrate.masks().';
     END IF;
-    SELECT p.prorettype, p.oid::regproc || '()' INTO to_type, generator
-    FROM pg_proc AS p LEFT JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-    WHERE p.proname = wanted AND p.pronargs = 0 ORDER BY d.objid LIMIT 1;
+    SELECT p.prorettype, p.oid::regproc || '()' INTO to_type, generator FROM pg_proc AS p WHERE p.oid = randflake_migrate.ours(wanted, 0);
     IF NOT FOUND THEN
         RAISE undefined_function USING MESSAGE = format('this database has no function %s()', wanted),
             HINT = format('CREATE EXTENSION %s CASCADE;',
@@ -1089,6 +1099,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     FROM randflake_migrate.moving('bigint', 'all') AS k JOIN pg_class AS c ON c.oid = k.rel
     JOIN pg_attribute AS a ON a.attrelid = k.rel AND a.attnum > 0 AND NOT a.attisdropped
     LEFT JOIN randflake_migrate.moving('bigint', 'all') AS m ON m.rel = k.rel AND m.att = a.attnum
-    CROSS JOIN pg_proc AS p WHERE p.proname = 'randflake_unmask' AND k.source <> 'reference'
+    JOIN pg_proc AS p ON p.oid = randflake_migrate.ours('randflake_unmask', 2) WHERE k.source <> 'reference'
     GROUP BY c.relname, k.rel, k.name, k.root, p.pronamespace ORDER BY k.rel
 $$;

@@ -61,9 +61,9 @@ lease_bloat() {
     sql -q -c 'ALTER SYSTEM SET autovacuum = on' -c 'SELECT pg_reload_conf()' >/dev/null
     lease_fill 10000 50000
     for part in 0 1 2 3; do
-        [ $part = 0 ] || lease_clients $((seconds * 60)) "$(lease_renewal 10000)" -R 333
-        sample coordinator "after $((part * seconds)) minutes" 'size of 10000 leases' MB 1 \
-            "$(value "SELECT pg_total_relation_size('randflake_lease') / 1e6")" 'after 0 minutes'
+        [ $part = 0 ] || lease_clients "$bloat_seconds" "$(lease_renewal 10000)" -R 333
+        sample coordinator "after $((part * bloat_seconds)) seconds" 'size of 10000 leases' MB 1 \
+            "$(value "SELECT pg_total_relation_size('randflake_lease') / 1e6")" 'after 0 seconds'
     done
     sql -q -c 'ALTER SYSTEM RESET autovacuum' -c 'SELECT pg_reload_conf()' >/dev/null
 }

@@ -205,27 +205,29 @@ is( $node->safe_psql('postgres',
     't', '  and in use when its time comes');
 $node->stop;
 
-# --- Snowflake identifiers whose layout lacks a range
+# --- identifiers with fewer bits for node ids, whose layout lacks a range
 
-$node = new_server('another', settings => {}, conf => "log_statement = none\n");
-$log = 0;
-configure($node, secret => $secret, max_wait => '60s', node_id => 1022, node_count => 1, spare_node_ranges => 2);
-clock_offset($node, 0);
-start_under_clock($node);
-ok($node->log_contains('not all spare ranges of node ids fit in the layout of Snowflake', $log), 'told at the start');
-$node->safe_psql('postgres', 'CREATE EXTENSION randflake');
-for my $step ([ 0, 't' ], [ 100, 't' ], [ 50, 't' ], [ 20, 'f' ]) {
-    my ($offset, $fits) = @$step;
-    clock_offset($node, $offset);
-    $node->safe_psql('postgres', 'SELECT randflake_generate()');
-    if ($fits eq 't') {
-        $node->safe_psql('postgres', 'SELECT snowflake_generate()');
-        next;
+for my $case ([ 1022, 'snowflake_generate()', 'the layout of Snowflake', qr/^node ids 1024 to 1024 do not fit in layout/ ],
+    [ 254, 'randflake53_generate()', '53-bit identifiers', qr/^node id.* 256 .*do not fit in 53-bit identifiers$/ ])
+{
+    my ($node_id, $call, $told, $message) = @$case;
+    $node = new_server("from_$node_id", settings => {}, conf => "log_statement = none\n");
+    configure($node, secret => $secret, max_wait => '60s', node_id => $node_id, node_count => 1, spare_node_ranges => 2);
+    clock_offset($node, -600);
+    start_under_clock($node);
+    ok($node->log_contains("not all spare ranges of node ids fit in $told"), "$call: told at the start");
+    $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
+    for my $offset (0, -60, -120) {
+        clock_offset($node, $offset);
+        $node->safe_psql('postgres', 'SELECT randflake_generate()');
+        if ($offset > -120) {
+            like($node->safe_psql('postgres', "SELECT $call"), qr/^\d+$/, "$call: a range that fits");
+        } else {
+            error_is($node, "SELECT $call", '55000', { message => $message }, "$call: a range that does not");
+        }
     }
-    error_is($node, 'SELECT snowflake_generate()', '55000', { message => qr/^node ids 1024 to 1024 do not fit in layout/ },
-        'a range that the layout lacks');
+    $node->stop;
 }
-$node->stop;
 
 # --- how long there are none
 

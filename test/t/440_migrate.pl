@@ -526,7 +526,16 @@ sub check_shop {
 
 shop();
 like($node->safe_psql($db, block('plan')), qr/^orders\|moves\|public\.order_line\.order_id\|.*integer to bigint/m, 'the page: the plan');
+# Functions of others that have the same names are not called.
+my $traps = join '', map { "CREATE SCHEMA $_ AUTHORIZATION mallory; SET ROLE mallory;"
+      . " CREATE FUNCTION $_.randflake_generate() RETURNS bigint LANGUAGE sql RETURN 1;"
+      . " CREATE FUNCTION $_.randflake_unmask(bigint, text) RETURNS bigint LANGUAGE sql RETURN 1; RESET ROLE;" } qw(a_trap randflake);
+$node->safe_psql($db, "CREATE ROLE mallory; $traps");
 my $masks = $node->safe_psql($db, block('masks'));
+unlike($masks . $node->safe_psql($db, "SELECT $tool.transaction('orders')"), qr/a_trap|randflake\.randflake_/, '  nobody else\'s functions');
+$node->safe_psql('postgres', 'CREATE DATABASE bare');
+$node->safe_psql('bare', "$traps BEGIN; " . slurp_file($script) . 'COMMIT');
+error_is($node, "SELECT $tool.plan()", '42883', { hint => qr/CREATE EXTENSION/ }, '  also where there are no others', database => 'bare');
 $node->safe_psql($db, "CREATE SCHEMA api; $masks");
 is( $node->safe_psql($db, q{SELECT o.customer, o.id = randflake_mask(7, 'public.orders') FROM api.orders(randflake_mask(7, 'public.orders')) AS o}),
     'customer 7|t', '  masks instead');

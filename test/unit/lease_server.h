@@ -442,7 +442,7 @@ public:
         events_->left_ranges++;
         MayNotComeBack();
     }
-    void ShowRanges() {}
+    void ShowRanges(uint32_t, const Second (&)[kMaxRanges]) {}
     void Closing(const Window&) {}
     void ShowLeases(const Holder&) {}
     Second Certainty() const { return certainty_; }

@@ -55,7 +55,7 @@
 //                                         in shared memory; 0: unknown
 //   Report(report)*                       why there is no window, for messages
 //   LogStart()*, LogRange()*              under another range of node ids from now on
-//   ShowRanges()                          which one is in use and when others may be, for messages
+//   ShowRanges(range, opens_at)           the one in use and from when on each may be, for messages
 //   Closing(window)                       before the slots' words go
 //   ShowLeases(holder)                    for messages
 //   Alone()                               whether the postmaster has no children
@@ -558,6 +558,13 @@ private:
                      memory().earliest[range]);
     }
 
+    void ShowRanges() {
+        Second opens_at[kMaxRanges]{};
+        for (uint32_t i = 0; i < memory().ranges.count; i++)
+            opens_at[i] = RangeOpensAt(i);
+        env_.ShowRanges(memory().range, opens_at);
+    }
+
     // The range to go on under when the one in use is too far ahead of the clock; the number of
     // ranges when there is none.
     uint32_t AnotherRange(Second now) {
@@ -628,7 +635,7 @@ private:
                             std::memory_order_release);
         Publish(nodes, window);
         env_.Wake();
-        env_.ShowRanges();
+        ShowRanges();
         if (range != before)
             env_.LogRange(before, now);
         return true;
@@ -691,7 +698,7 @@ private:
         memory().opens_at_ms = plan.opens_at_ms;
         memory().held_off_until = plan.held_off_until;
         memory().state.floor = Later(memory().state.floor, plan.state.floor);
-        env_.ShowRanges();
+        ShowRanges();
     }
 
     // The tolerated difference of clocks may have changed since the state was read. For a window

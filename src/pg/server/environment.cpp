@@ -135,12 +135,8 @@ void Environment::LogStart(const StartPlan& plan, const WindowState& found, Stat
 void Environment::LogRange(uint32 before, Second now) {
     window_note_range(shared->memory.ranges, before, shared->memory.range, now);
 }
-void Environment::ShowRanges() {
-    const auto& memory = shared->memory;
-    Second opens_at[randflake::kMaxRanges]{};
-    for (uint32 i = 0; i < memory.ranges.count; i++)
-        opens_at[i] = Max(OpensAt(memory.state, memory.ranges.At(i)), memory.earliest[i]);
-    window_show_ranges(memory.range, opens_at);
+void Environment::ShowRanges(uint32 range, const Second (&opens_at)[randflake::kMaxRanges]) {
+    window_show_ranges(range, opens_at);
 }
 void Environment::Closing(const Window& window) {
     count_window_closed(window);

@@ -53,7 +53,8 @@ struct ServerEnvironment : randflake::ShippedDecisions {
     static void LogStart(const randflake::StartPlan& plan, const randflake::WindowState& found,
                          randflake::StateError error);
     static void LogRange(uint32 before, randflake::Second now);
-    static void ShowRanges();
+    static void ShowRanges(uint32 range,
+                           const randflake::Second (&opens_at)[randflake::kMaxRanges]);
     static void Closing(const randflake::Window& window);
     static void ShowLeases(const Holder& holder);
 };

@@ -106,7 +106,7 @@ Datum randflake_status(PG_FUNCTION_ARGS) {
     const int64 first_node = shared->memory.leased ? (open.id != 0 ? open.first_node_id : -1)
                              : setting_node_id < 0
                                  ? -1
-                                 : setting_node_id + int64{report.range} * setting_node_count;
+                                 : int64{shared->memory.ranges.At(report.range).first};
 
     Row row{};
     const char* problem = generator_problem();

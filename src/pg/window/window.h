@@ -49,7 +49,7 @@ static inline bool window_near_end(const randflake::Layout& layout,
 }
 
 // Whether the clock is so far behind a run, or behind what kept it from being reserved, that the
-// server may go on under another range of node ids. Nearly always decided by the first comparison.
+// server may go on under another range of node ids.
 static inline bool clock_behind(const randflake::Layout& layout, const randflake::Reservation& run,
                                 int64 skew_ms) {
     const uint64 reached =
@@ -58,7 +58,7 @@ static inline bool clock_behind(const randflake::Layout& layout, const randflake
         : run.outcome == randflake::Outcome::kBeforeWindow ? layout.FirstTick(run.window.start)
                                                            : 0;
     return static_cast<int64>(reached) > run.now &&
-           (static_cast<int64>(reached) - run.now) * layout.unit >= skew_ms;
+           (static_cast<int64>(reached) - run.now) * layout.unit > skew_ms;
 }
 
 #endif
