@@ -9,7 +9,6 @@
 #include <cstring>
 #include <string_view>
 #include <type_traits>
-#include <unordered_set>
 #include <vector>
 
 namespace randflake::explorer {
@@ -22,9 +21,14 @@ public:
     // Adds a state that is one step from the current one, or the first of all.
     void Visit(const State& state) {
         steps_++;
-        nodes_.push_back({state, current_});
-        if (!known_.insert(static_cast<uint32_t>(nodes_.size() - 1)).second)
-            nodes_.pop_back();
+        if (nodes_.size() * 2 >= places_.size())
+            Grow();
+        const uint64_t hash = HashOf(state);
+        uint64_t& place = PlaceOf(hash, state);
+        if (place == kFree) {
+            place = Place(hash, nodes_.size());
+            nodes_.push_back({state, current_});
+        }
     }
 
     // The next state whose steps are to be visited becomes the current one. False at the end.
@@ -54,22 +58,38 @@ private:
         State state;
         uint32_t parent;
     };
-    struct Hash {
-        const std::vector<Node>& nodes;
-        size_t operator()(uint32_t i) const {
-            return std::hash<std::string_view>{}(
-                {reinterpret_cast<const char*>(&nodes[i].state), sizeof(State)});
+
+    // Of a node: the upper half of its state's hash, and its number. Half of the steps' time was
+    // std::unordered_set's way to the state.
+    static uint64_t Place(uint64_t hash, size_t node) { return hash >> 32 << 32 | (node + 1); }
+    static constexpr uint64_t kFree = 0;
+
+    static uint64_t HashOf(const State& state) {
+        return std::hash<std::string_view>{}(
+            {reinterpret_cast<const char*>(&state), sizeof(State)});
+    }
+
+    // The place of a state, or the free one where it belongs.
+    uint64_t& PlaceOf(uint64_t hash, const State& state) {
+        for (size_t i = hash;; i++) {
+            uint64_t& place = places_[i & (places_.size() - 1)];
+            if (place == kFree || (place >> 32 == hash >> 32 &&
+                                   std::memcmp(&nodes_[static_cast<uint32_t>(place) - 1].state,
+                                               &state, sizeof(State)) == 0))
+                return place;
         }
-    };
-    struct Same {
-        const std::vector<Node>& nodes;
-        bool operator()(uint32_t a, uint32_t b) const {
-            return std::memcmp(&nodes[a].state, &nodes[b].state, sizeof(State)) == 0;
+    }
+
+    void Grow() {
+        places_.assign(std::max<size_t>(1024, 4 * places_.size()), kFree);
+        for (size_t node = 0; node < nodes_.size(); node++) {
+            const uint64_t hash = HashOf(nodes_[node].state);
+            PlaceOf(hash, nodes_[node].state) = Place(hash, node);
         }
-    };
+    }
 
     std::vector<Node> nodes_;
-    std::unordered_set<uint32_t, Hash, Same> known_{1024, Hash{nodes_}, Same{nodes_}};
+    std::vector<uint64_t> places_;  // a power of two of them
     uint32_t current_ = 0, next_ = 0;
     size_t steps_ = 0;
 };
