@@ -148,7 +148,7 @@ public:
         const std::string all = violations_.str();
         return all.substr(0, all.find('\n'));
     }
-    bool fine() { return violations_.tellp() == 0; }
+    bool fine() const { return fine_; }
     size_t numbers() const { return numbers_; }
     size_t narrow_numbers() const { return narrow_numbers_; }
     const Handovers& handovers() const { return handovers_; }
@@ -171,7 +171,11 @@ private:
         uint32_t names = 0;  // of all that used it, one bit each
     };
 
-    std::ostream& Fail() { return violations_ << (violations_.tellp() == 0 ? "" : "\n"); }
+    std::ostream& Fail() {
+        violations_ << (fine_ ? "" : "\n");
+        fine_ = false;
+        return violations_;
+    }
 
     static std::string Text(const Fields& fields) {
         std::ostringstream out;
@@ -255,6 +259,7 @@ private:
     std::vector<uint32_t> holders_;  // per grant
     std::vector<ServerStart> starts_;
     std::ostringstream violations_;
+    bool fine_ = true;
     size_t numbers_ = 0, narrow_numbers_ = 0, issued_ = 0;
     Handovers handovers_;
 };

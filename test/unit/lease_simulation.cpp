@@ -226,7 +226,9 @@ private:
 
     // A line to be completed. The stream that is nowhere takes nothing.
     std::ostream& Trace() {
-        std::ostream& out = scenario_.trace != nullptr ? *scenario_.trace : nowhere_;
+        if (scenario_.trace == nullptr)
+            return nowhere_;
+        std::ostream& out = *scenario_.trace;
         out << "step " << findings_.step << ", ms " << true_ms_ - kWindowEpochMs;
         for (const Site& site : sites_)
             out << ", coordinator's second " << site.cluster.now() - kEpoch;
