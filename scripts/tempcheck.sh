@@ -7,7 +7,7 @@
 #   scripts/tempcheck.sh tap [NAME...]          TAP:        test/t/NAME.pl
 #
 # A NAME may carry its directory and suffix. PG_CONFIG names the server (default: the pg_config in
-# PATH). PROVE_FLAGS is passed to prove; the default, -j6 --timer, runs six files at a time, which
+# PATH). PROVE_FLAGS is passed to prove; the default, -j8 --timer, runs eight files at a time, which
 # mostly wait. VECTOR_PATH makes the servers use that randflake.vector_path.
 #
 # A server refuses to run as root, so root steps down to the user postgres, else nobody. The tests
@@ -141,7 +141,7 @@ run_tap() {
     # shellcheck disable=SC2086  # PROVE_FLAGS holds several words
     if as_user env PATH="$bindir:$PATH" PERL5LIB="$testdir/perl:$work/test/t/lib" \
         PG_REGRESS="$pg_regress" TESTDIR="$work" TESTDATADIR="$work/tmp_check" \
-        TESTLOGDIR="$work/tmp_check/log" prove ${PROVE_FLAGS--j6 --timer} "$@" 2>&1 | tee tap.out; then
+        TESTLOGDIR="$work/tmp_check/log" prove ${PROVE_FLAGS--j8 --timer} "$@" 2>&1 | tee tap.out; then
         summary+=("TAP: $(sed -n 's/^Files=\([0-9]*\), Tests=\([0-9]*\),.*/\2 in \1 files passed/p' \
             tap.out)")
         return

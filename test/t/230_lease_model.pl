@@ -209,8 +209,9 @@ SQL
 my $session = $node->background_psql('postgres');
 $session->set_query_timer_restart;
 
-# Traces that found a change lately are replayed first, because similar changes follow each other.
-my @finders;
+# Traces that found a change lately are replayed first, because similar changes follow each other; and
+# before there are any, those that find what hardly any other does. The order decides nothing but the time.
+my @finders = (78, 99, 79, 82, 92, 67, 54, 42, 34, 31, 43, 33, 32, 20, 18);
 
 # The steps up to the first difference in the words of a failure; empty if there is none.
 sub first_difference {

@@ -196,5 +196,30 @@ for my $round (1 .. $rounds) {
 }
 judge("$rounds crashes and stops", @all, split /\n/, as_owner($node, 'SELECT randflake.randflake_generate(1000)'));
 
+# --- failover --------------------------------------------------------------------------------------
+
+# To a standby that has all commits; the last openings of seconds, which wait for no standby, it may lack.
+as_owner($node, 'SELECT randflake.randflake_configure(NULL, 99, failover => true)');
+$node->backup('failover');
+my $next = PostgreSQL::Test::Cluster->new('next');
+$next->init_from_backup($node, 'failover', has_streaming => 1);
+$next->start;
+$node->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
+$node->reload;
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'}) or die 'no standby';
+@clients = start_clients(4);
+wait_until { !grep { !-s $_->{file} } @clients };
+kill 'STOP', my ($receiver) = $next->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
+sleep 1.2;
+$node->stop('immediate');
+@all = end_clients(@clients);
+kill 'CONT', $receiver;
+$next->promote;
+$node = $next;
+@clients = start_clients(4);
+wait_until { !grep { !-s $_->{file} } @clients };
+sleep 3;
+judge('a failover', @all, end_clients(@clients));
+
 every_block_was_used();
 done_testing();

@@ -156,8 +156,12 @@ sub finish_session {
 sub wait_until(&) {
     my ($block) = @_;
     my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-    my $result;
-    sleep 0.02 until ($result = $block->()) || time > $give_up_at;
+    my ($result, $pause) = (undef, 0.01);
+    # Rarely, when it takes long: most blocks start a psql.
+    until (($result = $block->()) || time > $give_up_at) {
+        sleep $pause;
+        $pause = 1.3 * $pause if $pause < 0.2;
+    }
     return $result;
 }
 
