@@ -59,7 +59,9 @@ SQL
 sub collect {
     my ($history, $node, $seconds, %options) = @_;
     my @sessions;
-    my $text = "CREATE TEMP TABLE kept (id bigint);\n" . $script x (10 * $seconds);
+    # In a file: what is handed to standard input waits for finish, so sessions would follow each other.
+    my $statements = PostgreSQL::Test::Utils::tempdir_short() . '/statements';
+    append_to_file($statements, "CREATE TEMP TABLE kept (id bigint);\n" . $script x (10 * $seconds));
     for (1 .. $options{sessions} // 1) {
         my $file = PostgreSQL::Test::Utils::tempdir_short() . '/collected';
         local $ENV{PGOPTIONS} = '-c randflake.max_wait=' . ($options{max_wait} // '60s');
@@ -67,8 +69,8 @@ sub collect {
           {
             file => $file,
             handle => IPC::Run::start(
-                [ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') ],
-                '<', \$text, '>', $file, '2>', "$file.err",
+                [ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-f', $statements ],
+                '>', $file, '2>', "$file.err",
                 IPC::Run::timeout(2 * $PostgreSQL::Test::Utils::timeout_default)) };
     }
     $_->{handle}->finish for @sessions;
