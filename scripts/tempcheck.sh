@@ -49,9 +49,9 @@ tests=()
 regress_tests=("${tests[@]}")
 ! runs isolation || choose test/isolation/specs .spec "$@"
 isolation_tests=("${tests[@]}")
-# Of all of them, the one that waits longest begins.
+# Of all of them, those that wait longest begin.
 shopt -s extglob
-[ $# -gt 0 ] || set -- test/t/142_handover.pl test/t/!(142_handover).pl
+[ $# -gt 0 ] || set -- test/t/@(142_handover|440_migrate).pl test/t/!(142_handover|440_migrate).pl
 ! runs tap || choose test/t .pl "$@"
 tests=("${tests[@]/#/test/t/}")
 tap_tests=("${tests[@]/%/.pl}")

@@ -221,8 +221,11 @@ sub load_on {
 # Ends the clients of a server; those of a server that is gone have ended.
 sub end_load {
     my ($fleet, $node) = @_;
-    $node->psql('postgres',
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'");
+    # As an argument: a psql that cannot connect does not read its input, which IPC::Run may die of.
+    IPC::Run::run(
+        [ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'" ],
+        '<', '/dev/null', '>', \my $out, '2>', \my $err);
     $_->finish for @{ delete $fleet->{clients}{ $node->name } // [] };
 }
 
