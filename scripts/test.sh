@@ -87,6 +87,7 @@ unit_tests_emulated() {
 # this one's library is installed again without compiling it a second time.
 server_tests() {
     trap build_and_install EXIT
+    rm -rf build/assertions
     copy_source build/assertions
     (cd build/assertions && build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT=-O1)
     # scripts/test_tools.sh was run: a driver that is missing is a failure.

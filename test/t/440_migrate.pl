@@ -536,6 +536,8 @@ unlike($masks . $node->safe_psql($db, "SELECT $tool.transaction('orders')"), qr/
 $node->safe_psql('postgres', 'CREATE DATABASE bare');
 $node->safe_psql('bare', "$traps BEGIN; " . slurp_file($script) . 'COMMIT');
 error_is($node, "SELECT $tool.plan()", '42883', { hint => qr/CREATE EXTENSION/ }, '  also where there are no others', database => 'bare');
+$node->safe_psql('bare', 'ALTER FUNCTION randflake.randflake_generate() OWNER TO CURRENT_USER');
+is($node->safe_psql('bare', "SELECT generator FROM $tool.target('bigint')"), 'randflake.randflake_generate()', '  but the owner\'s, of the managed edition');
 $node->safe_psql($db, "CREATE SCHEMA api; $masks");
 is( $node->safe_psql($db, q{SELECT o.customer, o.id = randflake_mask(7, 'public.orders') FROM api.orders(randflake_mask(7, 'public.orders')) AS o}),
     'customer 7|t', '  masks instead');
