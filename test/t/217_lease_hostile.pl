@@ -482,7 +482,16 @@ for my $case ([ 'ten years', int(time), int(time) + 10 * 365 * 86400 ],
     is(status_of($node, 'lease_id IS NULL AND window_end IS NULL'), 't', "a lease of $name: none is held");
     ok(-s $given_back, "a lease of $name: is given back");
 }
-start_with(lease(1, 7, 1, int(time) + 1000, int(time) + 1059));
+my $renewal = row_description([ lease_end => INT8 ], [ clock_ms => INT8 ], [ differs_from => INT8 ]);
+
+# It is kept, and its renewals do not help.
+my @later = (int(time) + 1000, int(time) + 1059);
+my %answers = (acquire => lease(1, 7, 1, @later),
+    renew => $renewal . data_row($later[1], 1000 * int(time), undef) . complete() . ready());
+$node->stop('fast');
+$impostor->play(answer => sub { say_to($_[0], $answers{ $_[1] =~ /_renew/ ? 'renew' : 'acquire' }) });
+settings();
+$node->start;
 told(qr/^lease 1, .*, ends too late by this server's clock$/,
     'a lease as long as asked for that begins later: the clock is named');
 caller_is_told(qr/^It begins at /, 'a lease that begins later');
@@ -498,7 +507,6 @@ is(status_of($node, 'lease_id, first_node_id, lease_error IS NULL'), '9223372036
 my $end = int(time) + 600;
 start_with(lease(1, 7, 1, int(time) - 5, $end), lease_duration => '20min');
 wait_for_lease($node);
-my $renewal = row_description([ lease_end => INT8 ], [ clock_ms => INT8 ], [ differs_from => INT8 ]);
 my $shown = 1000 * int(time);
 my $could_not = 'could not renew the lease of node ids: ';
 for my $case ([ 'null', $renewal . data_row(undef, $shown, undef) . complete() . ready() ],
