@@ -31,7 +31,7 @@ const BrokenRule kBrokenRules[] = {
     // began: one schedule in some 10,000.
     {"AStateWithoutTheSecretsThatWereAdded",
      {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kForgetsAddedSecrets},
-     77000},
+     2410},
 
     // Secrets and the coordinator
     {"LeasesBeyondASecretThatOneSideLacks", {.rules = {.stops_grants = false}}},

@@ -5,6 +5,7 @@
 #define RANDFLAKE_UNIT_SEARCH_H
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -20,19 +21,26 @@ class Search {
 public:
     // Adds a state that is one step from the current one, or the first of all.
     void Visit(const State& state) {
-        steps_++;
-        if (nodes_.size() * 2 >= places_.size())
-            Grow();
-        const uint64_t hash = HashOf(state);
-        uint64_t& place = PlaceOf(hash, state);
-        if (place == kFree) {
-            place = Place(hash, nodes_.size());
-            nodes_.push_back({state, current_});
+        Arrival& arrival = arrivals_[steps_++ % arrivals_.size()];
+        Add(arrival);
+        arrival = {{state, current_}, HashOf(state), true};
+        if (!places_.empty())
+            __builtin_prefetch(&places_[arrival.hash & (places_.size() - 1)]);
+        // Half of the others have come since this one, and its place has come from memory too.
+        const Arrival& half = arrivals_[(steps_ + arrivals_.size() / 2) % arrivals_.size()];
+        if (half.waits) {
+            const uint64_t place =
+                places_.empty() ? kFree : places_[half.hash & (places_.size() - 1)];
+            if (place != kFree)
+                __builtin_prefetch(&nodes_[static_cast<uint32_t>(place) - 1]);
         }
     }
 
     // The next state whose steps are to be visited becomes the current one. False at the end.
     bool Next(State* state) {
+        if (next_ == nodes_.size())
+            for (size_t i = 0; i < arrivals_.size(); i++)
+                Add(arrivals_[(steps_ + i) % arrivals_.size()]);
         if (next_ == nodes_.size())
             return false;
         current_ = next_++;
@@ -50,6 +58,7 @@ public:
         return history;
     }
 
+    // Once Next has said false
     size_t states() const { return nodes_.size(); }
     size_t steps() const { return steps_; }
 
@@ -58,6 +67,27 @@ private:
         State state;
         uint32_t parent;
     };
+
+    // A state that was visited and is not yet looked for: memory takes longer than all else, so the
+    // last ones are on their way from there together.
+    struct Arrival {
+        Node node;
+        uint64_t hash;
+        bool waits;
+    };
+
+    void Add(Arrival& arrival) {
+        if (!arrival.waits)
+            return;
+        arrival.waits = false;
+        if (nodes_.size() * 2 >= places_.size())
+            Grow();
+        uint64_t& place = PlaceOf(arrival.hash, arrival.node.state);
+        if (place == kFree) {
+            place = Place(arrival.hash, nodes_.size());
+            nodes_.push_back(arrival.node);
+        }
+    }
 
     // Of a node: the upper half of its state's hash, and its number. Half of the steps' time was
     // std::unordered_set's way to the state.
@@ -88,6 +118,7 @@ private:
         }
     }
 
+    std::array<Arrival, 16> arrivals_{};  // in a ring; the next one to take is the oldest
     std::vector<Node> nodes_;
     std::vector<uint64_t> places_;  // a power of two of them
     uint32_t current_ = 0, next_ = 0;
