@@ -157,29 +157,6 @@ stage() {
     return 0
 }
 
-# beside FUNCTION: the stages of FUNCTION run beside those that follow, which go first; `join` waits for
-# them, and tells what became of them. For one kind of stage, as if it said FUNCTION.
-beside() {
-    [ -z "$only" ] || { "$@"; return; }
-    mkdir -p "$logs"
-    rm -f "$logs/beside.counts"
-    (
-        passed=0 failed=0
-        renice -n 10 $BASHPID >/dev/null
-        "$@"
-        echo "$passed $failed" >"$logs/beside.counts"
-    ) >"$logs/beside.log" 2>&1 &
-}
-
-join() {
-    local more_passed=0 more_failed=1
-    [ -z "$only" ] || return 0
-    wait
-    cat "$logs/beside.log"
-    read -r more_passed more_failed <"$logs/beside.counts"
-    passed=$((passed + more_passed)) failed=$((failed + more_failed))
-}
-
 # Prints how many stages passed, and exits.
 finish() {
     if [ $((passed + failed)) -eq 0 ]; then

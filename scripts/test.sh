@@ -6,8 +6,7 @@
 #   scripts/test.sh release      that, and what must hold before a release; takes hours
 #   scripts/test.sh unit         only the stages, of all of these, whose name contains "unit"
 #
-# A stage is one line at the end of this file: a name and the command that does it. Those that need
-# only the sources run beside those that need a server, which mostly wait. A stage's output goes
+# A stage is one line at the end of this file: a name and the command that does it. Its output goes
 # to a file in build/test/ and is shown if the stage fails. PG_CONFIG chooses the PostgreSQL;
 # default is the newest one installed.
 
@@ -194,36 +193,30 @@ stage "packages" packages
 find_postgresql
 [[ $asked =~ ^(all|release)$ ]] || only=$asked
 
-# Stages that need the sources alone.
-source_stages() {
-    # Versions of these tools disagree; the code follows those of Debian 12.
-    if clang-format --version | grep -q 'version 14\.'; then
-        stage "format" make format-check
-        stage "lint" make lint TIDY_CHECKS=-clang-analyzer-*
-        long "lint, static analysis" make lint
-    else
-        echo "format, lint: not checked, since that takes clang-format and clang-tidy 14, of Debian 12"
-    fi
-    stage "shell scripts" shell_scripts
-    stage "versions" scripts/check_versions.sh
-    stage "tables and charts of benchmarks" benchmarks_published
-    stage "unit tests" unit_tests
-    stage "unit tests, threads" unit_tests SANITIZE=thread TESTS=concurrency_test
-    stage "unit tests, sanitizers" unit_tests_sanitized
-    stage "fuzz" make -j2 fuzz FUZZ_SECONDS=5
-}
-
 last "clean tree" clean_tree
 last "release: versions, dates, META.json" scripts/check_versions.sh --release
 last "release: tag is free" free_tag
-beside source_stages
+# Versions of these tools disagree; the code follows those of Debian 12.
+if clang-format --version | grep -q 'version 14\.'; then
+    stage "format" make format-check
+    stage "lint" make lint TIDY_CHECKS=-clang-analyzer-*
+    long "lint, static analysis" make lint
+else
+    echo "format, lint: not checked, since that takes clang-format and clang-tidy 14, of Debian 12"
+fi
+stage "shell scripts" shell_scripts
+stage "versions" scripts/check_versions.sh
+stage "tables and charts of benchmarks" benchmarks_published
 stage "build with clang++, -Werror" build CXX=clang++ COPT=-O0
 stage "build with g++, -Werror" build
+stage "unit tests" unit_tests
+stage "unit tests, threads" unit_tests SANITIZE=thread TESTS=concurrency_test
+stage "unit tests, sanitizers" unit_tests_sanitized
+stage "fuzz" make -j2 fuzz FUZZ_SECONDS=5
 stage "install" build_and_install
 stage "quickstart, twice" quickstart
 stage "server tests: other languages" scripts/test_tools.sh
 stage "server tests" server_tests
-join
 long "server tests: drivers that are built" built_drivers
 long "server tests, coverage" coverage
 long "server tests, vector paths" vector_paths
