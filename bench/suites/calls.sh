@@ -6,6 +6,6 @@ suite_calls() {
     while IFS='|' read -r label expression; do
         echo "$label|SELECT count($expression) FROM generate_series(1, $rows)"
     done <<<"$generators
-mask|randflake_mask(generate_series, 'customer')
-unmask|randflake_unmask(generate_series, 'customer')" | time_queries calls $rows 'empty C function'
+randflake_mask()|randflake_mask(generate_series, 'customer')
+randflake_unmask()|randflake_unmask(generate_series, 'customer')" | time_queries calls $rows 'empty C function'
 }
