@@ -915,8 +915,10 @@ $$;
 -- An error if what step 7 exchanges is no longer what its statements were made for.
 CREATE FUNCTION randflake_migrate.unchanged(move integer, back boolean) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    now text := randflake_migrate.swap($1, $2);
 BEGIN
-    IF NOT EXISTS (SELECT FROM randflake_migrate.step AS s WHERE s.move = $1 AND strpos(s.sql, randflake_migrate.swap($1, $2)) > 0) THEN
+    IF NOT EXISTS (SELECT FROM randflake_migrate.step AS s WHERE s.move = $1 AND strpos(s.sql, now) > 0) THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'what hangs on the tables has changed since these statements were printed',
             HINT = format('SELECT randflake_migrate.todo(%s) prints them anew.', $1);
     END IF;
@@ -1034,11 +1036,11 @@ CREATE FUNCTION randflake_migrate.todo(move integer, clean_up boolean DEFAULT fa
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     s record;
-    body text;
 BEGIN
-    SELECT randflake_migrate.swap($1, v.state = 'going back') INTO body FROM randflake_migrate.move AS v WHERE v.id = $1;
-    UPDATE randflake_migrate.step AS v SET sql = left(v.sql, strpos(v.sql, 'SET LOCAL statement_timeout') - 1) || body || E'\nCOMMIT;'
-    WHERE v.move = $1 AND v.done IS NULL AND v.sql LIKE '%randflake_migrate.unchanged(%';
+    UPDATE randflake_migrate.step AS v
+    SET sql = left(v.sql, strpos(v.sql, 'SET LOCAL statement_timeout') - 1) || randflake_migrate.swap($1, m.state = 'going back') || E'\nCOMMIT;'
+    FROM randflake_migrate.move AS m
+    WHERE m.id = $1 AND v.move = $1 AND v.done IS NULL AND v.sql LIKE '%randflake_migrate.unchanged(%';
     FOR s IN SELECT v.* FROM randflake_migrate.step AS v WHERE v.move = $1 AND v.done IS NULL AND (v.step < 8 OR clean_up) ORDER BY v.n LOOP
         IF s.index IS NULL THEN
             RETURN NEXT s.sql;

@@ -69,7 +69,7 @@ for major; do
         packages+=("postgresql-$oldest" "postgresql-server-dev-$oldest")
     fi
     make_root "$major" "$suites" "${packages[@]}" \
-        clang g++ make libgtest-dev nlohmann-json3-dev libipc-run-perl procps
+        clang g++ make libgtest-dev nlohmann-json3-dev libipc-run-perl libdbd-pg-perl procps
     work=build/matrix/$major
     rm -rf --one-file-system "$work"
     copy_source "$work/source"

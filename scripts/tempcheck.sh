@@ -76,6 +76,7 @@ if runs tap; then
     [ -e "$testdir/perl/PostgreSQL/Test/Cluster.pm" ] ||
         die "PostgreSQL's test modules are missing below $testdir/perl"
     perl -MIPC::Run -e 1 2>/dev/null || die "Perl's IPC::Run is missing (Debian: libipc-run-perl)"
+    perl -MDBD::Pg -e 1 2>/dev/null || die "Perl's DBD::Pg is missing (Debian: libdbd-pg-perl)"
 fi
 
 # --- where the tests run, and as whom ----------------------------------------------------------
@@ -142,10 +143,11 @@ run_regress() {
 }
 
 # Makes an initdb that copies what initdb made once, which takes a second of processor time; it is not
-# asked for anything else by most of the tests. PostgreSQL 16 or later can do so itself.
+# asked for anything else by most of the tests. PostgreSQL 16 or later can do so itself. Segments of the
+# write-ahead log are small, for every copy and every base backup has one.
 copy_initdb() {
     as_user mkdir initdb
-    as_user "$bindir/initdb" -D initdb/data -A trust -N >/dev/null
+    as_user "$bindir/initdb" -D initdb/data -A trust -N --wal-segsize=1 >/dev/null
     cat >initdb/initdb <<END
 #!/bin/sh
 case "\$*" in

@@ -26,7 +26,7 @@ last() {
 
 packages() {
     install_packages make g++ clang libclang-rt-dev clang-format clang-tidy cppcheck shellcheck \
-        libgtest-dev nlohmann-json3-dev libipc-run-perl procps openssl valgrind
+        libgtest-dev nlohmann-json3-dev libipc-run-perl libdbd-pg-perl procps openssl valgrind
     find_postgresql
 }
 

@@ -30,7 +30,7 @@ install_program() {
 packages=(
     python3-psycopg2 python3-psycopg python3-asyncpg python3-sqlalchemy python3-django python3-djangorestframework
     libpostgresql-jdbc-java golang-go golang-github-lib-pq-dev
-    ruby-pg ruby-activerecord php-cli php-pgsql php-doctrine-orm php-symfony-cache libdbd-pg-perl
+    ruby-pg ruby-activerecord php-cli php-pgsql php-doctrine-orm php-symfony-cache
     buildah
 )
 [ "${1-}" != built ] || packages+=(golang-github-jackc-pgx-v4-dev librust-tokio-postgres-dev cargo)

@@ -176,13 +176,13 @@ my @rows = map { my $id = $_; join "\t", $id, @{ $made{$id} }[ 0 .. 2 ] } @ids;
 my $decoded = q{format('%s %s %s', extract(epoch FROM (randflake_decode(id)).generated_at)::bigint,
     (randflake_decode(id)).node_id, (randflake_decode(id)).sequence)};
 my @inside = map { join ' ', @{ $made{$_} }[ 0 .. 2 ] } @ids;
-is_deeply([ ask($_, $decoded, @rows) ], \@inside, 'every server decodes what every server made') for @nodes;
+same_list([ ask($_, $decoded, @rows) ], \@inside, 'every server decodes what every server made') for @nodes;
 my $encoded = 'randflake_encode(to_timestamp(second), node_id, sequence)';
-is_deeply([ ask($nodes[1], $encoded, @rows) ], \@ids, '  and encodes it');
+same_list([ ask($nodes[1], $encoded, @rows) ], \@ids, '  and encodes it');
 for my $generation (0, 1) {
     my @of = grep { ($made{$_}[0] >= $from) == $generation } @ids;
     my @rows_of = map { my $id = $_; join "\t", $id, @{ $made{$id} }[ 0 .. 2 ] } @of;
-    is_deeply([ ask($alone[$generation], $encoded, @rows_of) ], \@of,
+    same_list([ ask($alone[$generation], $encoded, @rows_of) ], \@of,
         'secret ' . ($generation + 1) . ' alone gives those of its time: ' . @of);
 }
 
@@ -205,7 +205,7 @@ EXCEPTION WHEN invalid_parameter_value THEN
 END $$
 SQL
 my %is_skipped = map { $_ => 1 } @skipped;
-is_deeply([ ask($nodes[0], 'coalesce(encoded_or_null(second, node_id, sequence)::text, $$$$)',
+same_list([ ask($nodes[0], 'coalesce(encoded_or_null(second, node_id, sequence)::text, $$$$)',
             map { "0\t" . join "\t", @$_ } @numbers) ],
     [ map { $is_skipped{$_} ? '' : $of_second[$_] } 0 .. $#numbers ],
     '  the right ones, and the others are the second secret\'s');
@@ -230,7 +230,7 @@ for my $slot (keys %in_slot) {
     push @missing, map { "0\t$slot\t$_" } grep { !$there{$_} } $sorted[0] .. $sorted[-1];
 }
 cmp_ok(scalar(@missing), '>', 500, 'a run of 20000 leaves ' . @missing . ' numbers out');
-is_deeply([ ask($nodes[0], 'coalesce(encoded_or_null(second, node_id, sequence)::text, $$$$)', @missing) ],
+same_list([ ask($nodes[0], 'coalesce(encoded_or_null(second, node_id, sequence)::text, $$$$)', @missing) ],
     [ ('') x @missing ], '  all of which are skipped');
 
 # What none made

@@ -347,10 +347,10 @@ sub run_steps {
     my (%options) = @_;
     my @steps = map { $_->{n} } rows_of($db, "SELECT n FROM $tool.step WHERE done IS NULL AND step < " . ($options{all} ? 9 : 8) . ' ORDER BY n');
     splice @steps, $options{count} if $options{count} && $options{count} < @steps;
-    my @left = $options{kill} ? () : left($db, 1);
+    my @left = left($db, 1);
     for my $n (@steps) {
         if ($options{kill}) {
-            kill_within((left($db, 1))[0]);
+            kill_within($left[0]);
             @left = left($db, 1);
         }
         my $index = 0;

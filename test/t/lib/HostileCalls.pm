@@ -208,7 +208,7 @@ SQL
     return $sql . "SELECT 'done';\n";
 }
 
-# A superuser's loops of 100000 calls of each function that succeed, and of 20000 that fail, after a
+# A superuser's loops of 20000 calls of each function that succeed, and of 5000 that fail, after a
 # tenth of that to get warm: what they leave in the memory contexts and in the process, in bytes.
 # Arguments depend on the loop, so that no call is computed in advance. Functions of other languages
 # than C, whose memory is managed by these, are called less often.
@@ -248,7 +248,7 @@ BEGIN
                   LATERAL (SELECT call, hostile.try(format('SELECT %s FROM generate_series(1, 1) AS i', call)) AS result
                            FROM hostile.calls(v.oid, 50, false, 'CASE WHEN i > 0 THEN %s END') AS call WHERE call !~ 'repeat|13107') AS c
              ORDER BY 1, 4, c.call ~ 'NULL' LOOP
-        times := CASE WHEN f.lanname <> 'c' THEN 500 WHEN f.fails THEN 20000 ELSE 100000 END;
+        times := CASE WHEN f.lanname <> 'c' THEN 200 WHEN f.fails THEN 5000 ELSE 20000 END;
         PERFORM hostile.repeat(f.call, times / 10, f.fails);
         COMMIT;
         contexts := hostile.context_bytes();

@@ -1,0 +1,144 @@
+# PostgreSQL::Test::Cluster starts a psql for each piece of SQL, which takes four times as long as the
+# session in it. This module replaces its `psql`, and so `safe_psql`, and its `poll_query_until`: what is
+# only SQL goes to the server through DBD::Pg. Each call still is a session of its own, each statement a
+# transaction of its own, and results and errors are as psql prints them, but for the line number of an
+# error. What only psql can do is left to psql.
+
+package RandflakeSessions;
+
+use strict;
+use warnings;
+
+use DBD::Pg qw(:async :pg_types);
+use DBI ();
+use IO::Select ();
+use PostgreSQL::Test::Cluster;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $program = PostgreSQL::Test::Cluster->can('psql');
+{
+    no warnings 'redefine';
+    *PostgreSQL::Test::Cluster::psql = \&psql;
+    *PostgreSQL::Test::Cluster::poll_query_until = \&poll_query_until;
+}
+
+# The statements of a text, cut as psql cuts it; nothing if it may hold something that is psql's to
+# read: a backslash, or rows of COPY.
+sub statements_of {
+    my ($sql) = @_;
+    return if $sql =~ /\\|\bCOPY\b.*\bSTD(?:IN|OUT)\b|\bBEGIN\s+ATOMIC\b/is;
+    my ($depth, @statements) = (0, '');
+    while ($sql =~ m{\G('[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(\$\w*\$).*?\g2|[^-/'"\$;()]+|.)}gs) {
+        my $part = $1;
+        if ($part eq ';' && $depth == 0) {
+            push @statements, '';
+            next;
+        }
+        $depth += $part eq '(' ? 1 : $part eq ')' ? -1 : 0;
+        $statements[-1] .= $part;
+    }
+    return grep { s{--[^\n]*|/\*.*?\*/}{}gsr =~ /\S/ } @statements;
+}
+
+# As text, for DBD::Pg makes a Perl value of some types.
+sub text_of {
+    my ($value, $type) = @_;
+    return '' if !defined $value;
+    return '\x' . unpack 'H*', $value if $type eq 'bytea';
+    return $value if $type ne 'float8';
+    return $value =~ s/Inf/Infinity/r if $value =~ /[a-z]{3}/i;
+    # The shortest that gives the same number back, as the server does.
+    my ($shortest) = grep { $_ == $value } map { sprintf "%.${_}g", $value } 15 .. 17;
+    return $shortest;
+}
+
+# Runs a statement; returns its rows as text and whether it succeeded. Gives up after so many seconds.
+sub run {
+    my ($connection, $statement, $give_up_at) = @_;
+    my $handle = $connection->prepare($statement, { pg_direct => 1, pg_async => PG_ASYNC });
+    $handle->execute or return;
+    my $socket = IO::Select->new($connection->{pg_socket});
+    until ($connection->pg_ready) {
+        my $rest = $give_up_at ? $give_up_at - time : undef;
+        die "timed out\n" if defined $rest && $rest <= 0;
+        $socket->can_read($rest);
+    }
+    my $rows = $connection->pg_result or return;
+    return ('', 1) if !$handle->{NUM_OF_FIELDS};
+    my $types = $handle->{pg_type};
+    my $text = '';
+    while (my $row = $handle->fetchrow_arrayref) {
+        $text .= join('|', map { text_of($row->[$_], $types->[$_]) } 0 .. $#$row) . "\n";
+    }
+    return ($text, 1);
+}
+
+sub psql {
+    my ($node, $database, $sql, %options) = @_;
+    my %given = %options;
+    my $where = delete $given{connstr} // $node->connstr($database);
+    my ($out, $err) = delete @given{qw(stdout stderr)};
+    my $stop = delete $given{on_error_stop} // 1;
+    my ($die, $timeout, $timed_out) = delete @given{qw(on_error_die timeout timed_out)};
+    my %parameter = @{ delete $given{extra_params} // [] };
+    my $user = delete $parameter{'-U'};
+    my ($verbosity) = ($parameter{'-v'} // '') =~ /^VERBOSITY=(verbose|sqlstate)$/;
+    delete $parameter{'-v'} if $verbosity;
+    $verbosity //= 'default';
+    my @statements = statements_of($sql);
+    goto &{ $program } if !@statements || %given || %parameter;
+
+    my ($output, $errors) = ('', '');
+    local $SIG{__WARN__} = sub { $errors .= "psql: $_[0]" };
+    $where .= " user='$user'" if defined $user;
+    # One that fails is psql's to tell of.
+    my $connection = DBI->connect("dbi:Pg:$where", '', '', { PrintError => 0, PrintWarn => 1 })
+      or goto &{ $program };
+    $connection->{$_} = 0 for qw(pg_enable_utf8 pg_expand_array);
+    $connection->{pg_bool_tf} = 1;
+    $connection->{pg_errorlevel} = $verbosity eq 'verbose' ? 2 : 1;
+    $$timed_out = 0 if $timed_out;
+
+    my $status = 0;
+    for my $statement (@statements) {
+        my ($text, $good) = eval { run($connection, $statement, $timeout ? time + $timeout : 0) };
+        if ($@) {
+            die $@ if $@ ne "timed out\n" || !$timed_out;
+            $$timed_out = 1;
+            $status = undef;
+            last;
+        }
+        $output .= $text // '';
+        next if $good;
+        $errors .= 'psql: ' . ($verbosity eq 'sqlstate' ? 'ERROR:  ' . $connection->state : $connection->errstr) . "\n";
+        $status = $connection->ping ? 3 : 2;
+        last if $stop || $status == 2;
+    }
+    $status = 0 if !$stop && ($status // 0) == 3;
+    $connection->disconnect;
+
+    chomp($output, $errors);
+    $$out = $output if $out;
+    $$err = $errors if $err;
+    print $output, "\n", $errors, "\n" if !wantarray && !$out;
+    die "error running SQL: '$errors'\nwhile running '$sql'" if $status && $die;
+    return wantarray ? ($status, $output, $errors) : $status;
+}
+
+sub poll_query_until {
+    my ($node, $database, $query, $expected) = @_;
+    $expected //= 't';
+    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
+    my ($output, $errors, $pause) = ('', '', 0.01);
+    do {
+        (undef, $output, $errors) = $node->psql($database, $query);
+        return 1 if $output eq $expected && $errors eq '';
+        sleep $pause;
+        $pause = 1.3 * $pause if $pause < 0.1;
+    } while (time < $give_up_at);
+    diag("not $expected, but '$output' with errors '$errors', is what is returned by $query");
+    return 0;
+}
+
+1;
