@@ -49,9 +49,13 @@ tests=()
 regress_tests=("${tests[@]}")
 ! runs isolation || choose test/isolation/specs .spec "$@"
 isolation_tests=("${tests[@]}")
-# Of all of them, those that wait longest begin.
-long=(test/t/142_handover.pl test/t/440_migrate.pl)
-GLOBIGNORE="${long[0]}:${long[1]}"
+# Of all of them, those that take longest begin.
+long=()
+for name in 142_handover 440_migrate 217_lease_hostile 230_lease_model 320_drivers 112_clock_steps 240_lease_handover \
+    384_rotation_leases 380_rotation 382_rotation_rules; do
+    long+=("test/t/$name.pl")
+done
+GLOBIGNORE=$(IFS=:; echo "${long[*]}")
 [ $# -gt 0 ] || set -- "${long[@]}" test/t/*.pl
 unset GLOBIGNORE
 ! runs tap || choose test/t .pl "$@"

@@ -224,19 +224,26 @@ private:
             times_.push_back(LastFrom(servers_[i].file()));
     }
 
-    // A line to be completed. The stream that is nowhere takes nothing.
-    std::ostream& Trace() {
-        if (scenario_.trace == nullptr)
-            return nowhere_;
-        std::ostream& out = *scenario_.trace;
-        out << "step " << findings_.step << ", ms " << true_ms_ - kWindowEpochMs;
-        for (const Site& site : sites_)
-            out << ", coordinator's second " << site.cluster.now() - kEpoch;
-        return out << ": ";
+    // A line to be completed, if there is somewhere to write it.
+    struct Line {
+        std::ostream* out;
+        template <typename Value>
+        const Line& operator<<(const Value& value) const {
+            if (out != nullptr)
+                *out << value;
+            return *this;
+        }
+    };
+    Line Trace() {
+        if (scenario_.trace != nullptr) {
+            *scenario_.trace << "step " << findings_.step << ", ms " << true_ms_ - kWindowEpochMs;
+            for (const Site& site : sites_)
+                *scenario_.trace << ", coordinator's second " << site.cluster.now() - kEpoch;
+            *scenario_.trace << ": ";
+        }
+        return {scenario_.trace};
     }
-    std::ostream& Trace(const FleetServer& server) {
-        return Trace() << "server " << server.role() << ' ';
-    }
+    Line Trace(const FleetServer& server) { return Trace() << "server " << server.role() << ' '; }
 
     template <typename Thing>
     Thing& Pick(std::vector<Thing>* of) {
@@ -1190,7 +1197,6 @@ private:
     uint64_t tickets_ = 0, boots_ = 0, identities_ = Cluster::kFirst - 1;
     int64_t births_ = 0;
     Findings findings_;
-    std::ostream nowhere_{nullptr};
 };
 
 }  // namespace
