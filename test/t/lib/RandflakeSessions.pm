@@ -2,21 +2,22 @@
 # session in it. This module replaces its `psql`, and so `safe_psql`, and its `poll_query_until`: what is
 # only SQL goes to the server through DBD::Pg. Each call still is a session of its own, each statement a
 # transaction of its own, and results and errors are as psql prints them, but for the line number of an
-# error. What only psql can do is left to psql.
+# error and the results that rules add. What only psql can do is left to psql.
 
 package RandflakeSessions;
 
 use strict;
 use warnings;
 
-use DBD::Pg qw(:async :pg_types);
+use DBD::Pg qw(:async);
 use DBI ();
 use IO::Select ();
 use PostgreSQL::Test::Cluster;
+use Randflake ();
 use Test::More;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(time);
 
-my $program = PostgreSQL::Test::Cluster->can('psql');
+our $program = PostgreSQL::Test::Cluster->can('psql');
 {
     no warnings 'redefine';
     *PostgreSQL::Test::Cluster::psql = \&psql;
@@ -38,7 +39,7 @@ sub statements_of {
         $depth += $part eq '(' ? 1 : $part eq ')' ? -1 : 0;
         $statements[-1] .= $part;
     }
-    return grep { s{--[^\n]*|/\*.*?\*/}{}gsr =~ /\S/ } @statements;
+    return map { s/^\s+//r } grep { s{--[^\n]*|/\*.*?\*/}{}gsr =~ /\S/ } @statements;
 }
 
 # As text, for DBD::Pg makes a Perl value of some types.
@@ -61,7 +62,10 @@ sub run {
     my $socket = IO::Select->new($connection->{pg_socket});
     until ($connection->pg_ready) {
         my $rest = $give_up_at ? $give_up_at - time : undef;
-        die "timed out\n" if defined $rest && $rest <= 0;
+        if (defined $rest && $rest <= 0) {
+            $connection->pg_cancel; # the handle would wait
+            die "timed out\n";
+        }
         $socket->can_read($rest);
     }
     my $rows = $connection->pg_result or return;
@@ -129,14 +133,11 @@ sub psql {
 sub poll_query_until {
     my ($node, $database, $query, $expected) = @_;
     $expected //= 't';
-    my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
-    my ($output, $errors, $pause) = ('', '', 0.01);
-    do {
+    my ($output, $errors);
+    return 1 if &Randflake::wait_until(sub {
         (undef, $output, $errors) = $node->psql($database, $query);
-        return 1 if $output eq $expected && $errors eq '';
-        sleep $pause;
-        $pause = 1.3 * $pause if $pause < 0.1;
-    } while (time < $give_up_at);
+        return $output eq $expected && $errors eq '';
+    });
     diag("not $expected, but '$output' with errors '$errors', is what is returned by $query");
     return 0;
 }
