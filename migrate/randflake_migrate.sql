@@ -916,9 +916,9 @@ $$;
 CREATE FUNCTION randflake_migrate.unchanged(move integer, back boolean) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    now text := randflake_migrate.swap($1, $2);
+    body text := randflake_migrate.swap($1, $2);
 BEGIN
-    IF NOT EXISTS (SELECT FROM randflake_migrate.step AS s WHERE s.move = $1 AND strpos(s.sql, now) > 0) THEN
+    IF NOT EXISTS (SELECT FROM randflake_migrate.step AS s WHERE s.move = $1 AND strpos(s.sql, body) > 0) THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'what hangs on the tables has changed since these statements were printed',
             HINT = format('SELECT randflake_migrate.todo(%s) prints them anew.', $1);
     END IF;

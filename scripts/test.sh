@@ -212,7 +212,7 @@ stage "build with g++, -Werror" build
 stage "unit tests" unit_tests
 stage "unit tests, threads" unit_tests SANITIZE=thread TESTS=concurrency_test
 stage "unit tests, sanitizers" unit_tests_sanitized
-stage "fuzz" make -j2 fuzz FUZZ_SECONDS=3
+stage "fuzz" make -j2 fuzz FUZZ_SECONDS=5
 stage "install" build_and_install
 stage "quickstart, twice" quickstart
 stage "server tests: other languages" scripts/test_tools.sh

@@ -134,7 +134,7 @@ my $started = time;
 my $era = $history->add_era(
     finish_clients($history->start_clients($node, ('reconnect') x ($snowflake ? 1 : 4))));
 note(sprintf '%d connections in %.1f s', $era->{count}, time - $started);
-is($era->{count}, $snowflake ? 500 : 2000, 'short connections: an identifier from each');
+is($era->{count}, $snowflake ? 1000 : 4000, 'short connections: an identifier from each');
 sleep 7 - (time - $started) if time - $started < 7;
 kill 'CONT', $sleeper or die "could not continue $sleeper: $!";
 wait_until_received(@clients);

@@ -146,7 +146,7 @@ cmp_ok($cancelled, '>', 0, 'some were cancelled');
 
 ($out, $err) = seen_by('postgres', memory_of_loops());
 note("bytes left in memory contexts and in the process; calls, function, call\n$out$err");
-my @grown = grep { /^(-?\d+)\|(-?\d+)\|/ && ($1 > 200_000 || $2 > 1 << 17) } split /\n/, $out;
+my @grown = grep { /^(-?\d+)\|(-?\d+)\|/ && ($1 > 100_000 || $2 > 1 << 17) } split /\n/, $out;
 is_deeply(\@grown, [], 'memory stays flat');
 my %measured = map { (split /\|/)[3] => 1 } split /\n/, $out;
 is(scalar keys %measured, scalar @functions, '  for every function');

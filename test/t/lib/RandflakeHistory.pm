@@ -24,7 +24,7 @@ my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
     stream => [
         1, 'COPY (SELECT GENERATE FROM (SELECT generate_series(1, 100000000)) AS n) TO STDOUT;' ],
     parallel => [ 2_000, 'COPY (SELECT GENERATE FROM numbers) TO STDOUT;' ],
-    reconnect => [ 500, '\c' . "\nSELECT GENERATE;" ]);
+    reconnect => [ 1_000, '\c' . "\nSELECT GENERATE;" ]);
 
 # Of randflake_generate(), or of snowflake_generate() with snowflake => 1.
 sub new {

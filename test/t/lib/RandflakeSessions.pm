@@ -54,7 +54,7 @@ sub text_of {
     return $shortest;
 }
 
-# Runs a statement; returns its rows as text and whether it succeeded. Gives up after so many seconds.
+# Runs a statement; returns its rows as text and whether it succeeded. Gives up at that time, if there is one.
 sub run {
     my ($connection, $statement, $give_up_at) = @_;
     my $handle = $connection->prepare($statement, { pg_direct => 1, pg_async => PG_ASYNC });
