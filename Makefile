@@ -10,7 +10,7 @@
 #   make dist            archives of the last commit in build/
 #   make fuzz            fuzz targets of src/core; FUZZ_SECONDS=n for each of them
 #   make coverage        which lines the tests reach; see scripts/coverage.sh
-#   make lint            clang-tidy and cppcheck over src; TIDY_CHECKS adds to .clang-tidy's checks
+#   make lint            clang's warnings, clang-tidy and cppcheck over src; TIDY_CHECKS adds to .clang-tidy's checks
 #   make format          clang-format every source file; `make format-check` only looks
 
 # Three extensions of one version and one library, in the order in which they can be created.
@@ -84,9 +84,9 @@ soak:
 		scripts/tempcheck.sh tap 100_crash 145_handover_torture
 
 lint:
-	printf '%s\n' $(wildcard src/*/*/*.cpp) | xargs -P 2 -I {} \
-		clang-tidy --quiet --checks='$(TIDY_CHECKS)' {} -- $(RANDFLAKE_CXXFLAGS) -D_GNU_SOURCE -Wno-register
-	cppcheck -q --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
+	printf '%s\n' $(wildcard src/*/*/*.cpp) | xargs -P $(shell nproc) -I {} \
+		clang-tidy --quiet --checks='$(TIDY_CHECKS)' {} -- $(RANDFLAKE_CXXFLAGS) $(WARNINGS) -D_GNU_SOURCE
+	cppcheck -q -j $(shell nproc) --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
 		--std=c++20 --language=c++ -Isrc src
 
 # The release that META.json describes: scripts/check_versions.sh sees to it that all agree. Archives

@@ -122,8 +122,10 @@ fi
 
 # --- the three kinds ---------------------------------------------------------------------------
 
-summary=()
-failed=0
+# A line in `summary` for each kind; `failed` is there once one failed.
+report() {
+    echo "$1" >>summary
+}
 
 # run_regress LABEL INPUT PROGRAM NAME...
 run_regress() {
@@ -134,11 +136,11 @@ run_regress() {
         --temp-instance="$output/instance" --temp-config=test/temp.conf \
         --no-locale --encoding=UTF8 --load-extension=randflake --load-extension=randflake_type \
         --load-extension=randflake_coordinator "$@"; then
-        summary+=("$label: $# passed")
+        report "$label: $# passed"
         return
     fi
-    summary+=("$label: FAILED")
-    failed=1
+    report "$label: FAILED"
+    touch failed
     if [ -e "$output/regression.diffs" ]; then
         cat "$output/regression.diffs"
     else
@@ -169,12 +171,11 @@ run_tap() {
     if as_user env PATH="$work/initdb:$bindir:$PATH" PERL5LIB="$testdir/perl:$work/test/t/lib" \
         PG_REGRESS="$pg_regress" TESTDIR="$work" TESTDATADIR="$work/tmp_check" \
         TESTLOGDIR="$work/tmp_check/log" prove ${PROVE_FLAGS--j8 --timer} "$@" 2>&1 | tee tap.out; then
-        summary+=("TAP: $(sed -n 's/^Files=\([0-9]*\), Tests=\([0-9]*\),.*/\2 in \1 files passed/p' \
-            tap.out)")
+        report "TAP: $(sed -n 's/^Files=\([0-9]*\), Tests=\([0-9]*\),.*/\2 in \1 files passed/p' tap.out)"
         return
     fi
-    summary+=("TAP: FAILED")
-    failed=1
+    report "TAP: FAILED"
+    touch failed
     show_tap_logs
     # Once more at the end, which is what remains where output is cut.
     grep -hE -A 8 '^([^ ]* )?not ok |Bail out!' tmp_check/log/regress_log_* | cut -c -300 |
@@ -203,13 +204,23 @@ show_tap_logs() {
     done
 }
 
-! runs regress || run_regress regress . "$pg_regress" "${regress_tests[@]}"
-! runs isolation || run_regress isolation test/isolation "$pg_isolation_regress" "${isolation_tests[@]}"
-! runs tap || run_tap "${tap_tests[@]}"
+# They wait for one server each, so TAP tests go on meanwhile.
+run_schedules() {
+    ! runs regress || run_regress regress . "$pg_regress" "${regress_tests[@]}"
+    ! runs isolation || run_regress isolation test/isolation "$pg_isolation_regress" "${isolation_tests[@]}"
+}
 
-echo "tempcheck: $("$PG_CONFIG" --version)${VECTOR_PATH:+, $VECTOR_PATH}: $(printf '%s\n' "${summary[@]}" | paste -sd ';' |
-    sed 's/;/; /g')"
-if [ "$failed" != 0 ]; then
+if runs tap; then
+    run_schedules >schedules.out 2>&1 &
+    run_tap "${tap_tests[@]}"
+    wait $! || touch failed
+    cat schedules.out
+else
+    run_schedules
+fi
+
+echo "tempcheck: $("$PG_CONFIG" --version)${VECTOR_PATH:+, $VECTOR_PATH}: $(paste -sd ';' summary | sed 's/;/; /g')"
+if [ -e failed ]; then
     echo "tempcheck: everything is left in $work"
     exit 1
 fi

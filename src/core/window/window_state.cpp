@@ -1,5 +1,6 @@
 #include "core/window/window_state.h"
 
+#include <array>
 #include <cstring>
 
 #include "core/base/assert.h"
@@ -24,14 +25,21 @@ constexpr T Max(T a, T b) {
     return a > b ? a : b;
 }
 
-// CRC-32C, reflected polynomial 0x82f63b78, bit by bit: the file is a few hundred bytes.
+// CRC-32C of each byte: reflected polynomial 0x82f63b78 (RFC 3720, 12.1).
+constexpr auto kCrcOfByte = [] {
+    std::array<uint32_t, 256> table{};
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        table[byte] = byte;
+        for (int bit = 0; bit < 8; bit++)
+            table[byte] = table[byte] >> 1 ^ (table[byte] & 1 ? 0x82f63b78u : 0);
+    }
+    return table;
+}();
+
 uint32_t Crc32c(const uint8_t* bytes, size_t length) {
     uint32_t crc = ~uint32_t{0};
-    for (size_t i = 0; i < length; i++) {
-        crc ^= bytes[i];
-        for (int bit = 0; bit < 8; bit++)
-            crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
-    }
+    for (size_t i = 0; i < length; i++)
+        crc = crc >> 8 ^ kCrcOfByte[(crc ^ bytes[i]) & 0xff];
     return ~crc;
 }
 
