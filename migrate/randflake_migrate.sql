@@ -553,6 +553,10 @@ BEGIN
              LEFT JOIN pg_class AS s ON s.oid = pg_get_serial_sequence(v.rel::text, v.name)::regclass
              WHERE v.grp = wanted AND v.source <> 'reference' LOOP
         IF NOT m.keeps THEN
+            IF to_regclass('randflake_migrate.' || m.map) IS NOT NULL THEN
+                RAISE duplicate_table USING MESSAGE = format('table randflake_migrate.%s has the numbers of an earlier move', m.map),
+                    HINT = 'Drop it, or rename it to keep them.';
+            END IF;
             RETURN NEXT format(E'CREATE TABLE randflake_migrate.%s (old bigint PRIMARY KEY, new %s NOT NULL DEFAULT %s);\n'
                 'INSERT INTO randflake_migrate.%1$s (old) SELECT %4$I FROM %5$s;\nANALYZE randflake_migrate.%1$s;',
                 m.map, m.to_type, m.generator, m.name, m.rel);
@@ -583,6 +587,8 @@ BEGIN
         WHERE x.how = 'made again' ORDER BY x.ordinality, d.n;
     RETURN QUERY SELECT format('DROP FUNCTION randflake_migrate.%I(bigint);', (v.root || '.' || quote_ident(v.root_name))::name)
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.source <> 'reference' AND NOT v.keeps;
+    -- A migration tool goes on in the transaction, with its own tables.
+    RETURN NEXT E'SET LOCAL row_security TO DEFAULT;\nSET LOCAL check_function_bodies TO DEFAULT;\nSET LOCAL search_path TO DEFAULT;';
     RETURN NEXT 'COMMIT;';
     RETURN NEXT format('ANALYZE %s;', tables);
 END
@@ -1104,3 +1110,6 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     JOIN pg_proc AS p ON p.oid = randflake_migrate.ours('randflake_unmask', 2) WHERE k.source <> 'reference'
     GROUP BY c.relname, k.rel, k.name, k.root, p.pronamespace ORDER BY k.rel
 $$;
+
+-- What comes after it in the same transaction finds its own tables again.
+SET LOCAL search_path TO DEFAULT;

@@ -13,6 +13,19 @@ read_document('docs/drivers-ruby-php-perl.md', 'test/t/320_drivers.pl');
 read_document('docs/environments.md', 'test/t/320_drivers.pl');
 my $node = start_recipes('light', block('database'), block('tables'));
 
+# A key that was serial is what it was, in every word of its dump.
+$node->safe_psql('postgres', 'CREATE DATABASE serial');
+$node->safe_psql('serial', block('database') =~ s/DATABASE shop/DATABASE serial/r);
+$node->safe_psql('serial', 'CREATE TABLE invoice (id bigserial PRIMARY KEY, n integer); INSERT INTO invoice (n) VALUES (1), (2)');
+my @dump = map {
+    $node->safe_psql('serial', $_ . '; INSERT INTO invoice (n) VALUES (3)');
+    [ PostgreSQL::Test::Utils::run_command([ 'pg_dump', '-s', '-t', 'invoice', '-d', $node->connstr('serial') ]) ];
+} 'SELECT 1', block('there.sql'), block('back_serial.sql');
+isnt($dump[1][0], $dump[0][0], 'a key that was serial moves');
+is($dump[2][0], $dump[0][0], '  and goes back');
+is($node->safe_psql('serial', 'SELECT string_agg(id::text, $$,$$ ORDER BY id) FROM invoice WHERE id BETWEEN 1 AND 1000'), '1,2,3,4',
+    '  from where its numbers ended');
+
 # --- JavaScript ------------------------------------------------------------------------------
 
 # Node finds packages in node_modules beside the program. A Node.js among the packages goes before the

@@ -58,6 +58,9 @@ is_deeply([ map { $node->safe_psql('developer', $_) } $joined, $order ], \@rows,
 
 $node->safe_psql('staging', 'TRUNCATE customer CASCADE');
 $node->safe_psql('staging', $tables =~ s/CREATE.*?;\n//gsr);
+$node->safe_psql('staging', q{INSERT INTO customer VALUES (100, 'kept')});
+like($node->safe_psql('staging', block('defaults')), qr/^customer\|\S*randflake_generate\(\)\npurchase\|\S*randflake_next\(\)$/,
+    'what has to go back');
 @rows = map { $node->safe_psql('staging', $_) } $joined, $order;
 $node->safe_psql('postgres', 'CREATE DATABASE uuid TEMPLATE staging');
 $node->safe_psql('staging', block('times'));
@@ -67,13 +70,16 @@ for my $way (qw(identity uuid)) {
     $node->safe_psql($database, "INSERT INTO customer (name) VALUES ('last')");
     is_deeply([ map { $node->safe_psql($database, $_) } $joined, $order ], \@rows, "back to $way: rows are what they were");
     like($node->safe_psql($database, "SELECT id FROM customer WHERE name = 'last'"),
-        $way eq 'uuid' ? qr/^[0-9a-f]{8}-/ : qr/^51$/, '  and new rows get such a key');
+        $way eq 'uuid' ? qr/^[0-9a-f]{8}-/ : qr/^151$/, '  and new rows get such a key');
     isnt($node->psql($database, 'INSERT INTO purchase (customer_id) SELECT id FROM customer WHERE false; DELETE FROM customer'),
         0, '  and the reference holds');
 }
 is($node->safe_psql('staging', <<'SQL'), 50, 'times are kept, and small numbers are in their order');
-SELECT count(*) FROM customer WHERE name = id::text AND created_at = timestamptz '2026-01-01' + id * interval '1h'
+SELECT count(*) FROM customer
+WHERE name = (id - 100)::text AND created_at = timestamptz '2026-01-01' + (id - 100) * interval '1h'
 SQL
+
+is($node->safe_psql('staging', q{SELECT id FROM customer WHERE name = 'kept'}), 100, '  and a small one is kept');
 
 # --- removal -----------------------------------------------------------------------------------------
 
