@@ -19,10 +19,11 @@ $node->safe_psql('serial', block('database') =~ s/DATABASE shop/DATABASE serial/
 $node->safe_psql('serial', 'CREATE TABLE invoice (id bigserial PRIMARY KEY, n integer); INSERT INTO invoice (n) VALUES (1), (2)');
 my @dump = map {
     $node->safe_psql('serial', $_ . '; INSERT INTO invoice (n) VALUES (3)');
-    [ PostgreSQL::Test::Utils::run_command([ 'pg_dump', '-s', '-t', 'invoice', '-d', $node->connstr('serial') ]) ];
+    (PostgreSQL::Test::Utils::run_command([ 'pg_dump', '-s', '-t', 'invoice', '-d', $node->connstr('serial') ]))[0]
+      =~ s/^\\\S*restrict .*//gmr;    # a random word
 } 'SELECT 1', block('there.sql'), block('back_serial.sql');
-isnt($dump[1][0], $dump[0][0], 'a key that was serial moves');
-is($dump[2][0], $dump[0][0], '  and goes back');
+isnt($dump[1], $dump[0], 'a key that was serial moves');
+is($dump[2], $dump[0], '  and goes back');
 is($node->safe_psql('serial', 'SELECT string_agg(id::text, $$,$$ ORDER BY id) FROM invoice WHERE id BETWEEN 1 AND 1000'), '1,2,3,4',
     '  from where its numbers ended');
 

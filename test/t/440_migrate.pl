@@ -548,12 +548,12 @@ $node->safe_psql($db, 'DROP SCHEMA api CASCADE');
 shell('at_once');
 check_shop('at once');
 is($node->safe_psql($db, q{SELECT currval(pg_get_serial_sequence('orders', 'id')) IS NULL}), 't', '  programs lose currval()');
-$node->safe_psql($db, "INSERT INTO orders (customer) VALUES ('customer 501'), ('customer 502'); BEGIN; "
+$node->safe_psql($db, "INSERT INTO orders (customer) VALUES ('customer 501'); BEGIN; "
       . 'ALTER TABLE order_line DROP CONSTRAINT order_line_order_id_fkey; ' . block('old_numbers')
       . 'UPDATE order_line SET order_id = number FROM numbers WHERE numbers.id = order_id;'
       . 'UPDATE orders SET id = number FROM numbers WHERE numbers.id = orders.id; COMMIT');
-is($node->safe_psql($db, q{SELECT count(*) FILTER (WHERE customer = 'customer ' || id), max(id) FROM orders}), '502|502',
-    '  rows get their old numbers back, and new ones the next');
+is($node->safe_psql($db, q{SELECT count(*) FILTER (WHERE customer = 'customer ' || id), max(id) FROM orders}), '501|501',
+    '  rows get their old numbers back, and a new one the next');
 is($node->safe_psql($db, q{SELECT count(*) FROM order_line WHERE item = 'item of customer ' || order_id}), 500, '  references too');
 error_is($node, q{INSERT INTO orders (customer) VALUES ('x'); SELECT lastval()}, '55000', { message => qr/lastval/ }, '  and lastval()', database => $db);
 
