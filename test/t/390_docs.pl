@@ -115,8 +115,9 @@ sub messages_of {
 sub check_messages {
     my @messages = map { messages_of($_, qr/errmsg\(|ERRCODE_\w+,\s*(?!errmsg)|note_problem\(LeaseProblem::\w+,/, '"') }
       glob 'src/*/*/*.{h,cpp}';
-    push @messages, map { messages_of($_, qr/MESSAGE = |\bmessage := /, q(')) } glob('extension/*.sql'), 'managed/randflake.sql';
-    @messages = grep { length s/… *//gr >= 20 && / / } map { s/%(?:\.\*)?(?:ll)?[a-z]/…/gr } @messages;
+    push @messages, map { messages_of($_, qr/MESSAGE = |\bmessage := /, q(')) }
+      glob('{extension,managed,migrate}/*.sql');
+    @messages = grep { length s/… *//gr >= 20 && / / } map { s/%(?:\.\*)?(?:ll)?[a-z]/…/gir } @messages;
     cmp_ok(scalar @messages, '>', 120, 'the sources have messages');
     my $page = slurp_file('docs/troubleshooting.md') =~ s/^```.*?^```$//gmsr =~ tr/\n/ /r;
     my @quotes = map { tr/"//dr } $page =~ /`([^`]+)`/g, $page =~ /"([^"`?]+)"/g;
