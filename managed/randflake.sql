@@ -63,7 +63,7 @@ CREATE TABLE randflake.randflake_state (
     node_id      integer NOT NULL CHECK (node_id BETWEEN 0 AND 131071),
     secret       text NOT NULL,      -- lines as in a file of secrets
     valid_from   bigint[] NOT NULL,  -- of each secret, as a second; 0 for the first
-    keys         bigint[] NOT NULL,  -- 50 of each secret, see randflake_key_schedule
+    keys         bigint[] NOT NULL,  -- 25 of each secret, see randflake_key_schedule
     fingerprints text[] NOT NULL,
     tickets      oid NOT NULL,
     numbers      oid NOT NULL,
@@ -76,20 +76,18 @@ ALTER TABLE randflake.randflake_state ALTER COLUMN keys SET STORAGE PLAIN;
 CREATE UNIQUE INDEX ON randflake.randflake_state ((true));
 REVOKE ALL ON randflake.randflake_state FROM PUBLIC;
 
--- The cipher, SPARX-64/128. Both branches are worked on at once: their words x lie in one bigint, the left
--- branch from bit 0 and the right one from bit 36 on, and so do their words y. Between them is room for what a
--- rotation by 9 and a carry move out of a word, until the mask removes it. Keys are added
--- beforehand: x and y hold their word with the next round's key on it, so that each round takes two constants.
+-- The cipher, SPARX-64/128. Its state is a bigint of four words: from the lowest bits, x and y of the left branch, then
+-- those of the right one. A round works on both branches at once, with words x alone where it adds, so that
+-- carries fall into a gap and are masked. Round keys have the words of a state.
 
 CREATE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     k integer[];
     words bigint[];  -- 17 groups of 6, the order of the paper
-    kx bigint[];     -- of round 1 to 24, then whitening, both branches
-    ky bigint[];
-    keys bigint[];
-    at integer;
+    keys bigint[];   -- of round 1 to 24, then whitening
+    left_at integer;
+    right_at integer;
     x integer;
     y integer;
 BEGIN
@@ -104,113 +102,78 @@ BEGIN
         k := ('[0:7]=' || k::text)::integer[];
     END LOOP;
     FOR round IN 1..25 LOOP
-        at := 12 * ((round - 1) / 3) + 2 * ((round - 1) % 3) + 1;
-        kx[round] := words[at] | (words[CASE round WHEN 25 THEN at + 2 ELSE at + 6 END] << 36);
-        ky[round] := words[at + 1] | (words[CASE round WHEN 25 THEN at + 3 ELSE at + 7 END] << 36);
-        -- Within a step the next y is made of the next x, with its key on it. Between steps it is not.
-        keys := keys || kx[round] || CASE (round - 1) % 3 WHEN 0 THEN ky[round] ELSE kx[round] # ky[round] END;
+        left_at := 12 * ((round - 1) / 3) + 2 * ((round - 1) % 3) + 1;
+        right_at := left_at + CASE round WHEN 25 THEN 2 ELSE 6 END;
+        keys := keys || (words[left_at] | (words[left_at + 1] << 16) | (words[right_at] << 32) | (words[right_at + 1] << 48));
     END LOOP;
     RETURN keys;
 END
 $$;
 
--- The functions that make one identifier, many, and the number of one. Their rounds are written out here.
+-- What makes one identifier, and the number of one. Their rounds are written out here.
 DO $do$
 DECLARE
-    mask  constant text := 65535 | (65535::bigint << 36);
-    carry constant text := 65536 | (65536::bigint << 36);
+    xs      constant text := x'0000ffff0000ffff'::bigint;
     -- The cipher reads the two bytes of each word in the other order.
-    swap  constant text := '((%1$s << 8) & -71777214294589696) | ((%1$s >> 8) & 71777214294589695)';
-    x_of  constant text := '(%1$s & 65535) | (((%1$s >> 32) & 65535) << 36)';
-    y_of  constant text := '((%1$s >> 16) & 65535) | (((%1$s >> 48) & 65535) << 36)';
-    join4 constant text := '(x & 65535) | ((y & 65535) << 16) | ((x >> 36) << 32) | ((y >> 36) << 48)';
-    head  constant text := 'CREATE FUNCTION randflake.%s LANGUAGE plpgsql %s
+    swapped constant text := '((z << 8) & -71777214294589696) | ((z >> 8) & 71777214294589695)';
+    -- The sum that is the next x, y rotated, and what the left branch adds to the right one between steps.
+    total   constant text := format('((((z << 9) & %s) | ((z >> 7) & %s)) + ((z >> 16) & %s)) & %3$s',
+        x'0000fe000000fe00'::bigint, x'000001ff000001ff'::bigint, xs);
+    turned  constant text := format('((z << 2) & %s) | ((z >> 14) & %s)', x'fffc0000fffc0000'::bigint, x'0003000000030000'::bigint);
+    added   constant text := '(((((z # (z >> 16)) & 65535) * 65537) >> 8) & 65535) * 65537';
+    -- The clock's second of this life, as in `numbers`, if this is where c was configured.
+    now_    constant text := 'CASE WHEN c.path = pg_relation_filepath(c.numbers) AND NOT pg_is_in_recovery() THEN
+            ((date_part(''microseconds'', pg_postmaster_start_time())::bigint & 65535) << 47)
+            | ((floor(date_part(''epoch'', clock_timestamp()))::bigint - 1730000000) << 17) END';
+    head    constant text := 'CREATE FUNCTION randflake.%s LANGUAGE plpgsql %s
 SET search_path = pg_catalog, pg_temp %s AS $$ %s $$';
-    -- This life and the second of the clock, as in `numbers`. A usable number is at most 3600 seconds beyond.
-    life_now constant text := '(date_part(''microseconds'', pg_postmaster_start_time())::bigint & 65535) << 47
-            | ((floor(date_part(''epoch'', clock_timestamp()))::bigint - 1730000000) << 17)';
-    numbers  constant text := 'SELECT (((q.v >> 17) & 1073741823) << 34) | (node << 17) | (q.v & 131071) AS raw FROM (
-        SELECT CASE WHEN (pg_sequence_last_value(seq) & 131071) < 122880 THEN nextval(seq) END AS v
-        FROM generate_series(1, least(wanted, 122880))) AS q WHERE q.v - life_now BETWEEN 0 AND 471990271';
-    load     text;
-    encrypt  text;
-    decrypt  text := '';
-    many     text;
-    round_x  text;
-    round_y  text;
-    mix_x    text;
-    mix_y    text;
-    key_x    text;
-    key_y    text;
+    encrypt text := format('z := %s # k[1];', swapped);
+    decrypt text := format('
+        z := z # k[1];
+        RETURN %s;', swapped);
 BEGIN
-    load := format('
-        t := %s; x := %s; y := %s;', format(swap, '@raw'), format(x_of, 't'), format(y_of, 't'));
-    encrypt := replace(replace(load, '; y', ' # k[1]; y') || '@', ';@', ' # k[2];');
-    many := format('SELECT %s # k[1] AS x, %s # k[2] AS y FROM (SELECT %s AS t FROM (@numbers) AS n OFFSET 0) AS a OFFSET 0',
-        format(x_of, 't'), format(y_of, 't'), format(swap, 'raw'));
     FOR round IN 1..24 LOOP
-        key_x := format('k[%s]', 2 * round + 1);
-        key_y := format('k[%s]', 2 * round + 2);
-        round_x := format('((((x << 9) | (x >> 7)) + y) & %s)', mask);
-        round_y := '((((y << 2) | (y >> 14)) # %s) & ' || mask || ')';
-        IF round % 3 <> 0 THEN
-            encrypt := encrypt || format('
-        x := %s # %s; y := %s # %s;', round_x, key_x, format(round_y, 'x'), key_y);
-            many := format('SELECT x, %s # %s AS y FROM (SELECT %s # %s AS x, y FROM (%s) AS r OFFSET 0) AS s OFFSET 0',
-                format(round_y, 'x'), key_y, round_x, key_x, many);
-            decrypt := format('
-        y := y # %s # x; y := ((y >> 2) | (y << 14)) & %s;
-        x := ((x # %s) + %s - y) & %2$s; x := ((x << 7) | (x >> 9)) & %2$s;', key_y, mask, key_x, carry) || decrypt;
-        ELSE
-            encrypt := encrypt || format('
-        x := %s; y := %s;
-        t := (((x # y) & 255) << 8) | (((x # y) & 65535) >> 8);
-        x := ((x >> 36) # (x & 65535) # t) | ((x & 65535) << 36) # %s;
-        y := ((y >> 36) # (y & 65535) # t) | ((y & 65535) << 36) # %s;', round_x, format(round_y, 'x'), key_x, key_y);
-            many := format('SELECT ((x >> 36) # (x & 65535) # t) | ((x & 65535) << 36) # %4$s AS x,
-                ((y >> 36) # (y & 65535) # t) | ((y & 65535) << 36) # %5$s AS y
-                FROM (SELECT x, y, (((x # y) & 255) << 8) | (((x # y) & 65535) >> 8) AS t
-                FROM (SELECT x, %2$s AS y FROM (SELECT %1$s AS x, y FROM (%3$s) AS r OFFSET 0) AS s OFFSET 0) AS u OFFSET 0)
-                AS v OFFSET 0', round_x, format(round_y, 'x'), many, key_x, key_y);
-            decrypt := format('
-        x := x # %s; y := y # %s;
-        t := (x # y) >> 36; t := ((t << 8) | (t >> 8)) & 65535;
-        x := (((x & 65535) # (x >> 36) # t) << 36) | (x >> 36);
-        y := (((y & 65535) # (y >> 36) # t) << 36) | (y >> 36);
-        y := y # x; y := ((y >> 2) | (y << 14)) & %s;
-        x := (x + %s - y) & %3$s; x := ((x << 7) | (x >> 9)) & %3$s;', key_x, key_y, mask, carry) || decrypt;
-        END IF;
+        encrypt := encrypt || format('
+        t := %s;
+        z := %s # (t << 16) # t%s # k[%s];', total, turned, CASE round % 3 WHEN 0 THEN format(';
+        z := (z << 32) | (((z >> 32) # z # (%s)) & 4294967295)', added) ELSE '' END, round + 1);
+        decrypt := format('
+        z := z # k[%s];%s
+        t := ((z >> 16) # z) & %3$s;
+        t := ((t >> 2) | (t << 14)) & %3$s;
+        z := ((z & %3$s) + %4$s - t) & %3$s;
+        z := (((z >> 9) | (z << 7)) & %3$s) | (t << 16);', round + 1, CASE round % 3 WHEN 0 THEN format('
+        z := (z << 32) | ((z >> 32) & 4294967295);
+        z := z # ((z # (%s)) << 32);', added) ELSE '' END, xs, x'0001000000010000'::bigint) || decrypt;
     END LOOP;
-    encrypt := encrypt || ' t := ' || join4 || '; RETURN ' || format(swap, 't') || ';';
-    decrypt := load || decrypt || ' x := x # k[1]; y := y # k[2]; t := ' || join4 || '; RETURN ' || format(swap, 't') || ';';
-    many := format('SELECT %s AS id FROM (SELECT %s AS t FROM (%s) AS w OFFSET 0) AS z', format(swap, 't'), join4, many);
+    encrypt := encrypt || format('
+        RETURN %s;', swapped);
 
-    EXECUTE format(head, 'randflake_encrypt(raw bigint, k bigint[]) RETURNS bigint', 'IMMUTABLE STRICT PARALLEL SAFE', '',
-        'DECLARE x bigint; y bigint; t bigint; BEGIN' || replace(encrypt, '@raw', 'raw') || ' END');
-    EXECUTE format(head, 'randflake_decrypt(id bigint, k bigint[]) RETURNS bigint', 'IMMUTABLE STRICT PARALLEL SAFE', '',
-        'DECLARE x bigint; y bigint; t bigint; BEGIN' || replace(decrypt, '@raw', 'id') || ' END');
+    EXECUTE format(head, 'randflake_encrypt(z bigint, k bigint[]) RETURNS bigint', 'IMMUTABLE STRICT PARALLEL SAFE', '',
+        'DECLARE t bigint; BEGIN ' || encrypt || ' END');
+    EXECUTE format(head, 'randflake_decrypt(z bigint, k bigint[]) RETURNS bigint', 'IMMUTABLE STRICT PARALLEL SAFE', '',
+        'DECLARE t bigint; BEGIN z := ' || swapped || ';' || decrypt || ' END');
 
-    -- A number is looked at, taken, and looked at again, since another session may have opened a second meanwhile.
+    -- A usable number is at most 3600 seconds beyond the clock. It is looked at, taken, and looked at
+    -- again, since another session may have opened a second meanwhile.
     EXECUTE format(head, 'randflake_generate() RETURNS bigint', 'VOLATILE SECURITY DEFINER', '', '
 DECLARE
-    seq oid; node bigint; k bigint[]; several boolean; life_now bigint; v bigint; raw bigint;
-    x bigint; y bigint; t bigint;
+    c randflake.randflake_state; now_ bigint; v bigint; z bigint; t bigint;
 BEGIN
     LOOP
-        SELECT s.numbers, s.node_id, s.keys, cardinality(s.valid_from) > 1 INTO seq, node, k, several
-        FROM randflake.randflake_state AS s WHERE s.path = pg_relation_filepath(s.numbers) AND NOT pg_is_in_recovery();
-        life_now := ' || life_now || ';
-        v := pg_sequence_last_value(seq);
-        IF v - life_now BETWEEN 0 AND 471990271 AND (v & 131071) < 122880 THEN
-            v := nextval(seq);
-            IF v - life_now BETWEEN 0 AND 471990271 THEN
-                raw := (((v >> 17) & 1073741823) << 34) | (node << 17) | (v & 131071);
-                IF several THEN
-                    raw := (SELECT randflake.randflake_ring_encrypt(raw, s.valid_from, s.keys) FROM randflake.randflake_state AS s);
-                    CONTINUE WHEN raw IS NULL;
-                    RETURN raw;
-                END IF;' || replace(encrypt, '@raw', 'raw') || '
+        SELECT * INTO c FROM randflake.randflake_state;
+        now_ := ' || now_ || ';
+        v := CASE WHEN now_ IS NOT NULL THEN pg_sequence_last_value(c.numbers) END;
+        IF v - now_ BETWEEN 0 AND 471990271 AND (v & 131071) < 122880 THEN
+            v := nextval(c.numbers);
+            CONTINUE WHEN v - now_ NOT BETWEEN 0 AND 471990271;
+            z := (((v >> 17) & 1073741823) << 34) | (c.node_id::bigint << 17) | (v & 131071);
+            IF cardinality(c.valid_from) > 1 THEN
+                z := randflake.randflake_ring_encrypt(z, c.valid_from, c.keys);
+                CONTINUE WHEN z IS NULL;
+                RETURN z;
             END IF;
+            ' || replace(encrypt, 'k[', 'c.keys[') || '
         ELSE
             PERFORM randflake.randflake_open();
         END IF;
@@ -220,22 +183,24 @@ END');
     EXECUTE format(head, 'randflake_generate(count integer) RETURNS SETOF bigint', 'VOLATILE STRICT SECURITY DEFINER',
         'SET plan_cache_mode = force_generic_plan SET jit = off', '
 DECLARE
-    seq oid; node bigint; k bigint[]; several boolean; life_now bigint; wanted integer := count; made integer;
+    c randflake.randflake_state; now_ bigint; v bigint; numbers bigint[]; wanted integer := count; made integer;
 BEGIN
     IF count < 0 THEN
         RAISE invalid_parameter_value USING MESSAGE = ''number of identifiers must not be negative'';
     END IF;
     WHILE wanted > 0 LOOP
-        SELECT s.numbers, s.node_id, s.keys, cardinality(s.valid_from) > 1 INTO seq, node, k, several
-        FROM randflake.randflake_state AS s WHERE s.path = pg_relation_filepath(s.numbers) AND NOT pg_is_in_recovery();
-        life_now := ' || life_now || ';
-        IF pg_sequence_last_value(seq) - life_now BETWEEN 0 AND 471990271 AND (pg_sequence_last_value(seq) & 131071) < 122880 THEN
-            IF several THEN
-                RETURN QUERY SELECT i.id FROM (
-                    SELECT randflake.randflake_ring_encrypt(n.raw, s.valid_from, s.keys) AS id
-                    FROM randflake.randflake_state AS s, (' || numbers || ') AS n OFFSET 0) AS i WHERE i.id IS NOT NULL;
+        SELECT * INTO c FROM randflake.randflake_state;
+        now_ := ' || now_ || ';
+        v := CASE WHEN now_ IS NOT NULL THEN pg_sequence_last_value(c.numbers) END;
+        IF v - now_ BETWEEN 0 AND 471990271 AND (v & 131071) < 122880 THEN
+            numbers := ARRAY(SELECT (((n.v >> 17) & 1073741823) << 34) | (c.node_id::bigint << 17) | (n.v & 131071) FROM (
+                SELECT CASE WHEN (pg_sequence_last_value(c.numbers) & 131071) < 122880 THEN nextval(c.numbers) END AS v
+                FROM generate_series(1, least(wanted, 4096))) AS n WHERE n.v - now_ BETWEEN 0 AND 471990271);
+            IF cardinality(c.valid_from) > 1 THEN
+                RETURN QUERY SELECT i.id FROM (SELECT randflake.randflake_ring_encrypt(n, c.valid_from, c.keys) AS id
+                    FROM unnest(numbers) AS n OFFSET 0) AS i WHERE i.id IS NOT NULL;
             ELSE
-                RETURN QUERY ' || replace(many, '@numbers', numbers) || ';
+                RETURN QUERY SELECT randflake.randflake_encrypt_many(numbers, c.keys);
             END IF;
             GET DIAGNOSTICS made = ROW_COUNT;
             wanted := wanted - made;
@@ -246,6 +211,89 @@ BEGIN
 END');
 END
 $do$;
+
+-- Many at once, by bit slices (Biham, A fast new DES implementation in software, FSE 1997): a bit string holds
+-- one bit of the states of all. Rotations then cost nothing, and a sum is made bit by bit. A slice of x or y has
+-- the left branch in its first half, the right one in its second.
+CREATE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+DECLARE
+    -- Length of a slice, a power of two, as a logarithm and as a number.
+    n     constant integer := ceil(log(2.0, greatest(cardinality(numbers), 64)));
+    size  constant integer := 1 << n;
+    swaps varbit[];  -- see below
+    ones  varbit[];  -- all zeros; ones on the left; on the right; all ones
+    all_  varbit;    -- the states of all
+    hex   text;
+    key   bigint;
+    x varbit[]; y varbit[];
+    u varbit[]; v varbit[];
+    s varbit; t varbit; carry varbit;
+BEGIN
+    IF cardinality(numbers) < 64 THEN
+        RETURN QUERY SELECT randflake.randflake_encrypt(number, k) FROM unnest(numbers) AS number;
+        RETURN;
+    END IF;
+    SELECT encode(string_agg(int8send(((z << 8) & -71777214294589696) | ((z >> 8) & 71777214294589695)), '' ORDER BY o), 'hex')
+    INTO hex FROM unnest(numbers) WITH ORDINALITY AS a (z, o);
+    all_ := ('x' || rpad(hex, 16 * size, '0'))::varbit;
+
+    -- A bit's place has 6 + n bits: which state, and which of its bits. Exchanging the lowest 6 with the highest 6
+    -- makes slices of states, and states of slices again. The masks are of the places that have a 1 below and a 0 above.
+    FOR i IN 0..5 LOOP
+        hex := CASE i WHEN 0 THEN '5' WHEN 1 THEN '3' ELSE repeat('0', 1 << (i - 2)) || repeat('f', 1 << (i - 2)) END;
+        swaps[i] := ('x' || repeat(repeat(hex, (size << i) / 4 / length(hex)) || repeat('0', (size << i) / 4), 32 >> i))::varbit;
+        s := (all_ # (all_ << ((size - 1) << i))) & swaps[i];
+        all_ := all_ # s # (s >> ((size - 1) << i));
+    END LOOP;
+    FOR i IN 0..3 LOOP
+        ones[i] := ('x' || repeat(CASE i & 1 WHEN 1 THEN 'f' ELSE '0' END, size / 4) || repeat(CASE i & 2 WHEN 2 THEN 'f' ELSE '0' END, size / 4))::varbit;
+    END LOOP;
+    FOR i IN 0..15 LOOP
+        x[i] := (substring(all_, (63 - i) * size + 1, size) || substring(all_, (31 - i) * size + 1, size))
+            # ones[((k[1] >> i) & 1) | ((k[1] >> (31 + i)) & 2)];
+        y[i] := (substring(all_, (47 - i) * size + 1, size) || substring(all_, (15 - i) * size + 1, size))
+            # ones[((k[1] >> (16 + i)) & 1) | ((k[1] >> (47 + i)) & 2)];
+    END LOOP;
+
+    FOR round IN 1..24 LOOP
+        key := CASE round % 3 WHEN 0 THEN 0 ELSE k[round + 1] END;
+        carry := ones[0];
+        FOR i IN 0..15 LOOP
+            t := y[i];
+            s := x[(i + 7) & 15] # t;
+            u[i] := s # carry # ones[((key >> i) & 1) | ((key >> (31 + i)) & 2)];
+            v[i] := y[(i + 14) & 15] # s # carry # ones[((key >> (16 + i)) & 1) | ((key >> (47 + i)) & 2)];
+            carry := t # (s & (t # carry));
+        END LOOP;
+        x := u;
+        y := v;
+        IF round % 3 = 0 THEN
+            key := k[round + 1];
+            FOR i IN 0..15 LOOP
+                s := substring(u[(i + 8) & 15] # v[(i + 8) & 15], 1, size);
+                t := substring(u[i], 1, size);
+                x[i] := ((substring(u[i], size + 1) # t # s) || t) # ones[((key >> i) & 1) | ((key >> (31 + i)) & 2)];
+                t := substring(v[i], 1, size);
+                y[i] := ((substring(v[i], size + 1) # t # s) || t) # ones[((key >> (16 + i)) & 1) | ((key >> (47 + i)) & 2)];
+            END LOOP;
+        END IF;
+    END LOOP;
+
+    all_ := '';
+    FOR i IN 0..63 LOOP
+        t := CASE (i >> 4) & 1 WHEN 0 THEN y[15 - (i & 15)] ELSE x[15 - (i & 15)] END;
+        all_ := all_ || substring(t, CASE i >> 5 WHEN 0 THEN size + 1 ELSE 1 END, size);
+    END LOOP;
+    FOR i IN 0..5 LOOP
+        s := (all_ # (all_ << ((size - 1) << i))) & swaps[i];
+        all_ := all_ # s # (s >> ((size - 1) << i));
+    END LOOP;
+    RETURN QUERY SELECT ((z << 8) & -71777214294589696) | ((z >> 8) & 71777214294589695)
+        FROM (SELECT substring(all_, 64 * i + 1, 64)::bigint AS z FROM generate_series(0, cardinality(numbers) - 1) AS i OFFSET 0) AS a;
+END
+$$;
 
 -- The ring of secrets, as src/core/secret/secret_ring.h has it.
 
@@ -270,10 +318,10 @@ CREATE FUNCTION randflake.randflake_ring_encrypt(raw bigint, valid_from bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner integer := randflake.randflake_owner(raw, valid_from);
-    id bigint := randflake.randflake_encrypt(raw, keys[50 * owner - 49 : 50 * owner]);
+    id bigint := randflake.randflake_encrypt(raw, keys[25 * owner - 24 : 25 * owner]);
 BEGIN
     FOR i IN 1..owner - 1 LOOP
-        IF randflake.randflake_owner(randflake.randflake_decrypt(id, keys[50 * i - 49 : 50 * i]), valid_from) = i THEN
+        IF randflake.randflake_owner(randflake.randflake_decrypt(id, keys[25 * i - 24 : 25 * i]), valid_from) = i THEN
             RETURN NULL;
         END IF;
     END LOOP;
@@ -288,7 +336,7 @@ DECLARE
     raw bigint;
 BEGIN
     FOR i IN 1..cardinality(valid_from) LOOP
-        raw := randflake.randflake_decrypt(id, keys[50 * i - 49 : 50 * i]);
+        raw := randflake.randflake_decrypt(id, keys[25 * i - 24 : 25 * i]);
         IF randflake.randflake_owner(raw, valid_from) = i THEN
             RETURN raw;
         END IF;

@@ -38,6 +38,14 @@ for my $vector (@{ decode_json(slurp_file('test/unit/reference_vectors.json')) }
         "$vector->{encrypted_id}|t|$vector->{encoded_id}|t", "vector $vector->{encoded_id}");
 }
 
+# Many are made in slices, which must be what is made one by one.
+is(as_owner($managed, <<'SQL'), '1392|1392', 'many at once');
+SELECT count(*), count(*) FILTER (WHERE many.id = randflake.randflake_encrypt(many.number, k))
+FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k, unnest(ARRAY[0, 63, 64, 65, 200, 1000]) AS wanted,
+     LATERAL (SELECT array_agg(hashint8extended(i, wanted)) AS numbers FROM generate_series(1, wanted) AS i) AS a,
+     LATERAL ROWS FROM (randflake.randflake_encrypt_many(numbers, k), unnest(numbers)) AS many (id, number)
+SQL
+
 # 20,000 numbers, spread over all seconds, node ids and sequence numbers, and as many identifiers that
 # nobody made.
 my $numbers = <<'SQL';
