@@ -3,7 +3,8 @@
 #
 #   bench/run.sh [--quick | --publish] [SUITE...]
 #
-# Suites: calls instructions secrets backends inserts keys copy decode cipher coordinator managed. The default is all of them.
+# Suites: calls instructions secrets backends inserts keys copy decode cipher coordinator managed uuidv7. The default is
+# all of them.
 # --quick takes a few minutes: fewer repetitions, fewer rows.
 #
 # Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table and
@@ -20,7 +21,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD bench=$PWD/bench
 . scripts/lib.sh
-all_suites="calls instructions secrets backends inserts keys copy decode cipher coordinator managed"
+all_suites="calls instructions secrets backends inserts keys copy decode cipher coordinator managed uuidv7"
 
 repetitions=31 short_repetitions=3 insert_repetitions=7 look_up_repetitions=5 copy_repetitions=11
 seconds=3 traced_rows=100000 keys_rows="5000000 5000000 5000000"
@@ -33,7 +34,7 @@ while [ $# -gt 0 ]; do
         seconds=1 traced_rows=20000 keys_rows=200000
         copy_rows=200000 fleet=1000 bloat_seconds=5
         ;;
-    --publish) publish=some ;;
+    --publish) publish=1 ;;
     -*) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" && exit 2 ;;
     *) suites+=" $1" ;;
     esac
@@ -43,7 +44,7 @@ suites=${suites# }
 [ -z "$quick" ] || [ -z "$publish" ] || die 'results of --quick are not published'
 if [ -z "$suites" ]; then
     suites=$all_suites
-    [ "$quick" ] || publish=all
+    [ "$quick" ] || publish=1
 fi
 [ "$publish" ] && results=$bench/results || results=$bench/results/partial
 keys_rows=${BENCH_KEYS_ROWS:-$keys_rows}
@@ -81,7 +82,7 @@ mkdir -p "$results" "$bench/results/partial"
 cp "$samples" "$bench/results/partial"
 "$bench/summary.sh" "$work"
 for file in results.csv environment.csv; do
-    if [ "$publish" = some ]; then
+    if [ "$publish" ]; then
         # What is known of other suites stays.
         awk -F, -v suites=" $suites " '!index(suites, " " $1 " ")' "$results/$file" >"$work/all"
         sed 1d "$work/$file" >>"$work/all"

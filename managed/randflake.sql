@@ -121,10 +121,11 @@ DECLARE
         x'0000fe000000fe00'::bigint, x'000001ff000001ff'::bigint, xs);
     turned  constant text := format('((z << 2) & %s) | ((z >> 14) & %s)', x'fffc0000fffc0000'::bigint, x'0003000000030000'::bigint);
     added   constant text := '(((((z # (z >> 16)) & 65535) * 65537) >> 8) & 65535) * 65537';
-    -- The clock's second of this life, as in `numbers`, if this is where c was configured.
-    now_    constant text := 'CASE WHEN c.path = pg_relation_filepath(c.numbers) AND NOT pg_is_in_recovery() THEN
-            ((date_part(''microseconds'', pg_postmaster_start_time())::bigint & 65535) << 47)
-            | ((floor(date_part(''epoch'', clock_timestamp()))::bigint - 1730000000) << 17) END';
+    -- The last number, if c was configured here, and the clock's second of this life, as in `numbers`.
+    look    constant text := 'SELECT * INTO c FROM randflake.randflake_state;
+        v := CASE WHEN c.path = pg_relation_filepath(c.numbers) AND NOT pg_is_in_recovery() THEN pg_sequence_last_value(c.numbers) END;
+        now_ := ((date_part(''microseconds'', pg_postmaster_start_time())::bigint & 65535) << 47)
+            | ((floor(date_part(''epoch'', clock_timestamp()))::bigint - 1730000000) << 17);';
     head    constant text := 'CREATE FUNCTION randflake.%s LANGUAGE plpgsql %s
 SET search_path = pg_catalog, pg_temp %s AS $$ %s $$';
     encrypt text := format('z := %s # k[1];', swapped);
@@ -161,9 +162,7 @@ DECLARE
     c randflake.randflake_state; now_ bigint; v bigint; z bigint; t bigint;
 BEGIN
     LOOP
-        SELECT * INTO c FROM randflake.randflake_state;
-        now_ := ' || now_ || ';
-        v := CASE WHEN now_ IS NOT NULL THEN pg_sequence_last_value(c.numbers) END;
+        ' || look || '
         IF v - now_ BETWEEN 0 AND 471990271 AND (v & 131071) < 122880 THEN
             v := nextval(c.numbers);
             CONTINUE WHEN v - now_ NOT BETWEEN 0 AND 471990271;
@@ -189,9 +188,7 @@ BEGIN
         RAISE invalid_parameter_value USING MESSAGE = ''number of identifiers must not be negative'';
     END IF;
     WHILE wanted > 0 LOOP
-        SELECT * INTO c FROM randflake.randflake_state;
-        now_ := ' || now_ || ';
-        v := CASE WHEN now_ IS NOT NULL THEN pg_sequence_last_value(c.numbers) END;
+        ' || look || '
         IF v - now_ BETWEEN 0 AND 471990271 AND (v & 131071) < 122880 THEN
             numbers := ARRAY(SELECT (((n.v >> 17) & 1073741823) << 34) | (c.node_id::bigint << 17) | (n.v & 131071) FROM (
                 SELECT CASE WHEN (pg_sequence_last_value(c.numbers) & 131071) < 122880 THEN nextval(c.numbers) END AS v
@@ -216,8 +213,7 @@ $do$;
 -- one bit of the states of all. Rotations then cost nothing, and a sum is made bit by bit. A slice of x or y has
 -- the left branch in its first half, the right one in its second.
 CREATE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- Length of a slice, a power of two, as a logarithm and as a number.
     n     constant integer := ceil(log(2.0, greatest(cardinality(numbers), 64)));

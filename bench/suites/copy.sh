@@ -10,14 +10,14 @@ suite_copy() {
     local repetition
     seq "$copy_rows" >"$work/copy_rows"
     for repetition in $(seq 0 "$copy_repetitions"); do
-        copy_into "$repetition" 'without a key' '' <<<"$keys"
-        copy_into "$repetition" 'with a primary key' 'PRIMARY KEY' <<<"$keys"
-        copy_into "$repetition" 'text without a key' '' <<<"$text_keys"
+        copy_into copy "$repetition" 'without a key' '' <<<"$keys"
+        copy_into copy "$repetition" 'with a primary key' 'PRIMARY KEY' <<<"$keys"
+        copy_into copy "$repetition" 'text without a key' '' <<<"$text_keys"
     done | sql -qAt -F, | awk -F, '$5 > 0' >>"$samples"
     sql -q -c 'DROP TABLE copy_rows'
 }
 
-# copy_into REPETITION CASE KEY: reads lines "label|type and default of a column", the first of which is the base,
+# copy_into SUITE REPETITION CASE KEY: reads lines "label|type and default of a column", the first of which is the base,
 # and writes the SQL that fills one table for each and prints its samples.
 copy_into() {
     local label column base=
@@ -26,11 +26,11 @@ copy_into() {
         cat <<END
 SET client_min_messages = warning;
 DROP TABLE IF EXISTS copy_rows;
-CREATE TABLE copy_rows (id $column $3, payload integer);
+CREATE TABLE copy_rows (id $column $4, payload integer);
 CHECKPOINT;
 SELECT clock_timestamp() AS started, bench_processor_clock() AS clock, pg_current_wal_insert_lsn() AS wal \gset
 COPY copy_rows (payload) FROM '$work/copy_rows';
-SELECT 'copy', '$label', metric || ': $2', unit, $1, round(value::numeric, 4), '$base'
+SELECT '$1', '$label', metric || ': $3', unit, $2, round(value::numeric, 4), '$base'
   FROM (VALUES ('time', 'seconds', extract(epoch FROM clock_timestamp() - :'started')),
                ('processor time', 'seconds', bench_processor_clock() - :clock),
                ('WAL', 'MB', (pg_current_wal_insert_lsn() - :'wal') / 1e6)) AS v (metric, unit, value);

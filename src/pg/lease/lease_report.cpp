@@ -1,5 +1,7 @@
 #include "pg/lease/lease_report.h"
 
+#include <cstdlib>
+
 #include "pg/base/clock.h"
 #include "pg/server/settings.h"
 #include "pg/server/shmem.h"
@@ -37,7 +39,7 @@ void lease_show(const LeaseHolder& holder) {
 static int64 wrong_by_ms(const CoordinatorClock& clock) {
     const int64 ahead = clock.Ahead(uptime_clock(), precise_wall_clock());
     const bool certain =
-        clock.at != UptimeMs{} && Abs(ahead) > setting_max_clock_skew + clock.error_ms;
+        clock.at != UptimeMs{} && std::abs(ahead) > setting_max_clock_skew + clock.error_ms;
     return certain ? ahead : 0;
 }
 
@@ -50,7 +52,8 @@ const char* lease_clock_text(const LeaseReport& report) {
     if (ahead == 0)
         return nullptr;
     return psprintf("%lld.%03d seconds %s, give or take %lld ms",
-                    static_cast<long long>(Abs(ahead) / 1000), static_cast<int>(Abs(ahead) % 1000),
+                    static_cast<long long>(std::abs(ahead) / 1000),
+                    static_cast<int>(std::abs(ahead) % 1000),
                     ahead < 0 ? "behind the coordinator's" : "ahead of the coordinator's",
                     static_cast<long long>(report.clock.error_ms));
 }

@@ -1,0 +1,23 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
+# The built-in uuidv7() beside the others, on a server that has it, PostgreSQL 18 or later: calls, and COPY into a
+# table with a primary key.
+. "$bench/suites/copy.sh"
+
+suite_uuidv7() {
+    local rows=1000000 repetition
+    if ! has 'uuidv7()'; then
+        say 'This server has no uuidv7(): nothing is measured, and former results stay.'
+        suites=${suites/uuidv7/}
+        return
+    fi
+    while IFS='|' read -r label expression; do
+        echo "$label|SELECT count($expression) FROM generate_series(1, $rows)"
+    done <<<"$(grep -E '^(empty C function|randflake_(generate|next)\(\)|gen_random_uuid\(\)|uuidv7\(\))\|' <<<"$generators")" |
+        time_queries uuidv7 $rows 'empty C function'
+    seq "$copy_rows" >"$work/copy_rows"
+    for repetition in $(seq 0 "$copy_repetitions"); do
+        copy_into uuidv7 "$repetition" 'with a primary key' 'PRIMARY KEY' \
+            <<<"$(grep -E '^(bigserial|randflake|randflake type|uuid v7 \(built in\)|uuid v4)\|' <<<"$keys")"
+    done | sql -qAt -F, | awk -F, '$5 > 0' >>"$samples"
+    sql -q -c 'DROP TABLE copy_rows'
+}
