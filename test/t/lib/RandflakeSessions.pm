@@ -54,6 +54,14 @@ sub text_of {
     return $shortest;
 }
 
+# The error of the last statement. Late versions of DBD::Pg have but its fields if it was cancelled.
+sub error_text {
+    my ($connection, $verbosity) = @_;
+    return 'ERROR:  ' . $connection->state if $verbosity eq 'sqlstate';
+    return $connection->errstr
+      // 'ERROR:  ' . ($verbosity eq 'verbose' ? $connection->state . ': ' : '') . $connection->pg_error_field('message_primary');
+}
+
 # Runs a statement; returns its rows as text and whether it succeeded. Gives up at that time, if there is one.
 sub run {
     my ($connection, $statement, $give_up_at) = @_;
@@ -69,6 +77,8 @@ sub run {
         $socket->can_read($rest);
     }
     my $rows = $connection->pg_result or return;
+    # Late versions take a statement that was cancelled for one without rows.
+    return if $connection->state eq '57014';
     return ('', 1) if !$handle->{NUM_OF_FIELDS};
     my $types = $handle->{pg_type};
     my $text = '';
@@ -115,7 +125,7 @@ sub psql {
         }
         $output .= $text // '';
         next if $good;
-        $errors .= 'psql: ' . ($verbosity eq 'sqlstate' ? 'ERROR:  ' . $connection->state : $connection->errstr) . "\n";
+        $errors .= 'psql: ' . error_text($connection, $verbosity) . "\n";
         $status = $connection->ping ? 3 : 2;
         last if $stop || $status == 2;
     }
