@@ -29,6 +29,10 @@
 --      the second waits for the clock, and only a clock that is set back during the crash could
 --      bring back a second whose ticket was lost.
 --   4. Nothing of before a crash goes on after it: `numbers` is 0, or its life is another.
+--   5. A standby that goes on for its primary may lack the last tickets, even of what was synchronously
+--      replicated: only the session that took them waits for the standby. With failover => true no second is
+--      opened that lies more than 60 ahead of the clock, and a standby that was promoted begins 64 ahead. It
+--      waits until its clock is in reach of that.
 --
 -- So clocks decide when, and only in 3., without a proof, whether. A transaction keeps nothing in mind: rollback,
 -- subtransactions, isolation levels and snapshots change no sequence. The row of randflake_state is
@@ -429,7 +433,9 @@ DECLARE
     flushes constant boolean := current_setting('server_version_num')::integer >= 170000;
     began constant timestamptz := clock_timestamp();
     since timestamptz := began;  -- when what is looked at last changed
-    now bigint;
+    now bigint := floor(date_part('epoch', began))::bigint - 1730000000;
+    first bigint;     -- the second to begin with after a start
+    furthest bigint;  -- how far ahead it may be
     seen_v bigint;
     seen_t bigint;
     v bigint;       -- of `numbers`
@@ -443,6 +449,9 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = no.state, MESSAGE = no.message, DETAIL = no.detail, HINT = no.hint;
     END IF;
     SELECT * INTO c FROM randflake.randflake_state;
+    first := now + CASE WHEN c.failover AND (c.timeline = (SELECT i.timeline FROM randflake.randflake_identity() AS i)) IS NOT TRUE
+        THEN 64 ELSE 4 END;
+    furthest := CASE WHEN c.failover THEN 60 ELSE 3600 END;
     LOOP
         now := floor(date_part('epoch', clock_timestamp()))::bigint - 1730000000;
         v := coalesce(pg_sequence_last_value(c.numbers), 0);
@@ -457,12 +466,12 @@ BEGIN
             seen_t := t;
         END IF;
 
-        wanted := CASE WHEN second IS NULL THEN now + 4 ELSE greatest(second + 1, now) END;
+        wanted := greatest(CASE WHEN second IS NULL THEN first ELSE second + 1 END, now);
         -- Its ticket is taken. After a tenth of a second its holder has left, or there is none after a crash.
         IF t >= wanted AND clock_timestamp() - since > interval '0.1 s' THEN
             wanted := t + 1;
         END IF;
-        IF t >= wanted OR wanted > now + (CASE WHEN second IS NULL THEN 3600 ELSE 60 END) THEN
+        IF t >= wanted OR wanted > now + (CASE WHEN second IS NULL THEN furthest ELSE 60 END) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',
                     DETAIL = format('Identifiers have been made for times up to %s seconds ahead of the clock.', greatest(second, t) - now),
@@ -479,7 +488,7 @@ BEGIN
         t := (SELECT max(q.t) FROM (
             SELECT CASE WHEN pg_sequence_last_value(c.tickets) < wanted THEN nextval(c.tickets) END AS t
             FROM generate_series(1, wanted - t)) AS q);
-        CONTINUE WHEN t IS NULL OR t < wanted;
+        CONTINUE WHEN t IS NULL OR t < wanted OR t > now + furthest;
 
         -- The ticket of t is this session's, and no other will have it. What says so in the WAL lies before here.
         BEGIN
@@ -645,17 +654,20 @@ BEGIN
         END IF;
     END IF;
 
-    IF to_regclass(format('randflake.randflake_tickets_%s', after.node_id)) IS NULL THEN
+    SELECT * INTO here FROM randflake.randflake_identity();
+    after.tickets := to_regclass(format('randflake.randflake_tickets_%s', after.node_id));
+    IF after.tickets IS NULL THEN
         EXECUTE format('CREATE SEQUENCE randflake.randflake_tickets_%s MINVALUE 0 MAXVALUE 1073741823', after.node_id);
         EXECUTE format('CREATE UNLOGGED SEQUENCE randflake.randflake_numbers_%s MINVALUE 0 START 0', after.node_id);
-        PERFORM setval(format('randflake.randflake_tickets_%s', after.node_id), greatest(now, 0)),
-            setval(format('randflake.randflake_numbers_%s', after.node_id), 0);
+        after.tickets := to_regclass(format('randflake.randflake_tickets_%s', after.node_id));
+        PERFORM setval(after.tickets, greatest(now, 0));
         PERFORM randflake.randflake_keep_private();
+    ELSIF (before.node_id, before.identity, before.timeline) IS DISTINCT FROM (after.node_id, here.identity, here.timeline) THEN
+        -- In place of a server that has stopped, whose last tickets may be lacking here.
+        PERFORM setval(after.tickets, greatest(pg_sequence_last_value(after.tickets), now + 63));
     END IF;
-    after.tickets := to_regclass(format('randflake.randflake_tickets_%s', after.node_id));
     after.numbers := to_regclass(format('randflake.randflake_numbers_%s', after.node_id));
     PERFORM setval(after.numbers, 0);  -- as after a start
-    SELECT * INTO here FROM randflake.randflake_identity();
     after.path := pg_relation_filepath(after.numbers);
     after.identity := here.identity;
     after.timeline := here.timeline;

@@ -26,6 +26,52 @@ as_owner($node, scalar `managed/pgtle.sh`, 'tle');
 as_owner($node, 'SELECT randflake.randflake_configure(NULL, 9)', 'tle');
 is(as_owner($node, 'SELECT count(*) FROM randflake.randflake_generate(3)', 'tle'), '3', 'the package for pg_tle');
 
+# What is made goes to a file: processes are started slowly by one that holds millions of identifiers.
+my $made = PostgreSQL::Test::Utils::tempdir() . '/made';
+
+sub keep {
+    open my $all, '>>', $made or die;
+    print $all map { "$_\n" } @_;
+    close $all or die;
+}
+
+# None of what was made comes twice, and all of it is forgotten.
+sub judge {
+    my ($name) = @_;
+    $node->safe_psql('app', "CREATE UNLOGGED TABLE IF NOT EXISTS made (id bigint); TRUNCATE made; COPY made FROM '$made'");
+    my ($count, $distinct) = split /\|/, $node->safe_psql('app', 'SELECT count(*), count(DISTINCT id) FROM made');
+    ok($count > 1000 && $distinct == $count, "$name: $distinct of $count identifiers are distinct");
+    unlink $made;
+}
+
+# A standby that has all that there is.
+sub start_standby {
+    my ($name) = @_;
+    my $standby = PostgreSQL::Test::Cluster->new($name);
+    $node->backup($name);
+    $standby->init_from_backup($node, $name, has_streaming => 1);
+    $standby->start;
+    as_owner($node, 'SELECT count(*) FROM randflake.randflake_generate(3)');
+    $node->wait_for_catchup($standby);
+    return $standby;
+}
+
+# PostgreSQL logs 32 tickets beforehand, so a standby lacks tickets from the 33rd on.
+sub receive_no_more {
+    my ($standby) = @_;
+    $standby->append_conf('postgresql.conf', "primary_conninfo = ''\n");
+    $standby->reload;
+    $standby->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver') or die 'still receives';
+}
+
+# Identifiers of so many seconds in advance. Most numbers of each are left out.
+sub hurry {
+    my ($server, $seconds) = @_;
+    return split /\n/, as_owner($server, 'SET synchronous_commit = local;' . q{
+        DO 'BEGIN PERFORM setval(numbers, (pg_sequence_last_value(numbers) | 131071) - 8197) FROM randflake.randflake_state; END';
+        SELECT randflake.randflake_generate(25);} x $seconds);
+}
+
 # --- the model -------------------------------------------------------------------------------------
 
 # The clock stands in one second, and moves a little with each look. Who looks 150 times, and takes no ticket, waits.
@@ -44,7 +90,6 @@ END $$;
 SQL
 my $program = PostgreSQL::Test::Utils::tempdir() . '/sequence_trace';
 PostgreSQL::Test::Utils::system_or_bail($ENV{CXX} // 'g++', '-std=c++20', '-O1', '-o', $program, "$FindBin::Bin/../unit/sequence_trace.cpp");
-chomp(my $trace = `$program`);
 my $replay = <<'SQL';
 DO $do$
 DECLARE
@@ -72,8 +117,12 @@ BEGIN
 END
 $do$;
 SQL
-my ($status, $out, $differs) = $node->psql('model', "SET test.trace = '$trace'; $replay");
-ok($status == 0 && $differs eq '', 'as the model, in ' . (1 + $trace =~ tr/\n//) . ' states') or diag substr $differs, 0, 2000;
+for my $promoted ('', 'promoted') {
+    chomp(my $trace = `$program $promoted`);
+    as_owner($node, q{UPDATE randflake.randflake_state SET timeline = 'former', failover = true}, 'model') if $promoted;
+    my ($status, $out, $differs) = $node->psql('model', "SET test.trace = '$trace'; $replay");
+    ok($status == 0 && $differs eq '', 'as the model' . ($promoted && ', promoted') . ', in ' . (1 + $trace =~ tr/\n//) . ' states') or diag substr $differs, 0, 2000;
+}
 $node->safe_psql('postgres', 'DROP DATABASE model');
 
 # --- what stops it ---------------------------------------------------------------------------------
@@ -100,13 +149,15 @@ $node->safe_psql('postgres', 'CREATE DATABASE restored OWNER owner');
 command_ok([ 'sh', '-c', "pg_dump -U owner '" . $node->connstr('app') . "' | psql -XqAt -U owner '" . $node->connstr('restored') . "'" ], 'a dump with all that there is');
 error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/copy of the one/ }, 'a restored dump', database => 'restored');
 
-$node->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($node, 'base', has_streaming => 1);
-$standby->start;
+my $standby = start_standby('asynchronous');
 error_is($standby, 'SELECT randflake.randflake_generate()', '25006', { message => qr/during recovery/ }, 'a standby', database => 'app');
+receive_no_more($standby);
+keep(hurry($node, 45));
 $standby->promote;
 error_is($standby, 'SELECT randflake.randflake_generate()', '55000', { message => qr/promoted or restored/ }, 'a promoted standby', database => 'app');
+as_owner($standby, 'SELECT randflake.randflake_configure(NULL, NULL)');
+keep(hurry($standby, 2));
+judge('a standby that takes the place');
 $standby->stop;
 
 # --- many sessions ---------------------------------------------------------------------------------
@@ -135,15 +186,6 @@ sub backends {
     return split /\n/, $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE datname = 'app' AND backend_type = 'client backend'});
 }
 
-# What they made goes to a file: processes are started slowly by one that holds millions of identifiers.
-my $made = PostgreSQL::Test::Utils::tempdir() . '/made';
-
-sub keep {
-    open my $all, '>>', $made or die;
-    print $all map { "$_\n" } @_;
-    close $all or die;
-}
-
 sub end_clients {
     for my $client (@_) {
         $client->{handle}->kill_kill(grace => 1);
@@ -151,15 +193,6 @@ sub end_clients {
         keep(grep { /^-?\d+$/ } split /\n/, slurp_file($client->{file}) =~ s/[^\n]*\z//r);
         unlink $client->{file};
     }
-}
-
-# None of what was made comes twice, and all of it is forgotten.
-sub judge {
-    my ($name) = @_;
-    $node->safe_psql('app', "CREATE UNLOGGED TABLE IF NOT EXISTS made (id bigint); TRUNCATE made; COPY made FROM '$made'");
-    my ($count, $distinct) = split /\|/, $node->safe_psql('app', 'SELECT count(*), count(DISTINCT id) FROM made');
-    ok($count > 1000 && $distinct == $count, "$name: $distinct of $count identifiers are distinct");
-    unlink $made;
 }
 
 # Those who open seconds are slow, before they take a ticket and before they use it.
@@ -206,29 +239,18 @@ judge("$rounds crashes and stops");
 
 # --- failover --------------------------------------------------------------------------------------
 
-# To a standby that has all commits; the last openings of seconds, which wait for no standby, it may lack.
+# To a standby that has all commits but not all tickets, as only the session that took one waits for the standby.
 as_owner($node, 'SELECT randflake.randflake_configure(NULL, 99, failover => true)');
-$node->backup('failover');
-my $next = PostgreSQL::Test::Cluster->new('next');
-$next->init_from_backup($node, 'failover', has_streaming => 1);
-$next->start;
+$standby = start_standby('synchronous');
 $node->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");
 $node->reload;
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'}) or die 'no standby';
-@clients = start_clients(4);
-wait_until { !grep { !-s $_->{file} } @clients };
-my $receiver = $next->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
-kill 'STOP', $receiver or die "could not stop the receiver: $!";
-sleep 1.2;
+receive_no_more($standby);
+keep(hurry($node, 45));
 $node->stop('immediate');
-end_clients(@clients);
-kill 'CONT', $receiver;
-$next->promote;
-$node = $next;
-@clients = start_clients(4);
-wait_until { !grep { !-s $_->{file} } @clients };
-sleep 3;
-end_clients(@clients);
+$standby->promote;
+$node = $standby;
+keep(hurry($node, 2));
 judge('a failover');
 
 every_block_was_used();
