@@ -621,7 +621,8 @@ DECLARE
     ring record;
     here record;
     now constant bigint := floor(date_part('epoch', clock_timestamp()))::bigint - 1730000000;
-    used bigint := now;  -- the last second that may have been used, under any node id
+    used bigint := now;  -- the last second that may have been used by a server in whose place this one is
+    latest bigint;       -- the last second that may have been used, under any node id
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE feature_not_supported USING MESSAGE = 'randflake is configured under READ COMMITTED only';
@@ -641,20 +642,23 @@ BEGIN
     after.keys := ring.keys;
     after.fingerprints := ring.fingerprints;
 
+    SELECT * INTO here FROM randflake.randflake_identity();
+    IF (before.node_id, before.identity, before.timeline) IS DISTINCT FROM (after.node_id, here.identity, here.timeline) THEN
+        used := now + 63;
+    END IF;
     IF before.secret IS NOT NULL THEN
-        used := greatest(used, (SELECT max(pg_sequence_last_value(c.oid)) FROM pg_class AS c
+        latest := greatest(used, (SELECT max(pg_sequence_last_value(c.oid)) FROM pg_class AS c
             WHERE c.relnamespace = 'randflake'::regnamespace AND c.relname LIKE 'randflake\_tickets\_%'));
         -- The secrets of all seconds that may have been used stay.
-        IF (SELECT array_agg(f ORDER BY o) FROM unnest(before.fingerprints, before.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= used)
+        IF (SELECT array_agg(f ORDER BY o) FROM unnest(before.fingerprints, before.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= latest)
             IS DISTINCT FROM
-            (SELECT array_agg(f ORDER BY o) FROM unnest(after.fingerprints, after.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= used) THEN
+            (SELECT array_agg(f ORDER BY o) FROM unnest(after.fingerprints, after.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= latest) THEN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'these secrets are not those that identifiers were made under',
-                DETAIL = format('Identifiers up to %s may have been made.', to_timestamp(1730000000 + used)),
+                DETAIL = format('Identifiers up to %s may have been made.', to_timestamp(1730000000 + latest)),
                 HINT = 'Keep every line that was in use, and let a new one begin later.';
         END IF;
     END IF;
 
-    SELECT * INTO here FROM randflake.randflake_identity();
     after.tickets := to_regclass(format('randflake.randflake_tickets_%s', after.node_id));
     IF after.tickets IS NULL THEN
         EXECUTE format('CREATE SEQUENCE randflake.randflake_tickets_%s MINVALUE 0 MAXVALUE 1073741823', after.node_id);
@@ -662,9 +666,8 @@ BEGIN
         after.tickets := to_regclass(format('randflake.randflake_tickets_%s', after.node_id));
         PERFORM setval(after.tickets, greatest(now, 0));
         PERFORM randflake.randflake_keep_private();
-    ELSIF (before.node_id, before.identity, before.timeline) IS DISTINCT FROM (after.node_id, here.identity, here.timeline) THEN
-        -- In place of a server that has stopped, whose last tickets may be lacking here.
-        PERFORM setval(after.tickets, greatest(pg_sequence_last_value(after.tickets), now + 63));
+    ELSE
+        PERFORM setval(after.tickets, greatest(pg_sequence_last_value(after.tickets), used));
     END IF;
     after.numbers := to_regclass(format('randflake.randflake_numbers_%s', after.node_id));
     PERFORM setval(after.numbers, 0);  -- as after a start

@@ -6,6 +6,7 @@
 use Docs;
 use FindBin;
 use List::Util qw(shuffle);
+use POSIX qw(strftime);
 use Randflake;
 use RandflakeManaged;
 use Time::HiRes qw(sleep time);
@@ -155,6 +156,9 @@ receive_no_more($standby);
 keep(hurry($node, 45));
 $standby->promote;
 error_is($standby, 'SELECT randflake.randflake_generate()', '55000', { message => qr/promoted or restored/ }, 'a promoted standby', database => 'app');
+my $secrets = as_owner($standby, 'SELECT secret FROM randflake.randflake_state', 'tle') . "\n" . random_secret() . strftime(' from %Y-%m-%dT%H:%M:%SZ', gmtime(time + 45));
+error_is($standby, "SELECT randflake.randflake_configure('$secrets', NULL)", '55000', { message => qr/not those that identifiers were made under/ },
+    'a secret from a time that the former server may have used', database => 'tle', user => 'owner');
 as_owner($standby, 'SELECT randflake.randflake_configure(NULL, NULL)');
 keep(hurry($standby, 2));
 judge('a standby that takes the place');
