@@ -38,7 +38,7 @@ clock_offset($coordinator, 3600);
 wait_for_status($steady, $behind);
 pass('coordinator an hour ahead: the clocks differ, says randflake_status');
 log_has($steady, qr/LOG: .*ends too late by this server's clock, which is /, 'and the log');
-wait_for_status($steady, 'window_end <= clock_timestamp()');
+wait_for_closed_window($steady);
 generate_fails($steady,
     { message => qr/lease of node ids has not begun/, detail => $clocks, hint => qr/Set the clock that is wrong/ },
     'coordinator an hour ahead: identifiers end with the lease');
@@ -59,7 +59,7 @@ ids_go_on($newcomer, 'coordinator set back: the new holder generates');
 clock_offset($coordinator, -3600);
 wait_for_status($_, q{lease_error ~ 'no lease may begin before'}) for $steady, $newcomer;
 pass('coordinator an hour behind: leases end, says randflake_status');
-wait_for_status($newcomer, 'window_end <= clock_timestamp()');
+wait_for_closed_window($newcomer);
 generate_fails($newcomer,
     {
         message => qr/lease of node ids has ended/, detail => qr/It ended at .*, the clock shows/,

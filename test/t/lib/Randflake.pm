@@ -272,10 +272,12 @@ sub clock_offset {
     set_clock($node, $seconds, 0);
 }
 
-# The server's clock goes on from this Unix time.
+# The server's clock goes on from this Unix time. The coarse one, by which identifiers are made, shows it
+# after its next tick; there are 100 a second or more.
 sub clock_runs_from {
     my ($node, $time) = @_;
     clock_offset($node, $time - time);
+    sleep 0.02;
 }
 
 # The server's clock stands still at this Unix time.

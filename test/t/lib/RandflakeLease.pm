@@ -9,7 +9,7 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
   new_fleet start_coordinator make_coordinator remake_coordinator leasing move_to new_static new_holder start_holder
-  start_in_fleet status_of wait_for_connection wait_for_lease wait_for_status wait_for_open_window gave_back
+  start_in_fleet status_of wait_for_connection wait_for_lease wait_for_status wait_for_closed_window wait_for_open_window gave_back
   log_has load_on end_load all_is_well processes_of lease_worker_of);
 
 # Seconds of a lease, unless a test wants another: the shortest that a slow machine renews in time.
@@ -159,6 +159,12 @@ sub wait_for_status {
     my ($node, $condition) = @_;
     $node->poll_query_until('postgres', "SELECT $condition FROM randflake_status")
       or die $node->name . ": $condition did not come true: " . status_of($node, '*');
+}
+
+# Waits until its clock is behind its window, and so is that of identifiers, which may trail it by a tick.
+sub wait_for_closed_window {
+    my ($node) = @_;
+    wait_for_status($node, q{window_end <= clock_timestamp() - interval '20 ms'});
 }
 
 # Waits until its clock is inside its window.
