@@ -36,8 +36,8 @@ EXPLAIN (COSTS OFF) EXECUTE find(1);
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 RESET plan_cache_mode;
--- Terse: PostgreSQL 19 shows the place as well.
-\set VERBOSITY terse
+-- The code alone, as PostgreSQL 19 shows the place as well.
+\set VERBOSITY sqlstate
 CREATE INDEX ON customer (randflake_mask(id, 'customer'));
 \set VERBOSITY default
 DROP TABLE customer;
