@@ -177,7 +177,7 @@ SET extra_float_digits = -15; SET IntervalStyle = 'sql_standard'; SET jit_above_
 SET array_nulls = off; SET bytea_output = escape; SET row_security = off; SET transform_null_equals = on; SET lc_numeric = 'C'; SET work_mem = 64;
 SQL
 # Which PostgreSQL 19 no longer has.
-$hostile .= 'SET standard_conforming_strings = off;' if $managed->pg_version < 19;
+$hostile .= 'SET standard_conforming_strings = off;' if $managed->pg_version->major < 19;
 $hostile .= "CREATE TEMP TABLE $_ (oid oid, datname name, name text, setting text); INSERT INTO $_ VALUES (1, 'app', 'max_connections', '1000000');" for qw(pg_database pg_settings pg_class randflake_state);
 for my $call ('randflake_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake_generate(10)', "randflake_generate_text() OPERATOR(pg_catalog.<>) ''",
     'randflake_shard(42, 8) OPERATOR(pg_catalog.=) 4', "randflake_from_text('1a') OPERATOR(pg_catalog.=) 42", "randflake_to_text(42) OPERATOR(pg_catalog.=) '1a'") {
