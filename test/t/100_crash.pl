@@ -175,7 +175,7 @@ like(slurp_file($node->logfile, $log_start), qr/pre-existing shared memory block
 kill 'CONT', $sleeper or die "could not continue $sleeper: $!";
 $clients[0]{seen} = -s $clients[0]{received};
 wait_until_received(@clients);
-kill 'KILL', $sleeper or die "could not kill $sleeper: $!";
+kill 'KILL', $sleeper;  # unless it has noticed, which it does when it waits for its client
 $history->add_era(finish_clients(@clients));
 $end = written_end($node);
 wait_until_gone(@children);
