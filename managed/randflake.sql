@@ -32,9 +32,10 @@
 --   5. A standby that goes on for its primary may lack the last tickets, even of what was synchronously
 --      replicated: only the session that took them waits for the standby. With failover => true no second is
 --      opened that lies more than 60 ahead of the clock, and a standby that was promoted begins 64 ahead. It
---      waits until its clock is in reach of that.
+--      waits until its clock is in reach of that. randflake_configure() moves tickets as far where a person gives
+--      a server the node id of another.
 --
--- So clocks decide when, and only in 3., without a proof, whether. A transaction keeps nothing in mind: rollback,
+-- So clocks decide when, and only in 3., without a proof, and in 5. whether. A transaction keeps nothing in mind: rollback,
 -- subtransactions, isolation levels and snapshots change no sequence. The row of randflake_state is
 -- read under a snapshot; randflake_configure() changes it by TRUNCATE, which waits for all transactions that
 -- have read it, and leaves nothing to see for older snapshots.
@@ -666,7 +667,7 @@ BEGIN
         after.tickets := to_regclass(format('randflake.randflake_tickets_%s', after.node_id));
         PERFORM setval(after.tickets, greatest(now, 0));
         PERFORM randflake.randflake_keep_private();
-    ELSE
+    ELSIF used > now AND used - pg_sequence_last_value(after.tickets) < 100000000 THEN  -- if more, the clock may be wrong
         PERFORM setval(after.tickets, greatest(pg_sequence_last_value(after.tickets), used));
     END IF;
     after.numbers := to_regclass(format('randflake.randflake_numbers_%s', after.node_id));

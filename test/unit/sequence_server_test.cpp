@@ -106,8 +106,8 @@ private:
                 return;
             case 1:
                 self.seen = numbers_;
-                self.at = Usable(limits, life_, self.now, self.seen) &&
-                                  self.seen.value % limits.numbers < limits.limit
+                self.at = Decide(limits, life_, self.began, self.now, self.seen, 0, true).step ==
+                                  Step::kTake
                               ? 2
                               : 3;
                 return;
@@ -145,7 +145,7 @@ private:
                 self.at = 4;
                 return;
             case 6:  // the proof; or else the clock has come close
-                if (rules_.promoted && !rules_.late_tickets && self.got > self.now + limits.start) {
+                if (!rules_.late_tickets && self.got > self.now + limits.start) {
                     self.LookAgain();
                     return;
                 }
