@@ -157,13 +157,20 @@ stage() {
     return 0
 }
 
-# Prints how many stages passed, and exits.
+# not_run WHAT REASON: says so at the end; called by a stage, too.
+not_run() {
+    printf 'not run: %s. %s\n' "$@" >>$logs/not_run
+}
+
+# Prints what was not run and how many stages passed, and exits.
 finish() {
     if [ $((passed + failed)) -eq 0 ]; then
         echo "no stage has \"$only\" in its name"
         failed=1
     fi
-    printf '\n%s passed, %s failed\n' $passed $failed
+    echo
+    cat $logs/not_run 2>/dev/null
+    printf '%s passed, %s failed\n' $passed $failed
     [ $failed -eq 0 ]
     exit
 }

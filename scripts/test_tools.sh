@@ -46,18 +46,32 @@ promtool=prometheus
 install_program "$promtool" promtool
 install_program prometheus-postgres-exporter prometheus-postgres-exporter
 
+# in_js NPM...: runs npm where the packages belong. If the registry cannot be reached, that is written down
+# for test.sh, which goes on without those packages. All other errors count, of a broken lock file among them.
+unreachable='code (E(CONN[A-Z]+|TIMEDOUT|NOTFOUND|AI_AGAIN|(HOST|NET)UNREACH|PROTO|40[137]|407|429|5[0-9][0-9])|ERR_SOCKET_TIMEOUT)$'
+no_registry=$PWD/build/no_npm_registry
+mkdir -p build
+rm -f "$no_registry"
+in_js() {
+    [ ! -e "$no_registry" ] || return 0
+    (cd test/js && "$@" --ignore-scripts --no-audit --no-fund --fetch-timeout=60000) 2>&1 | tee build/npm.log && return
+    grep -qE "$unreachable" build/npm.log || return
+    echo "The npm registry cannot be reached." | tee "$no_registry"
+}
+
+# The lock file is read by this npm and by Debian's, which is older than most; this takes no registry, but for
+# Debian's npm on other systems.
+(cd test/js && npm ci --dry-run --offline --ignore-scripts --no-audit --no-fund)
+[ "$(npm --version)" = 9.2.0 ] || in_js npm exec --yes npm@9.2.0 -- ci --dry-run --offline
+
 # Prisma's install script would download an engine, which the recipe does not need.
-[ test/js/node_modules/.package-lock.json -nt test/js/package-lock.json ] ||
-    (cd test/js && npm ci --ignore-scripts --no-audit --no-fund)
+[ test/js/node_modules/.package-lock.json -nt test/js/package-lock.json ] || in_js npm ci
 
 # Prisma 7 needs a newer Node.js than Debian 12's, 18. It is not in the lock file because the other
 # packages do not need it.
-if [ "$(node -p 'parseInt(process.versions.node)')" -lt 20 ] && [ ! -e test/js/node_modules/.bin/node ]; then
-    (cd test/js &&
-        npm install --no-save --ignore-scripts --no-audit --no-fund "node-linux-$(node -p process.arch)@22")
-fi
+[ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ] || [ -e test/js/node_modules/.bin/node ] ||
+    in_js npm install --no-save "node-linux-$(node -p process.arch)@22"
 
 # This one is not in the lock file because not every registry has it.
-[ -d test/js/node_modules/randflake ] ||
-    (cd test/js && npm install --no-save --ignore-scripts --no-audit --no-fund randflake) ||
-    echo "npm has no package randflake: test/t/220_lease_js.pl will skip what needs it"
+[ -d test/js/node_modules/randflake ] || in_js npm install --no-save randflake ||
+    echo "npm has no package randflake: test/t/220_lease_js.pl takes test/js/randflake.mjs instead"

@@ -1,14 +1,45 @@
-// Shortens package-lock.json: a line for each package, without what an installation does not need.
+// Shortens package-lock.json: a line for each package that a test loads, with what `npm ci` needs.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 
+// What tools want for tasks that no test gives them: dependencies of a package, or of any ('*').
+const leftOut = {
+  '*': /^(foreground-child|jackspeak|yargs|mysql2|tsx|@esbuild-kit\/.*|@esbuild\/(?!linux-(arm64|x64)$).*)$/,
+  '@prisma/dev': /^(@electric-sql\/.*|@prisma\/streams-local|find-my-way)$/,
+  '@prisma/studio-core': /^(@radix-ui\/.*|@visx\/.*|d3-.*|elkjs|react|react-dom|@types\/react)$/,
+};
+const kinds = ['dependencies', 'optionalDependencies', 'peerDependencies'];
+
 const lock = JSON.parse(readFileSync('package-lock.json'));
-const lines = Object.entries(lock.packages).map(([path, entry]) => {
-  const { license, engines, funding, hasInstallScript, peerDependenciesMeta = {}, ...rest } = entry;
-  for (const name of Object.keys(peerDependenciesMeta)) delete rest.peerDependencies?.[name];
-  if (!Object.keys(rest.peerDependencies ?? { none: '' }).length) delete rest.peerDependencies;
-  return `    ${JSON.stringify(path)}: ${JSON.stringify(rest)}`;
-});
+const reached = {};
+
+// As Node.js does: in node_modules of the package, then in those of the directories above.
+function find(path, name) {
+  for (let at = path; ; at = at.replace(/(^|\/)node_modules\/(@[^/]*\/)?[^/]*$/, '')) {
+    const found = `${at && `${at}/`}node_modules/${name}`;
+    if (lock.packages[found] || !at) return found;
+  }
+}
+
+function reach(path) {
+  if (reached[path] || !lock.packages[path]) return;
+  const { license, engines, funding, hasInstallScript, peerDependenciesMeta = {}, ...entry } = lock.packages[path];
+  reached[path] = entry;
+  const own = path.replace(/.*node_modules\//, '');
+  for (const kind of kinds) {
+    for (const name of Object.keys(entry[kind] ?? {})) {
+      const optional = kind === 'peerDependencies' && peerDependenciesMeta[name];
+      if (optional || leftOut['*'].test(name) || leftOut[own]?.test(name)) delete entry[kind][name];
+      else reach(find(path, name));
+    }
+    if (!Object.keys(entry[kind] ?? { none: '' }).length) delete entry[kind];
+  }
+}
+
+reach('');
+const lines = Object.keys(lock.packages)
+  .filter((path) => reached[path])
+  .map((path) => `    ${JSON.stringify(path)}: ${JSON.stringify(reached[path])}`);
 writeFileSync('package-lock.json', `{
   "lockfileVersion": ${lock.lockfileVersion},
   "requires": true,

@@ -145,7 +145,7 @@ sub recipe {
   SKIP: {
       if (@missing) {
             my $reason = "$name: not installed: " . join ', ', @missing;
-            skip $reason, 1 if !$required;
+            skip $reason, 1 if !$required || $recipe{packages} && $ENV{RANDFLAKE_WITHOUT_NPM};
             fail($reason);
             return;
         }
