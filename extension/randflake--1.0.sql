@@ -247,7 +247,7 @@ CREATE VIEW randflake_status AS SELECT * FROM randflake_status();
 COMMENT ON VIEW randflake_status IS 'this server''s generator: node ids, window, counters, lease';
 COMMENT ON COLUMN randflake_status.mode IS 'static: node ids set by randflake.node_id; leased: node ids from the coordinator';
 COMMENT ON COLUMN randflake_status.problem IS
-    'what stops identifiers or soon will, in the words of the error; null when nothing does';
+    'what stops identifiers or soon will, in the words of the error, or what may repeat them; null when nothing does';
 COMMENT ON COLUMN randflake_status.first_node_id IS 'first node id, null when there is none';
 COMMENT ON COLUMN randflake_status.node_count IS
 'number of node ids; each gives 131072 identifiers a second, node id 0 one less, 32768 of 53 bits, and Snowflake ones as snowflake_layouts() says';
@@ -271,7 +271,7 @@ COMMENT ON COLUMN randflake_status.lease_granted IS 'length of the lease in use 
 COMMENT ON COLUMN randflake_status.lease_error IS 'last error of the lease worker, null when its last attempt succeeded';
 COMMENT ON COLUMN randflake_status.lease_error_at IS 'time of lease_error';
 COMMENT ON COLUMN randflake_status.copy_found_at IS
-'when this server found that its data directory was copied, restored or promoted; null if it did not since its start';
+'when this server found that its data directory is a copy, until that is acknowledged, or that it was promoted or restored in place since its start; null if it did neither';
 COMMENT ON COLUMN randflake_status.vector_path IS 'vector instructions that encrypt identifiers';
 COMMENT ON COLUMN randflake_status.node_range IS
 'range of node ids in use: 0 for the first, then the spare ones; null where node ids are leased';
@@ -302,6 +302,11 @@ GRANT SELECT ON randflake_status, randflake_slots TO pg_monitor;
 CREATE FUNCTION randflake_status_reset() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_status_reset() IS 'sets the counters of randflake_status and randflake_slots to zero';
 REVOKE ALL ON FUNCTION randflake_status_reset() FROM PUBLIC;
+
+CREATE FUNCTION randflake_acknowledge_copy() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION randflake_acknowledge_copy() IS
+'says that no other server runs with the node ids of this one, whose data directory is a copy: problem of randflake_status no longer tells it';
+REVOKE ALL ON FUNCTION randflake_acknowledge_copy() FROM PUBLIC;
 
 -- The secrets
 

@@ -50,7 +50,7 @@ is_deeply(
         sort qw(randflake53_generate randflake53_decode randflake53_encode randflake53_generate_in_copy),
         map { "randflake_$_" }
           qw(generate generate_text decode generated_at encode to_text from_text shard shard_ranges mask unmask),
-        qw(status slots secrets status_reset reload_secret),    # of the views, and for who runs the server
+        qw(status slots secrets status_reset reload_secret acknowledge_copy),    # of the views, and for who runs the server
         qw(rows_support copy_support generate_in_copy generate_text_in_copy)    # of the planner
     ],
     '  functions that users call, of the views, and of the planner');

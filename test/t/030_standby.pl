@@ -26,6 +26,8 @@ for my $max_wait (0, '1h') {
             "standby, max_wait $max_wait: $sql fails", problem => 1);
     }
 }
+error_is($standby, 'SELECT randflake_acknowledge_copy()', '25006',
+    { message => qr/^cannot acknowledge a copy during recovery$/, hint => qr/promoted/ }, 'standby: no copy is acknowledged');
 is(error_of($standby, 'INSERT INTO made DEFAULT VALUES')->{sqlstate}, '25006',
     'standby: INSERT with a default fails');
 

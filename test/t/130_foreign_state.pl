@@ -40,15 +40,23 @@ sub warnings_since {
     return \@warnings;
 }
 
+sub problem_of { return $_[0]->safe_psql('postgres', 'SELECT problem FROM randflake_status') }
+
+my $is_copy = 'this data directory is a copy: A server that runs with the same node ids makes the same identifiers.'
+  . ' When there is none, a superuser ends this message by randflake_acknowledge_copy().';
+
 # The server's next start must warn of this, and hold off beyond the start, and to $end (when
-# given) at least. The start after that is as any other.
+# given) at least. The start after that is as any other, but that a copy is told until it is acknowledged.
 sub holds_off {
     my ($node, $test_name, $warning, $end) = @_;
     my $position = -s $node->logfile;
     my $started = time;
     $node->start;
+    my $problem = $warning->[2] =~ /acknowledge_copy/ ? $is_copy : '';
+    is(problem_of($node), $problem, "$test_name: is a problem, or none, before the first identifier");
     my $era = generate($node, $test_name);
     is_deeply(warnings_since($node, $position), [$warning], "$test_name: warns");
+    is(problem_of($node), $problem, "$test_name: and after it");
     cmp_ok($era->{first} + $epoch, '>', $started + $skew, "$test_name: holds off");
     cmp_ok($era->{first}, '>=', $end, "$test_name: also to the end") if defined $end;
 
@@ -59,6 +67,13 @@ sub holds_off {
     $era = generate($node, "$test_name, next start");
     is_deeply(warnings_since($node, $position), [], "$test_name, next start: does not warn");
     cmp_ok($era->{first}, '>=', $exact, "$test_name, next start: starts at the exact end");
+    is(problem_of($node), $problem, "$test_name, next start: the same problem");
+    $node->safe_psql('postgres', 'SELECT randflake_acknowledge_copy()');
+    $node->restart;
+    is(problem_of($node), '', "$test_name, acknowledged: none");
+    generate($node, "$test_name, acknowledged");
+    is( $node->safe_psql('postgres', 'SELECT problem, copy_found_at FROM randflake_status'),
+        '|', "$test_name, acknowledged: nor after the first identifier");
     $node->stop;
 }
 
@@ -76,6 +91,7 @@ my $copied = [
     'the window file of randflake was copied from another data directory',
     'This happens after a base backup, a clone or pg_rewind.',
     'Make sure that the server it came from does not generate with the node ids of this one.'
+      . ' Then let a superuser run randflake_acknowledge_copy().'
 ];
 
 # --- damage --------------------------------------------------------------------------------------
@@ -146,6 +162,7 @@ holds_off(
         'the window file of randflake was written by another database system',
         'It has system identifier ' . ($own ^ 1) . ", this server $own.",
         'Make sure that no other server generates with the node ids of this one.'
+          . ' Then let a superuser run randflake_acknowledge_copy().'
     ]);
 
 write_window($node, { %{ read_window($node) }, timeline => 7 });
@@ -172,6 +189,11 @@ error_is($node,
         hint => qr/^Try again at that time, or raise "randflake\.max_wait"\.$/
     },
     'hold-off cut short: there is an error until it is over', problem => 1);
+mkdir "$directory/window.new" or die "could not make a directory: $!";
+error_is($node, 'SELECT randflake_acknowledge_copy()', '55000',
+    { message => qr/^could not write down that the copy was acknowledged$/, hint => qr/can be written\.$/ },
+    'a copy is not acknowledged where that cannot be written');
+rmdir "$directory/window.new" or die "could not remove a directory: $!";
 $node->stop;
 holds_off($node, 'hold-off cut short, next start', $copied);
 

@@ -143,7 +143,10 @@ $standby->safe_psql('postgres', 'SET randflake.max_wait = 600000; SELECT randfla
 cmp_ok($row->{copy_found_time_seconds}, '>=', $began, 'one that was promoted tells when it found a copy');
 $standby->restart;
 ($row) = rows_of($standby, $sets->{randflake}{query});
-is($row->{copy_found_time_seconds}, 0, '  until its next start');
+cmp_ok($row->{copy_found_time_seconds}, '>=', $began, '  also after its next start');
+$standby->safe_psql('postgres', 'SELECT randflake_acknowledge_copy()');
+($row) = rows_of($standby, $sets->{randflake}{query});
+is($row->{copy_found_time_seconds}, 0, '  until it is acknowledged');
 $standby->stop;
 $primary->stop;
 

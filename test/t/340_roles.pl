@@ -55,7 +55,7 @@ my %may = ((map { $_ => \@everybody }
         q{randflake53_encode('2030-01-01', 1, 1)}, '(randflake53_decode(1)).node_id', q{randflake_mask(1, 'a')},
         q{randflake_unmask(1, 'a')}, q{randflake_encode('2030-01-01', 1, 1)}, "randflake_timestamp('a')", "randflake_node_id('a')",
         'randflake_key_fingerprints(NULL)', 'randflake_bind_secret()', 'randflake_reload_secret()',
-        'randflake_status_reset()', '(SELECT count(*) FROM randflake_lease)',
+        'randflake_status_reset()', 'randflake_acknowledge_copy()', '(SELECT count(*) FROM randflake_lease)',
         '(SELECT count(*) FROM randflake_lease_pool)', '(SELECT count(*) FROM randflake_lease_role)',
         '(SELECT count(*) FROM randflake_lease_block)',
         q{randflake_lease_acquire('x', gen_random_uuid(), 1, 1, '0123456789abcdef')},

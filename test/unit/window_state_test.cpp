@@ -92,6 +92,7 @@ void ExpectSame(const WindowState& a, const WindowState& b) {
     EXPECT_EQ(a.differs_from, b.differs_from);
     EXPECT_EQ(a.skew, b.skew);
     EXPECT_EQ(a.floor, b.floor);
+    EXPECT_EQ(a.copied_at, b.copied_at);
     ASSERT_EQ(a.end_count, b.end_count);
     for (uint32_t i = 0; i < a.end_count; i++)
         EXPECT_EQ(a.ends[i], b.ends[i]) << i;
@@ -106,6 +107,7 @@ const WindowState& Example() {
         {2000, 30000},
         {0x2122232425262728, {0x31, 0x41}, 1234567, -7654321, {96, 16}},
         65000000,
+        64000000,
         2,
         {{{100, 4}, 65256134}, {{0, 131072}, 1u << 30}}};
     return state;
@@ -131,6 +133,7 @@ WindowState RandomState(std::mt19937_64* random) {
                   static_cast<int64_t>((*random)()),
                   {static_cast<uint32_t>((*random)() % kNodeIds), 1}};
     state.floor = {static_cast<int64_t>((*random)() % (kMaxEnd + 1))};
+    state.copied_at = {static_cast<int64_t>((*random)() % (kMaxEnd + 1))};
     state.end_count = 1 + static_cast<uint32_t>((*random)() % kMaxWrittenEnds);
     for (uint32_t i = 0; i < state.end_count; i++) {
         const auto first = static_cast<uint32_t>((*random)() % kNodeIds);
@@ -168,6 +171,7 @@ TEST(WindowStateBytes, Layout) {
     Put(&expected, 96, 4);  // the node ids of that server
     Put(&expected, 16, 4);
     Put(&expected, 65000000, 4);  // the floor
+    Put(&expected, 64000000, 4);  // when it was found to be a copy
     Put(&expected, 0x99aabbccddeeff01, 8);
     Put(&expected, 0, 4);
     Put(&expected, 0x0123456789abcdef, 8);
@@ -183,7 +187,7 @@ TEST(WindowStateBytes, Layout) {
 
 // A file of any earlier format has another length: 300, 388, 400 or 496 bytes.
 TEST(WindowStateBytes, ALengthOfItsOwn) {
-    EXPECT_EQ(kWindowStateBytes, 508u);
+    EXPECT_EQ(kWindowStateBytes, 512u);
 }
 
 TEST(WindowStateBytes, RoundTrip) {
@@ -240,6 +244,7 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
         {108, kNodeIds, "a stop of node ids out of range"},
         {112, 0, "a stop of no node id"},
         {116, kMaxEnd + 1, "a floor after all seconds"},
+        {120, kMaxEnd + 1, "a copy that was found after all seconds"},
         {kSecrets + 8, 1, "a first secret with a time"},
         {kSecrets + 12 + 8, 0, "a second secret from the beginning on"},
         {kSecrets + 12 + 8, 80000000, "two secrets from the same time on"},
@@ -809,6 +814,31 @@ TEST(PlanStart, AnotherSystemCountsBeforeACopyAndACopyBeforeATimeline) {
     EXPECT_EQ(Plan(found).finding, Finding::kCopied);
     found.origin.system_identifier ^= 1;
     EXPECT_EQ(Plan(found).finding, Finding::kOtherSystem);
+}
+
+TEST(PlanStart, ACopyIsRememberedUntilItIsAcknowledged) {
+    const Second now = SecondOf(kQuick.wall_ms);
+    EXPECT_EQ(Plan(Found(5000)).state.copied_at, 0u);
+    for (const Doubt& doubt : kDoubts) {
+        WindowState found = Found(5000);
+        Start start = kQuick;
+        doubt.change(&found, &start);
+        const bool copy =
+            doubt.finding == Finding::kCopied || doubt.finding == Finding::kOtherSystem;
+        for (const uint32_t before : {0u, 7u}) {
+            found.copied_at = {before};
+            const StartPlan plan = Plan(found, start);
+            const Second expected = copy ? SecondOf(start.wall_ms) : Second{before};
+            EXPECT_EQ(plan.state.copied_at, expected) << doubt.what;
+            EXPECT_EQ(Plan(plan.state, start).state.copied_at, expected) << "at its next start";
+        }
+    }
+    // A clock outside of all seconds
+    WindowState copied = Found(5000);
+    copied.origin.identity.inode ^= 1;
+    EXPECT_EQ(CopiedAt(copied, kOrigin, now), now);
+    EXPECT_EQ(CopiedAt(copied, kOrigin, {-5}), 1u);
+    EXPECT_EQ(CopiedAt(copied, kOrigin, {int64_t{kMaxEnd} + 5}), kMaxEnd);
 }
 
 TEST(PlanStart, AnotherSecretIsNoticed) {

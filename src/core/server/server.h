@@ -4,7 +4,8 @@
 //
 // Who calls what:
 //
-//   any session        Extend, where the node ids are static; AddSecrets, Certainty
+//   any session        Extend, where the node ids are static; AddSecrets, Certainty,
+//                      AcknowledgeCopy
 //   the lease worker   Ask, Granted .. Unanswered, NoteDifference; OpenLease, DropNext,
 //                      ExtendLease, Seal
 //   the postmaster     MakeMemory; Stop, when it exits and all its children are gone
@@ -26,6 +27,7 @@
 //   Load, once           read the state, decide (PlanStart), mark the run, keep the state
 //   AddSecrets           load, decide (PlanReload), publish the secrets
 //   NoteDifference       load, write
+//   AcknowledgeCopy      the same
 //   Seal                 seal the window and forget the leases, write the exact end
 //   Stop                 write the exact end
 //
@@ -57,7 +59,7 @@
 //   LogStart()*, LogRange()*              under another range of node ids from now on
 //   ShowRanges(range, opens_at)           the one in use and from when on each may be, for messages
 //   Closing(window)                       before the slots' words go
-//   ShowLeases(holder)                    for messages
+//   ShowLeases(holder), ShowAcknowledged()  for messages
 //   Alone()                               whether the postmaster has no children
 //   SetTime .. SealWindow, type Holder    the decisions; see ShippedDecisions
 
@@ -320,6 +322,21 @@ public:
         const Second second = env_.Certainty();
         env_.Unlock();
         return second;
+    }
+
+    // The operator knows of the copy that this directory is. False if that could not be written.
+    bool AcknowledgeCopy() {
+        env_.Lock();
+        bool done = Loaded();
+        if (done && memory().state.copied_at != Second{0}) {
+            WindowState next = memory().state;
+            next.copied_at = {};
+            done = Write(next);
+        }
+        if (done)
+            env_.ShowAcknowledged();
+        env_.Unlock();
+        return done;
     }
 
     // --- the lease worker

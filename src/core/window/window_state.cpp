@@ -270,6 +270,7 @@ void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes
     writer.Put(state.stop.nodes.first, 4);
     writer.Put(state.stop.nodes.count, 4);
     writer.Put(state.floor);
+    writer.Put(state.copied_at);
     for (uint32_t i = 0; i < kMaxGenerations; i++) {
         const SecretRecord record =
             i < state.secrets.count ? state.secrets.records[i] : SecretRecord{};
@@ -317,6 +318,7 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
     read.stop.nodes.first = reader.Get32();
     read.stop.nodes.count = reader.Get32();
     read.floor = reader.GetSecond();
+    read.copied_at = reader.GetSecond();
     for (SecretRecord& record : read.secrets.records) {
         record.fingerprint = reader.Get64();
         record.from = reader.GetSecond();
@@ -327,7 +329,7 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
         written.end = reader.GetSecond();
     }
     if (read.end_count > kMaxWrittenEnds || read.differs_from >= kMaxEnd || read.floor > kMaxEnd ||
-        !IsValid(read.secrets) || !IsValid(read.skew) ||
+        read.copied_at > kMaxEnd || !IsValid(read.secrets) || !IsValid(read.skew) ||
         (read.stop.nodes != NodeRange{} && !IsValid(read.stop.nodes)))
         return StateError::kWrongContent;
     for (uint32_t i = 0; i < kMaxWrittenEnds; i++)
@@ -366,6 +368,13 @@ bool Proven(const WindowState& found, const Start& start, const SkewRange& skew)
 // The first second that begins after this instant.
 static Second SecondAfter(WallMs instant) {
     return Min(Max(SecondOf(instant) + 1, Second{0}), kMaxEnd);
+}
+
+Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept {
+    const Finding finding = Compare(found.origin, own);
+    return finding == Finding::kCopied || finding == Finding::kOtherSystem
+               ? Min(Max(now, Second{1}), kMaxEnd)
+               : found.copied_at;
 }
 
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
@@ -438,6 +447,7 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
     if (error == StateError::kNone) {
         skew = skew.With(found.skew);
         plan.state = found;
+        plan.state.copied_at = CopiedAt(found, start.origin, SecondOf(start.wall_ms));
         plan.finding = Compare(found.origin, start.origin);
         plan.proven = plan.finding == Finding::kOwn && Proven(found, start, skew);
         plan.secrets = CompareSecrets(found.secrets, start.secrets, found.LastEnd());

@@ -220,6 +220,9 @@ struct WindowState {
     // The first second after the hold-off of this directory's last start that was not proven.
     // Before it, others may have used any node ids that they had in common.
     Second floor;
+    // When a start found that this directory is a copy. Stays until the operator acknowledges it;
+    // a copy of this directory is found anew. 0: it is none, or it was acknowledged.
+    Second copied_at;
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
 
@@ -251,7 +254,7 @@ struct WindowState {
 };
 
 // A head, the secrets, the written ends and a checksum. What is not used is zero.
-inline constexpr size_t kWindowStateHeadBytes = 120;
+inline constexpr size_t kWindowStateHeadBytes = 124;
 inline constexpr size_t kWindowStateBytes =
     kWindowStateHeadBytes + 12 * kMaxGenerations + 12 * kMaxWrittenEnds + 4;
 
@@ -321,6 +324,9 @@ struct StartPlan {
     Second held_off_until;  // the first second after the hold-off, proven or not
     WindowState state;      // what to go on from: origin, secrets, ends, floor; no stop recorded
 };
+
+// See WindowState::copied_at. `found` is on disk in the directory `own`; it is `now`.
+Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept;
 
 // Decides from where a server with static node ids starts. `error` says what is wrong with the
 // state on disk; `found` counts with kNone only.

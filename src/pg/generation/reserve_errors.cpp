@@ -345,6 +345,17 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
         nullptr};
 }
 
+// Nothing that stops identifiers. docs/monitoring/postgres_exporter.yml knows these words, too.
+static ErrorText copy_error() {
+    TimestampTz found_at;
+    if (!window_of_copy(&found_at))
+        return {};
+    return {0, "this data directory is a copy",
+            "A server that runs with the same node ids makes the same identifiers. When there is "
+            "none, a superuser ends this message by randflake_acknowledge_copy().",
+            nullptr};
+}
+
 static ErrorText static_problem_error(Second now, const Window& window) {
     const WindowReport report = window_report();
     if (report.trouble.problem == WindowProblem::kClockJumped)
@@ -356,7 +367,8 @@ static ErrorText static_problem_error(Second now, const Window& window) {
         return clock_behind_error(now, report.trouble.second, "the end of the last window");
     if (!window.closed() && now < window.start)
         return clock_behind_error(now, window.start, "the window for identifiers");
-    return spare_range_error(report, now);
+    const ErrorText copy = copy_error();
+    return copy.message != nullptr ? copy : spare_range_error(report, now);
 }
 
 static ErrorText problem_error() {

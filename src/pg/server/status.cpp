@@ -2,6 +2,7 @@
 // generating backend waits for.
 
 #include "pg/base/clock.h"
+#include "pg/server/environment.h"
 #include "pg/server/require.h"
 #include "pg/generation/reserve_errors.h"
 #include "pg/base/result_row.h"
@@ -102,7 +103,8 @@ Datum randflake_status(PG_FUNCTION_ARGS) {
     const bool has_secret = secret_ring().count() > 0;
     const int64 lease_id = open.id != 0 ? open.id : lease.next.id;
     const WindowReport report = window_report();
-    const TimestampTz copy_found_at = report.copy_found_at;
+    TimestampTz copy_found_at;
+    (void)window_of_copy(&copy_found_at);
     const int64 first_node = shared->memory.leased ? (open.id != 0 ? open.first_node_id : -1)
                              : setting_node_id < 0
                                  ? -1
@@ -165,5 +167,22 @@ SQL_FUNCTION(randflake_status_reset);
 Datum randflake_status_reset([[maybe_unused]] PG_FUNCTION_ARGS) {
     require_preload();
     counters_reset();
+    PG_RETURN_VOID();
+}
+
+SQL_FUNCTION(randflake_acknowledge_copy);
+Datum randflake_acknowledge_copy([[maybe_unused]] PG_FUNCTION_ARGS) {
+    require_preload();
+    if (RecoveryInProgress())
+        ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+                        errmsg("cannot acknowledge a copy during recovery"),
+                        errhint("Run randflake_acknowledge_copy() again once this server was "
+                                "promoted.")));
+    if (!server.AcknowledgeCopy())
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("could not write down that the copy was acknowledged"),
+                        errdetail("The server log has the reason."),
+                        errhint("Run randflake_acknowledge_copy() again when the data directory "
+                                "can be written.")));
     PG_RETURN_VOID();
 }

@@ -4,6 +4,7 @@
 #include "pg/base/timestamp.h"
 #include "pg/secret/secret.h"
 #include "pg/server/shmem.h"
+#include "pg/window/window_file.h"
 
 using randflake::Finding;
 using randflake::NodeRange;
@@ -124,14 +125,15 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
                            static_cast<unsigned long long>(found.origin.system_identifier),
                            static_cast<unsigned long long>(plan.state.origin.system_identifier)),
                  errhint("Make sure that no other server generates with the node ids of this "
-                         "one.")));
+                         "one. Then let a superuser run randflake_acknowledge_copy().")));
             break;
         case Finding::kCopied:
             ereport(WARNING,
                     (errmsg("the window file of randflake was copied from another data directory"),
                      errdetail("This happens after a base backup, a clone or pg_rewind."),
                      errhint("Make sure that the server it came from does not generate with the "
-                             "node ids of this one.")));
+                             "node ids of this one. Then let a superuser run "
+                             "randflake_acknowledge_copy().")));
             break;
         case Finding::kOtherTimeline:
             ereport(WARNING,
@@ -148,11 +150,41 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
 }
 
 void window_note_start(const StartPlan& plan, const WindowState& found, StateError error) {
-    if (of_another(plan.finding)) {
-        const TimestampTz now = GetCurrentTimestamp();
-        SpinLockAcquire(&shared->window_report.mutex);
-        shared->window_report.copy_found_at = now;
-        SpinLockRelease(&shared->window_report.mutex);
-    }
+    WindowReport* to = &shared->window_report;
+    const Second copied_at = plan.state.copied_at;
+    const TimestampTz found_at = copied_at != Second{0}     ? timestamp_of(copied_at)
+                                 : of_another(plan.finding) ? GetCurrentTimestamp()
+                                                            : 0;
+    SpinLockAcquire(&to->mutex);
+    to->started = true;
+    to->copy = copied_at != Second{0};
+    to->copy_found_at = found_at;
+    SpinLockRelease(&to->mutex);
     log_start(plan, found, error);
+}
+
+void window_note_acknowledged() {
+    WindowReport* to = &shared->window_report;
+    SpinLockAcquire(&to->mutex);
+    to->copy = false;
+    to->copy_found_at = 0;
+    SpinLockRelease(&to->mutex);
+}
+
+bool window_of_copy(TimestampTz* found_at) {
+    const WindowReport report = window_report();
+    *found_at = report.copy_found_at;
+    if (report.started)
+        return report.copy;
+    WindowState found;
+    StateError error;
+    randflake::Origin own{GetSystemIdentifier(), 0, {}};
+    if (window_file_look(&found, &error).error != 0 || error != StateError::kNone)
+        return false;
+    // Without an identity file it is one: the next start makes another file.
+    const int failed = window_file_identity(&own.identity).error;
+    const Second copied_at = randflake::CopiedAt(found, own, Second{});
+    if (copied_at == found.copied_at && copied_at != Second{0})
+        *found_at = timestamp_of(copied_at);
+    return (failed == 0 || failed == ENOENT) && copied_at != Second{0};
 }

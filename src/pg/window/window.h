@@ -13,6 +13,8 @@
 // who makes an attempt may hold the window lock for as long as the disk takes.
 struct WindowReport {
     slock_t mutex;
+    bool started;               // the state was read since the start; the next two count
+    bool copy;                  // the directory is a copy, and nobody has acknowledged it
     TimestampTz copy_found_at;  // when the state turned out to be of another server; 0: it did not
     randflake::WindowTrouble trouble;
     int64 hold_off_ms;    // the longest that there may be
@@ -24,6 +26,10 @@ struct WindowReport {
 };
 
 void window_init_report();
+
+// Whether this data directory is a copy that nobody has acknowledged, and when that was found; 0:
+// it is to be written down. Reads the disk until the state was read for the first identifier.
+bool window_of_copy(TimestampTz* found_at);
 
 // A copy of the report; its mutex means nothing.
 WindowReport window_report();
@@ -37,6 +43,7 @@ void window_note_start(const randflake::StartPlan& plan, const randflake::Window
 // The range in use is another one than `before` since the second `now`.
 void window_note_range(const randflake::NodeRanges& ranges, uint32 before, uint32 in_use,
                        randflake::Second now);
+void window_note_acknowledged();
 void window_show_ranges(uint32 in_use, const randflake::Second (&opens_at)[randflake::kMaxRanges]);
 
 // Also for the postmaster at its end, who takes no spinlocks.

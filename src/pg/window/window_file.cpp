@@ -71,15 +71,19 @@ static FileFailure make_identity() {
     return failure;
 }
 
+FileFailure window_file_identity(FileIdentity* identity) {
+    return file_identity(kIdentityFile, identity);
+}
+
 // *made tells whether the identity had to be made, which means that this directory holds no state
 // of its own.
 static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
-    FileFailure failure = file_identity(kIdentityFile, identity);
+    FileFailure failure = window_file_identity(identity);
     *made = failure.error == ENOENT;
     if (*made) {
         failure = make_identity();
         if (failure.error == 0)
-            failure = file_identity(kIdentityFile, identity);
+            failure = window_file_identity(identity);
     }
     return failure;
 }

@@ -16,6 +16,9 @@ FileFailure window_file_read(randflake::WindowState* state, randflake::StateErro
 // Reads the state alone, and makes nothing.
 FileFailure window_file_look(randflake::WindowState* state, randflake::StateError* error);
 
+// This directory's identity; a failure if it has none, too.
+FileFailure window_file_identity(randflake::FileIdentity* identity);
+
 // Makes the state durable: when this returns without a failure, it survives a crash of the machine.
 // After a failure the disk may hold the old state or the new one.
 FileFailure window_file_write(const randflake::WindowState& state);
