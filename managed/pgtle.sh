@@ -1,12 +1,22 @@
 #!/bin/sh
-# Prints the statement that registers randflake.sql with pg_tle as the extension randflake_managed:
+# Prints the statement that registers randflake.sql with pg_tle as the extension randflake_managed; with the
+# version that is registered, those that register the way from there to this one:
 #
-#   managed/pgtle.sh | psql -X -v ON_ERROR_STOP=1 -d "$DATABASE_URL"
+#   managed/pgtle.sh           | psql -X -v ON_ERROR_STOP=1 -d "$DATABASE_URL"
+#   managed/pgtle.sh VERSION   | psql -X -v ON_ERROR_STOP=1 -d "$DATABASE_URL"
 
 set -eu
+case ${1-} in *[!0-9.]*) echo "pgtle.sh: not a version: $1" >&2; exit 2 ;; esac
 cd "$(dirname "$0")"
 version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" ../randflake.control)
-echo "SELECT pgtle.install_extension('randflake_managed', '$version', 'identifiers of randflake, in SQL', \$_randflake_managed_\$"
-cat randflake.sql
 # shellcheck disable=SC2016 # dollar quotes
-echo '$_randflake_managed_$);'
+quote='$_randflake_managed_$'
+if [ $# -eq 0 ]; then
+    echo "SELECT pgtle.install_extension('randflake_managed', '$version', 'identifiers of randflake, in SQL', $quote"
+else
+    echo "SELECT pgtle.install_update_path('randflake_managed', '$1', '$version', $quote"
+fi
+cat randflake.sql
+# A dump has the row of an extension's table only if the extension says so.
+echo "SELECT pg_catalog.pg_extension_config_dump('randflake.randflake_state', '');$quote);"
+[ $# -eq 0 ] || echo "SELECT pgtle.set_default_version('randflake_managed', '$version');"

@@ -69,10 +69,11 @@ CREATE TABLE randflake.randflake_state (
     secret       text NOT NULL,      -- lines as in a file of secrets
     valid_from   bigint[] NOT NULL,  -- of each secret, as a second; 0 for the first
     keys         bigint[] NOT NULL,  -- 25 of each secret, see randflake_key_schedule
+    keys53       bigint[] NOT NULL,  -- 2 of each secret, see randflake_permutation_key
     fingerprints text[] NOT NULL,
-    tickets      oid NOT NULL,
-    numbers      oid NOT NULL,
-    path         text NOT NULL,      -- of `numbers`, with the database's oid: another in a copy of the database
+    tickets      regclass NOT NULL,  -- which a dump has by name
+    numbers      regclass NOT NULL,
+    file         text NOT NULL,      -- of `numbers`, after the directory of its tablespace: another in a copy of the database
     identity     text NOT NULL,      -- see randflake_identity
     timeline     text,
     failover     boolean NOT NULL
@@ -115,7 +116,21 @@ BEGIN
 END
 $$;
 
--- What makes one identifier, and the number of one. Their rounds are written out here.
+-- HMAC-SHA-256 under a secret of 32 hexadecimal digits.
+CREATE FUNCTION randflake.randflake_hmac(secret text, message bytea) RETURNS bytea
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (SELECT sha256(int8send(a # x'5c5c5c5c5c5c5c5c'::bigint) || int8send(b # x'5c5c5c5c5c5c5c5c'::bigint) || decode(repeat('5c', 48), 'hex')
+        || sha256(int8send(a # x'3636363636363636'::bigint) || int8send(b # x'3636363636363636'::bigint) || decode(repeat('36', 48), 'hex') || message))
+    FROM (SELECT ('x' || left(secret, 16))::bit(64)::bigint, ('x' || right(secret, 16))::bit(64)::bigint) AS halves (a, b));
+
+-- The key of a permutation of the numbers of 53 bits, two words: docs/masking.md defines both.
+CREATE FUNCTION randflake.randflake_permutation_key(secret text, use text, label bytea) RETURNS bigint[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (SELECT array_agg(word ORDER BY i) FROM (SELECT i / 8 AS i, bit_or(get_byte(h, i)::bigint << (8 * (i % 8))) AS word
+    FROM (SELECT randflake.randflake_hmac(secret, convert_to(use, 'UTF8') || decode('00', 'hex') || label) OFFSET 0) AS m (h),
+        generate_series(0, 15) AS i GROUP BY i / 8) AS words);
+
+-- What makes one identifier, and the number of one; and the permutation of 53 bits. Their rounds are written out here.
 DO $do$
 DECLARE
     xs      constant text := x'0000ffff0000ffff'::bigint;
@@ -128,7 +143,7 @@ DECLARE
     added   constant text := '(((((z # (z >> 16)) & 65535) * 65537) >> 8) & 65535) * 65537';
     -- The last number, if c was configured here, and the clock's second of this life, as in `numbers`.
     look    constant text := 'SELECT * INTO c FROM randflake.randflake_state;
-        v := CASE WHEN c.path = pg_relation_filepath(c.numbers) AND NOT pg_is_in_recovery() THEN pg_sequence_last_value(c.numbers) END;
+        v := CASE WHEN pg_relation_filepath(c.numbers) LIKE c.file AND NOT pg_is_in_recovery() THEN pg_sequence_last_value(c.numbers) END;
         now_ := ((date_part(''microseconds'', pg_postmaster_start_time())::bigint & 65535) << 47)
             | ((floor(date_part(''epoch'', clock_timestamp()))::bigint - 1730000000) << 17);';
     head    constant text := 'CREATE FUNCTION randflake.%s LANGUAGE plpgsql %s
@@ -137,6 +152,9 @@ SET search_path = pg_catalog, pg_temp %s AS $$ %s $$';
     decrypt text := format('
         z := z # k[1];
         RETURN %s;', swapped);
+    low     constant text := x'3fffffffffffffff'::bigint;
+    sip     text := '';
+    step    text[];
 BEGIN
     FOR round IN 1..24 LOOP
         encrypt := encrypt || format('
@@ -159,6 +177,40 @@ BEGIN
         'DECLARE t bigint; BEGIN ' || encrypt || ' END');
     EXECUTE format(head, 'randflake_decrypt(z bigint, k bigint[]) RETURNS bigint', 'IMMUTABLE STRICT PARALLEL SAFE', '',
         'DECLARE t bigint; BEGIN z := ' || swapped || ';' || decrypt || ' END');
+
+    -- A round of SipHash on words a to d. A sum of 64 bits is made of its lower 62 and its upper 2, since PostgreSQL's overflows.
+    FOREACH step SLICE 1 IN ARRAY ARRAY[['a', 'b', '13'], ['c', 'd', '16'], ['a', '', '32'], ['c', 'b', '17'], ['a', 'd', '21'], ['c', '', '32']] LOOP
+        sip := sip || CASE step[2] WHEN '' THEN '' ELSE format('
+        s := (%1$s & %3$s) + (%2$s & %3$s);
+        %1$s := (s & %3$s) | (((%1$s >> 62) + (%2$s >> 62) + (s >> 62)) << 62);', step[1], step[2], low) END
+            || format('
+        %1$s := ((%1$s << %2$s) | ((%1$s >> %3$s) & %4$s))%5$s;', coalesce(nullif(step[2], ''), step[1]), step[3], 64 - step[3]::integer,
+            (1::bigint << step[3]::integer) - 1, CASE step[2] WHEN '' THEN '' ELSE ' # ' || step[1] END);
+    END LOOP;
+    EXECUTE format(head, 'randflake_permute(number bigint, k bigint[], inverse boolean) RETURNS bigint', 'IMMUTABLE STRICT PARALLEL SAFE', '', format('
+DECLARE
+    l bigint := number >> 27; r bigint := number & 134217727; m bigint; s bigint;
+    a bigint; b bigint; c bigint; d bigint;
+BEGIN
+    FOR i IN 0..9 LOOP
+        m := CASE WHEN inverse THEN 9 - i ELSE i END;
+        m := (m << 32) | CASE m & 1 WHEN 0 THEN r ELSE l END;
+        a := k[1] # %s; b := k[2] # %s; c := k[1] # %s; d := k[2] # %s # m;
+        FOR turn IN 1..8 LOOP
+            IF turn = 3 THEN
+                a := a # m; d := d # %5$s;
+            ELSIF turn = 5 THEN
+                a := a # %5$s; c := c # 255;
+            END IF;%6$s
+        END LOOP;
+        IF (m >> 32) & 1 = 0 THEN
+            l := l # ((a # b # c # d) & 67108863);
+        ELSE
+            r := r # ((a # b # c # d) & 134217727);
+        END IF;
+    END LOOP;
+    RETURN (l << 27) | r;
+END', x'736f6d6570736575'::bigint, x'646f72616e646f6d'::bigint, x'6c7967656e657261'::bigint, x'7465646279746573'::bigint, 8::bigint << 56, sip));
 
     -- A usable number is at most 3600 seconds beyond the clock. It is looked at, taken, and looked at
     -- again, since another session may have opened a second meanwhile.
@@ -314,37 +366,48 @@ BEGIN
 END
 $$;
 
--- NULL for a number that is skipped.
-CREATE FUNCTION randflake.randflake_ring_encrypt(raw bigint, valid_from bigint[], keys bigint[]) RETURNS bigint
+-- NULL for a number that is skipped, and for what no secret made; of 64 bits, and of 53, whose owner is that of their second.
+DO $do$
+DECLARE
+    variant record;
+BEGIN
+    FOR variant IN SELECT * FROM (VALUES
+        ('randflake_ring_encrypt', 'randflake_ring_decrypt', '%s', 'randflake.randflake_encrypt(%s, keys[25 * %2$s - 24 : 25 * %2$s])',
+            'randflake.randflake_decrypt(%s, keys[25 * %2$s - 24 : 25 * %2$s])'),
+        ('randflake53_ring_encrypt', 'randflake53_ring_decrypt', '((%s >> 23) << 34) | 1', 'randflake.randflake_permute(%s, keys[2 * %2$s - 1 : 2 * %2$s], false)',
+            'randflake.randflake_permute(%s, keys[2 * %2$s - 1 : 2 * %2$s], true)')) AS v (encrypts, decrypts, owned, encrypt, decrypt)
+    LOOP
+        EXECUTE format('CREATE FUNCTION randflake.%I(raw bigint, valid_from bigint[], keys bigint[]) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    owner integer := randflake.randflake_owner(raw, valid_from);
-    id bigint := randflake.randflake_encrypt(raw, keys[25 * owner - 24 : 25 * owner]);
+    owner integer := randflake.randflake_owner(%s, valid_from);
+    id bigint := %s;
 BEGIN
     FOR i IN 1..owner - 1 LOOP
-        IF randflake.randflake_owner(randflake.randflake_decrypt(id, keys[25 * i - 24 : 25 * i]), valid_from) = i THEN
+        IF randflake.randflake_owner(%s, valid_from) = i THEN
             RETURN NULL;
         END IF;
     END LOOP;
     RETURN id;
 END
-$$;
-
--- NULL for what no secret made.
-CREATE FUNCTION randflake.randflake_ring_decrypt(id bigint, valid_from bigint[], keys bigint[]) RETURNS bigint
+$$', variant.encrypts, format(variant.owned, 'raw'), format(variant.encrypt, 'raw', 'owner'), format(variant.owned, format(variant.decrypt, 'id', 'i')));
+        EXECUTE format('CREATE FUNCTION randflake.%I(id bigint, valid_from bigint[], keys bigint[]) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     raw bigint;
 BEGIN
     FOR i IN 1..cardinality(valid_from) LOOP
-        raw := randflake.randflake_decrypt(id, keys[25 * i - 24 : 25 * i]);
-        IF randflake.randflake_owner(raw, valid_from) = i THEN
+        raw := %s;
+        IF randflake.randflake_owner(%s, valid_from) = i THEN
             RETURN raw;
         END IF;
     END LOOP;
     RETURN NULL;
 END
-$$;
+$$', variant.decrypts, format(variant.decrypt, 'id', 'i'), format(variant.owned, 'raw'));
+    END LOOP;
+END
+$do$;
 
 -- The state machine
 
@@ -392,7 +455,7 @@ BEGIN
     SELECT * INTO here FROM randflake.randflake_identity();
     hint := 'Run SELECT randflake.randflake_configure(NULL, 2), with a node id that no other database uses, or with the '
         'former one if the former server has stopped for good.';
-    IF c.identity <> here.identity OR c.path IS DISTINCT FROM pg_relation_filepath(c.numbers) THEN
+    IF c.identity <> here.identity OR (pg_relation_filepath(c.numbers) LIKE c.file) IS NOT TRUE THEN
         message := 'this database is a copy of the one that was configured, or was upgraded';
         detail := 'Two databases with the same node id would make the same identifiers.';
         RETURN;
@@ -538,7 +601,7 @@ $$;
 
 -- Secrets as in a file of secrets (src/core/secret/secret_file.h), keys and fingerprints of them.
 CREATE FUNCTION randflake.randflake_parse_secrets(
-    secret text, OUT valid_from bigint[], OUT keys bigint[], OUT fingerprints text[])
+    secret text, OUT valid_from bigint[], OUT keys bigint[], OUT keys53 bigint[], OUT fingerprints text[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     line text;
@@ -547,8 +610,6 @@ DECLARE
     at timestamptz;
     second bigint;
     seen text[];
-    inner_key bytea;
-    outer_key bytea;
     fingerprint bytea := '';
     problem text;
 BEGIN
@@ -589,18 +650,12 @@ BEGIN
             RAISE invalid_parameter_value USING MESSAGE = format('invalid secret in line %s', number), DETAIL = problem;
         END IF;
 
-        -- HMAC-SHA-256 of what the library takes for a fingerprint.
-        inner_key := decode(parts[1] || repeat('00', 48), 'hex');
-        outer_key := inner_key;
-        FOR i IN 0..63 LOOP
-            inner_key := set_byte(inner_key, i, get_byte(inner_key, i) # 54);
-            outer_key := set_byte(outer_key, i, get_byte(outer_key, i) # 92);
-        END LOOP;
-        fingerprint := substr(sha256(outer_key || sha256(inner_key || convert_to('randflake key check', 'UTF8')
-            || fingerprint || CASE WHEN seen IS NULL THEN '' ELSE int4send(second::integer) END)), 1, 8);
+        fingerprint := substr(randflake.randflake_hmac(parts[1], convert_to('randflake key check', 'UTF8')
+            || fingerprint || CASE WHEN seen IS NULL THEN '' ELSE int4send(second::integer) END), 1, 8);
         seen := seen || lower(parts[1]);
         valid_from := valid_from || second;
         keys := keys || randflake.randflake_key_schedule(decode(parts[1], 'hex'));
+        keys53 := keys53 || randflake.randflake_permutation_key(parts[1], 'randflake 53', '');
         fingerprints := fingerprints || encode(fingerprint, 'hex');
     END LOOP;
     IF seen IS NULL THEN
@@ -641,6 +696,7 @@ BEGIN
     SELECT * INTO ring FROM randflake.randflake_parse_secrets(after.secret);
     after.valid_from := ring.valid_from;
     after.keys := ring.keys;
+    after.keys53 := ring.keys53;
     after.fingerprints := ring.fingerprints;
 
     SELECT * INTO here FROM randflake.randflake_identity();
@@ -672,7 +728,7 @@ BEGIN
     END IF;
     after.numbers := to_regclass(format('randflake.randflake_numbers_%s', after.node_id));
     PERFORM setval(after.numbers, 0);  -- as after a start
-    after.path := pg_relation_filepath(after.numbers);
+    after.file := '%/' || substring(pg_relation_filepath(after.numbers) FROM '[^/]*/[^/]*$');
     after.identity := here.identity;
     after.timeline := here.timeline;
     TRUNCATE randflake.randflake_state;
@@ -682,56 +738,104 @@ $$;
 
 -- Looking into identifiers
 
-CREATE FUNCTION randflake.randflake_decode(
-    id bigint, OUT generated_at timestamptz, OUT node_id integer, OUT sequence integer)
-LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- Of 64 bits and of 53.
+DO $do$
+DECLARE
+    head     constant text := 'CREATE FUNCTION randflake.%s LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ %s $$';
+    unknown  constant text := 'IF NOT FOUND THEN
+        RAISE object_not_in_prerequisite_state USING MESSAGE = ''randflake is not configured in this database'',
+            HINT = ''Run SELECT randflake.randflake_configure(NULL, 1), with a node id that no other database uses.'';
+    END IF;';
+    kind record;
+BEGIN
+    FOR kind IN SELECT * FROM (VALUES
+        ('randflake', 34, 17, 131071, 131071, 'keys', ''),
+        ('randflake53', 23, 15, 255, 32767, 'keys53', 'IF id NOT BETWEEN 0 AND 9007199254740991 THEN
+        RAISE invalid_parameter_value USING MESSAGE = format(''%s is not a 53-bit identifier'', id), DETAIL = ''They are from 0 to 9007199254740991.'';
+    END IF;')) AS k (name, time_at, node_at, nodes, sequences, keys, range)
+    LOOP
+        EXECUTE format(head, kind.name || '_decode(id bigint, OUT generated_at timestamptz, OUT node_id integer, OUT sequence integer)', format('
 DECLARE
     raw bigint;
 BEGIN
-    SELECT randflake.randflake_ring_decrypt(id, s.valid_from, s.keys) INTO raw FROM randflake.randflake_state AS s;
-    IF NOT FOUND THEN
-        RAISE object_not_in_prerequisite_state USING MESSAGE = 'randflake is not configured in this database',
-            HINT = 'Run SELECT randflake.randflake_configure(NULL, 1), with a node id that no other database uses.';
-    END IF;
-    generated_at := to_timestamp(1730000000 + ((raw >> 34) & 1073741823));
-    node_id := (raw >> 17) & 131071;
-    sequence := raw & 131071;
-END
-$$;
-
-CREATE FUNCTION randflake.randflake_generated_at(id bigint) RETURNS timestamptz
-LANGUAGE sql STABLE STRICT SECURITY DEFINER
-RETURN (SELECT d.generated_at FROM randflake.randflake_decode(id) AS d);
-
-CREATE FUNCTION randflake.randflake_encode(generated_at timestamptz, node_id integer, sequence integer) RETURNS bigint
-LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    %s
+    SELECT randflake.%I(id, s.valid_from, s.%I) INTO raw FROM randflake.randflake_state AS s;
+    %s
+    generated_at := to_timestamp(1730000000 + ((raw >> %s) & 1073741823));
+    node_id := (raw >> %s) & %s;
+    sequence := raw & %s;
+END', kind.range, kind.name || '_ring_decrypt', kind.keys, unknown, kind.time_at, kind.node_at, kind.nodes, kind.sequences));
+        EXECUTE format(head, kind.name || '_encode(generated_at timestamptz, node_id integer, sequence integer) RETURNS bigint', format('
 DECLARE
-    second bigint;
     id bigint;
-    problem text;
+    problem text[];
 BEGIN
     IF generated_at < to_timestamp(1730000000) OR generated_at >= to_timestamp(2803741824) THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'timestamp out of range', DETAIL = format('It must be from %s to %s.',
-            to_timestamp(1730000000), to_timestamp(2803741823));
+        problem := ARRAY[''timestamp out of range'', format(''It must be from %%s to %%s.'', to_timestamp(1730000000), to_timestamp(2803741823))];
+    ELSIF node_id NOT BETWEEN 0 AND %1$s THEN
+        problem := ARRAY[format(''node id %%s is out of range'', node_id), ''It must be from 0 to %1$s.''];
+    ELSIF sequence NOT BETWEEN 0 AND %2$s THEN
+        problem := ARRAY[format(''sequence %%s is out of range'', sequence), ''It must be from 0 to %2$s.''];
+    ELSE
+        SELECT randflake.%3$I(((floor(date_part(''epoch'', generated_at))::bigint - 1730000000) << %4$s) | (%8$I.node_id::bigint << %5$s) | sequence,
+            s.valid_from, s.%6$I) INTO id FROM randflake.randflake_state AS s;
+        %7$s
+        problem := CASE WHEN id IS NULL THEN ARRAY[''there is no identifier of this second, node id and sequence'',
+            ''An identifier of an earlier secret takes its place.''] END;
     END IF;
-    problem := CASE WHEN node_id NOT BETWEEN 0 AND 131071 THEN format('node id %s is out of range', node_id)
-        WHEN sequence NOT BETWEEN 0 AND 131071 THEN format('sequence %s is out of range', sequence) END;
     IF problem IS NOT NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = problem, DETAIL = 'It must be from 0 to 131071.';
+        RAISE invalid_parameter_value USING MESSAGE = problem[1], DETAIL = problem[2];
     END IF;
-    second := floor(date_part('epoch', generated_at))::bigint - 1730000000;
-    SELECT randflake.randflake_ring_encrypt((second << 34) | (randflake_encode.node_id::bigint << 17) | sequence, s.valid_from, s.keys)
-    INTO id FROM randflake.randflake_state AS s;
+    RETURN id;
+END', kind.nodes, kind.sequences, kind.name || '_ring_encrypt', kind.time_at, kind.node_at, kind.keys, unknown, kind.name || '_encode'));
+    END LOOP;
+END
+$do$;
+
+CREATE FUNCTION randflake.randflake_generated_at(id bigint) RETURNS timestamptz
+LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+RETURN (SELECT d.generated_at FROM randflake.randflake_decode(id) AS d);
+
+-- Masks, which are of the first secret.
+
+CREATE FUNCTION randflake.randflake_masked(number bigint, label text, inverse boolean) RETURNS bigint
+LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    secret text;
+    utf8 bytea;
+    label_hint constant text := 'Use a fixed text that names what the numbers identify, as "customer".';
+BEGIN
+    SELECT substring(s.secret FROM '(?n)^[0-9A-Fa-f]{32}') INTO secret FROM randflake.randflake_state AS s;
     IF NOT FOUND THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'randflake is not configured in this database',
             HINT = 'Run SELECT randflake.randflake_configure(NULL, 1), with a node id that no other database uses.';
-    ELSIF id IS NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'there is no identifier of this second, node id and sequence',
-            DETAIL = 'An identifier of an earlier secret takes its place.';
     END IF;
-    RETURN id;
+    utf8 := convert_to(label, CASE getdatabaseencoding() WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END);
+    IF utf8 = '' THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'label of a mask is empty', HINT = label_hint;
+    ELSIF length(utf8) > 255 THEN
+        RAISE invalid_parameter_value USING MESSAGE = format('label of a mask is too long: "%s..."', left(label, 128)),
+            DETAIL = 'It may have at most 255 bytes in UTF-8.', HINT = label_hint;
+    ELSIF getdatabaseencoding() = 'SQL_ASCII' AND encode(utf8, 'hex') ~ '^(..)*[89a-f]' THEN
+        RAISE character_not_in_repertoire USING MESSAGE = 'label of a mask is not valid text',
+            DETAIL = 'It must be UTF-8, and ASCII in a database with the encoding SQL_ASCII.', HINT = label_hint;
+    ELSIF number NOT BETWEEN 0 AND 9007199254740991 THEN
+        RAISE invalid_parameter_value USING MESSAGE = format('%s %s is out of range', CASE WHEN inverse THEN 'mask' ELSE 'number to mask' END, number),
+            DETAIL = 'It must be from 0 to 9007199254740991.',
+            HINT = CASE WHEN inverse THEN 'No number has this mask: answer as for a row that does not exist.'
+                ELSE 'Masks are for keys that count up. Identifiers that are random already need none.' END;
+    END IF;
+    RETURN randflake.randflake_permute(number, randflake.randflake_permutation_key(secret, 'randflake mask', utf8), inverse);
 END
 $$;
+
+CREATE FUNCTION randflake.randflake_mask(id bigint, label text) RETURNS bigint
+LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+RETURN randflake.randflake_masked(id, label, false);
+
+CREATE FUNCTION randflake.randflake_unmask(masked bigint, label text) RETURNS bigint
+LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+RETURN randflake.randflake_masked(masked, label, true);
 
 -- Text form and shards. Their bodies are resolved here and now, so they need no search_path and can be inlined.
 
@@ -746,26 +850,63 @@ CREATE FUNCTION randflake.randflake_generate_text() RETURNS text
 LANGUAGE sql VOLATILE
 RETURN randflake.randflake_to_text(randflake.randflake_generate());
 
-CREATE FUNCTION randflake.randflake_from_text(text) RETURNS bigint
+-- The text form of `all_` is `digits`, which are part of it or all. By "C", whatever collation a caller's column has.
+CREATE FUNCTION randflake.randflake_from_digits(all_ text, digits text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    bad text := substr($1, length(substring($1 FROM '^[0-9a-vA-V]*')) + 1, 1);
+    d constant text COLLATE "C" := digits;
+    bad text COLLATE "C" := substr(d, length(substring(d FROM '^[0-9a-vA-V]*')) + 1, 1);
     id bigint := 0;
     problem text;
 BEGIN
-    problem := CASE WHEN $1 = '' THEN 'It is empty.'
+    problem := CASE WHEN d = '' THEN 'It is empty.'
         WHEN bad <> '' THEN format('Character "%s" is not a digit of base32hex (0-9, a-v).', bad)
-        WHEN length($1) > 13 THEN format('It has %s characters; at most 13 are possible.', length($1))
-        WHEN length($1) = 13 AND $1 !~ '^[0-9a-fA-F]' THEN 'It exceeds 64 bits.' END;
+        WHEN length(d) > 13 THEN format('It has %s characters; at most 13 are possible.', length(d))
+        WHEN length(d) = 13 AND d !~ '^[0-9a-fA-F]' THEN 'It exceeds 64 bits.' END;
     IF problem IS NOT NULL THEN
         RAISE invalid_text_representation USING DETAIL = problem, MESSAGE = format('invalid text form of an identifier: "%s"',
-            CASE WHEN length($1) > 128 THEN left($1, 128) || '...' ELSE $1 END);
+            CASE WHEN length(all_) > 128 THEN left(all_, 128) || '...' ELSE all_ END);
     END IF;
-    FOR i IN 1..length($1) LOOP
-        id := (id << 5) | (strpos('0123456789abcdefghijklmnopqrstuv', translate(substr($1, i, 1),
+    FOR i IN 1..length(d) LOOP
+        id := (id << 5) | (strpos('0123456789abcdefghijklmnopqrstuv', translate(substr(d, i, 1),
             'ABCDEFGHIJKLMNOPQRSTUV', 'abcdefghijklmnopqrstuv')) - 1)::bigint;
     END LOOP;
     RETURN id;
+END
+$$;
+
+CREATE FUNCTION randflake.randflake_from_text(text) RETURNS bigint
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN randflake.randflake_from_digits($1, $1);
+
+-- Prefixes, as src/core/identifier/id_text.h has them.
+
+CREATE FUNCTION randflake.randflake_prefixed(prefix text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF prefix COLLATE "C" !~ '^[a-z]([a-z_]{0,61}[a-z])?$' THEN
+        RAISE invalid_parameter_value USING MESSAGE = format('invalid prefix of identifiers: "%s"', CASE WHEN length(prefix) > 128 THEN left(prefix, 128) || '...' ELSE prefix END),
+            DETAIL = 'A prefix has 1 to 63 characters, a to z and _, and begins and ends with a letter.';
+    END IF;
+    RETURN prefix || '_';
+END
+$$;
+
+CREATE FUNCTION randflake.randflake_to_text(id bigint, prefix text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN randflake.randflake_prefixed(prefix) || randflake.randflake_to_text(id);
+
+CREATE FUNCTION randflake.randflake_from_text(text, prefix text) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    prefixed constant text COLLATE "C" := randflake.randflake_prefixed(prefix);
+    digits   constant text COLLATE "C" := substr($1, length(prefixed) + 1);
+BEGIN
+    IF left($1, length(prefixed)) COLLATE "C" <> prefixed OR strpos(digits, '_') > 0 THEN
+        RAISE invalid_text_representation USING DETAIL = format('It must begin with "%s".', prefixed),
+            MESSAGE = format('text form of an identifier does not have the prefix "%s": "%s"', prefix, CASE WHEN length($1) > 128 THEN left($1, 128) || '...' ELSE $1 END);
+    END IF;
+    RETURN randflake.randflake_from_digits($1, digits);
 END
 $$;
 
@@ -815,16 +956,16 @@ BEGIN
     SELECT * INTO no FROM randflake.randflake_refusal();
     problem := no.message || ': ' || no.detail;
     SELECT s.node_id, 1, 122879, s.fingerprints[(SELECT count(*) FROM unnest(s.valid_from) AS f WHERE f <= second)],
-        to_timestamp(1730000000 + pg_sequence_last_value(s.tickets)),
-        make_interval(secs => greatest(pg_sequence_last_value(s.tickets) - second, 0))
+        to_timestamp(1730000000 + pg_sequence_last_value(c.oid)),
+        make_interval(secs => greatest(pg_sequence_last_value(c.oid) - second, 0))
     INTO first_node_id, node_count, ids_per_second, key_fingerprint, last_second, ahead
-    FROM randflake.randflake_state AS s;
+    FROM randflake.randflake_state AS s LEFT JOIN pg_class AS c ON c.oid = s.tickets;  -- which may have been dropped
 END
 $$;
 
 CREATE FUNCTION randflake.randflake_secrets(
     OUT generation integer, OUT fingerprint text, OUT valid_from timestamptz, OUT state text) RETURNS SETOF record
-LANGUAGE sql VOLATILE SECURITY DEFINER
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT u.o, u.f, CASE WHEN u.o > 1 THEN to_timestamp(1730000000 + u.s) END,
         CASE WHEN to_timestamp(1730000000 + u.s) > clock_timestamp() THEN 'future'
@@ -856,7 +997,8 @@ END
 $do$;
 GRANT USAGE ON SCHEMA randflake TO PUBLIC;
 GRANT EXECUTE ON FUNCTION randflake.randflake_generate(), randflake.randflake_generate(integer), randflake.randflake_generate_text(),
-    randflake.randflake_to_text(bigint), randflake.randflake_from_text(text), randflake.randflake_shard(bigint, integer),
+    randflake.randflake_to_text(bigint), randflake.randflake_from_text(text), randflake.randflake_to_text(bigint, text),
+    randflake.randflake_from_text(text, text), randflake.randflake_from_digits(text, text), randflake.randflake_prefixed(text), randflake.randflake_shard(bigint, integer),
     randflake.randflake_shard_ranges(integer) TO PUBLIC;
 GRANT EXECUTE ON FUNCTION randflake.randflake_status(), randflake.randflake_secrets() TO pg_monitor;
 GRANT SELECT ON randflake.randflake_status, randflake.randflake_secrets TO pg_monitor;

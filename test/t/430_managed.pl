@@ -38,6 +38,13 @@ for my $vector (@{ decode_json(slurp_file('test/unit/reference_vectors.json')) }
         "$vector->{encrypted_id}|t|$vector->{encoded_id}|t", "vector $vector->{encoded_id}");
 }
 
+for my $vector (grep { $_->{label} !~ /[^ -~]/ } @{ decode_json(slurp_file('test/unit/feistel_vectors.json')) }) {
+    my $values = join ', ', map { "($_->[0], $_->[1])" } @{ $vector->{numbers} };
+    is(as_owner($managed, "SELECT count(*) FROM randflake.randflake_permutation_key('$vector->{secret}', '$vector->{use}', '$vector->{label}') AS k, "
+              . "(VALUES $values) AS v (a, b) WHERE randflake.randflake_permute(a, k, false) = b AND randflake.randflake_permute(b, k, true) = a"),
+        scalar @{ $vector->{numbers} }, "vectors of $vector->{use}, label '$vector->{label}'");
+}
+
 # Many are made in slices, which must be what is made one by one.
 is(as_owner($managed, <<'SQL'), '1392|1392', 'many at once');
 SELECT count(*), count(*) FILTER (WHERE many.id = randflake.randflake_encrypt(many.number, k))
@@ -60,6 +67,20 @@ FROM generate_series(0::bigint, 19999) AS i,
      LEFT JOIN LATERAL randflake.randflake_decode(id) AS inside ON true,
      hashint8extended(i, 1) AS random, randflake.randflake_decode(random) AS made
 SQL
+# The same of 53 bits, and masks in every kind of text.
+my $numbers53 = <<'SQL' =~ s/try_encode/try_encode53/gr;
+SET TimeZone = 'UTC';
+CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql
+AS 'BEGIN RETURN randflake.randflake53_encode(at, node, n); EXCEPTION WHEN invalid_parameter_value THEN RETURN NULL; END';
+SELECT i, id, inside.*, random, made.*, masked, randflake.randflake_unmask(masked, label), prefixed, randflake.randflake_from_text(prefixed, 'a_b')
+FROM generate_series(0::bigint, 999) AS i,
+     pg_temp.try_encode(to_timestamp(1730000000 + i * 7919 * 104729 % CASE WHEN i % 2 = 0 THEN 1073741824 ELSE 70000000 END),
+                        (i * 31337 % 256)::integer, CASE WHEN i % 100 = 0 THEN 0 ELSE (i * 65537 % 32768)::integer END) AS id
+     LEFT JOIN LATERAL randflake.randflake53_decode(id) AS inside ON true,
+     abs(hashint8extended(i, 1) % 9007199254740992) AS random, randflake.randflake53_decode(random) AS made,
+     substr(repeat(U&'order\043a\00e9\ff21\+01f600', 14), 1, 1 + (i % 90)::integer) AS label, randflake.randflake_mask(random, label) AS masked,
+     randflake.randflake_to_text(hashint8extended(i, 2), 'a_b') AS prefixed
+SQL
 for my $case ([ 'one secret', $ring[0] ], [ 'three secrets', @ring ]) {
     my ($name, @secrets) = @$case;
     write_secrets($library, @secrets);
@@ -71,6 +92,9 @@ for my $case ([ 'one secret', $ring[0] ], [ 'three secrets', @ring ]) {
     my $expected = $library->safe_psql('app', $numbers);
     my $got = as_owner($managed, $numbers);
     ok($got eq $expected && $got =~ tr/\n// == 19999, "$name: 20,000 numbers and what is made of them");
+    $expected = $library->safe_psql('app', $numbers53);
+    $got = as_owner($managed, $numbers53);
+    ok($got eq $expected && $got =~ tr/\n// == 999, "$name: 1,000 numbers of 53 bits, masks and prefixes");
     my $own = as_owner($managed, 'SELECT string_agg(id::text, $$,$$) FROM randflake.randflake_generate(20000) AS id');
     is($library->safe_psql('app', "SELECT count(DISTINCT d.*), min(node_id), max(node_id) FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake_decode(id) AS d"),
         '20000|2|2', "$name: the library reads the edition's identifiers");
@@ -85,8 +109,11 @@ for my $call (
     'generate(-1)', "encode('2024-10-27 03:33:19+00', 0, 0)", "encode('2058-11-05 17:10:24+00', 0, 0)",
     "encode('infinity', 0, 0)", "encode('2025-01-01', 131072, 0)", "encode('2025-01-01', 0, -1)",
     "from_text('')", "from_text('w')", "from_text('00000000000000')", "from_text('g000000000000')",
-    "from_text('1 ')", "from_text(repeat('1', 100))", 'shard(1, 0)', 'shard_ranges(0)') {
-    my %errors = map { $_->name => error_of($_, "SET TimeZone = 'UTC'; SELECT randflake.randflake_$call", database => 'app') } $library, $managed;
+    "from_text('1 ')", "from_text(repeat('1', 100))", "from_text('ord_1', 'cus')", "from_text('cus_a_1', 'cus')", "from_text('1', 'cus')",
+    "from_text('cus_w', 'cus')", "from_text('cus_', 'cus')", "to_text(1, '')", "to_text(1, 'a_')", "from_text('A_1', 'A')", "to_text(1, repeat('a', 200))",
+    "mask(1, '')", "mask(1, repeat('a', 256))", "mask(-1, 'a')", "mask(9007199254740992, 'a')", "unmask(-1, 'a')", '53_decode(-1)', '53_decode(9007199254740992)',
+    "53_encode('2025-01-01', 256, 0)", "53_encode('2025-01-01', 0, 32768)", "53_encode('2058-11-05 17:10:24+00', 0, 0)", 'shard(1, 0)', 'shard_ranges(0)') {
+    my %errors = map { $_->name => error_of($_, "SET TimeZone = 'UTC'; SELECT randflake.randflake_$call" =~ s/_53/53/r, database => 'app') } $library, $managed;
     is_deeply([ @{ $errors{managed} }{qw(sqlstate message detail)} ], [ @{ $errors{library} }{qw(sqlstate message detail)} ], "error of $call");
 }
 my $ranges = 'SELECT md5(string_agg(r::text, $$;$$)) FROM unnest(ARRAY[1, 2, 3, 7, 1000]) AS n, randflake.randflake_shard_ranges(n) AS r';
@@ -139,14 +166,14 @@ $library->safe_psql('app', 'DROP SUBSCRIPTION items');
 
 # --- roles -----------------------------------------------------------------------------------------
 
-is(as_owner($managed, <<'SQL'), 'randflake_from_text,randflake_generate,randflake_generate,randflake_generate_text,randflake_shard,randflake_shard_ranges,randflake_to_text|', 'what everybody may call, and read');
+is(as_owner($managed, <<'SQL'), 'randflake_from_digits,randflake_from_text,randflake_from_text,randflake_generate,randflake_generate,randflake_generate_text,randflake_prefixed,randflake_shard,randflake_shard_ranges,randflake_to_text,randflake_to_text|', 'what everybody may call, and read');
 SELECT (SELECT string_agg(proname, ',' ORDER BY proname) FROM pg_proc WHERE pronamespace = 'randflake'::regnamespace AND has_function_privilege('mallory', oid, 'EXECUTE')),
        (SELECT string_agg(relname, ',') FROM pg_class WHERE relnamespace = 'randflake'::regnamespace AND relkind IN ('r', 'v', 'S')
         AND CASE relkind WHEN 'S' THEN has_sequence_privilege('mallory', oid, 'USAGE, SELECT, UPDATE') ELSE has_table_privilege('mallory', oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') END)
 SQL
 ok(as_owner($managed, q{SELECT NOT has_schema_privilege('mallory', 'randflake', 'CREATE')}) eq 't', 'nobody else makes objects in the schema');
-is(as_owner($managed, <<'SQL'), '0', 'every function of the owner\'s privileges has a fixed path, or a body that was resolved when it was made');
-SELECT count(*) FROM pg_proc WHERE pronamespace = 'randflake'::regnamespace AND prosqlbody IS NULL
+is(as_owner($managed, <<'SQL'), '0', 'every function has a fixed path, or a body that was resolved when it was made and no privileges of the owner');
+SELECT count(*) FROM pg_proc WHERE pronamespace = 'randflake'::regnamespace AND (prosqlbody IS NULL OR prosecdef)
 AND proconfig[1] IS DISTINCT FROM 'search_path=pg_catalog, pg_temp'
 SQL
 
@@ -188,7 +215,7 @@ for my $call ('randflake_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.
 }
 my $error = error_of($managed, 'SELECT randflake.randflake_generate(); SELECT lastval()', database => 'app', user => 'mallory');
 is($error->{sqlstate}, '42501', 'lastval() after a call does not show the number');
-for my $call ('randflake_decode(1)', 'randflake_encode(now(), 1, 1)', 'randflake_generated_at(1)', "randflake_configure('" . ('0' x 32) . "', 1)", 'randflake_open()', 'randflake_status()', 'randflake_refusal()') {
+for my $call ('randflake_decode(1)', 'randflake_encode(now(), 1, 1)', 'randflake_generated_at(1)', "randflake_mask(1, 'a')", "randflake_unmask(1, 'a')", 'randflake53_decode(1)', 'randflake53_encode(now(), 1, 1)', "randflake_configure('" . ('0' x 32) . "', 1)", 'randflake_open()', 'randflake_status()', 'randflake_refusal()') {
     is(error_of($managed, "SELECT randflake.$call", database => 'app', user => 'mallory')->{sqlstate}, '42501', "mallory does not call $call");
 }
 

@@ -19,13 +19,9 @@ read_document('docs/managed.md', 'test/t/432_managed_numbers.pl');
 like(as_owner($node, block('first_steps')), qr/Ada\|20.*\|7\|/, 'the first steps');
 like(as_owner($node, block('secret')), qr/^[0-9a-f]{32}$/, 'the secret to hand on');
 
-# The package for pg_tle, with a function in place of pg_tle's that runs the script.
-$node->safe_psql('postgres', 'CREATE DATABASE tle OWNER owner');
-as_owner($node, q{CREATE SCHEMA pgtle; CREATE FUNCTION pgtle.install_extension(name text, version text, description text, ext text) RETURNS void
-                  LANGUAGE plpgsql AS 'BEGIN EXECUTE ext; END'}, 'tle');
-as_owner($node, scalar `managed/pgtle.sh`, 'tle');
-as_owner($node, 'SELECT randflake.randflake_configure(NULL, 9)', 'tle');
-is(as_owner($node, 'SELECT count(*) FROM randflake.randflake_generate(3)', 'tle'), '3', 'the package for pg_tle');
+# A database of its own, with a secret of its own.
+$node->safe_psql('postgres', 'CREATE DATABASE second OWNER owner');
+as_owner($node, 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT; SELECT randflake.randflake_configure(NULL, 9); SELECT randflake.randflake_generate()', 'second');
 
 # What is made goes to a file: processes are started slowly by one that holds millions of identifiers.
 my $made = PostgreSQL::Test::Utils::tempdir() . '/made';
@@ -156,9 +152,9 @@ receive_no_more($standby);
 keep(hurry($node, 45));
 $standby->promote;
 error_is($standby, 'SELECT randflake.randflake_generate()', '55000', { message => qr/promoted or restored/ }, 'a promoted standby', database => 'app');
-my $secrets = as_owner($standby, 'SELECT secret FROM randflake.randflake_state', 'tle') . "\n" . random_secret() . strftime(' from %Y-%m-%dT%H:%M:%SZ', gmtime(time + 45));
+my $secrets = as_owner($standby, 'SELECT secret FROM randflake.randflake_state', 'second') . "\n" . random_secret() . strftime(' from %Y-%m-%dT%H:%M:%SZ', gmtime(time + 45));
 error_is($standby, "SELECT randflake.randflake_configure('$secrets', NULL)", '55000', { message => qr/not those that identifiers were made under/ },
-    'a secret from a time that the former server may have used', database => 'tle', user => 'owner');
+    'a secret from a time that the former server may have used', database => 'second', user => 'owner');
 as_owner($standby, 'SELECT randflake.randflake_configure(NULL, NULL)');
 keep(hurry($standby, 2));
 judge('a standby that takes the place');

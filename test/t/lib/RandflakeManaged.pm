@@ -8,10 +8,10 @@ use Randflake;
 our @EXPORT = qw(managed_server install_managed as_owner);
 
 # A running server without the library, with the database app of the role owner, which may do all that an
-# owner may and no more. `conf` is for postgresql.conf.
+# owner may and no more. `conf` is for postgresql.conf, `install_path` as in PostgreSQL::Test::Cluster.
 sub managed_server {
     my ($name, %options) = @_;
-    my $node = PostgreSQL::Test::Cluster->new($name);
+    my $node = PostgreSQL::Test::Cluster->new($name, $options{install_path} ? (install_path => $options{install_path}) : ());
     $node->init(allows_streaming => $options{streaming} // 0);
     $node->append_conf('postgresql.conf', $options{conf} // '');
     $node->start;
