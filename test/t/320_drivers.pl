@@ -63,7 +63,7 @@ javascript('typeorm', after => [ [ 'node', 'again.mjs' ] ], also => {
 
 # Prisma's program downloads an engine for migrations, which making a client does not need: it is
 # told that it has one.
-javascript('prisma', tables => 1, files => ['schema.prisma'],
+javascript('prisma', tables => 1, model => 1, files => ['schema.prisma'],
     environment => { PRISMA_SCHEMA_ENGINE_BINARY => '/bin/true', CHECKPOINT_DISABLE => 1 },
     prepare => [ [ 'prisma', 'generate', '--schema=schema.prisma' ] ]);
 

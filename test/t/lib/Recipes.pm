@@ -93,7 +93,7 @@ LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 WHERE contype = 'f' AND conrelid = 'bought'::regclass
 SQL
 
-# What every recipe prints.
+# What every recipe prints; drivers leave out what no form of a key changes.
 my $printed = <<'SQL';
 SELECT format('customer %s %s %s', id, randflake_to_text(id), name) FROM customer WHERE name = 'Ada'
 UNION ALL SELECT format('purchase %s %s', id, item) FROM purchase WHERE item = 'pen'
@@ -123,6 +123,7 @@ SQL
 #   files    names of its blocks, the names of its files
 #   needs    pairs of a thing and whether it is there
 #   tables   true if it finds the tables made
+#   model    true if it inserts rows in bulk and makes JSON of them; without tables it does
 #   packages the directory with the node_modules it uses
 #   prepare  commands that come before it
 #   run      the command
@@ -190,12 +191,14 @@ sub run_recipe {
     ok($good, "$name: runs") or diag($output);
     note("$name took ", time - $began, ' s');
     if ($good) {
+        my $model = !$recipe->{tables} || $recipe->{model};
         check_tables('shop');
         my $expected = $node->safe_psql('shop', $printed) . "\n";
+        $expected =~ s/^(?:bulk|json) .*\n//gm if !$model;
         # The stand-in finds no row for what is malformed.
         s/^malformed.*\n//m for $stand_in ? ($output, $expected) : ();
         is($output, $expected, '  prints what is in the database');
-        is($node->safe_psql('shop', $bulk), '2000|t', '  inserts many rows together');
+        is($node->safe_psql('shop', $bulk), '2000|t', '  inserts many rows together') if $model;
     }
     if ($recipe->{after}) {
         $node->safe_psql('postgres', 'CREATE DATABASE again');
