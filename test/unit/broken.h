@@ -33,6 +33,17 @@ enum class Broken : uint8_t {
     kForgetsTheFloor,
     kProvesOneRangeForAll,
     kLeavesRangesUnwritten,
+    kProvesByTheFirstRange,
+    kEntersRangesDuringTheHoldOff,
+    kForgetsWhereARangeWasLeft,
+    kLeavesRangesByClosing,
+
+    // --- the tolerated difference of clocks, which changes
+    kKeepsTheHoldOffOfTheStart,
+    kKeepsTheHoldOffOfALease,
+    kRaisesNoFloor,
+    kWritesNoSkew,
+    kStopsWithoutSkew,
 
     // --- the disk
     kMovesTheWindowFirst,  // what is written gets there when the window has moved
@@ -46,6 +57,7 @@ enum class Broken : uint8_t {
     kSameIncarnation,
     kResumesLeases,
     kGivesAllBack,
+    kGivesBackWhatItUsedBefore,
     kTakesSilenceForARenewal,
     kExtendsAnotherLease,
     kTakesRenewalsForLonger,
@@ -71,6 +83,24 @@ enum class Broken : uint8_t {
     kKeepsTheSessionsSecrets,
     kLooksBeforeItReserves,
 };
+
+// Those that break a promise which FleetServer looks at itself, long before a number comes twice.
+constexpr bool BreaksPromise(Broken broken) {
+    switch (broken) {
+        case Broken::kEntersRangesDuringTheHoldOff:
+        case Broken::kForgetsWhereARangeWasLeft:
+        case Broken::kLeavesRangesByClosing:
+        case Broken::kKeepsTheHoldOffOfTheStart:
+        case Broken::kKeepsTheHoldOffOfALease:
+        case Broken::kRaisesNoFloor:
+        case Broken::kWritesNoSkew:
+        case Broken::kStopsWithoutSkew:
+        case Broken::kGivesBackWhatItUsedBefore:
+            return true;
+        default:
+            return false;
+    }
+}
 
 // The holder, with its rules broken.
 class Holder : public LeaseHolder {

@@ -22,6 +22,8 @@ struct DataDirectory {
     bool recovers = false;                   // standby.signal or recovery.signal is there
     std::optional<FileIdentity> identity{};  // of the file randflake/identity
     std::optional<StateBytes> window{};      // the file randflake/window
+    // The largest tolerated difference of clocks of the server that wrote the latter; not on disk.
+    uint32_t largest_skew_ms = 0;
 };
 
 // A computer from boot to boot: its clocks, and the memory in which the runs of data directories

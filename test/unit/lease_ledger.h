@@ -105,6 +105,16 @@ public:
         });
     }
 
+    // A holder says that nobody used these seconds, nor will under its lease.
+    void Unused(int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
+        for (int64_t node = first_node; node < first_node + nodes; node++)
+            for (int64_t second = start; second < end; second++)
+                if (Second* found = Find(static_cast<uint64_t>(node), second);
+                    found != nullptr && found->user != 0)
+                    Fail() << "node id " << node << ", second " << second
+                           << " is given back though it was used";
+    }
+
     void Use(uint32_t server, bool leases, uint64_t raw) {
         UseOf(numbers_layout_, &used_, server, leases, raw);
         numbers_++;

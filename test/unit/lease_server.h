@@ -4,6 +4,11 @@
 // the slots or the window, a lock, a write to the disk. Any other process may go on there, and the
 // server may be paused, crash or be copied. A call of the environment may fail, and may not come
 // back.
+//
+// It also checks what is promised long before a number could come twice, as shipped and with the
+// rules broken that BreaksPromise names: no number lies beyond what the disk says, windows of a
+// node id follow each other in time, none opens within the hold-off, and no second is given back
+// that was used.
 
 #ifndef RANDFLAKE_UNIT_LEASE_SERVER_H
 #define RANDFLAKE_UNIT_LEASE_SERVER_H
@@ -81,13 +86,15 @@ public:
           issues_(issues),
           broken_(broken),
           asserts_(asserts),
+          checks_(asserts || BreaksPromise(broken)),
           role_(role),
           skew_ms_(skew_ms),
           true_ms_(true_ms),
           births_(births),
           ledger_(ledger),
           events_(events),
-          random_(random) {
+          random_(random),
+          follows_(layout.max_node_id() + 1) {
         for (Process& process : processes_)
             process.server = this;
         for (Word& word : words_)
@@ -319,6 +326,7 @@ public:
         while (locked_by_ != nullptr)
             Step();
         locked_by_ = current_;
+        NoteSkew();
         MayNotComeBack();
     }
     bool TryLock() {
@@ -326,6 +334,7 @@ public:
         if (locked_by_ != nullptr)
             return false;
         locked_by_ = current_;
+        NoteSkew();
         return true;
     }
     void Unlock() {
@@ -343,10 +352,15 @@ public:
     void Wake() {}
 
     Second Now() const { return SecondOf(Present().wall_ms); }
-    Moment Present() const { return machine_->At(*true_ms_); }
+    Moment Present() const {
+        Moment present = machine_->At(*true_ms_);
+        if (std::exchange(skips_hold_off_, false))
+            present.uptime_ms = {INT64_MAX};
+        return present;
+    }
     SteadyMs Steady() const { return {*true_ms_}; }
     int64_t SkewMs() const { return skew_ms_; }
-    SkewRange Skew() const { return skew_; }
+    SkewRange Skew() { return seen_skew_ = skew_; }
     LeaseTerms Terms() {
         latest_end_ = Now() + asked_.duration + FloorDivide(asked_.skew_ms + 999, 1000) + 1;
         return asked_;
@@ -365,6 +379,7 @@ public:
             *error = identity_made ? StateError::kMissing : StateError::kLost;
         else
             *error = DecodeWindowState(directory_.window->data(), directory_.window->size(), state);
+        found_skew_ms_ = *error == StateError::kNone ? directory_.largest_skew_ms : 0;
         return !Fails();
     }
     bool LookAtState(WindowState* state, StateError* error) {
@@ -386,13 +401,17 @@ public:
         WindowState written = state;
         if (broken_ == Broken::kForgetsAddedSecrets)
             written.secrets = secrets_at_start_;
+        if (broken_ == Broken::kWritesNoSkew && current_ != &Postmaster())
+            written.skew = memory_.found_state.skew;
+        if (broken_ == Broken::kStopsWithoutSkew && current_ == &Postmaster())
+            written.skew.largest_ms = memory_.state.skew.largest_ms;
         const bool fails = Fails();
         events_->failed_writes += fails;
         // After a failure the disk holds the old state or the new one.
         if (broken_ == Broken::kMovesTheWindowFirst && current_ != &Postmaster())
             late_ = written;
         else if (!fails || random_->OneIn(2))
-            EncodeWindowState(written, directory_.window.emplace().data());
+            WriteNow(written);
         return !fails;
     }
     uint64_t MarkedRun(const Origin& origin) const { return machine_->MarkedRun(origin); }
@@ -447,7 +466,9 @@ public:
     void ShowLeases(const Holder&) {}
     Second Certainty() const { return certainty_; }
     void SetCertainty(Second second) { certainty_ = second; }
-    void TakeBack(WindowState* state, Second end) const {
+    void TakeBack(WindowState* state, Second end) {
+        if (broken_ == Broken::kForgetsWhereARangeWasLeft)
+            memory_.earliest[memory_.range] = {};
         if (broken_ == Broken::kTakesBackWhatAFormerWindowAnnounced)
             state->end_before = {};
         state->TakeBack(broken_ == Broken::kGivesAllBack ? Second{} : end);
@@ -461,7 +482,20 @@ public:
     }
     StartPlan PlanStart(StateError error, const WindowState& found,
                         const randflake::Start& start) const {
-        return PlanStartBroken(broken_, error, found, start);
+        randflake::Start planned = start;
+        if (broken_ == Broken::kProvesByTheFirstRange && !settings_.leases)
+            planned.nodes = settings_.Ranges().first;
+        StartPlan plan = PlanStartBroken(broken_, error, found, planned);
+        // The tolerated difference has changed since the first plan.
+        if (memory_.loaded && broken_ == Broken::kRaisesNoFloor)
+            plan.state.floor = {};
+        if (memory_.loaded && broken_ == (settings_.leases ? Broken::kKeepsTheHoldOffOfALease
+                                                           : Broken::kKeepsTheHoldOffOfTheStart)) {
+            plan.opens_at_ms = memory_.opens_at_ms;
+            plan.held_off_until = memory_.held_off_until;
+            plan.state.floor = {};
+        }
+        return plan;
     }
     ReloadPlan PlanReload(const Reload& reload, const WindowState* state) const {
         return PlanReloadBroken(broken_, reload, state);
@@ -485,17 +519,22 @@ public:
             randflake::ChooseRange(known, ranges, in_use, earliest, now) != chosen;
         if (chosen < ranges.count)
             events_->entered_again += state.EndFor(ranges.At(chosen)) > Second{};
+        skips_hold_off_ = chosen < ranges.count && broken_ == Broken::kEntersRangesDuringTheHoldOff;
         return chosen;
     }
     Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
-                        Second held_off_until) const {
-        return broken_ == Broken::kOpensLeasesAnywhere
+                        Second held_off_until) {
+        found_error_ = error;
+        return broken_ == Broken::kOpensLeasesAnywhere ||
+                       (broken_ == Broken::kGivesBackWhatItUsedBefore &&
+                        current_->task == Task::kSeal)
                    ? Second{}
                    : randflake::LeaseOpensAt(error, state, nodes, held_off_until);
     }
     template <typename... Sets>
     bool ChangeWindow(uint32_t slots, uint64_t first_node, Word& window, Window next,
                       const Sets&... sets) {
+        CheckOpening(slots, first_node, next);
         changes_ = true;
         bool changed = true;
         if (broken_ == Broken::kOpensFirst) {
@@ -523,7 +562,8 @@ public:
     Second SealWindow(uint32_t slots, Word& window, const Sets&... sets) {
         changes_ = true;
         Second last = kNotUsed;
-        if (broken_ == Broken::kSealsByClosing) {
+        const bool leaves = broken_ == Broken::kLeavesRangesByClosing && !settings_.leases;
+        if (broken_ == Broken::kSealsByClosing || leaves) {
             const Window old = Window::FromWord(window.load());
             window.store(Window::ClosedUntil(old.end).ToWord());
             const auto look_at = [&](const auto& set) {
@@ -531,6 +571,8 @@ public:
                     last = std::max(last, LastSecondUsed(set.layout, set.slot(i).load(), old));
             };
             (look_at(sets), ...);
+            if (leaves)
+                window.store(Window::ClosedUntil(std::max(last, old.start - 1) + 2).ToWord());
             last = last >= old.start ? last : kNotUsed;
         } else {
             last = randflake::SealWindow(slots, window, sets...);
@@ -594,6 +636,8 @@ private:
         if (broken_ == Broken::kResumesLeases)
             memory_.holder.Resume(last);
         grants_.clear();
+        std::fill(follows_.begin(), follows_.end(), Second{});
+        skips_hold_off_ = false;
         problem_ = WindowProblem::kNone;
         certainty_ = {};
         paused_ = 0;
@@ -746,12 +790,14 @@ private:
         Word& slot = narrow_words_[static_cast<size_t>(random_->Between(0, fit - 1))];
         const Reservation run =
             randflake::Reserve(narrow_, slot, window(), 1, [this] { return Tick(); });
+        CheckReserved(narrow_, run);
         for (uint32_t i = 0; i < run.count; i++)
             ledger_->UseNarrow(number_, settings_.leases, run.first + i);
     }
 
     Reservation Reserved(Word& slot, uint32_t wanted) {
         const Reservation run = Reserve(slot, wanted);
+        CheckReserved(numbers_, run);
         for (uint32_t i = 0; i < run.count; i++)
             ledger_->Use(number_, settings_.leases, run.first + i);
         if (!settings_.leases)
@@ -922,6 +968,9 @@ private:
             const bool used = held.id == releases.open.lease.id && last_used_ != kNotUsed;
             ledger_->GiveBack(GrantOf(held), held.first_node_id, slots(),
                               (used ? last_used_ + 1 : held.start).count, held.end.count);
+            if (checks_)
+                ledger_->Unused(held.first_node_id, slots(),
+                                (FromUnix(release.last_used) + 1).count, held.end.count);
             done_.releases.push_back(ReleaseOf(release));
             // What the directory used before, this window included, is told apart.
             if (broken_ == Broken::kGivesAllBack)
@@ -954,8 +1003,53 @@ private:
         if (!late_)
             return;
         Step();
-        EncodeWindowState(*late_, directory_.window.emplace().data());
+        WriteNow(*late_);
         late_.reset();
+    }
+    void WriteNow(const WindowState& state) {
+        EncodeWindowState(state, directory_.window.emplace().data());
+        directory_.largest_skew_ms = seen_skew_.largest_ms;
+    }
+
+    // --- promises
+
+    // What is decided from here on goes by this, but for a window that follows an open one.
+    void NoteSkew() {
+        if (settings_.leases || Window::FromWord(words_[kWindow].value).closed())
+            decided_skew_ = skew_;
+    }
+
+    // A window of these node ids opens.
+    void CheckOpening(uint32_t slots, uint64_t first_node, const Window& next) {
+        if (!checks_)
+            return;
+        for (uint64_t node = first_node; node < first_node + slots; node++) {
+            if (next.start < follows_[node])
+                ledger_->Violated("windows of a node id do not follow each other in time");
+            follows_[node] = next.start;
+        }
+        const bool unknown =
+            found_error_ != StateError::kNone && found_error_ != StateError::kMissing;
+        if (settings_.leases ? !unknown : proven_)
+            return;
+        const int64_t skew_ms = std::max(decided_skew_.largest_ms, found_skew_ms_);
+        if ((!settings_.leases && Present().uptime_ms <= memory_.start.uptime_ms + skew_ms) ||
+            next.start <= SecondOf(memory_.start.wall_ms + skew_ms))
+            ledger_->Violated("a window opens within the hold-off");
+    }
+
+    void CheckReserved(const Layout& layout, const Reservation& run) {
+        if (!checks_ || run.count == 0)
+            return;
+        const Fields fields = layout.Unpack(run.first);
+        const Second second = layout.SecondOf(fields.timestamp);
+        follows_[fields.node_id] = std::max(follows_[fields.node_id], second + 1);
+        WindowState state{};
+        if (!directory_.window ||
+            DecodeWindowState(directory_.window->data(), directory_.window->size(), &state) !=
+                StateError::kNone ||
+            state.EndFor({static_cast<uint32_t>(fields.node_id), 1}) <= second)
+            ledger_->Violated("a number lies beyond what the disk says");
     }
 
     int64_t slots() const { return settings_.nodes.count / settings_.ranges; }
@@ -972,6 +1066,7 @@ private:
     const bool issues_;
     const Broken broken_;
     const bool asserts_;
+    const bool checks_;   // promises
     const int64_t role_;  // by which the coordinator knows it
     int64_t skew_ms_;
     const int64_t* const true_ms_;
@@ -987,7 +1082,8 @@ private:
     // The postmaster.
     bool running_ = false, stopping_ = false, sealed_ = false;
     PostmasterMemory postmaster_{};
-    SkewRange skew_{};  // since its start
+    SkewRange skew_{};       // since its start
+    SkewRange seen_skew_{};  // that its processes know
     Settings settings_;
     int64_t paused_ = 0;
     Settings last_settings_;
@@ -1004,6 +1100,11 @@ private:
     WindowProblem problem_{};
     Second certainty_{};
     bool proven_ = false;
+    std::vector<Second> follows_;  // per node id, the first second that its next window may have
+    SkewRange decided_skew_{};     // by which the window that is closed may open
+    StateError found_error_{};     // where node ids are leased
+    uint32_t found_skew_ms_ = 0;   // the largest of the server that wrote the state that was found
+    mutable bool skips_hold_off_ = false;  // at the next look at the uptime
 
     // Processes.
     std::array<Process, kProcesses> processes_{};

@@ -91,7 +91,8 @@ private:
         if (scenario_.fleet == Fleet::kTwoNodeIds) {
             static_nodes_ = SomeNodes(2, 2);
             leases_one_in_ = 1000;
-            server_trouble_ = 80;
+            server_trouble_ = int64_t{80}
+                              << (scenario_.changes_settings ? random_.Between(0, 2) : 0);
             longest_advance_ms_ = 500;
         } else if (clocks_agree() && random_.OneIn(2)) {
             // The fewer node ids there are, the more they change hands.
@@ -105,6 +106,7 @@ private:
             server_trouble_ = int64_t{80} << random_.Between(0, 3);
         }
         set_back_far_ = scenario_.set_back_far && has_static() && random_.OneIn(2);
+        skew_stays_ = scenario_.skew_stays || (scenario_.changes_settings && random_.OneIn(2));
     }
 
     void MakeMachines() {
@@ -708,18 +710,43 @@ private:
                 static_cast<uint32_t>(ranges)};
     }
 
+    // Whoever uses these node ids statically stops, because this server is to have them.
+    void StopOthers(const NodeRange& nodes, const FleetServer& server) {
+        for (FleetServer& other : servers_)
+            if (&other != &server && other.generates() && !other.settings().leases &&
+                other.settings().nodes.Overlaps(nodes) && other.may_stop())
+                Stop(&other);
+    }
+
+    // What an operator makes of the settings of a server that has stopped: another number of spare
+    // ranges, of node ids in each, or other node ids.
+    Settings Changed(const Settings& before) {
+        Settings after = SomeStaticNodes();
+        const uint32_t count = before.nodes.count / before.ranges;
+        if (before.leases || !static_nodes_.Covers(before.nodes) || random_.OneIn(3))
+            return after;
+        const uint32_t room = static_nodes_.first + static_nodes_.count - before.nodes.first;
+        after.ranges =
+            static_cast<uint32_t>(random_.Between(1, std::min<int64_t>(4, room / count)));
+        after.nodes = {before.nodes.first, count * after.ranges};
+        return after;
+    }
+
     // --- what happens to servers
 
-    void Start(FleetServer* server) {
+    void Start(FleetServer* server, bool changes = false) {
         const Settings before = server->settings();
         const bool first = server->number() == 0;
         Settings settings{true, {0, kLeasedNodes}};
-        if (has_static() && !random_.OneIn(leases_one_in_)) {
+        if (changes || (has_static() && !random_.OneIn(leases_one_in_))) {
             const int64_t chance = random_.Between(0, 4);
-            settings = chance < 2 && !before.leases ? before
-                       : chance < 4                 ? servers_[PickServer()].last_settings()
-                                                    : SomeStaticNodes();
+            settings = changes                        ? Changed(before)
+                       : chance < 2 && !before.leases ? before
+                       : chance < 4                   ? servers_[PickServer()].last_settings()
+                                                      : SomeStaticNodes();
             settings.leases = false;
+            if (changes && !server->in_recovery())
+                StopOthers(settings.nodes, *server);
             if (!server->in_recovery() && !MayUse(settings.nodes, *server))
                 return;
         }
@@ -728,6 +755,7 @@ private:
                 return;
             findings_.changed_nodes +=
                 !settings.leases && !before.leases && settings.nodes != before.nodes;
+            findings_.quick_changes += changes && settings.nodes != before.nodes;
             findings_.to_leases += settings.leases && !before.leases;
             findings_.to_static += !settings.leases && before.leases;
         }
@@ -822,8 +850,11 @@ private:
         } else if (chance < 7) {
             Meddle(*server);
         } else if (chance < 8) {
-            if (sites_.size() == 1)
+            if (sites_.size() == 1) {
+                if (scenario_.changes_settings && !skew_stays_ && has_static())
+                    SetSkew();
                 return;
+            }
             site_of_[static_cast<size_t>(server->role())] =
                 static_cast<size_t>(random_.Between(0, static_cast<int64_t>(sites_.size()) - 1));
             if (server->waits() && server->worker_idle())
@@ -856,9 +887,12 @@ private:
             findings_.lost_workers++;
         } else if (server->may_stop()) {
             Stop(server);
-            if (clocks_agree() && !scenario_.skew_stays && random_.OneIn(3))
+            if (clocks_agree() && !skew_stays_ && random_.OneIn(3))
                 SetSkew();
-            if (random_.OneIn(3))
+            if (scenario_.changes_settings && has_static() && !server->running() &&
+                random_.OneIn(2))
+                Start(server, true);
+            else if (random_.OneIn(3))
                 snapshots_[static_cast<size_t>(server->role())] = server->directory();
             else if (clocks_agree() && !server->running() && !IsHost(*server) && random_.OneIn(3))
                 RollBack(server);
@@ -926,6 +960,7 @@ private:
             if (source.system_identifier != directory.system_identifier)
                 return;
             directory.window = source.window;  // pg_rewind
+            directory.largest_skew_ms = source.largest_skew_ms;
             directory.timeline = source.timeline;
             findings_.rewinds++;
             Trace(*server) << "is rewound\n";
@@ -1181,6 +1216,7 @@ private:
     int64_t coordinator_trouble_, server_trouble_;  // one in so many steps
     int64_t longest_advance_ms_;                    // of the time, once in a while
     bool restless_clocks_;
+    bool skew_stays_ = false;
     bool set_back_far_ = false;   // clocks, so that servers have several ranges of node ids
     int64_t leases_one_in_;       // starts, where there are static node ids
     int64_t secrets_one_in_ = 0;  // steps, where secrets change

@@ -17,6 +17,9 @@
 // node ids have it early, late or never, or have others that nobody agreed on. Numbers become
 // identifiers in the ring of the server that reserved them, which may grow at any point in between.
 //
+// Right after a stop the operator may change node ids, their number, the spare ranges and the
+// tolerated difference of clocks, and start again with node ids that another server has just used.
+//
 // Clocks step. Where servers follow each other, a clock may be set back far only once the static
 // servers that run by it have opened their first windows, and it is right when others start.
 //
@@ -74,6 +77,7 @@ struct Scenario {
     bool only_failovers = false;     // and backups happen to coordinators
     bool only_pool_changes = false;  // happen to them
     bool skew_stays = false;         // the tolerated difference of clocks does not change
+    bool changes_settings = false;   // of servers, between a stop and a start that follows at once
     bool set_back_far = false;  // clocks of servers that have several ranges, in some schedules
     bool rotates = false;       // secrets change; numbers are of seconds then
     Broken broken{};            // a rule of servers
@@ -97,6 +101,7 @@ struct Findings : ServerEvents, Handovers {
     size_t pauses = 0, clock_steps = 0, lost_memories = 0, lost_workers = 0;
     size_t stops = 0, crashes = 0, boots = 0;
     size_t promotions = 0, copies = 0, rollbacks = 0, rewinds = 0, damages = 0, moved_disks = 0;
+    size_t quick_changes = 0;  // starts with other node ids right after a stop
     size_t changed_nodes = 0, to_leases = 0, to_static = 0, moved_holders = 0, meddlings = 0;
     size_t pool_changes = 0, closings = 0, openings = 0, fresh = 0, moved_coordinators = 0;
 
@@ -159,6 +164,7 @@ inline constexpr Counter kCounters[] = {
     {&Findings::damages, "damages"},
     {&Findings::moved_disks, "moved disks"},
     {&Findings::changed_nodes, "starts with other node ids"},
+    {&Findings::quick_changes, "of these right after a stop"},
     {&Findings::to_leases, "static to leased"},
     {&Findings::to_static, "leased to static"},
     {&Findings::moved_holders, "reloads with another coordinator"},

@@ -49,7 +49,7 @@ void ExpectNothingTwice(const Scenario& scenario, uint64_t schedules,
     const uint64_t first = only != 0 ? only : 1;
     const uint64_t last = only != 0 ? only : FromEnvironment("RANDFLAKE_SCHEDULES", schedules);
     Scenario told = scenario;
-    told.set_back_far = true;
+    told.set_back_far = told.changes_settings = true;
     told.trace = only != 0 ? &std::cout : nullptr;
     Findings seen;
     for (uint64_t seed = first; seed <= last; seed++) {
@@ -127,6 +127,7 @@ TEST(LeaseSimulation, NothingTwiceInAFleet) {
                         {&F::damages, 0.5},
                         {&F::moved_disks, 1},
                         {&F::changed_nodes, 0.8},
+                        {&F::quick_changes, 0.3},
                         {&F::to_leases, 1},
                         {&F::to_static, 1},
                         {&F::moved_holders, 2},
@@ -143,7 +144,8 @@ TEST(LeaseSimulation, NothingTwiceInAFleet) {
 TEST(LeaseSimulation, NothingTwiceUnderTwoNodeIds) {
     ExpectNothingTwice({.layout = kSmall, .fleet = Fleet::kTwoNodeIds}, 5000,
                        {{&F::static_numbers, 15},
-                        {&F::left_ranges, 0.015},
+                        {&F::left_ranges, 0.05},
+                        {&F::quick_changes, 0.3},
                         {&F::floor_waits, 0.15},
                         {&F::set_back, 2},
                         {&F::taken_over, 0.15},
@@ -170,6 +172,8 @@ TEST(LeaseSimulation, NothingTwiceInADirectoryWhateverItsClockShows) {
                         {&F::held_off_starts, 1},
                         {&F::clock_steps, 9},
                         {&F::changed_nodes, 0.5},
+                        {&F::quick_changes, 1},
+                        {&F::skew_changes, 1},
                         {&F::to_leases, 1},
                         {&F::to_static, 1}});
 }

@@ -303,6 +303,9 @@ TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
                     }
                     EXPECT_EQ((NodeRange{a, m}).Overlaps({b, n}), shared);
                     EXPECT_EQ((NodeRange{a, m}).Covers({b, n}), all);
+                    // No node ids yet, as at the start of a server that leases: they are nobody's.
+                    EXPECT_FALSE((NodeRange{a, m}).Covers({UINT32_MAX - b, n}));
+                    EXPECT_FALSE((NodeRange{a, m}).Overlaps({UINT32_MAX - b, n}));
                 }
 }
 

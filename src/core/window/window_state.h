@@ -31,7 +31,8 @@ struct NodeRange {
         return first < other.first + other.count && other.first < first + count;
     }
     constexpr bool Covers(const NodeRange& other) const {
-        return first <= other.first && other.first + other.count <= first + count;
+        return first <= other.first && other.count <= count &&
+               other.first - first <= count - other.count;
     }
     friend constexpr bool operator==(const NodeRange&, const NodeRange&) = default;
 };

@@ -32,9 +32,9 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
     leased = true;
     // Two files that every data directory has and that the server never replaces. One never
     // changes, so it tells a time even where the file system knows only that of the last change.
-    // The other changes all the time, so that no restore into the same directory leaves it alone;
-    // file systems hand its inode number out again, so its time of birth counts too. Where they
-    // keep none, there is only the time of the last change, which changes all the time.
+    // The other changes all the time, so a restore into the same directory makes it anew, unless it
+    // overwrites files in place. File systems hand its inode number out again, so its time of birth
+    // counts too. Where they keep none, there is only the time of the last change.
     randflake::FileIdentity identity{};
     randflake::FileIdentity control{};
     FileFailure failure = file_identity("PG_VERSION", &identity);
