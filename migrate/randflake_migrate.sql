@@ -22,9 +22,15 @@
 -- keep the old column for rows written since. So the way back from there is the same steps with the roles exchanged,
 -- and before step 7 it is to drop the shadows.
 --
--- Security: functions have search_path = pg_catalog, pg_temp, and so has generated SQL, in which every other name has its
--- schema. They run as their caller, who must own the tables. Only the triggers run as their owner, since programs need not
--- see the tables that theirs refer to.
+-- The shadow belongs to the number and not to the row, since rows that refer to a number are not written when another row takes
+-- it. When a row leaves a number, by UPDATE or DELETE, a table of the move keeps its shadow for the row that takes it.
+--
+-- All names that a move makes have its number: randflake_1_… and zzz_randflake_1_… beside the tables, m1_… in this schema. Only
+-- new_ and old_ columns have none. The steps mark what they made by its oid, and drop nothing else.
+--
+-- Security: names reach SQL by %I, and values by %L. Functions have search_path = pg_catalog, pg_temp, and so has generated SQL,
+-- in which every other name has its schema. A table's owner can give the table code of his, and can put a view in its place. So
+-- what may run such code, or parse text that he wrote, runs as the owner (as_owner), and so do the functions that a move makes.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
@@ -154,6 +160,135 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM (SELECT x.rel, count(DISTINCT x.root) FILTER (WHERE x.root <> x.rel) AS parents FROM unnest($1, $2) AS x (rel, root) GROUP BY x.rel) AS t
 $$;
 
+-- --- other owners -------------------------------------------------------------------------------
+
+-- Runs the statement that as_owner() has set.
+CREATE FUNCTION randflake_migrate.run() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    rows bigint := 0;
+    statement text := pg_catalog.current_setting('randflake_migrate.statement', true);
+BEGIN
+    IF statement OPERATOR(pg_catalog.<>) '' THEN
+        PERFORM pg_catalog.set_config('search_path', pg_catalog.current_setting('randflake_migrate.path'), true);
+        EXECUTE statement;
+        GET DIAGNOSTICS rows = ROW_COUNT;
+    END IF;
+    RETURN rows;
+END
+$$;
+
+-- Runs a statement as another role, and returns its number of rows. SET ROLE would not do: code of that role could say RESET ROLE,
+-- and its deferred triggers would run after the role is set back. PostgreSQL refreshes a materialized view as its owner, and lets
+-- nothing out: no other role, no setting, no trigger that waits for the end of the transaction.
+CREATE FUNCTION randflake_migrate.as_owner(owner name, statement text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    role oid := (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) $1);
+    view name := pg_catalog.format('as_%s', role);
+    path text := pg_catalog.current_setting('search_path');
+    rows bigint;
+BEGIN
+    IF $1 OPERATOR(pg_catalog.=) current_user THEN
+        EXECUTE $2;
+        GET DIAGNOSTICS rows = ROW_COUNT;
+        RETURN rows;
+    ELSIF role IS NULL THEN
+        RAISE undefined_object USING MESSAGE = pg_catalog.format('role "%s" does not exist', $1);
+    ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.relname OPERATOR(pg_catalog.=) view
+                      AND c.relnamespace OPERATOR(pg_catalog.=) 'randflake_migrate'::pg_catalog.regnamespace
+                      AND c.relowner OPERATOR(pg_catalog.=) role) THEN
+        EXECUTE pg_catalog.format('DROP MATERIALIZED VIEW IF EXISTS randflake_migrate.%I', view);
+        EXECUTE pg_catalog.format('CREATE MATERIALIZED VIEW randflake_migrate.%I AS SELECT randflake_migrate.run() AS n WITH NO DATA', view);
+        EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION randflake_migrate.run() TO %I', $1);
+        PERFORM randflake_migrate.hand_over($1, view);
+    END IF;
+    PERFORM pg_catalog.set_config('randflake_migrate.path', CASE WHEN path OPERATOR(pg_catalog.~) '^pg_catalog, ' THEN path
+                                                            ELSE 'pg_catalog, pg_temp' END, true),
+            pg_catalog.set_config('randflake_migrate.statement', $2, true);
+    EXECUTE pg_catalog.format('REFRESH MATERIALIZED VIEW randflake_migrate.%I', view);
+    PERFORM pg_catalog.set_config('randflake_migrate.statement', '', true);
+    EXECUTE pg_catalog.format('SELECT v.n FROM randflake_migrate.%I AS v', view) INTO rows;
+    RETURN rows;
+END
+$$;
+
+-- Makes a role the owner of what has these names in this schema. It must be able to use the schema, and must not be able to
+-- create in it for longer than PostgreSQL asks.
+CREATE FUNCTION randflake_migrate.hand_over(owner name, VARIADIC names name[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    statement text;
+BEGIN
+    EXECUTE format('GRANT USAGE, CREATE ON SCHEMA randflake_migrate TO %I', $1);
+    FOR statement IN
+        SELECT format('ALTER %s %s OWNER TO %I', CASE c.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END, c.oid::regclass, $1)
+        FROM pg_class AS c WHERE c.relnamespace = 'randflake_migrate'::regnamespace AND c.relkind IN ('r', 'm') AND c.relname = ANY (names)
+      UNION ALL
+        SELECT format('ALTER FUNCTION %s OWNER TO %I', p.oid::regprocedure, $1)
+        FROM pg_proc AS p WHERE p.pronamespace = 'randflake_migrate'::regnamespace AND p.proname = ANY (names) LOOP
+        EXECUTE statement;
+    END LOOP;
+    EXECUTE format('REVOKE CREATE ON SCHEMA randflake_migrate FROM %I', $1);
+END
+$$;
+
+-- A statement, as it is to be run so that its code is run by this role.
+CREATE FUNCTION randflake_migrate.by(owner oid, statement text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN r.rolname = current_user THEN $2 ELSE format('SELECT randflake_migrate.as_owner(%L, %L);', r.rolname, $2) END
+    FROM pg_roles AS r WHERE r.oid = $1
+$$;
+
+-- The statement that gives objects in this schema to this role.
+CREATE FUNCTION randflake_migrate.given(owner oid, VARIADIC names name[]) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN r.rolname = current_user THEN ''
+                ELSE format(E'SELECT randflake_migrate.hand_over(%L, %s);\n', r.rolname, (SELECT string_agg(quote_literal(n), ', ') FROM unnest($2) AS n)) END
+    FROM pg_roles AS r WHERE r.oid = $1
+$$;
+
+-- Who owns an object, or the table that it belongs to.
+CREATE FUNCTION randflake_migrate.owner_of(class oid, object oid) RETURNS oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((SELECT p.proowner FROM pg_proc AS p WHERE $1 = 'pg_proc'::regclass AND p.oid = $2),
+        (SELECT c.relowner FROM pg_class AS c WHERE c.oid = CASE $1
+            WHEN 'pg_class'::regclass THEN $2
+            WHEN 'pg_constraint'::regclass THEN (SELECT k.conrelid FROM pg_constraint AS k WHERE k.oid = $2)
+            WHEN 'pg_trigger'::regclass THEN (SELECT t.tgrelid FROM pg_trigger AS t WHERE t.oid = $2)
+            WHEN 'pg_rewrite'::regclass THEN (SELECT r.ev_class FROM pg_rewrite AS r WHERE r.oid = $2)
+            WHEN 'pg_policy'::regclass THEN (SELECT p.polrelid FROM pg_policy AS p WHERE p.oid = $2)
+            WHEN 'pg_attrdef'::regclass THEN (SELECT d.adrelid FROM pg_attrdef AS d WHERE d.oid = $2)
+            WHEN 'pg_statistic_ext'::regclass THEN (SELECT s.stxrelid FROM pg_statistic_ext AS s WHERE s.oid = $2) END),
+        current_user::regrole)
+$$;
+
+-- An error unless this role runs it, and each of these tables is still what it was when the statements were printed.
+CREATE FUNCTION randflake_migrate.same(mover name, tables oid[], names text[], owners name[]) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    t record;
+BEGIN
+    IF current_user <> $1 THEN
+        RAISE insufficient_privilege USING MESSAGE = format('these statements are for role "%s"', $1),
+            HINT = 'Run them as that role, or print them as this one.';
+    END IF;
+    SELECT x.name, c.oid IS NULL OR c.oid::regclass::text <> x.name AS other INTO t
+    FROM unnest($2, $3, $4) AS x (rel, name, owner) LEFT JOIN pg_class AS c ON c.oid = x.rel AND c.relkind IN ('r', 'p')
+    WHERE (c.oid::regclass::text, pg_get_userbyid(c.relowner)) IS DISTINCT FROM (x.name, x.owner) LIMIT 1;
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING MESSAGE = format('table %s is not the one that these statements are for', t.name),
+            DETAIL = CASE WHEN t.other THEN 'The table has another name now, or is gone.' ELSE 'It has another owner now.' END,
+            HINT = 'Give it back its name and its owner.';
+    END IF;
+END
+$$;
+
+-- The call of same() for these tables.
+CREATE FUNCTION randflake_migrate.same_tables(rels regclass[]) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('SELECT randflake_migrate.same(%L, %L, %L, %L);', current_user, array_agg(c.oid), array_agg(c.oid::regclass::text), array_agg(r.rolname))
+    FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE c.oid = ANY ($1)
+$$;
+
 -- --- what hangs on it ---------------------------------------------------------------------------
 
 -- What depends on an object, or on a column of a table, one step away. A view stands for its rule. Of a table's row type
@@ -173,6 +308,8 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, p
                     CASE WHEN r.oid IS NULL THEN d.objsubid ELSE 0 END) AS f (class, object, subid)
     WHERE (f.class, f.object) <> ($1, $2) AND c.relkind IS DISTINCT FROM 't' AND f.class <> 'pg_type'::regclass
       AND (o.class = $1 OR $3 = 0 OR c.relkind IN ('r', 'p', 'm') AND f.subid > 0)
+      AND NOT EXISTS (SELECT FROM pg_proc AS p WHERE f.class = 'pg_proc'::regclass AND p.oid = f.object
+                      AND p.pronamespace = 'randflake_migrate'::regnamespace)
       AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE f.class = 'pg_constraint'::regclass AND k.oid = f.object
                       AND k.conparentid <> 0)
       AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE f.class = 'pg_trigger'::regclass AND t.oid = f.object
@@ -225,9 +362,9 @@ CREATE FUNCTION randflake_migrate.hanging(
             WHEN c.relkind = 'S' THEN ARRAY['dropped', (SELECT 'with its grants to ' || string_agg(DISTINCT g.grantee::regrole::text, ', ')
                 FROM aclexplode(c.relacl) AS g WHERE g.grantee NOT IN (0, c.relowner)), NULL]
             WHEN a.attgenerated <> '' THEN ARRAY['blocker', 'a generated column is computed from it: ' || pg_get_expr(d.adbin, d.adrelid),
-                format(E'ALTER TABLE %s DROP COLUMN %I;  -- and afterwards:\nALTER TABLE %1$s ADD COLUMN %2$I %s GENERATED ALWAYS AS (%s) %s;',
-                       d.adrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod), pg_get_expr(d.adbin, d.adrelid),
-                       CASE a.attgenerated WHEN 'v' THEN 'VIRTUAL' ELSE 'STORED' END)]
+                format(E'ALTER TABLE %s DROP COLUMN %I;  -- and afterwards:\n', d.adrelid::regclass, a.attname) || randflake_migrate.by(dc.relowner,
+                    format('ALTER TABLE %s ADD COLUMN %I %s GENERATED ALWAYS AS (%s) %s;', d.adrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod),
+                        pg_get_expr(d.adbin, d.adrelid), CASE a.attgenerated WHEN 'v' THEN 'VIRTUAL' ELSE 'STORED' END))]
             WHEN d.oid IS NOT NULL THEN ARRAY['dropped', NULL, NULL]
             WHEN i.type = 'table column' THEN ARRAY['blocker',
                 'has the row type of the table or view, whose columns cannot change their types meanwhile', NULL]
@@ -352,6 +489,120 @@ $$;
 
 -- --- the plan -----------------------------------------------------------------------------------
 
+-- One row for each move by start().
+CREATE TABLE randflake_migrate.move (
+    id       integer PRIMARY KEY,
+    grp      text NOT NULL,
+    mover    name NOT NULL,
+    tables   oid[] NOT NULL,  -- and their names and owners, as the steps have them
+    names    text[] NOT NULL,
+    owners   name[] NOT NULL,
+    target   text NOT NULL,
+    rows     text NOT NULL,
+    state    text NOT NULL DEFAULT 'moving' CHECK (state IN ('moving', 'swapped', 'moved', 'going back', 'undone')),
+    pages    integer NOT NULL DEFAULT 64 CHECK (pages > 0),  -- of a table, filled in one transaction
+    pause    interval NOT NULL DEFAULT '0'                   -- after each of these transactions
+);
+
+-- The number of the next move, and what a column of it is called beside another one.
+CREATE FUNCTION randflake_migrate.next_move() RETURNS integer
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT coalesce(max(m.id), 0) + 1 FROM randflake_migrate.move AS m $$;
+
+CREATE FUNCTION randflake_migrate.beside(prefix text, name name, att smallint) RETURNS name
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT ($1 || CASE WHEN octet_length($1 || $2) < 64 THEN $2::text ELSE $3::text END)::name $$;
+
+-- The sequence that makes the numbers of a column: its own one, or the one of a default that is nothing but nextval().
+CREATE FUNCTION randflake_migrate.sequence_of(rel regclass, att smallint) RETURNS oid
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT d.objid FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+        AND d.refobjid = $1 AND d.refobjsubid = $2 AND d.deptype = 'i'
+  UNION ALL
+    SELECT s.oid FROM pg_attrdef AS f JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass
+    JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
+    WHERE f.adrelid = $1 AND f.adnum = $2 AND regexp_replace(pg_get_expr(f.adbin, f.adrelid), '^\((.*)\)::(integer|smallint)$', '\1')
+        = format('nextval(''%s''::regclass)', replace(s.oid::regclass::text, '''', ''''''))
+$$;
+
+-- Blockers: names that the steps need, and what owners of tables lack, in whose name statements are run.
+CREATE FUNCTION randflake_migrate.names_and_owners(target text, rows text)
+RETURNS TABLE (grp regclass, object text, note text, remedy text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    WITH m AS MATERIALIZED (
+        SELECT v.*, c.relowner AS owner, c.relnamespace AS schema, v.rel || '.' || quote_ident(v.name) AS shown
+        FROM randflake_migrate.moving($1, $2) AS v JOIN pg_class AS c ON c.oid = v.rel
+    ), t AS (
+        SELECT DISTINCT m.grp, m.rel, m.owner, m.schema FROM m
+    ), other AS (  -- owners in whose name the move acts
+        SELECT DISTINCT t.grp, t.owner FROM t WHERE t.owner <> current_user::regrole
+    ), hang AS MATERIALIZED (
+        SELECT g.grp, h.*, randflake_migrate.owner_of(h.class, h.object) AS owner
+        FROM (SELECT m.grp, array_agg(m.rel::oid) AS rels, array_agg(m.att) AS atts FROM m WHERE m.changes GROUP BY m.grp) AS g,
+        randflake_migrate.hanging(g.rels, g.atts) AS h
+    ), next AS (
+        SELECT format('^(zzz_)?randflake_%s_', randflake_migrate.next_move()) AS pattern
+    )
+    SELECT m.grp, m.rel || '.' || quote_ident(a.attname), 'online: has a name that the steps need',
+           format('transaction(), or ALTER TABLE %s RENAME COLUMN %I TO %I;', m.rel, a.attname, randflake_migrate.beside('its_', a.attname, a.attnum))
+    FROM m JOIN pg_attribute AS a ON a.attrelid = m.rel AND a.attnum > 0 AND NOT a.attisdropped
+        AND a.attname IN (randflake_migrate.beside('new_', m.name, m.att), randflake_migrate.beside('old_', m.name, m.att))
+  UNION ALL
+    SELECT DISTINCT t.grp, n.object, 'online: has a name that the steps need', n.remedy
+    FROM t, next, LATERAL (
+        SELECT format('constraint %I on %s', k.conname, t.rel), format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I;', t.rel, k.conname, 'its_' || k.conname)
+        FROM pg_constraint AS k WHERE k.conrelid = t.rel AND k.conname ~ next.pattern
+      UNION ALL SELECT format('trigger %I on %s', g.tgname, t.rel), format('ALTER TRIGGER %I ON %s RENAME TO %I;', g.tgname, t.rel, 'its_' || g.tgname)
+        FROM pg_trigger AS g WHERE g.tgrelid = t.rel AND g.tgname ~ next.pattern
+      UNION ALL SELECT format('relation %s', c.oid::regclass), format('ALTER TABLE %s RENAME TO %I;', c.oid::regclass, 'its_' || c.relname)
+        FROM pg_class AS c WHERE c.relnamespace = t.schema AND c.relname ~ next.pattern) AS n (object, remedy)
+  UNION ALL
+    SELECT m.grp, m.shown, 'online: its default is more than nextval(), so that no number can be made apart from it',
+           'transaction(), or a default that is nextval() alone'
+    FROM m WHERE m.source IN ('identity', 'serial') AND m.changes AND randflake_migrate.sequence_of(m.rel, m.att) IS NULL
+  UNION ALL
+    SELECT m.grp, m.shown, 'online: is unique with other columns only, and what refers to it cannot tell its rows apart',
+           format('CREATE UNIQUE INDEX CONCURRENTLY ON %s (%I);', m.rel, m.name)
+    FROM m WHERE m.source <> 'reference' AND NOT m.keeps AND EXISTS (SELECT FROM m AS o WHERE o.source = 'reference' AND o.root = m.rel AND o.root_name = m.name)
+      AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = m.rel AND i.indisunique AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL
+                      AND i.indnkeyatts = 1 AND i.indkey[0] = m.att)
+  UNION ALL
+    SELECT o.grp, o.owner::regrole::text, 'owns tables, and this role cannot act in its name', format('GRANT %s TO %I WITH SET TRUE;', o.owner::regrole, current_user)
+    FROM other AS o WHERE current_setting('server_version_num')::integer >= 160000
+      AND NOT CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN pg_has_role(o.owner, 'SET') END
+  UNION ALL
+    SELECT DISTINCT o.grp, o.owner::regrole::text, format('lacks %s on schema %s', x.privilege, x.schema::regnamespace),
+           format('GRANT %s ON SCHEMA %s TO %s;', x.privilege, x.schema::regnamespace, o.owner::regrole)
+    FROM other AS o, LATERAL (
+        SELECT 'USAGE', t.schema FROM t WHERE t.grp = o.grp AND t.owner = o.owner
+      UNION SELECT 'USAGE', p.pronamespace FROM randflake_migrate.target($1) AS g JOIN pg_proc AS p ON p.oid::regproc || '()' = g.generator
+      UNION SELECT p, coalesce(c.relnamespace, f.pronamespace, s.stxnamespace) FROM hang AS h
+        LEFT JOIN pg_class AS c ON h.class = 'pg_class'::regclass AND c.oid = h.object
+        LEFT JOIN pg_proc AS f ON h.class = 'pg_proc'::regclass AND f.oid = h.object
+        LEFT JOIN pg_statistic_ext AS s ON h.class = 'pg_statistic_ext'::regclass AND s.oid = h.object, (VALUES ('USAGE'), ('CREATE')) AS v (p)
+        WHERE h.grp = o.grp AND h.owner = o.owner AND h.how = 'made again'
+    ) AS x (privilege, schema) WHERE x.schema IS NOT NULL AND NOT has_schema_privilege(o.owner, x.schema, x.privilege)
+  UNION ALL
+    SELECT o.grp, o.owner::regrole::text, 'lacks EXECUTE on function ' || p.oid::regprocedure, format('GRANT EXECUTE ON FUNCTION %s TO %s;', p.oid::regprocedure, o.owner::regrole)
+    FROM other AS o, LATERAL (
+        SELECT f.oid FROM randflake_migrate.target($1) AS g JOIN pg_proc AS f ON f.oid::regproc || '()' = g.generator
+      UNION SELECT g.tgfoid FROM hang AS h JOIN pg_trigger AS g ON h.class = 'pg_trigger'::regclass AND g.oid = h.object WHERE h.grp = o.grp AND h.owner = o.owner
+    ) AS p WHERE NOT has_function_privilege(o.owner, p.oid, 'EXECUTE')
+  UNION ALL
+    SELECT h.grp, h.identity, format('role %s made it, and lacks REFERENCES on %s now', h.owner::regrole, k.confrelid::regclass),
+           format('GRANT REFERENCES ON %s TO %s;', k.confrelid::regclass, h.owner::regrole)
+    FROM hang AS h JOIN pg_constraint AS k ON h.class = 'pg_constraint'::regclass AND k.oid = h.object AND k.contype = 'f', unnest(k.confkey) AS u (att)
+    WHERE h.owner <> current_user::regrole AND NOT has_column_privilege(h.owner, k.confrelid, u.att, 'REFERENCES') GROUP BY 1, 2, 3, 4
+  UNION ALL  -- input functions of types run while a statement is parsed, by the role that sends it
+    SELECT h.grp, h.identity, 'online: uses the type ' || format_type(y.oid, NULL) || ', whose code would run as this role', 'transaction()'
+    FROM hang AS h JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = h.object AND d.refclassid = 'pg_type'::regclass
+    JOIN pg_type AS y ON y.oid = d.refobjid
+    WHERE h.kind = 'index' AND h.how = 'kept' AND y.typowner NOT IN (10, current_user::regrole)
+  UNION ALL
+    SELECT DISTINCT t.grp, format('trigger %I on %s', g.tgname, t.rel), 'online: runs for each row that is filled, and would wait for the end of the transaction',
+           format('ALTER TABLE %s ENABLE TRIGGER %I;', t.rel, g.tgname)
+    FROM t JOIN pg_trigger AS g ON g.tgrelid = t.rel
+    WHERE t.owner <> current_user::regrole AND NOT g.tgisinternal AND g.tgtype & 16 <> 0 AND g.tgenabled IN ('A', 'R') AND g.tgdeferrable
+$$;
+
 -- Everything that a move does and needs, in groups. `what` is
 --   moves        a key or a column that refers to one
 --   kept, made again, dropped    what hangs on it
@@ -401,7 +652,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
             FROM m GROUP BY m.grp, m.shown, m.rel, m.att HAVING count(*) > 1 AND bool_or(m.source = 'reference')
           UNION ALL
             SELECT m.grp, m.shown, 'has the domain ' || format_type(m.type, NULL),
-                   format('ALTER TABLE %s ALTER COLUMN %I TYPE %s;', m.rel, m.name, y.typbasetype::regtype)
+                   randflake_migrate.by(randflake_migrate.owner_of('pg_class'::regclass, m.rel),
+                       format('ALTER TABLE %s ALTER COLUMN %I TYPE %s;', m.rel, m.name, y.typbasetype::regtype))
             FROM m JOIN pg_type AS y ON y.oid = m.type WHERE y.typtype = 'd' AND m.changes
           UNION ALL
             SELECT m.grp, m.shown, 'old numbers are no values of the type: 42 would be an identifier of an arbitrary second',
@@ -409,7 +661,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
             WHERE $1 = 'randflake' AND m.keeps AND m.source IN ('identity', 'serial')
           UNION ALL
             SELECT h.grp, h.identity, 'its WHERE cannot have a column of the type', format(E'%s\n%s', randflake_migrate.removal(h.class, h.object),
-                   regexp_replace((SELECT string_agg(d, '') FROM randflake_migrate.definition(h.class, h.object) AS d), ' WHERE .*', ';'))
+                   (SELECT left(string_agg(d, ''), -length(format(' WHERE (%s);', pg_get_expr(p.prqual, p.prrelid)))) || ';'
+                    FROM randflake_migrate.definition(h.class, h.object) AS d))
             FROM hang AS h JOIN pg_publication_rel AS p ON h.class = 'pg_publication_rel'::regclass AND p.oid = h.object
             WHERE $1 = 'randflake' AND p.prqual IS NOT NULL
           UNION ALL
@@ -418,7 +671,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
           UNION ALL
             SELECT t.grp, t.oid::regclass::text, 'hides rows from its owner, and so from this move',
                    format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY;', t.oid::regclass)
-            FROM t JOIN pg_roles AS r ON r.rolname = current_user WHERE t.relforcerowsecurity AND NOT (r.rolsuper OR r.rolbypassrls)
+            FROM t JOIN pg_roles AS r ON r.oid = t.relowner WHERE t.relforcerowsecurity AND NOT (r.rolsuper OR r.rolbypassrls)
           UNION ALL
             SELECT t.grp, t.oid::regclass::text, 'is a typed table', format('ALTER TABLE %s NOT OF;', t.oid::regclass) FROM t WHERE t.reloftype <> 0
           UNION ALL
@@ -436,6 +689,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
             FROM t JOIN pg_trigger AS g ON g.tgrelid = t.oid
             WHERE NOT g.tgisinternal AND g.tgtype & 16 <> 0 AND g.tgenabled IN ('O', 'D')
               AND NOT has_parameter_privilege('session_replication_role', 'SET') GROUP BY t.grp, t.oid
+          UNION ALL
+            SELECT o.* FROM randflake_migrate.names_and_owners($1, $2) AS o
         ) AS b (grp, object, note, remedy)
       UNION ALL
         SELECT l.grp, 5, 'look', l.object, l.note, l.remedy FROM (
@@ -471,8 +726,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
             JOIN pg_class AS k ON k.oid = a.attrelid AND k.relkind IN ('r', 'p') AND NOT k.relispartition
             WHERE $2 = 'all' AND NOT a.attisdropped AND k.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
           UNION ALL
-            SELECT f.grp, f.identity, 'is not validated: a row that refers to nothing stops the move', format('ALTER TABLE %s VALIDATE CONSTRAINT %I;',
-                   f.conrelid::regclass, f.conname)
+            SELECT f.grp, f.identity, 'is not validated: a row that refers to nothing stops the move', randflake_migrate.by(
+                   randflake_migrate.owner_of('pg_class'::regclass, f.conrelid), format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', f.conrelid::regclass, f.conname))
             FROM foreign_key AS f WHERE NOT f.convalidated
         ) AS l (grp, object, note, remedy)
       UNION ALL
@@ -524,6 +779,14 @@ $$;
 
 -- --- one transaction ----------------------------------------------------------------------------
 
+-- What the table and the function are called that tell which number of a key became which.
+CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
+        WHERE a.attrelid = $1 AND a.attname = $2)) END::name
+    FROM concat($1, '.', quote_ident($2)) AS n
+$$;
+
 -- The statements that move the group of a table at once, under ACCESS EXCLUSIVE locks for as long as its rows are rewritten.
 -- Where rows get new keys, randflake_migrate."schema.table.column" keeps which number became which.
 CREATE FUNCTION randflake_migrate.transaction(member regclass, target text DEFAULT 'bigint', rows text DEFAULT 'all')
@@ -531,39 +794,45 @@ RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 DECLARE
     wanted regclass := randflake_migrate.group_of(member, target, rows, false);
     tables text;
+    all_tables regclass[];
     rels oid[];
     atts smallint[];
-    again boolean;
     m record;
-    h record;
 BEGIN
-    SELECT randflake_migrate.in_order(array_agg(v.rel), array_agg(v.root)), array_agg(v.rel::oid) FILTER (WHERE v.changes),
+    SELECT randflake_migrate.in_order(array_agg(v.rel), array_agg(v.root)), array_agg(v.rel), array_agg(v.rel::oid) FILTER (WHERE v.changes),
            array_agg(v.att) FILTER (WHERE v.changes)
-    INTO tables, rels, atts FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted;
+    INTO tables, all_tables, rels, atts FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted;
     RETURN NEXT 'BEGIN;';
-    RETURN NEXT format(E'SET LOCAL search_path = %s;\nSET LOCAL check_function_bodies = off;\nSET LOCAL row_security = off;',
+    RETURN NEXT format(E'SET LOCAL search_path = %s;\nSET LOCAL standard_conforming_strings = on;\n'
+        'SET LOCAL check_function_bodies = off;\nSET LOCAL row_security = off;',
         randflake_migrate.path((SELECT g.to_type FROM randflake_migrate.target(target) AS g)));
     RETURN NEXT randflake_migrate.lock(concat_ws(', ', (SELECT string_agg(x.identity, ', ' ORDER BY x.level DESC)
         FROM randflake_migrate.hanging(rels, atts) AS x WHERE x.kind = 'view'), tables), 'ACCESS EXCLUSIVE');
+    RETURN NEXT randflake_migrate.same_tables(all_tables);
     RETURN QUERY SELECT randflake_migrate.removal(x.class, x.object) FROM randflake_migrate.hanging(rels, atts) AS x
         WHERE x.how = 'made again' ORDER BY x.level DESC, x.class DESC, x.object DESC;
 
-    FOR m IN SELECT v.*, quote_ident((v.rel || '.' || quote_ident(v.name))::name) AS map, s.oid AS sequence
+    FOR m IN SELECT v.*, randflake_migrate.map(v.rel, v.name) AS map, s.oid AS sequence,
+                    randflake_migrate.owner_of('pg_class'::regclass, v.rel) AS owner
              FROM randflake_migrate.moving(target, rows) AS v
              LEFT JOIN pg_class AS s ON s.oid = pg_get_serial_sequence(v.rel::text, v.name)::regclass
              WHERE v.grp = wanted AND v.source <> 'reference' LOOP
         IF NOT m.keeps THEN
-            IF to_regclass('randflake_migrate.' || m.map) IS NOT NULL THEN
-                RAISE duplicate_table USING MESSAGE = format('table randflake_migrate.%s has the numbers of an earlier move', m.map),
+            IF EXISTS (SELECT FROM pg_class AS c WHERE c.relname = m.map AND c.relnamespace = 'randflake_migrate'::regnamespace) THEN
+                RAISE duplicate_table USING MESSAGE = format('table randflake_migrate.%I has the numbers of an earlier move', m.map),
                     HINT = 'Drop it, or rename it to keep them.';
             END IF;
-            RETURN NEXT format(E'CREATE TABLE randflake_migrate.%s (old bigint PRIMARY KEY, new %s NOT NULL DEFAULT %s);\n'
-                'INSERT INTO randflake_migrate.%1$s (old) SELECT %4$I FROM %5$s;\nANALYZE randflake_migrate.%1$s;',
-                m.map, m.to_type, m.generator, m.name, m.rel);
-            RETURN NEXT format(E'CREATE FUNCTION randflake_migrate.%s(old bigint) RETURNS %s LANGUAGE plpgsql STABLE STRICT AS $f$\n'
-                'DECLARE result %2$s := (SELECT m.new FROM randflake_migrate.%1$s AS m WHERE m.old = $1);\nBEGIN\n'
-                '    IF result IS NULL THEN RAISE foreign_key_violation USING MESSAGE = format(''%%L is no key of %%s'', $1, %3$L);'
-                ' END IF;\n    RETURN result;\nEND $f$;', m.map, m.to_type, m.rel);
+            RETURN NEXT format('CREATE TABLE randflake_migrate.%I (old bigint PRIMARY KEY, new %s NOT NULL DEFAULT %s);', m.map, m.to_type, m.generator);
+            RETURN NEXT format(E'CREATE FUNCTION randflake_migrate.%I(old bigint) RETURNS %s LANGUAGE plpgsql STABLE STRICT%s AS %L;',
+                m.map, m.to_type, CASE WHEN EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (all_tables) AND c.relowner <> current_user::regrole)
+                    THEN ' SECURITY DEFINER SET search_path = pg_catalog, pg_temp' ELSE '' END,
+                format(E'\nDECLARE\n    result %s := (SELECT m.new FROM randflake_migrate.%I AS m WHERE m.old = $1);\nBEGIN\n'
+                    '    IF result IS NULL THEN\n'
+                    '        RAISE foreign_key_violation USING MESSAGE = format(''%%L is no key of %%s'', $1, %L);\n'
+                    '    END IF;\n    RETURN result;\nEND\n', m.to_type, m.map, m.rel))
+                || rtrim(E'\n' || randflake_migrate.given(m.owner, m.map), E'\n');
+            RETURN NEXT randflake_migrate.by(m.owner, format('INSERT INTO randflake_migrate.%I (old) SELECT %I FROM %s;', m.map, m.name, m.rel));
+            RETURN NEXT format('ANALYZE randflake_migrate.%I;', m.map);
         END IF;
         RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP %s;', m.rel, m.name,
                            CASE m.source WHEN 'identity' THEN 'IDENTITY' ELSE 'DEFAULT' END);
@@ -576,19 +845,20 @@ BEGIN
         END IF;
     END LOOP;
 
-    RETURN QUERY SELECT format('ALTER TABLE %s %s;', v.rel, string_agg(format('ALTER COLUMN %I TYPE %s USING %s', v.name, v.to_type,
-            CASE WHEN v.keeps THEN format('%I::%s', v.name, v.to_type)
-                 ELSE format('randflake_migrate.%I(%I)', (v.root || '.' || quote_ident(v.root_name))::name, v.name) END), ', '))
+    RETURN QUERY SELECT randflake_migrate.by(randflake_migrate.owner_of('pg_class'::regclass, v.rel), format('ALTER TABLE %s %s;', v.rel,
+            string_agg(format('ALTER COLUMN %I TYPE %s USING %s', v.name, v.to_type, CASE WHEN v.keeps THEN format('%I::%s', v.name, v.to_type)
+                ELSE format('randflake_migrate.%I(%I)', randflake_migrate.map(v.root, v.root_name), v.name) END), ', ')))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.changes GROUP BY v.rel ORDER BY v.rel;
     RETURN QUERY SELECT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s;', v.rel, v.name, v.generator)
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.source <> 'reference';
-    RETURN QUERY SELECT d.sql FROM randflake_migrate.hanging(rels, atts) WITH ORDINALITY AS x,
-        randflake_migrate.definition(x.class, x.object) WITH ORDINALITY AS d (sql, n)
+    RETURN QUERY SELECT randflake_migrate.by(randflake_migrate.owner_of(x.class, x.object), d.sql)
+        FROM randflake_migrate.hanging(rels, atts) WITH ORDINALITY AS x, randflake_migrate.definition(x.class, x.object) WITH ORDINALITY AS d (sql, n)
         WHERE x.how = 'made again' ORDER BY x.ordinality, d.n;
-    RETURN QUERY SELECT format('DROP FUNCTION randflake_migrate.%I(bigint);', (v.root || '.' || quote_ident(v.root_name))::name)
+    RETURN QUERY SELECT format('DROP FUNCTION randflake_migrate.%I(bigint);', randflake_migrate.map(v.root, v.root_name))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.source <> 'reference' AND NOT v.keeps;
     -- A migration tool goes on in the transaction, with its own tables.
-    RETURN NEXT E'SET LOCAL row_security TO DEFAULT;\nSET LOCAL check_function_bodies TO DEFAULT;\nSET LOCAL search_path TO DEFAULT;';
+    RETURN NEXT E'SET LOCAL row_security TO DEFAULT;\nSET LOCAL check_function_bodies TO DEFAULT;\n'
+        'SET LOCAL standard_conforming_strings TO DEFAULT;\nSET LOCAL search_path TO DEFAULT;';
     RETURN NEXT 'COMMIT;';
     RETURN NEXT format('ANALYZE %s;', tables);
 END
@@ -596,26 +866,20 @@ $$;
 
 -- --- online steps -------------------------------------------------------------------------------
 
--- One row for each move by start().
-CREATE TABLE randflake_migrate.move (
-    id       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    grp      text NOT NULL,
-    target   text NOT NULL,
-    rows     text NOT NULL,
-    state    text NOT NULL DEFAULT 'moving' CHECK (state IN ('moving', 'swapped', 'moved', 'going back', 'undone')),
-    pages    integer NOT NULL DEFAULT 64 CHECK (pages > 0),  -- of a table, filled in one transaction
-    pause    interval NOT NULL DEFAULT '0'                   -- after each of these transactions
-);
-
 -- Its columns. `shadow` is the column that will take the place of `name` and its name, and the other one will be `displaced`.
 -- After step 7 the roles are exchanged.
 CREATE TABLE randflake_migrate.part (
     move      integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
+    k         integer NOT NULL,
+    side      integer NOT NULL DEFAULT 1,  -- 2 after step 7
     rel       regclass NOT NULL,
     name      name NOT NULL,
+    att       smallint NOT NULL,
     shadow    name NOT NULL,
+    shadow_att smallint,         -- since the step that made it
     displaced name NOT NULL,
     is_key    boolean NOT NULL,
+    is_referred_to boolean NOT NULL,
     root      regclass NOT NULL,
     root_name name NOT NULL,
     converts  boolean NOT NULL,  -- the shadow is the same value in another type
@@ -633,34 +897,108 @@ CREATE TABLE randflake_migrate.step (
     n     integer NOT NULL,
     step  integer NOT NULL,  -- of the eight in docs/migrating.md
     sql   text NOT NULL,
-    index text,              -- that the statement builds
+    kind  text NOT NULL CHECK (kind IN ('transaction', 'fill', 'constraint', 'index', 'swap', 'undo')),
+    rel   regclass,          -- of the constraint or index that it makes
+    made  name,              -- its name until step 7
+    object oid,              -- and what it is, since it was made
+    begun timestamptz,       -- an index: the name was free then, and is that of this step
     page  bigint,            -- how far fill() is
     pages bigint,
     done  timestamptz,
     PRIMARY KEY (move, n)
 );
 
--- Keys that a row referred to before its parent was inserted, as deferred foreign keys allow: the parent takes that one.
-CREATE TABLE randflake_migrate.reserved (
-    root   regclass NOT NULL,
-    number text NOT NULL,
-    shadow text NOT NULL,
-    PRIMARY KEY (root, number)
-);
+-- An error unless the columns, constraints and indexes of a move are those that were there when it began, and those that its steps
+-- made, under their names, and nothing else has these names.
+CREATE FUNCTION randflake_migrate.check_made(move integer) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    other text;
+BEGIN
+    SELECT min(x.what) INTO other FROM (
+        SELECT format('column %I of table %s', c.name, p.rel) FROM randflake_migrate.part AS p
+            CROSS JOIN LATERAL (VALUES (p.name, p.att), (p.shadow, p.shadow_att), (p.displaced, NULL)) AS c (name, att)
+            LEFT JOIN pg_attribute AS a ON a.attrelid = p.rel AND a.attname = c.name AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE p.move = $1 AND a.attnum IS DISTINCT FROM c.att
+      UNION ALL
+        SELECT format('constraint %I of table %s', s.made, s.rel) FROM randflake_migrate.step AS s
+        LEFT JOIN pg_constraint AS c ON c.conrelid = s.rel AND c.conname = s.made
+        WHERE s.move = $1 AND s.kind = 'constraint' AND c.oid IS DISTINCT FROM s.object
+      UNION ALL
+        SELECT format('index %I of table %s', s.made, s.rel) FROM randflake_migrate.step AS s
+        LEFT JOIN pg_class AS c ON c.relname = s.made AND c.relnamespace = (SELECT r.relnamespace FROM pg_class AS r WHERE r.oid = s.rel)
+        WHERE s.move = $1 AND s.kind = 'index' AND c.oid IS DISTINCT FROM s.object AND (s.object IS NOT NULL OR s.begun IS NULL)
+    ) AS x (what);
+    IF other IS NOT NULL THEN
+        RAISE object_not_in_prerequisite_state USING MESSAGE = format('%s is not what move %s left there', other, $1),
+            DETAIL = 'It has been made, renamed or dropped by somebody else since.',
+            HINT = format('Rename it, or give the one that move %s knows its name back. If that is gone, undo(%1$s) goes back.', $1);
+    END IF;
+END
+$$;
 
--- Marks a step done; an error if it is not the next one.
+-- Marks a step done; an error if it is not the next one, or if what earlier steps made is not there.
 CREATE FUNCTION randflake_migrate.done(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    next integer;
+    m record;
+    next record;
 BEGIN
-    PERFORM FROM randflake_migrate.move AS m WHERE m.id = $1 FOR UPDATE;
-    SELECT min(s.n) INTO next FROM randflake_migrate.step AS s WHERE s.move = $1 AND s.done IS NULL;
-    IF next IS DISTINCT FROM $2 THEN
+    SELECT v.mover, v.tables, v.names, v.owners INTO m FROM randflake_migrate.move AS v WHERE v.id = $1 FOR UPDATE;
+    SELECT * INTO next FROM randflake_migrate.step AS s WHERE s.move = $1 AND s.done IS NULL ORDER BY s.n LIMIT 1;
+    IF next.n IS DISTINCT FROM $2 THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = format('step %s of move %s is not the next one', $2, $1),
             HINT = format('SELECT randflake_migrate.todo(%s) shows what is left.', $1);
     END IF;
-    UPDATE randflake_migrate.step AS s SET done = clock_timestamp() WHERE s.move = $1 AND s.n = $2;
+    PERFORM randflake_migrate.same(m.mover, m.tables, m.names, m.owners);
+    IF next.kind <> 'undo' THEN
+        PERFORM randflake_migrate.check_made($1);
+    END IF;
+    IF next.kind = 'index' THEN
+        next.object := (SELECT b.index FROM randflake_migrate.built($1, $2) AS b WHERE b.valid);
+        IF next.object IS NULL THEN
+            RAISE object_not_in_prerequisite_state USING MESSAGE = format('the index of step %s of move %s is not built', $2, $1),
+                HINT = format('SELECT randflake_migrate.todo(%s) shows what is left.', $1);
+        END IF;
+    END IF;
+    UPDATE randflake_migrate.step AS s SET done = clock_timestamp(), object = next.object WHERE s.move = $1 AND s.n = $2;
+END
+$$;
+
+-- Marks the columns or the constraint that the transaction of a step has just made.
+CREATE FUNCTION randflake_migrate.made(move integer, n integer, rel regclass DEFAULT NULL, keys boolean DEFAULT NULL) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE randflake_migrate.part AS p SET shadow_att = a.attnum FROM pg_attribute AS a
+    WHERE p.move = $1 AND p.rel = $3 AND p.is_key = $4 AND a.attrelid = p.rel AND a.attname = p.shadow;
+    UPDATE randflake_migrate.step AS s SET object = c.oid FROM pg_constraint AS c
+    WHERE s.move = $1 AND s.n = $2 AND s.kind = 'constraint' AND c.conrelid = s.rel AND c.conname = s.made;
+$$;
+
+-- The index of a step, if it is on its table and has its definition; an error if its name belongs to something else.
+CREATE FUNCTION randflake_migrate.built(move integer, n integer, OUT index oid, OUT valid boolean)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    s record;
+BEGIN
+    SELECT v.*, r.relnamespace INTO s FROM randflake_migrate.step AS v JOIN pg_class AS r ON r.oid = v.rel WHERE v.move = $1 AND v.n = $2;
+    SELECT c.oid, i.indisvalid INTO index, valid FROM pg_class AS c LEFT JOIN pg_index AS i ON i.indexrelid = c.oid
+    WHERE c.relname = s.made AND c.relnamespace = s.relnamespace;
+    IF index IS NOT NULL AND (s.begun IS NULL OR pg_get_indexdef(index) || ';' IS DISTINCT FROM replace(s.sql, ' CONCURRENTLY ' || quote_ident(s.made), ' ' || quote_ident(s.made))) THEN
+        RAISE duplicate_table USING MESSAGE = format('%s is not the index of step %s of move %s', index::regclass, $2, $1),
+            HINT = 'Rename it: this move needs the name.';
+    END IF;
+END
+$$;
+
+-- Reserves the name of an index before it is built, since an index that was not finished cannot tell who began it.
+CREATE FUNCTION randflake_migrate.begin(move integer, n integer) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF (SELECT b.index FROM randflake_migrate.built($1, $2) AS b) IS NOT NULL THEN
+        RAISE object_not_in_prerequisite_state USING MESSAGE = format('step %s of move %s was stopped while its index was built', $2, $1),
+            HINT = format('SELECT randflake_migrate.todo(%s) shows what is left.', $1);
+    END IF;
+    UPDATE randflake_migrate.step AS s SET begun = clock_timestamp() WHERE s.move = $1 AND s.n = $2 AND s.done IS NULL;
 END
 $$;
 
@@ -669,39 +1007,78 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
 $$;
 
--- The function and the trigger that keep the shadow of a column. Triggers of one event run in the order of their names: these
--- after the program's own, and those of references before those of keys, which look for what a reference reserved. r is
--- the key that p is or refers to.
-CREATE FUNCTION randflake_migrate.follow(p randflake_migrate.part, r randflake_migrate.part) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format(E'CREATE FUNCTION randflake_migrate.%1$s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER\n'
-        'SET search_path = %5$s AS $f$\nBEGIN\n%2$s\n    RETURN NEW;\nEND $f$;\n'
-        'CREATE TRIGGER %3$I BEFORE INSERT OR UPDATE ON %4$s FOR EACH ROW EXECUTE FUNCTION randflake_migrate.%1$s();\n'
-        'ALTER TABLE %4$s ENABLE ALWAYS TRIGGER %3$I;',
-        f.name, CASE
-            WHEN p.converts THEN format('    NEW.%I := NEW.%I::%s;', p.shadow, p.name, p.type)
-            WHEN p.is_key THEN format(
-                E'    IF TG_OP = ''INSERT'' THEN\n        DELETE FROM randflake_migrate.reserved AS r\n'
-                '        WHERE r.root = %L::regclass AND r.number = NEW.%I::text\n'
-                '        RETURNING r.shadow INTO NEW.%3$I;\n    END IF;\n'
-                '    NEW.%3$I := coalesce(NEW.%3$I, %4$s);', p.root::text, p.name, p.shadow, p.maker)
-            ELSE format(
-                E'    IF TG_OP = ''UPDATE'' THEN\n'
-                '        IF NEW.%1$I IS NOT DISTINCT FROM OLD.%1$I AND NEW.%2$I IS NOT NULL THEN RETURN NEW; END IF;\n    END IF;\n'
-                '    NEW.%2$I := NULL;\n    SELECT r.%3$I INTO NEW.%2$I FROM %4$s AS r WHERE r.%5$I = NEW.%1$I;\n'
-                '    IF NEW.%2$I IS NULL AND NEW.%1$I IS NOT NULL THEN\n'
-                '        INSERT INTO randflake_migrate.reserved AS v VALUES (%6$L::regclass, NEW.%1$I::text, (%7$s)::text)\n'
-                '        ON CONFLICT (root, number) DO UPDATE SET shadow = v.shadow RETURNING v.shadow INTO NEW.%2$I;\n    END IF;',
-                p.name, p.shadow, r.shadow, p.root, p.root_name, p.root::text, r.maker) END,
-        f.trigger, p.rel, randflake_migrate.paths(p.move))
-    FROM (SELECT quote_ident((p.rel || '.' || quote_ident(p.name))::name),
-                 'zzz_randflake_migrate_' || CASE WHEN p.is_key THEN 2 ELSE 1 END || '_' || p.name) AS f (name, trigger)
+-- What the functions and the trigger of a column are called.
+CREATE FUNCTION randflake_migrate.called(p randflake_migrate.part, what text) RETURNS name
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT format('m%s_%s_%s_%s', p.move, p.k, p.side, what)::name $$;
+
+CREATE FUNCTION randflake_migrate.trigger_of(p randflake_migrate.part) RETURNS name LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('zzz_randflake_%s_%s_%s_%s', p.move, CASE WHEN p.is_key THEN 2 ELSE 1 END, p.k, p.side)::name
 $$;
 
+-- A constraint against NULL that is made on a shadow.
+CREATE FUNCTION randflake_migrate.not_null(p randflake_migrate.part) RETURNS name
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT format('randflake_%s_%s_%s', p.move, p.k, p.side)::name $$;
+
+-- The trigger that keeps the shadow of a column, and its functions. Triggers of one event run in the order of their names: these
+-- after the program's own, and those of references before those of keys, which look for what a reference reserved. r is
+-- the key that p is or refers to. A key that others refer to has
+--   _kept     shadows of numbers that no row has: a row left them, or a reference came before its row, as deferred keys allow
+--   _find     the shadow of a number, of its row or kept. Its expression is bound to the table, whatever has its name later
+--   _shadow   the same, and reserves one
+--   _mixed    numbers that one transaction reserved while another one committed their row
+CREATE FUNCTION randflake_migrate.follow(p randflake_migrate.part, r randflake_migrate.part) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN p.is_referred_to AND NOT p.converts THEN format(
+            E'CREATE TABLE randflake_migrate.%1$I (number %5$s PRIMARY KEY, shadow %6$s NOT NULL);\n'
+            'CREATE FUNCTION randflake_migrate.%2$I(%5$s) RETURNS %6$s LANGUAGE sql STRICT SECURITY DEFINER SET search_path = %7$s\n'
+            '    RETURN coalesce((SELECT r.%8$I FROM %9$s AS r WHERE r.%10$I = $1), (SELECT k.shadow FROM randflake_migrate.%1$I AS k WHERE k.number = $1));\n'
+            'CREATE FUNCTION randflake_migrate.%4$I() RETURNS TABLE (number %5$s, shadow %6$s) LANGUAGE sql SECURITY DEFINER SET search_path = %7$s\n'
+            'BEGIN ATOMIC\n    SELECT k.number, r.%8$I FROM randflake_migrate.%1$I AS k JOIN %9$s AS r ON r.%10$I = k.number WHERE r.%8$I <> k.shadow;\nEND;\n'
+            'CREATE FUNCTION randflake_migrate.%3$I(%5$s) RETURNS %6$s LANGUAGE plpgsql STRICT SECURITY DEFINER SET search_path = %7$s AS %11$L;\n'
+            'REVOKE EXECUTE ON FUNCTION randflake_migrate.%2$I(%5$s), randflake_migrate.%3$I(%5$s), randflake_migrate.%4$I() FROM PUBLIC;\n'
+            'GRANT EXECUTE ON FUNCTION randflake_migrate.%3$I(%5$s), randflake_migrate.%4$I() TO %12$s;\n%13$s',
+            f.kept, f.find, f.shadow, f.mixed, f.number, p.type, randflake_migrate.paths(p.move), p.shadow, p.rel, p.name,
+            format(E'\nDECLARE\n    result %s := randflake_migrate.%I($1);\nBEGIN\n    IF result IS NULL THEN\n'
+                '        INSERT INTO randflake_migrate.%I AS k VALUES ($1, %s)\n'
+                '        ON CONFLICT (number) DO UPDATE SET shadow = k.shadow RETURNING k.shadow INTO result;\n'
+                '    END IF;\n    RETURN result;\nEND\n', p.type, f.find, f.kept, p.maker),
+            (SELECT string_agg(DISTINCT c.relowner::regrole::text, ', ') FROM randflake_migrate.part AS v JOIN pg_class AS c ON c.oid = v.rel
+             WHERE v.move = p.move AND v.root = p.rel AND v.root_name = p.name),
+            randflake_migrate.given(f.owner, f.kept, f.find, f.shadow, f.mixed)) ELSE '' END
+        || format(E'CREATE FUNCTION randflake_migrate.%1$I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = %2$s AS %3$L;\n'
+            '%4$sCREATE TRIGGER %5$I BEFORE INSERT OR UPDATE%6$s ON %7$s FOR EACH ROW EXECUTE FUNCTION randflake_migrate.%1$I();\n'
+            'ALTER TABLE %7$s ENABLE ALWAYS TRIGGER %5$I;', f.follow, randflake_migrate.paths(p.move), CASE
+            WHEN p.converts THEN format(E'\nBEGIN\n    NEW.%I := NEW.%I::%s;\n    RETURN NEW;\nEND\n', p.shadow, p.name, p.type)
+            WHEN p.is_key AND NOT p.is_referred_to THEN format(E'\nBEGIN\n    NEW.%1$I := coalesce(NEW.%1$I, %2$s);\n    RETURN NEW;\nEND\n', p.shadow, p.maker)
+            WHEN p.is_key THEN format(
+                E'\nBEGIN\n    IF TG_OP = ''INSERT'' THEN\n        NEW.%2$I := coalesce(randflake_migrate.%3$I(NEW.%1$I), %4$s);\n        RETURN NEW;\n    END IF;\n'
+                '    IF TG_OP = ''UPDATE'' THEN\n        IF NEW.%1$I IS NOT DISTINCT FROM OLD.%1$I THEN\n'
+                '            NEW.%2$I := coalesce(NEW.%2$I, randflake_migrate.%3$I(NEW.%1$I), %5$s);\n            RETURN NEW;\n        END IF;\n    END IF;\n'
+                '    IF OLD.%1$I IS NOT NULL AND OLD.%2$I IS NOT NULL THEN\n        INSERT INTO randflake_migrate.%6$I VALUES (OLD.%1$I, OLD.%2$I)\n'
+                '        ON CONFLICT (number) DO UPDATE SET shadow = excluded.shadow;\n    END IF;\n'
+                '    IF TG_OP = ''DELETE'' THEN\n        RETURN OLD;\n    END IF;\n'
+                '    NEW.%2$I := coalesce(randflake_migrate.%3$I(NEW.%1$I), %5$s);\n    RETURN NEW;\nEND\n',
+                p.name, p.shadow, f.find, CASE p.side WHEN 2 THEN format('NEW.%I, ', p.shadow) ELSE '' END || p.maker, p.maker, f.kept)
+            ELSE format(
+                E'\nBEGIN\n    IF TG_OP = ''UPDATE'' THEN\n        IF NEW.%1$I IS NOT DISTINCT FROM OLD.%1$I AND NEW.%2$I IS NOT NULL THEN\n'
+                '            RETURN NEW;\n        END IF;\n    END IF;\n'
+                '    NEW.%2$I := randflake_migrate.%3$I(NEW.%1$I);\n    RETURN NEW;\nEND\n', p.name, p.shadow, randflake_migrate.called(r, 'shadow')) END,
+            randflake_migrate.given(f.owner, f.follow), randflake_migrate.trigger_of(p),
+            CASE WHEN p.is_key AND p.is_referred_to AND NOT p.converts THEN ' OR DELETE' ELSE '' END, p.rel)
+    FROM (SELECT randflake_migrate.called(p, 'follow'), randflake_migrate.called(p, 'kept'), randflake_migrate.called(p, 'find'),
+                 randflake_migrate.called(p, 'shadow'), randflake_migrate.called(p, 'mixed'),
+                 CASE WHEN p.old_type IN ('int2'::regtype, 'int4'::regtype) THEN 'int8'::regtype ELSE p.old_type END,
+                 randflake_migrate.owner_of('pg_class'::regclass, p.rel)) AS f (follow, kept, find, shadow, mixed, number, owner)
+$$;
+
+-- Removes what follow() made. A trigger goes with its function, and so does no other one of its name.
 CREATE FUNCTION randflake_migrate.unfollow(p randflake_migrate.part) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format(E'DROP TRIGGER IF EXISTS %I ON %s;\nDROP FUNCTION IF EXISTS randflake_migrate.%I();',
-        'zzz_randflake_migrate_' || CASE WHEN p.is_key THEN 2 ELSE 1 END || '_' || p.name, p.rel, (p.rel || '.' || quote_ident(p.name))::name)
+    SELECT format('DROP FUNCTION IF EXISTS randflake_migrate.%I() CASCADE;', randflake_migrate.called(p, 'follow'))
+        || CASE WHEN p.is_key AND p.is_referred_to AND NOT p.converts THEN format(
+            E'\nDROP FUNCTION IF EXISTS randflake_migrate.%I, randflake_migrate.%I, randflake_migrate.%I;\nDROP TABLE IF EXISTS randflake_migrate.%I;',
+            randflake_migrate.called(p, 'shadow'), randflake_migrate.called(p, 'mixed'), randflake_migrate.called(p, 'find'),
+            randflake_migrate.called(p, 'kept')) ELSE '' END
 $$;
 
 -- Fills the shadows of one table, a few pages in each transaction. It goes on where it was stopped.
@@ -714,7 +1091,7 @@ DECLARE
     m record;
     filled bigint;
     total bigint := 0;
-    again boolean;
+    owner name;
 BEGIN
     LOOP
         PERFORM pg_catalog.set_config('search_path', randflake_migrate.paths($1), true);
@@ -722,20 +1099,21 @@ BEGIN
             SELECT string_agg(format('%I = coalesce(t.%1$I, %s)', p.shadow, CASE
                        WHEN p.converts THEN format('t.%I::%s', p.name, p.type)
                        WHEN p.is_key THEN p.maker
-                       ELSE format('(SELECT r.%I FROM %s AS r WHERE r.%I = t.%I)', r.shadow, p.root, p.root_name, p.name) END), ', '),
-                   string_agg(format('t.%I IS NULL AND t.%I IS NOT NULL', p.shadow, p.name), ' OR ')
-            INTO assignments, missing
+                       ELSE format('randflake_migrate.%I(t.%I)', randflake_migrate.called(r, 'shadow'), p.name) END), ', '),
+                   string_agg(format('t.%I IS NULL AND t.%I IS NOT NULL', p.shadow, p.name), ' OR '),
+                   min(pg_get_userbyid(c.relowner))
+            INTO assignments, missing, owner
             FROM randflake_migrate.part AS p JOIN randflake_migrate.part AS r ON r.move = p.move AND r.rel = p.root AND r.name = p.root_name
-            WHERE p.move = $1 AND p.rel = $3 AND p.is_key = $4;
+            JOIN pg_class AS c ON c.oid = p.rel WHERE p.move = $1 AND p.rel = $3 AND p.is_key = $4;
         END IF;
-        SELECT v.pages, v.pause, s.page, s.pages AS until INTO m FROM randflake_migrate.move AS v
+        SELECT v.*, s.page, s.pages AS until INTO m FROM randflake_migrate.move AS v
         JOIN randflake_migrate.step AS s ON s.move = v.id WHERE v.id = $1 AND s.n = $2 FOR UPDATE OF s;
+        PERFORM randflake_migrate.same(m.mover, m.tables, m.names, m.owners);
         at := coalesce(m.page, 0);
         -- Rows that are written meanwhile are filled by triggers, wherever they go
         last := coalesce(m.until, pg_relation_size($3) / current_setting('block_size')::bigint);
         IF at >= last THEN
-            EXECUTE format('SELECT EXISTS (SELECT FROM %s AS t WHERE %s)', $3, missing) INTO again;
-            IF NOT again THEN
+            IF randflake_migrate.as_owner(owner, format('SELECT FROM %s AS t WHERE %s LIMIT 1', $3, missing)) = 0 THEN
                 PERFORM randflake_migrate.done($1, $2);
                 COMMIT;
                 RETURN;
@@ -749,10 +1127,9 @@ BEGIN
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
         -- Rows that a program holds are left for the next pass, so that neither waits for the other in a circle
-        EXECUTE format('UPDATE %s AS t SET %s WHERE t.ctid = ANY (ARRAY(SELECT t.ctid FROM %1$s AS t'
+        filled := randflake_migrate.as_owner(owner, format('UPDATE %s AS t SET %s WHERE t.ctid = ANY (ARRAY(SELECT t.ctid FROM %1$s AS t'
             ' WHERE t.ctid >= %3$L AND t.ctid < %4$L AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))', $3, assignments,
-            format('(%s,0)', at), format('(%s,0)', at + m.pages), missing);
-        GET DIAGNOSTICS filled = ROW_COUNT;
+            format('(%s,0)', at), format('(%s,0)', at + m.pages), missing));
         total := total + filled;
         at := least(at + m.pages, last);
         UPDATE randflake_migrate.step AS s SET page = at, pages = last WHERE s.move = $1 AND s.n = $2;
@@ -772,7 +1149,7 @@ DECLARE
     p record;
     tail text;
 BEGIN
-    SELECT x.indrelid::regclass AS rel, c.relname, n.nspname, t.relname AS of, x.indisunique INTO i
+    SELECT x.indrelid::regclass AS rel, c.relname, n.nspname, t.relname AS of, x.indisunique, pg_get_userbyid(t.relowner) AS owner INTO i
     FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indexrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
     JOIN pg_class AS t ON t.oid = x.indrelid WHERE x.indexrelid = $2;
     tail := substr(pg_get_indexdef($2), length(format('CREATE %sINDEX %I ON %I.%I ', CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END,
@@ -787,6 +1164,8 @@ BEGIN
             EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy ADD COLUMN %I %s', p.name, p.type);
         END IF;
     END LOOP;
+    -- PostgreSQL runs code in an index as the owner of its table
+    EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy OWNER TO %I', i.owner);
     EXECUTE 'CREATE INDEX randflake_migrate_copy_index ON pg_temp.randflake_migrate_copy ' || tail;
     FOR p IN SELECT v.*, row_number() OVER () AS k FROM randflake_migrate.part AS v WHERE v.move = $1 AND v.rel = i.rel LOOP
         EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy RENAME COLUMN %I TO %I', p.name, p.shadow);
@@ -819,15 +1198,15 @@ $$;
 -- A column after step 7: the roles exchanged.
 CREATE FUNCTION randflake_migrate.exchanged(p randflake_migrate.part) RETURNS randflake_migrate.part
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT ROW(p.move, p.rel, p.name, p.displaced, p.shadow, p.is_key, p.root, p.root_name, p.was_same,
-               p.old_type, p.old_maker, p.type, p.maker, p.was_same)::randflake_migrate.part
+    SELECT ROW(p.move, p.k, 3 - p.side, p.rel, p.name, p.shadow_att, p.displaced, p.att, p.shadow, p.is_key, p.is_referred_to, p.root,
+               p.root_name, p.was_same, p.old_type, p.old_maker, p.type, p.maker, p.was_same)::randflake_migrate.part
 $$;
 
 -- The indexes and foreign keys that are made on shadows, and their names until step 7.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT i.indrelid, i.indexrelid, c.relname, (left(min(p.shadow), 4) || c.relname)::name, bool_and(p.is_key)
+    SELECT i.indrelid, i.indexrelid, c.relname, format('randflake_%s_%s', $1, i.indexrelid)::name, bool_and(p.is_key)
     FROM randflake_migrate.part AS p JOIN pg_attribute AS a ON a.attrelid = p.rel AND a.attname = p.name
     JOIN pg_index AS i ON i.indrelid = p.rel JOIN pg_class AS c ON c.oid = i.indexrelid
     WHERE p.move = $1 AND (a.attnum = ANY (i.indkey::int2[]) OR EXISTS (
@@ -838,7 +1217,7 @@ $$;
 
 CREATE FUNCTION randflake_migrate.foreign_keys(move integer, OUT k pg_constraint, OUT made name)
 RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT f, (left(min(p.shadow), 4) || f.conname)::name
+    SELECT f, format('randflake_%s_%s', $1, f.oid)::name
     FROM pg_constraint AS f JOIN randflake_migrate.part AS p ON p.rel IN (f.conrelid, f.confrelid)
     JOIN pg_attribute AS a ON a.attrelid = p.rel AND a.attname = p.name
     WHERE f.contype = 'f' AND p.move = $1
@@ -852,12 +1231,13 @@ CREATE FUNCTION randflake_migrate.swap(move integer, back boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT set_config('search_path', randflake_migrate.paths($1), true);
     WITH p AS (
-        SELECT v AS part, r AS key, v.*, a.attnum, a.attnotnull,
-               (SELECT n.conname FROM pg_constraint AS n WHERE n.contype = 'n' AND n.conrelid = v.rel AND n.conkey = ARRAY[a.attnum]) AS not_null,
+        SELECT v AS part, r AS key, v.*, a.attnum, a.attnotnull, o.not_null, o.not_null_oid,
                (SELECT n.conname FROM pg_constraint AS n JOIN pg_attribute AS h ON h.attrelid = v.rel AND h.attname = v.shadow
                 WHERE n.contype = 'n' AND n.conrelid = v.rel AND n.conkey = ARRAY[h.attnum]) AS shadow_not_null FROM randflake_migrate.part AS v
         JOIN randflake_migrate.part AS r ON r.move = v.move AND r.rel = v.root AND r.name = v.root_name
-        JOIN pg_attribute AS a ON a.attrelid = v.rel AND a.attname = v.name WHERE v.move = $1
+        JOIN pg_attribute AS a ON a.attrelid = v.rel AND a.attname = v.name
+        LEFT JOIN LATERAL (SELECT n.conname, n.oid FROM pg_constraint AS n
+            WHERE n.contype = 'n' AND n.conrelid = v.rel AND n.conkey = ARRAY[a.attnum]) AS o (not_null, not_null_oid) ON true WHERE v.move = $1
     ), again AS (
         SELECT h.*, k.contype FROM (SELECT array_agg(p.rel::oid) AS rels, array_agg(p.attnum) AS atts FROM p) AS c,
         randflake_migrate.hanging(c.rels, c.atts) WITH ORDINALITY AS h
@@ -871,7 +1251,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     ), line (place, n, sql) AS (
         SELECT 0, 0, randflake_migrate.lock(concat_ws(', ', (SELECT string_agg(h.identity, ', ' ORDER BY h.ordinality DESC) FROM again AS h
             WHERE h.kind = 'view'), randflake_migrate.in_order(array_agg(p.rel), array_agg(p.root))), 'ACCESS EXCLUSIVE') FROM p
-      UNION ALL SELECT 0, 1, format('SELECT randflake_migrate.unchanged(%s, %L);', $1, $2)
+      UNION ALL SELECT 0, 1, format('SELECT randflake_migrate.unchanged(%s);', $1)
       UNION ALL SELECT 1, -h.ordinality, randflake_migrate.removal(h.class, h.object) FROM again AS h
       UNION ALL SELECT 2, p.attnum, randflake_migrate.unfollow(p.part) FROM p
       UNION ALL SELECT 3, (f.k).oid::bigint, randflake_migrate.removal('pg_constraint'::regclass, (f.k).oid)
@@ -884,8 +1264,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
                     WHEN p.not_null IS NULL THEN E'\nALTER TABLE %1$s ALTER COLUMN %2$I SET NOT NULL;'  -- before PostgreSQL 18 it has no name
                     WHEN p.shadow_not_null IS NULL THEN E'\nALTER TABLE %1$s RENAME CONSTRAINT %4$I TO %5$I;\nALTER TABLE %1$s ADD CONSTRAINT %4$I NOT NULL %2$I;'
                     ELSE E'\nALTER TABLE %1$s RENAME CONSTRAINT %4$I TO %5$I;\nALTER TABLE %1$s RENAME CONSTRAINT %6$I TO %4$I;' END
-                    || E'\nALTER TABLE %1$s DROP CONSTRAINT IF EXISTS %3$I;', p.rel, p.name, (p.shadow || '_not_null')::name,
-                    p.not_null, (left(p.displaced, 4) || p.not_null)::name, p.shadow_not_null) ELSE '' END
+                    || E'\nALTER TABLE %1$s DROP CONSTRAINT IF EXISTS %3$I;', p.rel, p.name, randflake_migrate.not_null(p.part),
+                    p.not_null, format('randflake_%s_%s', $1, p.not_null_oid), p.shadow_not_null) ELSE '' END
             || CASE WHEN p.is_key AND NOT $2 THEN format(E'\nALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s;', p.rel, p.name, p.maker)
                ELSE '' END FROM p
       UNION ALL SELECT 6, i.index::oid::bigint, CASE WHEN i.k IS NULL THEN format('ALTER INDEX %I.%I RENAME TO %I;', i.nspname, i.built, i.name)
@@ -906,38 +1286,69 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
             WHERE col_description(p.rel, p.attnum) IS NOT NULL
       UNION ALL SELECT 8, 0, g.sql FROM p, randflake_migrate.column_grants(p.rel, p.attnum) AS g (sql)
       UNION ALL SELECT 9, h.ordinality * 1000 + d.n, CASE WHEN h.contype = 'c'
-                THEN regexp_replace(d.sql, '^(ALTER TABLE .*?)( NOT VALID)?;$', '\1 NOT VALID;') ELSE d.sql END
+                THEN randflake_migrate.by(randflake_migrate.owner_of(h.class, h.object), regexp_replace(d.sql, '^(ALTER TABLE .*?)( NOT VALID)?;$', '\1 NOT VALID;'))
+                ELSE randflake_migrate.by(randflake_migrate.owner_of(h.class, h.object), d.sql) END
             FROM again AS h, randflake_migrate.definition(h.class, h.object) WITH ORDINALITY AS d (sql, n)
       UNION ALL SELECT 10, p.attnum, randflake_migrate.follow(randflake_migrate.exchanged(p.part), randflake_migrate.exchanged(p.key)) FROM p
-      UNION ALL SELECT 11, 0, format(E'UPDATE randflake_migrate.part AS p SET (shadow, displaced, converts, type, maker, old_type, old_maker) =\n'
-            '    (p.displaced, p.shadow, p.was_same, p.old_type, p.old_maker, p.type, p.maker) WHERE p.move = %s;', $1)
-      UNION ALL SELECT DISTINCT 11, 1, format('DELETE FROM randflake_migrate.reserved WHERE root = %L::regclass;', p.root::text) FROM p
+      UNION ALL SELECT 11, 0, format(E'UPDATE randflake_migrate.part AS p SET (side, att, shadow_att, shadow, displaced, converts, type, maker, old_type, old_maker) =\n'
+            '    (3 - p.side, p.shadow_att, p.att, p.displaced, p.shadow, p.was_same, p.old_type, p.old_maker, p.type, p.maker) WHERE p.move = %s;\n'
+            'UPDATE randflake_migrate.step AS s SET (made, object) = (NULL, NULL) WHERE s.move = %1$s AND s.done IS NOT NULL;', $1)
       UNION ALL SELECT 11, 2, format('UPDATE randflake_migrate.move SET state = %L WHERE id = %s;',
                 CASE WHEN $2 THEN 'going back' ELSE 'swapped' END, $1)
     )
     SELECT string_agg(l.sql, E'\n' ORDER BY l.place, l.n, l.sql) FROM line AS l
 $$;
 
--- An error if what step 7 exchanges is no longer what its statements were made for.
-CREATE FUNCTION randflake_migrate.unchanged(move integer, back boolean) RETURNS void
+-- What undo() does before step 7: drops what steps of the move made, whatever its name is now.
+CREATE FUNCTION randflake_migrate.without_shadows(move integer) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH p AS (SELECT v AS part, v.* FROM randflake_migrate.part AS v JOIN pg_class AS c ON c.oid = v.rel WHERE v.move = $1)
+    SELECT concat_ws(E'\n', randflake_migrate.lock((SELECT randflake_migrate.in_order(array_agg(p.rel), array_agg(p.root)) FROM p), 'ACCESS EXCLUSIVE'),
+        format('SELECT randflake_migrate.unchanged(%s);', $1),
+        (SELECT string_agg(format('ALTER TABLE %s DROP CONSTRAINT %I;', c.conrelid::regclass, c.conname), E'\n' ORDER BY s.n)
+         FROM randflake_migrate.step AS s JOIN pg_constraint AS c ON c.oid = s.object WHERE s.move = $1 AND s.kind = 'constraint'),
+        (SELECT string_agg(concat_ws(E'\n', randflake_migrate.unfollow(p.part), CASE WHEN a.attname IS NOT NULL THEN format('ALTER TABLE %s DROP COLUMN %I;', p.rel, a.attname) END),
+             E'\n' ORDER BY p.is_key, p.k)
+         FROM p LEFT JOIN pg_attribute AS a ON a.attrelid = p.rel AND a.attnum = p.shadow_att AND NOT a.attisdropped WHERE p.shadow_att IS NOT NULL),
+        format(E'UPDATE randflake_migrate.move SET state = ''undone'' WHERE id = %s;', $1))
+$$;
+
+-- An error if the statements of step 7, or of the way back before it, are no longer what is to be done.
+CREATE FUNCTION randflake_migrate.unchanged(move integer) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    body text := randflake_migrate.swap($1, $2);
+    s record;
 BEGIN
-    IF NOT EXISTS (SELECT FROM randflake_migrate.step AS s WHERE s.move = $1 AND strpos(s.sql, body) > 0) THEN
+    SELECT v.kind, v.sql, m.state INTO s FROM randflake_migrate.step AS v JOIN randflake_migrate.move AS m ON m.id = v.move
+    WHERE v.move = $1 AND v.kind IN ('swap', 'undo') ORDER BY v.n DESC LIMIT 1;
+    IF s.kind = 'swap' THEN
+        PERFORM randflake_migrate.check_made($1);
+    END IF;
+    IF strpos(s.sql, CASE s.kind WHEN 'swap' THEN randflake_migrate.swap($1, s.state = 'going back') ELSE randflake_migrate.without_shadows($1) END) = 0 THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'what hangs on the tables has changed since these statements were printed',
             HINT = format('SELECT randflake_migrate.todo(%s) prints them anew.', $1);
     END IF;
 END
 $$;
 
--- Adds a step: a statement for fill(), an index, or the statements of one transaction.
-CREATE FUNCTION randflake_migrate.add(move integer, step integer, sql text, index text DEFAULT NULL) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO randflake_migrate.step AS s (move, n, step, sql, index)
-    SELECT $1, l.n, $2, CASE WHEN $4 IS NOT NULL THEN $3 WHEN $3 LIKE 'CALL %' THEN format($3, $1, l.n) ELSE
-        format(E'BEGIN;\nSET LOCAL search_path = %s;\nSET LOCAL check_function_bodies = off;\nSET LOCAL lock_timeout = ''2s'';\n'
-               'SELECT randflake_migrate.done(%s, %s);\n%s\nCOMMIT;', randflake_migrate.paths($1), $1, l.n, $3) END, $4
+-- The statements of a step as one transaction.
+CREATE FUNCTION randflake_migrate.in_transaction(move integer, n integer, sql text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format(E'BEGIN;\nSET LOCAL search_path = %s;\nSET LOCAL standard_conforming_strings = on;\nSET LOCAL check_function_bodies = off;\n'
+        'SET LOCAL lock_timeout = ''2s'';\nSELECT randflake_migrate.done(%s, %s);\n%s\nCOMMIT;', randflake_migrate.paths($1), $1, $2, $3)
+$$;
+
+-- Adds a step: statements of a transaction, of one that makes a constraint, a statement that builds an index, or, with none, fill().
+CREATE FUNCTION randflake_migrate.add(
+    move integer, step integer, sql text, kind text DEFAULT 'transaction', rel regclass DEFAULT NULL, made name DEFAULT NULL, keys boolean DEFAULT NULL
+) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO randflake_migrate.step AS s (move, n, step, sql, kind, rel, made)
+    SELECT $1, l.n, $2, CASE
+        WHEN $4 = 'index' THEN $3
+        WHEN $4 = 'fill' THEN format('CALL randflake_migrate.fill(%s, %s, %L, %s);', $1, l.n, $5, $7::text)
+        WHEN $4 = 'constraint' OR $7 IS NOT NULL THEN randflake_migrate.in_transaction($1, l.n,
+            $3 || format(E'\nSELECT randflake_migrate.made(%s, %s%s);', $1, l.n, format(', %s, %s', $5::oid, coalesce($7::text, 'NULL'))))
+        ELSE randflake_migrate.in_transaction($1, l.n, $3) END, $4, $5, $6
     FROM (SELECT coalesce(max(o.n), 0) + 1 AS n FROM randflake_migrate.step AS o WHERE o.move = $1) AS l
 $$;
 
@@ -954,51 +1365,51 @@ BEGIN
                      || randflake_migrate.follow(v, r), E'\n') AS sql
                  FROM randflake_migrate.part AS v JOIN randflake_migrate.part AS r ON r.move = v.move AND r.rel = v.root AND r.name = v.root_name
                  WHERE v.move = $1 AND NOT back AND v.is_key = (keys = 1) GROUP BY v.rel ORDER BY v.rel LOOP
-            PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 1 ELSE 4 END, p.sql);
-            PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 2 ELSE 4 END,
-                format('CALL randflake_migrate.fill(%%s, %%s, %L, %s);', p.rel, CASE keys WHEN 1 THEN 'true' ELSE 'false' END));
+            PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 1 ELSE 4 END, p.sql, rel => p.rel, keys => keys = 1);
+            PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 2 ELSE 4 END, NULL, 'fill', p.rel, keys => keys = 1);
         END LOOP;
-        FOR i IN SELECT x.*, n.nspname, d.indisunique FROM randflake_migrate.indexes($1) AS x JOIN pg_index AS d ON d.indexrelid = x.index
-                 JOIN pg_class AS c ON c.oid = x.index JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE x.keys_only = (keys = 1) LOOP
+        FOR i IN SELECT x.*, d.indisunique FROM randflake_migrate.indexes($1) AS x JOIN pg_index AS d ON d.indexrelid = x.index
+                 WHERE x.keys_only = (keys = 1) LOOP
             PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 3 ELSE 5 END, format('CREATE %sINDEX CONCURRENTLY %I ON %s %s;',
-                CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END, i.built, i.rel, randflake_migrate.on_shadows($1, i.index)),
-                format('%I.%I', i.nspname, i.built));
+                CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END, i.built, i.rel, randflake_migrate.on_shadows($1, i.index)), 'index', i.rel, i.built);
         END LOOP;
-        FOR p IN SELECT v.*, (v.shadow || '_not_null')::name AS made FROM randflake_migrate.part AS v
+        FOR p IN SELECT v.*, randflake_migrate.not_null(v) AS made FROM randflake_migrate.part AS v
                  JOIN pg_attribute AS a ON a.attrelid = v.rel AND a.attname = v.name AND a.attnotnull
-                 LEFT JOIN pg_attribute AS s ON s.attrelid = v.rel AND s.attname = v.shadow
+                 LEFT JOIN pg_attribute AS s ON s.attrelid = v.rel AND s.attnum = v.shadow_att
                  WHERE v.move = $1 AND v.is_key = (keys = 1) AND s.attnotnull IS NOT TRUE LOOP
             PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 3 ELSE 5 END,
-                format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I IS NOT NULL) NOT VALID;', p.rel, p.made, p.shadow));
+                format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I IS NOT NULL) NOT VALID;', p.rel, p.made, p.shadow), 'constraint', p.rel, p.made);
             PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 3 ELSE 5 END, format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', p.rel, p.made));
         END LOOP;
     END LOOP;
 
     -- A reference that reserved a key while another transaction committed it has the wrong one
-    FOR f IN SELECT v.k, v.made FROM randflake_migrate.foreign_keys($1) AS v LOOP
+    FOR f IN SELECT v.k, v.made, randflake_migrate.owner_of('pg_class'::regclass, (v.k).conrelid) AS owner FROM randflake_migrate.foreign_keys($1) AS v LOOP
         PERFORM randflake_migrate.add($1, 6,
             randflake_migrate.lock(concat_ws(', ', (f.k).confrelid::regclass, (f.k).conrelid::regclass), 'SHARE ROW EXCLUSIVE') || E'\n'
-            || coalesce((SELECT string_agg(format(E'UPDATE %1$s AS t SET %2$I = r.%3$I FROM %4$s AS r\n'
-                   '    JOIN randflake_migrate.reserved AS v ON v.number = r.%5$I::text\n'
-                   '    WHERE v.root = %6$L::regclass AND t.%7$I = r.%5$I AND t.%2$I <> r.%3$I;\n',
-                   v.rel, v.shadow, r.shadow, v.root, v.root_name, v.root::text, v.name), '')
+            || coalesce((SELECT string_agg(randflake_migrate.by(f.owner, format('UPDATE %s AS t SET %I = m.shadow FROM randflake_migrate.%I() AS m'
+                   ' WHERE t.%I = m.number AND t.%2$I <> m.shadow;', v.rel, v.shadow, randflake_migrate.called(r, 'mixed'), v.name)) || E'\n', '')
                 FROM randflake_migrate.part AS v JOIN randflake_migrate.part AS r ON r.move = v.move AND r.rel = v.root AND r.name = v.root_name
                 WHERE v.move = $1 AND v.rel = (f.k).conrelid AND NOT v.is_key AND NOT v.converts), '')
-            || format('ALTER TABLE %s ADD CONSTRAINT %I %s;', (f.k).conrelid::regclass, f.made, randflake_migrate.key_on_shadows($1, f.k)));
+            || format('ALTER TABLE %s ADD CONSTRAINT %I %s;', (f.k).conrelid::regclass, f.made, randflake_migrate.key_on_shadows($1, f.k)),
+            'constraint', (f.k).conrelid, f.made);
     END LOOP;
-    FOR f IN SELECT v.k, v.made FROM randflake_migrate.foreign_keys($1) AS v WHERE (v.k).convalidated LOOP
-        PERFORM randflake_migrate.add($1, 6, format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', (f.k).conrelid::regclass, f.made));
+    FOR f IN SELECT v.k, v.made, randflake_migrate.owner_of('pg_class'::regclass, (v.k).conrelid) AS owner
+             FROM randflake_migrate.foreign_keys($1) AS v WHERE (v.k).convalidated LOOP
+        PERFORM randflake_migrate.add($1, 6, randflake_migrate.by(f.owner, format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', (f.k).conrelid::regclass, f.made)));
     END LOOP;
 
-    PERFORM randflake_migrate.add($1, 7, randflake_migrate.swap($1, back));
-    FOR f IN SELECT c.conrelid::regclass AS rel, c.conname FROM pg_constraint AS c WHERE c.contype = 'c' AND c.convalidated
+    PERFORM randflake_migrate.add($1, 7, randflake_migrate.swap($1, back), 'swap');
+    FOR f IN SELECT c.conrelid::regclass AS rel, c.conname, randflake_migrate.owner_of('pg_class'::regclass, c.conrelid) AS owner
+             FROM pg_constraint AS c WHERE c.contype = 'c' AND c.convalidated
              AND EXISTS (SELECT FROM randflake_migrate.part AS v JOIN pg_attribute AS a ON a.attrelid = v.rel AND a.attname = v.name
                          WHERE v.move = $1 AND v.rel = c.conrelid AND a.attnum = ANY (c.conkey)) LOOP
-        PERFORM randflake_migrate.add($1, 7, format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', f.rel, f.conname));
+        PERFORM randflake_migrate.add($1, 7, randflake_migrate.by(f.owner, format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', f.rel, f.conname)));
     END LOOP;
-    PERFORM randflake_migrate.add($1, 8, 
-        (SELECT randflake_migrate.lock(randflake_migrate.in_order(array_agg(v.rel), array_agg(v.root)), 'ACCESS EXCLUSIVE') || E'\n'
-            || string_agg(randflake_migrate.unfollow(v)
+    PERFORM randflake_migrate.add($1, 8,
+        (SELECT randflake_migrate.lock(randflake_migrate.in_order(array_agg(v.rel), array_agg(v.root)), 'ACCESS EXCLUSIVE')
+            || format(E'\nSELECT randflake_migrate.check_made(%s);\n', $1)
+            || string_agg(randflake_migrate.unfollow(randflake_migrate.exchanged(v))
             || format(E'\nALTER TABLE %s DROP COLUMN %I;', v.rel, v.displaced), E'\n' ORDER BY v.is_key, v.rel, v.name)
         FROM randflake_migrate.part AS v WHERE v.move = $1)
         || format(E'\nUPDATE randflake_migrate.move SET state = %L WHERE id = %s;', CASE WHEN back THEN 'undone' ELSE 'moved' END, $1));
@@ -1009,7 +1420,7 @@ $$;
 CREATE FUNCTION randflake_migrate.start(member regclass, target text DEFAULT 'bigint', rows text DEFAULT 'all') RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    wanted regclass := randflake_migrate.group_of(member, target, rows, true);
+    wanted regclass;
     made integer;
 BEGIN
     LOCK TABLE randflake_migrate.move;
@@ -1018,19 +1429,25 @@ BEGIN
     IF FOUND THEN
         RAISE object_in_use USING MESSAGE = format('%s is being moved already', member),
             HINT = format('SELECT randflake_migrate.todo(%s) shows what is left.', made);
-    ELSIF NOT EXISTS (SELECT FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.changes) THEN
+    END IF;
+    wanted := randflake_migrate.group_of(member, target, rows, true);
+    IF NOT EXISTS (SELECT FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.changes) THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = format('nothing but defaults changes in the group of %s', wanted),
             HINT = 'randflake_migrate.transaction() takes a moment.';
     END IF;
-    INSERT INTO randflake_migrate.move AS v (grp, target, rows) VALUES (wanted::text, $2, $3) RETURNING v.id INTO made;
+    INSERT INTO randflake_migrate.move AS v (id, grp, mover, tables, names, owners, target, rows)
+    SELECT randflake_migrate.next_move(), wanted::text, current_user, array_agg(c.oid), array_agg(c.oid::regclass::text), array_agg(r.rolname), $2, $3
+    FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner
+    WHERE c.oid IN (SELECT m.rel FROM randflake_migrate.moving($2, $3) AS m WHERE m.grp = wanted) RETURNING v.id INTO made;
     INSERT INTO randflake_migrate.part
-    SELECT made, v.rel, v.name, ('new_' || v.name)::name, ('old_' || v.name)::name, v.source <> 'reference', v.root, v.root_name, v.keeps,
-           v.to_type, CASE WHEN v.source <> 'reference' THEN v.generator END, v.type,
-           CASE v.source WHEN 'identity' THEN format('nextval(%L::regclass)', pg_get_serial_sequence(v.rel::text, v.name))
-                         ELSE pg_get_expr(d.adbin, d.adrelid) END,
+    SELECT made, row_number() OVER (ORDER BY v.rel, v.att), 1, v.rel, v.name, v.att, randflake_migrate.beside('new_', v.name, v.att), NULL,
+           randflake_migrate.beside('old_', v.name, v.att), v.source <> 'reference',
+           v.source <> 'reference' AND EXISTS (SELECT FROM randflake_migrate.moving($2, $3) AS o
+               WHERE o.source = 'reference' AND o.root = v.rel AND o.root_name = v.name),
+           v.root, v.root_name, v.keeps, v.to_type, CASE WHEN v.source <> 'reference' THEN v.generator END, v.type,
+           CASE WHEN v.source IN ('identity', 'serial') THEN format('nextval(%L::regclass)', randflake_migrate.sequence_of(v.rel, v.att)::regclass) END,
            k.source = 'randflake'
     FROM randflake_migrate.moving($2, $3) AS v JOIN randflake_migrate.moving($2, $3) AS k ON k.rel = v.root AND k.name = v.root_name
-    LEFT JOIN pg_attrdef AS d ON d.adrelid = v.rel AND d.adnum = v.att
     WHERE v.grp = wanted;
     PERFORM randflake_migrate.write(made, false);
     RETURN made;
@@ -1042,20 +1459,25 @@ CREATE FUNCTION randflake_migrate.todo(move integer, clean_up boolean DEFAULT fa
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     s record;
+    b record;
 BEGIN
-    UPDATE randflake_migrate.step AS v
-    SET sql = left(v.sql, strpos(v.sql, 'SET LOCAL statement_timeout') - 1) || randflake_migrate.swap($1, m.state = 'going back') || E'\nCOMMIT;'
-    FROM randflake_migrate.move AS m
-    WHERE m.id = $1 AND v.move = $1 AND v.done IS NULL AND v.sql LIKE '%randflake_migrate.unchanged(%';
+    UPDATE randflake_migrate.step AS v SET sql = randflake_migrate.in_transaction($1, v.n, CASE v.kind
+        WHEN 'swap' THEN randflake_migrate.swap($1, m.state = 'going back') ELSE randflake_migrate.without_shadows($1) END)
+    FROM randflake_migrate.move AS m WHERE m.id = $1 AND v.move = $1 AND v.done IS NULL AND v.kind IN ('swap', 'undo');
     FOR s IN SELECT v.* FROM randflake_migrate.step AS v WHERE v.move = $1 AND v.done IS NULL AND (v.step < 8 OR clean_up) ORDER BY v.n LOOP
-        IF s.index IS NULL THEN
-            RETURN NEXT s.sql;
-        ELSE
-            IF to_regclass(s.index) IS NOT NULL THEN  -- stopped while it was built
-                RETURN NEXT format('DROP INDEX CONCURRENTLY %s;', s.index);
+        b := NULL;
+        IF s.kind = 'index' THEN
+            SELECT * INTO b FROM randflake_migrate.built($1, s.n);
+            IF NOT b.valid THEN  -- stopped while it was built
+                RETURN NEXT format('DROP INDEX CONCURRENTLY %s;', b.index::regclass);
             END IF;
-            RETURN NEXT s.sql;
+            IF b.valid IS NOT TRUE THEN
+                RETURN NEXT format('SELECT randflake_migrate.begin(%s, %s);', $1, s.n);
+                RETURN NEXT s.sql;
+            END IF;
             RETURN NEXT format('SELECT randflake_migrate.done(%s, %s);', $1, s.n);
+        ELSE
+            RETURN NEXT s.sql;
         END IF;
     END LOOP;
 END
@@ -1078,14 +1500,7 @@ BEGIN
         UPDATE randflake_migrate.move AS v SET state = 'going back' WHERE v.id = $1;
         PERFORM randflake_migrate.write($1, true);
     ELSE
-        PERFORM randflake_migrate.add($1, 7, randflake_migrate.lock((SELECT randflake_migrate.in_order(array_agg(v.rel), array_agg(v.root))
-                FROM randflake_migrate.part AS v WHERE v.move = $1), 'ACCESS EXCLUSIVE')
-            || coalesce((SELECT string_agg(format(E'\nALTER TABLE %s DROP CONSTRAINT IF EXISTS %I;', (f.k).conrelid::regclass, f.made), '')
-                FROM randflake_migrate.foreign_keys($1) AS f), '')
-            || (SELECT string_agg(E'\n' || randflake_migrate.unfollow(v)
-                    || format(E'\nALTER TABLE %s DROP COLUMN IF EXISTS %I;', v.rel, v.shadow), '' ORDER BY v.is_key)
-                FROM randflake_migrate.part AS v WHERE v.move = $1)
-            || format(E'\nUPDATE randflake_migrate.move SET state = ''undone'' WHERE id = %s;', $1));
+        PERFORM randflake_migrate.add($1, 7, randflake_migrate.without_shadows($1), 'undo');
     END IF;
 END
 $$;
@@ -1098,17 +1513,28 @@ CREATE FUNCTION randflake_migrate.masks(api name DEFAULT 'api') RETURNS SETOF te
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format(E'CREATE FUNCTION %1$I.%2$I(bigint) RETURNS TABLE (%3$s)\nLANGUAGE sql STABLE SECURITY DEFINER BEGIN ATOMIC\n'
                   '    SELECT %4$s FROM %5$s AS t WHERE t.%6$I = %7$s.randflake_unmask($1, %8$L);\nEND;\n'
-                  'REVOKE EXECUTE ON FUNCTION %1$I.%2$I(bigint) FROM PUBLIC;',
+                  'REVOKE EXECUTE ON FUNCTION %1$I.%2$I(bigint) FROM PUBLIC;%9$s',
         $1, c.relname, string_agg(format('%I %s', a.attname, CASE WHEN m.root IS NULL
                 THEN format_type(a.atttypid, a.atttypmod) ELSE 'bigint' END), ', ' ORDER BY a.attnum),
         string_agg(format(CASE WHEN m.root IS NULL THEN 't.%I' ELSE '%2$s.randflake_mask(t.%1$I, %3$L)' END,
                 a.attname, p.pronamespace::regnamespace, m.root), ', ' ORDER BY a.attnum),
-        k.rel, k.name, p.pronamespace::regnamespace, k.root)
+        k.rel, k.name, p.pronamespace::regnamespace, k.root, CASE WHEN c.relowner <> current_user::regrole THEN format(
+            E'\nALTER FUNCTION %I.%I(bigint) OWNER TO %s;', $1, c.relname, c.relowner::regrole) END)
     FROM randflake_migrate.moving('bigint', 'all') AS k JOIN pg_class AS c ON c.oid = k.rel
     JOIN pg_attribute AS a ON a.attrelid = k.rel AND a.attnum > 0 AND NOT a.attisdropped
     LEFT JOIN randflake_migrate.moving('bigint', 'all') AS m ON m.rel = k.rel AND m.att = a.attnum
     JOIN pg_proc AS p ON p.oid = randflake_migrate.ours('randflake_unmask', 2) WHERE k.source <> 'reference'
-    GROUP BY c.relname, k.rel, k.name, k.root, p.pronamespace ORDER BY k.rel
+    GROUP BY c.relname, c.relowner, k.rel, k.name, k.root, p.pronamespace ORDER BY k.rel
+$$;
+
+-- What PostgreSQL prints reads the same wherever it is run.
+DO $$
+BEGIN
+    EXECUTE (SELECT string_agg(format('ALTER FUNCTION %s SET standard_conforming_strings = on SET datestyle = ISO SET intervalstyle = postgres'
+                 ' SET extra_float_digits = 1 SET quote_all_identifiers = off;', p.oid::regprocedure), '')
+             FROM pg_proc AS p WHERE p.pronamespace = 'randflake_migrate'::regnamespace
+                 AND p.proname IN ('plan', 'transaction', 'start', 'todo', 'undo', 'unchanged', 'done', 'begin'));
+END
 $$;
 
 -- What comes after it in the same transaction finds its own tables again.

@@ -1,0 +1,303 @@
+# migrate/randflake_migrate.sql among strangers: tables of a role without rights, whose names are attacks and whose code runs wherever
+# PostgreSQL runs it, are moved by a superuser in every way. That code never runs as anybody else, and nothing that the move did not
+# make is dropped. Then programs exchange the numbers of rows at every step: joins find what they find where nothing moves.
+
+use Docs;
+use Randflake;
+
+my $node = start_server('main', settings => { node_id => 1, secret => random_secret(), max_wait => '1h' },
+    extensions => [], conf => "wal_level = logical\n");
+my ($script, $tool) = ('migrate/randflake_migrate.sql', 'randflake_migrate');
+my $db;
+
+sub database {
+    ($db) = @_;
+    $node->safe_psql('postgres', "CREATE DATABASE $db");
+    $node->safe_psql($db, 'CREATE EXTENSION randflake');
+    command_ok([ 'psql', '-X', '-q', '-1', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr($db), '-f', $script ], "$db: the script is installed");
+}
+
+sub sql { my ($sql) = @_; return $node->safe_psql($db, $sql); }
+sub statements { my ($call) = @_; return split /\0/, sql("SELECT string_agg(s, chr(1) ORDER BY n) FROM $tool.$call WITH ORDINALITY AS t (s, n)") =~ tr/\1/\0/r; }
+
+# Runs statements one by one, again while lock_timeout strikes. Returns the error.
+sub run {
+    my (@statements) = @_;
+    for my $statement (@statements) {
+        my ($status, $text);
+        for (1 .. 100) {
+            ($status, undef, $text) = $node->psql($db, $statement, on_error_stop => 1);
+            last if !$status || $text !~ /statement timeout|lock timeout/;
+        }
+        return $text if $status;
+    }
+    return '';
+}
+
+# --- attacks -----------------------------------------------------------------------------------
+
+$node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
+
+# As another role. What a superuser asks about a table may run its code, for the planner works out constants in indexes.
+sub as_role {
+    my ($role, $sql) = @_;
+    my ($status, $out, $text) = $node->psql($db, "SET search_path = lows; $sql", on_error_stop => 1, extra_params => [ '-U', $role ]);
+    die $text if $status;
+    return $out;
+}
+sub as_mallory { return as_role('mallory', @_); }
+
+sub ident { my ($name) = @_; return '"' . $name =~ s/"/""/gr . '"'; }
+my @attacks = ('$f$;ALTER ROLE mallory SUPERUSER;--', q{"';ALTER ROLE mallory SUPERUSER;--}, '%s %1$I %', "\n\\! id\n--", ' WHERE ' . "$tool.unchanged(",
+    "\x{c3}\x{bc}" x 28 . 'x');
+my ($count, %name) = (0);
+
+# An attack as the name of an object: one for each of these words.
+sub name { my ($word) = @_; return $name{$word} //= ident(sprintf '%.3s%02d%s', $word, ++$count, $attacks[ $count % @attacks ]); }
+
+sub attacked {
+    database($_[0]);
+    $node->safe_psql($db, 'CREATE SCHEMA lows AUTHORIZATION mallory');
+    as_mallory(<<'SQL');
+CREATE TABLE witness (place text, name text);
+GRANT INSERT ON witness TO PUBLIC;
+CREATE FUNCTION spy(place text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    attack text;
+BEGIN
+    FOREACH attack IN ARRAY ARRAY['RESET ROLE', 'RESET SESSION AUTHORIZATION', 'ALTER ROLE mallory SUPERUSER', 'SET search_path = lows'] LOOP
+        BEGIN EXECUTE attack; EXCEPTION WHEN OTHERS THEN NULL; END;
+    END LOOP;
+    INSERT INTO lows.witness VALUES (place, current_user);
+    RETURN true;
+END $$;
+CREATE FUNCTION sure(place text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT lows.spy(place)';
+CREATE FUNCTION less(integer, text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT lows.spy($2)';
+CREATE OPERATOR <~ (FUNCTION = less, LEFTARG = integer, RIGHTARG = text);
+CREATE FUNCTION on_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM lows.spy('trigger'); RETURN NEW; END $$;
+CREATE DOMAIN spied AS integer CHECK (lows.sure('literal'));
+CREATE TYPE pair AS (a spied);
+CREATE TYPE kind AS ENUM ('k');
+CREATE FUNCTION kind_text(kind) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN lows.spy('cast') THEN 'k' END $$;
+CREATE CAST (kind AS text) WITH FUNCTION kind_text(kind) AS IMPLICIT;
+SQL
+    %name = ();
+    my ($t, $c, $id, $ref, $domain) = map { name($_) } qw(table child id reference domain);
+    as_mallory(<<"SQL");
+CREATE DOMAIN $domain AS integer CHECK (lows.sure('domain'));
+CREATE TABLE $t ($id serial PRIMARY KEY, n integer, k text DEFAULT 'k', twice boolean GENERATED ALWAYS AS (lows.sure('generated')) STORED,
+    CONSTRAINT @{[name('check')]} CHECK ($id <> 0 AND sure('check')), CHECK (n <~ 'operator'), UNIQUE (k, $id));
+CREATE TABLE $c ($id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, $ref integer, d $domain, k kind DEFAULT 'k',
+    CONSTRAINT @{[name('key')]} FOREIGN KEY (k, $ref) REFERENCES $t (k, $id), CONSTRAINT @{[name('single')]} FOREIGN KEY ($ref) REFERENCES $t);
+CREATE INDEX @{[name('index')]} ON $t ($id, sure('index')) WHERE sure('index');
+CREATE STATISTICS @{[name('statistics')]} ON $id, (sure('statistics')) FROM $t;
+CREATE FUNCTION @{[name('function')]}() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT max($id) FROM $t WHERE ('(1)'::pair).a = 1; END;
+CREATE VIEW @{[name('view')]} AS SELECT t.$id, spy('view') AS s, ('(1)'::pair).a FROM $t AS t JOIN $c AS c ON c.$ref = t.$id;
+CREATE MATERIALIZED VIEW @{[name('matview')]} AS SELECT *, spy('matview') AS more FROM @{[name('view')]};
+CREATE RULE @{[name('rule')]} AS ON DELETE TO $t WHERE old.$id = -1 AND ('(1)'::pair).a = 1 AND spy('rule') DO INSTEAD NOTHING;
+CREATE TRIGGER @{[name('trigger')]} BEFORE UPDATE ON $t FOR EACH ROW EXECUTE FUNCTION on_row();
+CREATE TRIGGER @{[name('when')]} BEFORE UPDATE ON $c FOR EACH ROW WHEN (NEW.$ref > 0 AND ('(1)'::pair).a = 1) EXECUTE FUNCTION on_row();
+ALTER TABLE $t ENABLE ALWAYS TRIGGER @{[name('trigger')]}, ENABLE ROW LEVEL SECURITY;
+CREATE POLICY @{[name('policy')]} ON $t USING ($id <> 0 AND spy('policy') AND ('(1)'::pair).a = 1);
+INSERT INTO $t (n) SELECT n FROM generate_series(1, 300) AS n;
+INSERT INTO $c ($ref, d) SELECT $id, 1 FROM $t;
+REFRESH MATERIALIZED VIEW @{[name('matview')]};
+TRUNCATE witness;
+SQL
+    return ("lows.$t", "lows.$c");
+}
+
+# Whether the code ran, at these places at least, and as its owner alone.
+sub unharmed {
+    my ($way, @places) = @_;
+    is(sql('SELECT rolsuper FROM pg_roles WHERE rolname = ' . q{'mallory'}), 'f', "$way: mallory has no more rights");
+    is(sql(q{SELECT DISTINCT place, name FROM lows.witness WHERE name <> 'mallory'}), '', '  her code ran as nobody else');
+    my %seen = map { $_ => 1 } split /\n/, sql('SELECT DISTINCT place FROM lows.witness');
+    is(join(' ', grep { !$seen{$_} } @places), '', '  and it did run');
+    is(sql(qq{SELECT count(*) FROM pg_proc WHERE pronamespace = '$tool'::regnamespace AND prosecdef AND proowner <> 'mallory'::regrole}), 0,
+        '  functions that run as their owner are hers');
+}
+
+# A view with her code in the table's place, for as long as this runs.
+sub replaced {
+    my ($table, $what) = @_;
+    as_mallory("ALTER TABLE $table RENAME TO hidden; CREATE VIEW $table AS SELECT *, spy('place') FROM hidden");
+    my $error = $what->();
+    as_mallory("DROP VIEW $table; ALTER TABLE hidden RENAME TO " . $table =~ s/^lows\.//r);
+    return $error;
+}
+
+my $all = q{SELECT string_agg(t::text, ',' ORDER BY t::text) FROM (SELECT t.n, t.k, t.twice, c.d FROM %s AS t JOIN %s AS c ON c.%s = t.%s) AS t};
+
+for my $way ('transaction', 'steps', 'back before step 7', 'back after it') {
+    my ($t, $c) = attacked($way =~ tr/ 7/_/r);
+    my $content = sprintf $all, $t, $c, name('reference'), name('id');
+    my $before = as_mallory("$content; TRUNCATE witness");
+    my $quoted = $t =~ s/'/''/gr;
+    is(sql("SELECT string_agg(object || ': ' || note, ', ') FROM $tool.plan() WHERE what = 'blocker'"), '', "$way: the plan has no blockers");
+    is(sql("SELECT DISTINCT place, name FROM lows.witness"), '', '  and runs nothing');
+    if ($way eq 'transaction') {
+        my @move = ("@{[ join qq{\n}, statements(qq{transaction('$quoted')}) ]}");
+        like(replaced($t, sub { run(@move) }), qr/is not the one that these statements are for/, "$way: a view in the table's place is noticed");
+        is(run(@move), '', '  it moves');
+        unharmed($way, qw(check matview literal cast));
+        is(as_mallory($content), $before, '  joins are the same');
+        next;
+    }
+    sql("SELECT $tool.start('$quoted'); UPDATE $tool.move SET pages = 1");
+    my @steps = statements('todo(1)');
+    for my $n (0 .. $#steps) {
+        last if $way =~ /before/ && $n > 14;
+        if ($steps[$n] !~ /^(?:CREATE|SELECT)/ && $n % 3 == 0) {
+            like(replaced($t, sub { run($steps[$n]) }), qr/is not the one/, "$way: a view in the table's place before statement $n");
+        }
+        is(run($steps[$n]), '', "$way: statement $n") or last;
+    }
+    if ($way eq 'steps') {
+        as_mallory("GRANT USAGE ON SCHEMA lows TO other; GRANT ALL ON $c TO other");
+        replaced($t, sub { as_role('other', "INSERT INTO $c (" . name('reference') . ', d) SELECT ' . name('reference') . ", 1 FROM $c LIMIT 1") });
+        is(sql(q{SELECT string_agg(DISTINCT place, ' ') FROM lows.witness WHERE name = 'other' OR place = 'place'}), 'domain',
+            '  who writes to a table asks no view in the place of another one');
+        as_mallory("DELETE FROM $c WHERE ctid = (SELECT max(ctid) FROM $c); DELETE FROM witness WHERE name = 'other'");
+    }
+    sql("SELECT $tool.undo(1)") if $way =~ /back/;
+    is(run(statements('todo(1, true)')), '', "$way: the rest");
+    unharmed($way, $way =~ /before/ ? 'trigger' : qw(check trigger index matview literal operator));
+    is(as_mallory($content), $before, '  joins are the same');
+}
+# What waits for the end of a transaction would run as the superuser then
+my ($t) = attacked('deferred');
+as_mallory('CREATE CONSTRAINT TRIGGER late AFTER INSERT ON witness DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION on_row()');
+like(run(join "\n", statements(q{transaction('} . $t =~ s/'/''/gr . q{')})), qr/cannot fire deferred trigger/, 'a deferred trigger does not wait');
+unharmed('deferred');
+
+# --- names -------------------------------------------------------------------------------------
+
+database('names');
+my $long = 'inventory_production_schedule_assignment_history';
+my @long = map { 'n' x 61 . $_ } qw(a b);
+sql(<<"SQL");
+CREATE TABLE customer (id serial PRIMARY KEY, new_id bigint, name text);
+INSERT INTO customer (new_id, name) VALUES (7, 'theirs');
+CREATE TABLE ord (v serial PRIMARY KEY, note text);
+CREATE INDEX ord_v ON ord (v, note);
+CREATE INDEX new_ord_v ON ord (note);
+CREATE TABLE zebra (id serial PRIMARY KEY);
+INSERT INTO zebra DEFAULT VALUES;
+CREATE TABLE production (production_order_id serial PRIMARY KEY);
+CREATE TABLE $long (production_order_id integer REFERENCES production, production_line_id integer REFERENCES production);
+CREATE TABLE $long[0] (id serial PRIMARY KEY);
+CREATE TABLE $long[1] (id serial PRIMARY KEY, "@{[ 'ü' x 30 ]}" integer REFERENCES $long[0], "@{[ 'ü' x 31 ]}" integer REFERENCES $long[0]);
+INSERT INTO $long[0] SELECT FROM generate_series(1, 9);
+INSERT INTO $long[1] ("@{[ 'ü' x 30 ]}") SELECT id FROM $long[0];
+SQL
+is(sql("SELECT object FROM $tool.plan() WHERE what = 'blocker'"), 'public.customer.new_id', 'a name that is taken is in the way');
+error_is($node, "SELECT $tool.start('customer')", '55000', { detail => qr/customer\.new_id/ }, '  of steps', database => $db);
+is(run(statements(q{todo(randflake_migrate.start('ord'), true)})), '', 'an index of others that has a name which looks like ours');
+is(sql(q{SELECT count(*) FROM pg_class WHERE relname IN ('new_ord_v', 'ord_v')}), 2, '  stays');
+my $move = sql("SELECT $tool.start('zebra')");
+my @names = statements("todo($move, true)");
+is(run(@names[ 0, 1 ]), '', 'after some steps');
+sql("ALTER TABLE zebra DROP new_id, ADD new_id integer DEFAULT 7");
+like(run($names[2], $names[3], $names[4]), qr/column new_id of table public\.zebra is not what move $move left there/, '  a column that another one has replaced is noticed');
+sql("SELECT $tool.undo($move)");
+is(run(statements("todo($move, true)")), '', '  and undo() goes back');
+is(sql('SELECT new_id FROM zebra'), 7, '  without it');
+sql('ALTER TABLE zebra DROP new_id');
+$move = sql("SELECT $tool.start('zebra')");
+@names = statements("todo($move, true)");
+my ($index) = map { /(randflake_\d+_\d+)/ } grep { /^CREATE/ } @names;
+run(@names[ 0, 1 ]);
+sql("CREATE INDEX $index ON ord (note)");
+error_is($node, "SELECT $tool.todo($move)", '42P07', { message => qr/public\.$index is not the index of step/ }, 'an index of others that has the name of ours', database => $db);
+like(run($names[2]), qr/is not/, '  is noticed');
+sql("DROP INDEX $index");
+is(run(@names[ 2, 3 ]), '', '  and when it is gone the steps go on');
+is(scalar(grep { /^(?:DROP INDEX|CREATE)/ } statements("todo($move)")), 0, '  and an index that is there is neither dropped nor built again');
+is(run(statements("todo($move, true)")), '', '  to their end');
+is(run(statements(qq{todo($tool.start('production'), true)})), '', 'names that are equal in their first 50 characters');
+for my $way (qq{todo($tool.start('$long[0]', rows => 'new'), true)}, qq{transaction('$long[0]')}) {
+    sql("ALTER TABLE $_ ALTER id DROP DEFAULT, ALTER id ADD GENERATED BY DEFAULT AS IDENTITY") for $way =~ /^tran/ ? @long : ();
+    is(run($way =~ /^tran/ ? join("\n", statements($way)) : statements($way)), '', "names of 62 bytes: $way");
+    is(sql("SELECT count(*) FROM $long[0] AS a JOIN $long[1] AS b ON b.\"@{[ 'ü' x 30 ]}\" = a.id"), 9, '  joins are the same');
+}
+
+# --- the shadow follows the number -------------------------------------------------------------
+
+# A database where nothing moves, and one where each step is followed by what programs may do with numbers.
+my $exchange = 'UPDATE parent SET id = other WHERE label = a; UPDATE parent SET id = na WHERE label = b; UPDATE parent SET id = nb WHERE id = other;';
+my $programs = <<"SQL";
+CREATE PROCEDURE exchange(a text, b text) LANGUAGE plpgsql AS \$\$
+DECLARE
+    na bigint := (SELECT id FROM parent WHERE label = a);
+    nb bigint := (SELECT id FROM parent WHERE label = b);
+    other bigint := (SELECT min(id) - 1 FROM parent);
+BEGIN
+    SET CONSTRAINTS ALL DEFERRED;
+    $exchange
+END \$\$;
+CREATE PROCEDURE again(a text, b text) LANGUAGE plpgsql AS \$\$
+DECLARE
+    n bigint;
+BEGIN
+    SET CONSTRAINTS ALL DEFERRED;
+    DELETE FROM parent WHERE label = a RETURNING id INTO n;
+    INSERT INTO parent (id, label) VALUES (n, b);
+    INSERT INTO child (parent, label) VALUES (n, b);
+    UPDATE parent SET id = (SELECT min(id) - 1 FROM parent) WHERE label = b;
+    INSERT INTO parent (id, label) VALUES (n, a);
+END \$\$;
+CREATE PROCEDURE anew() LANGUAGE plpgsql AS \$\$
+BEGIN
+    CREATE TEMP TABLE p ON COMMIT DROP AS SELECT id, label FROM parent;
+    CREATE TEMP TABLE c ON COMMIT DROP AS SELECT parent, label FROM child;
+    TRUNCATE parent CASCADE;
+    INSERT INTO child (parent, label) SELECT parent, label FROM c;
+    INSERT INTO parent (id, label) SELECT id, label FROM p;
+END \$\$;
+SQL
+sub joins {
+    return sql(q{SELECT string_agg(concat_ws(' ', p.label, c.label, f.label), ',' ORDER BY p.label, c.label, f.label)}
+          . q{ FROM parent AS p FULL JOIN child AS c ON c.parent = p.id FULL JOIN follower AS f ON f.parent = p.id});
+}
+for (qw(still moved)) {
+    database($_);
+    sql(<<"SQL");
+CREATE TABLE parent (id serial PRIMARY KEY, label text UNIQUE);
+CREATE TABLE child (id serial PRIMARY KEY, parent integer NOT NULL REFERENCES parent DEFERRABLE INITIALLY DEFERRED, label text);
+CREATE TABLE follower (parent bigint REFERENCES parent ON UPDATE CASCADE ON DELETE SET NULL, label text);
+INSERT INTO parent (label) SELECT 'p' || n FROM generate_series(1, 40) AS n;
+INSERT INTO child (parent, label) SELECT id, label FROM parent;
+INSERT INTO follower SELECT id, label FROM parent;
+$programs
+SQL
+}
+sql("SELECT $tool.start('parent'); UPDATE $tool.move SET pages = 1");
+$node->safe_psql('still', q{CREATE PUBLICATION subscribed FOR TABLE parent, child; SELECT pg_create_logical_replication_slot('subscribed', 'pgoutput')});
+for my $direction ('there', 'and back') {
+    sql("SELECT $tool.undo(1)") if $direction ne 'there';
+    my @steps = statements('todo(1' . ($direction eq 'there' ? ')' : ', true)'));
+    for my $n (-1 .. $#steps) {
+        my ($k, $l) = map { 'p' . (1 + (7 * $n + $_) % 40) } 0, 3;
+        if ($n >= 0) {
+            my $error = run($steps[$n]);
+            is($error, '', "$direction: statement $n") if $error;
+            last if $error;
+        }
+        for (qw(still moved)) {
+            $db = $_;
+            sql("CALL exchange('$k', '$l')");
+            sql("BEGIN ISOLATION LEVEL REPEATABLE READ; CALL exchange('$l', '$k'); SAVEPOINT s; CALL exchange('$k', '$l'); ROLLBACK TO s; CALL exchange('$k', 'p5'); COMMIT") if $k ne 'p5';
+            sql("CALL again('$l', 'new $direction $n')");
+            sql('BEGIN; CALL anew(); COMMIT') if $n % 9 == 4;
+        }
+        my $moved = joins();
+        $db = 'still';
+        is($moved, joins(), "$direction: joins are the same after statement $n");
+        $db = 'moved';
+    }
+}
+is(sql("SELECT state FROM $tool.move"), 'undone', 'there and back');
+
+$node->stop;
+done_testing();
