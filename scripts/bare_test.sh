@@ -2,11 +2,11 @@
 # The first steps and the two commands of the README on Debian machines with nothing on them: in bare
 # roots, as root, with a path and an environment of their own.
 #
-#   scripts/bare_test.sh [SUITE [COMMAND...]]
+#   scripts/bare_test.sh [SUITE... [-- COMMAND...]]
 #
 # The default is bookworm and then trixie, and all of that. The script tests a copy of the checkout,
-# without its history. Roots are made anew. apt and npm inside use the mirrors, proxies and certificates
-# that this machine is set up for.
+# without its history, and prints how long each took and how large its root became. Roots are made anew.
+# apt and npm inside use the mirrors, proxies and certificates that this machine is set up for.
 # Needs root.
 
 set -euo pipefail
@@ -14,11 +14,14 @@ cd "$(dirname "$(realpath "$0")")/.."
 . scripts/lib.sh
 . scripts/roots.sh
 
-tested=("${1:-bookworm}")
-[ $# -gt 0 ] || tested+=(trixie)
-shift $(($# > 0))
-commands=("$@")
-[ $# -gt 0 ] || commands=(sh -c 'scripts/first_steps.sh && scripts/quickstart.sh && scripts/quickstart.sh stop && scripts/test.sh')
+tested=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    tested+=("$1")
+    shift
+done
+[ ${#tested[@]} -gt 0 ] || tested=(bookworm trixie)
+commands=("${@:2}")
+[ $# -gt 1 ] || commands=(sh -c 'scripts/first_steps.sh && scripts/quickstart.sh && scripts/quickstart.sh stop && scripts/test.sh')
 
 # The configuration that a new machine in this one's network gets before its first use.
 connect() {
@@ -46,7 +49,9 @@ for suite in "${tested[@]}"; do
     connect "$root"
     copy_source "$root/root/randflake"
     headline "$suite: ${commands[*]}"
+    began=$SECONDS
     # shellcheck disable=SC2016  # expanded by the inner shell
     in_root '' "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
         sh -c 'cd /root/randflake && exec "$@"' sh "${commands[@]}" 9>&-
+    echo "$suite: $(((SECONDS - began) / 60)) min, $(du -sxm "$root" | cut -f1) MB"
 done

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Follows the README as a newcomer does: pastes what stands under "Installation" and "First steps", top
-# to bottom. On a machine with nothing on it: scripts/bare_test.sh SUITE scripts/first_steps.sh
+# to bottom. On a machine with nothing on it: scripts/bare_test.sh SUITE -- scripts/first_steps.sh
 #
 # Changes the configuration of the server that the system's packages make. Needs root.
 
