@@ -6,43 +6,51 @@
 -- How numbers are given out
 --
 -- All state is in sequences, because only they keep what they were told when a transaction rolls back.
--- Each node id has two, which are never made anew:
+-- Each node id has four:
 --
---   tickets   logged. A value is a second since 2024-10-27 03:33:20 UTC. It only ever moves by nextval, so
---             each second is given to one session at most, the right to open it.
+--   tickets, hops, leaps
+--             logged, moved by nextval alone. Their position is tickets + hops / 64 * 32,768 + leaps / 64 * 16,777,216,
+--             with quotients rounded down: a time since 2024-10-27 03:33:20 UTC in 64ths of a second. The session
+--             whose nextval of `tickets` makes the position a full second holds that second: it may open it.
 --   numbers   unlogged. life << 47 | second << 17 | n: the last number given out. nextval gives the next
---             one; the holder of a ticket sets it to n = 0 of its second. A crash of the server or of one
+--             one; the holder of a second sets it to n = 0 of that second. A crash of the server or of one
 --             of its sessions sets it back to 0, and so does promotion.
 --
--- life is 16 bits of the time at which the server started. Numbers are used only if their life is this one
--- and their second is not before the clock's. What holds, and why:
+-- life is 16 bits of the time at which the server started. Numbers are used only if their life is this one and their
+-- second is neither before the clock's nor more than 60 beyond it. What holds, and why:
 --
---   1. Numbers of a second are given out once. `numbers` is set to a second only by the holder of its
---      ticket, once, however long that session pauses before. From there it moves up by one at a time.
---   2. They do not run into the next second. Nobody takes a number from 122,880 on: a session looks
+--   1. A second is held once. The position never falls, and a nextval of `tickets` raises it by 1. A session reads
+--      hops and leaps before its nextval and after it. If they are equal, they were so all the time, and it knows the
+--      position that its nextval made. No other nextval made the same one.
+--   2. Numbers of a second are given out once. `numbers` is set to a second only by its holder, once, however
+--      long that session pauses before. From there it moves up by one at a time.
+--   3. They do not run into the next second. Nobody takes a number from 122,880 on: a session looks
 --      before each single nextval. Between look and nextval any session may be paused, and may take one number
 --      too many when it goes on. The 8,192 that are left are more than there can be sessions.
---   3. A second that was used is not given out again after a crash. Before it is opened, the ticket has
+--   4. A second that was used is not given out again after a crash. Before it is opened, the position has
 --      reached the disk, or the second is at most 2 ahead of the clock. After each start, the first
---      second lies 4 or more ahead of the clock, and the tickets go on after the last one that reached the disk.
+--      second lies 4 or more ahead of the clock, and beyond the position that reached the disk.
 --      PostgreSQL 17 flushes on demand. Before, there is the proof by pg_current_wal_flush_lsn. Without it
 --      the second waits for the clock, and only a clock that is set back during the crash could
---      bring back a second whose ticket was lost.
---   4. Nothing of before a crash goes on after it: `numbers` is 0, or its life is another.
---   5. A standby that goes on for its primary may lack the last tickets, even of what was synchronously
---      replicated: only the session that took them waits for the standby. With failover => true no second is
---      opened that lies more than 60 ahead of the clock, and a standby that was promoted begins 64 ahead. It
---      waits until its clock is in reach of that. randflake_configure() moves tickets as far where a person gives
---      a server the node id of another.
+--      bring back a second whose position was lost.
+--   5. Nothing of before a crash goes on after it: `numbers` is 0, or its life is another.
+--   6. No second is opened that is more than 60 ahead of the clock. So a server that takes over a node id, and does
+--      not know what was used, begins 64 ahead, where its clock is less than 4 seconds behind. It waits 4 seconds
+--      until that is in reach. A promoted standby lacks the last positions, even with synchronous replication, since
+--      only the session that moved them waits for the standby. randflake_configure() does not know more where it was
+--      told a node id, makes sequences, or finds itself in another server, database or timeline. It knows only that
+--      nobody has used a secret that it makes itself.
 --
--- So clocks decide when, and only in 3., without a proof, and in 5. whether. A transaction keeps nothing in mind: rollback,
--- subtransactions, isolation levels and snapshots change no sequence. The row of randflake_state is
+-- So clocks decide when, and only in 4., without a proof, and in 6. whether. A transaction keeps nothing in mind: rollback,
+-- subtransactions, isolation levels and snapshots change no sequence. Only a rolled back randflake_configure() takes
+-- sequences with it that it made; the next one that makes them begins 64 ahead, too. The row of randflake_state is
 -- read under a snapshot; randflake_configure() changes it by TRUNCATE, which waits for all transactions that
--- have read it, and leaves nothing to see for older snapshots.
+-- have read it, and leaves nothing to see for older snapshots. It alone sets the position, under the same lock.
 --
--- After a crash, `tickets` is up to 32 ahead of what was used (PostgreSQL logs so many beforehand).
--- Identifiers then have times that far ahead until the clock has caught up. Up to an hour ahead is tolerated.
--- A second may also be opened before its time when the one before is used up, up to a minute ahead.
+-- After a crash, each of the three is up to 32 ahead of what was used (PostgreSQL logs so many values beforehand): half
+-- a second, or, of hops and leaps, which stop at a multiple of 64, nothing. So a crash skips one second at most.
+-- `hops` and `leaps`, of 512 seconds and of three days, are for a database that was idle. Only the holder of a
+-- second that has passed moves them, so that many sessions do not carry them far beyond the clock.
 --
 -- Security
 --
@@ -72,6 +80,8 @@ CREATE TABLE randflake.randflake_state (
     keys53       bigint[] NOT NULL,  -- 2 of each secret, see randflake_permutation_key
     fingerprints text[] NOT NULL,
     tickets      regclass NOT NULL,  -- which a dump has by name
+    hops         regclass NOT NULL,
+    leaps        regclass NOT NULL,
     numbers      regclass NOT NULL,
     file         text NOT NULL,      -- of `numbers`, after the directory of its tablespace: another in a copy of the database
     identity     text NOT NULL,      -- see randflake_identity
@@ -212,7 +222,7 @@ BEGIN
     RETURN (l << 27) | r;
 END', x'736f6d6570736575'::bigint, x'646f72616e646f6d'::bigint, x'6c7967656e657261'::bigint, x'7465646279746573'::bigint, 8::bigint << 56, sip));
 
-    -- A usable number is at most 3600 seconds beyond the clock. It is looked at, taken, and looked at
+    -- A usable number is at most 60 seconds beyond the clock. It is looked at, taken, and looked at
     -- again, since another session may have opened a second meanwhile.
     EXECUTE format(head, 'randflake_generate() RETURNS bigint', 'VOLATILE SECURITY DEFINER', '', '
 DECLARE
@@ -220,9 +230,9 @@ DECLARE
 BEGIN
     LOOP
         ' || look || '
-        IF v - now_ BETWEEN 0 AND 471990271 AND (v & 131071) < 122880 THEN
+        IF v - now_ BETWEEN 0 AND 7995391 AND (v & 131071) < 122880 THEN
             v := nextval(c.numbers);
-            CONTINUE WHEN v - now_ NOT BETWEEN 0 AND 471990271;
+            CONTINUE WHEN v - now_ NOT BETWEEN 0 AND 7995391;
             z := (((v >> 17) & 1073741823) << 34) | (c.node_id::bigint << 17) | (v & 131071);
             IF cardinality(c.valid_from) > 1 THEN
                 z := randflake.randflake_ring_encrypt(z, c.valid_from, c.keys);
@@ -246,10 +256,10 @@ BEGIN
     END IF;
     WHILE wanted > 0 LOOP
         ' || look || '
-        IF v - now_ BETWEEN 0 AND 471990271 AND (v & 131071) < 122880 THEN
+        IF v - now_ BETWEEN 0 AND 7995391 AND (v & 131071) < 122880 THEN
             numbers := ARRAY(SELECT (((n.v >> 17) & 1073741823) << 34) | (c.node_id::bigint << 17) | (n.v & 131071) FROM (
                 SELECT CASE WHEN (pg_sequence_last_value(c.numbers) & 131071) < 122880 THEN nextval(c.numbers) END AS v
-                FROM generate_series(1, least(wanted, 4096))) AS n WHERE n.v - now_ BETWEEN 0 AND 471990271);
+                FROM generate_series(1, least(wanted, 4096))) AS n WHERE n.v - now_ BETWEEN 0 AND 7995391);
             IF cardinality(c.valid_from) > 1 THEN
                 RETURN QUERY SELECT i.id FROM (SELECT randflake.randflake_ring_encrypt(n, c.valid_from, c.keys) AS id
                     FROM unnest(numbers) AS n OFFSET 0) AS i WHERE i.id IS NOT NULL;
@@ -428,6 +438,15 @@ BEGIN
 END
 $$;
 
+-- How far hops and leaps have moved the position, and the position.
+CREATE FUNCTION randflake.randflake_leapt(hops regclass, leaps regclass) RETURNS bigint
+LANGUAGE sql VOLATILE
+RETURN ((pg_sequence_last_value(hops) >> 6) << 15) + ((pg_sequence_last_value(leaps) >> 6) << 24);
+
+CREATE FUNCTION randflake.randflake_position(tickets regclass, hops regclass, leaps regclass) RETURNS bigint
+LANGUAGE sql VOLATILE
+RETURN pg_sequence_last_value(tickets) + randflake.randflake_leapt(hops, leaps);
+
 -- Why this database makes no identifiers, as the parts of an error; no state if nothing is known against it.
 CREATE FUNCTION randflake.randflake_refusal(OUT state text, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -436,6 +455,7 @@ DECLARE
     here record;
     sessions bigint;
     now bigint := floor(date_part('epoch', clock_timestamp()))::bigint - 1730000000;
+    last bigint;  -- second of the position
 BEGIN
     IF pg_is_in_recovery() THEN
         state := '25006';
@@ -455,7 +475,8 @@ BEGIN
     SELECT * INTO here FROM randflake.randflake_identity();
     hint := 'Run SELECT randflake.randflake_configure(NULL, 2), with a node id that no other database uses, or with the '
         'former one if the former server has stopped for good.';
-    IF c.identity <> here.identity OR (pg_relation_filepath(c.numbers) LIKE c.file) IS NOT TRUE THEN
+    IF c.identity <> here.identity OR (pg_relation_filepath(c.numbers) LIKE c.file) IS NOT TRUE
+        OR (SELECT count(*) FROM pg_class AS q WHERE q.oid IN (c.tickets, c.hops, c.leaps)) < 3 THEN
         message := 'this database is a copy of the one that was configured, or was upgraded';
         detail := 'Two databases with the same node id would make the same identifiers.';
         RETURN;
@@ -465,21 +486,22 @@ BEGIN
         detail := 'If the former server still runs, both would make the same identifiers.';
         RETURN;
     END IF;
+    last := randflake.randflake_position(c.tickets, c.hops, c.leaps) >> 6;
     sessions := (SELECT sum(setting::bigint) FROM pg_settings
         WHERE name IN ('max_connections', 'max_worker_processes', 'autovacuum_max_workers', 'max_wal_senders'));
     IF sessions > 8000 THEN
         message := format('there can be too many sessions, %s', sessions);
         detail := 'At most 8000 sessions and background processes may take numbers of one second.';
         hint := 'Lower "max_connections", "max_worker_processes", "autovacuum_max_workers" or "max_wal_senders".';
-    ELSIF now NOT BETWEEN 0 AND 1073741823 - 3700 THEN
+    ELSIF now NOT BETWEEN 0 AND 1073741823 - 100 THEN
         state := '22008';
         message := 'timestamp out of range';
         detail := 'Identifiers hold times from 2024-10-27 to 2058-11-05.';
         hint := 'Check the server''s clock.';
-    ELSIF pg_sequence_last_value(c.tickets) > now + 3600 THEN
+    ELSIF last > now + 80 THEN  -- no call waits until that is in reach
         message := 'identifiers have been made for times far ahead of the server''s clock';
-        detail := format('They go up to %s.', to_timestamp(1730000000 + pg_sequence_last_value(c.tickets)));
-        hint := 'Set the clock right, or run SELECT randflake.randflake_configure(NULL, 2), with a node id that no database used.';
+        detail := format('They go up to %s.', to_timestamp(1730000000 + last));
+        hint := 'Wait for that time, set the clock right, or run SELECT randflake.randflake_configure(NULL, 2), with a node id that no database used.';
     ELSE
         state := NULL;
         hint := NULL;
@@ -498,14 +520,17 @@ DECLARE
     began constant timestamptz := clock_timestamp();
     since timestamptz := began;  -- when what is looked at last changed
     now bigint := floor(date_part('epoch', began))::bigint - 1730000000;
-    first bigint;     -- the second to begin with after a start
-    furthest bigint;  -- how far ahead it may be
+    first bigint;   -- the second to begin with after a start
     seen_v bigint;
-    seen_t bigint;
+    seen_p bigint;
     v bigint;       -- of `numbers`
     second bigint;  -- in it, NULL if there is none of this life
-    t bigint;       -- of `tickets`
+    p bigint;       -- the position
+    t bigint;       -- its second
     wanted bigint;
+    goal bigint;
+    leapt bigint;
+    patient boolean;
     written pg_lsn;
 BEGIN
     SELECT * INTO no FROM randflake.randflake_refusal();
@@ -513,32 +538,33 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = no.state, MESSAGE = no.message, DETAIL = no.detail, HINT = no.hint;
     END IF;
     SELECT * INTO c FROM randflake.randflake_state;
-    first := now + CASE WHEN c.failover AND (c.timeline = (SELECT i.timeline FROM randflake.randflake_identity() AS i)) IS NOT TRUE
-        THEN 64 ELSE 4 END;
-    furthest := CASE WHEN c.failover THEN 60 ELSE 3600 END;
+    first := now + CASE WHEN c.timeline = (SELECT i.timeline FROM randflake.randflake_identity() AS i) THEN 4 ELSE 64 END;
     LOOP
         now := floor(date_part('epoch', clock_timestamp()))::bigint - 1730000000;
         v := coalesce(pg_sequence_last_value(c.numbers), 0);
-        t := pg_sequence_last_value(c.tickets);
+        p := randflake.randflake_position(c.tickets, c.hops, c.leaps);
+        t := p >> 6;
         second := CASE WHEN v >> 47 = life AND v & 140737488224256 <> 0 THEN (v >> 17) & 1073741823 END;
-        IF second BETWEEN now AND now + 3600 AND (v & 131071) < 122880 THEN
+        IF second BETWEEN now AND now + 60 AND (v & 131071) < 122880 THEN
             RETURN;
         END IF;
-        IF (v, t) IS DISTINCT FROM (seen_v, seen_t) THEN
+        IF (v, p) IS DISTINCT FROM (seen_v, seen_p) THEN
             since := clock_timestamp();
             seen_v := v;
-            seen_t := t;
+            seen_p := p;
         END IF;
+        -- After a tenth of a second without a change, the holder of a second has left, or there is none after a crash.
+        patient := clock_timestamp() - since <= interval '0.1 s';
 
         wanted := greatest(CASE WHEN second IS NULL THEN first ELSE second + 1 END, now);
-        -- Its ticket is taken. After a tenth of a second its holder has left, or there is none after a crash.
-        IF t >= wanted AND clock_timestamp() - since > interval '0.1 s' THEN
+        IF t >= wanted AND NOT patient THEN
             wanted := t + 1;
         END IF;
-        IF t >= wanted OR wanted > now + (CASE WHEN second IS NULL THEN furthest ELSE 60 END) THEN
+        -- Far behind, the position is moved by one session, which has left it beyond a full second.
+        IF t >= wanted OR wanted > now + 60 OR (wanted - t > 512 AND p & 63 <> 0 AND patient) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',
-                    DETAIL = format('Identifiers have been made for times up to %s seconds ahead of the clock.', greatest(second, t) - now),
+                    DETAIL = format('Identifiers have been made for times up to %s seconds ahead of the clock.', greatest(second - now, t - now, 0)),
                     HINT = 'Wait, and make fewer identifiers at once.';
             END IF;
             PERFORM pg_sleep(0.002);
@@ -549,12 +575,27 @@ BEGIN
                 HINT = 'Check the clock. If it is right, run SELECT randflake.randflake_configure(NULL, 2), with a node id that no database used.';
         END IF;
 
-        t := (SELECT max(q.t) FROM (
-            SELECT CASE WHEN pg_sequence_last_value(c.tickets) < wanted THEN nextval(c.tickets) END AS t
-            FROM generate_series(1, wanted - t)) AS q);
-        CONTINUE WHEN t IS NULL OR t < wanted OR t > now + furthest;
+        goal := CASE WHEN wanted - t > 512 THEN t + 1 ELSE wanted END << 6;
+        p := NULL;
+        leapt := randflake.randflake_leapt(c.hops, c.leaps);
+        WHILE randflake.randflake_position(c.tickets, c.hops, c.leaps) < goal LOOP
+            p := nextval(c.tickets) + leapt;
+        END LOOP;
+        CONTINUE WHEN p IS NULL OR p & 63 <> 0 OR leapt <> randflake.randflake_leapt(c.hops, c.leaps);
+        -- The second of this position is this session's, and no other will have it.
+        t := p >> 6;
+        IF t < wanted THEN
+            p := nextval(c.tickets);
+            WHILE randflake.randflake_position(c.tickets, c.hops, c.leaps) + 16777216 <= wanted << 6 LOOP
+                p := nextval(c.leaps);
+            END LOOP;
+            WHILE randflake.randflake_position(c.tickets, c.hops, c.leaps) + 32768 <= wanted << 6 LOOP
+                p := nextval(c.hops);
+            END LOOP;
+            CONTINUE;
+        END IF;
 
-        -- The ticket of t is this session's, and no other will have it. What says so in the WAL lies before here.
+        -- What says so in the WAL lies before here.
         BEGIN
             written := pg_current_wal_insert_lsn();
             IF flushes THEN
@@ -676,14 +717,17 @@ DECLARE
     after randflake.randflake_state;
     ring record;
     here record;
-    now constant bigint := floor(date_part('epoch', clock_timestamp()))::bigint - 1730000000;
-    used bigint := now;  -- the last second that may have been used by a server in whose place this one is
+    now bigint;
+    takes_over boolean;  -- what was used under this node id is unknown
     latest bigint;       -- the last second that may have been used, under any node id
+    reached bigint;      -- the position
+    sequence record;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE feature_not_supported USING MESSAGE = 'randflake is configured under READ COMMITTED only';
     END IF;
     LOCK TABLE randflake.randflake_state IN ACCESS EXCLUSIVE MODE;  -- all who have read it have ended
+    now := floor(date_part('epoch', clock_timestamp()))::bigint - 1730000000;
     SELECT * INTO before FROM randflake.randflake_state;
     after.node_id := coalesce(randflake_configure.node_id, before.node_id);
     after.failover := coalesce(randflake_configure.failover, before.failover, false);
@@ -700,12 +744,13 @@ BEGIN
     after.fingerprints := ring.fingerprints;
 
     SELECT * INTO here FROM randflake.randflake_identity();
-    IF (before.node_id, before.identity, before.timeline) IS DISTINCT FROM (after.node_id, here.identity, here.timeline) THEN
-        used := now + 63;
-    END IF;
+    takes_over := randflake_configure.node_id IS NOT NULL
+        OR (before.identity, before.timeline) IS DISTINCT FROM (here.identity, here.timeline)
+        OR (pg_relation_filepath(before.numbers) LIKE before.file) IS NOT TRUE;
     IF before.secret IS NOT NULL THEN
-        latest := greatest(used, (SELECT max(pg_sequence_last_value(c.oid)) FROM pg_class AS c
-            WHERE c.relnamespace = 'randflake'::regnamespace AND c.relname LIKE 'randflake\_tickets\_%'));
+        latest := greatest(now + 63, (SELECT max(randflake.randflake_position(c.oid,
+                to_regclass(replace(c.oid::regclass::text, 'tickets', 'hops')), to_regclass(replace(c.oid::regclass::text, 'tickets', 'leaps'))) >> 6)
+            FROM pg_class AS c WHERE c.relnamespace = 'randflake'::regnamespace AND c.relname LIKE 'randflake\_tickets\_%'));
         -- The secrets of all seconds that may have been used stay.
         IF (SELECT array_agg(f ORDER BY o) FROM unnest(before.fingerprints, before.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= latest)
             IS DISTINCT FROM
@@ -716,17 +761,30 @@ BEGIN
         END IF;
     END IF;
 
-    after.tickets := to_regclass(format('randflake.randflake_tickets_%s', after.node_id));
-    IF after.tickets IS NULL THEN
-        EXECUTE format('CREATE SEQUENCE randflake.randflake_tickets_%s MINVALUE 0 MAXVALUE 1073741823', after.node_id);
-        EXECUTE format('CREATE UNLOGGED SEQUENCE randflake.randflake_numbers_%s MINVALUE 0 START 0', after.node_id);
-        after.tickets := to_regclass(format('randflake.randflake_tickets_%s', after.node_id));
-        PERFORM setval(after.tickets, greatest(now, 0));
-        PERFORM randflake.randflake_keep_private();
-    ELSIF used > now AND used - pg_sequence_last_value(after.tickets) < 100000000 THEN  -- if more, the clock may be wrong
-        PERFORM setval(after.tickets, greatest(pg_sequence_last_value(after.tickets), used));
+    FOR sequence IN SELECT format('randflake.randflake_%s_%s', s.kind, after.node_id) AS name, s.persistence
+        FROM (VALUES ('tickets', ''), ('hops', ''), ('leaps', ''), ('numbers', 'UNLOGGED')) AS s (kind, persistence)
+    LOOP
+        IF to_regclass(sequence.name) IS NULL THEN
+            EXECUTE format('CREATE %s SEQUENCE %s MINVALUE 0 START 0', sequence.persistence, sequence.name);
+            PERFORM setval(sequence.name, 0);
+            PERFORM randflake.randflake_keep_private();
+            takes_over := true;
+        END IF;
+    END LOOP;
+    after.tickets := format('randflake.randflake_tickets_%s', after.node_id);
+    after.hops := format('randflake.randflake_hops_%s', after.node_id);
+    after.leaps := format('randflake.randflake_leaps_%s', after.node_id);
+    after.numbers := format('randflake.randflake_numbers_%s', after.node_id);
+    IF takes_over THEN
+        -- The last second that may have been used. Nobody has used a secret that is made here.
+        latest := now + CASE WHEN coalesce(randflake_configure.secret, before.secret) IS NULL THEN 0 ELSE 63 END;
+        reached := randflake.randflake_position(after.tickets, after.hops, after.leaps);
+        IF reached > 0 AND latest - (reached >> 6) > 100000000 THEN
+            RAISE object_not_in_prerequisite_state USING MESSAGE = 'the server''s clock is years ahead of the last identifiers',
+                HINT = 'Check the clock. If it is right, run SELECT randflake.randflake_configure(NULL, 2), with a node id that no database used.';
+        END IF;
+        PERFORM setval(after.tickets, pg_sequence_last_value(after.tickets) + greatest(((latest << 6) | 63) - reached, 0));
     END IF;
-    after.numbers := to_regclass(format('randflake.randflake_numbers_%s', after.node_id));
     PERFORM setval(after.numbers, 0);  -- as after a start
     after.file := '%/' || substring(pg_relation_filepath(after.numbers) FROM '[^/]*/[^/]*$');
     after.identity := here.identity;
@@ -956,10 +1014,10 @@ BEGIN
     SELECT * INTO no FROM randflake.randflake_refusal();
     problem := no.message || ': ' || no.detail;
     SELECT s.node_id, 1, 122879, s.fingerprints[(SELECT count(*) FROM unnest(s.valid_from) AS f WHERE f <= second)],
-        to_timestamp(1730000000 + pg_sequence_last_value(c.oid)),
-        make_interval(secs => greatest(pg_sequence_last_value(c.oid) - second, 0))
+        to_timestamp(1730000000 + (l.p >> 6)), make_interval(secs => greatest((l.p >> 6) - second, 0))
     INTO first_node_id, node_count, ids_per_second, key_fingerprint, last_second, ahead
-    FROM randflake.randflake_state AS s LEFT JOIN pg_class AS c ON c.oid = s.tickets;  -- which may have been dropped
+    FROM randflake.randflake_state AS s LEFT JOIN LATERAL (SELECT randflake.randflake_position(s.tickets, s.hops, s.leaps) AS p
+        WHERE (SELECT count(*) FROM pg_class AS c WHERE c.oid IN (s.tickets, s.hops, s.leaps)) = 3) AS l ON true;  -- they may have been dropped
 END
 $$;
 

@@ -53,7 +53,7 @@ sub start_standby {
     return $standby;
 }
 
-# PostgreSQL logs 32 tickets beforehand, so a standby lacks tickets from the 33rd on.
+# From now on a standby lacks what is moved.
 sub receive_no_more {
     my ($standby) = @_;
     $standby->append_conf('postgresql.conf', "primary_conninfo = ''\n");
@@ -71,7 +71,7 @@ sub hurry {
 
 # --- the model -------------------------------------------------------------------------------------
 
-# The clock stands in one second, and moves a little with each look. Who looks 150 times, and takes no ticket, waits.
+# The clock stands in one second, and moves a little with each look. A session that looks 150 times, and moves nothing, waits.
 $node->safe_psql('postgres', 'CREATE DATABASE model OWNER owner');
 as_owner($node, 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT; SELECT randflake.randflake_configure(NULL, 5); CREATE SEQUENCE looks; CREATE SEQUENCE before MINVALUE 0', 'model');
 $node->safe_psql('model', <<'SQL');
@@ -82,7 +82,7 @@ BEGIN
     IF n > 150 AND pg_sequence_last_value('randflake.randflake_tickets_5') = pg_sequence_last_value('public.before') THEN
         RAISE 'waits';
     END IF;
-    RETURN to_timestamp(1730000000 + 100000.1 + 0.005 * least(n, 150));
+    RETURN to_timestamp(1830000000.1 + 0.005 * least(n, 150));
 END $$;
 SQL
 my $program = PostgreSQL::Test::Utils::tempdir() . '/sequence_trace';
@@ -90,18 +90,22 @@ PostgreSQL::Test::Utils::system_or_bail($ENV{CXX} // 'g++', '-std=c++20', '-O1',
 my $replay = <<'SQL';
 DO $do$
 DECLARE
-    line text; t text[]; got text; id bigint; v bigint; life bigint := date_part('microseconds', pg_postmaster_start_time())::bigint & 65535;
+    line text; t text[]; got text; id bigint; v bigint; start constant bigint := 100000000::bigint << 6; life bigint := date_part('microseconds', pg_postmaster_start_time())::bigint & 65535;
 BEGIN
     FOREACH line IN ARRAY string_to_array(current_setting('test.trace'), chr(10)) LOOP
         t := string_to_array(line, ' ');
-        PERFORM setval('randflake.randflake_numbers_5', (life << 47) | ((100000 + t[1]::bigint) << 17) | t[2]::bigint),
-            setval('randflake.randflake_tickets_5', 100000 + t[3]::bigint), setval('before', 100000 + t[3]::bigint), setval('looks', 1);
+        PERFORM setval('randflake.randflake_numbers_5', (life << 47) | ((100000000 + t[1]::bigint) << 17) | t[2]::bigint),
+            setval('randflake.randflake_tickets_5', start + t[3]::bigint), setval('before', start + t[3]::bigint),
+            setval('randflake.randflake_hops_5', 0), setval('randflake.randflake_leaps_5', 0), setval('looks', 1);
         BEGIN
             id := randflake.randflake_generate();
             v := pg_sequence_last_value('randflake.randflake_numbers_5');
-            got := format('%s %s %s', ((v >> 17) & 1073741823) - 100000, v & 131071, pg_sequence_last_value('randflake.randflake_tickets_5') - 100000);
-            IF (SELECT (extract(epoch FROM generated_at)::bigint - 1730100000, sequence)::text FROM randflake.randflake_decode(id))
-                <> (((v >> 17) & 1073741823) - 100000, v & 131071)::text THEN
+            got := format('%s %s %s %s %s %s', ((v >> 17) & 1073741823) - 100000000, v & 131071,
+                randflake.randflake_position('randflake.randflake_tickets_5', 'randflake.randflake_hops_5', 'randflake.randflake_leaps_5') - start,
+                pg_sequence_last_value('randflake.randflake_tickets_5') - pg_sequence_last_value('before'),
+                pg_sequence_last_value('randflake.randflake_hops_5'), pg_sequence_last_value('randflake.randflake_leaps_5'));
+            IF (SELECT (extract(epoch FROM generated_at)::bigint - 1830000000, sequence)::text FROM randflake.randflake_decode(id))
+                <> (((v >> 17) & 1073741823) - 100000000, v & 131071)::text THEN
                 got := got || ' but made another number';
             END IF;
         EXCEPTION WHEN raise_exception THEN
@@ -134,7 +138,7 @@ for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
     $old->quit;
     as_owner($node, 'SELECT randflake.randflake_configure(NULL, 7)');
 }
-as_owner($node, "SELECT setval((SELECT tickets FROM randflake.randflake_state), setval((SELECT tickets FROM randflake.randflake_state), 1073741823 - 20) - 100)");
+as_owner($node, 'SELECT setval(tickets, pg_sequence_last_value(tickets) + 64 * 100) FROM randflake.randflake_state');
 error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/far ahead of the server's clock/, hint => qr/randflake_configure/ }, 'tickets of the future', database => 'app');
 is(as_owner($node, 'SELECT randflake.randflake_configure(NULL, 9); SELECT count(*) FROM randflake.randflake_generate(3)'), "\n3", 'another node id is the remedy');
 
@@ -197,7 +201,7 @@ sub end_clients {
 
 # Those who open seconds are slow, before they take a ticket and before they use it.
 my ($open) = slurp_file('managed/randflake.sql') =~ /CREATE (FUNCTION randflake\.randflake_open\(.*?\n\$\$;)/s;
-my $slow = $open =~ s/(?=t := \(SELECT max|PERFORM setval\(c\.numbers)/PERFORM pg_sleep(random() * 0.3); /gr;
+my $slow = $open =~ s/(?=leapt := |t := p >> 6;\n        IF|PERFORM setval\(c\.numbers)/PERFORM pg_sleep(random() * 0.3); /gr;
 as_owner($node, "CREATE OR REPLACE $slow");
 my @clients = start_clients(8);
 my $end = time + 10;

@@ -1,6 +1,7 @@
 // Random schedules of three sessions, at seconds of eight numbers, with pauses and cancels at any
 // point, crashes, restarts, WAL that was not flushed or did not reach the standby that is promoted,
-// and clocks that show anything. No number may be used twice.
+// node ids that are given again where their sequences are lost or old, and clocks that show
+// anything. No number may be used twice, and no second opened twice.
 
 #include "sequence_server.h"
 
@@ -13,22 +14,25 @@ namespace {
 
 constexpr int kSessions = 3, kSeconds = 8;
 
-// With the flush of a ticket proven, clocks show anything. Without, they do not go back, nor with
-// standbys that are promoted.
+// With the flush of a position proven, clocks show anything. Without, they do not go back, nor with
+// servers that take over.
 struct Rules {
-    Limits limits{8, 5, 1, 2, kSeconds, kSeconds, kSeconds};
+    Limits limits{8, 5, 1, 2, kSeconds, 2, {1, 2}};
     bool proof = true;
-    std::optional<Limits> promoted;
-    bool late_tickets = false;     // a ticket that came out later than wanted is used
+    std::optional<Limits> takes_over;
+    int64_t configured = 0;        // with these, how far ahead configure begins
     bool ticket_twice = false;     // read and then written, instead of nextval
+    bool any_part = false;         // a ticket opens its second, whichever part of it that is
+    bool unconfirmed = false;      // leaps are not read again
     bool numbers_survive = false;  // a crash leaves `numbers` as it was logged, for this life
     bool same_life = false;        // a restart is not seen, and leaves what was logged
-    bool open_by_clock = false;    // sets `numbers` to the clock's second, whatever the ticket
+    bool open_by_clock = false;    // sets `numbers` to the clock's second, whatever was drawn
 };
 
 struct Session {
     int at = 0;  // the step that comes next
-    int64_t began = -1, now = 0, tickets = 0, wanted = 0, got = 0;
+    int64_t began = -1, now = 0, wanted = 0, goal = 0, got = 0, leapt = 0;
+    Position seen_position;
     Numbers seen;
 
     void LookAgain() {
@@ -58,10 +62,14 @@ public:
                 durable_ = logged_;
             else if (kind < 16)
                 received_ = durable_;
-            else if (kind < 18)
+            else if (kind < 17)
                 Restart();
+            else if (kind < 18)
+                TakeOver();
             else if (kind < 20)
                 paused_ = Random(kSessions + 1);
+            else if (kind < 21)
+                Leap(Random(2));
             else if (const int session = Random(kSessions); session != paused_)
                 Advance(sessions_[session]);
         }
@@ -72,7 +80,7 @@ private:
 
     void Restart() {
         const bool crash = Random(2) == 0, logged = Random(2) == 0;
-        const bool promotion = rules_.promoted && Random(4) == 0;
+        const bool promotion = rules_.takes_over && Random(4) == 0;
         const Numbers left{life_ + 1,
                            numbers_.value / rules_.limits.numbers * rules_.limits.numbers};
         for (Session& session : sessions_)
@@ -80,18 +88,50 @@ private:
         life_++;
         restarts++;
         if (promotion) {
-            tickets_ = durable_ = logged_ = received_;
+            position_ = durable_ = logged_ = received_;
             numbers_ = {};
-            limits_ = *rules_.promoted;
+            opened_ = 0;
+            limits_ = *rules_.takes_over;
         } else if (crash) {
-            tickets_ = durable_ = logged_ = logged ? logged_ : durable_;
+            position_ = durable_ = logged_ = logged ? logged_ : durable_;
             numbers_ = rules_.numbers_survive ? left : Numbers{};
         } else if (rules_.same_life) {
             numbers_ = left;
         }
     }
 
-    int64_t Clock() { return rules_.proof && !rules_.promoted ? Random(kSeconds) : clock_; }
+    // The sequences are as they were, as a backup has them, or made anew; then configured, here or
+    // on another server. That waits for all sessions.
+    void TakeOver() {
+        if (!rules_.takes_over)
+            return;
+        const int kind = Random(4);
+        if (kind == 0) {
+            backup_ = position_;
+            return;
+        }
+        position_ = kind == 1 ? position_ : kind == 2 ? backup_ : Position{};
+        position_.tickets += std::max<int64_t>(
+            (clock_ + rules_.configured) * limits_.parts - 1 - position_.At(limits_), 0);
+        durable_ = logged_ = received_ = position_;
+        numbers_ = {};
+        for (Session& session : sessions_)
+            session = {};
+        life_ += Random(2);
+        opened_ = 0;
+        limits_ = rules_.limits;
+    }
+
+    // nextval, which logs one value more than it gives.
+    static int64_t Nextval(int64_t& value, int64_t& logged) {
+        if (++value > logged)
+            logged = value + 1;
+        return value;
+    }
+
+    void Leap(int which) { Nextval(position_.leaps[which], logged_.leaps[which]); }
+
+    int64_t Clock() { return rules_.proof && !rules_.takes_over ? Random(kSeconds) : clock_; }
 
     // The next step of a session.
     void Advance(Session& self) {
@@ -121,39 +161,70 @@ private:
                 self = {};
                 return;
             case 3: {
-                self.tickets = tickets_;
                 const Decision decision = Decide(limits, life_, self.began, self.now, self.seen,
-                                                 self.tickets, Random(4) != 0);
+                                                 position_.At(limits), Random(4) != 0);
                 self.wanted = decision.wanted;
-                self.at = 4;
+                self.goal = decision.goal * limits.parts;
+                self.at = 10;
                 if (decision.step != Step::kOpen || decision.wanted >= kSeconds)
                     self.LookAgain();
                 return;
             }
-            case 4:  // look before each ticket, as often as are wanted
-                if (self.tickets++ == self.wanted)
-                    self.at = self.got >= self.wanted ? 6 : 0;
-                else if (tickets_ < self.wanted)
-                    self.at = 5;
+            case 10:
+            case 11:  // `hops`, then `leaps`
+                self.seen_position.leaps[self.at - 10] = position_.leaps[self.at - 10];
+                self.at++;
+                return;
+            case 12:  // look before each ticket, as often as are wanted
+                self.leapt = self.seen_position.Leapt(limits);
+                if (position_.At(limits) < self.goal)
+                    self.at = 13;
+                else
+                    self.at = self.got != 0 ? 14 : 0;
                 if (rules_.ticket_twice)
-                    self.got = tickets_ + 1;
+                    self.seen_position.tickets = position_.tickets + 1;
                 return;
-            case 5:  // nextval, which logs one value more than it gives
-                tickets_ = self.got = rules_.ticket_twice ? self.got : tickets_ + 1;
-                if (tickets_ > logged_)
-                    logged_ = tickets_ + 1;
-                self.at = 4;
+            case 13:
+                if (rules_.ticket_twice)
+                    logged_.tickets = position_.tickets = self.seen_position.tickets;
+                else
+                    self.seen_position.tickets = Nextval(position_.tickets, logged_.tickets);
+                self.got = self.seen_position.tickets + self.leapt;
+                self.at = 12;
                 return;
-            case 6:  // the proof; or else the clock has come close
-                if (!rules_.late_tickets && self.got > self.now + limits.start) {
+            case 14:
+            case 15:
+                if (!rules_.unconfirmed)
+                    self.seen_position.leaps[self.at - 14] = position_.leaps[self.at - 14];
+                self.at++;
+                return;
+            case 16:
+                if (self.seen_position.Leapt(limits) != self.leapt ||
+                    (self.got % limits.parts != 0 && !rules_.any_part)) {
                     self.LookAgain();
                     return;
                 }
+                self.got /= limits.parts;
+                self.at = self.got < self.wanted ? 17 : 6;
+                return;
+            case 17: {  // look before each leap
+                const int which = sequence_server::Leap(limits, position_, self.wanted);
+                self.at = 18 + which;
+                if (which < 0)
+                    self.LookAgain();
+                return;
+            }
+            case 18:
+            case 19:
+                Leap(self.at - 18);
+                self.at = 17;
+                return;
+            case 6:  // the proof; or else the clock has come close
                 if (rules_.open_by_clock)
                     self.got = std::max<int64_t>(self.now, 1);
                 if (rules_.proof)
                     durable_ = logged_;
-                else if (self.got > clock_ + limits.unproven && durable_ != logged_)
+                else if (self.got > clock_ + limits.unproven)
                     return;
                 self.at = 7;
                 return;
@@ -165,6 +236,8 @@ private:
                 return;
             default:
                 numbers_ = {life_, self.got * limits.numbers};
+                repeated |= (opened_ >> self.got & 1) != 0;
+                opened_ |= uint64_t{1} << self.got;
                 self.LookAgain();
         }
     }
@@ -175,7 +248,8 @@ private:
     Session sessions_[kSessions];
     int paused_ = kSessions;
     Numbers numbers_;
-    int64_t tickets_ = 0, logged_ = 0, durable_ = 0, received_ = 0;
+    Position position_, logged_, durable_, received_, backup_;
+    uint64_t opened_ = 0;  // since the sequences were lost
     int64_t clock_ = 0, life_ = 1;
 };
 
@@ -200,34 +274,36 @@ int Repetitions(const Rules& rules, bool kept = false) {
     return found;
 }
 
-// A promoted server starts beyond all that its primary may have opened.
-void Promotes(Rules& rules) {
-    rules.limits.start = rules.limits.burst = 2;
-    rules.promoted = rules.limits;
-    rules.promoted->first = 3;
+// A server that takes over begins beyond all that was opened.
+void TakesOver(Rules& rules) {
+    rules.limits.ahead = 2;
+    rules.takes_over = rules.limits;
+    rules.takes_over->first = rules.configured = 3;
 }
 
 TEST(SequenceServer, UsesNoNumberTwice) {
     for (const bool proof : {true, false})
-        for (const bool promotes : {false, true}) {
+        for (const bool takes_over : {false, true}) {
             Rules rules;
             rules.proof = proof;
-            if (promotes)
-                Promotes(rules);
+            if (takes_over)
+                TakesOver(rules);
             EXPECT_EQ(Repetitions(rules, true), 0);
         }
 }
 
 TEST(SequenceServerBroken, EachIsFound) {
-    const auto finds = [](auto&& breaks, bool proof, bool promotes = false) {
+    const auto finds = [](auto&& breaks, bool proof, bool takes_over = false) {
         Rules rules;
         rules.proof = proof;
-        if (promotes)
-            Promotes(rules);
+        if (takes_over)
+            TakesOver(rules);
         breaks(rules);
         return Repetitions(rules) > 0;
     };
     EXPECT_TRUE(finds([](Rules& r) { r.ticket_twice = true; }, true));
+    EXPECT_TRUE(finds([](Rules& r) { r.any_part = true; }, true));
+    EXPECT_TRUE(finds([](Rules& r) { r.limits.parts = 1, r.unconfirmed = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.open_by_clock = true; }, true));
     // One number less than three sessions need.
     EXPECT_TRUE(finds([](Rules& r) { r.limits.limit++; }, true));
@@ -236,10 +312,10 @@ TEST(SequenceServerBroken, EachIsFound) {
     EXPECT_TRUE(finds([](Rules& r) { r.limits.unproven = r.limits.first; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.numbers_survive = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.same_life = true; }, true));
-    // Each limit of what a standby may lack.
-    EXPECT_TRUE(finds([](Rules& r) { r.promoted->first = r.limits.start; }, true, true));
-    EXPECT_TRUE(finds([](Rules& r) { r.limits.start = kSeconds; }, true, true));
-    EXPECT_TRUE(finds([](Rules& r) { r.late_tickets = true; }, true, true));
+    // Each limit of what a standby, or the sequences that are found, may lack.
+    EXPECT_TRUE(finds([](Rules& r) { r.takes_over->first = r.limits.ahead; }, true, true));
+    EXPECT_TRUE(finds([](Rules& r) { r.configured = r.limits.ahead; }, true, true));
+    EXPECT_TRUE(finds([](Rules& r) { r.limits.ahead++; }, true, true));
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Prints what the model of managed/randflake.sql does in many states, a line each, for
-// test/t/432_managed_numbers.pl: the second and n of `numbers` and the value of `tickets` before,
-// seconds counted from the clock's; then what a session alone does: wait, or take a number and
-// leave `tickets` so. With an argument, the server was promoted.
+// test/t/432_managed_numbers.pl: the second and n of `numbers` and the position before, seconds
+// and positions counted from the clock's; then what a session alone does: wait, or take a number
+// and leave the position so, with so many values of `tickets`, `hops` and `leaps` drawn. With an
+// argument, the server takes over.
 
 #include <cstdio>
 
@@ -9,33 +10,59 @@
 
 using namespace randflake::sequence_server;
 
+// Moves the position as a session alone does. False if it must wait.
+static bool Open(const Limits& limits, int64_t life, int64_t now, Numbers& numbers,
+                 Position& position) {
+    for (bool patient = true;;) {
+        const Decision decision =
+            Decide(limits, life, now, now, numbers, position.At(limits), patient);
+        if (decision.step == Step::kTake)
+            return true;
+        if (decision.step == Step::kWait) {
+            if (!patient)
+                return false;
+            patient = false;
+            continue;
+        }
+        patient = true;
+        position.tickets += decision.goal * limits.parts - position.At(limits);
+        if (decision.goal == decision.wanted) {
+            numbers.value = std::max(numbers.value, decision.goal * limits.numbers);
+            continue;
+        }
+        position.tickets++;
+        for (int which; (which = Leap(limits, position, decision.wanted)) >= 0;)
+            position.leaps[which]++;
+    }
+}
+
 int main(int argc, char**) {
-    const Limits& limits = argc > 1 ? kPromoted : kManaged;
-    constexpr int64_t kNow = 100000, kLife = 1;
+    const Limits& limits = argc > 1 ? kTakesOver : kManaged;
+    constexpr int64_t kNow = 100'000'000, kLife = 1, kYear = 366 * 86400 * 64;
     for (const int64_t second : {-kNow, int64_t{-90}, int64_t{-1}, int64_t{0}, int64_t{30},
-                                 int64_t{59}, int64_t{60}, int64_t{3500}})
+                                 int64_t{59}, int64_t{60}, int64_t{61}})
         for (const int64_t n : {0, 7, 122878, 122879, 122880, 131071})
-            for (const int64_t ahead : {-1000, -1, 0, 3, 33, 61, 3599}) {
-                if (argc > 1 && n != 7 && n != 122880)
+            for (const int64_t ahead :
+                 {-kYear, int64_t{-5'000'003}, int64_t{-64000}, int64_t{-64}, int64_t{-1},
+                  int64_t{0}, int64_t{200}, int64_t{33 * 64}, int64_t{61 * 64}, int64_t{79 * 64}}) {
+                if (n != 7 && n != 122880 && (argc > 1 || ahead < -64))
                     continue;
                 Numbers numbers{kLife, (kNow + second) * limits.numbers + n};
-                int64_t tickets = kNow + ahead;
+                Position position{kNow * limits.parts + ahead, {}};
                 std::printf("%lld %lld %lld ", static_cast<long long>(second),
                             static_cast<long long>(n), static_cast<long long>(ahead));
-                Decision decision = Decide(limits, kLife, kNow, kNow, numbers, tickets, true);
-                if (decision.step == Step::kWait)
-                    decision = Decide(limits, kLife, kNow, kNow, numbers, tickets, false);
-                if (decision.step == Step::kOpen) {
-                    tickets = decision.wanted;
-                    numbers.value = std::max(numbers.value, tickets * limits.numbers);
-                }
+                const bool opened = Open(limits, kLife, kNow, numbers, position);
                 numbers.value++;
-                if (decision.step == Step::kWait || !Usable(limits, kLife, kNow, numbers))
+                if (!opened || !Usable(limits, kLife, kNow, numbers))
                     std::puts("wait");
                 else
-                    std::printf("%lld %lld %lld\n",
-                                static_cast<long long>(numbers.value / limits.numbers - kNow),
-                                static_cast<long long>(numbers.value % limits.numbers),
-                                static_cast<long long>(tickets - kNow));
+                    std::printf(
+                        "%lld %lld %lld %lld %lld %lld\n",
+                        static_cast<long long>(numbers.value / limits.numbers - kNow),
+                        static_cast<long long>(numbers.value % limits.numbers),
+                        static_cast<long long>(position.At(limits) - kNow * limits.parts),
+                        static_cast<long long>(position.tickets - kNow * limits.parts - ahead),
+                        static_cast<long long>(position.leaps[0]),
+                        static_cast<long long>(position.leaps[1]));
             }
 }
