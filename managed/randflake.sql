@@ -52,27 +52,61 @@
 -- `hops` and `leaps`, of 512 seconds and of three days, are for a database that was idle. Only the holder of a
 -- second that has passed moves them, so that many sessions do not carry them far beyond the clock.
 --
+-- Later versions
+--
+-- This script is installed over a former version of itself, in one transaction. It replaces functions, which keep
+-- their oids, and drops nothing. It locks randflake_state first: all transactions that have read it have ended, and
+-- no other reads it before the new functions are there. A call that has begun and waits for the row goes on with its
+-- former body and new functions below it. So a version that changes what the state and the sequences mean returns another
+-- randflake_format(), which that body looks at once it has the row, and changes the row by TRUNCATE as above.
+-- Further columns come by ALTER TABLE ... ADD COLUMN IF NOT EXISTS.
+--
 -- Security
 --
 -- Functions that ordinary roles call are SECURITY DEFINER. Each has search_path = pg_catalog, pg_temp, so no name,
 -- operator or cast of theirs is one that another role made, and names its own objects with their schema.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
+SET LOCAL client_min_messages = warning;
+LOCK TABLE pg_catalog.pg_namespace IN ACCESS SHARE MODE;  -- an error outside of a transaction
 
 DO $do$
+DECLARE
+    owner constant oid := current_user::regrole;
+    installed integer;
 BEGIN
     IF current_setting('server_version_num')::integer < 150000 THEN
         RAISE feature_not_supported USING MESSAGE = 'randflake needs PostgreSQL 15 or later',
             DETAIL = 'Earlier ones have no unlogged sequences, by which a crash is told.';
     END IF;
+    IF to_regnamespace('randflake') IS NOT NULL THEN
+        IF to_regprocedure('randflake.randflake_format()') IS NULL
+            OR EXISTS (SELECT FROM pg_namespace AS n WHERE n.nspname = 'randflake' AND n.nspowner <> owner)
+            OR EXISTS (SELECT FROM pg_class AS c WHERE c.relnamespace = 'randflake'::regnamespace AND c.relowner <> owner)
+            OR EXISTS (SELECT FROM pg_proc AS p WHERE p.pronamespace = 'randflake'::regnamespace AND p.proowner <> owner) THEN
+            RAISE duplicate_schema USING MESSAGE = 'schema "randflake" is not one that this script can change',
+                DETAIL = 'Something else made it, or another role owns a part of it.',
+                HINT = 'Run the script as the role that installed it, or rename the schema.';
+        END IF;
+        LOCK TABLE randflake.randflake_state IN ACCESS EXCLUSIVE MODE;  -- all who have read it have ended
+        EXECUTE 'SELECT randflake.randflake_format()' INTO installed;
+        IF installed > 1 THEN
+            RAISE object_not_in_prerequisite_state USING MESSAGE = 'a later version of this script is installed';
+        END IF;
+    END IF;
+    -- What there is keeps the grants that it has.
+    PERFORM set_config('randflake_managed.known', (SELECT coalesce(string_agg(d.classid::text || ' ' || d.objid, ','), '') FROM pg_depend AS d
+        WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = to_regnamespace('randflake')), true);
 END
 $do$;
 
-CREATE SCHEMA randflake;
-GRANT USAGE ON SCHEMA randflake TO PUBLIC;
+CREATE SCHEMA IF NOT EXISTS randflake;
+
+-- What the state and the sequences mean. A version that changes this returns the next number.
+CREATE OR REPLACE FUNCTION randflake.randflake_format() RETURNS integer LANGUAGE sql IMMUTABLE RETURN 1;
 
 -- One row: what randflake_configure() was told. Whoever reads it knows the secret.
-CREATE TABLE randflake.randflake_state (
+CREATE TABLE IF NOT EXISTS randflake.randflake_state (
     node_id      integer NOT NULL CHECK (node_id BETWEEN 0 AND 131071),
     secret       text NOT NULL,      -- lines as in a file of secrets
     valid_from   bigint[] NOT NULL,  -- of each secret, as a second; 0 for the first
@@ -89,14 +123,13 @@ CREATE TABLE randflake.randflake_state (
     failover     boolean NOT NULL
 );
 ALTER TABLE randflake.randflake_state ALTER COLUMN keys SET STORAGE PLAIN;
-CREATE UNIQUE INDEX ON randflake.randflake_state ((true));
-REVOKE ALL ON randflake.randflake_state FROM PUBLIC;
+CREATE UNIQUE INDEX IF NOT EXISTS randflake_state_row ON randflake.randflake_state ((true));
 
 -- The cipher, SPARX-64/128. Its state is a bigint of four words: from the lowest bits, x and y of the left branch, then
 -- those of the right one. A round works on both branches at once, with words x alone where it adds, so that
 -- carries fall into a gap and are masked. Round keys have the words of a state.
 
-CREATE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     k integer[];
@@ -127,14 +160,14 @@ END
 $$;
 
 -- HMAC-SHA-256 under a secret of 32 hexadecimal digits.
-CREATE FUNCTION randflake.randflake_hmac(secret text, message bytea) RETURNS bytea
+CREATE OR REPLACE FUNCTION randflake.randflake_hmac(secret text, message bytea) RETURNS bytea
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (SELECT sha256(int8send(a # x'5c5c5c5c5c5c5c5c'::bigint) || int8send(b # x'5c5c5c5c5c5c5c5c'::bigint) || decode(repeat('5c', 48), 'hex')
         || sha256(int8send(a # x'3636363636363636'::bigint) || int8send(b # x'3636363636363636'::bigint) || decode(repeat('36', 48), 'hex') || message))
     FROM (SELECT ('x' || left(secret, 16))::bit(64)::bigint, ('x' || right(secret, 16))::bit(64)::bigint) AS halves (a, b));
 
 -- The key of a permutation of the numbers of 53 bits, two words: docs/masking.md defines both.
-CREATE FUNCTION randflake.randflake_permutation_key(secret text, use text, label bytea) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION randflake.randflake_permutation_key(secret text, use text, label bytea) RETURNS bigint[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (SELECT array_agg(word ORDER BY i) FROM (SELECT i / 8 AS i, bit_or(get_byte(h, i)::bigint << (8 * (i % 8))) AS word
     FROM (SELECT randflake.randflake_hmac(secret, convert_to(use, 'UTF8') || decode('00', 'hex') || label) OFFSET 0) AS m (h),
@@ -153,10 +186,13 @@ DECLARE
     added   constant text := '(((((z # (z >> 16)) & 65535) * 65537) >> 8) & 65535) * 65537';
     -- The last number, if c was configured here, and the clock's second of this life, as in `numbers`.
     look    constant text := 'SELECT * INTO c FROM randflake.randflake_state;
+        IF randflake.randflake_format() <> 1 THEN  -- it was replaced while this body waited for the row
+            RAISE serialization_failure USING MESSAGE = ''randflake was updated during this call'', HINT = ''Repeat the transaction.'';
+        END IF;
         v := CASE WHEN pg_relation_filepath(c.numbers) LIKE c.file AND NOT pg_is_in_recovery() THEN pg_sequence_last_value(c.numbers) END;
         now_ := ((date_part(''microseconds'', pg_postmaster_start_time())::bigint & 65535) << 47)
             | ((floor(date_part(''epoch'', clock_timestamp()))::bigint - 1730000000) << 17);';
-    head    constant text := 'CREATE FUNCTION randflake.%s LANGUAGE plpgsql %s
+    head    constant text := 'CREATE OR REPLACE FUNCTION randflake.%s LANGUAGE plpgsql %s
 SET search_path = pg_catalog, pg_temp %s AS $$ %s $$';
     encrypt text := format('z := %s # k[1];', swapped);
     decrypt text := format('
@@ -165,6 +201,7 @@ SET search_path = pg_catalog, pg_temp %s AS $$ %s $$';
     low     constant text := x'3fffffffffffffff'::bigint;
     sip     text := '';
     step    text[];
+    kind    record;
 BEGIN
     FOR round IN 1..24 LOOP
         encrypt := encrypt || format('
@@ -246,8 +283,13 @@ BEGIN
     END LOOP;
 END');
 
-    EXECUTE format(head, 'randflake_generate(count integer) RETURNS SETOF bigint', 'VOLATILE STRICT SECURITY DEFINER',
-        'SET plan_cache_mode = force_generic_plan SET jit = off', '
+    -- Many, of 64 bits and of 53. The latter are of the first 32,768 numbers of a second; a number that another session
+    -- passed meanwhile is left out.
+    FOR kind IN SELECT * FROM (VALUES ('randflake', 122880, 131072, 34, 17, 131071, 'keys', 'cardinality(c.valid_from) > 1'),
+        ('randflake53', 32768, 32768, 23, 15, 255, 'keys53', 'true')) AS k (name, below, numbers, time_at, node_at, nodes, keys, by_ring)
+    LOOP
+        EXECUTE format(head, kind.name || '_generate(count integer) RETURNS SETOF bigint', 'VOLATILE STRICT SECURITY DEFINER',
+            'SET plan_cache_mode = force_generic_plan SET jit = off', format('
 DECLARE
     c randflake.randflake_state; now_ bigint; v bigint; numbers bigint[]; wanted integer := count; made integer;
 BEGIN
@@ -256,12 +298,17 @@ BEGIN
     END IF;
     WHILE wanted > 0 LOOP
         ' || look || '
-        IF v - now_ BETWEEN 0 AND 7995391 AND (v & 131071) < 122880 THEN
-            numbers := ARRAY(SELECT (((n.v >> 17) & 1073741823) << 34) | (c.node_id::bigint << 17) | (n.v & 131071) FROM (
-                SELECT CASE WHEN (pg_sequence_last_value(c.numbers) & 131071) < 122880 THEN nextval(c.numbers) END AS v
-                FROM generate_series(1, least(wanted, 4096))) AS n WHERE n.v - now_ BETWEEN 0 AND 7995391);
-            IF cardinality(c.valid_from) > 1 THEN
-                RETURN QUERY SELECT i.id FROM (SELECT randflake.randflake_ring_encrypt(n, c.valid_from, c.keys) AS id
+        IF c.node_id > %6$s THEN
+            RAISE object_not_in_prerequisite_state USING MESSAGE = format(''node ids %%1$s to %%1$s do not fit in 53-bit identifiers'', c.node_id),
+                DETAIL = ''They have 8 bits for node ids, which are from 0 to 255.'',
+                HINT = ''Run SELECT randflake.randflake_configure(NULL, 1), with a node id up to 255 that no other database uses.'';
+        END IF;
+        IF v - now_ BETWEEN 0 AND 7995391 AND (v & 131071) < %2$s THEN
+            numbers := ARRAY(SELECT (((n.v >> 17) & 1073741823) << %4$s) | (c.node_id::bigint << %5$s) | (n.v & 131071) FROM (
+                SELECT CASE WHEN (pg_sequence_last_value(c.numbers) & 131071) < %2$s THEN nextval(c.numbers) END AS v
+                FROM generate_series(1, least(wanted, 4096))) AS n WHERE n.v - now_ BETWEEN 0 AND 7995391 AND (n.v & 131071) < %3$s);
+            IF %8$s THEN
+                RETURN QUERY SELECT i.id FROM (SELECT randflake.%1$s_ring_encrypt(n, c.valid_from, c.%7$s) AS id
                     FROM unnest(numbers) AS n OFFSET 0) AS i WHERE i.id IS NOT NULL;
             ELSE
                 RETURN QUERY SELECT randflake.randflake_encrypt_many(numbers, c.keys);
@@ -269,17 +316,18 @@ BEGIN
             GET DIAGNOSTICS made = ROW_COUNT;
             wanted := wanted - made;
         ELSE
-            PERFORM randflake.randflake_open();
+            PERFORM randflake.randflake_open(%2$s);
         END IF;
     END LOOP;
-END');
+END', kind.name, kind.below, kind.numbers, kind.time_at, kind.node_at, kind.nodes, kind.keys, kind.by_ring));
+    END LOOP;
 END
 $do$;
 
 -- Many at once, by bit slices (Biham, A fast new DES implementation in software, FSE 1997): a bit string holds
 -- one bit of the states of all. Rotations then cost nothing, and a sum is made bit by bit. A slice of x or y has
 -- the left branch in its first half, the right one in its second.
-CREATE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
+CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- Length of a slice, a power of two, as a logarithm and as a number.
@@ -361,7 +409,7 @@ $$;
 -- The ring of secrets, as src/core/secret/secret_ring.h has it.
 
 -- The number, from 1, of the secret that owns a number.
-CREATE FUNCTION randflake.randflake_owner(raw bigint, valid_from bigint[]) RETURNS integer
+CREATE OR REPLACE FUNCTION randflake.randflake_owner(raw bigint, valid_from bigint[]) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF raw & 17179869183 = 0 THEN
@@ -387,7 +435,7 @@ BEGIN
         ('randflake53_ring_encrypt', 'randflake53_ring_decrypt', '((%s >> 23) << 34) | 1', 'randflake.randflake_permute(%s, keys[2 * %2$s - 1 : 2 * %2$s], false)',
             'randflake.randflake_permute(%s, keys[2 * %2$s - 1 : 2 * %2$s], true)')) AS v (encrypts, decrypts, owned, encrypt, decrypt)
     LOOP
-        EXECUTE format('CREATE FUNCTION randflake.%I(raw bigint, valid_from bigint[], keys bigint[]) RETURNS bigint
+        EXECUTE format('CREATE OR REPLACE FUNCTION randflake.%I(raw bigint, valid_from bigint[], keys bigint[]) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner integer := randflake.randflake_owner(%s, valid_from);
@@ -401,7 +449,7 @@ BEGIN
     RETURN id;
 END
 $$', variant.encrypts, format(variant.owned, 'raw'), format(variant.encrypt, 'raw', 'owner'), format(variant.owned, format(variant.decrypt, 'id', 'i')));
-        EXECUTE format('CREATE FUNCTION randflake.%I(id bigint, valid_from bigint[], keys bigint[]) RETURNS bigint
+        EXECUTE format('CREATE OR REPLACE FUNCTION randflake.%I(id bigint, valid_from bigint[], keys bigint[]) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     raw bigint;
@@ -422,7 +470,7 @@ $do$;
 -- The state machine
 
 -- The server and database that this is, as far as it can be told: another one in a clone, a branch, a restored dump.
-CREATE FUNCTION randflake.randflake_identity(OUT identity text, OUT timeline text)
+CREATE OR REPLACE FUNCTION randflake.randflake_identity(OUT identity text, OUT timeline text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     identity := (SELECT oid FROM pg_database WHERE datname = current_database()) || ' '
@@ -439,16 +487,16 @@ END
 $$;
 
 -- How far hops and leaps have moved the position, and the position.
-CREATE FUNCTION randflake.randflake_leapt(hops regclass, leaps regclass) RETURNS bigint
+CREATE OR REPLACE FUNCTION randflake.randflake_leapt(hops regclass, leaps regclass) RETURNS bigint
 LANGUAGE sql VOLATILE
 RETURN ((pg_sequence_last_value(hops) >> 6) << 15) + ((pg_sequence_last_value(leaps) >> 6) << 24);
 
-CREATE FUNCTION randflake.randflake_position(tickets regclass, hops regclass, leaps regclass) RETURNS bigint
+CREATE OR REPLACE FUNCTION randflake.randflake_position(tickets regclass, hops regclass, leaps regclass) RETURNS bigint
 LANGUAGE sql VOLATILE
 RETURN pg_sequence_last_value(tickets) + randflake.randflake_leapt(hops, leaps);
 
 -- Why this database makes no identifiers, as the parts of an error; no state if nothing is known against it.
-CREATE FUNCTION randflake.randflake_refusal(OUT state text, OUT message text, OUT detail text, OUT hint text)
+CREATE OR REPLACE FUNCTION randflake.randflake_refusal(OUT state text, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c randflake.randflake_state;
@@ -509,8 +557,9 @@ BEGIN
 END
 $$;
 
--- Returns when there may be a number to take: as the holder of a ticket it opens a second, else it waits for who is.
-CREATE FUNCTION randflake.randflake_open() RETURNS void
+-- Returns when there may be a number below this one of its second to take: it opens a second that this session holds, or waits for
+-- the session that does.
+CREATE OR REPLACE FUNCTION randflake.randflake_open(below integer DEFAULT 122880) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c randflake.randflake_state;
@@ -545,7 +594,7 @@ BEGIN
         p := randflake.randflake_position(c.tickets, c.hops, c.leaps);
         t := p >> 6;
         second := CASE WHEN v >> 47 = life AND v & 140737488224256 <> 0 THEN (v >> 17) & 1073741823 END;
-        IF second BETWEEN now AND now + 60 AND (v & 131071) < 122880 THEN
+        IF second BETWEEN now AND now + 60 AND (v & 131071) < below THEN
             RETURN;
         END IF;
         IF (v, p) IS DISTINCT FROM (seen_v, seen_p) THEN
@@ -626,7 +675,7 @@ $$;
 -- Setting up, and all that changes later
 
 -- Default privileges of the owner may have given others what only the owner may have.
-CREATE FUNCTION randflake.randflake_keep_private() RETURNS void
+CREATE OR REPLACE FUNCTION randflake.randflake_keep_private() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     grant_ record;
@@ -641,7 +690,7 @@ END
 $$;
 
 -- Secrets as in a file of secrets (src/core/secret/secret_file.h), keys and fingerprints of them.
-CREATE FUNCTION randflake.randflake_parse_secrets(
+CREATE OR REPLACE FUNCTION randflake.randflake_parse_secrets(
     secret text, OUT valid_from bigint[], OUT keys bigint[], OUT keys53 bigint[], OUT fingerprints text[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -708,7 +757,7 @@ $$;
 -- secret    lines as in a file of secrets. NULL keeps those that there are, and makes one if there is none.
 -- node_id   NULL keeps that which there is.
 -- failover  whether a promoted standby goes on by itself. NULL keeps what there is, false at first.
-CREATE FUNCTION randflake.randflake_configure(secret text, node_id integer, failover boolean DEFAULT NULL) RETURNS void
+CREATE OR REPLACE FUNCTION randflake.randflake_configure(secret text, node_id integer, failover boolean DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan  -- a plan of its own would show the secret to auto_explain
 AS $$
@@ -799,7 +848,7 @@ $$;
 -- Of 64 bits and of 53.
 DO $do$
 DECLARE
-    head     constant text := 'CREATE FUNCTION randflake.%s LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ %s $$';
+    head     constant text := 'CREATE OR REPLACE FUNCTION randflake.%s LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ %s $$';
     unknown  constant text := 'IF NOT FOUND THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = ''randflake is not configured in this database'',
             HINT = ''Run SELECT randflake.randflake_configure(NULL, 1), with a node id that no other database uses.'';
@@ -850,13 +899,13 @@ END', kind.nodes, kind.sequences, kind.name || '_ring_encrypt', kind.time_at, ki
 END
 $do$;
 
-CREATE FUNCTION randflake.randflake_generated_at(id bigint) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION randflake.randflake_generated_at(id bigint) RETURNS timestamptz
 LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN (SELECT d.generated_at FROM randflake.randflake_decode(id) AS d);
 
 -- Masks, which are of the first secret.
 
-CREATE FUNCTION randflake.randflake_masked(number bigint, label text, inverse boolean) RETURNS bigint
+CREATE OR REPLACE FUNCTION randflake.randflake_masked(number bigint, label text, inverse boolean) RETURNS bigint
 LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     secret text;
@@ -887,29 +936,33 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION randflake.randflake_mask(id bigint, label text) RETURNS bigint
+CREATE OR REPLACE FUNCTION randflake.randflake_mask(id bigint, label text) RETURNS bigint
 LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN randflake.randflake_masked(id, label, false);
 
-CREATE FUNCTION randflake.randflake_unmask(masked bigint, label text) RETURNS bigint
+CREATE OR REPLACE FUNCTION randflake.randflake_unmask(masked bigint, label text) RETURNS bigint
 LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN randflake.randflake_masked(masked, label, true);
 
 -- Text form and shards. Their bodies are resolved here and now, so they need no search_path and can be inlined.
 
-CREATE FUNCTION randflake.randflake_to_text(id bigint) RETURNS text
+CREATE OR REPLACE FUNCTION randflake.randflake_to_text(id bigint) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN coalesce(nullif(ltrim(
     substr('0123456789abcdef', ((id >> 60) & 15)::integer + 1, 1)
     || (SELECT string_agg(substr('0123456789abcdefghijklmnopqrstuv', ((id >> (5 * i)) & 31)::integer + 1, 1), '' ORDER BY i DESC)
         FROM generate_series(0, 11) AS i), '0'), ''), '0');
 
-CREATE FUNCTION randflake.randflake_generate_text() RETURNS text
+CREATE OR REPLACE FUNCTION randflake.randflake_generate_text() RETURNS text
 LANGUAGE sql VOLATILE
 RETURN randflake.randflake_to_text(randflake.randflake_generate());
 
+CREATE OR REPLACE FUNCTION randflake.randflake53_generate() RETURNS bigint
+LANGUAGE sql VOLATILE
+RETURN (SELECT id FROM randflake.randflake53_generate(1) AS id);
+
 -- The text form of `all_` is `digits`, which are part of it or all. By "C", whatever collation a caller's column has.
-CREATE FUNCTION randflake.randflake_from_digits(all_ text, digits text) RETURNS bigint
+CREATE OR REPLACE FUNCTION randflake.randflake_from_digits(all_ text, digits text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     d constant text COLLATE "C" := digits;
@@ -933,13 +986,13 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION randflake.randflake_from_text(text) RETURNS bigint
+CREATE OR REPLACE FUNCTION randflake.randflake_from_text(text) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN randflake.randflake_from_digits($1, $1);
 
 -- Prefixes, as src/core/identifier/id_text.h has them.
 
-CREATE FUNCTION randflake.randflake_prefixed(prefix text) RETURNS text
+CREATE OR REPLACE FUNCTION randflake.randflake_prefixed(prefix text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF prefix COLLATE "C" !~ '^[a-z]([a-z_]{0,61}[a-z])?$' THEN
@@ -950,11 +1003,11 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION randflake.randflake_to_text(id bigint, prefix text) RETURNS text
+CREATE OR REPLACE FUNCTION randflake.randflake_to_text(id bigint, prefix text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN randflake.randflake_prefixed(prefix) || randflake.randflake_to_text(id);
 
-CREATE FUNCTION randflake.randflake_from_text(text, prefix text) RETURNS bigint
+CREATE OR REPLACE FUNCTION randflake.randflake_from_text(text, prefix text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     prefixed constant text COLLATE "C" := randflake.randflake_prefixed(prefix);
@@ -968,7 +1021,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION randflake.randflake_shard(id bigint, shards integer) RETURNS integer
+CREATE OR REPLACE FUNCTION randflake.randflake_shard(id bigint, shards integer) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF shards < 1 THEN
@@ -979,7 +1032,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION randflake.randflake_shard_ranges(shards integer, OUT shard integer, OUT lower bigint, OUT upper bigint)
+CREATE OR REPLACE FUNCTION randflake.randflake_shard_ranges(shards integer, OUT shard integer, OUT lower bigint, OUT upper bigint)
 RETURNS SETOF record
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1002,7 +1055,7 @@ $$;
 
 -- Watching
 
-CREATE FUNCTION randflake.randflake_status(
+CREATE OR REPLACE FUNCTION randflake.randflake_status(
     OUT mode text, OUT problem text, OUT first_node_id integer, OUT node_count integer, OUT ids_per_second bigint,
     OUT key_fingerprint text, OUT last_second timestamptz, OUT ahead interval)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -1021,7 +1074,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION randflake.randflake_secrets(
+CREATE OR REPLACE FUNCTION randflake.randflake_secrets(
     OUT generation integer, OUT fingerprint text, OUT valid_from timestamptz, OUT state text) RETURNS SETOF record
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -1032,31 +1085,37 @@ BEGIN ATOMIC
     ORDER BY u.o;
 END;
 
-CREATE VIEW randflake.randflake_status AS SELECT * FROM randflake.randflake_status();
-CREATE VIEW randflake.randflake_secrets AS SELECT * FROM randflake.randflake_secrets();
-
--- Who may what. Nobody but the owner, first, whatever default privileges say; then PUBLIC and pg_monitor.
+-- What this made, nobody but the owner may use, first, whatever default privileges say; then PUBLIC and pg_monitor. What a former
+-- version made stays as it is: to replace a view would wait for a session that has read it and waits for randflake_state.
 DO $do$
 DECLARE
-    other record;
+    known constant text[] := string_to_array(current_setting('randflake_managed.known'), ',');
+    made record;
+    other oid;
 BEGIN
-    FOR other IN
-        SELECT format('FUNCTION %s', p.oid::regprocedure) AS object, a.grantee FROM pg_proc AS p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
-        WHERE p.pronamespace = 'randflake'::regnamespace AND a.grantee <> p.proowner
-        UNION SELECT format('TABLE randflake.%I', c.relname), a.grantee FROM pg_class AS c, aclexplode(c.relacl) AS a
-        WHERE c.relnamespace = 'randflake'::regnamespace AND c.relkind IN ('r', 'v') AND a.grantee <> c.relowner
-        UNION SELECT 'SCHEMA randflake', a.grantee FROM pg_namespace AS n, aclexplode(n.nspacl) AS a
-        WHERE n.nspname = 'randflake' AND a.grantee <> n.nspowner
+    IF to_regclass('randflake.randflake_status') IS NULL THEN
+        CREATE VIEW randflake.randflake_status AS SELECT * FROM randflake.randflake_status();
+        CREATE VIEW randflake.randflake_secrets AS SELECT * FROM randflake.randflake_secrets();
+    END IF;
+    FOR made IN
+        SELECT format('FUNCTION %s', p.oid::regprocedure) AS object, 'pg_proc'::regclass::oid::text || ' ' || p.oid AS id, p.proowner AS owner,
+            coalesce(p.proacl, acldefault('f', p.proowner)) AS acl, 'EXECUTE' AS privilege,
+            CASE WHEN p.proname IN ('randflake_status', 'randflake_secrets') THEN 'pg_monitor'
+                WHEN p.proname ~ '^randflake(53)?_(generate|generate_text|to_text|from_text|from_digits|prefixed|shard|shard_ranges)$' THEN 'PUBLIC' END AS grantee
+        FROM pg_proc AS p WHERE p.pronamespace = 'randflake'::regnamespace
+        UNION ALL SELECT format('TABLE randflake.%I', c.relname), 'pg_class'::regclass::oid::text || ' ' || c.oid, c.relowner, c.relacl, 'SELECT',
+            CASE c.relkind WHEN 'v' THEN 'pg_monitor' END
+        FROM pg_class AS c WHERE c.relnamespace = 'randflake'::regnamespace AND c.relkind IN ('r', 'v')
+        UNION ALL SELECT 'SCHEMA randflake', CASE WHEN known <> '{}' THEN known[1] END, n.nspowner, n.nspacl, 'USAGE', 'PUBLIC'
+        FROM pg_namespace AS n WHERE n.nspname = 'randflake'
     LOOP
-        EXECUTE format('REVOKE ALL ON %s FROM %s', other.object,
-            CASE other.grantee WHEN 0 THEN 'PUBLIC' ELSE other.grantee::regrole::text END);
+        CONTINUE WHEN made.id = ANY (known);
+        FOR other IN SELECT DISTINCT a.grantee FROM aclexplode(made.acl) AS a WHERE a.grantee <> made.owner LOOP
+            EXECUTE format('REVOKE ALL ON %s FROM %s', made.object, CASE other WHEN 0 THEN 'PUBLIC' ELSE other::regrole::text END);
+        END LOOP;
+        IF made.grantee IS NOT NULL THEN
+            EXECUTE format('GRANT %s ON %s TO %s', made.privilege, made.object, made.grantee);
+        END IF;
     END LOOP;
 END
 $do$;
-GRANT USAGE ON SCHEMA randflake TO PUBLIC;
-GRANT EXECUTE ON FUNCTION randflake.randflake_generate(), randflake.randflake_generate(integer), randflake.randflake_generate_text(),
-    randflake.randflake_to_text(bigint), randflake.randflake_from_text(text), randflake.randflake_to_text(bigint, text),
-    randflake.randflake_from_text(text, text), randflake.randflake_from_digits(text, text), randflake.randflake_prefixed(text), randflake.randflake_shard(bigint, integer),
-    randflake.randflake_shard_ranges(integer) TO PUBLIC;
-GRANT EXECUTE ON FUNCTION randflake.randflake_status(), randflake.randflake_secrets() TO pg_monitor;
-GRANT SELECT ON randflake.randflake_status, randflake.randflake_secrets TO pg_monitor;

@@ -101,6 +101,11 @@ for my $case ([ 'one secret', $ring[0] ], [ 'three secrets', @ring ]) {
     $own = $library->safe_psql('app', 'SELECT string_agg(id::text, $$,$$) FROM randflake.randflake_generate(20000) AS id');
     is(as_owner($managed, "SELECT count(DISTINCT d.*), min(node_id), max(node_id) FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake_decode(id) AS d"),
         '20000|1|1', "$name: and the edition the library's");
+    # Of 53 bits, from the end of what a second has of them.
+    $own = as_owner($managed, 'SELECT setval(numbers, greatest(v, (v >> 47 << 47) | ((extract(epoch FROM now())::bigint - 1730000000 + 20) << 17)) & ~131071::bigint | 32000) FROM randflake.randflake_state, pg_sequence_last_value(numbers) AS v;'
+          . ' SELECT string_agg(id::text, $$,$$) FROM (SELECT randflake.randflake53_generate(1500) UNION ALL SELECT randflake.randflake53_generate()) AS g (id)') =~ s/.*\n//r;
+    is($library->safe_psql('app', "SELECT count(DISTINCT d.*), min(node_id), max(node_id), count(DISTINCT generated_at) > 1, max(sequence) FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake53_decode(id) AS d"),
+        '1501|2|2|t|32767', "$name: the library reads the edition's identifiers of 53 bits");
     is(as_owner($managed, 'SELECT * FROM randflake.randflake_secrets'),
         $library->safe_psql('app', 'SELECT * FROM randflake.randflake_secrets'), "$name: fingerprints and states");
 }
@@ -111,7 +116,7 @@ for my $call (
     "from_text('')", "from_text('w')", "from_text('00000000000000')", "from_text('g000000000000')",
     "from_text('1 ')", "from_text(repeat('1', 100))", "from_text('ord_1', 'cus')", "from_text('cus_a_1', 'cus')", "from_text('1', 'cus')",
     "from_text('cus_w', 'cus')", "from_text('cus_', 'cus')", "to_text(1, '')", "to_text(1, 'a_')", "from_text('A_1', 'A')", "to_text(1, repeat('a', 200))",
-    "mask(1, '')", "mask(1, repeat('a', 256))", "mask(-1, 'a')", "mask(9007199254740992, 'a')", "unmask(-1, 'a')", '53_decode(-1)', '53_decode(9007199254740992)',
+    "mask(1, '')", "mask(1, repeat('a', 256))", "mask(-1, 'a')", "mask(9007199254740992, 'a')", "unmask(-1, 'a')", '53_decode(-1)', '53_generate(-1)', '53_decode(9007199254740992)',
     "53_encode('2025-01-01', 256, 0)", "53_encode('2025-01-01', 0, 32768)", "53_encode('2058-11-05 17:10:24+00', 0, 0)", 'shard(1, 0)', 'shard_ranges(0)') {
     my %errors = map { $_->name => error_of($_, "SET TimeZone = 'UTC'; SELECT randflake.randflake_$call" =~ s/_53/53/r, database => 'app') } $library, $managed;
     is_deeply([ @{ $errors{managed} }{qw(sqlstate message detail)} ], [ @{ $errors{library} }{qw(sqlstate message detail)} ], "error of $call");
@@ -129,6 +134,15 @@ for my $bad ([ '' => qr/There must be/ ], [ 'abc' => qr/exactly 32/ ], [ "$ring[
 error_is($managed, "SELECT randflake.randflake_configure('" . random_secret() . "', NULL)", '55000',
     { message => qr/not those that identifiers were made under/ }, 'another secret is refused', database => 'app', user => 'owner');
 error_is($managed, 'SELECT randflake.randflake_configure(NULL, 131072)', '22023', { message => qr/out of range/ }, 'node id', database => 'app', user => 'owner');
+as_owner($managed, 'SELECT randflake.randflake_configure(NULL, 256)');
+error_is($managed, 'SELECT randflake.randflake53_generate()', '55000', { message => qr/node ids 256 to 256 do not fit in 53-bit/, hint => qr/up to 255/ }, 'a node id beyond 53 bits', database => 'app');
+as_owner($managed, 'SELECT randflake.randflake_configure(NULL, 2)');
+# The migration's other ways.
+as_owner($managed, 'BEGIN;' . slurp_file('migrate/randflake_migrate.sql') . 'COMMIT; CREATE SCHEMA api; CREATE TABLE customer (id serial PRIMARY KEY, name text)');
+is(as_owner($managed, q{SELECT generator FROM randflake_migrate.target('53')}), 'randflake.randflake53_generate()', 'the migration finds 53 bits');
+as_owner($managed, as_owner($managed, 'SELECT randflake_migrate.masks()'));
+is(as_owner($managed, q{INSERT INTO customer (name) VALUES ('Ada'); SELECT c.id = m, c.name FROM randflake.randflake_mask(1, 'public.customer') AS m, api.customer(m) AS c}), 't|Ada', '  and masks');
+as_owner($managed, 'DROP SCHEMA randflake_migrate, api CASCADE; DROP TABLE customer');
 error_is($managed, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT randflake.randflake_configure(NULL, 2)', '0A000', {}, 'configured under an old snapshot', database => 'app', user => 'owner');
 
 # --- there and back --------------------------------------------------------------------------------
@@ -166,7 +180,7 @@ $library->safe_psql('app', 'DROP SUBSCRIPTION items');
 
 # --- roles -----------------------------------------------------------------------------------------
 
-is(as_owner($managed, <<'SQL'), 'randflake_from_digits,randflake_from_text,randflake_from_text,randflake_generate,randflake_generate,randflake_generate_text,randflake_prefixed,randflake_shard,randflake_shard_ranges,randflake_to_text,randflake_to_text|', 'what everybody may call, and read');
+is(as_owner($managed, <<'SQL'), 'randflake53_generate,randflake53_generate,randflake_from_digits,randflake_from_text,randflake_from_text,randflake_generate,randflake_generate,randflake_generate_text,randflake_prefixed,randflake_shard,randflake_shard_ranges,randflake_to_text,randflake_to_text|', 'what everybody may call, and read');
 SELECT (SELECT string_agg(proname, ',' ORDER BY proname) FROM pg_proc WHERE pronamespace = 'randflake'::regnamespace AND has_function_privilege('mallory', oid, 'EXECUTE')),
        (SELECT string_agg(relname, ',') FROM pg_class WHERE relnamespace = 'randflake'::regnamespace AND relkind IN ('r', 'v', 'S')
         AND CASE relkind WHEN 'S' THEN has_sequence_privilege('mallory', oid, 'USAGE, SELECT, UPDATE') ELSE has_table_privilege('mallory', oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') END)
@@ -207,7 +221,7 @@ SQL
 $hostile .= 'SET standard_conforming_strings = off;' if $managed->pg_version->major < 19;
 $hostile .= "CREATE TEMP TABLE $_ (oid oid, datname name, name text, setting text); INSERT INTO $_ VALUES (1, 'app', 'max_connections', '1000000');" for qw(pg_database pg_settings pg_class randflake_state);
 for my $call ('randflake_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake_generate(10)', "randflake_generate_text() OPERATOR(pg_catalog.<>) ''",
-    'randflake_shard(42, 8) OPERATOR(pg_catalog.=) 4', "randflake_from_text('1a') OPERATOR(pg_catalog.=) 42", "randflake_to_text(42) OPERATOR(pg_catalog.=) '1a'") {
+    'randflake53_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake53_generate(10)', 'randflake_shard(42, 8) OPERATOR(pg_catalog.=) 4', "randflake_from_text('1a') OPERATOR(pg_catalog.=) 42", "randflake_to_text(42) OPERATOR(pg_catalog.=) '1a'") {
     # A start again, so that a second is opened by mallory.
     as_owner($managed, q{SELECT setval((SELECT numbers FROM randflake.randflake_state), 0)});
     my $error = error_of($managed, "$hostile SELECT randflake.$call" =~ s/randflake\.count/count/r, database => 'app', user => 'mallory');

@@ -173,6 +173,7 @@ sub start_clients {
         'SELECT randflake.randflake_generate(3000)',
         'BEGIN; SELECT randflake.randflake_generate(20); ROLLBACK',
         'BEGIN ISOLATION LEVEL REPEATABLE READ; SAVEPOINT a; SELECT randflake.randflake_generate(); ROLLBACK TO a; SELECT randflake.randflake_generate(20); COMMIT',
+        'SELECT randflake.randflake53_generate(30)',
         'SELECT randflake.randflake_from_text(randflake.randflake_generate_text()) FROM generate_series(1, 20)');
     my @clients;
     for my $i (1 .. $count) {
@@ -200,7 +201,7 @@ sub end_clients {
 }
 
 # Those who open seconds are slow, before they take a ticket and before they use it.
-my ($open) = slurp_file('managed/randflake.sql') =~ /CREATE (FUNCTION randflake\.randflake_open\(.*?\n\$\$;)/s;
+my ($open) = slurp_file('managed/randflake.sql') =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_open\(.*?\n\$\$;)/s;
 my $slow = $open =~ s/(?=leapt := |t := p >> 6;\n        IF|PERFORM setval\(c\.numbers)/PERFORM pg_sleep(random() * 0.3); /gr;
 as_owner($node, "CREATE OR REPLACE $slow");
 my @clients = start_clients(8);

@@ -73,4 +73,83 @@ as_owner($node, 'SELECT randflake.randflake_configure(NULL, 10); INSERT INTO ite
 is(as_owner($node, 'SELECT string_agg(d.node_id::text, $$,$$ ORDER BY d.node_id) FROM item, randflake.randflake_decode(id) AS d', 'tle_restored'), '9,10', '  which reads what there was, and makes more');
 is(system("managed/pgtle.sh \"1'; DROP\" >/dev/null 2>&1") >> 8, 2, 'pgtle.sh takes nothing but a version');
 
+# --- a later version -------------------------------------------------------------------------------
+
+# One with a further column and a further function, and one that means something else by its numbers.
+my $script = slurp_file('managed/randflake.sql');
+my $later = $script =~ s/^(?=CREATE SCHEMA)/ALTER TABLE randflake.randflake_state ADD COLUMN IF NOT EXISTS later text DEFAULT 'later'; CREATE OR REPLACE FUNCTION randflake.randflake_later() RETURNS text LANGUAGE sql RETURN 'later';\n/mr;
+my $other = $script =~ s/(?<=LANGUAGE sql IMMUTABLE RETURN )1;/2;/r =~ s/(?<=randflake_format\(\) <> )1 /2 /r =~ s/(?<=installed > )1 /2 /r;
+
+sub install {
+    as_owner($node, "BEGIN; $_[0] COMMIT");
+}
+
+$node->safe_psql('postgres', 'CREATE ROLE reader');
+as_owner($node, <<'SQL');
+GRANT EXECUTE ON FUNCTION randflake.randflake_decode(bigint) TO reader;
+REVOKE EXECUTE ON FUNCTION randflake.randflake_generate_text() FROM PUBLIC;
+REVOKE USAGE ON SCHEMA randflake FROM PUBLIC;
+CREATE TABLE made (id bigint DEFAULT randflake.randflake_generate(), shown text GENERATED ALWAYS AS (randflake.randflake_to_text(id, 'it')) STORED);
+CREATE INDEX ON made (randflake.randflake_shard(id, 8));
+CREATE VIEW seen AS SELECT d.* FROM made, randflake.randflake_decode(id) AS d;
+SQL
+my $state = q{SELECT to_jsonb(s) - 'later', (SELECT string_agg(p.oid || p.proacl::text, ' ' ORDER BY p.oid) FROM pg_proc AS p WHERE p.pronamespace = n.oid AND p.proname <> 'randflake_later'), n.nspacl
+FROM randflake.randflake_state AS s, pg_namespace AS n WHERE n.nspname = 'randflake'};
+my $before = as_owner($node, $state);
+my @clients = map { start_session($node, '\\c app owner', 'PREPARE make AS INSERT INTO made SELECT FROM generate_series(1, 20)', 'EXECUTE make',
+        ('EXECUTE make', 'INSERT INTO made DEFAULT VALUES', 'BEGIN ISOLATION LEVEL REPEATABLE READ; INSERT INTO made DEFAULT VALUES; COMMIT') x 150) } 1 .. 3;
+$node->poll_query_until('app', 'SELECT count(*) > 60 FROM made') or die 'the clients do nothing';
+my $installed = 0;
+do {
+    install($installed++ % 2 ? $script : $later);
+} while ($node->safe_psql('app', q{SELECT count(*) FROM pg_stat_activity WHERE usename = 'owner'}));
+is(join('', map { (finish_session($_))[1] } @clients), '', "$installed times over itself, with sessions that go on");
+is($node->safe_psql('app', 'SELECT count(*), count(DISTINCT id), count(shown) FROM made'), '9960|9960|9960', '  whose identifiers are distinct');
+install($later);
+is(as_owner($node, $state), $before, '  state and grants are kept');
+is(as_owner($node, q{SELECT later, (SELECT count(*) FROM seen WHERE node_id = 7), (SELECT string_agg(p.proname || p.proacl::text, ',') FROM pg_proc AS p WHERE p.proname = 'randflake_later') FROM randflake.randflake_state}),
+    'later|9960|randflake_later{owner=X/owner}', '  what is new is there, and the owner\'s');
+
+my $reader = $node->background_psql('app', extra_params => [ '-U', 'owner' ]);
+$reader->query_safe('BEGIN; SELECT randflake.randflake_generate()');
+error_is($node, "BEGIN; SET LOCAL lock_timeout = '0.1 s'; $later", '55P03', {}, 'an open transaction is waited for', database => 'app', user => 'owner');
+$reader->quit;
+error_is($node, $later, '25P01', {}, 'not without a transaction', database => 'app', user => 'owner');
+
+# A call that began before and waits.
+for my $case ([ 'the same format', $later, qr/^-?\d+$/, qr/^$/ ], [ 'another format', $other, qr/^$/, qr/ERROR:  40001: randflake was updated during this call/ ]) {
+    my ($name, $text, $out, $error) = @$case;
+    my $installer = $node->background_psql('app', extra_params => [ '-U', 'owner' ]);
+    $installer->query_safe("BEGIN; $text");
+    my $call = start_session($node, '\\c app owner', 'SELECT randflake.randflake_generate()');
+    $node->poll_query_until('app', q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted}) or die 'no call waits';
+    $installer->query_safe('COMMIT');
+    $installer->quit;
+    my @got = finish_session($call);
+    ok($got[0] =~ $out && $got[1] =~ $error, "a call that waits, $name") or diag "@got";
+    as_owner($node, 'INSERT INTO made DEFAULT VALUES');
+}
+error_is($node, "BEGIN; $script", '55000', { message => qr/later version/ }, 'a former version does not replace a later one', database => 'app', user => 'owner');
+$node->safe_psql('postgres', 'CREATE ROLE stranger SUPERUSER LOGIN');
+error_is($node, "BEGIN; $other", '42P06', { message => qr/not one that this script can change/ }, 'another role', database => 'app', user => 'stranger');
+$node->safe_psql('postgres', 'CREATE SCHEMA randflake AUTHORIZATION owner; CREATE FUNCTION randflake.randflake_format() RETURNS integer LANGUAGE sql RETURN 1');
+error_is($node, "BEGIN; $script", '42P06', {}, 'functions of others', user => 'owner');
+
+# The way of pg_tle.
+my $tree = PostgreSQL::Test::Utils::tempdir();
+system_or_bail('cp', '-R', 'managed', 'randflake.control', $tree);
+my $session = $node->background_psql('tle', extra_params => [ '-U', 'owner' ]);
+$session->query_safe('PREPARE make AS INSERT INTO item DEFAULT VALUES; ' . 'EXECUTE make; ' x 7);
+system_or_bail('sed', '-i', "s/^default_version = .*/default_version = '9.9'/", "$tree/randflake.control");
+unlink "$tree/managed/randflake.sql";
+append_to_file("$tree/managed/randflake.sql", $later);
+like(register("$tree/managed/pgtle.sh", '1.0'), qr/set_default_version\('randflake_managed', '9\.9'\)/, 'the way to a later version is registered');
+as_owner($node, 'ALTER EXTENSION randflake_managed UPDATE', 'tle');
+$session->query_safe('EXECUTE make');
+$session->quit;
+is(as_owner($node, 'SELECT (SELECT extversion FROM pg_extension WHERE extname = $$randflake_managed$$), later, (SELECT count(DISTINCT id) FROM item) FROM randflake.randflake_state', 'tle'),
+    '9.9|later|9', '  and taken, with a session that goes on');
+restore('tle', 'tle_later');
+is(as_owner($node, $secret, 'tle_later'), as_owner($node, $secret, 'tle'), '  a dump still has the secret');
+
 done_testing();
