@@ -152,6 +152,16 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         least(2000, (SELECT s.setting::integer * 7 / 10 FROM pg_settings AS s WHERE s.name = 'deadlock_timeout')), $1, $2)
 $$;
 
+-- Views as LOCK TABLE takes them, before their tables. It locks what they read by the rights of their owners: if one of these
+-- owners lacks them, none.
+CREATE FUNCTION randflake_migrate.views(views oid[]) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(v.oid::regclass::text, ', ' ORDER BY v.n) FROM unnest($1) WITH ORDINALITY AS v (oid, n) WHERE NOT EXISTS (
+        SELECT FROM pg_rewrite AS r JOIN pg_class AS c ON c.oid = r.ev_class JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+        JOIN pg_class AS u ON d.refclassid = 'pg_class'::regclass AND u.oid = d.refobjid AND u.relkind IN ('r', 'p', 'v')
+        WHERE r.ev_class = ANY ($1) AND NOT has_table_privilege(c.relowner, u.oid, 'UPDATE, DELETE, TRUNCATE'))
+$$;
+
 -- Tables as LOCK TABLE takes them: those that others refer to first, as most programs use them. `roots` are the tables whose keys are
 -- in these tables.
 CREATE FUNCTION randflake_migrate.in_order(rels regclass[], roots regclass[]) RETURNS text
@@ -218,16 +228,15 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     statement text;
 BEGIN
-    EXECUTE format('GRANT USAGE, CREATE ON SCHEMA randflake_migrate TO %I', $1);
     FOR statement IN
-        SELECT format('ALTER %s %s OWNER TO %I', CASE c.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END, c.oid::regclass, $1)
+        SELECT format('GRANT USAGE, CREATE ON SCHEMA randflake_migrate TO %I', $1)
+      UNION ALL SELECT format('ALTER %s %s OWNER TO %I', CASE c.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END, c.oid::regclass, $1)
         FROM pg_class AS c WHERE c.relnamespace = 'randflake_migrate'::regnamespace AND c.relkind IN ('r', 'm') AND c.relname = ANY (names)
-      UNION ALL
-        SELECT format('ALTER FUNCTION %s OWNER TO %I', p.oid::regprocedure, $1)
-        FROM pg_proc AS p WHERE p.pronamespace = 'randflake_migrate'::regnamespace AND p.proname = ANY (names) LOOP
+      UNION ALL SELECT format('ALTER FUNCTION %s OWNER TO %I', p.oid::regprocedure, $1)
+        FROM pg_proc AS p WHERE p.pronamespace = 'randflake_migrate'::regnamespace AND p.proname = ANY (names)
+      UNION ALL SELECT format('REVOKE CREATE ON SCHEMA randflake_migrate FROM %I', $1) LOOP
         EXECUTE statement;
     END LOOP;
-    EXECUTE format('REVOKE CREATE ON SCHEMA randflake_migrate FROM %I', $1);
 END
 $$;
 
@@ -250,34 +259,31 @@ $$;
 CREATE FUNCTION randflake_migrate.owner_of(class oid, object oid) RETURNS oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce((SELECT p.proowner FROM pg_proc AS p WHERE $1 = 'pg_proc'::regclass AND p.oid = $2),
-        (SELECT c.relowner FROM pg_class AS c WHERE c.oid = CASE $1
-            WHEN 'pg_class'::regclass THEN $2
-            WHEN 'pg_constraint'::regclass THEN (SELECT k.conrelid FROM pg_constraint AS k WHERE k.oid = $2)
-            WHEN 'pg_trigger'::regclass THEN (SELECT t.tgrelid FROM pg_trigger AS t WHERE t.oid = $2)
-            WHEN 'pg_rewrite'::regclass THEN (SELECT r.ev_class FROM pg_rewrite AS r WHERE r.oid = $2)
-            WHEN 'pg_policy'::regclass THEN (SELECT p.polrelid FROM pg_policy AS p WHERE p.oid = $2)
-            WHEN 'pg_attrdef'::regclass THEN (SELECT d.adrelid FROM pg_attrdef AS d WHERE d.oid = $2)
-            WHEN 'pg_statistic_ext'::regclass THEN (SELECT s.stxrelid FROM pg_statistic_ext AS s WHERE s.oid = $2) END),
-        current_user::regrole)
+        (SELECT c.relowner FROM pg_class AS c WHERE c.oid = (
+            SELECT $2 WHERE $1 = 'pg_class'::regclass
+            UNION ALL SELECT k.conrelid FROM pg_constraint AS k WHERE $1 = 'pg_constraint'::regclass AND k.oid = $2
+            UNION ALL SELECT t.tgrelid FROM pg_trigger AS t WHERE $1 = 'pg_trigger'::regclass AND t.oid = $2
+            UNION ALL SELECT r.ev_class FROM pg_rewrite AS r WHERE $1 = 'pg_rewrite'::regclass AND r.oid = $2
+            UNION ALL SELECT p.polrelid FROM pg_policy AS p WHERE $1 = 'pg_policy'::regclass AND p.oid = $2
+            UNION ALL SELECT d.adrelid FROM pg_attrdef AS d WHERE $1 = 'pg_attrdef'::regclass AND d.oid = $2
+            UNION ALL SELECT s.stxrelid FROM pg_statistic_ext AS s WHERE $1 = 'pg_statistic_ext'::regclass AND s.oid = $2)), current_user::regrole)
 $$;
 
 -- An error unless this role runs it, and each of these tables is still what it was when the statements were printed.
 CREATE FUNCTION randflake_migrate.same(mover name, tables oid[], names text[], owners name[]) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    t record;
+    other text;
 BEGIN
     IF current_user <> $1 THEN
         RAISE insufficient_privilege USING MESSAGE = format('these statements are for role "%s"', $1),
             HINT = 'Run them as that role, or print them as this one.';
     END IF;
-    SELECT x.name, c.oid IS NULL OR c.oid::regclass::text <> x.name AS other INTO t
-    FROM unnest($2, $3, $4) AS x (rel, name, owner) LEFT JOIN pg_class AS c ON c.oid = x.rel AND c.relkind IN ('r', 'p')
-    WHERE (c.oid::regclass::text, pg_get_userbyid(c.relowner)) IS DISTINCT FROM (x.name, x.owner) LIMIT 1;
-    IF FOUND THEN
-        RAISE object_not_in_prerequisite_state USING MESSAGE = format('table %s is not the one that these statements are for', t.name),
-            DETAIL = CASE WHEN t.other THEN 'The table has another name now, or is gone.' ELSE 'It has another owner now.' END,
-            HINT = 'Give it back its name and its owner.';
+    SELECT min(x.name) INTO other FROM unnest($2, $3, $4) AS x (rel, name, owner) LEFT JOIN pg_class AS c ON c.oid = x.rel
+    WHERE (c.oid::regclass::text, pg_get_userbyid(c.relowner)) IS DISTINCT FROM (x.name, x.owner);
+    IF other IS NOT NULL THEN
+        RAISE object_not_in_prerequisite_state USING MESSAGE = format('table %s is not the one that these statements are for', other),
+            HINT = 'It has another name or owner now, or is gone. Give it back what it had.';
     END IF;
 END
 $$;
@@ -532,12 +538,15 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         FROM randflake_migrate.moving($1, $2) AS v JOIN pg_class AS c ON c.oid = v.rel
     ), t AS (
         SELECT DISTINCT m.grp, m.rel, m.owner, m.schema FROM m
-    ), other AS (  -- owners in whose name the move acts
-        SELECT DISTINCT t.grp, t.owner FROM t WHERE t.owner <> current_user::regrole
     ), hang AS MATERIALIZED (
         SELECT g.grp, h.*, randflake_migrate.owner_of(h.class, h.object) AS owner
         FROM (SELECT m.grp, array_agg(m.rel::oid) AS rels, array_agg(m.att) AS atts FROM m WHERE m.changes GROUP BY m.grp) AS g,
         randflake_migrate.hanging(g.rels, g.atts) AS h
+    ), other AS (  -- owners in whose name the move acts
+        SELECT t.grp, t.owner FROM t WHERE t.owner <> current_user::regrole
+        UNION SELECT h.grp, h.owner FROM hang AS h WHERE h.how = 'made again' AND h.owner <> current_user::regrole
+    ), generator AS (
+        SELECT p.oid, p.pronamespace FROM randflake_migrate.target($1) AS g JOIN pg_proc AS p ON p.oid::regproc || '()' = g.generator
     ), next AS (
         SELECT format('^(zzz_)?randflake_%s_', randflake_migrate.next_move()) AS pattern
     )
@@ -569,28 +578,24 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     FROM other AS o WHERE current_setting('server_version_num')::integer >= 160000
       AND NOT CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN pg_has_role(o.owner, 'SET') END
   UNION ALL
-    SELECT DISTINCT o.grp, o.owner::regrole::text, format('lacks %s on schema %s', x.privilege, x.schema::regnamespace),
-           format('GRANT %s ON SCHEMA %s TO %s;', x.privilege, x.schema::regnamespace, o.owner::regrole)
+    SELECT DISTINCT o.grp, o.owner::regrole::text, format('lacks %s on %s', x.privilege, x.what), format('GRANT %s ON %s TO %s;', x.privilege, x.what, o.owner::regrole)
     FROM other AS o, LATERAL (
-        SELECT 'USAGE', t.schema FROM t WHERE t.grp = o.grp AND t.owner = o.owner
-      UNION SELECT 'USAGE', p.pronamespace FROM randflake_migrate.target($1) AS g JOIN pg_proc AS p ON p.oid::regproc || '()' = g.generator
-      UNION SELECT p, coalesce(c.relnamespace, f.pronamespace, s.stxnamespace) FROM hang AS h
-        LEFT JOIN pg_class AS c ON h.class = 'pg_class'::regclass AND c.oid = h.object
-        LEFT JOIN pg_proc AS f ON h.class = 'pg_proc'::regclass AND f.oid = h.object
-        LEFT JOIN pg_statistic_ext AS s ON h.class = 'pg_statistic_ext'::regclass AND s.oid = h.object, (VALUES ('USAGE'), ('CREATE')) AS v (p)
-        WHERE h.grp = o.grp AND h.owner = o.owner AND h.how = 'made again'
-    ) AS x (privilege, schema) WHERE x.schema IS NOT NULL AND NOT has_schema_privilege(o.owner, x.schema, x.privilege)
-  UNION ALL
-    SELECT o.grp, o.owner::regrole::text, 'lacks EXECUTE on function ' || p.oid::regprocedure, format('GRANT EXECUTE ON FUNCTION %s TO %s;', p.oid::regprocedure, o.owner::regrole)
-    FROM other AS o, LATERAL (
-        SELECT f.oid FROM randflake_migrate.target($1) AS g JOIN pg_proc AS f ON f.oid::regproc || '()' = g.generator
-      UNION SELECT g.tgfoid FROM hang AS h JOIN pg_trigger AS g ON h.class = 'pg_trigger'::regclass AND g.oid = h.object WHERE h.grp = o.grp AND h.owner = o.owner
-    ) AS p WHERE NOT has_function_privilege(o.owner, p.oid, 'EXECUTE')
-  UNION ALL
-    SELECT h.grp, h.identity, format('role %s made it, and lacks REFERENCES on %s now', h.owner::regrole, k.confrelid::regclass),
-           format('GRANT REFERENCES ON %s TO %s;', k.confrelid::regclass, h.owner::regrole)
-    FROM hang AS h JOIN pg_constraint AS k ON h.class = 'pg_constraint'::regclass AND k.oid = h.object AND k.contype = 'f', unnest(k.confkey) AS u (att)
-    WHERE h.owner <> current_user::regrole AND NOT has_column_privilege(h.owner, k.confrelid, u.att, 'REFERENCES') GROUP BY 1, 2, 3, 4
+        SELECT y.privilege, 'SCHEMA ' || y.schema::regnamespace FROM (
+            SELECT 'USAGE', t.schema FROM t WHERE t.grp = o.grp AND t.owner = o.owner
+          UNION SELECT 'USAGE', p.pronamespace FROM generator AS p
+          UNION SELECT v.p, coalesce(c.relnamespace, f.pronamespace, s.stxnamespace) FROM hang AS h
+            LEFT JOIN pg_class AS c ON h.class = 'pg_class'::regclass AND c.oid = h.object
+            LEFT JOIN pg_proc AS f ON h.class = 'pg_proc'::regclass AND f.oid = h.object
+            LEFT JOIN pg_statistic_ext AS s ON h.class = 'pg_statistic_ext'::regclass AND s.oid = h.object, (VALUES ('USAGE'), ('CREATE')) AS v (p)
+            WHERE h.grp = o.grp AND h.owner = o.owner AND h.how = 'made again') AS y (privilege, schema)
+        WHERE y.schema IS NOT NULL AND NOT has_schema_privilege(o.owner, y.schema, y.privilege)
+      UNION SELECT 'EXECUTE', 'FUNCTION ' || p.oid::regprocedure FROM (
+            SELECT g.oid FROM generator AS g UNION SELECT g.tgfoid FROM hang AS h JOIN pg_trigger AS g ON h.class = 'pg_trigger'::regclass AND g.oid = h.object
+            WHERE h.grp = o.grp AND h.owner = o.owner) AS p WHERE NOT has_function_privilege(o.owner, p.oid, 'EXECUTE')
+      UNION SELECT 'REFERENCES', k.confrelid::regclass::text FROM hang AS h
+        JOIN pg_constraint AS k ON h.class = 'pg_constraint'::regclass AND k.oid = h.object AND k.contype = 'f', unnest(k.confkey) AS u (att)
+        WHERE h.grp = o.grp AND h.owner = o.owner AND NOT has_column_privilege(o.owner, k.confrelid, u.att, 'REFERENCES')
+    ) AS x (privilege, what)
   UNION ALL  -- input functions of types run while a statement is parsed, by the role that sends it
     SELECT h.grp, h.identity, 'online: uses the type ' || format_type(y.oid, NULL) || ', whose code would run as this role', 'transaction()'
     FROM hang AS h JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = h.object AND d.refclassid = 'pg_type'::regclass
@@ -806,7 +811,7 @@ BEGIN
     RETURN NEXT format(E'SET LOCAL search_path = %s;\nSET LOCAL standard_conforming_strings = on;\n'
         'SET LOCAL check_function_bodies = off;\nSET LOCAL row_security = off;',
         randflake_migrate.path((SELECT g.to_type FROM randflake_migrate.target(target) AS g)));
-    RETURN NEXT randflake_migrate.lock(concat_ws(', ', (SELECT string_agg(x.identity, ', ' ORDER BY x.level DESC)
+    RETURN NEXT randflake_migrate.lock(concat_ws(', ', (SELECT randflake_migrate.views(array_agg(x.object ORDER BY x.level DESC))
         FROM randflake_migrate.hanging(rels, atts) AS x WHERE x.kind = 'view'), tables), 'ACCESS EXCLUSIVE');
     RETURN NEXT randflake_migrate.same_tables(all_tables);
     RETURN QUERY SELECT randflake_migrate.removal(x.class, x.object) FROM randflake_migrate.hanging(rels, atts) AS x
@@ -931,8 +936,7 @@ BEGIN
     ) AS x (what);
     IF other IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = format('%s is not what move %s left there', other, $1),
-            DETAIL = 'It has been made, renamed or dropped by somebody else since.',
-            HINT = format('Rename it, or give the one that move %s knows its name back. If that is gone, undo(%1$s) goes back.', $1);
+            HINT = format('Give the one that was there its name back. If that is gone, randflake_migrate.undo(%s) goes back.', $1);
     END IF;
 END
 $$;
@@ -1007,17 +1011,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
 $$;
 
--- What the functions and the trigger of a column are called.
+-- What functions of a column are called, its trigger, and a constraint against NULL that is made on a shadow.
 CREATE FUNCTION randflake_migrate.called(p randflake_migrate.part, what text) RETURNS name
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT format('m%s_%s_%s_%s', p.move, p.k, p.side, what)::name $$;
-
-CREATE FUNCTION randflake_migrate.trigger_of(p randflake_migrate.part) RETURNS name LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('zzz_randflake_%s_%s_%s_%s', p.move, CASE WHEN p.is_key THEN 2 ELSE 1 END, p.k, p.side)::name
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE $2 WHEN 'trigger' THEN format('zzz_randflake_%s_%s_%s_%s', p.move, CASE WHEN p.is_key THEN 2 ELSE 1 END, p.k, p.side)
+                   WHEN 'not null' THEN format('randflake_%s_%s_%s', p.move, p.k, p.side)
+                   ELSE format('m%s_%s_%s_%s', p.move, p.k, p.side, $2) END::name
 $$;
-
--- A constraint against NULL that is made on a shadow.
-CREATE FUNCTION randflake_migrate.not_null(p randflake_migrate.part) RETURNS name
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT format('randflake_%s_%s_%s', p.move, p.k, p.side)::name $$;
 
 -- The trigger that keeps the shadow of a column, and its functions. Triggers of one event run in the order of their names: these
 -- after the program's own, and those of references before those of keys, which look for what a reference reserved. r is
@@ -1063,7 +1063,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                 E'\nBEGIN\n    IF TG_OP = ''UPDATE'' THEN\n        IF NEW.%1$I IS NOT DISTINCT FROM OLD.%1$I AND NEW.%2$I IS NOT NULL THEN\n'
                 '            RETURN NEW;\n        END IF;\n    END IF;\n'
                 '    NEW.%2$I := randflake_migrate.%3$I(NEW.%1$I);\n    RETURN NEW;\nEND\n', p.name, p.shadow, randflake_migrate.called(r, 'shadow')) END,
-            randflake_migrate.given(f.owner, f.follow), randflake_migrate.trigger_of(p),
+            randflake_migrate.given(f.owner, f.follow), randflake_migrate.called(p, 'trigger'),
             CASE WHEN p.is_key AND p.is_referred_to AND NOT p.converts THEN ' OR DELETE' ELSE '' END, p.rel)
     FROM (SELECT randflake_migrate.called(p, 'follow'), randflake_migrate.called(p, 'kept'), randflake_migrate.called(p, 'find'),
                  randflake_migrate.called(p, 'shadow'), randflake_migrate.called(p, 'mixed'),
@@ -1249,7 +1249,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         JOIN pg_class AS c ON c.oid = x.index JOIN pg_namespace AS s ON s.oid = c.relnamespace
         LEFT JOIN pg_constraint AS k ON k.conindid = x.index AND k.contype IN ('p', 'u') AND k.conrelid = x.rel
     ), line (place, n, sql) AS (
-        SELECT 0, 0, randflake_migrate.lock(concat_ws(', ', (SELECT string_agg(h.identity, ', ' ORDER BY h.ordinality DESC) FROM again AS h
+        SELECT 0, 0, randflake_migrate.lock(concat_ws(', ', (SELECT randflake_migrate.views(array_agg(h.object ORDER BY h.ordinality DESC)) FROM again AS h
             WHERE h.kind = 'view'), randflake_migrate.in_order(array_agg(p.rel), array_agg(p.root))), 'ACCESS EXCLUSIVE') FROM p
       UNION ALL SELECT 0, 1, format('SELECT randflake_migrate.unchanged(%s);', $1)
       UNION ALL SELECT 1, -h.ordinality, randflake_migrate.removal(h.class, h.object) FROM again AS h
@@ -1264,7 +1264,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
                     WHEN p.not_null IS NULL THEN E'\nALTER TABLE %1$s ALTER COLUMN %2$I SET NOT NULL;'  -- before PostgreSQL 18 it has no name
                     WHEN p.shadow_not_null IS NULL THEN E'\nALTER TABLE %1$s RENAME CONSTRAINT %4$I TO %5$I;\nALTER TABLE %1$s ADD CONSTRAINT %4$I NOT NULL %2$I;'
                     ELSE E'\nALTER TABLE %1$s RENAME CONSTRAINT %4$I TO %5$I;\nALTER TABLE %1$s RENAME CONSTRAINT %6$I TO %4$I;' END
-                    || E'\nALTER TABLE %1$s DROP CONSTRAINT IF EXISTS %3$I;', p.rel, p.name, randflake_migrate.not_null(p.part),
+                    || E'\nALTER TABLE %1$s DROP CONSTRAINT IF EXISTS %3$I;', p.rel, p.name, randflake_migrate.called(p.part, 'not null'),
                     p.not_null, format('randflake_%s_%s', $1, p.not_null_oid), p.shadow_not_null) ELSE '' END
             || CASE WHEN p.is_key AND NOT $2 THEN format(E'\nALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s;', p.rel, p.name, p.maker)
                ELSE '' END FROM p
@@ -1373,7 +1373,7 @@ BEGIN
             PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 3 ELSE 5 END, format('CREATE %sINDEX CONCURRENTLY %I ON %s %s;',
                 CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END, i.built, i.rel, randflake_migrate.on_shadows($1, i.index)), 'index', i.rel, i.built);
         END LOOP;
-        FOR p IN SELECT v.*, randflake_migrate.not_null(v) AS made FROM randflake_migrate.part AS v
+        FOR p IN SELECT v.*, randflake_migrate.called(v, 'not null') AS made FROM randflake_migrate.part AS v
                  JOIN pg_attribute AS a ON a.attrelid = v.rel AND a.attname = v.name AND a.attnotnull
                  LEFT JOIN pg_attribute AS s ON s.attrelid = v.rel AND s.attnum = v.shadow_att
                  WHERE v.move = $1 AND v.is_key = (keys = 1) AND s.attnotnull IS NOT TRUE LOOP
