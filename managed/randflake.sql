@@ -159,19 +159,32 @@ BEGIN
 END
 $$;
 
--- HMAC-SHA-256 under a secret of 32 hexadecimal digits.
+-- HMAC-SHA-256 under a secret of 32 hexadecimal digits. Neither this nor the next function is in SQL: auto_explain would log the
+-- arguments of such a one.
 CREATE OR REPLACE FUNCTION randflake.randflake_hmac(secret text, message bytea) RETURNS bytea
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (SELECT sha256(int8send(a # x'5c5c5c5c5c5c5c5c'::bigint) || int8send(b # x'5c5c5c5c5c5c5c5c'::bigint) || decode(repeat('5c', 48), 'hex')
-        || sha256(int8send(a # x'3636363636363636'::bigint) || int8send(b # x'3636363636363636'::bigint) || decode(repeat('36', 48), 'hex') || message))
-    FROM (SELECT ('x' || left(secret, 16))::bit(64)::bigint, ('x' || right(secret, 16))::bit(64)::bigint) AS halves (a, b));
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    a constant bigint := ('x' || left(secret, 16))::bit(64)::bigint;
+    b constant bigint := ('x' || right(secret, 16))::bit(64)::bigint;
+BEGIN
+    RETURN sha256(int8send(a # x'5c5c5c5c5c5c5c5c'::bigint) || int8send(b # x'5c5c5c5c5c5c5c5c'::bigint) || decode(repeat('5c', 48), 'hex')
+        || sha256(int8send(a # x'3636363636363636'::bigint) || int8send(b # x'3636363636363636'::bigint) || decode(repeat('36', 48), 'hex') || message));
+END
+$$;
 
 -- The key of a permutation of the numbers of 53 bits, two words: docs/masking.md defines both.
 CREATE OR REPLACE FUNCTION randflake.randflake_permutation_key(secret text, use text, label bytea) RETURNS bigint[]
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (SELECT array_agg(word ORDER BY i) FROM (SELECT i / 8 AS i, bit_or(get_byte(h, i)::bigint << (8 * (i % 8))) AS word
-    FROM (SELECT randflake.randflake_hmac(secret, convert_to(use, 'UTF8') || decode('00', 'hex') || label) OFFSET 0) AS m (h),
-        generate_series(0, 15) AS i GROUP BY i / 8) AS words);
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    h constant bytea := randflake.randflake_hmac(secret, convert_to(use, 'UTF8') || decode('00', 'hex') || label);
+    k bigint[] := '{0, 0}';
+BEGIN
+    FOR i IN 0..15 LOOP
+        k[i / 8 + 1] := k[i / 8 + 1] | (get_byte(h, i)::bigint << (8 * (i % 8)));
+    END LOOP;
+    RETURN k;
+END
+$$;
 
 -- What makes one identifier, and the number of one; and the permutation of 53 bits. Their rounds are written out here.
 DO $do$

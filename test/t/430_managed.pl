@@ -239,8 +239,9 @@ my $log = -s $managed->logfile;
 $managed->safe_psql('app', "ALTER SYSTEM SET $_") for 'auto_explain.log_min_duration = 0', 'log_statement = \'all\'', 'log_min_duration_statement = 0';
 $managed->reload;
 install_managed($managed, 3);
-as_owner($managed, 'SELECT count(*) FROM randflake.randflake_generate(100); SELECT randflake.randflake_decode(randflake.randflake_generate()); SELECT * FROM randflake.randflake_status');
-my @secret = split /[|,{}]+/, as_owner($managed, "SELECT secret, keys FROM randflake.randflake_state");
+as_owner($managed, 'SELECT count(*) FROM randflake.randflake_generate(100); SELECT randflake.randflake_decode(randflake.randflake_generate()); SELECT * FROM randflake.randflake_status;'
+      . q{SELECT randflake.randflake_unmask(randflake.randflake_mask(1, 'a'), 'a'), randflake.randflake53_decode(randflake.randflake53_generate())});
+my @secret = split /[|,{}]+/, as_owner($managed, q{SELECT secret, keys, keys53, randflake.randflake_permutation_key(secret, 'randflake mask', 'a') FROM randflake.randflake_state});
 my $text = slurp_file($managed->logfile, $log);
 like($text, qr/Query Text: .*nextval/s, 'the log has plans of nested statements');
 is((grep { length > 5 && index($text, $_) >= 0 } @secret), 0, 'neither secret nor key is in the log');
