@@ -535,7 +535,8 @@ BEGIN
     END IF;
     SELECT * INTO here FROM randflake.randflake_identity();
     hint := 'Run SELECT randflake.randflake_configure(NULL, 2), with a node id that no other database uses, or with the '
-        'former one if the former server has stopped for good.';
+        'former one if the former server has stopped for good. A server with the library that takes its place starts 64 '
+        'seconds after the last identifier.';
     IF c.identity <> here.identity OR (pg_relation_filepath(c.numbers) LIKE c.file) IS NOT TRUE
         OR (SELECT count(*) FROM pg_class AS q WHERE q.oid IN (c.tickets, c.hops, c.leaps)) < 3 THEN
         message := 'this database is a copy of the one that was configured, or was upgraded';
