@@ -78,6 +78,7 @@ CREATE FUNCTION kind_text(kind) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT
 CREATE CAST (kind AS text) WITH FUNCTION kind_text(kind) AS IMPLICIT;
 SQL
     %name = ();
+    $count++;  # so that each kind of name is each attack
     my ($t, $c, $id, $ref, $domain) = map { name($_) } qw(table child id reference domain);
     as_mallory(<<"SQL");
 CREATE DOMAIN $domain AS integer CHECK (lows.sure('domain'));
