@@ -29,7 +29,7 @@ sub secret_file {
 sub refused_file {
     my ($path, $reason, $name) = @_;
     my $log = refuses_to_start($node, { node_id => 1, secret_file => $path },
-        qr/FATAL:(?=.*$reason)(?:.*\n)?.*"randflake\.secret_file"/, "refused file: $name");
+        qr/FATAL:(?=.*$reason)(?:.*\n)?.*"randflake\.secret_file"(?s:.*)HINT:/, "refused file: $name");
     no_secret_in($log, $secret, "refused file: $name: the secret is not shown");
 }
 

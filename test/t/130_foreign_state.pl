@@ -264,7 +264,8 @@ is_deeply(
     [
         [
             'the secret of randflake has changed',
-            'Identifiers made under the former secret no longer decode.'
+            'Identifiers made under the former secret no longer decode.',
+            'If that was not intended, set the former one and restart the server.'
         ]
     ],
     'another secret: says so');

@@ -6,7 +6,7 @@ use Randflake;
 use RandflakeLease;
 use Time::HiRes qw(sleep time);
 
-# Renewed at half of it, also on a busy machine.
+# Renewed at two fifths of it, also on a busy machine.
 $RandflakeLease::duration = 14;
 my $hold_off = $RandflakeLease::duration + 2 * 1 + 1;
 

@@ -94,7 +94,8 @@ check_queries($coordinator, 'a coordinator', 'randflake_leases');
 ($row) = rows_of($holder, $sets->{randflake}{query});
 is($row->{mode}, 'leased', 'a holder says so');
 is($row->{capacity_ids_per_second}, 131072**2, 'all node ids have this capacity');
-is($row->{lease_granted_seconds} + 0, 30, 'the length of a lease is what was granted, not what was asked for');
+# or a second less, once it was renewed
+cmp_ok(abs($row->{lease_granted_seconds} - 30), '<', 1, 'the length of a lease is what was granted, not what was asked for');
 cmp_ok($row->{window_remaining_seconds}, '<=', 30, '  which is left at first');
 ($row) = rows_of($coordinator, $sets->{randflake_leases}{query});
 is("$row->{active} $row->{node_ids}", '1 131072', 'its coordinator counts it');

@@ -129,6 +129,16 @@ sub check_messages {
 }
 check_messages();
 
+# What the operator is told about settings, secrets and files has a hint, where something can be done about it.
+for my $file (glob 'src/pg/{secret,server,window}/*.cpp') {
+    my $text = slurp_file($file);
+    my @bare;
+    while ($text =~ /\bereport(\((?:[^()"]|"(?:[^"\\]|\\.)*"|(?1))*\))/g) {
+        push @bare, $1 if $1 !~ /hint\(|INTERNAL_ERROR|outside the valid range|randflake has %d secrets|clock was set back/;
+    }
+    is(join("\n", @bare), '', "$file: each message has a hint");
+}
+
 for my $file (qw(README.md CONTRIBUTING.md CHANGELOG.md), sort glob 'docs/*.md') {
     my $text = slurp_file($file);
     my @sql = grep { $_->{language} eq 'sql' } code_blocks($file);

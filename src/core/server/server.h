@@ -59,7 +59,7 @@
 //   LogStart()*, LogRange()*              under another range of node ids from now on
 //   ShowRanges(range, opens_at)           the one in use and from when on each may be, for messages
 //   Closing(window)                       before the slots' words go
-//   ShowLeases(holder), ShowAcknowledged()  for messages
+//   ShowLeases(holder)                    for messages
 //   Alone()                               whether the postmaster has no children
 //   SetTime .. SealWindow, type Holder    the decisions; see ShippedDecisions
 
@@ -333,8 +333,6 @@ public:
             next.copied_at = {};
             done = Write(next);
         }
-        if (done)
-            env_.ShowAcknowledged();
         env_.Unlock();
         return done;
     }

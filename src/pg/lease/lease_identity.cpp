@@ -42,9 +42,10 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
         failure = file_identity("global/pg_control", &control);
     if (failure.error != 0) {
         errno = failure.error;
-        ereport(ERROR,
-                (errcode_for_file_access(), errmsg("could not %s file \"%s\": %s", failure.action,
-                                                   failure.path, file_failure_text(failure))));
+        ereport(ERROR, (errcode_for_file_access(),
+                        errmsg("could not %s file \"%s\": %s", failure.action, failure.path,
+                               file_failure_text(failure)),
+                        errhint("Let the server's user read it.")));
     }
     const bool has_birth = control.device == 0;
     PG_RETURN_TEXT_P(cstring_to_text(psprintf(

@@ -100,17 +100,26 @@ static int file_detail() {
     return errdetail("It is named by \"randflake.secret_file\".");
 }
 
+// Not how to make a new one: what was made under another secret would no longer decode.
+static int file_hint() {
+    return errhint(
+        "Put the file of this server's secrets there, readable by the server's user, or "
+        "correct \"randflake.secret_file\"; a relative path begins in the data "
+        "directory.");
+}
+
 // The rules of the server's own TLS key: a regular file, owned by the server's user with no access
 // for others, or by root with at most read access for the group.
 static void check_permissions(const struct stat& status, const char* path, int level) {
     if (!S_ISREG(status.st_mode))
         ereport(level, (errcode(ERRCODE_CONFIG_FILE_ERROR),
-                        errmsg("secret file \"%s\" is not a regular file", path), file_detail()));
+                        errmsg("secret file \"%s\" is not a regular file", path), file_detail(),
+                        file_hint()));
     if (status.st_uid != geteuid() && status.st_uid != 0) {
         ereport(level,
                 (errcode(ERRCODE_CONFIG_FILE_ERROR),
                  errmsg("secret file \"%s\" must be owned by the server's user or root", path),
-                 file_detail()));
+                 file_detail(), errhint("Give it to one of them with chown.")));
     }
     const mode_t forbidden =
         status.st_uid == geteuid() ? S_IRWXG | S_IRWXO : S_IWGRP | S_IXGRP | S_IRWXO;
@@ -119,7 +128,9 @@ static void check_permissions(const struct stat& status, const char* path, int l
                         errmsg("secret file \"%s\" has group or world access", path),
                         errdetail("The file named by \"randflake.secret_file\" must have "
                                   "permissions u=rw (0600) or less if owned by the server's user, "
-                                  "or permissions u=rw,g=r (0640) or less if owned by root.")));
+                                  "or permissions u=rw,g=r (0640) or less if owned by root."),
+                        errhint("Run: chmod %s \"%s\"",
+                                status.st_uid == 0 && geteuid() != 0 ? "0640" : "0600", path)));
 }
 
 // Up to `size` bytes; negative, with errno, on failure.
@@ -150,14 +161,17 @@ static void check_content(const SecretFileResult& result, bool too_long, int lev
                                                   static_cast<int>(kMaxFileBytes))
                     : result.line > 0 ? errdetail("Line %d is wrong. %s", result.line, why)
                                       : errdetail("%s", why),
-                    no_secret ? malformed_hint() : 0));
+                    no_secret ? malformed_hint()
+                              : errhint("Correct the file, and leave the lines as they are that "
+                                        "were in use.")));
 }
 
 static SecretList read_secret_file(const char* path, int level) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        ereport(level, (errcode_for_file_access(),
-                        errmsg("could not open secret file \"%s\": %m", path), file_detail()));
+        ereport(level,
+                (errcode_for_file_access(), errmsg("could not open secret file \"%s\": %m", path),
+                 file_detail(), file_hint()));
     struct stat status;
     char text[kMaxFileBytes + 1];  // a file that fills it is too long
     const bool found = fstat(fd, &status) == 0;
@@ -178,7 +192,7 @@ static SecretList read_secret_file(const char* path, int level) {
         ereport(level,
                 (errcode_for_file_access(),
                  errmsg("could not %s secret file \"%s\": %m", found ? "read" : "stat", path),
-                 file_detail()));
+                 file_detail(), file_hint()));
     }
     check_permissions(status, path, level);
     check_content(result, too_long, level);
@@ -319,7 +333,8 @@ Second secrets_read_certainty() {
         ereport(ERROR, (errcode_for_file_access(),
                         errmsg("could not %s file \"%s\": %s", failure.action, failure.path,
                                file_failure_text(failure)),
-                        errdetail("It says whether this server lacks a secret that is in use.")));
+                        errdetail("It says whether this server lacks a secret that is in use."),
+                        errhint("Let the server's user read it, or move away what is there.")));
     }
     return second;
 }

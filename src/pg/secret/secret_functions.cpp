@@ -65,7 +65,9 @@ Datum randflake_reload_secret([[maybe_unused]] PG_FUNCTION_ARGS) {
     if (!result.state_known)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("could not find out which identifiers were made before"),
-                        errdetail("The server log has the reason.")));
+                        errdetail("The server log has the reason."),
+                        errhint("Run randflake_reload_secret() again once the data directory can "
+                                "be read and written.")));
     require_accepted(result.plan, result.reload, result.written_end);
     lease_wake_worker();
 

@@ -141,9 +141,6 @@ void Environment::ShowRanges(uint32 range, const Second (&opens_at)[randflake::k
 void Environment::Closing(const Window& window) {
     count_window_closed(window);
 }
-void Environment::ShowAcknowledged() {
-    window_note_acknowledged();
-}
 void Environment::ShowLeases(const Holder& holder) {
     lease_show(holder);
 }

@@ -57,7 +57,6 @@ struct ServerEnvironment : randflake::ShippedDecisions {
                            const randflake::Second (&opens_at)[randflake::kMaxRanges]);
     static void Closing(const randflake::Window& window);
     static void ShowLeases(const Holder& holder);
-    static void ShowAcknowledged();
 };
 
 static_assert(randflake::kKeepsTheRules<ServerEnvironment>);

@@ -92,7 +92,9 @@ void log_nodes53() {
     if (fit53(first_node_id)) {
         const int64 last = int64{setting_node_id} + static_node_count() - shared->slot_count;
         if (!shared->memory.leased && !fit53(last))
-            ereport(LOG, (errmsg("not all spare ranges of node ids fit in 53-bit identifiers")));
+            ereport(LOG, (errmsg("not all spare ranges of node ids fit in 53-bit identifiers"),
+                          errhint("Lower \"randflake.node_id\" or "
+                                  "\"randflake.spare_node_ranges\".")));
         return;
     }
     const ErrorText error = nodes53_error(first_node_id);

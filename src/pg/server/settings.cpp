@@ -100,7 +100,7 @@ static const IntSetting int_settings[] = {
      nullptr, assign_max_clock_skew},
     {"randflake.lease_duration", &setting_lease_duration, 60, 1, SECS_PER_DAY, PGC_SIGHUP,
      GUC_UNIT_S, "How long node ids are leased for.",
-     "Renewed at half of it, so half of it is how long the coordinator may be away."},
+     "Renewed at two fifths of it, so the coordinator may be away for half of it."},
 };
 
 // Rejects a configured value that does not parse. Without this the server would only warn when the

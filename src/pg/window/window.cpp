@@ -61,7 +61,7 @@ void window_log_failure(const FileFailure& failure) {
     errno = failure.error;
     ereport(LOG, (errcode_for_file_access(),
                   errmsg("could not %s file \"%s\": %m", failure.action, failure.path),
-                  errdetail(kDetail)));
+                  errdetail(kDetail), errhint("Let the server's user read and write it.")));
 }
 
 void window_note_failure(const FileFailure& failure) {
@@ -146,7 +146,9 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
     }
     if (plan.secrets == SecretsChange::kOther)
         ereport(LOG, (errmsg("the secret of randflake has changed"),
-                      errdetail("Identifiers made under the former secret no longer decode.")));
+                      errdetail("Identifiers made under the former secret no longer decode."),
+                      errhint("If that was not intended, set the former one and restart the "
+                              "server.")));
 }
 
 void window_note_start(const StartPlan& plan, const WindowState& found, StateError error) {

@@ -30,6 +30,7 @@ void window_init_report();
 // Whether this data directory is a copy that nobody has acknowledged, and when that was found; 0:
 // it is to be written down. Reads the disk until the state was read for the first identifier.
 bool window_of_copy(TimestampTz* found_at);
+void window_note_acknowledged();
 
 // A copy of the report; its mutex means nothing.
 WindowReport window_report();
@@ -43,7 +44,6 @@ void window_note_start(const randflake::StartPlan& plan, const randflake::Window
 // The range in use is another one than `before` since the second `now`.
 void window_note_range(const randflake::NodeRanges& ranges, uint32 before, uint32 in_use,
                        randflake::Second now);
-void window_note_acknowledged();
 void window_show_ranges(uint32 in_use, const randflake::Second (&opens_at)[randflake::kMaxRanges]);
 
 // Also for the postmaster at its end, who takes no spinlocks.
