@@ -295,6 +295,18 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE c.oid = ANY ($1)
 $$;
 
+-- What the table and the function are called that tell which number of a key became which.
+CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
+        WHERE a.attrelid = $1 AND a.attname = $2)) END::name
+    FROM concat($1, '.', quote_ident($2)) AS n
+$$;
+
+-- A name as words: orderID is order_id.
+CREATE FUNCTION randflake_migrate.plain(name name) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT lower(regexp_replace($1, '([a-z0-9])([A-Z])', '\1_\2', 'g')) $$;
+
 -- --- what hangs on it ---------------------------------------------------------------------------
 
 -- What depends on an object, or on a column of a table, one step away. A view stands for its rule. Of a table's row type
@@ -322,13 +334,9 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, p
                       AND (t.tgisinternal OR t.tgparentid <> 0))
 $$;
 
--- Everything that hangs on these columns and on those that inherit them, in the order in which it is made: how it
--- fares, what it is, as pg_identify_object says it, and what is to be said or done about it.
-CREATE FUNCTION randflake_migrate.hanging(
-    rels oid[], atts smallint[],
-    OUT class oid, OUT object oid, OUT subid integer, OUT level integer,
-    OUT how text, OUT kind text, OUT identity text, OUT note text, OUT remedy text
-) RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+-- These columns and those that inherit them.
+CREATE FUNCTION randflake_migrate.places(rels oid[], atts smallint[], OUT rel oid, OUT att smallint)
+RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE place (rel, att) AS (
         SELECT p.rel, p.att FROM unnest($1, $2) AS p (rel, att)
       UNION
@@ -336,9 +344,61 @@ CREATE FUNCTION randflake_migrate.hanging(
         FROM place AS p JOIN pg_attribute AS a ON a.attrelid = p.rel AND a.attnum = p.att
         JOIN pg_inherits AS i ON i.inhparent = p.rel
         JOIN pg_attribute AS c ON c.attrelid = i.inhrelid AND c.attname = a.attname AND NOT c.attisdropped
-    ), hang (class, object, subid, level) AS (
+    ) SELECT p.rel, p.att FROM place AS p
+$$;
+
+-- The expressions of an object, as PostgreSQL keeps them, in which each of these columns ("number :vartype type|…") is KEY and each
+-- constant CONST. A cast that nobody wrote is left out.
+CREATE FUNCTION randflake_migrate.tree(class oid, object oid, columns text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(t.tree,
+        '\{VAR :varno \d+ :varattno (' || $3 || ') [^{}]*\}', 'KEY', 'g'), '\{CONST [^{}]*\}', 'CONST', 'g'),
+        '\{FUNCEXPR [^{}]*:args \(CONST\)[^{}]*\}', 'CONST', 'g'), '\{ARRAY(?:EXPR)? [^{}]*:elements \(CONST[^{}]*\}', 'CONST', 'g'),
+        '\{FUNCEXPR [^{}]*:funcformat 2 [^{}]*:args \(KEY\)[^{}]*\}', 'KEY', 'g')
+    FROM (
+        SELECT c.conbin::text FROM pg_constraint AS c WHERE $1 = 'pg_constraint'::regclass AND c.oid = $2
+      UNION ALL SELECT concat(i.indexprs, i.indpred) FROM pg_index AS i WHERE $1 = 'pg_class'::regclass AND i.indexrelid = $2
+      UNION ALL SELECT concat(r.ev_qual, r.ev_action) FROM pg_rewrite AS r WHERE $1 = 'pg_rewrite'::regclass AND r.oid = $2
+                OR $1 = 'pg_class'::regclass AND r.ev_class = $2 AND r.rulename = '_RETURN'
+      UNION ALL SELECT concat(p.polqual, p.polwithcheck) FROM pg_policy AS p WHERE $1 = 'pg_policy'::regclass AND p.oid = $2
+      UNION ALL SELECT t.tgqual::text FROM pg_trigger AS t WHERE $1 = 'pg_trigger'::regclass AND t.oid = $2
+      UNION ALL SELECT p.prosqlbody::text FROM pg_proc AS p WHERE $1 = 'pg_proc'::regclass AND p.oid = $2
+      UNION ALL SELECT r.prqual::text FROM pg_publication_rel AS r WHERE $1 = 'pg_publication_rel'::regclass AND r.oid = $2
+      UNION ALL SELECT s.stxexprs::text FROM pg_statistic_ext AS s WHERE $1 = 'pg_statistic_ext'::regclass AND s.oid = $2
+    ) AS t (tree)
+$$;
+
+-- What such a tree does with a key, and the type cannot do. That the other operand is a column and no key is certain only where
+-- the tree is of one table.
+CREATE FUNCTION randflake_migrate.lacking(tree text, type regtype, of_one_table boolean) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(DISTINCT x.what, ', ') FROM (
+        SELECT format('%s with %s', o.oprname, format_type(CASE r[2] WHEN 'KEY' THEN o.oprright ELSE o.oprleft END, NULL))
+        FROM regexp_matches($1, ':opno (\d+) [^{}]*:args \((KEY|CONST|\{[^{}]*\}) ?(KEY|CONST|\{\w+)?', 'g') AS r JOIN pg_operator AS o ON o.oid = r[1]::oid
+        WHERE 'KEY' IN (r[2], r[3]) AND ('CONST' IN (r[2], r[3]) OR $3 AND (r[2] LIKE '{VAR%' OR r[3] = '{VAR')
+            OR NOT EXISTS (SELECT FROM pg_operator AS n WHERE n.oprname = o.oprname AND n.oprright = $2 AND n.oprresult = 'bool'::regtype))
+      UNION ALL
+        SELECT p.oid::regprocedure::text
+        FROM regexp_matches($1, '\{(?:FUNCEXPR :funcid|AGGREF :aggfnoid) (\d+) [^{}]*:args \((?:[^{}]*|\{TARGETENTRY :expr )KEY', 'g') AS r
+        JOIN pg_proc AS p ON p.oid = r[1]::oid
+        WHERE p.proargtypes::oid[] && '{int2,int4,int8,numeric,float8}'::regtype[]::oid[] AND p.proname <> 'int8'
+          AND NOT EXISTS (SELECT FROM pg_proc AS n WHERE n.proname = p.proname AND $2 = ANY (n.proargtypes::oid[]))
+      UNION ALL
+        SELECT lower(r[1]) || ' with a number'
+        FROM regexp_matches($1, '\{(COALESCE|MINMAX)(?:EXPR)? [^{}]*:args \([^{}]*(?:KEY CONST|CONST KEY)', 'g') AS r
+    ) AS x (what)
+$$;
+
+-- Everything that hangs on these columns and on those that inherit them, in the order in which it is made: how it
+-- fares, what it is, as pg_identify_object says it, and what is to be said or done about it.
+CREATE FUNCTION randflake_migrate.hanging(
+    rels oid[], atts smallint[],
+    OUT class oid, OUT object oid, OUT subid integer, OUT level integer,
+    OUT how text, OUT kind text, OUT identity text, OUT note text, OUT remedy text
+) RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    WITH RECURSIVE hang (class, object, subid, level) AS (
         SELECT d.class, d.object, d.subid, 1
-        FROM place AS p, randflake_migrate.dependents('pg_class'::regclass, p.rel, p.att) AS d
+        FROM randflake_migrate.places($1, $2) AS p, randflake_migrate.dependents('pg_class'::regclass, p.rel, p.att) AS d
       UNION
         SELECT d.class, d.object, d.subid, h.level + 1
         FROM hang AS h, randflake_migrate.dependents(h.class, h.object, 0) AS d
@@ -362,7 +422,6 @@ CREATE FUNCTION randflake_migrate.hanging(
                 THEN ARRAY['made again', NULL, NULL]
             WHEN k.contype = 'c' THEN ARRAY['kept', pg_get_constraintdef(k.oid) || ': must be true of new keys, half of which '
                 || 'are negative unless they have 53 bits', NULL]
-            WHEN k.contype = 'x' THEN ARRAY['kept', 'the type has no operator class for it', NULL]
             WHEN h.class = 'pg_constraint'::regclass OR c.relkind IN ('i', 'I') OR i.type = 'statistics object'
                 THEN ARRAY['kept', NULL, NULL]
             WHEN c.relkind = 'S' THEN ARRAY['dropped', (SELECT 'with its grants to ' || string_agg(DISTINCT g.grantee::regrole::text, ', ')
@@ -414,6 +473,15 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         coalesce(nullif(g.grantee, 0)::regrole::text, 'PUBLIC'), CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
     FROM pg_attribute AS a, aclexplode(a.attacl) AS g
     WHERE a.attrelid = $1 AND (a.attnum = $2 OR $2 IS NULL) AND NOT a.attisdropped
+$$;
+
+-- What ANALYZE was told about a column: what follows SET. Other options of columns are no concern of it.
+CREATE FUNCTION randflake_migrate.statistics(rel oid, att smallint) RETURNS SETOF text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT ' STATISTICS ' || a.attstattarget FROM pg_attribute AS a WHERE a.attrelid = $1 AND a.attnum = $2 AND a.attstattarget >= 0
+  UNION ALL
+    SELECT ' (' || string_agg(o, ', ') || ')' FROM pg_attribute AS a, unnest(a.attoptions) AS o
+    WHERE a.attrelid = $1 AND a.attnum = $2 AND o LIKE 'n\_distinct%' HAVING count(*) > 0
 $$;
 
 -- The statement that removes an object that is made again.
@@ -488,6 +556,7 @@ LANGUAGE sql STABLE AS $$
     WHERE $1 = 'pg_publication_rel'::regclass AND r.oid = $2
   UNION ALL
     SELECT pg_get_statisticsobjdef(s.oid) || ';' || E'\nALTER STATISTICS ' || i.identity || ' OWNER TO ' || s.stxowner::regrole || ';'
+        || coalesce(E'\nALTER STATISTICS ' || i.identity || ' SET STATISTICS ' || nullif(s.stxstattarget, -1) || ';', '')
     FROM pg_statistic_ext AS s, pg_identify_object($1, $2, 0) AS i WHERE $1 = 'pg_statistic_ext'::regclass AND s.oid = $2
   UNION ALL
     SELECT randflake_migrate.comments($1, $2)
@@ -614,7 +683,7 @@ $$;
 --   blocker      has to go before: by the SQL in `remedy`, or not at all. "online:" are those of start() alone
 --   look         may need a change that nobody can find but its author
 --   application  what programs lose, and the line that mends it
-CREATE FUNCTION randflake_migrate.plan(target text DEFAULT 'bigint', rows text DEFAULT 'all')
+CREATE FUNCTION randflake_migrate.entries(target text, rows text)
 RETURNS TABLE (grp regclass, what text, object text, note text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     WITH m AS MATERIALIZED (
@@ -625,6 +694,49 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         randflake_migrate.hanging(g.rels, g.atts) AS h
     ), t AS (
         SELECT DISTINCT m.grp, c.* FROM m JOIN pg_class AS c ON c.oid = m.rel
+    ), place AS MATERIALIZED (
+        SELECT p.* FROM (SELECT array_agg(m.rel::oid), array_agg(m.att) FROM m) AS a (rels, atts), randflake_migrate.places(a.rels, a.atts) AS p
+    ), uses AS MATERIALIZED (  -- which of them each object uses
+        SELECT u.class, u.object, string_agg(DISTINCT format('%s :vartype %s', a.attnum, a.atttypid), '|') AS columns
+        FROM place AS p JOIN pg_attribute AS a ON a.attrelid = p.rel AND a.attnum = p.att
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = p.rel AND d.refobjsubid = p.att
+        LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN',
+        LATERAL (SELECT CASE WHEN r.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(r.ev_class, d.objid)) AS u (class, object)
+        GROUP BY u.class, u.object
+    ), tree AS MATERIALIZED (  -- also of what hangs on keys of which only the default changes
+        SELECT h.*, randflake_migrate.tree(h.class, h.object, u.columns) AS tree
+        FROM (SELECT hang.*, true AS moves FROM hang UNION ALL
+              SELECT g.grp, o.*, false FROM (SELECT m.grp, array_agg(m.rel::oid) AS rels, array_agg(m.att) AS atts
+                                             FROM m WHERE NOT m.changes GROUP BY m.grp) AS g,
+              randflake_migrate.hanging(g.rels, g.atts) AS o) AS h JOIN uses AS u ON u.class = h.class AND u.object = h.object
+    ), key_name AS (  -- what a column may be called that refers to a key: order_id, or orders_id, order_ids, order_number, number, order
+        SELECT m.*, e.name AS alias, e.name = s.stem AS bare
+        FROM m JOIN pg_class AS c ON c.oid = m.rel, randflake_migrate.plain(c.relname) AS r, randflake_migrate.plain(m.name) AS k,
+        LATERAL (SELECT r UNION SELECT regexp_replace(r, 's$', '') UNION SELECT regexp_replace(r, 'ies$', 'y')
+                 UNION SELECT regexp_replace(r, '(s|x|z|ch|sh)es$', '\1')) AS s (stem),
+        LATERAL (SELECT s.stem || x FROM unnest(ARRAY['', '_id', '_ids', '_' || k]) AS x UNION SELECT k WHERE k <> 'id') AS e (name)
+        WHERE m.source <> 'reference'
+    ), loose AS MATERIALIZED (  -- columns that could refer to a key and have no foreign key
+        SELECT k.oid AS rel, k.relnamespace, a.attname AS name, string_to_array(randflake_migrate.plain(a.attname), '_') AS words, e.oid AS type,
+               b.typcategory = 'A' AS is_array, (SELECT o.attname FROM pg_attribute AS o WHERE o.attrelid = k.oid AND NOT o.attisdropped
+                   AND o.attname IN (regexp_replace(a.attname, '_id$', '_type'), CASE a.attname WHEN 'object_id' THEN 'content_type_id' END)
+                   AND o.attname <> a.attname LIMIT 1) AS kind
+        FROM pg_attribute AS a JOIN pg_class AS k ON k.oid = a.attrelid AND k.relkind IN ('r', 'p') AND k.relpersistence <> 't'
+        JOIN pg_type AS y ON y.oid = a.atttypid JOIN pg_type AS b ON b.oid = coalesce(nullif(y.typbasetype, 0), y.oid)
+        JOIN pg_type AS e ON e.oid = CASE b.typcategory WHEN 'A' THEN b.typelem ELSE b.oid END
+        WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attinhcount = 0
+          AND e.oid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'text'::regtype, 'varchar'::regtype, 'bpchar'::regtype)
+          AND k.relnamespace::regnamespace::text !~ '^(pg_catalog|pg_toast|information_schema|randflake_migrate)$'
+          AND NOT EXISTS (SELECT FROM m WHERE m.rel = k.oid AND m.att = a.attnum)
+          AND NOT EXISTS (SELECT FROM pg_constraint AS f WHERE f.contype = 'f' AND f.conrelid = k.oid AND a.attnum = ANY (f.conkey))
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = k.oid AND d.deptype = 'e')
+    ), named AS (
+        SELECT DISTINCT ON (l.rel, l.name) l.*, n.grp, n.rel AS to_rel, n.name AS to_name, coalesce(n.keeps, $2 = 'new') AS keeps
+        FROM loose AS l CROSS JOIN generate_subscripts(l.words, 1) AS i LEFT JOIN key_name AS n ON n.alias = array_to_string(l.words[i:], '_')
+             AND (NOT n.bare OR i = 1 AND l.type NOT IN ('text'::regtype, 'varchar'::regtype, 'bpchar'::regtype))
+        WHERE l.kind IS NULL AND (n.rel IS NOT NULL OR i > 1 AND l.words[i:] <@ '{id,ids}')
+           OR l.kind IS NOT NULL AND n.rel IS NULL
+        ORDER BY l.rel, l.name, n.rel IS NULL, i, (SELECT c.relnamespace FROM pg_class AS c WHERE c.oid = n.rel) <> l.relnamespace
     ), foreign_key AS (
         SELECT h.grp, h.identity, k.* FROM hang AS h JOIN pg_constraint AS k
         ON h.class = 'pg_constraint'::regclass AND k.oid = h.object AND k.contype = 'f'
@@ -686,6 +798,23 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
             SELECT h.grp, h.identity, 'online: no index makes an exclusion constraint afterwards', 'transaction(), or ' || randflake_migrate.removal(h.class, h.object)
             FROM hang AS h JOIN pg_constraint AS k ON h.class = 'pg_constraint'::regclass AND k.oid = h.object WHERE k.contype = 'x'
           UNION ALL
+            SELECT h.grp, h.identity, format('the operator class %s of its %s index does not take %s', o.opcname, i.amname, x.to_type),
+                   randflake_migrate.removal(h.class, h.object) || '  -- and afterwards one without the key, or of another class'
+            FROM hang AS h LEFT JOIN pg_constraint AS k ON h.class = 'pg_constraint'::regclass AND k.oid = h.object
+            JOIN pg_index AS n ON n.indexrelid = CASE h.class WHEN 'pg_class'::regclass THEN h.object ELSE k.conindid END AND k.contype IS DISTINCT FROM 'f'
+            CROSS JOIN LATERAL unnest(n.indkey::int2[], n.indclass::oid[]) AS c (att, class) JOIN place AS q ON q.rel = n.indrelid AND q.att = c.att
+            JOIN pg_opclass AS o ON o.oid = c.class JOIN pg_am AS i ON i.oid = o.opcmethod
+            CROSS JOIN randflake_migrate.target($1) AS x
+            WHERE o.opcintype <> x.to_type AND NOT (o.opcdefault AND EXISTS (SELECT FROM pg_opclass AS d WHERE d.opcdefault
+                AND d.opcmethod = o.opcmethod AND d.opcintype = x.to_type))
+          UNION ALL
+            SELECT t.grp, t.kind || ' ' || t.identity, 'does with a key what the type cannot: ' || x.what,
+                   randflake_migrate.removal(t.class, t.object) || '  -- and afterwards one that compares identifiers'
+            FROM tree AS t, randflake_migrate.target($1) AS g, LATERAL (SELECT concat_ws(', ', randflake_migrate.lacking(t.tree, g.to_type,
+                     t.class IN ('pg_constraint'::regclass, 'pg_policy'::regclass, 'pg_trigger'::regclass) OR t.kind = 'index'),
+                 CASE WHEN t.kind = 'index' AND t.tree LIKE '%{COERCEVIAIO :arg KEY%' THEN 'a cast in an index' END)) AS x (what)
+            WHERE $1 = 'randflake' AND t.how <> 'blocker' AND x.what <> '' AND t.kind <> 'publication relation'
+          UNION ALL
             SELECT f.grp, f.identity, 'online: sets single columns to NULL', 'transaction(), or ON DELETE SET NULL without columns'
             FROM foreign_key AS f WHERE f.confdelsetcols IS NOT NULL
           UNION ALL
@@ -714,22 +843,32 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
               AND ('int4'::regtype = ANY (coalesce(p.proallargtypes, p.proargtypes::oid[]) || p.prorettype)
                    OR p.prosrc ~* '\y(int|int4|integer|serial|lastval|currval|nextval|pg_get_serial_sequence)\y')
           UNION ALL
-            SELECT m.grp, format('column %s.%I', a.attrelid::regclass, a.attname), 'is named like a reference to ' || m.rel
-                   || ', and no foreign key says so: it keeps old numbers',
-                   format('ALTER TABLE %s ADD FOREIGN KEY (%I) REFERENCES %s (%I) NOT VALID;', a.attrelid::regclass, a.attname, m.rel, m.name)
-            FROM m JOIN pg_class AS c ON c.oid = m.rel
-            JOIN pg_attribute AS a ON a.attname IN (c.relname || '_id', c.relname || '_' || m.name, regexp_replace(c.relname, 's$', '') || '_id')
-            JOIN pg_class AS k ON k.oid = a.attrelid AND k.relkind IN ('r', 'p') AND NOT k.relispartition AND k.relpersistence <> 't'
-            WHERE m.source <> 'reference' AND m.changes AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) AND NOT a.attisdropped
-              AND NOT EXISTS (SELECT FROM m AS o WHERE o.rel = a.attrelid AND o.att = a.attnum)
-              AND k.relnamespace <> 'randflake_migrate'::regnamespace
+            SELECT n.grp, format('column %s.%I', n.rel::regclass, n.name), CASE WHEN n.kind IS NOT NULL THEN 'refers to rows of several tables, by '
+                   || quote_ident(n.kind) ELSE 'is named like a reference' || coalesce(' to ' || n.to_rel, '') || ', and no foreign key says so' END
+                   || ': ' || e.effect, CASE
+                WHEN n.keeps AND (n.is_array OR n.kind IS NOT NULL) THEN e.alter_type
+                WHEN n.kind IS NOT NULL OR n.to_rel IS NULL AND (n.is_array OR e.bits IS NULL) THEN
+                    'UPDATE it by randflake_migrate."schema.table.column", or by old_id'
+                WHEN n.is_array THEN e.alter_type || E'  -- and, after transaction():\n' || randflake_migrate.by(e.owner, format(
+                    'UPDATE %s AS t SET %I = ARRAY(SELECT coalesce(m.new::%s, u.old) FROM unnest(t.%2$I) WITH ORDINALITY AS u (old, n)'
+                    ' LEFT JOIN randflake_migrate.%4$I AS m ON m.old::text = u.old::text ORDER BY u.n);', n.rel::regclass, n.name, e.element, e.map))
+                WHEN e.bits IS NULL THEN E'-- after transaction():\n' || randflake_migrate.by(e.owner, format(
+                    'UPDATE %s AS t SET %I = m.new FROM randflake_migrate.%I AS m WHERE t.%2$I = m.old::text;', n.rel::regclass, n.name, e.map))
+                ELSE format('ALTER TABLE %s ADD FOREIGN KEY (%I) REFERENCES %s NOT VALID;', n.rel::regclass, n.name,
+                    coalesce(n.to_rel || ' (' || quote_ident(n.to_name) || ')', '…')) END
+            FROM named AS n, LATERAL (SELECT CASE n.type WHEN 'int2'::regtype THEN 16 WHEN 'int4'::regtype THEN 32 WHEN 'int8'::regtype THEN 64 END,
+                     randflake_migrate.map(n.to_rel, n.to_name), randflake_migrate.owner_of('pg_class'::regclass, n.rel)) AS b (bits, map, owner),
+                 LATERAL (SELECT CASE WHEN b.bits IS NULL THEN 'text' ELSE 'bigint' END) AS c (element),
+                 LATERAL (SELECT b.*, c.*, randflake_migrate.by(b.owner, format('ALTER TABLE %s ALTER COLUMN %I TYPE %s%s;', n.rel::regclass, n.name, c.element,
+                         CASE WHEN n.is_array THEN '[]' END)),
+                     concat_ws(', and ', CASE WHEN b.bits < 64 THEN format('new keys overflow its %s bits', b.bits) END,
+                     CASE WHEN NOT n.keeps THEN 'its old numbers join nothing' WHEN $1 = 'randflake' THEN 'its numbers join nothing without a cast' END))
+                     AS e (bits, map, owner, element, alter_type, effect)
+            WHERE e.effect <> ''
           UNION ALL
-            SELECT NULL, format('column %s.%I', a.attrelid::regclass, a.attname), 'refers to rows of several tables, by '
-                   || quote_ident(o.attname) || ': it keeps old numbers', 'UPDATE it by randflake_migrate."schema.table.column", or by old_id'
-            FROM pg_attribute AS a JOIN pg_attribute AS o ON o.attrelid = a.attrelid AND a.attname LIKE '%\_id'
-              AND o.attname IN (regexp_replace(a.attname, '_id$', '_type'), CASE a.attname WHEN 'object_id' THEN 'content_type_id' END)
-            JOIN pg_class AS k ON k.oid = a.attrelid AND k.relkind IN ('r', 'p') AND NOT k.relispartition
-            WHERE $2 = 'all' AND NOT a.attisdropped AND k.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+            SELECT t.grp, t.kind || ' ' || t.identity, 'compares a key with a constant: '
+                   || CASE $1 WHEN '53' THEN 'new keys are of no order' ELSE 'half of all new keys are negative' END, NULL
+            FROM tree AS t WHERE $1 <> 'randflake' AND NOT (t.moves AND t.class = 'pg_constraint'::regclass) AND t.tree ~ ':args \((KEY CONST|CONST KEY)'
           UNION ALL
             SELECT f.grp, f.identity, 'is not validated: a row that refers to nothing stops the move', randflake_migrate.by(
                    randflake_migrate.owner_of('pg_class'::regclass, f.conrelid), format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', f.conrelid::regclass, f.conname))
@@ -758,6 +897,12 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT e.grp, e.what, e.object, e.note, e.remedy FROM entry AS e ORDER BY e.grp, e.place, e.object, e.note
 $$;
 
+-- The same, with the name of the group as its caller writes it.
+CREATE FUNCTION randflake_migrate.plan(target text DEFAULT 'bigint', rows text DEFAULT 'all')
+RETURNS TABLE (grp text, what text, object text, note text, remedy text) LANGUAGE sql STABLE AS $$
+    SELECT e.grp::pg_catalog.text, e.what, e.object, e.note, e.remedy FROM randflake_migrate.entries($1, $2) AS e
+$$;
+
 -- Raises an error unless the group of this table can be moved; its name if it can.
 CREATE FUNCTION randflake_migrate.group_of(member regclass, target text, rows text, online boolean) RETURNS regclass
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -772,7 +917,7 @@ BEGIN
             HINT = 'Its key may have moved already, and a table that belongs to an extension stays as it is.';
     END IF;
     SELECT string_agg(concat_ws(' ', p.object, p.note, '— ' || p.remedy), E'\n') INTO blockers
-    FROM randflake_migrate.plan(target, rows) AS p
+    FROM randflake_migrate.entries(target, rows) AS p
     WHERE p.grp = wanted AND p.what = 'blocker' AND (online OR p.note NOT LIKE 'online:%');
     IF blockers IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = format('the group of %s cannot be moved yet', wanted), DETAIL = blockers,
@@ -783,14 +928,6 @@ END
 $$;
 
 -- --- one transaction ----------------------------------------------------------------------------
-
--- What the table and the function are called that tell which number of a key became which.
-CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
-        WHERE a.attrelid = $1 AND a.attname = $2)) END::name
-    FROM concat($1, '.', quote_ident($2)) AS n
-$$;
 
 -- The statements that move the group of a table at once, under ACCESS EXCLUSIVE locks for as long as its rows are rewritten.
 -- Where rows get new keys, randflake_migrate."schema.table.column" keeps which number became which.
@@ -854,6 +991,10 @@ BEGIN
             string_agg(format('ALTER COLUMN %I TYPE %s USING %s', v.name, v.to_type, CASE WHEN v.keeps THEN format('%I::%s', v.name, v.to_type)
                 ELSE format('randflake_migrate.%I(%I)', randflake_migrate.map(v.root, v.root_name), v.name) END), ', ')))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.changes GROUP BY v.rel ORDER BY v.rel;
+    -- PostgreSQL keeps the statistics, but not this
+    RETURN QUERY SELECT format('ALTER STATISTICS %s SET STATISTICS %s;', x.identity, s.stxstattarget)
+        FROM randflake_migrate.hanging(rels, atts) AS x JOIN pg_statistic_ext AS s ON x.class = 'pg_statistic_ext'::regclass AND s.oid = x.object
+        WHERE s.stxstattarget >= 0;
     RETURN QUERY SELECT format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s;', v.rel, v.name, v.generator)
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.source <> 'reference';
     RETURN QUERY SELECT randflake_migrate.by(randflake_migrate.owner_of(x.class, x.object), d.sql)
@@ -1285,6 +1426,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
       UNION ALL SELECT 8, 0, format('COMMENT ON COLUMN %s.%I IS %L;', p.rel, p.name, col_description(p.rel, p.attnum)) FROM p
             WHERE col_description(p.rel, p.attnum) IS NOT NULL
       UNION ALL SELECT 8, 0, g.sql FROM p, randflake_migrate.column_grants(p.rel, p.attnum) AS g (sql)
+      UNION ALL SELECT 8, 1, format('ALTER TABLE %s ALTER COLUMN %I SET%s;', p.rel, p.name, o.option)
+            FROM p, randflake_migrate.statistics(p.rel, p.attnum) AS o (option)
       UNION ALL SELECT 9, h.ordinality * 1000 + d.n, CASE WHEN h.contype = 'c'
                 THEN randflake_migrate.by(randflake_migrate.owner_of(h.class, h.object), regexp_replace(d.sql, '^(ALTER TABLE .*?)( NOT VALID)?;$', '\1 NOT VALID;'))
                 ELSE randflake_migrate.by(randflake_migrate.owner_of(h.class, h.object), d.sql) END

@@ -389,3 +389,23 @@ CREATE TRIGGER after_all AFTER INSERT ON randflake_key EXECUTE FUNCTION randflak
 INSERT INTO randflake_key VALUES ('0123456789abcdef');
 DROP TRIGGER after_all ON randflake_key;
 DROP TABLE kept;
+
+-- A sequence makes no identifiers, whatever cast is between
+CREATE TABLE numbered (id serial, n bigint DEFAULT nextval('numbered_id_seq')::text::bigint, list bigint[] DEFAULT ARRAY[nextval('numbered_id_seq')]);
+ALTER TABLE numbered ALTER id TYPE randflake;
+\set VERBOSITY terse
+ALTER TABLE numbered ALTER n TYPE randflake;
+ALTER TABLE numbered ALTER list TYPE randflake[] USING list::randflake[];
+CREATE DOMAIN key AS randflake;
+ALTER TABLE numbered ALTER n TYPE key;
+ALTER TABLE numbered ADD key key;
+INSERT INTO numbered (key) VALUES (nextval('numbered_id_seq'));
+ALTER TABLE numbered ADD id2 randflake DEFAULT (nextval('numbered_id_seq') + 1);
+ALTER TABLE numbered ALTER id DROP DEFAULT, ALTER id TYPE randflake;
+ALTER TABLE numbered ALTER id SET DEFAULT nextval('numbered_id_seq');
+ALTER TABLE numbered ALTER id SET DEFAULT randflake_next();
+INSERT INTO numbered (key) VALUES (randflake_next()) RETURNING randflake_timestamp(id) > now() - interval '1 hour' AS now, n, list;
+ALTER DOMAIN key SET DEFAULT nextval('numbered_id_seq');
+INSERT INTO numbered DEFAULT VALUES;
+DROP TABLE numbered CASCADE;
+\set VERBOSITY default

@@ -18,6 +18,7 @@
 #include "pg/server/environment.h"
 #include "pg/server/settings.h"
 #include "pg/server/shmem.h"
+#include "pg/type/type.h"
 
 extern "C" {
 RANDFLAKE_MODULE_MAGIC;
@@ -74,6 +75,7 @@ void _PG_init(void) {
     if (setting_coordinator[0] != '\0')
         lease_register_worker();
     copy_init();
+    type_default_init();
 
     previous_shmem_request = shmem_request_hook;
     shmem_request_hook = on_shmem_request;

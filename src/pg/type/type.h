@@ -9,6 +9,15 @@
 #include "core/identifier/layout.h"
 #include "core/identifier/signed_order.h"
 
+extern "C" PGDLLEXPORT Datum randflake_in(PG_FUNCTION_ARGS);
+
+// Installs the check of column defaults; in _PG_init.
+void type_default_init();
+
+// An error if an expression (of nodeToString) whose value is to be of this type takes a number from
+// a sequence, and the type is randflake.
+void refuse_sequence(const char* expression, Oid type);
+
 static inline Datum datum_of_raw(uint64 raw) {
     return Int64GetDatum(randflake::ToSigned(raw));
 }

@@ -157,6 +157,8 @@ Datum randflake_cast_support(PG_FUNCTION_ARGS) {
     const auto* simplify = reinterpret_cast<SupportRequestSimplify*>(request);
     const FuncExpr* call = simplify->fcall;
     const auto* argument = static_cast<Const*>(linitial(call->args));
+    if (!IsA(argument, Const))
+        refuse_sequence(nodeToString(argument), call->funcresulttype);
     if (simplify->root == nullptr || !IsA(argument, Const) || argument->constisnull ||
         !may_execute(call->funcid))
         return Datum{0};
