@@ -112,7 +112,7 @@ is(as_owner($node, q{SELECT later, (SELECT count(*) FROM seen WHERE node_id = 7)
 
 my $reader = $node->background_psql('app', extra_params => [ '-U', 'owner' ]);
 $reader->query_safe('BEGIN; SELECT randflake.randflake_generate()');
-error_is($node, "BEGIN; SET LOCAL lock_timeout = '0.1 s'; $later", '55P03', {}, 'an open transaction is waited for', database => 'app', user => 'owner');
+error_is($node, "BEGIN; SET LOCAL lock_timeout = '0.1 s'; $script", '55P03', {}, 'an open transaction is waited for', database => 'app', user => 'owner');
 $reader->quit;
 error_is($node, $later, '25P01', {}, 'not without a transaction', database => 'app', user => 'owner');
 
