@@ -1,3 +1,4 @@
+\set ECHO none
 -- Looking into identifiers, and putting them together.
 \pset format unaligned
 \pset footer off
@@ -21,7 +22,7 @@ WHERE (d.generated_at, d.node_id, d.sequence)
    OR randflake_generated_at(e.id) IS DISTINCT FROM e.generated_at;
 DROP TABLE edge;
 
--- Every bigint is an identifier: decode and encode are inverse on all of them
+\echo '-- Every bigint is an identifier: decode and encode are inverse on all of them'
 CREATE TABLE any_id AS
 SELECT hashint8extended(n, 0) AS id FROM generate_series(1, 10000) AS n
 UNION ALL VALUES ('-9223372036854775808'::bigint), (-1), (0), (1), (9223372036854775807);
@@ -38,7 +39,7 @@ SELECT count(*) AS failures FROM any_id
 WHERE randflake_generated_at(id) IS DISTINCT FROM (randflake_decode(id)).generated_at;
 DROP TABLE any_id;
 
--- Fractions of a second are dropped; the time zone changes only what is shown
+\echo '-- Fractions of a second are dropped; the time zone changes only what is shown'
 SELECT generated_at, node_id, sequence
 FROM randflake_decode(randflake_encode('2030-01-02 03:04:05.999999', 6, 7));
 SELECT generated_at FROM randflake_decode(randflake_encode('2058-11-05 17:10:23.999999', 0, 0));
@@ -48,7 +49,7 @@ SET timezone = 'Asia/Kolkata';
 SELECT randflake_generated_at(randflake_encode('2030-01-02 03:04:05+00', 6, 7));
 SET timezone = 'UTC';
 
--- SQLSTATE, message, detail and hint of the error of a statement
+\echo '-- SQLSTATE, message, detail and hint of the error of a statement'
 CREATE FUNCTION pg_temp.error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     detail text;
@@ -61,14 +62,14 @@ EXCEPTION WHEN others THEN
     RETURN concat_ws(' | ', SQLSTATE, SQLERRM, nullif(detail, ''), nullif(hint, ''));
 END $$;
 
--- Out of range
+\echo '-- Out of range'
 SELECT pg_temp.error_of(format('SELECT randflake_encode(%L, %s)', t, fields)) AS error
 FROM (VALUES ('2024-10-27 03:33:19.999999', '0, 0'), ('2058-11-05 17:10:24', '0, 0'), ('infinity', '0, 0'),
              ('-infinity', '0, 0'), ('4713-01-01 BC', '0, 0'), ('294276-12-31', '0, 0'), ('2030-01-01', '-1, 0'),
              ('2030-01-01', '131072, 0'), ('2030-01-01', '-2147483648, 0'), ('2030-01-01', '2147483647, 0'),
              ('2030-01-01', '0, -1'), ('2030-01-01', '0, 131072')) AS v (t, fields);
 
--- NULL in, NULL out
+\echo '-- NULL in, NULL out'
 SELECT randflake_decode(NULL) IS NULL AS decode, randflake_generated_at(NULL) IS NULL AS generated_at,
        randflake_encode(NULL, 1, 1) IS NULL AND randflake_encode('2030-01-01', NULL, 1) IS NULL
        AND randflake_encode('2030-01-01', 1, NULL) IS NULL AS encode;

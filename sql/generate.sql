@@ -1,10 +1,11 @@
+\set ECHO none
 -- Identifiers wherever a statement may ask for them: always one, never the same. Parallel workers: test/t/070_parallel.pl.
 \pset format unaligned
 \pset footer off
 SET datestyle = ISO;
 SET timezone = 'UTC';
 
--- All identifiers this test keeps, for the check at the end
+\echo '-- All identifiers this test keeps, for the check at the end'
 CREATE TABLE issued (id bigint);
 
 -- What is inside: this server's clock, from before the statement to after it. Seconds come from a
@@ -21,18 +22,18 @@ SELECT node_id >= current_setting('randflake.node_id')::integer
 FROM randflake_decode(:id);
 INSERT INTO issued VALUES (:id);
 
--- Volatile: one per row, and both signs are as likely
+\echo '-- Volatile: one per row, and both signs are as likely'
 SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE id < 0) BETWEEN 4000 AND 6000 AS signs
 FROM (SELECT randflake_generate() AS id FROM generate_series(1, 10000)) AS g;
 
--- In text form
+\echo '-- In text form'
 SELECT count(*), count(DISTINCT text) AS "distinct",
        bool_and(text ~ '^[1-9a-v][0-9a-v]*$' AND length(text) <= 13) AS well_formed,
        bool_and(randflake_to_text(randflake_from_text(text)) = text) AS canonical
 FROM (SELECT randflake_generate_text() AS text FROM generate_series(1, 1000)) AS g;
 INSERT INTO issued SELECT randflake_from_text(randflake_generate_text()) FROM generate_series(1, 100);
 
--- Many at once, in FROM and in a select list
+\echo '-- Many at once, in FROM and in a select list'
 SELECT count(*), count(DISTINCT id) FROM randflake_generate(10000) AS g (id);
 SELECT count(*), count(DISTINCT id) FROM (SELECT randflake_generate(10000) AS id) AS g;
 SELECT n, count(id), count(DISTINCT id) AS "distinct"
@@ -49,7 +50,7 @@ SELECT randflake_generate('-2147483648');
 INSERT INTO issued SELECT * FROM randflake_generate(1000);
 INSERT INTO issued SELECT randflake_generate(1000);
 
--- As a default
+\echo '-- As a default'
 CREATE TABLE plain (id bigint PRIMARY KEY DEFAULT randflake_generate(), note text);
 INSERT INTO plain DEFAULT VALUES;
 INSERT INTO plain (note) VALUES ('one'), ('two'), ('three');
@@ -73,7 +74,7 @@ SELECT count(*), count(DISTINCT id) AS ids, count(DISTINCT other) AS others FROM
 INSERT INTO issued SELECT id FROM plain WHERE note <> 'in a CTE' OR note IS NULL;
 INSERT INTO issued SELECT other FROM plain;
 
--- As the default of a table split by hash
+\echo '-- As the default of a table split by hash'
 CREATE TABLE split (id bigint PRIMARY KEY DEFAULT randflake_generate(), note text)
     PARTITION BY HASH (id);
 SELECT format('CREATE TABLE split_%s PARTITION OF split FOR VALUES WITH (MODULUS 4, REMAINDER %s)', n, n)
@@ -89,7 +90,7 @@ SELECT tableoid::regclass AS partition, count(*) BETWEEN 800 AND 1200 AS has_its
 FROM split GROUP BY tableoid ORDER BY tableoid::regclass::text;
 INSERT INTO issued SELECT id FROM split;
 
--- By prepared statements, generic plans included
+\echo '-- By prepared statements, generic plans included'
 SET plan_cache_mode = force_generic_plan;
 PREPARE make AS INSERT INTO issued SELECT randflake_generate();
 EXECUTE make;
@@ -101,7 +102,7 @@ EXECUTE make_default('prepared') \gset second_
 INSERT INTO issued VALUES (:first_id), (:second_id);
 RESET plan_cache_mode;
 
--- In transactions that are rolled back: such identifiers stay used
+\echo '-- In transactions that are rolled back: such identifiers stay used'
 BEGIN;
 INSERT INTO plain (note) VALUES ('rolled back') RETURNING id AS rolled_back \gset
 ROLLBACK;
@@ -113,7 +114,7 @@ INSERT INTO plain (note) VALUES ('after') RETURNING id AS after \gset
 COMMIT;
 INSERT INTO issued VALUES (:rolled_back), (:rolled_back_to), (:after);
 
--- In blocks that catch exceptions
+\echo '-- In blocks that catch exceptions'
 DO $$
 DECLARE
     ids bigint[];
@@ -133,7 +134,7 @@ BEGIN
 END $$;
 SELECT count(*) FROM plain WHERE note = 'lost';
 
--- Of all of them, none twice
+\echo '-- Of all of them, none twice'
 SELECT count(*), count(DISTINCT id) FROM issued;
 
 DROP TABLE issued, plain, split;

@@ -1,3 +1,4 @@
+\set ECHO none
 -- The coordinator: what its functions say, its views, and who may do what. The rules are replayed by
 -- test/t/230_lease_model.pl. The clock is a table here, so nothing depends on the real one; times
 -- are shown in seconds since 1750000000.
@@ -11,7 +12,7 @@ GRANT SELECT ON coordinator_clock TO PUBLIC;
 CREATE OR REPLACE FUNCTION randflake_lease_clock(own randflake_lease_internal) RETURNS bigint LANGUAGE sql VOLATILE
 AS $$ SELECT now FROM public.coordinator_clock $$;
 
--- When the extension was made, by that clock
+\echo '-- When the extension was made, by that clock'
 CREATE FUNCTION made_at(second bigint) RETURNS void LANGUAGE sql AS $$
     SELECT setval('randflake_lease_takeover',
                   (1750000000 + second) << 31 | randflake_lease_identity_hash(NULL, randflake_lease_identity(NULL)), false)
@@ -19,7 +20,7 @@ $$;
 CREATE FUNCTION clock_shows(second bigint) RETURNS void LANGUAGE sql
 AS $$ UPDATE coordinator_clock SET now = 1750000000 + second $$;
 
--- One holder's incarnation, or a secret's fingerprint: the same digit all over
+\echo '-- One holder''s incarnation, or a secret''s fingerprint: the same digit all over'
 CREATE FUNCTION run(digit integer) RETURNS uuid LANGUAGE sql IMMUTABLE
 AS $$ SELECT repeat(digit::text, 32)::uuid $$;
 CREATE FUNCTION secrets(text) RETURNS text LANGUAGE sql IMMUTABLE
@@ -47,7 +48,7 @@ $$;
 CREATE FUNCTION release(lease_id bigint, digit integer, last_used bigint) RETURNS void LANGUAGE sql
 AS $$ SELECT randflake_lease_release(lease_id, run(digit), 1750000000 + last_used) $$;
 
--- The error of a statement, with times and the user's name masked
+\echo '-- The error of a statement, with times and the user''s name masked'
 CREATE FUNCTION error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     message text; detail text; hint text;
@@ -60,7 +61,7 @@ EXCEPTION WHEN OTHERS THEN
                           '\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[-+:0-9]*', '<time>', 'g');
 END $$;
 
--- A pool that was never used
+\echo '-- A pool that was never used'
 SELECT made_at(0);
 SELECT state, grants_from, first_node_id, node_count, own_first_node_id, own_node_count, max_duration, secrets FROM randflake_pool;
 SELECT error_of('SELECT acquire(1)');
@@ -68,7 +69,7 @@ SELECT error_of($$SELECT randflake_lease_add_secret(secrets('b'), at(500000))$$)
 SELECT made_at(-10000);
 SELECT state, grants_from FROM randflake_pool;
 
--- The views, once it is used: a lease's state is told by the real clock
+\echo '-- The views, once it is used: a lease''s state is told by the real clock'
 SELECT * FROM acquire(1);
 SELECT * FROM acquire(2, 4, 10);
 SELECT renew(1, 1, 59);
@@ -83,14 +84,14 @@ SELECT holder, role = SESSION_USER AS role, first_node_id, node_count, state, in
        renewed_at IS NOT NULL AS renewed, released_at IS NOT NULL AS released
 FROM randflake_leases ORDER BY lease_id;
 SELECT starts_at, ends_at, secrets FROM randflake_leases WHERE lease_id = 2;
--- A row that is written by hand has the same limits, and the constraint has the last word.
+\echo '-- A row that is written by hand has the same limits, and the constraint has the last word.'
 SELECT split_part(error_of(format($$INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span)
 VALUES (repeat('x', %s), run(9), secrets('a'), '[%s,302)', '[%s,1750000060)')$$, length, nodes, start)), ' | ', 2)
 FROM (VALUES (256, 301, 1750000059), (257, 301, 1750000050), (1, 302, 1750000050), (1, 301, 1750000060), (1, 301, 1750000000))
     AS v (length, nodes, start);
 DELETE FROM randflake_lease WHERE incarnation = run(9);
 
--- Arguments
+\echo '-- Arguments'
 SELECT error_of(format('SELECT randflake_lease_%s', call))
 FROM unnest(ARRAY[
     $$acquire(NULL, run(1), 1, 60, secrets('a'))$$, $$acquire('x', NULL, 1, 60, secrets('a'))$$,
@@ -110,11 +111,11 @@ FROM unnest(ARRAY[
     $$add_secret(secrets('b'), '-infinity')$$, $$add_secret(secrets('b'), '2059-01-01Z')$$,
     $$add_secret(secrets('b'), '2024-01-01Z')$$, $$add_secret(secrets('a'), at(401000))$$,
     $$add_secret(secrets('b'), at(64))$$, $$remove_secret(secrets('a'))$$]) AS call;
--- Null gives null, and does nothing
+\echo '-- Null gives null, and does nothing'
 SELECT renew(NULL, 1, 59), renew(1, NULL, 59), renew(1, 1, NULL), renew(1, 1, 59, NULL), renew(1, 1, 59, 60, NULL),
        randflake_lease_purge(NULL), randflake_lease_add_secret(NULL, at(401000)), randflake_lease_add_secret(secrets('b'), NULL),
        randflake_lease_remove_secret(NULL);
--- What names secrets
+\echo '-- What names secrets'
 SELECT n, split_part(error_of(format('SELECT randflake_lease_acquire(''x'', run(1), 1, 60, %L)', named)), ' | ', 2) AS error,
        error_of(format('SELECT randflake_lease_renew(1, run(1), 1, 60, %L)', named)) LIKE '22023 |%' AS nor_in_a_renewal,
        error_of(format('SELECT randflake_lease_configure(secrets => %L)', named)) LIKE '22023 |%' AS nor_from_the_owner
@@ -127,7 +128,7 @@ FROM unnest(ARRAY['', secrets('A'), repeat('a', 15), secrets('a b'), secrets('a@
 SELECT error_of($$SELECT acquire(1, 1, 60, 'a b')$$);
 SELECT error_of($$SELECT acquire(1, 1, 60, 'a c@2 b@1')$$);
 
--- Refusals of a lease
+\echo '-- Refusals of a lease'
 SELECT randflake_lease_configure(0, 6);
 SELECT error_of(statement) FROM unnest(ARRAY['SELECT acquire(3, 7)', 'SELECT acquire(3, 6)', $$SELECT acquire(3, 1, 60, 'd')$$]) AS statement;
 SELECT * FROM acquire(3, 5);
@@ -151,7 +152,7 @@ SELECT error_of('SELECT acquire(3)');
 SELECT clock_shows((1::bigint << 30) - 20000000);
 SELECT error_of('SELECT acquire(3)');
 
--- Refusals of a renewal and of a release
+\echo '-- Refusals of a renewal and of a release'
 SELECT clock_shows(30);
 SELECT error_of('SELECT ' || call) FROM unnest(ARRAY['renew(99, 1, 59)', 'renew(1, 2, 59)', 'renew(2, 2, 9)', 'renew(1, 1, 152)',
     $$renew(1, 1, 59, 60, 'd')$$, 'release(99, 1, 59)', 'release(1, 2, 59)']) AS call;
@@ -166,7 +167,7 @@ SELECT in_pool FROM randflake_leases WHERE lease_id = 1;
 SELECT error_of('SELECT renew(1, 1, 59)');
 SELECT randflake_lease_configure(0);
 
--- A pool that is closed
+\echo '-- A pool that is closed'
 SELECT randflake_lease_configure(closed => true);
 SELECT state FROM randflake_pool;
 SELECT bool_or(in_pool) FROM randflake_leases;
@@ -175,7 +176,7 @@ SELECT error_of('SELECT renew(1, 1, 59)');
 SELECT randflake_lease_configure(closed => false);
 SELECT state, grants_from FROM randflake_pool;
 
--- Another coordinator granted last: the hold-off counts from the first call on, though that was rolled back.
+\echo '-- Another coordinator granted last: the hold-off counts from the first call on, though that was rolled back.'
 UPDATE randflake_lease SET granted_at = at(0), renewed_at = NULL;
 UPDATE randflake_lease_pool SET high_water = 0, coordinator = 'another';
 SELECT clock_shows(40);
@@ -189,7 +190,7 @@ SELECT clock_shows(200);
 SELECT randflake_lease_configure();
 SELECT state, grants_from FROM randflake_pool;
 
--- Secrets that follow each other: a lease ends where the secrets of its holder and of the pool begin to differ.
+\echo '-- Secrets that follow each other: a lease ends where the secrets of its holder and of the pool begin to differ.'
 SELECT randflake_lease_add_secret(secrets('b'), at(265)), randflake_lease_add_secret(secrets('b'), at(265));
 SELECT error_of('SELECT randflake_lease_' || call) FROM unnest(ARRAY[$$add_secret(secrets('b'), at(266))$$,
     $$add_secret(secrets('c'), at(265))$$, $$remove_secret(secrets('a'))$$]) AS call;
@@ -212,7 +213,7 @@ SELECT randflake_lease_add_secret(secrets('c'), at(2000));
 SELECT error_of($$SELECT randflake_lease_add_secret('0123456789abcdef', at(3000))$$);
 SELECT randflake_lease_remove_secret(secrets('c'));
 SELECT right(secrets, 27) FROM randflake_pool;
--- Another first secret, by the owner, and the next holder's
+\echo '-- Another first secret, by the owner, and the next holder''s'
 SELECT randflake_lease_configure(secrets => secrets('d'));
 SELECT DISTINCT stops_at FROM randflake_leases;
 SELECT randflake_lease_configure(forget_key => true);
@@ -221,7 +222,7 @@ SELECT secrets FROM randflake_pool;
 SELECT ends FROM acquire(9, 1, 60, 'a');
 SELECT secrets FROM randflake_pool;
 
--- Under another isolation level than READ COMMITTED no answer could be right.
+\echo '-- Under another isolation level than READ COMMITTED no answer could be right.'
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT error_of(statement) FROM unnest(ARRAY['SELECT acquire(1)', 'SELECT renew(1, 1, 59)', 'SELECT release(1, 1, 59)',
     'SELECT randflake_lease_purge()', 'SELECT randflake_lease_configure()', $$SELECT randflake_lease_add_secret(repeat('c', 16), to_timestamp(2500000000))$$,
@@ -231,7 +232,7 @@ SET default_transaction_isolation = serializable;
 SELECT error_of('SELECT randflake_lease_configure()');
 RESET default_transaction_isolation;
 
--- Whom it may concern
+\echo '-- Whom it may concern'
 SELECT randflake_lease_configure(0, 131072);
 DELETE FROM randflake_lease;
 UPDATE randflake_lease_pool SET high_water = 0;
@@ -268,7 +269,7 @@ GRANT EXECUTE ON FUNCTION
 SET ROLE regress_randflake_app;
 SELECT lease_id AS granted, first_node_id, starts, ends FROM acquire(1);
 SELECT lease_id AS granted FROM acquire(1) \gset
--- a lease belongs to the role that logged in, not to the one that it has set
+\echo '-- a lease belongs to the role that logged in, not to the one that it has set'
 RESET ROLE;
 SET SESSION AUTHORIZATION regress_randflake_app;
 SELECT error_of('SELECT renew(' || :granted || ', 1, 59)') AS another_role;
@@ -276,7 +277,7 @@ SELECT error_of('SELECT release(' || :granted || ', 1, 10)') AS another_role;
 RESET SESSION AUTHORIZATION;
 SET ROLE regress_randflake_app;
 SELECT renew(:granted, 1, 59);
--- it may name another secret
+\echo '-- it may name another secret'
 SELECT lease_end - 1750000000 AS renewed, differs_from,
        clock_ms BETWEEN floor(1000 * extract(epoch FROM now())) AND 1000 * extract(epoch FROM clock_timestamp()) AS its_clock
 FROM randflake_lease_renew(:granted, run(1), 1750000059, 60, secrets('a b@70'));
@@ -325,7 +326,7 @@ DROP SCHEMA regress_astray CASCADE;
 DROP TABLE pg_temp.randflake_lease_pool;
 RESET ROLE;
 REVOKE CREATE ON DATABASE :"DBNAME" FROM regress_randflake_app;
--- With a fresh extension, for the tests that follow
+\echo '-- With a fresh extension, for the tests that follow'
 DROP FUNCTION made_at(bigint), clock_shows(bigint), acquire(integer, integer, integer, text), at(bigint),
     renew(bigint, integer, bigint, integer, text), release(bigint, integer, bigint), run(integer), secrets(text), error_of(text);
 DROP EXTENSION randflake_coordinator;

@@ -1,14 +1,15 @@
+\set ECHO none
 -- Masks: opaque numbers for keys that exist, and prefixes of text forms.
 \pset format unaligned
 \pset footer off
 
--- Known answers, from an independent program
+\echo '-- Known answers, from an independent program'
 SELECT number, randflake_mask(number, repeat('l', 255)) = masked AS masked,
        randflake_unmask(masked, repeat('l', 255)) = number AS unmasked
 FROM (VALUES (0, 1424369765037550), (1, 3309931957165843), (134217728, 4966508579305972),
              (9007199254740991, 5560918916688538)) AS v (number, masked);
 
--- Each label has its own; many labels, over and over, and back
+\echo '-- Each label has its own; many labels, over and over, and back'
 SELECT count(*) AS numbers, count(DISTINCT randflake_mask(1, label)) AS masks,
        count(*) FILTER (WHERE randflake_unmask(randflake_mask(n, label), label) <> n) AS failures
 FROM generate_series(1, 20000) AS n, LATERAL (SELECT 'label ' || n % 1000 AS label) AS l;
@@ -19,11 +20,11 @@ FROM (SELECT m, lag(m) OVER (ORDER BY n) AS before
 SELECT randflake_mask(1, 'Müller') <> randflake_mask(1, E'Mu\u0308ller') AS not_normalized,
        randflake_mask(1, 'a') <> randflake_mask(1, 'A') AS case_counts;
 
--- NULL in, NULL out
+\echo '-- NULL in, NULL out'
 SELECT randflake_mask(NULL, 'a') IS NULL, randflake_mask(1, NULL) IS NULL,
        randflake_unmask(NULL, 'a') IS NULL, randflake_unmask(1, NULL) IS NULL;
 
--- The row is found by its key
+\echo '-- The row is found by its key'
 CREATE TABLE customer (id bigserial PRIMARY KEY, name text);
 INSERT INTO customer (name) SELECT 'name ' || n FROM generate_series(1, 1000) AS n;
 SET enable_seqscan = off;
@@ -36,13 +37,13 @@ EXPLAIN (COSTS OFF) EXECUTE find(1);
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 RESET plan_cache_mode;
--- The code alone, as PostgreSQL 19 shows the place as well.
+\echo '-- The code alone, as PostgreSQL 19 shows the place as well.'
 \set VERBOSITY sqlstate
 CREATE INDEX ON customer (randflake_mask(id, 'customer'));
 \set VERBOSITY default
 DROP TABLE customer;
 
--- Errors
+\echo '-- Errors'
 SELECT randflake_mask(-1, 'customer');
 \echo :LAST_ERROR_SQLSTATE
 SELECT randflake_mask(9007199254740992, 'customer');
@@ -55,7 +56,7 @@ SELECT randflake_mask(1, repeat('l', 256));
 SELECT randflake_mask(1, repeat('€', 86));
 SELECT randflake_mask(1, repeat('l', 100000));
 
--- Prefixes
+\echo '-- Prefixes'
 SELECT id, randflake_to_text(id, 'cus') AS text, randflake_to_text(id::randflake, 'cus') = randflake_to_text(id, 'cus') AS of_type,
        randflake_from_text(randflake_to_text(id, 'cus'), 'cus') = id AS back
 FROM unnest(ARRAY[0, 42, -1, 9223372036854775807, 9007199254740991]) AS id;
@@ -86,7 +87,7 @@ FROM unnest(ARRAY['', '1', '_1', 'cus', 'cus1', 'ord_1', 'CUS_1', 'cus__1', 'cus
 SELECT outcome(format('SELECT randflake_from_text(%L, ''cus'')', repeat('€', 1000)));
 DROP FUNCTION outcome;
 
--- In a generated column and in a domain
+\echo '-- In a generated column and in a domain'
 CREATE DOMAIN customer_id AS text CHECK (randflake_from_text(VALUE, 'cus') IS NOT NULL);
 CREATE TABLE customer (
     id bigint PRIMARY KEY,

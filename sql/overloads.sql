@@ -1,3 +1,4 @@
+\set ECHO none
 -- Others may own objects in the extension's schema. Functions and operators of theirs that fit
 -- better than PostgreSQL's would run with the rights of the coordinator's owner: these would say so.
 \pset format unaligned
@@ -30,13 +31,13 @@ BEGIN
         EXECUTE format('CREATE OPERATOR overloads.<@ (LEFTARG = %1$s, RIGHTARG = %1$s, FUNCTION = overloads.within)', range);
     END LOOP;
 END $$;
--- They are preferred where the search path has them.
+\echo '-- They are preferred where the search path has them.'
 SET search_path = overloads;
 SELECT lower(int4range(1, 2));
 SELECT int8range(1, 2) && int8range(1, 2);
 SET search_path = public;
 
--- Nothing of the extensions calls them, whether they are there before they are made or later.
+\echo '-- Nothing of the extensions calls them, whether they are there before they are made or later.'
 DROP EXTENSION randflake_coordinator, randflake_type, randflake;
 CREATE EXTENSION randflake_coordinator SCHEMA overloads;
 CREATE EXTENSION randflake_type SCHEMA overloads CASCADE;
@@ -52,11 +53,11 @@ SELECT overloads.randflake_lease_release(lease_id, incarnation, lower(span)) FRO
 SELECT overloads.randflake_lease_purge('1 hour');
 SELECT overloads.randflake_lease_configure(0, 1000, 30, 1, false, false, true);
 SELECT state, first_node_id, node_count FROM overloads.randflake_pool;
--- The takeover of another coordinator's leases
+\echo '-- The takeover of another coordinator''s leases'
 UPDATE overloads.randflake_lease_pool SET coordinator = 'another';
 \set VERBOSITY sqlstate
 SELECT count(*) FROM leased;
--- Other errors
+\echo '-- Other errors'
 SELECT overloads.randflake_lease_acquire('holder', repeat('1', 32)::uuid, 0, 60, '0123456789abcdef');
 SELECT overloads.randflake_lease_acquire('holder', repeat('1', 32)::uuid, 2000, 60, '0123456789abcdef');
 SELECT overloads.randflake_lease_renew(0, repeat('1', 32)::uuid, 1, 60, '0123456789abcdef');
@@ -88,7 +89,7 @@ WHERE extname LIKE 'randflake%' AND oidvectortypes(proargtypes) !~ 'internal$|in
    OR oidvectortypes(proargtypes) ~ 'randflake_\w+_internal';
 GRANT SELECT ON functions TO regress_randflake_hostile;
 
--- What is called by name
+\echo '-- What is called by name'
 CREATE VIEW call_renew AS
 SELECT (overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '0123456789abcdef')).lease_end IS NOT NULL AS renewed
 FROM overloads.randflake_lease WHERE released_at IS NULL;
@@ -119,7 +120,7 @@ SELECT extension, function,
 FROM functions;
 SELECT * FROM attempt WHERE result <> 'made' ORDER BY extension COLLATE "C", function::text COLLATE "C";
 SELECT extension, count(*) > 5 AS many_made FROM attempt WHERE result = 'made' GROUP BY 1 ORDER BY 1;
--- With any type in the place of the first, and with any number of arguments
+\echo '-- With any type in the place of the first, and with any number of arguments'
 SELECT define(format('CREATE FUNCTION %s(%s, more point DEFAULT NULL) RETURNS %s', function,
                                regexp_replace(arguments, '^[^,]*', 'anyelement'), result)) AS polymorphic, count(*) > 1 AS several
 FROM functions WHERE arguments <> '' GROUP BY 1 ORDER BY 1;
@@ -131,7 +132,7 @@ CREATE CAST (text AS regclass) WITH INOUT;
 \set VERBOSITY default
 RESET ROLE;
 
--- They make calls of what users call ambiguous.
+\echo '-- They make calls of what users call ambiguous.'
 \c -
 SET search_path = overloads, pg_temp, public;
 \set VERBOSITY sqlstate
@@ -139,7 +140,7 @@ SELECT randflake_lease_acquire('holder', repeat('1', 32)::uuid, 1, 60, '01234567
 SELECT randflake_lease_purge('1 hour');
 SELECT randflake_bind_secret();
 \set VERBOSITY default
--- Once such a call is understood, it does what it should, whatever it calls.
+\echo '-- Once such a call is understood, it does what it should, whatever it calls.'
 UPDATE randflake_lease_pool SET high_water = 0, coordinator = randflake_lease_identity(NULL::randflake_lease_internal);
 SELECT * FROM public.call_configure;
 SELECT first_node_id, node_count FROM public.leased;

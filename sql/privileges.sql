@@ -1,3 +1,4 @@
+\set ECHO none
 -- What an ordinary role may do, beside calling functions, which test/t/340_roles.pl looks at.
 \pset format unaligned
 \pset footer off
@@ -8,7 +9,7 @@ GRANT INSERT, SELECT ON made TO regress_randflake_user;
 
 SET ROLE regress_randflake_user;
 
--- Make identifiers and values, and read which secret they belong to
+\echo '-- Make identifiers and values, and read which secret they belong to'
 INSERT INTO made DEFAULT VALUES;
 CREATE TABLE ordered (id randflake PRIMARY KEY DEFAULT randflake_next());
 INSERT INTO ordered DEFAULT VALUES;
@@ -17,7 +18,7 @@ SELECT count(*) FROM ordered WHERE id::text::randflake = id::bigint::randflake;
 SELECT count(*) FROM ordered WHERE id >= randflake_lower('2026-01-01') AND id >= (SELECT min(id) FROM ordered);
 SELECT count(*) FROM randflake_key;
 
--- Not touch the secret that the type is bound to
+\echo '-- Not touch the secret that the type is bound to'
 SELECT randflake_bind_secret();
 SELECT randflake_key_fingerprints(NULL);
 INSERT INTO randflake_key VALUES ('0123456789abcdef');
@@ -28,7 +29,7 @@ INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 DELETE FROM randflake_key_check;
 CREATE TRIGGER mine BEFORE INSERT ON randflake_key FOR EACH ROW EXECUTE FUNCTION randflake_key_guard();
 
--- Nor read or change what the server keeps to itself; the wording differs between versions
+\echo '-- Nor read or change what the server keeps to itself; the wording differs between versions'
 \set VERBOSITY sqlstate
 SHOW randflake.secret;
 SELECT current_setting('randflake.secret_file');
@@ -40,7 +41,7 @@ SET randflake.vector_path = 'plain';
 SET randflake.max_clock_skew = 0;
 SELECT count(*) FROM pg_settings WHERE name LIKE 'randflake.secret%';
 
--- Their own wait is theirs to set, within its range
+\echo '-- Their own wait is theirs to set, within its range'
 SET randflake.max_wait = '10s';
 SHOW randflake.max_wait;
 SET randflake.max_wait = -1;

@@ -1,14 +1,15 @@
+\set ECHO none
 -- Identifiers of 53 bits, which a JavaScript number holds.
 \pset format unaligned
 \pset footer off
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
--- Known answers, from an independent program
+\echo '-- Known answers, from an independent program'
 SELECT randflake53_encode('2024-10-27 03:33:20', 0, 0), randflake53_encode('2030-01-01', 255, 32767),
        randflake53_encode('2058-11-05 17:10:23', 255, 32767);
 
--- Round trips at the edges of every field
+\echo '-- Round trips at the edges of every field'
 SELECT count(*), count(DISTINCT id), min(id) >= 0 AND max(id) < 1::bigint << 53 AS in_range,
        count(*) FILTER (WHERE (d.generated_at, d.node_id, d.sequence) IS DISTINCT FROM (t, n, s)) AS failures
 FROM unnest(ARRAY['2024-10-27 03:33:20', '2024-10-27 03:33:21', '2041-11-01 10:21:51', '2041-11-01 10:21:52',
@@ -16,13 +17,13 @@ FROM unnest(ARRAY['2024-10-27 03:33:20', '2024-10-27 03:33:21', '2041-11-01 10:2
      unnest(ARRAY[0, 1, 127, 128, 255]) AS n, unnest(ARRAY[0, 1, 16383, 16384, 32767]) AS s,
      randflake53_encode(t, n, s) AS id, randflake53_decode(id) AS d;
 
--- Every number is an identifier
+\echo '-- Every number is an identifier'
 SELECT count(*) AS failures
 FROM (SELECT hashint8extended(n, 0) & ((1::bigint << 53) - 1) FROM generate_series(1, 10000) AS n
       UNION ALL VALUES (0), (9007199254740991)) AS v (id), randflake53_decode(id) AS d
 WHERE id IS DISTINCT FROM randflake53_encode(d.generated_at, d.node_id, d.sequence);
 
--- Made in every way, none twice, by this server's node ids and in this second
+\echo '-- Made in every way, none twice, by this server''s node ids and in this second'
 CREATE TABLE issued (id bigint);
 INSERT INTO issued SELECT randflake53_generate() FROM generate_series(1, 50000);
 INSERT INTO issued SELECT * FROM randflake53_generate(1000);
@@ -49,19 +50,19 @@ FROM issued, randflake53_decode(id);
 SELECT sum(n) BETWEEN 400 AND 600 AS uniform
 FROM (SELECT (id >> 52)::integer AS n FROM plain LIMIT 1000) AS top_bits;
 
--- They are counted, and have slots of their own
+\echo '-- They are counted, and have slots of their own'
 \c -
 SELECT randflake_status_reset();
 SELECT count(*) FROM (SELECT randflake53_generate() FROM generate_series(1, 20000)) AS made;
 SELECT ids_issued BETWEEN 20000 AND 30000 AS counted FROM randflake_status;
 SELECT sum(ids_issued) FROM randflake_slots;
 
--- NULL in, NULL out
+\echo '-- NULL in, NULL out'
 SELECT randflake53_decode(NULL) IS NULL, randflake53_encode(NULL, 1, 1) IS NULL,
        randflake53_encode(now(), NULL, 1) IS NULL, randflake53_encode(now(), 1, NULL) IS NULL,
        (SELECT count(*) FROM randflake53_generate(NULL)) AS none;
 
--- Errors
+\echo '-- Errors'
 SELECT randflake53_decode(-1);
 \echo :LAST_ERROR_SQLSTATE
 SELECT randflake53_decode(9007199254740992);
@@ -72,7 +73,7 @@ SELECT randflake53_encode('2030-01-01', -1, 0);
 SELECT randflake53_encode('2024-10-27 03:33:19+00', 0, 0);
 SELECT randflake53_generate(-1);
 
--- What an ordinary role may do
+\echo '-- What an ordinary role may do'
 CREATE ROLE regress_randflake_user;
 SET ROLE regress_randflake_user;
 SELECT randflake53_generate() IS NOT NULL AS generated;

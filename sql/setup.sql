@@ -1,8 +1,9 @@
+\set ECHO none
 -- What the extensions consist of, and where they can be installed.
 \pset format unaligned
 \pset footer off
 
--- Every function, marked as designed
+\echo '-- Every function, marked as designed'
 SELECT e.extname AS extension,
        p.proname AS function,
        oidvectortypes(p.proargtypes) AS arguments,
@@ -20,7 +21,7 @@ JOIN pg_proc p ON p.oid = d.objid
 WHERE e.extname LIKE 'randflake%'
 ORDER BY e.extname COLLATE "C", p.proname COLLATE "C", p.pronargs;
 
--- Every other object. Row and array types come with their table or type.
+\echo '-- Every other object. Row and array types come with their table or type.'
 CREATE VIEW objects AS
 SELECT e.extname AS extension, d.classid, d.objid, (pg_identify_object(d.classid, d.objid, 0)).*
 FROM pg_extension e
@@ -33,7 +34,7 @@ SELECT extension, type, identity FROM objects
 WHERE type NOT IN ('function', 'aggregate')
 ORDER BY extension COLLATE "C", type COLLATE "C", identity COLLATE "C";
 
--- Objects, and columns of tables and views, without a comment: none
+\echo '-- Objects, and columns of tables and views, without a comment: none'
 SELECT extension, type, identity FROM objects
 WHERE obj_description(objid, (SELECT relname FROM pg_class WHERE oid = classid)) IS NULL
 UNION ALL
@@ -45,12 +46,12 @@ DROP VIEW objects;
 SELECT extname, obj_description(oid, 'pg_extension') AS comment
 FROM pg_extension WHERE extname LIKE 'randflake%' ORDER BY extname COLLATE "C";
 
--- One needs the other
+\echo '-- One needs the other'
 DROP EXTENSION randflake;
 DROP EXTENSION randflake_coordinator;
 DROP EXTENSION randflake_type;
 
--- A column default keeps the extension from being dropped
+\echo '-- A column default keeps the extension from being dropped'
 CREATE TABLE holds_default (id bigint PRIMARY KEY DEFAULT randflake_generate());
 \set VERBOSITY sqlstate
 DROP EXTENSION randflake;
@@ -58,7 +59,7 @@ DROP EXTENSION randflake;
 DROP TABLE holds_default;
 DROP EXTENSION randflake;
 
--- In schemas of their own
+\echo '-- In schemas of their own'
 CREATE SCHEMA randflake_test;
 CREATE SCHEMA randflake_test_type;
 CREATE SCHEMA randflake_test_coordinator;
@@ -76,7 +77,7 @@ SELECT ordered::text IS NOT NULL AS shown FROM elsewhere;
 SELECT count(*) FROM randflake_test_type.randflake_key;
 SELECT randflake_test_coordinator.randflake_lease_configure();
 
--- They stay there: functions name the schema
+\echo '-- They stay there: functions name the schema'
 ALTER EXTENSION randflake SET SCHEMA public;
 ALTER EXTENSION randflake_type SET SCHEMA public;
 ALTER EXTENSION randflake_coordinator SET SCHEMA public;

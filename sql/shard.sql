@@ -1,3 +1,4 @@
+\set ECHO none
 -- Shards: bigint cut into equal contiguous ranges.
 \pset format unaligned
 \pset footer off
@@ -20,7 +21,7 @@ FROM (SELECT shards, r.*, lag(upper) OVER (PARTITION BY shards ORDER BY shard) A
            randflake_shard_ranges(shards) AS r) AS ranges
 GROUP BY shards ORDER BY shards;
 
--- The formula, in exact arithmetic
+\echo '-- The formula, in exact arithmetic'
 SELECT count(*) AS failures
 FROM (SELECT hashint8extended(n, 0) AS id, 1 + abs(hashint8extended(n, 1) % 2147483647) AS shards
       FROM generate_series(1, 10000) AS n
@@ -31,16 +32,16 @@ FROM (SELECT hashint8extended(n, 0) AS id, 1 + abs(hashint8extended(n, 1) % 2147
 WHERE randflake_shard(id, shards::integer)
       <> div((id + 9223372036854775808::numeric) * shards, 18446744073709551616::numeric);
 
--- Twice the shards cut each one in two
+\echo '-- Twice the shards cut each one in two'
 SELECT count(*) AS failures
 FROM generate_series(1, 10000) AS n, hashint8extended(n, 0) AS id
 WHERE randflake_shard(id, 24) / 2 <> randflake_shard(id, 12);
 
--- The largest number of shards
+\echo '-- The largest number of shards'
 SELECT randflake_shard('-9223372036854775808', 2147483647) AS first,
        randflake_shard(9223372036854775807, 2147483647) AS last;
 
--- Out of range
+\echo '-- Out of range'
 SELECT randflake_shard(1, 0);
 \echo :LAST_ERROR_SQLSTATE
 SELECT randflake_shard(1, -1);
@@ -48,11 +49,11 @@ SELECT * FROM randflake_shard_ranges(0);
 \echo :LAST_ERROR_SQLSTATE
 SELECT * FROM randflake_shard_ranges('-2147483648');
 
--- NULL in, NULL out; a set of nothing is empty
+\echo '-- NULL in, NULL out; a set of nothing is empty'
 SELECT randflake_shard(NULL, 4) IS NULL AS id, randflake_shard(1, NULL) IS NULL AS shards;
 SELECT count(*) FROM randflake_shard_ranges(NULL);
 
--- Partitions by range, made from the bounds
+\echo '-- Partitions by range, made from the bounds'
 CREATE TABLE sharded (id bigint PRIMARY KEY DEFAULT randflake_generate()) PARTITION BY RANGE (id);
 SELECT format('CREATE TABLE sharded_%s PARTITION OF sharded FOR VALUES FROM (%s) TO (%s)', shard,
               CASE shard WHEN 0 THEN 'MINVALUE' ELSE lower::text END,

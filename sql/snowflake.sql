@@ -1,39 +1,40 @@
+\set ECHO none
 -- Snowflake identifiers: what is inside, layouts by name and description, ranges of time.
 \pset format unaligned
 \pset footer off
 SET datestyle = ISO;
 SET timezone = 'UTC';
 
--- Identifiers from elsewhere: Twitter's, and Discord's from its documentation
+\echo '-- Identifiers from elsewhere: Twitter''s, and Discord''s from its documentation'
 SELECT * FROM snowflake_decode(1541815603606036480, 'twitter');
 SELECT generated_at, node_id >> 5 AS worker, node_id & 31 AS process, sequence
 FROM snowflake_decode(175928847299117063, 'discord');
 
--- From the documentation of pgEdge's extension, whose functions show there time, node and count
+\echo '-- From the documentation of pgEdge''s extension, whose functions show there time, node and count'
 SELECT id, d.generated_at = shown AS same_time, node_id, sequence
 FROM (VALUES (136169504773242881, timestamptz '2024-01-11 13:08:59.845-05'),
              (135824181823537153, '2024-01-10 14:16:48.438-05'),
              (135824609030176769, '2024-01-10 14:18:30.292-05')) AS example (id, shown),
      snowflake_decode(id, 'time=41:1ms, sequence=12, node=10, epoch=2023-01-01') AS d;
 
--- Numbers that JSON keeps: up to 2^53 - 1
+\echo '-- Numbers that JSON keeps: up to 2^53 - 1'
 SELECT * FROM snowflake_decode(9007199254740991, 'time=32:1s, node=8, sequence=13, epoch=2024-01-01');
 SELECT snowflake_decode(9007199254740992, 'time=32:1s, node=8, sequence=13, epoch=2024-01-01');
 
--- The layouts; and their descriptions say the same as their names
+\echo '-- The layouts; and their descriptions say the same as their names'
 SELECT * FROM snowflake_layouts();
 SELECT name, count(*) FILTER (WHERE snowflake_decode(id, name)::text
                                     IS DISTINCT FROM snowflake_decode(id, description)::text) AS failures
 FROM snowflake_layouts(), unnest(ARRAY[0, 1, 1541815603606036480, 9223372036854775807]) AS id
 GROUP BY name ORDER BY name;
 
--- Edges
+\echo '-- Edges'
 SELECT name, (snowflake_decode(0, name)).*, (snowflake_decode(0, name)).generated_at = epoch AS is_epoch
 FROM snowflake_layouts();
 SELECT name, d.*, d.generated_at = last_time AS is_last
 FROM snowflake_layouts(), snowflake_decode(9223372036854775807, name) AS d;
 
--- The fields lie in the order of the description
+\echo '-- The fields lie in the order of the description'
 SELECT layout, d.* FROM (VALUES
     ('time=20:1s, node=8, sequence=4, epoch=0'),
     ('time=20:1s, sequence=4, node=8, epoch=0'),
@@ -41,7 +42,7 @@ SELECT layout, d.* FROM (VALUES
     ('epoch=86400000, node=8, time=20:1s, sequence=4')) AS layouts (layout),
     snowflake_decode((5 << 12) + (6 << 4) + 7, layout) AS d;
 
--- The server's own
+\echo '-- The server''s own'
 SELECT id > 0 AS positive, d.node_id BETWEEN 200 AND 215 AS own_node,
        d.generated_at BETWEEN now() - interval '1 min' AND clock_timestamp() AS own_time,
        d = snowflake_decode(id, 'twitter') AS is_default
@@ -49,7 +50,7 @@ FROM snowflake_generate() AS id, snowflake_decode(id) AS d;
 SELECT count(*), count(DISTINCT id), min(id) > 0 AS positive
 FROM (SELECT snowflake_generate() AS id FROM generate_series(1, 100000)) AS made;
 
--- The smallest identifier of a time
+\echo '-- The smallest identifier of a time'
 SELECT d.*, snowflake_lower('2026-01-01 00:00:00.0019', 'twitter') = id AS rounded_down,
        (snowflake_decode(id - 1, 'twitter')).*
 FROM snowflake_lower('2026-01-01 00:00:00.001', 'twitter') AS id, snowflake_decode(id, 'twitter') AS d;
@@ -67,16 +68,16 @@ RESET enable_seqscan;
 RESET enable_bitmapscan;
 DROP TABLE event;
 
--- Null in, null out
+\echo '-- Null in, null out'
 SELECT snowflake_decode(NULL, 'twitter') IS NULL, snowflake_decode(1, NULL) IS NULL,
        snowflake_decode(NULL) IS NULL, snowflake_lower(NULL) IS NULL,
        snowflake_lower(now(), NULL) IS NULL;
 
--- A layout that changes from row to row
+\echo '-- A layout that changes from row to row'
 SELECT layout, (snowflake_decode(1541815603606036480, layout)).generated_at
 FROM unnest(ARRAY['twitter', 'discord', 'twitter', 'instagram', NULL]) AS layout;
 
--- SQLSTATE, message, detail and hint of the error of a statement
+\echo '-- SQLSTATE, message, detail and hint of the error of a statement'
 CREATE FUNCTION pg_temp.error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     detail text;
@@ -89,7 +90,7 @@ EXCEPTION WHEN others THEN
     RETURN concat_ws(' | ', SQLSTATE, SQLERRM, nullif(detail, ''), nullif(hint, ''));
 END $$;
 
--- Errors
+\echo '-- Errors'
 SELECT pg_temp.error_of(format('SELECT snowflake_decode(%s, %L)', id, layout)) AS error
 FROM (VALUES (-1, 'twitter'), (1::bigint << 40, 'time=20:1s, node=8, sequence=4, epoch=0'), (1, ''), (1, 'facebook'),
              (1, 'time=41:1ms, node=10, sequence=12'), (1, 'time=41:1ms, node=10, sequence=12, epoch=2021-02-29'),
@@ -100,7 +101,7 @@ FROM (VALUES ('2010-11-04 01:42:54.656999', 'twitter'), ('2080-07-10 17:30:30.20
              ('infinity', 'twitter'), ('-infinity', 'twitter'),
              ('now', 'node=10, time=41:1ms, sequence=12, epoch=0')) AS v (t, layout);
 
--- No more of a layout is quoted than helps, also of one that is all right but for its blanks
+\echo '-- No more of a layout is quoted than helps, also of one that is all right but for its blanks'
 SELECT snowflake_decode(1, repeat('x', 100000));
 SELECT snowflake_decode(-1, repeat(' ', 100000) || 'twitter');
 SELECT snowflake_decode(1, 'time=41:1ms, ' || repeat('x', 100000) || '=1');

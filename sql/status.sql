@@ -1,9 +1,10 @@
+\set ECHO none
 -- The views of the generator, and the reset of their counters. test/t/340_roles.pl has who may read them. Where there is
 -- no window, no lease or no secret is left to the TAP tests: this server has been generating.
 \pset format unaligned
 \pset footer off
 
--- A new session holds no numbers that were reserved before the reset.
+\echo '-- A new session holds no numbers that were reserved before the reset.'
 SELECT randflake_generate() IS NOT NULL AS generated;
 \c -
 SELECT randflake_status_reset();
@@ -12,12 +13,12 @@ SELECT ids_issued, waits, wait_ms, slots_exhausted, clock_steps_back, window_ext
 FROM randflake_status;
 SELECT sum(ids_issued) FROM randflake_slots;
 
--- The configuration, in the one row
+\echo '-- The configuration, in the one row'
 SELECT mode, first_node_id, node_count, key_fingerprint, lease_id, lease_error, lease_error_at,
        vector_path IN ('avx512', 'avx2', 'baseline', 'plain') AS has_vector_path
 FROM randflake_status;
 
--- Each number of a slow session is counted; of a fast one, prefetched numbers may be left over.
+\echo '-- Each number of a slow session is counted; of a fast one, prefetched numbers may be left over.'
 SELECT randflake_generate() IS NOT NULL AS generated;
 SELECT ids_issued FROM randflake_status;
 SELECT count(*) FROM randflake_generate(10000);
@@ -25,22 +26,22 @@ SELECT ids_issued BETWEEN 10001 AND 20000 AS counted FROM randflake_status;
 SELECT (SELECT sum(ids_issued) FROM randflake_slots) = ids_issued AS slots_add_up
 FROM randflake_status;
 
--- The window contains every second in use, and goes no further than a few seconds.
+\echo '-- The window contains every second in use, and goes no further than a few seconds.'
 SELECT window_start <= (SELECT min(last_second) FROM randflake_slots) AS starts_before,
        window_end > (SELECT max(last_second) FROM randflake_slots) AS ends_after,
        window_end < clock_timestamp() + interval '10 s' AS ends_soon
 FROM randflake_status;
 
--- Slots: one for each node id, of which a single session uses one
+\echo '-- Slots: one for each node id, of which a single session uses one'
 SELECT count(*), min(node_id), max(node_id), count(*) FILTER (WHERE ids_issued > 0) AS used
 FROM randflake_slots;
 
--- What was reserved last is what the identifier holds.
+\echo '-- What was reserved last is what the identifier holds.'
 SELECT randflake_generate() AS id \gset
 SELECT (last_second, slot.sequence) >= (generated_at, made.sequence) AS reserved
 FROM randflake_slots AS slot JOIN randflake_decode(:id) AS made USING (node_id);
 
--- The fingerprint is of the secret, not the secret.
+\echo '-- The fingerprint is of the secret, not the secret.'
 SELECT key_fingerprint ~ '^[0-9a-f]{16}$' AS well_formed,
        position(key_fingerprint IN '000102030405060708090a0b0c0d0e0f') AS within_secret
 FROM randflake_status;

@@ -1,12 +1,13 @@
+\set ECHO none
 -- The type randflake: what bigint can do, in the order of time.
 \pset format unaligned
 \pset footer off
 SET datestyle = ISO;
 SET timezone = 'UTC';
 
--- --- In and out ------------------------------------------------------------------------------
+\echo '-- --- In and out ------------------------------------------------------------------------------'
 
--- The text form of the identifier, in either case; bigint is the same identifier
+\echo '-- The text form of the identifier, in either case; bigint is the same identifier'
 SELECT id, randflake_to_text(id), id::randflake AS type, upper(id::randflake::text)::randflake AS upper,
        id::randflake::bigint = id AS same
 FROM (VALUES (randflake_encode('2030-01-01', 7, 42)), (0), (-1), (9223372036854775807),
@@ -14,9 +15,9 @@ FROM (VALUES (randflake_encode('2030-01-01', 7, 42)), (0), (-1), (92233720368547
 SELECT '{8i49d3ue35kq7,NULL,a}'::randflake[], NULL::randflake IS NULL AS null;
 SELECT to_json(randflake_encode('2030-01-01', 7, 42)::randflake);
 
--- Malformed
+\echo '-- Malformed'
 SELECT ''::randflake;
--- SQLSTATE, message, detail and hint of the error of a statement
+\echo '-- SQLSTATE, message, detail and hint of the error of a statement'
 CREATE FUNCTION pg_temp.error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     detail text;
@@ -28,19 +29,19 @@ EXCEPTION WHEN others THEN
     GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
     RETURN concat_ws(' | ', SQLSTATE, SQLERRM, nullif(detail, ''), nullif(hint, ''));
 END $$;
--- A decimal number as a string says how to cast it, and never finds the row of another identifier
+\echo '-- A decimal number as a string says how to cast it, and never finds the row of another identifier'
 SELECT pg_temp.error_of(format('SELECT %L::randflake', form)) AS error
 FROM unnest(ARRAY['w', '8i49d3ue35kq70', 'g000000000000', ' 8', '42', '999999999999', '-42', '4958826056601604828',
                   '-9223372036854775808', '9223372036854775808', '0000000000000000000042', '-']) AS form;
 SELECT array_agg(id::bigint::randflake) AS cast_as_they_say
 FROM unnest('{42,999999999999,-42,4958826056601604828,-9223372036854775808}'::text[]) AS id;
--- Identifiers whose text form is such a number have leading zeros, and are read back
+\echo '-- Identifiers whose text form is such a number have leading zeros, and are read back'
 SELECT id, id::bigint, randflake_to_text(id::bigint), id::text::randflake = id AS back,
        randflake_from_text(id::text) = id::bigint AS from_text
 FROM unnest(ARRAY[randflake_from_text('42'), randflake_from_text('999999999999'),
                   randflake_from_text('99999999999v'), randflake_from_text('1234567890123')]::randflake[]) AS id;
 
--- An integer is a number, and so is a literal; a sign needs parentheses
+\echo '-- An integer is a number, and so is a literal; a sign needs parentheses'
 SELECT 42::randflake = 42::bigint::randflake AS same, (-42)::randflake = (-42)::bigint::randflake AS negative,
        (-2147483648)::randflake::bigint, 2147483647::randflake::bigint;
 CREATE TABLE from_integer (id randflake);
@@ -50,7 +51,7 @@ SELECT -42::randflake;
 \echo :LAST_ERROR_SQLSTATE
 SELECT -randflake_next();
 
--- Every number is a value, and comes back: as text, in binary, as bigint
+\echo '-- Every number is a value, and comes back: as text, in binary, as bigint'
 CREATE TABLE any_id AS SELECT hashint8extended(n, 0) AS id FROM generate_series(1, 10000) AS n;
 SELECT count(*),
        count(*) FILTER (WHERE id::randflake::bigint = id) AS as_bigint,
@@ -60,7 +61,7 @@ SELECT count(*),
 FROM any_id;
 DROP TABLE any_id;
 
--- Whatever the order in which they are shown: numbers in a row, backwards, with gaps
+\echo '-- Whatever the order in which they are shown: numbers in a row, backwards, with gaps'
 CREATE TABLE row_of_numbers AS SELECT s, randflake_encode('2030-01-01', 7, s) AS number,
     randflake_encode('2030-01-01', 7, s)::randflake AS id FROM generate_series(0, 999) AS s;
 SELECT step, count(*), count(*) FILTER (WHERE id::text = randflake_to_text(number)) AS as_text
@@ -69,7 +70,7 @@ FROM (SELECT step, r.* FROM unnest(ARRAY[1, -1, 2, 7, 499]) AS step, row_of_numb
 GROUP BY step ORDER BY step;
 DROP TABLE row_of_numbers;
 
--- Casts are explicit, or happen in assignments
+\echo '-- Casts are explicit, or happen in assignments'
 CREATE TABLE assigned (id randflake, number bigint);
 INSERT INTO assigned SELECT x, x::randflake FROM randflake_generate(3) AS x;
 SELECT count(*) FROM assigned WHERE id::bigint = number;
@@ -78,9 +79,9 @@ SELECT count(*) FROM assigned WHERE id = number;
 \set VERBOSITY default
 DROP TABLE assigned;
 
--- --- Order -----------------------------------------------------------------------------------
+\echo '-- --- Order -----------------------------------------------------------------------------------'
 
--- Second, node id, sequence number, all unsigned: both sides of 2041
+\echo '-- Second, node id, sequence number, all unsigned: both sides of 2041'
 CREATE TABLE edge AS
 SELECT t, n, s, randflake_encode(t, n, s)::randflake AS id,
        row_number() OVER (ORDER BY t, n, s) AS place
@@ -99,7 +100,7 @@ FROM edge AS a, edge AS b;
 SELECT randflake_timestamp(min(id)) AS first, randflake_timestamp(max(id)) AS last, max(NULL::randflake)
 FROM edge;
 
--- Time and node id without the secret; the lower end of each second
+\echo '-- Time and node id without the secret; the lower end of each second'
 SELECT count(*) FILTER (WHERE randflake_timestamp(id) = t AND randflake_node_id(id) = n) AS inspected,
        count(*) FILTER (WHERE id >= randflake_lower(t)) AS from_lower,
        count(*) FILTER (WHERE (id = randflake_lower(t)) = (n = 0 AND s = 0)) AS lowest,
@@ -113,16 +114,16 @@ SELECT randflake_lower('infinity');
 SELECT randflake_lower('-infinity');
 DROP TABLE edge;
 
--- --- New values ------------------------------------------------------------------------------
+\echo '-- --- New values ------------------------------------------------------------------------------'
 
--- Each is greater than the one before
+\echo '-- Each is greater than the one before'
 SET randflake.max_wait = '1h';
 CREATE TABLE made (id randflake DEFAULT randflake_next(), place integer);
 INSERT INTO made (place) SELECT n FROM generate_series(1, 300000) AS n;
 SELECT count(*), count(DISTINCT id) AS distinct,
        count(*) FILTER (WHERE id <= previous) AS out_of_order
 FROM (SELECT *, lag(id) OVER (ORDER BY place) AS previous FROM made) AS m;
--- The same numbers are never given out by randflake_generate
+\echo '-- The same numbers are never given out by randflake_generate'
 INSERT INTO made (id)
 SELECT CASE WHEN n % 3 = 0 THEN randflake_next() ELSE randflake_generate()::randflake END
 FROM generate_series(1, 100000) AS n;
@@ -130,9 +131,9 @@ SELECT count(*), count(DISTINCT id) AS distinct FROM made;
 DROP TABLE made;
 RESET randflake.max_wait;
 
--- --- Indexes ---------------------------------------------------------------------------------
+\echo '-- --- Indexes ---------------------------------------------------------------------------------'
 
--- A twin column holds the raw number as bigint, which is in the same order
+\echo '-- A twin column holds the raw number as bigint, which is in the same order'
 CREATE FUNCTION at(n integer) RETURNS randflake LANGUAGE sql IMMUTABLE
     AS $$ SELECT randflake_encode(to_timestamp(1893456000 + n), n % 7, n % 1000)::randflake $$;
 CREATE FUNCTION twin_at(n integer) RETURNS bigint LANGUAGE sql IMMUTABLE
@@ -156,7 +157,7 @@ CREATE UNIQUE INDEX ON twin (id);
 \echo :LAST_ERROR_SQLSTATE
 VACUUM ANALYZE twin;
 
--- The plan of a query, and whether it finds what the same query on the twin finds
+\echo '-- The plan of a query, and whether it finds what the same query on the twin finds'
 CREATE FUNCTION plan_of(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     line text;
@@ -191,7 +192,7 @@ SELECT bool_or(line ~ 'Index Only Scan using twin_id') AS min_from_index
 FROM plan_of('SELECT min(id) FROM twin') AS line;
 SELECT sum(rows) AS rows, bool_and(same) AS same FROM condition, same_as_twin(text);
 DROP INDEX twin_id;
--- Each kind of BRIN index alone
+\echo '-- Each kind of BRIN index alone'
 SELECT plan_of('SELECT * FROM twin WHERE id < at(500)');
 DROP INDEX twin_brin;
 SELECT sum(rows) AS rows, bool_and(same) AS same FROM condition, same_as_twin(text);
@@ -201,7 +202,7 @@ SELECT sum(rows) AS rows, bool_and(same) AS same FROM condition, same_as_twin(te
 DROP INDEX twin_brin_bloom;
 RESET enable_seqscan;
 
--- Equal values share entries in a B-tree, as equal values of bigint do
+\echo '-- Equal values share entries in a B-tree, as equal values of bigint do'
 CREATE TABLE repeated AS SELECT at(n % 100) AS id, twin_at(n % 100) AS twin FROM generate_series(1, 20000) AS n;
 CREATE INDEX repeated_id ON repeated (id);
 CREATE INDEX repeated_twin ON repeated (twin);
@@ -209,7 +210,7 @@ SELECT pg_relation_size('repeated_id') = pg_relation_size('repeated_twin') AS sa
        pg_relation_size('repeated_id') < 20000 * 12 AS deduplicated;
 DROP TABLE repeated;
 
--- Unique, cluster, reindex, foreign key
+\echo '-- Unique, cluster, reindex, foreign key'
 CREATE TABLE parent (id randflake PRIMARY KEY DEFAULT randflake_next(), payload integer UNIQUE);
 INSERT INTO parent SELECT DISTINCT ON (id) id, payload FROM twin WHERE id IS NOT NULL ORDER BY id, random();
 \set VERBOSITY terse
@@ -228,7 +229,7 @@ SELECT count(*) FROM child WHERE parent < at(50000);
 SELECT count(*) = (SELECT count(*) FROM parent WHERE payload % 2 = 0) AS kept FROM child;
 \set VERBOSITY default
 
--- Joins of each kind find the same
+\echo '-- Joins of each kind find the same'
 ANALYZE parent, child;
 CREATE FUNCTION join_plan() RETURNS text LANGUAGE sql AS
 $$ SELECT substring(string_agg(line, ' ') FROM 'Hash Join|Merge Join|Nested Loop')
@@ -243,7 +244,7 @@ SELECT count(*) FROM parent FULL JOIN child ON id = parent WHERE id IS NULL;
 RESET enable_mergejoin; RESET enable_hashjoin;
 DROP TABLE child, parent;
 
--- Sorting, grouping, sets and windows as the twin's
+\echo '-- Sorting, grouping, sets and windows as the twin''s'
 SELECT count(*) AS differ FROM (
     SELECT dense_rank() OVER (ORDER BY id) <> dense_rank() OVER (ORDER BY twin)
         OR lag(payload) OVER (ORDER BY id, payload) IS DISTINCT FROM lag(payload) OVER (ORDER BY twin, payload)
@@ -263,10 +264,10 @@ SELECT array_agg(id ORDER BY id) = array_agg(id ORDER BY twin) AS arrays FROM tw
 SELECT ARRAY[at(3), at(1), at(2)] @> ARRAY[at(2)] AS contains, at(2) = ANY (ARRAY[at(1), at(2)]) AS any,
        ROW(at(1), 2) < ROW(at(2), 1) AS rows;
 
--- The hash belongs to the secret, and is stored in hash indexes and by hash partitions: it must stay
+\echo '-- The hash belongs to the secret, and is stored in hash indexes and by hash partitions: it must stay'
 SELECT randflake_hash(id), randflake_hash_extended(id, 0), randflake_hash_extended(id, -1)
 FROM (SELECT randflake_encode('2030-01-01', 7, 42)::randflake AS id) AS known;
--- It cannot be computed from what is stored, the twin with its top bit turned, in any of these ways
+\echo '-- It cannot be computed from what is stored, the twin with its top bit turned, in any of these ways'
 SELECT count(*),
        count(*) FILTER (WHERE randflake_hash(id) = hashint8(twin)) AS hash,
        count(*) FILTER (WHERE randflake_hash_extended(id, 8) = hashint8extended(twin, 8)) AS hash_extended,
@@ -275,7 +276,7 @@ SELECT count(*),
            AS hash_record_extended,
        count(*) FILTER (WHERE hash_array(ARRAY[id]) = hash_array(ARRAY[twin])) AS hash_array
 FROM (SELECT at(n) AS id, twin_at(n) # '-9223372036854775808' AS twin FROM unnest(ARRAY[1, 7919]) AS n) AS known;
--- As many distinct ones as of random numbers: of 200,000 some 5 share theirs with another
+\echo '-- As many distinct ones as of random numbers: of 200,000 some 5 share theirs with another'
 CREATE TABLE busy AS SELECT randflake_encode(to_timestamp(1893456000 + n / 1000), 7, n % 1000)::randflake AS id
 FROM generate_series(0, 199999) AS n;
 SELECT count(*) - count(DISTINCT randflake_hash(id)) < 25 AS hash,
@@ -286,7 +287,7 @@ SELECT count(*) - count(DISTINCT randflake_hash(id)) < 25 AS hash,
        count(*) FILTER (WHERE randflake_hash_extended(id, 1) = randflake_hash_extended(id, 0)
                            OR randflake_hash_extended(id, 1) = randflake_hash_extended(id, 2)) AS seed_without_effect
 FROM busy;
--- 16 partitions get even shares: chi-square has 15 degrees of freedom, and exceeds 45 once in 10,000
+\echo '-- 16 partitions get even shares: chi-square has 15 degrees of freedom, and exceeds 45 once in 10,000'
 CREATE TABLE spread (id randflake) PARTITION BY HASH (id);
 SELECT format('CREATE TABLE spread_%1$s PARTITION OF spread FOR VALUES WITH (MODULUS 16, REMAINDER %1$s)', n)
 FROM generate_series(0, 15) AS n \gexec
@@ -295,7 +296,7 @@ SELECT sum(rows), sum((rows - 12500) ^ 2 / 12500) < 45 AS even
 FROM (SELECT count(*) AS rows FROM spread GROUP BY tableoid) AS partition;
 DROP TABLE spread, busy;
 
--- Partitions by hash
+\echo '-- Partitions by hash'
 CREATE TABLE hashed (id randflake PRIMARY KEY) PARTITION BY HASH (id);
 CREATE TABLE hashed_0 PARTITION OF hashed FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 CREATE TABLE hashed_1 PARTITION OF hashed FOR VALUES WITH (MODULUS 2, REMAINDER 1);
@@ -304,9 +305,9 @@ SELECT count(*) BETWEEN 800 AND 1200 AS half FROM hashed_0;
 SELECT count(*) FROM hashed WHERE id = at(77);
 DROP TABLE hashed;
 
--- --- Estimates -------------------------------------------------------------------------------
+\echo '-- --- Estimates -------------------------------------------------------------------------------'
 
--- Rows that the planner expects
+\echo '-- Rows that the planner expects'
 CREATE FUNCTION expected_rows(condition text) RETURNS float8 LANGUAGE plpgsql AS $$
 DECLARE
     plan json;
@@ -325,7 +326,7 @@ INSERT INTO condition VALUES
 SELECT text, abs(expected_rows(text) - twin_rows) <= 1 + twin_rows / 5 AS as_twin
 FROM condition, expected_rows(replace(replace(text, 'id', 'twin'), 'at', 'twin_at')) AS twin_rows;
 SELECT expected_rows('id >= at(50000) AND id < at(51000)') BETWEEN 100 AND 400 AS near_210;
--- Joins and columns without statistics go through the same estimator
+\echo '-- Joins and columns without statistics go through the same estimator'
 SELECT count(*) FROM twin AS a JOIN twin AS b ON a.id < b.id AND a.id > at(99000) AND b.id < at(99500);
 CREATE TABLE unknown (id randflake);
 SELECT count(*) FROM unknown WHERE id > at(1) AND id < at(2);
@@ -334,7 +335,7 @@ DROP TABLE unknown;
 DROP TABLE twin, condition;
 DROP FUNCTION plan_of(text), same_as_twin(text), at(integer), twin_at(integer), expected_rows(text), join_plan();
 
--- --- The secret that values belong to --------------------------------------------------------
+\echo '-- --- The secret that values belong to --------------------------------------------------------'
 
 CREATE TABLE kept AS SELECT randflake_next() AS id;
 SELECT randflake_bind_secret() = (SELECT key_fingerprint FROM randflake_status) AS bound;
@@ -345,7 +346,7 @@ INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 \echo :LAST_ERROR_SQLSTATE
 SELECT randflake_key_matches(NULL);
 
--- Another fingerprint beside it: nothing goes in or out any more, nothing is sorted
+\echo '-- Another fingerprint beside it: nothing goes in or out any more, nothing is sorted'
 BEGIN;
 INSERT INTO randflake_key VALUES ('0123456789abcdef');
 SAVEPOINT poisoned;
@@ -362,7 +363,7 @@ FROM unnest(ARRAY['SELECT id::text FROM kept', 'SELECT ''a''::randflake', 'SELEC
 ROLLBACK;
 SELECT count(id::text) FROM kept;
 
--- Only another one
+\echo '-- Only another one'
 BEGIN;
 DELETE FROM randflake_key;
 SAVEPOINT unbound;
@@ -390,7 +391,7 @@ INSERT INTO randflake_key VALUES ('0123456789abcdef');
 DROP TRIGGER after_all ON randflake_key;
 DROP TABLE kept;
 
--- A sequence makes no identifiers, whatever cast is between
+\echo '-- A sequence makes no identifiers, whatever cast is between'
 CREATE TABLE numbered (id serial, n bigint DEFAULT nextval('numbered_id_seq')::text::bigint, list bigint[] DEFAULT ARRAY[nextval('numbered_id_seq')]);
 ALTER TABLE numbered ALTER id TYPE randflake;
 \set VERBOSITY terse

@@ -1,3 +1,4 @@
+\set ECHO none
 -- A database that has no fingerprint yet is bound to the server's secret by the first value that is
 -- made or read in, where that may be. Each attempt is rolled back.
 \pset format unaligned
@@ -18,7 +19,7 @@ DELETE FROM randflake_key_check;
 TABLE bound;
 SAVEPOINT unbound;
 
--- Each use that brings a value
+\echo '-- Each use that brings a value'
 SELECT randflake_next() IS NOT NULL AS next;
 TABLE bound;
 ROLLBACK TO unbound;
@@ -38,7 +39,7 @@ TABLE bound;
 SELECT count(id::text) FROM first_use;
 ROLLBACK TO unbound;
 
--- What shows or hashes a value binds nothing
+\echo '-- What shows or hashes a value binds nothing'
 SELECT count(id::text) FROM first_use;
 ROLLBACK TO unbound;
 SELECT count(id::bigint) FROM first_use;
@@ -51,7 +52,7 @@ SELECT randflake_bind_secret() IS NOT NULL AS bound;
 SELECT count(id::text), count(randflake_hash(id)) FROM first_use;
 ROLLBACK TO unbound;
 
--- What needs no secret does not bind
+\echo '-- What needs no secret does not bind'
 SELECT count(*) FROM first_use WHERE id < randflake_lower('2025-01-01') OR randflake_timestamp(id) > now();
 SELECT count(*) FROM first_use WHERE id = (SELECT min(id) FROM first_use);
 SELECT count(*) FROM (SELECT n FROM first_use ORDER BY id) AS ordered;
@@ -61,14 +62,14 @@ ANALYZE first_use;
 TABLE bound;
 ROLLBACK TO unbound;
 
--- After a binding that was rolled back, the type is unbound again
+\echo '-- After a binding that was rolled back, the type is unbound again'
 INSERT INTO first_use VALUES ('a');
 SELECT count(id::text) FROM first_use;
 ROLLBACK TO unbound;
 SELECT count(id::text) FROM first_use;
 ROLLBACK TO unbound;
 
--- A role that may not, and then may
+\echo '-- A role that may not, and then may'
 SET LOCAL ROLE regress_randflake_user;
 SAVEPOINT ordinary;
 INSERT INTO first_use VALUES ('a');
@@ -86,7 +87,7 @@ SET LOCAL ROLE regress_randflake_user;
 SELECT count(id::text) FROM first_use;
 ROLLBACK TO unbound;
 
--- Not in a read-only transaction, nor in a parallel operation
+\echo '-- Not in a read-only transaction, nor in a parallel operation'
 SAVEPOINT writable;
 SET TRANSACTION READ ONLY;
 SELECT 'a'::randflake;
@@ -100,7 +101,7 @@ SELECT max(text_form::randflake) FROM first_use;
 \set VERBOSITY default
 ROLLBACK TO writable;
 
--- A parallel worker shows values whatever is bound
+\echo '-- A parallel worker shows values whatever is bound'
 SET LOCAL parallel_setup_cost = 0;
 SET LOCAL parallel_tuple_cost = 0;
 SET LOCAL min_parallel_table_scan_size = 0;
@@ -123,7 +124,7 @@ INSERT INTO first_use VALUES ('a');
 SELECT count(id::text) FROM first_use;
 TABLE bound;
 
--- What a dump brings later makes the rows unreadable
+\echo '-- What a dump brings later makes the rows unreadable'
 SAVEPOINT bound;
 INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 ROLLBACK TO bound;
