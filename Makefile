@@ -46,7 +46,7 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 -include $(OBJS:.o=.d)
-src/pg/server/init.o: randflake.control
+src/pg/main/init.o: randflake.control
 
 # Objects belong to one server, compiler and set of flags: another one rebuilds them.
 .PHONY: FORCE
@@ -84,6 +84,7 @@ soak:
 		scripts/tempcheck.sh tap 100_crash 145_handover_torture
 
 lint:
+	scripts/check_rooms.sh
 	printf '%s\n' $(wildcard src/*/*/*.cpp) | xargs -P $(shell nproc) -I {} \
 		clang-tidy --quiet --checks='$(TIDY_CHECKS)' {} -- $(RANDFLAKE_CXXFLAGS) $(WARNINGS) -D_GNU_SOURCE
 	cppcheck -q -j $(shell nproc) --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \

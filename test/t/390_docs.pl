@@ -130,7 +130,7 @@ sub check_messages {
 check_messages();
 
 # What the operator is told about settings, secrets and files has a hint, where something can be done about it.
-for my $file (glob 'src/pg/{secret,server,window}/*.cpp') {
+for my $file (glob 'src/pg/{main,memory,secret,server,window}/*.cpp') {
     my $text = slurp_file($file);
     my @bare;
     while ($text =~ /\bereport(\((?:[^()"]|"(?:[^"\\]|\\.)*"|(?1))*\))/g) {

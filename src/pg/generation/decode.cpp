@@ -4,10 +4,11 @@
 #include "core/identifier/layout.h"
 #include "core/secret/secret_ring.h"
 #include "pg/base/clock.h"
-#include "pg/server/require.h"
+#include "pg/memory/require.h"
 #include "pg/base/result_row.h"
 #include "pg/secret/secret.h"
-#include "pg/server/shmem.h"
+#include "pg/memory/shmem.h"
+#include "pg/server/certainty.h"
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
 

@@ -27,7 +27,7 @@
 #include "core/secret/secret_ring.h"
 #include "core/window/generator.h"
 #include "pg/base/clock.h"
-#include "pg/generation/vector_path.h"
+#include "pg/identifier/vector_path.h"
 
 // Each run of a second is this much longer than the one before, up to kRunLength.
 static constexpr uint32 kRunGrowth = 8;

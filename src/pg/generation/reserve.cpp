@@ -8,10 +8,10 @@
 #include "pg/base/compat.h"
 #include "pg/generation/reserve_errors.h"
 #include "pg/server/environment.h"
-#include "pg/server/settings.h"
-#include "pg/server/shmem.h"
-#include "pg/snowflake/snowflake_layout.h"
-#include "pg/window/window.h"
+#include "pg/memory/settings.h"
+#include "pg/memory/shmem.h"
+#include "pg/identifier/snowflake_layout.h"
+#include "pg/memory/window_report.h"
 
 using randflake::Layout;
 using randflake::Outcome;

@@ -5,13 +5,13 @@
 
 #include "pg/base/clock.h"
 #include "pg/base/error_text.h"
-#include "pg/server/require.h"
+#include "pg/memory/require.h"
 #include "pg/secret/secret.h"
-#include "pg/server/settings.h"
-#include "pg/server/shmem.h"
-#include "pg/snowflake/snowflake_layout.h"
+#include "pg/memory/settings.h"
+#include "pg/memory/shmem.h"
+#include "pg/identifier/snowflake_layout.h"
 #include "pg/base/timestamp.h"
-#include "pg/window/window.h"
+#include "pg/memory/window_report.h"
 
 using randflake::kRandflake;
 using randflake::Layout;

@@ -27,7 +27,7 @@
 #include "pg/base/compat.h"
 #include "pg/lease/lease_exchange.h"
 #include "pg/secret/secret.h"
-#include "pg/server/settings.h"
+#include "pg/memory/settings.h"
 
 using randflake::AnswerType;
 using randflake::CoordinatorClock;

@@ -7,7 +7,7 @@
 
 #include "core/lease/lease.h"
 #include "core/window/window_state.h"
-#include "pg/lease/lease_report.h"
+#include "pg/memory/lease_report.h"
 
 // Every call gives up after this many milliseconds, and at once when the worker has to stop or to
 // reload the settings. False then and on any other failure; lease_client_problem() and

@@ -2,8 +2,8 @@
 
 #include "pg/window/file_identity.h"
 #include "pg/base/result_row.h"
-#include "pg/server/settings.h"
-#include "pg/server/shmem.h"
+#include "pg/memory/settings.h"
+#include "pg/memory/shmem.h"
 #include "pg/base/sql_function.h"
 
 // Whether this transaction has asked for the coordinator's identity, as all that change leases do.

@@ -10,12 +10,12 @@
 
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
-#include "pg/lease/lease_report.h"
+#include "pg/memory/lease_report.h"
 #include "pg/lease/lease_client.h"
 #include "pg/secret/secret.h"
 #include "pg/server/environment.h"
-#include "pg/server/settings.h"
-#include "pg/server/shmem.h"
+#include "pg/memory/settings.h"
+#include "pg/memory/shmem.h"
 #include "pg/base/timestamp.h"
 
 using randflake::Incarnation;

@@ -19,8 +19,7 @@
 #include <unistd.h>
 
 #include "pg/base/compat.h"
-#include "pg/server/environment.h"
-#include "pg/server/shmem.h"
+#include "pg/memory/shmem.h"
 #include "pg/base/timestamp.h"
 
 namespace {
@@ -313,42 +312,6 @@ randflake::SecretRing53 secret_ring53() {
         generations[derived] = {ring[derived].from,
                                 secret_permutation_key(derived, "randflake 53", kNoLabel, 0)};
     return {generations, ring.count()};
-}
-
-ErrorText secrets_refused_error(Second written_end) {
-    return {
-        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "this server's secrets are not those that it had before",
-        psprintf("Identifiers up to %s may have been made under other secrets or times.",
-                 second_text(written_end)),
-        "In \"randflake.secret_file\", put back every secret that was in use, with its time, let a "
-        "new one begin at that time or later, and restart the server."};
-}
-
-Second secrets_read_certainty() {
-    const Second second = server.Certainty();
-    if (second == Second{0}) {
-        const FileFailure& failure = server_look_failure;
-        errno = failure.error;
-        ereport(ERROR, (errcode_for_file_access(),
-                        errmsg("could not %s file \"%s\": %s", failure.action, failure.path,
-                               file_failure_text(failure)),
-                        errdetail("It says whether this server lacks a secret that is in use."),
-                        errhint("Let the server's user read it, or move away what is there.")));
-    }
-    return second;
-}
-
-void raise_secret_lacking() {
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("this server lacks a secret that is in use"),
-             errdetail("The coordinator has one from %s on. What this server reads as made then or "
-                       "later, or under no secret, may be something else.",
-                       second_text(secrets_certain_before())),
-             errhint("Add its line to \"randflake.secret_file\" and call "
-                     "randflake_reload_secret(), or restart the server with it.")));
-    pg_unreachable();
 }
 
 void secret_add_shared(const SecretList& list) {

@@ -9,8 +9,7 @@
 #include "core/identifier/siphash.h"
 #include "core/type/type_binding.h"
 #include "core/window/window_state.h"
-#include "pg/base/error_text.h"
-#include "pg/server/shmem.h"
+#include "pg/memory/shmem.h"
 
 void secret_define_settings();
 
@@ -29,29 +28,6 @@ void secret_keep_added();
 
 // Reads randflake.secret_file again; ERROR when it is not set or cannot work.
 randflake::SecretList secret_read_again();
-
-// These secrets are not those under which identifiers of seconds before the written end may have
-// been made.
-ErrorText secrets_refused_error(randflake::Second written_end);
-
-// The second before which this server's ring reads everything as it was made; kNoSecond: it is not
-// known to lack a secret. A coordinator tells, and the state on disk remembers. For backends, which
-// may hold no lock of ours.
-randflake::Second secrets_read_certainty();
-static inline randflake::Second secrets_certain_before() {
-    const randflake::Second second{shared->certain_before.load(std::memory_order_relaxed)};
-    return likely(second.count != 0) ? second : secrets_read_certainty();
-}
-
-// What is read as a second at or beyond that one, or as made by no secret, may be something else:
-// an ERROR with the remedy. `raw` is null for what no secret made.
-[[noreturn]] void raise_secret_lacking();
-static inline void require_certain(const randflake::Layout& layout, const uint64_t* raw) {
-    const randflake::Second before = secrets_certain_before();
-    if (unlikely(before != randflake::kNoSecond) &&
-        (raw == nullptr || !randflake::CertainlyRead(layout, *raw, before)))
-        raise_secret_lacking();
-}
 
 // A fingerprint tells one secret from another and reveals nothing of either: the first 8 bytes of
 // HMAC-SHA-256 over a fixed text. Never an encrypted block, which might be an identifier in use.

@@ -6,8 +6,8 @@
 #include "pg/base/clock.h"
 #include "pg/window/run_marker.h"
 #include "pg/secret/secret.h"
-#include "pg/server/settings.h"
-#include "pg/window/window.h"
+#include "pg/memory/settings.h"
+#include "pg/memory/window_report.h"
 #include "pg/window/window_file.h"
 
 using randflake::LeaseTerms;
@@ -191,31 +191,9 @@ static bool begins_in_recovery() {
     return stat("standby.signal", &status) == 0 || stat("recovery.signal", &status) == 0;
 }
 
-// Of the postmaster, from its start on.
-static bool started;
-static SkewRange skew_since_start;
-
-static void publish_skew() {
-    shared->skew.store(uint64{skew_since_start.smallest_ms} << 32 | skew_since_start.largest_ms,
-                       std::memory_order_release);
-}
-
-void server_note_skew(int milliseconds) {
-    if (IsUnderPostmaster || !started)
-        return;
-    const auto value = static_cast<uint32>(milliseconds);
-    skew_since_start = skew_since_start.With({value, value});
-    publish_skew();
-}
-
 void server_init_shared() {
     static PostmasterMemory memory;
-    if (!started) {
-        const auto skew = static_cast<uint32>(setting_max_clock_skew);
-        skew_since_start = {skew, skew};
-        started = true;
-    }
-    publish_skew();
+    skew_init_shared();
     uint64_t boot[2];
     read_boot_id(boot);
     const bool leased = setting_coordinator[0] != '\0';

@@ -8,7 +8,7 @@
 
 #include "core/secret/secret_file.h"
 #include "core/server/server.h"
-#include "pg/server/shmem.h"
+#include "pg/memory/shmem.h"
 
 // What these are for, core/server/server.h says.
 struct ServerEnvironment : randflake::ShippedDecisions {
@@ -68,10 +68,6 @@ extern randflake::Server<ServerEnvironment> server;
 
 // The failure of LookAtState, in this process.
 extern FileFailure server_look_failure;
-
-// "randflake.max_clock_skew" has another value. Counts in the postmaster, who sees every value that
-// a child can see, and sees it first.
-void server_note_skew(int milliseconds);
 
 // For the postmaster: when shared memory was made, and when it exits cleanly.
 void server_init_shared();

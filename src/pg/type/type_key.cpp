@@ -39,10 +39,10 @@
 
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
-#include "pg/server/require.h"
-#include "pg/server/settings.h"
+#include "pg/memory/require.h"
+#include "pg/memory/settings.h"
 #include "pg/base/sql_function.h"
-#include "pg/generation/text.h"
+#include "pg/identifier/text.h"
 #include "pg/base/timestamp.h"
 
 using randflake::BindingStep;

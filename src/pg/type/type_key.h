@@ -7,9 +7,10 @@
 
 #include "core/identifier/siphash.h"
 #include "core/type/type_binding.h"
-#include "pg/server/require.h"
+#include "pg/memory/require.h"
 #include "pg/secret/secret.h"
-#include "pg/server/shmem.h"
+#include "pg/memory/shmem.h"
+#include "pg/server/certainty.h"
 
 // Raw numbers below this one may be made, read in and shown in this session without a further look,
 // with as many secrets as this; 0 when nothing is certain. See type_key.cpp.

@@ -2,12 +2,12 @@
 // it runs. No secret leaves through them, only fingerprints.
 
 #include "pg/base/clock.h"
-#include "pg/server/require.h"
+#include "pg/memory/require.h"
 #include "pg/base/result_row.h"
 #include "pg/secret/secret.h"
 #include "pg/server/environment.h"
-#include "pg/server/settings.h"
-#include "pg/server/shmem.h"
+#include "pg/memory/settings.h"
+#include "pg/memory/shmem.h"
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
 

@@ -10,14 +10,16 @@
 #include "pg/base/pg.h"
 
 #include "pg/base/compat.h"
-#include "pg/generation/copy.h"
-#include "pg/server/counters.h"
+#include "pg/identifier/copy.h"
+#include "pg/identifier/snowflake_layout.h"
+#include "pg/identifier/vector_path.h"
+#include "pg/memory/counters.h"
 #include "pg/lease/lease_worker.h"
-#include "pg/server/require.h"
+#include "pg/memory/require.h"
 #include "pg/secret/secret.h"
 #include "pg/server/environment.h"
-#include "pg/server/settings.h"
-#include "pg/server/shmem.h"
+#include "pg/memory/settings.h"
+#include "pg/memory/shmem.h"
 #include "pg/type/type.h"
 
 extern "C" {
@@ -71,7 +73,14 @@ static void on_shmem_startup() {
 void _PG_init(void) {
     if (!process_shared_preload_libraries_in_progress)
         return;
-    settings_init();
+    settings_define();
+    snowflake_layout_define_setting();
+    secret_define_settings();
+    vector_path_define_setting();
+    MarkGUCPrefixReserved("randflake");
+    settings_check();
+    secret_load();
+    vector_path_choose();
     if (setting_coordinator[0] != '\0')
         lease_register_worker();
     copy_init();

@@ -1,7 +1,7 @@
 // The randflake.* settings. Those with postmaster context are fixed while the server runs.
 
-#ifndef RANDFLAKE_PG_SERVER_SETTINGS_H
-#define RANDFLAKE_PG_SERVER_SETTINGS_H
+#ifndef RANDFLAKE_PG_MEMORY_SETTINGS_H
+#define RANDFLAKE_PG_MEMORY_SETTINGS_H
 
 #include "pg/base/pg.h"
 
@@ -15,9 +15,14 @@ extern int setting_lease_duration;  // seconds
 extern char* setting_coordinator;   // connection string, empty when unset
 extern int setting_max_clock_skew;  // milliseconds
 
-// Defines the settings and checks their values; called while the server preloads the library.
-// FATAL on a value that cannot work, so that the server does not start with it.
-void settings_init();
+// Called while the server preloads the library. FATAL, so that the server does not start, on a
+// setting whose value cannot work, and on several that cannot work together.
+void settings_define();
+void settings_check();
+
+// For the postmaster when shared memory was made: shows there the smallest and the largest value of
+// "randflake.max_clock_skew" since its start, and every later one.
+void skew_init_shared();
 
 // All static node ids that the server is configured with: from setting_node_id on.
 static inline int static_node_count() {

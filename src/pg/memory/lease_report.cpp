@@ -1,10 +1,10 @@
-#include "pg/lease/lease_report.h"
+#include "pg/memory/lease_report.h"
 
 #include <cstdlib>
 
 #include "pg/base/clock.h"
-#include "pg/server/settings.h"
-#include "pg/server/shmem.h"
+#include "pg/memory/settings.h"
+#include "pg/memory/shmem.h"
 
 using randflake::CoordinatorClock;
 using randflake::LeaseHolder;

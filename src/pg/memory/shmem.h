@@ -25,8 +25,8 @@
 // which has one address everywhere. What the postmaster keeps in static variables, the key and the
 // time of its start, is copied here for the children, who run _PG_init by themselves then.
 
-#ifndef RANDFLAKE_PG_SERVER_SHMEM_H
-#define RANDFLAKE_PG_SERVER_SHMEM_H
+#ifndef RANDFLAKE_PG_MEMORY_SHMEM_H
+#define RANDFLAKE_PG_MEMORY_SHMEM_H
 
 #include "pg/base/pg.h"
 
@@ -35,10 +35,10 @@
 #include "core/identifier/cipher.h"
 #include "core/window/generator.h"
 #include "core/secret/secret_ring.h"
-#include "pg/server/counters.h"
-#include "pg/lease/lease_report.h"
-#include "pg/snowflake/snowflake_layout.h"
-#include "pg/window/window.h"
+#include "pg/memory/counters.h"
+#include "pg/memory/lease_report.h"
+#include "pg/identifier/snowflake_layout.h"
+#include "pg/memory/window_report.h"
 
 using AtomicWord = std::atomic<uint64_t>;
 static_assert(AtomicWord::is_always_lock_free);

@@ -1,9 +1,9 @@
-#include "pg/server/require.h"
+#include "pg/memory/require.h"
 
 #include "core/identifier/layout_text.h"
-#include "pg/server/settings.h"
-#include "pg/server/shmem.h"
-#include "pg/snowflake/snowflake_layout.h"
+#include "pg/memory/settings.h"
+#include "pg/memory/shmem.h"
+#include "pg/identifier/snowflake_layout.h"
 
 using randflake::kRandflake53;
 

@@ -3,15 +3,15 @@
 
 #include "pg/base/clock.h"
 #include "pg/server/environment.h"
-#include "pg/server/require.h"
+#include "pg/memory/require.h"
 #include "pg/generation/reserve_errors.h"
 #include "pg/base/result_row.h"
 #include "pg/secret/secret.h"
-#include "pg/server/settings.h"
-#include "pg/server/shmem.h"
+#include "pg/memory/settings.h"
+#include "pg/memory/shmem.h"
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
-#include "pg/generation/vector_path.h"
+#include "pg/identifier/vector_path.h"
 
 using randflake::Fields;
 using randflake::kRandflake;

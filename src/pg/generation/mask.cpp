@@ -5,9 +5,9 @@
 
 #include "core/identifier/feistel.h"
 #include "pg/base/sql_function.h"
-#include "pg/generation/text.h"
+#include "pg/identifier/text.h"
 #include "pg/secret/secret.h"
-#include "pg/server/require.h"
+#include "pg/memory/require.h"
 
 using randflake::Feistel53;
 using randflake::kMaxFeistel53;

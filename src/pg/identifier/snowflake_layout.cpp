@@ -1,7 +1,7 @@
-#include "pg/snowflake/snowflake_layout.h"
+#include "pg/identifier/snowflake_layout.h"
 
 #include "core/identifier/layout_text.h"
-#include "pg/generation/text.h"
+#include "pg/identifier/text.h"
 
 using randflake::kNamedLayouts;
 using randflake::LayoutError;

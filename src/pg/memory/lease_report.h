@@ -1,7 +1,7 @@
 // What messages and views show of the leases of a server whose node ids come from a coordinator.
 
-#ifndef RANDFLAKE_PG_LEASE_LEASE_REPORT_H
-#define RANDFLAKE_PG_LEASE_LEASE_REPORT_H
+#ifndef RANDFLAKE_PG_MEMORY_LEASE_REPORT_H
+#define RANDFLAKE_PG_MEMORY_LEASE_REPORT_H
 
 #include "pg/base/pg.h"
 

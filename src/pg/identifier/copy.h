@@ -1,7 +1,7 @@
 // Column defaults of COPY FROM.
 
-#ifndef RANDFLAKE_PG_GENERATION_COPY_H
-#define RANDFLAKE_PG_GENERATION_COPY_H
+#ifndef RANDFLAKE_PG_IDENTIFIER_COPY_H
+#define RANDFLAKE_PG_IDENTIFIER_COPY_H
 
 #include "pg/base/pg.h"
 

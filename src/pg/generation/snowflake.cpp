@@ -12,11 +12,11 @@
 // As with Randflake, the run belongs to this process and is shared with no other.
 
 #include "pg/base/clock.h"
-#include "pg/generation/copy.h"
-#include "pg/server/require.h"
+#include "pg/identifier/copy.h"
+#include "pg/memory/require.h"
 #include "pg/generation/reserve.h"
-#include "pg/server/shmem.h"
-#include "pg/snowflake/snowflake_layout.h"
+#include "pg/memory/shmem.h"
+#include "pg/identifier/snowflake_layout.h"
 #include "pg/base/sql_function.h"
 
 using randflake::Reservation;

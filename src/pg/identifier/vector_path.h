@@ -1,7 +1,7 @@
 // Which of the cipher's vector paths this server runs.
 
-#ifndef RANDFLAKE_PG_GENERATION_VECTOR_PATH_H
-#define RANDFLAKE_PG_GENERATION_VECTOR_PATH_H
+#ifndef RANDFLAKE_PG_IDENTIFIER_VECTOR_PATH_H
+#define RANDFLAKE_PG_IDENTIFIER_VECTOR_PATH_H
 
 #include "pg/base/pg.h"
 

@@ -1,4 +1,4 @@
-#include "pg/generation/vector_path.h"
+#include "pg/identifier/vector_path.h"
 
 using randflake::VectorPath;
 using randflake::VectorPaths;

@@ -1,8 +1,8 @@
 // Preconditions of SQL functions. Each raises an ERROR that names the remedy when this server does
 // not meet it. All are fixed while the server runs, so a backend need not check again.
 
-#ifndef RANDFLAKE_PG_SERVER_REQUIRE_H
-#define RANDFLAKE_PG_SERVER_REQUIRE_H
+#ifndef RANDFLAKE_PG_MEMORY_REQUIRE_H
+#define RANDFLAKE_PG_MEMORY_REQUIRE_H
 
 #include "pg/base/pg.h"
 

@@ -3,13 +3,13 @@
 
 #include "core/identifier/layout_text.h"
 
-#include "pg/server/require.h"
+#include "pg/memory/require.h"
 #include "pg/base/result_row.h"
-#include "pg/server/settings.h"
-#include "pg/server/shmem.h"
-#include "pg/snowflake/snowflake_layout.h"
+#include "pg/memory/settings.h"
+#include "pg/memory/shmem.h"
+#include "pg/identifier/snowflake_layout.h"
 #include "pg/base/sql_function.h"
-#include "pg/generation/text.h"
+#include "pg/identifier/text.h"
 #include "pg/base/timestamp.h"
 
 using randflake::Fields;

@@ -1,8 +1,8 @@
-#include "pg/server/shmem.h"
+#include "pg/memory/shmem.h"
 
 #include <new>
 
-#include "pg/server/settings.h"
+#include "pg/memory/settings.h"
 
 static constexpr char kName[] = "randflake";
 

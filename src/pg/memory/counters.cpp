@@ -1,7 +1,7 @@
-#include "pg/server/counters.h"
+#include "pg/memory/counters.h"
 
-#include "pg/server/shmem.h"
-#include "pg/snowflake/snowflake_layout.h"
+#include "pg/memory/shmem.h"
+#include "pg/identifier/snowflake_layout.h"
 
 using randflake::Fields;
 using randflake::kRandflake;

@@ -22,7 +22,7 @@
 // type. The argument is the Oid of the original, whose EXECUTE privilege counts. The twin of f() is
 // f_in_copy(internal) in the same schema.
 
-#include "pg/generation/copy.h"
+#include "pg/identifier/copy.h"
 
 #include "pg/base/compat.h"
 

@@ -1,12 +1,12 @@
-#include "pg/server/settings.h"
+#include "pg/memory/settings.h"
 
 #include "core/identifier/layout.h"
 #include "core/window/window_state.h"
 #include "pg/base/compat.h"
-#include "pg/secret/secret.h"
-#include "pg/snowflake/snowflake_layout.h"
-#include "pg/generation/vector_path.h"
-#include "pg/server/environment.h"
+#include "pg/identifier/snowflake_layout.h"
+#include "pg/memory/shmem.h"
+
+using randflake::SkewRange;
 
 int setting_node_id;
 int setting_node_count;
@@ -74,8 +74,31 @@ struct IntSetting {
 };
 }  // namespace
 
-static void assign_max_clock_skew(int value, void*) {
-    server_note_skew(value);
+// Of the postmaster, from its start on: it sees every value that a child can see, and sees it
+// first.
+static bool started;
+static SkewRange skew_since_start;
+
+static void publish_skew() {
+    shared->skew.store(uint64{skew_since_start.smallest_ms} << 32 | skew_since_start.largest_ms,
+                       std::memory_order_release);
+}
+
+static void assign_max_clock_skew(int new_value, void*) {
+    if (IsUnderPostmaster || !started)
+        return;
+    const auto value = static_cast<uint32>(new_value);
+    skew_since_start = skew_since_start.With({value, value});
+    publish_skew();
+}
+
+void skew_init_shared() {
+    if (!started) {
+        const auto skew = static_cast<uint32>(setting_max_clock_skew);
+        skew_since_start = {skew, skew};
+        started = true;
+    }
+    publish_skew();
 }
 
 static const IntSetting int_settings[] = {
@@ -121,7 +144,7 @@ static void require_valid(const IntSetting& setting) {
                                value, setting.name, setting.min, setting.max)));
 }
 
-void settings_init() {
+void settings_define() {
     for (const IntSetting& setting : int_settings) {
         require_valid(setting);
         DefineCustomIntVariable(setting.name, setting.description, setting.long_description,
@@ -133,11 +156,9 @@ void settings_init() {
         "randflake.coordinator", "Connection string of the database that leases node ids.",
         "Empty: this server uses the node ids of \"randflake.node_id\".", &setting_coordinator, "",
         PGC_SIGHUP, GUC_SUPERUSER_ONLY, nullptr, assign_coordinator, nullptr);
-    snowflake_layout_define_setting();
-    secret_define_settings();
-    vector_path_define_setting();
-    MarkGUCPrefixReserved("randflake");
+}
 
+void settings_check() {
     if (setting_node_id >= 0 &&
         setting_node_count > (kMaxNodeId + 1 - setting_node_id) / (1 + setting_spare_ranges))
         ereport(FATAL,
@@ -172,6 +193,4 @@ void settings_init() {
                              "set \"randflake.snowflake_layout\" to a layout with more node "
                              "ids.")));
     }
-    secret_load();
-    vector_path_choose();
 }

@@ -1,7 +1,7 @@
 // The layout of Snowflake identifiers: the server's, and how any is read from text.
 
-#ifndef RANDFLAKE_PG_SNOWFLAKE_SNOWFLAKE_LAYOUT_H
-#define RANDFLAKE_PG_SNOWFLAKE_SNOWFLAKE_LAYOUT_H
+#ifndef RANDFLAKE_PG_IDENTIFIER_SNOWFLAKE_LAYOUT_H
+#define RANDFLAKE_PG_IDENTIFIER_SNOWFLAKE_LAYOUT_H
 
 #include "pg/base/pg.h"
 

@@ -1,8 +1,8 @@
 // What the server counts about its identifiers. Nothing is counted per identifier: a slot's word
 // tells how many numbers of its second are reserved, and only a change of the second adds them up.
 
-#ifndef RANDFLAKE_PG_SERVER_COUNTERS_H
-#define RANDFLAKE_PG_SERVER_COUNTERS_H
+#ifndef RANDFLAKE_PG_MEMORY_COUNTERS_H
+#define RANDFLAKE_PG_MEMORY_COUNTERS_H
 
 #include "pg/base/pg.h"
 

@@ -1,9 +1,8 @@
-#include "pg/window/window.h"
+#include "pg/memory/window_report.h"
 
 #include "pg/base/clock.h"
 #include "pg/base/timestamp.h"
-#include "pg/secret/secret.h"
-#include "pg/server/shmem.h"
+#include "pg/memory/shmem.h"
 #include "pg/window/window_file.h"
 
 using randflake::Finding;
@@ -68,6 +67,16 @@ void window_note_failure(const FileFailure& failure) {
     publish({WindowProblem::kFileFailed, {}, 0}, failure);
     if (due_to_log())
         window_log_failure(failure);
+}
+
+ErrorText secrets_refused_error(Second written_end) {
+    return {
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "this server's secrets are not those that it had before",
+        psprintf("Identifiers up to %s may have been made under other secrets or times.",
+                 second_text(written_end)),
+        "In \"randflake.secret_file\", put back every secret that was in use, with its time, let a "
+        "new one begin at that time or later, and restart the server."};
 }
 
 void window_note_trouble(const WindowTrouble& trouble) {

@@ -1,12 +1,13 @@
 // Why there is no window, for messages, and what the log says of the state on disk.
 
-#ifndef RANDFLAKE_PG_WINDOW_WINDOW_H
-#define RANDFLAKE_PG_WINDOW_WINDOW_H
+#ifndef RANDFLAKE_PG_MEMORY_WINDOW_REPORT_H
+#define RANDFLAKE_PG_MEMORY_WINDOW_REPORT_H
 
 #include "pg/base/pg.h"
 
 #include "core/window/generator.h"
 #include "core/server/server.h"
+#include "pg/base/error_text.h"
 #include "pg/window/file_identity.h"
 
 // The last attempt to open or extend the window. In shared memory, protected by its own spinlock:
@@ -34,6 +35,10 @@ void window_note_acknowledged();
 
 // A copy of the report; its mutex means nothing.
 WindowReport window_report();
+
+// These secrets are not those under which identifiers of seconds before the written end may have
+// been made.
+ErrorText secrets_refused_error(randflake::Second written_end);
 
 // The rest is for the holder of the window lock.
 

@@ -1,6 +1,6 @@
 // SQL functions of the text form. They need no secret and no shared memory.
 
-#include "pg/generation/text.h"
+#include "pg/identifier/text.h"
 
 #include "core/identifier/id_text.h"
 #include "pg/base/compat.h"

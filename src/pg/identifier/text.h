@@ -1,7 +1,7 @@
 // Identifiers in text form, and input as messages quote it.
 
-#ifndef RANDFLAKE_PG_GENERATION_TEXT_H
-#define RANDFLAKE_PG_GENERATION_TEXT_H
+#ifndef RANDFLAKE_PG_IDENTIFIER_TEXT_H
+#define RANDFLAKE_PG_IDENTIFIER_TEXT_H
 
 #include "pg/base/pg.h"
 

@@ -1,0 +1,32 @@
+#include "pg/server/certainty.h"
+
+#include "pg/base/timestamp.h"
+#include "pg/server/environment.h"
+
+using randflake::Second;
+
+Second secrets_read_certainty() {
+    const Second second = server.Certainty();
+    if (second == Second{0}) {
+        const FileFailure& failure = server_look_failure;
+        errno = failure.error;
+        ereport(ERROR, (errcode_for_file_access(),
+                        errmsg("could not %s file \"%s\": %s", failure.action, failure.path,
+                               file_failure_text(failure)),
+                        errdetail("It says whether this server lacks a secret that is in use."),
+                        errhint("Let the server's user read it, or move away what is there.")));
+    }
+    return second;
+}
+
+void raise_secret_lacking() {
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("this server lacks a secret that is in use"),
+             errdetail("The coordinator has one from %s on. What this server reads as made then or "
+                       "later, or under no secret, may be something else.",
+                       second_text(secrets_certain_before())),
+             errhint("Add its line to \"randflake.secret_file\" and call "
+                     "randflake_reload_secret(), or restart the server with it.")));
+    pg_unreachable();
+}
