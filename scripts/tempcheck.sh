@@ -14,13 +14,9 @@
 # run in a temporary directory of that user, which stays for inspection when one of them fails.
 
 set -euo pipefail
-export LANG=C.UTF-8 # the encoding of the databases of the tests, which unset LC_ALL
 cd "$(dirname "$0")/.."
-
-die() {
-    echo "tempcheck: $*" >&2
-    exit 2
-}
+. scripts/lib.sh
+export LANG=C.UTF-8 # the encoding of the databases of the tests, which unset LC_ALL
 
 kind=${1:-all}
 [ $# -eq 0 ] || shift
@@ -34,13 +30,15 @@ runs() {
 
 # Sets `tests` to the names given, or to all of a directory, without directory and suffix.
 choose() {
-    local directory=$1 suffix=$2 name
+    local directory=$1 suffix=$2 name there
+    there=("$directory"/*"$suffix")
     shift 2
-    [ $# -gt 0 ] || set -- "$directory"/*"$suffix"
+    [ $# -gt 0 ] || set -- "${there[@]}"
+    there=("${there[@]##*/}")
     tests=()
     for name; do
         name=$(basename "$name" "$suffix")
-        [ -e "$directory/$name$suffix" ] || die "there is no $directory/$name$suffix"
+        [ -e "$directory/$name$suffix" ] || none_such "test in $directory" "$name" "${there[@]%"$suffix"}"
         tests+=("$name")
     done
 }

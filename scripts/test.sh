@@ -43,7 +43,7 @@ free_tag() {
 }
 
 shell_scripts() {
-    shellcheck -x -S warning scripts/*.sh bench/*.sh bench/suites/*.sh .ci/run debian/tests/installcheck
+    shellcheck -x -S warning scripts/*.sh test/unit/run.sh bench/*.sh bench/suites/*.sh .ci/run debian/tests/installcheck
 }
 
 # Tables and charts are those of bench/results.
@@ -195,6 +195,10 @@ archives() {
 }
 
 asked=${1:-}
+if [[ ! $asked =~ ^(|all|release)$ ]]; then
+    mapfile -t stages < <(sed -nE 's/^ *(stage|long|last|\$with_clang) "([^"]*)".*/\2/p' scripts/test.sh)
+    [[ $(printf '%s\n' "${stages[@]}") = *"$asked"* ]] || none_such stage "$asked" "${stages[@]}"
+fi
 headline "randflake: ${asked:-what every change must pass}"
 rm -f $logs/not_run
 stage "packages" packages
