@@ -32,7 +32,6 @@
 using randflake::AnswerType;
 using randflake::CoordinatorClock;
 using randflake::kMaxAnswerColumns;
-using randflake::Second;
 using randflake::SteadyMs;
 using randflake::UnixSecond;
 
@@ -52,42 +51,9 @@ static constexpr char kConnectTimeout[] = "3";
 static constexpr char kSessionOptions[] =
     "-c default_transaction_isolation=read\\ committed -c statement_timeout=10s";
 
-static pid_t asking;    // the process; 0: there is none
-static bool timed_out;  // the last request that had time to
-static LeaseProblem problem;
-static bool refused;
-// A message that was cut on its way loses its end, which may be half a character.
-static char error[sizeof ExchangeAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
-static UnixSecond not_before;
-static bool tells_of_secrets;
-static Second differs_from;
-static CoordinatorClock coordinator_clock;
+static pid_t asking;       // the process; 0: there is none
+static bool timed_out;     // the last request that had time to
 static uint32 first_host;  // which of the connection string's hosts is tried first
-
-LeaseProblem lease_client_problem() {
-    return problem;
-}
-
-bool lease_client_refused() {
-    return refused;
-}
-
-const char* lease_client_error() {
-    return error;
-}
-
-UnixSecond lease_client_not_before() {
-    return not_before;
-}
-
-bool lease_client_tells_of_secrets(Second* second) {
-    *second = differs_from;
-    return tells_of_secrets;
-}
-
-CoordinatorClock lease_client_clock() {
-    return coordinator_clock;
-}
 
 // One character of UTF-8 that is no control character.
 static bool is_printable(const char* character, int bytes) {
@@ -96,30 +62,29 @@ static bool is_printable(const char* character, int bytes) {
     return bytes == 1 ? first >= ' ' && first != 0x7f : first != 0xc2 || second >= 0xa0;
 }
 
-// Copies as much as there is room for, and a question mark for each byte that does not print. libpq
-// breaks its messages into lines: they become one.
-static bool fail(LeaseProblem kind, const char* text, UnixSecond until = {}) {
-    problem = kind;
-    refused = false;
-    not_before = until;
+// Copies as much of `text` as there is room for, and a question mark for each byte that does not
+// print. libpq breaks its messages into lines: they become one.
+static LeaseResult failed(LeaseProblem problem, const char* text) {
+    LeaseResult result{};
+    result.problem = problem;
     size_t length = 0;
     for (size_t left = strlen(text); left > 0;) {
         const int bytes = pg_encoding_verifymbchar(PG_UTF8, text, static_cast<int>(left));
         const bool printable = bytes > 0 && is_printable(text, bytes);
         const size_t taken = printable ? static_cast<size_t>(bytes) : 1;
-        if (length + taken >= sizeof error)
+        if (length + taken >= sizeof result.error)
             break;
-        memcpy(error + length, text, taken);
+        memcpy(result.error + length, text, taken);
         if (!printable)
-            error[length] = *text == '\n' || *text == '\t' ? ' ' : '?';
+            result.error[length] = *text == '\n' || *text == '\t' ? ' ' : '?';
         length += taken;
         text += taken;
         left -= taken;
     }
-    while (length > 0 && error[length - 1] == ' ')
+    while (length > 0 && result.error[length - 1] == ' ')
         length--;
-    error[length] = '\0';
-    return false;
+    result.error[length] = '\0';
+    return result;
 }
 
 // --- the connection string ---------------------------------------------------------------------
@@ -289,21 +254,21 @@ static int start_asking(const Parameters& parameters, const ExchangeRequest& req
     return -1;
 }
 
-// Waits for the answer. False at the deadline or when the worker has other things to do.
-static bool wait_for_answer(int pipe_end, SteadyMs deadline, bool interruptible) {
+// Waits for the answer. Fails at the deadline or when the worker has other things to do.
+static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interruptible) {
     for (;;) {
         CHECK_FOR_INTERRUPTS();
         if (interruptible && (ShutdownRequestPending || ConfigReloadPending)) {
             timed_out = false;
-            return fail(LeaseProblem::kNotAsked,
-                        "interrupted by a shutdown or a reload of the settings");
+            return failed(LeaseProblem::kNotAsked,
+                          "interrupted by a shutdown or a reload of the settings");
         }
         const int64 left = deadline - steady_clock();
         if (left <= 0) {
             // A host that hangs must not keep the others from being asked.
             first_host++;
             timed_out = true;
-            return fail(LeaseProblem::kNoAnswer, "the coordinator did not answer in time");
+            return failed(LeaseProblem::kNoAnswer, "the coordinator did not answer in time");
         }
         const int happened = WaitLatchOrSocket(
             MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | WL_TIMEOUT | WL_SOCKET_READABLE, pipe_end,
@@ -311,7 +276,7 @@ static bool wait_for_answer(int pipe_end, SteadyMs deadline, bool interruptible)
         if ((happened & WL_LATCH_SET) != 0)
             ResetLatch(MyLatch);
         if ((happened & WL_SOCKET_READABLE) != 0)
-            return true;
+            return {};
     }
 }
 
@@ -328,59 +293,59 @@ static CoordinatorClock clock_of(const ExchangeAnswer& answer, int64 shown_ms) {
 
 // Asks, with the values of the answer's one row into `values`; `clock_column` is that of the
 // coordinator's clock, if any.
-static bool exchange(const ExchangeRequest& request, int64 timeout, bool interruptible,
-                     int64* values, int clock_column = -1) {
+static LeaseResult exchange(const ExchangeRequest& request, int64 timeout, bool interruptible,
+                            int64* values, int clock_column = -1) {
     static bool ends_with_worker;
     if (!ends_with_worker)
         before_shmem_exit(end_asking, 0);
     ends_with_worker = true;
 
     const SteadyMs deadline = steady_clock() + timeout;
-    tells_of_secrets = false;
     Parameters parameters{};
     if (!parse_coordinator(&parameters))
-        return fail(LeaseProblem::kSettings,
-                    "\"randflake.coordinator\" is not a valid connection string");
+        return failed(LeaseProblem::kSettings,
+                      "\"randflake.coordinator\" is not a valid connection string");
     const int pipe_end = start_asking(parameters, request, timeout);
     if (pipe_end < 0)
-        return fail(LeaseProblem::kNotAsked,
-                    psprintf("could not start a process: %s", strerror(errno)));
+        return failed(LeaseProblem::kNotAsked,
+                      psprintf("could not start a process: %s", strerror(errno)));
     ExchangeAnswer answer{};
-    const bool waited = wait_for_answer(pipe_end, deadline, interruptible);
-    const bool complete = waited && read(pipe_end, &answer, sizeof answer) == sizeof answer;
+    LeaseResult result = wait_for_answer(pipe_end, deadline, interruptible);
+    const bool complete = result.done() && read(pipe_end, &answer, sizeof answer) == sizeof answer;
     close(pipe_end);
     end_asking(0, 0);
-    if (!waited)
-        return false;
+    if (!result.done())
+        return result;
     if (!complete)
-        return fail(LeaseProblem::kNoAnswer, "the process that asked has ended without an answer");
-    tells_of_secrets = answer.tells_of_secrets;
-    differs_from = answer.differs_from;
-    if (answer.problem != LeaseProblem::kNone) {
+        return failed(LeaseProblem::kNoAnswer,
+                      "the process that asked has ended without an answer");
+    if (answer.problem == LeaseProblem::kNone) {
+        timed_out = false;
+        memcpy(values, answer.values, sizeof answer.values);
+        if (clock_column >= 0)
+            result.clock = clock_of(answer, values[clock_column]);
+    } else {
         answer.text[sizeof answer.text - 1] = '\0';
         const char* text = answer.text[0] != '\0' ? answer.text : "the library gave no reason";
         // The first cause, if only more connections are refused since.
         timed_out = timed_out && answer.problem == LeaseProblem::kNoAnswer;
         if (timed_out)
             text = psprintf("the coordinator did not answer in time, and then: %s", text);
-        (void)fail(answer.problem, text, answer.not_before);
-        refused = answer.refused;
-        return false;
+        result = failed(answer.problem, text);
+        result.refused = answer.refused;
+        result.not_before = answer.not_before;
     }
-    timed_out = false;
-    memcpy(values, answer.values, sizeof answer.values);
-    if (clock_column >= 0)
-        coordinator_clock = clock_of(answer, values[clock_column]);
-    return true;
+    result.tells_of_secrets = answer.tells_of_secrets;
+    result.differs_from = answer.differs_from;
+    return result;
 }
 
 static const char* uuid_text(const pg_uuid_t& uuid) {
     return DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&uuid)));
 }
 
-bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
-                          int duration, const randflake::SecretRecords& secrets,
-                          randflake::LeaseGrant* grant) {
+LeaseResult lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
+                                 int duration, const randflake::SecretRecords& secrets) {
     const ExchangeRequest request{
         "SELECT lease_id, first_node_id, node_count, lease_start, lease_end, clock_ms, "
         "differs_from "
@@ -394,14 +359,14 @@ bool lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int 
           AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8},
          true}};
     int64 values[kMaxAnswerColumns] = {};
-    if (!exchange(request, kLeaseClientTimeoutMs, true, values, 5))
-        return false;
-    *grant = {values[0], values[1], values[2], {values[3]}, {values[4]}};
-    return true;
+    LeaseResult result = exchange(request, kLeaseClientTimeoutMs, true, values, 5);
+    result.grant = {values[0], values[1], values[2], {values[3]}, {values[4]}};
+    return result;
 }
 
-bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, UnixSecond expected_end,
-                        int duration, const randflake::SecretRecords& secrets, UnixSecond* end) {
+LeaseResult lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation,
+                               UnixSecond expected_end, int duration,
+                               const randflake::SecretRecords& secrets) {
     const ExchangeRequest request{
         "SELECT lease_end, clock_ms, differs_from "
         "FROM randflake_lease_renew($1, $2, $3, $4, $5)",
@@ -412,14 +377,13 @@ bool lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation, UnixSecond
          secret_fingerprints_text(secrets)},
         {3, {AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8}, true}};
     int64 values[kMaxAnswerColumns] = {};
-    if (!exchange(request, kLeaseClientTimeoutMs, true, values, 1))
-        return false;
-    *end = {values[0]};
-    return true;
+    LeaseResult result = exchange(request, kLeaseClientTimeoutMs, true, values, 1);
+    result.renewed_to = {values[0]};
+    return result;
 }
 
-bool lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, UnixSecond last_used,
-                          int64 timeout) {
+LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, UnixSecond last_used,
+                                 int64 timeout) {
     const ExchangeRequest request{"SELECT randflake_lease_release($1, $2, $3)",
                                   3,
                                   {INT8OID, UUIDOID, INT8OID},

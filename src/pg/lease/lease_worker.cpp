@@ -18,10 +18,10 @@
 #include "pg/memory/shmem.h"
 #include "pg/base/timestamp.h"
 
+using randflake::CoordinatorClock;
 using randflake::Incarnation;
 using randflake::kRandflake;
 using randflake::Lease;
-using randflake::LeaseGrant;
 using randflake::LeaseHolder;
 using randflake::LeaseNews;
 using randflake::LeaseOpening;
@@ -104,10 +104,10 @@ static void note_failure(LeaseProblem problem, const char* what, const char* why
 
 // The coordinator did what it was asked. If secrets were added meanwhile, the answer counts as
 // lost: the next request, which names them, follows after the first interval of retries.
-static void note_success(LeaseNews news) {
+static void note_success(LeaseNews news, const CoordinatorClock& clock) {
     if (news == LeaseNews::kNothing)
         return;
-    lease_note_clock(lease_client_clock());
+    lease_note_clock(clock);
     const Lease& granted = leases().newest();
     shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
     if (news == LeaseNews::kGood)
@@ -133,10 +133,9 @@ static void look_at_clock() {
 }
 
 // The coordinator may have told whether this server lacks a secret, also when it refused.
-static void note_difference() {
-    Second differs_from;
-    if (lease_client_tells_of_secrets(&differs_from))
-        server.NoteDifference(differs_from);
+static void note_difference(const LeaseResult& result) {
+    if (result.tells_of_secrets)
+        server.NoteDifference(result.differs_from);
 }
 
 // --- requests --------------------------------------------------------------------------------
@@ -165,11 +164,14 @@ static constexpr char kNotRenewed[] = "could not renew the lease of node ids";
 
 static void release_lease(const LeaseRelease& release, SteadyMs give_up_at_ms) {
     const Lease& held = release.lease;
-    if (held.id == 0 || lease_client_release(held.id, uuid_of(held.incarnation), release.last_used,
-                                             give_up_at_ms - steady_clock()))
+    if (held.id == 0)
+        return;
+    const LeaseResult result = lease_client_release(
+        held.id, uuid_of(held.incarnation), release.last_used, give_up_at_ms - steady_clock());
+    if (result.done())
         return;
     ereport(LOG, (errmsg("could not give lease %lld of node ids back: %s",
-                         static_cast<long long>(held.id), lease_client_error()),
+                         static_cast<long long>(held.id), result.error),
                   errdetail("It ends at %s.", second_text(held.end))));
 }
 
@@ -183,21 +185,19 @@ static void note_too_long(const char* what, const char* answer, Second end) {
 }
 
 static void acquire(const LeaseQuestion& asked) {
-    LeaseGrant grant;
-    const bool granted =
+    const LeaseResult result =
         lease_client_acquire(holder_name(), uuid_of(asked.request.incarnation), setting_node_count,
-                             setting_lease_duration, asked.secrets, &grant);
-    note_difference();
-    if (!granted)
-        return note_failure(lease_client_problem(), kNotLeased, lease_client_error(),
-                            lease_client_not_before());
+                             setting_lease_duration, asked.secrets);
+    note_difference(result);
+    if (!result.done())
+        return note_failure(result.problem, kNotLeased, result.error, result.not_before);
     LeaseRelease declined;
-    const LeaseNews news = server.Granted(grant, &declined);
+    const LeaseNews news = server.Granted(result.grant, &declined);
     if (news == LeaseNews::kUnusable)
         return note_problem(LeaseProblem::kUnusable, kNotLeased,
                             "the coordinator granted a lease that makes no sense");
     if (declined.lease.id == 0)
-        return note_success(news);
+        return note_success(news, result.clock);
     release_lease(declined, steady_clock() + kReleaseTimeoutMs);
     note_too_long(kNotLeased, "granted a lease to", declined.lease.end);
 }
@@ -205,25 +205,24 @@ static void acquire(const LeaseQuestion& asked) {
 // False if the lease is renewed no more.
 static bool renew(const LeaseQuestion& asked) {
     const LeaseRequest& request = asked.request;
-    UnixSecond last;
-    const bool renewed =
+    const LeaseResult result =
         lease_client_renew(request.lease_id, uuid_of(request.incarnation), request.expected_end,
-                           setting_lease_duration, asked.secrets, &last);
-    note_difference();
-    if (renewed) {
-        const LeaseNews news = server.Renewed(last);
+                           setting_lease_duration, asked.secrets);
+    note_difference(result);
+    if (result.done()) {
+        const LeaseNews news = server.Renewed(result.renewed_to);
         if (news == LeaseNews::kTooLong)
-            note_too_long(kNotRenewed, "renewed it to", EndOfUnix(kRandflake, last));
+            note_too_long(kNotRenewed, "renewed it to", EndOfUnix(kRandflake, result.renewed_to));
         else
-            note_success(news);
+            note_success(news, result.clock);
         return true;
     }
-    if (!lease_client_refused()) {
-        note_failure(lease_client_problem(), kNotRenewed, lease_client_error());
+    if (!result.refused) {
+        note_failure(result.problem, kNotRenewed, result.error);
         return true;
     }
     ereport(LOG, (errmsg("the coordinator does not renew lease %lld of node ids: %s",
-                         static_cast<long long>(request.lease_id), lease_client_error())));
+                         static_cast<long long>(request.lease_id), result.error)));
     return server.Refused() != LeaseNews::kReplace;
 }
 
