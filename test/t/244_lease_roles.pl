@@ -218,8 +218,8 @@ for my $level ('repeatable read', 'serializable') {
 # --- who changes the pool ------------------------------------------------------------------------
 
 # It waits for those that lease, and ends transactions of 20 seconds; others go on meanwhile.
-$open->query_safe("BEGIN; SAVEPOINT s; $leases; RELEASE s");
 my $young_began = time;
+$open->query_safe("BEGIN; SAVEPOINT s; $leases; RELEASE s");
 my $configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_duration => 5)');
 $coordinator->poll_query_until('postgres', <<'SQL') or die 'nobody waits';
 SELECT count(*) = 1 FROM pg_locks WHERE relation = 'randflake_lease_pool'::regclass AND NOT granted

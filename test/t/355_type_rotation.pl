@@ -61,7 +61,7 @@ for my $name (@names) {
 
 # --- the change ------------------------------------------------------------------------------------
 
-my $from = int(time) + 12;
+my $from = int(time) + 25;
 for my $name (@names) {
     write_secrets($node{$name}, $secrets[0], $from => $secrets[1]);
     is($node{$name}->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, "$name has a second secret");

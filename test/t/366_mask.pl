@@ -144,7 +144,7 @@ for my $stop ('immediate', 'fast', 'immediate') {
 }
 my $before = $node->safe_psql('postgres', 'SELECT sum(hashtext(d::text)) FROM made, randflake53_decode(id) AS d');
 my $mask = $node->safe_psql('postgres', "SELECT randflake_mask(1, 'customer')");
-my $from = time + 6;
+my $from = int(time) + 20;
 write_secrets($node, $secret, $from, random_secret());
 $node->safe_psql('postgres', 'SELECT randflake_reload_secret()');
 is($node->safe_psql('postgres', 'SELECT sum(hashtext(d::text)) FROM made, randflake53_decode(id) AS d'),

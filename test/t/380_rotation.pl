@@ -74,7 +74,7 @@ INSERT INTO made (what) SELECT 'many' FROM generate_series(1, 30);
 INSERT INTO hashed (what) VALUES ('hashed');
 SELECT count(id::text) FROM (SELECT ordered AS id FROM made ORDER BY ordered DESC LIMIT 50) AS latest;
 SQL
-my $duration = 24;
+my $duration = 34;
 # Statements with identifiers in them, planned before and run after
 my ($found, $found_text) =
   split /\|/, $nodes[0]->safe_psql('postgres', 'SELECT ordered::bigint, ordered FROM made LIMIT 1');
@@ -98,10 +98,10 @@ for my $node (@nodes) {
 # Rows that come in for as long, by COPY, which reads 64 kB at a time
 my @copies = map {
     start_session($_, q{COPY copied (what) FROM PROGRAM
-        'for i in $(seq 1 220); do for j in $(seq 1 20); do printf "copied%0800d\n" 0; done; sleep 0.1; done'})
+        'for i in $(seq 1 320); do for j in $(seq 1 20); do printf "copied%0800d\n" 0; done; sleep 0.1; done'})
 } @nodes;
 
-my $from = int(time) + 15;
+my $from = int(time) + 25;
 for my $node (@nodes) {
     write_secrets($node, $secrets[0], $from => $secrets[1]);
     is($node->safe_psql('postgres', block('reload')), 2, 'a second secret is added');
@@ -353,7 +353,7 @@ is($alone[0]->safe_psql('restored', $content), $nodes[0]->safe_psql('postgres', 
 
 # --- a third -------------------------------------------------------------------------------------
 
-my $third = int(time) + 12;
+my $third = int(time) + 25;
 for my $node (@nodes) {
     write_secrets($node, $secrets[0], $from => $secrets[1], $third => $secrets[2]);
     is($node->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 3, 'a third secret is added');

@@ -36,7 +36,7 @@ my $known = $lacking->safe_psql('postgres', 'SELECT k FROM t');
 
 # --- before the time -------------------------------------------------------------------------------
 
-my $from = int(time) + 25;
+my $from = int(time) + 40;
 my @ring = ($secrets[0], $from => $secrets[1]);
 # What this ring reads as that time, and a user may send.
 my $future = $lacking->safe_psql('postgres', "SELECT randflake_encode(to_timestamp($from), 1, 1)");
