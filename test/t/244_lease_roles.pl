@@ -188,6 +188,35 @@ is(join('', map { (finish_session($_))[1] } @sessions), '', 'grants at the same 
 is( $coordinator->safe_psql('postgres',
         'SELECT role, sum(node_count), count(DISTINCT first_node_id) FROM randflake_leases GROUP BY 1 ORDER BY 1'),
     "first|5|5\nsecond|5|5", '  each role has all that it may have, and no more');
+# A grant that stops between its look at a lease that has ended and its lock, under a clock of the test's. Meanwhile
+# the lease is renewed, by one second. And grants of one role at the same time, of which it may have one.
+$coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 1, max_grants_per_role => 1)');
+my ($find, $clock) = map { $coordinator->safe_psql('postgres', "SELECT pg_get_functiondef('randflake_lease_$_'::regproc)") } qw(find clock);
+my $second = $coordinator->safe_psql('postgres', 'SELECT randflake_lease_clock(NULL) + 100');
+sub clock_shows { $coordinator->safe_psql('postgres', $clock =~ s/floor\(.*\)/$_[0]/r) }
+sub grant_waits {
+    my $grant = start_session($coordinator, 'SET SESSION AUTHORIZATION second', $leases);
+    $coordinator->poll_query_until('postgres', 'SELECT count(*) = 1 FROM pg_locks WHERE NOT granted') or die 'no grant waits';
+    return $grant;
+}
+clock_shows($second);
+$ended = $mine->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 1, '$fingerprint')");
+clock_shows($second + 1);
+$coordinator->safe_psql('postgres', $find =~ s/(?=chosen := int4range)/PERFORM pg_advisory_xact_lock(1); /r);
+my $gate = $coordinator->background_psql('postgres');
+$gate->query_safe('SELECT pg_advisory_lock(1)');
+my $pending = grant_waits();
+is($mine->query_safe("SELECT lease_end - $second FROM randflake_lease_renew($ended, '$uuid', $second + 1, 1, '$fingerprint')"), 1, 'a lease is renewed while it is to be replaced');
+$gate->quit;
+like((finish_session($pending))[1], qr/ERROR:  53400: no node id is free/, '  and then is not');
+$coordinator->safe_psql('postgres', $find);
+clock_shows($second + 200);
+$open->query_safe("BEGIN; $leases");
+$pending = grant_waits();
+$open->query_safe('COMMIT');
+like((finish_session($pending))[1], qr/ERROR:  53400: role "second" may be granted at most 1 /, 'a role waits for its own grants');
+$coordinator->safe_psql('postgres', $clock);
+
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 131072, max_nodes_per_role => 1000, max_grants_per_role => 20)');
 $coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');
 @sessions = map { start_session($coordinator, 'SET SESSION AUTHORIZATION first',
