@@ -463,7 +463,19 @@ public:
     }
     void ShowRanges(uint32_t, const Second (&)[kMaxRanges]) {}
     void Closing(const Window&) {}
-    void ShowLeases(const Holder&) {}
+    // The ledger hears of what was granted or renewed before a window of it is there.
+    void ShowLeases(const Holder& holder) {
+        if (current_->task != Task::kHear)
+            return;
+        const LeaseReply::Kind heard = std::exchange(heard_, LeaseReply::Kind::kNone);
+        const Lease& held = holder.newest();
+        if (heard == LeaseReply::Kind::kRenewed)
+            Renewed(held);
+        else if (heard == LeaseReply::Kind::kGranted &&
+                 (held.id != known_.id || held.incarnation != known_.incarnation ||
+                  held.asked_at_ms != known_.asked_at_ms))
+            Granted(held);
+    }
     Second Certainty() const { return certainty_; }
     void SetCertainty(Second second) { certainty_ = second; }
     void TakeBack(WindowState* state, Second end) {
@@ -893,32 +905,30 @@ private:
     void Hear() {
         const bool granted =
             answer_.clear || (answer_.row && broken_ == Broken::kTakesUnclearGrants);
-        const LeaseRequest::Kind asked = memory_.holder.awaits();
-        if (granted && asked == LeaseRequest::Kind::kRenew)
-            Renewed(answer_.grant.end);
-        else if (granted)
-            Granted(answer_.grant);
-        else if (answer_.refused)
-            (void)core_.Refused();
-        else
-            (void)core_.Unanswered();
-        // Whether a secret is lacking, the answer tells, too.
-        if (random_->OneIn(24))
-            core_.NoteDifference({random_->Between(0, 3)});
+        const bool renews = memory_.holder.awaits() == LeaseRequest::Kind::kRenew;
+        LeaseReply reply{};
+        reply.kind = granted && renews ? LeaseReply::Kind::kRenewed
+                     : granted         ? LeaseReply::Kind::kGranted
+                     : answer_.refused ? LeaseReply::Kind::kRefused
+                                       : LeaseReply::Kind::kNone;
+        reply.grant = answer_.grant;
+        reply.renewed_to = answer_.grant.end;
+        reply.tells_of_secrets = random_->OneIn(24);
+        if (reply.tells_of_secrets)
+            reply.differs_from = {random_->Between(0, 3)};
+        heard_ = reply.kind;
+        known_ = memory_.holder.newest();
+        LeaseNews news{};
+        LeaseRelease declined{};
+        WatchWindow([&] { news = core_.Answered(reply, &declined); });
+        if (declined.lease.id != 0)
+            done_.releases.push_back(ReleaseOf(declined));
+        events_->declined += news == LeaseNews::kTooLong;
+        events_->kept_behind += news == LeaseNews::kBehind;
+        events_->unheard_answers += granted && news == LeaseNews::kNothing;
     }
 
-    void Granted(const LeaseGrant& grant) {
-        LeaseRelease declined;
-        const LeaseNews news = core_.Granted(grant, &declined);
-        if (declined.lease.id != 0) {
-            events_->declined++;
-            done_.releases.push_back(ReleaseOf(declined));
-        }
-        const Lease& next = memory_.holder.next();
-        events_->unheard_answers += news == LeaseNews::kNothing;
-        if (news == LeaseNews::kUnusable || news == LeaseNews::kNothing || declined.lease.id != 0)
-            return;
-        events_->kept_behind += news == LeaseNews::kBehind;
+    void Granted(const Lease& next) {
         if (next.end > latest_end_ && next.end - next.start > asked_.duration)
             ledger_->TooLong(next.end.count);
         GrantOf(next) = ledger_->Grant(number_);
@@ -926,31 +936,28 @@ private:
                        next.end.count);
     }
 
-    void Renewed(UnixSecond last) {
-        const Second known_end = memory_.holder.newest().end;
-        const LeaseNews news = core_.Renewed(last);
-        events_->unheard_answers += news == LeaseNews::kNothing;
-        events_->declined += news == LeaseNews::kTooLong;
-        events_->kept_behind += news == LeaseNews::kBehind;
-        const Lease& held = memory_.holder.newest();
-        if (held.end > known_end && held.end > latest_end_ &&
+    void Renewed(const Lease& held) {
+        if (held.end > known_.end && held.end > latest_end_ &&
             held.lasts_until_ms > held.asked_at_ms + (asked_.duration + 1) * 1000 + asked_.skew_ms)
             ledger_->TooLong(held.end.count);
-        ledger_->Claim(GrantOf(held), held.first_node_id, slots(), known_end.count, held.end.count);
+        ledger_->Claim(GrantOf(held), held.first_node_id, slots(), known_.end.count,
+                       held.end.count);
     }
 
-    // What it does while it waits for nothing. No window may end later than was asked for by the
-    // clock, whatever coordinators say.
+    // No window may end later than was asked for by the clock, whatever coordinators say.
+    template <typename Act>
+    void WatchWindow(Act&& act) {
+        const Second end = Window::FromWord(words_[kWindow].value).end;
+        act();
+        const Second now_end = Window::FromWord(words_[kWindow].value).end;
+        if (now_end > end && now_end > latest_end_)
+            ledger_->TooLong(now_end.count);
+    }
+
+    // What the worker does while it waits for nothing.
     void Follow() {
-        const auto follow = [this](auto&& act) {
-            const Second end = Window::FromWord(words_[kWindow].value).end;
-            act();
-            const Second now_end = Window::FromWord(words_[kWindow].value).end;
-            if (now_end > end && now_end > latest_end_)
-                ledger_->TooLong(now_end.count);
-        };
-        follow([&] { (void)core_.ExtendLease(); });
-        follow([&] {
+        WatchWindow([&] { (void)core_.ExtendLease(); });
+        WatchWindow([&] {
             Second used_until;
             if (core_.OpenLease(&used_until) == LeaseOpening::kUsed)
                 done_.releases.push_back(ReleaseOf(core_.DropNext()));
@@ -1118,7 +1125,9 @@ private:
     Second latest_end_{};  // of a window, when the server looked last
     int64_t alleged_end_ = 0;
     Answer answer_;
-    bool waits_ = false;       // for an answer
+    bool waits_ = false;        // for an answer
+    LeaseReply::Kind heard_{};  // that the ledger has not heard of, when this was the newest lease
+    Lease known_{};
     std::vector<int> grants_;  // in the ledger, by the number of the request
     Done done_;
 };

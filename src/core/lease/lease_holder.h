@@ -39,6 +39,17 @@ struct LeaseRequest {
     UnixSecond expected_end;  // of kRenew: the last second that the holder knows of
 };
 
+// What came of a request.
+struct LeaseReply {
+    enum class Kind : uint8_t { kNone, kRefused, kGranted, kRenewed };  // kNone: nothing is certain
+
+    Kind kind;
+    LeaseGrant grant;       // of kGranted
+    UnixSecond renewed_to;  // of kRenewed: the last second
+    bool tells_of_secrets;  // of any kind: whether the next counts
+    Second differs_from;    // from when on this server lacks a secret; 0: it lacks none
+};
+
 // What an answer means.
 enum class LeaseNews : uint8_t {
     kGood,       // a lease was granted or renewed

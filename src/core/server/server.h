@@ -6,8 +6,7 @@
 //
 //   any session        Extend, where the node ids are static; AddSecrets, Certainty,
 //                      AcknowledgeCopy
-//   the lease worker   Ask, Granted .. Unanswered, NoteDifference; OpenLease, DropNext,
-//                      ExtendLease, Seal
+//   the lease worker   Ask, Answered; OpenLease, DropNext, ExtendLease, Seal
 //   the postmaster     MakeMemory; Stop, when it exits and all its children are gone
 //
 // There is one lock, the window lock. Under it, and only under it,
@@ -23,11 +22,11 @@
 //   Extend               load, write the end, publish the window; under another range of node ids:
 //                        load, seal the window, write both ends, publish the other's window
 //   OpenLease            load, write the end, publish window and lease
+//   Answered             load, write that a secret is lacking; publish the leases; then as
 //   ExtendLease          write the end, publish the window
 //   Load, once           read the state, decide (PlanStart), mark the run, keep the state
 //   AddSecrets           load, decide (PlanReload), publish the secrets
-//   NoteDifference       load, write
-//   AcknowledgeCopy      the same
+//   AcknowledgeCopy      load, write
 //   Seal                 seal the window and forget the leases, write the exact end
 //   Stop                 write the exact end
 //
@@ -342,6 +341,7 @@ public:
     // What to ask the coordinator. `fresh` is random, and never used before.
     LeaseQuestion Ask(const Incarnation& fresh) {
         LeaseQuestion question{};
+        env_.Lock();
         Commit([&](Holder* holder, Window*) {
             question.secrets = env_.Secrets();
             question.request = holder->renews() ? holder->Renew(env_.Steady())
@@ -349,53 +349,27 @@ public:
             memory().named_secrets = question.secrets.count;
             return true;
         });
+        env_.Unlock();
         return question;
     }
 
-    // Answers. One that grants or renews counts unless a secret was added since the request; then
-    // it gives kNothing: what was granted without that secret may reach beyond its time.
-    // `declined` is what to give back, if anything.
-    LeaseNews Granted(const LeaseGrant& grant, LeaseRelease* declined) {
-        *declined = {};
-        return Answered([&](Holder* holder) {
-            const LeaseNews news =
-                holder->Granted(env_.layout(), Slots(), grant, env_.Terms(), env_.Now());
-            if (news == LeaseNews::kTooLong)
-                *declined = holder->Declined(env_.layout(), grant);
-            return news;
-        });
-    }
-    LeaseNews Renewed(UnixSecond last) {
-        return Answered([&](Holder* holder) {
-            return holder->Renewed(env_.layout(), last, env_.Terms(), env_.Now());
-        });
-    }
-    LeaseNews Refused() {
-        return Change([](Holder* holder) { return holder->Refused(); });
-    }
-    LeaseNews Unanswered() {
-        return Change([](Holder* holder) { return holder->Unanswered(); });
-    }
-
-    // The coordinator that was asked last has told from which second on this server lacks a secret,
-    // 0 if it lacks none. No news if secrets were added since the request.
-    void NoteDifference(Second differs_from) {
-        RANDFLAKE_ASSERT(differs_from < kNoSecond);
+    // What came of the last question; kNothing if a secret was added since, unless it was refused:
+    // what was granted without that secret may reach beyond its time. The window follows the lease.
+    // `declined` is set to a grant that is to be given back.
+    LeaseNews Answered(const LeaseReply& reply, LeaseRelease* declined = nullptr) {
+        LeaseNews news{};
         env_.Lock();
-        if (env_.SecretCount() == memory().named_secrets) {
-            LookUpCertainty();
-            const bool changed = env_.Certainty() != CertainBefore(differs_from);
-            env_.SetCertainty(CertainBefore(differs_from));
-            if (changed)
-                (void)Loaded();
-            const WindowState& state = memory().state;
-            if (memory().loaded && (memory().untold || state.differs_from != differs_from)) {
-                WindowState next = state;
-                next.differs_from = differs_from;
-                (void)Write(next);
-            }
-        }
+        const bool current = env_.SecretCount() == memory().named_secrets;
+        if (current && reply.tells_of_secrets)
+            NoteDifference(reply.differs_from);
+        Commit([&](Holder* holder, Window*) {
+            news = Hear(current || reply.kind == LeaseReply::Kind::kRefused ? reply : LeaseReply{},
+                        holder, declined);
+            return true;
+        });
+        FollowLease();
         env_.Unlock();
+        return news;
     }
 
     // Makes the next lease the open one, if it is time. Its window begins after everything that
@@ -404,6 +378,7 @@ public:
         if (memory().holder.next().id == 0)
             return LeaseOpening::kNotYet;
         bool used = false;
+        env_.Lock();
         const bool opened = Commit([&](Holder* holder, Window* window) {
             if (!Loaded())
                 return false;
@@ -416,23 +391,31 @@ public:
                                        LatestEnd(now, env_.Terms()));
             return !window->closed();
         });
+        env_.Unlock();
         return opened ? LeaseOpening::kOpened : used ? LeaseOpening::kUsed : LeaseOpening::kNotYet;
     }
 
     // Gives the next lease back, as used.
     LeaseRelease DropNext() {
-        return Change([](Holder* holder) { return holder->DropNext(); });
+        LeaseRelease release{};
+        env_.Lock();
+        Commit([&](Holder* holder, Window*) {
+            release = holder->DropNext();
+            return true;
+        });
+        env_.Unlock();
+        return release;
     }
 
     // Moves the window's end to that of the open lease. False if it is not there then, because it
     // cannot be written now, or because this server's clock is behind.
     bool ExtendLease() {
         const Second latest = LatestEnd(env_.Now(), env_.Terms());
-        if (memory().holder.Extended(CurrentWindow(), latest) != CurrentWindow())
-            Commit([&](Holder* holder, Window* window) {
-                *window = holder->Extended(*window, latest);
-                return true;
-            });
+        if (memory().holder.Extended(CurrentWindow(), latest) != CurrentWindow()) {
+            env_.Lock();
+            FollowLease();
+            env_.Unlock();
+        }
         const Lease& open = memory().holder.open();
         return open.id == 0 || CurrentWindow().end == open.end;
     }
@@ -521,6 +504,50 @@ private:
                 CertainBefore(error == StateError::kNone
                                   ? DiffersFrom(found.differs_from, found.secrets, env_.Secrets())
                                   : Second{}));
+    }
+
+    void NoteDifference(Second differs_from) {
+        RANDFLAKE_ASSERT(env_.Locked() && differs_from < kNoSecond);
+        LookUpCertainty();
+        const bool changed = env_.Certainty() != CertainBefore(differs_from);
+        env_.SetCertainty(CertainBefore(differs_from));
+        if (changed)
+            (void)Loaded();
+        const WindowState& state = memory().state;
+        if (memory().loaded && (memory().untold || state.differs_from != differs_from)) {
+            WindowState next = state;
+            next.differs_from = differs_from;
+            (void)Write(next);
+        }
+    }
+
+    LeaseNews Hear(const LeaseReply& reply, Holder* holder, LeaseRelease* declined) {
+        switch (reply.kind) {
+            case LeaseReply::Kind::kNone:
+                break;
+            case LeaseReply::Kind::kRefused:
+                return holder->Refused();
+            case LeaseReply::Kind::kRenewed:
+                return holder->Renewed(env_.layout(), reply.renewed_to, env_.Terms(), env_.Now());
+            case LeaseReply::Kind::kGranted:
+                const LeaseNews news =
+                    holder->Granted(env_.layout(), Slots(), reply.grant, env_.Terms(), env_.Now());
+                if (news == LeaseNews::kTooLong)
+                    *declined = holder->Declined(env_.layout(), reply.grant);
+                return news;
+        }
+        return holder->Unanswered();
+    }
+
+    // Moves the window's end to that of the open lease, as far as the clock allows and the disk
+    // takes it.
+    void FollowLease() {
+        const Second latest = LatestEnd(env_.Now(), env_.Terms());
+        Commit([&](Holder* holder, Window* window) {
+            const Window before = *window;
+            *window = holder->Extended(before, latest);
+            return *window != before;
+        });
     }
 
     // See Certainty(), for a state that says from when on the secrets differ.
@@ -781,7 +808,6 @@ private:
     // leases with it. False if nothing changed.
     template <typename Act>
     bool Commit(Act&& change) {
-        env_.Lock();
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         Holder holder = memory().holder;
         const Window before = CurrentWindow();
@@ -802,28 +828,7 @@ private:
         }
         if (done && moved)
             env_.Wake();
-        env_.Unlock();
         return done;
-    }
-
-    // Changes the leases, but not the window.
-    template <typename Act>
-    auto Change(Act&& change) {
-        Holder* none = nullptr;
-        decltype(change(none)) result{};
-        Commit([&](Holder* holder, Window*) {
-            result = change(holder);
-            return true;
-        });
-        return result;
-    }
-
-    template <typename Act>
-    LeaseNews Answered(Act&& change) {
-        return Change([&](Holder* holder) {
-            return env_.SecretCount() == memory().named_secrets ? change(holder)
-                                                                : holder->Unanswered();
-        });
     }
 
     Env& env_;

@@ -32,6 +32,7 @@
 using randflake::AnswerType;
 using randflake::CoordinatorClock;
 using randflake::kMaxAnswerColumns;
+using randflake::LeaseReply;
 using randflake::SteadyMs;
 using randflake::UnixSecond;
 
@@ -292,8 +293,9 @@ static CoordinatorClock clock_of(const ExchangeAnswer& answer, int64 shown_ms) {
 }
 
 // Asks, with the values of the answer's one row into `values`; `clock_column` is that of the
-// coordinator's clock, if any.
-static LeaseResult exchange(const ExchangeRequest& request, int64 timeout, bool interruptible,
+// coordinator's clock, if any. `kind` is of the reply if the coordinator does what was asked; kNone
+// where nothing but the deadline ends the wait.
+static LeaseResult exchange(const ExchangeRequest& request, int64 timeout, LeaseReply::Kind kind,
                             int64* values, int clock_column = -1) {
     static bool ends_with_worker;
     if (!ends_with_worker)
@@ -310,17 +312,19 @@ static LeaseResult exchange(const ExchangeRequest& request, int64 timeout, bool 
         return failed(LeaseProblem::kNotAsked,
                       psprintf("could not start a process: %s", strerror(errno)));
     ExchangeAnswer answer{};
-    LeaseResult result = wait_for_answer(pipe_end, deadline, interruptible);
-    const bool complete = result.done() && read(pipe_end, &answer, sizeof answer) == sizeof answer;
+    LeaseResult result = wait_for_answer(pipe_end, deadline, kind != LeaseReply::Kind::kNone);
+    const bool waited = result.problem == LeaseProblem::kNone;
+    const bool complete = waited && read(pipe_end, &answer, sizeof answer) == sizeof answer;
     close(pipe_end);
     end_asking(0, 0);
-    if (!result.done())
+    if (!waited)
         return result;
     if (!complete)
         return failed(LeaseProblem::kNoAnswer,
                       "the process that asked has ended without an answer");
     if (answer.problem == LeaseProblem::kNone) {
         timed_out = false;
+        result.reply.kind = kind;
         memcpy(values, answer.values, sizeof answer.values);
         if (clock_column >= 0)
             result.clock = clock_of(answer, values[clock_column]);
@@ -332,11 +336,11 @@ static LeaseResult exchange(const ExchangeRequest& request, int64 timeout, bool 
         if (timed_out)
             text = psprintf("the coordinator did not answer in time, and then: %s", text);
         result = failed(answer.problem, text);
-        result.refused = answer.refused;
+        result.reply.kind = answer.refused ? LeaseReply::Kind::kRefused : LeaseReply::Kind::kNone;
         result.not_before = answer.not_before;
     }
-    result.tells_of_secrets = answer.tells_of_secrets;
-    result.differs_from = answer.differs_from;
+    result.reply.tells_of_secrets = answer.tells_of_secrets;
+    result.reply.differs_from = answer.differs_from;
     return result;
 }
 
@@ -359,8 +363,9 @@ LeaseResult lease_client_acquire(const char* holder, const pg_uuid_t& incarnatio
           AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8},
          true}};
     int64 values[kMaxAnswerColumns] = {};
-    LeaseResult result = exchange(request, kLeaseClientTimeoutMs, true, values, 5);
-    result.grant = {values[0], values[1], values[2], {values[3]}, {values[4]}};
+    LeaseResult result =
+        exchange(request, kLeaseClientTimeoutMs, LeaseReply::Kind::kGranted, values, 5);
+    result.reply.grant = {values[0], values[1], values[2], {values[3]}, {values[4]}};
     return result;
 }
 
@@ -377,8 +382,9 @@ LeaseResult lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation,
          secret_fingerprints_text(secrets)},
         {3, {AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8}, true}};
     int64 values[kMaxAnswerColumns] = {};
-    LeaseResult result = exchange(request, kLeaseClientTimeoutMs, true, values, 1);
-    result.renewed_to = {values[0]};
+    LeaseResult result =
+        exchange(request, kLeaseClientTimeoutMs, LeaseReply::Kind::kRenewed, values, 1);
+    result.reply.renewed_to = {values[0]};
     return result;
 }
 
@@ -391,5 +397,5 @@ LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, U
                                    psprintf(INT64_FORMAT, last_used.count)},
                                   {1, {AnswerType::kVoid}, false}};
     int64 values[kMaxAnswerColumns] = {};
-    return exchange(request, timeout, false, values);
+    return exchange(request, timeout, LeaseReply::Kind::kNone, values);
 }

@@ -5,25 +5,20 @@
 
 #include "pg/base/pg.h"
 
-#include "core/lease/lease.h"
+#include "core/lease/lease_holder.h"
 #include "core/window/window_state.h"
 #include "pg/lease/lease_exchange.h"
 #include "pg/memory/lease_report.h"
 
-// What came of a request.
+// What came of a request, and why.
 struct LeaseResult {
-    LeaseProblem problem;  // kNone: the coordinator has committed what was asked
-    bool refused;          // otherwise: it refuses; what else failed says nothing of a lease
-    // A message that was cut on its way loses its end, which may be half a character.
-    char error[sizeof ExchangeAnswer::text - MAX_MULTIBYTE_CHAR_LEN];  // why; printable UTF-8
-    randflake::UnixSecond not_before;   // and the second before which it grants none; 0: not said
-    bool tells_of_secrets;              // in any case: whether the next counts
-    randflake::Second differs_from;     // when a secret that this server lacks begins; 0: none is
-    randflake::LeaseGrant grant;        // what was acquired
-    randflake::UnixSecond renewed_to;   // the last second of what was renewed
-    randflake::CoordinatorClock clock;  // of both
-
-    bool done() const { return problem == LeaseProblem::kNone; }
+    randflake::LeaseReply reply;
+    randflake::CoordinatorClock clock;  // of a grant or a renewal
+    LeaseProblem problem;               // kNone: the coordinator has committed what was asked
+    // Otherwise: why, in printable UTF-8, and the second before which the coordinator grants none;
+    // 0: not said. A message that was cut on its way loses its end, which may be half a character.
+    char error[sizeof ExchangeAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
+    randflake::UnixSecond not_before;
 };
 
 // These give up after so many milliseconds, and at once when the worker has to stop or to reload

@@ -28,6 +28,7 @@ using randflake::LeaseOpening;
 using randflake::LeaseQuestion;
 using randflake::LeaseRelease;
 using randflake::LeaseReleases;
+using randflake::LeaseReply;
 using randflake::LeaseRequest;
 using randflake::Second;
 using randflake::SteadyMs;
@@ -98,7 +99,6 @@ static void note_failure(LeaseProblem problem, const char* what, const char* why
                          UnixSecond not_before = {}) {
     if (ShutdownRequestPending || ConfigReloadPending)
         return;
-    (void)server.Unanswered();
     note_problem(problem, what, why, not_before);
 }
 
@@ -132,12 +132,6 @@ static void look_at_clock() {
         note(LeaseProblem::kNone, "");
 }
 
-// The coordinator may have told whether this server lacks a secret, also when it refused.
-static void note_difference(const LeaseResult& result) {
-    if (result.tells_of_secrets)
-        server.NoteDifference(result.differs_from);
-}
-
 // --- requests --------------------------------------------------------------------------------
 
 static const char* holder_name() {
@@ -168,7 +162,7 @@ static void release_lease(const LeaseRelease& release, SteadyMs give_up_at_ms) {
         return;
     const LeaseResult result = lease_client_release(
         held.id, uuid_of(held.incarnation), release.last_used, give_up_at_ms - steady_clock());
-    if (result.done())
+    if (result.problem == LeaseProblem::kNone)
         return;
     ereport(LOG, (errmsg("could not give lease %lld of node ids back: %s",
                          static_cast<long long>(held.id), result.error),
@@ -188,11 +182,10 @@ static void acquire(const LeaseQuestion& asked) {
     const LeaseResult result =
         lease_client_acquire(holder_name(), uuid_of(asked.request.incarnation), setting_node_count,
                              setting_lease_duration, asked.secrets);
-    note_difference(result);
-    if (!result.done())
+    LeaseRelease declined{};
+    const LeaseNews news = server.Answered(result.reply, &declined);
+    if (result.problem != LeaseProblem::kNone)
         return note_failure(result.problem, kNotLeased, result.error, result.not_before);
-    LeaseRelease declined;
-    const LeaseNews news = server.Granted(result.grant, &declined);
     if (news == LeaseNews::kUnusable)
         return note_problem(LeaseProblem::kUnusable, kNotLeased,
                             "the coordinator granted a lease that makes no sense");
@@ -208,35 +201,34 @@ static bool renew(const LeaseQuestion& asked) {
     const LeaseResult result =
         lease_client_renew(request.lease_id, uuid_of(request.incarnation), request.expected_end,
                            setting_lease_duration, asked.secrets);
-    note_difference(result);
-    if (result.done()) {
-        const LeaseNews news = server.Renewed(result.renewed_to);
-        if (news == LeaseNews::kTooLong)
-            note_too_long(kNotRenewed, "renewed it to", EndOfUnix(kRandflake, result.renewed_to));
-        else
-            note_success(news, result.clock);
-        return true;
-    }
-    if (!result.refused) {
+    const LeaseNews news = server.Answered(result.reply);
+    if (result.reply.kind == LeaseReply::Kind::kRefused)
+        ereport(LOG, (errmsg("the coordinator does not renew lease %lld of node ids: %s",
+                             static_cast<long long>(request.lease_id), result.error)));
+    else if (result.problem != LeaseProblem::kNone)
         note_failure(result.problem, kNotRenewed, result.error);
-        return true;
-    }
-    ereport(LOG, (errmsg("the coordinator does not renew lease %lld of node ids: %s",
-                         static_cast<long long>(request.lease_id), result.error)));
-    return server.Refused() != LeaseNews::kReplace;
+    else if (news == LeaseNews::kTooLong)
+        note_too_long(kNotRenewed, "renewed it to", EndOfUnix(kRandflake, result.reply.renewed_to));
+    else
+        note_success(news, result.clock);
+    return news != LeaseNews::kReplace;
+}
+
+// The coordinator cannot be asked.
+static void note_not_asked(LeaseProblem problem, const char* why) {
+    (void)server.Answered({});
+    note_failure(problem, kNotLeased, why);
 }
 
 static void renew_or_acquire() {
     if (setting_coordinator[0] == '\0')
-        return note_failure(LeaseProblem::kSettings, kNotLeased,
-                            "\"randflake.coordinator\" is empty");
+        return note_not_asked(LeaseProblem::kSettings, "\"randflake.coordinator\" is empty");
     if (secret_ring().count() == 0)
-        return note_failure(LeaseProblem::kSettings, kNotLeased, "no secret is configured");
+        return note_not_asked(LeaseProblem::kSettings, "no secret is configured");
     for (bool again = true; again;) {
         Incarnation fresh;
         if (!pg_strong_random(&fresh, sizeof fresh))
-            return note_failure(LeaseProblem::kNotAsked, kNotLeased,
-                                "could not generate a random number");
+            return note_not_asked(LeaseProblem::kNotAsked, "could not generate a random number");
         const LeaseQuestion asked = server.Ask(fresh);
         const bool renews = asked.request.kind == LeaseRequest::Kind::kRenew;
         again = renews && !renew(asked);
@@ -263,7 +255,7 @@ static void give_used_back(Second used_until) {
              static_cast<long long>(leases().next().first_node_id + shared->slot_count - 1),
              second_text(used_until));
     release_lease(server.DropNext(), steady_clock() + kReleaseTimeoutMs);
-    (void)server.Unanswered();
+    (void)server.Answered({});
     note_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
 }
 
