@@ -4,8 +4,8 @@
 
 #include <charconv>
 
-#include "core/secret/secret_ring.h"
 #include "core/identifier/id_text.h"
+#include "core/secret/secret_ring.h"
 
 #include "fuzz.h"
 

@@ -5,8 +5,8 @@
 
 #include <ostream>
 
-#include "core/window/generator.h"
 #include "core/identifier/layout.h"
+#include "core/window/generator.h"
 
 namespace randflake {
 

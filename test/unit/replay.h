@@ -15,8 +15,8 @@
 
 #include <array>
 #include <atomic>
-#include <csetjmp>
 #include <compare>
+#include <csetjmp>
 #include <cstdint>
 #include <stdexcept>
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/identifier/cipher.h"
-#include "core/identifier/layout.h"
 #include "core/identifier/id_text.h"
+#include "core/identifier/layout.h"
 #include "printers.h"
 
 namespace randflake {

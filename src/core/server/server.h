@@ -69,8 +69,8 @@
 #include <type_traits>
 
 #include "core/base/assert.h"
-#include "core/window/generator.h"
 #include "core/lease/lease_holder.h"
+#include "core/window/generator.h"
 #include "core/window/window_state.h"
 
 namespace randflake {

@@ -18,8 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/window/generator.h"
 #include "core/secret/secret_ring.h"
+#include "core/window/generator.h"
 
 namespace randflake {
 

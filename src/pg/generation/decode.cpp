@@ -4,13 +4,13 @@
 #include "core/identifier/layout.h"
 #include "core/secret/secret_ring.h"
 #include "pg/base/clock.h"
-#include "pg/memory/require.h"
 #include "pg/base/result_row.h"
-#include "pg/secret/secret.h"
-#include "pg/memory/shmem.h"
-#include "pg/server/certainty.h"
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
+#include "pg/memory/require.h"
+#include "pg/memory/shmem.h"
+#include "pg/secret/secret.h"
+#include "pg/server/certainty.h"
 
 using randflake::Fields;
 using randflake::kRandflake;

@@ -1,13 +1,13 @@
 // SQL functions that make identifiers, of 64 and of 53 bits.
 
-#include "pg/identifier/copy.h"
-#include "pg/generation/prefetch.h"
-#include "pg/memory/require.h"
-#include "pg/generation/reserve.h"
-#include "pg/secret/secret.h"
-#include "pg/memory/shmem.h"
 #include "pg/base/sql_function.h"
+#include "pg/generation/prefetch.h"
+#include "pg/generation/reserve.h"
+#include "pg/identifier/copy.h"
 #include "pg/identifier/text.h"
+#include "pg/memory/require.h"
+#include "pg/memory/shmem.h"
+#include "pg/secret/secret.h"
 
 using randflake::Reservation;
 

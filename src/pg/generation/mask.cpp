@@ -6,8 +6,8 @@
 #include "core/identifier/feistel.h"
 #include "pg/base/sql_function.h"
 #include "pg/identifier/text.h"
-#include "pg/secret/secret.h"
 #include "pg/memory/require.h"
+#include "pg/secret/secret.h"
 
 using randflake::Feistel53;
 using randflake::kMaxFeistel53;

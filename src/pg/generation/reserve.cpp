@@ -7,11 +7,11 @@
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
 #include "pg/generation/reserve_errors.h"
-#include "pg/server/environment.h"
+#include "pg/identifier/snowflake_layout.h"
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
-#include "pg/identifier/snowflake_layout.h"
 #include "pg/memory/window_report.h"
+#include "pg/server/environment.h"
 
 using randflake::Layout;
 using randflake::Outcome;

@@ -5,13 +5,13 @@
 
 #include "pg/base/clock.h"
 #include "pg/base/error_text.h"
+#include "pg/base/timestamp.h"
+#include "pg/identifier/snowflake_layout.h"
 #include "pg/memory/require.h"
-#include "pg/secret/secret.h"
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
-#include "pg/identifier/snowflake_layout.h"
-#include "pg/base/timestamp.h"
 #include "pg/memory/window_report.h"
+#include "pg/secret/secret.h"
 
 using randflake::kRandflake;
 using randflake::Layout;

@@ -12,12 +12,12 @@
 // As with Randflake, the run belongs to this process and is shared with no other.
 
 #include "pg/base/clock.h"
-#include "pg/identifier/copy.h"
-#include "pg/memory/require.h"
-#include "pg/generation/reserve.h"
-#include "pg/memory/shmem.h"
-#include "pg/identifier/snowflake_layout.h"
 #include "pg/base/sql_function.h"
+#include "pg/generation/reserve.h"
+#include "pg/identifier/copy.h"
+#include "pg/identifier/snowflake_layout.h"
+#include "pg/memory/require.h"
+#include "pg/memory/shmem.h"
 
 using randflake::Reservation;
 

@@ -3,14 +3,14 @@
 
 #include "core/identifier/layout_text.h"
 
-#include "pg/memory/require.h"
 #include "pg/base/result_row.h"
+#include "pg/base/sql_function.h"
+#include "pg/base/timestamp.h"
+#include "pg/identifier/snowflake_layout.h"
+#include "pg/identifier/text.h"
+#include "pg/memory/require.h"
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
-#include "pg/identifier/snowflake_layout.h"
-#include "pg/base/sql_function.h"
-#include "pg/identifier/text.h"
-#include "pg/base/timestamp.h"
 
 using randflake::Fields;
 using randflake::kNamedLayouts;

@@ -17,17 +17,17 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #include <initializer_list>
 #include <type_traits>
-#include <unistd.h>
 
 #include <libpq-fe.h>
 
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
 #include "pg/lease/lease_exchange.h"
-#include "pg/secret/secret.h"
 #include "pg/memory/settings.h"
+#include "pg/secret/secret.h"
 
 using randflake::AnswerType;
 using randflake::CoordinatorClock;

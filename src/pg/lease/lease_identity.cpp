@@ -1,10 +1,10 @@
 // What the coordinator's SQL functions need from C. Works without preloading.
 
-#include "pg/window/file_identity.h"
 #include "pg/base/result_row.h"
+#include "pg/base/sql_function.h"
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
-#include "pg/base/sql_function.h"
+#include "pg/window/file_identity.h"
 
 // Whether this transaction has asked for the coordinator's identity, as all that change leases do.
 static bool leased;

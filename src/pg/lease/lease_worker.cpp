@@ -10,13 +10,13 @@
 
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
-#include "pg/memory/lease_report.h"
+#include "pg/base/timestamp.h"
 #include "pg/lease/lease_client.h"
-#include "pg/secret/secret.h"
-#include "pg/server/environment.h"
+#include "pg/memory/lease_report.h"
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
-#include "pg/base/timestamp.h"
+#include "pg/secret/secret.h"
+#include "pg/server/environment.h"
 
 using randflake::CoordinatorClock;
 using randflake::Incarnation;

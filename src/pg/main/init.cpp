@@ -13,13 +13,13 @@
 #include "pg/identifier/copy.h"
 #include "pg/identifier/snowflake_layout.h"
 #include "pg/identifier/vector_path.h"
-#include "pg/memory/counters.h"
 #include "pg/lease/lease_worker.h"
+#include "pg/memory/counters.h"
 #include "pg/memory/require.h"
-#include "pg/secret/secret.h"
-#include "pg/server/environment.h"
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
+#include "pg/secret/secret.h"
+#include "pg/server/environment.h"
 #include "pg/type/type.h"
 
 extern "C" {

@@ -2,16 +2,16 @@
 // generating backend waits for.
 
 #include "pg/base/clock.h"
-#include "pg/server/environment.h"
-#include "pg/memory/require.h"
-#include "pg/generation/reserve_errors.h"
 #include "pg/base/result_row.h"
-#include "pg/secret/secret.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
+#include "pg/generation/reserve_errors.h"
 #include "pg/identifier/vector_path.h"
+#include "pg/memory/require.h"
+#include "pg/memory/settings.h"
+#include "pg/memory/shmem.h"
+#include "pg/secret/secret.h"
+#include "pg/server/environment.h"
 
 using randflake::Fields;
 using randflake::kRandflake;

@@ -1,7 +1,7 @@
 #include "pg/memory/counters.h"
 
-#include "pg/memory/shmem.h"
 #include "pg/identifier/snowflake_layout.h"
+#include "pg/memory/shmem.h"
 
 using randflake::Fields;
 using randflake::kRandflake;

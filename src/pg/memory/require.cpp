@@ -1,9 +1,9 @@
 #include "pg/memory/require.h"
 
 #include "core/identifier/layout_text.h"
+#include "pg/identifier/snowflake_layout.h"
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
-#include "pg/identifier/snowflake_layout.h"
 
 using randflake::kRandflake53;
 

@@ -33,11 +33,11 @@
 #include <atomic>
 
 #include "core/identifier/cipher.h"
-#include "core/window/generator.h"
 #include "core/secret/secret_ring.h"
+#include "core/window/generator.h"
+#include "pg/identifier/snowflake_layout.h"
 #include "pg/memory/counters.h"
 #include "pg/memory/lease_report.h"
-#include "pg/identifier/snowflake_layout.h"
 #include "pg/memory/window_report.h"
 
 using AtomicWord = std::atomic<uint64_t>;

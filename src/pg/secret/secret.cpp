@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "pg/base/compat.h"
-#include "pg/memory/shmem.h"
 #include "pg/base/timestamp.h"
+#include "pg/memory/shmem.h"
 
 namespace {
 enum class SecretState : uint8_t { kUnset, kMalformed, kValid };

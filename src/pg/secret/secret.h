@@ -5,8 +5,8 @@
 
 #include "pg/base/pg.h"
 
-#include "core/secret/secret_file.h"
 #include "core/identifier/siphash.h"
+#include "core/secret/secret_file.h"
 #include "core/type/type_binding.h"
 #include "core/window/window_state.h"
 #include "pg/memory/shmem.h"

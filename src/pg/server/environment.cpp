@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 
 #include "pg/base/clock.h"
-#include "pg/window/run_marker.h"
-#include "pg/secret/secret.h"
 #include "pg/memory/settings.h"
 #include "pg/memory/window_report.h"
+#include "pg/secret/secret.h"
+#include "pg/window/run_marker.h"
 #include "pg/window/window_file.h"
 
 using randflake::LeaseTerms;

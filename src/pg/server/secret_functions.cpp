@@ -2,14 +2,14 @@
 // it runs. No secret leaves through them, only fingerprints.
 
 #include "pg/base/clock.h"
-#include "pg/memory/require.h"
 #include "pg/base/result_row.h"
-#include "pg/secret/secret.h"
-#include "pg/server/environment.h"
-#include "pg/memory/settings.h"
-#include "pg/memory/shmem.h"
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
+#include "pg/memory/require.h"
+#include "pg/memory/settings.h"
+#include "pg/memory/shmem.h"
+#include "pg/secret/secret.h"
+#include "pg/server/environment.h"
 
 using randflake::Reload;
 using randflake::ReloadError;

@@ -39,11 +39,11 @@
 
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
+#include "pg/base/sql_function.h"
+#include "pg/base/timestamp.h"
+#include "pg/identifier/text.h"
 #include "pg/memory/require.h"
 #include "pg/memory/settings.h"
-#include "pg/base/sql_function.h"
-#include "pg/identifier/text.h"
-#include "pg/base/timestamp.h"
 
 using randflake::BindingStep;
 using randflake::KeyDifference;

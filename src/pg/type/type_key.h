@@ -8,8 +8,8 @@
 #include "core/identifier/siphash.h"
 #include "core/type/type_binding.h"
 #include "pg/memory/require.h"
-#include "pg/secret/secret.h"
 #include "pg/memory/shmem.h"
+#include "pg/secret/secret.h"
 #include "pg/server/certainty.h"
 
 // Raw numbers below this one may be made, read in and shown in this session without a further look,
