@@ -1,5 +1,5 @@
 #!/bin/bash
-# No include of src points up: docs/design.md lists the rooms from the ground up.
+# Files of src have a head, and no include points up: docs/design.md lists the rooms from the ground up.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
@@ -14,6 +14,8 @@ awk '
         room = path[2] "/" path[3]
         if (!(room in level))
             complain(FILENAME ": docs/design.md has no room " room)
+        if (!/^\/\/ /)
+            complain(FILENAME ": no head that says what it is for")
     }
     /^#include "(core|pg)\// {
         split($2, path, "[\"/]")

@@ -1,3 +1,5 @@
+// SPARX-64/128 for one block, without tables and without branches on key or number.
+
 #include "core/identifier/cipher.h"
 
 namespace randflake {

@@ -1,3 +1,6 @@
+// One source for all widths: templates over the bytes of a vector, compiled for each set of
+// instructions as a target of its own. What the processor has is asked once, in ListVectorPaths.
+
 #include "core/identifier/cipher_run.h"
 
 #include <utility>

@@ -1,3 +1,5 @@
+// Formats and parses base 32. ParseText names the first wrong character, however long the text is.
+
 #include "core/identifier/id_text.h"
 
 namespace randflake {

@@ -1,3 +1,5 @@
+// Parses a description piece by piece. An error points at the piece that is wrong.
+
 #include "core/identifier/layout_text.h"
 
 #include <chrono>

@@ -1,3 +1,5 @@
+// Judges an answer part by part, as libpq hands it over. The first part that does not fit decides.
+
 #include "core/lease/lease_answer.h"
 
 #include <charconv>

@@ -1,3 +1,5 @@
+// The rules of the holder, without a clock, a lock or a connection: arguments in, next state out.
+
 #include "core/lease/lease_holder.h"
 
 #include "core/base/assert.h"

@@ -115,10 +115,9 @@ public:
 
     // --- time
 
-    // When to ask next, so that a step of the wall clock neither
-    // delays a renewal nor hurries it. `longest_seconds` is the duration that is asked for. Any
-    // `random` number makes it a little earlier, so that the holders of a coordinator that comes
-    // back spread out.
+    // When to ask next, so that a step of the wall clock neither delays a renewal nor hurries it.
+    // `longest_seconds` is the duration that is asked for. Any `random` number makes it a little
+    // earlier, so that the holders of a coordinator that comes back spread out.
     SteadyMs NextRequestAt(int64_t longest_seconds, uint64_t random,
                            SteadyMs now_ms) const noexcept;
     // When there is something to do, if the next request is due then.

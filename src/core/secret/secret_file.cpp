@@ -1,3 +1,5 @@
+// Parses a file of secrets line by line. The first wrong line ends it.
+
 #include "core/secret/secret_file.h"
 
 #include "core/base/date_text.h"

@@ -1,3 +1,6 @@
+// Encrypts and decrypts runs of numbers under a ring, vector by vector. Which number belongs to
+// which secret is decided for a whole run at once.
+
 #include "core/secret/secret_ring.h"
 
 #include <bit>

@@ -1,3 +1,5 @@
+// Compares entries of a database with the ring of the server, and plans what a use has to add.
+
 #include "core/type/type_binding.h"
 
 #include <algorithm>

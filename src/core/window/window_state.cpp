@@ -1,3 +1,6 @@
+// The format of the state on disk, with its checksum; and what a start, a reload and a change of
+// the range decide by a state. Nothing here reads a file or a clock.
+
 #include "core/window/window_state.h"
 
 #include <array>

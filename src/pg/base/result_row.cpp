@@ -1,3 +1,5 @@
+// A row that does not fit, where an old SQL script meets a new library, is an error and no crash.
+
 #include "pg/base/result_row.h"
 
 void require_columns(TupleDesc row, int columns) {

@@ -1,3 +1,5 @@
+// Timestamps from and to seconds since the epoch of identifiers.
+
 #include "pg/base/timestamp.h"
 
 #include "core/identifier/layout.h"

@@ -1,3 +1,5 @@
+// The setting randflake.snowflake_layout, and the error for a text that describes no layout.
+
 #include "pg/identifier/snowflake_layout.h"
 
 #include "core/identifier/layout_text.h"

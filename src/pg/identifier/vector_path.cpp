@@ -1,3 +1,6 @@
+// The setting randflake.vector_path. A path that this processor lacks keeps the server from
+// starting.
+
 #include "pg/identifier/vector_path.h"
 
 using randflake::VectorPath;

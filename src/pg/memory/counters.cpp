@@ -1,3 +1,6 @@
+// A slot's word tells how many numbers of its second are reserved. The call that moves it to
+// another second adds them to the slot's sum; a call within the second counts nothing.
+
 #include "pg/memory/counters.h"
 
 #include "pg/identifier/snowflake_layout.h"

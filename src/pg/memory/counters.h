@@ -15,16 +15,15 @@ struct Slot;
 struct Counters {
     std::atomic<uint64> waits;              // calls that had to wait
     std::atomic<uint64> wait_microseconds;  // by all of them together
-    std::atomic<uint64>
-        slots_exhausted;  // seconds, or shorter ticks, of a node id that were used up
+    std::atomic<uint64> slots_exhausted;    // seconds, or ticks, of a node id that were used up
     std::atomic<uint64> clock_steps_back;
     std::atomic<uint64> window_extensions;  // writes to disk, or renewals of the lease
     std::atomic<int64> reset_at;            // TimestampTz
 
-    // Written once a second or tick and read by every run, so each has a cache line of its own.
-    alignas(64)
-        std::atomic<int64> latest_second;  // the clock as last seen by Randflake, and for 53 bits
-    alignas(64) std::atomic<int64> latest_tick;  // and by Snowflake
+    // The clock as last seen by Randflake and for 53 bits, and by Snowflake. Written once a second
+    // or tick and read by every run, so each has a cache line of its own.
+    alignas(64) std::atomic<int64> latest_second;
+    alignas(64) std::atomic<int64> latest_tick;
 };
 
 // To be called after a run was reserved in a slot of Randflake, of Snowflake or of 53-bit numbers.

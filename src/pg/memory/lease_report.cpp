@@ -1,3 +1,6 @@
+// Writers copy into the report, and readers out of it, under its spinlock, which is held for that
+// alone.
+
 #include "pg/memory/lease_report.h"
 
 #include <cstdlib>

@@ -1,3 +1,5 @@
+// The texts of what a server lacks, for calls that fail, for the log at the start and for views.
+
 #include "pg/memory/require.h"
 
 #include "core/identifier/layout_text.h"

@@ -1,3 +1,6 @@
+// Settings are checked as they are defined, and together once all are known. Secrets, vector path
+// and layout define and check theirs by themselves (pg/main/init.cpp calls all of them in turn).
+
 #include "pg/memory/settings.h"
 
 #include "core/identifier/layout.h"

@@ -1,3 +1,5 @@
+// One block of shared memory and one named lock, asked for and mapped in the hooks of the server.
+
 #include "pg/memory/shmem.h"
 
 #include <new>

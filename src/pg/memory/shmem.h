@@ -4,8 +4,7 @@
 // Protection:
 //   slots[i].word, window   atomics; protocol in core/window/generator.h
 //   window_lock             see core/server/server.h; the only lock that is held while files are
-//   read or
-//                           written, or for longer than a few instructions
+//                           read or written, or for longer than a few instructions
 //   memory                  window_lock; see ServerMemory
 //   window_report           its own spinlock, a leaf
 //   lease_report            the same

@@ -1,3 +1,6 @@
+// What keeps the window from moving goes into shared memory for messages of all sessions, and into
+// the log not more often than once in kLogIntervalMs.
+
 #include "pg/memory/window_report.h"
 
 #include "pg/base/clock.h"

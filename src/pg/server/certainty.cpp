@@ -1,3 +1,5 @@
+// Looks into the state on disk where shared memory does not know. A failure to read it is an error.
+
 #include "pg/server/certainty.h"
 
 #include "pg/base/timestamp.h"

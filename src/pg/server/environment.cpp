@@ -1,3 +1,5 @@
+// Two environments of one protocol: of processes that can take locks, and of the postmaster.
+
 #include "pg/server/environment.h"
 
 #include <signal.h>

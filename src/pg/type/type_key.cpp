@@ -226,8 +226,7 @@ static bool may_bind_first(Oid function) {
     return may_execute(find_function(kBindFunction, get_func_namespace(function)));
 }
 
-// --- errors
-// ----------------------------------------------------------------------------------------
+// --- errors -----------------------------------------------------------------------------------
 
 // Why this command cannot bind a database that has no entry, as a sentence.
 static const char* binding_obstacle(TypeUse use) {
@@ -328,8 +327,7 @@ static const char* bind_hint() {
              errhint("Restore the dump again, into a new database.")));
 }
 
-// --- the loop
-// --------------------------------------------------------------------------------------
+// --- the loop ---------------------------------------------------------------------------------
 
 // What the tables say to a server with these secrets. Under a historic snapshot only the first
 // table is read.

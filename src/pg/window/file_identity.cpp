@@ -1,3 +1,5 @@
+// System calls on files, whose failures come back as values.
+
 #include "pg/window/file_identity.h"
 
 #include <fcntl.h>
