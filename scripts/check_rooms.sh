@@ -1,25 +1,28 @@
 #!/bin/bash
-# Files of src have a head, and no include points up: docs/design.md lists the rooms from the ground up.
+# Files of src have a head and a place in the map of docs/design.md, which lists the rooms from the ground up: no include
+# points up.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 awk '
     FILENAME == "docs/design.md" {
-        if (match($0, /^\| `(core|pg)\/[a-z]+` \|/))
-            level[substr($0, 4, RLENGTH - 6)] = ++rooms
+        if (match($0, /^\| `(core|pg)\/[a-z]+` \|/)) {
+            level[$2] = ++rooms
+            row[$2] = $0
+        }
         next
     }
     FNR == 1 {
-        split(FILENAME, path, "/")
-        room = path[2] "/" path[3]
-        if (!(room in level))
-            complain(FILENAME ": docs/design.md has no room " room)
+        split(FILENAME, path, /[\/.]/)
+        room = "`" path[2] "/" path[3] "`"
+        if (!index(row[room], "`" path[4] "`"))
+            complain(FILENAME ": docs/design.md does not name it in the row of " room)
         if (!/^\/\/ /)
             complain(FILENAME ": no head that says what it is for")
     }
     /^#include "(core|pg)\// {
-        split($2, path, "[\"/]")
-        other = path[2] "/" path[3]
+        split($2, path, /["\/]/)
+        other = "`" path[2] "/" path[3] "`"
         if (!(other in level) || level[other] > level[room])
             complain(FILENAME ":" FNR ": " room " includes " other ", which is not below it in docs/design.md")
     }
