@@ -4,7 +4,6 @@
 #include "core/identifier/layout.h"
 #include "core/secret/secret_ring.h"
 #include "pg/base/clock.h"
-#include "pg/base/result_row.h"
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
 #include "pg/memory/require.h"

@@ -3,7 +3,6 @@
 
 #include "core/identifier/layout_text.h"
 
-#include "pg/base/result_row.h"
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
 #include "pg/identifier/snowflake_layout.h"

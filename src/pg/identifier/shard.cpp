@@ -2,7 +2,6 @@
 
 #include "core/identifier/shard.h"
 
-#include "pg/base/result_row.h"
 #include "pg/base/sql_function.h"
 
 static int32 require_shards(int32 shards) {

@@ -1,6 +1,5 @@
 // What the coordinator's SQL functions need from C. Works without preloading.
 
-#include "pg/base/result_row.h"
 #include "pg/base/sql_function.h"
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"

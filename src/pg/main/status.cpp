@@ -2,7 +2,6 @@
 // generating backend waits for.
 
 #include "pg/base/clock.h"
-#include "pg/base/result_row.h"
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
 #include "pg/generation/reserve_errors.h"

@@ -2,7 +2,6 @@
 // it runs. No secret leaves through them, only fingerprints.
 
 #include "pg/base/clock.h"
-#include "pg/base/result_row.h"
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
 #include "pg/memory/require.h"

@@ -1,6 +1,6 @@
-// A row that does not fit, where an old SQL script meets a new library, is an error and no crash.
+// The row of a SQL function.
 
-#include "pg/base/result_row.h"
+#include "pg/base/sql_function.h"
 
 void require_columns(TupleDesc row, int columns) {
     if (row->natts != columns)
