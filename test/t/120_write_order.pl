@@ -246,6 +246,18 @@ start_watched();
 my $era = generates('clean stop on a bad disk, repaired');
 cmp_ok($era->{first}, '>=', $end, 'clean stop on a bad disk, repaired: starts at the written end');
 
+# A first use that cannot sync the data directory
+let_window_end();
+$node->stop;
+unlink map { $node->data_dir . "/randflake/$_" } qw(window identity);
+set_fault('fsync.pgdata', EIO);
+start_watched();
+error_is($node, 'SELECT randflake_generate()', '55000',
+    { message => qr/^could not extend the window for identifiers: Input\/output error$/, detail => qr/^Could not fsync file "\."/ },
+    'first use on a bad disk: there is an error');
+clear_fault('fsync.pgdata');
+generates('first use on a bad disk, repaired');
+
 # A file that cannot be read
 $node->stop;
 set_fault('read.window', EIO);
