@@ -37,7 +37,8 @@ CREATE TYPE randflake (
     SEND = randflake_send,
     LIKE = pg_catalog.int8
 );
-COMMENT ON TYPE randflake IS 'an identifier that is stored in the order of time and shown encrypted';
+COMMENT ON TYPE randflake IS
+'an identifier that is stored in the order of time and shown encrypted; USAGE is the privilege to make a value from an identifier or a time';
 
 CREATE FUNCTION randflake_next_support(internal) RETURNS internal
 AS 'MODULE_PATHNAME', 'randflake_copy_support' LANGUAGE C STRICT;

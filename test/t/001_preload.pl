@@ -94,6 +94,14 @@ my ($block) = grep { $_->{text} =~ /CREATE TABLE purchase/ } code_blocks('README
 is($node->safe_psql('postgres', $block->{text}) =~ s/\w{1,13}/id/gr, "id\nid\nid",
     'the type is bound by its first use, as README has it');
 
+# Under a minor release before those that docs/security.md names, the log warns.
+my ($named) = slurp_file('docs/security.md') =~ /at least PostgreSQL ((?:\d+\.\d+(?:, | or )?)+)/;
+my %least = $named =~ /(\d+)\.(\d+)/g;
+my ($major, $minor) = $node->safe_psql('postgres', 'SHOW server_version_num') =~ /^(\d\d)0*(\d+)$/;
+is(join(' ', sort keys %least), '15 16 17 18', 'each major that had the fault is named');
+is( $node->log_contains('WARNING:  this minor release of PostgreSQL lets roles forge identifiers') ? 1 : 0,
+    $minor < ($least{$major} // 0) ? 1 : 0, "  the log warns, or not, of $major.$minor");
+
 # A server that asks libraries for their version gets that of the extension.
 if ($node->pg_version >= 18) {
     is( $node->safe_psql('postgres', <<'SQL'), 'randflake|t', 'the library tells its version');

@@ -2,8 +2,11 @@
 
 use File::Find ();
 use Randflake;
+use IO::Socket::UNIX ();
 
 # The lines of the first table that say of a person what he does not learn, without links
+read_document('docs/security.md', 'test/t/342_strangers.pl');
+
 my ($table) = slurp_file('docs/security.md') =~ /^\| a person who has \| learns \| does not learn \|\n(.*?)\n\n/ms;
 my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 }
   $table =~ /^\| ([^|]*?) \| [^|]* \| [^|\s][^|]* \|$/mg;
@@ -284,6 +287,177 @@ is($node->safe_psql('postgres', $hashes), '0|1000', 'the hash of a value is not 
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE hidden AS SELECT id::randflake FROM made;
 ANALYZE hidden;
+# --- without USAGE on the type -------------------------------------------------------------------
+
+# Node trees are public. A role that has an identifier made into a constant reads what is inside, of its
+# own view or of what debug_print_plan prints; for one that reads a column, its value will do.
+clock_stands_at($node, $second + 60);
+$node->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app');
+$node->safe_psql('postgres', block('restrict_type'));
+every_block_was_used();
+my ($text, $number, $inside_it) = split /\|/, $node->safe_psql('postgres', <<'SQL');
+SELECT id::text, id::bigint, concat_ws(' ', extract(epoch FROM generated_at)::bigint, node_id, sequence)
+FROM (SELECT randflake_next() AS id) AS made, randflake_decode(id::bigint)
+SQL
+$node->safe_psql('postgres', <<"SQL", extra_params => [ '-U', 'app' ]);
+CREATE TABLE orders (id randflake, n bigint);
+CREATE TABLE inbox (id randflake DEFAULT randflake_generate(), made randflake DEFAULT randflake_next());
+INSERT INTO inbox DEFAULT VALUES;
+GRANT SELECT, INSERT, UPDATE ON inbox TO stranger;
+CREATE TABLE texts AS SELECT '$text'::text AS t, ($number)::bigint AS b, now() AS at FROM generate_series(1, 100);
+GRANT SELECT ON texts TO PUBLIC;
+CREATE DOMAIN order_key AS randflake;
+CREATE TYPE key_range AS RANGE (subtype = randflake);
+CREATE AGGREGATE latest(randflake) (SFUNC = randflake_larger, STYPE = randflake, INITCOND = '$text');
+CREATE VIEW recent AS SELECT id FROM inbox WHERE id >= randflake_lower(now() - interval '1 hour');
+CREATE VIEW written AS SELECT '$text'::randflake AS id;
+GRANT SELECT ON recent, written TO stranger;
+CREATE FUNCTION invoker(text) RETURNS text LANGUAGE plpgsql AS 'DECLARE id randflake := \$1; BEGIN RETURN id; END';
+CREATE FUNCTION of_owner(text) RETURNS text LANGUAGE sql SECURITY DEFINER AS 'SELECT invoker(\$1)';
+SQL
+
+sub constants_in {
+    my ($tree) = @_;
+    return map {
+        my $raw = unpack('Q<', pack 'c8', split ' ') ^ 1 << 63;
+        join ' ', 1730000000 + ($raw >> 34), $raw >> 17 & 0x1ffff, $raw & 0x1ffff
+    } $tree =~ /:constvalue 8 \[ ((?:-?\d+ ){8})\]/g;
+}
+my (undef, $tree) = $node->psql('postgres', <<"SQL", extra_params => [ '-U', 'app' ]);
+CREATE TEMP VIEW mine AS SELECT '$text'::randflake;
+SELECT ev_action FROM pg_rewrite WHERE ev_class = 'mine'::regclass;
+SQL
+like(join('|', constants_in($tree)), qr/\b$inside_it\b/, 'a role with USAGE reads what is inside an identifier, as documented');
+my (undef, undef, $plans) = $node->psql('postgres', <<'SQL', extra_params => [ '-U', 'stranger' ]);
+SET client_min_messages = log;
+SET debug_print_plan = on;
+DO $$ DECLARE x inbox; BEGIN SELECT * INTO x FROM inbox; PERFORM FROM inbox WHERE made = x.made; END $$;
+SQL
+my $of_row = $node->safe_psql('postgres', q{SELECT concat_ws(' ', extract(epoch FROM generated_at)::bigint, node_id, sequence)}
+      . ' FROM inbox, randflake_decode(made::bigint)');
+like(join('|', constants_in($plans)), qr/\b$of_row\b/, '  and a role that reads a column, without USAGE');
+
+# What a role may write that has a value made. With USAGE each succeeds, or the attack would be none.
+my $row = qq{{"id": "$text"}};
+my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
+my @attacks = (
+    "SELECT '$text'::randflake", "SELECT randflake_in('$text')", 'SELECT t::randflake FROM texts LIMIT 1',
+    "PREPARE p (randflake) AS SELECT \$1; EXECUTE p ('$text')",
+    "PREPARE p (text) AS SELECT \$1::randflake; EXECUTE p ('$text')",
+    "SELECT '($text,1)'::orders", "SELECT '{\"($text,1)\"}'::orders[]", "SELECT '{$text}'::randflake[]",
+    "SELECT ARRAY[t]::randflake[] FROM texts LIMIT 1", "SELECT ARRAY[b]::randflake[] FROM texts LIMIT 1",
+    "SELECT json_populate_record(NULL::orders, '$row')", "SELECT jsonb_populate_record(NULL::orders, '$row')",
+    "SELECT * FROM json_populate_recordset(NULL::orders, '[$row]')", "SELECT * FROM json_to_record('$row') AS x (id randflake)",
+    "SELECT * FROM xmltable('/r' PASSING xml '<r>$text</r>' COLUMNS id randflake PATH '.')",
+    "SELECT COALESCE(id, '$text') FROM inbox", "SELECT FROM inbox WHERE id = '$text'", "SELECT nullif(id, '$text') FROM inbox",
+    "SELECT width_bucket('$text', array_agg(id)) FROM inbox", "SELECT lag(id, 1, '$text') OVER () FROM inbox",
+    "SELECT id IN ('$text') FROM inbox", "SELECT id FROM inbox UNION SELECT '$text'",
+    "SELECT '$text'::order_key", "SELECT '[$text,$text]'::key_range", "SELECT '{[$text,$text]}'::key_multirange",
+    "SELECT key_range('$text', NULL)", 'SELECT latest(made) FROM inbox',
+    "SELECT ($number)::bigint::randflake", "SELECT randflake_from_bigint($number)", 'SELECT 7::randflake',
+    'SELECT b::randflake FROM texts LIMIT 1', 'SELECT b::integer::randflake FROM (SELECT 7::bigint AS b FROM texts) AS s LIMIT 1',
+    'SELECT randflake_lower(now())', "SELECT randflake_lower('2026-01-01')", 'SELECT randflake_lower(at) FROM texts LIMIT 1',
+    'TABLE recent', "INSERT INTO inbox VALUES ('$text')", "INSERT INTO inbox VALUES ($number)",
+    'INSERT INTO inbox (id) SELECT b FROM texts LIMIT 1', 'UPDATE inbox SET id = 7', 'INSERT INTO inbox DEFAULT VALUES',
+    "COPY inbox (made) FROM STDIN;\n$text\n\\.\n", "CREATE TEMP VIEW v AS SELECT '$text'::randflake",
+    "DO \$\$ DECLARE x orders.id%TYPE := '$text'; BEGIN END \$\$", "DO \$\$ DECLARE x orders; BEGIN x.id := '$text'; END \$\$",
+    "DO \$\$ DECLARE x orders; BEGIN x := row('$text', 1); END \$\$", "DO \$\$ DECLARE x orders; BEGIN x.id := $number; END \$\$",
+    "DO \$\$ BEGIN EXECUTE 'SELECT \$1::randflake' USING '$text'::text; END \$\$",
+    "SELECT invoker('$text')", "SET debug_print_plan = on; SELECT '$text'::randflake",
+    'SET force_parallel_mode = on; SELECT count(t::randflake) FROM texts',
+    'SET force_parallel_mode = on; SELECT count(randflake_lower(at)) FROM texts',
+    ($version >= 160000 ? ("SELECT pg_input_is_valid('$text', 'randflake')", "SELECT pg_input_error_info('$text', 'randflake')") : ()),
+    ($version >= 170000 ? "SELECT * FROM JSON_TABLE('$row', '\$' COLUMNS (id randflake))" : ()));
+# PostgreSQL itself refuses what declares something of the type.
+my @declarations = ("CREATE TEMP TABLE t (id randflake DEFAULT '$text')", 'CREATE TEMP TABLE t (LIKE inbox)',
+    'CREATE TEMP TABLE t AS SELECT id FROM inbox', 'CREATE FUNCTION pg_temp.f(text) RETURNS orders.id%TYPE LANGUAGE plpgsql AS $$BEGIN END$$',
+    'CREATE DOMAIN pg_temp.d AS randflake',
+    'CREATE TEMP TABLE times AS SELECT at FROM texts; CREATE INDEX ON times (randflake_lower(at))');
+for my $attack (@attacks, @declarations) {
+    my $sql = $version >= 160000 ? $attack =~ s/force_parallel_mode/debug_parallel_query/r : $attack;
+    my ($status, undef, $errors) = $node->psql('postgres', "BEGIN; $sql", extra_params => [ '-U', 'app' ]);
+    is($status, 0, "with USAGE: $attack") or diag($errors);
+    my $ours = !grep { $_ eq $attack } @declarations;
+    error_is($node, $sql, '42501', { message => qr/^permission denied for type /,
+        $ours ? (detail => qr/^Role "stranger" needs USAGE on the type/) : () }, '  and without', user => 'stranger');
+}
+
+$node->safe_psql('postgres', 'CREATE INDEX ON texts (randflake_lower(at)); ALTER TABLE texts OWNER TO stranger');
+error_is($node, 'REINDEX TABLE texts', '42501', { detail => qr/^Role "stranger" needs/ }, 'an index is built by its owner');
+
+# The same in the protocol: what the server says to these messages of a role.
+sub answer_to {
+    my ($role, @messages) = @_;
+    my $socket = IO::Socket::UNIX->new(Peer => $node->host . '/.s.PGSQL.' . $node->port) or die "no connection: $!";
+    print {$socket} map { my ($type, $body) = @$_; $type . pack('N', 4 + length $body) . $body }
+      [ '', pack('N', 3 << 16) . "user\0$role\0database\0postgres\0\0" ], @messages, [ S => '' ], [ X => '' ];
+    $socket->flush;
+    local $/;
+    my ($error) = <$socket> =~ /\0C(\w{5}\0M[^\0]*)/ or return 'no error';
+    return $error =~ s/\0M/ /r;
+}
+my $type_oid = $node->safe_psql('postgres', q{SELECT 'randflake'::regtype::oid});
+my $parameter = sub {
+    my ($form, $bytes) = @_;
+    return ([ P => "\0SELECT \$1\0" . pack('n N', 1, $type_oid) ],
+        [ B => "\0\0" . pack('n n n N/a* n', 1, $form, 1, $bytes, 0) ], [ E => "\0\0\0\0\0" ]);
+};
+my $call = sub {
+    my ($function, $argument) = @_;
+    return [ F => pack('N n n N/a* n', $node->safe_psql('postgres', "SELECT '$function'::regprocedure::oid"), 0, 1, $argument, 0) ];
+};
+my %ways = (
+    'a parameter of its oid, as text' => [ $parameter->(0, $text) ],
+    'a parameter of its oid, in binary' => [ $parameter->(1, pack 'q>', $number) ],
+    'the fast path, input' => [ $call->('randflake_in(cstring)', $text) ],
+    'the fast path, an argument' => [ $call->('randflake_to_bigint(randflake)', $text) ],
+    'the fast path, a cast' => [ $call->('randflake_from_bigint(bigint)', $number) ],
+    'the fast path, a time' => [ $call->('randflake_lower(timestamptz)', '2026-01-01') ]);
+for my $way (sort keys %ways) {
+    is(answer_to('app', @{ $ways{$way} }), 'no error', "with USAGE: $way");
+    like(answer_to('stranger', @{ $ways{$way} }), qr/^42501 permission denied for type /, '  and without');
+}
+
+# A session forgets what it has found when the role is another one, or its privileges are.
+sub state_after {
+    my ($session, $sql) = @_;
+    return ($session->query("$sql;\n\\echo :SQLSTATE") =~ /(\w{5})$/)[0];
+}
+$node->safe_psql('postgres', 'CREATE ROLE late LOGIN; CREATE ROLE makers; GRANT USAGE ON TYPE randflake TO makers, pg_database_owner');
+my $making = "SELECT '$text'::randflake";
+my $late = $node->background_psql('postgres', on_error_stop => 0, extra_params => [ '-U', 'late' ]);
+for my $change (
+    [ 'GRANT USAGE ON TYPE randflake TO late', 'REVOKE USAGE ON TYPE randflake FROM late' ],
+    [ 'GRANT USAGE ON TYPE randflake TO PUBLIC', 'REVOKE USAGE ON TYPE randflake FROM PUBLIC' ],
+    [ 'GRANT makers TO late', 'REVOKE makers FROM late' ],
+    [ 'ALTER ROLE late SUPERUSER', 'ALTER ROLE late NOSUPERUSER' ],
+    [ 'ALTER DATABASE postgres OWNER TO late', 'ALTER DATABASE postgres OWNER TO postgres' ])
+{
+    is(state_after($late, $making), '42501', 'an open session is refused');
+    $node->safe_psql('postgres', $change->[0]);
+    is(state_after($late, $making), '00000', "  not after $change->[0]");
+    $node->safe_psql('postgres', $change->[1]);
+}
+is(state_after($late, $making), '42501', '  but at last');
+is(state_after($late, "SELECT of_owner('$text')"), '00000', 'a SECURITY DEFINER function has the privileges of its owner');
+is(state_after($late, "SELECT invoker('$text')"), '42501', '  which the session does not keep, nor what the function made');
+$late->quit;
+my $both = $node->background_psql('postgres', on_error_stop => 0);
+is(state_after($both, $_->[0]), $_->[1], "one session: $_->[0]")
+  for [ $making, '00000' ], [ "SET ROLE stranger; $making", '42501' ], [ "SET ROLE app; $making", '00000' ],
+  [ "PREPARE q AS SELECT t::randflake FROM texts; EXECUTE q; SET ROLE stranger; EXECUTE q", '42501' ];
+$both->quit;
+
+# What needs no USAGE: new values, values that are there, also in a view that another role wrote
+my (undef, $out, $errors) = $node->psql('postgres', <<'SQL', extra_params => [ '-U', 'stranger' ]);
+INSERT INTO inbox (id) VALUES (NULL);
+INSERT INTO inbox (id) SELECT max(made) FROM inbox;
+SELECT count(*), count(DISTINCT made), count(made::bigint), count(made::text), count(DISTINCT ROW(made)) FROM inbox;
+SELECT count(*) FROM inbox AS a JOIN inbox AS b ON a.made = b.made;
+SELECT id::text FROM written;
+SQL
+is("$out$errors", "3|3|3|3|3\n3\n$text", 'without USAGE, values are made anew, compared and shown');
+
 ALTER TABLE hidden ENABLE ROW LEVEL SECURITY;
 CREATE POLICY none ON hidden USING (pg_backend_pid() < 0);
 GRANT SELECT ON hidden TO stranger;

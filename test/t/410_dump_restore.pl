@@ -22,6 +22,8 @@ GRANT EXECUTE ON FUNCTION randflake_generate_text() TO app;
 GRANT EXECUTE ON FUNCTION randflake_decode(bigint) TO support;
 GRANT EXECUTE ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text) TO holder;
 GRANT SELECT ON randflake_leases TO holder;
+REVOKE USAGE ON TYPE randflake FROM PUBLIC;
+GRANT USAGE ON TYPE randflake TO app;
 
 CREATE TABLE item (
     id bigint PRIMARY KEY DEFAULT randflake_generate(),
@@ -78,6 +80,8 @@ sub is_restored {
         [ app => 'SELECT * FROM item_inside', 'no' ],
         [ support => 'SELECT (randflake_decode(id)).node_id FROM item LIMIT 1', 'yes' ],
         [ support => 'SELECT randflake_generate_text()', 'no' ],
+        [ app => 'SELECT 7::randflake', 'yes' ],
+        [ support => 'SELECT 7::randflake', 'no' ],
         [ holder => 'TABLE randflake_leases', 'yes' ],
         [ holder => 'TABLE randflake_lease', 'no' ],
         [ holder => 'TABLE randflake_pool', 'no' ]);

@@ -30,6 +30,8 @@ CREATE ROLE support;
 CREATE EXTENSION randflake_type CASCADE;
 CREATE EXTENSION randflake_coordinator;
 GRANT EXECUTE ON FUNCTION randflake_decode(bigint) TO support;
+REVOKE USAGE ON TYPE randflake FROM PUBLIC;
+GRANT USAGE ON TYPE randflake TO support;
 CREATE TABLE item (id bigint PRIMARY KEY DEFAULT randflake_generate(), n integer);
 INSERT INTO item (n) SELECT generate_series(1, 50000);
 CREATE TABLE parcel (id randflake PRIMARY KEY DEFAULT randflake_next(), n integer);
@@ -62,8 +64,9 @@ my @contents = ('SELECT * FROM item ORDER BY id', 'SELECT * FROM shards ORDER BY
     'SELECT * FROM randflake_lease_pool',
     'SELECT id, inside.* FROM item, randflake_decode(id) AS inside ORDER BY id');
 my $privileges = <<'SQL';
-SELECT oid::regprocedure, proacl FROM pg_proc WHERE proname LIKE 'randflake%'
-ORDER BY oid::regprocedure::text
+SELECT oid::regprocedure::text, proacl FROM pg_proc WHERE proname LIKE 'randflake%'
+UNION ALL SELECT oid::regtype::text, typacl FROM pg_type WHERE typname = 'randflake'
+ORDER BY 1
 SQL
 my %expected = map { $_ => $old->safe_psql('postgres', $_) } @contents, $privileges;
 my $old_version = $old->safe_psql('postgres', 'SHOW server_version');
@@ -112,6 +115,8 @@ $new->safe_psql('postgres', <<'SQL');
 DROP VIEW shards, recent;
 DROP TABLE item, parcel, before, made, parts;
 REVOKE EXECUTE ON FUNCTION randflake_decode(bigint) FROM support;
+REVOKE USAGE ON TYPE randflake FROM support;
+GRANT USAGE ON TYPE randflake TO PUBLIC;
 CREATE DATABASE fresh;
 SQL
 $new->safe_psql('fresh', 'CREATE EXTENSION randflake_type CASCADE; CREATE EXTENSION randflake_coordinator');

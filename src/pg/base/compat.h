@@ -89,6 +89,15 @@ static inline bool may_execute(Oid function) {
 #endif
 }
 
+// Whether the current role has USAGE on a type.
+static inline bool may_use_type(Oid type) {
+#if PG_VERSION_NUM >= 160000
+    return object_aclcheck(TypeRelationId, type, GetUserId(), ACL_USAGE) == ACLCHECK_OK;
+#else
+    return pg_type_aclcheck(type, GetUserId(), ACL_USAGE) == ACLCHECK_OK;
+#endif
+}
+
 // The wait event shown in pg_stat_activity while a call waits; named where the server allows it.
 static inline uint32 wait_event(const char* name) {
 #if PG_VERSION_NUM >= 170000

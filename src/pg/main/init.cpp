@@ -50,6 +50,20 @@ static void log_missing_setting() {
                       errhint("%s", missing->hint)));
 }
 
+// The first minor release of each major that closes CVE-2026-6460; later majors never had it.
+static void warn_of_old_minor_release() {
+    static constexpr int kClosedIn[] = {150020, 160016, 170012, 180007};
+    const int version = atoi(GetConfigOption("server_version_num", false, false));
+    for (const int closed : kClosedIn)
+        if (version / 10000 == closed / 10000 && version < closed)
+            ereport(WARNING,
+                    (errmsg("this minor release of PostgreSQL lets roles forge identifiers"),
+                     errdetail("Where the extension randflake_type is, a role that may create a "
+                               "type can have any number encrypted (CVE-2026-6460)."),
+                     errhint("Install PostgreSQL %d.%d or a later minor release.", closed / 10000,
+                             closed % 10000)));
+}
+
 static void on_shmem_startup() {
     if (previous_shmem_startup != nullptr)
         previous_shmem_startup();
@@ -73,6 +87,7 @@ static void on_shmem_startup() {
 void _PG_init(void) {
     if (!process_shared_preload_libraries_in_progress)
         return;
+    warn_of_old_minor_release();
     settings_define();
     snowflake_layout_define_setting();
     secret_define_settings();

@@ -11,6 +11,18 @@
 
 extern "C" PGDLLEXPORT Datum randflake_in(PG_FUNCTION_ARGS);
 
+// The role that was last found to have USAGE on the type; see type_usage.cpp.
+extern Oid type_maker;
+
+void check_type_usage(Oid maker);
+
+// First in each function that makes a value from something else: an ERROR unless the current role
+// has USAGE on the type.
+static inline void require_type_usage(FunctionCallInfo fcinfo) {
+    if (unlikely(GetUserId() != type_maker))
+        check_type_usage(fcinfo->flinfo->fn_oid);
+}
+
 // Installs the check of column defaults; in _PG_init.
 void type_default_init();
 

@@ -21,6 +21,7 @@ Datum randflake_distance(PG_FUNCTION_ARGS) {
                                          second_of_datum(PG_GETARG_DATUM(0))));
 }
 
+    require_type_usage(fcinfo);
 SQL_FUNCTION(randflake_node_id);
 Datum randflake_node_id(PG_FUNCTION_ARGS) {
     PG_RETURN_INT32(

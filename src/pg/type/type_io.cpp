@@ -76,6 +76,7 @@ static bool is_skipped(const SecretRing& ring, uint64 raw) {
 // An identifier that no secret made, or that none can have made yet, is an ERROR, or false when
 // `context` is a caller's that collects errors.
 static bool datum_of_id(FunctionCallInfo fcinfo, uint64 id, Node* context, Datum* value) {
+    require_type_usage(fcinfo);
     const SecretRing ring = type_secrets();
     uint64 raw = 0;
     const bool made = ring.Decrypt(kRandflake, id, &raw);
