@@ -279,8 +279,6 @@ REVOKE ALL ON FUNCTION randflake_equalimage(oid) FROM PUBLIC;
 
 CREATE OPERATOR FAMILY randflake_ops USING btree;
 COMMENT ON OPERATOR FAMILY randflake_ops USING btree IS 'order of time of type randflake';
--- Without skip support, by which EXPLAIN ANALYZE would show which values are consecutive numbers: an
--- index is searched less often for them.
 CREATE OPERATOR CLASS randflake_ops DEFAULT FOR TYPE randflake USING btree FAMILY randflake_ops AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
     FUNCTION 1 randflake_cmp(randflake, randflake),
@@ -314,11 +312,6 @@ CREATE OPERATOR CLASS randflake_minmax_ops DEFAULT FOR TYPE randflake USING brin
     FUNCTION 4 pg_catalog.brin_minmax_union(internal, internal, internal);
 COMMENT ON OPERATOR CLASS randflake_minmax_ops USING brin IS 'smallest and largest of type randflake';
 
-CREATE FUNCTION randflake_distance(internal, internal) RETURNS double precision
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_distance(internal, internal) IS 'seconds between two values, for summaries of several ranges';
-REVOKE ALL ON FUNCTION randflake_distance(internal, internal) FROM PUBLIC;
-
 CREATE OPERATOR FAMILY randflake_minmax_multi_ops USING brin;
 COMMENT ON OPERATOR FAMILY randflake_minmax_multi_ops USING brin IS 'ranges of type randflake';
 CREATE OPERATOR CLASS randflake_minmax_multi_ops FOR TYPE randflake USING brin FAMILY randflake_minmax_multi_ops AS
@@ -328,7 +321,7 @@ CREATE OPERATOR CLASS randflake_minmax_multi_ops FOR TYPE randflake USING brin F
     FUNCTION 3 pg_catalog.brin_minmax_multi_consistent(internal, internal, internal, integer),
     FUNCTION 4 pg_catalog.brin_minmax_multi_union(internal, internal, internal),
     FUNCTION 5 pg_catalog.brin_minmax_multi_options(internal),
-    FUNCTION 11 (randflake, randflake) randflake_distance(internal, internal);
+    FUNCTION 11 (randflake, randflake) pg_catalog.brin_minmax_multi_distance_int8(internal, internal);
 COMMENT ON OPERATOR CLASS randflake_minmax_multi_ops USING brin IS 'ranges of type randflake';
 
 CREATE OPERATOR FAMILY randflake_bloom_ops USING brin;

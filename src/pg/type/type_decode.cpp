@@ -1,4 +1,4 @@
-// The type randflake: time, distance in time and node id, which need no secret.
+// The type randflake: time and node id, which need no secret.
 
 #include "core/identifier/layout.h"
 #include "pg/base/sql_function.h"
@@ -12,16 +12,6 @@ Datum randflake_timestamp(PG_FUNCTION_ARGS) {
     PG_RETURN_TIMESTAMPTZ(timestamp_of(second_of_datum(PG_GETARG_DATUM(0))));
 }
 
-// For BRIN summaries of several ranges: ranges that are near each other become one. The difference
-// of the numbers would show node ids and sequence numbers, by the blocks that EXPLAIN ANALYZE
-// counts.
-SQL_FUNCTION(randflake_distance);
-Datum randflake_distance(PG_FUNCTION_ARGS) {
-    PG_RETURN_FLOAT8(static_cast<double>(second_of_datum(PG_GETARG_DATUM(1)) -
-                                         second_of_datum(PG_GETARG_DATUM(0))));
-}
-
-    require_type_usage(fcinfo);
 SQL_FUNCTION(randflake_node_id);
 Datum randflake_node_id(PG_FUNCTION_ARGS) {
     PG_RETURN_INT32(
@@ -31,6 +21,7 @@ Datum randflake_node_id(PG_FUNCTION_ARGS) {
 // The smallest value of a second.
 SQL_FUNCTION(randflake_lower);
 Datum randflake_lower(PG_FUNCTION_ARGS) {
+    require_type_usage(fcinfo);
     const randflake::Second second =
         second_of_timestamp(PG_GETARG_TIMESTAMPTZ(0), ERRCODE_DATETIME_FIELD_OVERFLOW);
     uint64 raw;

@@ -1,17 +1,13 @@
 // Planner estimates for <, <=, > and >= of the type randflake.
 //
-// Every user sees estimates, in EXPLAIN, and can make a column with statistics of his own.
-// Node id and sequence number inside a value must not follow from them. So an estimate is one of
-// the values' seconds: the constant, the most common values, the bounds of the histogram and the
-// ends of an index, which the server puts in place of the outer bounds, all count as their seconds.
-// It may be off by a second.
+// The server's estimators interpolate within a bin of the histogram only for built-in types; of
+// others they take the middle. A value is stored as a bigint in the same order. So column and
+// constant are shown to them as bigint. The operator stays the type's, by which they find the
+// column's statistics and the ends of its indexes.
 //
-// The server's estimators interpolate between two values only for built-in types, and then between
-// the numbers. For others they only compare. Equality, joins and extended statistics are left to
-// those: they tell the order within a second, as the operators do. But the planner combines two
-// bounds to a range only if the operators name the server's estimators. So here a lower bound looks
-// for an upper bound on the same column and answers for the range of both: P(lower <= x < upper) /
-// P(x < upper). The planner multiplies that by P(x < upper).
+// The planner combines two bounds to a range only if the operators name the server's estimators. So
+// here a lower bound looks for an upper bound on the same column and answers for the range of both:
+// P(lower <= x < upper) / P(x < upper). The planner multiplies that by P(x < upper).
 
 #include "pg/base/sql_function.h"
 #include "pg/type/type.h"
@@ -26,20 +22,12 @@ struct Comparison {
 };
 
 enum class Bound : uint8 { kNone, kLower, kUpper };
-
-// A search for the constant of a comparison among values of a column. "Before" are the values of
-// seconds before `boundary`: those that fulfil x < c or x <= c, or do not fulfil x >= c or x > c.
-struct Search {
-    randflake::Second boundary;
-    bool wants_before;
-    randflake::Second last_before;   // of the last value seen that was before
-    randflake::Second first_beyond;  // and of the last one that was not
-};
 }  // namespace
 
-static Comparison comparison(PlannerInfo* root, Oid operator_oid, Node* left, Node* right) {
-    Comparison result{root, operator_oid, left, right, 0};
-    const TypeCacheEntry* type = lookup_type_cache(exprType(left), TYPECACHE_BTREE_OPFAMILY);
+static Comparison comparison(PlannerInfo* root, Oid operator_oid, const List* operands) {
+    Comparison result{root, operator_oid, static_cast<Node*>(linitial(operands)),
+                      static_cast<Node*>(lsecond(operands)), 0};
+    const TypeCacheEntry* type = lookup_type_cache(exprType(result.left), TYPECACHE_BTREE_OPFAMILY);
     result.strategy = get_op_opfamily_strategy(operator_oid, type->btree_opf);
     return result;
 }
@@ -52,97 +40,21 @@ static bool is_greater(const Comparison& c) {
     return c.strategy == BTGreaterStrategyNumber || c.strategy == BTGreaterEqualStrategyNumber;
 }
 
-// In place of the operator's function: whether a value fulfils the comparison, by seconds.
-static Datum fulfils(FunctionCallInfo call) {
-    auto* search = static_cast<Search*>(call->flinfo->fn_extra);
-    const randflake::Second second = second_of_datum(call->args[0].value);
-    const bool before = second < search->boundary;
-    (before ? search->last_before : search->first_beyond) = second;
-    return BoolGetDatum(before == search->wants_before);
+static Node* as_bigint(Node* operand) {
+    return reinterpret_cast<Node*>(makeRelabelType(reinterpret_cast<Expr*>(operand), INT8OID, -1,
+                                                   InvalidOid, COERCE_IMPLICIT_CAST));
 }
 
-// P(column operator constant) among the values of the histogram; -1 when there is none.
-//
-// The server does a binary search, which ends between two bounds, of which it assumes the middle.
-// The last two values that it asked about are these bounds. Each stands somewhere in its second.
-static double probability_in_histogram(const Comparison& c, VariableStatData* column,
-                                       FmgrInfo* function, Datum constant, Oid type) {
-    const auto* search = static_cast<const Search*>(function->fn_extra);
-    const bool has_equal =
-        c.strategy == BTLessEqualStrategyNumber || c.strategy == BTGreaterEqualStrategyNumber;
-    double result =
-        ineq_histogram_selectivity(c.root, column, c.operator_oid, function, is_greater(c),
-                                   has_equal, InvalidOid, constant, type);
-    AttStatsSlot histogram;
-    if (search->last_before >= search->first_beyond ||
-        !get_attstatsslot(&histogram, column->statsTuple, STATISTIC_KIND_HISTOGRAM, InvalidOid,
-                          ATTSTATSSLOT_VALUES))
-        return result;
-    const double part = (static_cast<double>(search->boundary - search->last_before) - 0.5) /
-                        static_cast<double>(search->first_beyond - search->last_before);
-    const double beyond_middle = (part - 0.5) / (histogram.nvalues - 1);
-    result += is_greater(c) ? -beyond_middle : beyond_middle;
-    CLAMP_PROBABILITY(result);
-    free_attstatsslot(&histogram);
-    return result;
-}
-
-// P(column operator constant), from the column's statistics.
-static double probability_of_constant(const Comparison& c, VariableStatData* column,
-                                      const Const* constant) {
-    if (constant->constisnull)
-        return 0;
-    if (!HeapTupleIsValid(column->statsTuple))
-        return DEFAULT_INEQ_SEL;
-
-    // A value is before c in x < c and x >= c, and before or at c in the other two.
-    const bool at_boundary =
-        c.strategy == BTLessEqualStrategyNumber || c.strategy == BTGreaterStrategyNumber;
-    Search search{second_of_datum(constant->constvalue) + (at_boundary ? 1 : 0),
-                  is_less(c),
-                  {PG_INT64_MAX},
-                  {PG_INT64_MIN}};
-    FmgrInfo function{};
-    function.fn_addr = fulfils;
-    function.fn_oid = get_opcode(c.operator_oid);  // whose privileges count
-    function.fn_nargs = 2;
-    function.fn_strict = true;
-    function.fn_mcxt = CurrentMemoryContext;
-    function.fn_extra = &search;
-
-    double common;
-    const double in_common =
-        mcv_selectivity(column, &function, InvalidOid, constant->constvalue, true, &common);
-    search.last_before = {PG_INT64_MAX};
-    search.first_beyond = {PG_INT64_MIN};
-    const double in_histogram =
-        probability_in_histogram(c, column, &function, constant->constvalue, constant->consttype);
-
-    const auto* statistics =
-        reinterpret_cast<const FormData_pg_statistic*>(GETSTRUCT(column->statsTuple));
-    double result = in_common + (1 - statistics->stanullfrac - common) *
-                                    (in_histogram < 0 ? 0.5 : in_histogram);
-    CLAMP_PROBABILITY(result);
-    return result;
-}
-
-// P(left operator right).
+// P(left operator right), by the server.
 static double probability(const Comparison& c, int relation) {
-    VariableStatData column;
-    Node* other;
-    bool column_is_left;
-    if ((!is_less(c) && !is_greater(c)) ||
-        !get_restriction_variable(c.root, list_make2(c.left, c.right), relation, &column, &other,
-                                  &column_is_left))
+    static constexpr PGFunction kEstimators[] = {nullptr, scalarltsel, scalarlesel,
+                                                 nullptr, scalargesel, scalargtsel};
+    if (!is_less(c) && !is_greater(c))
         return DEFAULT_INEQ_SEL;
-    double result = DEFAULT_INEQ_SEL;
-    if (IsA(other, Const))
-        result = probability_of_constant(
-            column_is_left ? c
-                           : comparison(c.root, get_commutator(c.operator_oid), c.right, c.left),
-            &column, reinterpret_cast<const Const*>(other));
-    ReleaseVariableStats(column);
-    return result;
+    return DatumGetFloat8(DirectFunctionCall4(
+        kEstimators[c.strategy], PointerGetDatum(c.root), ObjectIdGetDatum(c.operator_oid),
+        PointerGetDatum(list_make2(as_bigint(c.left), as_bigint(c.right))),
+        Int32GetDatum(relation)));
 }
 
 // A comparison as a bound of a column. The other operand holds no column.
@@ -177,9 +89,7 @@ static double probability_of_upper_bound(PlannerInfo* root, const Var* column, i
         const auto* expression = reinterpret_cast<OpExpr*>(clause);
         if (list_length(expression->args) != 2)
             continue;
-        const Comparison other =
-            comparison(root, expression->opno, static_cast<Node*>(linitial(expression->args)),
-                       static_cast<Node*>(lsecond(expression->args)));
+        const Comparison other = comparison(root, expression->opno, expression->args);
         Var* bounded;
         if (bound_of(other, &bounded) != Bound::kUpper || !equal(bounded, column))
             continue;
@@ -209,9 +119,7 @@ Datum randflake_rangesel(PG_FUNCTION_ARGS) {
     if (list_length(operands) != 2)
         PG_RETURN_FLOAT8(DEFAULT_INEQ_SEL);
 
-    const Comparison compared =
-        comparison(root, PG_GETARG_OID(1), static_cast<Node*>(linitial(operands)),
-                   static_cast<Node*>(lsecond(operands)));
+    const Comparison compared = comparison(root, PG_GETARG_OID(1), operands);
     double result = probability(compared, relation);
     Var* column;
     if (bound_of(compared, &column) != Bound::kLower)
