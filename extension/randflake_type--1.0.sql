@@ -288,11 +288,11 @@ COMMENT ON OPERATOR CLASS randflake_ops USING btree IS 'order of time of type ra
 
 CREATE FUNCTION randflake_hash(randflake) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_hash(randflake) IS 'hash, keyed with the secret';
+COMMENT ON FUNCTION randflake_hash(randflake) IS 'hash';
 
 CREATE FUNCTION randflake_hash_extended(randflake, bigint) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_hash_extended(randflake, bigint) IS 'hash with a seed, keyed with the secret';
+COMMENT ON FUNCTION randflake_hash_extended(randflake, bigint) IS 'hash with a seed';
 
 CREATE OPERATOR FAMILY randflake_ops USING hash;
 COMMENT ON OPERATOR FAMILY randflake_ops USING hash IS 'equality of type randflake';

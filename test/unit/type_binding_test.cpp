@@ -188,7 +188,7 @@ TEST(PlanBinding, EveryCase) {
         kInWorker = kWorker | kParallelMode,
     };
     constexpr auto kMake = TypeUse::kMake, kInput = TypeUse::kInput, kOutput = TypeUse::kOutput,
-                   kHash = TypeUse::kHash, kSort = TypeUse::kSort, kBuild = TypeUse::kBuildIndex,
+                   kSort = TypeUse::kSort, kBuild = TypeUse::kBuildIndex,
                    kNoValue = TypeUse::kNoValue;
     static const struct {
         const char* what;
@@ -259,19 +259,14 @@ TEST(PlanBinding, EveryCase) {
         {"made by none", "A B100 X150", kNoValue, 0, 300, 0, kDiffers},
         {"sorted", "A B100 X150", kSort, 0, 300, 0, kGo},
         {"indexed", "A B100 X150", kBuild, 0, 300, 0, kDiffers},
-        {"hashed", "A B100 X150", kHash, 0, 300, 0, kGo},
         // Another first secret
         {"shown", "X", kOutput, 50, 60, 0, kDiffers},
         {"stands for a second", "X", kOutput, 0, 60, 0, kDiffers},
         {"made", "A X", kMake, 50, 60, 0, kDiffers},
         {"sorted", "A X", kSort, 0, 60, 0, kDiffers},
         {"indexed", "A X", kBuild, 0, 60, 0, kDiffers},
-        {"hashed", "A X", kHash, 0, 60, 0, kDiffers},
         {"in the past", "X", kOutput, 50, 60, kDecoding, kDiffers},
         // Whole columns
-        {"hashed", "A", kHash, 0, 300, 0, kGo},
-        {"hashed in a worker", "A", kHash, 0, 300, kInWorker, kGo},
-        {"hashed, unbound", "", kHash, 0, 60, kMayBind, kMissing},
         {"sorted, unbound", "", kSort, 0, 60, 0, kGo},
         {"indexed, unbound", "", kBuild, 0, 60, 0, kGo},
         {"indexed", "A B100", kBuild, 0, 60, 0, kGo},

@@ -140,10 +140,6 @@ BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, T
             return differs_from < kNoSecond ? BindingStep::kDiffers : BindingStep::kGo;
         case TypeUse::kSort:
             return differs_from == Second{0} ? BindingStep::kDiffers : BindingStep::kGo;
-        case TypeUse::kHash:
-            return differs_from == Second{0} ? BindingStep::kDiffers
-                   : binding.bound == 0      ? BindingStep::kMissing
-                                             : BindingStep::kGo;
         case TypeUse::kMake:
         case TypeUse::kInput:
         case TypeUse::kOutput:

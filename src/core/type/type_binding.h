@@ -73,7 +73,6 @@ enum class TypeUse : uint8_t {
     kInput,    // casts to the type included
     kNoValue,  // the input of an identifier that the ring reads as made by no secret
     kOutput,   // casts from the type included
-    kHash,
     kSort,
     kBuildIndex,
 };

@@ -287,12 +287,6 @@ const char* secret_fingerprints_text(const SecretRecords& records) {
     return text;
 }
 
-randflake::SipKey secret_hash_key() {
-    uint8 digest[PG_SHA256_DIGEST_LENGTH];
-    hmac_of_text(shared->secrets.keys[0], "randflake type hash", nullptr, 0, digest);
-    return randflake::SipKey::FromBytes(digest);
-}
-
 randflake::SipKey secret_permutation_key(int generation, const char* use, const uint8* label,
                                          size_t length) {
     uint8 more[1 + kMaxLabelBytes] = {};

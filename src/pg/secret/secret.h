@@ -49,10 +49,6 @@ const char* secret_entry_text(const randflake::SecretRecord& record);
 // The fingerprints and times of all of them in one text, as a coordinator takes them; palloc'd.
 const char* secret_fingerprints_text(const randflake::SecretRecords& records);
 
-// The key by which values of the type randflake are hashed: the first 16 bytes of HMAC-SHA-256 over
-// another fixed text under the first secret. For backends too.
-randflake::SipKey secret_hash_key();
-
 // The key of a permutation (core/identifier/feistel.h): the first 16 bytes of HMAC-SHA-256 under a
 // secret over its use, a zero byte and a label. For backends too.
 inline constexpr size_t kMaxLabelBytes = 255;

@@ -64,10 +64,6 @@ static constexpr AttrNumber kEntryColumn = 1;
 
 uint64 type_certain_end;
 int type_certain_secrets;
-bool type_hash_certain;
-
-// Each backend derives it once more: the server's crypto library does not work in the postmaster.
-randflake::SipKey type_hash_key;
 
 static Oid key_table = InvalidOid;
 static uint64 key_table_changes;
@@ -87,7 +83,6 @@ static Known known_in_history;
 static void forget() {
     known_now.secrets = known_in_history.secrets = 0;
     type_certain_end = 0;
-    type_hash_certain = false;
 }
 
 static void on_relation_change(Datum, Oid relation) {
@@ -230,7 +225,7 @@ static bool may_bind_first(Oid function) {
 
 // Why this command cannot bind a database that has no entry, as a sentence.
 static const char* binding_obstacle(TypeUse use) {
-    if (use == TypeUse::kOutput || use == TypeUse::kHash)
+    if (use == TypeUse::kOutput)
         return "Only values that are made or read in bind it.";
     if (RecoveryInProgress())
         return "A standby cannot bind it.";
@@ -352,7 +347,6 @@ static TypeBinding read_binding(Oid function, const SecretRecords& records, bool
             raw = PG_UINT64_MAX;
         type_certain_end = raw;
         type_certain_secrets = static_cast<int>(records.count);
-        type_hash_certain = binding.bound > 0 && binding.differs_from > Second{0};
     }
     return binding;
 }
@@ -398,7 +392,6 @@ static void prepare(Oid function) {
     static bool watching;
 
     if (!watching) {
-        type_hash_key = secret_hash_key();
         CacheRegisterRelcacheCallback(on_relation_change, Datum{0});
         watching = true;
     }

@@ -5,7 +5,6 @@
 
 #include "pg/base/pg.h"
 
-#include "core/identifier/siphash.h"
 #include "core/type/type_binding.h"
 #include "pg/memory/require.h"
 #include "pg/memory/shmem.h"
@@ -16,11 +15,6 @@
 // with as many secrets as this; 0 when nothing is certain. See type_key.cpp.
 extern uint64 type_certain_end;
 extern int type_certain_secrets;
-
-// The key of the type's hash, derived from the server's first secret, and whether it is this
-// database's.
-extern randflake::SipKey type_hash_key;
-extern bool type_hash_certain;
 
 // Whether a use of the type may go on; sees to it that what it needs is there, or raises an ERROR.
 // False for an identifier that cannot have been made yet, and for one of no secret: the error is
@@ -42,12 +36,6 @@ static inline bool check_type_value(FunctionCallInfo fcinfo, const randflake::Se
             randflake::kRandflake.Before(randflake::kRandflake.Unpack(raw).timestamp,
                                          secrets_certain_before())) ||
            check_type(fcinfo->flinfo->fn_oid, ring, use, raw);
-}
-
-// Before a value is hashed.
-static inline void require_type_hash(FunctionCallInfo fcinfo) {
-    if (unlikely(!type_hash_certain))
-        (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), randflake::TypeUse::kHash, 0);
 }
 
 #endif
