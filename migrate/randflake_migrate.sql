@@ -25,6 +25,10 @@
 -- The shadow belongs to the number and not to the row, since rows that refer to a number are not written when another row takes
 -- it. When a row leaves a number, by UPDATE or DELETE, a table of the move keeps its shadow for the row that takes it.
 --
+-- Of a partitioned table, columns, triggers and checks are made on the table, which gives them to partitions that come later. Indexes
+-- and foreign keys are made on each partition, where PostgreSQL can do it beside writers; those of the table then take them. A check
+-- refuses every row without a shadow, so that none is lost where a partition comes with rows, or a trigger was off.
+--
 -- All names that a move makes have its number: randflake_1_… and zzz_randflake_1_… beside the tables, m1_… in this schema. Only
 -- new_ and old_ columns have none. The steps mark what they made by its oid, and drop nothing else.
 --
@@ -347,14 +351,22 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, 
     ) SELECT p.rel, p.att FROM place AS p
 $$;
 
--- The expressions of an object, as PostgreSQL keeps them, in which each of these columns ("number :vartype type|…") is KEY and each
--- constant CONST. A cast that nobody wrote is left out.
-CREATE FUNCTION randflake_migrate.tree(class oid, object oid, columns text) RETURNS text
+-- A table and its partitions, of which leaves have rows.
+CREATE FUNCTION randflake_migrate.tree(rel oid, OUT rel oid, OUT leaf boolean) RETURNS SETOF record
+LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
+    SELECT t.relid::oid, t.isleaf FROM pg_partition_tree($1) AS t
+    UNION ALL SELECT $1, true WHERE NOT EXISTS (SELECT FROM pg_partition_tree($1))
+$$;
+
+-- The expressions of an object, as PostgreSQL keeps them, in which each of these columns ("number :vartype type|…") is KEY, each of
+-- those is OTHER, and each constant CONST. A cast that nobody wrote is left out. Columns of a subquery could be either.
+CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text, others text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(t.tree,
-        '\{VAR :varno \d+ :varattno (' || $3 || ') [^{}]*\}', 'KEY', 'g'), '\{CONST [^{}]*\}', 'CONST', 'g'),
+    SELECT regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(t.tree,
+        '\{VAR :varno \d+ :varattno (' || $3 || ') [^{}]*\}', 'KEY', 'g'),
+        '\{VAR :varno \d+ :varattno (' || CASE WHEN t.tree !~ ':rtekind [16]' THEN $4 ELSE 'x' END || ') [^{}]*\}', 'OTHER', 'g'), '\{CONST [^{}]*\}', 'CONST', 'g'),
         '\{FUNCEXPR [^{}]*:args \(CONST\)[^{}]*\}', 'CONST', 'g'), '\{ARRAY(?:EXPR)? [^{}]*:elements \(CONST[^{}]*\}', 'CONST', 'g'),
-        '\{FUNCEXPR [^{}]*:funcformat 2 [^{}]*:args \(KEY\)[^{}]*\}', 'KEY', 'g')
+        '\{FUNCEXPR [^{}]*:funcformat 2 [^{}]*:args \((KEY|OTHER)\)[^{}]*\}', '\1', 'g')
     FROM (
         SELECT c.conbin::text FROM pg_constraint AS c WHERE $1 = 'pg_constraint'::regclass AND c.oid = $2
       UNION ALL SELECT concat(i.indexprs, i.indpred) FROM pg_index AS i WHERE $1 = 'pg_class'::regclass AND i.indexrelid = $2
@@ -368,14 +380,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     ) AS t (tree)
 $$;
 
--- What such a tree does with a key, and the type cannot do. That the other operand is a column and no key is certain only where
--- the tree is of one table.
-CREATE FUNCTION randflake_migrate.lacking(tree text, type regtype, of_one_table boolean) RETURNS text
+-- What such a tree does with a key, and the type cannot do.
+CREATE FUNCTION randflake_migrate.lacking(tree text, type regtype) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(DISTINCT x.what, ', ') FROM (
         SELECT format('%s with %s', o.oprname, format_type(CASE r[2] WHEN 'KEY' THEN o.oprright ELSE o.oprleft END, NULL))
-        FROM regexp_matches($1, ':opno (\d+) [^{}]*:args \((KEY|CONST|\{[^{}]*\}) ?(KEY|CONST|\{\w+)?', 'g') AS r JOIN pg_operator AS o ON o.oid = r[1]::oid
-        WHERE 'KEY' IN (r[2], r[3]) AND ('CONST' IN (r[2], r[3]) OR $3 AND (r[2] LIKE '{VAR%' OR r[3] = '{VAR')
+        FROM regexp_matches($1, ':opno (\d+) [^{}]*:args \((KEY|CONST|OTHER|\{[^{}]*\}) ?(KEY|CONST|OTHER)?', 'g') AS r JOIN pg_operator AS o ON o.oid = r[1]::oid
+        WHERE 'KEY' IN (r[2], r[3]) AND ('CONST' IN (r[2], r[3]) OR 'OTHER' IN (r[2], r[3])
             OR NOT EXISTS (SELECT FROM pg_operator AS n WHERE n.oprname = o.oprname AND n.oprright = $2 AND n.oprresult = 'bool'::regtype))
       UNION ALL
         SELECT p.oid::regprocedure::text
@@ -386,6 +397,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
       UNION ALL
         SELECT lower(r[1]) || ' with a number'
         FROM regexp_matches($1, '\{(COALESCE|MINMAX)(?:EXPR)? [^{}]*:args \([^{}]*(?:KEY CONST|CONST KEY)', 'g') AS r
+      UNION ALL  -- a column of the parts of one UNION, which is a key in some of them
+        SELECT 'UNION with what is no key' FROM (SELECT 1 + count(*) FROM regexp_matches($1, '\{SETOPERATIONSTMT', 'g')) AS s (parts)
+        WHERE s.parts > 1 AND EXISTS (SELECT FROM regexp_matches(regexp_replace($1, '^(.*):targetList .*', '\1'), '(\{TARGETENTRY :expr KEY)? :resno (\d+) ', 'g') AS r
+            GROUP BY r[2] HAVING count(*) = s.parts AND count(r[1]) BETWEEN 1 AND s.parts - 1)
     ) AS x (what)
 $$;
 
@@ -482,6 +497,27 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   UNION ALL
     SELECT ' (' || string_agg(o, ', ') || ')' FROM pg_attribute AS a, unnest(a.attoptions) AS o
     WHERE a.attrelid = $1 AND a.attnum = $2 AND o LIKE 'n\_distinct%' HAVING count(*) > 0
+$$;
+
+-- What makes an index the one that its table is clustered on, or known by, each after a line feed.
+CREATE FUNCTION randflake_migrate.marks(index oid) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT concat(CASE WHEN i.indisreplident THEN format(E'\nALTER TABLE %s REPLICA IDENTITY USING INDEX %I;', i.indrelid::regclass, c.relname) END,
+        CASE WHEN i.indisclustered THEN format(E'\nALTER TABLE %s CLUSTER ON %I;', i.indrelid::regclass, c.relname) END)
+    FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indexrelid = $1
+$$;
+
+-- Gives the index of a partition, which belongs to this one, its name: ALTER COLUMN TYPE makes it anew, under another one.
+CREATE FUNCTION randflake_migrate.rename_index(parent regclass, rel regclass, name name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    index regclass := (SELECT i.indexrelid FROM pg_inherits AS h JOIN pg_index AS i ON i.indexrelid = h.inhrelid
+                       JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relname <> $3 WHERE h.inhparent = $1 AND i.indrelid = $2);
+BEGIN
+    IF index IS NOT NULL THEN
+        EXECUTE format('ALTER INDEX %s RENAME TO %I', index, $3);
+    END IF;
+END
 $$;
 
 -- The statement that removes an object that is made again.
@@ -606,7 +642,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         SELECT v.*, c.relowner AS owner, c.relnamespace AS schema, v.rel || '.' || quote_ident(v.name) AS shown
         FROM randflake_migrate.moving($1, $2) AS v JOIN pg_class AS c ON c.oid = v.rel
     ), t AS (
-        SELECT DISTINCT m.grp, m.rel, m.owner, m.schema FROM m
+        SELECT DISTINCT m.grp, c.oid::regclass AS rel, c.relowner AS owner, c.relnamespace AS schema
+        FROM m, randflake_migrate.tree(m.rel) AS x JOIN pg_class AS c ON c.oid = x.rel
     ), hang AS MATERIALIZED (
         SELECT g.grp, h.*, randflake_migrate.owner_of(h.class, h.object) AS owner
         FROM (SELECT m.grp, array_agg(m.rel::oid) AS rels, array_agg(m.att) AS atts FROM m WHERE m.changes GROUP BY m.grp) AS g,
@@ -674,7 +711,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT DISTINCT t.grp, format('trigger %I on %s', g.tgname, t.rel), 'online: runs for each row that is filled, and would wait for the end of the transaction',
            format('ALTER TABLE %s ENABLE TRIGGER %I;', t.rel, g.tgname)
     FROM t JOIN pg_trigger AS g ON g.tgrelid = t.rel
-    WHERE t.owner <> current_user::regrole AND NOT g.tgisinternal AND g.tgtype & 16 <> 0 AND g.tgenabled IN ('A', 'R') AND g.tgdeferrable
+    WHERE t.owner <> current_user::regrole AND NOT g.tgisinternal AND g.tgtype & 16 <> 0 AND g.tgparentid = 0 AND g.tgenabled IN ('A', 'R') AND g.tgdeferrable
 $$;
 
 -- Everything that a move does and needs, in groups. `what` is
@@ -693,18 +730,19 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
                                 FROM m WHERE m.changes GROUP BY m.grp) AS g,
         randflake_migrate.hanging(g.rels, g.atts) AS h
     ), t AS (
-        SELECT DISTINCT m.grp, c.* FROM m JOIN pg_class AS c ON c.oid = m.rel
+        SELECT DISTINCT m.grp, c.* FROM m, randflake_migrate.tree(m.rel) AS x JOIN pg_class AS c ON c.oid = x.rel
     ), place AS MATERIALIZED (
         SELECT p.* FROM (SELECT array_agg(m.rel::oid), array_agg(m.att) FROM m) AS a (rels, atts), randflake_migrate.places(a.rels, a.atts) AS p
-    ), uses AS MATERIALIZED (  -- which of them each object uses
-        SELECT u.class, u.object, string_agg(DISTINCT format('%s :vartype %s', a.attnum, a.atttypid), '|') AS columns
-        FROM place AS p JOIN pg_attribute AS a ON a.attrelid = p.rel AND a.attnum = p.att
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = p.rel AND d.refobjsubid = p.att
+    ), uses AS MATERIALIZED (  -- which of them each object uses, and which other columns
+        SELECT u.class, u.object, string_agg(DISTINCT c.c, '|') FILTER (WHERE p.rel IS NOT NULL) AS keys, coalesce(string_agg(DISTINCT c.c, '|') FILTER (WHERE p.rel IS NULL), 'x') AS others
+        FROM pg_depend AS d JOIN pg_attribute AS a ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum AND a.attnum > 0
+        LEFT JOIN place AS p ON p.rel = a.attrelid AND p.att = a.attnum
         LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN',
-        LATERAL (SELECT CASE WHEN r.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(r.ev_class, d.objid)) AS u (class, object)
+        LATERAL (SELECT CASE WHEN r.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(r.ev_class, d.objid)) AS u (class, object),
+        format('%s :vartype %s', a.attnum, a.atttypid) AS c (c)
         GROUP BY u.class, u.object
     ), tree AS MATERIALIZED (  -- also of what hangs on keys of which only the default changes
-        SELECT h.*, randflake_migrate.tree(h.class, h.object, u.columns) AS tree
+        SELECT h.*, randflake_migrate.tree(h.class, h.object, u.keys, u.others) AS tree
         FROM (SELECT hang.*, true AS moves FROM hang UNION ALL
               SELECT g.grp, o.*, false FROM (SELECT m.grp, array_agg(m.rel::oid) AS rels, array_agg(m.att) AS atts
                                              FROM m WHERE NOT m.changes GROUP BY m.grp) AS g,
@@ -756,8 +794,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
       UNION ALL
         SELECT b.grp, 0, 'blocker', b.object, b.note, b.remedy FROM (
             SELECT m.grp, m.shown, 'is the partition key: new keys belong to other partitions', 'copy the rows into a new table' AS remedy
-            FROM m JOIN pg_partitioned_table AS p ON p.partrelid IN (SELECT i.relid FROM pg_partition_tree(m.rel) AS i)
-            WHERE m.att = ANY (p.partattrs::int2[]) AND (m.changes OR p.partstrat <> 'h')
+            FROM m, randflake_migrate.places(ARRAY[m.rel::oid], ARRAY[m.att]) AS q JOIN pg_partitioned_table AS p ON p.partrelid = q.rel
+            WHERE (m.changes OR p.partstrat <> 'h') AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = q.rel
+                AND d.objsubid = q.att AND d.refclassid = 'pg_class'::regclass AND d.refobjid = q.rel AND d.refobjsubid = 0 AND d.deptype = 'i')
           UNION ALL
             SELECT m.grp, m.shown, 'has a default of its own, which is no key of ' || m.root,
                    format('ALTER TABLE %s ALTER COLUMN %I %s;', m.rel, m.name,
@@ -792,8 +831,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
           UNION ALL
             SELECT t.grp, t.oid::regclass::text, 'is a typed table', format('ALTER TABLE %s NOT OF;', t.oid::regclass) FROM t WHERE t.reloftype <> 0
           UNION ALL
-            SELECT DISTINCT t.grp, t.oid::regclass::text, 'online: has partitions, or others inherit from it', 'transaction()'
-            FROM t JOIN pg_inherits AS i ON t.oid IN (i.inhparent, i.inhrelid)
+            SELECT DISTINCT t.grp, t.oid::regclass::text, 'online: others inherit from it', 'transaction()'
+            FROM t JOIN pg_inherits AS i ON t.oid IN (i.inhparent, i.inhrelid) WHERE t.relkind = 'r' AND NOT t.relispartition
+          UNION ALL
+            SELECT f.grp, f.identity, 'online: refers to a partitioned table', 'transaction()'
+            FROM foreign_key AS f JOIN t ON t.oid = f.confrelid AND (t.relkind = 'p' OR t.relispartition)
           UNION ALL
             SELECT h.grp, h.identity, 'online: no index makes an exclusion constraint afterwards', 'transaction(), or ' || randflake_migrate.removal(h.class, h.object)
             FROM hang AS h JOIN pg_constraint AS k ON h.class = 'pg_constraint'::regclass AND k.oid = h.object WHERE k.contype = 'x'
@@ -809,11 +851,17 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
                 AND d.opcmethod = o.opcmethod AND d.opcintype = x.to_type))
           UNION ALL
             SELECT t.grp, t.kind || ' ' || t.identity, 'does with a key what the type cannot: ' || x.what,
-                   randflake_migrate.removal(t.class, t.object) || '  -- and afterwards one that compares identifiers'
-            FROM tree AS t, randflake_migrate.target($1) AS g, LATERAL (SELECT concat_ws(', ', randflake_migrate.lacking(t.tree, g.to_type,
-                     t.class IN ('pg_constraint'::regclass, 'pg_policy'::regclass, 'pg_trigger'::regclass) OR t.kind = 'index'),
+                   randflake_migrate.removal(t.class, t.object)
+                       || '  -- and afterwards one that compares identifiers. Or a foreign key, by which the other column moves too'
+            FROM tree AS t, randflake_migrate.target($1) AS g, LATERAL (SELECT concat_ws(', ', randflake_migrate.lacking(t.tree, g.to_type),
                  CASE WHEN t.kind = 'index' AND t.tree LIKE '%{COERCEVIAIO :arg KEY%' THEN 'a cast in an index' END)) AS x (what)
             WHERE $1 = 'randflake' AND t.how <> 'blocker' AND x.what <> '' AND t.kind <> 'publication relation'
+          UNION ALL
+            SELECT t.grp, t.kind || ' ' || t.identity, 'compares a key with a constant, and new keys are on both sides of it',
+                   randflake_migrate.removal(t.class, t.object) || '  -- or the target 53, whose keys are positive'
+            FROM tree AS t WHERE $1 = 'bigint' AND $2 = 'all' AND t.moves AND t.class = 'pg_constraint'::regclass AND EXISTS (
+                SELECT FROM regexp_matches(t.tree, ':opno (\d+) [^{}]*:args \((?:KEY CONST|CONST KEY)', 'g') AS r JOIN pg_operator AS o ON o.oid = r[1]::oid
+                WHERE o.oprname ~ '^[<>]=?$')
           UNION ALL
             SELECT f.grp, f.identity, 'online: sets single columns to NULL', 'transaction(), or ON DELETE SET NULL without columns'
             FROM foreign_key AS f WHERE f.confdelsetcols IS NOT NULL
@@ -821,7 +869,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
             SELECT t.grp, t.oid::regclass::text, 'online: its triggers would run for each row that is filled: '
                    || string_agg(quote_ident(g.tgname), ', '), format('GRANT SET ON PARAMETER session_replication_role TO %I;', current_user)
             FROM t JOIN pg_trigger AS g ON g.tgrelid = t.oid
-            WHERE NOT g.tgisinternal AND g.tgtype & 16 <> 0 AND g.tgenabled IN ('O', 'D')
+            WHERE NOT g.tgisinternal AND g.tgparentid = 0 AND g.tgtype & 16 <> 0 AND g.tgenabled IN ('O', 'D')
               AND NOT has_parameter_privilege('session_replication_role', 'SET') GROUP BY t.grp, t.oid
           UNION ALL
             SELECT o.* FROM randflake_migrate.names_and_owners($1, $2) AS o
@@ -973,7 +1021,7 @@ BEGIN
                     '        RAISE foreign_key_violation USING MESSAGE = format(''%%L is no key of %%s'', $1, %L);\n'
                     '    END IF;\n    RETURN result;\nEND\n', m.to_type, m.map, m.rel))
                 || rtrim(E'\n' || randflake_migrate.given(m.owner, m.map), E'\n');
-            RETURN NEXT randflake_migrate.by(m.owner, format('INSERT INTO randflake_migrate.%I (old) SELECT %I FROM %s;', m.map, m.name, m.rel));
+            RETURN NEXT randflake_migrate.by(m.owner, format('INSERT INTO randflake_migrate.%I (old) SELECT %I FROM %s ON CONFLICT DO NOTHING;', m.map, m.name, m.rel));
             RETURN NEXT format('ANALYZE randflake_migrate.%I;', m.map);
         END IF;
         RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP %s;', m.rel, m.name,
@@ -991,7 +1039,15 @@ BEGIN
             string_agg(format('ALTER COLUMN %I TYPE %s USING %s', v.name, v.to_type, CASE WHEN v.keeps THEN format('%I::%s', v.name, v.to_type)
                 ELSE format('randflake_migrate.%I(%I)', randflake_migrate.map(v.root, v.root_name), v.name) END), ', ')))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.changes GROUP BY v.rel ORDER BY v.rel;
-    -- PostgreSQL keeps the statistics, but not this
+    -- PostgreSQL keeps indexes of partitions and statistics, but not this
+    RETURN QUERY SELECT format('SELECT randflake_migrate.rename_index(%L, %L, %L);', h.inhparent::regclass, i.indrelid::regclass, c.relname)
+            || randflake_migrate.marks(c.oid) || (SELECT concat(E'\n' || string_agg(d, E'\n')) FROM (SELECT 'pg_class'::regclass, c.oid
+                UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint AS k WHERE k.conindid = c.oid AND k.conrelid = i.indrelid) AS o (class, object),
+            randflake_migrate.comments(o.class, o.object) AS d)
+        FROM pg_inherits AS h JOIN pg_class AS c ON c.oid = h.inhrelid JOIN pg_index AS i ON i.indexrelid = c.oid
+        WHERE EXISTS (SELECT FROM randflake_migrate.places(rels, atts) AS p WHERE p.rel = i.indrelid AND (p.att = ANY (i.indkey::int2[]) OR EXISTS (
+            SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refobjid = p.rel AND d.refobjsubid = p.att)))
+        ORDER BY (SELECT count(*) FROM pg_partition_ancestors(i.indrelid));
     RETURN QUERY SELECT format('ALTER STATISTICS %s SET STATISTICS %s;', x.identity, s.stxstattarget)
         FROM randflake_migrate.hanging(rels, atts) AS x JOIN pg_statistic_ext AS s ON x.class = 'pg_statistic_ext'::regclass AND s.oid = x.object
         WHERE s.stxstattarget >= 0;
@@ -1048,36 +1104,50 @@ CREATE TABLE randflake_migrate.step (
     made  name,              -- its name until step 7
     object oid,              -- and what it is, since it was made
     begun timestamptz,       -- an index: the name was free then, and is that of this step
-    page  bigint,            -- how far fill() is
+    leaf  oid,               -- how far fill() is: the table or partition, and the page
+    page  bigint,
     pages bigint,
     done  timestamptz,
     PRIMARY KEY (move, n)
 );
 
--- An error unless the columns, constraints and indexes of a move are those that were there when it began, and those that its steps
+-- The columns of a move, in its tables and in their partitions.
+CREATE FUNCTION randflake_migrate.columns(move integer, OUT rel oid, OUT att smallint, OUT p randflake_migrate.part)
+RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
+    SELECT a.attrelid, a.attnum, v FROM randflake_migrate.part AS v, randflake_migrate.tree(v.rel) AS t
+    JOIN pg_attribute AS a ON a.attrelid = t.rel AND a.attnum > 0 AND NOT a.attisdropped WHERE v.move = $1 AND a.attname = v.name
+$$;
+
+-- An error unless the columns, triggers, constraints and indexes of a move are those that were there when it began, and those that its steps
 -- made, under their names, and nothing else has these names.
 CREATE FUNCTION randflake_migrate.check_made(move integer) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     other text;
 BEGIN
+    WITH t AS MATERIALIZED (SELECT DISTINCT c.rel FROM randflake_migrate.columns($1) AS c)
     SELECT min(x.what) INTO other FROM (
         SELECT format('column %I of table %s', c.name, p.rel) FROM randflake_migrate.part AS p
             CROSS JOIN LATERAL (VALUES (p.name, p.att), (p.shadow, p.shadow_att), (p.displaced, NULL)) AS c (name, att)
             LEFT JOIN pg_attribute AS a ON a.attrelid = p.rel AND a.attname = c.name AND a.attnum > 0 AND NOT a.attisdropped
         WHERE p.move = $1 AND a.attnum IS DISTINCT FROM c.att
       UNION ALL
-        SELECT format('constraint %I of table %s', s.made, s.rel) FROM randflake_migrate.step AS s
+        SELECT format('constraint %I of table %s', s.made, s.rel) FROM randflake_migrate.step AS s JOIN t ON t.rel = s.rel
         LEFT JOIN pg_constraint AS c ON c.conrelid = s.rel AND c.conname = s.made
         WHERE s.move = $1 AND s.kind = 'constraint' AND c.oid IS DISTINCT FROM s.object
       UNION ALL
-        SELECT format('index %I of table %s', s.made, s.rel) FROM randflake_migrate.step AS s
+        SELECT format('index %I of table %s', s.made, s.rel) FROM randflake_migrate.step AS s JOIN t ON t.rel = s.rel
         LEFT JOIN pg_class AS c ON c.relname = s.made AND c.relnamespace = (SELECT r.relnamespace FROM pg_class AS r WHERE r.oid = s.rel)
         WHERE s.move = $1 AND s.kind = 'index' AND c.oid IS DISTINCT FROM s.object AND (s.object IS NOT NULL OR s.begun IS NULL)
+      UNION ALL
+        SELECT format('trigger %I of table %s', randflake_migrate.called(c.p, 'trigger'), c.rel::regclass) FROM randflake_migrate.columns($1) AS c
+        WHERE (c.p).shadow_att IS NOT NULL AND NOT EXISTS (SELECT FROM pg_trigger AS g
+            WHERE g.tgrelid = c.rel AND g.tgname = randflake_migrate.called(c.p, 'trigger') AND g.tgenabled = 'A')
     ) AS x (what);
     IF other IS NOT NULL THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = format('%s is not what move %s left there', other, $1),
-            HINT = format('Give the one that was there its name back. If that is gone, randflake_migrate.undo(%s) goes back.', $1);
+            HINT = format('Give the one that was there its name back, or a trigger its ENABLE ALWAYS if no row was written without it. '
+                'Otherwise randflake_migrate.undo(%s) goes back.', $1);
     END IF;
 END
 $$;
@@ -1128,7 +1198,7 @@ BEGIN
     SELECT v.*, r.relnamespace INTO s FROM randflake_migrate.step AS v JOIN pg_class AS r ON r.oid = v.rel WHERE v.move = $1 AND v.n = $2;
     SELECT c.oid, i.indisvalid INTO index, valid FROM pg_class AS c LEFT JOIN pg_index AS i ON i.indexrelid = c.oid
     WHERE c.relname = s.made AND c.relnamespace = s.relnamespace;
-    IF index IS NOT NULL AND (s.begun IS NULL OR pg_get_indexdef(index) || ';' IS DISTINCT FROM replace(s.sql, ' CONCURRENTLY ' || quote_ident(s.made), ' ' || quote_ident(s.made))) THEN
+    IF index IS NOT NULL AND (s.begun IS NULL OR s.rel <> (SELECT i.indrelid FROM pg_index AS i WHERE i.indexrelid = index) OR pg_get_indexdef(index) || ';' IS DISTINCT FROM replace(s.sql, ' CONCURRENTLY ' || quote_ident(s.made), ' ' || quote_ident(s.made))) THEN
         RAISE duplicate_table USING MESSAGE = format('%s is not the index of step %s of move %s', index::regclass, $2, $1),
             HINT = 'Rename it: this move needs the name.';
     END IF;
@@ -1152,12 +1222,19 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
 $$;
 
--- What functions of a column are called, its trigger, and a constraint against NULL that is made on a shadow.
+-- What functions of a column are called, its trigger, and its check, by which no row is without a shadow.
 CREATE FUNCTION randflake_migrate.called(p randflake_migrate.part, what text) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE $2 WHEN 'trigger' THEN format('zzz_randflake_%s_%s_%s_%s', p.move, CASE WHEN p.is_key THEN 2 ELSE 1 END, p.k, p.side)
-                   WHEN 'not null' THEN format('randflake_%s_%s_%s', p.move, p.k, p.side)
+                   WHEN 'check' THEN format('randflake_%s_%s_%s', p.move, p.k, p.side)
                    ELSE format('m%s_%s_%s_%s', p.move, p.k, p.side, $2) END::name
+$$;
+
+-- The statement that makes this check. Where the column has no NULL, SET NOT NULL needs no scan for it.
+CREATE FUNCTION randflake_migrate.checked(p randflake_migrate.part, not_null boolean) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I IS NOT NULL%s) NOT VALID;', p.rel, randflake_migrate.called(p, 'check'), p.shadow,
+        CASE WHEN NOT $2 THEN format(' OR %I IS NULL', p.name) END)
 $$;
 
 -- The trigger that keeps the shadow of a column, and its functions. Triggers of one event run in the order of their names: these
@@ -1183,8 +1260,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                 '        INSERT INTO randflake_migrate.%I AS k VALUES ($1, %s)\n'
                 '        ON CONFLICT (number) DO UPDATE SET shadow = k.shadow RETURNING k.shadow INTO result;\n'
                 '    END IF;\n    RETURN result;\nEND\n', p.type, f.find, f.kept, p.maker),
-            (SELECT string_agg(DISTINCT c.relowner::regrole::text, ', ') FROM randflake_migrate.part AS v JOIN pg_class AS c ON c.oid = v.rel
-             WHERE v.move = p.move AND v.root = p.rel AND v.root_name = p.name),
+            (SELECT string_agg(DISTINCT c.relowner::regrole::text, ', ') FROM randflake_migrate.part AS v, randflake_migrate.tree(v.rel) AS t
+             JOIN pg_class AS c ON c.oid = t.rel WHERE v.move = p.move AND v.root = p.rel AND v.root_name = p.name),
             randflake_migrate.given(f.owner, f.kept, f.find, f.shadow, f.mixed)) ELSE '' END
         || format(E'CREATE FUNCTION randflake_migrate.%1$I() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = %2$s AS %3$L;\n'
             '%4$sCREATE TRIGGER %5$I BEFORE INSERT OR UPDATE%6$s ON %7$s FOR EACH ROW EXECUTE FUNCTION randflake_migrate.%1$I();\n'
@@ -1222,17 +1299,15 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             randflake_migrate.called(p, 'kept')) ELSE '' END
 $$;
 
--- Fills the shadows of one table, a few pages in each transaction. It goes on where it was stopped.
+-- Fills the shadows of one table and its partitions, a few pages in each transaction. It goes on where it was stopped.
 CREATE PROCEDURE randflake_migrate.fill(move integer, n integer, rel regclass, keys boolean) LANGUAGE plpgsql AS $$
 DECLARE
     assignments text;
     missing text;
-    last bigint;
-    at bigint;
     m record;
+    leaf regclass;
     filled bigint;
     total bigint := 0;
-    owner name;
 BEGIN
     LOOP
         PERFORM pg_catalog.set_config('search_path', randflake_migrate.paths($1), true);
@@ -1241,40 +1316,44 @@ BEGIN
                        WHEN p.converts THEN format('t.%I::%s', p.name, p.type)
                        WHEN p.is_key THEN p.maker
                        ELSE format('randflake_migrate.%I(t.%I)', randflake_migrate.called(r, 'shadow'), p.name) END), ', '),
-                   string_agg(format('t.%I IS NULL AND t.%I IS NOT NULL', p.shadow, p.name), ' OR '),
-                   min(pg_get_userbyid(c.relowner))
-            INTO assignments, missing, owner
+                   string_agg(format('t.%I IS NULL AND t.%I IS NOT NULL', p.shadow, p.name), ' OR ')
+            INTO assignments, missing
             FROM randflake_migrate.part AS p JOIN randflake_migrate.part AS r ON r.move = p.move AND r.rel = p.root AND r.name = p.root_name
-            JOIN pg_class AS c ON c.oid = p.rel WHERE p.move = $1 AND p.rel = $3 AND p.is_key = $4;
+            WHERE p.move = $1 AND p.rel = $3 AND p.is_key = $4;
         END IF;
-        SELECT v.*, s.page, s.pages AS until INTO m FROM randflake_migrate.move AS v
+        SELECT v.*, s.leaf, s.page, s.pages AS until INTO m FROM randflake_migrate.move AS v
         JOIN randflake_migrate.step AS s ON s.move = v.id WHERE v.id = $1 AND s.n = $2 FOR UPDATE OF s;
         PERFORM randflake_migrate.same(m.mover, m.tables, m.names, m.owners);
-        at := coalesce(m.page, 0);
-        -- Rows that are written meanwhile are filled by triggers, wherever they go
-        last := coalesce(m.until, pg_relation_size($3) / current_setting('block_size')::bigint);
-        IF at >= last THEN
-            IF randflake_migrate.as_owner(owner, format('SELECT FROM %s AS t WHERE %s LIMIT 1', $3, missing)) = 0 THEN
+        SELECT min(t.rel) INTO leaf FROM randflake_migrate.tree($3) AS t WHERE t.leaf AND (t.rel > m.leaf OR t.rel = m.leaf AND m.page < m.until OR m.leaf IS NULL);
+        IF leaf IS NULL THEN
+            IF randflake_migrate.as_owner(pg_get_userbyid(randflake_migrate.owner_of('pg_class'::regclass, $3)),
+                   format('SELECT FROM %s AS t WHERE %s LIMIT 1', $3, missing)) = 0 THEN
                 PERFORM randflake_migrate.done($1, $2);
                 COMMIT;
                 RETURN;
             END IF;
             PERFORM pg_sleep(0.1);
-            at := 0;
-            last := pg_relation_size($3) / current_setting('block_size')::bigint;
+            SELECT min(t.rel) INTO leaf FROM randflake_migrate.tree($3) AS t WHERE t.leaf;
+            m.leaf := NULL;
+        END IF;
+        IF leaf IS DISTINCT FROM m.leaf THEN
+            -- Rows that are written meanwhile are filled by triggers, wherever they go
+            m.leaf := leaf;
+            m.page := 0;
+            m.until := pg_relation_size(leaf) / current_setting('block_size')::bigint;
         END IF;
         -- The program's triggers do not run for what no program does
         IF has_parameter_privilege('session_replication_role', 'SET') THEN
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
         -- Rows that a program holds are left for the next pass, so that neither waits for the other in a circle
-        filled := randflake_migrate.as_owner(owner, format('UPDATE %s AS t SET %s WHERE t.ctid = ANY (ARRAY(SELECT t.ctid FROM %1$s AS t'
-            ' WHERE t.ctid >= %3$L AND t.ctid < %4$L AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))', $3, assignments,
-            format('(%s,0)', at), format('(%s,0)', at + m.pages), missing));
+        filled := randflake_migrate.as_owner(pg_get_userbyid(randflake_migrate.owner_of('pg_class'::regclass, leaf)), format('UPDATE %s AS t SET %s'
+            ' WHERE t.ctid = ANY (ARRAY(SELECT t.ctid FROM %1$s AS t WHERE t.ctid >= %3$L AND t.ctid < %4$L AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))',
+            leaf, assignments, format('(%s,0)', m.page), format('(%s,0)', m.page + m.pages), missing));
         total := total + filled;
-        at := least(at + m.pages, last);
-        UPDATE randflake_migrate.step AS s SET page = at, pages = last WHERE s.move = $1 AND s.n = $2;
-        RAISE NOTICE '%: filled % rows, % of % pages', $3, total, at, last;
+        m.page := least(m.page + m.pages, m.until);
+        UPDATE randflake_migrate.step AS s SET (leaf, page, pages) = (m.leaf, m.page, m.until) WHERE s.move = $1 AND s.n = $2;
+        RAISE NOTICE '%: filled % rows, % of % pages', leaf, total, m.page, m.until;
         COMMIT;
         PERFORM pg_catalog.pg_sleep(pg_catalog.date_part('epoch', m.pause));
     END LOOP;
@@ -1290,14 +1369,14 @@ DECLARE
     p record;
     tail text;
 BEGIN
-    SELECT x.indrelid::regclass AS rel, c.relname, n.nspname, t.relname AS of, x.indisunique, pg_get_userbyid(t.relowner) AS owner INTO i
+    SELECT x.indrelid::regclass AS rel, coalesce(pg_partition_root(x.indrelid), x.indrelid) AS top, c.relname, n.nspname, t.relname AS of, x.indisunique, pg_get_userbyid(t.relowner) AS owner INTO i
     FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indexrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
     JOIN pg_class AS t ON t.oid = x.indrelid WHERE x.indexrelid = $2;
     tail := substr(pg_get_indexdef($2), length(format('CREATE %sINDEX %I ON %I.%I ', CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END,
         i.relname, i.nspname, i.of)) + 1);
     PERFORM set_config('search_path', randflake_migrate.paths($1), true);
     EXECUTE format('CREATE TEMPORARY TABLE randflake_migrate_copy (LIKE %s)', i.rel);
-    FOR p IN SELECT v.*, row_number() OVER () AS k FROM randflake_migrate.part AS v WHERE v.move = $1 AND v.rel = i.rel LOOP
+    FOR p IN SELECT v.*, row_number() OVER () AS k FROM randflake_migrate.part AS v WHERE v.move = $1 AND v.rel = i.top LOOP
         EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy RENAME COLUMN %I TO %I', p.name, 'randflake_migrate_' || p.k);
         IF EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = i.rel AND a.attname = p.shadow) THEN
             EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy RENAME COLUMN %I TO %I', p.shadow, p.name);
@@ -1308,7 +1387,7 @@ BEGIN
     -- PostgreSQL runs code in an index as the owner of its table
     EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy OWNER TO %I', i.owner);
     EXECUTE 'CREATE INDEX randflake_migrate_copy_index ON pg_temp.randflake_migrate_copy ' || tail;
-    FOR p IN SELECT v.*, row_number() OVER () AS k FROM randflake_migrate.part AS v WHERE v.move = $1 AND v.rel = i.rel LOOP
+    FOR p IN SELECT v.*, row_number() OVER () AS k FROM randflake_migrate.part AS v WHERE v.move = $1 AND v.rel = i.top LOOP
         EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy RENAME COLUMN %I TO %I', p.name, p.shadow);
     END LOOP;
     PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
@@ -1323,17 +1402,18 @@ CREATE FUNCTION randflake_migrate.names(move integer, rel oid, atts smallint[], 
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.n), string_agg(quote_ident(coalesce(p.shadow, a.attname)), ', ' ORDER BY k.n)
     FROM unnest($3) WITH ORDINALITY AS k (att, n) JOIN pg_attribute AS a ON a.attrelid = $2 AND a.attnum = k.att
-    LEFT JOIN randflake_migrate.part AS p ON p.move = $1 AND p.rel = $2 AND p.name = a.attname
+    LEFT JOIN randflake_migrate.part AS p ON p.move = $1 AND p.rel = coalesce(pg_partition_root($2), $2) AND p.name = a.attname
 $$;
 
--- A foreign key on the shadows, with all its options, not validated yet.
+-- A foreign key on the shadows, with all its options. That of a partitioned table takes those of its partitions, which are validated.
 CREATE FUNCTION randflake_migrate.key_on_shadows(move integer, k pg_constraint) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('FOREIGN KEY (%s) REFERENCES %s(%s)', c.shadows, ($2).confrelid::regclass, p.shadows)
         || replace(substr(pg_get_constraintdef(($2).oid), length(format('FOREIGN KEY (%s) REFERENCES %s(%s)',
                    c.names, ($2).confrelid::regclass, p.names)) + 1),
-                   ' NOT VALID', '') || ' NOT VALID'
-    FROM randflake_migrate.names($1, ($2).conrelid, ($2).conkey) AS c, randflake_migrate.names($1, ($2).confrelid, ($2).confkey) AS p
+                   ' NOT VALID', '') || CASE WHEN t.relkind = 'r' THEN ' NOT VALID' ELSE '' END
+    FROM pg_class AS t, randflake_migrate.names($1, ($2).conrelid, ($2).conkey) AS c, randflake_migrate.names($1, ($2).confrelid, ($2).confkey) AS p
+    WHERE t.oid = ($2).conrelid
 $$;
 
 -- A column after step 7: the roles exchanged.
@@ -1343,26 +1423,31 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                p.root_name, p.was_same, p.old_type, p.old_maker, p.type, p.maker, p.was_same)::randflake_migrate.part
 $$;
 
--- The indexes and foreign keys that are made on shadows, and their names until step 7.
+-- The indexes and foreign keys that are made on shadows, and their names until step 7. `parent` is the index of a partitioned table
+-- that an index belongs to. That of a partitioned table itself is made in step 7, out of those of its partitions.
 CREATE FUNCTION randflake_migrate.indexes(
-    move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean
+    move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT i.indrelid, i.indexrelid, c.relname, format('randflake_%s_%s', $1, i.indexrelid)::name, bool_and(p.is_key)
-    FROM randflake_migrate.part AS p JOIN pg_attribute AS a ON a.attrelid = p.rel AND a.attname = p.name
-    JOIN pg_index AS i ON i.indrelid = p.rel JOIN pg_class AS c ON c.oid = i.indexrelid
-    WHERE p.move = $1 AND (a.attnum = ANY (i.indkey::int2[]) OR EXISTS (
-        SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
-        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = p.rel AND d.refobjsubid = a.attnum))
-    GROUP BY i.indrelid, i.indexrelid, c.relname ORDER BY i.indexrelid
+    SELECT x.*, EXISTS (SELECT FROM randflake_migrate.step AS s WHERE s.move = $1 AND s.kind = 'index' AND s.rel = x.indrelid AND s.made = x.built) FROM (
+        SELECT i.indrelid, i.indexrelid, c.relname, format('randflake_%s_%s', $1, i.indexrelid)::name AS built, bool_and((p.p).is_key), c.relkind = 'I', h.inhparent
+        FROM randflake_migrate.columns($1) AS p JOIN pg_index AS i ON i.indrelid = p.rel JOIN pg_class AS c ON c.oid = i.indexrelid
+        LEFT JOIN pg_inherits AS h ON h.inhrelid = i.indexrelid
+        WHERE p.att = ANY (i.indkey::int2[]) OR EXISTS (
+            SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+            AND d.refclassid = 'pg_class'::regclass AND d.refobjid = p.rel AND d.refobjsubid = p.att)
+        GROUP BY i.indrelid, i.indexrelid, c.relname, c.relkind, h.inhparent) AS x ORDER BY x.indexrelid
 $$;
 
+-- PostgreSQL gives the foreign keys of partitions the name of that of their table.
 CREATE FUNCTION randflake_migrate.foreign_keys(move integer, OUT k pg_constraint, OUT made name)
 RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT f, format('randflake_%s_%s', $1, f.oid)::name
-    FROM pg_constraint AS f JOIN randflake_migrate.part AS p ON p.rel IN (f.conrelid, f.confrelid)
-    JOIN pg_attribute AS a ON a.attrelid = p.rel AND a.attname = p.name
-    WHERE f.contype = 'f' AND p.move = $1
-      AND (f.conrelid = p.rel AND a.attnum = ANY (f.conkey) OR f.confrelid = p.rel AND a.attnum = ANY (f.confkey))
+    SELECT f, format('randflake_%s_%s', $1, (
+        WITH RECURSIVE up (oid, parent) AS (
+            SELECT f.oid, f.conparentid UNION ALL SELECT c.oid, c.conparentid FROM up JOIN pg_constraint AS c ON c.oid = up.parent
+        ) SELECT up.oid FROM up WHERE up.parent = 0))::name
+    FROM pg_constraint AS f JOIN randflake_migrate.columns($1) AS p
+        ON f.conrelid = p.rel AND p.att = ANY (f.conkey) OR f.confrelid = p.rel AND p.att = ANY (f.confkey)
+    WHERE f.contype = 'f' AND (f.conparentid = 0 OR f.confrelid = (SELECT c.confrelid FROM pg_constraint AS c WHERE c.oid = f.conparentid))
     GROUP BY f.oid, f.* ORDER BY f.oid
 $$;
 
@@ -1380,42 +1465,52 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         LEFT JOIN LATERAL (SELECT n.conname, n.oid FROM pg_constraint AS n
             WHERE n.contype = 'n' AND n.conrelid = v.rel AND n.conkey = ARRAY[a.attnum]) AS o (not_null, not_null_oid) ON true WHERE v.move = $1
     ), again AS (
-        SELECT h.*, k.contype FROM (SELECT array_agg(p.rel::oid) AS rels, array_agg(p.attnum) AS atts FROM p) AS c,
+        SELECT h.*, k.contype, k.coninhcount FROM (SELECT array_agg(p.rel::oid) AS rels, array_agg(p.attnum) AS atts FROM p) AS c,
         randflake_migrate.hanging(c.rels, c.atts) WITH ORDINALITY AS h
         LEFT JOIN pg_constraint AS k ON h.class = 'pg_constraint'::regclass AND k.oid = h.object
-        WHERE (h.how = 'made again' OR h.kind = 'statistics object' OR k.contype = 'c') AND k.contype IS DISTINCT FROM 'f'
+        WHERE (h.how = 'made again' OR h.kind = 'statistics object' OR k.contype = 'c' AND k.conislocal
+               AND NOT EXISTS (SELECT FROM p WHERE k.conname = randflake_migrate.called(p.part, 'check'))) AND k.contype IS DISTINCT FROM 'f'
+    ), q AS MATERIALIZED (
+        SELECT c.rel, c.att, (c.p).name, (c.p).rel AS top FROM randflake_migrate.columns($1) AS c
     ), i AS (
-        SELECT x.*, k.oid AS k, k.conname, k.contype, k.condeferrable, k.condeferred, n.indisreplident, n.indisclustered, s.nspname
+        SELECT x.*, k.oid AS k, k.conname, k.contype, k.condeferrable, k.condeferred, n.indisunique, s.nspname,
+               CASE WHEN x.partitioned THEN (100 - (SELECT count(*) FROM pg_partition_ancestors(x.rel))) << 32 ELSE 0 END + x.index::oid::bigint AS n
         FROM randflake_migrate.indexes($1) AS x JOIN pg_index AS n ON n.indexrelid = x.index
         JOIN pg_class AS c ON c.oid = x.index JOIN pg_namespace AS s ON s.oid = c.relnamespace
         LEFT JOIN pg_constraint AS k ON k.conindid = x.index AND k.contype IN ('p', 'u') AND k.conrelid = x.rel
+        WHERE x.step OR x.partitioned
     ), line (place, n, sql) AS (
         SELECT 0, 0, randflake_migrate.lock(concat_ws(', ', (SELECT randflake_migrate.views(array_agg(h.object ORDER BY h.ordinality DESC)) FROM again AS h
             WHERE h.kind = 'view'), randflake_migrate.in_order(array_agg(p.rel), array_agg(p.root))), 'ACCESS EXCLUSIVE') FROM p
       UNION ALL SELECT 0, 1, format('SELECT randflake_migrate.unchanged(%s);', $1)
-      UNION ALL SELECT 1, -h.ordinality, randflake_migrate.removal(h.class, h.object) FROM again AS h
+      UNION ALL SELECT 1, coalesce(h.coninhcount, 0) * 1000000 - h.ordinality, randflake_migrate.removal(h.class, h.object) FROM again AS h
       UNION ALL SELECT 2, p.attnum, randflake_migrate.unfollow(p.part) FROM p
       UNION ALL SELECT 3, (f.k).oid::bigint, randflake_migrate.removal('pg_constraint'::regclass, (f.k).oid)
-            FROM randflake_migrate.foreign_keys($1) AS f
-      UNION ALL SELECT 4, i.index::oid::bigint, CASE WHEN i.k IS NULL THEN format('DROP INDEX %s;', i.index)
-            ELSE randflake_migrate.removal('pg_constraint'::regclass, i.k) END FROM i
+            FROM randflake_migrate.foreign_keys($1) AS f WHERE (f.k).conparentid = 0
+      UNION ALL SELECT 4, i.n, CASE WHEN i.k IS NULL THEN format('DROP INDEX %s;', i.index)
+            ELSE randflake_migrate.removal('pg_constraint'::regclass, i.k) END FROM i WHERE i.parent IS NULL
       UNION ALL SELECT 5, p.attnum, format(
                 E'ALTER TABLE %1$s RENAME COLUMN %2$I TO %4$I;\nALTER TABLE %1$s RENAME COLUMN %3$I TO %2$I;', p.rel, p.name, p.shadow, p.displaced)
             || CASE WHEN p.attnotnull THEN format(CASE
                     WHEN p.not_null IS NULL THEN E'\nALTER TABLE %1$s ALTER COLUMN %2$I SET NOT NULL;'  -- before PostgreSQL 18 it has no name
                     WHEN p.shadow_not_null IS NULL THEN E'\nALTER TABLE %1$s RENAME CONSTRAINT %4$I TO %5$I;\nALTER TABLE %1$s ADD CONSTRAINT %4$I NOT NULL %2$I;'
                     ELSE E'\nALTER TABLE %1$s RENAME CONSTRAINT %4$I TO %5$I;\nALTER TABLE %1$s RENAME CONSTRAINT %6$I TO %4$I;' END
-                    || E'\nALTER TABLE %1$s DROP CONSTRAINT IF EXISTS %3$I;', p.rel, p.name, randflake_migrate.called(p.part, 'not null'),
-                    p.not_null, format('randflake_%s_%s', $1, p.not_null_oid), p.shadow_not_null) ELSE '' END
+                    , p.rel, p.name, NULL, p.not_null, format('randflake_%s_%s', $1, p.not_null_oid), p.shadow_not_null)
+               ELSE E'\n' || randflake_migrate.checked(randflake_migrate.exchanged(p.part), false) END
+            || format(E'\nALTER TABLE %s DROP CONSTRAINT IF EXISTS %I;', p.rel, randflake_migrate.called(p.part, 'check'))
             || CASE WHEN p.is_key AND NOT $2 THEN format(E'\nALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s;', p.rel, p.name, p.maker)
                ELSE '' END FROM p
-      UNION ALL SELECT 6, i.index::oid::bigint, CASE WHEN i.k IS NULL THEN format('ALTER INDEX %I.%I RENAME TO %I;', i.nspname, i.built, i.name)
+      UNION ALL SELECT 5, 10000, format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', q.rel::regclass, q.name) FROM q
+            JOIN pg_attribute AS a ON a.attrelid = q.rel AND a.attnum = q.att AND a.attnotnull JOIN p ON p.rel = q.top AND p.name = q.name AND NOT p.attnotnull
+      UNION ALL SELECT 6, i.n, CASE WHEN i.partitioned AND i.k IS NULL THEN regexp_replace(pg_get_indexdef(i.index),
+                format('^(.{%s})ONLY ', length(format('CREATE %sINDEX %I ON ', CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END, i.name))), '\1') || ';'
+            WHEN i.partitioned THEN format('ALTER TABLE %s ADD CONSTRAINT %I %s;', i.rel, i.conname, pg_get_constraintdef(i.k))
+            WHEN i.k IS NULL THEN format('ALTER INDEX %I.%I RENAME TO %I;', i.nspname, i.built, i.name)
             ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I%s%s;', i.rel, i.conname,
                  CASE i.contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END,
                  i.built, CASE WHEN i.condeferrable THEN ' DEFERRABLE' ELSE '' END,
                  CASE WHEN i.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END) END
-            || CASE WHEN i.indisreplident THEN format(E'\nALTER TABLE %s REPLICA IDENTITY USING INDEX %I;', i.rel, i.name) ELSE '' END
-            || CASE WHEN i.indisclustered THEN format(E'\nALTER TABLE %s CLUSTER ON %I;', i.rel, i.name) ELSE '' END FROM i
+            || randflake_migrate.marks(i.index) FROM i
       UNION ALL SELECT 7, (f.k).oid::bigint, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I;', (f.k).conrelid::regclass, f.made, (f.k).conname)
             FROM randflake_migrate.foreign_keys($1) AS f
       UNION ALL SELECT 8, 0, c.sql FROM (
@@ -1423,11 +1518,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
             UNION ALL SELECT 'pg_constraint'::regclass, i.k FROM i
             UNION ALL SELECT 'pg_constraint'::regclass, (f.k).oid FROM randflake_migrate.foreign_keys($1) AS f
             ) AS o, randflake_migrate.comments(o.class, o.object) AS c (sql)
-      UNION ALL SELECT 8, 0, format('COMMENT ON COLUMN %s.%I IS %L;', p.rel, p.name, col_description(p.rel, p.attnum)) FROM p
-            WHERE col_description(p.rel, p.attnum) IS NOT NULL
-      UNION ALL SELECT 8, 0, g.sql FROM p, randflake_migrate.column_grants(p.rel, p.attnum) AS g (sql)
-      UNION ALL SELECT 8, 1, format('ALTER TABLE %s ALTER COLUMN %I SET%s;', p.rel, p.name, o.option)
-            FROM p, randflake_migrate.statistics(p.rel, p.attnum) AS o (option)
+      UNION ALL SELECT 8, 0, format('COMMENT ON COLUMN %s.%I IS %L;', q.rel::regclass, q.name, col_description(q.rel, q.att)) FROM q
+            WHERE col_description(q.rel, q.att) IS NOT NULL
+      UNION ALL SELECT 8, 0, g.sql FROM q, randflake_migrate.column_grants(q.rel, q.att) AS g (sql)
+      UNION ALL SELECT 8, 1, format('ALTER TABLE ONLY %s ALTER COLUMN %I SET%s;', q.rel::regclass, q.name, o.option)
+            FROM q, randflake_migrate.statistics(q.rel, q.att) AS o (option)
       UNION ALL SELECT 9, h.ordinality * 1000 + d.n, CASE WHEN h.contype = 'c'
                 THEN randflake_migrate.by(randflake_migrate.owner_of(h.class, h.object), regexp_replace(d.sql, '^(ALTER TABLE .*?)( NOT VALID)?;$', '\1 NOT VALID;'))
                 ELSE randflake_migrate.by(randflake_migrate.owner_of(h.class, h.object), d.sql) END
@@ -1449,7 +1544,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT concat_ws(E'\n', randflake_migrate.lock((SELECT randflake_migrate.in_order(array_agg(p.rel), array_agg(p.root)) FROM p), 'ACCESS EXCLUSIVE'),
         format('SELECT randflake_migrate.unchanged(%s);', $1),
         (SELECT string_agg(format('ALTER TABLE %s DROP CONSTRAINT %I;', c.conrelid::regclass, c.conname), E'\n' ORDER BY s.n)
-         FROM randflake_migrate.step AS s JOIN pg_constraint AS c ON c.oid = s.object WHERE s.move = $1 AND s.kind = 'constraint'),
+         FROM randflake_migrate.step AS s JOIN pg_constraint AS c ON c.oid = s.object AND c.conparentid = 0 WHERE s.move = $1 AND s.kind = 'constraint'),
         (SELECT string_agg(concat_ws(E'\n', randflake_migrate.unfollow(p.part), CASE WHEN a.attname IS NOT NULL THEN format('ALTER TABLE %s DROP COLUMN %I;', p.rel, a.attname) END),
              E'\n' ORDER BY p.is_key, p.k)
          FROM p LEFT JOIN pg_attribute AS a ON a.attrelid = p.rel AND a.attnum = p.shadow_att AND NOT a.attisdropped WHERE p.shadow_att IS NOT NULL),
@@ -1461,11 +1556,22 @@ CREATE FUNCTION randflake_migrate.unchanged(move integer) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     s record;
+    other text;
 BEGIN
     SELECT v.kind, v.sql, m.state INTO s FROM randflake_migrate.step AS v JOIN randflake_migrate.move AS m ON m.id = v.move
     WHERE v.move = $1 AND v.kind IN ('swap', 'undo') ORDER BY v.n DESC LIMIT 1;
     IF s.kind = 'swap' THEN
         PERFORM randflake_migrate.check_made($1);
+        SELECT min(x.what) INTO other FROM (
+            SELECT 'index ' || i.index FROM randflake_migrate.indexes($1) AS i WHERE i.parent IS NULL AND NOT (i.partitioned OR i.step)
+          UNION ALL
+            SELECT format('foreign key %I of table %s', (f.k).conname, (f.k).conrelid::regclass) FROM randflake_migrate.foreign_keys($1) AS f
+            WHERE (f.k).conparentid = 0 AND NOT EXISTS (SELECT FROM randflake_migrate.step AS o WHERE o.move = $1 AND o.rel = (f.k).conrelid AND o.made = f.made)
+        ) AS x (what);
+        IF other IS NOT NULL THEN
+            RAISE object_not_in_prerequisite_state USING MESSAGE = format('%s was made since move %s began, which does not know it', other, $1),
+                HINT = format('Drop it, and make it again after step 7, when its columns have the new keys. Or go back by randflake_migrate.undo(%s).', $1);
+        END IF;
     END IF;
     IF strpos(s.sql, CASE s.kind WHEN 'swap' THEN randflake_migrate.swap($1, s.state = 'going back') ELSE randflake_migrate.without_shadows($1) END) = 0 THEN
         RAISE object_not_in_prerequisite_state USING MESSAGE = 'what hangs on the tables has changed since these statements were printed',
@@ -1504,49 +1610,52 @@ DECLARE
     f record;
 BEGIN
     FOR keys IN REVERSE 1 .. 0 LOOP  -- first the keys, then what refers to them
-        FOR p IN SELECT v.rel, string_agg(format(E'ALTER TABLE %s ADD COLUMN %I %s;\n', v.rel, v.shadow, v.type)
-                     || randflake_migrate.follow(v, r), E'\n') AS sql
+        FOR p IN SELECT v.rel, string_agg(format(E'ALTER TABLE %s ADD COLUMN %I %s;\n%s\n', v.rel, v.shadow, v.type,
+                     randflake_migrate.checked(v, a.attnotnull)) || randflake_migrate.follow(v, r), E'\n') AS sql
                  FROM randflake_migrate.part AS v JOIN randflake_migrate.part AS r ON r.move = v.move AND r.rel = v.root AND r.name = v.root_name
+                 JOIN pg_attribute AS a ON a.attrelid = v.rel AND a.attname = v.name
                  WHERE v.move = $1 AND NOT back AND v.is_key = (keys = 1) GROUP BY v.rel ORDER BY v.rel LOOP
             PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 1 ELSE 4 END, p.sql, rel => p.rel, keys => keys = 1);
             PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 2 ELSE 4 END, NULL, 'fill', p.rel, keys => keys = 1);
         END LOOP;
         FOR i IN SELECT x.*, d.indisunique FROM randflake_migrate.indexes($1) AS x JOIN pg_index AS d ON d.indexrelid = x.index
-                 WHERE x.keys_only = (keys = 1) LOOP
+                 WHERE x.keys_only = (keys = 1) AND NOT x.partitioned LOOP
             PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 3 ELSE 5 END, format('CREATE %sINDEX CONCURRENTLY %I ON %s %s;',
                 CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END, i.built, i.rel, randflake_migrate.on_shadows($1, i.index)), 'index', i.rel, i.built);
         END LOOP;
-        FOR p IN SELECT v.*, randflake_migrate.called(v, 'not null') AS made FROM randflake_migrate.part AS v
-                 JOIN pg_attribute AS a ON a.attrelid = v.rel AND a.attname = v.name AND a.attnotnull
+        FOR p IN SELECT v.rel, randflake_migrate.called(v, 'check') AS made FROM randflake_migrate.part AS v
                  LEFT JOIN pg_attribute AS s ON s.attrelid = v.rel AND s.attnum = v.shadow_att
                  WHERE v.move = $1 AND v.is_key = (keys = 1) AND s.attnotnull IS NOT TRUE LOOP
-            PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 3 ELSE 5 END,
-                format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I IS NOT NULL) NOT VALID;', p.rel, p.made, p.shadow), 'constraint', p.rel, p.made);
             PERFORM randflake_migrate.add($1, CASE keys WHEN 1 THEN 3 ELSE 5 END, format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', p.rel, p.made));
         END LOOP;
     END LOOP;
 
-    -- A reference that reserved a key while another transaction committed it has the wrong one
-    FOR f IN SELECT v.k, v.made, randflake_migrate.owner_of('pg_class'::regclass, (v.k).conrelid) AS owner FROM randflake_migrate.foreign_keys($1) AS v LOOP
-        PERFORM randflake_migrate.add($1, 6,
-            randflake_migrate.lock(concat_ws(', ', (f.k).confrelid::regclass, (f.k).conrelid::regclass), 'SHARE ROW EXCLUSIVE') || E'\n'
-            || coalesce((SELECT string_agg(randflake_migrate.by(f.owner, format('UPDATE %s AS t SET %I = m.shadow FROM randflake_migrate.%I() AS m'
-                   ' WHERE t.%I = m.number AND t.%2$I <> m.shadow;', v.rel, v.shadow, randflake_migrate.called(r, 'mixed'), v.name)) || E'\n', '')
-                FROM randflake_migrate.part AS v JOIN randflake_migrate.part AS r ON r.move = v.move AND r.rel = v.root AND r.name = v.root_name
-                WHERE v.move = $1 AND v.rel = (f.k).conrelid AND NOT v.is_key AND NOT v.converts), '')
-            || format('ALTER TABLE %s ADD CONSTRAINT %I %s;', (f.k).conrelid::regclass, f.made, randflake_migrate.key_on_shadows($1, f.k)),
-            'constraint', (f.k).conrelid, f.made);
-    END LOOP;
-    FOR f IN SELECT v.k, v.made, randflake_migrate.owner_of('pg_class'::regclass, (v.k).conrelid) AS owner
-             FROM randflake_migrate.foreign_keys($1) AS v WHERE (v.k).convalidated LOOP
-        PERFORM randflake_migrate.add($1, 6, randflake_migrate.by(f.owner, format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', (f.k).conrelid::regclass, f.made)));
+    FOR parents IN 0 .. 1 LOOP  -- first the foreign keys of partitions and of other tables
+        FOR f IN SELECT v.k, v.made, randflake_migrate.owner_of('pg_class'::regclass, (v.k).conrelid) AS owner
+                 FROM randflake_migrate.foreign_keys($1) AS v JOIN pg_class AS c ON c.oid = (v.k).conrelid
+                 WHERE parents = CASE WHEN c.relkind <> 'p' THEN 0 WHEN (v.k).conparentid = 0 THEN 1 END LOOP
+            -- A reference that reserved a key while another transaction committed it has the wrong one
+            PERFORM randflake_migrate.add($1, 6,
+                randflake_migrate.lock(concat_ws(', ', (f.k).confrelid::regclass, (f.k).conrelid::regclass), 'SHARE ROW EXCLUSIVE') || E'\n'
+                || coalesce((SELECT string_agg(randflake_migrate.by(f.owner, format('UPDATE %s AS t SET %I = m.shadow FROM randflake_migrate.%I() AS m'
+                       ' WHERE t.%I = m.number AND t.%2$I <> m.shadow;', c.rel::regclass, (c.p).shadow, randflake_migrate.called(r, 'mixed'), (c.p).name)) || E'\n', '')
+                    FROM randflake_migrate.columns($1) AS c JOIN randflake_migrate.part AS r ON r.move = $1 AND r.rel = (c.p).root AND r.name = (c.p).root_name
+                    WHERE c.rel = (f.k).conrelid AND NOT (c.p).is_key AND NOT (c.p).converts), '')
+                || CASE parents WHEN 0 THEN a.sql ELSE randflake_migrate.by(f.owner, a.sql) END, 'constraint', (f.k).conrelid, f.made)
+            FROM (SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', (f.k).conrelid::regclass, f.made, randflake_migrate.key_on_shadows($1, f.k))) AS a (sql);
+        END LOOP;
+        FOR f IN SELECT v.k, v.made, randflake_migrate.owner_of('pg_class'::regclass, (v.k).conrelid) AS owner
+                 FROM randflake_migrate.foreign_keys($1) AS v JOIN pg_class AS c ON c.oid = (v.k).conrelid
+                 WHERE parents = 0 AND c.relkind <> 'p' AND (v.k).convalidated LOOP
+            PERFORM randflake_migrate.add($1, 6, randflake_migrate.by(f.owner,
+                format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', (f.k).conrelid::regclass, f.made)), rel => (f.k).conrelid);
+        END LOOP;
     END LOOP;
 
     PERFORM randflake_migrate.add($1, 7, randflake_migrate.swap($1, back), 'swap');
     FOR f IN SELECT c.conrelid::regclass AS rel, c.conname, randflake_migrate.owner_of('pg_class'::regclass, c.conrelid) AS owner
-             FROM pg_constraint AS c WHERE c.contype = 'c' AND c.convalidated
-             AND EXISTS (SELECT FROM randflake_migrate.part AS v JOIN pg_attribute AS a ON a.attrelid = v.rel AND a.attname = v.name
-                         WHERE v.move = $1 AND v.rel = c.conrelid AND a.attnum = ANY (c.conkey)) LOOP
+             FROM pg_constraint AS c WHERE c.contype = 'c' AND c.convalidated AND c.conislocal
+             AND c.oid IN (SELECT k.oid FROM randflake_migrate.columns($1) AS v JOIN pg_constraint AS k ON k.conrelid = v.rel AND v.att = ANY (k.conkey)) LOOP
         PERFORM randflake_migrate.add($1, 7, randflake_migrate.by(f.owner, format('ALTER TABLE %s VALIDATE CONSTRAINT %I;', f.rel, f.conname)));
     END LOOP;
     PERFORM randflake_migrate.add($1, 8,
@@ -1607,6 +1716,9 @@ BEGIN
     UPDATE randflake_migrate.step AS v SET sql = randflake_migrate.in_transaction($1, v.n, CASE v.kind
         WHEN 'swap' THEN randflake_migrate.swap($1, m.state = 'going back') ELSE randflake_migrate.without_shadows($1) END)
     FROM randflake_migrate.move AS m WHERE m.id = $1 AND v.move = $1 AND v.done IS NULL AND v.kind IN ('swap', 'undo');
+    -- A partition that is gone needs nothing
+    UPDATE randflake_migrate.step AS v SET done = clock_timestamp() WHERE v.move = $1 AND v.done IS NULL
+        AND v.rel NOT IN (SELECT c.rel FROM randflake_migrate.columns($1) AS c UNION ALL SELECT p.rel FROM randflake_migrate.part AS p WHERE p.move = $1);
     FOR s IN SELECT v.* FROM randflake_migrate.step AS v WHERE v.move = $1 AND v.done IS NULL AND (v.step < 8 OR clean_up) ORDER BY v.n LOOP
         b := NULL;
         IF s.kind = 'index' THEN

@@ -103,6 +103,10 @@ for my $case (
     [ 'CREATE VIEW v AS SELECT a.id % 2 AS odd FROM t AS a JOIN t AS b ON b.parent = a.id', qr/view public\.v .*% with integer/ ],
     [ 'CREATE VIEW v AS SELECT sum(id) AS s FROM t', qr/view public\.v .*sum\(integer\)/ ],
     [ 'CREATE VIEW v AS SELECT max(id) AS s, count(id) AS n, id = ANY (array_agg(parent)) AS x FROM t GROUP BY id' ],
+    [ 'CREATE TABLE o (a text, b text, t integer); CREATE VIEW v AS SELECT o.a FROM t JOIN o ON o.t = t.id', qr/view public\.v .*= with integer/ ],
+    [ 'CREATE TABLE o (a text, b text, i integer); CREATE VIEW v AS SELECT s.k FROM (SELECT o.a, o.b, t.id AS k FROM t, o WHERE o.i = 3) AS s JOIN t ON t.id = s.k' ],
+    [ 'CREATE VIEW v AS SELECT n, id FROM t UNION ALL SELECT 1, n FROM t', qr/view public\.v .*UNION with what is no key/ ],
+    [ 'CREATE VIEW v AS SELECT n, id FROM t UNION (SELECT 1, parent FROM t EXCEPT SELECT n, id FROM t)' ],
     [ 'CREATE RULE r AS ON UPDATE TO t WHERE new.id < 3 DO INSTEAD NOTHING', qr/rule r on public\.t .*< with integer/ ],
     [ 'CREATE TRIGGER g BEFORE UPDATE ON t FOR EACH ROW WHEN (new.id > old.n) EXECUTE FUNCTION suppress_redundant_updates_trigger()', qr/trigger g on public\.t .*> with integer/ ],
     [ 'CREATE FUNCTION f() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT n FROM t WHERE id = 9; END', qr/function public\.f\(\) .*= with integer/ ],
@@ -110,6 +114,7 @@ for my $case (
     checked('randflake', @$case);
 }
 checked('bigint', 'CREATE INDEX i ON t USING brin (id int4_minmax_multi_ops)', qr/int4_minmax_multi_ops of its brin index/);
+checked('bigint', 'ALTER TABLE t ADD CONSTRAINT c CHECK (id BETWEEN 0 AND 100)', qr/constraint c on public\.t .*compares a key with a constant/);
 checked('bigint', 'CREATE VIEW v AS SELECT id FROM t WHERE abs(id) % 2 = 0');
 
 # A comparison with a constant is no blocker where new keys are numbers, but means something else
