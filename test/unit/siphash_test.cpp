@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-
 #include "core/identifier/siphash.h"
 
 namespace randflake {

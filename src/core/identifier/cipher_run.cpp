@@ -1,5 +1,4 @@
-// One source for all widths: templates over the bytes of a vector, compiled for each set of
-// instructions as a target of its own. What the processor has is asked once, in ListVectorPaths.
+// Templates over the bytes of a vector, which are compiled for each set of instructions.
 
 #include "core/identifier/cipher_run.h"
 

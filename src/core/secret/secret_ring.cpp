@@ -1,5 +1,4 @@
-// Encrypts and decrypts runs of numbers under a ring, vector by vector. Which number belongs to
-// which secret is decided for a whole run at once.
+// Runs of numbers under a ring: which number belongs to which secret is decided for all at once.
 
 #include "core/secret/secret_ring.h"
 

@@ -522,21 +522,17 @@ private:
     }
 
     LeaseNews Hear(const LeaseReply& reply, Holder* holder, LeaseRelease* declined) {
-        switch (reply.kind) {
-            case LeaseReply::Kind::kNone:
-                break;
-            case LeaseReply::Kind::kRefused:
-                return holder->Refused();
-            case LeaseReply::Kind::kRenewed:
-                return holder->Renewed(env_.layout(), reply.renewed_to, env_.Terms(), env_.Now());
-            case LeaseReply::Kind::kGranted:
-                const LeaseNews news =
-                    holder->Granted(env_.layout(), Slots(), reply.grant, env_.Terms(), env_.Now());
-                if (news == LeaseNews::kTooLong)
-                    *declined = holder->Declined(env_.layout(), reply.grant);
-                return news;
-        }
-        return holder->Unanswered();
+        if (reply.kind == LeaseReply::Kind::kNone)
+            return holder->Unanswered();
+        if (reply.kind == LeaseReply::Kind::kRefused)
+            return holder->Refused();
+        if (reply.kind == LeaseReply::Kind::kRenewed)
+            return holder->Renewed(env_.layout(), reply.renewed_to, env_.Terms(), env_.Now());
+        const LeaseNews news =
+            holder->Granted(env_.layout(), Slots(), reply.grant, env_.Terms(), env_.Now());
+        if (news == LeaseNews::kTooLong)
+            *declined = holder->Declined(env_.layout(), reply.grant);
+        return news;
     }
 
     // Moves the window's end to that of the open lease, as far as the clock allows and the disk

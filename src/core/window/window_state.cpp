@@ -1,5 +1,4 @@
-// The format of the state on disk, with its checksum; and what a start, a reload and a change of
-// the range decide by a state. Nothing here reads a file or a clock.
+// The state's format on disk, and what a start, a reload and a change of the range decide by it.
 
 #include "core/window/window_state.h"
 

@@ -6,7 +6,6 @@
 
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
-#include "pg/generation/reserve_errors.h"
 #include "pg/identifier/snowflake_layout.h"
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"

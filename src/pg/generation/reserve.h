@@ -1,4 +1,5 @@
-// Reserves raw numbers for this backend in the slots of shared memory.
+// Reserves raw numbers for this backend in the slots of shared memory; and why a call got none
+// (reserve_errors.cpp).
 
 #ifndef RANDFLAKE_PG_GENERATION_RESERVE_H
 #define RANDFLAKE_PG_GENERATION_RESERVE_H
@@ -24,5 +25,13 @@ randflake::Reservation reserve_snowflake(uint32 wanted);
 // The same for 53-bit numbers, from the backend's own slot. The caller has called
 // require_generator53.
 randflake::Reservation reserve_53(uint32 wanted);
+
+// The ERROR for a call that got no number within randflake.max_wait; `last` is its last attempt.
+[[noreturn]] void raise_unavailable(const randflake::Layout& layout,
+                                    const randflake::Reservation& last);
+
+// What stops Randflake's identifiers, or soon will: the words of that ERROR in one line; palloc'd.
+// Null when nothing does.
+const char* generator_problem();
 
 #endif

@@ -1,7 +1,7 @@
 // The errors of a call that got no identifier, each with its cause and remedy. They are data, so
 // that the view randflake_status shows the same words before a call meets them.
 
-#include "pg/generation/reserve_errors.h"
+#include "pg/generation/reserve.h"
 
 #include "pg/base/clock.h"
 #include "pg/base/error_text.h"

@@ -1,5 +1,4 @@
-// The setting randflake.vector_path. A path that this processor lacks keeps the server from
-// starting.
+// The setting randflake.vector_path: a path that the processor lacks prevents the start.
 
 #include "pg/identifier/vector_path.h"
 

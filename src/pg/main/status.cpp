@@ -4,7 +4,7 @@
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
 #include "pg/base/timestamp.h"
-#include "pg/generation/reserve_errors.h"
+#include "pg/generation/reserve.h"
 #include "pg/identifier/vector_path.h"
 #include "pg/memory/require.h"
 #include "pg/memory/settings.h"

@@ -1,5 +1,4 @@
-// A slot's word tells how many numbers of its second are reserved. The call that moves it to
-// another second adds them to the slot's sum; a call within the second counts nothing.
+// The call that moves a slot's word to another second adds up the numbers of the one before.
 
 #include "pg/memory/counters.h"
 

@@ -1,5 +1,4 @@
-// Writers copy into the report, and readers out of it, under its spinlock, which is held for that
-// alone.
+// The report is copied, in and out, under its spinlock, which is held for nothing else.
 
 #include "pg/memory/lease_report.h"
 

@@ -1,5 +1,4 @@
-// Settings are checked as they are defined, and together once all are known. Secrets, vector path
-// and layout define and check theirs by themselves (pg/main/init.cpp calls all of them in turn).
+// All settings that are numbers, and the coordinator's; pg/main/init.cpp defines the others, too.
 
 #include "pg/memory/settings.h"
 

@@ -1,5 +1,4 @@
-// What keeps the window from moving goes into shared memory for messages of all sessions, and into
-// the log not more often than once in kLogIntervalMs.
+// What keeps the window from moving: for all sessions, and for the log, once in kLogIntervalMs.
 
 #include "pg/memory/window_report.h"
 
