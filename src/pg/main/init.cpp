@@ -53,7 +53,7 @@ static void log_missing_setting() {
 // The first minor release of each major that closes CVE-2026-6460; later majors never had it.
 static void warn_of_old_minor_release() {
     static constexpr int kClosedIn[] = {150020, 160016, 170012, 180007};
-    const int version = atoi(GetConfigOption("server_version_num", false, false));
+    const long version = strtol(GetConfigOption("server_version_num", false, false), nullptr, 10);
     for (const int closed : kClosedIn)
         if (version / 10000 == closed / 10000 && version < closed)
             ereport(WARNING,
