@@ -72,6 +72,23 @@ for my $format (sort keys %subscriber) {
     is($node->safe_psql('postgres', 'SELECT count(*) FROM made'), 1800, '  row by row');
 }
 
+# Values that arrive are made by the owner of subscription and table, who needs USAGE on the type for it.
+for my $format (sort keys %subscriber) {
+    my $node = $subscriber{$format};
+    $node->safe_psql('postgres', $_) for 'CREATE ROLE applier SUPERUSER LOGIN', 'ALTER TABLE made OWNER TO applier',
+      'REVOKE USAGE ON TYPE randflake FROM PUBLIC', "ALTER SUBSCRIPTION in_$format OWNER TO applier",
+      ($node->pg_version >= 16 ? "ALTER SUBSCRIPTION in_$format SET (password_required = false)" : ()),
+      'ALTER ROLE applier NOSUPERUSER';
+    my $before = -s $node->logfile;
+    $publisher->safe_psql('postgres', 'INSERT INTO made (n) VALUES (4000)');
+    ok($node->wait_for_log(qr/permission denied for type public\.randflake\n.*Role "applier" needs USAGE/, $before),
+        "in $format: a row does not arrive without USAGE");
+    $node->safe_psql('postgres', 'GRANT USAGE ON TYPE randflake TO applier');
+    $publisher->wait_for_catchup("in_$format");
+    is($node->safe_psql('postgres', $content), $publisher->safe_psql('postgres', $content), '  and does with it');
+    $node->safe_psql('postgres', 'GRANT USAGE ON TYPE randflake TO PUBLIC; ALTER ROLE applier SUPERUSER');
+}
+
 # A publication of all tables has those of the extension too.
 $_->safe_psql('postgres', 'CREATE DATABASE whole') for $publisher, $subscriber{text};
 $publisher->safe_psql('whole', <<'SQL');
