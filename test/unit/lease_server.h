@@ -1121,7 +1121,7 @@ private:
     Second last_used_ = kNotUsed;      // of the window that was sealed last
     std::optional<WindowState> late_;  // is written when the lock is released
     SecretRecords file_{};             // that is reloaded
-    LeaseTerms asked_{};
+    LeaseTerms asked_{1, 0};
     Second latest_end_{};  // of a window, when the server looked last
     int64_t alleged_end_ = 0;
     Answer answer_;

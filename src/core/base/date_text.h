@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/base/assert.h"
+
 namespace randflake {
 
 // What is left of a text, from which its front is taken.
@@ -15,7 +17,10 @@ struct TextLeft {
     const char* end = nullptr;
 
     bool empty() const { return at == end; }
-    size_t length() const { return static_cast<size_t>(end - at); }
+    size_t length() const {
+        RANDFLAKE_ASSERT(at <= end);
+        return static_cast<size_t>(end - at);
+    }
 
     bool Take(char wanted) {
         if (empty() || *at != wanted)
@@ -26,6 +31,7 @@ struct TextLeft {
 
     // Exactly so many decimal digits.
     bool TakeNumber(int digits, int* number) {
+        RANDFLAKE_ASSERT(digits >= 1 && digits <= 9);
         int value = 0;
         for (int i = 0; i < digits; i++) {
             if (empty() || *at < '0' || *at > '9')

@@ -2,6 +2,8 @@
 
 #include "core/identifier/cipher.h"
 
+#include "core/base/assert.h"
+
 namespace randflake {
 namespace {
 
@@ -114,6 +116,7 @@ uint64_t Encrypt(const KeySchedule& schedule, uint64_t raw) noexcept {
     const uint16_t* whitening = schedule.subkeys[kSubkeyGroups - 1];
     AddKey(left, whitening);
     AddKey(right, whitening + 2);
+    RANDFLAKE_ASSERT(Decrypt(schedule, Store(left, right)) == raw);
     return Store(left, right);
 }
 

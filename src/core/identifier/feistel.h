@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+#include "core/base/assert.h"
 #include "core/identifier/siphash.h"
 
 namespace randflake {
@@ -27,9 +28,11 @@ struct Feistel {
     static constexpr uint64_t kLeftMask = (uint64_t{1} << LeftBits) - 1;
     static constexpr uint64_t kRightMask = (uint64_t{1} << RightBits) - 1;
     static constexpr int kBits = LeftBits + RightBits;
+    static constexpr uint64_t kMax = ~uint64_t{0} >> (64 - kBits);
 
     // Of a number of kBits bits; the result is one, too.
     static constexpr uint64_t Permute(const SipKey& key, uint64_t number) noexcept {
+        RANDFLAKE_ASSERT(number <= kMax);
         uint64_t left = number >> RightBits, right = number & kRightMask;
         for (uint64_t round = 0; round < kFeistelRounds; round += 2) {
             left ^= Value(key, round, right) & kLeftMask;
@@ -40,6 +43,7 @@ struct Feistel {
 
     // The inverse: a round undoes itself.
     static constexpr uint64_t Unpermute(const SipKey& key, uint64_t number) noexcept {
+        RANDFLAKE_ASSERT(number <= kMax);
         uint64_t left = number >> RightBits, right = number & kRightMask;
         for (uint64_t round = kFeistelRounds; round > 0; round -= 2) {
             right ^= Value(key, round - 1, left) & kRightMask;
@@ -50,6 +54,7 @@ struct Feistel {
 
 private:
     static constexpr uint64_t Value(const SipKey& key, uint64_t round, uint64_t half) noexcept {
+        RANDFLAKE_ASSERT(round < kFeistelRounds && half >> 32 == 0);
         const uint64_t message = round << 32 | half;
         return SipHash(key, &message, 1);
     }
@@ -57,7 +62,7 @@ private:
 
 using Feistel53 = Feistel<26, 27>;
 
-inline constexpr uint64_t kMaxFeistel53 = (uint64_t{1} << Feistel53::kBits) - 1;
+inline constexpr uint64_t kMaxFeistel53 = Feistel53::kMax;
 
 }  // namespace randflake
 

@@ -2,6 +2,8 @@
 
 #include "core/identifier/id_text.h"
 
+#include "core/base/assert.h"
+
 namespace randflake {
 namespace {
 
@@ -26,6 +28,7 @@ constexpr bool IsDecimal(const char* text, size_t length) {
 
 // Writes the lowest `length` digits of id.
 void WriteDigits(uint64_t id, char* buffer, size_t length) {
+    RANDFLAKE_ASSERT(length == kMaxTextLength || id >> 5 * length == 0);
     for (size_t i = length; i-- > 0; id >>= 5)
         buffer[i] = kDigits[id & 31];
 }
@@ -37,6 +40,7 @@ size_t FormatText(uint64_t id, char buffer[kMaxTextLength]) noexcept {
     for (uint64_t rest = id >> 5; rest != 0; rest >>= 5)
         length++;
     WriteDigits(id, buffer, length);
+    RANDFLAKE_ASSERT(ParseText(buffer, length).id == id);
     return length;
 }
 
@@ -45,6 +49,7 @@ size_t FormatTypeText(uint64_t id, char buffer[kMaxTextLength]) noexcept {
     if (length == kMaxTextLength || !IsDecimal(buffer, length))
         return length;
     WriteDigits(id, buffer, kMaxTextLength);
+    RANDFLAKE_ASSERT(ParseTypeText(buffer, kMaxTextLength).id == id);
     return kMaxTextLength;
 }
 

@@ -20,6 +20,7 @@
 
 #include <cstdint>
 
+#include "core/base/assert.h"
 #include "core/base/time.h"
 
 namespace randflake {
@@ -52,6 +53,7 @@ struct Layout {
     constexpr bool tiles_seconds() const { return kSecondMs % unit == 0 && epoch % unit == 0; }
 
     constexpr int bits() const { return timestamp_bits + node_bits + sequence_bits; }
+    constexpr bool HasBits(uint64_t number) const { return bits() == 64 || number >> bits() == 0; }
     constexpr uint64_t max_timestamp() const { return (uint64_t{1} << timestamp_bits) - 1; }
     constexpr uint64_t max_node_id() const { return (uint64_t{1} << node_bits) - 1; }
     constexpr uint64_t max_sequence() const { return (uint64_t{1} << sequence_bits) - 1; }
@@ -68,6 +70,7 @@ struct Layout {
 
     // The first sequence number that is issued under a node id in each tick.
     constexpr uint64_t FirstSequence(uint64_t node_id) const noexcept {
+        RANDFLAKE_ASSERT(node_id <= max_node_id());
         return StandsForSecond({0, node_id, 0}) ? 1 : 0;
     }
 
@@ -82,6 +85,7 @@ struct Layout {
             return false;
         *raw = fields.timestamp << (node_bits + sequence_bits) | fields.node_id << sequence_bits |
                fields.sequence;
+        RANDFLAKE_ASSERT(Unpack(*raw) == fields);
         return true;
     }
 
@@ -93,6 +97,7 @@ struct Layout {
     // The identifier of a raw number. The next raw number of the same tick and node id has the
     // identifier that is 2^sequence_shift larger.
     constexpr uint64_t ToId(uint64_t raw) const noexcept {
+        RANDFLAKE_ASSERT(HasBits(raw));
         const Fields fields = Unpack(raw);
         return fields.timestamp << timestamp_shift | fields.node_id << node_shift |
                fields.sequence << sequence_shift;
@@ -100,6 +105,7 @@ struct Layout {
 
     // What an identifier of bits() bits holds.
     constexpr Fields FieldsOfId(uint64_t id) const noexcept {
+        RANDFLAKE_ASSERT(HasBits(id));
         return {id >> timestamp_shift & max_timestamp(), id >> node_shift & max_node_id(),
                 id >> sequence_shift & max_sequence()};
     }
@@ -109,6 +115,7 @@ struct Layout {
 
     // The instant at which a tick begins.
     constexpr WallMs TickStart(uint64_t tick) const noexcept {
+        RANDFLAKE_ASSERT(tick <= max_timestamp());
         return {epoch + static_cast<int64_t>(tick) * unit};
     }
 
@@ -140,6 +147,7 @@ struct Layout {
 
 // The first second of the windows that a layout of seconds since their epoch cannot hold.
 constexpr Second SecondsEnd(const Layout& layout) noexcept {
+    RANDFLAKE_ASSERT(layout.unit == kSecondMs && layout.epoch == kWindowEpochMs);
     return {static_cast<int64_t>(layout.max_timestamp()) + 1};
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/base/assert.h"
 #include "core/base/date_text.h"
 
 namespace randflake {
@@ -34,6 +35,7 @@ struct Piece : TextLeft {
     // A number of 1 to `most` digits, at most 15.
     bool TakeUpTo(int most, int64_t* number) {
         const char* start = at;
+        RANDFLAKE_ASSERT(most >= 1 && most <= 15);
         for (*number = 0; at < end && *at >= '0' && *at <= '9'; at++) {
             if (at - start == most)
                 return false;
@@ -153,6 +155,7 @@ LayoutError ParseField(Piece field, Description* description) {
 LayoutError Assemble(const Description& description, Layout* layout) {
     if (description.count != kParts)
         return LayoutError::kMissingField;
+    RANDFLAKE_ASSERT(description.unit >= 1 && kSecondMs % description.unit == 0);
     int shifts[kParts] = {};
     int64_t below = 0;
     for (int i = kParts - 1; i >= 0; i--) {
@@ -175,6 +178,8 @@ LayoutError Assemble(const Description& description, Layout* layout) {
                shifts[kTime],
                shifts[kNode],
                shifts[kSequence]};
+    RANDFLAKE_ASSERT(layout->tiles_seconds() && layout->bits() <= kMaxLayoutBits);
+    RANDFLAKE_ASSERT(layout->sequence_bits >= 1 && layout->sequence_bits <= kMaxFieldBits);
     return LayoutError::kNone;
 }
 
@@ -296,6 +301,7 @@ void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept {
         append(" %02d:%02d:%02d", of_day / 3600000, of_day / 60000 % 60, of_day / 1000 % 60);
     if (of_day % 1000 != 0)
         append(".%03d", of_day % 1000);
+    RANDFLAKE_ASSERT(used < kMaxLayoutText && ParseLayout(buffer, used).layout == layout);
 }
 
 }  // namespace randflake

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "core/base/assert.h"
 #include "core/identifier/signed_order.h"
 
 namespace randflake {
@@ -18,19 +19,25 @@ namespace randflake {
 __extension__ typedef unsigned __int128 uint128_t;
 
 constexpr int32_t ShardOf(int64_t id, int32_t shards) noexcept {
+    RANDFLAKE_ASSERT(shards >= 1);
     // cppcheck-suppress shiftTooManyBits ; the product has 128 bits
     return static_cast<int32_t>(uint128_t{ToUnsigned(id)} * static_cast<uint32_t>(shards) >> 64);
 }
 
 // The smallest id of a shard, 0 <= shard < shards: ceil(shard * 2^64 / shards) - 2^63.
 constexpr int64_t ShardLower(int32_t shard, int32_t shards) noexcept {
+    RANDFLAKE_ASSERT(shard >= 0 && shard < shards);
     const auto n = static_cast<uint32_t>(shards);
-    return ToSigned(
+    const int64_t lower = ToSigned(
         static_cast<uint64_t>(((uint128_t{static_cast<uint32_t>(shard)} << 64) + (n - 1)) / n));
+    RANDFLAKE_ASSERT(ShardOf(lower, shards) == shard);
+    RANDFLAKE_ASSERT(shard == 0 || ShardOf(lower - 1, shards) == shard - 1);
+    return lower;
 }
 
 // The largest id of a shard.
 constexpr int64_t ShardUpper(int32_t shard, int32_t shards) noexcept {
+    RANDFLAKE_ASSERT(shard >= 0 && shard < shards);
     return shard == shards - 1 ? INT64_MAX : ShardLower(shard + 1, shards) - 1;
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "core/base/assert.h"
 #include "core/window/generator.h"
 
 namespace randflake {
@@ -44,7 +45,10 @@ struct Lease {
     SteadyMs lasts_until_ms;
 
     // Of the last grant or renewal: how long it was then to its end.
-    constexpr int64_t length_ms() const noexcept { return lasts_until_ms - asked_at_ms; }
+    constexpr int64_t length_ms() const noexcept {
+        RANDFLAKE_ASSERT(lasts_until_ms >= asked_at_ms);
+        return lasts_until_ms - asked_at_ms;
+    }
 };
 
 // A second that the coordinator named. What the layout cannot hold becomes 0 or SecondsEnd.
@@ -73,6 +77,7 @@ struct LeaseTerms {
 // announced on disk cannot be taken back, so a coordinator must not be able to send a window into
 // the far future.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
+    RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew_ms >= 0);
     return now + asked.duration + (asked.skew_ms + kSecondMs - 1) / kSecondMs + 1;
 }
 
@@ -85,6 +90,7 @@ struct CoordinatorClock {
 
     // By so many milliseconds this server's clock is ahead of the coordinator's; negative: behind.
     constexpr int64_t Ahead(UptimeMs uptime_ms, WallMs wall_ms) const noexcept {
+        RANDFLAKE_ASSERT(at != UptimeMs{0} && uptime_ms >= at);
         return (wall_ms - shown) - (uptime_ms - at);
     }
 };
@@ -93,6 +99,7 @@ struct CoordinatorClock {
 // window of it can open, and elsewhere that it ends in time (LatestEnd). A start before the
 // layout's second 1 or after its last means that the coordinator's clock is wrong.
 constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32_t slots) noexcept {
+    RANDFLAKE_ASSERT(slots >= 1);
     const Second start = SecondOfUnix(layout, grant.start);
     const int64_t node_ids = static_cast<int64_t>(layout.max_node_id()) + 1;
     return grant.lease_id > 0 && grant.node_count == slots && grant.first_node_id >= 0 &&
@@ -104,6 +111,7 @@ constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32
 // the lease is not to be opened, and when nothing is left of it. `earliest` is the first second
 // that may follow what was used before.
 constexpr Window WindowOfLease(Second earliest, const Lease& lease, Second now) noexcept {
+    RANDFLAKE_ASSERT(lease.id == 0 || lease.start < lease.end);
     const Second first = lease.start > earliest ? lease.start : earliest;
     return now < first || lease.end <= first ? Window::ClosedUntil(earliest)
                                              : Window{first, lease.end};

@@ -37,6 +37,7 @@ bool Is(const char* text, const char* expected) {
 }  // namespace
 
 bool LeaseAnswer::Fail(AnswerVerdict verdict) noexcept {
+    RANDFLAKE_ASSERT(verdict != AnswerVerdict::kGood);
     verdict_ = verdict;
     return false;
 }
@@ -46,6 +47,7 @@ bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
         return false;
     for (int i = 0; i < shape_.columns; i++) {
         const AnswerField& field = part.fields[i];
+        RANDFLAKE_ASSERT(field.null || field.text != nullptr);
         int64_t& value = values_[i];
         if (field.type != shape_.types[i] || field.binary)
             return false;
@@ -112,6 +114,7 @@ void LeaseAnswer::End(bool idle) noexcept {
     if (parts_ < 3)
         return;
     verdict_ = idle ? AnswerVerdict::kGood : AnswerVerdict::kNotCommitted;
+    RANDFLAKE_ASSERT(!refused_);
     tells_ = idle && shape_.tells_of_secrets;
 }
 

@@ -79,7 +79,9 @@ enum class AnswerVerdict : uint8_t {
 
 class LeaseAnswer {
 public:
-    explicit LeaseAnswer(const AnswerShape& shape) noexcept : shape_(shape) {}
+    explicit LeaseAnswer(const AnswerShape& shape) noexcept : shape_(shape) {
+        RANDFLAKE_ASSERT(shape.columns >= 1 && shape.columns <= kMaxAnswerColumns);
+    }
 
     // Takes the next result. True if another one is due; else the verdict is there, but for End.
     bool Take(const AnswerPart& part) noexcept;
@@ -94,7 +96,11 @@ public:
     UnixSecond not_before() const noexcept { return not_before_; }
 
     // With kGood, within the range of their types, 0 for kVoid.
-    int64_t value(int column) const noexcept { return values_[column]; }
+    int64_t value(int column) const noexcept {
+        RANDFLAKE_ASSERT(verdict_ == AnswerVerdict::kGood);
+        RANDFLAKE_ASSERT(column >= 0 && column < shape_.columns);
+        return values_[column];
+    }
 
     // Whether it told if the holder lacks a secret; the first second of that one, 0 if it lacks
     // none.

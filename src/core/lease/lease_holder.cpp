@@ -26,14 +26,17 @@ static constexpr T Max(T a, T b) {
 }
 
 static constexpr int64_t UpTo(int64_t most, uint64_t random) {
+    RANDFLAKE_ASSERT(most >= 0);
     return static_cast<int64_t>(random % (static_cast<uint64_t>(most) + 1));
 }
 
 void LeaseRelease::UsedUntil(Second end) noexcept {
+    RANDFLAKE_ASSERT(lease.id != 0 && last_used < ToUnix(lease.end));
     last_used = Max(last_used, ToUnix(Min(end, lease.end) - 1));
 }
 
 LeaseRequest LeaseHolder::Renew(SteadyMs now_ms) noexcept {
+    RANDFLAKE_ASSERT(renews());
     awaits_ = LeaseRequest::Kind::kRenew;
     asked_at_ms_ = now_ms;
     const Lease& held = newest();
@@ -51,6 +54,8 @@ LeaseRequest LeaseHolder::Acquire(const Incarnation& fresh, SteadyMs now_ms) noe
 }
 
 LeaseNews LeaseHolder::Succeeded(const Lease& lease, Second now) noexcept {
+    RANDFLAKE_ASSERT(awaits_ != LeaseRequest::Kind::kNone);
+    RANDFLAKE_ASSERT(lease.id != 0 && lease.start < lease.end);
     awaits_ = LeaseRequest::Kind::kNone;
     // What was given may be of no use while the clocks disagree, but the coordinator did its part.
     retry_interval_ms_ = 0;
@@ -87,6 +92,7 @@ LeaseNews LeaseHolder::Granted(const Layout& layout, uint32_t slots, const Lease
 }
 
 LeaseRelease LeaseHolder::Declined(const Layout& layout, const LeaseGrant& grant) const noexcept {
+    RANDFLAKE_ASSERT(grant.lease_id > 0 && grant.start <= grant.end);
     return {.lease = {.id = grant.lease_id,
                       .incarnation = incarnation_,
                       .first_node_id = grant.first_node_id,
@@ -103,6 +109,7 @@ LeaseNews LeaseHolder::Renewed(const Layout& layout, UnixSecond last, const Leas
     if (awaits_ != LeaseRequest::Kind::kRenew)
         return LeaseNews::kNotAwaited;
     Lease& held = next_.id != 0 ? next_ : open_;
+    RANDFLAKE_ASSERT(held.id != 0 && !held.refused);
     const Second end = Max(held.end, EndOfUnix(layout, last));
     const SteadyMs lasts_until_ms = held.lasts_until_ms + (end - held.end) * kSecondMs;
     const bool behind = end > held.end && end > LatestEnd(now, asked);
@@ -125,6 +132,7 @@ LeaseNews LeaseHolder::Refused() noexcept {
         return LeaseNews::kNotAwaited;
     if (awaits_ == LeaseRequest::Kind::kAcquire)
         return Unanswered();
+    RANDFLAKE_ASSERT(newest().id != 0);
     awaits_ = LeaseRequest::Kind::kNone;
     // An open lease stays good until its end.
     if (next_.id != 0)
@@ -145,6 +153,7 @@ SteadyMs LeaseHolder::NextRequestAt(int64_t longest_seconds, uint64_t random,
                                     SteadyMs now_ms) const noexcept {
     if (retry_interval_ms_ != 0)
         return now_ms + retry_interval_ms_ - UpTo(retry_interval_ms_ / 4, random);
+    RANDFLAKE_ASSERT(longest_seconds >= 1);
     const Lease& held = newest();
     const int64_t half_ms = Max(Min(held.length_ms(), longest_seconds * 1000) / 2, kShortestHalfMs);
     return held.asked_at_ms + half_ms - UpTo(half_ms / 10, random);
@@ -166,6 +175,7 @@ Window LeaseHolder::OpenNext(Second earliest, Second now, Second latest) noexcep
     if (window.closed())
         return window;
     window.end = Min(window.end, latest);
+    RANDFLAKE_ASSERT(!window.closed() && window.start >= earliest);
     open_ = next_;
     next_ = {};
     return window;
@@ -176,12 +186,14 @@ bool LeaseHolder::NextUsed(Window window, Second used_until) const noexcept {
 }
 
 LeaseRelease LeaseHolder::DropNext() noexcept {
+    RANDFLAKE_ASSERT(next_.id != 0);
     const LeaseRelease release{next_, ToUnix(next_.end - 1)};
     next_ = {};
     return release;
 }
 
 LeaseReleases LeaseHolder::Sealed(Second last) noexcept {
+    RANDFLAKE_ASSERT(last < open_.end);
     const auto release = [](const Lease& lease, Second last_used) {
         return LeaseRelease{lease, ToUnix(last_used != kNotUsed ? last_used : lease.start - 1)};
     };

@@ -2,6 +2,7 @@
 
 #include "core/secret/secret_file.h"
 
+#include "core/base/assert.h"
 #include "core/base/date_text.h"
 #include "core/identifier/layout.h"
 
@@ -54,6 +55,7 @@ SecretFileError ParseInstant(TextLeft text, Second* second) {
     if (instant <= kWindowEpoch || instant >= ToUnix(kNoSecond))
         return SecretFileError::kTimeOutOfRange;
     *second = FromUnix(instant);
+    RANDFLAKE_ASSERT(*second > Second{0} && *second < kNoSecond);
     return SecretFileError::kNone;
 }
 
@@ -66,6 +68,7 @@ bool TakeWord(TextLeft* text, const char* word) {
 
 // A line that is neither blank nor a comment, without white space at its end.
 SecretFileError ParseLine(TextLeft line, const SecretList& before, Secret* secret) {
+    RANDFLAKE_ASSERT(!line.empty() && before.count <= kMaxGenerations);
     if (before.count == kMaxGenerations)
         return SecretFileError::kTooMany;
     if (line.length() < kSecretDigits || !ParseKey(line.at, kSecretDigits, &secret->key))
@@ -111,6 +114,7 @@ SecretFileResult ParseSecretFile(const char* text, size_t length, SecretList* li
             return {error, number};
         list->count++;
     }
+    RANDFLAKE_ASSERT(list->secrets[0].from == Second{0});
     return {list->count == 0 ? SecretFileError::kEmpty : SecretFileError::kNone, 0};
 }
 

@@ -31,6 +31,7 @@ void DecryptRun(const VectorPath& path, const Generation53& generation,
 // them would cost more than to decrypt them.
 template <const Layout& kLayout, typename Cipher>
 uint64_t OwnedBy(const Ring<Cipher>& ring, int generation, const uint64_t raw[kRunLength]) {
+    RANDFLAKE_ASSERT(generation < ring.count() - 1);
     constexpr int kShift = kLayout.node_bits + kLayout.sequence_bits;
     constexpr uint64_t kBelowSecond = (uint64_t{1} << kShift) - 1;
     const uint64_t from = kLayout.FirstTick(ring[generation].from) << kShift;
@@ -47,11 +48,16 @@ uint64_t OwnedBy(const Ring<Cipher>& ring, int generation, const uint64_t raw[kR
 template <const Layout& kLayout, typename Cipher>
 uint64_t EncryptNumbersOf(const Ring<Cipher>& ring, const VectorPath& path, uint64_t first,
                           int count, uint64_t ids[kRunLength]) {
+    RANDFLAKE_ASSERT(count >= 1 && count <= kRunLength);
+    RANDFLAKE_ASSERT(ring.HasOneOwner(kLayout, first, count));
     if (count == 1)
         return ring.Encrypt(kLayout, first, ids) ? 0 : 1;
 
     const int owner = ring.OwnerOf(kLayout, first);
     EncryptRun(path, ring[owner], first, ids);
+    RANDFLAKE_ASSERT(ids[0] == ring[owner].Encrypt(first));
+    RANDFLAKE_ASSERT(ids[count - 1] ==
+                     ring[owner].Encrypt(first + static_cast<uint64_t>(count - 1)));
     uint64_t skipped = 0;
     for (int earlier = 0; earlier < owner; earlier++) {
         uint64_t raw[kRunLength];
@@ -74,6 +80,8 @@ uint64_t EncryptNumbers(const SecretRing53& ring, const VectorPath& path, uint64
 }
 
 int DropSkipped(uint64_t skipped, int count, uint64_t ids[kRunLength]) noexcept {
+    RANDFLAKE_ASSERT(count >= 1 && count <= kRunLength);
+    RANDFLAKE_ASSERT(std::countl_zero(skipped) >= kRunLength - count);
     if (skipped == 0)
         return count;
     int kept = std::countr_zero(skipped);
@@ -84,6 +92,7 @@ int DropSkipped(uint64_t skipped, int count, uint64_t ids[kRunLength]) noexcept 
         for (int i = after; i < end; i++)
             ids[kept++] = ids[i];
     }
+    RANDFLAKE_ASSERT(kept + std::popcount(skipped) == count);
     return kept;
 }
 

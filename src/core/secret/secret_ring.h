@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/base/assert.h"
 #include "core/identifier/cipher.h"
 #include "core/identifier/cipher_run.h"
 #include "core/identifier/feistel.h"
@@ -49,10 +50,13 @@ template <typename Cipher>
 class Ring {
 public:
     constexpr Ring(const Cipher* generations, int count) noexcept
-        : generations_(generations), count_(count) {}
+        : generations_(generations), count_(count) {
+        RANDFLAKE_ASSERT(count >= 0 && count <= kMaxGenerations);
+    }
 
     constexpr int count() const noexcept { return count_; }
     constexpr const Cipher& operator[](int generation) const noexcept {
+        RANDFLAKE_ASSERT(generation >= 0 && generation < count_);
         return generations_[generation];
     }
 
@@ -66,6 +70,7 @@ public:
 
     [[gnu::always_inline]] constexpr int OwnerOf(const Layout& layout,
                                                  uint64_t raw) const noexcept {
+        RANDFLAKE_ASSERT(count_ >= 1);
         if (count_ == 1)
             return 0;
         const Fields fields = layout.Unpack(raw);
@@ -76,6 +81,7 @@ public:
 
     // Whether these consecutive numbers certainly have one owner.
     constexpr bool HasOneOwner(const Layout& layout, uint64_t first, int count) const noexcept {
+        RANDFLAKE_ASSERT(count >= 1);
         const Fields fields = layout.Unpack(first);
         const uint64_t last = first + static_cast<uint64_t>(count) - 1;
         return count_ == 1 || (!layout.StandsForSecond(fields) &&
@@ -84,6 +90,7 @@ public:
 
     // Whether one of the generations before this one claims the identifier.
     constexpr bool ClaimedBefore(const Layout& layout, int generation, uint64_t id) const noexcept {
+        RANDFLAKE_ASSERT(generation < count_);
         for (int earlier = 0; earlier < generation; earlier++)
             if (OwnerOf(layout, generations_[earlier].Decrypt(id)) == earlier)
                 return true;
@@ -99,6 +106,7 @@ public:
             left *= 1 - static_cast<double>(generations_[generation].from -
                                             generations_[generation - 1].from) /
                             seconds;
+        RANDFLAKE_ASSERT(left > 0 && left <= 1);
         return left;
     }
 
@@ -109,6 +117,7 @@ public:
                                                   uint64_t* id) const noexcept {
         const int owner = OwnerOf(layout, raw);
         *id = generations_[owner].Encrypt(raw);
+        RANDFLAKE_ASSERT(generations_[owner].Decrypt(*id) == raw);
         return owner == 0 || !ClaimedBefore(layout, owner, *id);
     }
 

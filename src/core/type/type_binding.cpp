@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/base/assert.h"
+
 namespace randflake {
 
 namespace {
@@ -15,12 +17,14 @@ int HexDigit(char c) noexcept {
 
 // The first second of generation i, kNoSecond of one that the ring lacks.
 Second FromOf(const SecretRecords& ring, int i) noexcept {
+    RANDFLAKE_ASSERT(i >= 0);
     return i < static_cast<int>(ring.count) ? ring.records[i].from : kNoSecond;
 }
 
 // The first second about which the ring and an entry that it lacks can differ. The entry follows
 // the last of the ring's that are there and begin before it.
 Second DiffersFrom(const SecretRecords& ring, int bound, Second from) noexcept {
+    RANDFLAKE_ASSERT(bound >= 1 && bound <= static_cast<int>(ring.count));
     int before = bound;
     while (before > 0 && ring.records[before - 1].from >= from)
         before--;
@@ -66,6 +70,7 @@ bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexce
 }
 
 void KeyRows::Add(const SecretRecords& ring, const char* text, size_t length) noexcept {
+    RANDFLAKE_ASSERT(ring.count <= kMaxGenerations && other_count <= kMaxGenerations);
     any = true;
     SecretRecord record;
     if (!ParseKeyEntry(text, length, &record)) {
@@ -94,6 +99,8 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
                         const KeyRows* checks) noexcept {
     TypeBinding binding{keys.any, static_cast<int>(Generations(keys.found)), KeyDifference::kNone,
                         kNoSecond};
+    RANDFLAKE_ASSERT(binding.bound <= static_cast<int>(ring.count));
+    RANDFLAKE_ASSERT(keys.any || (keys.found == 0 && keys.other_count == 0));
     if (!keys.any)
         return binding;
     bool unchecked = false;
@@ -123,6 +130,7 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
 
 BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept {
     const int owner = ring.OwnerOf(kRandflake, raw);
+    RANDFLAKE_ASSERT(owner >= 0 && owner < ring.count());
     const Fields fields = kRandflake.Unpack(raw);
     return {owner,
             kRandflake.StandsForSecond(fields) ? Second{0} : kRandflake.SecondOf(fields.timestamp)};
@@ -130,6 +138,7 @@ BoundValue BoundValueOf(const SecretRing& ring, uint64_t raw) noexcept {
 
 BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, TypeUse use,
                         const BoundValue& value, const TypePlace& place) noexcept {
+    RANDFLAKE_ASSERT(binding.bound <= static_cast<int>(ring.count));
     const Second differs_from = binding.differs_from;
     switch (use) {
         case TypeUse::kNoValue:
@@ -145,6 +154,7 @@ BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, T
         case TypeUse::kOutput:
             break;
     }
+    RANDFLAKE_ASSERT(value.generation >= 0 && value.generation < static_cast<int>(ring.count));
     if (value.second >= differs_from)
         return BindingStep::kDiffers;
     if (value.second >= place.certain_before)
@@ -168,6 +178,7 @@ BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, T
 }
 
 Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept {
+    RANDFLAKE_ASSERT(binding.bound <= static_cast<int>(ring.count));
     if (binding.bound == 0)
         return {0};
     return std::min(binding.differs_from, FromOf(ring, binding.bound));

@@ -47,6 +47,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/base/assert.h"
 #include "core/identifier/layout.h"
 
 namespace randflake {
@@ -63,6 +64,8 @@ struct Window {
 
     // As one word: two unsigned halves of 32 bits, which hold every second of an identifier.
     constexpr uint64_t ToWord() const {
+        RANDFLAKE_ASSERT(start.count == static_cast<uint32_t>(start.count));
+        RANDFLAKE_ASSERT(end.count == static_cast<uint32_t>(end.count));
         return static_cast<uint64_t>(start.count) << 32 | static_cast<uint32_t>(end.count);
     }
     static constexpr Window FromWord(uint64_t word) {
@@ -109,6 +112,7 @@ struct Reservation {
 [[gnu::always_inline]] constexpr Reservation NextReservation(const Layout& layout, uint64_t word,
                                                              int64_t now, Window window,
                                                              uint32_t wanted) noexcept {
+    RANDFLAKE_ASSERT(wanted >= 1);
     Reservation run{Outcome::kReserved, 0, 0, word, now, window};
     if (now < 0) {
         run.outcome = Outcome::kClockBeforeEpoch;
@@ -154,6 +158,9 @@ struct Reservation {
     }
     const uint64_t room = layout.max_sequence() - next.sequence + 1;
     run.count = wanted < room ? wanted : static_cast<uint32_t>(room);
+    RANDFLAKE_ASSERT(run.first > word);
+    RANDFLAKE_ASSERT((run.first + run.count - 1) >> layout.sequence_bits ==
+                     run.first >> layout.sequence_bits);
     return run;
 }
 
@@ -217,6 +224,7 @@ SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 template <typename AtomicWord, typename... SlotAt>
 bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                   const SlotSet<SlotAt>&... sets) {
+    RANDFLAKE_ASSERT(!next.closed() && slots >= 1);
     const Second earliest = Window::FromWord(window.load(std::memory_order_acquire)).earliest();
     window.store(Window::ClosedUntil(earliest).ToWord(), std::memory_order_release);
     const auto holds = [&](const Layout& layout) {
@@ -243,9 +251,11 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
 // The last second of a window in which a slot with this word has used numbers, or the one before
 // the window when it has used none.
 constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
+    RANDFLAKE_ASSERT(!window.closed());
     const uint64_t tick = layout.Unpack(word).timestamp;
     if (word == kEmptySlot || layout.Before(tick, window.start))
         return window.start - 1;
+    RANDFLAKE_ASSERT(layout.Before(tick, window.end));
     return layout.SecondOf(tick);
 }
 
@@ -270,6 +280,7 @@ Second SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... 
         }
     };
     (seal(sets), ...);
+    RANDFLAKE_ASSERT(last < old.end);
     window.store(Window::ClosedUntil(last + 2).ToWord(), std::memory_order_release);
     return last >= old.start ? last : kNotUsed;
 }

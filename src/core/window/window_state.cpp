@@ -48,8 +48,12 @@ uint32_t Crc32c(const uint8_t* bytes, size_t length) {
 class Writer {
 public:
     explicit Writer(uint8_t* bytes) : at_(bytes) {}
+    const uint8_t* at() const { return at_; }
 
-    void Put(Second second) { Put(static_cast<uint64_t>(second.count), 4); }
+    void Put(Second second) {
+        RANDFLAKE_ASSERT(second >= Second{0} && second <= kMaxEnd);
+        Put(static_cast<uint64_t>(second.count), 4);
+    }
     void Put(uint64_t value, int length) {
         for (int i = 0; i < length; i++)
             *at_++ = static_cast<uint8_t>(value >> 8 * i);
@@ -62,6 +66,7 @@ private:
 class Reader {
 public:
     explicit Reader(const uint8_t* bytes) : at_(bytes) {}
+    const uint8_t* at() const { return at_; }
 
     uint64_t Get64() { return Get(8); }
     Second GetSecond() { return {Get32()}; }
@@ -89,6 +94,13 @@ constexpr bool IsValid(const SecretRecords& secrets) {
     return secrets.count <= kMaxGenerations;
 }
 
+// The same, whatever lies behind the last one.
+constexpr bool InOrder(SecretRecords secrets) {
+    for (uint32_t i = secrets.count; i < kMaxGenerations; i++)
+        secrets.records[i] = {};
+    return IsValid(secrets);
+}
+
 constexpr bool IsValid(const SkewRange& skew) {
     return skew.smallest_ms <= skew.largest_ms && skew.largest_ms <= kMaxSkewMs;
 }
@@ -106,12 +118,15 @@ constexpr bool IsValid(const WrittenEnd& written) {
 constexpr WrittenEnd Merge(const WrittenEnd& a, const WrittenEnd& b) {
     const uint32_t first = a.nodes.first < b.nodes.first ? a.nodes.first : b.nodes.first;
     const uint32_t after = Max(a.nodes.first + a.nodes.count, b.nodes.first + b.nodes.count);
-    return {{first, after - first}, Max(a.end, b.end)};
+    const WrittenEnd both{{first, after - first}, Max(a.end, b.end)};
+    RANDFLAKE_ASSERT(both.nodes.Covers(a.nodes) && both.nodes.Covers(b.nodes));
+    return both;
 }
 
 }  // namespace
 
 Second WindowState::EndFor(const NodeRange& nodes) const noexcept {
+    RANDFLAKE_ASSERT(IsValid(nodes) && end_count <= kMaxWrittenEnds);
     Second end{0};
     for (uint32_t i = 0; i < end_count; i++)
         if (ends[i].nodes.Overlaps(nodes))
@@ -138,7 +153,7 @@ void WindowState::Announce(const NodeRange& nodes, const Window& window,
         announced_start = window.start;
         end_before = before;
     }
-    RANDFLAKE_ASSERT(window.start < window.end);
+    RANDFLAKE_ASSERT(window.start < window.end && window.end <= kMaxEnd);
     const WrittenEnd announced{nodes, Max(window.end, before)};
     uint32_t at = 0;
     while (at < end_count && ends[at].nodes != nodes)
@@ -160,12 +175,13 @@ void WindowState::Announce(const NodeRange& nodes, const Window& window,
     for (; at > 0; at--)
         ends[at] = ends[at - 1];
     ends[0] = announced;
-    RANDFLAKE_ASSERT(EndFor(nodes) >= before);
+    RANDFLAKE_ASSERT(EndFor(nodes) >= before && EndFor(nodes) >= window.end);
 }
 
 void WindowState::TakeBack(Second end) noexcept {
     if (announced_start == Second{0})
         return;
+    RANDFLAKE_ASSERT(end_count >= 1);
     ends[0].end = Min(ends[0].end, Max(end, end_before));
     announced_start = {0};
     RANDFLAKE_ASSERT(EndFor(ends[0].nodes) >= end_before);
@@ -181,6 +197,7 @@ size_t FormatFingerprint(uint64_t fingerprint, char buffer[kFingerprintText + 1]
 size_t FormatFingerprints(const SecretRecords& records,
                           char buffer[kMaxFingerprintsText]) noexcept {
     constexpr size_t kSecondDigits = 10;  // of every second that an identifier can hold
+    RANDFLAKE_ASSERT(InOrder(records));
     size_t length = 0;
     buffer[0] = '\0';
     for (uint32_t i = 0; i < records.count; i++) {
@@ -196,6 +213,7 @@ size_t FormatFingerprints(const SecretRecords& records,
         length += kSecondDigits;
         buffer[length] = '\0';
     }
+    RANDFLAKE_ASSERT(length < kMaxFingerprintsText);
     return length;
 }
 
@@ -223,6 +241,7 @@ void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept {
         parsed[digits / 16] = parsed[digits / 16] << 4 | static_cast<uint64_t>(value);
         digits++;
     }
+    RANDFLAKE_ASSERT(digits == 32);
     boot[0] = parsed[0];
     boot[1] = parsed[1];
 }
@@ -286,6 +305,9 @@ void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes
         writer.Put(written.end);
     }
     writer.Put(Crc32c(bytes, kWindowStateBytes - 4), 4);
+    RANDFLAKE_ASSERT(writer.at() == bytes + kWindowStateBytes);
+    [[maybe_unused]] WindowState again;
+    RANDFLAKE_ASSERT(DecodeWindowState(bytes, kWindowStateBytes, &again) == StateError::kNone);
 }
 
 StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept {
@@ -330,6 +352,7 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
         written.nodes.count = reader.Get32();
         written.end = reader.GetSecond();
     }
+    RANDFLAKE_ASSERT(reader.at() == bytes + length - 4);
     if (read.end_count > kMaxWrittenEnds || read.differs_from >= kMaxEnd || read.floor > kMaxEnd ||
         read.copied_at > kMaxEnd || !IsValid(read.secrets) || !IsValid(read.skew) ||
         (read.stop.nodes != NodeRange{} && !IsValid(read.stop.nodes)))
@@ -352,6 +375,7 @@ Finding Compare(const Origin& found, const Origin& own) {
 }
 
 bool Proven(const WindowState& found, const Start& start, const SkewRange& skew) {
+    RANDFLAKE_ASSERT(IsValid(skew));
     const Stop& stop = found.stop;
     const bool same_boot = stop.boot[0] == start.boot[0] && stop.boot[1] == start.boot[1] &&
                            (stop.boot[0] != 0 || stop.boot[1] != 0);
@@ -381,6 +405,7 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept {
+    RANDFLAKE_ASSERT(InOrder(before) && InOrder(after));
     if (before.count == 0 || after.count == 0)
         return SecretsChange::kNone;
     // How many generations own seconds below the end; the first one does in any case.
@@ -406,6 +431,7 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
 
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept {
+    RANDFLAKE_ASSERT(differs_from >= Second{0} && differs_from < kMaxEnd);
     const auto beginning = [differs_from](const SecretRecords& secrets) {
         for (uint32_t i = 1; i < secrets.count; i++)
             if (secrets.records[i].from == differs_from)
@@ -417,6 +443,7 @@ Second DiffersFrom(Second differs_from, const SecretRecords& before,
 }
 
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept {
+    RANDFLAKE_ASSERT(InOrder(reload.after));
     const SecretRecords& before = reload.before;
     const SecretRecords& after = reload.after;
     for (uint32_t i = 0; i < before.count; i++)
@@ -438,12 +465,14 @@ ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept {
 
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,
              Start* start) noexcept {
+    RANDFLAKE_ASSERT(now.uptime_ms >= started.uptime_ms);
     const bool set_right = now.wall_ms < started.wall_ms;
     start->uptime_ms = may_be_promoted ? now.uptime_ms : started.uptime_ms;
     start->wall_ms = may_be_promoted || set_right ? now.wall_ms : started.wall_ms;
 }
 
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept {
+    RANDFLAKE_ASSERT(IsValid(start.skew) && InOrder(start.secrets));
     StartPlan plan{};
     SkewRange skew = start.skew;
     if (error == StateError::kNone) {
@@ -470,6 +499,7 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
         plan.state.floor = start.again && plan.finding == Finding::kOwn
                                ? Max(plan.state.floor, plan.held_off_until)
                                : plan.held_off_until;
+    RANDFLAKE_ASSERT(plan.state.floor <= kMaxEnd && plan.state.copied_at <= kMaxEnd);
     plan.opens_at_ms = plan.proven ? UptimeMs{0} : start.uptime_ms + skew.largest_ms;
     return plan;
 }
@@ -483,6 +513,7 @@ uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept 
 
 uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                      const Second (&earliest)[kMaxRanges], Second now) noexcept {
+    RANDFLAKE_ASSERT(in_use < ranges.count);
     uint32_t chosen = ranges.count;
     uint32_t used_before = 0;  // so many ranges were used since the chosen one
     for (uint32_t i = 0; i < ranges.count; i++) {
@@ -504,6 +535,7 @@ uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_
 
 Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                     Second held_off_until) noexcept {
+    RANDFLAKE_ASSERT(held_off_until >= Second{0});
     const bool unknown = error != StateError::kNone && error != StateError::kMissing;
     return Min(Max(state.EndFor(nodes), unknown ? held_off_until : Second{0}), kMaxEnd);
 }

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/base/assert.h"
 #include "core/secret/secret_ring.h"
 #include "core/window/generator.h"
 
@@ -45,9 +46,13 @@ struct NodeRanges {
     uint32_t count;  // 0: node ids are leased
 
     constexpr NodeRange At(uint32_t i) const {
+        RANDFLAKE_ASSERT(i < count && count <= kMaxRanges);
         return {first.first + i * first.count, first.count};
     }
-    constexpr NodeRange All() const { return {first.first, count * first.count}; }
+    constexpr NodeRange All() const {
+        RANDFLAKE_ASSERT(count >= 1 && count <= kMaxRanges);
+        return {first.first, count * first.count};
+    }
     // The index of this range, `count` of any other.
     constexpr uint32_t IndexOf(const NodeRange& nodes) const {
         uint32_t i = 0;
@@ -130,6 +135,7 @@ Second DiffersFrom(Second differs_from, const SecretRecords& before,
 // Whether a ring that lacks a secret from the second `certain_before` on reads this number as the
 // whole ring does. The numbers that stand for seconds belong to the first secret.
 constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second certain_before) noexcept {
+    RANDFLAKE_ASSERT(certain_before >= Second{0});
     const Fields fields = layout.Unpack(raw);
     return layout.Before(fields.timestamp, certain_before) || layout.StandsForSecond(fields);
 }
@@ -172,6 +178,7 @@ struct SkewRange {
     uint32_t smallest_ms, largest_ms;
 
     constexpr SkewRange With(const SkewRange& other) const {
+        RANDFLAKE_ASSERT(other.smallest_ms <= other.largest_ms && other.largest_ms <= kMaxSkewMs);
         return {smallest_ms < other.smallest_ms ? smallest_ms : other.smallest_ms,
                 largest_ms > other.largest_ms ? largest_ms : other.largest_ms};
     }
