@@ -462,6 +462,7 @@ private:
 
     // The last second of the open window in which a number was reserved, or the one before it.
     Second LastUsed(const Window& window) {
+        RANDFLAKE_ASSERT(env_.Locked() || env_.Alone());
         Second last = window.start - 1;
         const auto look_at = [&](const auto& set) {
             for (uint32_t i = 0; i < set.layout.Slots(Slots()); i++)
@@ -484,6 +485,7 @@ private:
 
     // The first second at which a window of this lease may open.
     Second OpensAt(const Lease& lease) {
+        RANDFLAKE_ASSERT(env_.Locked());
         FollowSkew();
         return env_.LeaseOpensAt(memory().found, memory().state, NodesOf(lease),
                                  memory().held_off_until);
@@ -592,11 +594,13 @@ private:
 
     // The first second at which a window of this range may open.
     Second RangeOpensAt(uint32_t range) {
+        RANDFLAKE_ASSERT(env_.Locked());
         return Later(env_.OpensAt(memory().state, memory().ranges.At(range)),
                      memory().earliest[range]);
     }
 
     void ShowRanges() {
+        RANDFLAKE_ASSERT(env_.Locked());
         Second opens_at[kMaxRanges]{};
         for (uint32_t i = 0; i < memory().ranges.count; i++)
             opens_at[i] = RangeOpensAt(i);
@@ -606,6 +610,7 @@ private:
     // The range to go on under when the one in use is too far ahead of the clock; the number of
     // ranges when there is none.
     uint32_t AnotherRange(Second now) {
+        RANDFLAKE_ASSERT(env_.Locked());
         const uint32_t none = memory().ranges.count;
         const uint32_t range = env_.ChooseRange(memory().state, memory().ranges, memory().range,
                                                 memory().earliest, now);
@@ -622,6 +627,7 @@ private:
     // There is no window. Opens one of the range that was in use last, or of another one if the
     // clock is so far behind its written end that it must have been set back.
     bool OpenSomeRange(Second now) {
+        RANDFLAKE_ASSERT(env_.Locked() && CurrentWindow().closed());
         FollowSkew();
         uint32_t range = memory().range;
         const Second opens_at = RangeOpensAt(range);
@@ -642,6 +648,7 @@ private:
     // ids if the clock is behind the last second used by more than what is tolerated. False if it
     // is, and nothing changed.
     bool LeaveRange(const Window& window, Second now) {
+        RANDFLAKE_ASSERT(env_.Locked() && window == CurrentWindow() && !window.closed());
         if (env_.Steady() < memory().retry_at_ms)
             return false;
         const Second last = LastUsed(window);
@@ -661,6 +668,7 @@ private:
 
     // Opens a window of this range from now on, with `next` as what is known of all ranges.
     bool OpenRange(uint32_t range, Second now, WindowState next) {
+        RANDFLAKE_ASSERT(env_.Locked());
         const NodeRange nodes = memory().ranges.At(range);
         const Window window{now, Earlier(now + kWindowSeconds, SecondsEnd(env_.layout()))};
         RANDFLAKE_ASSERT(CurrentWindow().closed() && now >= memory().earliest[range]);
@@ -733,6 +741,7 @@ private:
     }
 
     void TakeTimes(const StartPlan& plan) {
+        RANDFLAKE_ASSERT(env_.Locked());
         memory().opens_at_ms = plan.opens_at_ms;
         memory().held_off_until = plan.held_off_until;
         memory().state.floor = Later(memory().state.floor, plan.state.floor);
@@ -754,6 +763,7 @@ private:
 
     // Or no run is; see Stop.
     bool RunIsMarked() {
+        RANDFLAKE_ASSERT(env_.Locked());
         const uint64_t marked = env_.MarkedRun(memory().state.origin);
         return marked == memory().run || marked == 0;
     }
@@ -773,6 +783,7 @@ private:
 
     // Makes it durable that these node ids may be used in this window.
     bool Announce(const NodeRange& nodes, const Window& window) {
+        RANDFLAKE_ASSERT(env_.Locked());
         WindowState next = memory().state;
         next.Announce(nodes, window, memory().ranges);
         return Write(next);
