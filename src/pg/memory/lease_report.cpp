@@ -39,10 +39,10 @@ void lease_show(const LeaseHolder& holder) {
 
 // This server's clock is so far ahead of the coordinator's; 0 if that is tolerable, or not certain.
 static int64 wrong_by_ms(const CoordinatorClock& clock) {
+    if (clock.at == UptimeMs{})
+        return 0;
     const int64 ahead = clock.Ahead(uptime_clock(), precise_wall_clock());
-    const bool certain =
-        clock.at != UptimeMs{} && std::abs(ahead) > setting_max_clock_skew + clock.error_ms;
-    return certain ? ahead : 0;
+    return std::abs(ahead) > setting_max_clock_skew + clock.error_ms ? ahead : 0;
 }
 
 bool lease_clock_wrong(const LeaseReport& report) {
