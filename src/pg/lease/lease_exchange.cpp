@@ -129,7 +129,8 @@ static void ask(const ExchangeRequest& request, ExchangeAnswer* answer) {
     while (judged.Take(part))
         part = part_of(PQgetResult(connection), fields);
     judged.End(PQtransactionStatus(connection) == PQTRANS_IDLE);
-    for (int i = 0; i < request.shape.columns; i++)
+    const bool good = judged.verdict() == AnswerVerdict::kGood;
+    for (int i = 0; good && i < request.shape.columns; i++)
         answer->values[i] = judged.value(i);
     answer->tells_of_secrets = judged.tells_of_secrets();
     answer->differs_from = judged.differs_from();
