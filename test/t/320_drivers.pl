@@ -52,7 +52,8 @@ JS
 javascript('postgres', tables => 1);
 javascript('drizzle', files => ['schema.mjs'], prepare => [ [ 'sh', '-ec', block('drizzle-kit') ] ],
     after => [ [ 'sh', '-ec', block('drizzle-kit') . 'ls migrations/*.sql | wc -l | grep -x 1' ] ]);
-javascript($_) for qw(sequelize knex kysely);
+javascript('sequelize');
+javascript($_, model => 0) for qw(knex kysely);
 # What was synchronized needs no change.
 javascript('typeorm', after => [ [ 'node', 'again.mjs' ] ], also => {
     'again.mjs' => block('typeorm.mjs') =~ s/^await source\.synchronize\(\);.*/<<~'JS'/emsr });
