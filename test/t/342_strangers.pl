@@ -316,6 +316,15 @@ CREATE FUNCTION invoker(text) RETURNS text LANGUAGE plpgsql AS 'DECLARE id randf
 CREATE FUNCTION of_owner(text) RETURNS text LANGUAGE sql SECURITY DEFINER AS 'SELECT invoker(\$1)';
 SQL
 
+my $foreign = $node->basedir . '/identifiers';
+append_to_file($foreign, "$text\n");
+$node->safe_psql('postgres', <<"SQL");
+CREATE EXTENSION file_fdw;
+CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;
+CREATE FOREIGN TABLE elsewhere (id randflake) SERVER files OPTIONS (filename '$foreign');
+GRANT SELECT ON elsewhere TO PUBLIC;
+SQL
+
 sub constants_in {
     my ($tree) = @_;
     return map {
@@ -357,7 +366,7 @@ my @attacks = (
     "SELECT ($number)::bigint::randflake", "SELECT randflake_from_bigint($number)", 'SELECT 7::randflake',
     'SELECT b::randflake FROM texts LIMIT 1', 'SELECT b::integer::randflake FROM (SELECT 7::bigint AS b FROM texts) AS s LIMIT 1',
     'SELECT randflake_lower(now())', "SELECT randflake_lower('2026-01-01')", 'SELECT randflake_lower(at) FROM texts LIMIT 1',
-    'TABLE recent', "INSERT INTO inbox VALUES ('$text')", "INSERT INTO inbox VALUES ($number)",
+    'TABLE recent', 'TABLE elsewhere', "INSERT INTO inbox VALUES ('$text')", "INSERT INTO inbox VALUES ($number)",
     'INSERT INTO inbox (id) SELECT b FROM texts LIMIT 1', 'UPDATE inbox SET id = 7', 'INSERT INTO inbox DEFAULT VALUES',
     "COPY inbox (made) FROM STDIN;\n$text\n\\.\n", "CREATE TEMP VIEW v AS SELECT '$text'::randflake",
     "DO \$\$ DECLARE x orders.id%TYPE := '$text'; BEGIN END \$\$", "DO \$\$ DECLARE x orders; BEGIN x.id := '$text'; END \$\$",
