@@ -337,6 +337,9 @@ CREATE TEMP VIEW mine AS SELECT '$text'::randflake;
 SELECT ev_action FROM pg_rewrite WHERE ev_class = 'mine'::regclass;
 SQL
 like(join('|', constants_in($tree)), qr/\b$inside_it\b/, 'a role with USAGE reads what is inside an identifier, as documented');
+(undef, $tree) = $node->psql('postgres', "SELECT ev_action FROM pg_rewrite WHERE ev_class = 'written'::regclass",
+    extra_params => [ '-U', 'stranger' ]);
+like(join('|', constants_in($tree)), qr/\b$inside_it\b/, '  any role what others wrote into a view');
 my (undef, undef, $plans) = $node->psql('postgres', <<'SQL', extra_params => [ '-U', 'stranger' ]);
 SET client_min_messages = log;
 SET debug_print_plan = on;
