@@ -27,6 +27,9 @@ enum class Broken : uint8_t {
     kHoldsOffFromTheServersStart,
     kStartsUnderAnySecrets,
 
+    // --- the look for coordinators
+    kOpensWithoutTheLook,
+
     // --- ranges of node ids: ChooseRange, and the floor of PlanStart
     kChoosesRangesInUse,
     kChoosesByAnotherClock,

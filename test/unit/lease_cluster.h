@@ -85,6 +85,8 @@ public:
         return true;
     }
 
+    void LookedAt(PoolLook* look) const { current_.coordinator.LookedAt(identity_, now(), look); }
+
     // What its own server uses.
     void Serve(const Coordinator::Static& nodes) { current_.coordinator.Serve(nodes); }
 

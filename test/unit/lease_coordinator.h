@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/lease/lease.h"
+#include "core/lease/pool_look.h"
 #include "core/window/window_state.h"
 
 namespace randflake::simulation {
@@ -153,6 +154,29 @@ public:
         takeover_identity_ = identity;
         takeover_ = std::min(now, Horizon());
         taken_over_ = false;
+    }
+
+    // What its own server finds when it looks.
+    void LookedAt(uint64_t identity, int64_t now, PoolLook* look) const {
+        PoolSeen seen{};
+        seen.configured = identity_ != kNone;
+        seen.same = identity_ == identity;
+        seen.noted_here = takeover_identity_ == identity;
+        seen.called = taken_over_;
+        seen.noted = {takeover_};
+        seen.high_water = {high_water_};
+        seen.max_duration = pool_.max_duration;
+        seen.max_clock_skew = pool_.max_clock_skew;
+        seen.nodes = {static_cast<uint32_t>(pool_.first_node_id),
+                      static_cast<uint32_t>(pool_.node_count)};
+        for (const Lease& lease : leases_) {
+            look->AddLease({static_cast<uint32_t>(lease.first_node_id),
+                            static_cast<uint32_t>(lease.node_count)},
+                           UnixSecond{lease.end});
+            seen.last_grant = {
+                std::max({seen.last_grant.count, lease.granted_at, lease.renewed_at})};
+        }
+        look->AddPool(seen, UnixSecond{now});
     }
 
     // What its own server uses from now on.

@@ -14,6 +14,7 @@
 #define RANDFLAKE_UNIT_LEASE_SERVER_H
 
 #include <array>
+#include <functional>
 #include <ostream>
 #include <string>
 
@@ -109,6 +110,8 @@ public:
     const DataDirectory& directory() const { return directory_; }
     Machine* machine() const { return machine_; }
     void MoveTo(Machine* machine) { machine_ = machine; }
+    // Looks into the databases of this server.
+    void LookBy(std::function<void(PoolLook*)> looks) { looks_ = std::move(looks); }
 
     // --- from start to stop
 
@@ -228,6 +231,7 @@ public:
         if (!Session().fiber.busy() && !settings_.leases && has_secrets() && !stopping_)
             Begin(Task::kExtend);
         StepProcess(&Session());
+        StepProcess(&Looker());
     }
 
     // One step of a clean stop, when nobody but the lease worker has anything to do any more.
@@ -447,6 +451,12 @@ public:
         SetSecrets(file_);
     }
 
+    void Look() {
+        if (broken_ == Broken::kOpensWithoutTheLook)
+            memory_.looked = true;
+        else if (!Looker().fiber.busy())
+            Begin(Task::kLook);
+    }
     void Report(const WindowTrouble& trouble) {
         events_->refused_starts +=
             trouble.problem == WindowProblem::kSecrets && problem_ != trouble.problem;
@@ -608,6 +618,7 @@ private:
         kHear,
         kFollow,
         kSeal,  // the lease worker
+        kLook,
         kStop,  // the postmaster
     };
     struct Process {
@@ -620,7 +631,7 @@ private:
         int secrets_at_first = 0;  // that a backend began with
     };
     static constexpr size_t kBackends = 3;
-    static constexpr size_t kProcesses = kBackends + 3;
+    static constexpr size_t kProcesses = kBackends + 4;
     static constexpr size_t kWindow = kMaxSlots;
     // Few, so that they are given again.
     static constexpr int64_t kInodes = 3;
@@ -629,6 +640,7 @@ private:
     const Process& Session() const { return processes_[kBackends]; }
     Process& Worker() { return processes_[kBackends + 1]; }
     const Process& Worker() const { return processes_[kBackends + 1]; }
+    Process& Looker() { return processes_[kBackends + 3]; }
     Process& Postmaster() { return processes_[kBackends + 2]; }
     const Process& Postmaster() const { return processes_[kBackends + 2]; }
 
@@ -673,6 +685,7 @@ private:
 
     Process& ProcessOf(Task task) {
         return task == Task::kStop                              ? Postmaster()
+               : task == Task::kLook                            ? Looker()
                : task == Task::kExtend || task == Task::kReload ? Session()
                                                                 : Worker();
     }
@@ -755,8 +768,13 @@ private:
                 return Follow();
             case Task::kSeal:
                 return GiveUp();
+            case Task::kLook: {
+                PoolLook look{settings_.Ranges(), {}};
+                looks_(&look);
+                return core_.Looked(look.free_at);
+            }
             case Task::kStop:
-                return core_.Stop();
+                return core_.Stop({machine_->boot(), machine_->boot()});
         }
     }
 
@@ -1089,6 +1107,7 @@ private:
     // The postmaster.
     bool running_ = false, stopping_ = false, sealed_ = false;
     PostmasterMemory postmaster_{};
+    std::function<void(PoolLook*)> looks_;
     SkewRange skew_{};       // since its start
     SkewRange seen_skew_{};  // that its processes know
     Settings settings_;

@@ -152,6 +152,11 @@ private:
             FleetServer& server = servers_.back();
             server.directory().system_identifier = static_cast<uint64_t>(i) + 1;
             server.MoveTo(&machines_[static_cast<size_t>(i % 2)]);
+            server.LookBy([this, i](PoolLook* look) {
+                for (const Site& site : sites_)
+                    if (site.host == i)
+                        site.cluster.LookedAt(look);
+            });
             asked_.push_back(0);
             site_of_.push_back(0);
             snapshots_.push_back(server.directory());
@@ -636,20 +641,6 @@ private:
                All(nodes, [&](uint32_t node) { return free_at_[node] <= OperatorNow(site); });
     }
 
-    // What the view of leases shows.
-    bool NothingLeased(const NodeRange& nodes, const Site& site) {
-        const Coordinator& coordinator = site.cluster.coordinator();
-        const int64_t now = OperatorNow(site);
-        if (coordinator.high_water() > now)
-            return false;
-        for (const Coordinator::Lease& lease : coordinator.leases())
-            if (nodes.Overlaps({static_cast<uint32_t>(lease.first_node_id),
-                                static_cast<uint32_t>(lease.node_count)}) &&
-                lease.end > now)
-                return false;
-        return true;
-    }
-
     bool MayUse(const NodeRange& nodes, const FleetServer& server) {
         // A directory knows itself what was used there, also under leases that are in force.
         if (scenario_.fleet == Fleet::kOneDirectory)
@@ -657,9 +648,8 @@ private:
         const Site& own = sites_[0];
         if (UsedStatically(nodes, server.role()) || !Free(nodes, own))
             return false;
-        if (own.host != server.role())
-            return !Pooled(nodes, nullptr);
-        return !Pooled(nodes, &own) && NothingLeased(nodes, own);
+        // A coordinator's own server looks by itself.
+        return !Pooled(nodes, own.host == server.role() ? &own : nullptr);
     }
 
     // A coordinator never leases what its own server uses. What that server has used until now must

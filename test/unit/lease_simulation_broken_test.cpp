@@ -83,6 +83,11 @@ const BrokenRule kBrokenRules[] = {
      {.fleet = Fleet::kOneDirectory, .broken = Broken::kTakesBackWhatAFormerWindowAnnounced},
      3750},
 
+    // The look for coordinators
+    {"NodeIdsOfACoordinatorsServerThatOpenWithoutTheLook",
+     {.fleet = Fleet::kEverything, .broken = Broken::kOpensWithoutTheLook},
+     4740},
+
     // Ranges of node ids
     {"ARangeEnteredBelowItsWrittenEnd",
      {.fleet = Fleet::kOneDirectory, .set_back_far = true, .broken = Broken::kChoosesRangesInUse}},

@@ -1,6 +1,7 @@
 // Leases and their holder, at the edges.
 
 #include "core/lease/lease_holder.h"
+#include "core/lease/pool_look.h"
 
 #include <gtest/gtest.h>
 
@@ -501,6 +502,53 @@ TEST_F(Holder, ACopyGoesOn) {
     EXPECT_EQ(successor.Renew({1}).incarnation, kFirst);
     (void)successor.Renewed(kRandflake, {kEpoch + 29}, kAsked, {10});
     EXPECT_EQ(successor.open().end, 30);
+}
+
+// --- the look at a coordinator
+// --------------------------------------------------------------------
+
+TEST(PoolLook, RangesAreFreeWhenTheLeasesThatOverlapThemHaveEnded) {
+    PoolLook look{{{4, 2}, 3}, {}};  // 4 and 5, 6 and 7, 8 and 9
+    look.AddLease({0, 5}, ToUnix(Second{30}));
+    look.AddLease({5, 1}, ToUnix(Second{20}));
+    look.AddLease({9, 100}, ToUnix(Second{40}));
+    EXPECT_EQ(look.free_at[0], Second{30});
+    EXPECT_EQ(look.free_at[1], Second{0}) << "its neighbours are leased";
+    EXPECT_EQ(look.free_at[2], Second{40});
+    EXPECT_EQ(look.free_at[3], Second{0}) << "no range of the server";
+    look.AddLease({6, 1}, UnixSecond{INT64_MAX / 2});
+    EXPECT_EQ(look.free_at[1], kNoSecond);
+}
+
+TEST(PoolLook, APoolThatHoldsOffMayHaveLeasedAllOfIt) {
+    constexpr UnixSecond kNow{1800000000};
+    constexpr int64_t kHoldOff = 60 + 2 * 2 + 1;
+    const PoolSeen own{true, true, true, false, kNow - 500, kNow - 999, kNow - 7, 60, 2, {4, 1}};
+    EXPECT_EQ(MarkOf(own, kNow), kNow - 999) << "it knows all of its leases";
+    PoolSeen seen = own;
+    seen.high_water = kNow + 1000;
+    EXPECT_EQ(MarkOf(seen, kNow), kNow + 1000);
+    seen.same = false;
+    EXPECT_EQ(MarkOf(seen, kNow), kNow + 1000) << "the mark never falls";
+
+    PoolSeen copy = own;
+    copy.noted_here = false;
+    EXPECT_EQ(MarkOf(copy, kNow), kNow + kHoldOff) << "another one was asked last";
+    copy.last_grant = kNow + 9;
+    EXPECT_EQ(MarkOf(copy, kNow), kNow + 9 + kHoldOff) << "whose clock was ahead";
+    copy = own;
+    copy.same = false;
+    EXPECT_EQ(MarkOf(copy, kNow), kNow + kHoldOff) << "the pool is of another one";
+    copy.called = true;
+    EXPECT_EQ(MarkOf(copy, kNow), kNow - 500 + kHoldOff) << "which is known since then";
+    copy.called = copy.configured = false;
+    EXPECT_EQ(MarkOf(copy, kNow), kNow - 500 + kHoldOff) << "made then, and never asked";
+
+    PoolLook look{{{3, 1}, 3}, {}};
+    look.AddPool(copy, kNow);
+    EXPECT_EQ(look.free_at[0], Second{0});
+    EXPECT_EQ(look.free_at[1], FromUnix(kNow - 500 + kHoldOff));
+    EXPECT_EQ(look.free_at[2], Second{0});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 //   any session        Extend, where the node ids are static; AddSecrets, Certainty,
 //                      AcknowledgeCopy
 //   the lease worker   Ask, Answered; OpenLease, DropNext, ExtendLease, Seal
+//   a worker           Looked, once after a start
 //   the postmaster     MakeMemory; Stop, when it exits and all its children are gone
 //
 // There is one lock, the window lock. Under it, and only under it,
@@ -27,6 +28,7 @@
 //   Load, once           read the state, decide (PlanStart), mark the run, keep the state
 //   AddSecrets           load, decide (PlanReload), publish the secrets
 //   AcknowledgeCopy      load, write
+//   Looked               publish from when on no coordinator of this server has leased its node ids
 //   Seal                 seal the window and forget the leases, write the exact end
 //   Stop                 write the exact end
 //
@@ -54,6 +56,7 @@
 //   Secrets()*; SecretCount(); AddSecrets()
 //   Certainty(), SetCertainty()           the second before which identifiers are read for certain,
 //                                         in shared memory; 0: unknown
+//   Look()                                sees to it that Looked is called, soon
 //   Report(report)*                       why there is no window, for messages
 //   LogStart()*, LogRange()*              under another range of node ids from now on
 //   ShowRanges(range, opens_at)           the one in use and from when on each may be, for messages
@@ -91,6 +94,8 @@ enum class WindowProblem : uint8_t {
     kFileFailed,   // reported by the environment
     kSecrets,      // the state on disk refuses this server's secrets; `second` is its last end
     kNoRange,      // the clock is behind, and no range of node ids may open before `second`
+    kNotLooked,    // a coordinator in a database of this server may have leased its node ids
+    kLeased,       // one has, or may have, up to `second`
 };
 struct WindowTrouble {
     WindowProblem problem;
@@ -169,12 +174,12 @@ struct ServerMemory {
     // Written by MakeMemory and read without the lock.
     bool leased;
     NodeRanges ranges;  // where they are leased, only how many
-    uint64_t boot[2];
+    uint64_t boot[2];   // see Stop::boot
     PostmasterMemory postmaster;
 
     // The rest is protected by the window lock.
     bool loaded;        // the state on disk was read; the rest of this block counts
-    WindowState state;  // as it is on disk, but for added secrets, after the first write
+    WindowState state;  // as it is on disk after the next write, whatever that announces
     uint64_t run;       // see Stop
     bool untold;        // the disk has not got the state's differs_from
 
@@ -189,6 +194,12 @@ struct ServerMemory {
     // allow a window. That of the range in use is in the window's word while it is open.
     uint32_t range;
     Second earliest[kMaxRanges];
+
+    // Unless their start is proven, they stay closed until this server's databases were looked at
+    // for coordinators that have leased them, each up to `free_at` (core/lease/pool_look.h).
+    bool proven;
+    bool looked;
+    Second free_at[kMaxRanges];
 
     SteadyMs retry_at_ms;  // no window is extended before
 
@@ -236,8 +247,9 @@ public:
         memory().postmaster = *postmaster;
     }
 
-    // A clean stop: writes the exact end of the static window. All children are gone.
-    void Stop() {
+    // A clean stop: writes the exact end of the static window. All children are gone. `boot` is
+    // what the next start finds if nothing comes in between.
+    void Stop(const uint64_t (&boot)[2]) {
         RANDFLAKE_ASSERT(env_.Alone());
         const Window window = CurrentWindow();
         if (memory().leased || window.closed())
@@ -248,11 +260,8 @@ public:
         WindowState state = memory().state;
         env_.TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
-        state.stop = {memory().run,
-                      {memory().boot[0], memory().boot[1]},
-                      now.uptime_ms,
-                      now.wall_ms,
-                      memory().ranges.All()};
+        state.stop = {
+            memory().run, {boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
         // What was tolerated before the stop is no matter to a proof: others hold off from a start
         // after it.
         state.skew = env_.Skew();
@@ -334,6 +343,23 @@ public:
         }
         env_.Unlock();
         return done;
+    }
+
+    // --- the worker that looks
+
+    // The coordinators in the databases of this server may have leased its ranges up to that second
+    // each. The state takes it for a written end, which stays where the next start is proven. Env
+    // was asked to look, so the state is known.
+    void Looked(const Second (&free_at)[kMaxRanges]) {
+        env_.Lock();
+        RANDFLAKE_ASSERT(env_.Locked() && memory().loaded && !memory().leased);
+        for (uint32_t i = 0; i < memory().ranges.count; i++) {
+            memory().free_at[i] = free_at[i];
+            memory().state.UsedByOthers(memory().ranges.At(i), free_at[i], memory().ranges);
+        }
+        memory().looked = memory().loaded;
+        ShowRanges();
+        env_.Unlock();
     }
 
     // --- the lease worker
@@ -630,16 +656,26 @@ private:
         RANDFLAKE_ASSERT(env_.Locked() && CurrentWindow().closed());
         FollowSkew();
         uint32_t range = memory().range;
+        const bool looked = memory().proven || memory().looked;
+        if (!looked)
+            env_.Look();  // while the hold-off lasts
         const Second opens_at = RangeOpensAt(range);
         if (!MayOpen(opens_at, memory().opens_at_ms, now, env_.Present().uptime_ms)) {
             const int64_t behind_ms = (opens_at - now - kWindowSeconds) * kSecondMs;
-            if (memory().ranges.count == 1 || behind_ms <= env_.SkewMs()) {
-                env_.Report({WindowProblem::kNotYet, Later(opens_at, now + 1), 0});
+            const bool leased = now < memory().free_at[range];
+            if (leased || memory().ranges.count == 1 || behind_ms <= env_.SkewMs()) {
+                env_.Report({leased ? WindowProblem::kLeased : WindowProblem::kNotYet,
+                             Later(opens_at, now + 1), 0});
                 return false;
             }
-            range = AnotherRange(now);
+            if (looked)
+                range = AnotherRange(now);
             if (range == memory().ranges.count)
                 return false;
+        }
+        if (!looked) {
+            env_.Report({WindowProblem::kNotLooked, {}, 0});
+            return false;
         }
         return OpenRange(range, now, memory().state);
     }
@@ -672,6 +708,7 @@ private:
         const NodeRange nodes = memory().ranges.At(range);
         const Window window{now, Earlier(now + kWindowSeconds, SecondsEnd(env_.layout()))};
         RANDFLAKE_ASSERT(CurrentWindow().closed() && now >= memory().earliest[range]);
+        RANDFLAKE_ASSERT(memory().proven || memory().looked);
         next.Announce(nodes, window, memory().ranges);
         if (!Write(next))
             return false;
@@ -742,6 +779,7 @@ private:
 
     void TakeTimes(const StartPlan& plan) {
         RANDFLAKE_ASSERT(env_.Locked());
+        memory().proven = plan.proven;
         memory().opens_at_ms = plan.opens_at_ms;
         memory().held_off_until = plan.held_off_until;
         memory().state.floor = Later(memory().state.floor, plan.state.floor);

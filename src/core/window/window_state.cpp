@@ -145,16 +145,7 @@ Second WindowState::LastEnd() const noexcept {
     return last;
 }
 
-void WindowState::Announce(const NodeRange& nodes, const Window& window,
-                           const NodeRanges& configured) noexcept {
-    const Second before = EndFor(nodes);
-    if (announced_start != window.start || ends[0].nodes != nodes) {
-        RANDFLAKE_ASSERT(window.start >= before);
-        announced_start = window.start;
-        end_before = before;
-    }
-    RANDFLAKE_ASSERT(window.start < window.end && window.end <= kMaxEnd);
-    const WrittenEnd announced{nodes, Max(window.end, before)};
+uint32_t WindowState::PlaceOf(const NodeRange& nodes, const NodeRanges& configured) noexcept {
     uint32_t at = 0;
     while (at < end_count && ends[at].nodes != nodes)
         at++;
@@ -172,7 +163,27 @@ void WindowState::Announce(const NodeRange& nodes, const Window& window,
             end_count++;
         }
     }
-    for (; at > 0; at--)
+    return at;
+}
+
+void WindowState::UsedByOthers(const NodeRange& nodes, Second end,
+                               const NodeRanges& configured) noexcept {
+    if (end > EndFor(nodes))
+        ends[PlaceOf(nodes, configured)] = {nodes, end};
+    RANDFLAKE_ASSERT(EndFor(nodes) >= end);
+}
+
+void WindowState::Announce(const NodeRange& nodes, const Window& window,
+                           const NodeRanges& configured) noexcept {
+    const Second before = EndFor(nodes);
+    if (announced_start != window.start || ends[0].nodes != nodes) {
+        RANDFLAKE_ASSERT(window.start >= before);
+        announced_start = window.start;
+        end_before = before;
+    }
+    RANDFLAKE_ASSERT(window.start < window.end && window.end <= kMaxEnd);
+    const WrittenEnd announced{nodes, Max(window.end, before)};
+    for (uint32_t at = PlaceOf(nodes, configured); at > 0; at--)
         ends[at] = ends[at - 1];
     ends[0] = announced;
     RANDFLAKE_ASSERT(EndFor(nodes) >= before && EndFor(nodes) >= window.end);

@@ -198,8 +198,11 @@ static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 // from one start of shared memory to its end; it draws a random number before its first window
 // opens.
 struct Stop {
-    uint64_t run;      // 0: no stop is recorded
-    uint64_t boot[2];  // of the machine; its uptime begins with it
+    uint64_t run;  // 0: no stop is recorded
+    // The boot of the machine, with which its uptime begins, mixed with what every run of
+    // PostgreSQL in the directory changes, also one without this library: the place of the last
+    // checkpoint. 0: not known.
+    uint64_t boot[2];
     UptimeMs uptime_ms;
     WallMs wall_ms;
     NodeRange nodes;  // all that the server was configured with
@@ -249,6 +252,9 @@ struct WindowState {
     void Announce(const NodeRange& nodes, const Window& window,
                   const NodeRanges& configured = {}) noexcept;
 
+    // Records that others may have used these node ids before `end`.
+    void UsedByOthers(const NodeRange& nodes, Second end, const NodeRanges& configured) noexcept;
+
     // To be written when the window that was announced last is over, and nothing was or will be
     // used in it from `end` on; 0: nothing at all. Takes back what was announced for this very
     // window. What was written before it opened stays.
@@ -259,6 +265,9 @@ struct WindowState {
     // on disk, so a state that was read takes nothing back.
     Second announced_start{};  // 0: there is none, or it was taken back
     Second end_before{};       // of its node ids, when it opened
+
+    // Where the end of these node ids is; room is made for those that have none.
+    uint32_t PlaceOf(const NodeRange& nodes, const NodeRanges& configured) noexcept;
 };
 
 // A head, the secrets, the written ends and a checksum. What is not used is zero.
@@ -309,8 +318,7 @@ struct Start {
     // The same postmaster has run this directory before: its shared memory was lost in a crash.
     bool again = false;
 
-    // The machine's boot, zero when it is not known, and the moment from which the hold-off counts;
-    // see SetTime.
+    // As Stop has it; and the moment from which the hold-off counts, see SetTime.
     uint64_t boot[2];
     UptimeMs uptime_ms;
     WallMs wall_ms;
@@ -352,8 +360,10 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // own stop. Every other one holds off from a start of its own, which came after that stop. So none
 // can have issued anything if less than the tolerated difference passed from the stop to this
 // start. The stop must be of this directory, this boot and all of these node ids, and no other run
-// may have opened a window since: the disk may have been rolled back to the stop. Both clocks are
-// asked, because the uptime of a virtual machine leaves out the time in which its host paused it.
+// may have opened a window since: the disk may have been rolled back to the stop. Nor may
+// PostgreSQL have run here otherwise since: a coordinator may have leased the node ids meanwhile,
+// which were not in use. Both clocks are asked, because the uptime of a virtual machine leaves out
+// the time in which its host paused it.
 //
 // The tolerated difference may have been another one for the others, who hold off by theirs, and
 // while they used their clocks. Of the values that this server had in the run that stopped and has

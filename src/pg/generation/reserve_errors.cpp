@@ -211,6 +211,39 @@ static ErrorText not_yet_error(const WindowReport& report, Second now) {
             "Try again at that time, or raise \"randflake.max_wait\"."};
 }
 
+static ErrorText not_looked_error() {
+    const LookReport look = look_report();
+    const char* database = OidIsValid(look.database) ? get_database_name(look.database) : nullptr;
+    return {
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "it is not known yet whether a coordinator has leased node ids of this server",
+        look.failure[0] == '\0' ? "The server is looking into its databases for one."
+        : database == nullptr
+            ? psprintf("The server could not look into its databases for one: %s.", look.failure)
+            : psprintf("The server could not look into database \"%s\" for one: %s.", database,
+                       look.failure),
+        look.no_worker
+            ? "Raise \"max_worker_processes\" and restart the server, or end other workers."
+        : look.failure[0] != '\0'
+            ? "The server looks again every second. Let it read the database and the tables of "
+              "its extension \"randflake_coordinator\", or drop one of the two."
+            : "Try again in a moment, or raise \"randflake.max_wait\"."};
+}
+
+// Up to report.trouble.second, for all that is known.
+static ErrorText leased_error(const WindowReport& report) {
+    const Oid oid = look_report().coordinator[report.range];
+    const char* database = OidIsValid(oid) ? get_database_name(oid) : nullptr;
+    const randflake::NodeRange nodes = shared->memory.ranges.At(report.range);
+    return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            psprintf("node ids %u to %u may be leased to another server", nodes.first,
+                     nodes.first + nodes.count - 1),
+            psprintf("The coordinator in database \"%s\" may have leased them until %s.",
+                     database != nullptr ? database : "", second_text(report.trouble.second)),
+            "Try again at that time, or set \"randflake.node_id\" to node ids that are not in the "
+            "coordinator's pool and restart the server."};
+}
+
 // The window is closed or ended, and was not moved on within randflake.max_wait.
 static ErrorText no_window_error(Second now) {
     const WindowReport report = window_report();
@@ -225,6 +258,10 @@ static ErrorText no_window_error(Second now) {
             return secrets_refused_error(report.trouble.second);
         case WindowProblem::kNoRange:
             return clock_behind_error(now, report.trouble.second, "the end of the last window");
+        case WindowProblem::kNotLooked:
+            return not_looked_error();
+        case WindowProblem::kLeased:
+            return leased_error(report);
         case WindowProblem::kWriting:
         case WindowProblem::kNone:
             break;
@@ -362,6 +399,10 @@ static ErrorText static_problem_error(Second now, const Window& window) {
         return clock_jumped_error(report, now);
     if (report.trouble.problem == WindowProblem::kNotYet && report.trouble.second > now)
         return not_yet_error(report, now);
+    if (window.closed() && report.trouble.problem == WindowProblem::kNotLooked)
+        return not_looked_error();
+    if (report.trouble.problem == WindowProblem::kLeased && report.trouble.second > now)
+        return leased_error(report);
     if (window.closed() && report.trouble.problem == WindowProblem::kNoRange &&
         report.trouble.second > now)
         return clock_behind_error(now, report.trouble.second, "the end of the last window");

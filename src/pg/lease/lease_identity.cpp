@@ -1,6 +1,7 @@
 // What the coordinator's SQL functions need from C. Works without preloading.
 
 #include "pg/base/sql_function.h"
+#include "pg/lease/lease_look.h"
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
 #include "pg/window/file_identity.h"
@@ -29,6 +30,10 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
         RegisterXactCallback(at_end_of_transaction, nullptr);
     registered = true;
     leased = true;
+    PG_RETURN_TEXT_P(cstring_to_text(coordinator_identity()));
+}
+
+char* coordinator_identity() {
     // Two files that every data directory has and that the server never replaces. One never
     // changes, so it tells a time even where the file system knows only that of the last change.
     // The other changes all the time, so a restore into the same directory makes it anew, unless it
@@ -47,14 +52,14 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
                         errhint("Let the server's user read it.")));
     }
     const bool has_birth = control.device == 0;
-    PG_RETURN_TEXT_P(cstring_to_text(psprintf(
-        "%016llx/%u/%llx.%llx.%llx.%llx.%llx/%u",
-        static_cast<unsigned long long>(GetSystemIdentifier()), GetWALInsertionTimeLine(),
-        static_cast<unsigned long long>(identity.inode),
-        static_cast<unsigned long long>(identity.device),
-        static_cast<unsigned long long>(identity.birth_nanoseconds),
-        static_cast<unsigned long long>(control.inode),
-        static_cast<unsigned long long>(has_birth ? control.birth_nanoseconds : 0), MyDatabaseId)));
+    return psprintf("%016llx/%u/%llx.%llx.%llx.%llx.%llx/%u",
+                    static_cast<unsigned long long>(GetSystemIdentifier()),
+                    GetWALInsertionTimeLine(), static_cast<unsigned long long>(identity.inode),
+                    static_cast<unsigned long long>(identity.device),
+                    static_cast<unsigned long long>(identity.birth_nanoseconds),
+                    static_cast<unsigned long long>(control.inode),
+                    static_cast<unsigned long long>(has_birth ? control.birth_nanoseconds : 0),
+                    MyDatabaseId);
 }
 
 // (first_node_id integer, node_count integer), spare ranges included; nulls when this server uses

@@ -7,7 +7,7 @@
 //                           read or written, or for longer than a few instructions
 //   memory                  window_lock; see ServerMemory
 //   window_report           its own spinlock, a leaf
-//   lease_report            the same
+//   lease_report, look      the same
 //   next_window_log_at_ms   window_lock
 //   window_changed          broadcast after every change of the window
 //   skew                    atomic; written by the postmaster alone
@@ -37,6 +37,7 @@
 #include "pg/identifier/snowflake_layout.h"
 #include "pg/memory/counters.h"
 #include "pg/memory/lease_report.h"
+#include "pg/memory/look_report.h"
 #include "pg/memory/window_report.h"
 
 using AtomicWord = std::atomic<uint64_t>;
@@ -66,6 +67,7 @@ struct SharedState {
     WindowReport window_report;
     randflake::SteadyMs next_window_log_at_ms;
     LeaseReport lease_report;
+    LookReport look;
     std::atomic<int> lease_worker_pid;
     ConditionVariable window_changed;
     AtomicWord skew;  // a SkewRange: smallest << 32 | largest

@@ -193,20 +193,38 @@ static bool begins_in_recovery() {
     return stat("standby.signal", &status) == 0 || stat("recovery.signal", &status) == 0;
 }
 
+// Mixes a boot with where the directory's last checkpoint is, if that ended a run cleanly;
+// otherwise it is not known. Every run of PostgreSQL moves it, whatever it preloads.
+static void mix_in_checkpoint(uint64_t (&boot)[2]) {
+    bool intact;
+    ControlFileData* control = get_controlfile(DataDir, &intact);
+    const bool known = intact && control->state == DB_SHUTDOWNED && (boot[0] != 0 || boot[1] != 0);
+    boot[0] = known ? boot[0] ^ control->checkPoint : 0;
+    boot[1] = known ? boot[1] : 0;
+    pfree(control);
+}
+
 void server_init_shared() {
     static PostmasterMemory memory;
     skew_init_shared();
-    uint64_t boot[2];
-    read_boot_id(boot);
+    static uint64_t boot_at_start[2];
+    if (!memory.started) {
+        read_boot_id(boot_at_start);
+        mix_in_checkpoint(boot_at_start);
+    }
     const bool leased = setting_coordinator[0] != '\0';
     const NodeRanges ranges{
         {static_cast<uint32_t>(setting_node_id), static_cast<uint32_t>(setting_node_count)},
         leased ? 0 : 1 + static_cast<uint32_t>(setting_spare_ranges)};
-    postmaster.MakeMemory(leased, ranges, boot, begins_in_recovery(), &memory);
+    postmaster.MakeMemory(leased, ranges, boot_at_start, begins_in_recovery(), &memory);
     window_init_report();
     lease_init_report();
+    look_init_report();
 }
 
 void server_stop() {
-    postmaster.Stop();
+    uint64_t boot[2];
+    read_boot_id(boot);
+    mix_in_checkpoint(boot);
+    postmaster.Stop(boot);
 }

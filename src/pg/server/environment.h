@@ -49,6 +49,7 @@ struct ServerEnvironment : randflake::ShippedDecisions {
     static randflake::Second Certainty();
     static void SetCertainty(randflake::Second second);
 
+    static void Look() { look_start(); }
     static void Report(const randflake::WindowTrouble& trouble);
     static void LogStart(const randflake::StartPlan& plan, const randflake::WindowState& found,
                          randflake::StateError error);

@@ -1,0 +1,63 @@
+// From which second on a server may use its own static node ids, by the coordinators in its
+// databases.
+//
+// A coordinator never leases or renews node ids that its own server is configured with. But a
+// server may start with node ids that were leased before: new ones, more spare ranges, those of a
+// promoted standby or a copy. So unless a start is proven (PlanStart), a worker looks, once, into
+// every database, and each range opens at the second from which on the coordinator there would
+// grant it to somebody else: the last end of the leases that overlap it and, where it overlaps the
+// pool, the mark. No lease on these node ids can be granted or renewed after the start, so one look
+// is enough.
+
+#ifndef RANDFLAKE_CORE_LEASE_POOL_LOOK_H
+#define RANDFLAKE_CORE_LEASE_POOL_LOOK_H
+
+#include "core/window/window_state.h"
+
+namespace randflake {
+
+// A coordinator, as its tables have it. What is not said there is as in a pool that nobody has
+// configured.
+struct PoolSeen {
+    bool configured;  // it has a pool; otherwise the values that a new one would have
+    bool same;        // the pool was changed last by this very coordinator
+    bool noted_here;  // `noted` is of this coordinator: when it was made or, `called`, took over
+    bool called;
+    UnixSecond noted;
+    UnixSecond high_water;
+    UnixSecond last_grant;  // or renewal
+    int64_t max_duration, max_clock_skew;
+    NodeRange nodes;
+};
+
+// The second before which this coordinator grants nothing, should it be asked now for the first
+// time: as randflake_lease_share_pool() has it.
+constexpr UnixSecond MarkOf(const PoolSeen& pool, UnixSecond now) noexcept {
+    if (pool.noted_here && pool.same)
+        return pool.high_water;
+    const UnixSecond seen = now > pool.last_grant ? now : pool.last_grant;
+    const bool noted = pool.noted_here && (pool.called || !pool.configured);
+    const UnixSecond ended =
+        (noted ? pool.noted : seen) + pool.max_duration + 2 * pool.max_clock_skew + 1;
+    return ended > pool.high_water ? ended : pool.high_water;
+}
+
+// What was found so far. Nothing with a destructor.
+struct PoolLook {
+    NodeRanges ranges;  // of the server
+    Second free_at[kMaxRanges];
+
+    constexpr void AddLease(const NodeRange& nodes, UnixSecond end) noexcept {
+        const Second second = FromUnix(end) < kNoSecond ? FromUnix(end) : kNoSecond;
+        for (uint32_t i = 0; i < ranges.count; i++)
+            if (ranges.At(i).Overlaps(nodes) && free_at[i] < second)
+                free_at[i] = second;
+    }
+    constexpr void AddPool(const PoolSeen& pool, UnixSecond now) noexcept {
+        AddLease(pool.nodes, MarkOf(pool, now));
+    }
+};
+
+}  // namespace randflake
+
+#endif

@@ -1,0 +1,380 @@
+// A launcher lists the databases and starts a worker in one after the other, for a process can
+// connect to one only. The launcher ends when all have answered, and begins anew every second as
+// long as one has not. Whatever goes wrong, there is no result and node ids stay closed.
+//
+// Workers are superusers in databases of strangers. So they read tables by their storage alone, no
+// SQL: no function, operator, view, rule, trigger, policy or search path of a user has a say. What
+// a database's owner sets for its sessions is overridden where it matters. The tables are members
+// of the extension, which only a superuser can create; a table of that name that is none does not
+// count. Reading a table waits for no lock but ACCESS EXCLUSIVE, and that only for a time: so a
+// worker ends by itself soon, and needs no SIGTERM, which would be a FATAL error in the log.
+
+#include "pg/lease/lease_look.h"
+
+#include "pg/base/clock.h"
+#include "pg/base/compat.h"
+#include "pg/base/timestamp.h"
+#include "pg/memory/shmem.h"
+#include "pg/server/environment.h"
+
+using randflake::kMaxRanges;
+using randflake::NodeRange;
+using randflake::PoolLook;
+using randflake::PoolSeen;
+using randflake::Second;
+using randflake::SteadyMs;
+using randflake::UnixSecond;
+
+extern "C" {
+[[noreturn]] PGDLLEXPORT void randflake_look_main(Datum argument);
+[[noreturn]] PGDLLEXPORT void randflake_look_at_database_main(Datum database);
+}
+
+static constexpr int64 kAgainMs = 1000;
+static constexpr char kLockTimeout[] = "3s";
+
+static LookReport* report() {
+    return &shared->look;
+}
+
+// --- in a database -------------------------------------------------------------------------------
+
+namespace {
+struct Extension {
+    Oid oid;
+    Oid schema;
+};
+
+// A table of the extension, row by row.
+class Rows {
+public:
+    Rows(const Extension& extension, const char* name, char kind) : name_(name) {
+        const Oid table = get_relname_relid(name, extension.schema);
+        if (!OidIsValid(table) ||
+            getExtensionOfObject(RelationRelationId, table) != extension.oid ||
+            get_rel_relkind(table) != kind)
+            ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                            errmsg("extension \"randflake_coordinator\" has no \"%s\"", name)));
+        relation_ = relation_open(table, AccessShareLock);
+        scan_ = systable_beginscan(relation_, InvalidOid, false, nullptr, 0, nullptr);
+    }
+    bool Next() { return HeapTupleIsValid(row_ = systable_getnext(scan_)); }
+    void End() {
+        systable_endscan(scan_);
+        relation_close(relation_, AccessShareLock);
+    }
+    Oid table() const { return RelationGetRelid(relation_); }
+
+    Datum Column(const char* name, Oid type, bool* null = nullptr) const {
+        const AttrNumber column = get_attnum(table(), name);
+        const bool there = column > 0 && get_atttype(table(), column) == type;
+        bool is_null = true;
+        const Datum value =
+            there ? heap_getattr(row_, column, RelationGetDescr(relation_), &is_null) : 0;
+        if (!there || (is_null && null == nullptr))
+            ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                            errmsg("table \"%s\" has no \"%s\"", name_, name)));
+        if (null != nullptr)
+            *null = is_null;
+        return value;
+    }
+    int64 Long(const char* name) const { return DatumGetInt64(Column(name, INT8OID)); }
+    int64 Int(const char* name) const { return DatumGetInt32(Column(name, INT4OID)); }
+
+    // Half-open; what has no bound reaches as far as a number of its type.
+    void Range(const char* name, Oid type, int64* lower, int64* after) const {
+        const bool is_long = type == INT8RANGEOID;
+        RangeBound from, to;
+        bool empty;
+        range_deserialize(lookup_type_cache(type, TYPECACHE_RANGE_INFO),
+                          DatumGetRangeTypeP(Column(name, type)), &from, &to, &empty);
+        const auto value = [is_long](const RangeBound& bound) {
+            return is_long ? DatumGetInt64(bound.val) : int64{DatumGetInt32(bound.val)};
+        };
+        *lower = from.infinite || empty ? 0 : value(from);
+        *after = empty ? 0 : to.infinite ? (is_long ? PG_INT64_MAX / 2 : PG_INT32_MAX) : value(to);
+    }
+    NodeRange Nodes() const {
+        int64 first, after;
+        Range("nodes", INT4RANGEOID, &first, &after);
+        return {static_cast<uint32>(first), static_cast<uint32>(after - first)};
+    }
+
+private:
+    const char* const name_;
+    Relation relation_;
+    SysScanDesc scan_;
+    HeapTuple row_ = nullptr;
+};
+}  // namespace
+
+static Extension find_extension() {
+    Extension found{};
+    Relation catalog = table_open(ExtensionRelationId, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, nullptr, 0, nullptr);
+    HeapTuple row;
+    while (HeapTupleIsValid(row = systable_getnext(scan))) {
+        const auto* form = reinterpret_cast<Form_pg_extension>(GETSTRUCT(row));
+        if (strcmp(NameStr(form->extname), "randflake_coordinator") == 0)
+            found = {form->oid, form->extnamespace};
+    }
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    return found;
+}
+
+// The Unix second after that instant.
+static UnixSecond second_after(TimestampTz instant) {
+    return {instant / USECS_PER_SEC + kPostgresEpoch.count / 1000 + 1};
+}
+
+static void look_at_leases(const Extension& extension, PoolLook* look, Oid* table,
+                           UnixSecond* last_grant) {
+    Rows leases(extension, "randflake_lease", RELKIND_RELATION);
+    *table = leases.table();
+    while (leases.Next()) {
+        int64 start, end;
+        leases.Range("span", INT8RANGEOID, &start, &end);
+        look->AddLease(leases.Nodes(), UnixSecond{end});
+        for (const char* column : {"granted_at", "renewed_at"}) {
+            bool null = true;
+            const Datum instant = leases.Column(column, TIMESTAMPTZOID, &null);
+            if (!null)
+                *last_grant = Max(*last_grant, second_after(DatumGetTimestampTz(instant)));
+        }
+    }
+    leases.End();
+}
+
+// As the functions randflake_lease_identity, _identity_hash and _share_pool have it.
+static void look_at_pool(const Extension& extension, PoolLook* look) {
+    // A pool that has no row yet
+    PoolSeen seen{};
+    seen.max_duration = 60;
+    seen.max_clock_skew = 2;
+    seen.nodes = {0, 131072};
+    Oid lease_table;
+    look_at_leases(extension, look, &lease_table, &seen.last_grant);
+    const char* identity = psprintf("%s/%u", coordinator_identity(), lease_table);
+    const int64 hash = DatumGetInt64(DirectFunctionCall2Coll(
+        hashtextextended, C_COLLATION_OID, CStringGetTextDatum(identity), Int64GetDatum(0)));
+
+    Rows takeover(extension, "randflake_lease_takeover", RELKIND_SEQUENCE);
+    if (!takeover.Next())
+        ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
+                        errmsg("\"%s\" is empty", "randflake_lease_takeover")));
+    const int64 noted = takeover.Long("last_value");
+    seen.called = DatumGetBool(takeover.Column("is_called", BOOLOID));
+    takeover.End();
+    seen.noted_here = ((noted - hash) & ((INT64CONST(1) << 31) - 1)) == 0;
+    seen.noted = {noted >> 31};
+
+    Rows pool(extension, "randflake_lease_pool", RELKIND_RELATION);
+    if (pool.Next()) {
+        seen.configured = true;
+        seen.nodes = pool.Nodes();
+        seen.max_duration = pool.Int("max_duration");
+        seen.max_clock_skew = pool.Int("max_clock_skew");
+        seen.high_water = {pool.Long("high_water")};
+        seen.same = strcmp(TextDatumGetCString(pool.Column("coordinator", TEXTOID)), identity) == 0;
+    }
+    pool.End();
+    look->AddPool(seen, ToUnix(wall_clock_second()));
+}
+
+// Out of line, so that no variable of it lives where an error is caught.
+static pg_noinline void look_at_database(PoolLook* look) {
+    StartTransactionCommand();
+    const Extension extension = find_extension();
+    if (OidIsValid(extension.oid))
+        look_at_pool(extension, look);
+    CommitTransactionCommand();
+}
+
+void randflake_look_at_database_main(Datum database) {
+    uint32 question;
+    memcpy(&question, MyBgworkerEntry->bgw_extra, sizeof question);
+    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    BackgroundWorkerUnblockSignals();
+    // Nothing of this is left to the settings of a database.
+    for (const auto& [name, value] :
+         {std::pair{"lock_timeout", kLockTimeout}, std::pair{"transaction_timeout", "0"},
+          std::pair{"default_transaction_isolation", "read committed"},
+          std::pair{"default_transaction_deferrable", "off"}})
+        if (GetConfigOption(name, true, false) != nullptr)
+            SetConfigOption(name, value, PGC_SUSET, PGC_S_OVERRIDE);
+    BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(database), InvalidOid,
+                                              BGWORKER_BYPASS_ALLOWCONN);
+    PoolLook look{shared->memory.ranges, {}};
+    PG_TRY();
+    { look_at_database(&look); }
+    PG_CATCH();
+    {
+        MemoryContextSwitchTo(TopMemoryContext);
+        ErrorData* error = CopyErrorData();
+        FlushErrorState();
+        for (char* at = error->message; *at != '\0'; at++)
+            if (IS_HIGHBIT_SET(*at))
+                *at = '?';
+        look_note_failure(question, DatumGetObjectId(database), error->message);
+        proc_exit(0);
+    }
+    PG_END_TRY();
+    SpinLockAcquire(&report()->mutex);
+    if (question == report()->question) {
+        memcpy(report()->free_at, look.free_at, sizeof look.free_at);
+        report()->answered = true;
+    }
+    SpinLockRelease(&report()->mutex);
+    proc_exit(0);
+}
+
+// --- the launcher --------------------------------------------------------------------------------
+
+namespace {
+struct Database {
+    Oid oid;
+    NameData name;
+};
+}  // namespace
+
+// All but those whose DROP has begun: nobody can connect to them any more, nor lease from them.
+static List* list_databases(MemoryContext context) {
+    List* databases = NIL;
+    StartTransactionCommand();
+    Relation catalog = table_open(DatabaseRelationId, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, nullptr, 0, nullptr);
+    HeapTuple row;
+    while (HeapTupleIsValid(row = systable_getnext(scan))) {
+        const auto* form = reinterpret_cast<Form_pg_database>(GETSTRUCT(row));
+        if (form->datconnlimit == -2)
+            continue;
+        MemoryContext before = MemoryContextSwitchTo(context);
+        auto* database = static_cast<Database*>(palloc(sizeof(Database)));
+        *database = {form->oid, form->datname};
+        databases = lappend(databases, database);
+        MemoryContextSwitchTo(before);
+    }
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    CommitTransactionCommand();
+    return databases;
+}
+
+static bool exists(Oid oid, MemoryContext context) {
+    ListCell* cell;
+    foreach (cell, list_databases(context))
+        if (static_cast<Database*>(lfirst(cell))->oid == oid)
+            return true;
+    return false;
+}
+
+// For so long, or until a worker has ended. Does not return when the server stops.
+static void pause_for(long milliseconds) {
+    (void)WaitLatch(MyLatch,
+                    WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (milliseconds >= 0 ? WL_TIMEOUT : 0),
+                    milliseconds, wait_event("RandflakeLook"));
+    ResetLatch(MyLatch);
+    CHECK_FOR_INTERRUPTS();
+    if (ShutdownRequestPending)
+        proc_exit(0);
+}
+
+// True with an answer in the report. False has set the report's failure, if any.
+static bool ask(Oid database) {
+    SpinLockAcquire(&report()->mutex);
+    const uint32 question = ++report()->question;
+    report()->answered = false;
+    SpinLockRelease(&report()->mutex);
+    BackgroundWorkerHandle* handle;
+    if (!look_start_worker("randflake_look_at_database_main", database, question, &handle))
+        return false;
+    for (pid_t pid; GetBackgroundWorkerPid(handle, &pid) != BGWH_STOPPED;)
+        pause_for(-1);
+    const LookReport after = look_report();
+    if (!after.answered && after.failed != question)
+        look_note_failure(question, database, "it cannot be connected to, see the server log");
+    return after.answered;
+}
+
+static void log_failure(const char* database) {
+    static LookReport logged;
+    const LookReport now = look_report();
+    if (now.database == logged.database && strcmp(now.failure, logged.failure) == 0)
+        return;
+    logged = now;
+    ereport(
+        WARNING,
+        (errmsg("could not look for a coordinator in database \"%s\": %s", database, now.failure),
+         errdetail("It may have leased node ids of this server, which stay closed until then."),
+         errhint("The server looks again every second.")));
+}
+
+// False if a database could not be looked at.
+static bool look_at_all(MemoryContext context) {
+    const SteadyMs began = steady_clock();
+    Second free_at[kMaxRanges]{};
+    Oid coordinator[kMaxRanges]{};
+    List* databases = list_databases(context);
+    ListCell* cell;
+    foreach (cell, databases) {
+        const auto* database = static_cast<Database*>(lfirst(cell));
+        if (!ask(database->oid)) {
+            if (!exists(database->oid, context))
+                continue;
+            log_failure(NameStr(database->name));
+            return false;
+        }
+        const LookReport answer = look_report();
+        for (uint32 i = 0; i < kMaxRanges; i++) {
+            if (answer.free_at[i] <= free_at[i])
+                continue;
+            free_at[i] = answer.free_at[i];
+            coordinator[i] = database->oid;
+            const NodeRange nodes = shared->memory.ranges.At(i);
+            if (free_at[i] > wall_clock_second())
+                ereport(LOG, (errmsg("node ids %u to %u of this server may be leased until %s",
+                                     nodes.first, nodes.first + nodes.count - 1,
+                                     second_text(free_at[i])),
+                              errdetail("So the coordinator in database \"%s\" says.",
+                                        NameStr(database->name))));
+        }
+    }
+    look_note_failure(look_report().question, InvalidOid, "");
+    SpinLockAcquire(&report()->mutex);
+    memcpy(report()->coordinator, coordinator, sizeof coordinator);
+    SpinLockRelease(&report()->mutex);
+    server.Looked(free_at);
+    ConditionVariableBroadcast(&shared->window_changed);
+    ereport(DEBUG1,
+            (errmsg("looked for coordinators in %d databases in %lld ms", list_length(databases),
+                    static_cast<long long>(steady_clock() - began))));
+    return true;
+}
+
+static void launcher_ends(int, Datum) {
+    SpinLockAcquire(&report()->mutex);
+    report()->launcher = 0;
+    SpinLockRelease(&report()->mutex);
+}
+
+void randflake_look_main(Datum) {
+    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    BackgroundWorkerUnblockSignals();
+    SpinLockAcquire(&report()->mutex);
+    const bool alone = report()->launcher == 0;
+    if (alone)
+        report()->launcher = MyProcPid;
+    SpinLockRelease(&report()->mutex);
+    if (!alone)
+        proc_exit(0);
+    before_shmem_exit(launcher_ends, 0);
+    BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+    MemoryContext context =
+        AllocSetContextCreate(TopMemoryContext, "randflake look", ALLOCSET_SMALL_SIZES);
+    while (!look_at_all(context)) {
+        pause_for(kAgainMs);
+        MemoryContextReset(context);
+    }
+    proc_exit(0);
+}

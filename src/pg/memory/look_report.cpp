@@ -1,0 +1,67 @@
+// The report is copied, in and out, under its spinlock, which is held for nothing else.
+
+#include "pg/memory/look_report.h"
+
+#include "pg/base/clock.h"
+#include "pg/memory/shmem.h"
+
+using randflake::SteadyMs;
+
+// Between two launchers.
+static constexpr int64 kAgainMs = 1000;
+
+static LookReport* report() {
+    return &shared->look;
+}
+
+void look_init_report() {
+    SpinLockInit(&report()->mutex);
+}
+
+LookReport look_report() {
+    SpinLockAcquire(&report()->mutex);
+    const LookReport copy = *report();
+    SpinLockRelease(&report()->mutex);
+    return copy;
+}
+
+void look_note_failure(uint32 question, Oid database, const char* failure, bool no_worker) {
+    SpinLockAcquire(&report()->mutex);
+    if (question == report()->question) {
+        report()->database = database;
+        report()->failed = question;
+        report()->no_worker = no_worker;
+        strlcpy(report()->failure, failure, sizeof report()->failure);
+    }
+    SpinLockRelease(&report()->mutex);
+}
+
+bool look_start_worker(const char* function, Oid database, uint32 question,
+                       BackgroundWorkerHandle** handle) {
+    BackgroundWorker worker{};
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+    worker.bgw_restart_time = BGW_NEVER_RESTART;
+    worker.bgw_notify_pid = handle != nullptr ? MyProcPid : 0;
+    worker.bgw_main_arg = ObjectIdGetDatum(database);
+    memcpy(worker.bgw_extra, &question, sizeof question);
+    strlcpy(worker.bgw_library_name, "randflake", sizeof worker.bgw_library_name);
+    strlcpy(worker.bgw_function_name, function, sizeof worker.bgw_function_name);
+    strlcpy(worker.bgw_name, "randflake look", sizeof worker.bgw_name);
+    strlcpy(worker.bgw_type, "randflake look", sizeof worker.bgw_type);
+    const bool started = RegisterDynamicBackgroundWorker(&worker, handle);
+    if (!started)
+        look_note_failure(question, database, "no background worker is free", true);
+    return started;
+}
+
+void look_start() {
+    const SteadyMs now = steady_clock();
+    SpinLockAcquire(&report()->mutex);
+    const bool due = report()->launcher == 0 && now >= report()->start_at_ms;
+    if (due)
+        report()->start_at_ms = now + kAgainMs;
+    SpinLockRelease(&report()->mutex);
+    if (due)
+        (void)look_start_worker("randflake_look_main", InvalidOid, report()->question, nullptr);
+}

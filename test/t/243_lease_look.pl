@@ -1,0 +1,281 @@
+# A coordinator's server starts with node ids that are leased, or may be: they stay closed until the
+# leases have ended, in whatever database the coordinator is, and until it could be looked at.
+#
+# RANDFLAKE_DATABASES says how many databases to look into (default: the three of every server); the
+# test prints how long that took, after a start and after a promotion.
+
+use Randflake;
+use RandflakeLease;
+use Time::HiRes qw(sleep time);
+
+$RandflakeLease::node_ids = 16;
+my $fleet = new_fleet();
+
+# Nothing is proven under a tolerated difference of 0, and nothing else is waited for.
+my $own = new_static($fleet, 'own', 100, max_clock_skew => 0);
+$own->append_conf('postgresql.conf', "log_min_messages = debug1\n");
+$own->start;
+my $secrets = status_of($own, 'key_fingerprint');
+
+# With `forget`, without what it remembers of a longer tolerated difference.
+sub restart_as {
+    my ($node, %settings) = @_;
+    $node->stop if $node->{_pid};
+    PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $node->data_dir . '/randflake') if delete $settings{forget};
+    configure($node, secret => $fleet->{secret}, max_clock_skew => 0, max_wait => '2min', %settings);
+    $node->start;
+}
+
+sub make_pool {
+    my ($node, $database, $first, $count) = @_;
+    $node->safe_psql($database, 'DROP EXTENSION IF EXISTS randflake_coordinator; CREATE EXTENSION randflake_coordinator;'
+          . " SELECT randflake_lease_configure($first, $count, max_duration => 3600, max_clock_skew => 0, never_leased => true)");
+}
+
+# Leases a node id for an hour to somebody; returns it. As a pool that was just made lets it.
+sub lease {
+    my ($node, $database) = @_;
+    my $sql = "SELECT first_node_id FROM randflake_lease_acquire('somebody', gen_random_uuid(), 1, 3600, '$secrets')";
+    my $node_id;
+    wait_until {
+        my ($status, $out) = $node->psql($database, $sql);
+        $node_id = $out;
+        $status == 0;
+    };
+    return $node_id;
+}
+
+# As where they ended now.
+sub end_leases {
+    my ($node, $database) = @_;
+    $node->safe_psql($database, q{UPDATE randflake_lease SET span = int8range(lower(span), greatest(lower(span), extract(epoch FROM now())::bigint) + 1)});
+}
+
+# Until then, whatever it says first, and with all that make identifiers.
+sub is_closed {
+    my ($node, $patterns, $test_name) = @_;
+    my $error;
+    my $call;
+    my $fails = sub { $error = error_of($node, "SET randflake.max_wait = '200ms'; SELECT $call") };
+    for ('randflake_generate()', 'snowflake_generate()', 'randflake53_generate()') {
+        $call = $_;
+        wait_until {
+            my $now = $fails->();
+            $now->{text} !~ /ERROR/ || ($now->{message} =~ $patterns->{message} && $now->{detail} =~ $patterns->{detail});
+        };
+        my $good = $error->{sqlstate} eq '55000';
+        $good &&= $error->{$_} =~ $patterns->{$_} for keys %$patterns;
+        ok($good, "$test_name: $call is closed") or diag("got: $error->{text}");
+    }
+    is_problem($node, $error, $test_name);
+}
+
+sub leased {
+    my ($node_id, $database) = @_;
+    return { message => qr/^node ids $node_id to $node_id may be leased to another server$/,
+        detail => qr/^The coordinator in database "$database" may have leased them until 20/, hint => qr/Try again at that time/ };
+}
+
+sub not_looked {
+    my ($database, $reason) = @_;
+    return { message => qr/^it is not known yet whether a coordinator has leased/,
+        detail => qr/^The server could not look into database "$database" for one: $reason/, hint => qr/looks again every second/ };
+}
+
+sub is_open {
+    my ($node, $test_name) = @_;
+    my $error = error_of($node, 'SELECT randflake_generate(), snowflake_generate(), randflake53_generate()');
+    is($error->{sqlstate}, '', $test_name);
+}
+
+# --- while another server uses it -----------------------------------------------------------------
+
+$RandflakeLease::duration = 20;
+make_coordinator($own);
+my $holder = start_holder($fleet, 'holder', $own);
+is(status_of($holder, 'first_node_id'), 0, 'a server has leased node id 0');
+load_on($fleet, $_) for $own, $holder;
+sleep 1;
+end_load($fleet, $own);
+restart_as($own, node_id => 0);
+my $end = $own->safe_psql('postgres', q{SELECT max(upper(span)) FROM randflake_lease WHERE nodes @> 0});
+load_on($fleet, $own);
+is_open($own, 'the node id of the lease opens in the coordinator\'s server');
+cmp_ok(status_of($own, 'extract(epoch FROM window_start)'), '>=', $end, '... when the lease has ended');
+sleep 1;
+end_load($fleet, $_) for $own, $holder;
+all_is_well($fleet, $own, 'node ids taken from a holder', leased => 0);
+$holder->stop;
+
+# --- as long as the lease lasts -------------------------------------------------------------------
+
+restart_as($own, node_id => 100);
+make_pool($own, 'postgres', 0, 16);
+is(lease($own, 'postgres'), 0, 'node id 0 is leased for an hour');
+restart_as($own, node_id => 0);
+is_closed($own, leased(0, 'postgres'), 'a leased node id');
+end_leases($own, 'postgres');
+restart_as($own, node_id => 0);
+is_open($own, 'it opens when the lease has ended');
+restart_as($own, node_id => 1);
+is_open($own, 'node ids of the pool that nobody has leased are open at once');
+
+# --- spare ranges ---------------------------------------------------------------------------------
+
+restart_as($own, node_id => 100);
+make_pool($own, 'postgres', 11, 5);
+is(lease($own, 'postgres'), 11, 'node id 11 is leased');
+$own->stop;
+configure($own, secret => $fleet->{secret}, max_clock_skew => 0, node_id => 10, spare_node_ranges => 1);
+start_under_clock($own);
+is_open($own, 'a server whose spare range is leased generates under the first one');
+my $set_back = sub {
+    clock_offset($own, -600);
+    my $error = { text => '' };
+    $error = error_of($own, 'SET randflake.max_wait = 0; SELECT count(randflake_generate()) FROM generate_series(1, 140000)')
+      while $error->{text} eq '';
+    like($error->{message}, qr/^the clock is \d+ seconds behind/, "$_[0], a clock that is set back leaves no other");
+    is(status_of($own, 'node_range'), 0, "$_[0], and the spare range is not entered");
+    clock_offset($own, 0);
+};
+$set_back->('after the start');
+# What was found outlives a start that is proven, and so does not look.
+configure($own, secret => $fleet->{secret}, max_clock_skew => '1h', node_id => 10, spare_node_ranges => 1);
+$own->reload;
+$own->stop;
+start_under_clock($own);
+is_open($own, 'the next start is proven');
+$set_back->('after it');
+restart_as($own, node_id => 100, forget => 1);
+end_leases($own, 'postgres');
+
+# --- own, given up, leased, own again ------------------------------------------------------------
+
+# By the time alone, the last start would be proven: less than the tolerated difference has passed.
+make_pool($own, 'postgres', 0, 16);
+for my $preloads (1, 0) {
+    end_leases($own, 'postgres');
+    restart_as($own, node_id => 2, forget => !$preloads);
+    is_open($own, 'node id 2 is the server\'s own');
+    configure($own, secret => $fleet->{secret}, max_clock_skew => '1h', node_id => 2);
+    $own->reload;
+    $own->restart;
+    $own->safe_psql('postgres', 'ALTER TABLE randflake_lease_pool RENAME TO away');
+    is_open($own, 'a start that is proven waits for no look');
+    $own->safe_psql('postgres', 'ALTER TABLE away RENAME TO randflake_lease_pool');
+    $own->stop;
+    configure($own, secret => $fleet->{secret});
+    $own->append_conf('postgresql.conf', $preloads ? '' : "shared_preload_libraries = ''\n");
+    $own->start;
+    my $leased = -1;
+    $leased = lease($own, 'postgres') while $leased != 2;
+    $own->append_conf('postgresql.conf', "shared_preload_libraries = 'randflake'\n");
+    restart_as($own, node_id => 2, max_clock_skew => '1h');
+    is_closed($own, leased(2, 'postgres'), 'given up' . ($preloads ? '' : ' in a run without the library') . ', leased, own again');
+}
+restart_as($own, node_id => 100, forget => 1);
+end_leases($own, 'postgres');
+$own->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');
+
+# --- databases that hide, and that cannot be looked at --------------------------------------------
+
+$own->safe_psql('postgres', 'CREATE ROLE stranger LOGIN');
+$own->safe_psql('postgres', 'CREATE DATABASE hidden');
+make_pool($own, 'hidden', 0, 16);
+is(lease($own, 'hidden'), 0, 'a coordinator in another database leases node id 0');
+$own->safe_psql('postgres', "ALTER DATABASE hidden $_") for 'OWNER TO stranger', 'ALLOW_CONNECTIONS false', 'CONNECTION LIMIT 0',
+  "SET search_path = public", 'SET default_transaction_isolation = serializable', 'SET default_transaction_read_only = on',
+  'SET default_transaction_deferrable = on', 'SET lock_timeout = 1', 'SET statement_timeout = 1';
+restart_as($own, node_id => 0);
+is_closed($own, leased(0, 'hidden'), 'leased in a database that allows no connections');
+$own->safe_psql('postgres', "ALTER DATABASE hidden $_") for 'ALLOW_CONNECTIONS true', 'CONNECTION LIMIT -1', 'RESET ALL',
+  'SET lock_timeout = 0';
+end_leases($own, 'hidden');
+
+$own->safe_psql('hidden', 'ALTER TABLE randflake_lease RENAME TO away');
+restart_as($own, node_id => 0);
+is_closed($own, not_looked('hidden', 'extension "randflake_coordinator" has no "randflake_lease"'), 'a table is missing');
+log_has($own, qr/WARNING:  could not look for a coordinator in database "hidden": extension/, 'so the log says');
+$own->safe_psql('hidden', 'CREATE TABLE randflake_lease AS TABLE away');
+is_closed($own, not_looked('hidden', 'extension "randflake_coordinator" has no "randflake_lease"'), 'another table of the name is none');
+$own->safe_psql('hidden', 'DROP TABLE randflake_lease; ALTER TABLE away RENAME TO randflake_lease');
+is_open($own, 'the look is repeated by itself');
+
+# The look is made when the first identifier is asked for.
+restart_as($own, node_id => 0);
+my ($in, $out) = ("BEGIN; LOCK TABLE randflake_lease_pool;\n\\echo locked\n", '');
+my $locker = IPC::Run::start([ 'psql', '-XAtq', '-d', $own->connstr('hidden') ], '<', \$in, '>', \$out,
+    IPC::Run::timeout(10 * $PostgreSQL::Test::Utils::timeout_default));
+$locker->pump until $out =~ /locked/;
+is_closed($own, not_looked('hidden', 'canceling statement due to lock timeout'), 'a table is locked');
+$in .= "\\q\n";
+$locker->finish;
+is_open($own, 'it opens when the lock is gone');
+
+$own->safe_psql('hidden', 'ALTER TABLE randflake_lease_pool DROP COLUMN high_water CASCADE');
+is_open($own, 'the look is made once');
+$own->append_conf('postgresql.conf', 'restart_after_crash = on');
+$own->reload;
+kill 'KILL', (processes_of($own))[-1];
+log_has($own, qr/all server processes terminated; reinitializing/, 'a session is killed');
+wait_for_connection($own);
+is_closed($own, not_looked('hidden', 'table "randflake_lease_pool" has no "high_water"'), 'a crash of a session repeats it');
+$own->safe_psql('postgres', 'DROP DATABASE hidden');
+is_open($own, 'a database that is gone keeps nothing closed');
+
+# --- hostile roles --------------------------------------------------------------------------------
+
+$own->safe_psql('postgres', 'CREATE DATABASE theirs OWNER stranger');
+$own->safe_psql('theirs', <<'SQL', extra_params => [ '-U', 'stranger' ]);
+CREATE SCHEMA mine;
+CREATE TABLE mine.randflake_lease_pool (nodes int4range, max_duration int, max_clock_skew int, high_water bigint, coordinator text);
+INSERT INTO mine.randflake_lease_pool VALUES ('[0,131072)', 86400, 3600, 9999999999, 'me');
+CREATE TABLE mine.randflake_lease (nodes int4range, span int8range, granted_at timestamptz, renewed_at timestamptz);
+INSERT INTO mine.randflake_lease VALUES ('[0,131072)', '[0,)', now(), now());
+CREATE SEQUENCE mine.randflake_lease_takeover;
+CREATE FUNCTION mine.strcmp(text, text) RETURNS boolean LANGUAGE sql RETURN false;
+ALTER DATABASE theirs SET search_path = mine;
+SQL
+restart_as($own, node_id => 0);
+is_open($own, 'a pool that is none keeps nothing closed');
+
+$own->append_conf('postgresql.conf', 'max_worker_processes = 0');
+restart_as($own, node_id => 1);
+is_closed($own, { message => qr/^it is not known yet/, detail => qr/no background worker is free/, hint => qr/Raise "max_worker_processes"/ },
+    'no worker can be started');
+$own->append_conf('postgresql.conf', 'max_worker_processes = 8');
+
+# --- a standby that is promoted, and what the look takes ------------------------------------------
+
+restart_as($own, node_id => 100);
+make_pool($own, 'postgres', 0, 16);
+my $count = $own->safe_psql('postgres', 'SELECT count(*) FROM pg_database');
+$own->safe_psql('postgres', "CREATE DATABASE more$_") for $count + 1 .. $ENV{RANDFLAKE_DATABASES} // 0;
+sub time_of_look {
+    my ($node, $what) = @_;
+    my $offset = -s $node->logfile;
+    is_open($node, "$what: it generates");
+    my ($took) = slurp_file($node->logfile, $offset) =~ /DEBUG:  (looked for coordinators in .*)/;
+    note "$what: $took";
+}
+restart_as($own, node_id => 101);
+time_of_look($own, 'start');
+$own->backup('backup');
+my %standby;
+for my $name ('inside', 'outside') {
+    my $standby = $standby{$name} = PostgreSQL::Test::Cluster->new($name);
+    $standby->init_from_backup($own, 'backup', has_streaming => 1);
+    restart_as($standby, node_id => $name eq 'inside' ? 0 : 101);
+    $own->wait_for_catchup($standby, 'replay', $own->lsn('insert'));
+}
+is(lease($own, 'postgres'), 0, 'a lease that no standby may have heard of');
+$own->stop('immediate');
+$_->promote for values %standby;
+time_of_look($standby{outside}, 'promotion');
+is_closed($standby{inside}, leased(0, 'postgres'), 'a standby that takes node ids of the pool');
+$standby{inside}->safe_psql('postgres', 'SELECT randflake_lease_configure(); UPDATE randflake_lease_pool SET high_water = 0');
+end_leases($standby{inside}, 'postgres');
+restart_as($standby{inside}, node_id => 0);
+is_open($standby{inside}, 'an operator that knows better says so in the table');
+$_->stop for values %standby;
+done_testing();
