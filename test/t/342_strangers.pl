@@ -379,7 +379,7 @@ my @attacks = (
     'SET force_parallel_mode = on; SELECT count(t::randflake) FROM texts',
     'SET force_parallel_mode = on; SELECT count(randflake_lower(at)) FROM texts',
     ($version >= 160000 ? ("SELECT pg_input_is_valid('$text', 'randflake')", "SELECT pg_input_error_info('$text', 'randflake')") : ()),
-    ($version >= 170000 ? "SELECT * FROM JSON_TABLE('$row', '\$' COLUMNS (id randflake))" : ()));
+    ($version >= 170000 ? "SELECT * FROM JSON_TABLE(jsonb '$row', '\$' COLUMNS (id randflake))" : ()));
 # PostgreSQL itself refuses what declares something of the type.
 my @declarations = ("CREATE TEMP TABLE t (id randflake DEFAULT '$text')", 'CREATE TEMP TABLE t (LIKE inbox)',
     'CREATE TEMP TABLE t AS SELECT id FROM inbox', 'CREATE FUNCTION pg_temp.f(text) RETURNS orders.id%TYPE LANGUAGE plpgsql AS $$BEGIN END$$',

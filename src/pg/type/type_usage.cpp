@@ -18,7 +18,9 @@ Oid type_maker = InvalidOid;
 
 static uint64 changes;
 
-static void forget_maker(Datum, int, uint32) {
+// PostgreSQL 19 has a type for the number of a cache.
+template <typename Cache>
+static void forget_maker(Datum, Cache, uint32) {
     type_maker = InvalidOid;
     changes++;
 }
@@ -28,8 +30,9 @@ pg_noinline void check_type_usage(Oid maker) {
     if (!watching) {
         // The type's grants; roles; memberships, that of a database's owner in pg_database_owner
         // too.
-        static constexpr int kCaches[] = {TYPEOID, AUTHOID, AUTHMEMROLEMEM, DATABASEOID};
-        for (const int cache : kCaches)
+        static constexpr decltype(TYPEOID) kCaches[] = {TYPEOID, AUTHOID, AUTHMEMROLEMEM,
+                                                        DATABASEOID};
+        for (const auto cache : kCaches)
             CacheRegisterSyscacheCallback(cache, forget_maker, Datum{0});
         watching = true;
     }
