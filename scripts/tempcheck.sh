@@ -50,7 +50,7 @@ isolation_tests=("${tests[@]}")
 # Of all of them, those that take longest begin.
 long=()
 for name in 142_handover 440_migrate 217_lease_hostile 230_lease_model 320_drivers 112_clock_steps 240_lease_handover \
-    384_rotation_leases 380_rotation 382_rotation_rules; do
+    384_rotation_leases 432_managed_numbers 380_rotation 382_rotation_rules; do
     long+=("test/t/$name.pl")
 done
 GLOBIGNORE=$(IFS=:; echo "${long[*]}")

@@ -129,6 +129,26 @@ handover(
         forget_long($a);
     });
 
+# Its spare range is that of another server, which has stopped as well. The clock goes back to when that one used it.
+handover(
+    'quick restart with a spare range',
+    sub {
+        my ($name) = @_;
+        my ($node_id) = fresh_node_ids(2);
+        start_with($a, node_id => $node_id);
+        start_with($b, node_id => $node_id + 1);
+        generates($a, 0.2, $name);
+        my $others = generates($b, 0.5, "$name, the other");
+        reload_with($a, node_id => $node_id, max_clock_skew => $long);
+        $_->stop for $a, $b;
+        clocks_stand_in_next_second($a);
+        start_with($a, node_id => $node_id, spare_node_ranges => 1, max_clock_skew => $long);
+        is_closed($a, $name);
+        clock_stands_at($a, 1730000000 + $others->{first} + 0.5);
+        is_closed($a, "$name, clock set back");
+        forget_long($a);
+    });
+
 # A server without a postmaster
 handover(
     'single-user mode',

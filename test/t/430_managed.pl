@@ -248,4 +248,29 @@ is((grep { length > 5 && index($text, $_) >= 0 } @secret), 0, 'neither secret no
 like($secret[0], qr/^[0-9a-f]{32}$/, 'the owner reads the secret');
 is($managed->safe_psql('app', 'SET ROLE pg_monitor; SELECT mode, problem, first_node_id FROM randflake.randflake_status') =~ s/SET\n//r, 'managed||3', 'the status');
 
+# --- one node id, there and back --------------------------------------------------------------------
+
+# The library's first start, by the page, opens beyond all that was used here in advance.
+as_owner($managed, q{
+    DO 'BEGIN PERFORM setval(numbers, (pg_sequence_last_value(numbers) | 131071) - 8192) FROM randflake.randflake_state; END';
+    SELECT randflake.randflake_generate(3);} x 20);
+my $last = as_owner($managed, 'SELECT last_second FROM randflake.randflake_status');
+my ($skew) = slurp_file('docs/managed.md') =~ /have `randflake\.max_clock_skew = (\w+)`/;
+sub start_library {
+    $library->stop;
+    unlink $library->data_dir . '/randflake/window';
+    write_secrets($library, $secret[0]);
+    configure($library, secret_file => secret_path($library), @_);
+    $library->start;
+}
+start_library(node_id => 3, max_clock_skew => $skew, max_wait => 0);
+my ($opens) = error_of($library, 'SET client_min_messages = error; SELECT randflake.randflake_generate()', database => 'app')->{detail} =~ /^It opens at (.*)\.$/;
+is($library->safe_psql('app', "SELECT '$opens'::timestamptz > '$last'"), 't', 'from here to the library');
+start_library(node_id => 4, max_wait => '1min');
+$library->safe_psql('app', 'SELECT randflake.randflake_generate()');
+my $end = $library->safe_psql('app', 'SELECT window_end FROM randflake.randflake_status');
+$library->stop;
+is(as_owner($managed, "SELECT randflake.randflake_configure(NULL, 4); SELECT randflake.randflake_generated_at(randflake.randflake_generate()) > '$end'") =~ s/\n//r,
+    't', '  and back');
+
 done_testing();

@@ -18,6 +18,8 @@ install_managed($node);
 read_document('docs/managed.md', 'test/t/432_managed_numbers.pl');
 like(as_owner($node, block('first_steps')), qr/Ada\|20.*\|7\|/, 'the first steps');
 like(as_owner($node, block('secret')), qr/^[0-9a-f]{32}$/, 'the secret to hand on');
+is(as_owner($node, q{SELECT bool_and(generated_at < clock_timestamp() + interval '30 s') FROM customer, randflake.randflake_decode(id)}),
+    't', 'what is made under a secret that is new begins at once');
 
 # A database of its own, with a secret of its own.
 $node->safe_psql('postgres', 'CREATE DATABASE second OWNER owner');
@@ -61,13 +63,15 @@ sub receive_no_more {
     $standby->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver') or die 'still receives';
 }
 
-# Identifiers of so many seconds in advance. Most numbers of each are left out.
+# Identifiers of so many seconds in advance. Most numbers of each are left out. SQL may come before and after.
 sub hurry {
-    my ($server, $seconds) = @_;
-    return split /\n/, as_owner($server, 'SET synchronous_commit = local;' . q{
+    my ($server, $seconds, $database, $before, $after) = @_;
+    return grep { /./ } split /\n/, as_owner($server, 'SET synchronous_commit = local;' . ($before // '') . q{
         DO 'BEGIN PERFORM setval(numbers, (pg_sequence_last_value(numbers) | 131071) - 8197) FROM randflake.randflake_state; END';
-        SELECT randflake.randflake_generate(25);} x $seconds);
+        SELECT randflake.randflake_generate(25);} x $seconds . ($after // ''), $database);
 }
+
+my $position = 'SELECT randflake.randflake_position(tickets, hops, leaps) FROM randflake.randflake_state';
 
 # --- the model -------------------------------------------------------------------------------------
 
@@ -138,8 +142,13 @@ for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
     $old->quit;
     as_owner($node, 'SELECT randflake.randflake_configure(NULL, 7)');
 }
-as_owner($node, 'SELECT setval(tickets, pg_sequence_last_value(tickets) + 64 * 100) FROM randflake.randflake_state');
-error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/far ahead of the server's clock/, hint => qr/randflake_configure/ }, 'tickets of the future', database => 'app');
+error_is($node, q{DO 'BEGIN PERFORM setval(numbers, 0) FROM randflake.randflake_state; END'; SET neon.timeline_id = 'branch'; SELECT randflake.randflake_generate()},
+    '55000', { message => qr/is a copy of the one/ }, 'a branch of Neon', database => 'app', user => 'owner');
+# As after a clock that was set back.
+as_owner($node, 'SELECT randflake.randflake_generate(); SELECT setval(tickets, pg_sequence_last_value(tickets) + 64 * 100), setval(numbers, pg_sequence_last_value(numbers) + (100 << 17)) FROM randflake.randflake_state');
+error_is($node, "SELECT randflake.$_", '55000', { message => qr/far ahead of the server's clock/, hint => qr/randflake_configure/ }, "tickets of the future, $_", database => 'app')
+  for qw(randflake_generate() randflake_generate(3) randflake53_generate(3));
+is(as_owner($node, "$position; SELECT randflake.randflake_configure(NULL, 7); $position") =~ /^(\d+)\n\n\1$/ ? 1 : 0, 1, '  which stay used');
 is(as_owner($node, 'SELECT randflake.randflake_configure(NULL, 9); SELECT count(*) FROM randflake.randflake_generate(3)'), "\n3", 'another node id is the remedy');
 
 $node->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE app OWNER owner');
@@ -149,6 +158,42 @@ is(as_owner($node, 'SELECT randflake.randflake_configure(NULL, 10); SELECT count
 $node->safe_psql('postgres', 'CREATE DATABASE restored OWNER owner');
 command_ok([ 'sh', '-c', "pg_dump -U owner '" . $node->connstr('app') . "' | psql -XqAt -U owner '" . $node->connstr('restored') . "'" ], 'a dump with all that there is');
 error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/copy of the one/ }, 'a restored dump', database => 'restored');
+
+# --- a state that is lost --------------------------------------------------------------------------
+
+# What is used in advance in the first database, and from the same number on when its state is lost, made anew or goes
+# back. SECRET stands for its secret, which the second database has, too.
+my $install = 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;';
+my $configure = 'SELECT randflake.randflake_configure';
+for my $case (
+    [ 'DROP SCHEMA' => "SET client_min_messages = error; DROP SCHEMA randflake CASCADE; $install $configure('SECRET', 20);" ],
+    [ 'the row dropped' => "TRUNCATE randflake.randflake_state; $configure('SECRET', 20);" ],
+    [ 'sequences dropped' => "DROP SEQUENCE randflake.randflake_tickets_20, randflake.randflake_hops_20, randflake.randflake_leaps_20; $configure(NULL, NULL);" ],
+    [ 'sequences set back' => "DO 'BEGIN PERFORM setval(tickets, pg_sequence_last_value(tickets) - 64 * 20) FROM randflake.randflake_state; END'; $configure(NULL, 20);" ],
+    [ 'a branch from before' => "SET neon.timeline_id = 'branch'; DO 'BEGIN PERFORM setval(tickets, pg_sequence_last_value(tickets) - 64 * 20) FROM randflake.randflake_state; END'; $configure(NULL, NULL);" ],
+    [ 'another database' => "$install $configure('SECRET', 20);", 'lost2' ],
+    [ 'a dump, restored over it' => "$configure(NULL, NULL);", 'lost', 'dump' ],
+    [ 'configured and rolled back' => "$configure(NULL, 21);", 'lost', "BEGIN; $configure(NULL, 21);" ])
+{
+    my ($name, $sql, $second, $how) = @$case;
+    $node->safe_psql('postgres', "CREATE DATABASE $_ OWNER owner") for 'lost', 'lost2';
+    my @ids = hurry($node, 12, 'lost', "$install $configure(NULL, 20);", 'SELECT secret FROM randflake.randflake_state');
+    my $secret = pop @ids;
+    like($secret, qr/^[0-9a-f]{32}$/, "$name: before");
+    if (($how // '') eq 'dump') {
+        # Without what is made in between.
+        my $dump = $node->basedir . '/lost.sql';
+        command_ok([ 'pg_dump', '--clean', '-U', 'owner', '-f', $dump, $node->connstr('lost') ], "$name: dumped");
+        push @ids, hurry($node, 12, 'lost');
+        command_ok([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-U', 'owner', '-f', $dump, '-o', '/dev/null', $node->connstr('lost') ], "$name: restored");
+    } elsif ($how) {
+        push @ids, hurry($node, 3, 'lost', $how, 'ROLLBACK');
+    }
+    push @ids, hurry($node, 2, $second // 'lost', $sql =~ s/SECRET/$secret/gr);
+    my %distinct = map { $_ => 1 } @ids;
+    ok(@ids >= 350 && keys %distinct == @ids, "$name: none of " . @ids . ' identifiers comes twice') or diag(scalar keys %distinct);
+    $node->safe_psql('postgres', "DROP DATABASE $_") for 'lost', 'lost2';
+}
 
 my $standby = start_standby('asynchronous');
 error_is($standby, 'SELECT randflake.randflake_generate()', '25006', { message => qr/during recovery/ }, 'a standby', database => 'app');
@@ -200,9 +245,10 @@ sub end_clients {
     }
 }
 
-# Those who open seconds are slow, before they take a ticket and before they use it.
+# Those who open seconds are slow: before they take a ticket, now and then between two, and before they use the last.
 my ($open) = slurp_file('managed/randflake.sql') =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_open\(.*?\n\$\$;)/s;
 my $slow = $open =~ s/(?=leapt := |t := p >> 6;\n        IF|PERFORM setval\(c\.numbers)/PERFORM pg_sleep(random() * 0.3); /gr;
+$slow =~ s/(?=p := nextval\(c\.tickets\) \+ leapt)/IF random() < 0.1 THEN PERFORM pg_sleep(random() * 0.1); END IF; /;
 as_owner($node, "CREATE OR REPLACE $slow");
 my @clients = start_clients(8);
 my $end = time + 10;
@@ -241,6 +287,12 @@ for my $round (1 .. $rounds) {
 }
 keep(split /\n/, as_owner($node, 'SELECT randflake.randflake_generate(1000)'));
 judge("$rounds crashes and stops");
+for my $crash (1 .. 3) {
+    my $before = as_owner($node, "SELECT count(*) FROM randflake.randflake_generate(3); $position") =~ s/.*\n//r;
+    $node->stop('immediate');
+    $node->start;
+    cmp_ok(as_owner($node, $position) - $before, '<=', 64, "crash $crash skips one second at most");
+}
 
 # --- failover --------------------------------------------------------------------------------------
 
