@@ -928,7 +928,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
             ('currval(pg_get_serial_sequence(…))', 'is NULL', 'INSERT … RETURNING id'),
             ('nextval(…) by a sequence''s name', 'is an error: the sequence is gone', (SELECT 'SELECT ' || g.generator FROM randflake_migrate.target($1) AS g)),
             ('PDO', 'lastInsertId() without a name is lastval(), with a name currval()', 'INSERT … RETURNING id, and fetchColumn()'),
-            ('Doctrine', 'IDENTITY and SEQUENCE ask the sequence', 'a generator: docs/drivers-ruby-php-perl.md'),
+            ('Doctrine', 'IDENTITY and SEQUENCE ask the sequence', 'a generator: docs/drivers-ruby-php.md'),
             ('Dapper', 'Contrib''s Insert() returns lastval()', 'connection.QuerySingle<long>("INSERT … RETURNING id", row)'),
             ('Django', 'sqlsequencereset does nothing, silently, and need not; AutoField holds 32 bits',
              'DEFAULT_AUTO_FIELD = BigAutoField, or the field of docs/drivers-python.md'),

@@ -9,7 +9,7 @@ read_document('docs/drivers.md', 'test/t/320_drivers.pl');
 read_document('docs/drivers-javascript.md', 'test/t/320_drivers.pl');
 read_document('docs/drivers-python.md', 'test/t/320_drivers.pl');
 read_document('docs/drivers-java-go-rust.md', 'test/t/320_drivers.pl');
-read_document('docs/drivers-ruby-php-perl.md', 'test/t/320_drivers.pl');
+read_document('docs/drivers-ruby-php.md', 'test/t/320_drivers.pl');
 read_document('docs/environments.md', 'test/t/320_drivers.pl');
 my $node = start_recipes('light', block('database'), block('tables'));
 
@@ -49,11 +49,9 @@ for (const text of ['', 'w', '-1', 'g000000000000', '00000000000000']) {
   throw new Error(`${text} is ${id}`);
 }
 JS
-javascript('postgres', tables => 1);
 javascript('drizzle', files => ['schema.mjs'], prepare => [ [ 'sh', '-ec', block('drizzle-kit') ] ],
     after => [ [ 'sh', '-ec', block('drizzle-kit') . 'ls migrations/*.sql | wc -l | grep -x 1' ] ]);
 javascript('sequelize');
-javascript($_, model => 0) for qw(knex kysely);
 # What was synchronized needs no change.
 javascript('typeorm', after => [ [ 'node', 'again.mjs' ] ], also => {
     'again.mjs' => block('typeorm.mjs') =~ s/^await source\.synchronize\(\);.*/<<~'JS'/emsr });
@@ -198,22 +196,14 @@ $0 -m django makemigrations --check
 $0 -m django test shop
 SH
 
-# --- Java and Go -----------------------------------------------------------------------------
+# --- Java ------------------------------------------------------------------------------------
 
 my $jdbc = '/usr/share/java/postgresql.jar';
 recipe(name => 'JDBC', files => ['Recipe.java'], tables => 1,
     needs => [ 'default-jdk-headless', succeeds('javac', '-version'), 'libpostgresql-jdbc-java', -e $jdbc ],
     run => [ 'java', '-XX:TieredStopAtLevel=1', '-cp', $jdbc, 'Recipe.java' ]);
 
-recipe(name => 'lib/pq', files => ['pq.go'], tables => 1,
-    needs => [
-        'golang-go', succeeds('go', 'version'), 'golang-github-lib-pq-dev',
-        -d '/usr/share/gocode/src/github.com/lib/pq' ],
-    environment => {
-        GOCACHE => PostgreSQL::Test::Utils::tempdir(), GOFLAGS => '', GO111MODULE => 'off',
-        GOPATH => '/usr/share/gocode' }, run => [ 'go', 'run', 'pq.go' ]);
-
-# --- Ruby, PHP, Perl -------------------------------------------------------------------------
+# --- Ruby, PHP -------------------------------------------------------------------------------
 
 my $ruby = '/usr/bin/ruby';
 recipe(name => 'pg for Ruby', files => ['pg_recipe.rb'], tables => 1,
@@ -269,11 +259,6 @@ recipe(name => 'Doctrine', files => ['doctrine.php'],
     if ($sql = (new SchemaTool($em))->getUpdateSchemaSql($classes, true))
         exit(print_r($sql) ? 1 : 0);
     PHP
-
-my $perl = '/usr/bin/perl';
-recipe(name => 'DBD::Pg', files => ['dbd_pg.pl'], tables => 1,
-    needs => [ 'libdbd-pg-perl', succeeds($perl, '-MDBD::Pg', '-e', '1') ],
-    run => [ $perl, 'dbd_pg.pl' ]);
 
 # --- keys that exist, and fixed ones ---------------------------------------------------------
 

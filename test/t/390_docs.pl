@@ -57,7 +57,7 @@ sub check_links {
 }
 
 # The strings in C++ and SQL, those of several lines as one.
-my $sources = join "\n", map { slurp_file($_) } glob 'extension/*.sql managed/* migrate/* docs/monitoring/*.yml src/*/*/*.{h,cpp}';
+my $sources = join "\n", map { slurp_file($_) } glob 'extension/*.sql managed/* migrate/* docs/monitoring/*.{yml,json} src/*/*/*.{h,cpp}';
 my @strings = map { s/\\"/"/gr =~ s/''/'/gr } grep { defined }
   $sources =~ s/"\s*\n\s*"//gr =~ /"((?:[^"\\\n]|\\.)+)"|'((?:[^'\n]|'')+)'/g;
 my $folders = join '|', 'core', 'pg', map { quotemeta =~ s{/}{}r } grep { -d && $_ ne 'build' } glob '.ci .github *';

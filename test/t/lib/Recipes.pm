@@ -123,7 +123,7 @@ SQL
 #   files    names of its blocks, the names of its files
 #   needs    pairs of a thing and whether it is there
 #   tables   true if it finds the tables made
-#   model    true if it is a mapper, which prints all of it; without tables it is, unless this is 0
+#   model    true if it is a mapper, which prints all of it; without tables it is
 #   packages the directory with the node_modules it uses
 #   prepare  commands that come before it
 #   run      the command
@@ -191,7 +191,7 @@ sub run_recipe {
     ok($good, "$name: runs") or diag($output);
     note("$name took ", time - $began, ' s');
     if ($good) {
-        my $model = $recipe->{model} // !$recipe->{tables};
+        my $model = $recipe->{model} || !$recipe->{tables};
         check_tables('shop');
         my $expected = $node->safe_psql('shop', $printed) . "\n";
         $expected =~ s/^(?:bulk|json|number|bought) .*\n//gm if !$model;
