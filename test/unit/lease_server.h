@@ -313,6 +313,8 @@ public:
         uint64_t value = 0;
     };
     using Holder = simulation::Holder;
+    using Decisions = FleetServer&;
+    using SecretList = SecretRecords;
 
     const Layout& layout() const { return layout_; }
     ServerMemory<Holder>& memory() { return memory_; }
@@ -1116,6 +1118,7 @@ private:
 
     // Shared memory.
     randflake::Server<FleetServer> core_{*this};
+    static_assert(Environment<FleetServer>);
     uint32_t number_ = 0;
     ServerMemory<Holder> memory_{};
     std::array<Word, kMaxSlots + 1> words_{};  // the slots; last, the window

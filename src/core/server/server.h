@@ -36,38 +36,12 @@
 // that secret: the ring was published before the lock was released, the window after it was taken
 // again, and the ring is read after the number is reserved.
 //
-// An environment `Env` is a type with these functions. Those marked with * may not come back: in
-// PostgreSQL an error leaves them by a jump. The lock is released then, what was done since the
-// last change of ServerMemory is lost with the call, and all of that is safe here. No virtual call,
-// no allocation, and nothing with a destructor is on the way.
-//
-//   Layout layout()                       of seconds: what windows are made of
-//   ServerMemory<Holder>& memory()
-//   AtomicWord& window(); WithSlots(use)  use(sets...), a SlotSet for each layout of numbers
-//   Lock()*, TryLock()*, Unlock(), Locked(); Wake(), those who wait for the window
-//   Now(), Present(), Steady()            Second, Moment and SteadyMs of the present
-//   SkewMs(), Skew()                      the tolerated difference of clocks, now and since the
-//                                         start of the postmaster
-//   Terms()                               what leases are for
-//   Generates()                           not in recovery, and not without node ids
-//   ReadState()*, WriteState()*           false after a failure, which they report
-//   MarkedRun()*, MarkRun()*, RandomRun()*
-//   LookAtState()*                        reads without making anything
-//   Secrets()*; SecretCount(); AddSecrets()
-//   Certainty(), SetCertainty()           the second before which identifiers are read for certain,
-//                                         in shared memory; 0: unknown
-//   Look()                                sees to it that Looked is called, soon
-//   Report(report)*                       why there is no window, for messages
-//   LogStart()*, LogRange()*              under another range of node ids from now on
-//   ShowRanges(range, opens_at)           the one in use and from when on each may be, for messages
-//   Closing(window)                       before the slots' words go
-//   ShowLeases(holder)                    for messages
-//   Alone()                               whether the postmaster has no children
-//   SetTime .. SealWindow, type Holder    the decisions; see ShippedDecisions
+// What the environment must have, Environment says below.
 
 #ifndef RANDFLAKE_CORE_SERVER_SERVER_H
 #define RANDFLAKE_CORE_SERVER_SERVER_H
 
+#include <concepts>
 #include <initializer_list>
 #include <type_traits>
 
@@ -109,9 +83,12 @@ enum class LeaseOpening : uint8_t {
     kUsed,    // this server used its node ids itself, up to the second `used_until` or later
 };
 
-// What is decided elsewhere in the core. The simulation breaks these rules one by one.
-struct ShippedDecisions {
+// What is decided elsewhere in the core. An environment names the type that decides, and Server
+// makes one of the environment: this one, but in the simulation, which breaks the rules one by one.
+struct Decisions {
     using Holder = LeaseHolder;
+
+    explicit constexpr Decisions(const auto&) {}
 
     template <typename... Args>
     static void SetTime(Args... args) {
@@ -146,18 +123,10 @@ struct ShippedDecisions {
     }
 };
 
-// Whether an environment decides as it ships. Nothing in the library may do otherwise.
-template <auto Function>
-struct Rule;
 template <typename Env>
-inline constexpr bool kKeepsTheRules =
-    std::is_same_v<Rule<&Env::PlanStart>, Rule<&ShippedDecisions::PlanStart>>&&
-        std::is_same_v<Rule<&Env::OpensAt>, Rule<&ShippedDecisions::OpensAt>>&&
-            std::is_same_v<Rule<&Env::ChooseRange>, Rule<&ShippedDecisions::ChooseRange>>&&
-                std::is_same_v<Rule<&Env::LeaseOpensAt>, Rule<&ShippedDecisions::LeaseOpensAt>>&&
-                    std::is_same_v<Rule<&Env::PlanReload>, Rule<&ShippedDecisions::PlanReload>>&&
-                        std::is_same_v<Rule<&Env::TakeBack>, Rule<&ShippedDecisions::TakeBack>>&&
-                            std::is_same_v<typename Env::Holder, LeaseHolder>;
+concept DecidesAsShipped = std::same_as<typename Env::Decisions, Decisions>;
+template <typename Env>
+using HolderOf = typename std::remove_reference_t<typename Env::Decisions>::Holder;
 
 // What the postmaster remembers while shared memory comes and goes. A crash of a backend must not
 // make it accept a clock that has jumped, which only a restart does, nor forget a promotion.
@@ -219,14 +188,82 @@ struct ReloadResult {
     Second written_end;  // the last of the state
 };
 
+// An environment. Calls that are marked with * may not come back: in PostgreSQL an error leaves
+// them by a jump. The lock is released then, what was done since the last change of ServerMemory is
+// lost with the call, and all of that is safe here. No virtual call, no allocation, and nothing
+// with a destructor is on the way.
+
+// What the postmaster calls, without the lock.
+template <typename Env>
+concept UnlockedEnvironment = requires(Env& env, const WindowState& state) {
+    typename Env::Decisions;
+    { env.memory() } -> std::same_as<ServerMemory<HolderOf<Env>>&>;
+    // The window's word.
+    { env.window().load() } -> std::same_as<uint64_t>;
+    // Calls its argument with a SlotSet for each layout of numbers.
+    env.WithSlots([](const auto&... sets) { (sets.layout.Slots(sets.slot(0).load() != 0), ...); });
+    { env.Present() } -> std::same_as<Moment>;
+    // The tolerated difference of clocks, now and since the start of the postmaster.
+    { env.SkewMs() } -> std::same_as<int64_t>;
+    { env.Skew() } -> std::same_as<SkewRange>;
+    // * False after a failure, which it reports.
+    { env.WriteState(state) } -> std::same_as<bool>;
+    // Whether this process holds the lock; whether it is the postmaster and has no children.
+    { env.Locked() } -> std::same_as<bool>;
+    { env.Alone() } -> std::same_as<bool>;
+};
+
+// What the other processes call as well.
+template <typename Env>
+concept Environment = UnlockedEnvironment<Env> &&
+    requires(Env& env, const WindowState& state, WindowState* read, StateError* error,
+             Origin* origin, const Second (&opens_at)[kMaxRanges], const StartPlan& plan,
+             const HolderOf<Env>& holder, const typename Env::SecretList& list, uint64_t run) {
+    // Of seconds: what windows are made of.
+    { env.layout() } -> std::convertible_to<const Layout&>;
+    env.Lock();                               // *
+    { env.TryLock() } -> std::same_as<bool>;  // *
+    env.Unlock();
+    env.Wake();  // those who wait for the window
+    { env.Now() } -> std::same_as<Second>;
+    { env.Steady() } -> std::same_as<SteadyMs>;
+    { env.Terms() } -> std::same_as<LeaseTerms>;  // what leases are for
+    { env.Generates() } -> std::same_as<bool>;    // not in recovery, and not without node ids
+
+    // * False after a failure, which they report.
+    { env.ReadState(read, error, origin) } -> std::same_as<bool>;
+    { env.MarkRun(*origin, run) } -> std::same_as<bool>;
+    { env.MarkedRun(*origin) } -> std::same_as<uint64_t>;  // *
+    { env.RandomRun() } -> std::same_as<uint64_t>;         // *, never 0
+    // Reads without making anything.
+    { env.LookAtState(read, error) } -> std::same_as<bool>;
+
+    { env.Secrets() } -> std::same_as<SecretRecords>;  // *
+    { env.SecretCount() } -> std::same_as<uint32_t>;
+    env.AddSecrets(list);
+    // The second before which identifiers are read for certain, in shared memory; 0: unknown.
+    { env.Certainty() } -> std::same_as<Second>;
+    env.SetCertainty(Second{});
+
+    env.Look();  // sees to it that Looked is called, soon
+
+    // For messages
+    env.Report(WindowTrouble{});           // * why there is no window
+    env.LogStart(plan, state, *error);     // *
+    env.LogRange(uint32_t{}, Second{});    // * under another range than this one from now on
+    env.ShowRanges(uint32_t{}, opens_at);  // the one in use, and from when on each may be
+    env.Closing(Window{});                 // before the slots' words go
+    env.ShowLeases(holder);
+};
+
 template <typename Env>
 class Server {
-    using Holder = typename Env::Holder;
+    using Holder = HolderOf<Env>;
     using Memory = ServerMemory<Holder>;
     static_assert(std::is_trivially_copyable_v<Memory> && std::is_trivially_destructible_v<Memory>);
 
 public:
-    explicit constexpr Server(Env& env) : env_(env) {}
+    explicit constexpr Server(Env& env) : env_(env) { static_assert(UnlockedEnvironment<Env>); }
 
     // --- the postmaster
 
@@ -258,7 +295,7 @@ public:
         RANDFLAKE_ASSERT(memory().loaded && last < window.end);
         const Moment now = env_.Present();
         WindowState state = memory().state;
-        env_.TakeBack(&state, last + 1);
+        decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {
             memory().run, {boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
@@ -284,8 +321,7 @@ public:
     }
 
     // Takes the secrets of `list`, whose records are `after`, if they may be added.
-    template <typename List>
-    ReloadResult AddSecrets(const SecretRecords& after, const List& list) {
+    ReloadResult AddSecrets(const SecretRecords& after, const auto& list) {
         ReloadResult result{};
         Reload& reload = result.reload;
         env_.Lock();
@@ -302,7 +338,7 @@ public:
         result.state_known = !reload.NeedsState() || Loaded();
         if (result.state_known) {
             const bool loaded = memory().loaded;
-            result.plan = env_.PlanReload(reload, loaded ? &memory().state : nullptr);
+            result.plan = decide().PlanReload(reload, loaded ? &memory().state : nullptr);
             result.written_end = memory().state.LastEnd();
             if (result.plan.error == ReloadError::kNone) {
                 RANDFLAKE_ASSERT(env_.Locked());
@@ -457,7 +493,7 @@ public:
         // It is no harm if this cannot be written: the file says more than was used.
         if (releases.open.lease.id != 0) {
             WindowState next = memory().state;
-            env_.TakeBack(&next, last + 1);
+            decide().TakeBack(&next, last + 1);
             (void)Write(next);
         }
         // What this data directory used before counts as used, too, and all if that is not known.
@@ -478,6 +514,7 @@ private:
         return a < b ? a : b;
     }
 
+    decltype(auto) decide() { return static_cast<typename Env::Decisions>(env_); }
     Memory& memory() { return env_.memory(); }
     Window CurrentWindow() { return Window::FromWord(env_.window().load()); }
     uint32_t Slots() { return memory().ranges.first.count; }
@@ -502,8 +539,9 @@ private:
     Second SealSlots() {
         env_.Closing(CurrentWindow());
         Second last = kNotUsed;
-        env_.WithSlots(
-            [&](const auto&... sets) { last = env_.SealWindow(Slots(), env_.window(), sets...); });
+        env_.WithSlots([&](const auto&... sets) {
+            last = decide().SealWindow(Slots(), env_.window(), sets...);
+        });
         RANDFLAKE_ASSERT(env_.Locked() && CurrentWindow().closed());
         RANDFLAKE_ASSERT(CurrentWindow().earliest() > last);
         return last;
@@ -513,8 +551,8 @@ private:
     Second OpensAt(const Lease& lease) {
         RANDFLAKE_ASSERT(env_.Locked());
         FollowSkew();
-        return env_.LeaseOpensAt(memory().found, memory().state, NodesOf(lease),
-                                 memory().held_off_until);
+        return decide().LeaseOpensAt(memory().found, memory().state, NodesOf(lease),
+                                     memory().held_off_until);
     }
 
     // Finds out what is known, without making or announcing anything: a server that generates
@@ -621,7 +659,7 @@ private:
     // The first second at which a window of this range may open.
     Second RangeOpensAt(uint32_t range) {
         RANDFLAKE_ASSERT(env_.Locked());
-        return Later(env_.OpensAt(memory().state, memory().ranges.At(range)),
+        return Later(decide().OpensAt(memory().state, memory().ranges.At(range)),
                      memory().earliest[range]);
     }
 
@@ -638,8 +676,8 @@ private:
     uint32_t AnotherRange(Second now) {
         RANDFLAKE_ASSERT(env_.Locked());
         const uint32_t none = memory().ranges.count;
-        const uint32_t range = env_.ChooseRange(memory().state, memory().ranges, memory().range,
-                                                memory().earliest, now);
+        const uint32_t range = decide().ChooseRange(memory().state, memory().ranges, memory().range,
+                                                    memory().earliest, now);
         if (range != none && MayOpen({}, memory().opens_at_ms, now, env_.Present().uptime_ms))
             return range;
         Second first = kNoSecond;
@@ -698,7 +736,7 @@ private:
         const Second sealed = SealSlots();
         memory().earliest[memory().range] = CurrentWindow().earliest();
         WindowState next = memory().state;
-        env_.TakeBack(&next, sealed + 1);
+        decide().TakeBack(&next, sealed + 1);
         return OpenRange(range, now, next);
     }
 
@@ -748,9 +786,10 @@ private:
         start.boot[1] = memory().boot[1];
         start.last_run = env_.MarkedRun(start.origin);
         const PostmasterMemory& postmaster = memory().postmaster;
-        env_.SetTime(postmaster.started_at, env_.Present(), postmaster.began_in_recovery, &start);
+        decide().SetTime(postmaster.started_at, env_.Present(), postmaster.began_in_recovery,
+                         &start);
         start.skew = env_.Skew();
-        const StartPlan plan = env_.PlanStart(error, found, start);
+        const StartPlan plan = decide().PlanStart(error, found, start);
         if (plan.secrets == SecretsChange::kRefused) {
             env_.Report({WindowProblem::kSecrets, found.LastEnd(), 0});
             return PutOff();
@@ -794,7 +833,8 @@ private:
         if (skew == memory().start.skew)
             return;
         memory().start.skew = skew;
-        const StartPlan plan = env_.PlanStart(memory().found, memory().found_state, memory().start);
+        const StartPlan plan =
+            decide().PlanStart(memory().found, memory().found_state, memory().start);
         RANDFLAKE_ASSERT(plan.held_off_until >= memory().held_off_until);
         TakeTimes(plan);
     }
@@ -840,7 +880,7 @@ private:
             env_.Closing(before);
             [[maybe_unused]] bool opened = false;
             env_.WithSlots([&](const auto&... sets) {
-                opened = env_.ChangeWindow(Slots(), nodes.first, env_.window(), next, sets...);
+                opened = decide().ChangeWindow(Slots(), nodes.first, env_.window(), next, sets...);
             });
             RANDFLAKE_ASSERT(opened);
         } else {

@@ -180,7 +180,7 @@ struct PostmasterEnvironment : ServerEnvironment {
         return failure.error == 0;
     }
 };
-static_assert(randflake::kKeepsTheRules<PostmasterEnvironment>);
+static_assert(randflake::DecidesAsShipped<PostmasterEnvironment>);
 }  // namespace
 
 static PostmasterEnvironment postmaster_environment;

@@ -10,8 +10,12 @@
 #include "core/server/server.h"
 #include "pg/memory/shmem.h"
 
-// What these are for, core/server/server.h says.
-struct ServerEnvironment : randflake::ShippedDecisions {
+// What these are for, randflake::Environment says in core/server/server.h.
+struct ServerEnvironment {
+    using Decisions = randflake::Decisions;
+    using Holder = Decisions::Holder;
+    using SecretList = randflake::SecretList;
+
     static const randflake::Layout& layout() { return randflake::kRandflake; }
     static randflake::ServerMemory<Holder>& memory() { return shared->memory; }
     static AtomicWord& window() { return shared->window; }
@@ -60,7 +64,8 @@ struct ServerEnvironment : randflake::ShippedDecisions {
     static void ShowLeases(const Holder& holder);
 };
 
-static_assert(randflake::kKeepsTheRules<ServerEnvironment>);
+static_assert(randflake::Environment<ServerEnvironment>);
+static_assert(randflake::DecidesAsShipped<ServerEnvironment>);
 
 extern template class randflake::Server<ServerEnvironment>;
 

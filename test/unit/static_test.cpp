@@ -1,0 +1,110 @@
+// What must compile, and what must not.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "core/server/server.h"
+
+namespace randflake {
+namespace {
+
+// The members that UnlockedEnvironment names, and no other: what Server calls beyond them does not
+// compile.
+struct UnlockedArchetype {
+    using Decisions = randflake::Decisions;
+
+    ServerMemory<LeaseHolder>& memory() { return memory_; }
+    std::atomic<uint64_t>& window() { return words_[0]; }
+    template <typename Use>
+    void WithSlots(Use&& use) {
+        use(SlotSet{kRandflake, [this](uint32_t) -> std::atomic<uint64_t>& { return words_[1]; }});
+    }
+    Moment Present() { return {}; }
+    int64_t SkewMs() { return 0; }
+    SkewRange Skew() { return {}; }
+    bool WriteState(const WindowState&) { return true; }
+    bool Locked() { return true; }
+    bool Alone() { return true; }
+
+private:
+    ServerMemory<LeaseHolder> memory_{};
+    std::atomic<uint64_t> words_[2]{};
+};
+static_assert(UnlockedEnvironment<UnlockedArchetype> && !Environment<UnlockedArchetype>);
+
+// The same of Environment.
+struct Archetype : UnlockedArchetype {
+    struct SecretList {};
+
+    const Layout& layout() { return kRandflake; }
+    void Lock() {}
+    bool TryLock() { return true; }
+    void Unlock() {}
+    void Wake() {}
+    Second Now() { return {1000}; }
+    SteadyMs Steady() { return {}; }
+    LeaseTerms Terms() { return {}; }
+    bool Generates() { return true; }
+    bool ReadState(WindowState*, StateError*, Origin*) { return false; }
+    bool MarkRun(const Origin&, uint64_t) { return false; }
+    uint64_t MarkedRun(const Origin&) { return 0; }
+    uint64_t RandomRun() { return 1; }
+    bool LookAtState(WindowState*, StateError*) { return false; }
+    SecretRecords Secrets() { return {}; }
+    uint32_t SecretCount() { return 0; }
+    void AddSecrets(const SecretList&) {}
+    Second Certainty() { return {}; }
+    void SetCertainty(Second) {}
+    void Look() {}
+    void Report(const WindowTrouble&) {}
+    void LogStart(const StartPlan&, const WindowState&, StateError) {}
+    void LogRange(uint32_t, Second) {}
+    void ShowRanges(uint32_t, const Second (&)[kMaxRanges]) {}
+    void Closing(const Window&) {}
+    void ShowLeases(const LeaseHolder&) {}
+};
+static_assert(Environment<Archetype> && DecidesAsShipped<Archetype>);
+
+// An environment does not decide by functions of its own, whatever they are called.
+struct Shadows : Archetype {
+    void SetTime(auto&&...) = delete;
+    void ChangeWindow(auto&&...) = delete;
+    void SealWindow(auto&&...) = delete;
+};
+
+// What decides otherwise does not decide as it ships.
+struct OtherTime : Archetype {
+    struct Decisions : randflake::Decisions {
+        using randflake::Decisions::Decisions;
+        static void SetTime(auto&&...) {}
+    };
+};
+struct OtherWindow : Archetype {
+    struct Decisions : randflake::Decisions {
+        using randflake::Decisions::Decisions;
+        static bool ChangeWindow(auto&&...) { return true; }
+        static Second SealWindow(auto&&...) { return kNotUsed; }
+    };
+};
+static_assert(!DecidesAsShipped<OtherTime> && !DecidesAsShipped<OtherWindow>);
+
+}  // namespace
+
+template class Server<Archetype>;
+template class Server<Shadows>;
+
+TEST(Static, AServerNeedsNoMoreThanTheConceptsName) {
+    UnlockedArchetype unlocked;
+    Server<UnlockedArchetype> postmaster(unlocked);
+    PostmasterMemory memory{};
+    postmaster.MakeMemory(false, {{1, 1}, 1}, {1, 2}, false, &memory);
+    postmaster.Stop();
+    EXPECT_TRUE(memory.started);
+
+    Archetype environment;
+    Server<Archetype> server(environment);
+    EXPECT_TRUE(server.AddSecrets({}, Archetype::SecretList{}).state_known);
+}
+
+}  // namespace randflake
