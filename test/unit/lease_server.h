@@ -1118,7 +1118,6 @@ private:
 
     // Shared memory.
     randflake::Server<FleetServer> core_{*this};
-    static_assert(Environment<FleetServer>);
     uint32_t number_ = 0;
     ServerMemory<Holder> memory_{};
     std::array<Word, kMaxSlots + 1> words_{};  // the slots; last, the window
@@ -1153,6 +1152,7 @@ private:
     std::vector<int> grants_;  // in the ledger, by the number of the request
     Done done_;
 };
+static_assert(Environment<FleetServer>);
 
 }  // namespace randflake::simulation
 

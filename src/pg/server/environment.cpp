@@ -180,6 +180,7 @@ struct PostmasterEnvironment : ServerEnvironment {
         return failure.error == 0;
     }
 };
+static_assert(randflake::UnlockedEnvironment<PostmasterEnvironment>);
 static_assert(randflake::DecidesAsShipped<PostmasterEnvironment>);
 }  // namespace
 
