@@ -99,7 +99,7 @@ TEST(Static, AServerNeedsNoMoreThanTheConceptsName) {
     Server<UnlockedArchetype> postmaster(unlocked);
     PostmasterMemory memory{};
     postmaster.MakeMemory(false, {{1, 1}, 1}, {1, 2}, false, &memory);
-    postmaster.Stop();
+    postmaster.Stop({1, 2});
     EXPECT_TRUE(memory.started);
 
     Archetype environment;
