@@ -358,26 +358,71 @@ LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
     UNION ALL SELECT $1, true WHERE NOT EXISTS (SELECT FROM pg_partition_tree($1))
 $$;
 
--- The expressions of an object, as PostgreSQL keeps them, in which each of these columns ("number :vartype type|…") is KEY, each of
--- those is OTHER, and each constant CONST. A cast that nobody wrote is left out. Columns of a subquery could be either.
-CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text, others text) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(regexp_replace(t.tree,
-        '\{VAR :varno \d+ :varattno (' || $3 || ') [^{}]*\}', 'KEY', 'g'),
-        '\{VAR :varno \d+ :varattno (' || CASE WHEN t.tree !~ ':rtekind [16]' THEN $4 ELSE 'x' END || ') [^{}]*\}', 'OTHER', 'g'), '\{CONST [^{}]*\}', 'CONST', 'g'),
-        '\{FUNCEXPR [^{}]*:args \(CONST\)[^{}]*\}', 'CONST', 'g'), '\{ARRAY(?:EXPR)? [^{}]*:elements \(CONST[^{}]*\}', 'CONST', 'g'),
-        '\{FUNCEXPR [^{}]*:funcformat 2 [^{}]*:args \((KEY|OTHER)\)[^{}]*\}', '\1', 'g')
-    FROM (
-        SELECT c.conbin::text FROM pg_constraint AS c WHERE $1 = 'pg_constraint'::regclass AND c.oid = $2
-      UNION ALL SELECT concat(i.indexprs, i.indpred) FROM pg_index AS i WHERE $1 = 'pg_class'::regclass AND i.indexrelid = $2
-      UNION ALL SELECT concat(r.ev_qual, r.ev_action) FROM pg_rewrite AS r WHERE $1 = 'pg_rewrite'::regclass AND r.oid = $2
+-- The expressions of an object, as PostgreSQL keeps them, in which each of these columns ("table.number") is KEY, each other column of
+-- a table OTHER, and each constant CONST. A cast that nobody wrote is left out. Columns of a result have the number of the query that
+-- theirs is in (":resno 3/1"), as UNION has ("{SETOPERATIONSTMT/1").
+CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    tree text;
+    token text;
+    v text[];
+    nodes text[] := '{}';     -- that are open
+    queries integer[] := '{0}';  -- of these, their numbers, and how many relations there were before each
+    numbers integer[] := '{0}';
+    before integer[] := '{0}';
+    last integer := 0;
+    relations oid[];             -- in the range tables of these queries
+    result text[] := '{}';
+BEGIN
+    SELECT x.tree, ARRAY[x.rel, x.rel] INTO tree, relations FROM (
+        SELECT c.conbin::text, c.conrelid FROM pg_constraint AS c WHERE $1 = 'pg_constraint'::regclass AND c.oid = $2
+      UNION ALL SELECT concat(i.indexprs, i.indpred), i.indrelid FROM pg_index AS i WHERE $1 = 'pg_class'::regclass AND i.indexrelid = $2
+      UNION ALL SELECT concat(r.ev_qual, r.ev_action), r.ev_class FROM pg_rewrite AS r WHERE $1 = 'pg_rewrite'::regclass AND r.oid = $2
                 OR $1 = 'pg_class'::regclass AND r.ev_class = $2 AND r.rulename = '_RETURN'
-      UNION ALL SELECT concat(p.polqual, p.polwithcheck) FROM pg_policy AS p WHERE $1 = 'pg_policy'::regclass AND p.oid = $2
-      UNION ALL SELECT t.tgqual::text FROM pg_trigger AS t WHERE $1 = 'pg_trigger'::regclass AND t.oid = $2
-      UNION ALL SELECT p.prosqlbody::text FROM pg_proc AS p WHERE $1 = 'pg_proc'::regclass AND p.oid = $2
-      UNION ALL SELECT r.prqual::text FROM pg_publication_rel AS r WHERE $1 = 'pg_publication_rel'::regclass AND r.oid = $2
-      UNION ALL SELECT s.stxexprs::text FROM pg_statistic_ext AS s WHERE $1 = 'pg_statistic_ext'::regclass AND s.oid = $2
-    ) AS t (tree)
+      UNION ALL SELECT concat(p.polqual, p.polwithcheck), p.polrelid FROM pg_policy AS p WHERE $1 = 'pg_policy'::regclass AND p.oid = $2
+      UNION ALL SELECT t.tgqual::text, t.tgrelid FROM pg_trigger AS t WHERE $1 = 'pg_trigger'::regclass AND t.oid = $2
+      UNION ALL SELECT p.prosqlbody::text, 0 FROM pg_proc AS p WHERE $1 = 'pg_proc'::regclass AND p.oid = $2
+      UNION ALL SELECT r.prqual::text, r.prrelid FROM pg_publication_rel AS r WHERE $1 = 'pg_publication_rel'::regclass AND r.oid = $2
+      UNION ALL SELECT s.stxexprs::text, s.stxrelid FROM pg_statistic_ext AS s WHERE $1 = 'pg_statistic_ext'::regclass AND s.oid = $2
+    ) AS x (tree, rel);
+    FOR token IN SELECT m[1] FROM regexp_matches(tree, '(\{VAR [^{}]*\}|\{\w*|\}|:relid \d+|(?:[^{}:\\]|\\.|:(?!relid ))+)', 'g') AS m LOOP
+        IF token LIKE '{VAR %' THEN
+            v := regexp_match(token, ':varno (\d+) :varattno (-?\d+) .*:varlevelsup (\d+)');
+            v[1] := relations[before[cardinality(before) - v[3]::integer] + v[1]::integer];
+            token := CASE WHEN v[1] || '.' || v[2] = ANY ($3) THEN 'KEY'
+                WHEN EXISTS (SELECT FROM pg_class AS c WHERE c.oid = v[1]::oid AND c.relkind IN ('r', 'p')) THEN 'OTHER' ELSE token END;
+        ELSIF token LIKE '{%' THEN
+            nodes := nodes || token;
+            IF token = '{QUERY' THEN
+                last := last + 1;
+                queries := queries || cardinality(nodes);
+                numbers := numbers || last;
+                before := before || cardinality(relations);
+            ELSIF token = '{RANGETBLENTRY' THEN
+                relations := relations || 0::oid;
+            ELSIF token = '{SETOPERATIONSTMT' THEN
+                token := token || '/' || numbers[cardinality(numbers)];
+            END IF;
+        ELSIF token LIKE ':relid %' AND nodes[cardinality(nodes)] = '{RANGETBLENTRY' THEN
+            relations[cardinality(relations)] := substr(token, 8)::oid;
+        ELSIF queries[cardinality(queries)] = cardinality(nodes) - 1 AND token LIKE ' :resno %' THEN
+            token := regexp_replace(token, '(\d+)', '\1/' || numbers[cardinality(numbers) - 1]);
+        ELSIF token = '}' THEN
+            IF queries[cardinality(queries)] = cardinality(nodes) THEN
+                relations := relations[:before[cardinality(before)]];
+                queries := trim_array(queries, 1);
+                numbers := trim_array(numbers, 1);
+                before := trim_array(before, 1);
+            END IF;
+            nodes := trim_array(nodes, 1);
+        END IF;
+        result := result || token;
+    END LOOP;
+    RETURN regexp_replace(regexp_replace(regexp_replace(regexp_replace(array_to_string(result, ''), '\{CONST [^{}]*\}', 'CONST', 'g'),
+        '\{FUNCEXPR [^{}]*:args \(CONST\)[^{}]*\}', 'CONST', 'g'), '\{ARRAY(?:EXPR)? [^{}]*:elements \(CONST[^{}]*\}', 'CONST', 'g'),
+        '\{FUNCEXPR [^{}]*:funcformat 2 [^{}]*:args \((KEY|OTHER)\)[^{}]*\}', '\1', 'g');
+END
 $$;
 
 -- What such a tree does with a key, and the type cannot do.
@@ -397,10 +442,9 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
       UNION ALL
         SELECT lower(r[1]) || ' with a number'
         FROM regexp_matches($1, '\{(COALESCE|MINMAX)(?:EXPR)? [^{}]*:args \([^{}]*(?:KEY CONST|CONST KEY)', 'g') AS r
-      UNION ALL  -- a column of the parts of one UNION, which is a key in some of them
-        SELECT 'UNION with what is no key' FROM (SELECT 1 + count(*) FROM regexp_matches($1, '\{SETOPERATIONSTMT', 'g')) AS s (parts)
-        WHERE s.parts > 1 AND EXISTS (SELECT FROM regexp_matches(regexp_replace($1, '^(.*):targetList .*', '\1'), '(\{TARGETENTRY :expr KEY)? :resno (\d+) ', 'g') AS r
-            GROUP BY r[2] HAVING count(*) = s.parts AND count(r[1]) BETWEEN 1 AND s.parts - 1)
+      UNION ALL
+        SELECT 'UNION with what is no key' FROM regexp_matches($1, '\{SETOPERATIONSTMT/(\d+)', 'g') AS s WHERE EXISTS (
+            SELECT FROM regexp_matches($1, '(KEY)? :resno (\d+)/(\d+)', 'g') AS r WHERE r[3] = s[1] GROUP BY r[2] HAVING count(r[1]) BETWEEN 1 AND count(*) - 1)
     ) AS x (what)
 $$;
 
@@ -733,20 +777,12 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         SELECT DISTINCT m.grp, c.* FROM m, randflake_migrate.tree(m.rel) AS x JOIN pg_class AS c ON c.oid = x.rel
     ), place AS MATERIALIZED (
         SELECT p.* FROM (SELECT array_agg(m.rel::oid), array_agg(m.att) FROM m) AS a (rels, atts), randflake_migrate.places(a.rels, a.atts) AS p
-    ), uses AS MATERIALIZED (  -- which of them each object uses, and which other columns
-        SELECT u.class, u.object, string_agg(DISTINCT c.c, '|') FILTER (WHERE p.rel IS NOT NULL) AS keys, coalesce(string_agg(DISTINCT c.c, '|') FILTER (WHERE p.rel IS NULL), 'x') AS others
-        FROM pg_depend AS d JOIN pg_attribute AS a ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum AND a.attnum > 0
-        LEFT JOIN place AS p ON p.rel = a.attrelid AND p.att = a.attnum
-        LEFT JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN',
-        LATERAL (SELECT CASE WHEN r.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END, coalesce(r.ev_class, d.objid)) AS u (class, object),
-        format('%s :vartype %s', a.attnum, a.atttypid) AS c (c)
-        GROUP BY u.class, u.object
     ), tree AS MATERIALIZED (  -- also of what hangs on keys of which only the default changes
-        SELECT h.*, randflake_migrate.tree(h.class, h.object, u.keys, u.others) AS tree
+        SELECT h.*, randflake_migrate.tree(h.class, h.object, k.keys) AS tree
         FROM (SELECT hang.*, true AS moves FROM hang UNION ALL
               SELECT g.grp, o.*, false FROM (SELECT m.grp, array_agg(m.rel::oid) AS rels, array_agg(m.att) AS atts
                                              FROM m WHERE NOT m.changes GROUP BY m.grp) AS g,
-              randflake_migrate.hanging(g.rels, g.atts) AS o) AS h JOIN uses AS u ON u.class = h.class AND u.object = h.object
+              randflake_migrate.hanging(g.rels, g.atts) AS o) AS h, (SELECT array_agg(p.rel || '.' || p.att) AS keys FROM place AS p) AS k
     ), key_name AS (  -- what a column may be called that refers to a key: order_id, or orders_id, order_ids, order_number, number, order
         SELECT m.*, e.name AS alias, e.name = s.stem AS bare
         FROM m JOIN pg_class AS c ON c.oid = m.rel, randflake_migrate.plain(c.relname) AS r, randflake_migrate.plain(m.name) AS k,
@@ -1372,9 +1408,9 @@ BEGIN
     SELECT x.indrelid::regclass AS rel, coalesce(pg_partition_root(x.indrelid), x.indrelid) AS top, c.relname, n.nspname, t.relname AS of, x.indisunique, pg_get_userbyid(t.relowner) AS owner INTO i
     FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indexrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
     JOIN pg_class AS t ON t.oid = x.indrelid WHERE x.indexrelid = $2;
+    PERFORM set_config('search_path', randflake_migrate.paths($1), true);  -- by which operators have no schema, and become those of another type
     tail := substr(pg_get_indexdef($2), length(format('CREATE %sINDEX %I ON %I.%I ', CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END,
         i.relname, i.nspname, i.of)) + 1);
-    PERFORM set_config('search_path', randflake_migrate.paths($1), true);
     EXECUTE format('CREATE TEMPORARY TABLE randflake_migrate_copy (LIKE %s)', i.rel);
     FOR p IN SELECT v.*, row_number() OVER () AS k FROM randflake_migrate.part AS v WHERE v.move = $1 AND v.rel = i.top LOOP
         EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy RENAME COLUMN %I TO %I', p.name, 'randflake_migrate_' || p.k);
@@ -1465,11 +1501,10 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         LEFT JOIN LATERAL (SELECT n.conname, n.oid FROM pg_constraint AS n
             WHERE n.contype = 'n' AND n.conrelid = v.rel AND n.conkey = ARRAY[a.attnum]) AS o (not_null, not_null_oid) ON true WHERE v.move = $1
     ), again AS (
-        SELECT h.*, k.contype, k.coninhcount FROM (SELECT array_agg(p.rel::oid) AS rels, array_agg(p.attnum) AS atts FROM p) AS c,
+        SELECT h.*, k.contype FROM (SELECT array_agg(p.rel::oid) AS rels, array_agg(p.attnum) AS atts FROM p) AS c,
         randflake_migrate.hanging(c.rels, c.atts) WITH ORDINALITY AS h
         LEFT JOIN pg_constraint AS k ON h.class = 'pg_constraint'::regclass AND k.oid = h.object
-        WHERE (h.how = 'made again' OR h.kind = 'statistics object' OR k.contype = 'c' AND k.conislocal
-               AND NOT EXISTS (SELECT FROM p WHERE k.conname = randflake_migrate.called(p.part, 'check'))) AND k.contype IS DISTINCT FROM 'f'
+        WHERE (h.how = 'made again' OR h.kind = 'statistics object' OR k.contype = 'c' AND k.conislocal AND k.conname !~ format('^randflake_%s_', $1)) AND k.contype IS DISTINCT FROM 'f'
     ), q AS MATERIALIZED (
         SELECT c.rel, c.att, (c.p).name, (c.p).rel AS top FROM randflake_migrate.columns($1) AS c
     ), i AS (
@@ -1483,7 +1518,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         SELECT 0, 0, randflake_migrate.lock(concat_ws(', ', (SELECT randflake_migrate.views(array_agg(h.object ORDER BY h.ordinality DESC)) FROM again AS h
             WHERE h.kind = 'view'), randflake_migrate.in_order(array_agg(p.rel), array_agg(p.root))), 'ACCESS EXCLUSIVE') FROM p
       UNION ALL SELECT 0, 1, format('SELECT randflake_migrate.unchanged(%s);', $1)
-      UNION ALL SELECT 1, coalesce(h.coninhcount, 0) * 1000000 - h.ordinality, randflake_migrate.removal(h.class, h.object) FROM again AS h
+      UNION ALL SELECT 1, -h.ordinality, randflake_migrate.removal(h.class, h.object) FROM again AS h
       UNION ALL SELECT 2, p.attnum, randflake_migrate.unfollow(p.part) FROM p
       UNION ALL SELECT 3, (f.k).oid::bigint, randflake_migrate.removal('pg_constraint'::regclass, (f.k).oid)
             FROM randflake_migrate.foreign_keys($1) AS f WHERE (f.k).conparentid = 0

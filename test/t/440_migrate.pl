@@ -55,6 +55,7 @@ ALTER TABLE line ADD CONSTRAINT pair FOREIGN KEY (customer, "order") REFERENCES 
 CREATE TABLE card (customer integer PRIMARY KEY REFERENCES "Cust;omer" ON UPDATE CASCADE ON DELETE CASCADE, number text UNIQUE);
 CREATE TABLE stamp (card integer NOT NULL REFERENCES card ON UPDATE CASCADE ON DELETE CASCADE, at date NOT NULL);
 CREATE INDEX ON stamp (card, at DESC NULLS LAST) INCLUDE (at);
+CREATE INDEX line_other ON line (n) WHERE customer <> "order";
 CREATE INDEX orders_big ON orders (total, customer) WHERE customer IS NOT NULL AND total > 1;
 CREATE UNIQUE INDEX ON "Cust;omer" (lower(name), "I d");
 COMMENT ON INDEX orders_big IS 'the big ones';
@@ -115,6 +116,7 @@ INSERT INTO line SELECT id, nullif(customer, 7), n, 'item ' || n || ' of ' || to
 INSERT INTO card SELECT "I d", 'card ' || name FROM "Cust;omer" WHERE "I d" % 2 = 0;
 INSERT INTO stamp SELECT customer, date '2026-01-01' + customer FROM card, generate_series(1, 3);
 INSERT INTO event (customer, day, note) SELECT n + 1, date '2026-01-01' + n % 99, 'event ' || n FROM generate_series(1, 200) AS n;
+INSERT INTO event SELECT id, customer, day + 1, 'the same number' FROM event WHERE id < 3;
 REFRESH MATERIALIZED VIEW per_customer;
 SQL
 my $orders = q{'"od''d ""x""".orders'};

@@ -294,7 +294,7 @@ $programs
 SQL
 }
 sql("SELECT $tool.start('parent'); UPDATE $tool.move SET pages = 1");
-my $partition = 10;
+my ($partition, $built) = (10);
 for my $direction ('there', 'and back') {
     sql("SELECT $tool.undo(1)") if $direction ne 'there';
     my $todo = 'todo(1' . ($direction eq 'there' ? ')' : ', true)');
@@ -303,6 +303,20 @@ for my $direction ('there', 'and back') {
         if ($n >= 0 && $steps[$n] =~ /RENAME COLUMN/) {
             like(run($steps[$n]), qr/has changed/, "$direction: partitions that came are noticed");
             ($steps[$n]) = grep { /RENAME COLUMN/ } statements($todo);
+            $built = sql("SELECT array_agg(object) FROM $tool.step WHERE rel::text = 'log_1' AND object IS NOT NULL");
+        }
+        # A reference reserves a key for a number, and before it commits another transaction commits the number's row with another key
+        if ($direction eq 'there' && $n >= 0 && $steps[$n] =~ /ALTER TABLE public\.(child|log|log_1) ADD CONSTRAINT \S+ FOREIGN KEY/) {
+            my ($number, $at) = (1000000 + $n, $1 eq 'log' ? $partition - 1 : 1);
+            my $row = $1 eq 'child' ? "INSERT INTO child (parent, label) VALUES ($number, 'early');" : "INSERT INTO log (parent, at, label) VALUES ($number, $at, 'early');";
+            my $session = start_session($node, '\c moved', "BEGIN; $row DO 'BEGIN WHILE NOT EXISTS (SELECT FROM parent WHERE id = $number) LOOP PERFORM pg_sleep(0.01); END LOOP; END'; COMMIT");
+            wait_until { sql(q{SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = 'moved'}) };
+            my $parent = "INSERT INTO parent (id, label) VALUES ($number, 'late $n');";
+            sql($parent);
+            is((finish_session($session))[1], '', "a row of $1 that comes before what it refers to");
+            $db = 'still';
+            sql("BEGIN; $parent $row COMMIT");
+            $db = 'moved';
         }
         my ($k, $l) = map { 'p' . (7 + (7 * $n + $_) % 30) } 0, 3;
         is(run($steps[$n]), '', "$direction: statement $n") or last if $n >= 0;
@@ -312,11 +326,14 @@ for my $direction ('there', 'and back') {
             sql("CALL exchange('$k', '$l'); BEGIN ISOLATION LEVEL REPEATABLE READ; CALL exchange('$l', 'p5'); SAVEPOINT s; CALL exchange('$k', '$l');"
                   . " ROLLBACK TO s; CALL exchange('$k', 'p4'); COMMIT; CALL again('$l', 'new $direction $n');" . ($n % 9 == 4 ? ' CALL anew();' : '')
                   . "CALL partition($partition); SET session_replication_role = replica; CALL again('p6', 'applied $direction $n')");
-            sql('UPDATE log SET at = 1 WHERE at = 2; DROP TABLE log_2') if $partition == 20;
+            sql('UPDATE log SET at = 1 WHERE at = 2; DROP TABLE log_2') if $partition == 31;  # its indexes are built
         }
         # Partitions that had steps are gone
-        my $gone = sprintf 'log_(?:%s%d)\\b', ($partition >= 20 ? '2|' : ''), $partition++ - 3;
+        my $gone = sprintf 'log_(?:%s%d)\\b', ($partition >= 31 ? '2|' : ''), $partition++ - 3;
         splice @steps, $n + 1, @steps, statements($todo) if grep { /$gone/ && !/RENAME COLUMN/ } @steps[ $n + 1 .. $#steps ];
+        is(sql("SELECT count(*) FROM pg_inherits WHERE inhrelid = ANY ('$built')") . sql("SELECT count(*) FROM pg_constraint WHERE conparentid <> 0 AND oid = ANY ('$built')"), 21,
+            "$direction: the table takes the two indexes and the foreign key of its partition")
+          if $n >= 0 && $steps[$n] =~ /RENAME COLUMN/;
         my $moved = joins();
         $db = 'still';
         is($moved, joins(), "$direction: joins are the same after statement $n");
