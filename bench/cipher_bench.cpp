@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/identifier/cipher.h"
-#include "core/identifier/cipher_run.h"
+#include "core/identifier/cipher_batch.h"
 #include "core/identifier/feistel.h"
 
 using namespace randflake;
@@ -36,27 +36,27 @@ void Independent(benchmark::State& state) {
     state.SetItemsProcessed(state.iterations());
 }
 
-void Run(benchmark::State& state, EncryptRun encrypt) {
+void Run(benchmark::State& state, EncryptBatch encrypt) {
     const KeySchedule schedule = ExpandKey(key);
-    uint64_t ids[kRunLength];
+    uint64_t ids[kBatchLength];
     uint64_t first = kFirst;
     for (auto _ : state) {
         encrypt(schedule, first, ids);
         benchmark::DoNotOptimize(ids);
-        first += kRunLength;
+        first += kBatchLength;
     }
-    state.SetItemsProcessed(state.iterations() * kRunLength);
+    state.SetItemsProcessed(state.iterations() * kBatchLength);
 }
 
-void Many(benchmark::State& state, EncryptRun encrypt, DecryptMany decrypt) {
+void Many(benchmark::State& state, EncryptBatch encrypt, DecryptMany decrypt) {
     const KeySchedule schedule = ExpandKey(key);
-    uint64_t ids[kRunLength], raw[kRunLength];
+    uint64_t ids[kBatchLength], raw[kBatchLength];
     encrypt(schedule, kFirst, ids);
     for (auto _ : state) {
         decrypt(schedule, ids, raw);
         benchmark::DoNotOptimize(raw);
     }
-    state.SetItemsProcessed(state.iterations() * kRunLength);
+    state.SetItemsProcessed(state.iterations() * kBatchLength);
 }
 
 void PermuteOne(benchmark::State& state) {
@@ -67,16 +67,16 @@ void PermuteOne(benchmark::State& state) {
     state.SetItemsProcessed(state.iterations());
 }
 
-void PermuteRun(benchmark::State& state, PermuteMany permute) {
+void PermuteBatch(benchmark::State& state, PermuteMany permute) {
     const SipKey sip_key = SipKey::FromBytes(key.bytes);
-    uint64_t numbers[kRunLength], permuted[kRunLength];
-    for (uint64_t i = 0; i < kRunLength; i++)
+    uint64_t numbers[kBatchLength], permuted[kBatchLength];
+    for (uint64_t i = 0; i < kBatchLength; i++)
         numbers[i] = i;
     for (auto _ : state) {
         permute(sip_key, numbers, permuted);
         benchmark::DoNotOptimize(permuted);
     }
-    state.SetItemsProcessed(state.iterations() * kRunLength);
+    state.SetItemsProcessed(state.iterations() * kBatchLength);
 }
 
 void Schedule(benchmark::State& state) {
@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
         benchmark::RegisterBenchmark((std::string("decrypt many: ") + path.name).c_str(), Many,
                                      path.encrypt, path.decrypt);
         benchmark::RegisterBenchmark((std::string("permute a run: ") + path.name).c_str(),
-                                     PermuteRun, path.permute);
+                                     PermuteBatch, path.permute);
     }
     benchmark::RegisterBenchmark("permute one", PermuteOne);
     benchmark::RegisterBenchmark("key schedule", Schedule);

@@ -64,7 +64,7 @@ unit_tests() {
 }
 
 # They take long, and show a sanitizer, valgrind or another processor nothing new.
-simulations='explorer_test explorer_broken_test lease_simulation_test lease_simulation_broken_test lease_secrets_broken_test sequence_server_test'
+simulations='explorer_test explorer_mutants_test lease_simulation_test lease_simulation_broken_test lease_secrets_broken_test sequence_server_test'
 
 unit_tests_sanitized() {
     unit_tests SANITIZE=address,undefined FILTER='-*TenMillion*:Feistel.*' EXCEPT="$simulations"

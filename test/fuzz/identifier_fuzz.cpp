@@ -2,7 +2,7 @@
 // and its shard.
 
 #include "core/identifier/cipher.h"
-#include "core/identifier/cipher_run.h"
+#include "core/identifier/cipher_batch.h"
 #include "core/identifier/layout.h"
 #include "core/identifier/shard.h"
 
@@ -30,17 +30,17 @@ void CheckFields(const Layout& layout, uint64_t raw, const Fields& any) {
         Check(!layout.Fits(any) && packed == untouched);
 }
 
-void CheckRuns(const KeySchedule& schedule, uint64_t first) {
+void CheckBatches(const KeySchedule& schedule, uint64_t first) {
     static const VectorPaths list = ListVectorPaths();
     for (int i = 0; i < list.count; i++) {
         if (!list.paths[i].supported)
             continue;
-        uint64_t ids[kRunLength];
+        uint64_t ids[kBatchLength];
         list.paths[i].encrypt(schedule, first, ids);
-        for (int n = 0; n < kRunLength; n++)
+        for (int n = 0; n < kBatchLength; n++)
             Check(ids[n] == Encrypt(schedule, first + static_cast<uint64_t>(n)));
         list.paths[i].decrypt(schedule, ids, ids);
-        for (int n = 0; n < kRunLength; n++)
+        for (int n = 0; n < kBatchLength; n++)
             Check(ids[n] == first + static_cast<uint64_t>(n));
     }
 }
@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Check(Decrypt(schedule, Encrypt(schedule, id)) == id);
     CheckFields(kRandflake, raw, fields);
     CheckFields(layout, raw, fields);
-    CheckRuns(schedule, raw);
+    CheckBatches(schedule, raw);
     CheckShard(static_cast<int64_t>(id), shards == 0 ? 1 : shards);
 
     Key key{};

@@ -113,7 +113,7 @@ sub messages_of {
 # Each of them is on the page of troubleshooting, if not in every word. Those that are nearly all conversions are
 # there as what comes of them.
 sub check_messages {
-    my @messages = map { messages_of($_, qr/errmsg\(|ERRCODE_\w+,\s*(?!errmsg)|note_problem\(LeaseProblem::\w+,/, '"') }
+    my @messages = map { messages_of($_, qr/errmsg\(|ERRCODE_\w+,\s*(?!errmsg)|record_problem\(LeaseProblem::\w+,/, '"') }
       glob 'src/*/*/*.{h,cpp}';
     push @messages, map { messages_of($_, qr/MESSAGE = |\bmessage := /, q(')) }
       glob('{extension,managed,migrate}/*.sql');

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/identifier/cipher.h"
-#include "core/identifier/cipher_run.h"
+#include "core/identifier/cipher_batch.h"
 
 namespace randflake {
 namespace {
@@ -132,7 +132,7 @@ TEST(ParseKey, RefusesOtherCharactersAnywhere) {
 
 // --- many numbers at a time ----------------------------------------------------------------------
 
-class CipherRun : public testing::TestWithParam<int> {
+class CipherBatch : public testing::TestWithParam<int> {
 protected:
     void SetUp() override {
         path_ = ListVectorPaths().paths[GetParam()];
@@ -142,26 +142,26 @@ protected:
 
     void ExpectAsOneByOne(const KeySchedule& schedule, uint64_t first) {
         path_.encrypt(schedule, first, out_);
-        for (int i = 0; i < kRunLength; i++)
+        for (int i = 0; i < kBatchLength; i++)
             ASSERT_EQ(out_[i], Encrypt(schedule, first + static_cast<uint64_t>(i)))
                 << path_.name << ", number " << i << " after " << first;
     }
 
     void ExpectDecryptedAsOneByOne(const KeySchedule& schedule) {
         path_.decrypt(schedule, in_, out_);
-        for (int i = 0; i < kRunLength; i++)
+        for (int i = 0; i < kBatchLength; i++)
             ASSERT_EQ(out_[i], Decrypt(schedule, in_[i])) << path_.name << ", identifier " << i;
     }
 
     VectorPath path_{};
     // Aligned as arrays of uint64_t must be, and no better.
-    alignas(64) uint64_t in_space_[1 + kRunLength];
-    alignas(64) uint64_t out_space_[1 + kRunLength];
+    alignas(64) uint64_t in_space_[1 + kBatchLength];
+    alignas(64) uint64_t out_space_[1 + kBatchLength];
     uint64_t* const in_ = in_space_ + 1;
     uint64_t* const out_ = out_space_ + 1;
 };
 
-TEST_P(CipherRun, GivesTheBitsOfEncrypt) {
+TEST_P(CipherBatch, GivesTheBitsOfEncrypt) {
     std::mt19937_64 random(64);
     for (int k = 0; k < 100; k++) {
         const KeySchedule schedule = RandomSchedule(random);
@@ -171,48 +171,48 @@ TEST_P(CipherRun, GivesTheBitsOfEncrypt) {
 }
 
 // Runs that carry from each 16-bit word into the next, and over the end of the numbers.
-TEST_P(CipherRun, Carries) {
+TEST_P(CipherBatch, Carries) {
     std::mt19937_64 random(16);
     const KeySchedule schedule = RandomSchedule(random);
     for (const int bits : {16, 32, 48, 64}) {
         const uint64_t end = bits == 64 ? 0 : uint64_t{1} << bits;
-        for (uint64_t before = 0; before <= kRunLength; before++)
+        for (uint64_t before = 0; before <= kBatchLength; before++)
             ExpectAsOneByOne(schedule, end - before);
     }
 }
 
-TEST_P(CipherRun, GivesTheBitsOfDecrypt) {
+TEST_P(CipherBatch, GivesTheBitsOfDecrypt) {
     std::mt19937_64 random(46);
     for (int k = 0; k < 100; k++) {
         const KeySchedule schedule = RandomSchedule(random);
         for (int i = 0; i < 100; i++) {
-            std::generate_n(in_, kRunLength, std::ref(random));
+            std::generate_n(in_, kBatchLength, std::ref(random));
             ExpectDecryptedAsOneByOne(schedule);
         }
     }
 }
 
 // Numbers that a random generator would hardly draw: all the same, or one bit apart.
-TEST_P(CipherRun, DecryptsTheEdges) {
+TEST_P(CipherBatch, DecryptsTheEdges) {
     std::mt19937_64 random(65);
     const KeySchedule schedule = RandomSchedule(random);
     for (const uint64_t number : {uint64_t{0}, ~uint64_t{0}, uint64_t{random()}}) {
-        std::fill_n(in_, kRunLength, number);
+        std::fill_n(in_, kBatchLength, number);
         ExpectDecryptedAsOneByOne(schedule);
-        for (int bit = 0; bit < kRunLength; bit++)
+        for (int bit = 0; bit < kBatchLength; bit++)
             in_[bit] = number ^ uint64_t { 1 } << bit;
         ExpectDecryptedAsOneByOne(schedule);
     }
 }
 
-TEST_P(CipherRun, DecryptsInPlaceWhatItEncrypted) {
+TEST_P(CipherBatch, DecryptsInPlaceWhatItEncrypted) {
     std::mt19937_64 random(32);
     for (int i = 0; i < 1000; i++) {
         const KeySchedule schedule = RandomSchedule(random);
         const uint64_t first = random();
         path_.encrypt(schedule, first, out_);
         path_.decrypt(schedule, out_, out_);
-        for (int n = 0; n < kRunLength; n++)
+        for (int n = 0; n < kBatchLength; n++)
             ASSERT_EQ(out_[n], first + static_cast<uint64_t>(n)) << path_.name << ", number " << n;
     }
 }
@@ -221,7 +221,8 @@ std::string NameOf(const testing::TestParamInfo<int>& info) {
     return ListVectorPaths().paths[info.param].name;
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryPath, CipherRun, testing::Range(0, ListVectorPaths().count), NameOf);
+INSTANTIATE_TEST_SUITE_P(EveryPath, CipherBatch, testing::Range(0, ListVectorPaths().count),
+                         NameOf);
 
 TEST(VectorPaths, PlainCodeIsLastAndAlwaysThere) {
     const VectorPaths list = ListVectorPaths();

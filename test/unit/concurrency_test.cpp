@@ -18,7 +18,7 @@ namespace randflake {
 namespace {
 
 using AtomicWord = std::atomic<uint64_t>;
-using Runs = std::vector<Reservation>;
+using Reservations = std::vector<Reservation>;
 
 constexpr int kThreads = 4;
 
@@ -29,28 +29,29 @@ void Dawdle(std::mt19937& random) {
         std::this_thread::yield();
 }
 
-// Runs work(thread, &runs) in every thread at once, and gives all their runs in order.
+// Runs work(thread, &reservations) in every thread at once, and gives all their reservations in
+// order.
 template <typename Work>
-Runs RunThreads(Work&& work) {
-    std::array<Runs, kThreads> runs;
+Reservations RunThreads(Work&& work) {
+    std::array<Reservations, kThreads> reservations;
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; i++)
-        threads.emplace_back([&, i] { work(i, &runs[i]); });
+        threads.emplace_back([&, i] { work(i, &reservations[i]); });
     for (std::thread& thread : threads)
         thread.join();
 
-    Runs all;
-    for (const Runs& some : runs)
+    Reservations all;
+    for (const Reservations& some : reservations)
         all.insert(all.end(), some.begin(), some.end());
     std::sort(all.begin(), all.end(),
               [](const Reservation& a, const Reservation& b) { return a.first < b.first; });
     return all;
 }
 
-void ExpectNoNumberTwice(const Runs& runs) {
-    ASSERT_FALSE(runs.empty());
-    for (size_t i = 1; i < runs.size(); i++)
-        ASSERT_GE(runs[i].first, runs[i - 1].first + runs[i - 1].count);
+void ExpectNoNumberTwice(const Reservations& reservations) {
+    ASSERT_FALSE(reservations.empty());
+    for (size_t i = 1; i < reservations.size(); i++)
+        ASSERT_GE(reservations[i].first, reservations[i - 1].first + reservations[i - 1].count);
 }
 
 // One slot, hammered through many seconds, each used up to its last number. The clock goes on when
@@ -63,37 +64,37 @@ void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
     AtomicWord slot{before}, window{window_used.ToWord()};
     std::atomic<int64_t> now{1};
 
-    const Runs runs = RunThreads([&](int thread, Runs* mine) {
+    const Reservations reservations = RunThreads([&](int thread, Reservations* mine) {
         std::mt19937 random(static_cast<unsigned>(thread));
         const auto clock = [&] {
             Dawdle(random);
             return now.load(std::memory_order_relaxed) - (random() % 8 == 0 ? 1 : 0);
         };
         for (;;) {
-            const Reservation run =
+            const Reservation reservation =
                 Reserve(layout, slot, window, 1 + random() % most_wanted, clock);
-            if (run.outcome == Outcome::kReserved) {
-                mine->push_back(run);
-            } else if (run.outcome == Outcome::kExhausted) {
-                int64_t used_up = run.now;
+            if (reservation.outcome == Outcome::kReserved) {
+                mine->push_back(reservation);
+            } else if (reservation.outcome == Outcome::kExhausted) {
+                int64_t used_up = reservation.now;
                 now.compare_exchange_strong(used_up, used_up + 1);
-            } else if (run.outcome == Outcome::kWindowEnded) {
+            } else if (reservation.outcome == Outcome::kWindowEnded) {
                 return;
-            } else if (run.outcome != Outcome::kClockBehind) {
-                ADD_FAILURE() << "outcome " << static_cast<int>(run.outcome);
+            } else if (reservation.outcome != Outcome::kClockBehind) {
+                ADD_FAILURE() << "outcome " << static_cast<int>(reservation.outcome);
                 return;
             }
         }
     });
 
-    ExpectNoNumberTwice(runs);
+    ExpectNoNumberTwice(reservations);
     uint64_t count = 0;
-    for (const Reservation& run : runs) {
-        const Fields fields = layout.Unpack(run.first);
+    for (const Reservation& reservation : reservations) {
+        const Fields fields = layout.Unpack(reservation.first);
         ASSERT_EQ(fields.node_id, kNode);
         ASSERT_GE(fields.timestamp, window_used.start);
         ASSERT_LT(fields.timestamp, window_used.end);
-        count += run.count;
+        count += reservation.count;
     }
     EXPECT_EQ(count, static_cast<uint64_t>(seconds) *
                          (layout.max_sequence() + 1 - layout.FirstSequence(kNode)));
@@ -113,10 +114,10 @@ class ChangingServer {
 public:
     explicit ChangingServer(const Layout& layout) : layout_(layout) {}
 
-    Runs Work(uint32_t most_wanted) {
-        Runs runs;
+    Reservations Work(uint32_t most_wanted) {
+        Reservations reservations;
         std::thread changer([this] { ChangeWindows(); });
-        runs = RunThreads([&](int thread, Runs* mine) {
+        reservations = RunThreads([&](int thread, Reservations* mine) {
             std::mt19937 random(static_cast<unsigned>(thread));
             const auto clock = [&] {
                 Dawdle(random);
@@ -124,18 +125,18 @@ public:
                        2;
             };
             while (!done_.load(std::memory_order_acquire)) {
-                const Reservation run = Reserve(layout_, slots_[random() % kSlots], window_,
-                                                1 + random() % most_wanted, clock);
-                if (run.outcome == Outcome::kReserved) {
-                    mine->push_back(run);
-                    Show(layout_.Unpack(run.first).timestamp);
+                const Reservation reservation = Reserve(layout_, slots_[random() % kSlots], window_,
+                                                        1 + random() % most_wanted, clock);
+                if (reservation.outcome == Outcome::kReserved) {
+                    mine->push_back(reservation);
+                    Show(layout_.Unpack(reservation.first).timestamp);
                 } else {
                     std::this_thread::yield();
                 }
             }
         });
         changer.join();
-        return runs;
+        return reservations;
     }
 
     // After Work: whether the server had this second for this node id.
@@ -206,13 +207,13 @@ private:
 
 void ReserveWhileWindowsChange(const Layout& layout, uint32_t most_wanted) {
     ChangingServer server(layout);
-    const Runs runs = server.Work(most_wanted);
-    ExpectNoNumberTwice(runs);
-    for (const Reservation& run : runs) {
-        const Fields first = layout.Unpack(run.first);
+    const Reservations reservations = server.Work(most_wanted);
+    ExpectNoNumberTwice(reservations);
+    for (const Reservation& reservation : reservations) {
+        const Fields first = layout.Unpack(reservation.first);
         ASSERT_TRUE(server.Had(first))
             << "second " << first.timestamp << " of node id " << first.node_id;
-        ASSERT_LE(first.sequence + run.count - 1, layout.max_sequence());
+        ASSERT_LE(first.sequence + reservation.count - 1, layout.max_sequence());
     }
 }
 

@@ -8,7 +8,7 @@
 // overlapping node ids, is paused between any two of its stores, and is asked for what it must
 // refuse. SealWindow ends a window early, and what was not used is given back. The server crashes
 // at any point, loses its shared memory, and goes on in another rectangle. All of it interleaves
-// one shared operation at a time (replay.h), in every order.
+// one shared operation at a time (explorer_replay.h), in every order.
 //
 // The environment keeps to what the protocol demands of its callers: one ChangeWindow or extension
 // at a time, and no second of a node id is given to the slots a second time (given_until stands for
@@ -28,9 +28,9 @@
 #include <vector>
 
 #include "core/window/generator.h"
-#include "replay.h"
-#include "search.h"
-#include "state.h"
+#include "explorer_replay.h"
+#include "explorer_search.h"
+#include "explorer_state.h"
 
 namespace randflake::explorer {
 
@@ -61,7 +61,7 @@ struct Findings {
     // What was seen on the way: a search that gets nowhere finds no violation either.
     std::array<uint64_t, kMaxSets> reserved{};  // of each set, bit per raw number
     uint32_t outcomes = 0;                      // bit per Outcome
-    uint32_t longest_run = 0;
+    uint32_t largest_reservation = 0;
     bool lost_swap = false;
     bool reserved_during_change = false;
     bool refused_change = false;
@@ -148,13 +148,13 @@ private:
             State next = state;
             Call call = before;
             Replay replay(next.cells.data(), &call.trail, clock);
-            Reservation run{};
-            const bool returned = replay.Step([&] { run = RunReserve(&replay, call); });
+            Reservation reservation{};
+            const bool returned = replay.Step([&] { reservation = CallReserve(&replay, call); });
             reads = replay.read_clock();
 
             CheckWrite(replay.performed(), next);
             if (returned) {
-                CheckRun(run, call, next);
+                CheckReservation(reservation, call, next);
                 call = Call{};
             } else {
                 Merge(replay, &call);
@@ -162,15 +162,15 @@ private:
             next.backends[backend] = call;
             VisitInOrder(next);
             if (returned && next.remembered == kNothing) {
-                for (uint32_t i = 0; i < run.count; i++) {
-                    next.remembered = Remembered(before.target, run.first + i);
+                for (uint32_t i = 0; i < reservation.count; i++) {
+                    next.remembered = Remembered(before.target, reservation.first + i);
                     VisitInOrder(next);
                 }
             }
         }
     }
 
-    Reservation RunReserve(Replay* replay, const Call& call) {
+    Reservation CallReserve(Replay* replay, const Call& call) {
         Cell slot(replay, call.target);
         const Cell window(replay, window_);
         return Core::Reserve(layout_of_[call.target], slot, window, call.amount,
@@ -191,7 +191,7 @@ private:
         } else if (performed.kind == OperationKind::kSwap) {
             findings_.lost_swap = true;
             const Operation first =
-                Replay::First([&](Replay* replay) { RunReserve(replay, *call); });
+                Replay::First([&](Replay* replay) { CallReserve(replay, *call); });
             if (upcoming.kind == first.kind && upcoming.cell == first.cell &&
                 (scenario_.merge || call->losses++ == 1))
                 *call = Call{};
@@ -344,22 +344,22 @@ private:
     }
 
     // What a call returned, judged in the step that moved the word.
-    void CheckRun(const Reservation& run, const Call& call, const State& next) {
-        findings_.outcomes |= 1u << static_cast<int>(run.outcome);
-        if (run.outcome != Outcome::kReserved) {
-            if (run.count != 0)
+    void CheckReservation(const Reservation& reservation, const Call& call, const State& next) {
+        findings_.outcomes |= 1u << static_cast<int>(reservation.outcome);
+        if (reservation.outcome != Outcome::kReserved) {
+            if (reservation.count != 0)
                 Fail("a refusal reserved numbers", next);
             return;
         }
-        if (run.count < 1 || run.count > call.amount)
+        if (reservation.count < 1 || reservation.count > call.amount)
             Fail("a call reserved none or too many", next);
-        findings_.longest_run = std::max(findings_.longest_run, run.count);
+        findings_.largest_reservation = std::max(findings_.largest_reservation, reservation.count);
         findings_.reserved_during_change |= next.change.function != Function::kNone;
 
         const Span& span = next.spans[call.target];
         const Layout& layout = layout_of_[call.target];
         const auto instant = [](int second) { return kWindowEpochMs + second * kSecondMs; };
-        for (uint64_t raw = run.first; raw < run.first + run.count; raw++) {
+        for (uint64_t raw = reservation.first; raw < reservation.first + reservation.count; raw++) {
             const Fields fields = layout.Unpack(raw);
             const int64_t begins =
                 layout.epoch + static_cast<int64_t>(fields.timestamp) * layout.unit;

@@ -10,8 +10,9 @@ namespace randflake::explorer {
 namespace {
 
 // Explores, and makes sure that the search went where it should: every number that a window can
-// hold was reserved in some history, in runs as long as calls ask for, with every outcome but those
-// in `unseen`, with compare-and-swaps lost and with calls that reserve while the window changes.
+// hold was reserved in some history, in reservations as long as calls ask for, with every outcome
+// but those in `unseen`, with compare-and-swaps lost and with calls that reserve while the window
+// changes.
 Findings Explore(const Scenario& scenario) {
     const Findings findings = Explorer(scenario).Explore();
     std::cout << "  " << findings.states << " states, " << findings.steps << " steps\n";
@@ -34,7 +35,7 @@ Findings Explore(const Scenario& scenario) {
             EXPECT_EQ(findings.reserved[set] >> raw & 1, possible ? 1u : 0u) << raw;
         }
     }
-    EXPECT_EQ(findings.longest_run, scenario.most_wanted);
+    EXPECT_EQ(findings.largest_reservation, scenario.most_wanted);
     EXPECT_EQ(findings.outcomes, (2u << static_cast<int>(Outcome::kWindowEnded)) - 1);
     EXPECT_TRUE(findings.lost_swap);
     EXPECT_TRUE(findings.reserved_during_change);
@@ -87,12 +88,12 @@ const Case kCases[] = {
     {"NodeIdsMoveBetweenSlots", {{kWindowEpochMs, 2, 2, 1}}, 2, 1, 3, 2},
     {"LowestNumberIsLeftOut", {LowestLeftOut(1)}, 1, 2, 2, 1},
     {"LowestNumberIsLeftOutOfMore", {LowestLeftOut(2)}, 1, 2, 2, 2},
-    {"RunsOfUpToThree", {{kWindowEpochMs, 2, 0, 2}}, 1, 2, 1, 3},
+    {"ReservationsOfUpToThree", {{kWindowEpochMs, 2, 0, 2}}, 1, 2, 1, 3},
     {"ThreeBackendsShareASlot", {kOneNode}, 1, 3, 1, 1},
     {"LongerTime", {{kWindowEpochMs, 3, 0, 1}}, 1, 1, 1, 2, 8},
     // Two ticks a second, the first of them before the windows' epoch.
     {"TicksOfHalfASecond", {{kWindowEpochMs - 500, 3, 1, 1, 500}}, 1, 2, 2, 1, 3},
-    // Four ticks a second, and runs that go on within one.
+    // Four ticks a second, and reservations that go on within one.
     {"TicksOfAQuarterSecond", {{kWindowEpochMs - 250, 4, 0, 1, 250}}, 1, 1, 1, 2, 3},
     // Randflake's way and another, side by side: one window for both.
     {"TwoLayouts", {kSeconds, {kWindowEpochMs, 3, 1, 1, 500}}, 1, 1, 2, 1},

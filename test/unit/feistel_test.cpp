@@ -1,5 +1,5 @@
 // The permutation of 53-bit numbers: known answers, every number of small widths, the spread of
-// single bits, and runs in vector registers.
+// single bits, and batches in vector registers.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/identifier/cipher.h"
-#include "core/identifier/cipher_run.h"
+#include "core/identifier/cipher_batch.h"
 #include "core/identifier/feistel.h"
 
 namespace randflake {
@@ -110,30 +110,30 @@ TEST(Feistel, ConsecutiveNumbersSpread) {
     EXPECT_GT(chi_square, 160);
 }
 
-class FeistelRun : public testing::TestWithParam<int> {};
+class FeistelBatch : public testing::TestWithParam<int> {};
 
-TEST_P(FeistelRun, GivesTheBitsOfOneByOne) {
+TEST_P(FeistelBatch, GivesTheBitsOfOneByOne) {
     const VectorPath path = ListVectorPaths().paths[GetParam()];
     if (!path.supported)
         GTEST_SKIP() << path.name << " is not supported by this processor";
     std::mt19937_64 random(26);
     // Aligned as arrays of uint64_t must be, and no better.
-    alignas(64) uint64_t in_space[1 + kRunLength], out_space[1 + kRunLength];
+    alignas(64) uint64_t in_space[1 + kBatchLength], out_space[1 + kBatchLength];
     uint64_t *const in = in_space + 1, *const out = out_space + 1;
     for (int k = 0; k < 1000; k++) {
         const SipKey key{random(), random()};
         const uint64_t first = random() & kMaxFeistel53 >> 1;
-        for (uint64_t i = 0; i < kRunLength; i++)
+        for (uint64_t i = 0; i < kBatchLength; i++)
             in[i] = k % 2 == 0 ? random() & kMaxFeistel53 : first + i;
         if (k == 0) {
             in[0] = 0;
-            in[kRunLength - 1] = kMaxFeistel53;
+            in[kBatchLength - 1] = kMaxFeistel53;
         }
         path.permute(key, in, out);
-        for (int i = 0; i < kRunLength; i++)
+        for (int i = 0; i < kBatchLength; i++)
             ASSERT_EQ(out[i], Feistel53::Permute(key, in[i])) << path.name << ", number " << i;
         path.unpermute(key, out, out);
-        for (int i = 0; i < kRunLength; i++)
+        for (int i = 0; i < kBatchLength; i++)
             ASSERT_EQ(out[i], in[i]) << path.name << ", number " << i;
     }
 }
@@ -142,7 +142,8 @@ std::string NameOf(const testing::TestParamInfo<int>& info) {
     return ListVectorPaths().paths[info.param].name;
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryPath, FeistelRun, testing::Range(0, ListVectorPaths().count), NameOf);
+INSTANTIATE_TEST_SUITE_P(EveryPath, FeistelBatch, testing::Range(0, ListVectorPaths().count),
+                         NameOf);
 
 }  // namespace
 }  // namespace randflake

@@ -28,10 +28,10 @@ Reservation Next(uint64_t word, int64_t now, Window window = kWindow, uint32_t w
     return NextReservation(kRandflake, word, now, window, wanted);
 }
 
-void ExpectReserved(const Reservation& run, const Fields& first, uint32_t count) {
-    EXPECT_EQ(run.outcome, Outcome::kReserved);
-    EXPECT_EQ(kRandflake.Unpack(run.first), first);
-    EXPECT_EQ(run.count, count);
+void ExpectReserved(const Reservation& reservation, const Fields& first, uint32_t count) {
+    EXPECT_EQ(reservation.outcome, Outcome::kReserved);
+    EXPECT_EQ(kRandflake.Unpack(reservation.first), first);
+    EXPECT_EQ(reservation.count, count);
 }
 
 struct Refused {
@@ -45,12 +45,12 @@ void ExpectRefused(Outcome outcome, std::initializer_list<Refused> cases) {
     for (const auto& [word, now, window] : cases)
         for (const uint32_t wanted : {1u, 32u, UINT32_MAX}) {
             SCOPED_TRACE(testing::PrintToString(kRandflake.Unpack(word)));
-            const Reservation run = Next(word, now, window, wanted);
-            EXPECT_EQ(run.outcome, outcome);
-            EXPECT_EQ(run.count, 0u);
-            EXPECT_EQ(run.previous, word);
-            EXPECT_EQ(run.now, now);
-            EXPECT_EQ(run.window, window);
+            const Reservation reservation = Next(word, now, window, wanted);
+            EXPECT_EQ(reservation.outcome, outcome);
+            EXPECT_EQ(reservation.count, 0u);
+            EXPECT_EQ(reservation.previous, word);
+            EXPECT_EQ(reservation.now, now);
+            EXPECT_EQ(reservation.window, window);
         }
 }
 
@@ -96,11 +96,11 @@ TEST(NextReservation, Reserves) {
     for (const auto& c : cases) {
         SCOPED_TRACE(c.what);
         const uint64_t word = Word(c.before.timestamp, c.before.node_id, c.before.sequence);
-        const Reservation run = Next(word, c.now, c.window, c.wanted);
-        ExpectReserved(run, c.first, c.count);
-        EXPECT_EQ(run.previous, word);
-        EXPECT_EQ(run.now, c.now);
-        EXPECT_EQ(run.window, c.window);
+        const Reservation reservation = Next(word, c.now, c.window, c.wanted);
+        ExpectReserved(reservation, c.first, c.count);
+        EXPECT_EQ(reservation.previous, word);
+        EXPECT_EQ(reservation.now, c.now);
+        EXPECT_EQ(reservation.window, c.window);
     }
 }
 
@@ -109,8 +109,8 @@ TEST(NextReservation, LowestNumberIsLeftOutByRandflakeAlone) {
     ASSERT_TRUE(WordBefore(kRandflake, kWindow, 0, &word));
     ExpectReserved(Next(word, 100), {100, 0, 1}, 1);
     constexpr Layout kOther{kWindowEpochMs, 30, 17, 17};
-    const auto run = NextReservation(kOther, Word(120, 0, 5), 121, kWindow, 1);
-    EXPECT_EQ(kOther.Unpack(run.first), (Fields{121, 0, 0}));
+    const auto reservation = NextReservation(kOther, Word(120, 0, 5), 121, kWindow, 1);
+    EXPECT_EQ(kOther.Unpack(reservation.first), (Fields{121, 0, 0}));
 }
 
 TEST(NextReservation, Refuses) {
@@ -180,8 +180,8 @@ TEST(Reserve, MovesTheWordToItsLastNumber) {
 
 TEST(Reserve, RefusalLeavesTheWord) {
     AtomicWord slot{Word(120, 7, 5)}, window{kWindow.ToWord()};
-    const auto run = Reserve(kRandflake, slot, window, 5, [] { return int64_t{200}; });
-    EXPECT_EQ(run.outcome, Outcome::kWindowEnded);
+    const auto reservation = Reserve(kRandflake, slot, window, 5, [] { return int64_t{200}; });
+    EXPECT_EQ(reservation.outcome, Outcome::kWindowEnded);
     EXPECT_EQ(slot.load(), Word(120, 7, 5));
 }
 

@@ -43,7 +43,7 @@ struct ServerEvents {
     size_t unheard_answers = 0;       // because a secret was added since the request
     size_t later_identifiers = 0;     // issued under another secret than the first
     size_t skipped = 0;               // numbers
-    size_t reserved_then_added = 0;   // runs that were encrypted after a secret was added
+    size_t reserved_then_added = 0;   // reservations that were encrypted after a secret was added
     size_t encrypted_then_added = 0;  // identifiers that were issued after one was added
 };
 

@@ -191,7 +191,7 @@ inline constexpr Counter kCounters[] = {
     {&Findings::issued, "identifiers"},
     {&Findings::later_identifiers, "of later secrets"},
     {&Findings::skipped, "numbers skipped"},
-    {&Findings::reserved_then_added, "runs encrypted after a secret was added"},
+    {&Findings::reserved_then_added, "reservations encrypted after a secret was added"},
     {&Findings::encrypted_then_added, "identifiers issued after one was added"},
 };
 

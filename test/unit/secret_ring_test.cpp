@@ -354,7 +354,7 @@ TEST(SecretRing, OwnersAndIntervals) {
 
 // --- the cipher ----------------------------------------------------------------------------------
 
-class SecretRingRun : public testing::TestWithParam<int> {
+class SecretRingBatch : public testing::TestWithParam<int> {
 protected:
     void SetUp() override {
         path_ = ListVectorPaths().paths[GetParam()];
@@ -388,12 +388,12 @@ void ExpectAsOneByOne(const VectorPath& path, const Layout& layout, const Ring& 
     const uint64_t most = UINT64_MAX >> (64 - layout.bits());
     uint64_t skipped_ever = 0, kept_ever = 0;
     for (int i = 0; i < 300; i++) {
-        const int count = i % 3 == 0 ? 1 : 1 + static_cast<int>(random() % kRunLength);
+        const int count = i % 3 == 0 ? 1 : 1 + static_cast<int>(random() % kBatchLength);
         uint64_t first;
         do
             first = random() & most;
         while (!ring.HasOneOwner(layout, first, count));
-        uint64_t ids[kRunLength];
+        uint64_t ids[kBatchLength];
         const uint64_t skipped = EncryptNumbers(ring, path, first, count, ids);
         std::vector<uint64_t> kept;
         for (int n = 0; n < count; n++) {
@@ -421,7 +421,7 @@ void ExpectAsOneByOne(const VectorPath& path, const Layout& layout, const Ring& 
 // Early generations own large parts, so that many numbers are skipped.
 constexpr uint32_t kFroms[] = {0, 1u << 28, 1u << 29, 3u << 28, (3u << 28) + 1};
 
-TEST_P(SecretRingRun, GivesWhatOneNumberAtATimeGives) {
+TEST_P(SecretRingBatch, GivesWhatOneNumberAtATimeGives) {
     std::mt19937_64 random(64);
     const std::vector<Generation> keys = RandomRing({std::begin(kFroms), std::end(kFroms)}, random);
     for (int count = 1; count <= static_cast<int>(keys.size()); count++)
@@ -429,7 +429,7 @@ TEST_P(SecretRingRun, GivesWhatOneNumberAtATimeGives) {
 }
 
 // Numbers whose identifiers stand for seconds are skipped, however rare they are.
-TEST_P(SecretRingRun, GivesWhatOneNumberAtATimeGivesOf53Bits) {
+TEST_P(SecretRingBatch, GivesWhatOneNumberAtATimeGivesOf53Bits) {
     std::mt19937_64 random(53);
     std::vector<Generation53> keys;
     for (const uint32_t from : kFroms) {
@@ -439,7 +439,7 @@ TEST_P(SecretRingRun, GivesWhatOneNumberAtATimeGivesOf53Bits) {
     }
 }
 
-TEST_P(SecretRingRun, SkipsWhatStandsForASecond) {
+TEST_P(SecretRingBatch, SkipsWhatStandsForASecond) {
     std::mt19937_64 random(3);
     const std::vector<Generation> keys = RandomRing({0, 1000, 2000}, random);
     const SecretRing ring(keys.data(), 3);
@@ -449,7 +449,7 @@ TEST_P(SecretRingRun, SkipsWhatStandsForASecond) {
         const uint64_t taken = keys[2].Decrypt(keys[0].Encrypt(stands));
         if (ring.OwnerOf(kRandflake, taken) != 2 || !ring.HasOneOwner(kRandflake, taken - 5, 9))
             continue;
-        uint64_t ids[kRunLength], raw;
+        uint64_t ids[kBatchLength], raw;
         EXPECT_EQ(EncryptNumbers(ring, path_, taken - 5, 9, ids) >> 5 & 1, 1u) << path_.name;
         EXPECT_TRUE(Skips(ring, taken));
         ASSERT_TRUE(ring.Decrypt(kRandflake, keys[0].Encrypt(stands), &raw));
@@ -465,15 +465,15 @@ TEST_P(SecretRingRun, SkipsWhatStandsForASecond) {
 }
 
 // A ring of one is the cipher.
-TEST_P(SecretRingRun, ARingOfOneChangesNothing) {
+TEST_P(SecretRingBatch, ARingOfOneChangesNothing) {
     std::mt19937_64 random(1);
     const std::vector<Generation> keys = RandomRing({0}, random);
     const SecretRing ring(keys.data(), 1);
     for (int i = 0; i < 1000; i++) {
         const uint64_t first = random();
-        uint64_t ids[kRunLength], raw;
-        ASSERT_EQ(EncryptNumbers(ring, path_, first, kRunLength, ids), 0u);
-        for (int n = 0; n < kRunLength; n++)
+        uint64_t ids[kBatchLength], raw;
+        ASSERT_EQ(EncryptNumbers(ring, path_, first, kBatchLength, ids), 0u);
+        for (int n = 0; n < kBatchLength; n++)
             ASSERT_EQ(ids[n], Encrypt(keys[0].schedule, first + static_cast<uint64_t>(n)));
         ASSERT_TRUE(ring.Decrypt(kRandflake, first, &raw));
         ASSERT_EQ(raw, Decrypt(keys[0].schedule, first));
@@ -504,7 +504,7 @@ std::string NameOf(const testing::TestParamInfo<int>& info) {
     return ListVectorPaths().paths[info.param].name;
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryPath, SecretRingRun, testing::Range(0, ListVectorPaths().count),
+INSTANTIATE_TEST_SUITE_P(EveryPath, SecretRingBatch, testing::Range(0, ListVectorPaths().count),
                          NameOf);
 
 }  // namespace

@@ -33,7 +33,7 @@
 
 #include "core/base/assert.h"
 #include "core/identifier/cipher.h"
-#include "core/identifier/cipher_run.h"
+#include "core/identifier/cipher_batch.h"
 #include "core/identifier/feistel.h"
 #include "core/identifier/layout.h"
 
@@ -177,22 +177,22 @@ static_assert(std::is_trivially_copyable_v<SecretRing>);
 // it is in a ring that is read after the window, and may lack in one that was read before.
 template <typename Reserve, typename ReadRing, typename Use>
 [[gnu::always_inline]] inline auto UseReserved(Reserve&& reserve, ReadRing&& read_ring, Use&& use) {
-    const auto run = reserve();
+    const auto reservation = reserve();
     const auto ring = read_ring();
-    return use(run, ring);
+    return use(reservation, ring);
 }
 
 // ids[i] is the identifier of the raw number first + i, for i in 0 .. count - 1, unless bit i of
 // the result says that the number is skipped. The numbers have one owner, and 1 <= count <=
-// kRunLength. All of `ids` may be overwritten.
+// kBatchLength. All of `ids` may be overwritten.
 uint64_t EncryptNumbers(const SecretRing& ring, const VectorPath& path, uint64_t first, int count,
-                        uint64_t ids[kRunLength]) noexcept;
+                        uint64_t ids[kBatchLength]) noexcept;
 uint64_t EncryptNumbers(const SecretRing53& ring, const VectorPath& path, uint64_t first, int count,
-                        uint64_t ids[kRunLength]) noexcept;
-static_assert(kRunLength == 64);
+                        uint64_t ids[kBatchLength]) noexcept;
+static_assert(kBatchLength == 64);
 
 // Moves the identifiers of numbers that are not skipped together, in their order; returns how many.
-int DropSkipped(uint64_t skipped, int count, uint64_t ids[kRunLength]) noexcept;
+int DropSkipped(uint64_t skipped, int count, uint64_t ids[kBatchLength]) noexcept;
 
 }  // namespace randflake
 

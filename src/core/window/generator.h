@@ -1,5 +1,5 @@
-// The generator: how the next run of raw numbers follows from a slot's word, the clock and the
-// window. Pure; the only atomics are those the caller passes to Reserve.
+// The generator: how the next reservation of raw numbers follows from a slot's word, the clock and
+// the window. Pure; the only atomics are those the caller passes to Reserve.
 //
 // A slot is one word: the last raw number reserved under one node id. It only moves forward while
 // its node id stays the same, so a number is reserved by the one compare-and-swap that moves the
@@ -113,18 +113,18 @@ struct Reservation {
                                                              int64_t now, Window window,
                                                              uint32_t wanted) noexcept {
     RANDFLAKE_ASSERT(wanted >= 1);
-    Reservation run{Outcome::kReserved, 0, 0, word, now, window};
+    Reservation reservation{Outcome::kReserved, 0, 0, word, now, window};
     if (now < 0) {
-        run.outcome = Outcome::kClockBeforeEpoch;
-        return run;
+        reservation.outcome = Outcome::kClockBeforeEpoch;
+        return reservation;
     }
     if (static_cast<uint64_t>(now) > layout.max_timestamp()) {
-        run.outcome = Outcome::kClockAfterEnd;
-        return run;
+        reservation.outcome = Outcome::kClockAfterEnd;
+        return reservation;
     }
     if (window.closed() || word == kEmptySlot) {
-        run.outcome = window.closed() ? Outcome::kWindowClosed : Outcome::kNoWord;
-        return run;
+        reservation.outcome = window.closed() ? Outcome::kWindowClosed : Outcome::kNoWord;
+        return reservation;
     }
 
     const auto tick = static_cast<uint64_t>(now);
@@ -136,32 +136,32 @@ struct Reservation {
         next.sequence++;
     } else if (layout.Before(next.timestamp, window.start)) {
         // A word stored by ChangeWindow, not a used-up tick: the window has yet to start.
-        run.outcome = Outcome::kBeforeWindow;
-        return run;
+        reservation.outcome = Outcome::kBeforeWindow;
+        return reservation;
     } else {
-        run.outcome = tick < next.timestamp ? Outcome::kClockBehind : Outcome::kExhausted;
-        return run;
+        reservation.outcome = tick < next.timestamp ? Outcome::kClockBehind : Outcome::kExhausted;
+        return reservation;
     }
 
     if (layout.Before(next.timestamp, window.start)) {
-        run.outcome = Outcome::kBeforeWindow;
-        return run;
+        reservation.outcome = Outcome::kBeforeWindow;
+        return reservation;
     }
     if (!layout.Before(next.timestamp, window.end)) {
-        run.outcome = Outcome::kWindowEnded;
-        return run;
+        reservation.outcome = Outcome::kWindowEnded;
+        return reservation;
     }
 
-    if (!layout.Pack(next, &run.first)) {
-        run.outcome = Outcome::kClockAfterEnd;
-        return run;
+    if (!layout.Pack(next, &reservation.first)) {
+        reservation.outcome = Outcome::kClockAfterEnd;
+        return reservation;
     }
     const uint64_t room = layout.max_sequence() - next.sequence + 1;
-    run.count = wanted < room ? wanted : static_cast<uint32_t>(room);
-    RANDFLAKE_ASSERT(run.first > word);
-    RANDFLAKE_ASSERT((run.first + run.count - 1) >> layout.sequence_bits ==
-                     run.first >> layout.sequence_bits);
-    return run;
+    reservation.count = wanted < room ? wanted : static_cast<uint32_t>(room);
+    RANDFLAKE_ASSERT(reservation.first > word);
+    RANDFLAKE_ASSERT((reservation.first + reservation.count - 1) >> layout.sequence_bits ==
+                     reservation.first >> layout.sequence_bits);
+    return reservation;
 }
 
 // Reserves up to `wanted` numbers in a slot. `clock()` gives ticks since the layout's epoch.
@@ -174,13 +174,13 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
         // The clock is read after the word, so `now` before the word's tick means that the clock
         // stepped back, not that this process was slow.
         const int64_t now = clock();
-        const Reservation run = NextReservation(
+        const Reservation reservation = NextReservation(
             layout, word, now, Window::FromWord(window.load(std::memory_order_acquire)), wanted);
-        if (run.outcome != Outcome::kReserved)
-            return run;
-        if (slot.compare_exchange_strong(word, run.first + run.count - 1, std::memory_order_acq_rel,
-                                         std::memory_order_relaxed))
-            return run;
+        if (reservation.outcome != Outcome::kReserved)
+            return reservation;
+        if (slot.compare_exchange_strong(word, reservation.first + reservation.count - 1,
+                                         std::memory_order_acq_rel, std::memory_order_relaxed))
+            return reservation;
     }
 }
 

@@ -1,12 +1,12 @@
-// Makes identifiers of a family that is encrypted in runs.
+// Makes identifiers of a family that is encrypted in batches.
 //
-// A backend reserves a run of numbers at once, encrypts it in vector registers and hands the
-// identifiers out one by one. A run is dropped when the clock shows another second than the one in
-// which it was reserved, so the second inside an identifier is the clock's second at the call. The
-// first run of a second is a single number, and each further run is longer: a lone insert uses up
-// one number, and a bulk load pays for one compare-and-swap in 64 identifiers.
+// A backend reserves a batch of numbers at once, encrypts it in vector registers and hands the
+// identifiers out one by one. A batch is dropped when the clock shows another second than the one
+// in which it was reserved, so the second inside an identifier is the clock's second at the call.
+// The first batch of a second is a single number, and each further batch is longer: a lone insert
+// uses up one number, and a bulk load pays for one compare-and-swap in 64 identifiers.
 //
-// The run belongs to this process. The postmaster never fills one, so no child inherits one, and
+// The batch belongs to this process. The postmaster never fills one, so no child inherits one, and
 // parallel workers have their own. Its numbers are reserved in shared memory, so nobody else gets
 // them even if the process dies.
 //
@@ -16,7 +16,7 @@
 // A family is a type with
 //
 //   Require()         raises an ERROR unless this server can generate; fixed while it runs
-//   Reserve(wanted)   a Run of numbers, or an ERROR
+//   Reserve(wanted)   a Reservation, or an ERROR
 //   ReadRing()        of secrets; see UseReserved
 
 #ifndef RANDFLAKE_PG_GENERATION_PREFETCH_H
@@ -29,8 +29,8 @@
 #include "pg/base/clock.h"
 #include "pg/identifier/vector_path.h"
 
-// Each run of a second is this much longer than the one before, up to kRunLength.
-static constexpr uint32 kRunGrowth = 8;
+// Each batch of a second is this much longer than the one before, up to kBatchLength.
+static constexpr uint32 kBatchGrowth = 8;
 
 template <typename Family>
 class Prefetch {
@@ -38,11 +38,11 @@ public:
     static inline uint64 Next() {
         if (likely(next < count && second == wall_clock_second()))
             return ids[next++];
-        return NextRun();
+        return NextBatch();
     }
 
 private:
-    static pg_noinline uint64 NextRun() {
+    static pg_noinline uint64 NextBatch() {
         if (unlikely(!ready)) {
             Assert(IsUnderPostmaster || !IsPostmasterEnvironment);
             Family::Require();
@@ -51,18 +51,18 @@ private:
 
         const bool same_second = second == wall_clock_second();
         const uint32 wanted =
-            same_second ? Min(reserved * kRunGrowth, static_cast<uint32>(randflake::kRunLength))
+            same_second ? Min(reserved * kBatchGrowth, static_cast<uint32>(randflake::kBatchLength))
                         : 1;
         next = count = 0;
         do {
             randflake::UseReserved(
                 [&] { return Family::Reserve(wanted); }, Family::ReadRing,
-                [](const randflake::Reservation& run, const auto& ring) {
-                    const auto numbers = static_cast<int>(run.count);
-                    const uint64 skipped =
-                        randflake::EncryptNumbers(ring, vector_path, run.first, numbers, ids);
-                    second = {run.now};  // ticks are seconds
-                    reserved = run.count;
+                [](const randflake::Reservation& reservation, const auto& ring) {
+                    const auto numbers = static_cast<int>(reservation.count);
+                    const uint64 skipped = randflake::EncryptNumbers(
+                        ring, vector_path, reservation.first, numbers, ids);
+                    second = {reservation.now};  // ticks are seconds
+                    reserved = reservation.count;
                     count = static_cast<uint32>(randflake::DropSkipped(skipped, numbers, ids));
                 });
         } while (unlikely(count == 0));
@@ -72,12 +72,12 @@ private:
     // What Require checks is fixed while the server runs, so a backend checks it once.
     static inline bool ready;
 
-    // The run.
+    // The batch.
     static inline randflake::Second second;  // of the clock, when it was reserved
     static inline uint32 reserved;           // numbers, skipped ones included
     static inline uint32 next;               // ids[next .. count - 1] are left
     static inline uint32 count;
-    static inline uint64 ids[randflake::kRunLength];
+    static inline uint64 ids[randflake::kBatchLength];
 };
 
 // Returns the whole set in a tuple store, which keeps to work_mem and spills to disk. The store
@@ -93,7 +93,7 @@ static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
     auto* column =
         reinterpret_cast<uint64*>(reinterpret_cast<char*>(row->t_data) + row->t_data->t_hoff);
     for (int32 i = 0; i < count; i++) {
-        if (i % randflake::kRunLength == 0)
+        if (i % randflake::kBatchLength == 0)
             CHECK_FOR_INTERRUPTS();
         *column = Prefetch<Family>::Next();
         tuplestore_puttuple(result->setResult, row);

@@ -21,21 +21,21 @@ struct RandflakeNumbers {
     static constexpr const Layout& layout() { return randflake::kRandflake; }
     static Slot& slot(uint32 i) { return randflake_slot(i); }
     static int64 Now() { return wall_clock_second().count; }
-    static void Count(Slot& slot, const Reservation& run) { count_run(slot, run); }
-    static bool Hopeless(const Reservation&) { return false; }
+    static constexpr auto Count = count_reservation;
+    static bool IsPermanent(Outcome) { return false; }
 };
 
 struct SnowflakeNumbers {
     static const Layout& layout() { return snowflake_layout; }
     static Slot& slot(uint32 i) { return snowflake_slot(i); }
     static int64 Now() { return snowflake_layout.TickAt(precise_wall_clock()); }
-    static void Count(Slot& slot, const Reservation& run) { count_snowflake_run(slot, run); }
+    static constexpr auto Count = count_snowflake_reservation;
 
     // Waiting does not help when the clock is outside of the layout's time or the layout does not
     // hold the node ids.
-    static bool Hopeless(const Reservation& run) {
-        return run.outcome == Outcome::kClockBeforeEpoch ||
-               run.outcome == Outcome::kClockAfterEnd || run.outcome == Outcome::kNotInLayout;
+    static bool IsPermanent(Outcome outcome) {
+        return outcome == Outcome::kClockBeforeEpoch || outcome == Outcome::kClockAfterEnd ||
+               outcome == Outcome::kNotInLayout;
     }
 };
 
@@ -43,8 +43,8 @@ struct Numbers53 {
     static constexpr const Layout& layout() { return randflake::kRandflake53; }
     static Slot& slot(uint32 i) { return randflake53_slot(i); }
     static int64 Now() { return wall_clock_second().count; }
-    static void Count(Slot& slot, const Reservation& run) { count_53_run(slot, run); }
-    static bool Hopeless(const Reservation& run) { return run.outcome == Outcome::kNotInLayout; }
+    static constexpr auto Count = count_53_reservation;
+    static bool IsPermanent(Outcome outcome) { return outcome == Outcome::kNotInLayout; }
 };
 }  // namespace
 
@@ -78,38 +78,39 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     for (;;) {
         Slot& slot = Numbers::slot((first + cursor.skip) % slots);
         // The clock has a type of its own, so that Reserve is compiled for each layout.
-        Reservation run = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
-                                  [] { return Numbers::Now(); });
-        if (run.outcome == Outcome::kReserved)
-            Numbers::Count(slot, run);
-        if (run.outcome == Outcome::kNoWord &&
+        Reservation reservation = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
+                                          [] { return Numbers::Now(); });
+        if (reservation.outcome == Outcome::kReserved)
+            Numbers::Count(slot, reservation);
+        if (reservation.outcome == Outcome::kNoWord &&
             randflake::LayoutLacksWindow(Numbers::layout(), last_node_id(), slot.word,
                                          shared->window))
-            run.outcome = Outcome::kNotInLayout;
+            reservation.outcome = Outcome::kNotInLayout;
         // The next slot is tried only after a used-up one: it has the same window and clock.
-        const bool used_up =
-            run.outcome == Outcome::kExhausted || run.outcome == Outcome::kClockBehind;
+        const bool used_up = reservation.outcome == Outcome::kExhausted ||
+                             reservation.outcome == Outcome::kClockBehind;
         if (used_up && cursor.skip + 1 < slots)
             cursor.skip++;
-        else if (run.outcome == Outcome::kReserved && choice == SlotChoice::kLowest &&
-                 cursor.skip > 0 && run.now != cursor.tick)
-            cursor = {run.now, 0};
+        else if (reservation.outcome == Outcome::kReserved && choice == SlotChoice::kLowest &&
+                 cursor.skip > 0 && reservation.now != cursor.tick)
+            cursor = {reservation.now, 0};
         else
-            return run;
+            return reservation;
     }
 }
 
 // The server has another range of node ids, and the clock is behind by more than is tolerated.
-static inline bool range_due(const Layout& layout, const Reservation& run) {
-    return shared->memory.ranges.count > 1 && clock_behind(layout, run, setting_max_clock_skew);
+static inline bool range_due(const Layout& layout, const Reservation& reservation) {
+    return shared->memory.ranges.count > 1 &&
+           clock_behind(layout, reservation, setting_max_clock_skew);
 }
 
 // Moves the window on where that is due. True if another attempt may succeed at once.
-static bool window_moved(const Layout& layout, const Reservation& run) {
-    if (run.outcome == Outcome::kNoWord)
+static bool window_moved(const Layout& layout, const Reservation& reservation) {
+    if (reservation.outcome == Outcome::kNoWord)
         return true;
-    const bool due = run.outcome == Outcome::kWindowClosed ||
-                     run.outcome == Outcome::kWindowEnded || range_due(layout, run);
+    const bool due = reservation.outcome == Outcome::kWindowClosed ||
+                     reservation.outcome == Outcome::kWindowEnded || range_due(layout, reservation);
     return due && !RecoveryInProgress() && server.Extend();
 }
 
@@ -117,12 +118,13 @@ static bool window_moved(const Layout& layout, const Reservation& run) {
 // dropped then.
 template <typename Numbers>
 static Reservation attempt(SlotChoice choice, uint32 wanted) {
-    Reservation run = try_slots<Numbers>(choice, wanted);
-    if (window_moved(Numbers::layout(), run))
-        run = try_slots<Numbers>(choice, wanted);
-    else if (run.outcome == Outcome::kReserved && window_near_end(Numbers::layout(), run))
+    Reservation reservation = try_slots<Numbers>(choice, wanted);
+    if (window_moved(Numbers::layout(), reservation))
+        reservation = try_slots<Numbers>(choice, wanted);
+    else if (reservation.outcome == Outcome::kReserved &&
+             window_near_end(Numbers::layout(), reservation))
         server.Extend();
-    return run;
+    return reservation;
 }
 
 // Waits for ticks up to this long sleep to the microsecond instead of waiting at the latch, which
@@ -132,10 +134,12 @@ static constexpr int64 kShortWait = 20;  // milliseconds
 // Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds.
 // The first wait at the latch only registers for the change and returns at once, so that no
 // change between an attempt and the wait is missed.
-static void wait_for_tick(const Layout& layout, const Reservation& run, int64 most, uint32 event) {
+static void wait_for_tick(const Layout& layout, const Reservation& reservation, int64 most,
+                          uint32 event) {
     const randflake::WallMs now = precise_wall_clock();
-    const int64 left = layout.unit - (now - layout.TickStart(static_cast<uint64_t>(run.now)));
-    if (run.outcome != Outcome::kExhausted || layout.unit > kShortWait) {
+    const int64 left =
+        layout.unit - (now - layout.TickStart(static_cast<uint64_t>(reservation.now)));
+    if (reservation.outcome != Outcome::kExhausted || layout.unit > kShortWait) {
         const int64 next = layout.unit == randflake::kSecondMs ? milliseconds_to_next_second()
                                                                : Min(Max(left, 1), layout.unit);
         ConditionVariableTimedSleep(&shared->window_changed, static_cast<long>(Min(most, next)),
@@ -163,25 +167,26 @@ static pg_noinline Reservation wait_for_numbers(SlotChoice choice, uint32 wanted
     const int64 give_up_at = started_at + int64{setting_max_wait} * 1000;
     shared->counters.waits.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
-        const Reservation run = attempt<Numbers>(choice, wanted);
+        const Reservation reservation = attempt<Numbers>(choice, wanted);
         const int64 now = steady_microseconds();
-        const bool reserved = run.outcome == Outcome::kReserved;
-        if (reserved || now >= give_up_at || RecoveryInProgress() || Numbers::Hopeless(run)) {
+        const bool reserved = reservation.outcome == Outcome::kReserved;
+        if (reserved || now >= give_up_at || RecoveryInProgress() ||
+            Numbers::IsPermanent(reservation.outcome)) {
             ConditionVariableCancelSleep();
             count_wait(now - started_at);
             if (!reserved)
-                raise_unavailable(Numbers::layout(), run);
-            return run;
+                raise_unavailable(Numbers::layout(), reservation);
+            return reservation;
         }
-        wait_for_tick(Numbers::layout(), run, (give_up_at - now + 999) / 1000, event);
+        wait_for_tick(Numbers::layout(), reservation, (give_up_at - now + 999) / 1000, event);
     }
 }
 
 template <typename Numbers>
 static Reservation reserve(SlotChoice choice, uint32 wanted) {
-    const Reservation run = attempt<Numbers>(choice, wanted);
-    if (likely(run.outcome == Outcome::kReserved))
-        return run;
+    const Reservation reservation = attempt<Numbers>(choice, wanted);
+    if (likely(reservation.outcome == Outcome::kReserved))
+        return reservation;
     return wait_for_numbers<Numbers>(choice, wanted);
 }
 

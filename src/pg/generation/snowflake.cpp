@@ -1,15 +1,15 @@
 // snowflake_generate(): a number in the clear, by the layout of randflake.snowflake_layout.
 //
 // The order of identifiers matters here. A statement that wants one number reads the clock to the
-// millisecond and reserves a single number. A statement that wants many reserves runs and hands
-// them out. The next run is twice as long when the last one was used up within a tick of the
+// millisecond and reserves a single number. A statement that wants many reserves batches and hands
+// them out. The next batch is twice as long when the last one was used up within a tick of the
 // layout, and half as long otherwise.
 //
-// A run is dropped when its statement ends or the coarse clock ticks, which it does every 1 to 10
+// A batch is dropped when its statement ends or the coarse clock ticks, which it does every 1 to 10
 // ms depending on the kernel. So the tick inside an identifier began at most one tick of the layout
 // and one of the coarse clock before the call.
 //
-// As with Randflake, the run belongs to this process and is shared with no other.
+// As with Randflake, the batch belongs to this process and is shared with no other.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
@@ -22,24 +22,24 @@
 using randflake::Reservation;
 
 // Long enough that reading the clock and the compare-and-swap cost little per number.
-static constexpr uint32 kLongestRun = 64;
+static constexpr uint32 kLargestBatch = 64;
 
 namespace {
 struct Prefetched {
-    TimestampTz statement;  // when the statement began that the run belongs to
-    int64 seconds;          // the coarse clock when the run was reserved
+    TimestampTz statement;  // when the statement began that the batch belongs to
+    int64 seconds;          // the coarse clock when the batch was reserved
     long nanoseconds;
     uint64 last;    // identifier handed out last
     uint32 left;    // that many follow
-    uint32 wanted;  // of the next run
-    int64 tick;     // of the layout, when the run was reserved
+    uint32 wanted;  // of the next batch
+    int64 tick;     // of the layout, when the batch was reserved
 };
 }  // namespace
 
 static Prefetched prefetched;
 static bool ready;
 
-static pg_noinline uint64 next_run(TimestampTz statement, const struct timespec& clock) {
+static pg_noinline uint64 next_batch(TimestampTz statement, const struct timespec& clock) {
     if (unlikely(!ready)) {
         Assert(IsUnderPostmaster || !IsPostmasterEnvironment);
         require_snowflake();
@@ -50,17 +50,18 @@ static pg_noinline uint64 next_run(TimestampTz statement, const struct timespec&
     prefetched.left = 0;
     if (prefetched.statement != statement)
         prefetched.wanted = 1;
-    const Reservation run = reserve_snowflake(prefetched.wanted);
+    const Reservation reservation = reserve_snowflake(prefetched.wanted);
 
     if (prefetched.statement == statement)
-        prefetched.wanted = run.now == prefetched.tick ? Min(run.count * 2, kLongestRun)
-                                                       : Max(prefetched.wanted / 2, 1);
+        prefetched.wanted = reservation.now == prefetched.tick
+                                ? Min(reservation.count * 2, kLargestBatch)
+                                : Max(prefetched.wanted / 2, 1);
     prefetched.statement = statement;
     prefetched.seconds = clock.tv_sec;
     prefetched.nanoseconds = clock.tv_nsec;
-    prefetched.tick = run.now;
-    prefetched.left = run.count - 1;
-    prefetched.last = snowflake_layout.ToId(run.first);
+    prefetched.tick = reservation.now;
+    prefetched.left = reservation.count - 1;
+    prefetched.last = snowflake_layout.ToId(reservation.first);
     return prefetched.last;
 }
 
@@ -74,7 +75,7 @@ Datum snowflake_generate([[maybe_unused]] PG_FUNCTION_ARGS) {
         prefetched.last += uint64{1} << snowflake_layout.sequence_shift;
         PG_RETURN_INT64(static_cast<int64>(prefetched.last));
     }
-    PG_RETURN_INT64(static_cast<int64>(next_run(statement, clock)));
+    PG_RETURN_INT64(static_cast<int64>(next_batch(statement, clock)));
 }
 
 SQL_FUNCTION_IN_COPY(snowflake_generate)

@@ -5,7 +5,7 @@
 
 #include "pg/base/pg.h"
 
-#include "core/identifier/cipher_run.h"
+#include "core/identifier/cipher_batch.h"
 
 // Chosen when the library is preloaded.
 extern randflake::VectorPath vector_path;

@@ -25,7 +25,7 @@
 
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
-#include "pg/lease/lease_exchange.h"
+#include "pg/lease/lease_request.h"
 #include "pg/memory/settings.h"
 #include "pg/secret/secret.h"
 
@@ -36,8 +36,8 @@ using randflake::LeaseReply;
 using randflake::SteadyMs;
 using randflake::UnixSecond;
 
-static_assert(std::is_trivially_copyable_v<ExchangeAnswer>);
-static_assert(sizeof(ExchangeAnswer) <= _POSIX_PIPE_BUF,
+static_assert(std::is_trivially_copyable_v<CoordinatorAnswer>);
+static_assert(sizeof(CoordinatorAnswer) <= _POSIX_PIPE_BUF,
               "writes to a pipe are not torn up to here");
 
 // Enough for certificates of all authorities; an answer takes some hundred bytes.
@@ -204,13 +204,13 @@ static void limit_memory() {
     setrlimit(RLIMIT_DATA, &limit);
 }
 
-[[noreturn]] static void ask(const Parameters& parameters, const ExchangeRequest& request,
+[[noreturn]] static void ask(const Parameters& parameters, const CoordinatorRequest& request,
                              int64 timeout, int pipe_end) {
     let_go_of_server(timeout);
     limit_memory();
-    ExchangeAnswer answer{};
+    CoordinatorAnswer answer{};
     answer.problem = LeaseProblem::kNoAnswer;
-    lease_exchange(parameters.keywords, parameters.values, request, &answer);
+    lease_request(parameters.keywords, parameters.values, request, &answer);
     const bool written = write(pipe_end, &answer, sizeof answer) == sizeof answer;
     exit(written ? 0 : 1);
 }
@@ -227,7 +227,7 @@ static void end_asking(int, Datum) {
 }
 
 // Returns what can be read: the end that is left to the worker. Negative on failure.
-static int start_asking(const Parameters& parameters, const ExchangeRequest& request,
+static int start_asking(const Parameters& parameters, const CoordinatorRequest& request,
                         int64 timeout) {
     int ends[2];
     if (pipe(ends) != 0)
@@ -283,7 +283,7 @@ static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interru
 
 // The coordinator read its clock between request and answer, so half of that time is the error. A
 // time that nobody lives to see is none.
-static CoordinatorClock clock_of(const ExchangeAnswer& answer, int64 shown_ms) {
+static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms) {
     static constexpr int64 kYear10000Ms = INT64CONST(253402300800000);
     if (shown_ms < 0 || shown_ms >= kYear10000Ms)
         return {};
@@ -295,8 +295,8 @@ static CoordinatorClock clock_of(const ExchangeAnswer& answer, int64 shown_ms) {
 // Asks, with the values of the answer's one row into `values`; `clock_column` is that of the
 // coordinator's clock, if any. `kind` is of the reply if the coordinator does what was asked; kNone
 // where nothing but the deadline ends the wait.
-static LeaseResult exchange(const ExchangeRequest& request, int64 timeout, LeaseReply::Kind kind,
-                            int64* values, int clock_column = -1) {
+static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 timeout,
+                                   LeaseReply::Kind kind, int64* values, int clock_column = -1) {
     static bool ends_with_worker;
     if (!ends_with_worker)
         before_shmem_exit(end_asking, 0);
@@ -311,7 +311,7 @@ static LeaseResult exchange(const ExchangeRequest& request, int64 timeout, Lease
     if (pipe_end < 0)
         return failed(LeaseProblem::kNotAsked,
                       psprintf("could not start a process: %s", strerror(errno)));
-    ExchangeAnswer answer{};
+    CoordinatorAnswer answer{};
     LeaseResult result = wait_for_answer(pipe_end, deadline, kind != LeaseReply::Kind::kNone);
     const bool waited = result.problem == LeaseProblem::kNone;
     const bool complete = waited && read(pipe_end, &answer, sizeof answer) == sizeof answer;
@@ -350,7 +350,7 @@ static const char* uuid_text(const pg_uuid_t& uuid) {
 
 LeaseResult lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
                                  int duration, const randflake::SecretRecords& secrets) {
-    const ExchangeRequest request{
+    const CoordinatorRequest request{
         "SELECT lease_id, first_node_id, node_count, lease_start, lease_end, clock_ms, "
         "differs_from "
         "FROM randflake_lease_acquire($1, $2, $3, $4, $5)",
@@ -364,7 +364,7 @@ LeaseResult lease_client_acquire(const char* holder, const pg_uuid_t& incarnatio
          true}};
     int64 values[kMaxAnswerColumns] = {};
     LeaseResult result =
-        exchange(request, kLeaseClientTimeoutMs, LeaseReply::Kind::kGranted, values, 5);
+        ask_coordinator(request, kLeaseClientTimeoutMs, LeaseReply::Kind::kGranted, values, 5);
     result.reply.grant = {values[0], values[1], values[2], {values[3]}, {values[4]}};
     return result;
 }
@@ -372,7 +372,7 @@ LeaseResult lease_client_acquire(const char* holder, const pg_uuid_t& incarnatio
 LeaseResult lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation,
                                UnixSecond expected_end, int duration,
                                const randflake::SecretRecords& secrets) {
-    const ExchangeRequest request{
+    const CoordinatorRequest request{
         "SELECT lease_end, clock_ms, differs_from "
         "FROM randflake_lease_renew($1, $2, $3, $4, $5)",
         5,
@@ -383,19 +383,19 @@ LeaseResult lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation,
         {3, {AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8}, true}};
     int64 values[kMaxAnswerColumns] = {};
     LeaseResult result =
-        exchange(request, kLeaseClientTimeoutMs, LeaseReply::Kind::kRenewed, values, 1);
+        ask_coordinator(request, kLeaseClientTimeoutMs, LeaseReply::Kind::kRenewed, values, 1);
     result.reply.renewed_to = {values[0]};
     return result;
 }
 
 LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, UnixSecond last_used,
                                  int64 timeout) {
-    const ExchangeRequest request{"SELECT randflake_lease_release($1, $2, $3)",
-                                  3,
-                                  {INT8OID, UUIDOID, INT8OID},
-                                  {psprintf(INT64_FORMAT, lease_id), uuid_text(incarnation),
-                                   psprintf(INT64_FORMAT, last_used.count)},
-                                  {1, {AnswerType::kVoid}, false}};
+    const CoordinatorRequest request{"SELECT randflake_lease_release($1, $2, $3)",
+                                     3,
+                                     {INT8OID, UUIDOID, INT8OID},
+                                     {psprintf(INT64_FORMAT, lease_id), uuid_text(incarnation),
+                                      psprintf(INT64_FORMAT, last_used.count)},
+                                     {1, {AnswerType::kVoid}, false}};
     int64 values[kMaxAnswerColumns] = {};
-    return exchange(request, timeout, LeaseReply::Kind::kNone, values);
+    return ask_coordinator(request, timeout, LeaseReply::Kind::kNone, values);
 }

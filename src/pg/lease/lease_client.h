@@ -7,7 +7,7 @@
 
 #include "core/lease/lease_holder.h"
 #include "core/window/window_state.h"
-#include "pg/lease/lease_exchange.h"
+#include "pg/lease/lease_request.h"
 #include "pg/memory/lease_report.h"
 
 // What came of a request, and why.
@@ -17,7 +17,7 @@ struct LeaseResult {
     LeaseProblem problem;               // kNone: the coordinator has committed what was asked
     // Otherwise: why, in printable UTF-8, and the second before which the coordinator grants none;
     // 0: not said. A message that was cut on its way loses its end, which may be half a character.
-    char error[sizeof ExchangeAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
+    char error[sizeof CoordinatorAnswer::text - MAX_MULTIBYTE_CHAR_LEN];
     randflake::UnixSecond not_before;
 };
 

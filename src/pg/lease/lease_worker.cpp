@@ -66,10 +66,10 @@ void lease_register_worker() {
 
 // Shows what is wrong; an empty message: nothing. It goes to the log when it is another one than
 // last time.
-static void note(LeaseProblem problem, const char* message, UnixSecond not_before = {}) {
+static void record(LeaseProblem problem, const char* message, UnixSecond not_before = {}) {
     const Lease& open = leases().open();
     const LeaseProblem before = lease_report().problem;
-    lease_note(problem, message, not_before);
+    lease_record_problem(problem, message, not_before);
     if (strcmp(message, logged_error) == 0)
         return;
     strlcpy(logged_error, message, sizeof logged_error);
@@ -87,31 +87,31 @@ static void note(LeaseProblem problem, const char* message, UnixSecond not_befor
                 (errmsg("%s", message), errdetail("This server cannot generate identifiers.")));
 }
 
-static void note_problem(LeaseProblem problem, const char* what, const char* why,
-                         UnixSecond not_before = {}) {
+static void record_problem(LeaseProblem problem, const char* what, const char* why,
+                           UnixSecond not_before = {}) {
     char message[sizeof logged_error];
     snprintf(message, sizeof message, "%s: %s", what, why);
-    note(problem, message, not_before);
+    record(problem, message, not_before);
 }
 
 // A request that was given up because the worker has other things to do has not failed.
-static void note_failure(LeaseProblem problem, const char* what, const char* why,
-                         UnixSecond not_before = {}) {
+static void record_failure(LeaseProblem problem, const char* what, const char* why,
+                           UnixSecond not_before = {}) {
     if (ShutdownRequestPending || ConfigReloadPending)
         return;
-    note_problem(problem, what, why, not_before);
+    record_problem(problem, what, why, not_before);
 }
 
 // The coordinator did what it was asked. If secrets were added meanwhile, the answer counts as
 // lost: the next request, which names them, follows after the first interval of retries.
-static void note_success(LeaseNews news, const CoordinatorClock& clock) {
+static void record_success(LeaseNews news, const CoordinatorClock& clock) {
     if (news == LeaseNews::kNothing)
         return;
-    lease_note_clock(clock);
+    lease_record_clock(clock);
     const Lease& granted = leases().newest();
     shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
     if (news == LeaseNews::kGood)
-        return note(LeaseProblem::kNone, "");
+        return record(LeaseProblem::kNone, "");
     char message[sizeof logged_error];
     const char* by = lease_clock_text(lease_report());
     snprintf(message, sizeof message, "lease %lld, from %s to %s, %s by this server's clock%s%s",
@@ -121,7 +121,7 @@ static void note_success(LeaseNews news, const CoordinatorClock& clock) {
              : news == LeaseNews::kNotBegun ? "has not begun"
                                             : "ends too late",
              by != nullptr ? ", which is " : "", by != nullptr ? by : "");
-    note(LeaseProblem::kClocks, message);
+    record(LeaseProblem::kClocks, message);
 }
 
 // A lease that this server's clock kept it from using may be of use by now.
@@ -129,7 +129,7 @@ static void look_at_clock() {
     const Lease& held = leases().newest();
     const Second now = wall_clock_second();
     if (held.id != 0 && now >= held.start && now < held.end && !lease_clock_wrong(lease_report()))
-        note(LeaseProblem::kNone, "");
+        record(LeaseProblem::kNone, "");
 }
 
 // --- requests --------------------------------------------------------------------------------
@@ -170,12 +170,12 @@ static void release_lease(const LeaseRelease& release, SteadyMs give_up_at_ms) {
 }
 
 // An answer that ends later than was asked for.
-static void note_too_long(const char* what, const char* answer, Second end) {
-    note_problem(LeaseProblem::kUnusable, what,
-                 psprintf("the coordinator %s %s, but %d seconds were asked for at %s by this "
-                          "server's clock",
-                          answer, second_text(end), setting_lease_duration,
-                          second_text(wall_clock_second())));
+static void record_too_long(const char* what, const char* answer, Second end) {
+    record_problem(LeaseProblem::kUnusable, what,
+                   psprintf("the coordinator %s %s, but %d seconds were asked for at %s by this "
+                            "server's clock",
+                            answer, second_text(end), setting_lease_duration,
+                            second_text(wall_clock_second())));
 }
 
 static void acquire(const LeaseQuestion& asked) {
@@ -185,14 +185,14 @@ static void acquire(const LeaseQuestion& asked) {
     LeaseRelease declined{};
     const LeaseNews news = server.Answered(result.reply, &declined);
     if (result.problem != LeaseProblem::kNone)
-        return note_failure(result.problem, kNotLeased, result.error, result.not_before);
+        return record_failure(result.problem, kNotLeased, result.error, result.not_before);
     if (news == LeaseNews::kUnusable)
-        return note_problem(LeaseProblem::kUnusable, kNotLeased,
-                            "the coordinator granted a lease that makes no sense");
+        return record_problem(LeaseProblem::kUnusable, kNotLeased,
+                              "the coordinator granted a lease that makes no sense");
     if (declined.lease.id == 0)
-        return note_success(news, result.clock);
+        return record_success(news, result.clock);
     release_lease(declined, steady_clock() + kReleaseTimeoutMs);
-    note_too_long(kNotLeased, "granted a lease to", declined.lease.end);
+    record_too_long(kNotLeased, "granted a lease to", declined.lease.end);
 }
 
 // False if the lease is renewed no more.
@@ -206,29 +206,30 @@ static bool renew(const LeaseQuestion& asked) {
         ereport(LOG, (errmsg("the coordinator does not renew lease %lld of node ids: %s",
                              static_cast<long long>(request.lease_id), result.error)));
     else if (result.problem != LeaseProblem::kNone)
-        note_failure(result.problem, kNotRenewed, result.error);
+        record_failure(result.problem, kNotRenewed, result.error);
     else if (news == LeaseNews::kTooLong)
-        note_too_long(kNotRenewed, "renewed it to", EndOfUnix(kRandflake, result.reply.renewed_to));
+        record_too_long(kNotRenewed, "renewed it to",
+                        EndOfUnix(kRandflake, result.reply.renewed_to));
     else
-        note_success(news, result.clock);
+        record_success(news, result.clock);
     return news != LeaseNews::kReplace;
 }
 
 // The coordinator cannot be asked.
-static void note_not_asked(LeaseProblem problem, const char* why) {
+static void record_not_asked(LeaseProblem problem, const char* why) {
     (void)server.Answered({});
-    note_failure(problem, kNotLeased, why);
+    record_failure(problem, kNotLeased, why);
 }
 
 static void renew_or_acquire() {
     if (setting_coordinator[0] == '\0')
-        return note_not_asked(LeaseProblem::kSettings, "\"randflake.coordinator\" is empty");
+        return record_not_asked(LeaseProblem::kSettings, "\"randflake.coordinator\" is empty");
     if (secret_ring().count() == 0)
-        return note_not_asked(LeaseProblem::kSettings, "no secret is configured");
+        return record_not_asked(LeaseProblem::kSettings, "no secret is configured");
     for (bool again = true; again;) {
         Incarnation fresh;
         if (!pg_strong_random(&fresh, sizeof fresh))
-            return note_not_asked(LeaseProblem::kNotAsked, "could not generate a random number");
+            return record_not_asked(LeaseProblem::kNotAsked, "could not generate a random number");
         const LeaseQuestion asked = server.Ask(fresh);
         const bool renews = asked.request.kind == LeaseRequest::Kind::kRenew;
         again = renews && !renew(asked);
@@ -256,7 +257,7 @@ static void give_used_back(Second used_until) {
              second_text(used_until));
     release_lease(server.DropNext(), steady_clock() + kReleaseTimeoutMs);
     (void)server.Answered({});
-    note_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
+    record_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
 }
 
 // Opens the next lease if it is time. True if it was dropped, so that another one is needed.
@@ -274,7 +275,7 @@ static bool open_or_drop_next() {
     const Lease& opened = leases().open();
     // A lease that is over by this server's clock opens too, and stays a problem.
     if (wall_clock_second() < opened.end)
-        note(LeaseProblem::kNone, "");
+        record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
                          static_cast<long long>(opened.first_node_id),
                          static_cast<long long>(opened.first_node_id + shared->slot_count - 1)),

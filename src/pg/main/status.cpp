@@ -183,6 +183,6 @@ Datum randflake_acknowledge_copy([[maybe_unused]] PG_FUNCTION_ARGS) {
                         errdetail("The server log has the reason."),
                         errhint("Run randflake_acknowledge_copy() again when the data directory "
                                 "can be written.")));
-    window_note_acknowledged();
+    window_record_acknowledged();
     PG_RETURN_VOID();
 }

@@ -23,39 +23,40 @@ static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Windo
 // Notes the clock as last seen, and counts its steps back. A process that was held up after it read
 // the clock shows an earlier time, which is no step. It is a step only if the word, which was read
 // before the clock, shows a later tick.
-static inline void note_clock(const Layout& layout, std::atomic<int64>& latest,
-                              const Reservation& run) {
+static inline void record_clock(const Layout& layout, std::atomic<int64>& latest,
+                                const Reservation& reservation) {
     int64 seen = latest.load(std::memory_order_relaxed);
-    if (likely(seen == run.now))
+    if (likely(seen == reservation.now))
         return;
-    const bool stepped_back = run.now < static_cast<int64>(layout.Unpack(run.previous).timestamp);
-    if (run.now < seen && !stepped_back)
+    const bool stepped_back =
+        reservation.now < static_cast<int64>(layout.Unpack(reservation.previous).timestamp);
+    if (reservation.now < seen && !stepped_back)
         return;
-    if (latest.compare_exchange_strong(seen, run.now) && run.now < seen)
+    if (latest.compare_exchange_strong(seen, reservation.now) && reservation.now < seen)
         shared->counters.clock_steps_back.fetch_add(1, std::memory_order_relaxed);
 }
 
 [[gnu::always_inline]] static inline void count(const Layout& layout, std::atomic<int64>& latest,
-                                                Slot& slot, const Reservation& run) {
-    const auto [tick, node_id, sequence] = layout.Unpack(run.first);
+                                                Slot& slot, const Reservation& reservation) {
+    const auto [tick, node_id, sequence] = layout.Unpack(reservation.first);
     if (sequence == layout.FirstSequence(node_id))
-        slot.finished.fetch_add(reserved_in_tick(layout, run.previous, run.window),
+        slot.finished.fetch_add(reserved_in_tick(layout, reservation.previous, reservation.window),
                                 std::memory_order_relaxed);
-    if (sequence + run.count > layout.max_sequence())
+    if (sequence + reservation.count > layout.max_sequence())
         shared->counters.slots_exhausted.fetch_add(1, std::memory_order_relaxed);
-    note_clock(layout, latest, run);
+    record_clock(layout, latest, reservation);
 }
 
-void count_run(Slot& slot, const Reservation& run) {
-    count(kRandflake, shared->counters.latest_second, slot, run);
+void count_reservation(Slot& slot, const Reservation& reservation) {
+    count(kRandflake, shared->counters.latest_second, slot, reservation);
 }
 
-void count_snowflake_run(Slot& slot, const Reservation& run) {
-    count(snowflake_layout, shared->counters.latest_tick, slot, run);
+void count_snowflake_reservation(Slot& slot, const Reservation& reservation) {
+    count(snowflake_layout, shared->counters.latest_tick, slot, reservation);
 }
 
-void count_53_run(Slot& slot, const Reservation& run) {
-    count(kRandflake53, shared->counters.latest_second, slot, run);
+void count_53_reservation(Slot& slot, const Reservation& reservation) {
+    count(kRandflake53, shared->counters.latest_second, slot, reservation);
 }
 
 // Calls use(layout, slot) with every slot.

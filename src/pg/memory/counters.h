@@ -21,15 +21,16 @@ struct Counters {
     std::atomic<int64> reset_at;            // TimestampTz
 
     // The clock as last seen by Randflake and for 53 bits, and by Snowflake. Written once a second
-    // or tick and read by every run, so each has a cache line of its own.
+    // or tick and read by every reservation, so each has a cache line of its own.
     alignas(64) std::atomic<int64> latest_second;
     alignas(64) std::atomic<int64> latest_tick;
 };
 
-// To be called after a run was reserved in a slot of Randflake, of Snowflake or of 53-bit numbers.
-void count_run(Slot& slot, const randflake::Reservation& run);
-void count_snowflake_run(Slot& slot, const randflake::Reservation& run);
-void count_53_run(Slot& slot, const randflake::Reservation& run);
+// To be called after numbers were reserved in a slot of Randflake, of Snowflake or of 53-bit
+// numbers.
+void count_reservation(Slot& slot, const randflake::Reservation& reservation);
+void count_snowflake_reservation(Slot& slot, const randflake::Reservation& reservation);
+void count_53_reservation(Slot& slot, const randflake::Reservation& reservation);
 
 // To be called after the window was closed and before the slots get the words of another one.
 void count_window_closed(randflake::Window old);

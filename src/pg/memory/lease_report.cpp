@@ -60,14 +60,15 @@ const char* lease_clock_text(const LeaseReport& report) {
                     static_cast<long long>(report.clock.error_ms));
 }
 
-void lease_note_clock(const CoordinatorClock& clock) {
+void lease_record_clock(const CoordinatorClock& clock) {
     LeaseReport* report = &shared->lease_report;
     SpinLockAcquire(&report->mutex);
     report->clock = clock;
     SpinLockRelease(&report->mutex);
 }
 
-void lease_note(LeaseProblem problem, const char* message, randflake::UnixSecond not_before) {
+void lease_record_problem(LeaseProblem problem, const char* message,
+                          randflake::UnixSecond not_before) {
     LeaseReport* report = &shared->lease_report;
     const TimestampTz now = message[0] == '\0' ? 0 : GetCurrentTimestamp();
     SpinLockAcquire(&report->mutex);

@@ -59,9 +59,10 @@ bool lease_clock_wrong(const LeaseReport& report);
 // By how much and in which direction, at present; null if they do not. palloc'd.
 const char* lease_clock_text(const LeaseReport& report);
 
-void lease_note_clock(const randflake::CoordinatorClock& clock);
+void lease_record_clock(const randflake::CoordinatorClock& clock);
 
 // For the worker: what is wrong; an empty message: nothing.
-void lease_note(LeaseProblem problem, const char* message, randflake::UnixSecond not_before);
+void lease_record_problem(LeaseProblem problem, const char* message,
+                          randflake::UnixSecond not_before);
 
 #endif

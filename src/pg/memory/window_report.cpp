@@ -65,7 +65,7 @@ void window_log_failure(const FileFailure& failure) {
                   errdetail(kDetail), errhint("Let the server's user read and write it.")));
 }
 
-void window_note_failure(const FileFailure& failure) {
+void window_record_failure(const FileFailure& failure) {
     publish({WindowProblem::kFileFailed, {}, 0}, failure);
     if (due_to_log())
         window_log_failure(failure);
@@ -81,7 +81,7 @@ ErrorText secrets_refused_error(Second written_end) {
         "new one begin at that time or later, and restart the server."};
 }
 
-void window_note_trouble(const WindowTrouble& trouble) {
+void window_record_trouble(const WindowTrouble& trouble) {
     publish(trouble, {});
     if (trouble.problem != WindowProblem::kSecrets || !due_to_log())
         return;
@@ -90,7 +90,7 @@ void window_note_trouble(const WindowTrouble& trouble) {
                   errhint("%s", error.hint)));
 }
 
-void window_note_range(const NodeRanges& ranges, uint32 before, uint32 in_use, Second now) {
+void window_log_range(const NodeRanges& ranges, uint32 before, uint32 in_use, Second now) {
     const NodeRange from = ranges.At(before);
     const NodeRange to = ranges.At(in_use);
     ereport(LOG, (errmsg("the clock was set back: identifiers have node ids %u to %u from now on",
@@ -162,7 +162,7 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
                               "server.")));
 }
 
-void window_note_start(const StartPlan& plan, const WindowState& found, StateError error) {
+void window_record_start(const StartPlan& plan, const WindowState& found, StateError error) {
     WindowReport* to = &shared->window_report;
     const Second copied_at = plan.state.copied_at;
     const TimestampTz found_at = copied_at != Second{0}     ? timestamp_of(copied_at)
@@ -176,7 +176,7 @@ void window_note_start(const StartPlan& plan, const WindowState& found, StateErr
     log_start(plan, found, error);
 }
 
-void window_note_acknowledged() {
+void window_record_acknowledged() {
     WindowReport* to = &shared->window_report;
     SpinLockAcquire(&to->mutex);
     to->copy = false;

@@ -31,7 +31,7 @@ void window_init_report();
 // Whether this data directory is a copy that nobody has acknowledged, and when that was found; 0:
 // it is to be written down. Reads the disk until the state was read for the first identifier.
 bool window_of_copy(TimestampTz* found_at);
-void window_note_acknowledged();
+void window_record_acknowledged();
 
 // A copy of the report; its mutex means nothing.
 WindowReport window_report();
@@ -42,35 +42,36 @@ ErrorText secrets_refused_error(randflake::Second written_end);
 
 // The rest is for the holder of the window lock.
 
-void window_note_trouble(const randflake::WindowTrouble& trouble);
-void window_note_failure(const FileFailure& failure);
-void window_note_start(const randflake::StartPlan& plan, const randflake::WindowState& found,
-                       randflake::StateError error);
+void window_record_trouble(const randflake::WindowTrouble& trouble);
+void window_record_failure(const FileFailure& failure);
+void window_record_start(const randflake::StartPlan& plan, const randflake::WindowState& found,
+                         randflake::StateError error);
 // The range in use is another one than `before` since the second `now`.
-void window_note_range(const randflake::NodeRanges& ranges, uint32 before, uint32 in_use,
-                       randflake::Second now);
+void window_log_range(const randflake::NodeRanges& ranges, uint32 before, uint32 in_use,
+                      randflake::Second now);
 void window_show_ranges(uint32 in_use, const randflake::Second (&opens_at)[randflake::kMaxRanges]);
 
 // Also for the postmaster at its end, who takes no spinlocks.
 void window_log_failure(const FileFailure& failure);
 
-// Whether a run reserved in this window tells that the end is near enough to extend it now.
+// Whether a reservation in this window tells that the end is near enough to extend it now.
 static inline bool window_near_end(const randflake::Layout& layout,
-                                   const randflake::Reservation& run) {
-    return !layout.Before(static_cast<uint64_t>(run.now), run.window.end - 1);
+                                   const randflake::Reservation& reservation) {
+    return !layout.Before(static_cast<uint64_t>(reservation.now), reservation.window.end - 1);
 }
 
-// Whether the clock is so far behind a run, or behind what kept it from being reserved, that the
-// server may go on under another range of node ids.
-static inline bool clock_behind(const randflake::Layout& layout, const randflake::Reservation& run,
-                                int64 skew_ms) {
-    const uint64 reached =
-        run.count > 0                                      ? layout.Unpack(run.first).timestamp
-        : run.outcome == randflake::Outcome::kClockBehind  ? layout.Unpack(run.previous).timestamp
-        : run.outcome == randflake::Outcome::kBeforeWindow ? layout.FirstTick(run.window.start)
-                                                           : 0;
-    return static_cast<int64>(reached) > run.now &&
-           (static_cast<int64>(reached) - run.now) * layout.unit > skew_ms;
+// Whether the clock is so far behind a reservation, or behind what kept it from being made, that
+// the server may go on under another range of node ids.
+static inline bool clock_behind(const randflake::Layout& layout,
+                                const randflake::Reservation& reservation, int64 skew_ms) {
+    const uint64 reached = reservation.count > 0 ? layout.Unpack(reservation.first).timestamp
+                           : reservation.outcome == randflake::Outcome::kClockBehind
+                               ? layout.Unpack(reservation.previous).timestamp
+                           : reservation.outcome == randflake::Outcome::kBeforeWindow
+                               ? layout.FirstTick(reservation.window.start)
+                               : 0;
+    return static_cast<int64>(reached) > reservation.now &&
+           (static_cast<int64>(reached) - reservation.now) * layout.unit > skew_ms;
 }
 
 #endif

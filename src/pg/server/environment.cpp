@@ -77,7 +77,7 @@ bool Environment::Generates() {
 
 static bool done(const FileFailure& failure) {
     if (failure.error != 0)
-        window_note_failure(failure);
+        window_record_failure(failure);
     return failure.error == 0;
 }
 
@@ -129,13 +129,13 @@ void Environment::SetCertainty(Second second) {
 }
 
 void Environment::Report(const WindowTrouble& trouble) {
-    window_note_trouble(trouble);
+    window_record_trouble(trouble);
 }
 void Environment::LogStart(const StartPlan& plan, const WindowState& found, StateError error) {
-    window_note_start(plan, found, error);
+    window_record_start(plan, found, error);
 }
 void Environment::LogRange(uint32 before, Second now) {
-    window_note_range(shared->memory.ranges, before, shared->memory.range, now);
+    window_log_range(shared->memory.ranges, before, shared->memory.range, now);
 }
 void Environment::ShowRanges(uint32 range, const Second (&opens_at)[randflake::kMaxRanges]) {
     window_show_ranges(range, opens_at);

@@ -15,8 +15,8 @@
 #include "pg/type/type.h"
 #include "pg/type/type_key.h"
 
+using randflake::kBatchLength;
 using randflake::kRandflake;
-using randflake::kRunLength;
 using randflake::SecretRing;
 using randflake::TypeUse;
 
@@ -35,21 +35,21 @@ static const char* time_of(uint64 raw) {
 }
 
 // Whether a number is not skipped; then *id is its identifier. Values that are made, or shown in
-// the order of storage, are often consecutive numbers. From the second consecutive one on, a run is
-// encrypted at once in vector registers.
+// the order of storage, are often consecutive numbers. From the second consecutive one on, a batch
+// is encrypted at once in vector registers.
 static bool encrypt(const SecretRing& ring, uint64 raw, uint64* id) {
     static uint64 previous;
     static int secrets;   // 0: there are no ids
     static uint64 first;  // ids are those of first, first + 1, ...
-    static uint64 ids[kRunLength];
+    static uint64 ids[kBatchLength];
     static uint64 skipped;
 
     const bool follows = raw == previous + 1;
     previous = raw;
-    if (secrets != ring.count() || raw - first >= kRunLength) {
-        if (!follows || !ring.HasOneOwner(kRandflake, raw, kRunLength))
+    if (secrets != ring.count() || raw - first >= kBatchLength) {
+        if (!follows || !ring.HasOneOwner(kRandflake, raw, kBatchLength))
             return ring.Encrypt(kRandflake, raw, id);
-        skipped = EncryptNumbers(ring, vector_path, raw, kRunLength, ids);
+        skipped = EncryptNumbers(ring, vector_path, raw, kBatchLength, ids);
         first = raw;
         secrets = ring.count();
     }
@@ -203,8 +203,8 @@ Datum randflake_next(PG_FUNCTION_ARGS) {
     do
         skipped = randflake::UseReserved(
             [] { return reserve_numbers(SlotChoice::kLowest, 1); }, secret_ring,
-            [&raw, fcinfo](const randflake::Reservation& run, const SecretRing& ring) {
-                raw = run.first;
+            [&raw, fcinfo](const randflake::Reservation& reservation, const SecretRing& ring) {
+                raw = reservation.first;
                 if (is_skipped(ring, raw))
                     return true;
                 (void)check_type_value(fcinfo, ring, TypeUse::kMake, raw);

@@ -1,8 +1,8 @@
 // Breadth-first search through states that are plain bytes. Every state is found once, by a
 // shortest way, and the search can tell that way.
 
-#ifndef RANDFLAKE_UNIT_SEARCH_H
-#define RANDFLAKE_UNIT_SEARCH_H
+#ifndef RANDFLAKE_UNIT_EXPLORER_SEARCH_H
+#define RANDFLAKE_UNIT_EXPLORER_SEARCH_H
 
 #include <algorithm>
 #include <array>

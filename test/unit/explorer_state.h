@@ -1,8 +1,8 @@
 // A server as the explorer sees it: shared memory, the calls in progress, and what was given and
 // reserved. Plain bytes, compared and hashed as such.
 
-#ifndef RANDFLAKE_UNIT_STATE_H
-#define RANDFLAKE_UNIT_STATE_H
+#ifndef RANDFLAKE_UNIT_EXPLORER_STATE_H
+#define RANDFLAKE_UNIT_EXPLORER_STATE_H
 
 #include <array>
 #include <compare>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/window/generator.h"
-#include "replay.h"
+#include "explorer_replay.h"
 
 namespace randflake::explorer {
 

@@ -1,16 +1,16 @@
-// Feistel53 of kRunLength numbers at once, in the lanes of vector registers. For cipher_run.cpp
+// Feistel53 of kBatchLength numbers at once, in the lanes of vector registers. For cipher_batch.cpp
 // alone, which compiles it for several widths. The steps are those of feistel.h and siphash.h.
 
-#ifndef RANDFLAKE_CORE_IDENTIFIER_FEISTEL_RUN_H
-#define RANDFLAKE_CORE_IDENTIFIER_FEISTEL_RUN_H
+#ifndef RANDFLAKE_CORE_IDENTIFIER_FEISTEL_BATCH_H
+#define RANDFLAKE_CORE_IDENTIFIER_FEISTEL_BATCH_H
 
 #include <type_traits>
 #include <utility>
 
-#include "core/identifier/cipher_run.h"
+#include "core/identifier/cipher_batch.h"
 #include "core/identifier/feistel.h"
 
-namespace randflake::feistel_run {
+namespace randflake::feistel_batch {
 
 // A number each of Bytes / 8 lanes.
 template <typename Lane, int Bytes>
@@ -99,7 +99,7 @@ ALWAYS_INLINE void Begin(const siphash::State& begin, const Numbers<Bytes>& mess
 // Of the message's length, after its only word.
 inline constexpr uint64_t kLengthWord = uint64_t{8} << 56;
 
-// Group... numbers the vectors that are processed together, interleaved as in cipher_run.cpp.
+// Group... numbers the vectors that are processed together, interleaved as in cipher_batch.cpp.
 template <int Bytes, int... Group>
 ALWAYS_INLINE void Round(const siphash::State& begin, uint64_t round, const Numbers<Bytes>* from,
                          Numbers<Bytes>* to, uint64_t mask, std::integer_sequence<int, Group...>) {
@@ -124,7 +124,7 @@ ALWAYS_INLINE void Permute(const SipKey& key, const uint64_t* numbers, uint64_t*
                            std::integer_sequence<int, Group...> groups) {
     constexpr int kCount = Bytes / 8, kTogether = kCount * sizeof...(Group);
     const siphash::State begin = siphash::Begin(key);
-    for (int i = 0; i < kRunLength; i += kTogether) {
+    for (int i = 0; i < kBatchLength; i += kTogether) {
         Numbers<Bytes> left[sizeof...(Group)], right[sizeof...(Group)];
         (__builtin_memcpy(&right[Group], numbers + i + Group * kCount, Bytes), ...);
         ((left[Group] = right[Group] >> 27, right[Group] &= Feistel53::kRightMask), ...);
@@ -143,6 +143,6 @@ ALWAYS_INLINE void Permute(const SipKey& key, const uint64_t* numbers, uint64_t*
 
 #undef ALWAYS_INLINE
 
-}  // namespace randflake::feistel_run
+}  // namespace randflake::feistel_batch
 
 #endif

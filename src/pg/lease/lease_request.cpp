@@ -1,7 +1,7 @@
 // One request to the coordinator, over libpq. What comes back is judged by
 // core/lease/lease_answer.h.
 
-#include "pg/lease/lease_exchange.h"
+#include "pg/lease/lease_request.h"
 
 #include <libpq-fe.h>
 #include <sys/socket.h>
@@ -18,12 +18,12 @@ using randflake::LeaseAnswer;
 // A request for a lease causes none.
 static constexpr int kMaxNotices = 100;
 
-// There is one exchange in the life of a process.
+// There is one request in the life of a process.
 static PGconn* connection;
 static int notices;
 static bool warned;
 
-static void fail(ExchangeAnswer* answer, LeaseProblem problem, const char* text) {
+static void fail(CoordinatorAnswer* answer, LeaseProblem problem, const char* text) {
     const char* password = PQpass(connection);
     answer->problem = problem;
     // The coordinator may know the password and quote it.
@@ -37,7 +37,7 @@ static void on_notice(void* answer, const PGresult* result) {
     const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     if (severity != nullptr && strcmp(severity, "WARNING") == 0) {
         warned = true;
-        fail(static_cast<ExchangeAnswer*>(answer), LeaseProblem::kUnusable,
+        fail(static_cast<CoordinatorAnswer*>(answer), LeaseProblem::kUnusable,
              message != nullptr ? message : "the coordinator sent a warning");
     }
     // The library goes on reading as long as notices come.
@@ -83,7 +83,8 @@ static AnswerPart part_of(const PGresult* result, AnswerField (&fields)[kMaxAnsw
 }
 
 // Why it is no grant. `part` is the last one.
-static void fail_with(const LeaseAnswer& judged, const AnswerPart& part, ExchangeAnswer* answer) {
+static void fail_with(const LeaseAnswer& judged, const AnswerPart& part,
+                      CoordinatorAnswer* answer) {
     answer->refused = judged.refused();
     answer->not_before = judged.not_before();
     if (notices > kMaxNotices && part.kind != AnswerPart::Kind::kRow)
@@ -115,7 +116,7 @@ static void fail_with(const LeaseAnswer& judged, const AnswerPart& part, Exchang
 }
 
 // One row at a time, so that no more than two are ever held.
-static void ask(const ExchangeRequest& request, ExchangeAnswer* answer) {
+static void ask(const CoordinatorRequest& request, CoordinatorAnswer* answer) {
     answer->asked_at = uptime_clock();
     if (PQsendQueryParams(connection, request.statement, request.parameters,
                           request.parameter_types, request.parameter_values, nullptr, nullptr,
@@ -137,8 +138,8 @@ static void ask(const ExchangeRequest& request, ExchangeAnswer* answer) {
     fail_with(judged, part, answer);
 }
 
-void lease_exchange(const char* const* keywords, const char* const* values,
-                    const ExchangeRequest& request, ExchangeAnswer* answer) {
+void lease_request(const char* const* keywords, const char* const* values,
+                   const CoordinatorRequest& request, CoordinatorAnswer* answer) {
     connection = PQconnectdbParams(keywords, values, 1);
     if (PQstatus(connection) != CONNECTION_OK) {
         fail(answer, LeaseProblem::kNoAnswer,

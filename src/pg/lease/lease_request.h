@@ -1,7 +1,7 @@
 // One request to the coordinator and its answer: libpq, and a look at everything that comes back.
 
-#ifndef RANDFLAKE_PG_LEASE_LEASE_EXCHANGE_H
-#define RANDFLAKE_PG_LEASE_LEASE_EXCHANGE_H
+#ifndef RANDFLAKE_PG_LEASE_LEASE_REQUEST_H
+#define RANDFLAKE_PG_LEASE_LEASE_REQUEST_H
 
 #include "pg/base/pg.h"
 
@@ -12,7 +12,7 @@ inline constexpr int kLeaseParameters = 5;
 
 // A statement whose answer is one row of this shape. What it names as $1, $2, ... are parameters,
 // in text: other roles of the coordinator see the statement.
-struct ExchangeRequest {
+struct CoordinatorRequest {
     const char* statement;
     int parameters;
     Oid parameter_types[kLeaseParameters];
@@ -20,7 +20,7 @@ struct ExchangeRequest {
     randflake::AnswerShape shape;
 };
 
-struct ExchangeAnswer {
+struct CoordinatorAnswer {
     LeaseProblem problem;  // kNone: the coordinator has committed what was asked
     bool refused;          // otherwise: it refuses; what else failed says nothing of a lease
     int64 values[randflake::kMaxAnswerColumns];  // with kNone: see LeaseAnswer
@@ -33,7 +33,7 @@ struct ExchangeAnswer {
 
 // Connects with these parameters, as PQconnectdbParams takes them, and asks. Blocks, without a
 // limit on time or memory: for a process that others can end (lease_client.cpp). Raises no errors.
-void lease_exchange(const char* const* keywords, const char* const* values,
-                    const ExchangeRequest& request, ExchangeAnswer* answer);
+void lease_request(const char* const* keywords, const char* const* values,
+                   const CoordinatorRequest& request, CoordinatorAnswer* answer);
 
 #endif

@@ -34,10 +34,10 @@ struct WindowFirst : ShippedCore {
         for (;;) {
             const Window seen = Window::FromWord(window.load());
             uint64_t word = slot.load();
-            const Reservation run = NextReservation(layout, word, clock(), seen, wanted);
-            if (run.outcome != Outcome::kReserved ||
-                slot.compare_exchange_strong(word, run.first + run.count - 1))
-                return run;
+            const Reservation reservation = NextReservation(layout, word, clock(), seen, wanted);
+            if (reservation.outcome != Outcome::kReserved ||
+                slot.compare_exchange_strong(word, reservation.first + reservation.count - 1))
+                return reservation;
         }
     }
 };
@@ -47,38 +47,39 @@ struct PlainStore : ShippedCore {
     static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
                                uint32_t wanted, auto clock) {
         const uint64_t word = slot.load();
-        const Reservation run =
+        const Reservation reservation =
             NextReservation(layout, word, clock(), Window::FromWord(window.load()), wanted);
-        if (run.outcome == Outcome::kReserved)
-            slot.store(run.first + run.count - 1);
-        return run;
+        if (reservation.outcome == Outcome::kReserved)
+            slot.store(reservation.first + reservation.count - 1);
+        return reservation;
     }
 };
 
 // After a lost compare-and-swap, tries the same numbers again.
-struct StaleRun : ShippedCore {
+struct StaleReservation : ShippedCore {
     static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
                                uint32_t wanted, auto clock) {
         uint64_t word = slot.load();
-        const Reservation run =
+        const Reservation reservation =
             NextReservation(layout, word, clock(), Window::FromWord(window.load()), wanted);
-        if (run.outcome == Outcome::kReserved)
-            while (!slot.compare_exchange_strong(word, run.first + run.count - 1)) {
+        if (reservation.outcome == Outcome::kReserved)
+            while (!slot.compare_exchange_strong(word, reservation.first + reservation.count - 1)) {
             }
-        return run;
+        return reservation;
     }
 };
 
-// Moves the word past the first number of a run only.
+// Moves the word past the first number of a reservation only.
 struct WordTooShort : ShippedCore {
     static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
                                uint32_t wanted, auto clock) {
         for (;;) {
             uint64_t word = slot.load();
-            const Reservation run =
+            const Reservation reservation =
                 NextReservation(layout, word, clock(), Window::FromWord(window.load()), wanted);
-            if (run.outcome != Outcome::kReserved || slot.compare_exchange_strong(word, run.first))
-                return run;
+            if (reservation.outcome != Outcome::kReserved ||
+                slot.compare_exchange_strong(word, reservation.first))
+                return reservation;
         }
     }
 };
@@ -145,10 +146,10 @@ struct WindowTooLong : ShippedCore {
             Window seen = Window::FromWord(window.load());
             if (!seen.closed())
                 seen.end = seen.end + 1;
-            const Reservation run = NextReservation(layout, word, now, seen, wanted);
-            if (run.outcome != Outcome::kReserved ||
-                slot.compare_exchange_strong(word, run.first + run.count - 1))
-                return run;
+            const Reservation reservation = NextReservation(layout, word, now, seen, wanted);
+            if (reservation.outcome != Outcome::kReserved ||
+                slot.compare_exchange_strong(word, reservation.first + reservation.count - 1))
+                return reservation;
         }
     }
 };
@@ -177,7 +178,7 @@ TEST(ExplorerFinds, EachBrokenProtocol) {
     ranges.ranges = true;
     ExpectViolation<WindowFirst>("number 3/0/0 is outside the window", kOneLayout);
     ExpectViolation<PlainStore>("number 1/0/0 is reserved twice", kOneLayout);
-    ExpectViolation<StaleRun>("number 1/0/0 is reserved twice", kOneLayout);
+    ExpectViolation<StaleReservation>("number 1/0/0 is reserved twice", kOneLayout);
     ExpectViolation<WordTooShort>("number 1/0/1 is reserved twice", runs_of_two);
     ExpectViolation<OpenedFirst>("number 2/0/0 is outside the window", kOneLayout);
     ExpectViolation<BackInTime>("number 2/0/0 is outside the window", kOneLayout);

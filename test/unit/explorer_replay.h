@@ -10,8 +10,8 @@
 // The clock may show anything at any time, so reading it is not a step of its own: a reading
 // belongs to the step of the shared operation that follows it.
 
-#ifndef RANDFLAKE_UNIT_REPLAY_H
-#define RANDFLAKE_UNIT_REPLAY_H
+#ifndef RANDFLAKE_UNIT_EXPLORER_REPLAY_H
+#define RANDFLAKE_UNIT_EXPLORER_REPLAY_H
 
 #include <array>
 #include <atomic>

@@ -1,10 +1,10 @@
 // Templates over the bytes of a vector, which are compiled for each set of instructions.
 
-#include "core/identifier/cipher_run.h"
+#include "core/identifier/cipher_batch.h"
 
 #include <utility>
 
-#include "core/identifier/feistel_run.h"
+#include "core/identifier/feistel_batch.h"
 
 #ifdef __aarch64__
 #include <arm_neon.h>
@@ -250,7 +250,7 @@ template <int Bytes, int... Group>
 ALWAYS_INLINE void EncryptVectors(const KeySchedule& schedule, uint64_t first, uint64_t* ids,
                                   std::integer_sequence<int, Group...> groups) {
     constexpr int kCount = Blocks<Bytes>::kCount;
-    for (int i = 0; i < kRunLength; i += kGroups * kCount) {
+    for (int i = 0; i < kBatchLength; i += kGroups * kCount) {
         Blocks<Bytes> blocks[kGroups];
         (LoadConsecutive(first, i + Group * kCount, blocks[Group]), ...);
         EncryptGroups(schedule, blocks, groups);
@@ -262,7 +262,7 @@ template <int Bytes, int... Group>
 ALWAYS_INLINE void DecryptVectors(const KeySchedule& schedule, const uint64_t* ids, uint64_t* raw,
                                   std::integer_sequence<int, Group...> groups) {
     constexpr int kCount = Blocks<Bytes>::kCount;
-    for (int i = 0; i < kRunLength; i += kGroups * kCount) {
+    for (int i = 0; i < kBatchLength; i += kGroups * kCount) {
         Blocks<Bytes> blocks[kGroups];
         (Load(ids + i + Group * kCount, blocks[Group]), ...);
         DecryptGroups(schedule, blocks, groups);
@@ -283,13 +283,13 @@ ALWAYS_INLINE void DecryptVectors(const KeySchedule& schedule, const uint64_t* i
     }                                                                                             \
     TARGET void Permute##BITS(const SipKey& key, const uint64_t* numbers,                         \
                               uint64_t* permuted) noexcept {                                      \
-        feistel_run::Permute<BITS / 8, false>(key, numbers, permuted,                             \
-                                              std::make_integer_sequence<int, kGroups>{});        \
+        feistel_batch::Permute<BITS / 8, false>(key, numbers, permuted,                           \
+                                                std::make_integer_sequence<int, kGroups>{});      \
     }                                                                                             \
     TARGET void Unpermute##BITS(const SipKey& key, const uint64_t* numbers,                       \
                                 uint64_t* permuted) noexcept {                                    \
-        feistel_run::Permute<BITS / 8, true>(key, numbers, permuted,                              \
-                                             std::make_integer_sequence<int, kGroups>{});         \
+        feistel_batch::Permute<BITS / 8, true>(key, numbers, permuted,                            \
+                                               std::make_integer_sequence<int, kGroups>{});       \
     }
 
 // SSE2, which every x86-64 has, or NEON.
@@ -300,22 +300,22 @@ VECTOR_PATH(512, __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx51
 #endif
 
 void EncryptPlain(const KeySchedule& schedule, uint64_t first, uint64_t* ids) noexcept {
-    for (int i = 0; i < kRunLength; i++)
+    for (int i = 0; i < kBatchLength; i++)
         ids[i] = Encrypt(schedule, first + static_cast<uint64_t>(i));
 }
 
 void DecryptPlain(const KeySchedule& schedule, const uint64_t* ids, uint64_t* raw) noexcept {
-    for (int i = 0; i < kRunLength; i++)
+    for (int i = 0; i < kBatchLength; i++)
         raw[i] = Decrypt(schedule, ids[i]);
 }
 
 void PermutePlain(const SipKey& key, const uint64_t* numbers, uint64_t* permuted) noexcept {
-    for (int i = 0; i < kRunLength; i++)
+    for (int i = 0; i < kBatchLength; i++)
         permuted[i] = Feistel53::Permute(key, numbers[i]);
 }
 
 void UnpermutePlain(const SipKey& key, const uint64_t* numbers, uint64_t* permuted) noexcept {
-    for (int i = 0; i < kRunLength; i++)
+    for (int i = 0; i < kBatchLength; i++)
         permuted[i] = Feistel53::Unpermute(key, numbers[i]);
 }
 

@@ -1,36 +1,36 @@
-// Encryption and decryption of kRunLength numbers at once, in the lanes of vector registers, by
+// Encryption and decryption of kBatchLength numbers at once, in the lanes of vector registers, by
 // SPARX and by the permutation of feistel.h.
 //
 // SPARX works on 16-bit words, so a register holds one word of many blocks and every operation of
 // the cipher becomes one vector operation. The same source is compiled for several widths; which
 // one runs is chosen when the program runs. All give the bits of the functions for one number.
 
-#ifndef RANDFLAKE_CORE_IDENTIFIER_CIPHER_RUN_H
-#define RANDFLAKE_CORE_IDENTIFIER_CIPHER_RUN_H
+#ifndef RANDFLAKE_CORE_IDENTIFIER_CIPHER_BATCH_H
+#define RANDFLAKE_CORE_IDENTIFIER_CIPHER_BATCH_H
 
 #include "core/identifier/cipher.h"
 #include "core/identifier/siphash.h"
 
 namespace randflake {
 
-inline constexpr int kRunLength = 64;
+inline constexpr int kBatchLength = 64;
 
-// ids[i] = Encrypt(schedule, first + i) for i in 0 .. kRunLength - 1; the addition wraps.
-using EncryptRun = void (*)(const KeySchedule& schedule, uint64_t first,
-                            uint64_t ids[kRunLength]) noexcept;
+// ids[i] = Encrypt(schedule, first + i) for i in 0 .. kBatchLength - 1; the addition wraps.
+using EncryptBatch = void (*)(const KeySchedule& schedule, uint64_t first,
+                              uint64_t ids[kBatchLength]) noexcept;
 
-// raw[i] = Decrypt(schedule, ids[i]) for i in 0 .. kRunLength - 1, whatever the identifiers; both
+// raw[i] = Decrypt(schedule, ids[i]) for i in 0 .. kBatchLength - 1, whatever the identifiers; both
 // may be the same array.
-using DecryptMany = void (*)(const KeySchedule& schedule, const uint64_t ids[kRunLength],
-                             uint64_t raw[kRunLength]) noexcept;
+using DecryptMany = void (*)(const KeySchedule& schedule, const uint64_t ids[kBatchLength],
+                             uint64_t raw[kBatchLength]) noexcept;
 
 // permuted[i] = Feistel53::Permute(key, numbers[i]), or Unpermute; both may be the same array.
-using PermuteMany = void (*)(const SipKey& key, const uint64_t numbers[kRunLength],
-                             uint64_t permuted[kRunLength]) noexcept;
+using PermuteMany = void (*)(const SipKey& key, const uint64_t numbers[kBatchLength],
+                             uint64_t permuted[kBatchLength]) noexcept;
 
 struct VectorPath {
     const char* name;
-    EncryptRun encrypt;
+    EncryptBatch encrypt;
     DecryptMany decrypt;
     PermuteMany permute;
     PermuteMany unpermute;
