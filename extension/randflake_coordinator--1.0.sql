@@ -31,8 +31,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --                  other, so a role commits its grants one after the other: that is the ceiling of a role.
 --   node ids       rows of randflake_lease_block, one for each node id of the pool, for two if it has more
 --                  than 8,192, and so on up to 16, and the ended leases that a grant takes the place of.
---                  What another transaction has locked is passed by. After locking them, a grant looks
---                  again under a new snapshot.
+--                  Locked ones are passed by; once they are locked, a grant looks again, by a new snapshot.
 --   the lease      its row, for a renewal. If another transaction has it, that is an error and no refusal.
 --
 -- So two transactions cannot grant the same node ids: both would need the row of the same block. A renewal

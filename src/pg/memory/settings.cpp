@@ -76,8 +76,7 @@ struct IntSetting {
 };
 }  // namespace
 
-// Of the postmaster, from its start on: it sees every value that a child can see, and sees it
-// first.
+// Of the postmaster, from its start on. It sees each value before a child does.
 static bool started;
 static SkewRange skew_since_start;
 
