@@ -38,7 +38,7 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
         return;
     }
     Check(opens_at >= found.EndFor(start.nodes));
-    Check(!(plan.proven || start.again) || plan.finding != Finding::kOwn ||
+    Check(!(plan.proven || start.after_crash_restart) || plan.finding != Finding::kOwn ||
           plan.state.floor >= found.floor);
     Check(!plan.proven || (plan.finding == Finding::kOwn && found.stop.run == start.last_run &&
                            found.stop.run != 0 && found.stop.nodes.Covers(start.nodes)));
@@ -85,7 +85,7 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     start.boot[0] = found.stop.boot[0];
     start.boot[1] = found.stop.boot[1] ^ (other >> 4 & 1);
     start.last_run = found.stop.run ^ (other >> 5 & 1);
-    start.again = (other >> 6 & 1) != 0;
+    start.after_crash_restart = (other >> 6 & 1) != 0;
     start.wall_ms = {start.uptime_ms.count};
     const auto possible = [](int64_t ms) {
         return ms > INT64_MIN / 2 && ms < INT64_MAX / 2 ? ms : 0;

@@ -6,7 +6,7 @@
 
 #include <iostream>
 
-#include "lease_simulation.h"
+#include "fleet_simulation.h"
 
 namespace randflake::simulation {
 
@@ -16,7 +16,7 @@ struct BrokenRule {
     uint64_t first_seed = 1;  // below that of a schedule that finds it
 };
 
-class LeaseSimulationFinds : public testing::TestWithParam<BrokenRule> {
+class FleetSimulationFinds : public testing::TestWithParam<BrokenRule> {
 protected:
     static void ExpectViolation(Scenario scenario) {
         constexpr uint64_t kSchedules = 100000;  // many times what it takes

@@ -83,28 +83,28 @@ constexpr LeaseTerms kAsked{1000, 0};
 class Holder : public testing::Test {
 protected:
     // Leases of two node ids, with times in seconds since the epoch, half-open.
-    LeaseNews Grant(int64_t id, int64_t start, int64_t end, int64_t now,
-                    const LeaseTerms& asked = kAsked) {
+    LeaseOutcome Grant(int64_t id, int64_t start, int64_t end, int64_t now,
+                       const LeaseTerms& asked = kAsked) {
         return holder.Granted(kRandflake, 2, {id, 10 * id, 2, kEpoch + start, kEpoch + end - 1},
                               asked, {now});
     }
-    LeaseNews AskAndGrant(int64_t id, int64_t start, int64_t end, int64_t now,
-                          const LeaseTerms& asked = kAsked) {
+    LeaseOutcome AskAndGrant(int64_t id, int64_t start, int64_t end, int64_t now,
+                             const LeaseTerms& asked = kAsked) {
         (void)holder.Acquire(kFirst, {0});
         return Grant(id, start, end, now, asked);
     }
-    LeaseNews Acquire(int64_t id, int64_t start, int64_t end, int64_t now_ms = 0) {
+    LeaseOutcome Acquire(int64_t id, int64_t start, int64_t end, int64_t now_ms = 0) {
         (void)holder.Acquire(kFirst, {now_ms});
         return Grant(id, start, end, start);
     }
-    LeaseNews Renew(int64_t end, int64_t now_ms = 0, int64_t now = 0,
-                    const LeaseTerms& asked = kAsked) {
+    LeaseOutcome Renew(int64_t end, int64_t now_ms = 0, int64_t now = 0,
+                       const LeaseTerms& asked = kAsked) {
         (void)holder.Renew({now_ms});
         return holder.Renewed(kRandflake, {kEpoch + end - 1}, asked, {now});
     }
     void RefuseRenewal() {
         (void)holder.Renew({0});
-        EXPECT_EQ(holder.Refused(), LeaseNews::kReplace);
+        EXPECT_EQ(holder.Refused(), LeaseOutcome::kReplace);
         EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
     }
     void Open(int64_t id, int64_t start, int64_t end) {
@@ -139,7 +139,7 @@ TEST_F(Holder, AsksForALeaseUnderAFreshIncarnation) {
     EXPECT_EQ(request.kind, LeaseRequest::Kind::kAcquire);
     EXPECT_EQ(request.incarnation, kFirst);
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kAcquire);
-    EXPECT_EQ(Grant(1, 100, 160, 100), LeaseNews::kGood);
+    EXPECT_EQ(Grant(1, 100, 160, 100), LeaseOutcome::kGood);
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
     EXPECT_EQ(holder.next().id, 1);
     EXPECT_EQ(holder.next().incarnation, kFirst);
@@ -163,45 +163,45 @@ TEST_F(Holder, AsksForARenewalWithWhatItKnows) {
 TEST_F(Holder, TheLastRequestAloneIsAnswered) {
     (void)holder.Acquire(kSecond, {1});
     (void)holder.Acquire(kFirst, {2});
-    EXPECT_EQ(Grant(1, 100, 160, 100), LeaseNews::kGood);
+    EXPECT_EQ(Grant(1, 100, 160, 100), LeaseOutcome::kGood);
     EXPECT_EQ(holder.next().incarnation, kFirst);
     EXPECT_EQ(holder.next().asked_at_ms, 2);
 }
 
 TEST_F(Holder, AnswersThatNobodyAwaitsChangeNothing) {
-    EXPECT_EQ(Grant(1, 100, 160, 100), LeaseNews::kNotAwaited);
-    EXPECT_EQ(holder.Renewed(kRandflake, {kEpoch + 200}, kAsked, {100}), LeaseNews::kNotAwaited);
-    EXPECT_EQ(holder.Refused(), LeaseNews::kNotAwaited);
+    EXPECT_EQ(Grant(1, 100, 160, 100), LeaseOutcome::kNotAwaited);
+    EXPECT_EQ(holder.Renewed(kRandflake, {kEpoch + 200}, kAsked, {100}), LeaseOutcome::kNotAwaited);
+    EXPECT_EQ(holder.Refused(), LeaseOutcome::kNotAwaited);
     EXPECT_EQ(holder.newest().id, 0);
     Open(1, 100, 160);
-    EXPECT_EQ(holder.Refused(), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.Refused(), LeaseOutcome::kNotAwaited);
     (void)holder.Renew({0});
-    EXPECT_EQ(Grant(2, 100, 160, 100), LeaseNews::kNotAwaited);
+    EXPECT_EQ(Grant(2, 100, 160, 100), LeaseOutcome::kNotAwaited);
     EXPECT_EQ(holder.next().id, 0);
     (void)holder.Unanswered();
-    EXPECT_EQ(holder.Renewed(kRandflake, {kEpoch + 200}, kAsked, {100}), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.Renewed(kRandflake, {kEpoch + 200}, kAsked, {100}), LeaseOutcome::kNotAwaited);
     EXPECT_EQ(holder.open().end, 160);
     EXPECT_FALSE(holder.open().refused);
     (void)holder.Acquire(kSecond, {0});
-    EXPECT_EQ(holder.Renewed(kRandflake, {kEpoch + 200}, kAsked, {100}), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.Renewed(kRandflake, {kEpoch + 200}, kAsked, {100}), LeaseOutcome::kNotAwaited);
     EXPECT_EQ(holder.open().end, 160);
 }
 
 TEST_F(Holder, SaysWhenTheClocksDisagree) {
-    EXPECT_EQ(AskAndGrant(1, 100, 160, 99), LeaseNews::kNotBegun);
-    EXPECT_EQ(AskAndGrant(1, 100, 160, 100), LeaseNews::kGood);
-    EXPECT_EQ(AskAndGrant(1, 100, 160, 159), LeaseNews::kGood);
-    EXPECT_EQ(AskAndGrant(1, 100, 160, 160), LeaseNews::kOver);
-    EXPECT_EQ(Renew(170, 0, 169), LeaseNews::kGood);
-    EXPECT_EQ(Renew(170, 0, 170), LeaseNews::kOver);
-    EXPECT_EQ(Renew(170, 0, -5), LeaseNews::kNotBegun);
+    EXPECT_EQ(AskAndGrant(1, 100, 160, 99), LeaseOutcome::kNotBegun);
+    EXPECT_EQ(AskAndGrant(1, 100, 160, 100), LeaseOutcome::kGood);
+    EXPECT_EQ(AskAndGrant(1, 100, 160, 159), LeaseOutcome::kGood);
+    EXPECT_EQ(AskAndGrant(1, 100, 160, 160), LeaseOutcome::kOver);
+    EXPECT_EQ(Renew(170, 0, 169), LeaseOutcome::kGood);
+    EXPECT_EQ(Renew(170, 0, 170), LeaseOutcome::kOver);
+    EXPECT_EQ(Renew(170, 0, -5), LeaseOutcome::kNotBegun);
 }
 
 TEST_F(Holder, AGrantThatMakesNoSenseIsNone) {
     (void)holder.Acquire(kFirst, {0});
     EXPECT_EQ(
         holder.Granted(kRandflake, 2, {1, INT64_MAX, 2, kEpoch + 1, kEpoch + 60}, kAsked, {1}),
-        LeaseNews::kUnusable);
+        LeaseOutcome::kUnusable);
     EXPECT_EQ(holder.newest().id, 0);
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
     EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 1250);
@@ -211,11 +211,11 @@ TEST_F(Holder, AGrantToTheEndOfTimeEndsWithTheLayout) {
     (void)holder.Acquire(kFirst, {0});
     EXPECT_EQ(holder.Granted(kRandflake, 2, {1, 0, 2, kEpoch + kBeyond - 9, INT64_MAX}, kAsked,
                              {kBeyond - 9}),
-              LeaseNews::kGood);
+              LeaseOutcome::kGood);
     EXPECT_EQ(holder.next().end, kBeyond);
     EXPECT_EQ(holder.next().lasts_until_ms, 9000);
     (void)holder.Renew({0});
-    EXPECT_EQ(holder.Renewed(kRandflake, {INT64_MAX}, kAsked, {kBeyond - 9}), LeaseNews::kGood);
+    EXPECT_EQ(holder.Renewed(kRandflake, {INT64_MAX}, kAsked, {kBeyond - 9}), LeaseOutcome::kGood);
     EXPECT_EQ(holder.next().end, kBeyond);
 }
 
@@ -229,21 +229,21 @@ TEST(Lease, TheLatestEndThatIsTaken) {
 constexpr LeaseTerms kMinute{60, 2000};
 
 TEST_F(Holder, AGrantThatIsLongerThanAskedForIsNotTaken) {
-    EXPECT_EQ(AskAndGrant(1, 100, 164, 100, kMinute), LeaseNews::kTooLong);
+    EXPECT_EQ(AskAndGrant(1, 100, 164, 100, kMinute), LeaseOutcome::kTooLong);
     EXPECT_EQ(holder.newest().id, 0);
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
     EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 1250) << "asks again";
-    EXPECT_EQ(AskAndGrant(1, 100, 163, 100, kMinute), LeaseNews::kGood);
+    EXPECT_EQ(AskAndGrant(1, 100, 163, 100, kMinute), LeaseOutcome::kGood);
     EXPECT_EQ(holder.next().end, 163);
     (void)holder.Acquire(kSecond, {7});
-    EXPECT_EQ(Grant(2, 100, 100 + 10 * 365 * 86400, 100, kMinute), LeaseNews::kTooLong);
+    EXPECT_EQ(Grant(2, 100, 100 + 10 * 365 * 86400, 100, kMinute), LeaseOutcome::kTooLong);
     EXPECT_EQ(holder.next().id, 1) << "what it has stays";
 }
 
 TEST_F(Holder, AGrantThatIsRefusedForItsEndIsGivenBackUnused) {
     (void)holder.Acquire(kFirst, {7});
     const LeaseGrant grant{5, 10, 2, kEpoch + 100, INT64_MAX};
-    EXPECT_EQ(holder.Granted(kRandflake, 2, grant, kMinute, {100}), LeaseNews::kTooLong);
+    EXPECT_EQ(holder.Granted(kRandflake, 2, grant, kMinute, {100}), LeaseOutcome::kTooLong);
     const LeaseRelease declined = holder.Declined(kRandflake, grant);
     EXPECT_EQ(declined.lease.id, 5);
     EXPECT_EQ(declined.lease.incarnation, kFirst);
@@ -253,13 +253,13 @@ TEST_F(Holder, AGrantThatIsRefusedForItsEndIsGivenBackUnused) {
 }
 
 TEST_F(Holder, AGrantOfTheLengthAskedForThatEndsTooLateMeansAClockThatIsBehind) {
-    EXPECT_EQ(AskAndGrant(1, 3700, 3761, 100, kMinute), LeaseNews::kTooLong);
+    EXPECT_EQ(AskAndGrant(1, 3700, 3761, 100, kMinute), LeaseOutcome::kTooLong);
     EXPECT_EQ(holder.newest().id, 0);
-    EXPECT_EQ(AskAndGrant(1, 103, 163, 100, kMinute), LeaseNews::kNotBegun)
+    EXPECT_EQ(AskAndGrant(1, 103, 163, 100, kMinute), LeaseOutcome::kNotBegun)
         << "by the tolerated difference";
-    EXPECT_EQ(AskAndGrant(2, 3700, 3760, 100, kMinute), LeaseNews::kBehind);
+    EXPECT_EQ(AskAndGrant(2, 3700, 3760, 100, kMinute), LeaseOutcome::kBehind);
     EXPECT_EQ(holder.newest().id, 2) << "it is kept";
-    EXPECT_EQ(Renew(3790, 30000, 130, kMinute), LeaseNews::kBehind) << "and renewed";
+    EXPECT_EQ(Renew(3790, 30000, 130, kMinute), LeaseOutcome::kBehind) << "and renewed";
     EXPECT_TRUE(holder.renews());
     EXPECT_TRUE(holder.OpenNext({0}, {3699}, LatestEnd({3699}, kMinute)).closed());
     EXPECT_EQ(holder.OpenNext({0}, {3720}, LatestEnd({3720}, kMinute)), (Window{3700, 3783}));
@@ -273,7 +273,7 @@ TEST_F(Holder, AGrantOfTheLengthAskedForThatEndsTooLateMeansAClockThatIsBehind) 
 
 TEST_F(Holder, ARenewalThatIsLongerThanAskedForChangesNothingAndIsTheLast) {
     Open(1, 100, 160);
-    EXPECT_EQ(Renew(194, 30000, 130, kMinute), LeaseNews::kTooLong);
+    EXPECT_EQ(Renew(194, 30000, 130, kMinute), LeaseOutcome::kTooLong);
     EXPECT_EQ(holder.open().end, 160);
     EXPECT_EQ(holder.open().lasts_until_ms, 60000);
     EXPECT_EQ(holder.open().asked_at_ms, 0);
@@ -283,7 +283,7 @@ TEST_F(Holder, ARenewalThatIsLongerThanAskedForChangesNothingAndIsTheLast) {
     EXPECT_EQ(holder.NextRequestAt(60, 0, {31000}), 31250) << "for another lease";
     // whose own renewal is refused in turn: it opens, and is renewed no more
     Acquire(2, 130, 190);
-    EXPECT_EQ(Renew(int64_t{1} << 62, 31000, 131, kMinute), LeaseNews::kTooLong);
+    EXPECT_EQ(Renew(int64_t{1} << 62, 31000, 131, kMinute), LeaseOutcome::kTooLong);
     EXPECT_EQ(holder.next().id, 2);
     EXPECT_EQ(holder.next().end, 190);
     EXPECT_FALSE(holder.renews());
@@ -293,22 +293,23 @@ TEST_F(Holder, ARenewalThatIsLongerThanAskedForChangesNothingAndIsTheLast) {
 
 TEST_F(Holder, ARenewalAsLongAsAskedForIsTaken) {
     Open(1, 100, 160);
-    EXPECT_EQ(Renew(193, 30000, 130, kMinute), LeaseNews::kGood);
+    EXPECT_EQ(Renew(193, 30000, 130, kMinute), LeaseOutcome::kGood);
     EXPECT_EQ(holder.open().end, 193);
     EXPECT_TRUE(holder.renews());
     // what it has, whatever it asks for by now and whatever its clock shows
-    EXPECT_EQ(Renew(193, 40000, 10, {1, 0}), LeaseNews::kNotBegun);
+    EXPECT_EQ(Renew(193, 40000, 10, {1, 0}), LeaseOutcome::kNotBegun);
     EXPECT_EQ(holder.open().end, 193);
     EXPECT_TRUE(holder.renews());
 }
 
 TEST_F(Holder, ARenewalThatEndsTooLateByAClockThatWasSetBack) {
     Open(1, 100, 160);
-    EXPECT_EQ(Renew(190, 30000, 30, kMinute), LeaseNews::kBehind) << "it is as long as asked for";
+    EXPECT_EQ(Renew(190, 30000, 30, kMinute), LeaseOutcome::kBehind)
+        << "it is as long as asked for";
     EXPECT_EQ(holder.open().end, 190);
     EXPECT_TRUE(holder.renews());
     EXPECT_EQ(holder.Extended(Window{100, 160}, LatestEnd({30}, kMinute)), (Window{100, 160}));
-    EXPECT_EQ(Renew(224, 60000, 60, kMinute), LeaseNews::kTooLong);
+    EXPECT_EQ(Renew(224, 60000, 60, kMinute), LeaseOutcome::kTooLong);
     EXPECT_EQ(holder.open().end, 190);
     EXPECT_FALSE(holder.renews());
 }
@@ -394,7 +395,7 @@ TEST_F(Holder, ARefusedNextLeaseIsForgotten) {
 
 TEST_F(Holder, ARefusedAcquisitionChangesNothing) {
     (void)holder.Acquire(kFirst, {0});
-    EXPECT_EQ(holder.Refused(), LeaseNews::kNothing);
+    EXPECT_EQ(holder.Refused(), LeaseOutcome::kNothing);
     EXPECT_EQ(holder.newest().id, 0);
     EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 1250);
 }
@@ -402,7 +403,7 @@ TEST_F(Holder, ARefusedAcquisitionChangesNothing) {
 TEST_F(Holder, SilenceChangesNothing) {
     Open(1, 10, 20);
     (void)holder.Renew({5000});
-    EXPECT_EQ(holder.Unanswered(), LeaseNews::kNothing);
+    EXPECT_EQ(holder.Unanswered(), LeaseOutcome::kNothing);
     EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
     EXPECT_EQ(holder.open().end, 20);
     EXPECT_FALSE(holder.open().refused);
@@ -476,7 +477,7 @@ TEST_F(Holder, GivesAllBackWhenItUsedNothing) {
     EXPECT_EQ(releases.open.last_used, kEpoch + 9);
     EXPECT_EQ(releases.next.lease.id, 0);
     // an answer that comes now is too late
-    EXPECT_EQ(holder.Renewed(kRandflake, {kEpoch + 99}, kAsked, {10}), LeaseNews::kNotAwaited);
+    EXPECT_EQ(holder.Renewed(kRandflake, {kEpoch + 99}, kAsked, {10}), LeaseOutcome::kNotAwaited);
 }
 
 TEST_F(Holder, GivesBackAsUsedWhatTheDirectoryUsedBefore) {

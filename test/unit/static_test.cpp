@@ -25,7 +25,7 @@ struct UnlockedArchetype {
     SkewRange Skew() { return {}; }
     bool WriteState(const WindowState&) { return true; }
     bool Locked() { return true; }
-    bool Alone() { return true; }
+    bool NoChildrenLeft() { return true; }
 
 private:
     ServerMemory<LeaseHolder> memory_{};
@@ -54,8 +54,8 @@ struct Archetype : UnlockedArchetype {
     SecretRecords Secrets() { return {}; }
     uint32_t SecretCount() { return 0; }
     void AddSecrets(const SecretList&) {}
-    Second Certainty() { return {}; }
-    void SetCertainty(Second) {}
+    Second DecodeHorizon() { return {}; }
+    void SetDecodeHorizon(Second) {}
     void Look() {}
     void Report(const WindowTrouble&) {}
     void LogStart(const StartPlan&, const WindowState&, StateError) {}

@@ -198,7 +198,7 @@ TEST(PlanBinding, EveryCase) {
         Second latest;
         uint32_t place;
         BindingStep step;
-        Second certain_before = kNoSecond;
+        Second decode_horizon = kNoSecond;
     } cases[] = {
         // What is bound
         {"make", "A", kMake, 50, 60, 0, kGo},
@@ -296,7 +296,7 @@ TEST(PlanBinding, EveryCase) {
                               .locked = (c.place & kLocked) != 0,
                               .former = (c.place & kFormerChecks) != 0,
                               .latest = c.latest,
-                              .certain_before = c.certain_before};
+                              .decode_horizon = c.decode_horizon};
         const BoundValue value{c.second >= 200 ? 2 : c.second >= 100 ? 1 : 0, c.second};
         EXPECT_EQ(PlanBinding(binding, ring, c.use, value, place), c.step)
             << c.what << ", keys " << c.keys << ", second " << c.second;

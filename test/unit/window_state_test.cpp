@@ -646,7 +646,7 @@ TEST(PlanStart, TheFloorIsThatOfTheLastStartThatHeldOff) {
     Start start = kQuick;
     start.last_run = 0;
     EXPECT_EQ(Plan(found, start).state.floor, kHeldOff);
-    start.again = true;
+    start.after_crash_restart = true;
     EXPECT_EQ(Plan(found, start).state.floor, 5000u) << "after a crash of the same server";
     found.floor = {7};
     EXPECT_EQ(Plan(found, start).state.floor, kHeldOff);

@@ -53,31 +53,31 @@ LeaseRequest LeaseHolder::Acquire(const Incarnation& fresh, SteadyMs now_ms) noe
     return {.kind = awaits_, .lease_id = 0, .incarnation = fresh, .expected_end = {}};
 }
 
-LeaseNews LeaseHolder::Succeeded(const Lease& lease, Second now) noexcept {
+LeaseOutcome LeaseHolder::Succeeded(const Lease& lease, Second now) noexcept {
     RANDFLAKE_ASSERT(awaits_ != LeaseRequest::Kind::kNone);
     RANDFLAKE_ASSERT(lease.id != 0 && lease.start < lease.end);
     awaits_ = LeaseRequest::Kind::kNone;
     // What was given may be of no use while the clocks disagree, but the coordinator did its part.
     retry_interval_ms_ = 0;
     if (now >= lease.end)
-        return LeaseNews::kOver;
-    return now < lease.start ? LeaseNews::kNotBegun : LeaseNews::kGood;
+        return LeaseOutcome::kOver;
+    return now < lease.start ? LeaseOutcome::kNotBegun : LeaseOutcome::kGood;
 }
 
-LeaseNews LeaseHolder::Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
-                               const LeaseTerms& asked, Second now) noexcept {
+LeaseOutcome LeaseHolder::Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
+                                  const LeaseTerms& asked, Second now) noexcept {
     if (awaits_ != LeaseRequest::Kind::kAcquire)
-        return LeaseNews::kNotAwaited;
+        return LeaseOutcome::kNotAwaited;
     if (!GrantUsable(layout, grant, slots)) {
         (void)Unanswered();
-        return LeaseNews::kUnusable;
+        return LeaseOutcome::kUnusable;
     }
     const Second start = SecondOfUnix(layout, grant.start);
     const Second end = EndOfUnix(layout, grant.end);
     const bool behind = end > LatestEnd(now, asked);
     if (behind && end - start > asked.duration) {
         (void)Unanswered();
-        return LeaseNews::kTooLong;
+        return LeaseOutcome::kTooLong;
     }
     next_ = {.id = grant.lease_id,
              .incarnation = incarnation_,
@@ -87,8 +87,8 @@ LeaseNews LeaseHolder::Granted(const Layout& layout, uint32_t slots, const Lease
              .refused = false,
              .asked_at_ms = asked_at_ms_,
              .lasts_until_ms = asked_at_ms_ + (end - start) * kSecondMs};
-    const LeaseNews news = Succeeded(next_, now);
-    return behind ? LeaseNews::kBehind : news;
+    const LeaseOutcome outcome = Succeeded(next_, now);
+    return behind ? LeaseOutcome::kBehind : outcome;
 }
 
 LeaseRelease LeaseHolder::Declined(const Layout& layout, const LeaseGrant& grant) const noexcept {
@@ -104,10 +104,10 @@ LeaseRelease LeaseHolder::Declined(const Layout& layout, const LeaseGrant& grant
             .last_used = grant.start - 1};
 }
 
-LeaseNews LeaseHolder::Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
-                               Second now) noexcept {
+LeaseOutcome LeaseHolder::Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
+                                  Second now) noexcept {
     if (awaits_ != LeaseRequest::Kind::kRenew)
-        return LeaseNews::kNotAwaited;
+        return LeaseOutcome::kNotAwaited;
     Lease& held = next_.id != 0 ? next_ : open_;
     RANDFLAKE_ASSERT(held.id != 0 && !held.refused);
     const Second end = Max(held.end, EndOfUnix(layout, last));
@@ -118,18 +118,18 @@ LeaseNews LeaseHolder::Renewed(const Layout& layout, UnixSecond last, const Leas
         lasts_until_ms > asked_at_ms_ + (asked.duration + 1) * kSecondMs + asked.skew_ms) {
         (void)Unanswered();
         held.refused = true;
-        return LeaseNews::kTooLong;
+        return LeaseOutcome::kTooLong;
     }
     held.asked_at_ms = asked_at_ms_;
     held.lasts_until_ms = lasts_until_ms;
     held.end = end;
-    const LeaseNews news = Succeeded(held, now);
-    return behind ? LeaseNews::kBehind : news;
+    const LeaseOutcome outcome = Succeeded(held, now);
+    return behind ? LeaseOutcome::kBehind : outcome;
 }
 
-LeaseNews LeaseHolder::Refused() noexcept {
+LeaseOutcome LeaseHolder::Refused() noexcept {
     if (awaits_ == LeaseRequest::Kind::kNone)
-        return LeaseNews::kNotAwaited;
+        return LeaseOutcome::kNotAwaited;
     if (awaits_ == LeaseRequest::Kind::kAcquire)
         return Unanswered();
     RANDFLAKE_ASSERT(newest().id != 0);
@@ -139,14 +139,14 @@ LeaseNews LeaseHolder::Refused() noexcept {
         next_ = {};
     else
         open_.refused = true;
-    return LeaseNews::kReplace;
+    return LeaseOutcome::kReplace;
 }
 
-LeaseNews LeaseHolder::Unanswered() noexcept {
+LeaseOutcome LeaseHolder::Unanswered() noexcept {
     awaits_ = LeaseRequest::Kind::kNone;
     retry_interval_ms_ =
         retry_interval_ms_ == 0 ? kFirstRetryMs : Min(retry_interval_ms_ * 2, kLastRetryMs);
-    return LeaseNews::kNothing;
+    return LeaseOutcome::kNothing;
 }
 
 SteadyMs LeaseHolder::NextRequestAt(int64_t longest_seconds, uint64_t random,

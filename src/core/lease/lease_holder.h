@@ -51,7 +51,7 @@ struct LeaseReply {
 };
 
 // What an answer means.
-enum class LeaseNews : uint8_t {
+enum class LeaseOutcome : uint8_t {
     kGood,       // a lease was granted or renewed
     kNotBegun,   // the same, but by this server's clock it has not begun
     kOver,       // the same, but by this server's clock it has ended
@@ -101,17 +101,17 @@ public:
 
     // For a server with that many slots. One that ends beyond LatestEnd and is longer than was
     // asked for is not taken; see Declined.
-    LeaseNews Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
-                      const LeaseTerms& asked, Second now) noexcept;
+    LeaseOutcome Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
+                         const LeaseTerms& asked, Second now) noexcept;
     // What to give back after Granted gave kTooLong: the lease as it was granted, unused.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
     // To this last second. What was promised before stays. Beyond LatestEnd, and by the clock that
     // never steps longer than was asked for, the lease keeps its end and is renewed no more.
-    LeaseNews Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
-                      Second now) noexcept;
-    LeaseNews Refused() noexcept;
+    LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
+                         Second now) noexcept;
+    LeaseOutcome Refused() noexcept;
     // There was no clear answer, or the coordinator could not be asked.
-    LeaseNews Unanswered() noexcept;
+    LeaseOutcome Unanswered() noexcept;
 
     // --- time
 
@@ -142,7 +142,7 @@ public:
     LeaseReleases Sealed(Second last) noexcept;
 
 protected:  // the simulation breaks the rules one by one
-    LeaseNews Succeeded(const Lease& lease, Second now) noexcept;
+    LeaseOutcome Succeeded(const Lease& lease, Second now) noexcept;
 
     Lease open_{};
     Lease next_{};

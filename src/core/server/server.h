@@ -4,7 +4,7 @@
 //
 // Who calls what:
 //
-//   any session        Extend, where the node ids are static; AddSecrets, Certainty,
+//   any session        Extend, where the node ids are static; AddSecrets, DecodeHorizon,
 //                      AcknowledgeCopy
 //   the lease worker   Ask, Answered; OpenLease, DropNext, ExtendLease, Seal
 //   a worker           Looked, once after a start
@@ -133,8 +133,8 @@ using HolderOf = typename std::remove_reference_t<typename Env::Decisions>::Hold
 struct PostmasterMemory {
     bool started;
     Moment started_at;
-    bool began_in_recovery;  // so that it may have been promoted since
-    bool again;              // shared memory was lost in a crash
+    bool began_in_recovery;    // so that it may have been promoted since
+    bool after_crash_restart;  // shared memory was lost in a crash
 };
 
 // Shared memory of a server, beside slots and window. All zero is a server that knows nothing.
@@ -150,7 +150,7 @@ struct ServerMemory {
     bool loaded;        // the state on disk was read; the rest of this block counts
     WindowState state;  // as it is on disk after the next write, whatever that announces
     uint64_t run;       // see Stop
-    bool untold;        // the disk has not got the state's differs_from
+    bool dirty;         // the disk has not got the state's differs_from
 
     // What was found, and when to open static node ids by it; see PlanStart.
     StateError found;
@@ -210,7 +210,7 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state) {
     { env.WriteState(state) } -> std::same_as<bool>;
     // Whether this process holds the lock; whether it is the postmaster and has no children.
     { env.Locked() } -> std::same_as<bool>;
-    { env.Alone() } -> std::same_as<bool>;
+    { env.NoChildrenLeft() } -> std::same_as<bool>;
 };
 
 // What the other processes call as well.
@@ -242,8 +242,8 @@ concept Environment = UnlockedEnvironment<Env> &&
     { env.SecretCount() } -> std::same_as<uint32_t>;
     env.AddSecrets(list);
     // The second before which identifiers are read for certain, in shared memory; 0: unknown.
-    { env.Certainty() } -> std::same_as<Second>;
-    env.SetCertainty(Second{});
+    { env.DecodeHorizon() } -> std::same_as<Second>;
+    env.SetDecodeHorizon(Second{});
 
     env.Look();  // sees to it that Looked is called, soon
 
@@ -274,7 +274,7 @@ public:
         if (!postmaster->started)
             *postmaster = {true, env_.Present(), false, false};
         else
-            postmaster->again = true;
+            postmaster->after_crash_restart = true;
         postmaster->began_in_recovery |= in_recovery;
         memory() = {};
         memory().leased = leased;
@@ -287,7 +287,7 @@ public:
     // A clean stop: writes the exact end of the static window. All children are gone. `boot` is
     // what the next start finds if nothing comes in between.
     void Stop(const uint64_t (&boot)[2]) {
-        RANDFLAKE_ASSERT(env_.Alone());
+        RANDFLAKE_ASSERT(env_.NoChildrenLeft());
         const Window window = CurrentWindow();
         if (memory().leased || window.closed())
             return;
@@ -335,7 +335,7 @@ public:
         // A standby, or a server that lost its secrets, may add one that already began elsewhere:
         // it has made nothing since its start. The state on disk is asked before its first window
         // opens.
-        result.state_known = !reload.NeedsState() || Loaded();
+        result.state_known = !reload.NeedsState() || EnsureLoaded();
         if (result.state_known) {
             const bool loaded = memory().loaded;
             result.plan = decide().PlanReload(reload, loaded ? &memory().state : nullptr);
@@ -351,7 +351,7 @@ public:
                     state.differs_from = DiffersFrom(state.differs_from, state.secrets, after);
                     state.secrets = after;
                 }
-                env_.SetCertainty(loaded ? CertainBefore(state.differs_from) : Second{});
+                env_.SetDecodeHorizon(loaded ? HorizonOf(state.differs_from) : Second{});
             }
         }
         env_.Unlock();
@@ -360,10 +360,10 @@ public:
 
     // The first second of which identifiers may be read wrongly, because a coordinator has said
     // that this server lacks a secret. 0 if that could not be found out.
-    Second Certainty() {
+    Second DecodeHorizon() {
         env_.Lock();
-        LookUpCertainty();
-        const Second second = env_.Certainty();
+        LookUpDecodeHorizon();
+        const Second second = env_.DecodeHorizon();
         env_.Unlock();
         return second;
     }
@@ -371,7 +371,7 @@ public:
     // The operator knows of the copy that this directory is. False if that could not be written.
     bool AcknowledgeCopy() {
         env_.Lock();
-        bool done = Loaded();
+        bool done = EnsureLoaded();
         if (done && memory().state.copied_at != Second{0}) {
             WindowState next = memory().state;
             next.copied_at = {};
@@ -404,7 +404,7 @@ public:
     LeaseQuestion Ask(const Incarnation& fresh) {
         LeaseQuestion question{};
         env_.Lock();
-        Commit([&](Holder* holder, Window*) {
+        UpdateLeaseAndWindow([&](Holder* holder, Window*) {
             question.secrets = env_.Secrets();
             question.request = holder->renews() ? holder->Renew(env_.Steady())
                                                 : holder->Acquire(fresh, env_.Steady());
@@ -418,20 +418,21 @@ public:
     // What came of the last question; kNothing if a secret was added since, unless it was refused:
     // what was granted without that secret may reach beyond its time. The window follows the lease.
     // `declined` is set to a grant that is to be given back.
-    LeaseNews Answered(const LeaseReply& reply, LeaseRelease* declined = nullptr) {
-        LeaseNews news{};
+    LeaseOutcome Answered(const LeaseReply& reply, LeaseRelease* declined = nullptr) {
+        LeaseOutcome outcome{};
         env_.Lock();
         const bool current = env_.SecretCount() == memory().named_secrets;
         if (current && reply.tells_of_secrets)
-            NoteDifference(reply.differs_from);
-        Commit([&](Holder* holder, Window*) {
-            news = Hear(current || reply.kind == LeaseReply::Kind::kRefused ? reply : LeaseReply{},
-                        holder, declined);
+            RecordDifference(reply.differs_from);
+        UpdateLeaseAndWindow([&](Holder* holder, Window*) {
+            outcome =
+                Hear(current || reply.kind == LeaseReply::Kind::kRefused ? reply : LeaseReply{},
+                     holder, declined);
             return true;
         });
         FollowLease();
         env_.Unlock();
-        return news;
+        return outcome;
     }
 
     // Makes the next lease the open one, if it is time. Its window begins after everything that
@@ -441,8 +442,8 @@ public:
             return LeaseOpening::kNotYet;
         bool used = false;
         env_.Lock();
-        const bool opened = Commit([&](Holder* holder, Window* window) {
-            if (!Loaded())
+        const bool opened = UpdateLeaseAndWindow([&](Holder* holder, Window* window) {
+            if (!EnsureLoaded())
                 return false;
             *used_until = OpensAt(holder->next());
             used = holder->NextUsed(*window, *used_until);
@@ -461,7 +462,7 @@ public:
     LeaseRelease DropNext() {
         LeaseRelease release{};
         env_.Lock();
-        Commit([&](Holder* holder, Window*) {
+        UpdateLeaseAndWindow([&](Holder* holder, Window*) {
             release = holder->DropNext();
             return true;
         });
@@ -499,7 +500,7 @@ public:
         // What this data directory used before counts as used, too, and all if that is not known.
         for (LeaseRelease* release : {&releases.open, &releases.next})
             if (release->lease.id != 0)
-                release->UsedUntil(Loaded() ? OpensAt(release->lease) : kNoSecond);
+                release->UsedUntil(EnsureLoaded() ? OpensAt(release->lease) : kNoSecond);
         env_.Unlock();
         return releases;
     }
@@ -525,7 +526,7 @@ private:
 
     // The last second of the open window in which a number was reserved, or the one before it.
     Second LastUsed(const Window& window) {
-        RANDFLAKE_ASSERT(env_.Locked() || env_.Alone());
+        RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         Second last = window.start - 1;
         const auto look_at = [&](const auto& set) {
             for (uint32_t i = 0; i < set.layout.Slots(Slots()); i++)
@@ -557,68 +558,68 @@ private:
 
     // Finds out what is known, without making or announcing anything: a server that generates
     // nothing has no state.
-    void LookUpCertainty() {
+    void LookUpDecodeHorizon() {
         RANDFLAKE_ASSERT(env_.Locked());
-        if (env_.Certainty() != Second{})
+        if (env_.DecodeHorizon() != Second{})
             return;
         WindowState found{};
         StateError error = StateError::kNone;
         if (memory().loaded)
-            env_.SetCertainty(CertainBefore(memory().state.differs_from));
+            env_.SetDecodeHorizon(HorizonOf(memory().state.differs_from));
         else if (env_.LookAtState(&found, &error))
-            env_.SetCertainty(
-                CertainBefore(error == StateError::kNone
-                                  ? DiffersFrom(found.differs_from, found.secrets, env_.Secrets())
-                                  : Second{}));
+            env_.SetDecodeHorizon(
+                HorizonOf(error == StateError::kNone
+                              ? DiffersFrom(found.differs_from, found.secrets, env_.Secrets())
+                              : Second{}));
     }
 
-    void NoteDifference(Second differs_from) {
+    void RecordDifference(Second differs_from) {
         RANDFLAKE_ASSERT(env_.Locked() && differs_from < kNoSecond);
-        LookUpCertainty();
-        const bool changed = env_.Certainty() != CertainBefore(differs_from);
-        env_.SetCertainty(CertainBefore(differs_from));
+        LookUpDecodeHorizon();
+        const bool changed = env_.DecodeHorizon() != HorizonOf(differs_from);
+        env_.SetDecodeHorizon(HorizonOf(differs_from));
         if (changed)
-            (void)Loaded();
+            (void)EnsureLoaded();
         const WindowState& state = memory().state;
-        if (memory().loaded && (memory().untold || state.differs_from != differs_from)) {
+        if (memory().loaded && (memory().dirty || state.differs_from != differs_from)) {
             WindowState next = state;
             next.differs_from = differs_from;
             (void)Write(next);
         }
     }
 
-    LeaseNews Hear(const LeaseReply& reply, Holder* holder, LeaseRelease* declined) {
+    LeaseOutcome Hear(const LeaseReply& reply, Holder* holder, LeaseRelease* declined) {
         if (reply.kind == LeaseReply::Kind::kNone)
             return holder->Unanswered();
         if (reply.kind == LeaseReply::Kind::kRefused)
             return holder->Refused();
         if (reply.kind == LeaseReply::Kind::kRenewed)
             return holder->Renewed(env_.layout(), reply.renewed_to, env_.Terms(), env_.Now());
-        const LeaseNews news =
+        const LeaseOutcome outcome =
             holder->Granted(env_.layout(), Slots(), reply.grant, env_.Terms(), env_.Now());
-        if (news == LeaseNews::kTooLong)
+        if (outcome == LeaseOutcome::kTooLong)
             *declined = holder->Declined(env_.layout(), reply.grant);
-        return news;
+        return outcome;
     }
 
     // Moves the window's end to that of the open lease, as far as the clock allows and the disk
     // takes it.
     void FollowLease() {
         const Second latest = LatestEnd(env_.Now(), env_.Terms());
-        Commit([&](Holder* holder, Window* window) {
+        UpdateLeaseAndWindow([&](Holder* holder, Window* window) {
             const Window before = *window;
             *window = holder->Extended(before, latest);
             return *window != before;
         });
     }
 
-    // See Certainty(), for a state that says from when on the secrets differ.
-    static constexpr Second CertainBefore(Second differs_from) {
+    // See DecodeHorizon(), for a state that says from when on the secrets differ.
+    static constexpr Second HorizonOf(Second differs_from) {
         return differs_from != Second{} ? differs_from : kNoSecond;
     }
 
     // The next attempt of an extension comes later.
-    bool PutOff() {
+    bool BackOff() {
         RANDFLAKE_ASSERT(env_.Locked());
         memory().retry_at_ms = env_.Steady() + kRetryIntervalMs;
         return false;
@@ -643,7 +644,7 @@ private:
             env_.Report({WindowProblem::kClockJumped, {}, jump});
             return false;
         }
-        if (!Loaded())
+        if (!EnsureLoaded())
             return false;
         if (window.closed())
             return OpenSomeRange(now);
@@ -684,7 +685,7 @@ private:
         for (uint32_t i = 0; i < none; i++)
             first = Earlier(first, RangeOpensAt(i));
         env_.Report({WindowProblem::kNoRange, Later(first, now + 1), 0});
-        (void)PutOff();
+        (void)BackOff();
         return none;
     }
 
@@ -770,7 +771,7 @@ private:
 
     // Reads the state on disk if that was not done since the start. False when it could not be
     // read, when it refuses the secrets, or when the run could not be marked.
-    bool Loaded() {
+    bool EnsureLoaded() {
         RANDFLAKE_ASSERT(env_.Locked());
         if (memory().loaded)
             return true;
@@ -778,10 +779,10 @@ private:
         StateError error = StateError::kNone;
         Start start{};
         if (!env_.ReadState(&found, &error, &start.origin))
-            return PutOff();
+            return BackOff();
         start.secrets = env_.Secrets();
         start.nodes = memory().leased ? memory().ranges.first : memory().ranges.All();
-        start.again = memory().postmaster.again;
+        start.after_crash_restart = memory().postmaster.after_crash_restart;
         start.boot[0] = memory().boot[0];
         start.boot[1] = memory().boot[1];
         start.last_run = env_.MarkedRun(start.origin);
@@ -792,26 +793,26 @@ private:
         const StartPlan plan = decide().PlanStart(error, found, start);
         if (plan.secrets == SecretsChange::kRefused) {
             env_.Report({WindowProblem::kSecrets, found.LastEnd(), 0});
-            return PutOff();
+            return BackOff();
         }
         RANDFLAKE_ASSERT(plan.proven || plan.state.floor >= plan.held_off_until);
         const uint64_t run = env_.RandomRun();
         RANDFLAKE_ASSERT(run != 0);
         if (!env_.MarkRun(start.origin, run))
-            return PutOff();
+            return BackOff();
         memory().found = error;
         memory().found_state = found;
         memory().start = start;
         memory().state = plan.state;
         // What a coordinator told while the state could not be read is newer.
-        if (const Second known = env_.Certainty(); known != Second{})
+        if (const Second known = env_.DecodeHorizon(); known != Second{})
             memory().state.differs_from = known != kNoSecond ? known : Second{};
-        memory().untold = memory().state.differs_from != plan.state.differs_from;
+        memory().dirty = memory().state.differs_from != plan.state.differs_from;
         memory().range = LastRange(plan.state, memory().ranges);
         TakeTimes(plan);
         memory().run = run;
         memory().loaded = true;
-        env_.SetCertainty(CertainBefore(memory().state.differs_from));
+        env_.SetDecodeHorizon(HorizonOf(memory().state.differs_from));
         env_.LogStart(plan, found, error);
         return true;
     }
@@ -852,9 +853,9 @@ private:
         next.skew = env_.Skew();
         env_.Report({WindowProblem::kWriting, {}, 0});
         if (!env_.WriteState(next))
-            return PutOff();
+            return BackOff();
         memory().state = next;
-        memory().untold = false;
+        memory().dirty = false;
         env_.Report({WindowProblem::kNone, {}, 0});
         return true;
     }
@@ -892,7 +893,7 @@ private:
     // whether it is to be. A window that it changed is published once its end is on disk, and the
     // leases with it. False if nothing changed.
     template <typename Act>
-    bool Commit(Act&& change) {
+    bool UpdateLeaseAndWindow(Act&& change) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         Holder holder = memory().holder;
         const Window before = CurrentWindow();

@@ -143,7 +143,7 @@ BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, T
     switch (use) {
         case TypeUse::kNoValue:
             return differs_from < kNoSecond           ? BindingStep::kDiffers
-                   : place.certain_before < kNoSecond ? BindingStep::kLacksSecret
+                   : place.decode_horizon < kNoSecond ? BindingStep::kLacksSecret
                                                       : BindingStep::kGo;
         case TypeUse::kBuildIndex:
             return differs_from < kNoSecond ? BindingStep::kDiffers : BindingStep::kGo;
@@ -157,7 +157,7 @@ BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, T
     RANDFLAKE_ASSERT(value.generation >= 0 && value.generation < static_cast<int>(ring.count));
     if (value.second >= differs_from)
         return BindingStep::kDiffers;
-    if (value.second >= place.certain_before)
+    if (value.second >= place.decode_horizon)
         return BindingStep::kLacksSecret;
     if (value.generation < binding.bound)
         return BindingStep::kGo;

@@ -87,7 +87,7 @@ struct TypePlace {
     bool locked;          // both tables are, against others that add entries
     bool former;          // while locked: the checks have entries that the ring lacks
     Second latest;        // of the latest clock that a server may have
-    Second certain_before;  // from this second on the server knows that it lacks a secret
+    Second decode_horizon;  // from this second on the server knows that it lacks a secret
 };
 
 enum class BindingStep : uint8_t {

@@ -507,7 +507,7 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
     // Beyond the last second there is nothing to open, and no end that could be written.
     plan.held_off_until = SecondAfter(start.wall_ms + skew.largest_ms);
     if (!plan.proven)
-        plan.state.floor = start.again && plan.finding == Finding::kOwn
+        plan.state.floor = start.after_crash_restart && plan.finding == Finding::kOwn
                                ? Max(plan.state.floor, plan.held_off_until)
                                : plan.held_off_until;
     RANDFLAKE_ASSERT(plan.state.floor <= kMaxEnd && plan.state.copied_at <= kMaxEnd);

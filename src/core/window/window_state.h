@@ -132,12 +132,12 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
-// Whether a ring that lacks a secret from the second `certain_before` on reads this number as the
+// Whether a ring that lacks a secret from the second `decode_horizon` on reads this number as the
 // whole ring does. The numbers that stand for seconds belong to the first secret.
-constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second certain_before) noexcept {
-    RANDFLAKE_ASSERT(certain_before >= Second{0});
+constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second decode_horizon) noexcept {
+    RANDFLAKE_ASSERT(decode_horizon >= Second{0});
     const Fields fields = layout.Unpack(raw);
-    return layout.Before(fields.timestamp, certain_before) || layout.StandsForSecond(fields);
+    return layout.Before(fields.timestamp, decode_horizon) || layout.StandsForSecond(fields);
 }
 
 // A server that runs is to go on under the ring `after` instead of `before`.
@@ -316,7 +316,7 @@ struct Start {
     NodeRange nodes;  // all that it is configured with
 
     // The same postmaster has run this directory before: its shared memory was lost in a crash.
-    bool again = false;
+    bool after_crash_restart = false;
 
     // As Stop has it; and the moment from which the hold-off counts, see SetTime.
     uint64_t boot[2];

@@ -9,7 +9,7 @@
 #include "pg/memory/require.h"
 #include "pg/memory/shmem.h"
 #include "pg/secret/secret.h"
-#include "pg/server/certainty.h"
+#include "pg/server/decode_horizon.h"
 
 using randflake::Fields;
 using randflake::kRandflake;

@@ -23,8 +23,8 @@ using randflake::Incarnation;
 using randflake::kRandflake;
 using randflake::Lease;
 using randflake::LeaseHolder;
-using randflake::LeaseNews;
 using randflake::LeaseOpening;
+using randflake::LeaseOutcome;
 using randflake::LeaseQuestion;
 using randflake::LeaseRelease;
 using randflake::LeaseReleases;
@@ -104,22 +104,22 @@ static void record_failure(LeaseProblem problem, const char* what, const char* w
 
 // The coordinator did what it was asked. If secrets were added meanwhile, the answer counts as
 // lost: the next request, which names them, follows after the first interval of retries.
-static void record_success(LeaseNews news, const CoordinatorClock& clock) {
-    if (news == LeaseNews::kNothing)
+static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
+    if (outcome == LeaseOutcome::kNothing)
         return;
     lease_record_clock(clock);
     const Lease& granted = leases().newest();
     shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
-    if (news == LeaseNews::kGood)
+    if (outcome == LeaseOutcome::kGood)
         return record(LeaseProblem::kNone, "");
     char message[sizeof logged_error];
     const char* by = lease_clock_text(lease_report());
     snprintf(message, sizeof message, "lease %lld, from %s to %s, %s by this server's clock%s%s",
              static_cast<long long>(granted.id), second_text(granted.start),
              second_text(granted.end),
-             news == LeaseNews::kOver       ? "has ended"
-             : news == LeaseNews::kNotBegun ? "has not begun"
-                                            : "ends too late",
+             outcome == LeaseOutcome::kOver       ? "has ended"
+             : outcome == LeaseOutcome::kNotBegun ? "has not begun"
+                                                  : "ends too late",
              by != nullptr ? ", which is " : "", by != nullptr ? by : "");
     record(LeaseProblem::kClocks, message);
 }
@@ -183,14 +183,14 @@ static void acquire(const LeaseQuestion& asked) {
         lease_client_acquire(holder_name(), uuid_of(asked.request.incarnation), setting_node_count,
                              setting_lease_duration, asked.secrets);
     LeaseRelease declined{};
-    const LeaseNews news = server.Answered(result.reply, &declined);
+    const LeaseOutcome outcome = server.Answered(result.reply, &declined);
     if (result.problem != LeaseProblem::kNone)
         return record_failure(result.problem, kNotLeased, result.error, result.not_before);
-    if (news == LeaseNews::kUnusable)
+    if (outcome == LeaseOutcome::kUnusable)
         return record_problem(LeaseProblem::kUnusable, kNotLeased,
                               "the coordinator granted a lease that makes no sense");
     if (declined.lease.id == 0)
-        return record_success(news, result.clock);
+        return record_success(outcome, result.clock);
     release_lease(declined, steady_clock() + kReleaseTimeoutMs);
     record_too_long(kNotLeased, "granted a lease to", declined.lease.end);
 }
@@ -201,18 +201,18 @@ static bool renew(const LeaseQuestion& asked) {
     const LeaseResult result =
         lease_client_renew(request.lease_id, uuid_of(request.incarnation), request.expected_end,
                            setting_lease_duration, asked.secrets);
-    const LeaseNews news = server.Answered(result.reply);
+    const LeaseOutcome outcome = server.Answered(result.reply);
     if (result.reply.kind == LeaseReply::Kind::kRefused)
         ereport(LOG, (errmsg("the coordinator does not renew lease %lld of node ids: %s",
                              static_cast<long long>(request.lease_id), result.error)));
     else if (result.problem != LeaseProblem::kNone)
         record_failure(result.problem, kNotRenewed, result.error);
-    else if (news == LeaseNews::kTooLong)
+    else if (outcome == LeaseOutcome::kTooLong)
         record_too_long(kNotRenewed, "renewed it to",
                         EndOfUnix(kRandflake, result.reply.renewed_to));
     else
-        record_success(news, result.clock);
-    return news != LeaseNews::kReplace;
+        record_success(outcome, result.clock);
+    return outcome != LeaseOutcome::kReplace;
 }
 
 // The coordinator cannot be asked.

@@ -13,7 +13,7 @@
 //   skew                    atomic; written by the postmaster alone
 //   counters                atomics
 //   lease_worker_pid        atomic; may be stale, even a pid that was given again
-//   certain_before          atomic; written under window_lock
+//   decode_horizon          atomic; written under window_lock
 //   secrets                 window_lock to add one; those below the atomic count never change, and
 //                           are read without a lock
 //   the rest                written once, when shared memory is made; read without a lock
@@ -59,7 +59,7 @@ struct SharedSecrets {
 
 struct SharedState {
     SharedSecrets secrets;
-    std::atomic<int64> certain_before;  // see secrets_certain_before(); 0: not known yet
+    std::atomic<int64> decode_horizon;  // see secrets_decode_horizon(); 0: not known yet
     uint32 slot_count;
 
     LWLock* window_lock;

@@ -121,11 +121,11 @@ uint32 Environment::SecretCount() {
 void Environment::AddSecrets(const SecretList& list) {
     secret_add_shared(list);
 }
-Second Environment::Certainty() {
-    return {shared->certain_before.load(std::memory_order_relaxed)};
+Second Environment::DecodeHorizon() {
+    return {shared->decode_horizon.load(std::memory_order_relaxed)};
 }
-void Environment::SetCertainty(Second second) {
-    shared->certain_before.store(second.count, std::memory_order_relaxed);
+void Environment::SetDecodeHorizon(Second second) {
+    shared->decode_horizon.store(second.count, std::memory_order_relaxed);
 }
 
 void Environment::Report(const WindowTrouble& trouble) {
@@ -162,7 +162,7 @@ struct PostmasterEnvironment : ServerEnvironment {
     static bool TryLock() = delete;
     static void Unlock() = delete;
 
-    static bool Alone() {
+    static bool NoChildrenLeft() {
         if (IsUnderPostmaster)
             return false;
         for (uint32 i = 0; i < ProcGlobal->allProcCount; i++) {

@@ -28,7 +28,7 @@ struct ServerEnvironment {
     static bool TryLock();
     static void Unlock();
     static bool Locked();
-    static bool Alone() { return false; }  // only the postmaster can be
+    static bool NoChildrenLeft() { return false; }  // only the postmaster can be
     static void Wake();
 
     static randflake::Second Now();
@@ -50,8 +50,8 @@ struct ServerEnvironment {
     static randflake::SecretRecords Secrets();
     static uint32 SecretCount();
     static void AddSecrets(const randflake::SecretList& list);
-    static randflake::Second Certainty();
-    static void SetCertainty(randflake::Second second);
+    static randflake::Second DecodeHorizon();
+    static void SetDecodeHorizon(randflake::Second second);
 
     static void Look() { look_start(); }
     static void Report(const randflake::WindowTrouble& trouble);

@@ -384,7 +384,7 @@ static TypePlace this_place() {
     place.parallel = IsInParallelMode();
     place.stores_nothing = XactReadOnly || RecoveryInProgress();
     place.latest = latest_clock();
-    place.certain_before = secrets_certain_before();
+    place.decode_horizon = secrets_decode_horizon();
     return place;
 }
 

@@ -9,7 +9,7 @@
 #include "pg/memory/require.h"
 #include "pg/memory/shmem.h"
 #include "pg/secret/secret.h"
-#include "pg/server/certainty.h"
+#include "pg/server/decode_horizon.h"
 
 // Raw numbers below this one may be made, read in and shown in this session without a further look,
 // with as many secrets as this; 0 when nothing is certain. See type_key.cpp.
@@ -34,7 +34,7 @@ static inline bool check_type_value(FunctionCallInfo fcinfo, const randflake::Se
                                     randflake::TypeUse use, uint64 raw) {
     return (likely(raw < type_certain_end) && likely(ring.count() == type_certain_secrets) &&
             randflake::kRandflake.Before(randflake::kRandflake.Unpack(raw).timestamp,
-                                         secrets_certain_before())) ||
+                                         secrets_decode_horizon())) ||
            check_type(fcinfo->flinfo->fn_oid, ring, use, raw);
 }
 

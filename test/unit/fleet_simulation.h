@@ -26,15 +26,15 @@
 // What operators must guarantee is guaranteed here, see Operation and Fleet. What must hold:
 // lease_ledger.h. Machines and data directories: data_directory.h.
 
-#ifndef RANDFLAKE_UNIT_LEASE_SIMULATION_H
-#define RANDFLAKE_UNIT_LEASE_SIMULATION_H
+#ifndef RANDFLAKE_UNIT_FLEET_SIMULATION_H
+#define RANDFLAKE_UNIT_FLEET_SIMULATION_H
 
 #include <ostream>
 #include <string>
 
-#include "broken.h"
 #include "lease_coordinator.h"
 #include "lease_ledger.h"
+#include "mutants.h"
 
 namespace randflake::simulation {
 
@@ -80,7 +80,7 @@ struct Scenario {
     bool changes_settings = false;   // of servers, between a stop and a start that follows at once
     bool set_back_far = false;  // clocks of servers that have several ranges, in some schedules
     bool rotates = false;       // secrets change; numbers are of seconds then
-    Broken broken{};            // a rule of servers
+    Mutant mutant{};            // a rule of servers
     Operation operation{};
     int steps = 9000;
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations

@@ -1,8 +1,8 @@
 // Rules of a server that the simulation can break, one at a time, to show that each is needed and
 // that it would be noticed.
 
-#ifndef RANDFLAKE_UNIT_BROKEN_H
-#define RANDFLAKE_UNIT_BROKEN_H
+#ifndef RANDFLAKE_UNIT_MUTANTS_H
+#define RANDFLAKE_UNIT_MUTANTS_H
 
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace randflake::simulation {
 
-enum class Broken : uint8_t {
+enum class Mutant : uint8_t {
     kNothing,
 
     // --- starts: PlanStart, SetTime
@@ -87,18 +87,19 @@ enum class Broken : uint8_t {
     kLooksBeforeItReserves,
 };
 
-// Those that break a promise which FleetServer looks at itself, long before a number comes twice.
-constexpr bool BreaksPromise(Broken broken) {
-    switch (broken) {
-        case Broken::kEntersRangesDuringTheHoldOff:
-        case Broken::kForgetsWhereARangeWasLeft:
-        case Broken::kLeavesRangesByClosing:
-        case Broken::kKeepsTheHoldOffOfTheStart:
-        case Broken::kKeepsTheHoldOffOfALease:
-        case Broken::kRaisesNoFloor:
-        case Broken::kWritesNoSkew:
-        case Broken::kStopsWithoutSkew:
-        case Broken::kGivesBackWhatItUsedBefore:
+// Those that break a promise which SimulatedServer looks at itself, long before a number comes
+// twice.
+constexpr bool BreaksPromise(Mutant mutant) {
+    switch (mutant) {
+        case Mutant::kEntersRangesDuringTheHoldOff:
+        case Mutant::kForgetsWhereARangeWasLeft:
+        case Mutant::kLeavesRangesByClosing:
+        case Mutant::kKeepsTheHoldOffOfTheStart:
+        case Mutant::kKeepsTheHoldOffOfALease:
+        case Mutant::kRaisesNoFloor:
+        case Mutant::kWritesNoSkew:
+        case Mutant::kStopsWithoutSkew:
+        case Mutant::kGivesBackWhatItUsedBefore:
             return true;
         default:
             return false;
@@ -108,40 +109,41 @@ constexpr bool BreaksPromise(Broken broken) {
 // The holder, with its rules broken.
 class Holder : public LeaseHolder {
 public:
-    Broken broken = Broken::kNothing;
+    Mutant mutant = Mutant::kNothing;
 
     // Shared memory was made anew.
     void Resume(const Lease& last) { next_ = last; }
 
-    LeaseNews Renewed(const Layout& layout, UnixSecond known, const LeaseTerms& asked, Second now) {
-        const UnixSecond last = known + (broken == Broken::kTakesRenewalsForLonger);
-        const LeaseNews news = LeaseHolder::Renewed(
-            layout, last, broken == Broken::kTakesAnyRenewal ? kAnyTerms : asked, now);
-        if (broken == Broken::kExtendsAnotherLease && open_.id != 0)
+    LeaseOutcome Renewed(const Layout& layout, UnixSecond known, const LeaseTerms& asked,
+                         Second now) {
+        const UnixSecond last = known + (mutant == Mutant::kTakesRenewalsForLonger);
+        const LeaseOutcome outcome = LeaseHolder::Renewed(
+            layout, last, mutant == Mutant::kTakesAnyRenewal ? kAnyTerms : asked, now);
+        if (mutant == Mutant::kExtendsAnotherLease && open_.id != 0)
             open_.end = std::max(open_.end, newest().end);
-        return news;
+        return outcome;
     }
-    LeaseNews Unanswered() {
-        if (broken == Broken::kTakesSilenceForARenewal && awaits_ == LeaseRequest::Kind::kRenew &&
+    LeaseOutcome Unanswered() {
+        if (mutant == Mutant::kTakesSilenceForARenewal && awaits_ == LeaseRequest::Kind::kRenew &&
             next_.id == 0)
             open_.end = open_.end + 5;
         return LeaseHolder::Unanswered();
     }
     // The next lease becomes the open one before its time.
     Window OpenNext(Second earliest, Second now, Second latest) {
-        return LeaseHolder::OpenNext(broken == Broken::kOpensTooEarly ? Second{} : earliest, now,
+        return LeaseHolder::OpenNext(mutant == Mutant::kOpensTooEarly ? Second{} : earliest, now,
                                      Latest(latest));
     }
     Window Extended(Window window, Second latest) const {
         return LeaseHolder::Extended(window, Latest(latest));
     }
     LeaseReleases Sealed(Second last) {
-        return LeaseHolder::Sealed(broken == Broken::kGivesAllBack ? kNotUsed : last);
+        return LeaseHolder::Sealed(mutant == Mutant::kGivesAllBack ? kNotUsed : last);
     }
 
 private:
     Second Latest(Second latest) const {
-        return broken == Broken::kAnnouncesAnyEnd ? kNoSecond : latest;
+        return mutant == Mutant::kAnnouncesAnyEnd ? kNoSecond : latest;
     }
 
     static constexpr LeaseTerms kAnyTerms{1000, 0};
@@ -154,7 +156,7 @@ inline StartPlan OpenAt(StartPlan plan, Second second) {
 }
 
 // PlanStart with a rule broken.
-inline StartPlan PlanStartBroken(Broken broken, StateError error, const WindowState& found,
+inline StartPlan PlanStartBroken(Mutant mutant, StateError error, const WindowState& found,
                                  const Start& start) {
     StartPlan plan = randflake::PlanStart(error, found, start);
     const bool own = plan.finding == Finding::kOwn;
@@ -162,39 +164,39 @@ inline StartPlan PlanStartBroken(Broken broken, StateError error, const WindowSt
     // A proof without one of its conditions.
     WindowState weakened = found;
     Start other = start;
-    switch (broken) {
-        case Broken::kOpensOwnStateAtTheWrittenEnd:
+    switch (mutant) {
+        case Mutant::kOpensOwnStateAtTheWrittenEnd:
             return own && end != Second{} ? OpenAt(plan, end) : plan;
-        case Broken::kStartsUnknownNodeIdsAtOnce:
+        case Mutant::kStartsUnknownNodeIdsAtOnce:
             return own && end == Second{}
                        ? OpenAt(plan, plan.held_off_until - start.skew.largest_ms / 1000)
                        : plan;
-        case Broken::kTakesOneNodeIdForAll: {
+        case Mutant::kTakesOneNodeIdForAll: {
             const NodeRange& known = found.stop.nodes;
             return own && known.Overlaps(start.nodes) && !known.Covers(start.nodes)
                        ? OpenAt(plan, end)
                        : plan;
         }
-        case Broken::kTrustsEveryKnownRange:
+        case Mutant::kTrustsEveryKnownRange:
             for (uint32_t i = 1; i < found.end_count; i++)
                 if (own && found.ends[i].nodes == start.nodes)
                     return OpenAt(plan, end);
             return plan;
-        case Broken::kStartsUnderAnySecrets:
+        case Mutant::kStartsUnderAnySecrets:
             plan.secrets = SecretsChange::kNone;
             return plan;
-        case Broken::kProvesOneRangeForAll:
+        case Mutant::kProvesOneRangeForAll:
             if (found.end_count > 0 && found.stop.nodes.count > 0)
                 weakened.stop.nodes = {0, UINT32_MAX};
             break;
-        case Broken::kIgnoresOtherRuns:
+        case Mutant::kIgnoresOtherRuns:
             other.last_run = weakened.stop.run;
             break;
-        case Broken::kTakesCopiesForTheOriginal:
+        case Mutant::kTakesCopiesForTheOriginal:
             other.origin = weakened.origin;
             other.last_run = weakened.stop.run;
             break;
-        case Broken::kIgnoresTheTimeSinceTheStop:
+        case Mutant::kIgnoresTheTimeSinceTheStop:
             weakened.stop.uptime_ms = other.uptime_ms;
             weakened.stop.wall_ms = other.wall_ms;
             break;
@@ -205,15 +207,15 @@ inline StartPlan PlanStartBroken(Broken broken, StateError error, const WindowSt
 }
 
 // PlanReload with a rule broken.
-inline ReloadPlan PlanReloadBroken(Broken broken, Reload reload, const WindowState* state) {
-    if (broken == Broken::kTakesSecretsOfThePresent)
+inline ReloadPlan PlanReloadBroken(Mutant mutant, Reload reload, const WindowState* state) {
+    if (mutant == Mutant::kTakesSecretsOfThePresent)
         reload.skew_ms = -reload.wall_ms.count;
-    if (broken == Broken::kForgetsLeases)
+    if (mutant == Mutant::kForgetsLeases)
         reload.leases_end = {};
     const ReloadPlan plan = randflake::PlanReload(reload, state);
     const bool taken =
-        (broken == Broken::kTakesSecretsOfThePast && plan.error == ReloadError::kTooEarly) ||
-        (broken == Broken::kReloadsAnything && plan.error == ReloadError::kNotGrown);
+        (mutant == Mutant::kTakesSecretsOfThePast && plan.error == ReloadError::kTooEarly) ||
+        (mutant == Mutant::kReloadsAnything && plan.error == ReloadError::kNotGrown);
     return taken ? ReloadPlan{} : plan;
 }
 

@@ -1,14 +1,14 @@
 // Looks into the state on disk where shared memory does not know. A failure to read it is an error.
 
-#include "pg/server/certainty.h"
+#include "pg/server/decode_horizon.h"
 
 #include "pg/base/timestamp.h"
 #include "pg/server/environment.h"
 
 using randflake::Second;
 
-Second secrets_read_certainty() {
-    const Second second = server.Certainty();
+Second secrets_read_decode_horizon() {
+    const Second second = server.DecodeHorizon();
     if (second == Second{0}) {
         const FileFailure& failure = server_look_failure;
         errno = failure.error;
@@ -27,7 +27,7 @@ void raise_secret_lacking() {
              errmsg("this server lacks a secret that is in use"),
              errdetail("The coordinator has one from %s on. What this server reads as made then or "
                        "later, or under no secret, may be something else.",
-                       second_text(secrets_certain_before())),
+                       second_text(secrets_decode_horizon())),
              errhint("Add its line to \"randflake.secret_file\" and call "
                      "randflake_reload_secret(), or restart the server with it.")));
     pg_unreachable();

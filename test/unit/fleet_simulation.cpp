@@ -1,10 +1,10 @@
-#include "lease_simulation.h"
+#include "fleet_simulation.h"
 
 #include <array>
 #include <deque>
 #include <vector>
 
-#include "lease_server.h"
+#include "simulated_server.h"
 
 namespace randflake {
 
@@ -147,9 +147,9 @@ private:
         const int count = scenario_.fleet == Fleet::kOneDirectory ? 1 : 3;
         for (int i = 0; i < count; i++) {
             servers_.emplace_back(scenario_.layout, scenario_.numbers, scenario_.rotates,
-                                  scenario_.broken, scenario_.broken == Broken::kNothing, i,
+                                  scenario_.mutant, scenario_.mutant == Mutant::kNothing, i,
                                   skew_ms_, &true_ms_, &births_, &ledger_, &findings_, &random_);
-            FleetServer& server = servers_.back();
+            SimulatedServer& server = servers_.back();
             server.directory().system_identifier = static_cast<uint64_t>(i) + 1;
             server.MoveTo(&machines_[static_cast<size_t>(i % 2)]);
             server.LookBy([this, i](PoolLook* look) {
@@ -161,13 +161,13 @@ private:
             site_of_.push_back(0);
             snapshots_.push_back(server.directory());
         }
-        for (FleetServer& server : servers_)
+        for (SimulatedServer& server : servers_)
             Start(&server);
     }
 
     void Step() {
         const size_t i = PickServer();
-        FleetServer& server = servers_[i];
+        SimulatedServer& server = servers_[i];
         if (scenario_.rotates)
             StopInTime();
         if (scenario_.rotates && random_.OneIn(secrets_one_in_))
@@ -196,7 +196,7 @@ private:
 
     // Not the backends that generate.
     void StepOthers(size_t i) {
-        FleetServer& server = servers_[i];
+        SimulatedServer& server = servers_[i];
         if (server.stopping())
             server.StepStop();
         else if (!server.settings().leases || (server.reloads() && random_.OneIn(2)))
@@ -206,7 +206,7 @@ private:
     }
 
     void StepWorker(size_t i) {
-        FleetServer& server = servers_[i];
+        SimulatedServer& server = servers_[i];
         if (server.worker_idle() && server.waits()) {
             if (!random_.OneIn(20))
                 return;
@@ -221,7 +221,7 @@ private:
     }
 
     void TakeDone(size_t i) {
-        const FleetServer::Done done = servers_[i].TakeDone();
+        const SimulatedServer::Done done = servers_[i].TakeDone();
         for (const Request& release : done.releases)
             Send(kNobody, site_of_[i], release);
         if (done.request)
@@ -250,7 +250,9 @@ private:
         }
         return {scenario_.trace};
     }
-    Line Trace(const FleetServer& server) { return Trace() << "server " << server.role() << ' '; }
+    Line Trace(const SimulatedServer& server) {
+        return Trace() << "server " << server.role() << ' ';
+    }
 
     template <typename Thing>
     Thing& Pick(std::vector<Thing>* of) {
@@ -281,8 +283,8 @@ private:
     }
 
     // Somebody who has seen the incarnation of another one's lease gives it back.
-    void Meddle(const FleetServer& server) {
-        const FleetServer& other = servers_[PickServer()];
+    void Meddle(const SimulatedServer& server) {
+        const SimulatedServer& other = servers_[PickServer()];
         const Lease& lease = other.open_lease();
         if (lease.id == 0 || server.role() == other.role())
             return;
@@ -422,7 +424,7 @@ private:
     }
 
     // The file of a server that leases.
-    SecretRecords AnyFile(const FleetServer& server) {
+    SecretRecords AnyFile(const SimulatedServer& server) {
         const int64_t chance = random_.Between(0, 14);
         SecretRecords file = GoodFile();
         if (chance < 2)
@@ -438,7 +440,7 @@ private:
 
     // What a start must notice: the directory has used seconds of a secret that is not in the file,
     // or has another time there. If it has not, it is the right file.
-    SecretRecords WrongFile(const FleetServer& server) {
+    SecretRecords WrongFile(const SimulatedServer& server) {
         const auto& window = server.directory().window;
         WindowState state{};
         if (window &&
@@ -451,7 +453,7 @@ private:
         return agreed_;
     }
 
-    SecretRecords FileAtStart(const FleetServer& server, const Settings& settings) {
+    SecretRecords FileAtStart(const SimulatedServer& server, const Settings& settings) {
         if (!scenario_.rotates)
             return agreed_;
         if (settings.leases)
@@ -538,7 +540,7 @@ private:
         Trace() << "secret " << last.fingerprint << " is withdrawn\n";
     }
 
-    void ReloadSecrets(FleetServer* server) {
+    void ReloadSecrets(SimulatedServer* server) {
         if (!server->running())
             return;
         const bool leases = server->settings().leases;
@@ -568,7 +570,7 @@ private:
                 continue;
             times_.erase(times_.begin() + static_cast<ptrdiff_t>(i));
             const SecretRecords right = UpTo(agreed_, from);
-            for (FleetServer& server : servers_)
+            for (SimulatedServer& server : servers_)
                 if (server.running() && !server.settings().leases &&
                     (server.has_secrets() || server.reloads()) &&
                     scenario_.operation.stops_in_time &&
@@ -622,7 +624,7 @@ private:
 
     // By a server that runs, other than this one.
     bool UsedStatically(const NodeRange& nodes, int64_t except) const {
-        for (const FleetServer& server : servers_)
+        for (const SimulatedServer& server : servers_)
             if (server.role() != except && server.generates() && !server.settings().leases &&
                 server.settings().nodes.Overlaps(nodes))
                 return true;
@@ -641,7 +643,7 @@ private:
                All(nodes, [&](uint32_t node) { return free_at_[node] <= OperatorNow(site); });
     }
 
-    bool MayUse(const NodeRange& nodes, const FleetServer& server) {
+    bool MayUse(const NodeRange& nodes, const SimulatedServer& server) {
         // A directory knows itself what was used there, also under leases that are in force.
         if (scenario_.fleet == Fleet::kOneDirectory)
             return true;
@@ -654,7 +656,8 @@ private:
 
     // A coordinator never leases what its own server uses. What that server has used until now must
     // come into the pool as node ids that are added.
-    bool MayGiveUp(const Settings& before, const Settings& after, const FleetServer& server) const {
+    bool MayGiveUp(const Settings& before, const Settings& after,
+                   const SimulatedServer& server) const {
         if (before.leases || (!after.leases && after.nodes.Covers(before.nodes)) ||
             !scenario_.operation.takes_own_nodes_out)
             return true;
@@ -686,7 +689,7 @@ private:
 
     Settings SomeStaticNodes() {
         int64_t count =
-            random_.Between(1, std::min<int64_t>(FleetServer::kMaxSlots, static_nodes_.count));
+            random_.Between(1, std::min<int64_t>(SimulatedServer::kMaxSlots, static_nodes_.count));
         if (set_back_far_ && random_.OneIn(2))
             count = 1;
         const int64_t ranges =
@@ -701,8 +704,8 @@ private:
     }
 
     // Whoever uses these node ids statically stops, because this server is to have them.
-    void StopOthers(const NodeRange& nodes, const FleetServer& server) {
-        for (FleetServer& other : servers_)
+    void StopOthers(const NodeRange& nodes, const SimulatedServer& server) {
+        for (SimulatedServer& other : servers_)
             if (&other != &server && other.generates() && !other.settings().leases &&
                 other.settings().nodes.Overlaps(nodes) && other.may_stop())
                 Stop(&other);
@@ -724,7 +727,7 @@ private:
 
     // --- what happens to servers
 
-    void Start(FleetServer* server, bool changes = false) {
+    void Start(SimulatedServer* server, bool changes = false) {
         const Settings before = server->settings();
         const bool first = server->number() == 0;
         Settings settings{true, {0, kLeasedNodes}};
@@ -757,7 +760,7 @@ private:
                        << settings.ranges << " clock " << server->machine()->offset_ms() << '\n';
     }
 
-    void Promote(FleetServer* server) {
+    void Promote(SimulatedServer* server) {
         if (!server->settings().leases && !MayUse(server->settings().nodes, *server))
             return;
         SetRight(server->machine());
@@ -767,10 +770,10 @@ private:
     }
 
     // Of a coordinator.
-    bool IsHost(const FleetServer& server) const { return sites_[0].host == server.role(); }
+    bool IsHost(const SimulatedServer& server) const { return sites_[0].host == server.role(); }
 
     // The coordinator in this server knows its configuration.
-    void Serve(const FleetServer& server) {
+    void Serve(const SimulatedServer& server) {
         const Settings& settings = server.settings();
         for (Site& site : sites_)
             if (site.host == server.role())
@@ -786,7 +789,7 @@ private:
             StepClock(machine, false);
     }
     bool MaySetBack(const Machine& machine) const {
-        for (const FleetServer& server : servers_)
+        for (const SimulatedServer& server : servers_)
             if (server.machine() == &machine && server.running() &&
                 (IsHost(server) ||
                  !(server.in_recovery() || server.settings().leases || server.has_opened())))
@@ -795,7 +798,7 @@ private:
     }
     // Mostly to seconds that a server has passed under some range of node ids.
     int64_t FarMs(const Machine& machine) {
-        for (FleetServer& server : servers_) {
+        for (SimulatedServer& server : servers_) {
             const int64_t room_ms = (server.Now() - server.floor()) * 1000;
             if (server.machine() == &machine && server.running() && server.has_opened() &&
                 room_ms > server.SkewMs() && !random_.OneIn(3))
@@ -821,13 +824,13 @@ private:
     // less than the smallest at all times.
     void SetSkew() {
         const int64_t skew_ms = skew_ms_ * (random_.OneIn(2) ? 1 : random_.Between(2, 10));
-        for (FleetServer& server : servers_)
+        for (SimulatedServer& server : servers_)
             server.SetSkew(skew_ms);
         findings_.skew_changes++;
         Trace() << "clocks may differ by " << skew_ms << " ms\n";
     }
 
-    void HappenToServer(FleetServer* server) {
+    void HappenToServer(SimulatedServer* server) {
         const int64_t chance = random_.Between(restless_clocks_ ? -8 : 0, 19);
         if (chance < 4) {
             StepClock(server->machine());
@@ -889,20 +892,20 @@ private:
         }
     }
 
-    void Stop(FleetServer* server) {
+    void Stop(SimulatedServer* server) {
         Trace(*server) << "stops\n";
         findings_.stops++;
         server->Stop();
     }
 
-    void Crash(FleetServer* server) {
+    void Crash(SimulatedServer* server) {
         Trace(*server) << "crashes\n";
         server->Crash();
         findings_.crashes++;
     }
 
     void Boot(Machine* machine) {
-        for (FleetServer& server : servers_)
+        for (SimulatedServer& server : servers_)
             if (server.running() && server.machine() == machine)
                 server.Crash();
         machine->Boot(++boots_, true_ms_);
@@ -910,7 +913,7 @@ private:
         Trace() << "a machine boots\n";
     }
 
-    void StepStopped(FleetServer* server) {
+    void StepStopped(SimulatedServer* server) {
         if (random_.OneIn(10))
             Start(server);
         else if (random_.OneIn(25))
@@ -918,7 +921,7 @@ private:
     }
 
     // To that of a server that does not run.
-    void HappenToDirectory(FleetServer* server) {
+    void HappenToDirectory(SimulatedServer* server) {
         DataDirectory& directory = server->directory();
         const auto i = static_cast<size_t>(server->role());
         const int64_t chance = random_.Between(0, 12);
@@ -960,7 +963,7 @@ private:
         }
     }
 
-    void RollBack(FleetServer* server) {
+    void RollBack(SimulatedServer* server) {
         server->directory() = snapshots_[static_cast<size_t>(server->role())];
         findings_.rollbacks++;
         Trace(*server) << "disk is rolled back\n";
@@ -1071,7 +1074,7 @@ private:
 
     void FailOver(Site* site) {
         if (site->host != kNobody) {
-            FleetServer& server = servers_[static_cast<size_t>(site->host)];
+            SimulatedServer& server = servers_[static_cast<size_t>(site->host)];
             if (server.running())
                 Crash(&server);
             site->host = kNobody;
@@ -1112,7 +1115,7 @@ private:
 
     // The node ids that a server used last. If they are static, it gives them up.
     NodeRange GivenUp(const Site& site) {
-        FleetServer& server = servers_[PickServer()];
+        SimulatedServer& server = servers_[PickServer()];
         if (server.generates() && !server.settings().leases && site.host != server.role()) {
             if (server.may_stop())
                 Stop(&server);
@@ -1199,7 +1202,7 @@ private:
     Ledger ledger_;
     std::vector<Machine> machines_;
     std::vector<Site> sites_;
-    std::deque<FleetServer> servers_;
+    std::deque<SimulatedServer> servers_;
     std::vector<DataDirectory> snapshots_;          // per server
     NodeRange static_nodes_;                        // that servers use
     std::vector<int64_t> free_at_;                  // per node id that was leased, Unix seconds

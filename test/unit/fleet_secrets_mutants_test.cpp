@@ -1,5 +1,5 @@
 // The simulation of leases where secrets change, with one rule left out at a time. Each must be
-// found out, as in lease_simulation_broken_test.cpp.
+// found out, as in fleet_mutants_test.cpp.
 
 #include "expect_violation.h"
 
@@ -8,29 +8,29 @@ namespace {
 
 const BrokenRule kBrokenRules[] = {
     // What becomes of numbers
-    {"NumbersThatAreNotSkipped", {.fleet = Fleet::kEverything, .broken = Broken::kSkipsNothing}},
+    {"NumbersThatAreNotSkipped", {.fleet = Fleet::kEverything, .mutant = Mutant::kSkipsNothing}},
     {"NumbersSkippedByTheWrongInterval",
-     {.fleet = Fleet::kEverything, .broken = Broken::kSkipsByTheNumbersInterval}},
+     {.fleet = Fleet::kEverything, .mutant = Mutant::kSkipsByTheNumbersInterval}},
     {"ARunThatIsEncryptedUnderTheSecretOfTheClock",
-     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kEncryptsByTheClock}},
-    {"ASessionThatKeepsTheSecretsItBeganWith", {.broken = Broken::kKeepsTheSessionsSecrets}},
-    {"SecretsThatAreReadBeforeTheNumberIsReserved", {.broken = Broken::kLooksBeforeItReserves}},
+     {.fleet = Fleet::kTwoNodeIds, .mutant = Mutant::kEncryptsByTheClock}},
+    {"ASessionThatKeepsTheSecretsItBeganWith", {.mutant = Mutant::kKeepsTheSessionsSecrets}},
+    {"SecretsThatAreReadBeforeTheNumberIsReserved", {.mutant = Mutant::kLooksBeforeItReserves}},
 
     // When secrets are taken
     {"SecretsOfThePastThatAreTaken",
-     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kTakesSecretsOfThePast}},
+     {.fleet = Fleet::kTwoNodeIds, .mutant = Mutant::kTakesSecretsOfThePast}},
     {"SecretsOfSecondsThatOthersMayHaveReached",
-     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kTakesSecretsOfThePresent}},
-    {"SecretsOfSecondsThatWereLeasedBefore", {.broken = Broken::kForgetsLeases}},
-    {"AnAnswerFromBeforeASecretWasAdded", {.broken = Broken::kHearsOldAnswers}},
-    {"SecretsThatAreReplacedWhileAServerRuns", {.broken = Broken::kReloadsAnything}},
-    {"AWindowThatIsExtendedWhileSecretsAreAdded", {.broken = Broken::kReloadsWithoutTheLock}},
+     {.fleet = Fleet::kTwoNodeIds, .mutant = Mutant::kTakesSecretsOfThePresent}},
+    {"SecretsOfSecondsThatWereLeasedBefore", {.mutant = Mutant::kForgetsLeases}},
+    {"AnAnswerFromBeforeASecretWasAdded", {.mutant = Mutant::kHearsOldAnswers}},
+    {"SecretsThatAreReplacedWhileAServerRuns", {.mutant = Mutant::kReloadsAnything}},
+    {"AWindowThatIsExtendedWhileSecretsAreAdded", {.mutant = Mutant::kReloadsWithoutTheLock}},
     {"AStartUnderFewerOrOtherSecrets",
-     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kStartsUnderAnySecrets}},
+     {.fleet = Fleet::kTwoNodeIds, .mutant = Mutant::kStartsUnderAnySecrets}},
     // Takes a start with a file that lacks just that secret, and no other one since it
     // began: one schedule in some 10,000.
     {"AStateWithoutTheSecretsThatWereAdded",
-     {.fleet = Fleet::kTwoNodeIds, .broken = Broken::kForgetsAddedSecrets},
+     {.fleet = Fleet::kTwoNodeIds, .mutant = Mutant::kForgetsAddedSecrets},
      2410},
 
     // Secrets and the coordinator
@@ -49,7 +49,7 @@ const BrokenRule kBrokenRules[] = {
      {.operation = {.sets_secrets_again = false}}},
 };
 
-TEST_P(LeaseSimulationFinds, ARuleThatIsLeftOut) {
+TEST_P(FleetSimulationFinds, ARuleThatIsLeftOut) {
     Scenario scenario = GetParam().scenario;
     scenario.layout = {.epoch = kWindowEpochMs,
                        .timestamp_bits = 8,
@@ -60,7 +60,7 @@ TEST_P(LeaseSimulationFinds, ARuleThatIsLeftOut) {
     ExpectViolation(scenario);
 }
 
-INSTANTIATE_TEST_SUITE_P(Secrets, LeaseSimulationFinds, testing::ValuesIn(kBrokenRules), NameOf);
+INSTANTIATE_TEST_SUITE_P(Secrets, FleetSimulationFinds, testing::ValuesIn(kBrokenRules), NameOf);
 
 }  // namespace
 }  // namespace randflake::simulation

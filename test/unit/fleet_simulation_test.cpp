@@ -1,8 +1,8 @@
-// Servers and coordinators under thousands of schedules (lease_simulation.h). A failure names the
+// Servers and coordinators under thousands of schedules (fleet_simulation.h). A failure names the
 // seed:
 //
-//   make check FILTER='LeaseSimulation.*'                        all schedules
-//   RANDFLAKE_SEED=123 make check FILTER='LeaseSimulation.*'     one schedule, told in full
+//   make check FILTER='FleetSimulation.*'                        all schedules
+//   RANDFLAKE_SEED=123 make check FILTER='FleetSimulation.*'     one schedule, told in full
 //   RANDFLAKE_SCHEDULES=1000000 make check FILTER=...            that many
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <initializer_list>
 #include <iostream>
 
-#include "lease_simulation.h"
+#include "fleet_simulation.h"
 
 namespace randflake::simulation {
 namespace {
@@ -87,19 +87,19 @@ void ExpectNothingTwiceAmongLeases(const Layout& numbers, uint64_t schedules) {
                         {&F::openings, 0.1}});
 }
 
-TEST(LeaseSimulation, NothingTwiceUnderAnySchedule) {
+TEST(FleetSimulation, NothingTwiceUnderAnySchedule) {
     ExpectNothingTwiceAmongLeases(kSmall, 15000);
 }
 
-TEST(LeaseSimulation, NothingTwiceInHalfSeconds) {
+TEST(FleetSimulation, NothingTwiceInHalfSeconds) {
     ExpectNothingTwiceAmongLeases(kHalfSeconds, 5000);
 }
 
-TEST(LeaseSimulation, NothingTwiceInQuarterSeconds) {
+TEST(FleetSimulation, NothingTwiceInQuarterSeconds) {
     ExpectNothingTwiceAmongLeases(kQuarterSeconds, 5000);
 }
 
-TEST(LeaseSimulation, NothingTwiceInAFleet) {
+TEST(FleetSimulation, NothingTwiceInAFleet) {
     ExpectNothingTwice({.layout = kSmall, .fleet = Fleet::kEverything}, 15000,
                        {{&F::static_numbers, 15},
                         {&F::narrow_numbers, 0.3},
@@ -141,7 +141,7 @@ TEST(LeaseSimulation, NothingTwiceInAFleet) {
                         {&F::restores, 0.7}});
 }
 
-TEST(LeaseSimulation, NothingTwiceUnderTwoNodeIds) {
+TEST(FleetSimulation, NothingTwiceUnderTwoNodeIds) {
     ExpectNothingTwice({.layout = kSmall, .fleet = Fleet::kTwoNodeIds}, 5000,
                        {{&F::static_numbers, 15},
                         {&F::left_ranges, 0.05},
@@ -158,7 +158,7 @@ TEST(LeaseSimulation, NothingTwiceUnderTwoNodeIds) {
                         {&F::promotions, 0.3}});
 }
 
-TEST(LeaseSimulation, NothingTwiceInADirectoryWhateverItsClockShows) {
+TEST(FleetSimulation, NothingTwiceInADirectoryWhateverItsClockShows) {
     ExpectNothingTwice({.layout = kSmall, .fleet = Fleet::kOneDirectory}, 5000,
                        {{&F::static_numbers, 15},
                         {&F::left_ranges, 0.1},
@@ -189,7 +189,7 @@ constexpr Layout kSecrets{.epoch = kWindowEpochMs,
 // What meets a reload needs more steps than one after the other would.
 constexpr int kManySteps = 16000;
 
-TEST(LeaseSimulation, NothingTwiceWhileSecretsOfHoldersChange) {
+TEST(FleetSimulation, NothingTwiceWhileSecretsOfHoldersChange) {
     ExpectNothingTwice({.layout = kSecrets, .rotates = true, .steps = kManySteps}, 2500,
                        {{&F::issued, 4},
                         {&F::later_identifiers, 1},
@@ -214,7 +214,7 @@ TEST(LeaseSimulation, NothingTwiceWhileSecretsOfHoldersChange) {
                         {&F::lost_secrets, 1}});
 }
 
-TEST(LeaseSimulation, NothingTwiceWhileSecretsOfAFleetChange) {
+TEST(FleetSimulation, NothingTwiceWhileSecretsOfAFleetChange) {
     ExpectNothingTwice(
         {.layout = kSecrets, .fleet = Fleet::kEverything, .rotates = true, .steps = kManySteps},
         2500,
@@ -242,7 +242,7 @@ TEST(LeaseSimulation, NothingTwiceWhileSecretsOfAFleetChange) {
          {&F::to_static, 1}});
 }
 
-TEST(LeaseSimulation, NothingTwiceWhileSecretsChangeUnderTwoNodeIds) {
+TEST(FleetSimulation, NothingTwiceWhileSecretsChangeUnderTwoNodeIds) {
     ExpectNothingTwice({.layout = kSecrets, .fleet = Fleet::kTwoNodeIds, .rotates = true}, 2500,
                        {{&F::static_numbers, 15},
                         {&F::issued, 12},
@@ -262,7 +262,7 @@ TEST(LeaseSimulation, NothingTwiceWhileSecretsChangeUnderTwoNodeIds) {
 }
 
 // The same seed is the same schedule, everywhere.
-TEST(LeaseSimulation, ASeedIsASchedule) {
+TEST(FleetSimulation, ASeedIsASchedule) {
     const Findings once = Simulate({.layout = kSmall}, 7);
     const Findings again = Simulate({.layout = kSmall}, 7);
     EXPECT_EQ(once.numbers, again.numbers);

@@ -10,20 +10,20 @@
 // node id follow each other in time, none opens within the hold-off, and no second is given back
 // that was used.
 
-#ifndef RANDFLAKE_UNIT_LEASE_SERVER_H
-#define RANDFLAKE_UNIT_LEASE_SERVER_H
+#ifndef RANDFLAKE_UNIT_SIMULATED_SERVER_H
+#define RANDFLAKE_UNIT_SIMULATED_SERVER_H
 
 #include <array>
 #include <functional>
 #include <ostream>
 #include <string>
 
-#include "broken.h"
 #include "core/server/server.h"
 #include "data_directory.h"
 #include "fiber.h"
 #include "lease_cluster.h"
 #include "lease_ledger.h"
+#include "mutants.h"
 
 namespace randflake::simulation {
 
@@ -72,22 +72,22 @@ struct Settings {
     NodeRanges Ranges() const { return {{nodes.first, nodes.count / ranges}, leases ? 0 : ranges}; }
 };
 
-class FleetServer {
+class SimulatedServer {
 public:
     static constexpr uint32_t kMaxSlots = 3;
 
     // Windows are of seconds, as `layout` holds them; numbers of any layout. `true_ms` is the time
     // that no clock shows. With `issues`, what is reserved is also encrypted and issued.
-    FleetServer(const Layout& layout, const Layout& numbers, bool issues, Broken broken,
-                bool asserts, int64_t role, int64_t skew_ms, const int64_t* true_ms,
-                int64_t* births, Ledger* ledger, ServerEvents* events, Random* random)
+    SimulatedServer(const Layout& layout, const Layout& numbers, bool issues, Mutant mutant,
+                    bool asserts, int64_t role, int64_t skew_ms, const int64_t* true_ms,
+                    int64_t* births, Ledger* ledger, ServerEvents* events, Random* random)
         : layout_(layout),
           numbers_(numbers),
           narrow_(NarrowOf(numbers)),
           issues_(issues),
-          broken_(broken),
+          mutant_(mutant),
           asserts_(asserts),
-          checks_(asserts || BreaksPromise(broken)),
+          checks_(asserts || BreaksPromise(mutant)),
           role_(role),
           skew_ms_(skew_ms),
           true_ms_(true_ms),
@@ -103,8 +103,8 @@ public:
         for (Word& word : narrow_words_)
             word.server = this;
     }
-    FleetServer(const FleetServer&) = delete;
-    FleetServer& operator=(const FleetServer&) = delete;
+    SimulatedServer(const SimulatedServer&) = delete;
+    SimulatedServer& operator=(const SimulatedServer&) = delete;
 
     DataDirectory& directory() { return directory_; }
     const DataDirectory& directory() const { return directory_; }
@@ -309,11 +309,11 @@ public:
             return same;
         }
 
-        FleetServer* server = nullptr;
+        SimulatedServer* server = nullptr;
         uint64_t value = 0;
     };
     using Holder = simulation::Holder;
-    using Decisions = FleetServer&;
+    using Decisions = SimulatedServer&;
     using SecretList = SecretRecords;
 
     const Layout& layout() const { return layout_; }
@@ -327,12 +327,12 @@ public:
 
     void Lock() {
         Step();
-        if (broken_ == Broken::kReloadsWithoutTheLock && current_->task == Task::kReload)
+        if (mutant_ == Mutant::kReloadsWithoutTheLock && current_->task == Task::kReload)
             return;
         while (locked_by_ != nullptr)
             Step();
         locked_by_ = current_;
-        NoteSkew();
+        RecordSkew();
         MayNotComeBack();
     }
     bool TryLock() {
@@ -340,7 +340,7 @@ public:
         if (locked_by_ != nullptr)
             return false;
         locked_by_ = current_;
-        NoteSkew();
+        RecordSkew();
         return true;
     }
     void Unlock() {
@@ -349,7 +349,7 @@ public:
             locked_by_ = nullptr;
     }
     bool Locked() const { return locked_by_ == current_; }
-    bool Alone() const {
+    bool NoChildrenLeft() const {
         for (const Process& process : processes_)
             if (process.fiber.busy() && &process != &Postmaster())
                 return false;
@@ -399,22 +399,22 @@ public:
     bool WriteState(const WindowState& state) {
         Step();
         MayNotComeBack();
-        if (broken_ == Broken::kAnnouncesNoLeases && settings_.leases)
+        if (mutant_ == Mutant::kAnnouncesNoLeases && settings_.leases)
             return true;
-        if (broken_ == Broken::kLeavesRangesUnwritten && !settings_.leases &&
+        if (mutant_ == Mutant::kLeavesRangesUnwritten && !settings_.leases &&
             state.ends[0].nodes != settings_.Ranges().first)
             return true;
         WindowState written = state;
-        if (broken_ == Broken::kForgetsAddedSecrets)
+        if (mutant_ == Mutant::kForgetsAddedSecrets)
             written.secrets = secrets_at_start_;
-        if (broken_ == Broken::kWritesNoSkew && current_ != &Postmaster())
+        if (mutant_ == Mutant::kWritesNoSkew && current_ != &Postmaster())
             written.skew = memory_.found_state.skew;
-        if (broken_ == Broken::kStopsWithoutSkew && current_ == &Postmaster())
+        if (mutant_ == Mutant::kStopsWithoutSkew && current_ == &Postmaster())
             written.skew.largest_ms = memory_.state.skew.largest_ms;
         const bool fails = Fails();
         events_->failed_writes += fails;
         // After a failure the disk holds the old state or the new one.
-        if (broken_ == Broken::kMovesTheWindowFirst && current_ != &Postmaster())
+        if (mutant_ == Mutant::kMovesTheWindowFirst && current_ != &Postmaster())
             late_ = written;
         else if (!fails || random_->OneIn(2))
             WriteNow(written);
@@ -443,7 +443,7 @@ public:
         return secrets_;
     }
     uint32_t SecretCount() const {
-        return broken_ == Broken::kHearsOldAnswers ? memory_.named_secrets : secrets_.count;
+        return mutant_ == Mutant::kHearsOldAnswers ? memory_.named_secrets : secrets_.count;
     }
     void AddSecrets(const SecretRecords&) {
         const bool grown = file_.count > secrets_.count;
@@ -454,7 +454,7 @@ public:
     }
 
     void Look() {
-        if (broken_ == Broken::kOpensWithoutTheLook)
+        if (mutant_ == Mutant::kOpensWithoutTheLook)
             memory_.looked = true;
         else if (!Looker().fiber.busy())
             Begin(Task::kLook);
@@ -488,33 +488,33 @@ public:
                   held.asked_at_ms != known_.asked_at_ms))
             Granted(held);
     }
-    Second Certainty() const { return certainty_; }
-    void SetCertainty(Second second) { certainty_ = second; }
+    Second DecodeHorizon() const { return decode_horizon_; }
+    void SetDecodeHorizon(Second second) { decode_horizon_ = second; }
     void TakeBack(WindowState* state, Second end) {
-        if (broken_ == Broken::kForgetsWhereARangeWasLeft)
+        if (mutant_ == Mutant::kForgetsWhereARangeWasLeft)
             memory_.earliest[memory_.range] = {};
-        if (broken_ == Broken::kTakesBackWhatAFormerWindowAnnounced)
+        if (mutant_ == Mutant::kTakesBackWhatAFormerWindowAnnounced)
             state->end_before = {};
-        state->TakeBack(broken_ == Broken::kGivesAllBack ? Second{} : end);
+        state->TakeBack(mutant_ == Mutant::kGivesAllBack ? Second{} : end);
     }
 
     void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,
                  randflake::Start* start) const {
         randflake::SetTime(started, now,
-                           may_be_promoted && broken_ != Broken::kHoldsOffFromTheServersStart,
+                           may_be_promoted && mutant_ != Mutant::kHoldsOffFromTheServersStart,
                            start);
     }
     StartPlan PlanStart(StateError error, const WindowState& found,
                         const randflake::Start& start) const {
         randflake::Start planned = start;
-        if (broken_ == Broken::kProvesByTheFirstRange && !settings_.leases)
+        if (mutant_ == Mutant::kProvesByTheFirstRange && !settings_.leases)
             planned.nodes = settings_.Ranges().first;
-        StartPlan plan = PlanStartBroken(broken_, error, found, planned);
+        StartPlan plan = PlanStartBroken(mutant_, error, found, planned);
         // The tolerated difference has changed since the first plan.
-        if (memory_.loaded && broken_ == Broken::kRaisesNoFloor)
+        if (memory_.loaded && mutant_ == Mutant::kRaisesNoFloor)
             plan.state.floor = {};
-        if (memory_.loaded && broken_ == (settings_.leases ? Broken::kKeepsTheHoldOffOfALease
-                                                           : Broken::kKeepsTheHoldOffOfTheStart)) {
+        if (memory_.loaded && mutant_ == (settings_.leases ? Mutant::kKeepsTheHoldOffOfALease
+                                                           : Mutant::kKeepsTheHoldOffOfTheStart)) {
             plan.opens_at_ms = memory_.opens_at_ms;
             plan.held_off_until = memory_.held_off_until;
             plan.state.floor = {};
@@ -522,19 +522,19 @@ public:
         return plan;
     }
     ReloadPlan PlanReload(const Reload& reload, const WindowState* state) const {
-        return PlanReloadBroken(broken_, reload, state);
+        return PlanReloadBroken(mutant_, reload, state);
     }
     Second OpensAt(const WindowState& state, const NodeRange& nodes) const {
-        return broken_ == Broken::kOpensBelowTheWrittenEnd ? state.floor : state.OpensAt(nodes);
+        return mutant_ == Mutant::kOpensBelowTheWrittenEnd ? state.floor : state.OpensAt(nodes);
     }
     uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                          const Second (&earliest)[kMaxRanges], Second now) {
         WindowState known = state;
-        if (broken_ == Broken::kChoosesRangesInUse)
+        if (mutant_ == Mutant::kChoosesRangesInUse)
             known.end_count = 0;
-        if (broken_ == Broken::kForgetsTheFloor)
+        if (mutant_ == Mutant::kForgetsTheFloor)
             known.floor = {};
-        if (broken_ == Broken::kChoosesByAnotherClock)
+        if (mutant_ == Mutant::kChoosesByAnotherClock)
             now = std::max(now, SecondOf(WallMs{*true_ms_}));
         const uint32_t chosen = randflake::ChooseRange(known, ranges, in_use, earliest, now);
         known.floor = {};
@@ -543,14 +543,14 @@ public:
             randflake::ChooseRange(known, ranges, in_use, earliest, now) != chosen;
         if (chosen < ranges.count)
             events_->entered_again += state.EndFor(ranges.At(chosen)) > Second{};
-        skips_hold_off_ = chosen < ranges.count && broken_ == Broken::kEntersRangesDuringTheHoldOff;
+        skips_hold_off_ = chosen < ranges.count && mutant_ == Mutant::kEntersRangesDuringTheHoldOff;
         return chosen;
     }
     Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                         Second held_off_until) {
         found_error_ = error;
-        return broken_ == Broken::kOpensLeasesAnywhere ||
-                       (broken_ == Broken::kGivesBackWhatItUsedBefore &&
+        return mutant_ == Mutant::kOpensLeasesAnywhere ||
+                       (mutant_ == Mutant::kGivesBackWhatItUsedBefore &&
                         current_->task == Task::kSeal)
                    ? Second{}
                    : randflake::LeaseOpensAt(error, state, nodes, held_off_until);
@@ -561,7 +561,7 @@ public:
         CheckOpening(slots, first_node, next);
         changes_ = true;
         bool changed = true;
-        if (broken_ == Broken::kOpensFirst) {
+        if (mutant_ == Mutant::kOpensFirst) {
             window.store(next.ToWord());
             const auto store = [&](const auto& set) {
                 for (uint32_t i = 0; i < set.layout.Slots(slots); i++) {
@@ -586,8 +586,8 @@ public:
     Second SealWindow(uint32_t slots, Word& window, const Sets&... sets) {
         changes_ = true;
         Second last = kNotUsed;
-        const bool leaves = broken_ == Broken::kLeavesRangesByClosing && !settings_.leases;
-        if (broken_ == Broken::kSealsByClosing || leaves) {
+        const bool leaves = mutant_ == Mutant::kLeavesRangesByClosing && !settings_.leases;
+        if (mutant_ == Mutant::kSealsByClosing || leaves) {
             const Window old = Window::FromWord(window.load());
             window.store(Window::ClosedUntil(old.end).ToWord());
             const auto look_at = [&](const auto& set) {
@@ -626,7 +626,7 @@ private:
     struct Process {
         void operator()() { server->Perform(this); }
 
-        FleetServer* server = nullptr;
+        SimulatedServer* server = nullptr;
         Task task = Task::kGenerate;
         Fiber fiber{};
         int64_t paused = 0;        // steps
@@ -658,14 +658,14 @@ private:
         const uint64_t boot[] = {machine_->boot(), machine_->boot()};
         core_.MakeMemory(settings_.leases, settings_.Ranges(), boot, directory_.recovers,
                          &postmaster_);
-        memory_.holder.broken = broken_;
-        if (broken_ == Broken::kResumesLeases)
+        memory_.holder.mutant = mutant_;
+        if (mutant_ == Mutant::kResumesLeases)
             memory_.holder.Resume(last);
         grants_.clear();
         std::fill(follows_.begin(), follows_.end(), Second{});
         skips_hold_off_ = false;
         problem_ = WindowProblem::kNone;
-        certainty_ = {};
+        decode_horizon_ = {};
         paused_ = 0;
         waits_ = stopping_ = sealed_ = false;
     }
@@ -791,7 +791,7 @@ private:
         if (process->secrets_at_first == 0)
             process->secrets_at_first = before;
         int then = 0;
-        const Reservation run = UseReserved(
+        const Reservation reservation = UseReserved(
             [&] {
                 const Reservation reserved = Reserved(slot, wanted);
                 then = ring_.count();
@@ -800,8 +800,8 @@ private:
             [&] {
                 if (issues_)
                     Step();
-                return broken_ == Broken::kKeepsTheSessionsSecrets ? process->secrets_at_first
-                       : broken_ == Broken::kLooksBeforeItReserves ? before
+                return mutant_ == Mutant::kKeepsTheSessionsSecrets ? process->secrets_at_first
+                       : mutant_ == Mutant::kLooksBeforeItReserves ? before
                                                                    : ring_.count();
             },
             [&](const Reservation& reserved, int secrets) {
@@ -810,9 +810,10 @@ private:
                     Issue(reserved, secrets);
                 return reserved;
             });
-        const bool behind =
-            run.outcome == Outcome::kClockBehind || run.outcome == Outcome::kBeforeWindow;
-        if (behind || run.outcome == Outcome::kWindowClosed || run.outcome == Outcome::kWindowEnded)
+        const bool behind = reservation.outcome == Outcome::kClockBehind ||
+                            reservation.outcome == Outcome::kBeforeWindow;
+        if (behind || reservation.outcome == Outcome::kWindowClosed ||
+            reservation.outcome == Outcome::kWindowEnded)
             if (!settings_.leases && random_->OneIn(8))
                 (void)core_.Extend();
     }
@@ -820,47 +821,47 @@ private:
     void ReserveNarrow() {
         const int64_t fit = narrow_.Slots(static_cast<uint32_t>(slots()));
         Word& slot = narrow_words_[static_cast<size_t>(random_->Between(0, fit - 1))];
-        const Reservation run =
+        const Reservation reservation =
             randflake::Reserve(narrow_, slot, window(), 1, [this] { return Tick(); });
-        CheckReserved(narrow_, run);
-        for (uint32_t i = 0; i < run.count; i++)
-            ledger_->UseNarrow(number_, settings_.leases, run.first + i);
+        CheckReserved(narrow_, reservation);
+        for (uint32_t i = 0; i < reservation.count; i++)
+            ledger_->UseNarrow(number_, settings_.leases, reservation.first + i);
     }
 
     Reservation Reserved(Word& slot, uint32_t wanted) {
-        const Reservation run = Reserve(slot, wanted);
-        CheckReserved(numbers_, run);
-        for (uint32_t i = 0; i < run.count; i++)
-            ledger_->Use(number_, settings_.leases, run.first + i);
+        const Reservation reservation = Reserve(slot, wanted);
+        CheckReserved(numbers_, reservation);
+        for (uint32_t i = 0; i < reservation.count; i++)
+            ledger_->Use(number_, settings_.leases, reservation.first + i);
         if (!settings_.leases)
-            events_->static_numbers += run.count;
-        events_->reserved_during_change += run.count > 0 && changes_;
-        return run;
+            events_->static_numbers += reservation.count;
+        events_->reserved_during_change += reservation.count > 0 && changes_;
+        return reservation;
     }
 
     Reservation Reserve(Word& slot, uint32_t wanted) {
         const auto clock = [this] { return Tick(); };
-        if (broken_ != Broken::kPlainStore)
+        if (mutant_ != Mutant::kPlainStore)
             return randflake::Reserve(numbers_, slot, window(), wanted, clock);
         const uint64_t word = slot.load();
-        const Reservation run =
+        const Reservation reservation =
             NextReservation(numbers_, word, clock(), Window::FromWord(window().load()), wanted);
-        if (run.outcome == Outcome::kReserved)
-            slot.store(run.first + run.count - 1);
-        return run;
+        if (reservation.outcome == Outcome::kReserved)
+            slot.store(reservation.first + reservation.count - 1);
+        return reservation;
     }
 
     // A session that has reserved numbers encrypts them and returns the first identifier, then one
     // with each call in the same second.
-    void Issue(const Reservation& run, int count) {
+    void Issue(const Reservation& reservation, int count) {
         bool first = true;
-        for (uint32_t next = 0; next < run.count; next++) {
+        for (uint32_t next = 0; next < reservation.count; next++) {
             if (!first) {
                 Step();
-                if (run.now != Tick())
+                if (reservation.now != Tick())
                     return;
             }
-            const uint64_t raw = run.first + next;
+            const uint64_t raw = reservation.first + next;
             const Ring<ToyCipher> ring = ring_.First(count);
             uint64_t id;
             if (!Encrypt(ring, raw, &id)) {
@@ -876,19 +877,19 @@ private:
 
     // False if the number is skipped.
     bool Encrypt(const Ring<ToyCipher>& ring, uint64_t raw, uint64_t* id) const {
-        const int owner = broken_ == Broken::kEncryptsByTheClock ? ring.GenerationAt(Now())
+        const int owner = mutant_ == Mutant::kEncryptsByTheClock ? ring.GenerationAt(Now())
                                                                  : ring.OwnerOf(numbers_, raw);
-        switch (broken_) {
-            case Broken::kSkipsNothing:
+        switch (mutant_) {
+            case Mutant::kSkipsNothing:
                 *id = ring[owner].Encrypt(raw);
                 return true;
-            case Broken::kSkipsByTheNumbersInterval:
+            case Mutant::kSkipsByTheNumbersInterval:
                 *id = ring[owner].Encrypt(raw);
                 for (int earlier = 0; earlier < owner; earlier++)
                     if (ring.OwnerOf(numbers_, ring[earlier].Decrypt(*id)) == owner)
                         return false;
                 return true;
-            case Broken::kEncryptsByTheClock:
+            case Mutant::kEncryptsByTheClock:
                 *id = ring[owner].Encrypt(raw);
                 return !ring.ClaimedBefore(numbers_, owner, *id);
             default:
@@ -907,7 +908,7 @@ private:
         const uint64_t fresh = grants_.size();
         grants_.push_back(0);
         const LeaseQuestion question = core_.Ask(
-            broken_ == Broken::kSameIncarnation ? Incarnation{} : Incarnation{{number_, fresh}});
+            mutant_ == Mutant::kSameIncarnation ? Incarnation{} : Incarnation{{number_, fresh}});
         const LeaseRequest& asked = question.request;
         const bool renews = asked.kind == LeaseRequest::Kind::kRenew;
         waits_ = true;
@@ -924,7 +925,7 @@ private:
 
     void Hear() {
         const bool granted =
-            answer_.clear || (answer_.row && broken_ == Broken::kTakesUnclearGrants);
+            answer_.clear || (answer_.row && mutant_ == Mutant::kTakesUnclearGrants);
         const bool renews = memory_.holder.awaits() == LeaseRequest::Kind::kRenew;
         LeaseReply reply{};
         reply.kind = granted && renews ? LeaseReply::Kind::kRenewed
@@ -938,14 +939,14 @@ private:
             reply.differs_from = {random_->Between(0, 3)};
         heard_ = reply.kind;
         known_ = memory_.holder.newest();
-        LeaseNews news{};
+        LeaseOutcome outcome{};
         LeaseRelease declined{};
-        WatchWindow([&] { news = core_.Answered(reply, &declined); });
+        WatchWindow([&] { outcome = core_.Answered(reply, &declined); });
         if (declined.lease.id != 0)
             done_.releases.push_back(ReleaseOf(declined));
-        events_->declined += news == LeaseNews::kTooLong;
-        events_->kept_behind += news == LeaseNews::kBehind;
-        events_->unheard_answers += granted && news == LeaseNews::kNothing;
+        events_->declined += outcome == LeaseOutcome::kTooLong;
+        events_->kept_behind += outcome == LeaseOutcome::kBehind;
+        events_->unheard_answers += granted && outcome == LeaseOutcome::kNothing;
     }
 
     void Granted(const Lease& next) {
@@ -1000,7 +1001,7 @@ private:
                                 (FromUnix(release.last_used) + 1).count, held.end.count);
             done_.releases.push_back(ReleaseOf(release));
             // What the directory used before, this window included, is told apart.
-            if (broken_ == Broken::kGivesAllBack)
+            if (mutant_ == Mutant::kGivesAllBack)
                 done_.releases.back().second = ToUnix(held.start - 1);
         }
         sealed_ = stopping_;
@@ -1041,7 +1042,7 @@ private:
     // --- promises
 
     // What is decided from here on goes by this, but for a window that follows an open one.
-    void NoteSkew() {
+    void RecordSkew() {
         if (settings_.leases || Window::FromWord(words_[kWindow].value).closed())
             decided_skew_ = skew_;
     }
@@ -1065,10 +1066,10 @@ private:
             ledger_->Violated("a window opens within the hold-off");
     }
 
-    void CheckReserved(const Layout& layout, const Reservation& run) {
-        if (!checks_ || run.count == 0)
+    void CheckReserved(const Layout& layout, const Reservation& reservation) {
+        if (!checks_ || reservation.count == 0)
             return;
-        const Fields fields = layout.Unpack(run.first);
+        const Fields fields = layout.Unpack(reservation.first);
         const Second second = layout.SecondOf(fields.timestamp);
         follows_[fields.node_id] = std::max(follows_[fields.node_id], second + 1);
         WindowState state{};
@@ -1091,7 +1092,7 @@ private:
     const Layout numbers_;
     const Layout narrow_;
     const bool issues_;
-    const Broken broken_;
+    const Mutant mutant_;
     const bool asserts_;
     const bool checks_;   // promises
     const int64_t role_;  // by which the coordinator knows it
@@ -1101,7 +1102,7 @@ private:
     Ledger* const ledger_;
     ServerEvents* const events_;
     Random* const random_;
-    static inline FleetServer* failing_ = nullptr;  // that runs
+    static inline SimulatedServer* failing_ = nullptr;  // that runs
 
     Machine* machine_ = nullptr;
     DataDirectory directory_;
@@ -1117,7 +1118,7 @@ private:
     Settings last_settings_;
 
     // Shared memory.
-    randflake::Server<FleetServer> core_{*this};
+    randflake::Server<SimulatedServer> core_{*this};
     uint32_t number_ = 0;
     ServerMemory<Holder> memory_{};
     std::array<Word, kMaxSlots + 1> words_{};  // the slots; last, the window
@@ -1126,7 +1127,7 @@ private:
     ToyRing ring_;  // of these
     SecretRecords secrets_at_start_{};
     WindowProblem problem_{};
-    Second certainty_{};
+    Second decode_horizon_{};
     bool proven_ = false;
     std::vector<Second> follows_;  // per node id, the first second that its next window may have
     SkewRange decided_skew_{};     // by which the window that is closed may open
@@ -1152,7 +1153,7 @@ private:
     std::vector<int> grants_;  // in the ledger, by the number of the request
     Done done_;
 };
-static_assert(Environment<FleetServer>);
+static_assert(Environment<SimulatedServer>);
 
 }  // namespace randflake::simulation
 
