@@ -168,7 +168,7 @@ my $configure = 'SELECT randflake.randflake_configure';
 for my $case (
     [ 'DROP SCHEMA' => "SET client_min_messages = error; DROP SCHEMA randflake CASCADE; $install $configure('SECRET', 20);" ],
     [ 'the row dropped' => "TRUNCATE randflake.randflake_state; $configure('SECRET', 20);" ],
-    [ 'sequences dropped' => "DROP SEQUENCE randflake.randflake_tickets_20, randflake.randflake_hops_20, randflake.randflake_leaps_20; $configure(NULL, NULL);" ],
+    [ 'sequences dropped' => "$configure(NULL, NULL);", 'lost', 'DROP SEQUENCE randflake.randflake_tickets_20, randflake.randflake_hops_20, randflake.randflake_leaps_20' ],
     [ 'sequences set back' => "DO 'BEGIN PERFORM setval(tickets, pg_sequence_last_value(tickets) - 64 * 20) FROM randflake.randflake_state; END'; $configure(NULL, 20);" ],
     [ 'a branch from before' => "SET neon.timeline_id = 'branch'; DO 'BEGIN PERFORM setval(tickets, pg_sequence_last_value(tickets) - 64 * 20) FROM randflake.randflake_state; END'; $configure(NULL, NULL);" ],
     [ 'another database' => "$install $configure('SECRET', 20);", 'lost2' ],
@@ -186,9 +186,13 @@ for my $case (
         command_ok([ 'pg_dump', '--clean', '-U', 'owner', '-f', $dump, $node->connstr('lost') ], "$name: dumped");
         push @ids, hurry($node, 12, 'lost');
         command_ok([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-U', 'owner', '-f', $dump, '-o', '/dev/null', $node->connstr('lost') ], "$name: restored");
+    } elsif (($how // '') =~ /^DROP/) {
+        as_owner($node, $how, 'lost');
     } elsif ($how) {
         push @ids, hurry($node, 3, 'lost', $how, 'ROLLBACK');
     }
+    error_is($node, "DO 'BEGIN PERFORM setval(numbers, 0) FROM randflake.randflake_state; END'; SELECT randflake.randflake_generate()", '55000',
+        { message => qr/is a copy of the one/ }, "$name: no identifier before that", database => 'lost') if $how && $how !~ /^BEGIN/;
     push @ids, hurry($node, 2, $second // 'lost', $sql =~ s/SECRET/$secret/gr);
     my %distinct = map { $_ => 1 } @ids;
     ok(@ids >= 350 && keys %distinct == @ids, "$name: none of " . @ids . ' identifiers comes twice') or diag(scalar keys %distinct);
