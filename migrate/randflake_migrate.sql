@@ -916,6 +916,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
                    format('on the subscriber, the same statements; then TRUNCATE %s, and ALTER SUBSCRIPTION … REFRESH PUBLICATION', t.oid::regclass)
             FROM t JOIN pg_publication_tables AS x ON format('%I.%I', x.schemaname, x.tablename)::regclass = t.oid
             JOIN pg_publication AS p ON p.pubname = x.pubname WHERE EXISTS (SELECT FROM m WHERE m.rel = t.oid AND m.changes)
+          UNION ALL  -- 45 locks for each table were seen in groups of 40 and of 480
+            SELECT t.grp, 'max_locks_per_transaction', format('a transaction that changes %s tables and their indexes needs some %s locks', count(*), count(*) * 45),
+                   format('ALTER SYSTEM SET max_locks_per_transaction = %s;  -- and a restart', count(*) * 90 / s.sessions)
+            FROM t, (SELECT current_setting('max_connections')::integer + current_setting('max_prepared_transactions')::integer) AS s (sessions)
+            GROUP BY t.grp, s.sessions HAVING count(*) * 45 > current_setting('max_locks_per_transaction')::integer * s.sessions
           UNION ALL
             SELECT DISTINCT m.grp, 'function ' || p.oid::regprocedure, format('mentions %s, and has integer arguments or variables, or asks a sequence', m.rel),
                    'bigint, or the type, for integer; RETURNING for currval() and lastval()'

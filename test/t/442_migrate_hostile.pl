@@ -311,6 +311,8 @@ for my $direction ('there', 'and back') {
             my $row = $1 eq 'child' ? "INSERT INTO child (parent, label) VALUES ($number, 'early');" : "INSERT INTO log (parent, at, label) VALUES ($number, $at, 'early');";
             my $session = start_session($node, '\c moved', "BEGIN; $row DO 'BEGIN WHILE NOT EXISTS (SELECT FROM parent WHERE id = $number) LOOP PERFORM pg_sleep(0.01); END LOOP; END'; COMMIT");
             wait_until { sql(q{SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = 'moved'}) };
+            like(run(q{BEGIN; ALTER TABLE follower DISABLE TRIGGER USER; INSERT INTO follower SELECT max(id), 'x' FROM parent}),
+                qr/violates check constraint "randflake_1_/, 'no row is without a shadow');
             my $parent = "INSERT INTO parent (id, label) VALUES ($number, 'late $n');";
             sql($parent);
             is((finish_session($session))[1], '', "a row of $1 that comes before what it refers to");

@@ -130,6 +130,11 @@ is($node->safe_psql('postgres', "BEGIN; " . ($table =~ s/serial/bigserial/r =~ s
     "index public.i$half, policy p on public.t$half, rule r on public.t$half, table constraint c on public.t$half, view public.v$half", '  also where only a default changes');
 like($node->safe_psql('postgres', "BEGIN; $table $compare" . sprintf($looked, '53', 'all')), qr/view public\.v .*no order/, '  also with 53 bits');
 
+like($node->safe_psql('postgres', "BEGIN; CREATE TABLE many (id serial, at integer, PRIMARY KEY (at, id)) PARTITION BY LIST (at);"
+          . " SELECT format('CREATE TABLE many_%s PARTITION OF many FOR VALUES IN (%1\$s)', n) FROM generate_series(1, 150) AS n \\gexec\n"
+          . "SELECT remedy FROM $tool.plan() WHERE grp = 'many' AND what = 'look'; ROLLBACK"),
+    qr/^ALTER SYSTEM SET max_locks_per_transaction = \d+;/, 'many tables need many locks');
+
 # --- what ANALYZE was told ---------------------------------------------------------------------
 
 my $told = q{SELECT string_agg(concat_ws(' ', attname, attstattarget, array_to_string(array_remove(attoptions, (SELECT o FROM unnest(attoptions) AS o WHERE o LIKE 'pg\_attver%')), ' ')), ', ' ORDER BY attname)}
