@@ -333,11 +333,11 @@ static bool look_at_all(MemoryContext context) {
             coordinator[i] = database->oid;
             const NodeRange nodes = shared->memory.ranges.At(i);
             if (free_at[i] > wall_clock_second())
-                ereport(LOG, (errmsg("node ids %u to %u of this server may be leased until %s",
-                                     nodes.first, nodes.first + nodes.count - 1,
-                                     second_text(free_at[i])),
-                              errdetail("So the coordinator in database \"%s\" says.",
-                                        NameStr(database->name))));
+                ereport(LOG, (errmsg("node ids %u to %u may be leased to another server",
+                                     nodes.first, nodes.first + nodes.count - 1),
+                              errdetail("The coordinator in database \"%s\" may have leased them "
+                                        "until %s.",
+                                        NameStr(database->name), second_text(free_at[i]))));
         }
     }
     look_note_failure(look_report().question, InvalidOid, "");
@@ -346,9 +346,8 @@ static bool look_at_all(MemoryContext context) {
     SpinLockRelease(&report()->mutex);
     server.Looked(free_at);
     ConditionVariableBroadcast(&shared->window_changed);
-    ereport(DEBUG1,
-            (errmsg("looked for coordinators in %d databases in %lld ms", list_length(databases),
-                    static_cast<long long>(steady_clock() - began))));
+    elog(DEBUG1, "looked for coordinators in %d databases in %lld ms", list_length(databases),
+         static_cast<long long>(steady_clock() - began));
     return true;
 }
 
