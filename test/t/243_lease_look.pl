@@ -83,8 +83,8 @@ sub not_looked {
 }
 
 sub is_open {
-    my ($node, $test_name) = @_;
-    my $error = error_of($node, 'SELECT randflake_generate(), snowflake_generate(), randflake53_generate()');
+    my ($node, $test_name, $max_wait) = @_;
+    my $error = error_of($node, ($max_wait ? "SET randflake.max_wait = '$max_wait'; " : '') . 'SELECT randflake_generate(), snowflake_generate(), randflake53_generate()');
     is($error->{sqlstate}, '', $test_name);
 }
 
@@ -238,6 +238,14 @@ ALTER DATABASE theirs SET search_path = mine;
 SQL
 restart_as($own, node_id => 0);
 is_open($own, 'a pool that is none keeps nothing closed');
+for my $configure ('SELECT', 'ALTER TABLE randflake_lease_pool ALTER max_duration SET DEFAULT 3600; SELECT randflake_lease_configure()') {
+    restart_as($own, node_id => 0);
+    $own->safe_psql('postgres', "DROP EXTENSION IF EXISTS randflake_coordinator; CREATE EXTENSION randflake_coordinator; $configure");
+    is_open($own, 'a coordinator made since the start is not waited for', '30s');
+}
+restart_as($own, node_id => 0);
+is_closed($own, leased(0, 'postgres'), 'one made before it is, since it may have the place of another one');
+$own->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');
 
 $own->append_conf('postgresql.conf', 'max_worker_processes = 0');
 restart_as($own, node_id => 1);

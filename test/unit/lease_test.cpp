@@ -524,7 +524,8 @@ TEST(PoolLook, RangesAreFreeWhenTheLeasesThatOverlapThemHaveEnded) {
 TEST(PoolLook, APoolThatHoldsOffMayHaveLeasedAllOfIt) {
     constexpr UnixSecond kNow{1800000000};
     constexpr int64_t kHoldOff = 60 + 2 * 2 + 1;
-    const PoolSeen own{true, true, true, false, kNow - 500, kNow - 999, kNow - 7, 60, 2, {4, 1}};
+    const PoolSeen own{true,       true,     true, false, false, kNow - 500,
+                       kNow - 999, kNow - 7, 60,   2,     {4, 1}};
     EXPECT_EQ(MarkOf(own, kNow), kNow - 999) << "it knows all of its leases";
     PoolSeen seen = own;
     seen.high_water = kNow + 1000;
@@ -544,6 +545,17 @@ TEST(PoolLook, APoolThatHoldsOffMayHaveLeasedAllOfIt) {
     EXPECT_EQ(MarkOf(copy, kNow), kNow - 500 + kHoldOff) << "which is known since then";
     copy.called = copy.configured = false;
     EXPECT_EQ(MarkOf(copy, kNow), kNow - 500 + kHoldOff) << "made then, and never asked";
+
+    PoolSeen made = own;
+    made.high_water = kNow + 65;
+    made.made_since = true;
+    EXPECT_EQ(MarkOf(made, kNow), UnixSecond{0}) << "it never leased what its server uses";
+    made.called = true;
+    EXPECT_EQ(MarkOf(made, kNow), kNow + 65) << "but took over from one that may have";
+    made.called = made.same = false;
+    EXPECT_EQ(MarkOf(made, kNow), kNow + 65) << "or holds what another one left";
+    made.configured = false;
+    EXPECT_EQ(MarkOf(made, kNow), UnixSecond{0});
 
     PoolLook look{{{3, 1}, 3}, {}};
     look.AddPool(copy, kNow);

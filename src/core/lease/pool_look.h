@@ -23,6 +23,7 @@ struct PoolSeen {
     bool same;        // the pool was changed last by this very coordinator
     bool noted_here;  // `noted` is of this coordinator: when it was made or, `called`, took over
     bool called;
+    bool made_since;  // the start of the server, so all that it ever leased is in the table
     UnixSecond noted;
     UnixSecond high_water;
     UnixSecond last_grant;  // or renewal
@@ -31,10 +32,13 @@ struct PoolSeen {
 };
 
 // The second before which this coordinator grants nothing, should it be asked now for the first
-// time: as randflake_lease_share_pool() has it.
+// time: as randflake_lease_share_pool() has it. 0 for one that was just made: it waits for others,
+// and the server has used its node ids since before.
 constexpr UnixSecond MarkOf(const PoolSeen& pool, UnixSecond now) noexcept {
     if (pool.noted_here && pool.same)
-        return pool.high_water;
+        return pool.made_since && !pool.called ? UnixSecond{0} : pool.high_water;
+    if (pool.noted_here && pool.made_since && !pool.called && !pool.configured)
+        return {0};
     const UnixSecond seen = now > pool.last_grant ? now : pool.last_grant;
     const bool noted = pool.noted_here && (pool.called || !pool.configured);
     const UnixSecond ended =

@@ -43,6 +43,7 @@ namespace {
 struct Extension {
     Oid oid;
     Oid schema;
+    bool made_since;  // the start of this server
 };
 
 // A table of the extension, row by row.
@@ -116,7 +117,11 @@ static Extension find_extension() {
     while (HeapTupleIsValid(row = systable_getnext(scan))) {
         const auto* form = reinterpret_cast<Form_pg_extension>(GETSTRUCT(row));
         if (strcmp(NameStr(form->extname), "randflake_coordinator") == 0)
-            found = {form->oid, form->extnamespace};
+            found = {form->oid, form->extnamespace,
+                     TransactionIdIsValid(shared->first_xid) &&
+                         !HeapTupleHeaderXminFrozen(row->t_data) &&
+                         TransactionIdFollowsOrEquals(HeapTupleHeaderGetRawXmin(row->t_data),
+                                                      shared->first_xid)};
     }
     systable_endscan(scan);
     table_close(catalog, AccessShareLock);
@@ -150,6 +155,7 @@ static void look_at_leases(const Extension& extension, PoolLook* look, Oid* tabl
 static void look_at_pool(const Extension& extension, PoolLook* look) {
     // A pool that has no row yet
     PoolSeen seen{};
+    seen.made_since = extension.made_since;
     seen.max_duration = 60;
     seen.max_clock_skew = 2;
     seen.nodes = {0, 131072};

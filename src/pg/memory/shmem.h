@@ -68,6 +68,7 @@ struct SharedState {
     randflake::SteadyMs next_window_log_at_ms;
     LeaseReport lease_report;
     LookReport look;
+    TransactionId first_xid;  // of this server's run, if the last one ended cleanly; or invalid
     std::atomic<int> lease_worker_pid;
     ConditionVariable window_changed;
     AtomicWord skew;  // a SkewRange: smallest << 32 | largest

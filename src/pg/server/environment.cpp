@@ -195,24 +195,30 @@ static bool begins_in_recovery() {
 }
 
 // Mixes a boot with where the directory's last checkpoint is, if that ended a run cleanly;
-// otherwise it is not known. Every run of PostgreSQL moves it, whatever it preloads.
-static void mix_in_checkpoint(uint64_t (&boot)[2]) {
+// otherwise it is not known. Every run of PostgreSQL moves it, whatever it preloads. The first
+// transaction id of the next run, or an invalid one.
+static TransactionId mix_in_checkpoint(uint64_t (&boot)[2]) {
     bool intact;
     ControlFileData* control = get_controlfile(DataDir, &intact);
-    const bool known = intact && control->state == DB_SHUTDOWNED && (boot[0] != 0 || boot[1] != 0);
+    const bool clean = intact && control->state == DB_SHUTDOWNED;
+    const bool known = clean && (boot[0] != 0 || boot[1] != 0);
     boot[0] = known ? boot[0] ^ control->checkPoint : 0;
     boot[1] = known ? boot[1] : 0;
+    const TransactionId next = XidFromFullTransactionId(control->checkPointCopy.nextXid);
     pfree(control);
+    return clean ? next : InvalidTransactionId;
 }
 
 void server_init_shared() {
     static PostmasterMemory memory;
     skew_init_shared();
     static uint64_t boot_at_start[2];
+    static TransactionId first_xid;
     if (!memory.started) {
         read_boot_id(boot_at_start);
-        mix_in_checkpoint(boot_at_start);
+        first_xid = mix_in_checkpoint(boot_at_start);
     }
+    shared->first_xid = first_xid;
     const bool leased = setting_coordinator[0] != '\0';
     const NodeRanges ranges{
         {static_cast<uint32_t>(setting_node_id), static_cast<uint32_t>(setting_node_count)},
@@ -226,6 +232,6 @@ void server_init_shared() {
 void server_stop() {
     uint64_t boot[2];
     read_boot_id(boot);
-    mix_in_checkpoint(boot);
+    (void)mix_in_checkpoint(boot);
     postmaster.Stop(boot);
 }
