@@ -18,7 +18,6 @@ using randflake::NodeRanges;
 using randflake::Origin;
 using randflake::PostmasterMemory;
 using randflake::Second;
-using randflake::SecretList;
 using randflake::SecretRecords;
 using randflake::Server;
 using randflake::SkewRange;
