@@ -497,7 +497,7 @@ private:
     void Plan() {
         if (agreed_.count == kMaxGenerations)
             return;
-        int64_t from = UnixNow() + max_clock_skew_ + kWindowSeconds + 4;
+        int64_t from = UnixNow() + max_clock_skew_ + kWindowSeconds.count + 4;
         for (const Site& site : sites_)
             from = std::max(from, site.cluster.coordinator().EarliestOfSecret(site.cluster.now()));
         const SecretRecord planned = SomeSecret(FromUnix({from}), 1, 12);
@@ -799,10 +799,10 @@ private:
     // Mostly to seconds that a server has passed under some range of node ids.
     int64_t FarMs(const Machine& machine) {
         for (SimulatedServer& server : servers_) {
-            const int64_t room_ms = (server.Now() - server.floor()) * 1000;
+            const int64_t room_ms = (server.Now() - server.floor()).count * 1000;
             if (server.machine() == &machine && server.running() && server.has_opened() &&
-                room_ms > server.SkewMs() && !random_.OneIn(3))
-                return random_.Between(server.SkewMs(), room_ms);
+                room_ms > server.SkewMs().count && !random_.OneIn(3))
+                return random_.Between(server.SkewMs().count, room_ms);
         }
         return random_.Between(max_clock_skew_, 40) * 1000;
     }

@@ -226,7 +226,12 @@ constexpr bool kApart =
     !std::is_invocable_v<std::minus<>, A, B> && !std::is_invocable_v<std::less<>, A, B>;
 static_assert(kApart<Second, UnixSecond> && kApart<Second, WallMs> && kApart<WallMs, UptimeMs> &&
               kApart<WallMs, SteadyMs> && kApart<UptimeMs, SteadyMs>);
-static_assert(std::is_same_v<decltype(Second{} - Second{}), int64_t>);
+static_assert(kApart<Seconds, Ms> && kApart<Ms, Us> && !std::is_convertible_v<Ms, int64_t>);
+static_assert(std::is_same_v<decltype(Second{} - Second{}), Seconds> &&
+              std::is_same_v<decltype(WallMs{} - WallMs{}), Ms>);
+static_assert(std::is_invocable_v<std::plus<>, Second, Seconds> &&
+              !std::is_invocable_v<std::plus<>, Second, Ms> &&
+              !std::is_invocable_v<std::minus<>, SteadyMs, Us>);
 static_assert(!std::is_convertible_v<int64_t, Second> && !std::is_convertible_v<Second, int64_t>);
 
 TEST(Time, Conversions) {

@@ -209,7 +209,7 @@ inline StartPlan PlanStartBroken(Mutant mutant, StateError error, const WindowSt
 // PlanReload with a rule broken.
 inline ReloadPlan PlanReloadBroken(Mutant mutant, Reload reload, const WindowState* state) {
     if (mutant == Mutant::kTakesSecretsOfThePresent)
-        reload.skew_ms = -reload.wall_ms.count;
+        reload.skew = -reload.wall_ms.count;
     if (mutant == Mutant::kForgetsLeases)
         reload.leases_end = {};
     const ReloadPlan plan = randflake::PlanReload(reload, state);

@@ -10,18 +10,18 @@
 
 namespace randflake {
 
-template <typename Kind>
-std::ostream& operator<<(std::ostream& out, const Time<Kind>& time) {
+template <typename Kind, typename Length>
+std::ostream& operator<<(std::ostream& out, const Time<Kind, Length>& time) {
     return out << time.count;
 }
 
 // Tests compare with plain numbers.
-template <typename Kind>
-constexpr bool operator==(const Time<Kind>& time, int64_t number) {
+template <typename Kind, typename Length>
+constexpr bool operator==(const Time<Kind, Length>& time, int64_t number) {
     return time.count == number;
 }
-template <typename Kind>
-constexpr auto operator<=>(const Time<Kind>& time, int64_t number) {
+template <typename Kind, typename Length>
+constexpr auto operator<=>(const Time<Kind, Length>& time, int64_t number) {
     return time.count <=> number;
 }
 

@@ -365,10 +365,10 @@ public:
         return present;
     }
     SteadyMs Steady() const { return {*true_ms_}; }
-    int64_t SkewMs() const { return skew_ms_; }
+    Ms SkewMs() const { return skew_ms_; }
     SkewRange Skew() { return seen_skew_ = skew_; }
     LeaseTerms Terms() {
-        latest_end_ = Now() + asked_.duration + FloorDivide(asked_.skew_ms + 999, 1000) + 1;
+        latest_end_ = Now() + asked_.duration + FloorDivide(asked_.skew.count + 999, 1000) + 1;
         return asked_;
     }
     bool Generates() const { return !directory_.recovers; }
@@ -917,7 +917,7 @@ private:
                          asked.incarnation,
                          asked.expected_end,
                          slots(),
-                         asked_.duration,
+                         asked_.duration.count,
                          role_,
                          renews ? alleged_end_ : 0,
                          question.secrets};
@@ -959,7 +959,8 @@ private:
 
     void Renewed(const Lease& held) {
         if (held.end > known_.end && held.end > latest_end_ &&
-            held.lasts_until_ms > held.asked_at_ms + (asked_.duration + 1) * 1000 + asked_.skew_ms)
+            held.lasts_until_ms >
+                held.asked_at_ms + (asked_.duration.count + 1) * 1000 + asked_.skew)
             ledger_->TooLong(held.end.count);
         ledger_->Claim(GrantOf(held), held.first_node_id, slots(), known_.end.count,
                        held.end.count);

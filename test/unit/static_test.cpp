@@ -21,7 +21,7 @@ struct UnlockedArchetype {
         use(SlotSet{kRandflake, [this](uint32_t) -> std::atomic<uint64_t>& { return words_[1]; }});
     }
     Moment Present() { return {}; }
-    int64_t SkewMs() { return 0; }
+    Ms SkewMs() { return 0; }
     SkewRange Skew() { return {}; }
     bool WriteState(const WindowState&) { return true; }
     bool Locked() { return true; }

@@ -943,7 +943,7 @@ Reload ReloadOf(const SecretRecords& before, const SecretRecords& after) {
     reload.after = after;
     reload.issues = true;
     reload.wall_ms = {kWindowEpochMs + 80 * kSecondMs + 400};
-    reload.skew_ms = 2000;
+    reload.skew = 2000;
     return reload;
 }
 

@@ -1,9 +1,10 @@
 // Times as types, so that a time of one clock, or since one epoch, is no time of another. Each is a
 // number that costs nothing beside it. This is the one place that converts between them.
 //
-// A difference of two times of a kind is a plain number of its unit, and so is what is added to
-// one. Plain are also times at the borders: packed words, ticks and fields of a layout, what is on
-// disk, values of SQL.
+// A difference of two times of a kind is a duration in their unit, and so is what is added to one.
+// A plain number becomes a duration where its unit is told by what it meets; a duration becomes no
+// plain number, and none of another unit, by itself. Plain are times at the borders: packed words,
+// ticks and fields of a layout, what is on disk, values of SQL.
 
 #ifndef RANDFLAKE_CORE_BASE_TIME_H
 #define RANDFLAKE_CORE_BASE_TIME_H
@@ -14,23 +15,43 @@
 
 namespace randflake {
 
-template <typename Kind>
+template <typename Unit>
+struct Duration {
+    int64_t count;
+
+    Duration() = default;
+    constexpr Duration(int64_t number) : count(number) {}
+
+    friend constexpr auto operator<=>(const Duration&, const Duration&) = default;
+    friend constexpr Duration operator+(Duration a, Duration b) { return a.count + b.count; }
+    friend constexpr Duration operator-(Duration a, Duration b) { return a.count - b.count; }
+    friend constexpr Duration operator*(Duration a, int64_t factor) { return a.count * factor; }
+    friend constexpr Duration operator/(Duration a, int64_t divisor) { return a.count / divisor; }
+};
+
+using Seconds = Duration<struct SecondUnit>;
+using Ms = Duration<struct MsUnit>;
+using Us = Duration<struct UsUnit>;
+
+template <typename Kind, typename Length>
 struct Time {
     int64_t count;
 
     friend constexpr auto operator<=>(const Time&, const Time&) = default;
-    friend constexpr Time operator+(Time time, int64_t duration) { return {time.count + duration}; }
-    friend constexpr Time operator-(Time time, int64_t duration) { return {time.count - duration}; }
-    friend constexpr int64_t operator-(Time a, Time b) { return a.count - b.count; }
+    friend constexpr Time operator+(Time a, Length length) { return {a.count + length.count}; }
+    friend constexpr Time operator-(Time a, Length length) { return {a.count - length.count}; }
+    friend constexpr Length operator-(Time a, Time b) { return a.count - b.count; }
 };
 
-using WallMs = Time<struct WallClock>;      // Unix milliseconds of the wall clock
-using UptimeMs = Time<struct UptimeClock>;  // of a clock that cannot be set, and counts suspension
-using SteadyMs = Time<struct SteadyClock>;  // of a clock that never steps: for waiting
-using Second = Time<struct EpochSeconds>;   // since kWindowEpoch; negative before
-using UnixSecond = Time<struct UnixSeconds>;
+using WallMs = Time<struct WallClock, Ms>;      // Unix milliseconds of the wall clock
+using UptimeMs = Time<struct UptimeClock, Ms>;  // of a clock that cannot be set; counts suspension
+using SteadyMs = Time<struct SteadyClock, Ms>;  // of a clock that never steps: for waiting
+using SteadyUs = Time<struct SteadyClock, Us>;
+using Second = Time<struct EpochSeconds, Seconds>;  // since kWindowEpoch; negative before
+using UnixSecond = Time<struct UnixSeconds, Seconds>;
 
 static_assert(std::is_trivial_v<Second> && sizeof(Second) == sizeof(int64_t));
+static_assert(std::is_trivial_v<Seconds> && sizeof(Seconds) == sizeof(int64_t));
 
 // Windows are in seconds since this instant in every layout: 2024-10-27 03:33:20 UTC.
 inline constexpr int64_t kSecondMs = 1000;
@@ -41,11 +62,19 @@ constexpr int64_t FloorDivide(int64_t dividend, int64_t divisor) noexcept {
     return dividend / divisor - (dividend % divisor < 0 ? 1 : 0);
 }
 
+constexpr Ms InMs(Seconds seconds) noexcept {
+    return seconds.count * kSecondMs;
+}
+// In whole seconds, of which the last may be longer.
+constexpr Seconds SecondsFor(Ms length) noexcept {
+    return FloorDivide(length.count + kSecondMs - 1, kSecondMs);
+}
+
 constexpr UnixSecond ToUnix(Second second) noexcept {
     return kWindowEpoch + second.count;
 }
 constexpr Second FromUnix(UnixSecond second) noexcept {
-    return {second - kWindowEpoch};
+    return {(second - kWindowEpoch).count};
 }
 // The instant at which a second begins.
 constexpr WallMs StartOf(Second second) noexcept {

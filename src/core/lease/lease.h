@@ -45,7 +45,7 @@ struct Lease {
     SteadyMs lasts_until_ms;
 
     // Of the last grant or renewal: how long it was then to its end.
-    constexpr int64_t length_ms() const noexcept {
+    constexpr Ms length() const noexcept {
         RANDFLAKE_ASSERT(lasts_until_ms >= asked_at_ms);
         return lasts_until_ms - asked_at_ms;
     }
@@ -67,18 +67,18 @@ constexpr Second EndOfUnix(const Layout& layout, UnixSecond named_last) noexcept
     return last < SecondsEnd(layout) ? last + 1 : last;
 }
 
-// What a holder asked for, in seconds, and by how much its clock and the coordinator's may differ.
+// How long a lease a holder asked for, and by how much its clock and the coordinator's may differ.
 struct LeaseTerms {
-    int64_t duration;
-    int64_t skew_ms;
+    Seconds duration;
+    Ms skew;
 };
 
 // The latest end of a window that a holder opens or extends whose clock shows `now`. What was
 // announced on disk cannot be taken back, so a coordinator must not be able to send a window into
 // the far future.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
-    RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew_ms >= 0);
-    return now + asked.duration + (asked.skew_ms + kSecondMs - 1) / kSecondMs + 1;
+    RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew >= 0);
+    return now + asked.duration + SecondsFor(asked.skew) + 1;
 }
 
 // What the coordinator's clock showed at a moment of this server, within the error in both
@@ -86,10 +86,10 @@ constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
 struct CoordinatorClock {
     UptimeMs at;  // 0: it was not told
     WallMs shown;
-    int64_t error_ms;
+    Ms error;
 
-    // By so many milliseconds this server's clock is ahead of the coordinator's; negative: behind.
-    constexpr int64_t Ahead(UptimeMs uptime_ms, WallMs wall_ms) const noexcept {
+    // By how much this server's clock is ahead of the coordinator's; negative: behind.
+    constexpr Ms Ahead(UptimeMs uptime_ms, WallMs wall_ms) const noexcept {
         RANDFLAKE_ASSERT(at != UptimeMs{0} && uptime_ms >= at);
         return (wall_ms - shown) - (uptime_ms - at);
     }

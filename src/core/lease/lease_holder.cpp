@@ -7,14 +7,14 @@
 namespace randflake {
 
 // Between attempts after a failure: doubled from the first to the last.
-static constexpr int64_t kFirstRetryMs = 250;
-static constexpr int64_t kLastRetryMs = 4000;
+static constexpr Ms kFirstRetry = 250;
+static constexpr Ms kLastRetry = 4000;
 
 // The shortest time from one renewal to the next.
-static constexpr int64_t kShortestHalfMs = 500;
+static constexpr Ms kShortestHalf = 500;
 
 // How often to look whether the next lease may be opened.
-static constexpr int64_t kOpenIntervalMs = 100;
+static constexpr Ms kOpenInterval = 100;
 
 template <typename T>
 static constexpr T Min(T a, T b) {
@@ -25,9 +25,9 @@ static constexpr T Max(T a, T b) {
     return a > b ? a : b;
 }
 
-static constexpr int64_t UpTo(int64_t most, uint64_t random) {
+static constexpr Ms UpTo(Ms most, uint64_t random) {
     RANDFLAKE_ASSERT(most >= 0);
-    return static_cast<int64_t>(random % (static_cast<uint64_t>(most) + 1));
+    return static_cast<int64_t>(random % (static_cast<uint64_t>(most.count) + 1));
 }
 
 void LeaseRelease::UsedUntil(Second end) noexcept {
@@ -58,7 +58,7 @@ LeaseOutcome LeaseHolder::Succeeded(const Lease& lease, Second now) noexcept {
     RANDFLAKE_ASSERT(lease.id != 0 && lease.start < lease.end);
     awaits_ = LeaseRequest::Kind::kNone;
     // What was given may be of no use while the clocks disagree, but the coordinator did its part.
-    retry_interval_ms_ = 0;
+    retry_interval_ = 0;
     if (now >= lease.end)
         return LeaseOutcome::kOver;
     return now < lease.start ? LeaseOutcome::kNotBegun : LeaseOutcome::kGood;
@@ -86,7 +86,7 @@ LeaseOutcome LeaseHolder::Granted(const Layout& layout, uint32_t slots, const Le
              .end = end,
              .refused = false,
              .asked_at_ms = asked_at_ms_,
-             .lasts_until_ms = asked_at_ms_ + (end - start) * kSecondMs};
+             .lasts_until_ms = asked_at_ms_ + InMs(end - start)};
     const LeaseOutcome outcome = Succeeded(next_, now);
     return behind ? LeaseOutcome::kBehind : outcome;
 }
@@ -111,11 +111,10 @@ LeaseOutcome LeaseHolder::Renewed(const Layout& layout, UnixSecond last, const L
     Lease& held = next_.id != 0 ? next_ : open_;
     RANDFLAKE_ASSERT(held.id != 0 && !held.refused);
     const Second end = Max(held.end, EndOfUnix(layout, last));
-    const SteadyMs lasts_until_ms = held.lasts_until_ms + (end - held.end) * kSecondMs;
+    const SteadyMs lasts_until_ms = held.lasts_until_ms + InMs(end - held.end);
     const bool behind = end > held.end && end > LatestEnd(now, asked);
     // The clock that never steps tells how long it would last from the request on.
-    if (behind &&
-        lasts_until_ms > asked_at_ms_ + (asked.duration + 1) * kSecondMs + asked.skew_ms) {
+    if (behind && lasts_until_ms > asked_at_ms_ + InMs(asked.duration + 1) + asked.skew) {
         (void)Unanswered();
         held.refused = true;
         return LeaseOutcome::kTooLong;
@@ -144,23 +143,22 @@ LeaseOutcome LeaseHolder::Refused() noexcept {
 
 LeaseOutcome LeaseHolder::Unanswered() noexcept {
     awaits_ = LeaseRequest::Kind::kNone;
-    retry_interval_ms_ =
-        retry_interval_ms_ == 0 ? kFirstRetryMs : Min(retry_interval_ms_ * 2, kLastRetryMs);
+    retry_interval_ = retry_interval_ == 0 ? kFirstRetry : Min(retry_interval_ * 2, kLastRetry);
     return LeaseOutcome::kNothing;
 }
 
-SteadyMs LeaseHolder::NextRequestAt(int64_t longest_seconds, uint64_t random,
+SteadyMs LeaseHolder::NextRequestAt(Seconds longest, uint64_t random,
                                     SteadyMs now_ms) const noexcept {
-    if (retry_interval_ms_ != 0)
-        return now_ms + retry_interval_ms_ - UpTo(retry_interval_ms_ / 4, random);
-    RANDFLAKE_ASSERT(longest_seconds >= 1);
+    if (retry_interval_ != 0)
+        return now_ms + retry_interval_ - UpTo(retry_interval_ / 4, random);
+    RANDFLAKE_ASSERT(longest >= 1);
     const Lease& held = newest();
-    const int64_t half_ms = Max(Min(held.length_ms(), longest_seconds * 1000) / 2, kShortestHalfMs);
-    return held.asked_at_ms + half_ms - UpTo(half_ms / 10, random);
+    const Ms half = Max(Min(held.length(), InMs(longest)) / 2, kShortestHalf);
+    return held.asked_at_ms + half - UpTo(half / 10, random);
 }
 
 SteadyMs LeaseHolder::WakeAt(SteadyMs next_request_at_ms, SteadyMs now_ms) const noexcept {
-    return next_.id == 0 ? next_request_at_ms : Min(next_request_at_ms, now_ms + kOpenIntervalMs);
+    return next_.id == 0 ? next_request_at_ms : Min(next_request_at_ms, now_ms + kOpenInterval);
 }
 
 Window LeaseHolder::Extended(Window window, Second latest) const noexcept {

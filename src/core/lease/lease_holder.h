@@ -116,10 +116,9 @@ public:
     // --- time
 
     // When to ask next, so that a step of the wall clock neither delays a renewal nor hurries it.
-    // `longest_seconds` is the duration that is asked for. Any `random` number makes it a little
+    // `longest` is the duration that is asked for. Any `random` number makes it a little
     // earlier, so that the holders of a coordinator that comes back spread out.
-    SteadyMs NextRequestAt(int64_t longest_seconds, uint64_t random,
-                           SteadyMs now_ms) const noexcept;
+    SteadyMs NextRequestAt(Seconds longest, uint64_t random, SteadyMs now_ms) const noexcept;
     // When there is something to do, if the next request is due then.
     SteadyMs WakeAt(SteadyMs next_request_at_ms, SteadyMs now_ms) const noexcept;
 
@@ -147,9 +146,9 @@ protected:  // the simulation breaks the rules one by one
     Lease open_{};
     Lease next_{};
     LeaseRequest::Kind awaits_{};
-    Incarnation incarnation_{};      // of the acquisition that is under way
-    SteadyMs asked_at_ms_{};         // of the request that is under way
-    int64_t retry_interval_ms_ = 0;  // 0: the last request succeeded
+    Incarnation incarnation_{};  // of the acquisition that is under way
+    SteadyMs asked_at_ms_{};     // of the request that is under way
+    Ms retry_interval_ = 0;      // 0: the last request succeeded
 };
 
 static_assert(std::is_trivially_copyable_v<LeaseHolder>);

@@ -103,9 +103,10 @@ public:
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);
         double left = 1;
         for (int generation = GenerationAt(second); generation > 0; generation--)
-            left *= 1 - static_cast<double>(generations_[generation].from -
-                                            generations_[generation - 1].from) /
-                            seconds;
+            left *=
+                1 - static_cast<double>(
+                        (generations_[generation].from - generations_[generation - 1].from).count) /
+                        seconds;
         RANDFLAKE_ASSERT(left > 0 && left <= 1);
         return left;
     }

@@ -54,10 +54,10 @@ namespace randflake {
 
 // A forward jump of the wall clock, against the clock that never steps, beyond which the server
 // waits for a person: windows far in the future cannot be taken back.
-inline constexpr int64_t kMaxClockJumpSeconds = 86400;
+inline constexpr Seconds kMaxClockJump = 86400;
 
 // After a failed write or read, the next attempt of an extension.
-inline constexpr int64_t kRetryIntervalMs = 200;
+inline constexpr Ms kRetryInterval = 200;
 
 // Why the window was not opened or extended when it was last tried.
 enum class WindowProblem : uint8_t {
@@ -74,7 +74,7 @@ enum class WindowProblem : uint8_t {
 struct WindowTrouble {
     WindowProblem problem;
     Second second;
-    int64_t jump;
+    Seconds jump;
 };
 
 enum class LeaseOpening : uint8_t {
@@ -204,7 +204,7 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state) {
     env.WithSlots([](const auto&... sets) { (sets.layout.Slots(sets.slot(0).load() != 0), ...); });
     { env.Present() } -> std::same_as<Moment>;
     // The tolerated difference of clocks, now and since the start of the postmaster.
-    { env.SkewMs() } -> std::same_as<int64_t>;
+    { env.SkewMs() } -> std::same_as<Ms>;
     { env.Skew() } -> std::same_as<SkewRange>;
     // * False after a failure, which it reports.
     { env.WriteState(state) } -> std::same_as<bool>;
@@ -302,7 +302,7 @@ public:
         // What was tolerated before the stop is no matter to a proof: others hold off from a start
         // after it.
         state.skew = env_.Skew();
-        state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs());
+        state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
         (void)env_.WriteState(state);
     }
 
@@ -331,7 +331,7 @@ public:
         reload.leased = memory().leased;
         reload.leases_end = memory().holder.LastEnd();
         reload.wall_ms = env_.Present().wall_ms;
-        reload.skew_ms = env_.SkewMs();
+        reload.skew = env_.SkewMs();
         // A standby, or a server that lost its secrets, may add one that already began elsewhere:
         // it has made nothing since its start. The state on disk is asked before its first window
         // opens.
@@ -621,7 +621,7 @@ private:
     // The next attempt of an extension comes later.
     bool BackOff() {
         RANDFLAKE_ASSERT(env_.Locked());
-        memory().retry_at_ms = env_.Steady() + kRetryIntervalMs;
+        memory().retry_at_ms = env_.Steady() + kRetryInterval;
         return false;
     }
 
@@ -640,7 +640,7 @@ private:
             return false;
         if (env_.Steady() < memory().retry_at_ms)
             return false;
-        if (const int64_t jump = ClockJump(now); jump > kMaxClockJumpSeconds) {
+        if (const Seconds jump = ClockJump(now); jump > kMaxClockJump) {
             env_.Report({WindowProblem::kClockJumped, {}, jump});
             return false;
         }
@@ -700,9 +700,9 @@ private:
             env_.Look();  // while the hold-off lasts
         const Second opens_at = RangeOpensAt(range);
         if (!MayOpen(opens_at, memory().opens_at_ms, now, env_.Present().uptime_ms)) {
-            const int64_t behind_ms = (opens_at - now - kWindowSeconds) * kSecondMs;
+            const Ms behind = InMs(opens_at - now - kWindowSeconds);
             const bool leased = now < memory().free_at[range];
-            if (leased || memory().ranges.count == 1 || behind_ms <= env_.SkewMs()) {
+            if (leased || memory().ranges.count == 1 || behind <= env_.SkewMs()) {
                 env_.Report({leased ? WindowProblem::kLeased : WindowProblem::kNotYet,
                              Later(opens_at, now + 1), 0});
                 return false;
@@ -727,7 +727,7 @@ private:
         if (env_.Steady() < memory().retry_at_ms)
             return false;
         const Second last = LastUsed(window);
-        if ((last - now) * kSecondMs <= env_.SkewMs())
+        if (InMs(last - now) <= env_.SkewMs())
             return true;
         const uint32_t range = AnotherRange(now);
         if (range == memory().ranges.count)
@@ -764,7 +764,7 @@ private:
     }
 
     // By how many seconds the clock is ahead of where it should be.
-    int64_t ClockJump(Second now) {
+    Seconds ClockJump(Second now) {
         const Moment& started = memory().postmaster.started_at;
         return now - SecondOf(started.wall_ms + (env_.Present().uptime_ms - started.uptime_ms));
     }

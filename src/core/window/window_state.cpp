@@ -463,7 +463,7 @@ ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept {
     const Second end = state != nullptr ? state->LastEnd() : Second{0};
     if (reload.NeedsState()) {
         const Second others =
-            reload.leased ? reload.leases_end : SecondAfter(reload.wall_ms + reload.skew_ms);
+            reload.leased ? reload.leases_end : SecondAfter(reload.wall_ms + reload.skew);
         const Second earliest = Max(Max(end, others), Second{1});
         for (uint32_t i = before.count; i < after.count; i++)
             if (after.records[i].from < earliest)

@@ -150,7 +150,7 @@ struct Reload {
 
     // The present, and the tolerated difference of clocks.
     WallMs wall_ms;
-    int64_t skew_ms;
+    Ms skew;
 
     // Whether the state on disk must be known: secrets are added that have not begun anywhere.
     constexpr bool NeedsState() const {
@@ -187,7 +187,7 @@ struct SkewRange {
 
 // How far the written end is set ahead of the clock's second. A crash costs at most this much. The
 // window is extended in its last second, so there is one write in two seconds.
-inline constexpr int64_t kWindowSeconds = 3;
+inline constexpr Seconds kWindowSeconds = 3;
 
 // Node ranges a data directory has used, the current one first. When more were used than there is
 // room for, the last two that the server is not configured with become one that covers both.

@@ -46,13 +46,13 @@ static inline long milliseconds_to_next_second() {
 }
 
 // From a clock that never steps, for measuring how long a call has waited.
-static inline int64 steady_microseconds() {
+static inline randflake::SteadyUs steady_microseconds() {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return int64{now.tv_sec} * 1000000 + now.tv_nsec / 1000;
+    return {int64{now.tv_sec} * 1000000 + now.tv_nsec / 1000};
 }
 static inline randflake::SteadyMs steady_clock() {
-    return {steady_microseconds() / 1000};
+    return {steady_microseconds().count / 1000};
 }
 
 // From a clock that cannot be set, and that counts the time for which the machine was suspended.

@@ -13,7 +13,7 @@ static constexpr randflake::WallMs kPostgresEpoch{int64{POSTGRES_EPOCH_JDATE - U
 
 // An instant as PostgreSQL's timestamp with time zone; a second as that at which it begins.
 static inline TimestampTz timestamp_of(randflake::WallMs instant) {
-    return (instant - kPostgresEpoch) * 1000;
+    return (instant - kPostgresEpoch).count * 1000;
 }
 static inline TimestampTz timestamp_of(randflake::Second second) {
     return timestamp_of(StartOf(second));

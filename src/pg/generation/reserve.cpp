@@ -138,7 +138,7 @@ static void wait_for_tick(const Layout& layout, const Reservation& reservation, 
                           uint32 event) {
     const randflake::WallMs now = precise_wall_clock();
     const int64 left =
-        layout.unit - (now - layout.TickStart(static_cast<uint64_t>(reservation.now)));
+        layout.unit - (now - layout.TickStart(static_cast<uint64_t>(reservation.now))).count;
     if (reservation.outcome != Outcome::kExhausted || layout.unit > kShortWait) {
         const int64 next = layout.unit == randflake::kSecondMs ? milliseconds_to_next_second()
                                                                : Min(Max(left, 1), layout.unit);
@@ -163,22 +163,23 @@ static pg_noinline Reservation wait_for_numbers(SlotChoice choice, uint32 wanted
     if (event == 0)
         event = wait_event("RandflakeGenerate");
 
-    const int64 started_at = steady_microseconds();
-    const int64 give_up_at = started_at + int64{setting_max_wait} * 1000;
+    const randflake::SteadyUs started_at = steady_microseconds();
+    const randflake::SteadyUs give_up_at = started_at + int64{setting_max_wait} * 1000;
     shared->counters.waits.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
         const Reservation reservation = attempt<Numbers>(choice, wanted);
-        const int64 now = steady_microseconds();
+        const randflake::SteadyUs now = steady_microseconds();
         const bool reserved = reservation.outcome == Outcome::kReserved;
         if (reserved || now >= give_up_at || RecoveryInProgress() ||
             Numbers::IsPermanent(reservation.outcome)) {
             ConditionVariableCancelSleep();
-            count_wait(now - started_at);
+            count_wait((now - started_at).count);
             if (!reserved)
                 raise_unavailable(Numbers::layout(), reservation);
             return reservation;
         }
-        wait_for_tick(Numbers::layout(), reservation, (give_up_at - now + 999) / 1000, event);
+        wait_for_tick(Numbers::layout(), reservation, ((give_up_at - now).count + 999) / 1000,
+                      event);
     }
 }
 

@@ -76,7 +76,8 @@ static ErrorText clock_behind_error(Second now, Second used, const char* what) {
         report.trouble.problem == WindowProblem::kNoRange && report.trouble.second > now;
     return {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        psprintf("the clock is %lld seconds behind %s", static_cast<long long>(used - now), what),
+        psprintf("the clock is %lld seconds behind %s", static_cast<long long>((used - now).count),
+                 what),
         psprintf("The clock shows %s, identifiers may have been issued up to %s.%s%s", now_text,
                  second_text(used),
                  waits ? psprintf(" No range of node ids may be used before %s.",
@@ -194,7 +195,7 @@ static ErrorText file_failed_error(const WindowReport& report) {
 static ErrorText clock_jumped_error(const WindowReport& report, Second now) {
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             psprintf("the clock has jumped %lld seconds ahead since the server started",
-                     static_cast<long long>(report.trouble.jump)),
+                     static_cast<long long>(report.trouble.jump.count)),
             psprintf("The clock shows %s.", second_text(now)),
             "Set the clock if it is wrong. If it is right, restart the server."};
 }
@@ -203,7 +204,7 @@ static ErrorText clock_jumped_error(const WindowReport& report, Second now) {
 static ErrorText not_yet_error(const WindowReport& report, Second now) {
     // The longest wait after a crash or during a hold-off. A longer one means that the clock was
     // set back.
-    const int64 usual = randflake::kWindowSeconds + report.hold_off_ms / 1000 + 1;
+    const int64 usual = randflake::kWindowSeconds.count + report.hold_off_ms / 1000 + 1;
     if (report.trouble.second - now > usual)
         return clock_behind_error(now, report.trouble.second, "the end of the last window");
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "the window for identifiers is not open yet",

@@ -264,7 +264,7 @@ static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interru
             return failed(LeaseProblem::kNotAsked,
                           "interrupted by a shutdown or a reload of the settings");
         }
-        const int64 left = deadline - steady_clock();
+        const int64 left = (deadline - steady_clock()).count;
         if (left <= 0) {
             // A host that hangs must not keep the others from being asked.
             first_host++;
@@ -287,9 +287,9 @@ static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms
     static constexpr int64 kYear10000Ms = INT64CONST(253402300800000);
     if (shown_ms < 0 || shown_ms >= kYear10000Ms)
         return {};
-    const int64 round_trip_ms = answer.answered_at - answer.asked_at;
+    const randflake::Ms round_trip = answer.answered_at - answer.asked_at;
     // The clocks are read to the millisecond.
-    return {answer.asked_at + round_trip_ms / 2, {shown_ms}, (round_trip_ms + 1) / 2 + 1};
+    return {answer.asked_at + round_trip / 2, {shown_ms}, (round_trip + 1) / 2 + 1};
 }
 
 // Asks, with the values of the answer's one row into `values`; `clock_column` is that of the
@@ -364,7 +364,7 @@ LeaseResult lease_client_acquire(const char* holder, const pg_uuid_t& incarnatio
          true}};
     int64 values[kMaxAnswerColumns] = {};
     LeaseResult result =
-        ask_coordinator(request, kLeaseClientTimeoutMs, LeaseReply::Kind::kGranted, values, 5);
+        ask_coordinator(request, kLeaseClientTimeout.count, LeaseReply::Kind::kGranted, values, 5);
     result.reply.grant = {values[0], values[1], values[2], {values[3]}, {values[4]}};
     return result;
 }
@@ -383,7 +383,7 @@ LeaseResult lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation,
         {3, {AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8}, true}};
     int64 values[kMaxAnswerColumns] = {};
     LeaseResult result =
-        ask_coordinator(request, kLeaseClientTimeoutMs, LeaseReply::Kind::kRenewed, values, 1);
+        ask_coordinator(request, kLeaseClientTimeout.count, LeaseReply::Kind::kRenewed, values, 1);
     result.reply.renewed_to = {values[0]};
     return result;
 }

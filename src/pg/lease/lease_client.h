@@ -23,7 +23,7 @@ struct LeaseResult {
 
 // These give up after so many milliseconds, and at once when the worker has to stop or to reload
 // the settings.
-inline constexpr int64 kLeaseClientTimeoutMs = 10000;
+inline constexpr randflake::Ms kLeaseClientTimeout = 10000;
 
 LeaseResult lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
                                  int duration, const randflake::SecretRecords& secrets);

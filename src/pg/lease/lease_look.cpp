@@ -30,7 +30,7 @@ extern "C" {
 [[noreturn]] PGDLLEXPORT void randflake_look_at_database_main(Datum database);
 }
 
-static constexpr int64 kAgainMs = 1000;
+static constexpr randflake::Ms kAgain = 1000;
 static constexpr char kLockTimeout[] = "3s";
 
 static LookReport* report() {
@@ -353,7 +353,7 @@ static bool look_at_all(MemoryContext context) {
     server.Looked(free_at);
     ConditionVariableBroadcast(&shared->window_changed);
     elog(DEBUG1, "looked for coordinators in %d databases in %lld ms", list_length(databases),
-         static_cast<long long>(steady_clock() - began));
+         static_cast<long long>((steady_clock() - began).count));
     return true;
 }
 
@@ -378,7 +378,7 @@ void randflake_look_main(Datum) {
     MemoryContext context =
         AllocSetContextCreate(TopMemoryContext, "randflake look", ALLOCSET_SMALL_SIZES);
     while (!look_at_all(context)) {
-        pause_for(kAgainMs);
+        pause_for(kAgain.count);
         MemoryContextReset(context);
     }
     proc_exit(0);

@@ -39,7 +39,7 @@ extern "C" {
 }
 
 // How long a shutdown waits for the coordinator to take the leases back.
-static constexpr int64 kReleaseTimeoutMs = 1000;
+static constexpr randflake::Ms kReleaseTimeout = 1000;
 
 static char logged_error[sizeof LeaseReport::error];
 
@@ -160,8 +160,9 @@ static void release_lease(const LeaseRelease& release, SteadyMs give_up_at_ms) {
     const Lease& held = release.lease;
     if (held.id == 0)
         return;
-    const LeaseResult result = lease_client_release(
-        held.id, uuid_of(held.incarnation), release.last_used, give_up_at_ms - steady_clock());
+    const LeaseResult result =
+        lease_client_release(held.id, uuid_of(held.incarnation), release.last_used,
+                             (give_up_at_ms - steady_clock()).count);
     if (result.problem == LeaseProblem::kNone)
         return;
     ereport(LOG, (errmsg("could not give lease %lld of node ids back: %s",
@@ -191,7 +192,7 @@ static void acquire(const LeaseQuestion& asked) {
                               "the coordinator granted a lease that makes no sense");
     if (declined.lease.id == 0)
         return record_success(outcome, result.clock);
-    release_lease(declined, steady_clock() + kReleaseTimeoutMs);
+    release_lease(declined, steady_clock() + kReleaseTimeout);
     record_too_long(kNotLeased, "granted a lease to", declined.lease.end);
 }
 
@@ -240,7 +241,7 @@ static void renew_or_acquire() {
 
 static void release_all() {
     const LeaseReleases releases = server.Seal();
-    const SteadyMs give_up_at_ms = steady_clock() + kReleaseTimeoutMs;
+    const SteadyMs give_up_at_ms = steady_clock() + kReleaseTimeout;
     release_lease(releases.open, give_up_at_ms);
     release_lease(releases.next, give_up_at_ms);
 }
@@ -255,7 +256,7 @@ static void give_used_back(Second used_until) {
              static_cast<long long>(leases().next().first_node_id),
              static_cast<long long>(leases().next().first_node_id + shared->slot_count - 1),
              second_text(used_until));
-    release_lease(server.DropNext(), steady_clock() + kReleaseTimeoutMs);
+    release_lease(server.DropNext(), steady_clock() + kReleaseTimeout);
     (void)server.Answered({});
     record_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
 }
@@ -287,13 +288,14 @@ static bool open_or_drop_next() {
 // When to ask the coordinator next: at half of four fifths of the lease. Of the usual minute 36
 // seconds are left then, so that the operator's alerts come before the end.
 static SteadyMs next_request_at_ms() {
-    const int64 seconds = Min(leases().newest().length_ms() / 1000, setting_lease_duration) * 4 / 5;
+    const int64 seconds =
+        Min(leases().newest().length().count / 1000, setting_lease_duration) * 4 / 5;
     return leases().NextRequestAt(seconds, pg_prng_uint64(&pg_global_prng_state), steady_clock());
 }
 
 // How long to sleep between attempts to write the end of a lease to a disk that fails, or while the
 // clock keeps a lease from being used.
-static constexpr int64 kAnnounceIntervalMs = 500;
+static constexpr randflake::Ms kAnnounceInterval = 500;
 
 void randflake_lease_main(Datum) {
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
@@ -329,14 +331,14 @@ void randflake_lease_main(Datum) {
             request_at_ms = next_request_at_ms();
         const bool announced = server.ExtendLease();
         const SteadyMs now_ms = steady_clock();
-        int64 sleep_ms = leases().WakeAt(request_at_ms, now_ms) - now_ms;
+        randflake::Ms sleep = leases().WakeAt(request_at_ms, now_ms) - now_ms;
         const bool clocks_differ = lease_report().problem == LeaseProblem::kClocks;
         if (clocks_differ)
             look_at_clock();
         if (!announced || clocks_differ)
-            sleep_ms = Min(sleep_ms, kAnnounceIntervalMs);
+            sleep = Min(sleep, kAnnounceInterval);
         (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-                        static_cast<long>(Max(sleep_ms, 1)), wait_event(kLeaseWaitEvent));
+                        static_cast<long>(Max(sleep.count, 1)), wait_event(kLeaseWaitEvent));
         ResetLatch(MyLatch);
     }
     MemoryContextSwitchTo(per_action);

@@ -127,7 +127,7 @@ Datum randflake_status(PG_FUNCTION_ARGS) {
     row.Add(counter_datum(counters.window_extensions));
     row.Add(TimestampTzGetDatum(counters.reset_at));
     row.AddUnless(lease_id == 0, Int64GetDatum(lease_id));
-    row.AddUnless(open.id == 0, interval_datum(open.length_ms()));
+    row.AddUnless(open.id == 0, interval_datum(open.length().count));
     row.AddUnless(lease.error_at == 0, lease_error_datum(lease.error));
     row.AddUnless(lease.error_at == 0, TimestampTzGetDatum(lease.error_at));
     row.AddUnless(copy_found_at == 0, TimestampTzGetDatum(copy_found_at));

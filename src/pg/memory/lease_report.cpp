@@ -41,8 +41,8 @@ void lease_show(const LeaseHolder& holder) {
 static int64 wrong_by_ms(const CoordinatorClock& clock) {
     if (clock.at == UptimeMs{})
         return 0;
-    const int64 ahead = clock.Ahead(uptime_clock(), precise_wall_clock());
-    return std::abs(ahead) > setting_max_clock_skew + clock.error_ms ? ahead : 0;
+    const int64 ahead = clock.Ahead(uptime_clock(), precise_wall_clock()).count;
+    return std::abs(ahead) > setting_max_clock_skew + clock.error.count ? ahead : 0;
 }
 
 bool lease_clock_wrong(const LeaseReport& report) {
@@ -57,7 +57,7 @@ const char* lease_clock_text(const LeaseReport& report) {
                     static_cast<long long>(std::abs(ahead) / 1000),
                     static_cast<int>(std::abs(ahead) % 1000),
                     ahead < 0 ? "behind the coordinator's" : "ahead of the coordinator's",
-                    static_cast<long long>(report.clock.error_ms));
+                    static_cast<long long>(report.clock.error.count));
 }
 
 void lease_record_clock(const CoordinatorClock& clock) {

@@ -8,7 +8,7 @@
 using randflake::SteadyMs;
 
 // Between two launchers.
-static constexpr int64 kAgainMs = 1000;
+static constexpr randflake::Ms kAgain = 1000;
 
 static LookReport* report() {
     return &shared->look;
@@ -60,7 +60,7 @@ void look_start() {
     SpinLockAcquire(&report()->mutex);
     const bool due = report()->launcher == 0 && now >= report()->start_at_ms;
     if (due)
-        report()->start_at_ms = now + kAgainMs;
+        report()->start_at_ms = now + kAgain;
     SpinLockRelease(&report()->mutex);
     if (due)
         (void)look_start_worker("randflake_look_main", InvalidOid, report()->question, nullptr);

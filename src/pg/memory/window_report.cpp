@@ -1,4 +1,4 @@
-// What keeps the window from moving: for all sessions, and for the log, once in kLogIntervalMs.
+// What keeps the window from moving: for all sessions, and for the log, once in kLogInterval.
 
 #include "pg/memory/window_report.h"
 
@@ -20,7 +20,7 @@ using randflake::WindowState;
 using randflake::WindowTrouble;
 
 // How often attempts that fail are logged.
-static constexpr int64 kLogIntervalMs = 10000;
+static constexpr randflake::Ms kLogInterval = 10000;
 
 void window_init_report() {
     SpinLockInit(&shared->window_report.mutex);
@@ -46,7 +46,7 @@ static bool due_to_log() {
     const SteadyMs now = steady_clock();
     if (now < shared->next_window_log_at_ms)
         return false;
-    shared->next_window_log_at_ms = now + kLogIntervalMs;
+    shared->next_window_log_at_ms = now + kLogInterval;
     return true;
 }
 

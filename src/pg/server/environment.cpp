@@ -57,7 +57,7 @@ Moment Environment::Present() {
 SteadyMs Environment::Steady() {
     return steady_clock();
 }
-int64 Environment::SkewMs() {
+randflake::Ms Environment::SkewMs() {
     return setting_max_clock_skew;
 }
 // The value of this process is among them, unless it was made to read the configuration before

@@ -34,7 +34,7 @@ struct ServerEnvironment {
     static randflake::Second Now();
     static randflake::Moment Present();
     static randflake::SteadyMs Steady();
-    static int64 SkewMs();
+    static randflake::Ms SkewMs();
     static randflake::SkewRange Skew();
     static randflake::LeaseTerms Terms();
     static bool Generates();
