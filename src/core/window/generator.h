@@ -164,6 +164,25 @@ struct Reservation {
     return reservation;
 }
 
+// Whether a reservation tells that the end of its window is near enough to extend it now.
+constexpr bool NearsEnd(const Layout& layout, const Reservation& reservation) noexcept {
+    return !layout.Before(static_cast<uint64_t>(reservation.now), reservation.window.end - 1);
+}
+
+// Whether the clock is so far behind a reservation, or behind what kept it from being made, that
+// the server may go on under another range of node ids.
+constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservation,
+                             Ms skew) noexcept {
+    const uint64_t reached = reservation.count > 0 ? layout.Unpack(reservation.first).timestamp
+                             : reservation.outcome == Outcome::kClockBehind
+                                 ? layout.Unpack(reservation.previous).timestamp
+                             : reservation.outcome == Outcome::kBeforeWindow
+                                 ? layout.FirstTick(reservation.window.start)
+                                 : 0;
+    const int64_t ticks = static_cast<int64_t>(reached) - reservation.now;
+    return ticks > 0 && ticks * layout.unit > skew.count;
+}
+
 // Reserves up to `wanted` numbers in a slot. `clock()` gives ticks since the layout's epoch.
 // Lock-free; safe against any number of concurrent Reserve and one ChangeWindow.
 template <typename AtomicWord, typename Clock>

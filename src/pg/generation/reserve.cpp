@@ -102,7 +102,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
 // The server has another range of node ids, and the clock is behind by more than is tolerated.
 static inline bool range_due(const Layout& layout, const Reservation& reservation) {
     return shared->memory.ranges.count > 1 &&
-           clock_behind(layout, reservation, setting_max_clock_skew);
+           randflake::ClockIsBehind(layout, reservation, setting_max_clock_skew);
 }
 
 // Moves the window on where that is due. True if another attempt may succeed at once.
@@ -122,7 +122,7 @@ static Reservation attempt(SlotChoice choice, uint32 wanted) {
     if (window_moved(Numbers::layout(), reservation))
         reservation = try_slots<Numbers>(choice, wanted);
     else if (reservation.outcome == Outcome::kReserved &&
-             window_near_end(Numbers::layout(), reservation))
+             randflake::NearsEnd(Numbers::layout(), reservation))
         server.Extend();
     return reservation;
 }

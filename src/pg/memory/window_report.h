@@ -54,24 +54,4 @@ void window_show_ranges(uint32 in_use, const randflake::Second (&opens_at)[randf
 // Also for the postmaster at its end, who takes no spinlocks.
 void window_log_failure(const FileFailure& failure);
 
-// Whether a reservation in this window tells that the end is near enough to extend it now.
-static inline bool window_near_end(const randflake::Layout& layout,
-                                   const randflake::Reservation& reservation) {
-    return !layout.Before(static_cast<uint64_t>(reservation.now), reservation.window.end - 1);
-}
-
-// Whether the clock is so far behind a reservation, or behind what kept it from being made, that
-// the server may go on under another range of node ids.
-static inline bool clock_behind(const randflake::Layout& layout,
-                                const randflake::Reservation& reservation, int64 skew_ms) {
-    const uint64 reached = reservation.count > 0 ? layout.Unpack(reservation.first).timestamp
-                           : reservation.outcome == randflake::Outcome::kClockBehind
-                               ? layout.Unpack(reservation.previous).timestamp
-                           : reservation.outcome == randflake::Outcome::kBeforeWindow
-                               ? layout.FirstTick(reservation.window.start)
-                               : 0;
-    return static_cast<int64>(reached) > reservation.now &&
-           (static_cast<int64>(reached) - reservation.now) * layout.unit > skew_ms;
-}
-
 #endif
