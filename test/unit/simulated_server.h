@@ -810,9 +810,8 @@ private:
                     Issue(reserved, secrets);
                 return reserved;
             });
-        const bool behind = reservation.outcome == Outcome::kClockBehind ||
-                            reservation.outcome == Outcome::kBeforeWindow;
-        if (behind || reservation.outcome == Outcome::kWindowClosed ||
+        if (ClockIsBehind(numbers_, reservation, SkewMs()) ||
+            reservation.outcome == Outcome::kWindowClosed ||
             reservation.outcome == Outcome::kWindowEnded)
             if (!settings_.leases && random_->OneIn(8))
                 (void)core_.Extend();
