@@ -974,7 +974,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
             ('Django', 'sqlsequencereset does nothing, silently, and need not; AutoField holds 32 bits',
              'DEFAULT_AUTO_FIELD = BigAutoField, or the field of docs/drivers-python.md'),
             ('Hibernate', 'SEQUENCE takes allocationSize numbers from the sequence',
-             '@GeneratedValue(strategy = IDENTITY), or the generator of docs/drivers-java-go-rust.md'),
+             '@GeneratedValue(strategy = IDENTITY), or the generator of docs/drivers-java-go.md'),
             ('ActiveRecord', 'reset_pk_sequence! does nothing; integer columns of old migrations hold 32 bits',
              't.bigint in schema.rb: dump it again'),
             ('programs that hold keys', '32 bits overflow; JavaScript and JSON lose digits beyond 53 bits', 'bigint, long, or text: docs/drivers.md'),

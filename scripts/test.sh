@@ -236,7 +236,6 @@ long "server tests: drivers that are built" built_drivers
 long "server tests, coverage" coverage
 long "server tests, vector paths" vector_paths
 long "server tests, sanitizers" sanitized server_tests_of_sanitizers
-long "sqlsmith, sanitizers" sanitized scripts/sqlsmith.sh
 long "unit tests, valgrind" unit_tests_valgrind
 long "unit tests, aarch64 and s390x" unit_tests_emulated
 long "quickstart, closed checkout" quickstart_elsewhere

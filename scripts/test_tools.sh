@@ -33,7 +33,7 @@ packages=(
     ruby-pg ruby-activerecord php-cli php-pgsql php-doctrine-orm php-symfony-cache
     buildah
 )
-[ "${1-}" != built ] || packages+=(golang-go golang-github-jackc-pgx-v4-dev librust-tokio-postgres-dev cargo)
+[ "${1-}" != built ] || packages+=(golang-go golang-github-jackc-pgx-v4-dev)
 # Any Node.js and Java will do; they need not be Debian's.
 command -v node >/dev/null || packages+=(nodejs)
 command -v npm >/dev/null || packages+=(npm)

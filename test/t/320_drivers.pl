@@ -8,7 +8,7 @@ use Recipes;
 read_document('docs/drivers.md', 'test/t/320_drivers.pl');
 read_document('docs/drivers-javascript.md', 'test/t/320_drivers.pl');
 read_document('docs/drivers-python.md', 'test/t/320_drivers.pl');
-read_document('docs/drivers-java-go-rust.md', 'test/t/320_drivers.pl');
+read_document('docs/drivers-java-go.md', 'test/t/320_drivers.pl');
 read_document('docs/drivers-ruby-php.md', 'test/t/320_drivers.pl');
 read_document('docs/environments.md', 'test/t/320_drivers.pl');
 my $node = start_recipes('light', block('database'), block('tables'));
