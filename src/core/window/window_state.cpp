@@ -95,7 +95,7 @@ constexpr bool IsValid(const SecretRecords& secrets) {
 }
 
 // The same, whatever lies behind the last one.
-constexpr bool InOrder(SecretRecords secrets) {
+[[maybe_unused]] constexpr bool InOrder(SecretRecords secrets) {
     for (uint32_t i = secrets.count; i < kMaxGenerations; i++)
         secrets.records[i] = {};
     return IsValid(secrets);
