@@ -208,7 +208,6 @@ size_t FormatFingerprint(uint64_t fingerprint, char buffer[kFingerprintText + 1]
 size_t FormatFingerprints(const SecretRecords& records,
                           char buffer[kMaxFingerprintsText]) noexcept {
     constexpr size_t kSecondDigits = 10;  // of every second that an identifier can hold
-    RANDFLAKE_ASSERT(InOrder(records));
     size_t length = 0;
     buffer[0] = '\0';
     for (uint32_t i = 0; i < records.count; i++) {
