@@ -274,9 +274,10 @@ for my $name ('inside', 'outside') {
     restart_as($standby, node_id => $name eq 'inside' ? 0 : 101);
     $own->wait_for_catchup($standby, 'replay', $own->lsn('insert'));
 }
-is(lease($own, 'postgres'), 0, 'a lease that no standby may have heard of');
+$_->stop for values %standby;
+is(lease($own, 'postgres'), 0, 'a lease that no standby has heard of');
 $own->stop('immediate');
-$_->promote for values %standby;
+for (values %standby) { $_->start; $_->promote }
 time_of_look($standby{outside}, 'promotion');
 is_closed($standby{inside}, leased(0, 'postgres'), 'a standby that takes node ids of the pool');
 $standby{inside}->safe_psql('postgres', 'SELECT randflake_lease_configure(); UPDATE randflake_lease_pool SET high_water = 0');
