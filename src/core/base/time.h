@@ -19,7 +19,7 @@ template <typename Unit>
 struct Duration {
     int64_t count;
 
-    Duration() = default;
+    Duration() = default;  // cppcheck-suppress uninitMemberVar ; trivial, as plain numbers are
     constexpr Duration(int64_t number) : count(number) {}
 
     friend constexpr auto operator<=>(const Duration&, const Duration&) = default;

@@ -46,6 +46,11 @@ struct Extension {
     bool made_since;  // the start of this server
 };
 
+struct Bounds {
+    int64 lower;
+    int64 after;
+};
+
 // A table of the extension, row by row.
 class Rows {
 public:
@@ -83,7 +88,7 @@ public:
     int64 Int(const char* name) const { return DatumGetInt32(Column(name, INT4OID)); }
 
     // Half-open; what has no bound reaches as far as a number of its type.
-    void Range(const char* name, Oid type, int64* lower, int64* after) const {
+    Bounds Range(const char* name, Oid type) const {
         const bool is_long = type == INT8RANGEOID;
         RangeBound from, to;
         bool empty;
@@ -92,13 +97,14 @@ public:
         const auto value = [is_long](const RangeBound& bound) {
             return is_long ? DatumGetInt64(bound.val) : int64{DatumGetInt32(bound.val)};
         };
-        *lower = from.infinite || empty ? 0 : value(from);
-        *after = empty ? 0 : to.infinite ? (is_long ? PG_INT64_MAX / 2 : PG_INT32_MAX) : value(to);
+        const int64 most = is_long ? PG_INT64_MAX / 2 : PG_INT32_MAX;
+        return {from.infinite || empty ? 0 : value(from), empty         ? 0
+                                                          : to.infinite ? most
+                                                                        : value(to)};
     }
     NodeRange Nodes() const {
-        int64 first, after;
-        Range("nodes", INT4RANGEOID, &first, &after);
-        return {static_cast<uint32>(first), static_cast<uint32>(after - first)};
+        const Bounds nodes = Range("nodes", INT4RANGEOID);
+        return {static_cast<uint32>(nodes.lower), static_cast<uint32>(nodes.after - nodes.lower)};
     }
 
 private:
@@ -138,9 +144,7 @@ static void look_at_leases(const Extension& extension, PoolLook* look, Oid* tabl
     Rows leases(extension, "randflake_lease", RELKIND_RELATION);
     *table = leases.table();
     while (leases.Next()) {
-        int64 start, end;
-        leases.Range("span", INT8RANGEOID, &start, &end);
-        look->AddLease(leases.Nodes(), UnixSecond{end});
+        look->AddLease(leases.Nodes(), UnixSecond{leases.Range("span", INT8RANGEOID).after});
         for (const char* column : {"granted_at", "renewed_at"}) {
             bool null = true;
             const Datum instant = leases.Column(column, TIMESTAMPTZOID, &null);
@@ -222,7 +226,7 @@ void randflake_look_at_database_main(Datum database) {
         for (char* at = error->message; *at != '\0'; at++)
             if (IS_HIGHBIT_SET(*at))
                 *at = '?';
-        look_note_failure(question, DatumGetObjectId(database), error->message);
+        look_note_failure(question, error->message, DatumGetObjectId(database));
         proc_exit(0);
     }
     PG_END_TRY();
@@ -299,7 +303,7 @@ static bool ask(Oid database) {
         pause_for(-1);
     const LookReport after = look_report();
     if (!after.answered && after.failed != question)
-        look_note_failure(question, database, "it cannot be connected to, see the server log");
+        look_note_failure(question, "it cannot be connected to, see the server log", database);
     return after.answered;
 }
 
@@ -346,7 +350,7 @@ static bool look_at_all(MemoryContext context) {
                                         NameStr(database->name), second_text(free_at[i]))));
         }
     }
-    look_note_failure(look_report().question, InvalidOid, "");
+    look_note_failure(look_report().question, "", InvalidOid);
     SpinLockAcquire(&report()->mutex);
     memcpy(report()->coordinator, coordinator, sizeof coordinator);
     SpinLockRelease(&report()->mutex);
