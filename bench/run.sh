@@ -3,7 +3,7 @@
 #
 #   bench/run.sh [--quick | --publish] [SUITE...]
 #
-# Suites: calls instructions secrets backends inserts keys copy decode coordinator managed uuidv7. The default is
+# Suites: calls instructions secrets backends inserts keys copy coordinator managed uuidv7. The default is
 # all of them.
 # --quick takes a few minutes: fewer repetitions, fewer rows.
 #
@@ -21,7 +21,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD bench=$PWD/bench
 . scripts/lib.sh
-all_suites="calls instructions secrets backends inserts keys copy decode coordinator managed uuidv7"
+all_suites="calls instructions secrets backends inserts keys copy coordinator managed uuidv7"
 
 repetitions=31 short_repetitions=3 insert_repetitions=7 look_up_repetitions=5 copy_repetitions=11
 seconds=3 traced_rows=100000 keys_rows="5000000 5000000 5000000"

@@ -49,18 +49,9 @@ SET timezone = 'Asia/Kolkata';
 SELECT randflake_generated_at(randflake_encode('2030-01-02 03:04:05+00', 6, 7));
 SET timezone = 'UTC';
 
-\echo '-- SQLSTATE, message, detail and hint of the error of a statement'
-CREATE FUNCTION pg_temp.error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    detail text;
-    hint text;
-BEGIN
-    EXECUTE statement;
-    RETURN 'none';
-EXCEPTION WHEN others THEN
-    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    RETURN concat_ws(' | ', SQLSTATE, SQLERRM, nullif(detail, ''), nullif(hint, ''));
-END $$;
+\getenv source PG_ABS_SRCDIR
+\set helper :source '/test/error_of.sql'
+\i :helper
 
 \echo '-- Out of range'
 SELECT pg_temp.error_of(format('SELECT randflake_encode(%L, %s)', t, fields)) AS error

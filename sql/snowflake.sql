@@ -77,18 +77,9 @@ SELECT snowflake_decode(NULL, 'twitter') IS NULL, snowflake_decode(1, NULL) IS N
 SELECT layout, (snowflake_decode(1541815603606036480, layout)).generated_at
 FROM unnest(ARRAY['twitter', 'discord', 'twitter', 'instagram', NULL]) AS layout;
 
-\echo '-- SQLSTATE, message, detail and hint of the error of a statement'
-CREATE FUNCTION pg_temp.error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    detail text;
-    hint text;
-BEGIN
-    EXECUTE statement;
-    RETURN 'none';
-EXCEPTION WHEN others THEN
-    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    RETURN concat_ws(' | ', SQLSTATE, SQLERRM, nullif(detail, ''), nullif(hint, ''));
-END $$;
+\getenv source PG_ABS_SRCDIR
+\set helper :source '/test/error_of.sql'
+\i :helper
 
 \echo '-- Errors'
 SELECT pg_temp.error_of(format('SELECT snowflake_decode(%s, %L)', id, layout)) AS error

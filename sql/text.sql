@@ -30,18 +30,9 @@ SELECT randflake_from_text('fvvvvvvvvvvvv'), randflake_from_text('FVVVVVVVVVVVV'
 SELECT randflake_to_text(4594531474933654033), randflake_from_text('3vgoe12ccb8gh'),
        randflake_to_text(-232447010193727000), randflake_from_text('fphhelk04q8f8');
 
-\echo '-- SQLSTATE, message, detail and hint of the error of a statement'
-CREATE FUNCTION pg_temp.error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    detail text;
-    hint text;
-BEGIN
-    EXECUTE statement;
-    RETURN 'none';
-EXCEPTION WHEN others THEN
-    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    RETURN concat_ws(' | ', SQLSTATE, SQLERRM, nullif(detail, ''), nullif(hint, ''));
-END $$;
+\getenv source PG_ABS_SRCDIR
+\set helper :source '/test/error_of.sql'
+\i :helper
 
 \echo '-- Malformed, and a message quotes no more than helps'
 SELECT pg_temp.error_of(format('SELECT randflake_from_text(%L)', form)) AS error

@@ -17,18 +17,9 @@ SELECT to_json(randflake_encode('2030-01-01', 7, 42)::randflake);
 
 \echo '-- Malformed'
 SELECT ''::randflake;
-\echo '-- SQLSTATE, message, detail and hint of the error of a statement'
-CREATE FUNCTION pg_temp.error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    detail text;
-    hint text;
-BEGIN
-    EXECUTE statement;
-    RETURN 'none';
-EXCEPTION WHEN others THEN
-    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    RETURN concat_ws(' | ', SQLSTATE, SQLERRM, nullif(detail, ''), nullif(hint, ''));
-END $$;
+\getenv source PG_ABS_SRCDIR
+\set helper :source '/test/error_of.sql'
+\i :helper
 \echo '-- A decimal number as a string says how to cast it, and never finds the row of another identifier'
 SELECT pg_temp.error_of(format('SELECT %L::randflake', form)) AS error
 FROM unnest(ARRAY['w', '8i49d3ue35kq70', 'g000000000000', ' 8', '42', '999999999999', '-42', '4958826056601604828',
