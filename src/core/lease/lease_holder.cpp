@@ -151,7 +151,7 @@ SteadyMs LeaseHolder::NextRequestAt(Seconds longest, uint64_t random,
                                     SteadyMs now_ms) const noexcept {
     if (retry_interval_ != 0)
         return now_ms + retry_interval_ - UpTo(retry_interval_ / 4, random);
-    RANDFLAKE_ASSERT(longest >= 1);
+    RANDFLAKE_ASSERT(longest >= 0);
     const Lease& held = newest();
     const Ms half = Max(Min(held.length(), InMs(longest)) / 2, kShortestHalf);
     return held.asked_at_ms + half - UpTo(half / 10, random);

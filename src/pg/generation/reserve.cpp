@@ -50,9 +50,10 @@ struct Numbers53 {
 
 // That the slots may ever get; of leased ones nobody knows.
 static uint64 last_node_id() {
-    const randflake::NodeRanges& ranges = shared->memory.ranges;
-    const randflake::NodeRange all = ranges.All();
-    return shared->memory.leased ? UINT64_MAX : uint64{all.first} + all.count - 1;
+    if (shared->memory.leased)
+        return UINT64_MAX;
+    const randflake::NodeRange all = shared->memory.ranges.All();
+    return uint64{all.first} + all.count - 1;
 }
 
 // Tries the slots from the chosen one on. Backends start at different slots, so with at least as
