@@ -155,15 +155,22 @@ handover(
     sub {
         my ($name) = @_;
         my ($node_id) = fresh_node_ids(1);
-        configure($a, settings(node_id => $node_id));
+        start_with($a, node_id => $node_id);
+        generates($a, 0.2, "$name, before");
+        reload_with($a, node_id => $node_id, max_clock_skew => '299s');
+        $a->stop;
         my $statements = "SELECT randflake_generate() AS id\n" x 50
           . "COPY (SELECT 'randflake.max_clock_skew = $long')"
           . " TO PROGRAM 'cat >>randflake.conf; kill -HUP \$PPID'\n"
           . "SHOW randflake.max_clock_skew\n";
-        my $out;
-        IPC::Run::run([ 'postgres', '--single', '-D', $a->data_dir, 'postgres' ],
-            '<', \$statements, '>', \$out, '2>', '/dev/null')
-          or die 'single-user mode failed';
+        my $single = sub {
+            my ($out, $error);
+            IPC::Run::run([ 'postgres', '--single', '-D', $a->data_dir, 'postgres' ],
+                '<', \$_[0], '>', \$out, '2>', \$error)
+              or die 'single-user mode failed';
+            return ($out, $error);
+        };
+        my ($out) = $single->($statements);
         my @ids = $out =~ /id = "(-?\d+)"/g;
         is(@ids, 50, "$name: generates");
         like($out, qr/max_clock_skew = "5min"/, "$name: reloads its settings");
@@ -175,6 +182,9 @@ handover(
         start_with($a, node_id => $node_id, max_clock_skew => $long);
         is_open($a, "$name, then a server");
         forget_long($a);
+        configure($a, settings(node_id => fresh_node_ids(1), max_wait => '5s'));
+        like(($single->("SELECT randflake_generate()\n"))[1], qr/HINT: +Single-user mode has no workers/,
+            "$name, not proven: is closed");
     });
 
 handover(

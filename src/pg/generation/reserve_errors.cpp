@@ -223,7 +223,9 @@ static ErrorText not_looked_error() {
             ? psprintf("The server could not look into its databases for one: %s.", look.failure)
             : psprintf("The server could not look into database \"%s\" for one: %s.", database,
                        look.failure),
-        look.no_worker
+        !IsUnderPostmaster
+            ? "Single-user mode has no workers: start the server with its postmaster."
+        : look.no_worker
             ? "Raise \"max_worker_processes\" and restart the server, or end other workers."
         : look.failure[0] != '\0'
             ? "The server looks again every second. Let it read the database and the tables of "
