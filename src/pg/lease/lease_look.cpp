@@ -11,6 +11,9 @@
 
 #include "pg/lease/lease_look.h"
 
+#include <initializer_list>
+#include <utility>
+
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
 #include "pg/base/timestamp.h"
