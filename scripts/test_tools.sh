@@ -29,11 +29,11 @@ install_program() {
 
 packages=(
     python3-psycopg2 python3-psycopg python3-asyncpg python3-sqlalchemy python3-django python3-djangorestframework
-    libpostgresql-jdbc-java
+    libpostgresql-jdbc-java golang-go
     ruby-pg ruby-activerecord php-cli php-pgsql php-doctrine-orm php-symfony-cache
     buildah
 )
-[ "${1-}" != built ] || packages+=(golang-go golang-github-jackc-pgx-v4-dev)
+[ "${1-}" != built ] || packages+=(golang-github-jackc-pgx-v4-dev)
 # Any Node.js and Java will do; they need not be Debian's.
 command -v node >/dev/null || packages+=(nodejs)
 command -v npm >/dev/null || packages+=(npm)
