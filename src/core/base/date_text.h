@@ -17,10 +17,7 @@ struct TextLeft {
     const char* end = nullptr;
 
     bool empty() const { return at == end; }
-    size_t length() const {
-        RANDFLAKE_ASSERT(at <= end);
-        return static_cast<size_t>(end - at);
-    }
+    size_t length() const { return static_cast<size_t>(end - at); }
 
     bool Take(char wanted) {
         if (empty() || *at != wanted)
