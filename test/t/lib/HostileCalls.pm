@@ -246,7 +246,7 @@ BEGIN
                     v.oid, l.lanname, c.call, c.result <> 'ok' AS fails
              FROM hostile.functions v JOIN pg_language l ON l.oid = prolang,
                   LATERAL (SELECT call, hostile.try(format('SELECT %s FROM generate_series(1, 1) AS i', call)) AS result
-                           FROM hostile.calls(v.oid, 50, false, 'CASE WHEN i > 0 THEN %s END') AS call WHERE call !~ 'repeat|13107') AS c
+                           FROM hostile.calls(v.oid, 200, false, 'CASE WHEN i > 0 THEN %s END') AS call WHERE call !~ 'repeat|13107') AS c
              ORDER BY 1, 4, c.call ~ 'NULL' LOOP
         times := CASE WHEN f.lanname <> 'c' THEN 200 WHEN f.fails THEN 5000 ELSE 20000 END;
         PERFORM hostile.repeat(f.call, times / 10, f.fails);
