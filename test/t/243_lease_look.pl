@@ -240,9 +240,12 @@ for my $configure ('SELECT', 'ALTER TABLE randflake_lease_pool ALTER max_duratio
     restart_as($own, node_id => 0);
     $own->safe_psql('postgres', "DROP EXTENSION IF EXISTS randflake_coordinator; CREATE EXTENSION randflake_coordinator; $configure");
     is_open($own, 'a coordinator made since the start is not waited for', '30s');
+    restart_as($own, node_id => 0);
+    is_closed($own, leased(0, 'postgres'), 'one made before it is, since it may have the place of another one');
+    my ($opens) = error_of($own, 'SET randflake.max_wait = 0; SELECT randflake_generate()')->{detail} =~ /until (.*)\.$/;
+    my ($grants) = error_of($own, "SELECT randflake_lease_acquire('somebody', gen_random_uuid(), 1, 60, '$secrets')")->{message} =~ /before (.*)$/;
+    is($opens, $grants, 'until the second from which on it grants, as it says itself');
 }
-restart_as($own, node_id => 0);
-is_closed($own, leased(0, 'postgres'), 'one made before it is, since it may have the place of another one');
 $own->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');
 
 $own->append_conf('postgresql.conf', 'max_worker_processes = 0');

@@ -410,19 +410,19 @@ TEST_F(Holder, SilenceChangesNothing) {
     EXPECT_TRUE(holder.renews());
 }
 
-TEST_F(Holder, RenewsAtHalfOfTheLease) {
+TEST_F(Holder, RenewsAtTwoFifthsOfTheLease) {
     Acquire(1, 100, 160, 1000);
-    EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 31000);
-    EXPECT_EQ(holder.NextRequestAt(3600, 0, {1000}), 31000);  // the coordinator gives no more
-    EXPECT_EQ(holder.NextRequestAt(10, 0, {1000}), 6000);     // less than it got is asked for
-    EXPECT_EQ(holder.NextRequestAt(60, 0, {999999}), 31000);  // late, whatever the time
+    EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 25000);
+    EXPECT_EQ(holder.NextRequestAt(3600, 0, {1000}), 25000);  // the coordinator gives no more
+    EXPECT_EQ(holder.NextRequestAt(10, 0, {1000}), 5000);     // less than it got is asked for
+    EXPECT_EQ(holder.NextRequestAt(60, 0, {999999}), 25000);  // late, whatever the time
     // up to a tenth earlier
-    EXPECT_EQ(holder.NextRequestAt(60, 3000, {1000}), 28000);
-    EXPECT_EQ(holder.NextRequestAt(60, 3001, {1000}), 31000);
-    EXPECT_EQ(holder.NextRequestAt(60, UINT64_MAX, {1000}), 31000 - int64_t{UINT64_MAX % 3001});
+    EXPECT_EQ(holder.NextRequestAt(60, 2400, {1000}), 22600);
+    EXPECT_EQ(holder.NextRequestAt(60, 2401, {1000}), 25000);
+    EXPECT_EQ(holder.NextRequestAt(60, UINT64_MAX, {1000}), 25000 - int64_t{UINT64_MAX % 2401});
     // as much as was promised, from the request on
     Renew(160, 21000, 100);
-    EXPECT_EQ(holder.NextRequestAt(60, 0, {21000}), 41000);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, {21000}), 37000);
 }
 
 TEST_F(Holder, DoesNotHurryForShortLeases) {
@@ -445,7 +445,7 @@ TEST_F(Holder, BacksOffUntilItSucceeds) {
                   7000 + interval);
     }
     Renew(160, 1000, 100);
-    EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 31000);
+    EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 25000);
     (void)holder.Unanswered();
     EXPECT_EQ(holder.NextRequestAt(60, 0, {7000}), 7250);
 }

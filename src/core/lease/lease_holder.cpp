@@ -11,7 +11,7 @@ static constexpr Ms kFirstRetry = 250;
 static constexpr Ms kLastRetry = 4000;
 
 // The shortest time from one renewal to the next.
-static constexpr Ms kShortestHalf = 500;
+static constexpr Ms kShortestInterval = 500;
 
 // How often to look whether the next lease may be opened.
 static constexpr Ms kOpenInterval = 100;
@@ -151,10 +151,10 @@ SteadyMs LeaseHolder::NextRequestAt(Seconds longest, uint64_t random,
                                     SteadyMs now_ms) const noexcept {
     if (retry_interval_ != 0)
         return now_ms + retry_interval_ - UpTo(retry_interval_ / 4, random);
-    RANDFLAKE_ASSERT(longest >= 0);
+    RANDFLAKE_ASSERT(longest >= 1);
     const Lease& held = newest();
-    const Ms half = Max(Min(held.length(), InMs(longest)) / 2, kShortestHalf);
-    return held.asked_at_ms + half - UpTo(half / 10, random);
+    const Ms interval = Max(Min(held.length(), InMs(longest)) * 2 / 5, kShortestInterval);
+    return held.asked_at_ms + interval - UpTo(interval / 10, random);
 }
 
 SteadyMs LeaseHolder::WakeAt(SteadyMs next_request_at_ms, SteadyMs now_ms) const noexcept {

@@ -229,7 +229,7 @@ static ErrorText not_looked_error() {
             ? "Raise \"max_worker_processes\" and restart the server, or end other workers."
         : look.failure[0] != '\0'
             ? "The server looks again every second. Let it read the database and the tables of "
-              "its extension \"randflake_coordinator\", or drop one of the two."
+              "its extension \"randflake_coordinator\"."
             : "Try again in a moment, or raise \"randflake.max_wait\"."};
 }
 
@@ -243,8 +243,8 @@ static ErrorText leased_error(const WindowReport& report) {
                      nodes.first + nodes.count - 1),
             psprintf("The coordinator in database \"%s\" may have leased them until %s.",
                      database != nullptr ? database : "", second_text(report.trouble.second)),
-            "Try again at that time, or set \"randflake.node_id\" to node ids that are not in the "
-            "coordinator's pool and restart the server."};
+            "Try again at that time, or set \"randflake.node_id\" to node ids that no other server "
+            "uses and that are not in the coordinator's pool, and restart the server."};
 }
 
 // The window is closed or ended, and was not moved on within randflake.max_wait.

@@ -229,7 +229,7 @@ void randflake_look_at_database_main(Datum database) {
         for (char* at = error->message; *at != '\0'; at++)
             if (IS_HIGHBIT_SET(*at))
                 *at = '?';
-        look_note_failure(question, error->message, DatumGetObjectId(database));
+        look_record_failure(question, error->message, DatumGetObjectId(database));
         proc_exit(0);
     }
     PG_END_TRY();
@@ -306,7 +306,7 @@ static bool ask(Oid database) {
         pause_for(-1);
     const LookReport after = look_report();
     if (!after.answered && after.failed != question)
-        look_note_failure(question, "it cannot be connected to, see the server log", database);
+        look_record_failure(question, "it cannot be connected to, see the server log", database);
     return after.answered;
 }
 
@@ -353,7 +353,7 @@ static bool look_at_all(MemoryContext context) {
                                         NameStr(database->name), second_text(free_at[i]))));
         }
     }
-    look_note_failure(look_report().question, "", InvalidOid);
+    look_record_failure(look_report().question, "", InvalidOid);
     SpinLockAcquire(&report()->mutex);
     memcpy(report()->coordinator, coordinator, sizeof coordinator);
     SpinLockRelease(&report()->mutex);

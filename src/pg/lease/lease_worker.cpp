@@ -285,12 +285,9 @@ static bool open_or_drop_next() {
     return false;
 }
 
-// When to ask the coordinator next: at half of four fifths of the lease. Of the usual minute 36
-// seconds are left then, so that the operator's alerts come before the end.
 static SteadyMs next_request_at_ms() {
-    const int64 seconds =
-        Min(leases().newest().length().count / 1000, setting_lease_duration) * 4 / 5;
-    return leases().NextRequestAt(seconds, pg_prng_uint64(&pg_global_prng_state), steady_clock());
+    return leases().NextRequestAt(setting_lease_duration, pg_prng_uint64(&pg_global_prng_state),
+                                  steady_clock());
 }
 
 // How long to sleep between attempts to write the end of a lease to a disk that fails, or while the

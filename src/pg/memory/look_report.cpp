@@ -25,7 +25,7 @@ LookReport look_report() {
     return copy;
 }
 
-void look_note_failure(uint32 question, const char* failure, Oid database, bool no_worker) {
+void look_record_failure(uint32 question, const char* failure, Oid database, bool no_worker) {
     SpinLockAcquire(&report()->mutex);
     if (question == report()->question) {
         report()->database = database;
@@ -51,7 +51,7 @@ bool look_start_worker(const char* function, Oid database, uint32 question,
     strlcpy(worker.bgw_type, "randflake look", sizeof worker.bgw_type);
     const bool started = RegisterDynamicBackgroundWorker(&worker, handle);
     if (!started)
-        look_note_failure(question, "no background worker is free", database, true);
+        look_record_failure(question, "no background worker is free", database, true);
     return started;
 }
 

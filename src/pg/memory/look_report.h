@@ -40,7 +40,8 @@ void look_start();
 
 // For this question; an empty text: nothing failed. Of another question than the last one, it comes
 // too late.
-void look_note_failure(uint32 question, const char* failure, Oid database, bool no_worker = false);
+void look_record_failure(uint32 question, const char* failure, Oid database,
+                         bool no_worker = false);
 
 // False if no worker is free, which was noted. With a handle the caller hears of its end.
 bool look_start_worker(const char* function, Oid database, uint32 question,
