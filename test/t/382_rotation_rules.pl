@@ -262,6 +262,15 @@ configure($waiting, %of_waiting);
 write_secrets($waiting, $secrets[0]);
 start_under_clock($waiting);
 $waiting->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
+# A clock that was set back says nothing of what others have used.
+my $announced = 1730000000 + written_end($waiting);
+clock_offset($waiting, -3600);
+sleep 0.1 while time < $announced + 1;
+write_secrets($waiting, $secrets[0], int(time) => $secrets[1]);
+error_is($waiting, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ },
+    'the present is too early under a clock that was set back');
+write_secrets($waiting, $secrets[0]);
+clock_offset($waiting, 0);
 my $stands = int(time) + 5;
 clock_stands_at($waiting, $stands + 0.5);
 my $session = start_session($waiting, 'CREATE TABLE made AS SELECT id FROM randflake_generate(140000) AS id');

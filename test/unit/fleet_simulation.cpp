@@ -549,9 +549,8 @@ private:
             file = WrongFile(*server);
         } else if (!leases && server->has_secrets() && !server->in_recovery() &&
                    !IsSetBack(*server->machine()) && random_.OneIn(4)) {
-            // A time that is too early is refused. Where the clock may be set back meanwhile, only
-            // what the server has announced refuses it.
-            const Second reached = SecondOf(WallMs{set_back_far_ ? 0 : true_ms_ + skew_ms_});
+            // A time that is too early is refused, wherever the clock is set meanwhile.
+            const Second reached = SecondOf(WallMs{true_ms_ + skew_ms_});
             file = Grown(server->secrets(),
                          SomeSecret(std::max(reached, server->LastEnd() - 1), 3, 0));
         }

@@ -330,7 +330,9 @@ public:
         reload.issues = env_.Generates();
         reload.leased = memory().leased;
         reload.leases_end = memory().holder.LastEnd();
-        reload.wall_ms = env_.Present().wall_ms;
+        // A clock that was set back tells nothing of how far those of others are.
+        const Moment now = env_.Present();
+        reload.wall_ms = std::max(now.wall_ms, UnsetWall(now));
         reload.skew = env_.SkewMs();
         // A standby, or a server that lost its secrets, may add one that already began elsewhere:
         // it has made nothing since its start. The state on disk is asked before its first window
@@ -763,11 +765,14 @@ private:
         return true;
     }
 
-    // By how many seconds the clock is ahead of where it should be.
-    Seconds ClockJump(Second now) {
+    // What the wall clock would show if nobody had set it since the postmaster's start.
+    WallMs UnsetWall(const Moment& now) {
         const Moment& started = memory().postmaster.started_at;
-        return now - SecondOf(started.wall_ms + (env_.Present().uptime_ms - started.uptime_ms));
+        return started.wall_ms + (now.uptime_ms - started.uptime_ms);
     }
+
+    // By how many seconds the clock is ahead of where it should be.
+    Seconds ClockJump(Second now) { return now - SecondOf(UnsetWall(env_.Present())); }
 
     // Reads the state on disk if that was not done since the start. False when it could not be
     // read, when it refuses the secrets, or when the run could not be marked.

@@ -148,7 +148,8 @@ struct Reload {
     bool leased;        // under leased node ids
     Second leases_end;  // with these, the last end of its leases
 
-    // The present, and the tolerated difference of clocks.
+    // The latest that this server's clock shows or, unless it was set back, would show; and the
+    // tolerated difference of clocks.
     WallMs wall_ms;
     Ms skew;
 
