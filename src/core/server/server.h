@@ -41,6 +41,7 @@
 #ifndef RANDFLAKE_CORE_SERVER_SERVER_H
 #define RANDFLAKE_CORE_SERVER_SERVER_H
 
+#include <algorithm>
 #include <concepts>
 #include <initializer_list>
 #include <type_traits>
