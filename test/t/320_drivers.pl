@@ -76,14 +76,13 @@ my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
 
 sub python {
     my ($module, $package, %recipe) = @_;
-    recipe(name => $module, files => [ 'text_form.py', "${module}_recipe.py" ],
+    my $program = $recipe{tables} ? 'driver.py' : "${module}_program.py";
+    recipe(name => $module, files => [ 'text_form.py', "${module}_recipe.py" ], programs => [$program],
         needs => [ $package, succeeds($python, '-c', "import $module") ],
-        run => [ $python, "${module}_recipe.py" ], %recipe);
+        run => [ $python, $program, $module ], %recipe);
 }
 
-python('psycopg2', 'python3-psycopg2', tables => 1);
-python('psycopg', 'python3-psycopg', tables => 1);
-python('asyncpg', 'python3-asyncpg', tables => 1);
+python($_, "python3-$_", tables => 1) for qw(psycopg2 psycopg asyncpg);
 # Reflected, the tables are made again.
 python('sqlalchemy', 'python3-sqlalchemy', also => { 'again.py' => <<'PYTHON' }, after => [ [ $python, 'again.py' ] ]);
 from sqlalchemy import MetaData, create_engine
@@ -99,7 +98,7 @@ PYTHON
 my @manage = ($python, '-m', 'django');
 python('django', 'python3-django',
     files => [
-        'text_form.py', 'django_recipe.py', 'settings.py', 'there.sql', 'back.sql',
+        'text_form.py', 'as_text.py', 'settings.py', 'there.sql', 'back.sql',
         map { "shop/$_.py" } qw(migrations/0001_extensions models urls management/commands/loaddata rest) ],
     also => { 'shop/migrations/__init__.py' => '', 'shop/tests.py' => <<'PYTHON', 'keys.py' => <<'PYTHON2' },
 import json

@@ -121,6 +121,7 @@ SQL
 # Runs one, with
 #   name
 #   files    names of its blocks, the names of its files
+#   programs names of its files in test/recipes
 #   needs    pairs of a thing and whether it is there
 #   tables   true if it finds the tables made
 #   model    true if it is a mapper, which prints all of it; without tables it is
@@ -133,7 +134,8 @@ sub recipe {
     my (%recipe) = @_;
     my $name = $recipe{name};
     my $directory = PostgreSQL::Test::Utils::tempdir();
-    my %files = (map({ $_ => block($_) } @{ $recipe{files} }), %{ $recipe{also} // {} });
+    my %files = (map({ $_ => block($_) } @{ $recipe{files} }), map({ $_ => slurp_file("$sources/test/recipes/$_") } @{ $recipe{programs} // [] }),
+        %{ $recipe{also} // {} });
     for my $file (keys %files) {
         make_path(dirname("$directory/$file"));
         append_to_file("$directory/$file", $files{$file});
