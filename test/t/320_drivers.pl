@@ -36,7 +36,8 @@ my $packages = 'test/js';
 
 sub javascript {
     my ($program, %recipe) = @_;
-    recipe(name => $program, packages => $packages, run => [ 'node', "$program.mjs" ],
+    my $run = $program eq 'pg' ? 'pg.mjs' : 'mapper.mjs';
+    recipe(name => $program, packages => $packages, run => [ 'node', $run, $program ], programs => ['mapper.mjs'],
         needs => [ 'node', $javascript, "$packages/node_modules (npm ci)", -d "$packages/node_modules" ],
         %recipe, files => [ 'text_form.mjs', "$program.mjs", @{ $recipe{files} // [] } ]);
 }
