@@ -98,6 +98,7 @@ sub check_names {
 sub messages_of {
     my ($file, $before, $quote) = @_;
     my ($text, @found) = (slurp_file($file) =~ s/"\s*\n\s*"//gr);
+    $text =~ s/\bereport(\((?:[^()"]|"(?:[^"\\]|\\.)*"|(?1))*\))|\bRAISE\b(?:[^;']|'(?:[^']|'')*')*;/$& =~ m{hint\(|HINT =} ? '' : $&/ge;
     while ($text =~ /$before/g) {
         my $depth = 0;
         while ($text =~ /\G(?:$quote((?:[^$quote\\\n]|\\.|$quote$quote)*)$quote|([(\[{])|([)\]}])|([,;])|.)/gs) {
@@ -110,22 +111,22 @@ sub messages_of {
     return map { s/\\"|"//gr =~ s/''/'/gr } @found;
 }
 
-# Each of them is on the page of troubleshooting, if not in every word. Those that are nearly all conversions are
-# there as what comes of them.
+# Each of them that has no hint is on the page of troubleshooting, if not in every word. Those that are nearly all
+# conversions are there as what comes of them.
 sub check_messages {
     my @messages = map { messages_of($_, qr/errmsg\(|ERRCODE_\w+,\s*(?!errmsg)|record_problem\(LeaseProblem::\w+,/, '"') }
       glob 'src/*/*/*.{h,cpp}';
     push @messages, map { messages_of($_, qr/MESSAGE = |\bmessage := /, q(')) }
       glob('{extension,managed,migrate}/*.sql');
     @messages = grep { length s/… *//gr >= 20 && / / } map { s/%(?:\.\*)?(?:ll)?[a-z]/…/gir } @messages;
-    cmp_ok(scalar @messages, '>', 120, 'the sources have messages');
+    cmp_ok(scalar @messages, '>', 80, 'the sources have messages without a hint');
     my $page = slurp_file('docs/troubleshooting.md') =~ s/^```.*?^```$//gmsr =~ tr/\n/ /r;
     my @quotes = map { tr/"//dr } $page =~ /`([^`]+)`/g, $page =~ /"([^"`?]+)"/g;
     my @missing = grep {
         my $message = $_;
         !grep { 2 * length >= length $message && $message =~ join '.*', map { quotemeta } split / *… */ } @quotes
     } @messages;
-    is(join("\n", @missing), '', 'docs/troubleshooting.md has every message');
+    is(join("\n", @missing), '', 'docs/troubleshooting.md has every message that does not say what to do');
 }
 check_messages();
 
