@@ -254,7 +254,7 @@ COMMENT ON COLUMN randflake_status.node_count IS
 COMMENT ON COLUMN randflake_status.ids_per_second IS
 'Randflake identifiers that the node ids give in a second, without those that former secrets own';
 COMMENT ON COLUMN randflake_status.window_start IS 'identifiers are issued from this second on; null while the window is closed';
-COMMENT ON COLUMN randflake_status.window_end IS 'identifiers are issued before this second, until the window is extended';
+COMMENT ON COLUMN randflake_status.window_end IS 'identifiers are issued before this second, until the window is extended; where node ids are leased, until the lease is renewed';
 COMMENT ON COLUMN randflake_status.key_fingerprint IS
 'fingerprint of the secret in use: differs between secrets and reveals none; randflake_secrets has all';
 COMMENT ON COLUMN randflake_status.ids_issued IS

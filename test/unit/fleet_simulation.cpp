@@ -82,7 +82,7 @@ private:
     void ChooseHowMuch() {
         coordinator_trouble_ = int64_t{20} << random_.Between(0, 5);
         server_trouble_ = int64_t{20} << random_.Between(0, 5);
-        longest_advance_ms_ = int64_t{2000} >> (has_static() ? random_.Between(0, 3) : 0);
+        longest_advance_ms_ = int64_t{2000} >> random_.Between(0, has_static() ? 3 : 2);
         leases_one_in_ = random_.Between(2, 4);
         if (scenario_.rotates)
             secrets_one_in_ = int64_t{20} << random_.Between(0, 2);
@@ -199,7 +199,7 @@ private:
         SimulatedServer& server = servers_[i];
         if (server.stopping())
             server.StepStop();
-        else if (!server.settings().leases || (server.reloads() && random_.OneIn(2)))
+        else if (!server.settings().leases || random_.OneIn(server.reloads() ? 2 : 3))
             server.StepSession();
         else
             StepWorker(i);

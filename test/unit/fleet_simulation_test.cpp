@@ -70,7 +70,7 @@ using F = Findings;
 
 void ExpectNothingTwiceAmongLeases(const Layout& numbers, uint64_t schedules) {
     ExpectNothingTwice({.layout = kSmall, .numbers = numbers}, schedules,
-                       {{&F::numbers, 10},
+                       {{&F::numbers, 7},
                         {&F::narrow_numbers, 0.3},
                         {&F::granted, 5},
                         {&F::renewed, 5},
@@ -207,7 +207,7 @@ TEST(FleetSimulation, NothingTwiceWhileSecretsOfHoldersChange) {
                         {&F::refused_reloads, 25},
                         {&F::refused_starts, 0.2},
                         {&F::unheard_answers, 0.015},
-                        {&F::reserved_then_added, 0.08},
+                        {&F::reserved_then_added, 0.06},
                         {&F::encrypted_then_added, 0.01},
                         {&F::failovers, 3},
                         {&F::lost_memories, 4},

@@ -226,9 +226,9 @@ public:
             StepProcess(&processes_[static_cast<size_t>(random_->Between(0, kBackends - 1))]);
     }
 
-    // The session that reloads, or that moves a static window on.
+    // The session that reloads, or that moves the window on.
     void StepSession() {
-        if (!Session().fiber.busy() && !settings_.leases && has_secrets() && !stopping_)
+        if (!Session().fiber.busy() && has_secrets() && !stopping_)
             Begin(Task::kExtend);
         StepProcess(&Session());
         StepProcess(&Looker());
@@ -290,6 +290,8 @@ public:
         }
         void store(uint64_t next, std::memory_order = std::memory_order_seq_cst) {
             server->Step();
+            if (this == &server->window())
+                server->CheckWindow(Window::FromWord(value), Window::FromWord(next));
             value = next;
         }
         uint64_t exchange(uint64_t next, std::memory_order = std::memory_order_seq_cst) {
@@ -703,10 +705,12 @@ private:
             process->paused--;
             return;
         }
+        // Who holds the lock keeps all others waiting.
+        const bool long_pauses = generates && locked_by_ != process;
         if (!process->fiber.busy() && generates)
             Begin(process, Task::kGenerate);
-        else if (process->fiber.busy() && random_->OneIn(!generates ? 100 : issues_ ? 250 : 30))
-            process->paused = random_->Between(1, generates ? 300 : 30);
+        else if (process->fiber.busy() && random_->OneIn(!long_pauses ? 100 : issues_ ? 250 : 30))
+            process->paused = random_->Between(1, long_pauses ? 300 : 30);
         if (process->fiber.busy())
             Resume(process);
     }
@@ -782,8 +786,8 @@ private:
 
     // --- the generating backends
 
-    void Generate(Process* process) {
-        if (random_->OneIn(8))
+    void Generate(Process* process, bool again = true) {
+        if (again && random_->OneIn(8))
             return ReserveNarrow();
         Word& slot = words_[static_cast<size_t>(random_->Between(0, slots() - 1))];
         const auto wanted = static_cast<uint32_t>(random_->Between(1, 3));
@@ -813,8 +817,8 @@ private:
         if (ClockIsBehind(numbers_, reservation, SkewMs()) ||
             reservation.outcome == Outcome::kWindowClosed ||
             reservation.outcome == Outcome::kWindowEnded)
-            if (!settings_.leases && random_->OneIn(8))
-                (void)core_.Extend();
+            if (random_->OneIn(8) && core_.Extend() && again)
+                Generate(process, false);
     }
 
     void ReserveNarrow() {
@@ -938,9 +942,8 @@ private:
             reply.differs_from = {random_->Between(0, 3)};
         heard_ = reply.kind;
         known_ = memory_.holder.newest();
-        LeaseOutcome outcome{};
         LeaseRelease declined{};
-        WatchWindow([&] { outcome = core_.Answered(reply, &declined); });
+        const LeaseOutcome outcome = core_.Answered(reply, &declined);
         if (declined.lease.id != 0)
             done_.releases.push_back(ReleaseOf(declined));
         events_->declined += outcome == LeaseOutcome::kTooLong;
@@ -966,23 +969,19 @@ private:
     }
 
     // No window may end later than was asked for by the clock, whatever coordinators say.
-    template <typename Act>
-    void WatchWindow(Act&& act) {
-        const Second end = Window::FromWord(words_[kWindow].value).end;
-        act();
-        const Second now_end = Window::FromWord(words_[kWindow].value).end;
-        if (now_end > end && now_end > latest_end_)
-            ledger_->TooLong(now_end.count);
+    void CheckWindow(const Window& before, const Window& next) {
+        if (settings_.leases && !next.closed() && next.end > before.end && next.end > latest_end_)
+            ledger_->TooLong(next.end.count);
     }
 
     // What the worker does while it waits for nothing.
     void Follow() {
-        WatchWindow([&] { (void)core_.ExtendLease(); });
-        WatchWindow([&] {
-            Second used_until;
-            if (core_.OpenLease(&used_until) == LeaseOpening::kUsed)
-                done_.releases.push_back(ReleaseOf(core_.DropNext()));
-        });
+        Second used_until;
+        if (core_.OpenLease(&used_until) != LeaseOpening::kUsed)
+            return;
+        const LeaseRelease release = core_.DropNext();
+        if (release.lease.id != 0)
+            done_.releases.push_back(ReleaseOf(release));
     }
 
     // The end of the worker. The ledger knows what was used; the coordinator hears what the holder

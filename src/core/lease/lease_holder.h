@@ -10,10 +10,13 @@
 //
 // That a lease has ended, the coordinator says by refusing to renew it, not this server's clock.
 //
-// A holder has up to two leases: the open one, whose node ids are in the slots and whose time is
-// the window, and the next one, which waits until its time has come and that of the open one is
-// over. Windows follow each other in time (generator.h), so a lease is never left before its end
-// for another: another coordinator may grant the same node ids.
+// A lease is a permission with an end. The window inside is written ahead in steps, by the same
+// path as that of static node ids (Server::Extend), and never beyond the lease.
+//
+// A holder has up to two leases: the open one, whose node ids are in the slots, and the next one,
+// which waits until its time has come and that of the open one is over. Windows follow each other
+// in time (generator.h), so a lease is never left before its end for another: another coordinator
+// may grant the same node ids.
 //
 // Plain data, which may be copied byte by byte. All zero is a holder that has nothing and waits for
 // nothing. It belongs in shared memory and nowhere else, so that a lease is never resumed after a
@@ -125,12 +128,12 @@ public:
 
     // --- the window
 
-    // The window in force, with the end that the open lease has by now, if it is not beyond
-    // `latest` (LatestEnd); else with that one.
+    // The window in force, up to the end of the open lease, but not beyond `latest`.
     Window Extended(Window window, Second latest) const noexcept;
     // Makes the next lease the open one if it is time, and gives its window; else a closed one.
     // `earliest` is the first second that may follow all that was used before: at least the end of
-    // the window in force, of a closed window too. It ends as Extended says.
+    // the window in force, of a closed window too, and of the open lease. The new window ends at
+    // `latest` at the latest.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
     // True if this directory already used the next lease's node ids to its end, `used_until` being
     // what it may have used. Up to the end of the window in force, that was the open lease.

@@ -4,9 +4,8 @@
 //
 // Who calls what:
 //
-//   any session        Extend, where the node ids are static; AddSecrets, DecodeHorizon,
-//                      AcknowledgeCopy
-//   the lease worker   Ask, Answered; OpenLease, DropNext, ExtendLease, Seal
+//   any session        Extend; AddSecrets, DecodeHorizon, AcknowledgeCopy
+//   the lease worker   Ask, Answered; OpenLease, DropNext, Seal
 //   a worker           Looked, once after a start
 //   the postmaster     MakeMemory; Stop, when it exits and all its children are gone
 //
@@ -17,14 +16,13 @@
 //   - secrets are added.
 //
 // The postmaster has no locks, and needs none where it calls. Slots' words, the window's word and
-// the number of secrets are atomic and are read without the lock. The lease worker is the only one
-// that changes leases, so it may read them without it.
+// the number of secrets are atomic and are read without the lock. What leases there are, all but
+// the holder of the lock read in a copy (ShowLeases).
 //
-//   Extend               load, write the end, publish the window; under another range of node ids:
-//                        load, seal the window, write both ends, publish the other's window
-//   OpenLease            load, write the end, publish window and lease
-//   Answered             load, write that a secret is lacking; publish the leases; then as
-//   ExtendLease          write the end, publish the window
+//   Extend, OpenLease    load, write the end, publish the window, and the lease if it opens; under
+//                        another range of static node ids: load, seal the window, write both ends,
+//                        publish the other's window
+//   Answered             load, write that a secret is lacking; publish the leases
 //   Load, once           read the state, decide (PlanStart), mark the run, keep the state
 //   AddSecrets           load, decide (PlanReload), publish the secrets
 //   AcknowledgeCopy      load, write
@@ -309,14 +307,17 @@ public:
 
     // --- sessions
 
-    // Opens the static window, or moves its end, or goes on under another range of node ids, if the
-    // clock calls for it and no other process is at it. True when the window changed, or another
-    // process changed it meanwhile, so that a new attempt at a number makes sense at once. Not
-    // during recovery.
+    // Opens the window, or moves its end, or goes on under the next lease or another range of
+    // static node ids, if the clock calls for it and no other process is at it. True when the
+    // window changed, or another process changed it meanwhile, so that a new attempt at a number
+    // makes sense at once. Not during recovery.
     bool Extend() {
-        if (memory().leased || !env_.TryLock())
+        if (!env_.TryLock())
             return false;
-        const bool changed = ExtendLocked();
+        Second used_until;
+        const bool changed = !memory().leased
+                                 ? ExtendLocked()
+                                 : ExtendLease() || OpenNext(&used_until) == LeaseOpening::kOpened;
         env_.Unlock();
         return changed;
     }
@@ -419,8 +420,8 @@ public:
     }
 
     // What came of the last question; kNothing if a secret was added since, unless it was refused:
-    // what was granted without that secret may reach beyond its time. The window follows the lease.
-    // `declined` is set to a grant that is to be given back.
+    // what was granted without that secret may reach beyond its time. `declined` is set to a grant
+    // that is to be given back.
     LeaseOutcome Answered(const LeaseReply& reply, LeaseRelease* declined = nullptr) {
         LeaseOutcome outcome{};
         env_.Lock();
@@ -433,57 +434,37 @@ public:
                      holder, declined);
             return true;
         });
-        FollowLease();
         env_.Unlock();
         return outcome;
     }
 
-    // Makes the next lease the open one, if it is time. Its window begins after everything that
-    // this data directory ever announced for its node ids.
+    // Makes the next lease the open one, if it is time and no session has done so.
     LeaseOpening OpenLease(Second* used_until) {
-        if (memory().holder.next().id == 0)
-            return LeaseOpening::kNotYet;
-        bool used = false;
         env_.Lock();
-        const bool opened = UpdateLeaseAndWindow([&](Holder* holder, Window* window) {
-            if (!EnsureLoaded())
-                return false;
-            *used_until = OpensAt(holder->next());
-            used = holder->NextUsed(*window, *used_until);
-            if (used)
-                return false;
-            const Second now = env_.Now();
-            *window = holder->OpenNext(Later(window->earliest(), *used_until), now,
-                                       LatestEnd(now, env_.Terms()));
-            return !window->closed();
-        });
+        const LeaseOpening opening = OpenNext(used_until);
         env_.Unlock();
-        return opened ? LeaseOpening::kOpened : used ? LeaseOpening::kUsed : LeaseOpening::kNotYet;
+        return opening;
     }
 
-    // Gives the next lease back, as used.
+    // Gives the next lease back, as used; none if a session has opened it meanwhile.
     LeaseRelease DropNext() {
         LeaseRelease release{};
         env_.Lock();
-        UpdateLeaseAndWindow([&](Holder* holder, Window*) {
-            release = holder->DropNext();
-            return true;
-        });
+        if (memory().holder.next().id != 0)
+            UpdateLeaseAndWindow([&](Holder* holder, Window*) {
+                release = holder->DropNext();
+                return true;
+            });
         env_.Unlock();
         return release;
     }
 
-    // Moves the window's end to that of the open lease. False if it is not there then, because it
-    // cannot be written now, or because this server's clock is behind.
-    bool ExtendLease() {
-        const Second latest = LatestEnd(env_.Now(), env_.Terms());
-        if (memory().holder.Extended(CurrentWindow(), latest) != CurrentWindow()) {
-            env_.Lock();
-            FollowLease();
-            env_.Unlock();
-        }
-        const Lease& open = memory().holder.open();
-        return open.id == 0 || CurrentWindow().end == open.end;
+    // A copy, for what the worker decides without the lock.
+    Holder Leases() {
+        env_.Lock();
+        const Holder copy = memory().holder;
+        env_.Unlock();
+        return copy;
     }
 
     // Seals the window and forgets the leases: no identifier beyond what is reported was or ever
@@ -605,15 +586,52 @@ private:
         return outcome;
     }
 
-    // Moves the window's end to that of the open lease, as far as the clock allows and the disk
-    // takes it.
-    void FollowLease() {
-        const Second latest = LatestEnd(env_.Now(), env_.Terms());
-        UpdateLeaseAndWindow([&](Holder* holder, Window* window) {
-            const Window before = *window;
-            *window = holder->Extended(before, latest);
-            return *window != before;
+    // How far the window of a lease reaches ahead of the clock: as far as that of static node ids,
+    // and never beyond LatestEnd. The beginning of time where it may not be moved: right after a
+    // failure, or where the state on disk cannot be read.
+    Second LeaseStep() {
+        if (env_.Steady() < memory().retry_at_ms || !EnsureLoaded())
+            return {};
+        const Second now = env_.Now();
+        const bool in_time = now >= Second{0} && now < SecondsEnd(env_.layout());
+        return in_time ? Earlier(now + kWindowSeconds, LatestEnd(now, env_.Terms())) : Second{};
+    }
+
+    // Moves the window's end, within the open lease.
+    bool ExtendLease() {
+        RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
+        const Window window = CurrentWindow();
+        // Another process has just moved it, or the clock was set back.
+        if (!window.closed() && env_.Now() + 1 < window.end)
+            return true;
+        const Window extended = memory().holder.Extended(window, LeaseStep());
+        return extended != window && UpdateLeaseAndWindow([&](Holder*, Window* next) {
+                   *next = extended;
+                   return true;
+               });
+    }
+
+    // When the open lease is over, the window of the next one opens, after everything that this
+    // data directory ever announced for its node ids.
+    LeaseOpening OpenNext(Second* used_until) {
+        RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
+        const Holder& held = memory().holder;
+        if (held.next().id == 0)
+            return LeaseOpening::kNotYet;
+        const Second step = LeaseStep();
+        if (step == Second{})
+            return LeaseOpening::kNotYet;
+        const Window before = CurrentWindow();
+        *used_until = OpensAt(held.next());
+        if (held.NextUsed(before, *used_until))
+            return LeaseOpening::kUsed;
+        const Second now = env_.Now();
+        const Second over = held.Extended(before, LatestEnd(now, env_.Terms())).earliest();
+        const bool opened = UpdateLeaseAndWindow([&](Holder* holder, Window* window) {
+            *window = holder->OpenNext(Later(over, *used_until), now, step);
+            return !window->closed();
         });
+        return opened ? LeaseOpening::kOpened : LeaseOpening::kNotYet;
     }
 
     // See DecodeHorizon(), for a state that says from when on the secrets differ.

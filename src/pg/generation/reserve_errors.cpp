@@ -181,6 +181,13 @@ static ErrorText no_lease_error(Second clock) {
         lease_hint(report, "Check the coordinator, and compare its clock with this server's. ")};
 }
 
+// The clock is in the open lease, so what is missing is its window.
+static bool lease_in_force(Second clock) {
+    const LeaseReport report = lease_report();
+    return report.open.id != 0 && clock >= report.open.start &&
+           clock < lease_window(report, {report.open.start, report.open.start}).end;
+}
+
 static ErrorText file_failed_error(const WindowReport& report) {
     const bool irregular = report.failure.error == kNotRegular;
     return {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -315,7 +322,7 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
             return clock_behind_error(now, Max(used, now + 1), "the last identifier");
         }
         case Outcome::kBeforeWindow: {
-            if (shared->memory.leased)
+            if (shared->memory.leased && !lease_in_force(now))
                 return no_lease_error(now);
             const Second first = layout.SecondOf(layout.FirstTick(last.window.start));
             return clock_behind_error(now, Max(first, now + 1), "the window for identifiers");
@@ -331,7 +338,7 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
         case Outcome::kNoWord:
         case Outcome::kWindowEnded:
             // A lease is of no use while the state on disk keeps it from being used.
-            if (shared->memory.leased &&
+            if (shared->memory.leased && !lease_in_force(now) &&
                 window_report().trouble.problem != WindowProblem::kFileFailed &&
                 window_report().trouble.problem != WindowProblem::kSecrets)
                 return no_lease_error(now);
@@ -355,10 +362,11 @@ static Second reached_by_all_slots() {
 }
 
 // The worker may be failing to get the next lease while this one is open.
-static ErrorText lease_problem_error(Second now, const Window& window) {
+static ErrorText lease_problem_error(Second now, const Window& in_force) {
+    const LeaseReport report = lease_report();
+    const Window window = lease_window(report, in_force);
     if (window.closed() || now < window.start || now >= window.end)
         return no_lease_error(now);
-    const LeaseReport report = lease_report();
     const char* wrong = wrong_clock(report, "");
     if (wrong[0] != '\0')
         return {0, "the clocks of this server and of the coordinator differ", wrong, nullptr};

@@ -43,9 +43,9 @@ static constexpr randflake::Ms kReleaseTimeout = 1000;
 
 static char logged_error[sizeof LeaseReport::error];
 
-// Of the server; this process alone changes them.
-static const LeaseHolder& leases() {
-    return shared->memory.holder;
+// A copy made under the lock: sessions open the next lease.
+static LeaseHolder leases() {
+    return server.Leases();
 }
 
 void lease_register_worker() {
@@ -67,7 +67,7 @@ void lease_register_worker() {
 // Shows what is wrong; an empty message: nothing. It goes to the log when it is another one than
 // last time.
 static void record(LeaseProblem problem, const char* message, UnixSecond not_before = {}) {
-    const Lease& open = leases().open();
+    const Lease open = leases().open();
     const LeaseProblem before = lease_report().problem;
     lease_record_problem(problem, message, not_before);
     if (strcmp(message, logged_error) == 0)
@@ -108,7 +108,7 @@ static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) 
     if (outcome == LeaseOutcome::kNothing)
         return;
     lease_record_clock(clock);
-    const Lease& granted = leases().newest();
+    const Lease granted = leases().newest();
     shared->counters.window_extensions.fetch_add(1, std::memory_order_relaxed);
     if (outcome == LeaseOutcome::kGood)
         return record(LeaseProblem::kNone, "");
@@ -126,7 +126,7 @@ static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) 
 
 // A lease that this server's clock kept it from using may be of use by now.
 static void look_at_clock() {
-    const Lease& held = leases().newest();
+    const Lease held = leases().newest();
     const Second now = wall_clock_second();
     if (held.id != 0 && now >= held.start && now < held.end && !lease_clock_wrong(lease_report()))
         record(LeaseProblem::kNone, "");
@@ -251,29 +251,32 @@ static void release_all() {
 // Node ids that this server has used itself by a clock that was ahead. They go back as used, so
 // that the coordinator prefers others.
 static void give_used_back(Second used_until) {
+    const Lease next = leases().next();
     char why[128];
     snprintf(why, sizeof why, "this server used node ids %lld to %lld itself, up to %s",
-             static_cast<long long>(leases().next().first_node_id),
-             static_cast<long long>(leases().next().first_node_id + shared->slot_count - 1),
+             static_cast<long long>(next.first_node_id),
+             static_cast<long long>(next.first_node_id + shared->slot_count - 1),
              second_text(used_until));
     release_lease(server.DropNext(), steady_clock() + kReleaseTimeout);
     (void)server.Answered({});
     record_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
 }
 
-// Opens the next lease if it is time. True if it was dropped, so that another one is needed.
+// Opens the next lease if it is time and no session did. True if it was dropped, so that another
+// one is needed.
 static bool open_or_drop_next() {
+    static int64 opened_id;  // the one that was told of last
     Second used_until;
-    switch (server.OpenLease(&used_until)) {
-        case LeaseOpening::kNotYet:
-            return false;
-        case LeaseOpening::kUsed:
-            give_used_back(used_until);
-            return true;
-        case LeaseOpening::kOpened:
-            break;
+    if (server.OpenLease(&used_until) == LeaseOpening::kUsed) {
+        give_used_back(used_until);
+        return true;
     }
-    const Lease& opened = leases().open();
+    const Lease opened = lease_report().open;
+    if (opened.id == opened_id)
+        return false;
+    opened_id = opened.id;
+    if (opened.id == 0)
+        return false;
     // A lease that is over by this server's clock opens too, and stays a problem.
     if (wall_clock_second() < opened.end)
         record(LeaseProblem::kNone, "");
@@ -290,9 +293,8 @@ static SteadyMs next_request_at_ms() {
                                   steady_clock());
 }
 
-// How long to sleep between attempts to write the end of a lease to a disk that fails, or while the
-// clock keeps a lease from being used.
-static constexpr randflake::Ms kAnnounceInterval = 500;
+// How long to sleep while the clock keeps a lease from being used.
+static constexpr randflake::Ms kClockInterval = 500;
 
 void randflake_lease_main(Datum) {
     pqsignal(SIGHUP, SignalHandlerForConfigReload);
@@ -326,14 +328,13 @@ void randflake_lease_main(Datum) {
         }
         if (open_or_drop_next())
             request_at_ms = next_request_at_ms();
-        const bool announced = server.ExtendLease();
         const SteadyMs now_ms = steady_clock();
         randflake::Ms sleep = leases().WakeAt(request_at_ms, now_ms) - now_ms;
         const bool clocks_differ = lease_report().problem == LeaseProblem::kClocks;
         if (clocks_differ)
             look_at_clock();
-        if (!announced || clocks_differ)
-            sleep = Min(sleep, kAnnounceInterval);
+        if (clocks_differ)
+            sleep = Min(sleep, kClockInterval);
         (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
                         static_cast<long>(Max(sleep.count, 1)), wait_event(kLeaseWaitEvent));
         ResetLatch(MyLatch);

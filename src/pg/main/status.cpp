@@ -95,9 +95,9 @@ static int32 spare_ranges_left(const WindowReport& report) {
 SQL_FUNCTION(randflake_status);
 Datum randflake_status(PG_FUNCTION_ARGS) {
     require_preload();
-    const Window window = Window::FromWord(shared->window.load());
     const Counters& counters = shared->counters;
     LeaseReport lease = lease_report();
+    const Window window = lease_window(lease, Window::FromWord(shared->window.load()));
     const Lease& open = lease.open;
     const bool has_secret = secret_ring().count() > 0;
     const int64 lease_id = open.id != 0 ? open.id : lease.next.id;

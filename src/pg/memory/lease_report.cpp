@@ -37,6 +37,14 @@ void lease_show(const LeaseHolder& holder) {
     SpinLockRelease(&report->mutex);
 }
 
+randflake::Window lease_window(const LeaseReport& report, const randflake::Window& window) {
+    if (report.open.id == 0)
+        return window;
+    const randflake::LeaseTerms terms{setting_lease_duration, setting_max_clock_skew};
+    const randflake::Second latest = LatestEnd(wall_clock_second(), terms);
+    return {window.start, Max(window.end, Min(report.open.end, latest))};
+}
+
 // This server's clock is so far ahead of the coordinator's; 0 if that is tolerable, or not certain.
 static int64 wrong_by_ms(const CoordinatorClock& clock) {
     if (clock.at == UptimeMs{})

@@ -53,6 +53,10 @@ void lease_wake_worker();
 // Shows these leases from now on.
 void lease_show(const randflake::LeaseHolder& holder);
 
+// The seconds in which identifiers are made as long as sessions extend the window, which is in
+// force: those of the open lease, as far as this server's clock allows.
+randflake::Window lease_window(const LeaseReport& report, const randflake::Window& window);
+
 // Whether this server's clock and the coordinator's differ by more than is tolerated, for certain.
 bool lease_clock_wrong(const LeaseReport& report);
 
