@@ -1,10 +1,9 @@
-# The clock that the other tests give to servers (lib/clock.c): each server has its own, all processes
-# of a server see the same at every instant, and no other clock is touched.
+# The clock that the other tests give to servers (lib/clock.c): each server has its own, and all processes
+# of a server see the same at every instant. That no other clock is touched, 110_clock.pl shows.
 
 use Randflake;
-use Time::HiRes qw(clock_gettime sleep time CLOCK_BOOTTIME CLOCK_MONOTONIC);
+use Time::HiRes qw(time);
 
-my $ahead = 400 * 86400;
 my ($node, $other) = map {
     new_server($_,
         settings => { node_id => 1, secret => random_secret(), max_wait => '60s' },
@@ -77,37 +76,6 @@ while ($session->{handle}->pumpable) {
 }
 my ($shown, $errors) = finish_session($session);
 is("$shown$errors", "@times", "$steps steps, and none by halves");
-
-# --- nothing else ------------------------------------------------------------------------------
-
-# Read by a program that the server starts.
-clock_offset($node, $ahead);
-my $file = $node->basedir . '/clocks';
-my $program = "$^X -MTime::HiRes=clock_gettime,CLOCK_BOOTTIME,CLOCK_MONOTONIC -e "
-  . qq{"printf qq(%d %.6f %.6f), time, map { clock_gettime(\\\$_) } CLOCK_MONOTONIC, CLOCK_BOOTTIME" >$file};
-my @before = map { clock_gettime($_) } CLOCK_MONOTONIC, CLOCK_BOOTTIME;
-$node->safe_psql('postgres', "COPY (SELECT) TO PROGRAM \$program\$$program\$program\$");
-my @after = map { clock_gettime($_) } CLOCK_MONOTONIC, CLOCK_BOOTTIME;
-my ($wall, @steady) = split / /, slurp_file($file);
-cmp_ok(abs($wall - $ahead - time), '<', 600, 'a program that the server starts has its clock');
-ok($before[$_] <= $steady[$_] && $steady[$_] <= $after[$_],
-    (qw(CLOCK_MONOTONIC CLOCK_BOOTTIME))[$_] . ' is that of the system')
-  for 0, 1;
-cmp_ok(abs((stat $file)[9] - time), '<', 600, 'and so are the times of files');
-
-# Timeouts run in true time, under a clock that is wrong and through a step.
-my $began = time;
-$node->safe_psql('postgres', 'SELECT pg_sleep(0.5)');
-cmp_ok(time - $began, '>=', 0.49, 'pg_sleep takes its time');
-for my $step (0, 3600) {
-    $began = time;
-    $session = start_session($node, q{SET statement_timeout = '1s'},
-        'SELECT pg_sleep(600)');
-    clock_offset($node, $ahead + $step);
-    like((finish_session($session))[1], qr/57014: canceling statement due to statement timeout/,
-        "statement_timeout ends a statement, step of $step s");
-    cmp_ok(time - $began, '>=', 1, '  and not before its time');
-}
 
 $psql->quit;
 $node->stop;
