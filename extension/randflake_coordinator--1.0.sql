@@ -213,6 +213,22 @@ SELECT pg_catalog.setval('@extschema@.randflake_lease_takeover',
                          false)
 FROM (SELECT NULL::@extschema@.randflake_lease_internal) AS internal (own);
 
+-- Where a contract is checked by which no identifier comes twice. Not by ASSERT, which any role can switch off.
+CREATE FUNCTION randflake_lease_broken(own randflake_lease_internal, contract text) RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RAISE data_corrupted USING
+        MESSAGE = 'the coordinator broke a contract by which no identifier comes twice',
+        DETAIL = format('The contract is: %s. Nothing of the transaction stays.', contract),
+        HINT = 'Undo what was changed by hand in the coordinator''s tables. If nothing was, report this.';
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) IS
+'coordinator: the error of a contract that was broken';
+REVOKE ALL ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) FROM PUBLIC;
+
 -- When this coordinator took over from the former one: at the first call that saw another identity
 -- in the pool, or when the other one granted last, should its clock have been ahead. If the pool
 -- was never used, when the extension was made, provided that it was made here; a copy of it may
@@ -315,6 +331,9 @@ BEGIN
     END LOOP;
     INSERT INTO @extschema@.randflake_lease_pool (coordinator) VALUES ('') ON CONFLICT DO NOTHING;
     pool := @extschema@.randflake_lease_share_pool(own);
+    IF EXISTS (SELECT FROM @extschema@.randflake_lease_pool p WHERE p.high_water > pool.high_water) THEN
+        PERFORM @extschema@.randflake_lease_broken(own, 'a takeover does not lower the mark');
+    END IF;
     UPDATE @extschema@.randflake_lease_pool p SET coordinator = pool.coordinator, high_water = pool.high_water
     WHERE p.coordinator <> pool.coordinator OR p.high_water <> pool.high_water;
     RETURN pool;
@@ -464,7 +483,8 @@ LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    cutoff CONSTANT bigint := @extschema@.randflake_lease_clock(own) - ceil(extract(epoch FROM keep))::bigint;
+    now CONSTANT bigint := @extschema@.randflake_lease_clock(own);
+    cutoff CONSTANT bigint := now - ceil(extract(epoch FROM keep))::bigint;
     purged bigint;
     newest bigint;
 BEGIN
@@ -473,6 +493,11 @@ BEGIN
     )
     SELECT count(*), max(ended) INTO purged, newest FROM gone;
     UPDATE @extschema@.randflake_lease_pool SET high_water = greatest(high_water, newest) WHERE newest > high_water;
+    IF newest > now THEN
+        PERFORM @extschema@.randflake_lease_broken(own, 'no lease is forgotten before its end');
+    ELSIF EXISTS (SELECT FROM @extschema@.randflake_lease_pool WHERE high_water < newest) THEN
+        PERFORM @extschema@.randflake_lease_broken(own, 'the mark is not before the end of a lease that is forgotten');
+    END IF;
     RETURN purged;
 END
 $$;
@@ -557,7 +582,8 @@ BEGIN
             PERFORM FROM @extschema@.randflake_lease l WHERE l.nodes && chosen AND upper(l.span) <= now FOR UPDATE SKIP LOCKED;
             GET DIAGNOSTICS locked = ROW_COUNT;
             IF locked = (SELECT count(*) FROM @extschema@.randflake_lease l WHERE l.nodes && chosen) THEN
-                DELETE FROM @extschema@.randflake_lease l WHERE l.nodes <@ chosen;
+                -- One that has not ended would stay, and the constraint would stop the grant.
+                DELETE FROM @extschema@.randflake_lease l WHERE l.nodes <@ chosen AND upper(l.span) <= now;
                 RETURN;
             END IF;
         END IF;
@@ -602,6 +628,8 @@ DECLARE
     had bigint;       -- node ids of this role's leases, the first of which ends
     had_until bigint; -- at that second
     counted @extschema@.randflake_lease_role;
+    lease @extschema@.randflake_lease;
+    broken text;
 BEGIN
     IF randflake_lease_acquire.holder IS NULL OR randflake_lease_acquire.incarnation IS NULL
         OR randflake_lease_acquire.nodes IS NULL OR duration IS NULL
@@ -710,7 +738,24 @@ BEGIN
     INSERT INTO @extschema@.randflake_lease (lease_id, holder, incarnation, nodes, span, secrets) OVERRIDING SYSTEM VALUE
     VALUES (lease_id, randflake_lease_acquire.holder, randflake_lease_acquire.incarnation,
             int4range(first_node_id, first_node_id + node_count), int8range(lease_start, lease_end + 1),
-            randflake_lease_acquire.secrets);
+            randflake_lease_acquire.secrets)
+    RETURNING * INTO STRICT lease;
+    broken := CASE
+        WHEN lower(lease.nodes) <> first_node_id OR upper(lease.nodes) <> first_node_id + node_count
+            OR lower(lease.span) <> lease_start OR upper(lease.span) <> lease_end + 1
+            THEN 'a grant is stored as its holder is told'
+        WHEN NOT lease.nodes <@ pool.nodes THEN 'a grant has node ids of the pool alone'
+        WHEN lease.nodes && @extschema@.randflake_lease_static_nodes(own)
+            THEN 'a grant has no node ids of the coordinator''s own server'
+        WHEN lower(lease.span) < pool.high_water THEN 'a grant does not begin before the mark'
+        WHEN upper(lease.span) > now + pool.max_duration OR upper(lease.span) > @extschema@.randflake_lease_horizon(own)
+            THEN 'a grant is no longer than the longest lease'
+        WHEN upper(lease.span) > @extschema@.randflake_lease_stops_at(own, lease.secrets, known)
+            THEN 'a grant ends before secrets differ'
+        END;
+    IF broken IS NOT NULL THEN
+        PERFORM @extschema@.randflake_lease_broken(own, broken);
+    END IF;
     differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_acquire.secrets, known);
     clock_ms := floor(1000 * extract(epoch FROM clock_timestamp()));
 END
@@ -738,6 +783,8 @@ DECLARE
     lease @extschema@.randflake_lease;
     now bigint;
     latest bigint;    -- no lease ends later
+    renewed @extschema@.randflake_lease;
+    broken text;
 BEGIN
     IF duration < 1 THEN
         RAISE invalid_parameter_value USING
@@ -798,7 +845,25 @@ BEGIN
                        latest, @extschema@.randflake_lease_stops_at(own, randflake_lease_renew.secrets, pool.secrets)) - 1;
     UPDATE @extschema@.randflake_lease l
     SET span = int8range(lower(l.span), lease_end + 1), renewed_at = clock_timestamp(), secrets = randflake_lease_renew.secrets
-    WHERE l.lease_id = randflake_lease_renew.lease_id;
+    WHERE l.lease_id = randflake_lease_renew.lease_id
+    RETURNING * INTO STRICT renewed;
+    broken := CASE
+        WHEN renewed.incarnation <> randflake_lease_renew.incarnation OR renewed.role <> SESSION_USER
+            OR renewed.released_at IS NOT NULL THEN 'a lease is renewed for its holder, until it is released'
+        WHEN upper(renewed.span) <> lease_end + 1 THEN 'a renewal is stored as its holder is told'
+        WHEN NOT renewed.span @> lease.span THEN 'a renewal does not move the end back'
+        WHEN NOT renewed.nodes <@ pool.nodes THEN 'a renewal is of node ids of the pool'
+        WHEN renewed.nodes && @extschema@.randflake_lease_static_nodes(own)
+            THEN 'a renewal is of no node ids of the coordinator''s own server'
+        WHEN upper(renewed.span) > now + pool.max_duration + pool.max_clock_skew
+            OR upper(renewed.span) > @extschema@.randflake_lease_horizon(own)
+            THEN 'a renewal ends within the longest lease and the difference of clocks'
+        WHEN upper(renewed.span) > @extschema@.randflake_lease_stops_at(own, renewed.secrets, pool.secrets)
+            THEN 'a renewal ends before secrets differ'
+        END;
+    IF broken IS NOT NULL THEN
+        PERFORM @extschema@.randflake_lease_broken(own, broken);
+    END IF;
     differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_renew.secrets, pool.secrets);
     clock_ms := floor(1000 * extract(epoch FROM clock_timestamp()));
 EXCEPTION
@@ -825,6 +890,7 @@ AS $$
 DECLARE
     own CONSTANT @extschema@.randflake_lease_internal := NULL;
     lease @extschema@.randflake_lease;
+    kept int8range;
 BEGIN
     IF randflake_lease_release.lease_id IS NULL OR randflake_lease_release.incarnation IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = 'arguments of a lease must not be null';
@@ -847,7 +913,13 @@ BEGIN
         UPDATE @extschema@.randflake_lease l
         SET span = int8range(lower(l.span), least(greatest(last_used, lower(l.span)), upper(l.span) - 1) + 1),
             released_at = clock_timestamp()
-        WHERE l.lease_id = lease.lease_id;
+        WHERE l.lease_id = lease.lease_id
+        RETURNING l.span INTO STRICT kept;
+        IF NOT kept <@ lease.span THEN
+            PERFORM @extschema@.randflake_lease_broken(own, 'a release does not prolong a lease');
+        ELSIF last_used >= upper(kept) AND upper(kept) < upper(lease.span) THEN
+            PERFORM @extschema@.randflake_lease_broken(own, 'a release keeps each second that was used');
+        END IF;
     END IF;
 END
 $$;
@@ -952,6 +1024,9 @@ BEGIN
     IF pool.closed AND NOT shut THEN
         mark := greatest(mark, now + longest + 2 * widest + 1);
     END IF;
+    IF mark < pool.high_water AND NOT never_leased THEN
+        PERFORM @extschema@.randflake_lease_broken(own, 'only never_leased lowers the mark');
+    END IF;
     UPDATE @extschema@.randflake_lease_pool SET
         high_water = mark,
         nodes = int4range(first, first + count),
@@ -1043,6 +1118,9 @@ BEGIN
             DETAIL = format('Leases may reach beyond its time; the earliest possible time is %s.', to_timestamp(earliest)),
             HINT = 'Let it begin later, on every server. If its time has come and no lease was granted beyond it, see randflake_lease_configure.';
     END IF;
+    IF EXISTS (SELECT FROM @extschema@.randflake_lease WHERE upper(span) > second) THEN
+        PERFORM @extschema@.randflake_lease_broken(own, 'no lease reaches into the time of a secret that is added');
+    END IF;
     UPDATE @extschema@.randflake_lease_pool
     SET secrets = format('%s %s@%s', pool.secrets, fingerprint, second);
 END
@@ -1073,6 +1151,9 @@ BEGIN
             MESSAGE = 'it is too late to withdraw the secret',
             DETAIL = format('It begins at %s, and leases may reach to %s.',
                             to_timestamp(split_part(last, '@', 2)::bigint), to_timestamp(earliest));
+    END IF;
+    IF EXISTS (SELECT FROM @extschema@.randflake_lease WHERE upper(span) > split_part(last, '@', 2)::bigint) THEN
+        PERFORM @extschema@.randflake_lease_broken(own, 'no lease reaches into the time of a secret that is withdrawn');
     END IF;
     UPDATE @extschema@.randflake_lease_pool
     SET secrets = array_to_string(entries[:cardinality(entries) - 1], ' ');

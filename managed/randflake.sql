@@ -508,6 +508,16 @@ CREATE OR REPLACE FUNCTION randflake.randflake_position(tickets regclass, hops r
 LANGUAGE sql VOLATILE
 RETURN pg_sequence_last_value(tickets) + randflake.randflake_leapt(hops, leaps);
 
+-- Where a contract is checked by which no identifier comes twice. Not by ASSERT, which any role can switch off.
+CREATE OR REPLACE FUNCTION randflake.randflake_broken(node_id integer, contract text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE data_corrupted USING MESSAGE = format('the sequences of node id %s broke a contract by which no identifier comes twice', node_id),
+        DETAIL = format('The contract is: %s.', contract),
+        HINT = format('If a sequence was set by hand, run SELECT randflake.randflake_configure(NULL, %s). If none was, report this.', node_id);
+END
+$$;
+
 -- Why this database makes no identifiers, as the parts of an error; no state if nothing is known against it.
 CREATE OR REPLACE FUNCTION randflake.randflake_refusal(OUT state text, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -645,6 +655,9 @@ BEGIN
             p := nextval(c.tickets) + leapt;
         END LOOP;
         CONTINUE WHEN p IS NULL OR p & 63 <> 0 OR leapt <> randflake.randflake_leapt(c.hops, c.leaps);
+        IF p <= seen_p THEN
+            PERFORM randflake.randflake_broken(c.node_id, 'the position never falls');
+        END IF;
         -- The second of this position is this session's, and no other will have it.
         t := p >> 6;
         IF t < wanted THEN
@@ -678,8 +691,12 @@ BEGIN
         END LOOP;
         CONTINUE WHEN clock_timestamp() - began > interval '20 s';
         v := pg_sequence_last_value(c.numbers);
-        IF v >> 47 = life AND v >= ((life << 47) | (t << 17)) THEN
+        IF v >> 47 = life AND (v >> 17) & 1073741823 = t THEN
+            PERFORM randflake.randflake_broken(c.node_id, 'a second is opened by its holder, once');
+        ELSIF v >> 47 = life AND v >= ((life << 47) | (t << 17)) THEN
             CONTINUE;
+        ELSIF t < first AND second IS NULL THEN
+            PERFORM randflake.randflake_broken(c.node_id, 'after a start, no second is opened before the first that is unused for certain');
         END IF;
         PERFORM setval(c.numbers, (life << 47) | (t << 17));
     END LOOP;
@@ -838,15 +855,19 @@ BEGIN
     after.hops := format('randflake.randflake_hops_%s', after.node_id);
     after.leaps := format('randflake.randflake_leaps_%s', after.node_id);
     after.numbers := format('randflake.randflake_numbers_%s', after.node_id);
+    reached := randflake.randflake_position(after.tickets, after.hops, after.leaps);
     IF takes_over THEN
         -- The last second that may have been used. Nobody has used a secret that is made here.
         latest := now + CASE WHEN coalesce(randflake_configure.secret, before.secret) IS NULL THEN 0 ELSE 63 END;
-        reached := randflake.randflake_position(after.tickets, after.hops, after.leaps);
         IF reached > 0 AND latest - (reached >> 6) > 100000000 THEN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'the server''s clock is years ahead of the last identifiers',
                 HINT = 'Check the clock. If it is right, run SELECT randflake.randflake_configure(NULL, 2), with a node id that no database used.';
         END IF;
         PERFORM setval(after.tickets, pg_sequence_last_value(after.tickets) + greatest(((latest << 6) | 63) - reached, 0));
+        reached := greatest(reached, (latest << 6) | 63);
+    END IF;
+    IF (randflake.randflake_position(after.tickets, after.hops, after.leaps) >= reached) IS NOT TRUE THEN
+        PERFORM randflake.randflake_broken(after.node_id, 'the position goes beyond each second that may have been used');
     END IF;
     PERFORM setval(after.numbers, 0);  -- as after a start
     after.file := '%/' || substring(pg_relation_filepath(after.numbers) FROM '[^/]*/[^/]*$');

@@ -1,6 +1,6 @@
 # The coordinator's functions against their model, test/unit/lease_coordinator.h, which the simulation
 # of leases runs: thousands of steps at random, each answer compared. And again with one rule of the
-# functions changed at a time: every such change must be found.
+# functions changed at a time: every such change must be found, and each contract that they check be seen broken.
 
 use FindBin;
 use Randflake;
@@ -169,6 +169,7 @@ DECLARE
     got bigint[];
     state text;
     message text;
+    detail text;
     about text;   -- the field for the name of a constraint
     second text;  -- and for that of a column
 BEGIN
@@ -191,8 +192,8 @@ BEGIN
                     NULL;
                 WHEN OTHERS THEN
                     state := SQLSTATE;
-                    message := SQLERRM;
-                    GET STACKED DIAGNOSTICS about = CONSTRAINT_NAME, second = COLUMN_NAME;
+                    GET STACKED DIAGNOSTICS about = CONSTRAINT_NAME, second = COLUMN_NAME, detail = PG_EXCEPTION_DETAIL;
+                    message := SQLERRM || ': ' || detail;
                     IF about = 'secrets' THEN
                         got := ARRAY[nullif(second, '')::bigint];
                     END IF;
@@ -258,7 +259,7 @@ my @changes = (
     [ 'acquire', q{known, now, 'object_not_in_prerequisite_state'}, q{known, now - 1, 'object_not_in_prerequisite_state'} ],
     [ 'acquire', q{known, now, 'object_not_in_prerequisite_state'}, q{known, now + 1, 'object_not_in_prerequisite_state'} ],
     [ 'acquire', '@extschema@.randflake_lease_stops_at(own, randflake_lease_acquire.secrets, known)) - 1', 'NULL) - 1' ],
-    [ 'acquire', "            randflake_lease_acquire.secrets);\n", "            NULL);\n" ],
+    [ 'acquire', "            randflake_lease_acquire.secrets)\n", "            NULL)\n" ],
     [ 'acquire', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '', 7 ],
     [ 'acquire', 'now <= @extschema@.randflake_lease_epoch(own)', 'now < @extschema@.randflake_lease_epoch(own)', 33 ],
     [ 'acquire', 'now >= @extschema@.randflake_lease_horizon(own)', 'now > @extschema@.randflake_lease_horizon(own)', 11 ],
@@ -297,13 +298,14 @@ my @changes = (
     [ 'find', 'SELECT min(lower(r)) INTO first', 'SELECT min(lower(r)) + 1 INTO first' ],
     [ 'find', 'int4multirange(static_nodes) - busy', q{'{}' - busy} ],
     [ 'find', "randflake_lease l WHERE upper(l.span) > now) AS gap", 'randflake_lease l) AS gap' ],
-    [ 'find', 'DELETE FROM @extschema@.randflake_lease l WHERE l.nodes <@ chosen;', '' ],
+    [ 'find', 'DELETE FROM @extschema@.randflake_lease l WHERE l.nodes <@ chosen AND upper(l.span) <= now;', '' ],
     [ 'find', 'l.nodes <@ chosen', 'l.nodes && chosen' ],
     [ 'acquire', 'now < pool.high_water', 'false' ],
     [ 'acquire', 'now < pool.high_water', 'now <= pool.high_water' ],
     [ 'acquire', 'least(duration, pool.max_duration)', 'duration' ],
     [ 'acquire', 'pool.max_duration), @extschema@.randflake_lease_horizon(own),', 'pool.max_duration), 9223372036854775807,', 12 ],
     [ 'acquire', 'int8range(lease_start, lease_end + 1)', 'int8range(lease_start, lease_end)' ],
+    [ 'acquire', 'AS found;', 'AS found; first_node_id := upper(pool.nodes);' ],
 
     [ 'renew', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
     [ 'renew', 'AND l.incarnation = randflake_lease_renew.incarnation', '' ],
@@ -353,6 +355,7 @@ my @changes = (
     [ 'purge', q{keep < interval '0'}, 'false' ],
     [ 'purge', 'PERFORM @extschema@.randflake_lease_lock_pool(own);', '' ],
     [ 'forget', 'ceil(', 'floor(' ],
+    [ 'forget', 'upper(span) <= cutoff', 'upper(span) <= cutoff OR upper(span) > now' ],
     [ 'forget', 'upper(span) <= cutoff', 'upper(span) < cutoff' ],
     [ 'forget', 'max(ended)', 'min(ended)' ],
     [ 'forget', 'WHERE newest > high_water', 'WHERE false' ],
@@ -375,6 +378,7 @@ my @changes = (
     [ 'configure', 'SELECT least(mark, ', 'SELECT greatest(mark, ' ],
     [ 'configure', 'NOT int4range(first, first + count) <@ pool.nodes', 'false' ],
     [ 'configure', 'mark := greatest(mark, now + widest + 1);', 'mark := greatest(mark, now + widest);' ],
+    [ 'configure', 'mark := greatest(mark, now + widest + 1);', 'mark := now + widest + 1;' ],
     [ 'configure', 'greatest(duration, pool.max_duration);', 'duration;', 102 ],
     [ 'configure', 'greatest(skew, pool.max_clock_skew);', 'skew;' ],
     [ 'configure', 'pool.closed AND NOT shut', 'false' ],
@@ -445,6 +449,7 @@ my @changes = (
     [ 'add_secret', 'IF second < earliest', 'IF second <= earliest' ],
     [ 'add_secret', 'IF second < earliest', 'IF second < earliest - 1', 66 ],
     [ 'add_secret', 'IF entries IS NULL', 'IF false' ],
+    [ 'add_secret', 'IF second < earliest', 'IF second < earliest AND NOT EXISTS (SELECT FROM @extschema@.randflake_lease WHERE upper(span) > second)' ],
     [ 'add_secret', '@extschema@.randflake_lease_lock_pool(own);', '(SELECT p FROM @extschema@.randflake_lease_pool p);', 14 ],
     [ 'remove_secret', q{split_part(last, '@', 1) IS DISTINCT FROM fingerprint OR}, '' ],
     [ 'remove_secret', ' OR cardinality(entries) = 1', '' ],
@@ -456,6 +461,7 @@ my @changes = (
 
     [ 'clock', 'floor(', 'ceil(' ],
     [ 'identity_hash', '- 1)', '- 1) & 0' ]);
+my %broken;
 for my $change (@changes) {
     my ($function, $piece, $replacement, $finder) = map { s/\@extschema\@/public/gr } @$change;
     replay_first($finder) if $finder;
@@ -463,8 +469,13 @@ for my $change (@changes) {
     my $difference = first_difference();
     isnt($difference, '', "found: $function: $piece -> $replacement");
     note($difference);
+    $broken{$1}++ if $difference =~ /The contract is: (.*?)\. Nothing/;
     $session->query_safe($definition);
 }
+my $script = slurp_file("$FindBin::Bin/../../extension/randflake_coordinator--1.0.sql");
+my @contracts = ($script =~ /_broken\(own, '(.+)'\)/g, map { /THEN '(.+)'$/mg } $script =~ /broken := CASE(.*?)END;/sg);
+s/''/'/g for @contracts;
+is_deeply([ sort keys %broken ], [ sort @contracts ], 'each contract was broken');
 $session->quit;
 $node->stop;
 done_testing();

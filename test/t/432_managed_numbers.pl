@@ -159,6 +159,28 @@ $node->safe_psql('postgres', 'CREATE DATABASE restored OWNER owner');
 command_ok([ 'sh', '-c', "pg_dump -U owner '" . $node->connstr('app') . "' | psql -XqAt -U owner '" . $node->connstr('restored') . "'" ], 'a dump with all that there is');
 error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/copy of the one/ }, 'a restored dump', database => 'restored');
 
+# With one fault in a function, the contract that it breaks stops it, and the remedy of the hint helps.
+my $script = slurp_file('managed/randflake.sql');
+my @faults = (
+    [ 'the position never falls', 'open', 'p := nextval(c.tickets) + leapt', 'p := nextval(c.tickets)' ],
+    [ 'a second is opened by its holder, once', 'open', "v := pg_sequence_last_value(c.numbers);\n",
+        "PERFORM setval(c.numbers, (life << 47) | (t << 17)); v := pg_sequence_last_value(c.numbers);\n" ],
+    [ 'after a start, no second is opened before the first that is unused for certain', 'open', 'WHEN second IS NULL THEN first', 'WHEN second IS NULL THEN now' ],
+    [ 'the position goes beyond each second that may have been used', 'configure', 'greatest(((latest << 6) | 63) - reached, 0)', '0' ]);
+is_deeply([ sort map { $_->[0] } @faults ], [ sort $script =~ /_broken\(.*, '(.+)'\)/g ], 'a fault for each contract');
+for my $fault (@faults) {
+    my ($contract, $name, $piece, $replacement) = @$fault;
+    my ($function) = $script =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_$name\(.*?\n\$\$;)/s;
+    die $piece if 1 != (my $faulty = $function) =~ s/\Q$piece\E/$replacement/;
+    # As after a start, with a position that is the clock's, and in hops too.
+    as_owner($node, "CREATE OR REPLACE $faulty" . q{SELECT setval(numbers, 0), setval(hops, 64), setval(tickets, ((extract(epoch FROM clock_timestamp())::bigint - 1730000000) << 6) - 32768)
+        FROM randflake.randflake_state}, 'second');
+    my $error = error_of($node, 'SELECT randflake.randflake_' . ($name eq 'open' ? 'generate()' : 'configure(NULL, 9)'), database => 'second', user => 'owner');
+    ok($error->{sqlstate} eq 'XX001' && $error->{detail} eq "The contract is: $contract.", "broken: $contract") or diag($error->{text});
+    my ($remedy) = $error->{hint} =~ /run (SELECT .*?\))\./;
+    is(as_owner($node, "CREATE OR REPLACE $function$remedy; SELECT count(*) FROM randflake.randflake_generate(3)", 'second'), "\n3", '  and its remedy');
+}
+
 # --- a state that is lost --------------------------------------------------------------------------
 
 # What is used in advance in the first database, and from the same number on when its state is lost, made anew or goes
