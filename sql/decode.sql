@@ -1,26 +1,9 @@
 \set ECHO none
--- Looking into identifiers, and putting them together.
+-- Looking into identifiers, and putting them together. Edges of the fields, and how bits spread: test/unit.
 \pset format unaligned
 \pset footer off
 SET datestyle = ISO;
 SET timezone = 'UTC';
-
--- Round trips at the edges of every field: the first and last second, both sides of 2041, when the
--- top bit of the raw number turns on, and of 2^31 and 2^32 as Unix seconds
-CREATE TABLE edge AS
-SELECT t AS generated_at, n AS node_id, s AS sequence, randflake_encode(t, n, s) AS id
-FROM unnest(ARRAY['2024-10-27 03:33:20', '2024-10-27 03:33:21', '2038-01-19 03:14:07',
-                  '2038-01-19 03:14:08', '2041-11-01 10:21:51', '2041-11-01 10:21:52',
-                  '2058-11-05 17:10:22', '2058-11-05 17:10:23']::timestamptz[]) AS t,
-     unnest(ARRAY[0, 1, 65535, 65536, 131070, 131071]) AS n,
-     unnest(ARRAY[0, 1, 65535, 65536, 131070, 131071]) AS s;
-SELECT count(*), count(DISTINCT id) AS ids FROM edge;
-SELECT count(*) AS failures
-FROM edge AS e, randflake_decode(e.id) AS d
-WHERE (d.generated_at, d.node_id, d.sequence)
-      IS DISTINCT FROM (e.generated_at, e.node_id, e.sequence)
-   OR randflake_generated_at(e.id) IS DISTINCT FROM e.generated_at;
-DROP TABLE edge;
 
 \echo '-- Every bigint is an identifier: decode and encode are inverse on all of them'
 CREATE TABLE any_id AS
@@ -65,14 +48,3 @@ SELECT randflake_decode(NULL) IS NULL AS decode, randflake_generated_at(NULL) IS
        randflake_encode(NULL, 1, 1) IS NULL AND randflake_encode('2030-01-01', NULL, 1) IS NULL
        AND randflake_encode('2030-01-01', 1, NULL) IS NULL AS encode;
 SELECT * FROM randflake_decode(NULL);
-
--- Neighbours in time, node and sequence are strangers as identifiers: about half of the 64 bits
--- differ, in every position
-CREATE TABLE neighbour AS
-SELECT (randflake_encode('2030-01-01', 0, s) # randflake_encode('2030-01-01', 0, s + 1))::bit(64) AS d
-FROM generate_series(0, 1999) AS s;
-SELECT avg(bit_count(d)) BETWEEN 31 AND 33 AS half_of_bits FROM neighbour;
-SELECT count(*) AS positions, bool_and(flips BETWEEN 800 AND 1200) AS each_flips_half_the_time
-FROM (SELECT position, sum(get_bit(d, position)) AS flips
-      FROM neighbour, generate_series(0, 63) AS position GROUP BY position) AS p;
-DROP TABLE neighbour;

@@ -13,10 +13,6 @@ FROM (VALUES (0, 1424369765037550), (1, 3309931957165843), (134217728, 496650857
 SELECT count(*) AS numbers, count(DISTINCT randflake_mask(1, label)) AS masks,
        count(*) FILTER (WHERE randflake_unmask(randflake_mask(n, label), label) <> n) AS failures
 FROM generate_series(1, 20000) AS n, LATERAL (SELECT 'label ' || n % 1000 AS label) AS l;
-SELECT count(DISTINCT m), min(m) >= 0 AND max(m) < 1::bigint << 53 AS in_range,
-       count(*) FILTER (WHERE m > before) BETWEEN 4700 AND 5300 AS without_order
-FROM (SELECT m, lag(m) OVER (ORDER BY n) AS before
-      FROM generate_series(1, 10000) AS n, randflake_mask(n, 'order') AS m) AS masks;
 SELECT randflake_mask(1, 'Müller') <> randflake_mask(1, E'Mu\u0308ller') AS not_normalized,
        randflake_mask(1, 'a') <> randflake_mask(1, 'A') AS case_counts;
 
@@ -47,11 +43,8 @@ DROP TABLE customer;
 SELECT randflake_mask(-1, 'customer');
 \echo :LAST_ERROR_SQLSTATE
 SELECT randflake_mask(9007199254740992, 'customer');
-SELECT randflake_unmask(-1, 'customer');
 SELECT randflake_unmask(9007199254740992, 'customer');
 SELECT randflake_mask(1, '');
-\echo :LAST_ERROR_SQLSTATE
-SELECT randflake_mask(1, repeat('l', 256));
 \echo :LAST_ERROR_SQLSTATE
 SELECT randflake_mask(1, repeat('€', 86));
 SELECT randflake_mask(1, repeat('l', 100000));
@@ -79,11 +72,10 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 SELECT prefix, outcome(format('SELECT randflake_to_text(1, %L)', prefix)) = outcome(format('SELECT randflake_from_text(''x_1'', %L)', prefix)) AS alike,
        outcome(format('SELECT randflake_to_text(1, %L)', prefix))
-FROM unnest(ARRAY['', '_', '_a', 'a_', 'A', 'a1', 'a-b', 'ä', 'a b']) AS prefix;
+FROM unnest(ARRAY['', 'a_', 'ä']) AS prefix;
 SELECT outcome(format('SELECT randflake_to_text(1, %L)', repeat('p', 64)));
 SELECT text, outcome(format('SELECT randflake_from_text(%L, ''cus'')', text))
-FROM unnest(ARRAY['', '1', '_1', 'cus', 'cus1', 'ord_1', 'CUS_1', 'cus__1', 'cus_x_1', 'x_cus_1', 'cu_1', 'cusx_1',
-                  'cus_', 'cus_w', 'cus_-1', 'cus_fvvvvvvvvvvvvv', 'cus_g000000000000', 'cus_vvvvvvvvvvvvv']) AS text;
+FROM unnest(ARRAY['', 'cus', 'cus1', 'ord_1', 'cus__1', 'x_cus_1', 'cusx_1', 'cus_', 'cus_w', 'cus_fvvvvvvvvvvvvv']) AS text;
 SELECT outcome(format('SELECT randflake_from_text(%L, ''cus'')', repeat('€', 1000)));
 DROP FUNCTION outcome;
 

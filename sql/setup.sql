@@ -5,21 +5,20 @@
 
 \echo '-- Every function, marked as designed'
 SELECT e.extname AS extension,
-       p.proname AS function,
-       oidvectortypes(p.proargtypes) AS arguments,
-       pg_get_function_result(p.oid) AS result,
        CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END
            AS volatility,
        CASE p.proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END
            AS parallel,
        p.proisstrict AS strict,
-       has_function_privilege('public', p.oid, 'EXECUTE') AS public
+       has_function_privilege('public', p.oid, 'EXECUTE') AS public,
+       string_agg(format('%s(%s) %s', p.proname, oidvectortypes(p.proargtypes), pg_get_function_result(p.oid)), '; '
+                  ORDER BY p.proname COLLATE "C", p.pronargs) AS functions
 FROM pg_extension e
 JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
                 AND d.deptype = 'e' AND d.classid = 'pg_proc'::regclass
 JOIN pg_proc p ON p.oid = d.objid
 WHERE e.extname LIKE 'randflake%'
-ORDER BY e.extname COLLATE "C", p.proname COLLATE "C", p.pronargs;
+GROUP BY 1, 2, 3, 4, 5 ORDER BY e.extname COLLATE "C", 2, 3, 4, 5;
 
 \echo '-- Every other object. Row and array types come with their table or type.'
 CREATE VIEW objects AS
@@ -30,9 +29,9 @@ JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.o
 WHERE e.extname LIKE 'randflake%'
   AND NOT EXISTS (SELECT FROM pg_depend i
                   WHERE i.classid = d.classid AND i.objid = d.objid AND i.deptype = 'i');
-SELECT extension, type, identity FROM objects
+SELECT extension, type, string_agg(identity, '; ' ORDER BY identity COLLATE "C") AS objects FROM objects
 WHERE type NOT IN ('function', 'aggregate')
-ORDER BY extension COLLATE "C", type COLLATE "C", identity COLLATE "C";
+GROUP BY 1, 2 ORDER BY extension COLLATE "C", type COLLATE "C";
 
 \echo '-- Objects, and columns of tables and views, without a comment: none'
 SELECT extension, type, identity FROM objects

@@ -28,20 +28,6 @@ SELECT name, count(*) FILTER (WHERE snowflake_decode(id, name)::text
 FROM snowflake_layouts(), unnest(ARRAY[0, 1, 1541815603606036480, 9223372036854775807]) AS id
 GROUP BY name ORDER BY name;
 
-\echo '-- Edges'
-SELECT name, (snowflake_decode(0, name)).*, (snowflake_decode(0, name)).generated_at = epoch AS is_epoch
-FROM snowflake_layouts();
-SELECT name, d.*, d.generated_at = last_time AS is_last
-FROM snowflake_layouts(), snowflake_decode(9223372036854775807, name) AS d;
-
-\echo '-- The fields lie in the order of the description'
-SELECT layout, d.* FROM (VALUES
-    ('time=20:1s, node=8, sequence=4, epoch=0'),
-    ('time=20:1s, sequence=4, node=8, epoch=0'),
-    ('sequence=4, node=8, time=20:1s, epoch=0'),
-    ('epoch=86400000, node=8, time=20:1s, sequence=4')) AS layouts (layout),
-    snowflake_decode((5 << 12) + (6 << 4) + 7, layout) AS d;
-
 \echo '-- The server''s own'
 SELECT id > 0 AS positive, d.node_id BETWEEN 200 AND 215 AS own_node,
        d.generated_at BETWEEN now() - interval '1 min' AND clock_timestamp() AS own_time,

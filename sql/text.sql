@@ -1,28 +1,12 @@
 \set ECHO none
--- The text form: base32hex of the unsigned number.
+-- The text form: base32hex of the unsigned number. Every digit, length and byte: test/unit/text_test.cpp.
 \pset format unaligned
 \pset footer off
 
 SELECT id, randflake_to_text(id) AS text
-FROM (VALUES (0::bigint), (1), (9), (10), (31), (32), (1023), (1024),
-             (9223372036854775807), (-9223372036854775808), (-1)) AS v (id);
-
-\echo '-- Round trips: every digit, every length, both halves of bigint'
-SELECT count(*) AS failures
-FROM (SELECT (1::bigint << bit) * digit AS id
-      FROM generate_series(0, 58) AS bit, generate_series(1, 31) AS digit
-      UNION ALL
-      SELECT -(1::bigint << bit) - digit
-      FROM generate_series(0, 58) AS bit, generate_series(1, 31) AS digit
-      UNION ALL
-      SELECT hashint8extended(n, 0) FROM generate_series(1, 10000) AS n) AS v
-WHERE randflake_from_text(randflake_to_text(id)) <> id
-   OR randflake_from_text(upper(randflake_to_text(id))) <> id
-   OR randflake_to_text(id) !~ '^(0|[1-9a-v][0-9a-v]{0,12})$';
+FROM (VALUES (0::bigint), (32), (9223372036854775807), (-9223372036854775808), (-1)) AS v (id);
 
 \echo '-- Either case and leading zeros are read'
-SELECT randflake_from_text('0'), randflake_from_text('v'), randflake_from_text('V'),
-       randflake_from_text('000000000000v');
 SELECT randflake_from_text('fvvvvvvvvvvvv'), randflake_from_text('FVVVVVVVVVVVV'),
        randflake_from_text('7vvvvvvvvvvvv'), randflake_from_text('8000000000000');
 
@@ -36,13 +20,7 @@ SELECT randflake_to_text(4594531474933654033), randflake_from_text('3vgoe12ccb8g
 
 \echo '-- Malformed, and a message quotes no more than helps'
 SELECT pg_temp.error_of(format('SELECT randflake_from_text(%L)', form)) AS error
-FROM unnest(ARRAY['', '00000000000000', 'g000000000000', 'vvvvvvvvvvvvv', '12w4', 'W', ' 1', '1 ', E'1\n', '-1', '+1',
-                  '1=', 'ü', '1€', '𝟙', repeat('0', 10000), repeat('€', 10000)]) AS form;
-
-\echo '-- No byte but a digit of base32hex is accepted'
-SELECT string_agg(chr(code), '' ORDER BY code) AS digits
-FROM generate_series(1, 127) AS code
-WHERE pg_temp.error_of(format('SELECT randflake_from_text(%L)', chr(code))) = 'none';
+FROM unnest(ARRAY['', '00000000000000', 'g000000000000', '12w4', E'1\n', '1€', '𝟙', repeat('0', 10000), repeat('€', 10000)]) AS form;
 
 \echo '-- NULL in, NULL out'
 SELECT randflake_to_text(NULL) IS NULL AS to_text, randflake_from_text(NULL) IS NULL AS from_text;

@@ -22,8 +22,7 @@ SELECT ''::randflake;
 \i :helper
 \echo '-- A decimal number as a string says how to cast it, and never finds the row of another identifier'
 SELECT pg_temp.error_of(format('SELECT %L::randflake', form)) AS error
-FROM unnest(ARRAY['w', '8i49d3ue35kq70', 'g000000000000', ' 8', '42', '999999999999', '-42', '4958826056601604828',
-                  '-9223372036854775808', '9223372036854775808', '0000000000000000000042', '-']) AS form;
+FROM unnest(ARRAY['w', 'g000000000000', '42', '-42', '4958826056601604828', '9223372036854775808']) AS form;
 SELECT array_agg(id::bigint::randflake) AS cast_as_they_say
 FROM unnest('{42,999999999999,-42,4958826056601604828,-9223372036854775808}'::text[]) AS id;
 \echo '-- Identifiers whose text form is such a number have leading zeros, and are read back'
@@ -174,7 +173,7 @@ INSERT INTO condition VALUES
     ('id BETWEEN at(98000) AND at(99000)'), ('id IS NULL'), ('id <> at(7919)'),
     ('at(90000) < id AND at(90100) >= id'), ('id < at(0) OR id > at(99990)');
 SET enable_seqscan = off;
-SELECT text, rows, same FROM condition, same_as_twin(text);
+SELECT sum(rows) AS rows, string_agg(text, '; ') FILTER (WHERE NOT same) AS differ FROM condition, same_as_twin(text);
 SELECT plan_of('SELECT * FROM twin WHERE id = at(7919)');
 DROP INDEX twin_hash, twin_descending;
 SELECT plan_of('SELECT id FROM twin WHERE id >= at(1000) AND id < at(1100)');
@@ -305,7 +304,7 @@ INSERT INTO condition VALUES
     ('id < at(200) AND id < at(90000) AND id >= at(100)'),
     ('id > at(33333)'), ('id <= at(66666)'), ('at(5) > id'), ('id > (SELECT at(1))'),
     ('id > (SELECT at(1)) AND id < (SELECT at(2))'), ('NOT id < at(99900)');
-SELECT text, abs(expected_rows(text) - twin_rows) <= 1 + twin_rows / 5 AS as_twin
+SELECT count(*), string_agg(text, '; ') FILTER (WHERE abs(expected_rows(text) - twin_rows) > 1 + twin_rows / 5) AS differ
 FROM condition, expected_rows(replace(replace(text, 'id', 'twin'), 'at', 'twin_at')) AS twin_rows;
 SELECT expected_rows('id >= at(50000) AND id < at(51000)') BETWEEN 100 AND 400 AS near_210;
 \echo '-- Joins and columns without statistics go through the same estimator'
@@ -336,10 +335,11 @@ INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 ROLLBACK TO poisoned;
 SELECT randflake_key_matches(fingerprint) FROM randflake_key;
 ROLLBACK TO poisoned;
-SELECT statement, pg_temp.error_of(statement) AS error
+SELECT pg_temp.error_of(statement) AS error, string_agg(statement, '; ') AS statements
 FROM unnest(ARRAY['SELECT id::text FROM kept', 'SELECT ''a''::randflake', 'SELECT randflake_next()',
                   'SELECT id::bigint FROM kept', 'SELECT 8::bigint::randflake', 'SELECT randflake_send(id) FROM kept',
-                  'CREATE INDEX ON kept (id)', 'SELECT randflake_bind_secret()']) AS statement;
+                  'CREATE INDEX ON kept (id)', 'SELECT randflake_bind_secret()']) AS statement
+GROUP BY 1 ORDER BY 1;
 ROLLBACK;
 SELECT count(id::text) FROM kept;
 
