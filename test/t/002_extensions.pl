@@ -1,5 +1,5 @@
 # What each of the three extensions leaves in a database, alone and with the others, as psql and the
-# tools that read a schema see it.
+# tools that read a schema see it. sql/setup.sql has every function, and schemas of their own.
 
 use Randflake;
 
@@ -43,19 +43,6 @@ is($node->safe_psql($database, $relations), "v randflake_secrets\nv randflake_sl
 is($node->safe_psql($database, $types), '', '  no type');
 is($node->safe_psql($database, $tables_of_tools), '', '  nothing for tools that read tables');
 is(shown_by($database, '\dt *.randflake*'), '', '  nor for psql');
-my %listed = map { (split /\|/)[1] => 1 } split /\n/, shown_by($database, '\df randflake*');
-is_deeply(
-    [ sort keys %listed ],
-    [
-        sort qw(randflake53_generate randflake53_decode randflake53_encode randflake53_generate_in_copy),
-        map { "randflake_$_" }
-          qw(generate generate_text decode generated_at encode to_text from_text shard shard_ranges mask unmask),
-        qw(status slots secrets status_reset reload_secret acknowledge_copy),    # of the views, and for who runs the server
-        qw(rows_support copy_support generate_in_copy generate_text_in_copy)    # of the planner
-    ],
-    '  functions that users call, of the views, and of the planner');
-is($node->safe_psql($database, "$functions AND proname !~ '^(rand|snow)flake(53)?_'"), '',
-    '  and no others');
 
 # --- the others ------------------------------------------------------------------------------
 
@@ -105,30 +92,6 @@ is($comment, 'leases of node ids, for servers that make identifiers', '\dx shows
 $node->safe_psql($database, 'CREATE EXTENSION randflake; DROP EXTENSION randflake_coordinator');
 is($node->safe_psql($database, $relations), "v randflake_secrets\nv randflake_slots\nv randflake_status",
     '  and it comes and goes by itself');
-
-# --- each in another schema, none of which is in the search path -----------------------------
-
-($database) = database_with(<<'SQL');
-CREATE SCHEMA one; CREATE SCHEMA two; CREATE SCHEMA three;
-CREATE EXTENSION randflake SCHEMA one;
-CREATE EXTENSION randflake_type SCHEMA two;
-CREATE EXTENSION randflake_coordinator SCHEMA three;
-SQL
-$node->safe_psql($database, <<'SQL');
-SET randflake.max_wait = '1h';
-CREATE TABLE made (id bigint DEFAULT one.randflake_generate(),
-                   ordered two.randflake PRIMARY KEY DEFAULT two.randflake_next());
-INSERT INTO made SELECT FROM generate_series(1, 1000);
-SELECT three.randflake_lease_configure(5, 10, max_clock_skew => 0, never_leased => true);
-SELECT pg_sleep(1.1);
-SELECT * FROM three.randflake_lease_acquire('x', gen_random_uuid(), 1, 1, '0123456789abcdef');
-SQL
-is($node->safe_psql($database, 'SELECT count(DISTINCT id), count(DISTINCT ordered::text) FROM made'), '1000|1000',
-    'each in a schema of its own: identifiers are made');
-is($node->safe_psql($database, 'SELECT first_node_id FROM three.randflake_leases'), 5, '  and node ids leased');
-is($node->safe_psql($database, 'SELECT fingerprint = key_fingerprint FROM two.randflake_key, one.randflake_status'),
-    't', '  the type finds its tables');
-is($node->safe_psql($database, $relations), 'r made', '  and the schema public is the user\'s');
 
 $node->stop;
 done_testing();
