@@ -167,8 +167,7 @@ is_deeply([ grep { !$known{$_} } sort keys %used ], [], 'rules use only metrics 
 my $manual = slurp_file('docs/monitoring.md');
 is_deeply([ grep { $manual !~ /\Q$_\E/ } @alerts ], [], 'docs/monitoring.md has every alert');
 my $without_value = sub { $_[0] =~ /_(mode|vector_path|first_node_id|node_count|\w+_fingerprint)$/ };
-is_deeply([ grep { $manual !~ /\b$_\b/ && !$without_value->($_) } sort keys %known ],
-    [], '  and every metric');
+is_deeply([ grep { !$known{$_} } $manual =~ /`(randflake_\w+_(?:total|seconds|info|per_second))`/g ], [], '  and no other metric than there is');
 
 # --- the dashboard ---------------------------------------------------------------------------
 
