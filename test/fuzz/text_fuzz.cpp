@@ -1,6 +1,8 @@
 // The text form: whatever is accepted, formats to itself, in lower case and without leading zeros;
 // whatever is refused, is refused for the reason given. That of the type differs in short decimal
-// numbers alone.
+// numbers alone. The same input in binary, and which of it is a number to cast through bigint.
+
+#include <charconv>
 
 #include "core/identifier/id_text.h"
 
@@ -60,6 +62,20 @@ void CheckType(const char* text, size_t length, const TextResult& expected) {
               result.position == expected.position);
 }
 
+void CheckBinary(const uint8_t* bytes, size_t size) {
+    uint64_t id = 0;
+    Check(ParseBinary(bytes, size, &id) == (size == 8));
+    for (int i = 0; size == 8 && i < 8; i++)
+        Check((id >> 8 * (7 - i) & 0xff) == bytes[i]);
+}
+
+void CheckBigint(const char* text, size_t size) {
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text, text + size, number);
+    const size_t digits = size > 0 && text[0] == '-' ? size - 1 : size;
+    Check(IsBigint(text, size) == (error == std::errc{} && end == text + size && digits <= 19));
+}
+
 }  // namespace
 }  // namespace randflake
 
@@ -72,6 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     else
         CheckRefused(text, size, result);
     CheckType(text, size, result);
+    CheckBinary(data, size);
+    CheckBigint(text, size);
 
     // And from the number's side.
     const auto id = Input(data, size).Take<uint64_t>();
