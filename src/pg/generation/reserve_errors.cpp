@@ -12,6 +12,7 @@
 #include "pg/memory/shmem.h"
 #include "pg/memory/window_report.h"
 #include "pg/secret/secret.h"
+#include "pg/server/node_claim.h"
 
 using randflake::kRandflake;
 using randflake::Layout;
@@ -393,6 +394,23 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
         nullptr};
 }
 
+// Another server that runs now. It stops nothing either; the words are known as those above.
+static ErrorText rival_error() {
+    static constexpr char kMessage[] = "another server runs with node ids of this one";
+    static constexpr char kRemedy[] =
+        "Both make the same identifiers: stop one of the two, and give it other node ids.";
+    if (const pid_t pid = node_claim_rival(); pid != 0)
+        return {0, kMessage,
+                psprintf("Its postmaster is process %d of this machine. %s", static_cast<int>(pid),
+                         kRemedy),
+                nullptr};
+    if (shared->upstream_is_rival)
+        return {0, kMessage,
+                psprintf("\"primary_conninfo\" names it, and it is not in recovery. %s", kRemedy),
+                nullptr};
+    return {};
+}
+
 // Nothing that stops identifiers. docs/monitoring/postgres_exporter.yml knows these words, too.
 static ErrorText copy_error() {
     TimestampTz found_at;
@@ -419,6 +437,8 @@ static ErrorText static_problem_error(Second now, const Window& window) {
         return clock_behind_error(now, report.trouble.second, "the end of the last window");
     if (!window.closed() && now < window.start)
         return clock_behind_error(now, window.start, "the window for identifiers");
+    if (const ErrorText rival = rival_error(); rival.message != nullptr)
+        return rival;
     const ErrorText copy = copy_error();
     return copy.message != nullptr ? copy : spare_range_error(report, now);
 }

@@ -157,6 +157,15 @@ static bool parse_coordinator(Parameters* parameters) {
     return valid;
 }
 
+// The server that this one follows, or followed before it was promoted.
+static void parse_upstream(Parameters* parameters) {
+    for (const Parameter& parameter :
+         {Parameter{"connect_timeout", kConnectTimeout}, Parameter{"dbname", PrimaryConnInfo},
+          Parameter{"replication", "true"}, Parameter{"application_name", "randflake"},
+          Parameter{nullptr, nullptr}})
+        parameters->Add(parameter);
+}
+
 // --- the process that asks ---------------------------------------------------------------------
 
 [[noreturn]] static void leave(int) {
@@ -232,7 +241,8 @@ static int start_asking(const Parameters& parameters, const CoordinatorRequest& 
     int ends[2];
     if (pipe(ends) != 0)
         return -1;
-    set_ps_display("asking the coordinator");
+    set_ps_display(request.statement == kWhichServer ? "asking the upstream server"
+                                                     : "asking the coordinator");
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -304,7 +314,9 @@ static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 time
 
     const SteadyMs deadline = steady_clock() + timeout;
     Parameters parameters{};
-    if (!parse_coordinator(&parameters))
+    if (request.statement == kWhichServer)
+        parse_upstream(&parameters);
+    else if (!parse_coordinator(&parameters))
         return failed(LeaseProblem::kSettings,
                       "\"randflake.coordinator\" is not a valid connection string");
     const int pipe_end = start_asking(parameters, request, timeout);
@@ -398,4 +410,10 @@ LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, U
                                      {1, {AnswerType::kVoid}, false}};
     int64 values[kMaxAnswerColumns] = {};
     return ask_coordinator(request, timeout, LeaseReply::Kind::kNone, values);
+}
+
+bool lease_client_upstream(int64 (&values)[kMaxAnswerColumns]) {
+    const CoordinatorRequest request{kWhichServer, 0, {}, {}, {}};
+    return ask_coordinator(request, kLeaseClientTimeout.count, LeaseReply::Kind::kGranted, values)
+               .problem == LeaseProblem::kNone;
 }

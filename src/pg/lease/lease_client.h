@@ -34,4 +34,7 @@ LeaseResult lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation,
 LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation,
                                  randflake::UnixSecond last_used, int64 timeout);
 
+// Which server "primary_conninfo" names, see WhichServer. False if it does not say.
+bool lease_client_upstream(int64 (&values)[randflake::kMaxAnswerColumns]);
+
 #endif

@@ -138,6 +138,29 @@ static void ask(const CoordinatorRequest& request, CoordinatorAnswer* answer) {
     fail_with(judged, part, answer);
 }
 
+// True with the number that the first row has in a column.
+static bool number_of(const char* command, int column, int64* value) {
+    PGresult* result = PQexec(connection, command);
+    const bool good = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1 &&
+                      PQnfields(result) > column;
+    if (good)
+        *value = static_cast<int64>(strtoull(PQgetvalue(result, 0, column), nullptr, 10));
+    PQclear(result);
+    return good;
+}
+
+// What another server than one with these settings answers is of no interest.
+static void ask_which_server(CoordinatorAnswer* answer) {
+    const char* standby = PQparameterStatus(connection, "in_hot_standby");
+    answer->values[kInRecovery] = standby == nullptr || strcmp(standby, "off") != 0;
+    if (number_of(kWhichServer, 0, &answer->values[kSystem]) &&
+        number_of(kWhichServer, 1, &answer->values[kTimeline]) &&
+        number_of("SHOW randflake.node_id", 0, &answer->values[kNodeId]) &&
+        number_of("SHOW randflake.node_count", 0, &answer->values[kNodeCount]) &&
+        number_of("SHOW randflake.spare_node_ranges", 0, &answer->values[kSpareRanges]))
+        answer->problem = LeaseProblem::kNone;
+}
+
 void lease_request(const char* const* keywords, const char* const* values,
                    const CoordinatorRequest& request, CoordinatorAnswer* answer) {
     connection = PQconnectdbParams(keywords, values, 1);
@@ -147,7 +170,10 @@ void lease_request(const char* const* keywords, const char* const* values,
     } else {
         // What the server warns of while connecting says nothing about the request.
         PQsetNoticeReceiver(connection, on_notice, answer);
-        ask(request, answer);
+        if (request.statement == kWhichServer)
+            ask_which_server(answer);
+        else
+            ask(request, answer);
     }
     // Says good-bye, so that the coordinator is not left with a connection that broke.
     PQfinish(connection);

@@ -20,6 +20,10 @@ struct CoordinatorRequest {
     randflake::AnswerShape shape;
 };
 
+// In place of a statement: which server this is, by the replication protocol. `values` are then
+inline constexpr char kWhichServer[] = "IDENTIFY_SYSTEM";
+enum WhichServer { kSystem, kTimeline, kInRecovery, kNodeId, kNodeCount, kSpareRanges };
+
 struct CoordinatorAnswer {
     LeaseProblem problem;  // kNone: the coordinator has committed what was asked
     bool refused;          // otherwise: it refuses; what else failed says nothing of a lease

@@ -13,6 +13,7 @@
 //   skew                    atomic; written by the postmaster alone
 //   counters                atomics
 //   lease_worker_pid        atomic; may be stale, even a pid that was given again
+//   upstream_is_rival       atomic; written by the upstream worker alone
 //   decode_horizon          atomic; written under window_lock
 //   secrets                 window_lock to add one; those below the atomic count never change, and
 //                           are read without a lock
@@ -70,6 +71,7 @@ struct SharedState {
     LookReport look;
     TransactionId first_xid;  // of this server's run, if the last one ended cleanly; or invalid
     std::atomic<int> lease_worker_pid;
+    std::atomic<bool> upstream_is_rival;  // it generates with node ids of this server
     ConditionVariable window_changed;
     AtomicWord skew;  // a SkewRange: smallest << 32 | largest
 

@@ -9,6 +9,7 @@
 #include "pg/memory/settings.h"
 #include "pg/memory/window_report.h"
 #include "pg/secret/secret.h"
+#include "pg/server/node_claim.h"
 #include "pg/window/run_marker.h"
 #include "pg/window/window_file.h"
 
@@ -132,6 +133,7 @@ void Environment::Report(const WindowTrouble& trouble) {
 }
 void Environment::LogStart(const StartPlan& plan, const WindowState& found, StateError error) {
     window_record_start(plan, found, error);
+    node_claim_take();
 }
 void Environment::LogRange(uint32 before, Second now) {
     window_log_range(shared->memory.ranges, before, shared->memory.range, now);
@@ -226,6 +228,7 @@ void server_init_shared() {
     window_init_report();
     lease_init_report();
     look_init_report();
+    node_claim_open();
 }
 
 void server_stop() {

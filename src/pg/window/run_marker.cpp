@@ -38,7 +38,7 @@ static MarkerName marker_name(const Origin& origin) {
 }
 
 // With one name alone: the other could be that of something else that is ours.
-static bool is_ours(int fd) {
+bool is_own_file(int fd) {
     struct stat status;
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
            status.st_nlink == 1;
@@ -61,7 +61,7 @@ uint64 run_marker_read(const Origin& origin) {
     if (fd < 0)
         return 0;
     uint8 bytes[randflake::kRunMarkerBytes + 1];  // one more shows an object that is too long
-    const ssize_t length = is_ours(fd) ? read(fd, bytes, sizeof bytes) : 0;
+    const ssize_t length = is_own_file(fd) ? read(fd, bytes, sizeof bytes) : 0;
     close(fd);
     return length > 0 ? randflake::ParseRunMarker(bytes, static_cast<size_t>(length)) : 0;
 }
@@ -70,7 +70,7 @@ FileFailure run_marker_write(const Origin& origin, uint64 run) {
     const MarkerName name = marker_name(origin);
     const int fd = shm_open(name.text, O_WRONLY | O_CREAT | O_NONBLOCK, S_IRUSR | S_IWUSR);
     if (fd >= 0) {
-        const bool written = is_ours(fd) && pwrite(fd, &run, sizeof run, 0) == sizeof run;
+        const bool written = is_own_file(fd) && pwrite(fd, &run, sizeof run, 0) == sizeof run;
         close(fd);
         if (written)
             return FileFailure{};

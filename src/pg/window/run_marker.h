@@ -10,6 +10,9 @@
 #include "core/window/window_state.h"
 #include "pg/window/file_identity.h"
 
+// An open object of shared memory that is a regular file of this user, under one name alone.
+bool is_own_file(int fd);
+
 // The machine's boot, zero when it is not known.
 void read_boot_id(uint64 boot[2]);
 

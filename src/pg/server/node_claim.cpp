@@ -1,0 +1,81 @@
+// The node ids of a claim are a range of bytes that nobody writes: 2^23 to a node id. A claim
+// begins at the lower half of its first node id, as many bytes in as the postmaster's pid says, so
+// a lock that is in the way tells whose it is.
+
+#include "pg/server/node_claim.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "pg/memory/settings.h"
+#include "pg/memory/shmem.h"
+#include "pg/secret/secret.h"
+#include "pg/window/run_marker.h"
+
+// Pids are below 2^22 (PID_MAX_LIMIT of Linux).
+static constexpr int kPidBits = 22;
+static constexpr int kNodeBits = kPidBits + 1;
+
+static int claims = -1;  // the file; inherited
+
+void node_claim_open() {
+#ifdef F_OFD_SETLK
+    if (claims >= 0 || setting_node_id < 0 || secret_ring().count() == 0)
+        return;
+    // The postmaster has no resource owner; hashing needs one.
+    CurrentResourceOwner = ResourceOwnerCreate(nullptr, "randflake fingerprint");
+    char name[40];
+    snprintf(name, sizeof name, "/randflake-nodes.%s",
+             secret_fingerprint_text(secret_records().records[0]));
+    ResourceOwnerDelete(CurrentResourceOwner);
+    CurrentResourceOwner = nullptr;
+    const int fd = shm_open(name, O_RDWR | O_CREAT | O_NONBLOCK, S_IRUSR | S_IWUSR);
+    if (fd < 0)
+        return;
+    if (!is_own_file(fd)) {
+        close(fd);
+        return;
+    }
+    ReserveExternalFD();
+    claims = fd;
+#endif
+}
+
+#ifdef F_OFD_SETLK
+static struct flock all_nodes(short type) {
+    const pid_t pid = IsUnderPostmaster ? PostmasterPid : MyProcPid;
+    const int64 first = int64{setting_node_id} << kNodeBits;
+    const int64 after = (int64{setting_node_id} + static_node_count()) << kNodeBits;
+    struct flock lock {};
+    lock.l_type = type;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = first + (pid & ((1 << kPidBits) - 1));
+    lock.l_len = after - lock.l_start;
+    return lock;
+}
+#endif
+
+pid_t node_claim_rival() {
+#ifdef F_OFD_SETLK
+    struct flock lock = all_nodes(F_WRLCK);
+    if (claims >= 0 && fcntl(claims, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
+        return static_cast<pid_t>(lock.l_start & ((1 << kPidBits) - 1));
+#endif
+    return 0;
+}
+
+void node_claim_take() {
+#ifdef F_OFD_SETLK
+    struct flock lock = all_nodes(F_RDLCK);
+    if (claims < 0 || fcntl(claims, F_OFD_SETLK, &lock) != 0)
+        return;
+    if (const pid_t rival = node_claim_rival(); rival != 0)
+        ereport(WARNING,
+                (errmsg("another server runs with node ids of this one"),
+                 errdetail("The postmaster of the other server is process %d of this machine. Both "
+                           "make the same identifiers.",
+                           static_cast<int>(rival)),
+                 errhint("Stop one of the two, and give it other node ids.")));
+#endif
+}
