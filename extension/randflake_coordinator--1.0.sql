@@ -1230,6 +1230,73 @@ COMMENT ON FUNCTION randflake_lease_pool_state() IS 'the row of the view randfla
 REVOKE ALL ON FUNCTION randflake_lease_pool_state() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION randflake_lease_pool_state() TO pg_monitor;
 
+-- Servers with node ids of their own, which are never leased. Not dumped: they announce themselves anew.
+CREATE TABLE randflake_announcement (
+    role name NOT NULL DEFAULT SESSION_USER,
+    server uuid NOT NULL,
+    holder text NOT NULL CHECK (pg_catalog.octet_length(holder) OPERATOR(pg_catalog.<=) 256),
+    origin text NOT NULL CHECK (pg_catalog.octet_length(origin) OPERATOR(pg_catalog.<=) 256),
+    nodes int4range NOT NULL,
+    fingerprint text NOT NULL CHECK (pg_catalog.octet_length(fingerprint) OPERATOR(pg_catalog.<=) 16),
+    announced_at timestamptz NOT NULL,
+    PRIMARY KEY (role, server)
+);
+COMMENT ON TABLE randflake_announcement IS 'coordinator: servers with node ids of their own, which they announce twice a minute';
+COMMENT ON COLUMN randflake_announcement.role IS 'role by which the server announced them';
+COMMENT ON COLUMN randflake_announcement.server IS 'random number that the server chose at its start';
+COMMENT ON COLUMN randflake_announcement.holder IS 'name the server gave itself, for people';
+COMMENT ON COLUMN randflake_announcement.origin IS 'what tells its data directory from others';
+COMMENT ON COLUMN randflake_announcement.nodes IS 'node ids';
+COMMENT ON COLUMN randflake_announcement.fingerprint IS 'fingerprint of its first secret';
+COMMENT ON COLUMN randflake_announcement.announced_at IS 'when it was last heard of';
+
+CREATE FUNCTION randflake_announce(
+    holder text, server uuid, origin text, first_node_id integer, node_count integer, fingerprint text, starts boolean,
+    OUT servers bigint, OUT leases bigint)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    announced int4range;
+BEGIN
+    IF num_nulls(holder, server, origin, first_node_id, node_count, fingerprint, starts) > 0 THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'arguments of an announcement must not be null';
+    ELSIF first_node_id < 0 OR node_count < 1 OR first_node_id > 131072 - node_count THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('node ids from %s on, %s of them, are not within 0 to 131071', first_node_id, node_count);
+    END IF;
+    announced := int4range(first_node_id, first_node_id + node_count);
+    -- Of a role's own alone: nothing that another role keeps locked is in the way.
+    DELETE FROM @extschema@.randflake_announcement a
+    WHERE a.role = SESSION_USER
+      AND (a.announced_at < clock_timestamp() - interval '1 hour'
+           OR randflake_announce.starts AND a.origin = randflake_announce.origin);
+    IF (SELECT count(*) FROM @extschema@.randflake_announcement a WHERE a.role = SESSION_USER) >= 10000 THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = 'role has announced 10000 servers within an hour',
+            HINT = 'Let each server announce itself by a role of its own.';
+    END IF;
+    INSERT INTO @extschema@.randflake_announcement AS a (server, holder, origin, nodes, fingerprint, announced_at)
+    VALUES (randflake_announce.server, randflake_announce.holder, randflake_announce.origin, announced,
+            randflake_announce.fingerprint, clock_timestamp())
+    ON CONFLICT ON CONSTRAINT randflake_announcement_pkey DO UPDATE
+    SET holder = excluded.holder, nodes = excluded.nodes, announced_at = excluded.announced_at;
+    SELECT count(*) INTO servers
+    FROM @extschema@.randflake_announcement a
+    WHERE (a.role, a.server) IS DISTINCT FROM (SESSION_USER, randflake_announce.server)
+      AND a.fingerprint = randflake_announce.fingerprint AND a.nodes && announced
+      AND a.announced_at > clock_timestamp() - interval '90 s';
+    SELECT count(*) INTO leases
+    FROM @extschema@.randflake_lease l
+    WHERE l.nodes && announced AND upper(l.span) > extract(epoch FROM clock_timestamp())
+      AND split_part(l.secrets, ' ', 1) = randflake_announce.fingerprint;
+END
+$$;
+COMMENT ON FUNCTION randflake_announce(text, uuid, text, integer, integer, text, boolean) IS
+'coordinator: tells of a server with node ids of its own, and how many other servers and leases have some of them';
+REVOKE ALL ON FUNCTION randflake_announce(text, uuid, text, integer, integer, text, boolean) FROM PUBLIC;
+
 CREATE VIEW randflake_pool AS SELECT * FROM randflake_lease_pool_state();
 COMMENT ON VIEW randflake_pool IS 'coordinator: which node ids it leases, and whether it does now; as of the snapshot of its reader';
 COMMENT ON COLUMN randflake_pool.state IS
@@ -1282,5 +1349,5 @@ COMMENT ON COLUMN randflake_leases.secrets IS
 'fingerprints of the secrets that the holder named last, those to come included, as in randflake_pool';
 COMMENT ON COLUMN randflake_leases.stops_at IS
 'when the holder gets no lease any more, because it lacks a secret of the pool, or has one that the pool lacks; null when they agree, -infinity when the first one differs';
-REVOKE ALL ON randflake_lease, randflake_lease_pool, randflake_leases, randflake_pool FROM PUBLIC;
+REVOKE ALL ON randflake_announcement, randflake_lease, randflake_lease_pool, randflake_leases, randflake_pool FROM PUBLIC;
 GRANT SELECT ON randflake_leases, randflake_pool TO pg_monitor;

@@ -9,8 +9,8 @@ my $both = 'Both make the same identifiers: stop one of the two, and give it oth
 
 sub problem_of { return $_[0]->safe_psql('postgres', 'SELECT problem FROM randflake_status') }
 sub generate { return $_[0]->safe_psql('postgres', q{SET randflake.max_wait = '1h'; SELECT randflake_generate()}) }
-sub by_machine { return "$message: Its postmaster is process $_[0] of this machine. $both" }
-my $by_upstream = qq{$message: "primary_conninfo" names it, and it is not in recovery. $both};
+sub by_machine { return "$message: The postmaster of the other server is process $_[0] of this machine. $both" }
+my $by_upstream = qq{$message: "primary_conninfo" names the other server, which is not in recovery. $both};
 
 # --- on one machine ------------------------------------------------------------------------------
 
@@ -39,7 +39,7 @@ eval { finish_session($session) };
 wait_until { $two->psql('postgres', 'SELECT 1') == 0 };
 is(problem_of($one), by_machine(postmaster_of($two)), 'after a crash of a backend, one still knows');
 $two->stop('immediate');
-is(problem_of($one), '', 'without the other, none, however it ended');
+ok($one->poll_query_until('postgres', 'SELECT problem IS NULL FROM randflake_status'), 'without the other, none, however it ended');
 
 for my $other ([ 'other node ids', node_id => 104 ], [ 'another secret', secret => random_secret() ]) {
     my ($what, %settings) = @$other;
@@ -116,5 +116,107 @@ configure($primary, node_id => 6, secret => $secret);
 $primary->restart;
 upstream_is($primary, '', 'the former primary with other node ids');
 $_->stop for $follower, $two, $primary, $standby;
+
+# --- a coordinator that both know ----------------------------------------------------------------
+
+my $coordinator = start_server('coordinator', extensions => ['randflake_coordinator'],
+    settings => { node_id => 1, secret => $secret });
+my $announce = 'randflake_announce(text, uuid, text, integer, integer, text, boolean)';
+$coordinator->safe_psql('postgres', <<"SQL");
+CREATE ROLE announcer LOGIN; CREATE ROLE other LOGIN; GRANT EXECUTE ON FUNCTION $announce TO announcer, other;
+SQL
+my $in_registry = qq{$message: The coordinator of "randflake.registry" knows both. $both};
+my $leased = qq{$message: The coordinator of "randflake.registry" has leased them. $both};
+my $registry = $coordinator->connstr('postgres');
+my %static = (secret => $secret, registry => "$registry user=announcer");
+
+# They announce twice a minute, and at a reload.
+sub announces {
+    my ($node, $problem, $test_name) = @_;
+    my $before = $coordinator->safe_psql('postgres', 'SELECT clock_timestamp()');
+    $node->reload;
+    my $holder = $node->name;
+    $coordinator->poll_query_until('postgres', <<"SQL") or die "$holder is not heard of";
+SELECT count(*) = 1 FROM randflake_announcement WHERE announced_at > '$before' AND holder = '$holder'
+SQL
+    ok($node->poll_query_until('postgres', q{SELECT coalesce(problem, '') FROM randflake_status}, $problem), $test_name)
+      or diag(problem_of($node));
+}
+configure($two, %static, node_id => 208, node_count => 8);
+$two->start;
+leave_machine();
+configure($one, %static, node_id => 200, node_count => 8);
+$one->start;
+generate($one);
+announces($one, '', 'a server announces its node ids');
+announces($two, '', '  and another one others');
+$one->stop;
+$coordinator->safe_psql('postgres', q{DELETE FROM randflake_announcement WHERE holder = 'one'});
+configure($one, %static, node_id => 200, node_count => 9, registry => "$registry user=other");
+$one->start;
+announces($one, $in_registry, 'one finds another, which has announced by another role');
+announces($two, $in_registry, '  and is found by it');
+like(slurp_file($two->logfile), qr/WARNING:  $message\n.*DETAIL:  The coordinator of "randflake.registry" knows both/, '  which logs it');
+
+# The same disk: what tells data directories apart is the same.
+$coordinator->safe_psql('postgres', q{UPDATE randflake_announcement SET origin = 'same' WHERE holder = 'two'});
+$two->stop('immediate');
+$two->start;
+announces($two, $in_registry, 'one that starts again still knows');
+my $rows = q{SELECT string_agg(holder || ' ' || nodes, ', ' ORDER BY holder) FROM randflake_announcement};
+is($coordinator->safe_psql('postgres', $rows), 'one [200,209), two [208,216), two [208,216)',
+    'two of one name and two origins are two servers');
+$coordinator->safe_psql('postgres', q{DELETE FROM randflake_announcement WHERE origin = 'same'});
+$two->restart;
+announces($two, $in_registry, 'one that starts again still knows');
+is($coordinator->safe_psql('postgres', $rows), 'one [200,209), two [208,216)', '  and is none beside itself');
+$coordinator->safe_psql('postgres', q{UPDATE randflake_announcement SET fingerprint = 'f' WHERE holder = 'one'});
+announces($two, '', 'one with another secret is no rival');
+$coordinator->safe_psql('postgres', q{UPDATE randflake_announcement SET fingerprint = (SELECT fingerprint FROM randflake_announcement WHERE holder = 'two')});
+announces($two, $in_registry, '  unlike one with the same');
+$coordinator->safe_psql('postgres', q{DELETE FROM randflake_announcement WHERE holder = 'one'});
+$one->stop;
+announces($two, '', 'alone again');
+$coordinator->safe_psql('postgres', <<'SQL');
+INSERT INTO randflake_announcement
+SELECT role, gen_random_uuid(), 'twin', origin, nodes, fingerprint, clock_timestamp() FROM randflake_announcement
+SQL
+announces($two, $in_registry, 'a copy of the disk is found');
+$coordinator->safe_psql('postgres', q{UPDATE randflake_announcement SET announced_at = announced_at - interval '90 s' WHERE holder = 'twin'});
+announces($two, '', 'one that was not heard of for 90 seconds is none');
+
+my $fingerprint = $two->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_status');
+$coordinator->safe_psql('postgres', <<"SQL");
+SELECT randflake_lease_configure(first_node_id => 215, node_count => 1, never_leased => true);
+SELECT randflake_lease_acquire('leaser', gen_random_uuid(), 1, 60, '$fingerprint');
+SQL
+announces($two, $leased, 'a lease of a node id is found, too');
+$coordinator->stop;
+$two->reload;
+ok(wait_until { slurp_file($two->logfile) =~ /LOG:  could not announce node ids: / }, 'a coordinator that is away is logged');
+is(problem_of($two), $leased, '  and takes back nothing');
+$two->stop;
+
+# What the function refuses
+$coordinator->start;
+my $uuid = '00000000-0000-0000-0000-000000000001';
+for (
+    [ '22004', "NULL, '$uuid', 'o', 1, 1, 'f', true", qr/must not be null/ ],
+    [ '22023', "'h', '$uuid', 'o', 131071, 2, 'f', true", qr/are not within 0 to 131071/ ],
+    [ '22023', "'h', '$uuid', 'o', 2147483647, 2147483647, 'f', true", qr/are not within 0 to 131071/ ],
+    [ '23514', "repeat('h', 257), '$uuid', 'o', 1, 1, 'f', true", qr/violates check constraint/ ])
+{
+    my ($sqlstate, $arguments, $expected) = @$_;
+    error_is($coordinator, "SELECT randflake_announce($arguments)", $sqlstate, { message => $expected }, "announces ($arguments)",
+        user => 'announcer');
+}
+$coordinator->safe_psql('postgres', <<'SQL');
+INSERT INTO randflake_announcement SELECT 'announcer', gen_random_uuid(), 'h', 'o', '[1,1]', 'f', clock_timestamp() FROM generate_series(1, 10000)
+SQL
+error_is($coordinator, "SELECT randflake_announce('h', '$uuid', 'o', 1, 1, 'f', false)", '53400',
+    { message => qr/has announced 10000 servers/, hint => qr/role of its own/ }, 'a role announces no more than 10,000', user => 'announcer');
+is($coordinator->safe_psql('postgres', "SELECT randflake_announce('h', '$uuid', 'p', 1, 1, 'f', true)", extra_params => [ '-U', 'other' ]),
+    '(10000,0)', '  which keeps no other role from it');
+$coordinator->stop;
 
 done_testing;

@@ -396,19 +396,16 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
 
 // Another server that runs now. It stops nothing either; the words are known as those above.
 static ErrorText rival_error() {
-    static constexpr char kMessage[] = "another server runs with node ids of this one";
-    static constexpr char kRemedy[] =
-        "Both make the same identifiers: stop one of the two, and give it other node ids.";
-    if (const pid_t pid = node_claim_rival(); pid != 0)
-        return {0, kMessage,
-                psprintf("Its postmaster is process %d of this machine. %s", static_cast<int>(pid),
-                         kRemedy),
-                nullptr};
-    if (shared->upstream_is_rival)
-        return {0, kMessage,
-                psprintf("\"primary_conninfo\" names it, and it is not in recovery. %s", kRemedy),
-                nullptr};
-    return {};
+    const RivalReport& rivals = shared->rivals;
+    const pid_t pid = node_claim_rival();
+    const char* detail = pid != 0             ? psprintf(RIVAL_ON_MACHINE, static_cast<int>(pid))
+                         : rivals.is_upstream ? kRivalUpstream
+                         : rivals.in_registry ? kRivalInRegistry
+                         : rivals.leased      ? kRivalLeased
+                                              : nullptr;
+    if (detail == nullptr)
+        return {};
+    return {0, kRivalRuns, psprintf("%s %s", detail, kRivalRemedy), nullptr};
 }
 
 // Nothing that stops identifiers. docs/monitoring/postgres_exporter.yml knows these words, too.

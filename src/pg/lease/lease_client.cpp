@@ -27,6 +27,7 @@
 #include "pg/base/compat.h"
 #include "pg/lease/lease_request.h"
 #include "pg/memory/settings.h"
+#include "pg/memory/shmem.h"
 #include "pg/secret/secret.h"
 
 using randflake::AnswerType;
@@ -124,14 +125,14 @@ static char* rotated(const char* list, uint32 first) {
 // Parameters before the connection string are defaults, those after it have the last word. False
 // when it cannot be parsed: it is not quoted, nor is what the library says about it, because any
 // part of it may be one of a password. In a URI, a password with / or @ ends up as port or host.
-static bool parse_coordinator(Parameters* parameters) {
+static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     parameters->Add({"fallback_application_name", "randflake"});
     parameters->Add({"connect_timeout", kConnectTimeout});
-    parameters->Add({"dbname", setting_coordinator});
+    parameters->Add({"dbname", coordinator});
     parameters->Add({"client_encoding", "UTF8"});
 
     char* message = nullptr;
-    PQconninfoOption* options = PQconninfoParse(setting_coordinator, &message);
+    PQconninfoOption* options = PQconninfoParse(coordinator, &message);
     PQfreemem(message);
     bool valid = options != nullptr;
     const char* session_options = kSessionOptions;
@@ -316,9 +317,11 @@ static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 time
     Parameters parameters{};
     if (request.statement == kWhichServer)
         parse_upstream(&parameters);
-    else if (!parse_coordinator(&parameters))
+    else if (!parse_coordinator(shared->memory.leased ? setting_coordinator : setting_registry,
+                                &parameters))
         return failed(LeaseProblem::kSettings,
-                      "\"randflake.coordinator\" is not a valid connection string");
+                      psprintf("\"randflake.%s\" is not a valid connection string",
+                               shared->memory.leased ? "coordinator" : "registry"));
     const int pipe_end = start_asking(parameters, request, timeout);
     if (pipe_end < 0)
         return failed(LeaseProblem::kNotAsked,
@@ -360,16 +363,29 @@ static const char* uuid_text(const pg_uuid_t& uuid) {
     return DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&uuid)));
 }
 
-LeaseResult lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
-                                 int duration, const randflake::SecretRecords& secrets) {
+// For people who look at the coordinator.
+static const char* holder_name() {
+    static char name[NAMEDATALEN * 2];
+    if (cluster_name[0] != '\0')
+        return cluster_name;
+    char host[NAMEDATALEN];
+    if (gethostname(host, sizeof host) != 0)
+        strlcpy(host, "unknown", sizeof host);
+    host[sizeof host - 1] = '\0';
+    snprintf(name, sizeof name, "%s:%d", host, PostPortNumber);
+    return name;
+}
+
+LeaseResult lease_client_acquire(const pg_uuid_t& incarnation, int node_count, int duration,
+                                 const randflake::SecretRecords& secrets) {
     const CoordinatorRequest request{
         "SELECT lease_id, first_node_id, node_count, lease_start, lease_end, clock_ms, "
         "differs_from "
         "FROM randflake_lease_acquire($1, $2, $3, $4, $5)",
         5,
         {TEXTOID, UUIDOID, INT4OID, INT4OID, TEXTOID},
-        {holder, uuid_text(incarnation), psprintf("%d", node_count), psprintf("%d", duration),
-         secret_fingerprints_text(secrets)},
+        {holder_name(), uuid_text(incarnation), psprintf("%d", node_count),
+         psprintf("%d", duration), secret_fingerprints_text(secrets)},
         {7,
          {AnswerType::kInt8, AnswerType::kInt4, AnswerType::kInt4, AnswerType::kInt8,
           AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8},
@@ -416,4 +432,21 @@ bool lease_client_upstream(int64 (&values)[kMaxAnswerColumns]) {
     const CoordinatorRequest request{kWhichServer, 0, {}, {}, {}};
     return ask_coordinator(request, kLeaseClientTimeout.count, LeaseReply::Kind::kGranted, values)
                .problem == LeaseProblem::kNone;
+}
+
+LeaseResult lease_client_announce(const pg_uuid_t& server, const char* origin, bool starts,
+                                  Announced* known) {
+    const CoordinatorRequest request{
+        "SELECT servers, leases FROM randflake_announce($1, $2, $3, $4, $5, $6, $7)",
+        7,
+        {TEXTOID, UUIDOID, TEXTOID, INT4OID, INT4OID, TEXTOID, BOOLOID},
+        {holder_name(), uuid_text(server), origin, psprintf("%d", setting_node_id),
+         psprintf("%d", static_node_count()), secret_fingerprint_text(secret_records().records[0]),
+         starts ? "true" : "false"},
+        {2, {AnswerType::kInt8, AnswerType::kInt8}, false}};
+    int64 values[kMaxAnswerColumns] = {};
+    LeaseResult result =
+        ask_coordinator(request, kLeaseClientTimeout.count, LeaseReply::Kind::kGranted, values);
+    *known = {values[0], values[1]};
+    return result;
 }

@@ -25,8 +25,8 @@ struct LeaseResult {
 // the settings.
 inline constexpr randflake::Ms kLeaseClientTimeout = 10000;
 
-LeaseResult lease_client_acquire(const char* holder, const pg_uuid_t& incarnation, int node_count,
-                                 int duration, const randflake::SecretRecords& secrets);
+LeaseResult lease_client_acquire(const pg_uuid_t& incarnation, int node_count, int duration,
+                                 const randflake::SecretRecords& secrets);
 LeaseResult lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation,
                                randflake::UnixSecond expected_end, int duration,
                                const randflake::SecretRecords& secrets);
@@ -36,5 +36,15 @@ LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation,
 
 // Which server "primary_conninfo" names, see WhichServer. False if it does not say.
 bool lease_client_upstream(int64 (&values)[randflake::kMaxAnswerColumns]);
+
+// What the coordinator of "randflake.registry" knows of this server's node ids.
+struct Announced {
+    int64 servers;  // others that have announced some of them
+    int64 leases;   // in force
+};
+// The server has a random number and an origin; `starts`: what was announced of this origin before
+// is over.
+LeaseResult lease_client_announce(const pg_uuid_t& server, const char* origin, bool starts,
+                                  Announced* known);
 
 #endif

@@ -8,7 +8,7 @@
 #include "core/lease/lease_answer.h"
 #include "pg/memory/lease_report.h"
 
-inline constexpr int kLeaseParameters = 5;
+inline constexpr int kLeaseParameters = 7;
 
 // A statement whose answer is one row of this shape. What it names as $1, $2, ... are parameters,
 // in text: other roles of the coordinator see the statement.

@@ -134,18 +134,6 @@ static void look_at_clock() {
 
 // --- requests --------------------------------------------------------------------------------
 
-static const char* holder_name() {
-    static char name[NAMEDATALEN * 2];
-    if (cluster_name[0] != '\0')
-        return cluster_name;
-    char host[NAMEDATALEN];
-    if (gethostname(host, sizeof host) != 0)
-        strlcpy(host, "unknown", sizeof host);
-    host[sizeof host - 1] = '\0';
-    snprintf(name, sizeof name, "%s:%d", host, PostPortNumber);
-    return name;
-}
-
 static pg_uuid_t uuid_of(const Incarnation& incarnation) {
     pg_uuid_t uuid;
     static_assert(sizeof uuid == sizeof incarnation);
@@ -181,7 +169,7 @@ static void record_too_long(const char* what, const char* answer, Second end) {
 
 static void acquire(const LeaseQuestion& asked) {
     const LeaseResult result =
-        lease_client_acquire(holder_name(), uuid_of(asked.request.incarnation), setting_node_count,
+        lease_client_acquire(uuid_of(asked.request.incarnation), setting_node_count,
                              setting_lease_duration, asked.secrets);
     LeaseRelease declined{};
     const LeaseOutcome outcome = server.Answered(result.reply, &declined);

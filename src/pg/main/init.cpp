@@ -14,7 +14,7 @@
 #include "pg/identifier/snowflake_layout.h"
 #include "pg/identifier/vector_path.h"
 #include "pg/lease/lease_worker.h"
-#include "pg/lease/upstream.h"
+#include "pg/lease/rival_worker.h"
 #include "pg/memory/counters.h"
 #include "pg/memory/require.h"
 #include "pg/memory/settings.h"
@@ -99,8 +99,7 @@ void _PG_init(void) {
     vector_path_choose();
     if (setting_coordinator[0] != '\0')
         lease_register_worker();
-    else if (setting_node_id >= 0 && PrimaryConnInfo[0] != '\0')
-        upstream_register_worker();
+    rival_register_worker();
     copy_init();
     type_default_init();
 

@@ -17,6 +17,7 @@ int setting_max_wait;
 int setting_max_clock_skew;
 int setting_lease_duration;
 char* setting_coordinator;
+char* setting_registry;
 
 static constexpr int kMaxNodeId = randflake::kRandflake.max_node_id();
 
@@ -157,6 +158,12 @@ void settings_define() {
         "randflake.coordinator", "Connection string of the database that leases node ids.",
         "Empty: this server uses the node ids of \"randflake.node_id\".", &setting_coordinator, "",
         PGC_SIGHUP, GUC_SUPERUSER_ONLY, nullptr, assign_coordinator, nullptr);
+    DefineCustomStringVariable("randflake.registry",
+                               "Connection string of the coordinator that is told of the node ids "
+                               "of \"randflake.node_id\".",
+                               "It finds servers that run with the same ones. Empty: none is told.",
+                               &setting_registry, "", PGC_SIGHUP, GUC_SUPERUSER_ONLY, nullptr,
+                               nullptr, nullptr);
 }
 
 void settings_check() {

@@ -13,6 +13,7 @@ extern int setting_spare_ranges;    // further ranges of node_count node ids
 extern int setting_max_wait;        // milliseconds
 extern int setting_lease_duration;  // seconds
 extern char* setting_coordinator;   // connection string, empty when unset
+extern char* setting_registry;      // the same
 extern int setting_max_clock_skew;  // milliseconds
 
 // Called while the server preloads the library. FATAL, so that the server does not start, on a

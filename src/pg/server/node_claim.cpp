@@ -72,10 +72,7 @@ void node_claim_take() {
         return;
     if (const pid_t rival = node_claim_rival(); rival != 0)
         ereport(WARNING,
-                (errmsg("another server runs with node ids of this one"),
-                 errdetail("The postmaster of the other server is process %d of this machine. Both "
-                           "make the same identifiers.",
-                           static_cast<int>(rival)),
-                 errhint("Stop one of the two, and give it other node ids.")));
+                (errmsg("%s", kRivalRuns), errdetail(RIVAL_ON_MACHINE, static_cast<int>(rival)),
+                 errhint("%s", kRivalRemedy)));
 #endif
 }

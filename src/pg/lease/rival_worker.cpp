@@ -1,0 +1,123 @@
+// A background process that finds other servers which run with static node ids of this one, twice a
+// minute, whenever this server is out of recovery. It asks
+//
+//   the server that "primary_conninfo" names: a former primary, or a standby that was promoted
+//     beside this one, may still generate. It may also be this server, by way of an address that
+//     moves with the primary. Two servers of one system that are out of recovery are on different
+//     timelines, unless two standbys were promoted at once; so one of the same timeline is taken
+//     for this server.
+//   the coordinator that "randflake.registry" names, which other servers tell of their node ids,
+//   too
+//
+// What it finds is shown and logged, and keeps nobody from generating.
+
+#include "pg/lease/rival_worker.h"
+
+#include "pg/base/clock.h"
+#include "pg/base/compat.h"
+#include "pg/lease/lease_client.h"
+#include "pg/memory/settings.h"
+#include "pg/memory/shmem.h"
+#include "pg/secret/secret.h"
+#include "pg/window/window_file.h"
+
+using randflake::NodeRange;
+
+extern "C" {
+[[noreturn]] PGDLLEXPORT void randflake_rival_main(Datum argument);
+}
+
+static constexpr long kIntervalMs = 30000;
+
+void rival_register_worker() {
+    if (setting_node_id < 0 || (PrimaryConnInfo[0] == '\0' && setting_registry[0] == '\0'))
+        return;
+    BackgroundWorker worker{};
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+    worker.bgw_restart_time = 10;
+    strlcpy(worker.bgw_library_name, "randflake", sizeof worker.bgw_library_name);
+    strlcpy(worker.bgw_function_name, "randflake_rival_main", sizeof worker.bgw_function_name);
+    strlcpy(worker.bgw_name, "randflake rival worker", sizeof worker.bgw_name);
+    strlcpy(worker.bgw_type, "randflake rival worker", sizeof worker.bgw_type);
+    RegisterBackgroundWorker(&worker);
+}
+
+static void record(std::atomic<bool>* shown, bool found, const char* detail) {
+    if (shown->exchange(found) != found && found)
+        ereport(WARNING,
+                (errmsg("%s", kRivalRuns), errdetail("%s", detail), errhint("%s", kRivalRemedy)));
+}
+
+// It generates, or may at any moment, with node ids of this server.
+static bool upstream_is_rival() {
+    int64 values[randflake::kMaxAnswerColumns] = {};
+    if (PrimaryConnInfo[0] == '\0' || !lease_client_upstream(values) || values[kInRecovery] != 0 ||
+        static_cast<uint64>(values[kSystem]) != GetSystemIdentifier() ||
+        values[kTimeline] == GetWALInsertionTimeLine() || values[kNodeId] < 0 ||
+        values[kNodeId] > PG_INT32_MAX)
+        return false;
+    const NodeRange nodes{static_cast<uint32>(values[kNodeId]),
+                          static_cast<uint32>(values[kNodeCount] * (1 + values[kSpareRanges]))};
+    return shared->memory.ranges.All().Overlaps(nodes);
+}
+
+// What tells this data directory from all but a copy of its disk.
+static const char* origin_text() {
+    randflake::FileIdentity identity{};
+    (void)window_file_identity(&identity);
+    return psprintf("%llu/%llu/%llu/%lld", static_cast<unsigned long long>(GetSystemIdentifier()),
+                    static_cast<unsigned long long>(identity.inode),
+                    static_cast<unsigned long long>(identity.device),
+                    static_cast<long long>(identity.birth_nanoseconds));
+}
+
+static void announce() {
+    static char logged_error[sizeof LeaseResult::error];
+    RivalReport& report = shared->rivals;
+    Announced known{};
+    LeaseResult result{};
+    if (setting_registry[0] != '\0' && secret_ring().count() > 0) {
+        const pg_uuid_t none{};
+        if (memcmp(&report.server, &none, sizeof none) == 0 &&
+            !pg_strong_random(&report.server, sizeof report.server))
+            return;
+        result = lease_client_announce(report.server, origin_text(), !report.announced, &known);
+        report.announced = report.announced || result.problem == LeaseProblem::kNone;
+    }
+    // Where nobody answers, what was found before stays.
+    if (result.problem == LeaseProblem::kNone) {
+        record(&report.in_registry, known.servers > 0, kRivalInRegistry);
+        record(&report.leased, known.leases > 0, kRivalLeased);
+    }
+    if (strcmp(result.error, logged_error) != 0 && result.error[0] != '\0')
+        ereport(LOG, (errmsg("could not announce node ids: %s", result.error)));
+    strlcpy(logged_error, result.error, sizeof logged_error);
+}
+
+void randflake_rival_main(Datum) {
+    pqsignal(SIGHUP, SignalHandlerForConfigReload);
+    pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+    BackgroundWorkerUnblockSignals();
+    BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+    CurrentResourceOwner = ResourceOwnerCreate(nullptr, "randflake rival worker");
+    MemoryContext per_question =
+        AllocSetContextCreate(TopMemoryContext, "randflake rival worker", ALLOCSET_SMALL_SIZES);
+    MemoryContextSwitchTo(per_question);
+    while (!ShutdownRequestPending) {
+        CHECK_FOR_INTERRUPTS();
+        if (ConfigReloadPending) {
+            ConfigReloadPending = false;
+            ProcessConfigFile(PGC_SIGHUP);
+        }
+        record(&shared->rivals.is_upstream, upstream_is_rival(), kRivalUpstream);
+        announce();
+        MemoryContextReset(per_question);
+        if (!ConfigReloadPending)
+            (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, kIntervalMs,
+                            wait_event("RandflakeRival"));
+        ResetLatch(MyLatch);
+    }
+    // Status 1, so that a worker that was merely terminated is started again.
+    proc_exit(1);
+}
