@@ -1231,7 +1231,7 @@ REVOKE ALL ON FUNCTION randflake_lease_pool_state() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION randflake_lease_pool_state() TO pg_monitor;
 
 -- Servers with node ids of their own, which are never leased. Not dumped: they announce themselves anew.
-CREATE TABLE randflake_announcement (
+CREATE TABLE randflake_lease_announcement (
     role name NOT NULL DEFAULT SESSION_USER,
     server uuid NOT NULL,
     holder text NOT NULL CHECK (pg_catalog.octet_length(holder) OPERATOR(pg_catalog.<=) 256),
@@ -1241,16 +1241,16 @@ CREATE TABLE randflake_announcement (
     announced_at timestamptz NOT NULL,
     PRIMARY KEY (role, server)
 );
-COMMENT ON TABLE randflake_announcement IS 'coordinator: servers with node ids of their own, which they announce twice a minute';
-COMMENT ON COLUMN randflake_announcement.role IS 'role by which the server announced them';
-COMMENT ON COLUMN randflake_announcement.server IS 'random number that the server chose at its start';
-COMMENT ON COLUMN randflake_announcement.holder IS 'name the server gave itself, for people';
-COMMENT ON COLUMN randflake_announcement.origin IS 'what tells its data directory from others';
-COMMENT ON COLUMN randflake_announcement.nodes IS 'node ids';
-COMMENT ON COLUMN randflake_announcement.fingerprint IS 'fingerprint of its first secret';
-COMMENT ON COLUMN randflake_announcement.announced_at IS 'when it was last heard of';
+COMMENT ON TABLE randflake_lease_announcement IS 'coordinator: servers with node ids of their own, which they announce twice a minute';
+COMMENT ON COLUMN randflake_lease_announcement.role IS 'role by which the server announced them';
+COMMENT ON COLUMN randflake_lease_announcement.server IS 'random number that the server chose at its start';
+COMMENT ON COLUMN randflake_lease_announcement.holder IS 'name the server gave itself, for people';
+COMMENT ON COLUMN randflake_lease_announcement.origin IS 'what tells its data directory from others';
+COMMENT ON COLUMN randflake_lease_announcement.nodes IS 'node ids';
+COMMENT ON COLUMN randflake_lease_announcement.fingerprint IS 'fingerprint of its first secret';
+COMMENT ON COLUMN randflake_lease_announcement.announced_at IS 'when it was last heard of';
 
-CREATE FUNCTION randflake_announce(
+CREATE FUNCTION randflake_lease_announce(
     holder text, server uuid, origin text, first_node_id integer, node_count integer, fingerprint text, starts boolean,
     OUT servers bigint, OUT leases bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -1268,34 +1268,34 @@ BEGIN
     END IF;
     announced := int4range(first_node_id, first_node_id + node_count);
     -- Of a role's own alone: nothing that another role keeps locked is in the way.
-    DELETE FROM @extschema@.randflake_announcement a
+    DELETE FROM @extschema@.randflake_lease_announcement a
     WHERE a.role = SESSION_USER
       AND (a.announced_at < clock_timestamp() - interval '1 hour'
-           OR randflake_announce.starts AND a.origin = randflake_announce.origin);
-    IF (SELECT count(*) FROM @extschema@.randflake_announcement a WHERE a.role = SESSION_USER) >= 10000 THEN
+           OR randflake_lease_announce.starts AND a.origin = randflake_lease_announce.origin);
+    IF (SELECT count(*) FROM @extschema@.randflake_lease_announcement a WHERE a.role = SESSION_USER) >= 10000 THEN
         RAISE configuration_limit_exceeded USING
             MESSAGE = 'role has announced 10000 servers within an hour',
             HINT = 'Let each server announce itself by a role of its own.';
     END IF;
-    INSERT INTO @extschema@.randflake_announcement AS a (server, holder, origin, nodes, fingerprint, announced_at)
-    VALUES (randflake_announce.server, randflake_announce.holder, randflake_announce.origin, announced,
-            randflake_announce.fingerprint, clock_timestamp())
-    ON CONFLICT ON CONSTRAINT randflake_announcement_pkey DO UPDATE
+    INSERT INTO @extschema@.randflake_lease_announcement AS a (server, holder, origin, nodes, fingerprint, announced_at)
+    VALUES (randflake_lease_announce.server, randflake_lease_announce.holder, randflake_lease_announce.origin, announced,
+            randflake_lease_announce.fingerprint, clock_timestamp())
+    ON CONFLICT ON CONSTRAINT randflake_lease_announcement_pkey DO UPDATE
     SET holder = excluded.holder, nodes = excluded.nodes, announced_at = excluded.announced_at;
     SELECT count(*) INTO servers
-    FROM @extschema@.randflake_announcement a
-    WHERE (a.role, a.server) IS DISTINCT FROM (SESSION_USER, randflake_announce.server)
-      AND a.fingerprint = randflake_announce.fingerprint AND a.nodes && announced
+    FROM @extschema@.randflake_lease_announcement a
+    WHERE (a.role, a.server) IS DISTINCT FROM (SESSION_USER, randflake_lease_announce.server)
+      AND a.fingerprint = randflake_lease_announce.fingerprint AND a.nodes && announced
       AND a.announced_at > clock_timestamp() - interval '90 s';
     SELECT count(*) INTO leases
     FROM @extschema@.randflake_lease l
     WHERE l.nodes && announced AND upper(l.span) > extract(epoch FROM clock_timestamp())
-      AND split_part(l.secrets, ' ', 1) = randflake_announce.fingerprint;
+      AND split_part(l.secrets, ' ', 1) = randflake_lease_announce.fingerprint;
 END
 $$;
-COMMENT ON FUNCTION randflake_announce(text, uuid, text, integer, integer, text, boolean) IS
+COMMENT ON FUNCTION randflake_lease_announce(text, uuid, text, integer, integer, text, boolean) IS
 'coordinator: tells of a server with node ids of its own, and how many other servers and leases have some of them';
-REVOKE ALL ON FUNCTION randflake_announce(text, uuid, text, integer, integer, text, boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION randflake_lease_announce(text, uuid, text, integer, integer, text, boolean) FROM PUBLIC;
 
 CREATE VIEW randflake_pool AS SELECT * FROM randflake_lease_pool_state();
 COMMENT ON VIEW randflake_pool IS 'coordinator: which node ids it leases, and whether it does now; as of the snapshot of its reader';
@@ -1349,5 +1349,5 @@ COMMENT ON COLUMN randflake_leases.secrets IS
 'fingerprints of the secrets that the holder named last, those to come included, as in randflake_pool';
 COMMENT ON COLUMN randflake_leases.stops_at IS
 'when the holder gets no lease any more, because it lacks a secret of the pool, or has one that the pool lacks; null when they agree, -infinity when the first one differs';
-REVOKE ALL ON randflake_announcement, randflake_lease, randflake_lease_pool, randflake_leases, randflake_pool FROM PUBLIC;
+REVOKE ALL ON randflake_lease_announcement, randflake_lease, randflake_lease_pool, randflake_leases, randflake_pool FROM PUBLIC;
 GRANT SELECT ON randflake_leases, randflake_pool TO pg_monitor;

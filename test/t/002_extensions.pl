@@ -78,6 +78,7 @@ is($node->safe_psql($database, $relations), <<'END' =~ s/\n\z//r, '  and has its
 S randflake_lease_lease_id_seq
 S randflake_lease_takeover
 r randflake_lease
+r randflake_lease_announcement
 r randflake_lease_block
 r randflake_lease_pool
 r randflake_lease_role

@@ -121,7 +121,7 @@ $_->stop for $follower, $two, $primary, $standby;
 
 my $coordinator = start_server('coordinator', extensions => ['randflake_coordinator'],
     settings => { node_id => 1, secret => $secret });
-my $announce = 'randflake_announce(text, uuid, text, integer, integer, text, boolean)';
+my $announce = 'randflake_lease_announce(text, uuid, text, integer, integer, text, boolean)';
 $coordinator->safe_psql('postgres', <<"SQL");
 CREATE ROLE announcer LOGIN; CREATE ROLE other LOGIN; GRANT EXECUTE ON FUNCTION $announce TO announcer, other;
 SQL
@@ -137,7 +137,7 @@ sub announces {
     $node->reload;
     my $holder = $node->name;
     $coordinator->poll_query_until('postgres', <<"SQL") or die "$holder is not heard of";
-SELECT count(*) = 1 FROM randflake_announcement WHERE announced_at > '$before' AND holder = '$holder'
+SELECT count(*) = 1 FROM randflake_lease_announcement WHERE announced_at > '$before' AND holder = '$holder'
 SQL
     ok($node->poll_query_until('postgres', q{SELECT coalesce(problem, '') FROM randflake_status}, $problem), $test_name)
       or diag(problem_of($node));
@@ -151,7 +151,7 @@ generate($one);
 announces($one, '', 'a server announces its node ids');
 announces($two, '', '  and another one others');
 $one->stop;
-$coordinator->safe_psql('postgres', q{DELETE FROM randflake_announcement WHERE holder = 'one'});
+$coordinator->safe_psql('postgres', q{DELETE FROM randflake_lease_announcement WHERE holder = 'one'});
 configure($one, %static, node_id => 200, node_count => 9, registry => "$registry user=other");
 $one->start;
 announces($one, $in_registry, 'one finds another, which has announced by another role');
@@ -159,30 +159,30 @@ announces($two, $in_registry, '  and is found by it');
 like(slurp_file($two->logfile), qr/WARNING:  $message\n.*DETAIL:  The coordinator of "randflake.registry" knows both/, '  which logs it');
 
 # The same disk: what tells data directories apart is the same.
-$coordinator->safe_psql('postgres', q{UPDATE randflake_announcement SET origin = 'same' WHERE holder = 'two'});
+$coordinator->safe_psql('postgres', q{UPDATE randflake_lease_announcement SET origin = 'same' WHERE holder = 'two'});
 $two->stop('immediate');
 $two->start;
 announces($two, $in_registry, 'one that starts again still knows');
-my $rows = q{SELECT string_agg(holder || ' ' || nodes, ', ' ORDER BY holder) FROM randflake_announcement};
+my $rows = q{SELECT string_agg(holder || ' ' || nodes, ', ' ORDER BY holder) FROM randflake_lease_announcement};
 is($coordinator->safe_psql('postgres', $rows), 'one [200,209), two [208,216), two [208,216)',
     'two of one name and two origins are two servers');
-$coordinator->safe_psql('postgres', q{DELETE FROM randflake_announcement WHERE origin = 'same'});
+$coordinator->safe_psql('postgres', q{DELETE FROM randflake_lease_announcement WHERE origin = 'same'});
 $two->restart;
 announces($two, $in_registry, 'one that starts again still knows');
 is($coordinator->safe_psql('postgres', $rows), 'one [200,209), two [208,216)', '  and is none beside itself');
-$coordinator->safe_psql('postgres', q{UPDATE randflake_announcement SET fingerprint = 'f' WHERE holder = 'one'});
+$coordinator->safe_psql('postgres', q{UPDATE randflake_lease_announcement SET fingerprint = 'f' WHERE holder = 'one'});
 announces($two, '', 'one with another secret is no rival');
-$coordinator->safe_psql('postgres', q{UPDATE randflake_announcement SET fingerprint = (SELECT fingerprint FROM randflake_announcement WHERE holder = 'two')});
+$coordinator->safe_psql('postgres', q{UPDATE randflake_lease_announcement SET fingerprint = (SELECT fingerprint FROM randflake_lease_announcement WHERE holder = 'two')});
 announces($two, $in_registry, '  unlike one with the same');
-$coordinator->safe_psql('postgres', q{DELETE FROM randflake_announcement WHERE holder = 'one'});
+$coordinator->safe_psql('postgres', q{DELETE FROM randflake_lease_announcement WHERE holder = 'one'});
 $one->stop;
 announces($two, '', 'alone again');
 $coordinator->safe_psql('postgres', <<'SQL');
-INSERT INTO randflake_announcement
-SELECT role, gen_random_uuid(), 'twin', origin, nodes, fingerprint, clock_timestamp() FROM randflake_announcement
+INSERT INTO randflake_lease_announcement
+SELECT role, gen_random_uuid(), 'twin', origin, nodes, fingerprint, clock_timestamp() FROM randflake_lease_announcement
 SQL
 announces($two, $in_registry, 'a copy of the disk is found');
-$coordinator->safe_psql('postgres', q{UPDATE randflake_announcement SET announced_at = announced_at - interval '90 s' WHERE holder = 'twin'});
+$coordinator->safe_psql('postgres', q{UPDATE randflake_lease_announcement SET announced_at = announced_at - interval '90 s' WHERE holder = 'twin'});
 announces($two, '', 'one that was not heard of for 90 seconds is none');
 
 my $fingerprint = $two->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_status');
@@ -207,15 +207,15 @@ for (
     [ '23514', "repeat('h', 257), '$uuid', 'o', 1, 1, 'f', true", qr/violates check constraint/ ])
 {
     my ($sqlstate, $arguments, $expected) = @$_;
-    error_is($coordinator, "SELECT randflake_announce($arguments)", $sqlstate, { message => $expected }, "announces ($arguments)",
+    error_is($coordinator, "SELECT randflake_lease_announce($arguments)", $sqlstate, { message => $expected }, "announces ($arguments)",
         user => 'announcer');
 }
 $coordinator->safe_psql('postgres', <<'SQL');
-INSERT INTO randflake_announcement SELECT 'announcer', gen_random_uuid(), 'h', 'o', '[1,1]', 'f', clock_timestamp() FROM generate_series(1, 10000)
+INSERT INTO randflake_lease_announcement SELECT 'announcer', gen_random_uuid(), 'h', 'o', '[1,1]', 'f', clock_timestamp() FROM generate_series(1, 10000)
 SQL
-error_is($coordinator, "SELECT randflake_announce('h', '$uuid', 'o', 1, 1, 'f', false)", '53400',
+error_is($coordinator, "SELECT randflake_lease_announce('h', '$uuid', 'o', 1, 1, 'f', false)", '53400',
     { message => qr/has announced 10000 servers/, hint => qr/role of its own/ }, 'a role announces no more than 10,000', user => 'announcer');
-is($coordinator->safe_psql('postgres', "SELECT randflake_announce('h', '$uuid', 'p', 1, 1, 'f', true)", extra_params => [ '-U', 'other' ]),
+is($coordinator->safe_psql('postgres', "SELECT randflake_lease_announce('h', '$uuid', 'p', 1, 1, 'f', true)", extra_params => [ '-U', 'other' ]),
     '(10000,0)', '  which keeps no other role from it');
 $coordinator->stop;
 

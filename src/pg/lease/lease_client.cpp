@@ -437,7 +437,7 @@ bool lease_client_upstream(int64 (&values)[kMaxAnswerColumns]) {
 LeaseResult lease_client_announce(const pg_uuid_t& server, const char* origin, bool starts,
                                   Announced* known) {
     const CoordinatorRequest request{
-        "SELECT servers, leases FROM randflake_announce($1, $2, $3, $4, $5, $6, $7)",
+        "SELECT servers, leases FROM randflake_lease_announce($1, $2, $3, $4, $5, $6, $7)",
         7,
         {TEXTOID, UUIDOID, TEXTOID, INT4OID, INT4OID, TEXTOID, BOOLOID},
         {holder_name(), uuid_text(server), origin, psprintf("%d", setting_node_id),
