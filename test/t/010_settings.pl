@@ -36,25 +36,14 @@ sub refused_file {
 # --- numbers -----------------------------------------------------------------------------------
 
 refused({ node_id => 'abc' }, qr/FATAL:.*"randflake\.node_id": "abc"/, 'node_id is no number');
-refused({ node_id => '' }, qr/FATAL:.*"randflake\.node_id": ""/, 'node_id is empty');
-refused({ node_id => '7 x' }, qr/FATAL:.*"randflake\.node_id": "7 x"/, 'node_id has a tail');
-refused({ node_id => '1MB' }, qr/FATAL:.*"randflake\.node_id": "1MB"/, 'node_id has a unit');
 refused({ node_id => 131072 }, qr/FATAL:.*131072 is outside.*"randflake\.node_id"/, 'node_id too high');
 refused({ node_id => -2 }, qr/FATAL:.*-2 is outside.*"randflake\.node_id"/, 'node_id too low');
-refused({ node_id => '99999999999' }, qr/FATAL:.*"randflake\.node_id"/, 'node_id beyond an integer');
 refused({ node_count => 0 }, qr/FATAL:.*0 is outside.*"randflake\.node_count"/, 'node_count 0');
-refused({ node_count => -1 }, qr/FATAL:.*-1 is outside.*"randflake\.node_count"/, 'node_count -1');
 refused({ node_count => 'many' }, qr/FATAL:.*"randflake\.node_count": "many"/,
     'node_count is no number');
-refused({ node_count => 131073 }, qr/FATAL:.*131073 is outside.*"randflake\.node_count"/,
-    'node_count too high');
 my $beyond = qr/FATAL:.*"randflake\.node_id" and "randflake\.node_count" reach beyond/;
 refused({ node_id => 131071, node_count => 2 }, $beyond, 'node range beyond the end by one');
-refused({ node_id => 1, node_count => 131072 }, $beyond, 'node range beyond the end, long');
 refused({ max_wait => 'soon' }, qr/FATAL:.*"randflake\.max_wait": "soon"/, 'max_wait is no time');
-refused({ max_wait => '-1' }, qr/FATAL:.*"randflake\.max_wait"/, 'max_wait is negative');
-refused({ max_wait => '5 years' }, qr/FATAL:.*"randflake\.max_wait": "5 years"/,
-    'max_wait has an unknown unit');
 refused({ max_clock_skew => '-1s' }, qr/FATAL:.*"randflake\.max_clock_skew"/,
     'max_clock_skew is negative');
 refused({ vector_path => 'fast' }, qr/FATAL:.*"randflake\.vector_path".*: "fast"/,
@@ -65,21 +54,11 @@ refused({ coordinator => 'dbname=postgres' },
     qr/FATAL:.*both "randflake\.node_id" and "randflake\.coordinator"/,
     'node_id and coordinator');
 
-# --- the secret in the settings ----------------------------------------------------------------
+# --- the secret in the settings: what is malformed, the unit tests of ParseKey and of secret files show
 
 my $malformed = qr/FATAL:.*"randflake\.secret" does not hold a valid secret/;
 refused({ secret => substr($secret, 1) }, $malformed, 'a secret of 31 digits');
-refused({ secret => $secret . 'a' }, $malformed, 'a secret of 33 digits');
-refused({ secret => $secret . $secret }, $malformed, 'a secret of 64 digits');
-refused({ secret => substr($secret, 1) . 'g' }, $malformed, 'a secret with another letter');
-refused({ secret => substr($secret, 0, 15) . '-' . substr($secret, 16) }, $malformed,
-    'a secret with a hyphen');
-refused({ secret => " $secret" }, $malformed, 'a secret after a space');
 refused({ secret => "$secret " }, $malformed, 'a secret before a space');
-refused({ secret => "0x$secret" }, $malformed, 'a secret after 0x');
-refused({ secret => '0x' . substr($secret, 2) }, $malformed, 'a secret that starts with 0x');
-refused({ secret => ' ' }, $malformed, 'a secret that is a space');
-refused({ secret => 'password' }, $malformed, 'a secret that is a word');
 refused({ secret => '********' }, $malformed, 'a secret copied from what SHOW shows');
 refused({ secret => $secret x 1000 }, $malformed, 'a secret of 32000 digits');
 
@@ -93,15 +72,7 @@ refused_file(secret_file($secret, $_), qr/group or world access/, sprintf 'mode 
   for 0640, 0620, 0610, 0604, 0602, 0601, 0666;
 my $invalid = qr/does not hold a valid secret/;
 refused_file(secret_file(''), $invalid, 'empty');
-refused_file(secret_file("\n"), $invalid, 'an empty line');
 refused_file(secret_file(substr($secret, 1)), $invalid, '31 digits');
-refused_file(secret_file($secret . 'a'), $invalid, '33 digits');
-refused_file(secret_file(substr($secret, 1) . 'g'), $invalid, 'another letter');
-refused_file(secret_file(" $secret"), $invalid, 'a space before');
-refused_file(secret_file(substr($secret, 0, 16) . "\n" . substr($secret, 16)), $invalid,
-    'a line break within');
-refused_file(secret_file("$secret\n$secret\n"), $invalid, 'two lines');
-refused_file(secret_file("\xEF\xBB\xBF$secret"), $invalid, 'a byte order mark');
 refused_file(secret_file("$secret\0"), $invalid, 'a zero byte after');
 refused_file(secret_file($secret . "\n" x 10000), $invalid, 'ten thousand line breaks');
 refused_file(secret_file($secret . "\n" x 10000 . 'x'), $invalid, 'too long, with more at the end');
@@ -126,7 +97,6 @@ SKIP: {
 
 my $both = qr/FATAL:.*both "randflake\.secret" and "randflake\.secret_file"/;
 refused({ secret_file => secret_file($secret) }, $both, 'secret and secret_file');
-refused({ secret_file => "$data/absent" }, $both, 'secret and a missing secret_file');
 refused({ secret => 'x', secret_file => secret_file($secret) }, $both,
     'a malformed secret and secret_file');
 
