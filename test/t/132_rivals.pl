@@ -58,7 +58,11 @@ $two->stop;
 # --- a former primary ----------------------------------------------------------------------------
 
 # As if on another machine: the locks of the servers that run now are out of sight.
-sub leave_machine { unlink glob '/dev/shm/randflake-nodes.*' or die 'no file of claims' }
+sub leave_machine {
+    my ($node) = @_;
+    my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_status');
+    unlink "/dev/shm/randflake-nodes.$fingerprint" or die "no file of claims: $!";
+}
 
 sub has_logged {
     my ($node, $from, $pattern, $test_name) = @_;
@@ -71,7 +75,7 @@ my $primary = start_server('primary',
     settings => { node_id => 5, secret => $secret },
     conf => "log_replication_commands = on\n");
 generate($primary);
-leave_machine();
+leave_machine($primary);
 $primary->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'backup', has_streaming => 1);
@@ -144,7 +148,7 @@ SQL
 }
 configure($two, %static, node_id => 208, node_count => 8);
 $two->start;
-leave_machine();
+leave_machine($two);
 configure($one, %static, node_id => 200, node_count => 8);
 $one->start;
 generate($one);
