@@ -57,8 +57,9 @@ static bool upstream_is_rival() {
         values[kTimeline] == GetWALInsertionTimeLine() || values[kNodeId] < 0 ||
         values[kNodeId] > PG_INT32_MAX)
         return false;
-    const NodeRange nodes{static_cast<uint32>(values[kNodeId]),
-                          static_cast<uint32>(values[kNodeCount] * (1 + values[kSpareRanges]))};
+    // Whatever numbers the server sends
+    const auto number = [&values](WhichServer which) { return static_cast<uint32>(values[which]); };
+    const NodeRange nodes{number(kNodeId), number(kNodeCount) * (1 + number(kSpareRanges))};
     return shared->memory.ranges.All().Overlaps(nodes);
 }
 
