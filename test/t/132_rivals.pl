@@ -199,6 +199,10 @@ $coordinator->stop;
 $two->reload;
 ok(wait_until { slurp_file($two->logfile) =~ /LOG:  could not announce node ids: / }, 'a coordinator that is away is logged');
 is(problem_of($two), $leased, '  and takes back nothing');
+configure($two, %static, registry => 'host=a nonsense', node_id => 208, node_count => 8);
+$two->reload;
+ok(wait_until { slurp_file($two->logfile) =~ /LOG:  could not announce node ids: "randflake.registry" is not a valid connection string$/m },
+    'as is a connection string that is none');
 $two->stop;
 
 # What the function refuses
