@@ -137,5 +137,29 @@ all_distinct($node, 'SELECT id FROM made', 262152, 'nothing twice');
 $fields = fields_of($node, 'SELECT id FROM made');
 is($fields->{last_second}, $second + 2, 'they are of the next second');
 
+# --- the log says so, once a minute of the clock, and no client is told ------------------------
+
+my $start_of_log = -s $node->logfile;
+
+# Uses the second up, and one call more. Returns how often the log has said so by then.
+sub lines_after {
+    my ($at, $function, $numbers) = @_;
+    clock_stands_at($node, $at);
+    $node->safe_psql('postgres', "SELECT count(*) FROM $function($numbers)");
+    my ($status, $out, $errors) = $node->psql('postgres',
+        "SET log_statement = none; SET client_min_messages = log; SET randflake.max_wait = 0; SELECT $function()");
+    like($errors, qr/^(?!.*\bLOG:).*every identifier of this second is used/s,
+        "$function at $at: the client gets the error alone");
+    return () = slurp_file($node->logfile, $start_of_log) =~ /LOG: .*every identifier of this second/g;
+}
+
+is(lines_after($second + 3, 'randflake_generate', 262144), 1, 'the log says it at once');
+like(slurp_file($node->logfile, $start_of_log),
+    qr/DETAIL:  2 node ids give 262144 identifiers a second\. Calls wait.*\n.*HINT: .*node_count" and restart/,
+    '  with the remedy');
+is(lines_after($second + 62, 'randflake_generate', 262144), 1, 'not again within a minute');
+is(lines_after($second + 63, 'randflake53_generate', 65536), 2, 'again after it, also for 53 bits');
+is(lines_after($second + 64, 'randflake_generate', 262144), 2, '  and one clock counts for both');
+
 $node->stop;
 done_testing();

@@ -169,6 +169,7 @@ static pg_noinline Reservation wait_for_numbers(SlotChoice choice, uint32 wanted
     shared->counters.waits.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
         const Reservation reservation = attempt<Numbers>(choice, wanted);
+        log_exhausted(Numbers::layout(), reservation);
         const randflake::SteadyUs now = steady_microseconds();
         const bool reserved = reservation.outcome == Outcome::kReserved;
         if (reserved || now >= give_up_at || RecoveryInProgress() ||

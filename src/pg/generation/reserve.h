@@ -30,6 +30,10 @@ randflake::Reservation reserve_53(uint32 wanted);
 [[noreturn]] void raise_unavailable(const randflake::Layout& layout,
                                     const randflake::Reservation& last);
 
+// Says in the server log, at most once in a minute of the clock, that every number of this second
+// is used. Without effect if that is not what the attempt met, or if ticks are shorter.
+void log_exhausted(const randflake::Layout& layout, const randflake::Reservation& last);
+
 // What stops Randflake's identifiers, or soon will: the words of that ERROR in one line; palloc'd.
 // Null when nothing does.
 const char* generator_problem();

@@ -283,23 +283,47 @@ static ErrorText no_window_error(Second now) {
             "Check the latency of the data directory's disk, or raise \"randflake.max_wait\"."};
 }
 
-// Every number of this tick is used. Only Randflake's layout has a node id that gives fewer.
-static ErrorText exhausted_error(const Layout& layout) {
+// What the node ids give. Only Randflake's layout has a node id that gives fewer than the others.
+static const char* capacity_text(const Layout& layout) {
     const uint32 nodes = shared->slot_count;
     const uint64 first_word = randflake_slot(0).word.load(std::memory_order_relaxed);
     const auto numbers =
         static_cast<unsigned long long>(nodes * (layout.max_sequence() + 1) -
                                         layout.FirstSequence(layout.Unpack(first_word).node_id));
     const char* give = nodes == 1 ? "1 node id gives" : psprintf("%u node ids give", nodes);
-    const bool seconds = layout.unit == randflake::kSecondMs;
-    return {
-        ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
-        seconds ? "every identifier of this second is used"
-                : "every identifier of this unit of time is used",
-        psprintf("%s %llu identifiers %s. The call waited %d ms.", give, numbers,
-                 seconds ? "a second" : psprintf("in %lld ms", static_cast<long long>(layout.unit)),
-                 setting_max_wait),
-        "Raise \"randflake.node_count\" or \"randflake.max_wait\"."};
+    return psprintf("%s %llu identifiers %s.", give, numbers,
+                    layout.unit == randflake::kSecondMs
+                        ? "a second"
+                        : psprintf("in %lld ms", static_cast<long long>(layout.unit)));
+}
+
+static constexpr char kSecondUsed[] = "every identifier of this second is used";
+
+// Every number of this tick is used.
+static ErrorText exhausted_error(const Layout& layout) {
+    return {ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+            layout.unit == randflake::kSecondMs ? kSecondUsed
+                                                : "every identifier of this unit of time is used",
+            psprintf("%s The call waited %d ms.", capacity_text(layout), setting_max_wait),
+            "Raise \"randflake.node_count\" or \"randflake.max_wait\"."};
+}
+
+// No program gets this: the wait is no fault of its statement.
+void log_exhausted(const Layout& layout, const Reservation& last) {
+    static constexpr uint64 kInterval = 60;
+    if (last.outcome != Outcome::kExhausted || layout.unit != randflake::kSecondMs)
+        return;
+    std::atomic<int64>& logged_at = shared->counters.exhaustion_logged_at;
+    const int64 now = layout.SecondOf(static_cast<uint64>(last.now)).count;
+    int64 before = logged_at.load(std::memory_order_relaxed);
+    if (static_cast<uint64>(now - before) < kInterval ||
+        !logged_at.compare_exchange_strong(before, now))
+        return;
+    ereport(LOG_SERVER_ONLY,
+            (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED), errmsg(kSecondUsed),
+             errdetail("%s Calls wait for the next second.", capacity_text(layout)),
+             errhint("Raise \"randflake.node_count\" and restart the server."), errhidestmt(true),
+             errhidecontext(true)));
 }
 
 static ErrorText recovery_error() {

@@ -17,8 +17,9 @@ struct Counters {
     std::atomic<uint64> wait_microseconds;  // by all of them together
     std::atomic<uint64> slots_exhausted;    // seconds, or ticks, of a node id that were used up
     std::atomic<uint64> clock_steps_back;
-    std::atomic<uint64> window_extensions;  // writes to disk, or renewals of the lease
-    std::atomic<int64> reset_at;            // TimestampTz
+    std::atomic<uint64> window_extensions;    // writes to disk, or renewals of the lease
+    std::atomic<int64> reset_at;              // TimestampTz
+    std::atomic<int64> exhaustion_logged_at;  // a second of the clock; 0: not yet
 
     // The clock as last seen by Randflake and for 53 bits, and by Snowflake. Written once a second
     // or tick and read by every reservation, so each has a cache line of its own.
