@@ -1,6 +1,6 @@
 # What docs/containers.md says: secret files of the owners and modes that platforms give them, node ids from
-# the name of a pod, and the image for operators. That image is built if buildah is in PATH and may make
-# user namespaces; its files are used if the server is one that can find them, 18 or later.
+# the name of a pod, the commands of the Dockerfile, and the image for operators. That image is built if buildah is
+# in PATH and may make user namespaces; its files are used if the server is one that can find them, 18 or later.
 
 use Cwd qw(getcwd);
 use Docs;
@@ -83,6 +83,17 @@ SKIP: {
         [ grep { -f "$tree/$_" } @files ],
         [ 'lib/randflake.so', map { "share/extension/$_" } @extensions ],
         '  the library, and what is installed of the extensions');
+
+    # The two commands of the Dockerfile leave the same files in /out.
+    my $out = PostgreSQL::Test::Utils::tempdir();
+    my @commands = block('dockerfile') =~ /^RUN (make .+)$/mg;
+    is(scalar @commands, 2, 'the Dockerfile builds and installs');
+    for (@commands) {
+        my $command = s{^make -C /src PG_CONFIG=/usr/lib/postgresql/17/bin/pg_config}{make -s -o all -o randflake.so PG_CONFIG='$bindir/pg_config'}r
+          =~ s{=/out$}{=$out}r;
+        ok(!system("($command) >image.log 2>&1"), "  $_") or diag(slurp_file('image.log'));
+    }
+    ok(-f "$out$_", "  $_ is in /out") for map { "$installed/extension/$_" } @extensions;
 
     SKIP: {
         skip 'buildah is not installed', 3 if system 'buildah --version >/dev/null 2>&1';
