@@ -101,6 +101,11 @@ struct SharedState {
 // Null in a server that did not preload the library.
 extern SharedState* shared;
 
+// Whether this process may change what the window lock protects.
+static inline bool window_lock_held() {
+    return LWLockHeldByMeInMode(shared->window_lock, LW_EXCLUSIVE);
+}
+
 static inline Slot& randflake_slot(uint32 i) {
     return shared->slots[i];
 }

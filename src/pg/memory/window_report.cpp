@@ -43,6 +43,7 @@ static void publish(const WindowTrouble& trouble, const FileFailure& failure) {
 }
 
 static bool due_to_log() {
+    Assert(window_lock_held());
     const SteadyMs now = steady_clock();
     if (now < shared->next_window_log_at_ms)
         return false;
@@ -66,6 +67,7 @@ void window_log_failure(const FileFailure& failure) {
 }
 
 void window_record_failure(const FileFailure& failure) {
+    Assert(window_lock_held());
     publish({WindowProblem::kFileFailed, {}, 0}, failure);
     if (due_to_log())
         window_log_failure(failure);
@@ -82,6 +84,7 @@ ErrorText secrets_refused_error(Second written_end) {
 }
 
 void window_record_trouble(const WindowTrouble& trouble) {
+    Assert(window_lock_held());
     publish(trouble, {});
     if (trouble.problem != WindowProblem::kSecrets || !due_to_log())
         return;
@@ -91,6 +94,7 @@ void window_record_trouble(const WindowTrouble& trouble) {
 }
 
 void window_log_range(const NodeRanges& ranges, uint32 before, uint32 in_use, Second now) {
+    Assert(window_lock_held());
     const NodeRange from = ranges.At(before);
     const NodeRange to = ranges.At(in_use);
     ereport(LOG, (errmsg("the clock was set back: identifiers have node ids %u to %u from now on",
@@ -100,6 +104,7 @@ void window_log_range(const NodeRanges& ranges, uint32 before, uint32 in_use, Se
 }
 
 void window_show_ranges(uint32 in_use, const Second (&opens_at)[randflake::kMaxRanges]) {
+    Assert(window_lock_held());
     WindowReport* to = &shared->window_report;
     SpinLockAcquire(&to->mutex);
     to->range = in_use;
@@ -163,6 +168,7 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
 }
 
 void window_record_start(const StartPlan& plan, const WindowState& found, StateError error) {
+    Assert(window_lock_held());
     WindowReport* to = &shared->window_report;
     const Second copied_at = plan.state.copied_at;
     const TimestampTz found_at = copied_at != Second{0}     ? timestamp_of(copied_at)

@@ -40,7 +40,7 @@ WindowReport window_report();
 // been made.
 ErrorText secrets_refused_error(randflake::Second written_end);
 
-// The rest is for the holder of the window lock.
+// The rest is for the holder of the window lock, which all but the last assert.
 
 void window_record_trouble(const randflake::WindowTrouble& trouble);
 void window_record_failure(const FileFailure& failure);

@@ -41,7 +41,7 @@ void Environment::Unlock() {
     LWLockRelease(shared->window_lock);
 }
 bool Environment::Locked() {
-    return LWLockHeldByMeInMode(shared->window_lock, LW_EXCLUSIVE);
+    return window_lock_held();
 }
 void Environment::Wake() {
     if (!shared->memory.leased)
@@ -119,12 +119,14 @@ uint32 Environment::SecretCount() {
     return static_cast<uint32>(secret_ring().count());
 }
 void Environment::AddSecrets(const SecretList& list) {
+    Assert(window_lock_held());
     secret_add_shared(list);
 }
 Second Environment::DecodeHorizon() {
     return {shared->decode_horizon.load(std::memory_order_relaxed)};
 }
 void Environment::SetDecodeHorizon(Second second) {
+    Assert(window_lock_held());
     shared->decode_horizon.store(second.count, std::memory_order_relaxed);
 }
 
