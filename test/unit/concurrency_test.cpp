@@ -68,7 +68,7 @@ void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
         std::mt19937 random(static_cast<unsigned>(thread));
         const auto clock = [&] {
             Dawdle(random);
-            return now.load(std::memory_order_relaxed) - (random() % 8 == 0 ? 1 : 0);
+            return Tick{now.load(std::memory_order_relaxed) - (random() % 8 == 0 ? 1 : 0)};
         };
         for (;;) {
             const Reservation reservation =
@@ -76,7 +76,7 @@ void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
             if (reservation.outcome == Outcome::kReserved) {
                 mine->push_back(reservation);
             } else if (reservation.outcome == Outcome::kExhausted) {
-                int64_t used_up = reservation.now;
+                int64_t used_up = reservation.now.count;
                 now.compare_exchange_strong(used_up, used_up + 1);
             } else if (reservation.outcome == Outcome::kWindowEnded) {
                 return;
@@ -121,8 +121,8 @@ public:
             std::mt19937 random(static_cast<unsigned>(thread));
             const auto clock = [&] {
                 Dawdle(random);
-                return now_.load(std::memory_order_relaxed) + static_cast<int64_t>(random() % 5) -
-                       2;
+                return Tick{now_.load(std::memory_order_relaxed)} +
+                       (static_cast<int64_t>(random() % 5) - 2);
             };
             while (!done_.load(std::memory_order_acquire)) {
                 const Reservation reservation = Reserve(layout_, slots_[random() % kSlots], window_,

@@ -174,7 +174,7 @@ private:
         Cell slot(replay, call.target);
         const Cell window(replay, window_);
         return Core::Reserve(layout_of_[call.target], slot, window, call.amount,
-                             [replay] { return replay->ReadClock(); });
+                             [replay] { return Tick{replay->ReadClock()}; });
     }
 
     // A raw number with the set of a cell.

@@ -142,7 +142,7 @@ struct WindowTooLong : ShippedCore {
                                uint32_t wanted, auto clock) {
         for (;;) {
             uint64_t word = slot.load();
-            const int64_t now = clock();
+            const Tick now = clock();
             Window seen = Window::FromWord(window.load());
             if (!seen.closed())
                 seen.end = seen.end + 1;

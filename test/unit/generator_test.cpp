@@ -25,7 +25,7 @@ uint64_t Word(uint64_t timestamp, uint64_t node_id, uint64_t sequence) {
 }
 
 Reservation Next(uint64_t word, int64_t now, Window window = kWindow, uint32_t wanted = 1) {
-    return NextReservation(kRandflake, word, now, window, wanted);
+    return NextReservation(kRandflake, word, {now}, window, wanted);
 }
 
 void ExpectReserved(const Reservation& reservation, const Fields& first, uint32_t count) {
@@ -109,7 +109,7 @@ TEST(NextReservation, LowestNumberIsLeftOutByRandflakeAlone) {
     ASSERT_TRUE(WordBefore(kRandflake, kWindow, 0, &word));
     ExpectReserved(Next(word, 100), {100, 0, 1}, 1);
     constexpr Layout kOther{kWindowEpochMs, 30, 17, 17};
-    const auto reservation = NextReservation(kOther, Word(120, 0, 5), 121, kWindow, 1);
+    const auto reservation = NextReservation(kOther, Word(120, 0, 5), {121}, kWindow, 1);
     EXPECT_EQ(kOther.Unpack(reservation.first), (Fields{121, 0, 0}));
 }
 
@@ -171,7 +171,7 @@ using AtomicWord = std::atomic<uint64_t>;
 
 TEST(Reserve, MovesTheWordToItsLastNumber) {
     AtomicWord slot{Word(99, 7, kMax)}, window{kWindow.ToWord()};
-    const auto clock = [] { return int64_t{120}; };
+    const auto clock = [] { return Tick{120}; };
     ExpectReserved(Reserve(kRandflake, slot, window, 5, clock), {120, 7, 0}, 5);
     EXPECT_EQ(slot.load(), Word(120, 7, 4));
     ExpectReserved(Reserve(kRandflake, slot, window, 1, clock), {120, 7, 5}, 1);
@@ -180,7 +180,7 @@ TEST(Reserve, MovesTheWordToItsLastNumber) {
 
 TEST(Reserve, RefusalLeavesTheWord) {
     AtomicWord slot{Word(120, 7, 5)}, window{kWindow.ToWord()};
-    const auto reservation = Reserve(kRandflake, slot, window, 5, [] { return int64_t{200}; });
+    const auto reservation = Reserve(kRandflake, slot, window, 5, [] { return Tick{200}; });
     EXPECT_EQ(reservation.outcome, Outcome::kWindowEnded);
     EXPECT_EQ(slot.load(), Word(120, 7, 5));
 }
@@ -192,7 +192,7 @@ TEST(Reserve, TriesAgainWhenTheWordHasMoved) {
     const auto clock = [&] {
         if (++readings <= 2)
             slot.fetch_add(10);
-        return int64_t{120};
+        return Tick{120};
     };
     ExpectReserved(Reserve(kRandflake, slot, window, 2, clock), {120, 7, 26}, 2);
     EXPECT_EQ(readings, 3);
@@ -211,7 +211,7 @@ struct Server {
     }
     Second Seal() { return SealWindow(count(), window, SlotSet{kRandflake, *this}); }
     auto Take(uint32_t slot, int64_t now) {
-        return Reserve(kRandflake, slots[slot], window, 1, [now] { return now; });
+        return Reserve(kRandflake, slots[slot], window, 1, [now] { return Tick{now}; });
     }
     bool closed() const { return Window::FromWord(window.load()).closed(); }
 };
@@ -295,7 +295,7 @@ TEST(NextRunInMilliseconds, UsesTheWindowFromItsFirstTickToItsLast) {
     ASSERT_TRUE(WordBefore(kTwitter, kWindow, 5, &word));
     EXPECT_EQ(kTwitter.Unpack(word), (Fields{kWindowStart - 1, 5, 4095}));
     const auto next = [](uint64_t word, uint64_t now) {
-        return NextReservation(kTwitter, word, static_cast<int64_t>(now), kWindow, 1);
+        return NextReservation(kTwitter, word, {static_cast<int64_t>(now)}, kWindow, 1);
     };
     EXPECT_EQ(next(word, kWindowStart - 1).outcome, Outcome::kBeforeWindow);
     const auto first = next(word, kWindowStart);
@@ -312,7 +312,7 @@ TEST(NextRunInMilliseconds, UsesTheWindowFromItsFirstTickToItsLast) {
 // 28 bits of seconds since 2016-05-20 ended in November 2024.
 TEST(NextRunInMilliseconds, EndOfALayout) {
     constexpr Layout kBaidu{1463702400000, 28, 22, 13, 1000};
-    const int64_t last = static_cast<int64_t>(kBaidu.max_timestamp());
+    const Tick last{static_cast<int64_t>(kBaidu.max_timestamp())};
     const Second second = kBaidu.SecondOf(kBaidu.max_timestamp());
     EXPECT_EQ(ToUnix(second), 1732137855);  // 2024-11-20 21:24:15 UTC
     const Window window{second - 1, second + 10};
@@ -345,7 +345,7 @@ struct TwoFamilies {
     }
     auto Take(uint32_t slot, uint64_t tick) {
         return Reserve(layout, snowflake[slot], window, 1,
-                       [tick] { return static_cast<int64_t>(tick); });
+                       [tick] { return Tick{static_cast<int64_t>(tick)}; });
     }
 };
 

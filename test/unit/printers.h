@@ -36,8 +36,8 @@ inline void PrintTo(const Window& window, std::ostream* out) {
 
 inline void PrintTo(Outcome outcome, std::ostream* out) {
     static constexpr const char* kNames[] = {
-        "reserved",        "exhausted",     "clock behind",  "clock before epoch",
-        "clock after end", "window closed", "before window", "window ended"};
+        "reserved",      "exhausted", "clock behind",  "clock before epoch", "clock after end",
+        "window closed", "no word",   "before window", "window ended",       "not in layout"};
     *out << kNames[static_cast<int>(outcome)];
 }
 

@@ -825,7 +825,7 @@ private:
         const int64_t fit = narrow_.Slots(static_cast<uint32_t>(slots()));
         Word& slot = narrow_words_[static_cast<size_t>(random_->Between(0, fit - 1))];
         const Reservation reservation =
-            randflake::Reserve(narrow_, slot, window(), 1, [this] { return Tick(); });
+            randflake::Reserve(narrow_, slot, window(), 1, [this] { return NowTick(); });
         CheckReserved(narrow_, reservation);
         for (uint32_t i = 0; i < reservation.count; i++)
             ledger_->UseNarrow(number_, settings_.leases, reservation.first + i);
@@ -843,7 +843,7 @@ private:
     }
 
     Reservation Reserve(Word& slot, uint32_t wanted) {
-        const auto clock = [this] { return Tick(); };
+        const auto clock = [this] { return NowTick(); };
         if (mutant_ != Mutant::kPlainStore)
             return randflake::Reserve(numbers_, slot, window(), wanted, clock);
         const uint64_t word = slot.load();
@@ -861,7 +861,7 @@ private:
         for (uint32_t next = 0; next < reservation.count; next++) {
             if (!first) {
                 Step();
-                if (reservation.now != Tick())
+                if (reservation.now != NowTick())
                     return;
             }
             const uint64_t raw = reservation.first + next;
@@ -1080,7 +1080,7 @@ private:
     }
 
     int64_t slots() const { return settings_.nodes.count / settings_.ranges; }
-    int64_t Tick() const { return numbers_.TickAt(Present().wall_ms); }
+    Tick NowTick() const { return numbers_.TickAt(Present().wall_ms); }
 
     void SetSecrets(const SecretRecords& secrets) {
         secrets_ = secrets;

@@ -4,7 +4,7 @@
 // A difference of two times of a kind is a duration in their unit, and so is what is added to one.
 // A plain number becomes a duration where its unit is told by what it meets; a duration becomes no
 // plain number, and none of another unit, by itself. Plain are times at the borders: packed words,
-// ticks and fields of a layout, what is on disk, values of SQL.
+// fields of a layout, what is on disk, values of SQL.
 
 #ifndef RANDFLAKE_CORE_BASE_TIME_H
 #define RANDFLAKE_CORE_BASE_TIME_H
@@ -32,6 +32,7 @@ struct Duration {
 using Seconds = Duration<struct SecondUnit>;
 using Ms = Duration<struct MsUnit>;
 using Us = Duration<struct UsUnit>;
+using Ticks = Duration<struct TickUnit>;
 
 template <typename Kind, typename Length>
 struct Time {
@@ -49,6 +50,7 @@ using SteadyMs = Time<struct SteadyClock, Ms>;  // of a clock that never steps: 
 using SteadyUs = Time<struct SteadyClock, Us>;
 using Second = Time<struct EpochSeconds, Seconds>;  // since kWindowEpoch; negative before
 using UnixSecond = Time<struct UnixSeconds, Seconds>;
+using Tick = Time<struct LayoutTicks, Ticks>;  // of a layout, since its epoch; negative before
 
 static_assert(std::is_trivial_v<Second> && sizeof(Second) == sizeof(int64_t));
 static_assert(std::is_trivial_v<Seconds> && sizeof(Seconds) == sizeof(int64_t));

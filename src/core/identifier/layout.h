@@ -119,9 +119,9 @@ struct Layout {
     }
 
     // The tick of an instant; negative before the epoch, and beyond max_timestamp() after the end.
-    constexpr int64_t TickAt(WallMs instant) const noexcept {
+    constexpr Tick TickAt(WallMs instant) const noexcept {
         const int64_t since = instant.count - epoch;
-        return unit == 1 ? since : FloorDivide(since, unit);
+        return {unit == 1 ? since : FloorDivide(since, unit)};
     }
 
     // Whether a tick lies in a second before this one. Takes no division; for Randflake it folds to

@@ -98,27 +98,26 @@ struct Reservation {
     uint32_t count;     // numbers reserved; at least 1 with kReserved, else 0
     uint64_t first;     // raw numbers first .. first + count - 1, the last being the new word
     uint64_t previous;  // the slot's word as it was
-    int64_t now;        // the clock reading that decided, ticks since the layout's epoch
+    Tick now;           // the clock reading that decided
     Window window;      // the window that decided
 };
 
-// One step. `word` is the slot's word, `now` in ticks since the layout's epoch, `wanted` >= 1. At
-// most `wanted` numbers, all of one tick.
+// One step. `word` is the slot's word, `wanted` >= 1. At most `wanted` numbers, all of one tick.
 //
 // A clock behind the slot's tick continues in that tick: numbers already used cannot come again,
 // and a clock that was stepped back a little costs nothing.
 //
 // Always inline, so that a constexpr layout folds away although others are used as well.
 [[gnu::always_inline]] constexpr Reservation NextReservation(const Layout& layout, uint64_t word,
-                                                             int64_t now, Window window,
+                                                             Tick now, Window window,
                                                              uint32_t wanted) noexcept {
     RANDFLAKE_ASSERT(wanted >= 1);
     Reservation reservation{Outcome::kReserved, 0, 0, word, now, window};
-    if (now < 0) {
+    if (now.count < 0) {
         reservation.outcome = Outcome::kClockBeforeEpoch;
         return reservation;
     }
-    if (static_cast<uint64_t>(now) > layout.max_timestamp()) {
+    if (static_cast<uint64_t>(now.count) > layout.max_timestamp()) {
         reservation.outcome = Outcome::kClockAfterEnd;
         return reservation;
     }
@@ -127,7 +126,7 @@ struct Reservation {
         return reservation;
     }
 
-    const auto tick = static_cast<uint64_t>(now);
+    const auto tick = static_cast<uint64_t>(now.count);
     Fields next = layout.Unpack(word);
     if (tick > next.timestamp) {
         next.timestamp = tick;
@@ -166,7 +165,7 @@ struct Reservation {
 
 // Whether a reservation tells that the end of its window is near enough to extend it now.
 constexpr bool NearsEnd(const Layout& layout, const Reservation& reservation) noexcept {
-    return !layout.Before(static_cast<uint64_t>(reservation.now), reservation.window.end - 1);
+    return !layout.Before(static_cast<uint64_t>(reservation.now.count), reservation.window.end - 1);
 }
 
 // Whether the clock is so far behind a reservation, or behind what kept it from being made, that
@@ -179,12 +178,12 @@ constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservatio
                              : reservation.outcome == Outcome::kBeforeWindow
                                  ? layout.FirstTick(reservation.window.start)
                                  : 0;
-    const int64_t ticks = static_cast<int64_t>(reached) - reservation.now;
-    return ticks > 0 && ticks * layout.unit > skew.count;
+    const Ticks behind = Tick{static_cast<int64_t>(reached)} - reservation.now;
+    return behind > 0 && Ms{behind.count * layout.unit} > skew;
 }
 
-// Reserves up to `wanted` numbers in a slot. `clock()` gives ticks since the layout's epoch.
-// Lock-free; safe against any number of concurrent Reserve and one ChangeWindow.
+// Reserves up to `wanted` numbers in a slot. `clock()` gives the layout's tick. Lock-free; safe
+// against any number of concurrent Reserve and one ChangeWindow.
 template <typename AtomicWord, typename Clock>
 Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& window,
                     uint32_t wanted, Clock&& clock) {
@@ -192,7 +191,7 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
         uint64_t word = slot.load(std::memory_order_acquire);
         // The clock is read after the word, so `now` before the word's tick means that the clock
         // stepped back, not that this process was slow.
-        const int64_t now = clock();
+        const Tick now = clock();
         const Reservation reservation = NextReservation(
             layout, word, now, Window::FromWord(window.load(std::memory_order_acquire)), wanted);
         if (reservation.outcome != Outcome::kReserved)

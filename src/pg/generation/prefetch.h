@@ -61,7 +61,7 @@ private:
                     const auto numbers = static_cast<int>(reservation.count);
                     const uint64 skipped = randflake::EncryptNumbers(
                         ring, vector_path, reservation.first, numbers, ids);
-                    second = {reservation.now};  // ticks are seconds
+                    second = {reservation.now.count};  // ticks are seconds
                     reserved = reservation.count;
                     count = static_cast<uint32>(randflake::DropSkipped(skipped, numbers, ids));
                 });

@@ -15,12 +15,13 @@
 using randflake::Layout;
 using randflake::Outcome;
 using randflake::Reservation;
+using randflake::Tick;
 
 namespace {
 struct RandflakeNumbers {
     static constexpr const Layout& layout() { return randflake::kRandflake; }
     static Slot& slot(uint32 i) { return randflake_slot(i); }
-    static int64 Now() { return wall_clock_second().count; }
+    static Tick Now() { return {wall_clock_second().count}; }
     static constexpr auto Count = count_reservation;
     static bool IsPermanent(Outcome) { return false; }
 };
@@ -28,7 +29,7 @@ struct RandflakeNumbers {
 struct SnowflakeNumbers {
     static const Layout& layout() { return snowflake_layout; }
     static Slot& slot(uint32 i) { return snowflake_slot(i); }
-    static int64 Now() { return snowflake_layout.TickAt(precise_wall_clock()); }
+    static Tick Now() { return snowflake_layout.TickAt(precise_wall_clock()); }
     static constexpr auto Count = count_snowflake_reservation;
 
     // Waiting does not help when the clock is outside of the layout's time or the layout does not
@@ -42,7 +43,7 @@ struct SnowflakeNumbers {
 struct Numbers53 {
     static constexpr const Layout& layout() { return randflake::kRandflake53; }
     static Slot& slot(uint32 i) { return randflake53_slot(i); }
-    static int64 Now() { return wall_clock_second().count; }
+    static Tick Now() { return {wall_clock_second().count}; }
     static constexpr auto Count = count_53_reservation;
     static bool IsPermanent(Outcome outcome) { return outcome == Outcome::kNotInLayout; }
 };
@@ -66,13 +67,13 @@ static uint64 last_node_id() {
 template <typename Numbers>
 static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     struct Cursor {
-        int64 tick;
+        Tick tick;
         uint32 skip;  // so many slots from the chosen one on were used up in this tick
     };
     static Cursor cursors[2];  // by choice
 
     Cursor& cursor = cursors[static_cast<int>(choice)];
-    if (const int64 now = Numbers::Now(); now != cursor.tick)
+    if (const Tick now = Numbers::Now(); now.count != cursor.tick.count)
         cursor = {now, 0};
     const uint32 first = choice == SlotChoice::kOwn ? static_cast<uint32>(backend_number()) : 0;
     const uint32 slots = Numbers::layout().Slots(shared->slot_count);
@@ -93,7 +94,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
         if (used_up && cursor.skip + 1 < slots)
             cursor.skip++;
         else if (reservation.outcome == Outcome::kReserved && choice == SlotChoice::kLowest &&
-                 cursor.skip > 0 && reservation.now != cursor.tick)
+                 cursor.skip > 0 && reservation.now.count != cursor.tick.count)
             cursor = {reservation.now, 0};
         else
             return reservation;
@@ -139,7 +140,7 @@ static void wait_for_tick(const Layout& layout, const Reservation& reservation, 
                           uint32 event) {
     const randflake::WallMs now = precise_wall_clock();
     const int64 left =
-        layout.unit - (now - layout.TickStart(static_cast<uint64_t>(reservation.now))).count;
+        layout.unit - (now - layout.TickStart(static_cast<uint64_t>(reservation.now.count))).count;
     if (reservation.outcome != Outcome::kExhausted || layout.unit > kShortWait) {
         const int64 next = layout.unit == randflake::kSecondMs ? milliseconds_to_next_second()
                                                                : Min(Max(left, 1), layout.unit);

@@ -20,6 +20,7 @@ using randflake::Lease;
 using randflake::Outcome;
 using randflake::Reservation;
 using randflake::Second;
+using randflake::Tick;
 using randflake::Window;
 using randflake::WindowProblem;
 
@@ -39,11 +40,11 @@ static ErrorText without_window_error() {
             shared->memory.leased ? "Wait for the next lease of node ids." : "Restart the server."};
 }
 
-static ErrorText clock_out_of_range_error(const Layout& layout, int64 tick, bool early) {
+static ErrorText clock_out_of_range_error(const Layout& layout, Tick tick, bool early) {
     const auto tick_text = [&layout](uint64 at) {
         return pstrdup(timestamptz_to_str(timestamp_of(layout.TickStart(at))));
     };
-    const char* now = tick_text(static_cast<uint64>(tick));
+    const char* now = tick_text(static_cast<uint64>(tick.count));
     const char* limit = tick_text(early ? 0 : layout.max_timestamp());
     if (&layout == &snowflake_layout)
         return {ERRCODE_DATETIME_FIELD_OVERFLOW,
@@ -332,7 +333,7 @@ static ErrorText recovery_error() {
 }
 
 static ErrorText unavailable_error(const Layout& layout, const Reservation& last) {
-    const Second now = layout.SecondOf(static_cast<uint64>(last.now));
+    const Second now = layout.SecondOf(static_cast<uint64>(last.now.count));
     if (RecoveryInProgress())
         return recovery_error();
     switch (last.outcome) {
@@ -471,7 +472,7 @@ static ErrorText problem_error() {
         return recovery_error();
     const Second now = wall_clock_second();
     if (now < Second{0} || now >= randflake::kNoSecond)
-        return clock_out_of_range_error(kRandflake, now.count, now < Second{0});
+        return clock_out_of_range_error(kRandflake, Tick{now.count}, now < Second{0});
     if (const WindowReport report = window_report();
         report.trouble.problem == WindowProblem::kFileFailed)
         return file_failed_error(report);

@@ -20,6 +20,7 @@
 #include "pg/memory/shmem.h"
 
 using randflake::Reservation;
+using randflake::Tick;
 
 // Long enough that reading the clock and the compare-and-swap cost little per number.
 static constexpr uint32 kLargestBatch = 64;
@@ -32,7 +33,7 @@ struct Prefetched {
     uint64 last;    // identifier handed out last
     uint32 left;    // that many follow
     uint32 wanted;  // of the next batch
-    int64 tick;     // of the layout, when the batch was reserved
+    Tick tick;      // of the layout, when the batch was reserved
 };
 }  // namespace
 
@@ -53,13 +54,13 @@ static pg_noinline uint64 next_batch(TimestampTz statement, const struct timespe
     const Reservation reservation = reserve_snowflake(prefetched.wanted);
 
     if (prefetched.statement == statement)
-        prefetched.wanted = reservation.now == prefetched.tick
+        prefetched.wanted = reservation.now.count == prefetched.tick.count
                                 ? Min(reservation.count * 2, kLargestBatch)
                                 : Max(prefetched.wanted / 2, 1);
     prefetched.statement = statement;
     prefetched.seconds = clock.tv_sec;
     prefetched.nanoseconds = clock.tv_nsec;
-    prefetched.tick = reservation.now;
+    prefetched.tick = {reservation.now.count};
     prefetched.left = reservation.count - 1;
     prefetched.last = snowflake_layout.ToId(reservation.first);
     return prefetched.last;

@@ -26,13 +26,13 @@ static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Windo
 static inline void record_clock(const Layout& layout, std::atomic<int64>& latest,
                                 const Reservation& reservation) {
     int64 seen = latest.load(std::memory_order_relaxed);
-    if (likely(seen == reservation.now))
+    if (likely(seen == reservation.now.count))
         return;
     const bool stepped_back =
-        reservation.now < static_cast<int64>(layout.Unpack(reservation.previous).timestamp);
-    if (reservation.now < seen && !stepped_back)
+        reservation.now.count < static_cast<int64>(layout.Unpack(reservation.previous).timestamp);
+    if (reservation.now.count < seen && !stepped_back)
         return;
-    if (latest.compare_exchange_strong(seen, reservation.now) && reservation.now < seen)
+    if (latest.compare_exchange_strong(seen, reservation.now.count) && reservation.now.count < seen)
         shared->counters.clock_steps_back.fetch_add(1, std::memory_order_relaxed);
 }
 
