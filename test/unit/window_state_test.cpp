@@ -419,58 +419,6 @@ TEST(WindowStateEnds, AWindowTakesBackOnlyWhatItAnnounced) {
     EXPECT_EQ(read.EndFor({5, 1}), 270u) << "of a window that another run announced";
 }
 
-// Of the same node ids, the next window has an end of its own to go back to, also where the one
-// before was never taken back.
-TEST(WindowStateEnds, TheNextWindowOfTheSameNodesKeepsWhatTheFormerOneUsed) {
-    for (const bool sealed : {true, false}) {
-        WindowState state{};
-        state.Announce({5, 1}, Window{100, 160});
-        if (sealed)
-            state.TakeBack({151});
-        state.Announce({5, 1}, Window{170, 230});
-        state.TakeBack({0});
-        EXPECT_EQ(state.EndFor({5, 1}), sealed ? 151u : 160u);
-    }
-}
-
-TEST(WindowStateEnds, NoEndFallsBelowThatBeforeTheWindow) {
-    constexpr uint32_t kNodes = 60;
-    std::mt19937_64 random(3);
-    const auto between = [&random](uint32_t low, uint32_t high) {
-        return low + static_cast<uint32_t>(random() % (high - low + 1));
-    };
-    for (int history = 0; history < 500; history++) {
-        WindowState state{};
-        std::array<Second, kNodes> before{}, written{};
-        const auto expect_none_below = [&](const std::array<Second, kNodes>& least) {
-            for (uint32_t i = 0; i < kNodes; i++) {
-                ASSERT_GE(state.EndFor({i, 1}), least[i]) << "node " << i;
-                written[i] = state.EndFor({i, 1});
-            }
-        };
-        for (int window = 0; window < 60; window++) {
-            const uint32_t first = between(0, kNodes - 1);
-            const NodeRange nodes{first, between(1, std::min(kNodes - first, 5u))};
-            const auto end_before = static_cast<uint32_t>(state.EndFor(nodes).count);
-            const uint32_t start = std::max(1u, end_before + between(0, 5));
-            before = written;
-            uint32_t end = start;
-            for (uint32_t i = between(1, 3); i > 0; i--) {
-                end += between(1, 5);
-                state.Announce(nodes, Window{start, end});
-                ASSERT_GE(state.EndFor(nodes), end);  // more where ranges became one
-                expect_none_below(written);
-            }
-            if (random() % 3 == 0)
-                continue;  // it ends, or the server crashes
-            const uint32_t used = random() % 2 == 0 ? 0 : between(start, end - 1) + 1;
-            state.TakeBack({used});
-            ASSERT_EQ(state.ends[0], (WrittenEnd{nodes, std::max(end_before, used)}));
-            expect_none_below(before);
-        }
-    }
-}
-
 TEST(WindowStateEndsDeathTest, AWindowBelowAWrittenEndIsNoneToAnnounce) {
     WindowState state{};
     SetEnd(&state, {5, 2}, 100);
