@@ -57,7 +57,8 @@ my @conditions = ('id >= 05:00:00', 'id >= 05:45:00', 'id >= 05:59:30', 'id > 03
 # What only one of the two finds good, or neither
 my @others = ('id < ANY (ARRAY[01:00:00, 02:00:00])', 'id > ALL (ARRAY[01:00:00, 02:00:00])', 'id = 01:00:00',
     'id <> 01:00:00', 'id IN (01:00:00, 02:00:00)', 'least(id, id) < 03:00:00', 'id >= 02:00:00 AND n < 100',
-    'id < (SELECT 03:00:00)', 'id >= 03:00:00 AND id < (SELECT 04:00:00)', 'id >= 04:00:00 AND id < 03:00:00', 'id > NULL');
+    'id < (SELECT 03:00:00)', 'id >= 03:00:00 AND id < (SELECT 04:00:00)', 'id >= 04:00:00 AND id < 03:00:00', 'id > NULL',
+    'id >= 03:00:01 AND id < 03:00:00');
 my @joins = map { "SELECT FROM $_" } 'log AS a JOIN few AS b USING (id) WHERE id >= 05:00:00',
   'log AS a JOIN log AS b USING (id) WHERE a.id >= 01:00:00 AND a.id < 01:30:00', 'few AS a JOIN log AS b ON a.id < b.id',
   'log AS a JOIN few AS b ON a.id >= b.id AND b.id < 02:00:00', 'log AS a LEFT JOIN few AS b USING (id) WHERE a.id < 02:00:00',
