@@ -42,7 +42,20 @@ sub javascript {
         %recipe, files => [ 'text_form.mjs', "$program.mjs", @{ $recipe{files} // [] } ]);
 }
 
-javascript('pg', tables => 1, prepare => [ [ 'node', '--input-type=module', '-e', <<'JS' ] ]);
+javascript('pg', tables => 1, files => ['numbers.mjs'], after => [ [ 'node', 'again.mjs' ] ], also => { 'again.mjs' => <<'JS' }, prepare => [ [ 'node', '--input-type=module', '-e', <<'JS' ] ]);
+import assert from 'node:assert';
+import { pool, sql } from './numbers.mjs';
+
+const [{ number }] = (await pool.query('SELECT number FROM customer')).rows;
+assert(Number.isSafeInteger(number));
+assert.deepEqual([...await sql`SELECT number, ARRAY[number] FROM customer WHERE number = ${number}`], [{ number, array: [number] }]);
+const arrays = (await pool.query('SELECT ARRAY[number] FROM customer WHERE number = $1', [number])).rows;
+assert.deepEqual(arrays, [{ array: [String(number)] }]);
+await assert.rejects(pool.query('SELECT id FROM customer'), RangeError);
+await assert.rejects(sql`SELECT id FROM customer`, RangeError);
+await pool.end();
+await sql.end();
+JS
 import { fromText } from './text_form.mjs';
 for (const text of ['', 'w', '-1', 'g000000000000', '00000000000000']) {
   let id;
@@ -146,6 +159,8 @@ class SecondHour(TestCase):
     def test_serializers(self):
         if not find_spec("rest_framework"):
             return
+        from rest_framework import viewsets
+        from rest_framework.test import APIRequestFactory
         from shop import rest
 
         class PurchaseSerializer(rest.serializers.ModelSerializer):
@@ -168,6 +183,25 @@ class SecondHour(TestCase):
         self.assertEqual(related.run_validation(rest.to_text(ada.id)), ada)
         with self.assertRaises(rest.serializers.ValidationError):
             related.run_validation("malformed!")
+
+        class Customers(rest.ByTextForm, viewsets.ModelViewSet):
+            queryset = Customer.objects.all()
+            serializer_class = CustomerSerializer
+            authentication_classes = permission_classes = []
+
+        def get(view, pk):
+            return view.as_view({"get": "retrieve"})(APIRequestFactory().get("/"), pk=pk)
+
+        class Purchases(viewsets.ModelViewSet):
+            queryset = Purchase.objects.all()
+            serializer_class = PurchaseSerializer
+            authentication_classes = permission_classes = []
+
+        with self.settings(REST_FRAMEWORK={"UNAUTHENTICATED_USER": None}):
+            self.assertEqual(get(Customers, rest.to_text(ada.id)).data["name"], "Ada")
+            self.assertEqual(get(Customers, "malformed!").status_code, 404)
+            self.assertEqual(get(Purchases, pen.id).data["item"], "pen")
+            self.assertEqual(get(Purchases, "malformed!").status_code, 404)
 PYTHON
 from django.db import migrations
 
