@@ -309,6 +309,23 @@ TEST(NextRunInMilliseconds, UsesTheWindowFromItsFirstTickToItsLast) {
     EXPECT_EQ(next(last.first + 4095, kWindowEnd - 2).outcome, Outcome::kClockBehind);
 }
 
+TEST(NearsEnd, InTheLastSecondOfTheWindow) {
+    EXPECT_FALSE(NearsEnd(kRandflake, Next(Word(120, 7, 5), 198)));
+    EXPECT_TRUE(NearsEnd(kRandflake, Next(Word(120, 7, 5), 199)));
+    for (const bool near : {false, true}) {
+        const Tick now{static_cast<int64_t>(kWindowEnd) - (near ? 1000 : 1001)};
+        EXPECT_EQ(NearsEnd(kTwitter, {Outcome::kReserved, 1, 0, 0, now, kWindow}), near);
+    }
+}
+
+TEST(ClockIsBehind, ByMoreThanIsTolerated) {
+    EXPECT_FALSE(ClockIsBehind(kRandflake, Next(Word(120, 7, 5), 118), 2000));
+    EXPECT_TRUE(ClockIsBehind(kRandflake, Next(Word(120, 7, 5), 117), 2000));
+    EXPECT_TRUE(ClockIsBehind(kRandflake, Next(Word(120, 7, kMax), 117), 2000));
+    EXPECT_TRUE(ClockIsBehind(kRandflake, Next(Word(99, 7, kMax), 97), 2000));
+    EXPECT_FALSE(ClockIsBehind(kRandflake, Next(Word(99, 7, kMax), 97, {100, 100}), 2000));
+}
+
 // 28 bits of seconds since 2016-05-20 ended in November 2024.
 TEST(NextRunInMilliseconds, EndOfALayout) {
     constexpr Layout kBaidu{1463702400000, 28, 22, 13, 1000};

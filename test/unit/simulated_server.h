@@ -816,9 +816,13 @@ private:
             });
         if (ClockIsBehind(numbers_, reservation, SkewMs()) ||
             reservation.outcome == Outcome::kWindowClosed ||
-            reservation.outcome == Outcome::kWindowEnded)
+            reservation.outcome == Outcome::kWindowEnded) {
             if (random_->OneIn(8) && core_.Extend() && again)
                 Generate(process, false);
+        } else if (reservation.outcome == Outcome::kReserved && NearsEnd(numbers_, reservation) &&
+                   random_->OneIn(8)) {
+            (void)core_.Extend();
+        }
     }
 
     void ReserveNarrow() {

@@ -66,6 +66,19 @@ struct Archetype : UnlockedArchetype {
 };
 static_assert(Environment<Archetype> && DecidesAsShipped<Archetype>);
 
+// Times of different clocks, and durations of different units, do not meet.
+template <typename A, typename B>
+concept Adds = requires(A a, B b) {
+    a + b;
+};
+template <typename A, typename B>
+concept Subtracts = requires(A a, B b) {
+    a - b;
+};
+static_assert(Adds<Second, Seconds> && !Adds<Second, Ms> && !Adds<Seconds, Ms>);
+static_assert(!Adds<Second, Second> && !Subtracts<Second, UnixSecond>);
+static_assert(!Adds<Tick, Seconds> && !Subtracts<Tick, Second> && !Subtracts<SteadyUs, SteadyMs>);
+
 // An environment does not decide by functions of its own, whatever they are called.
 struct Shadows : Archetype {
     void SetTime(auto&&...) = delete;
