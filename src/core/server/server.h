@@ -590,6 +590,7 @@ private:
     // and never beyond LatestEnd. The beginning of time where it may not be moved: right after a
     // failure, or where the state on disk cannot be read.
     Second LeaseStep() {
+        RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         if (env_.Steady() < memory().retry_at_ms || !EnsureLoaded())
             return {};
         const Second now = env_.Now();
