@@ -13,11 +13,11 @@ CREATE OR REPLACE FUNCTION randflake_lease_clock(own randflake_lease_internal) R
 AS $$ SELECT now FROM public.coordinator_clock $$;
 
 \echo '-- When the extension was made, by that clock'
-CREATE FUNCTION made_at(second bigint) RETURNS void LANGUAGE sql AS $$
+CREATE PROCEDURE made_at(second bigint) LANGUAGE sql AS $$
     SELECT setval('randflake_lease_takeover',
                   (1750000000 + second) << 31 | randflake_lease_identity_hash(NULL, randflake_lease_identity(NULL)), false)
 $$;
-CREATE FUNCTION clock_shows(second bigint) RETURNS void LANGUAGE sql
+CREATE PROCEDURE clock_shows(second bigint) LANGUAGE sql
 AS $$ UPDATE coordinator_clock SET now = 1750000000 + second $$;
 
 \echo '-- One holder''s incarnation, or a secret''s fingerprint: the same digit all over'
@@ -62,11 +62,11 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 \echo '-- A pool that was never used'
-SELECT made_at(0);
+CALL made_at(0);
 SELECT state, grants_from, first_node_id, node_count, own_first_node_id, own_node_count, max_duration, secrets FROM randflake_pool;
 SELECT error_of('SELECT acquire(1)');
 SELECT error_of($$SELECT randflake_lease_add_secret(secrets('b'), at(500000))$$);
-SELECT made_at(-10000);
+CALL made_at(-10000);
 SELECT state, grants_from FROM randflake_pool;
 
 \echo '-- The views, once it is used: a lease''s state is told by the real clock'
@@ -137,7 +137,7 @@ SELECT error_of(statement) FROM unnest(ARRAY['SELECT acquire(3, 7)', 'SELECT acq
 SELECT * FROM acquire(3, 5);
 SELECT error_of('SELECT acquire(3)');
 SELECT randflake_lease_configure(node_count => 206);
-SELECT clock_shows(3);
+CALL clock_shows(3);
 SELECT error_of('SELECT acquire(3, 207)');
 SELECT randflake_lease_configure(max_nodes_per_role => 11);
 SELECT error_of('SELECT acquire(3, 2)');
@@ -147,16 +147,16 @@ SELECT error_of('SELECT acquire(3)');
 SELECT randflake_lease_configure(max_grants_per_role => 60000);
 UPDATE randflake_lease_pool SET high_water = 1750000009;
 SELECT error_of('SELECT acquire(3)');
-SELECT clock_shows(-3600);
+CALL clock_shows(-3600);
 SELECT error_of('SELECT acquire(3)');
 UPDATE randflake_lease_pool SET high_water = 0;
-SELECT clock_shows(-20000000);
+CALL clock_shows(-20000000);
 SELECT error_of('SELECT acquire(3)');
-SELECT clock_shows((1::bigint << 30) - 20000000);
+CALL clock_shows((1::bigint << 30) - 20000000);
 SELECT error_of('SELECT acquire(3)');
 
 \echo '-- Refusals of a renewal and of a release'
-SELECT clock_shows(30);
+CALL clock_shows(30);
 SELECT error_of('SELECT ' || call) FROM unnest(ARRAY['renew(99, 1, 59)', 'renew(2, 2, 9)', 'renew(1, 1, 152)',
     $$renew(1, 1, 59, 60, 'd')$$, 'release(99, 1, 59)']) AS call;
 INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span)
@@ -181,14 +181,14 @@ SELECT state, grants_from FROM randflake_pool;
 \echo '-- Another coordinator granted last: the hold-off counts from the first call on, though that was rolled back.'
 UPDATE randflake_lease SET granted_at = at(0), renewed_at = NULL;
 UPDATE randflake_lease_pool SET high_water = 0, coordinator = 'another';
-SELECT clock_shows(40);
+CALL clock_shows(40);
 SELECT state, grants_from AS if_asked_now FROM randflake_pool;
 SELECT error_of('SELECT acquire(3)');
 SELECT coordinator FROM randflake_lease_pool;
-SELECT clock_shows(43);
+CALL clock_shows(43);
 SELECT state, grants_from FROM randflake_pool;
 SELECT error_of('SELECT acquire(3)');
-SELECT clock_shows(200);
+CALL clock_shows(200);
 SELECT randflake_lease_configure();
 SELECT state, grants_from FROM randflake_pool;
 
@@ -196,7 +196,7 @@ SELECT state, grants_from FROM randflake_pool;
 SELECT randflake_lease_add_secret(secrets('b'), at(265)), randflake_lease_add_secret(secrets('b'), at(265));
 SELECT error_of('SELECT randflake_lease_' || call) FROM unnest(ARRAY[$$add_secret(secrets('b'), at(266))$$,
     $$add_secret(secrets('c'), at(265))$$, $$remove_secret(secrets('a'))$$]) AS call;
-SELECT clock_shows(210);
+CALL clock_shows(210);
 SELECT lease_id AS old, ends FROM acquire(4) \gset
 \echo :ends
 SELECT ends FROM acquire(5, 1, 60, 'a b@265');
@@ -207,7 +207,7 @@ SELECT holder, secrets, extract(epoch FROM stops_at)::bigint - 1750000000 AS sto
 WHERE lease_id >= :old ORDER BY lease_id;
 SELECT error_of(format('SELECT renew(%s, 4, 264, 60, %L)', :old, named)) FROM unnest(ARRAY['a', 'a c@300', 'a c@264']) AS named;
 SELECT error_of(format('SELECT renew(%s, 6, 268, 60, %L)', :old + 2, 'a b@265 c@269'));
-SELECT clock_shows(265);
+CALL clock_shows(265);
 SELECT error_of(format('SELECT acquire(8, 1, 60, %L)', named)) FROM unnest(ARRAY['a', 'a c@265', 'a b@264', 'a b@265 c@265']) AS named;
 SELECT error_of($$SELECT randflake_lease_remove_secret(secrets('b'))$$);
 SELECT randflake_lease_configure(secrets => secrets('a b@265 1@1001 2@1002 3@1003 4@1004 5@1005 6@1006 7@1007 8@1008 9@1009 0@1010 d@1011 e@1012 f@1013'));
@@ -238,7 +238,7 @@ RESET default_transaction_isolation;
 SELECT randflake_lease_configure(0, 131072);
 DELETE FROM randflake_lease;
 UPDATE randflake_lease_pool SET high_water = 0;
-SELECT clock_shows(0);
+CALL clock_shows(0);
 CREATE ROLE regress_randflake_app;
 SET ROLE regress_randflake_app;
 \echo '-- What test/t/340_roles.pl does not try'
@@ -309,7 +309,8 @@ DROP TABLE pg_temp.randflake_lease_pool;
 RESET ROLE;
 REVOKE CREATE ON DATABASE :"DBNAME" FROM regress_randflake_app;
 \echo '-- With a fresh extension, for the tests that follow'
-DROP FUNCTION made_at(bigint), clock_shows(bigint), acquire(integer, integer, integer, text), at(bigint),
+DROP PROCEDURE made_at(bigint), clock_shows(bigint);
+DROP FUNCTION acquire(integer, integer, integer, text), at(bigint),
     renew(bigint, integer, bigint, integer, text), release(bigint, integer, bigint), run(integer), secrets(text), error_of(text);
 DROP EXTENSION randflake_coordinator;
 DROP TABLE coordinator_clock;
