@@ -73,5 +73,5 @@ in_js() {
     in_js npm install --no-save "node-linux-$(node -p process.arch)@22"
 
 # This one is not in the lock file because not every registry has it.
-[ -d test/js/node_modules/randflake ] || in_js npm install --no-save randflake ||
+[ -d test/js/node_modules/randflake ] || in_js npm install --no-save randflake@2 ||
     echo "npm has no package randflake: test/t/220_lease_js.pl takes test/js/randflake.mjs instead"

@@ -1,4 +1,4 @@
-// Stands in for the npm package randflake where that is not installed: the part of its interface that
+// Stands in for randflake/v2 of the npm package randflake where that is not installed: the part of its interface that
 // docs/leases-reference.md uses, written from the cipher's definition (see src/core/identifier/cipher.h) and not from the
 // extension's code, so that the two check each other.
 
@@ -79,30 +79,37 @@ function decrypt(keys, id) {
 }
 
 export class Generator {
-  constructor(nodeId, leaseStart, leaseEnd, secret) {
-    this.nodeId = BigInt(nodeId);
+  #lease;
+  #last = { second: EPOCH - 1, sequence: -1 };
+
+  constructor({ lease, secret, clock = () => Math.floor(Date.now() / 1000) }) {
+    this.#lease = lease;
     this.keys = expand(secret);
-    this.updateLease(leaseStart, leaseEnd);
-    [this.second, this.sequence] = [0, 0n];
+    this.clock = clock;
   }
 
-  updateLease(leaseStart, leaseEnd) {
-    [this.start, this.end] = [leaseStart, leaseEnd];
+  lease() {
+    return this.#lease;
+  }
+
+  extendLease({ nodeID, start, endExclusive }) {
+    if (nodeID !== this.#lease.nodeID || start !== this.#lease.start) throw new Error('another lease');
+    this.#lease = { nodeID, start, endExclusive: Math.max(endExclusive, this.#lease.endExclusive) };
   }
 
   generate() {
-    const now = Math.floor(Date.now() / 1000);
-    if (now > this.second) [this.second, this.sequence] = [now, 0n];
-    else this.sequence++;
-    if (this.second < this.start || this.second > this.end) throw new Error('outside of the lease');
-    if (this.sequence > 131071n) throw new Error('every identifier of this second is used');
-    const raw = (BigInt(this.second - EPOCH) << 34n) | (this.nodeId << 17n) | this.sequence;
+    const second = this.clock();
+    if (second < this.#lease.start || second >= this.#lease.endExclusive) throw new Error('outside of the lease');
+    if (second < this.#last.second) throw new Error('the clock stepped back');
+    const sequence = second > this.#last.second ? 0 : this.#last.sequence + 1;
+    if (sequence > 131071) throw new Error('every identifier of this second is used');
+    this.#last = { second, sequence };
+    const raw = (BigInt(second - EPOCH) << 34n) | (BigInt(this.#lease.nodeID) << 17n) | BigInt(sequence);
     return BigInt.asIntN(64, encrypt(this.keys, raw));
   }
 
-  // Unix second, node id, sequence number
   inspect(id) {
     const raw = decrypt(this.keys, id);
-    return [Number(raw >> 34n) + EPOCH, Number((raw >> 17n) & 0x1ffffn), Number(raw & 0x1ffffn)];
+    return { timestamp: Number(raw >> 34n) + EPOCH, nodeID: Number((raw >> 17n) & 0x1ffffn), sequence: Number(raw & 0x1ffffn) };
   }
 }

@@ -69,15 +69,26 @@ await insert(200);
 await renew(coordinator, lease, 90);
 console.log(`renewed ${lease.end > known}`);
 await insert(200);
+
+// In one second more than there are, a step ahead, one back, and ahead again: errors, and nothing twice.
 const realNow = Date.now;
+const [began, made, errors] = [Math.floor(realNow() / 1000), [], []];
+for (const [step, calls] of [[0, 131_200], [1, 1], [0, 200], [1, 200]]) {
+  Date.now = () => (began + step) * 1000;
+  let failed = 0;
+  for (let i = 0; i < calls; i++) try { made.push(generate(lease)); } catch { failed++; }
+  errors.push(failed);
+}
+console.log(`repeated ${made.length - new Set(made).size}, failed ${errors[0] >= 128} ${errors.slice(1)}`);
+while (realNow() < (began + 2) * 1000) await new Promise((resolve) => setTimeout(resolve, 100));
 Date.now = () => realNow() - 3600_000;
 await release(coordinator, lease);
 Date.now = realNow;
 
 const { rows } = await server.query('SELECT id FROM item ORDER BY id');
 for (const { id } of rows) {
-  const [second, node, sequence] = lease.generator.inspect(BigInt(id));
-  console.log(`${id}|${second}|${node}|${sequence}`);
+  const { timestamp, nodeID, sequence } = lease.generator.inspect(BigInt(id));
+  console.log(`${id}|${timestamp}|${nodeID}|${sequence}`);
 }
 
 // What comes with a warning is none.
@@ -90,7 +101,7 @@ JS
 
 SKIP: {
     my $packages = getcwd() . '/test/js/node_modules';
-    skip 'the npm package pg is not in test/js/node_modules', 8
+    skip 'the npm package pg is not in test/js/node_modules', 9
       if !-d "$packages/pg" && (!$ENV{RANDFLAKE_DRIVERS} || $ENV{RANDFLAKE_WITHOUT_NPM});
     mkdir "$directory/node_modules" or die $!;
     for my $package (glob "$packages/*") {
@@ -98,13 +109,14 @@ SKIP: {
     }
     if (!-e "$packages/randflake") {
         mkdir "$directory/node_modules/randflake" or die $!;
-        write_program('node_modules/randflake/package.json', '{"type": "module", "main": "randflake.mjs"}');
+        write_program('node_modules/randflake/package.json', '{"type": "module", "exports": {"./v2": "./randflake.mjs"}}');
         write_program('node_modules/randflake/randflake.mjs', slurp_file('test/js/randflake.mjs'));
     }
     my ($good, $output, $errors) = output_of('node', "$directory/program.mjs");
     ok($good, 'a JavaScript program leases, generates and inserts') or diag($errors);
-    my ($renewed, @inspected) = split /\n/, $output;
+    my ($renewed, $repeated, @inspected) = split /\n/, $output;
     is($renewed, 'renewed true', 'it renews its lease');
+    is($repeated, 'repeated 0, failed true 0,200,0', '  and makes nothing twice when its clock steps back or a second is used up');
     is(pop @inspected, 'in doubt', 'takes an answer with a warning for none');
     my $decoded = $server->safe_psql('postgres', <<'SQL');
 SELECT id, extract(epoch FROM generated_at)::bigint, node_id, sequence
