@@ -315,7 +315,7 @@ void log_exhausted(const Layout& layout, const Reservation& last) {
     if (last.outcome != Outcome::kExhausted || layout.unit != randflake::kSecondMs)
         return;
     std::atomic<int64>& logged_at = shared->counters.exhaustion_logged_at;
-    const int64 now = layout.SecondOf(static_cast<uint64>(last.now)).count;
+    const int64 now = layout.SecondOf(static_cast<uint64>(last.now.count)).count;
     int64 before = logged_at.load(std::memory_order_relaxed);
     if (static_cast<uint64>(now - before) < kInterval ||
         !logged_at.compare_exchange_strong(before, now))
