@@ -605,6 +605,10 @@ private:
         // Another process has just moved it, or the clock was set back.
         if (!window.closed() && env_.Now() + 1 < window.end)
             return true;
+        // Without a lease the disk is left alone: a state that was never written would pass for one
+        // that was lost.
+        if (memory().holder.open().id == 0)
+            return false;
         const Window extended = memory().holder.Extended(window, LeaseStep());
         return extended != window && UpdateLeaseAndWindow([&](Holder*, Window* next) {
                    *next = extended;
