@@ -277,6 +277,17 @@ raise dump unless dump == schema
 ActiveRecord::FixtureSet.create_fixtures('fixtures', ['customer', 'purchase'],
                                          { 'customer' => Customer, 'purchase' => Purchase })
 raise Customer.find_by(name: 'Ada').inspect unless Customer.find_by(name: 'Ada').purchases.count == 2
+
+# The first and the last are so by time.
+ActiveRecord::Schema.define do
+  create_table(:note, id: :bigint, default: -> { 'randflake53_generate()' }, &:timestamps)
+end
+class Note < ActiveRecord::Base
+  self.table_name = 'note'
+  self.implicit_order_column = 'created_at'
+end
+notes = Array.new(20) { Note.create! }
+raise notes.inspect unless [Note.first, Note.last] == [notes.first, notes.last] && notes.map(&:id).max > 2**32
 RUBY
 
 my $php = '/usr/bin/php';
