@@ -17,7 +17,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- exclusion constraint, the high-water mark for those that are not in the table any more, and the lists of secrets.
 -- None that may have ended is extended before the mark, either. The clock of a new coordinator may be behind the former
 -- one's by max_clock_skew, which is therefore added once more. What remains to be trusted is that the former one grants
--- no more, and randflake_lease_configure(never_leased => true), which says that there was none.
+-- no more, and randflake_lease_configure, with never_leased or nothing_lost.
 --
 -- What is serial, and why. A role may keep the transaction open in which it leased, and its locks are free
 -- only when the commit has reached disk and standby. So nothing that a grant or a renewal locks keeps those
@@ -76,7 +76,7 @@ COMMENT ON COLUMN randflake_lease_pool.max_nodes_per_role IS
 'most node ids that the leases of one role may have at a time';
 COMMENT ON COLUMN randflake_lease_pool.max_grants_per_role IS 'most leases that one role may be granted in a minute';
 COMMENT ON COLUMN randflake_lease_pool.high_water IS
-'Unix second before which no lease is granted: leases that last until then may be missing here';
+'Unix second before which no lease is granted: the greatest "until" of randflake_lease_hold';
 COMMENT ON COLUMN randflake_lease_pool.secrets IS
 'fingerprints of the secrets that every holder must have, oldest first, from the second on with "@" and the Unix second from which on it is in use';
 COMMENT ON COLUMN randflake_lease_pool.coordinator IS
@@ -112,6 +112,31 @@ COMMENT ON COLUMN randflake_lease.secrets IS 'fingerprints of the secrets that t
 
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
+-- Each event after which grants wait has a row of its own: what ends or prolongs the wait for one event
+-- leaves the others alone. The greatest max_duration and max_clock_skew count that were in force since, as
+-- long as the wait lasts. An event is over when nothing can be in use any more that the table lacks: leases,
+-- if "longest" is not 0, or node ids that servers have by their configuration.
+--
+--   takeover   another coordinator may have leased; also, when the extension was made
+--   promotion  the same, but this is a promoted standby of it: `nothing_lost` may be true
+--   added      node ids came into the pool
+--   reopened   the pool was closed, so another coordinator may have leased; "since" is null until it is open
+--   purge      leases that ended up to this second were forgotten
+CREATE TABLE randflake_lease_hold (
+    cause text NOT NULL,
+    since bigint,
+    longest integer NOT NULL,
+    widest integer NOT NULL,
+    until bigint GENERATED ALWAYS AS (since + longest + CASE WHEN longest > 0 THEN 2 ELSE 1 END * widest + 1) STORED
+);
+COMMENT ON TABLE randflake_lease_hold IS 'coordinator: why no lease is granted before which second, a row for each event';
+COMMENT ON COLUMN randflake_lease_hold.cause IS 'takeover, promotion, added, reopened or purge';
+COMMENT ON COLUMN randflake_lease_hold.since IS 'Unix second of the event; null while the pool is closed';
+COMMENT ON COLUMN randflake_lease_hold.longest IS
+'greatest max_duration in force since; 0 where no unknown lease can be in force';
+COMMENT ON COLUMN randflake_lease_hold.widest IS 'greatest max_clock_skew in force since';
+COMMENT ON COLUMN randflake_lease_hold.until IS 'Unix second before which no lease is granted for it';
+
 -- Neither is dumped: a restored coordinator grants nothing for longer than a minute.
 CREATE TABLE randflake_lease_role (
     role name PRIMARY KEY,
@@ -135,6 +160,7 @@ COMMENT ON SEQUENCE randflake_lease_takeover IS
 'coordinator: when it was made, or, once called, took over from another one: Unix seconds << 31 | hash of its identity';
 
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_pool', '');
+SELECT pg_catalog.pg_extension_config_dump('randflake_lease_hold', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
 
@@ -205,6 +231,19 @@ AS $$ SELECT hashtextextended(identity, 0) & ((1::bigint << 31) - 1) $$;
 COMMENT ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, text) IS
 'coordinator: 31 bits that tell one from another';
 REVOKE ALL ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, text) FROM PUBLIC;
+
+-- Whether one is a promoted standby of the other: it has the next timeline and everything else in common. A later
+-- one means that a third one was promoted in between, which may lack leases that neither it nor this one knows of.
+CREATE FUNCTION randflake_lease_promoted(own randflake_lease_internal, former text, identity text) RETURNS boolean
+LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce((SELECT bool_and(split_part(former, '/', part) = split_part(identity, '/', part)) FROM unnest('{1,4,5}'::integer[]) AS part)
+                    AND nullif(split_part(former, '/', 2), '')::bigint + 1 = split_part(identity, '/', 2)::bigint, false)
+$$;
+COMMENT ON FUNCTION randflake_lease_promoted(randflake_lease_internal, text, text) IS
+'coordinator: whether the latter is a promoted standby of the former';
+REVOKE ALL ON FUNCTION randflake_lease_promoted(randflake_lease_internal, text, text) FROM PUBLIC;
 
 -- False: no value was called, so this is when it was made.
 SELECT pg_catalog.setval('@extschema@.randflake_lease_takeover',
@@ -306,15 +345,32 @@ COMMENT ON FUNCTION randflake_lease_share_pool(randflake_lease_internal) IS
 'coordinator: keeps the pool from being changed, and gives it';
 REVOKE ALL ON FUNCTION randflake_lease_share_pool(randflake_lease_internal) FROM PUBLIC;
 
+-- No lease is granted for this event before it must be over. An earlier one that is over by then is dropped.
+CREATE FUNCTION randflake_lease_hold_off(
+    own randflake_lease_internal, event text, second bigint, duration integer, skew integer)
+RETURNS void
+LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    DELETE FROM @extschema@.randflake_lease_hold
+    WHERE cause = event AND since <= second AND longest <= duration AND widest <= skew;
+    INSERT INTO @extschema@.randflake_lease_hold VALUES (event, second, duration, skew);
+$$;
+COMMENT ON FUNCTION randflake_lease_hold_off(randflake_lease_internal, text, bigint, integer, integer) IS
+'coordinator: notes an event after which grants wait';
+REVOKE ALL ON FUNCTION randflake_lease_hold_off(randflake_lease_internal, text, bigint, integer, integer) FROM PUBLIC;
+
 -- Keeps all others from leasing until the transaction ends, makes the pool if need be, and writes its
--- mark. No setting of a session binds its user, so who waits ends the transactions that have kept the
--- pool for 20 seconds. It leaves the queue every second, for all others wait behind it.
+-- mark. Gives the pool with the coordinator that changed it last, an empty text if there was none. No setting of a
+-- session binds its user, so who waits ends the transactions that have kept the pool for 20 seconds. It leaves the
+-- queue every second, for all others wait behind it.
 CREATE FUNCTION randflake_lease_lock_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '1s'
 AS $$
 DECLARE
+    former @extschema@.randflake_lease_pool;
     pool @extschema@.randflake_lease_pool;
 BEGIN
     LOOP
@@ -330,12 +386,21 @@ BEGIN
         END;
     END LOOP;
     INSERT INTO @extschema@.randflake_lease_pool (coordinator) VALUES ('') ON CONFLICT DO NOTHING;
+    SELECT * INTO STRICT former FROM @extschema@.randflake_lease_pool;
     pool := @extschema@.randflake_lease_share_pool(own);
     IF EXISTS (SELECT FROM @extschema@.randflake_lease_pool p WHERE p.high_water > pool.high_water) THEN
         PERFORM @extschema@.randflake_lease_broken(own, 'a takeover does not lower the mark');
     END IF;
-    UPDATE @extschema@.randflake_lease_pool p SET coordinator = pool.coordinator, high_water = pool.high_water
-    WHERE p.coordinator <> pool.coordinator OR p.high_water <> pool.high_water;
+    IF pool.coordinator <> former.coordinator OR pool.high_water <> former.high_water THEN
+        -- The word that nothing was lost is for the last takeover alone.
+        UPDATE @extschema@.randflake_lease_hold SET cause = 'takeover' WHERE cause = 'promotion';
+        PERFORM @extschema@.randflake_lease_hold_off(
+            own, CASE WHEN @extschema@.randflake_lease_promoted(own, former.coordinator, pool.coordinator) THEN 'promotion' ELSE 'takeover' END,
+            last_value >> 31, pool.max_duration, pool.max_clock_skew)
+        FROM @extschema@.randflake_lease_takeover;
+        UPDATE @extschema@.randflake_lease_pool SET coordinator = pool.coordinator, high_water = pool.high_water;
+        pool.coordinator := former.coordinator;
+    END IF;
     RETURN pool;
 END
 $$;
@@ -492,11 +557,11 @@ BEGIN
         DELETE FROM @extschema@.randflake_lease WHERE upper(span) <= cutoff RETURNING upper(span) AS ended
     )
     SELECT count(*), max(ended) INTO purged, newest FROM gone;
-    UPDATE @extschema@.randflake_lease_pool SET high_water = greatest(high_water, newest) WHERE newest > high_water;
     IF newest > now THEN
         PERFORM @extschema@.randflake_lease_broken(own, 'no lease is forgotten before its end');
-    ELSIF EXISTS (SELECT FROM @extschema@.randflake_lease_pool WHERE high_water < newest) THEN
-        PERFORM @extschema@.randflake_lease_broken(own, 'the mark is not before the end of a lease that is forgotten');
+    ELSIF purged > 0 THEN
+        PERFORM @extschema@.randflake_lease_hold_off(own, 'purge'::text, newest - 1, 0::integer, 0::integer);
+        UPDATE @extschema@.randflake_lease_pool SET high_water = newest WHERE newest > high_water;
     END IF;
     RETURN purged;
 END
@@ -955,7 +1020,8 @@ CREATE FUNCTION randflake_lease_configure(
     forget_key boolean DEFAULT false,
     max_nodes_per_role integer DEFAULT NULL,
     secrets text DEFAULT NULL,
-    max_grants_per_role integer DEFAULT NULL)
+    max_grants_per_role integer DEFAULT NULL,
+    nothing_lost boolean DEFAULT false)
 RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -969,13 +1035,9 @@ DECLARE
     count CONSTANT integer := coalesce(node_count, upper(pool.nodes) - first);
     duration CONSTANT integer := coalesce(randflake_lease_configure.max_duration, pool.max_duration);
     skew CONSTANT integer := coalesce(randflake_lease_configure.max_clock_skew, pool.max_clock_skew);
-    -- A hold-off is for what was done until now, under the former values too.
-    longest CONSTANT integer := greatest(duration, pool.max_duration);
-    widest CONSTANT integer := greatest(skew, pool.max_clock_skew);
     most CONSTANT integer := coalesce(randflake_lease_configure.max_nodes_per_role, pool.max_nodes_per_role);
     grants CONSTANT integer := coalesce(randflake_lease_configure.max_grants_per_role, pool.max_grants_per_role);
     shut CONSTANT boolean := coalesce(randflake_lease_configure.closed, pool.closed);
-    mark bigint := pool.high_water;
     free_at bigint;
 BEGIN
     IF first NOT BETWEEN 0 AND 131071 OR count NOT BETWEEN 1 AND 131072 - first THEN
@@ -1006,29 +1068,34 @@ BEGIN
             MESSAGE = 'this coordinator has leased node ids';
     END IF;
 
-    -- A longer lease or a greater difference of clocks than was known at a takeover prolongs what is
-    -- left of its hold-off.
-    IF mark > now THEN
-        mark := mark + greatest(duration - pool.max_duration, 0) + 2 * greatest(skew - pool.max_clock_skew, 0);
+    IF nothing_lost AND NOT EXISTS (SELECT FROM @extschema@.randflake_lease_hold WHERE cause = 'promotion') THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'this coordinator did not take over by a promotion',
+            DETAIL = 'Only a standby of the coordinator that changed the pool last, promoted once since, can have all of its leases.',
+            HINT = 'Wait until "grants_from" in randflake_pool.';
     END IF;
-    -- Servers may have used node ids by their configuration until the extension was made.
-    IF never_leased THEN
-        SELECT least(mark, least(last_value >> 31, now) + skew + 1) INTO STRICT mark
-        FROM @extschema@.randflake_lease_takeover;
+
+    IF shut AND NOT pool.closed THEN
+        PERFORM @extschema@.randflake_lease_hold_off(own, 'reopened'::text, NULL::bigint, pool.max_duration, pool.max_clock_skew);
+    ELSIF pool.closed AND NOT shut THEN
+        UPDATE @extschema@.randflake_lease_hold SET since = now WHERE since IS NULL;
     END IF;
-    -- The same holds for node ids that come into the pool now.
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
-        mark := greatest(mark, now + widest + 1);
+        PERFORM @extschema@.randflake_lease_hold_off(own, 'added'::text, now, 0::integer, pool.max_clock_skew);
     END IF;
-    -- While the pool was closed, another coordinator may have leased.
-    IF pool.closed AND NOT shut THEN
-        mark := greatest(mark, now + longest + 2 * widest + 1);
-    END IF;
-    IF mark < pool.high_water AND NOT never_leased THEN
-        PERFORM @extschema@.randflake_lease_broken(own, 'only never_leased lowers the mark');
-    END IF;
+    -- What is waited for was done under the values of now, for all that is known.
+    UPDATE @extschema@.randflake_lease_hold
+    SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
+    WHERE cause <> 'purge' AND (until > now OR since IS NULL);
+    -- No lease is unknown; servers may have used node ids by their configuration until then. The values of a
+    -- pool that is made by this call are its first.
+    UPDATE @extschema@.randflake_lease_hold
+    SET longest = 0, since = least(since, now), widest = CASE WHEN pool.coordinator = '' THEN skew ELSE widest END
+    WHERE longest > 0 AND since IS NOT NULL AND (never_leased OR nothing_lost AND cause = 'promotion');
     UPDATE @extschema@.randflake_lease_pool SET
-        high_water = mark,
+        -- Only the word of an operator lowers it.
+        high_water = greatest((SELECT max(until) FROM @extschema@.randflake_lease_hold),
+                              CASE WHEN never_leased OR nothing_lost THEN 0 ELSE high_water END),
         nodes = int4range(first, first + count),
         max_duration = duration,
         max_clock_skew = skew,
@@ -1040,16 +1107,16 @@ BEGIN
 
     -- Of what is not leased any more, from when nobody uses it.
     IF shut OR NOT int4range(0, 131072) <@ int4range(first, first + count) THEN
-        SELECT greatest(max(upper(span)), CASE WHEN NOT never_leased THEN pool.high_water END) INTO free_at
+        SELECT greatest(max(upper(span)), (SELECT max(until) FROM @extschema@.randflake_lease_hold WHERE longest > 0)) INTO free_at
         FROM @extschema@.randflake_lease
         WHERE shut OR NOT nodes <@ int4range(first, first + count);
     END IF;
     RETURN CASE WHEN free_at > now THEN to_timestamp(free_at) END;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text, integer) IS
-'coordinator: sets which node ids it leases and for how long; null keeps a value; closed stops grants and renewals; never_leased says that nobody leased under this secret before; forget_key accepts new secrets from the next holder, secrets those alone; max_nodes_per_role bounds what one role leases, max_grants_per_role how often in a minute. Gives the time at which the node ids that are leased no more become free, null if they are';
-REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text, integer) FROM PUBLIC;
+COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text, integer, boolean) IS
+'coordinator: sets which node ids it leases and for how long; null keeps a value; closed stops grants and renewals; never_leased says that nobody leased under this secret before; nothing_lost, after a promotion, that this server has all that the former primary committed; forget_key accepts new secrets from the next holder, secrets those alone; max_nodes_per_role bounds what one role leases, max_grants_per_role how often in a minute. Gives the time at which the node ids that are leased no more become free, null if they are';
+REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text, integer, boolean) FROM PUBLIC;
 
 -- The first Unix second that no lease may have reached, known or not, and whoever granted it; a new
 -- secret begins no earlier, and one that is withdrawn was to begin no earlier.
@@ -1349,5 +1416,5 @@ COMMENT ON COLUMN randflake_leases.secrets IS
 'fingerprints of the secrets that the holder named last, those to come included, as in randflake_pool';
 COMMENT ON COLUMN randflake_leases.stops_at IS
 'when the holder gets no lease any more, because it lacks a secret of the pool, or has one that the pool lacks; null when they agree, -infinity when the first one differs';
-REVOKE ALL ON randflake_lease_announcement, randflake_lease, randflake_lease_pool, randflake_leases, randflake_pool FROM PUBLIC;
+REVOKE ALL ON randflake_lease_announcement, randflake_lease, randflake_lease_hold, randflake_lease_pool, randflake_leases, randflake_pool FROM PUBLIC;
 GRANT SELECT ON randflake_leases, randflake_pool TO pg_monitor;

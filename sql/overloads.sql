@@ -142,6 +142,7 @@ SELECT randflake_lease_purge('1 hour');
 SELECT randflake_bind_secret();
 \set VERBOSITY default
 \echo '-- Once such a call is understood, it does what it should, whatever it calls.'
+DELETE FROM randflake_lease_hold;
 UPDATE randflake_lease_pool SET high_water = 0, coordinator = randflake_lease_identity(NULL::randflake_lease_internal);
 SELECT * FROM public.call_configure;
 SELECT first_node_id, node_count FROM public.leased;

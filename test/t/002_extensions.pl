@@ -80,6 +80,7 @@ S randflake_lease_takeover
 r randflake_lease
 r randflake_lease_announcement
 r randflake_lease_block
+r randflake_lease_hold
 r randflake_lease_pool
 r randflake_lease_role
 v randflake_leases

@@ -39,7 +39,7 @@ PostgreSQL::Test::Utils::system_or_bail($ENV{CXX} // 'g++', '-std=c++20', '-O1',
     "-I$unit", "-I$FindBin::Bin/../../src", '-o', "$directory/lease_trace", "$unit/lease_trace.cpp");
 my ($traces, $steps) = (120, 200);
 PostgreSQL::Test::Utils::system_or_bail('sh', '-c',
-    "$directory/lease_trace 1 $traces $steps >$directory/traces");
+    "{ $directory/lease_trace 1 $traces $steps && $directory/lease_trace orders; } >$directory/traces");
 
 $node->safe_psql('postgres', <<"SQL");
 CREATE TABLE step (
@@ -50,7 +50,9 @@ CREATE TABLE step (
 COPY step FROM '$directory/traces';
 VACUUM ANALYZE step;
 SQL
-is($node->safe_psql('postgres', 'SELECT count(*) FROM step'), $traces * $steps, 'traces');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM step WHERE trace < 1000'), $traces * $steps, 'traces');
+my @orders = split /\n/, $node->safe_psql('postgres', 'SELECT DISTINCT trace FROM step WHERE trace >= 1000 ORDER BY 1');
+is(scalar @orders, 13, 'orders of changes');
 
 # Everything happens in them, and often.
 my %least = ('acquire|00000' => 1000, 'acquire|55000' => 500, 'acquire|53400' => 500,
@@ -59,9 +61,9 @@ my %least = ('acquire|00000' => 1000, 'acquire|55000' => 500, 'acquire|53400' =>
     'release|00000' => 500, 'release|55000' => 100, 'purge|00000' => 200, 'purge|22023' => 20,
     'configure|00000' => 200, 'configure|22023' => 20, 'configure|55000' => 20, 'serve|00000' => 50,
     'add_secret|00000' => 100, 'add_secret|55000' => 100, 'remove_secret|00000' => 20, 'remove_secret|55000' => 20,
-    'save|00000' => 100, 'restore|00000' => 50, 'dump|00000' => 20);
+    'mark|00000' => 400, 'save|00000' => 100, 'restore|00000' => 50, 'dump|00000' => 20);
 my %seen = map { /(.*)\|(\d+)$/ } split /\n/, $node->safe_psql('postgres',
-    'SELECT operation, sqlstate, count(*) FROM step GROUP BY 1, 2');
+    'SELECT operation, sqlstate, count(*) FROM step WHERE trace < 1000 GROUP BY 1, 2');
 my @rare = grep { ($seen{$_} // 0) < $least{$_} } sort keys %least;
 is("@rare", '', 'of every operation and outcome, enough steps')
   or diag(map { "$_: $seen{$_}\n" } sort keys %seen);
@@ -70,13 +72,14 @@ is("@rare", '', 'of every operation and outcome, enough steps')
 
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE saved (
-    place bigint, pool randflake_lease_pool[], leases randflake_lease[],
+    place bigint, pool randflake_lease_pool[], holds randflake_lease_hold[], leases randflake_lease[],
     next_lease bigint, next_is_called boolean, takeover bigint, takeover_is_called boolean, roles randflake_lease_role[]
 );
 
 CREATE PROCEDURE make_anew() LANGUAGE sql AS $$
     DELETE FROM randflake_lease;
     DELETE FROM randflake_lease_pool;
+    DELETE FROM randflake_lease_hold;
     DELETE FROM randflake_lease_role;
     SELECT setval('randflake_lease_takeover',
                   least(randflake_lease_clock(NULL), randflake_lease_horizon(NULL)) << 31
@@ -87,6 +90,7 @@ CREATE PROCEDURE save(to_place bigint) LANGUAGE sql AS $$
     DELETE FROM saved WHERE place = to_place;
     INSERT INTO saved
     SELECT to_place, (SELECT array_agg(p) FROM randflake_lease_pool p),
+           (SELECT array_agg(h) FROM randflake_lease_hold h),
            (SELECT array_agg(l) FROM randflake_lease l), i.last_value, i.is_called, t.last_value, t.is_called,
            (SELECT array_agg(r) FROM randflake_lease_role r)
     FROM randflake_lease_lease_id_seq i, randflake_lease_takeover t;
@@ -96,6 +100,8 @@ CREATE PROCEDURE restore(from_place bigint) LANGUAGE sql AS $$
     CALL make_anew();
     INSERT INTO randflake_lease_pool
     SELECT p.* FROM saved, unnest(pool) AS p WHERE place = from_place;
+    INSERT INTO randflake_lease_hold
+    SELECT cause, since, longest, widest FROM saved, unnest(holds) WHERE place = from_place;
     INSERT INTO randflake_lease OVERRIDING SYSTEM VALUE
     SELECT l.* FROM saved, unnest(leases) AS l WHERE place = from_place;
     SELECT setval('randflake_lease_lease_id_seq', next_lease, next_is_called)
@@ -130,7 +136,9 @@ BEGIN
     WHEN 'configure' THEN
         got := ARRAY[coalesce(extract(epoch FROM randflake_lease_configure(
             a[1]::integer, a[2]::integer, a[3]::integer, a[4]::integer, a[5] = '1', a[6] = '1', a[7] = '1',
-            a[8]::integer, a[9], a[10]::integer)), 0)];
+            a[8]::integer, a[9], a[10]::integer, a[11] = '1')), 0)];
+    WHEN 'mark' THEN
+        got := ARRAY[coalesce((randflake_lease_share_pool(NULL)).high_water, 0)];
     WHEN 'add_secret' THEN
         PERFORM randflake_lease_add_secret(a[1], to_timestamp(a[2]::bigint));
     WHEN 'remove_secret' THEN
@@ -213,7 +221,7 @@ $session->set_query_timer_restart;
 
 # Traces that found a change lately are replayed first, because similar changes follow each other. The
 # order decides nothing but the time.
-my @order = 1 .. $traces;
+my @order = (1 .. $traces, @orders);
 
 sub replay_first {
     my %first = map { $_ => 1 } @_;
@@ -233,7 +241,7 @@ SQL
     return $difference;
 }
 
-is(first_difference(), '', "the functions answer $traces traces as the model does");
+is(first_difference(), '', "the functions answer $traces traces and all orders of changes as the model does");
 
 # --- one rule changed at a time ------------------------------------------------------------------
 
@@ -260,19 +268,19 @@ my @changes = (
     [ 'acquire', q{known, now, 'object_not_in_prerequisite_state'}, q{known, now + 1, 'object_not_in_prerequisite_state'} ],
     [ 'acquire', '@extschema@.randflake_lease_stops_at(own, randflake_lease_acquire.secrets, known)) - 1', 'NULL) - 1' ],
     [ 'acquire', "            randflake_lease_acquire.secrets)\n", "            NULL)\n" ],
-    [ 'acquire', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '', 7 ],
-    [ 'acquire', 'now <= @extschema@.randflake_lease_epoch(own)', 'now < @extschema@.randflake_lease_epoch(own)', 33 ],
-    [ 'acquire', 'now >= @extschema@.randflake_lease_horizon(own)', 'now > @extschema@.randflake_lease_horizon(own)', 11 ],
-    [ 'acquire', 'counted.minute <> now / 60', 'false', 24 ],
+    [ 'acquire', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '', 3 ],
+    [ 'acquire', 'now <= @extschema@.randflake_lease_epoch(own)', 'now < @extschema@.randflake_lease_epoch(own)', 62 ],
+    [ 'acquire', 'now >= @extschema@.randflake_lease_horizon(own)', 'now > @extschema@.randflake_lease_horizon(own)', 6 ],
+    [ 'acquire', 'counted.minute <> now / 60', 'false', 1 ],
     [ 'acquire', 'counted.minute <> now / 60', 'true' ],
     [ 'acquire', 'counted.grants >= pool.max_grants_per_role', 'counted.grants > pool.max_grants_per_role' ],
     [ 'acquire', 'SET minute = now / 60, grants', 'SET grants' ],
-    [ 'acquire', 'grants = counted.grants + 1 WHERE r.role = SESSION_USER', 'grants = counted.grants + 1', 18 ],
-    [ 'acquire', 'pool.max_nodes_per_role < 131072', 'pool.max_nodes_per_role < 5', 8 ],
+    [ 'acquire', 'grants = counted.grants + 1 WHERE r.role = SESSION_USER', 'grants = counted.grants + 1', 1 ],
+    [ 'acquire', 'pool.max_nodes_per_role < 131072', 'pool.max_nodes_per_role < 5', 5 ],
     [ 'acquire', 'had + randflake_lease_acquire.nodes > pool.max_nodes_per_role', 'false' ],
     [ 'acquire', 'had + randflake_lease_acquire.nodes > pool.max_nodes_per_role', 'randflake_lease_acquire.nodes > pool.max_nodes_per_role', 5 ],
     [ 'acquire', 'had + randflake_lease_acquire.nodes > pool.max_nodes_per_role', 'had + randflake_lease_acquire.nodes >= pool.max_nodes_per_role' ],
-    [ 'acquire', 'sum(upper(l.nodes) - lower(l.nodes))', 'count(*)', 14 ],
+    [ 'acquire', 'sum(upper(l.nodes) - lower(l.nodes))', 'count(*)', 5 ],
     [ 'acquire', 'l.role = SESSION_USER AND upper(l.span) > now', 'upper(l.span) > now' ],
     [ 'acquire', 'upper(l.span) > now AND lower(l.span) <= now', 'lower(l.span) <= now' ],
     [ 'acquire', 'upper(l.span) > now AND lower(l.span) <= now', 'upper(l.span) > now' ],
@@ -283,7 +291,7 @@ my @changes = (
     [ 'find', 'UNION SELECT upper(nodes) FROM', 'UNION SELECT lower(nodes) FROM' ],
     [ 'find', 'ON nodes && int4range(start, start + count)', 'ON nodes && int4range(start, start + 1)' ],
     [ 'find', 'static_nodes && int4range(start, start + count)', 'static_nodes && int4range(start, start + 1)' ],
-    [ 'find', 'start BETWEEN lower(near)', 'start BETWEEN 0', 2 ],
+    [ 'find', 'start BETWEEN lower(near)', 'start BETWEEN 0', 18 ],
     [ 'find', 'upper(near) - count', 'upper(near) - 1' ],
     [ 'find', 'ORDER BY 2, 1', 'ORDER BY 1' ],
     [ 'find', 'ORDER BY 2, 1', 'ORDER BY 2, 1 DESC' ],
@@ -291,7 +299,7 @@ my @changes = (
     [ 'find', 'WHEN count <= 4 THEN 16', 'WHEN count <= 3 THEN 16' ],
     [ 'find', 'WHEN count <= 4 THEN 16', 'WHEN count <= 5 THEN 16' ],
     [ 'find', 'WHEN count <= 32 THEN 128', '' ],
-    [ 'find', '(upper(pool) - lower(pool) - 1) / few + 1', '(upper(pool) - lower(pool)) / few + 1', 20 ],
+    [ 'find', '(upper(pool) - lower(pool) - 1) / few + 1', '(upper(pool) - lower(pool)) / few + 1', 16 ],
     [ 'find', 'int4range(lower(pool) + ((number - 1 + place)', 'int4range(lower(pool) + ((0 + place)' ],
     [ 'find', '* few + few) * pool;', '* few + few);' ],
     [ 'find', 'place < 32', 'place < 1' ],
@@ -303,17 +311,17 @@ my @changes = (
     [ 'acquire', 'now < pool.high_water', 'false' ],
     [ 'acquire', 'now < pool.high_water', 'now <= pool.high_water' ],
     [ 'acquire', 'least(duration, pool.max_duration)', 'duration' ],
-    [ 'acquire', 'pool.max_duration), @extschema@.randflake_lease_horizon(own),', 'pool.max_duration), 9223372036854775807,', 12 ],
+    [ 'acquire', 'pool.max_duration), @extschema@.randflake_lease_horizon(own),', 'pool.max_duration), 9223372036854775807,', 16 ],
     [ 'acquire', 'int8range(lease_start, lease_end + 1)', 'int8range(lease_start, lease_end)' ],
     [ 'acquire', 'AS found;', 'AS found; first_node_id := upper(pool.nodes);' ],
 
     [ 'renew', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
     [ 'renew', 'AND l.incarnation = randflake_lease_renew.incarnation', '' ],
     [ 'renew', 'AND l.released_at IS NULL', '' ],
-    [ 'renew', 'NOT lease.nodes <@ pool.nodes', 'false', 18 ],
+    [ 'renew', 'NOT lease.nodes <@ pool.nodes', 'false', 16 ],
     [ 'renew', 'AND l.role = SESSION_USER', '' ],
-    [ 'renew', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '', 17 ],
-    [ 'renew', 'lease.nodes && @extschema@.randflake_lease_static_nodes(own)', 'false', 102 ],
+    [ 'renew', 'PERFORM @extschema@.randflake_lease_require_open(own, pool);', '', 62 ],
+    [ 'renew', 'lease.nodes && @extschema@.randflake_lease_static_nodes(own)', 'false', 18 ],
     [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'false THEN' ],
     [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'greatest(expected_end + 1, upper(lease.span)) >= latest THEN' ],
     [ 'renew', 'greatest(expected_end + 1, upper(lease.span)) > latest THEN', 'expected_end + 1 > latest THEN' ],
@@ -322,11 +330,11 @@ my @changes = (
     [ 'renew', 'least(now + pool.max_duration + pool.max_clock_skew,', 'least(now + pool.max_duration + pool.max_clock_skew + 1,' ],
     [ 'renew', 'expected_end < now + pool.max_clock_skew AND', '', 24 ],
     [ 'renew', 'expected_end < now + pool.max_clock_skew AND', 'expected_end < now AND', 74 ],
-    [ 'renew', 'expected_end < now + pool.max_clock_skew AND', 'expected_end <= now + pool.max_clock_skew AND', 30 ],
+    [ 'renew', 'expected_end < now + pool.max_clock_skew AND', 'expected_end <= now + pool.max_clock_skew AND', 70 ],
     [ 'renew', '(expected_end < now OR', '(expected_end <= now OR' ],
     [ 'renew', '(expected_end < now OR', '(' ],
     [ 'renew', ' OR expected_end < pool.high_water - 1', '' ],
-    [ 'renew', 'pool.high_water - 1', 'pool.high_water', 20 ],
+    [ 'renew', 'pool.high_water - 1', 'pool.high_water', 74 ],
     [ 'renew', 'least(greatest(expected_end + 1, ', 'least(greatest(' ],
     [ 'renew', 'upper(lease.span), now', 'now' ],
     [ 'renew', 'now + least(duration, pool.max_duration)', 'now + duration' ],
@@ -334,10 +342,10 @@ my @changes = (
     [ 'renew', ', @extschema@.randflake_lease_horizon(own));', ', 9223372036854775807);', 110 ],
     [ 'renew', 'lease_end + 1), renewed_at', 'lease_end), renewed_at' ],
     [ 'renew', ', renewed_at = clock_timestamp()', '' ],
-    [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{now, 'cannot_connect_now'}, 102 ],
-    [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) - 1, 'cannot_connect_now'}, 3 ],
-    [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) + 1, 'cannot_connect_now'}, 30 ],
-    [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{expected_end + 1, 'cannot_connect_now'}, 8 ],
+    [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{now, 'cannot_connect_now'}, 70 ],
+    [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) - 1, 'cannot_connect_now'}, 30 ],
+    [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{upper(lease.span) + 1, 'cannot_connect_now'}, 33 ],
+    [ 'renew', q{upper(lease.span), 'cannot_connect_now'}, q{expected_end + 1, 'cannot_connect_now'}, 30 ],
     [ 'renew', q{'cannot_connect_now'}, q{'object_not_in_prerequisite_state'} ],
     [ 'renew', '@extschema@.randflake_lease_stops_at(own, randflake_lease_renew.secrets, pool.secrets)) - 1', 'NULL) - 1' ],
 
@@ -359,32 +367,46 @@ my @changes = (
     [ 'forget', 'upper(span) <= cutoff', 'upper(span) < cutoff' ],
     [ 'forget', 'max(ended)', 'min(ended)' ],
     [ 'forget', 'WHERE newest > high_water', 'WHERE false' ],
-    [ 'forget', 'greatest(high_water, newest) WHERE newest > high_water', 'newest WHERE newest IS NOT NULL' ],
+    [ 'forget', 'SET high_water = newest WHERE newest > high_water', 'SET high_water = newest' ],
+    [ 'forget', 'newest - 1', 'newest' ],
+    [ 'forget', 'IF purged > 0 THEN', 'IF false THEN' ],
 
     [ 'configure', 'count NOT BETWEEN 1 AND 131072 - first', 'false', 14 ],
     [ 'configure', 'upper(pool.nodes) - first)', 'upper(pool.nodes) - lower(pool.nodes))' ],
     [ 'configure', 'duration NOT BETWEEN 1 AND 86400', 'duration NOT BETWEEN 1 AND 86401' ],
     [ 'configure', 'skew NOT BETWEEN 0 AND 3600', 'skew NOT BETWEEN 0 AND 3601' ],
     [ 'configure', 'never_leased AND (SELECT', 'false AND (SELECT' ],
-    [ 'configure', '(SELECT is_called FROM @extschema@.randflake_lease_lease_id_seq)', 'EXISTS (SELECT FROM @extschema@.randflake_lease)', 33 ],
-    [ 'configure', 'IF mark > now THEN', 'IF false THEN' ],
-    [ 'configure', 'IF mark > now THEN', 'IF true THEN' ],
-    [ 'configure', 'IF mark > now THEN', 'IF mark >= now THEN', 12 ],
-    [ 'configure', 'greatest(duration - pool.max_duration, 0)', '0', 18 ],
-    [ 'configure', '2 * greatest(skew - pool.max_clock_skew, 0)', '0' ],
-    [ 'configure', '2 * greatest(skew - pool.max_clock_skew, 0)', 'greatest(skew - pool.max_clock_skew, 0)' ],
-    [ 'configure', 'least(last_value >> 31, now) + skew + 1', 'least(last_value >> 31, now) + skew', 74 ],
-    [ 'configure', 'least(last_value >> 31, now) + skew + 1', '(last_value >> 31) + skew + 1' ],
-    [ 'configure', 'SELECT least(mark, ', 'SELECT greatest(mark, ' ],
+    [ 'configure', '(SELECT is_called FROM @extschema@.randflake_lease_lease_id_seq)', 'EXISTS (SELECT FROM @extschema@.randflake_lease)', 5 ],
+    [ 'configure', 'nothing_lost AND NOT EXISTS', 'false AND NOT EXISTS' ],
+    [ 'configure', 'IF shut AND NOT pool.closed THEN', 'IF false THEN' ],
+    [ 'configure', 'NULL::bigint, pool.max_duration, pool.max_clock_skew', 'NULL::bigint, duration, pool.max_clock_skew' ],
+    [ 'configure', 'NULL::bigint, pool.max_duration, pool.max_clock_skew', 'NULL::bigint, pool.max_duration, skew' ],
+    [ 'configure', 'SET since = now WHERE since IS NULL', 'SET since = now, longest = pool.max_duration WHERE since IS NULL' ],
+    [ 'configure', 'SET since = now WHERE since IS NULL', 'SET since = now - 1 WHERE since IS NULL' ],
+    [ 'configure', 'now, 0::integer, pool.max_clock_skew', 'now, 0::integer, skew' ],
+    [ 'configure', 'now, 0::integer, pool.max_clock_skew', 'now - 1, 0::integer, pool.max_clock_skew' ],
+    [ 'configure', 'now, 0::integer, pool.max_clock_skew', 'now, duration, pool.max_clock_skew' ],
+    [ 'configure', 'CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END', 'greatest(longest, duration)' ],
+    [ 'configure', 'THEN greatest(longest, duration)', 'THEN longest' ],
+    [ 'configure', 'THEN greatest(longest, duration)', 'THEN duration' ],
+    [ 'configure', 'widest = greatest(widest, skew)', 'widest = widest' ],
+    [ 'configure', 'widest = greatest(widest, skew)', 'widest = skew' ],
+    [ 'configure', q{cause <> 'purge' AND}, '' ],
+    [ 'configure', '(until > now OR since IS NULL)', 'until > now' ],
+    [ 'configure', '(until > now OR since IS NULL)', 'true' ],
+    [ 'configure', 'SET longest = 0, since = least(since, now)', 'SET longest = 0, since = since' ],
+    [ 'configure', q{widest = CASE WHEN pool.coordinator = '' THEN skew ELSE widest END}, 'widest = widest' ],
+    [ 'configure', q{widest = CASE WHEN pool.coordinator = '' THEN skew ELSE widest END}, 'widest = skew' ],
+    [ 'configure', 'WHERE longest > 0 AND since IS NOT NULL', 'WHERE longest > 0' ],
+    [ 'configure', '(never_leased OR nothing_lost', '(nothing_lost' ],
+    [ 'configure', q{nothing_lost AND cause = 'promotion')}, 'false)' ],
+    [ 'configure', q{nothing_lost AND cause = 'promotion')}, 'nothing_lost)' ],
+    [ 'configure', 'greatest((SELECT max(until) FROM', 'greatest((SELECT min(until) FROM' ],
+    [ 'configure', 'CASE WHEN never_leased OR nothing_lost THEN 0 ELSE high_water END', 'high_water' ],
     [ 'configure', 'NOT int4range(first, first + count) <@ pool.nodes', 'false' ],
-    [ 'configure', 'mark := greatest(mark, now + widest + 1);', 'mark := greatest(mark, now + widest);' ],
-    [ 'configure', 'mark := greatest(mark, now + widest + 1);', 'mark := now + widest + 1;' ],
-    [ 'configure', 'greatest(duration, pool.max_duration);', 'duration;', 102 ],
-    [ 'configure', 'greatest(skew, pool.max_clock_skew);', 'skew;' ],
-    [ 'configure', 'pool.closed AND NOT shut', 'false' ],
-    [ 'configure', 'now + longest + 2 * widest + 1', 'now + longest + widest + 1' ],
-    [ 'configure', 'greatest(max(upper(span)), CASE', 'greatest(min(upper(span)), CASE' ],
-    [ 'configure', 'CASE WHEN NOT never_leased THEN pool.high_water END', '0' ],
+    [ 'configure', 'greatest(max(upper(span)),', 'greatest(min(upper(span)),' ],
+    [ 'configure', 'randflake_lease_hold WHERE longest > 0)) INTO', 'randflake_lease_hold)) INTO' ],
+    [ 'configure', 'randflake_lease_hold WHERE longest > 0)) INTO', 'randflake_lease_hold WHERE false)) INTO' ],
     [ 'configure', 'WHERE shut OR NOT nodes', 'WHERE NOT nodes' ],
     [ 'configure', 'WHERE shut OR NOT nodes <@ int4range(first, first + count)', 'WHERE shut' ],
     [ 'configure', 'free_at > now', 'true' ],
@@ -394,19 +416,26 @@ my @changes = (
     [ 'configure', 'IF forget_key AND randflake_lease_configure.secrets IS NOT NULL THEN', 'IF false THEN' ],
     [ 'configure', 'most NOT BETWEEN 1 AND 131072', 'most NOT BETWEEN 1 AND 131073' ],
     [ 'configure', 'most NOT BETWEEN 1 AND 131072', 'most NOT BETWEEN 0 AND 131072' ],
-    [ 'configure', 'max_nodes_per_role = most,', '', 14 ],
+    [ 'configure', 'max_nodes_per_role = most,', '', 1 ],
     [ 'configure', 'grants NOT BETWEEN 1 AND 60000', 'grants NOT BETWEEN 1 AND 60001' ],
-    [ 'configure', 'grants NOT BETWEEN 1 AND 60000', 'grants NOT BETWEEN 0 AND 60000', 29 ],
-    [ 'configure', 'max_grants_per_role = grants,', '', 24 ],
+    [ 'configure', 'grants NOT BETWEEN 1 AND 60000', 'grants NOT BETWEEN 0 AND 60000', 70 ],
+    [ 'configure', 'max_grants_per_role = grants,', '', 28 ],
 
     [ 'share_pool', 'pool.coordinator <> identity', 'false' ],
-    [ 'share_pool', 'OR (noted - @extschema@.randflake_lease_identity_hash(own, identity)) & ((1::bigint << 31) - 1) <> 0', '', 66 ],
+    [ 'share_pool', 'OR (noted - @extschema@.randflake_lease_identity_hash(own, identity)) & ((1::bigint << 31) - 1) <> 0', '', 7 ],
     [ 'share_pool', 'greatest(pool.high_water, ', 'greatest(0, ' ],
     [ 'share_pool', '+ pool.max_duration +', '+' ],
     [ 'share_pool', '+ 2 * pool.max_clock_skew + 1', '+ pool.max_clock_skew + 1' ],
     [ 'share_pool', '+ 2 * pool.max_clock_skew + 1', '+ 2 * pool.max_clock_skew' ],
     [ 'lock_pool', 'SET coordinator = pool.coordinator, high_water', 'SET high_water' ],
-    [ 'lock_pool', ', high_water = pool.high_water', '' ],
+    [ 'lock_pool', 'pool.coordinator <> former.coordinator OR', '' ],
+    [ 'lock_pool', q{SET cause = 'takeover' WHERE cause = 'promotion'}, q{SET cause = 'promotion' WHERE false} ],
+    [ 'lock_pool', q{THEN 'promotion' ELSE 'takeover' END}, q{THEN 'promotion' ELSE 'promotion' END} ],
+    [ 'lock_pool', 'pool.coordinator := former.coordinator;', '' ],
+    [ 'promoted', '{1,4,5}', '{4,5}' ],
+    [ 'promoted', '::bigint + 1 =', '::bigint <' ],
+    [ 'hold_off', 'AND since <= second', '' ],
+    [ 'hold_off', 'AND longest <= duration', '' ],
 
     [ 'taken_over', q{(called OR former = '')}, 'called' ],
     [ 'taken_over', q{(called OR former = '')}, q{former = ''} ],
@@ -422,8 +451,8 @@ my @changes = (
 
     [ 'stops_at', 'SELECT min(', 'SELECT max(' ],
     [ 'stops_at', 'of_holder IS DISTINCT FROM of_pool', 'of_holder <> of_pool' ],
-    [ 'stops_at', 'AND pool IS NOT NULL', '', 74 ],
-    [ 'stops_at', q{'0')::bigint}, q{'1')::bigint}, 98 ],
+    [ 'stops_at', 'AND pool IS NOT NULL', '', 18 ],
+    [ 'stops_at', q{'0')::bigint}, q{'1')::bigint}, 40 ],
     (map { [ $_, 'clock_ms := floor(1000 *', 'clock_ms := floor(1001 *' ] } 'acquire', 'renew'),
     [ 'acquire', 'differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_acquire.secrets, known);', '' ],
     [ 'renew', 'differs_from := @extschema@.randflake_lease_lacks_from(own, randflake_lease_renew.secrets, pool.secrets);', '' ],
@@ -442,19 +471,19 @@ my @changes = (
     [ 'untouched', '2 * pool.max_clock_skew', 'pool.max_clock_skew' ],
     [ 'untouched', 'max_clock_skew + 1)', 'max_clock_skew)' ],
     [ 'add_secret', q{IF same = format('%s@%s', fingerprint, second) THEN}, 'IF false THEN' ],
-    [ 'add_secret', 'ELSIF same IS NOT NULL THEN', 'ELSIF false THEN', 102 ],
-    [ 'add_secret', 'cardinality(entries) >= 16', 'cardinality(entries) >= 17', 69 ],
-    [ 'add_secret', 'cardinality(entries) >= 16', 'cardinality(entries) >= 15', 115 ],
-    [ 'add_secret', 'second <= nullif', 'second < nullif', 17 ],
+    [ 'add_secret', 'ELSIF same IS NOT NULL THEN', 'ELSIF false THEN', 1 ],
+    [ 'add_secret', 'cardinality(entries) >= 16', 'cardinality(entries) >= 17', 33 ],
+    [ 'add_secret', 'cardinality(entries) >= 16', 'cardinality(entries) >= 15', 66 ],
+    [ 'add_secret', 'second <= nullif', 'second < nullif', 42 ],
     [ 'add_secret', 'IF second < earliest', 'IF second <= earliest' ],
     [ 'add_secret', 'IF second < earliest', 'IF second < earliest - 1', 66 ],
     [ 'add_secret', 'IF entries IS NULL', 'IF false' ],
     [ 'add_secret', 'IF second < earliest', 'IF second < earliest AND NOT EXISTS (SELECT FROM @extschema@.randflake_lease WHERE upper(span) > second)' ],
-    [ 'add_secret', '@extschema@.randflake_lease_lock_pool(own);', '(SELECT p FROM @extschema@.randflake_lease_pool p);', 14 ],
+    [ 'add_secret', '@extschema@.randflake_lease_lock_pool(own);', '(SELECT p FROM @extschema@.randflake_lease_pool p);', 102 ],
     [ 'remove_secret', q{split_part(last, '@', 1) IS DISTINCT FROM fingerprint OR}, '' ],
     [ 'remove_secret', ' OR cardinality(entries) = 1', '' ],
-    [ 'remove_secret', '::bigint < earliest', '::bigint <= earliest', 24 ],
-    [ 'remove_secret', '::bigint < earliest', '::bigint < earliest - 1', 12 ],
+    [ 'remove_secret', '::bigint < earliest', '::bigint <= earliest', 27 ],
+    [ 'remove_secret', '::bigint < earliest', '::bigint < earliest - 1', 33 ],
     [ 'remove_secret', '@extschema@.randflake_lease_lock_pool(own);', '(SELECT p FROM @extschema@.randflake_lease_pool p);' ],
 
     [ 'require_open', 'IF pool.closed THEN', 'IF NOT pool.closed THEN' ],

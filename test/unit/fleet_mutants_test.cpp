@@ -44,6 +44,15 @@ const BrokenRule kBrokenRules[] = {
     {"APoolThatIsOpenedAgainAndGrantsAtOnce",
      {.fleet = Fleet::kEverything, .rules = {.reopening_waits = false}},
      2420},
+    {"AFailoverThatLostNothingAfterOneThatDid",
+     {.rules = {.lost_nothing_once = false}, .only_failovers = true, .loses_nothing = true}},
+    {"AFailoverThatLostSomethingAfterOneThatDidNot",
+     {.fleet = Fleet::kEverything,
+      .rules = {.lost_nothing_ends = false},
+      .only_failovers = true,
+      .loses_nothing = true}},
+    {"ATakeoverThatNoChangeHasWrittenBeforeOneThatLostNothing",
+     {.rules = {.promoted_once = false}, .only_failovers = true, .loses_nothing = true}},
 
     // The rules of a start
     {"OwnStateTakenForAProofThatNobodyElseUsedTheNodeIds",
@@ -158,6 +167,8 @@ const BrokenRule kBrokenRules[] = {
      42060},
     {"APoolThatIsNotConfiguredAgainAfterAFailover",
      {.fleet = Fleet::kEverything, .operation = {.configures_again = false}}},
+    {"AWordThatNothingWasLostThatIsUntrue",
+     {.loses_nothing = true, .operation = {.says_what_is = false}}},
     {"ClocksThatDifferByMore",
      {.fleet = Fleet::kTwoNodeIds, .skew_stays = true, .operation = {.clocks_agree = false}}},
 

@@ -1,5 +1,6 @@
 #include "fleet_simulation.h"
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <vector>
@@ -1084,13 +1085,19 @@ private:
             offset_ms = WrongByMs();
         else if (random_.OneIn(2))
             offset_ms = random_.Between(-max_clock_skew_, 2 * max_clock_skew_) * 1000;
-        findings_.restores += site->cluster.FailOver(++identities_, offset_ms);
+        findings_.restores +=
+            site->cluster.FailOver(++identities_, offset_ms, scenario_.loses_nothing);
         findings_.failovers++;
         Trace() << "failover of coordinator " << site - sites_.data() << '\n';
         if (has_static() && scenario_.operation.configures_again)
             Configure(site, site->pool);
         else if (scenario_.rotates)
             Configure(site, Coordinator::Change{});
+        if (scenario_.loses_nothing && random_.OneIn(2) &&
+            (site->cluster.missed_nothing() || !scenario_.operation.says_what_is)) {
+            Configure(site, Coordinator::Change{.nothing_lost = true});
+            findings_.nothing_lost++;
+        }
     }
 
     // Takes node ids out of the pool, or into it.
@@ -1152,6 +1159,12 @@ private:
                                                : NodeRange{0, static_cast<uint32_t>(node_ids_)};
         const bool in_place = site - sites_.data() == last_open_;
         if (!MayLease(nodes, *site) || (in_place && !scenario_.made_in_place))
+            return;
+        // A coordinator in a server with node ids of its own is dropped when its leases have ended.
+        if (site->host != kNobody &&
+            std::any_of(site->cluster.coordinator().leases().begin(),
+                        site->cluster.coordinator().leases().end(),
+                        [&](const auto& lease) { return lease.end > site->cluster.now(); }))
             return;
         site->cluster.Replace(++identities_, [&](int64_t now) {
             return Coordinator(scenario_.layout, PoolOf(nodes), scenario_.rules, identities_,

@@ -53,6 +53,8 @@ struct Operation {
     bool closes_first = true;
     // A pool is configured again after a failover or restore that may have lost its last changes.
     bool configures_again = true;
+    // That a failover lost nothing is said only where it is so.
+    bool says_what_is = true;
     // The server of a coordinator gives up only node ids that are not in the pool.
     bool takes_own_nodes_out = true;
     // Clocks differ by less than the tolerated difference at all times.
@@ -76,6 +78,7 @@ struct Scenario {
     bool made_in_place = true;       // a coordinator may be made anew where the last one was
     bool only_failovers = false;     // and backups happen to coordinators
     bool only_pool_changes = false;  // happen to them
+    bool loses_nothing = false;      // some failovers do, and operators say so
     bool skew_stays = false;         // the tolerated difference of clocks does not change
     bool changes_settings = false;   // of servers, between a stop and a start that follows at once
     bool set_back_far = false;  // clocks of servers that have several ranges, in some schedules
@@ -94,7 +97,7 @@ struct Findings : ServerEvents, Handovers {
     size_t numbers = 0, narrow_numbers = 0;
     size_t granted = 0, renewed = 0, refused = 0, released = 0;
     size_t unclear = 0;  // answers that are no grant although the coordinator made one
-    size_t failovers = 0, restores = 0, lost_transactions = 0;
+    size_t failovers = 0, restores = 0, lost_transactions = 0, nothing_lost = 0;
 
     size_t set_back = 0;  // clocks, far enough to leave a range of node ids
     size_t skew_changes = 0;
@@ -143,6 +146,7 @@ inline constexpr Counter kCounters[] = {
     {&Findings::failovers, "failovers"},
     {&Findings::restores, "of these restores"},
     {&Findings::lost_transactions, "transactions lost"},
+    {&Findings::nothing_lost, "words that nothing was"},
     {&Findings::reserved_during_change, "reserved during a change"},
     {&Findings::lost_swaps, "lost swaps"},
     {&Findings::proven_starts, "starts without a hold-off"},

@@ -49,7 +49,7 @@ void ExpectNothingTwice(const Scenario& scenario, uint64_t schedules,
     const uint64_t first = only != 0 ? only : 1;
     const uint64_t last = only != 0 ? only : FromEnvironment("RANDFLAKE_SCHEDULES", schedules);
     Scenario told = scenario;
-    told.set_back_far = told.changes_settings = true;
+    told.set_back_far = told.changes_settings = told.loses_nothing = true;
     told.trace = only != 0 ? &std::cout : nullptr;
     Findings seen;
     for (uint64_t seed = first; seed <= last; seed++) {
@@ -80,6 +80,7 @@ void ExpectNothingTwiceAmongLeases(const Layout& numbers, uint64_t schedules) {
                         {&F::failovers, 0.5},
                         {&F::restores, 0.1},
                         {&F::lost_transactions, 1},
+                        {&F::nothing_lost, 0.1},
                         {&F::reserved_during_change, 0},
                         {&F::lost_swaps, 0},
                         {&F::fresh, 0.1},
@@ -138,6 +139,7 @@ TEST(FleetSimulation, NothingTwiceInAFleet) {
                         {&F::fresh, 0.5},
                         {&F::moved_coordinators, 0.2},
                         {&F::failovers, 2},
+                        {&F::nothing_lost, 0.1},
                         {&F::restores, 0.7}});
 }
 

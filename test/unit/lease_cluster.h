@@ -62,6 +62,8 @@ public:
     size_t lost_transactions() const { return lost_transactions_; }
     // Whether the coordinator has granted and seen everything since it was made.
     bool knows_all() const { return knows_all_; }
+    // Whether the last takeover was by a replica that had every transaction of the former one.
+    bool missed_nothing() const { return missed_nothing_; }
 
     void StepClock(int64_t offset_ms) { offset_ms_ = offset_ms; }
     int64_t offset_ms() const { return offset_ms_; }
@@ -93,10 +95,14 @@ public:
     void TakeBackup() { backup_ = current_; }
 
     // A replica that may have missed the last transactions, or an old copy, takes over. Its clock
-    // is off by this much; without, as far behind as can be. Whether it was a copy.
-    bool FailOver(uint64_t identity, std::optional<int64_t> offset_ms) {
-        const bool restored = replicas_.empty() || random_->OneIn(4);
-        if (restored) {
+    // is off by this much; without, as far behind as can be. Or one that missed nothing. Whether it
+    // was a copy.
+    bool FailOver(uint64_t identity, std::optional<int64_t> offset_ms, bool may_miss_nothing) {
+        missed_nothing_ = may_miss_nothing && random_->OneIn(3);
+        const bool restored = !missed_nothing_ && (replicas_.empty() || random_->OneIn(4));
+        if (missed_nothing_) {
+            // goes on with the present state
+        } else if (restored) {
             current_ = backup_;
         } else {
             const int64_t missed =
@@ -156,6 +162,7 @@ private:
     uint64_t identity_;
     bool up_ = true;
     bool knows_all_ = true;
+    bool missed_nothing_ = false;
     size_t lost_transactions_ = 0;
 };
 

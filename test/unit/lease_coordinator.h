@@ -67,6 +67,13 @@ struct CoordinatorRules {
     bool own_nodes = true;              // those of the coordinator's own server are never leased
     bool added_nodes_wait = true;       // node ids that come into the pool may have been static
     bool reopening_waits = true;        // another one may have leased while the pool was closed
+    bool raises_holds = true;           // for greater values, as long as the wait lasts
+    bool closed_counts = true;          // also for those in force while the pool was closed
+    bool lost_nothing_once = true;      // the operator's word ends the wait for one takeover ...
+    bool lost_nothing_ends = true;      // ... and for no later one ...
+    bool lost_nothing_clocks = true;    // ... down to the difference of clocks
+    bool promoted_once = true;          // since the pool was changed last
+    bool never_leased_keeps = true;     // node ids that were added may have been static
     bool stops_grants = true;           // at the first secret about which the two differ ...
     bool stops_renewals = true;         // ... and renewals
     bool stops_at_missing = true;       // that is, one that the holder lacks ...
@@ -125,6 +132,14 @@ public:
         std::optional<int64_t> max_nodes_per_role{};
         std::optional<SecretRecords> chain{};
         std::optional<int64_t> max_grants_per_role{};
+        bool nothing_lost = false;
+    };
+
+    // An event after which grants wait.
+    struct Hold {
+        enum class Cause : uint8_t { kTakeover, kPromotion, kAdded, kReopened, kPurge } cause;
+        int64_t since;  // kForEver while the pool is closed
+        int64_t longest, widest;
     };
 
     // `identity` made the extension at `now`.
@@ -132,6 +147,17 @@ public:
                 uint64_t identity, int64_t now)
         : layout_(layout), rules_(rules), pool_(pool) {
         Made(identity, now);
+        if (pool.closed)
+            HoldOff(Hold::Cause::kReopened, kForEver, pool.max_duration, pool.max_clock_skew);
+    }
+
+    // Whether one is a promoted standby of the other: the same system, and the next timeline, in
+    // the lowest bits.
+    bool Promoted(uint64_t former, uint64_t identity) const {
+        return former != kNone && former >> 32 == identity >> 32 &&
+               (rules_.promoted_once
+                    ? static_cast<uint16_t>(former + 1) == static_cast<uint16_t>(identity)
+                    : former < identity);
     }
 
     // What a refused or broken transaction leaves behind: sequences are not rolled back.
@@ -331,15 +357,17 @@ public:
             if (leases_[i].end > now - keep)
                 continue;
             if (rules_.purge_raises_mark)
-                high_water_ = std::max(high_water_, leases_[i].end);
+                HoldOff(Hold::Cause::kPurge, leases_[i].end - 1, 0, 0);
             leases_.erase(leases_.begin() + static_cast<ptrdiff_t>(i));
         }
+        high_water_ = std::max(high_water_, Until());
         return static_cast<int64_t>(before - leases_.size());
     }
 
     // When the node ids that are leased no more become free; 0 when they are.
     std::optional<int64_t> Configure(uint64_t identity, int64_t now, const Change& change) {
         refusal_ = Refusal::kNone;
+        const bool made = identity_ == kNone;
         LockPool(identity, now);
         Pool pool = pool_;
         pool.first_node_id = change.first_node_id.value_or(pool.first_node_id);
@@ -359,35 +387,57 @@ public:
             return Refuse(Refusal::kArgument);
         if (change.never_leased && next_id_ != 1)
             return Refuse(Refusal::kState);
+        if (change.nothing_lost && std::none_of(holds_.begin(), holds_.end(), [](const Hold& h) {
+                return h.cause == Hold::Cause::kPromotion;
+            }))
+            return Refuse(Refusal::kState);
 
-        // A hold-off is for what was done until now, under the former values too.
-        const int64_t longest = std::max(pool.max_duration, pool_.max_duration);
-        const int64_t widest = std::max(pool.max_clock_skew, pool_.max_clock_skew);
-
-        // What is left of a hold-off gets longer with what it was made of.
-        int64_t mark = high_water_;
-        if (mark > now)
-            mark += std::max(pool.max_duration - pool_.max_duration, int64_t{0}) +
-                    2 * std::max(pool.max_clock_skew - pool_.max_clock_skew, int64_t{0});
-        if (change.never_leased)
-            mark = std::min(mark, std::min(takeover_, now) + pool.max_clock_skew + 1);
+        if (!pool_.closed && pool.closed)
+            HoldOff(Hold::Cause::kReopened, kForEver, pool_.max_duration, pool_.max_clock_skew);
+        if (pool_.closed && !pool.closed)
+            for (Hold& hold : holds_)
+                if (hold.since == kForEver)
+                    hold = rules_.closed_counts
+                               ? Hold{hold.cause, now, hold.longest, hold.widest}
+                               : Hold{hold.cause, now, pool_.max_duration, pool_.max_clock_skew};
         const auto in = [](const Pool& outer, int64_t first, int64_t count) {
             return outer.first_node_id <= first &&
                    first + count <= outer.first_node_id + outer.node_count;
         };
         if (!in(pool_, pool.first_node_id, pool.node_count) && rules_.added_nodes_wait)
-            mark = std::max(mark, now + widest + 1);
-        if (pool_.closed && !pool.closed && rules_.reopening_waits)
-            mark = std::max(mark, now + longest + 2 * widest + 1);
+            HoldOff(Hold::Cause::kAdded, now, 0, pool_.max_clock_skew);
+        for (Hold& hold : holds_) {
+            if (hold.cause == Hold::Cause::kPurge || UntilOf(hold) <= now || !rules_.raises_holds)
+                continue;
+            hold.longest = hold.longest > 0 ? std::max(hold.longest, pool.max_duration) : 0;
+            hold.widest = std::max(hold.widest, pool.max_clock_skew);
+        }
+        if (change.nothing_lost && !rules_.lost_nothing_clocks)
+            std::erase_if(holds_, [](const Hold& h) { return h.cause == Hold::Cause::kPromotion; });
+        if (change.never_leased && !rules_.never_leased_keeps)
+            std::erase_if(holds_, [](const Hold& h) { return h.cause == Hold::Cause::kAdded; });
+        for (Hold& hold : holds_) {
+            if (hold.longest == 0 || hold.since == kForEver ||
+                !(change.never_leased ||
+                  (change.nothing_lost &&
+                   (hold.cause == Hold::Cause::kPromotion || !rules_.lost_nothing_once))))
+                continue;
+            hold = {hold.cause, std::min(hold.since, now), 0,
+                    made ? pool.max_clock_skew : hold.widest};
+        }
+
+        said_ |= change.nothing_lost;
 
         int64_t free_at = 0;
         if (pool.closed || pool.node_count < NodeIds()) {
-            free_at = change.never_leased ? 0 : high_water_;
+            for (const Hold& hold : holds_)
+                if (hold.longest > 0 && hold.since != kForEver)
+                    free_at = std::max(free_at, UntilOf(hold));
             for (const Lease& lease : leases_)
                 if (pool.closed || !in(pool, lease.first_node_id, lease.node_count))
                     free_at = std::max(free_at, lease.end);
         }
-        high_water_ = mark;
+        high_water_ = Until();
         pool_ = pool;
         chain_ = change.forget_key ? SecretRecords{} : change.chain.value_or(chain_);
         return free_at > now ? free_at : 0;
@@ -455,10 +505,15 @@ public:
     const Pool& pool() const { return pool_; }
     const SecretRecords& chain() const { return chain_; }
     const std::vector<Lease>& leases() const { return leases_; }
+    // As randflake_lease_share_pool gives it.
+    int64_t Mark(uint64_t identity, int64_t now) {
+        refusal_ = Refusal::kNone;
+        return identity_ == kNone ? 0 : SharePool(identity, now);
+    }
     // With a takeover that was noted, and that no change of the pool has written.
     int64_t high_water() const {
         const bool noted = identity_ != kNone && identity_ != takeover_identity_ && taken_over_;
-        return noted ? std::max(high_water_, HeldOff()) : high_water_;
+        return noted ? std::max(high_water_, UntilOf(HeldOff())) : high_water_;
     }
     int64_t Horizon() const { return ToUnix(SecondsEnd(layout_)).count; }
 
@@ -491,10 +546,34 @@ private:
 
     int64_t NodeIds() const { return static_cast<int64_t>(layout_.max_node_id()) + 1; }
 
+    int64_t UntilOf(const Hold& hold) const {
+        if (hold.since == kForEver)
+            return kForEver;
+        const int skews = hold.longest == 0 || hold.cause == Hold::Cause::kReopened
+                              ? (hold.longest > 0) + 1
+                              : rules_.hold_off_for_skew + rules_.hold_off_for_renewals;
+        return hold.since + hold.longest + skews * hold.widest + 1;
+    }
+    // Once it is open.
+    int64_t Until() const {
+        int64_t until = 0;
+        for (const Hold& hold : holds_)
+            if (hold.since != kForEver &&
+                (hold.cause != Hold::Cause::kReopened || rules_.reopening_waits))
+                until = std::max(until, UntilOf(hold));
+        return until;
+    }
+    void HoldOff(Hold::Cause cause, int64_t since, int64_t longest, int64_t widest) {
+        std::erase_if(holds_, [&](const Hold& former) {
+            return former.cause == cause && former.since <= since && since != kForEver &&
+                   former.longest <= longest && former.widest <= widest;
+        });
+        holds_.push_back({cause, since, longest, widest});
+    }
+
     // From the takeover on.
-    int64_t HeldOff() const {
-        const int skews = rules_.hold_off_for_skew + rules_.hold_off_for_renewals;
-        return takeover_ + pool_.max_duration + 1 + skews * pool_.max_clock_skew;
+    Hold HeldOff() const {
+        return {Hold::Cause::kTakeover, takeover_, pool_.max_duration, pool_.max_clock_skew};
     }
 
     // The mark, as randflake_lease_share_pool and randflake_lease_taken_over have it. `make` is as
@@ -512,13 +591,27 @@ private:
             takeover_identity_ = identity;
             taken_over_ = true;
         }
-        const bool holds_off = rules_.hold_off && (taken_over_ || rules_.creation_counts);
-        return holds_off ? std::max(high_water_, HeldOff()) : high_water_;
+        return HoldsOff() ? std::max(high_water_, UntilOf(HeldOff())) : high_water_;
     }
+    bool HoldsOff() const { return rules_.hold_off && (taken_over_ || rules_.creation_counts); }
 
     // As randflake_lease_lock_pool.
     void LockPool(uint64_t identity, int64_t now) {
-        high_water_ = SharePool(identity, now, true);
+        const int64_t mark = SharePool(identity, now, true);
+        if (identity == identity_ && mark == high_water_)
+            return;
+        if (rules_.lost_nothing_once)
+            for (Hold& hold : holds_)
+                if (hold.cause == Hold::Cause::kPromotion)
+                    hold.cause = Hold::Cause::kTakeover;
+        Hold hold = HeldOff();
+        if (Promoted(identity_, identity))
+            hold.cause = Hold::Cause::kPromotion;
+        if (said_ && !rules_.lost_nothing_ends)
+            hold.longest = 0;
+        if (HoldsOff())
+            HoldOff(hold.cause, hold.since, hold.longest, hold.widest);
+        high_water_ = mark;
         identity_ = identity;
     }
 
@@ -593,6 +686,8 @@ private:
     std::vector<Lease> leases_;
     int64_t next_id_ = 1;
     int64_t high_water_ = 0;
+    std::vector<Hold> holds_;
+    bool said_ = false;                                      // that nothing was lost
     SecretRecords chain_{};                                  // empty before there is one
     uint64_t identity_ = kNone;                              // who changed the pool last
     std::map<int64_t, std::pair<int64_t, int64_t>> grants_;  // of a role: minute, how many in it

@@ -3,8 +3,10 @@
 // functions of the extension.
 //
 //   lease_trace FIRST_SEED LAST_SEED STEPS
+//   lease_trace orders
 //
-// A trace per seed. A line per step, for COPY:
+// A trace per seed; or every order of three of the changes that a pool can have, from number 1000
+// on, a trace for each first change. A line per step, for COPY:
 //
 //   seed  step  identity  clock  operation  committed  arguments  answer  SQLSTATE
 //
@@ -20,8 +22,10 @@
 //   purge      milliseconds to keep                                   number of leases
 //   configure  first node id, node ids, max_duration, max_clock_skew, closed, each or null;
 //              1 if never leased, 1 to forget the chain; node ids of a
-//              role, chain, grants of a role, each or null                              when node
+//              role, chain, grants of a role, each or null; 1 if nothing was lost       when node
 //              ids become free
+//   mark                                                              before which second none is
+//                                                                     granted
 //   add_secret     fingerprint, from when on                          nothing
 //   remove_secret  fingerprint                                        nothing
 //   save       place                                                  keep the state there
@@ -131,18 +135,76 @@ public:
         // Mostly long before.
         if (random_.OneIn(4)) {
             now_ -= static_cast<int64_t>(seed_ % 3);
-            Configure({.never_leased = true});
+            Configure({.max_clock_skew = random_.Between(0, 3), .never_leased = true});
         } else if (!random_.OneIn(4))
             now_ += random_.Between(0, 100);
         // Before anything was granted, another one may have taken the place of where it was made.
         if (random_.OneIn(4))
-            identity_ = ++identities_;
+            TakeOver(random_.OneIn(2));
         ConfigurePool();
         while (step_ < steps_)
             Step();
     }
 
+    // All orders of three changes that begin with this one, each in a pool made anew.
+    void WriteOrders(int first) {
+        for (int order = 0; order < kChanges * kChanges; order++) {
+            // What was done when it was made is over, or not.
+            Remake(first % 2 == 0 ? 100 : 10);
+            for (const int change : {first, order / kChanges, order % kChanges}) {
+                Change(change);
+                Mark();
+            }
+        }
+    }
+    static constexpr int kChanges = 13;
+
 private:
+    void Remake(int64_t before) {
+        commits_ = true;
+        now_ = Usual();
+        TakeOver(false);
+        model_ = Made();
+        Put("create", true, {});
+        Configure({.first_node_id = 1, .node_count = 4, .max_duration = 60, .max_clock_skew = 6});
+        now_ += before;
+    }
+
+    void Change(int change) {
+        now_++;
+        switch (change) {
+            case 0:
+                return Configure({.max_duration = 70});
+            case 1:
+                Configure({.max_duration = 90});
+                return Configure({.max_duration = 5});
+            case 2:
+                return Configure({.max_clock_skew = 9});
+            case 3:
+                return Configure({.max_clock_skew = 1});
+            case 4:
+                return Configure({.node_count = model_.pool().node_count + 1});
+            case 5:
+                return Configure({.closed = true});
+            case 6:
+                return Configure({.closed = false});
+            case 7:
+                return Configure({.never_leased = true});
+            case 8:
+                return Configure({.nothing_lost = true});
+            case 9:
+                return TakeOver(true);
+            case 10:
+                return TakeOver(false);
+            case 11:
+                now_ += 120;
+                return Acquire();
+            default:
+                now_ += 20;
+                Purge();
+        }
+    }
+
     // A clock that shows more than fits beside an identity's hash.
     static constexpr int64_t kFarOff = int64_t{1} << 33;
     static constexpr int kPlaces = 3;
@@ -166,7 +228,9 @@ private:
 
     void Step() {
         MoveClock();
-        if (random_.OneIn(trouble_ * 2))
+        if (random_.OneIn(30))
+            Mark();
+        else if (random_.OneIn(trouble_ * 2))
             ChangePlace();
         else if (random_.OneIn(trouble_ * 8))
             Serve();
@@ -233,7 +297,11 @@ private:
             return Put("save", true, argument);
         }
         // A former one comes back, too.
-        identity_ = random_.OneIn(5) ? static_cast<uint64_t>(random_.Between(1, 3)) : ++identities_;
+        if (random_.OneIn(5))
+            identity_ = former_[static_cast<size_t>(random_.Between(
+                0, std::min<int64_t>(2, static_cast<int64_t>(former_.size()) - 1)))];
+        else
+            TakeOver(random_.OneIn(2));
         if (random_.OneIn(4))
             return;
         model_ = *places_[place];
@@ -242,6 +310,13 @@ private:
         if (dump)
             model_.Made(identity_, now_);
         Put(dump ? "dump" : "restore", true, argument);
+    }
+
+    // Another directory, or a standby that is promoted.
+    void TakeOver(bool promoted) {
+        identity_ = promoted ? identity_ + 1 : ++systems_ * kSystem;
+        identity_ = (identity_ & ~kDirectories) | ++directories_ << 16;
+        former_.push_back(identity_);
     }
 
     // The server of the coordinator uses node ids itself from here on, or none.
@@ -263,7 +338,7 @@ private:
     template <typename Act>
     bool Call(const char* operation, const std::vector<Argument>& arguments, Act&& act,
               const SecretRecords* chain = nullptr) {
-        const bool commit = !random_.OneIn(10);
+        const bool commit = commits_ || !random_.OneIn(10);
         const Coordinator before = model_;
         std::vector<Value> answer;
         const bool done = act(&answer);
@@ -347,7 +422,8 @@ private:
             expected_end =
                 (NearMark() ? model_.high_water() - 1
                             : Pick({end - 1, FromOfLast(), now_, now_ + pool.max_clock_skew,
-                                    end + pool.max_duration, now_ + pool.max_duration,
+                                    now_ + pool.max_clock_skew, end + pool.max_duration,
+                                    now_ + pool.max_duration,
                                     now_ + pool.max_duration + pool.max_clock_skew})) +
                 random_.Between(-1, 1);
         }
@@ -518,7 +594,7 @@ private:
               closed, int64_t{change.never_leased}, int64_t{change.forget_key},
               change.max_nodes_per_role,
               change.chain ? Argument(TextOf(*change.chain)) : Argument(Value()),
-              change.max_grants_per_role},
+              change.max_grants_per_role, int64_t{change.nothing_lost}},
              [&](std::vector<Value>* answer) {
                  const auto free_at = model_.Configure(identity_, now_, change);
                  if (!free_at)
@@ -545,6 +621,7 @@ private:
             return Configure(
                 {.max_duration = random_.OneIn(2) ? pool.max_duration : random_.Between(1, 25),
                  .closed = false});
+        change.nothing_lost = random_.OneIn(5);
         switch (random_.Between(0, 9)) {
             case 0:
                 return ConfigurePool();
@@ -564,6 +641,10 @@ private:
                 break;
             case 5:
                 change.closed = random_.OneIn(3);
+                if (random_.OneIn(2))
+                    change.max_duration = random_.Between(1, pool.max_duration);
+                if (random_.OneIn(2))
+                    change.max_clock_skew = random_.Between(0, pool.max_clock_skew);
                 break;
             case 6:
                 change.never_leased = true;
@@ -592,11 +673,19 @@ private:
         Configure(change);
     }
 
+    void Mark() {
+        Call("mark", {}, [&](std::vector<Value>* answer) {
+            *answer = {model_.Mark(identity_, now_)};
+            return true;
+        });
+    }
+
     // --- output
 
     void Put(const char* operation, bool commit, const std::vector<Argument>& arguments,
              const std::vector<Value>* answer = nullptr, Refusal refusal = Refusal::kNone) {
-        std::cout << seed_ << '\t' << step_++ << "\tcoordinator " << identity_ << '\t' << now_
+        std::cout << seed_ << '\t' << step_++ << '\t' << identity_ / kSystem << '/'
+                  << identity_ % (1 << 16) << '/' << (identity_ & kDirectories) << "/1/1\t" << now_
                   << '\t' << operation << '\t' << (commit ? 't' : 'f') << '\t'
                   << ArrayText(arguments) << '\t'
                   << (answer != nullptr ? ArrayText({answer->begin(), answer->end()}) : "\\N")
@@ -608,14 +697,18 @@ private:
     Random random_;
     int64_t trouble_;
     int step_ = 0;
+    bool commits_ = false;  // always
     int64_t now_ = 0;
-    uint64_t identity_ = Cluster::kFirst;
-    uint64_t identities_ = Cluster::kFirst;
+    // System, directory and timeline
+    static constexpr uint64_t kSystem = uint64_t{1} << 32, kDirectories = 0xffff0000;
+    uint64_t identity_ = kSystem;
+    uint64_t directories_ = 0, systems_ = 1;
+    std::vector<uint64_t> former_{kSystem};
     uint64_t incarnations_ = 0;
     int64_t fingerprints_ = 15;
     std::vector<Held> held_;
     // With the defaults of the pool.
-    Coordinator Made() const { return {kRandflake, {0, 131072, 60, 2}, {}, Cluster::kFirst, now_}; }
+    Coordinator Made() const { return {kRandflake, {0, 131072, 60, 2}, {}, identity_, now_}; }
     Coordinator model_{Made()};
     Coordinator::Static served_{0, 0};
     std::array<std::optional<Coordinator>, kPlaces> places_;
@@ -625,12 +718,18 @@ private:
 }  // namespace randflake::simulation
 
 int main(int count, char** arguments) {
+    using randflake::simulation::Trace;
+    if (count == 2 && std::string(arguments[1]) == "orders") {
+        for (int first = 0; first < Trace::kChanges; first++)
+            Trace(1000 + static_cast<uint64_t>(first), 0).WriteOrders(first);
+        return 0;
+    }
     if (count != 4) {
-        std::cerr << "usage: " << arguments[0] << " FIRST_SEED LAST_SEED STEPS\n";
+        std::cerr << "usage: " << arguments[0] << " FIRST_SEED LAST_SEED STEPS, or orders\n";
         return 2;
     }
     const uint64_t last = std::strtoull(arguments[2], nullptr, 10);
     for (uint64_t seed = std::strtoull(arguments[1], nullptr, 10); seed <= last; seed++)
-        randflake::simulation::Trace(seed, std::atoi(arguments[3])).Write();
+        Trace(seed, std::atoi(arguments[3])).Write();
     return 0;
 }
