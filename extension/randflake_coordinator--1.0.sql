@@ -694,6 +694,7 @@ DECLARE
     had_until bigint; -- at that second
     counted @extschema@.randflake_lease_role;
     lease @extschema@.randflake_lease;
+    used record;      -- node ids of this server itself
     broken text;
 BEGIN
     IF randflake_lease_acquire.holder IS NULL OR randflake_lease_acquire.incarnation IS NULL
@@ -805,17 +806,18 @@ BEGIN
             int4range(first_node_id, first_node_id + node_count), int8range(lease_start, lease_end + 1),
             randflake_lease_acquire.secrets)
     RETURNING * INTO STRICT lease;
+    used := @extschema@.randflake_coordinator_static_nodes(own);
     broken := CASE
         WHEN lower(lease.nodes) <> first_node_id OR upper(lease.nodes) <> first_node_id + node_count
             OR lower(lease.span) <> lease_start OR upper(lease.span) <> lease_end + 1
             THEN 'a grant is stored as its holder is told'
         WHEN NOT lease.nodes <@ pool.nodes THEN 'a grant has node ids of the pool alone'
-        WHEN lease.nodes && @extschema@.randflake_lease_static_nodes(own)
+        WHEN used.first_node_id < upper(lease.nodes) AND used.first_node_id + used.node_count > lower(lease.nodes)
             THEN 'a grant has no node ids of the coordinator''s own server'
         WHEN lower(lease.span) < pool.high_water THEN 'a grant does not begin before the mark'
         WHEN upper(lease.span) > now + pool.max_duration OR upper(lease.span) > @extschema@.randflake_lease_horizon(own)
             THEN 'a grant is no longer than the longest lease'
-        WHEN upper(lease.span) > @extschema@.randflake_lease_stops_at(own, lease.secrets, known)
+        WHEN lease.secrets <> known AND upper(lease.span) > @extschema@.randflake_lease_stops_at(own, lease.secrets, known)
             THEN 'a grant ends before secrets differ'
         END;
     IF broken IS NOT NULL THEN
@@ -849,6 +851,7 @@ DECLARE
     now bigint;
     latest bigint;    -- no lease ends later
     renewed @extschema@.randflake_lease;
+    used record;      -- node ids of this server itself
     broken text;
 BEGIN
     IF duration < 1 THEN
@@ -912,18 +915,20 @@ BEGIN
     SET span = int8range(lower(l.span), lease_end + 1), renewed_at = clock_timestamp(), secrets = randflake_lease_renew.secrets
     WHERE l.lease_id = randflake_lease_renew.lease_id
     RETURNING * INTO STRICT renewed;
+    used := @extschema@.randflake_coordinator_static_nodes(own);
     broken := CASE
         WHEN renewed.incarnation <> randflake_lease_renew.incarnation OR renewed.role <> SESSION_USER
             OR renewed.released_at IS NOT NULL THEN 'a lease is renewed for its holder, until it is released'
         WHEN upper(renewed.span) <> lease_end + 1 THEN 'a renewal is stored as its holder is told'
         WHEN NOT renewed.span @> lease.span THEN 'a renewal does not move the end back'
         WHEN NOT renewed.nodes <@ pool.nodes THEN 'a renewal is of node ids of the pool'
-        WHEN renewed.nodes && @extschema@.randflake_lease_static_nodes(own)
+        WHEN used.first_node_id < upper(renewed.nodes) AND used.first_node_id + used.node_count > lower(renewed.nodes)
             THEN 'a renewal is of no node ids of the coordinator''s own server'
         WHEN upper(renewed.span) > now + pool.max_duration + pool.max_clock_skew
             OR upper(renewed.span) > @extschema@.randflake_lease_horizon(own)
             THEN 'a renewal ends within the longest lease and the difference of clocks'
-        WHEN upper(renewed.span) > @extschema@.randflake_lease_stops_at(own, renewed.secrets, pool.secrets)
+        WHEN renewed.secrets <> pool.secrets
+            AND upper(renewed.span) > @extschema@.randflake_lease_stops_at(own, renewed.secrets, pool.secrets)
             THEN 'a renewal ends before secrets differ'
         END;
     IF broken IS NOT NULL THEN

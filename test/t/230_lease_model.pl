@@ -22,8 +22,8 @@ SET test.clock = 0;
 CREATE EXTENSION randflake_coordinator;
 CREATE OR REPLACE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text LANGUAGE sql VOLATILE
 AS $$ SELECT current_setting('test.identity') $$;
-CREATE OR REPLACE FUNCTION randflake_lease_static_nodes(own randflake_lease_internal) RETURNS int4range LANGUAGE sql STABLE
-AS $$ SELECT current_setting('test.static')::int4range $$;
+CREATE OR REPLACE FUNCTION randflake_coordinator_static_nodes(own randflake_lease_internal, OUT first_node_id integer, OUT node_count integer)
+LANGUAGE sql STABLE AS $$ SELECT lower(nodes), upper(nodes) - lower(nodes) FROM (SELECT current_setting('test.static')::int4range AS nodes) AS s $$;
 CREATE ROLE holder1;
 CREATE ROLE holder2;
 GRANT EXECUTE ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text),
