@@ -36,57 +36,9 @@ constexpr int64_t UnixSecondOf(std::chrono::sys_seconds date) {
     return date.time_since_epoch().count();
 }
 
-TEST(Layout, TakesExactly64Bits) {
-    EXPECT_EQ(kRandflake.timestamp_bits + kRandflake.node_bits + kRandflake.sequence_bits, 64);
-    EXPECT_EQ(kRandflake.max_timestamp(), (1u << 30) - 1);
-    EXPECT_EQ(kRandflake.max_node_id(), 131071u);
-    EXPECT_EQ(kRandflake.max_sequence(), 131071u);
-    EXPECT_EQ(Packed(kRandflake, {kRandflake.max_timestamp(), 131071, 131071}), UINT64_MAX);
-    EXPECT_EQ(Packed(kRandflake, {0, 0, 0}), 0u);
-}
-
-TEST(Layout, FieldsLieWhereTheyShould) {
-    EXPECT_EQ(Packed(kRandflake, {1, 0, 0}), uint64_t{1} << 34);
-    EXPECT_EQ(Packed(kRandflake, {0, 1, 0}), uint64_t{1} << 17);
-    EXPECT_EQ(Packed(kRandflake, {0, 0, 1}), 1u);
-    EXPECT_EQ(Packed(kRandflake, {kRandflake.max_timestamp(), 0, 0}), UINT64_MAX << 34);
-    EXPECT_EQ(Packed(kRandflake, {0, 131071, 0}), uint64_t{131071} << 17);
-}
-
-TEST(Layout, EveryCombinationOfEdgesRoundTrips) {
-    for (const uint64_t timestamp : Edges(kRandflake.max_timestamp()))
-        for (const uint64_t node_id : Edges(kRandflake.max_node_id()))
-            for (const uint64_t sequence : Edges(kRandflake.max_sequence())) {
-                const Fields fields{timestamp, node_id, sequence};
-                EXPECT_EQ(kRandflake.Unpack(Packed(kRandflake, fields)), fields);
-            }
-}
-
 TEST(Layout, FirstSecond) {
     using namespace std::chrono;
     EXPECT_EQ(UnixSecondOf(0), UnixSecondOf(sys_days{2024y / 10 / 27} + 3h + 33min + 20s));
-}
-
-// From here on a raw number has its top bit set.
-TEST(Layout, TopBitIn2041) {
-    using namespace std::chrono;
-    constexpr uint64_t kFirst = uint64_t{1} << 29;
-    EXPECT_EQ(UnixSecondOf(kFirst), UnixSecondOf(sys_days{2041y / 10 / 31} + 22h + 21min + 52s));
-
-    const uint64_t last_before = Packed(kRandflake, {kFirst - 1, 131071, 131071});
-    const uint64_t first = Packed(kRandflake, {kFirst, 0, 0});
-    EXPECT_EQ(last_before, uint64_t{INT64_MAX});
-    EXPECT_EQ(first, uint64_t{1} << 63);
-    EXPECT_EQ(kRandflake.Unpack(last_before), (Fields{kFirst - 1, 131071, 131071}));
-    EXPECT_EQ(kRandflake.Unpack(first), (Fields{kFirst, 0, 0}));
-}
-
-TEST(Layout, LastSecondIn2058) {
-    using namespace std::chrono;
-    const uint64_t last = kRandflake.max_timestamp();
-    EXPECT_EQ(UnixSecondOf(last), UnixSecondOf(sys_days{2058y / 11 / 5} + 17h + 10min + 23s));
-    EXPECT_EQ(kRandflake.Unpack(Packed(kRandflake, {last, 0, 0})), (Fields{last, 0, 0}));
-    EXPECT_EQ(kRandflake.Unpack(UINT64_MAX), (Fields{last, 131071, 131071}));
 }
 
 TEST(Layout, OrderOfNumbersIsOrderOfFields) {
@@ -109,27 +61,6 @@ TEST(Layout, PackRefusesWhatDoesNotFit) {
             EXPECT_EQ(raw, kUntouched);
         }
     }
-}
-
-TEST(Layout, AnyNumberIsSomeFields) {
-    std::mt19937_64 random(17);
-    for (int i = 0; i < 1000000; i++) {
-        const uint64_t raw = random();
-        ASSERT_EQ(Packed(kRandflake, kRandflake.Unpack(raw)), raw);
-    }
-}
-
-// The widths that the explorer runs at, completely, and the widths of other families of numbers.
-TEST(Layout, OtherWidths) {
-    for (const Layout& layout : {Layout{0, 2, 1, 1}, Layout{0, 3, 2, 1}, Layout{0, 2, 0, 2}}) {
-        const int bits = layout.timestamp_bits + layout.node_bits + layout.sequence_bits;
-        for (uint64_t raw = 0; raw < uint64_t{1} << bits; raw++)
-            EXPECT_EQ(Packed(layout, layout.Unpack(raw)), raw);
-    }
-    constexpr Layout kMilliseconds{0, 41, 10, 12};
-    const Fields last{(uint64_t{1} << 41) - 1, 1023, 4095};
-    EXPECT_EQ(Packed(kMilliseconds, last), uint64_t{INT64_MAX});
-    EXPECT_EQ(kMilliseconds.Unpack(INT64_MAX), last);
 }
 
 struct Known {

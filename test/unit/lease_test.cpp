@@ -122,35 +122,6 @@ protected:
     LeaseHolder holder;
 };
 
-TEST_F(Holder, BeginsWithNothing) {
-    EXPECT_EQ(holder.newest().id, 0);
-    EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
-    EXPECT_FALSE(holder.renews());
-    EXPECT_EQ(holder.NextRequestAt(60, 0, {0}), 500);
-    EXPECT_TRUE(holder.OpenNext({0}, {1000}, kAnyEnd).closed());
-    EXPECT_EQ(holder.Extended(Window{7, 7}, kAnyEnd), (Window{7, 7}));
-    const LeaseReleases releases = holder.Sealed({-1});
-    EXPECT_EQ(releases.open.lease.id, 0);
-    EXPECT_EQ(releases.next.lease.id, 0);
-}
-
-TEST_F(Holder, AsksForALeaseUnderAFreshIncarnation) {
-    const LeaseRequest request = holder.Acquire(kFirst, {5});
-    EXPECT_EQ(request.kind, LeaseRequest::Kind::kAcquire);
-    EXPECT_EQ(request.incarnation, kFirst);
-    EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kAcquire);
-    EXPECT_EQ(Grant(1, 100, 160, 100), LeaseOutcome::kGood);
-    EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
-    EXPECT_EQ(holder.next().id, 1);
-    EXPECT_EQ(holder.next().incarnation, kFirst);
-    EXPECT_EQ(holder.next().first_node_id, 10);
-    EXPECT_EQ(holder.next().start, 100);
-    EXPECT_EQ(holder.next().end, 160);
-    EXPECT_EQ(holder.next().asked_at_ms, 5);
-    EXPECT_EQ(holder.next().lasts_until_ms, 60005);
-    EXPECT_TRUE(holder.renews());
-}
-
 TEST_F(Holder, AsksForARenewalWithWhatItKnows) {
     Open(7, 100, 160);
     const LeaseRequest request = holder.Renew({9});
@@ -158,14 +129,6 @@ TEST_F(Holder, AsksForARenewalWithWhatItKnows) {
     EXPECT_EQ(request.lease_id, 7);
     EXPECT_EQ(request.incarnation, kFirst);
     EXPECT_EQ(request.expected_end, kEpoch + 159);
-}
-
-TEST_F(Holder, TheLastRequestAloneIsAnswered) {
-    (void)holder.Acquire(kSecond, {1});
-    (void)holder.Acquire(kFirst, {2});
-    EXPECT_EQ(Grant(1, 100, 160, 100), LeaseOutcome::kGood);
-    EXPECT_EQ(holder.next().incarnation, kFirst);
-    EXPECT_EQ(holder.next().asked_at_ms, 2);
 }
 
 TEST_F(Holder, AnswersThatNobodyAwaitsChangeNothing) {
@@ -207,18 +170,6 @@ TEST_F(Holder, AGrantThatMakesNoSenseIsNone) {
     EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 1250);
 }
 
-TEST_F(Holder, AGrantToTheEndOfTimeEndsWithTheLayout) {
-    (void)holder.Acquire(kFirst, {0});
-    EXPECT_EQ(holder.Granted(kRandflake, 2, {1, 0, 2, kEpoch + kBeyond - 9, INT64_MAX}, kAsked,
-                             {kBeyond - 9}),
-              LeaseOutcome::kGood);
-    EXPECT_EQ(holder.next().end, kBeyond);
-    EXPECT_EQ(holder.next().lasts_until_ms, 9000);
-    (void)holder.Renew({0});
-    EXPECT_EQ(holder.Renewed(kRandflake, {INT64_MAX}, kAsked, {kBeyond - 9}), LeaseOutcome::kGood);
-    EXPECT_EQ(holder.next().end, kBeyond);
-}
-
 TEST(Lease, TheLatestEndThatIsTaken) {
     EXPECT_EQ(LatestEnd({100}, {60, 2000}), 163);
     EXPECT_EQ(LatestEnd({100}, {60, 2001}), 164);
@@ -227,18 +178,6 @@ TEST(Lease, TheLatestEndThatIsTaken) {
 }
 
 constexpr LeaseTerms kMinute{60, 2000};
-
-TEST_F(Holder, AGrantThatIsLongerThanAskedForIsNotTaken) {
-    EXPECT_EQ(AskAndGrant(1, 100, 164, 100, kMinute), LeaseOutcome::kTooLong);
-    EXPECT_EQ(holder.newest().id, 0);
-    EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
-    EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 1250) << "asks again";
-    EXPECT_EQ(AskAndGrant(1, 100, 163, 100, kMinute), LeaseOutcome::kGood);
-    EXPECT_EQ(holder.next().end, 163);
-    (void)holder.Acquire(kSecond, {7});
-    EXPECT_EQ(Grant(2, 100, 100 + 10 * 365 * 86400, 100, kMinute), LeaseOutcome::kTooLong);
-    EXPECT_EQ(holder.next().id, 1) << "what it has stays";
-}
 
 TEST_F(Holder, AGrantThatIsRefusedForItsEndIsGivenBackUnused) {
     (void)holder.Acquire(kFirst, {7});
@@ -338,31 +277,6 @@ TEST_F(Holder, ARenewalTakesNothingAway) {
     EXPECT_EQ(holder.Extended(Window{15, 20}, kAnyEnd), (Window{15, 30}));
 }
 
-TEST_F(Holder, ARenewalReachesTheLeaseThatItWasAskedFor) {
-    OpenWithNext();
-    EXPECT_TRUE(holder.renews());
-    EXPECT_EQ(holder.Renew({0}).lease_id, 2);
-    (void)holder.Renewed(kRandflake, {kEpoch + 39}, kAsked, {12});
-    EXPECT_EQ(holder.open().end, 20);
-    EXPECT_EQ(holder.next().end, 40);
-    EXPECT_EQ(holder.Extended(Window{10, 20}, kAnyEnd), (Window{10, 20}));
-}
-
-TEST_F(Holder, ARefusedLeaseStaysGoodUntilItsEnd) {
-    Open(1, 10, 20);
-    RefuseRenewal();
-    EXPECT_FALSE(holder.renews());
-    EXPECT_EQ(holder.open().id, 1);
-    EXPECT_EQ(holder.open().end, 20);
-    Acquire(2, 12, 30);
-    EXPECT_TRUE(holder.OpenNext({20}, {19}, kAnyEnd).closed());
-    EXPECT_EQ(holder.open().id, 1);
-    EXPECT_EQ(holder.OpenNext({20}, {20}, kAnyEnd), (Window{20, 30}));
-    EXPECT_EQ(holder.open().id, 2);
-    EXPECT_FALSE(holder.open().refused);
-    EXPECT_EQ(holder.next().id, 0);
-}
-
 TEST_F(Holder, ANextLeaseThatTheServerUsedItself) {
     EXPECT_FALSE(holder.NextUsed(Window{0, 0}, {99})) << "there is none";
     OpenWithNext();
@@ -370,18 +284,6 @@ TEST_F(Holder, ANextLeaseThatTheServerUsedItself) {
     EXPECT_TRUE(holder.NextUsed(Window{10, 20}, {30}));
     EXPECT_TRUE(holder.NextUsed(Window{10, 20}, {31}));
     EXPECT_FALSE(holder.NextUsed(Window{10, 30}, {30})) << "the open lease did";
-}
-
-TEST_F(Holder, KnowsTheLastSecondOfBothLeases) {
-    EXPECT_EQ(holder.LastEnd(), 0);
-    Open(1, 10, 20);
-    EXPECT_EQ(holder.LastEnd(), 20);
-    RefuseRenewal();
-    Acquire(2, 12, 30);
-    EXPECT_EQ(holder.LastEnd(), 30);
-    RefuseRenewal();
-    Acquire(3, 12, 15);
-    EXPECT_EQ(holder.LastEnd(), 20);
 }
 
 TEST_F(Holder, ARefusedNextLeaseIsForgotten) {
@@ -398,31 +300,6 @@ TEST_F(Holder, ARefusedAcquisitionChangesNothing) {
     EXPECT_EQ(holder.Refused(), LeaseOutcome::kNothing);
     EXPECT_EQ(holder.newest().id, 0);
     EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 1250);
-}
-
-TEST_F(Holder, SilenceChangesNothing) {
-    Open(1, 10, 20);
-    (void)holder.Renew({5000});
-    EXPECT_EQ(holder.Unanswered(), LeaseOutcome::kNothing);
-    EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
-    EXPECT_EQ(holder.open().end, 20);
-    EXPECT_FALSE(holder.open().refused);
-    EXPECT_TRUE(holder.renews());
-}
-
-TEST_F(Holder, RenewsAtTwoFifthsOfTheLease) {
-    Acquire(1, 100, 160, 1000);
-    EXPECT_EQ(holder.NextRequestAt(60, 0, {1000}), 25000);
-    EXPECT_EQ(holder.NextRequestAt(3600, 0, {1000}), 25000);  // the coordinator gives no more
-    EXPECT_EQ(holder.NextRequestAt(10, 0, {1000}), 5000);     // less than it got is asked for
-    EXPECT_EQ(holder.NextRequestAt(60, 0, {999999}), 25000);  // late, whatever the time
-    // up to a tenth earlier
-    EXPECT_EQ(holder.NextRequestAt(60, 2400, {1000}), 22600);
-    EXPECT_EQ(holder.NextRequestAt(60, 2401, {1000}), 25000);
-    EXPECT_EQ(holder.NextRequestAt(60, UINT64_MAX, {1000}), 25000 - int64_t{UINT64_MAX % 2401});
-    // as much as was promised, from the request on
-    Renew(160, 21000, 100);
-    EXPECT_EQ(holder.NextRequestAt(60, 0, {21000}), 37000);
 }
 
 TEST_F(Holder, DoesNotHurryForShortLeases) {
@@ -493,16 +370,6 @@ TEST_F(Holder, GivesBackAsUsedWhatTheDirectoryUsedBefore) {
         EXPECT_EQ(release.last_used, kEpoch + c.last_used) << c.last << ' ' << c.used_until;
         holder = {};
     }
-}
-
-TEST_F(Holder, ACopyGoesOn) {
-    Open(1, 10, 20);
-    (void)holder.Renew({0});
-    LeaseHolder successor = holder;
-    EXPECT_EQ(successor.open().id, 1);
-    EXPECT_EQ(successor.Renew({1}).incarnation, kFirst);
-    (void)successor.Renewed(kRandflake, {kEpoch + 29}, kAsked, {10});
-    EXPECT_EQ(successor.open().end, 30);
 }
 
 // --- the look at a coordinator

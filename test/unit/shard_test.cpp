@@ -78,15 +78,6 @@ TEST(SignedOrder, CoversAllSignedNumbers) {
         EXPECT_EQ(ToSigned(ToUnsigned(id)), id);
 }
 
-TEST(Shard, EndsAreExact) {
-    for (const int32_t shards : ShardCounts()) {
-        EXPECT_EQ(ShardLower(0, shards), INT64_MIN) << shards;
-        EXPECT_EQ(ShardUpper(shards - 1, shards), INT64_MAX) << shards;
-        EXPECT_EQ(ShardOf(INT64_MIN, shards), 0) << shards;
-        EXPECT_EQ(ShardOf(INT64_MAX, shards), shards - 1) << shards;
-    }
-}
-
 TEST(Shard, BoundsAreContiguousAndInclusive) {
     for (const int32_t shards : ShardCounts())
         for (const int32_t s : SomeShards(shards)) {
@@ -97,50 +88,6 @@ TEST(Shard, BoundsAreContiguousAndInclusive) {
             if (s < shards - 1) {
                 ASSERT_EQ(ShardLower(s + 1, shards), upper + 1) << s << " of " << shards;
                 ASSERT_EQ(ShardOf(upper + 1, shards), s + 1) << shards;
-            }
-        }
-}
-
-// No shard holds more than one number more than another.
-TEST(Shard, SizesAreEqual) {
-    for (const int32_t shards : ShardCounts()) {
-        // 2^64 / shards, rounded down; 2^64 itself does not fit, and one shard holds all of it.
-        if (shards == 1)
-            continue;
-        const uint64_t share =
-            static_cast<uint64_t>((uint128_t{1} << 64) / static_cast<uint32_t>(shards));
-        for (const int32_t s : SomeShards(shards)) {
-            const uint64_t size =
-                ToUnsigned(ShardUpper(s, shards)) - ToUnsigned(ShardLower(s, shards)) + 1;
-            ASSERT_TRUE(size == share || size == share + 1) << s << " of " << shards;
-        }
-    }
-}
-
-// Every shard s of n is exactly the shards 2s and 2s + 1 of 2n.
-TEST(Shard, DoublingCutsEachShardInTwo) {
-    for (const int32_t shards : ShardCounts())
-        for (const int32_t s : SomeShards(shards)) {
-            if (shards > kMaxShards / 2)
-                break;
-            SCOPED_TRACE(testing::Message() << s << " of " << shards);
-            ASSERT_EQ(ShardLower(2 * s, 2 * shards), ShardLower(s, shards));
-            ASSERT_EQ(ShardUpper(2 * s + 1, 2 * shards), ShardUpper(s, shards));
-        }
-}
-
-TEST(Shard, AnyNumberLiesWithinItsShard) {
-    std::mt19937_64 random(3);
-    for (const int32_t shards : ShardCounts())
-        for (int i = 0; i < 1000; i++) {
-            const auto id = static_cast<int64_t>(random());
-            const int32_t s = ShardOf(id, shards);
-            ASSERT_GE(s, 0);
-            ASSERT_LT(s, shards);
-            ASSERT_GE(id, ShardLower(s, shards)) << id << " in " << shards;
-            ASSERT_LE(id, ShardUpper(s, shards)) << id << " in " << shards;
-            if (shards <= kMaxShards / 2) {
-                ASSERT_EQ(ShardOf(id, 2 * shards) / 2, s) << id << " in " << shards;
             }
         }
 }

@@ -213,17 +213,6 @@ TEST(WindowStateBytes, EveryChangeOfAByteIsRefused) {
         }
 }
 
-TEST(WindowStateBytes, EveryOtherLengthIsRefused) {
-    const Bytes good = Encoded(Example());
-    for (size_t length = 0; length < 2 * good.size(); length++) {
-        if (length == good.size())
-            continue;
-        Bytes bytes = good;
-        bytes.resize(length);
-        EXPECT_EQ(ErrorOf(bytes), StateError::kWrongLength) << length;
-    }
-}
-
 TEST(WindowStateBytes, ImpossibleContentIsRefused) {
     struct {
         size_t at;
@@ -307,41 +296,6 @@ TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
                     EXPECT_FALSE((NodeRange{a, m}).Covers({UINT32_MAX - b, n}));
                     EXPECT_FALSE((NodeRange{a, m}).Overlaps({UINT32_MAX - b, n}));
                 }
-}
-
-TEST(WindowStateEnds, EndIsTheLatestOfAllRangesThatOverlap) {
-    WindowState state{};
-    EXPECT_EQ(state.EndFor({0, 131072}), 0u);
-    SetEnd(&state, {10, 5}, 100);
-    SetEnd(&state, {20, 5}, 300);
-    SetEnd(&state, {12, 1}, 200);
-    const WrittenEnd cases[] = {{{10, 1}, 100}, {{12, 1}, 200}, {{10, 5}, 200},
-                                {{14, 7}, 300}, {{15, 5}, 0},   {{0, 131072}, 300}};
-    for (const auto& [nodes, end] : cases)
-        EXPECT_EQ(state.EndFor(nodes), end) << nodes.first << ' ' << nodes.count;
-}
-
-TEST(WindowStateEnds, TheRangeInUseComesFirstAndOnce) {
-    WindowState state{};
-    for (const auto& [node, end] : {std::pair{1u, 10u}, {2u, 20u}, {3u, 30u}, {2u, 40u}})
-        SetEnd(&state, {node, 1}, end);
-    ASSERT_EQ(state.end_count, 3u);
-    EXPECT_EQ(state.ends[0], (WrittenEnd{{2, 1}, 40}));
-    EXPECT_EQ(state.ends[1], (WrittenEnd{{3, 1}, 30}));
-    EXPECT_EQ(state.ends[2], (WrittenEnd{{1, 1}, 10}));
-}
-
-TEST(WindowStateEnds, TheLastTwoBecomeOneWhenThereIsNoRoom) {
-    WindowState state{};
-    for (uint32_t i = 0; i < kMaxWrittenEnds; i++)
-        SetEnd(&state, {10 * i, 2}, 1000 - i);
-    ASSERT_EQ(state.end_count, kMaxWrittenEnds);
-    SetEnd(&state, {5000, 2}, 2000);
-    ASSERT_EQ(state.end_count, kMaxWrittenEnds);
-    EXPECT_EQ(state.ends[0], (WrittenEnd{{5000, 2}, 2000}));
-    EXPECT_EQ(state.ends[1], (WrittenEnd{{150, 2}, 985}));
-    EXPECT_EQ(state.ends[kMaxWrittenEnds - 1], (WrittenEnd{{0, 12}, 1000}));
-    EXPECT_EQ(state.EndFor({5, 1}), 1000u) << "in between: rather too late than too early";
 }
 
 // Servers go from range to range, crash or stop cleanly, and start at the end that the state tells.
@@ -586,24 +540,6 @@ TEST(WindowStateEnds, ThoseOfConfiguredRangesAreNeverMerged) {
     EXPECT_EQ(state.EndFor({1000, 2}), 200u);
 }
 
-TEST(PlanStart, TheFloorIsThatOfTheLastStartThatHeldOff) {
-    WindowState found = Found(900);
-    found.floor = {5000};
-    EXPECT_EQ(Plan(found).state.floor, 5000u) << "proven";
-    EXPECT_EQ(Plan(found).state.OpensAt(kNodes), 5000u);
-    Start start = kQuick;
-    start.last_run = 0;
-    EXPECT_EQ(Plan(found, start).state.floor, kHeldOff);
-    start.after_crash_restart = true;
-    EXPECT_EQ(Plan(found, start).state.floor, 5000u) << "after a crash of the same server";
-    found.floor = {7};
-    EXPECT_EQ(Plan(found, start).state.floor, kHeldOff);
-    EXPECT_EQ(PlanStart(StateError::kLost, found, start).state.floor, kHeldOff);
-    found.origin.timeline++;
-    found.floor = {5000};
-    EXPECT_EQ(Plan(found, start).state.floor, kHeldOff) << "that of another server";
-}
-
 // --- what a start finds
 
 void UseNodes(Start* start, uint32_t first, uint32_t count) {
@@ -685,16 +621,6 @@ TEST(PlanStart, EveryDoubtHoldsOffBeyondStartAndWrittenEnd) {
         }
 }
 
-TEST(PlanStart, FewerNodeIdsThanStoppedAreProven) {
-    for (const NodeRange& nodes : {NodeRange{100, 1}, {103, 1}, {101, 2}, {100, 4}}) {
-        Start start = kQuick;
-        start.nodes = nodes;
-        const StartPlan plan = Plan(Found(900), start);
-        EXPECT_TRUE(plan.proven);
-        EXPECT_EQ(plan.state.OpensAt(kNodes), 900u);
-    }
-}
-
 TEST(PlanStart, AsLongAsTheDifferenceOfClocksIsNotOver) {
     for (const int64_t elapsed : {int64_t{0}, kSkewMs - 1}) {
         Start start = kQuick;
@@ -707,37 +633,6 @@ TEST(PlanStart, AsLongAsTheDifferenceOfClocksIsNotOver) {
     Start start = kQuick;
     start.boot[1] = 0;
     EXPECT_TRUE(Plan(found, start).proven) << "half of a boot's name may be zero";
-}
-
-TEST(PlanStart, AProofGoesByTheSmallestTolerableDifferenceAndAHoldOffByTheLargest) {
-    const struct {
-        SkewRange before, since;
-        bool proven;  // 500 ms after the stop
-        uint32_t largest_ms;
-    } cases[] = {
-        {{501, 501}, {501, 501}, true, 501},        {{501, 9000}, {700, 700}, true, 9000},
-        {{700, 700}, {501, 20000}, true, 20000},    {{500, 500}, {20000, 20000}, false, 20000},
-        {{20000, 20000}, {500, 500}, false, 20000}, {{20000, 20000}, {500, 60000}, false, 60000},
-        {{0, 30000}, {20000, 20000}, false, 30000}};
-    for (const auto& c : cases) {
-        WindowState found = Found(900);
-        found.skew = c.before;
-        Start start = kQuick;
-        start.skew = c.since;
-        StartPlan plan = Plan(found, start);
-        EXPECT_EQ(plan.proven, c.proven) << c.before.smallest_ms << ' ' << c.since.smallest_ms;
-        EXPECT_EQ(plan.held_off_until, (2000500 + c.largest_ms) / 1000 + 1);
-        EXPECT_EQ(plan.state.OpensAt(kNodes), c.proven ? Second{900} : plan.held_off_until);
-        found.stop = Stop{};
-        plan = Plan(found, start);
-        EXPECT_FALSE(plan.proven);
-        EXPECT_EQ(plan.state.OpensAt(kNodes), plan.held_off_until);
-        EXPECT_EQ(plan.opens_at_ms, start.uptime_ms + c.largest_ms);
-    }
-    // Of a state that cannot be read, nothing counts.
-    WindowState lost = Found(900);
-    lost.skew = {0, 60000};
-    EXPECT_EQ(PlanStart(StateError::kWrongContent, lost, kQuick).held_off_until, kHeldOff);
 }
 
 TEST(PlanStart, WithoutStateItHoldsOff) {
@@ -756,15 +651,6 @@ TEST(PlanStart, WithoutStateItHoldsOff) {
         EXPECT_EQ(plan.state.end_count, 0u);
         EXPECT_EQ(plan.secrets, SecretsChange::kNone);
     }
-}
-
-TEST(PlanStart, AnotherSystemCountsBeforeACopyAndACopyBeforeATimeline) {
-    WindowState found = Found(5000);
-    found.origin.timeline = 2;
-    found.origin.identity.inode ^= 1;
-    EXPECT_EQ(Plan(found).finding, Finding::kCopied);
-    found.origin.system_identifier ^= 1;
-    EXPECT_EQ(Plan(found).finding, Finding::kOtherSystem);
 }
 
 TEST(PlanStart, ACopyIsRememberedUntilItIsAcknowledged) {
@@ -815,23 +701,6 @@ TEST(PlanStart, AnotherSecretIsNoticed) {
         EXPECT_EQ(plan.state.OpensAt(kNodes), 1500u) << c.what;
         EXPECT_EQ(plan.state.secrets.count, 1u) << c.what;
         EXPECT_EQ(plan.state.secrets.records[0], kSecret.records[0]) << c.what;
-    }
-}
-
-// A new generation may not begin before the end that was written for whatever node ids.
-TEST(PlanStart, ANewSecretBeginsAtTheLastEnd) {
-    for (const uint32_t end : {900u, 1500u}) {
-        WindowState found = Found(end);
-        SetEnd(&found, {500, 1}, 1200);
-        std::swap(found.ends[0], found.ends[1]);
-        for (const uint32_t from : {1u, 899u, 1199u, 1200u, 1499u, 1500u, 9999u}) {
-            Start start = kQuick;
-            start.secrets = {2, {{22, 0}, {23, from}}};
-            const StartPlan plan = Plan(found, start);
-            EXPECT_EQ(plan.secrets,
-                      from < std::max(end, 1200u) ? SecretsChange::kRefused : SecretsChange::kNone)
-                << end << ' ' << from;
-        }
     }
 }
 
@@ -923,22 +792,6 @@ TEST(DiffersFrom, StaysUntilTheRingHasAnotherSecretThere) {
         EXPECT_EQ(DiffersFrom(c.differs_from, c.before, c.after), c.left) << c.what;
 }
 
-TEST(DiffersFrom, IsKeptByAStart) {
-    WindowState found = Example();
-    found.secrets = Ring({{1, 0}});
-    found.differs_from = {90000000};
-    const auto kept = [&found](const SecretRecords& secrets, StateError error = StateError::kNone) {
-        Start start{};
-        start.nodes = {0, 1};
-        start.secrets = secrets;
-        return PlanStart(error, found, start).state.differs_from;
-    };
-    EXPECT_EQ(kept(Ring({{1, 0}})), 90000000u) << "whoever wrote it";
-    EXPECT_EQ(kept({}), 90000000u);
-    EXPECT_EQ(kept(Ring({{1, 0}, {2, 90000000}})), 0u);
-    EXPECT_EQ(kept(Ring({{1, 0}, {2, 90000000}}), StateError::kLost), 0u);
-}
-
 TEST(DiffersFrom, WhatIsReadForCertain) {
     const auto raw = [](uint64_t second, uint64_t node, uint64_t sequence) {
         uint64_t word = 0;
@@ -1015,44 +868,11 @@ TEST(PlanReload, UnderStaticNodeIdsAfterWhatOthersMayHaveReached) {
     EXPECT_EQ(PlanFor(late, 70).earliest, kMaxEnd);
 }
 
-TEST(PlanReload, UnderLeasedNodeIdsAfterWhatWasLeased) {
-    Reload reload = ReloadOf(kTwo, {});
-    reload.leased = true;
-    ExpectEarliest(reload, 70, 70);
-    reload.leases_end = {69};
-    ExpectEarliest(reload, 70, 70);
-    reload.leases_end = {75};
-    ExpectEarliest(reload, 70, 75);
-}
-
-TEST(PlanReload, WhatMakesNothingMayTakeWhatHasBegun) {
-    Reload standby = ReloadOf(kTwo, TwoAnd(60));
-    standby.issues = false;
-    EXPECT_FALSE(standby.NeedsState());
-    EXPECT_EQ(PlanReload(standby, nullptr).error, ReloadError::kNone);
-    Reload lost = ReloadOf({}, TwoAnd(60));
-    EXPECT_FALSE(lost.NeedsState());
-    EXPECT_EQ(PlanReload(lost, nullptr).error, ReloadError::kNone);
-    EXPECT_TRUE(ReloadOf(kTwo, TwoAnd(60)).NeedsState());
-    EXPECT_FALSE(ReloadOf(kTwo, kTwo).NeedsState());
-}
-
 TEST(PlanReload, WhatTheStateRefuses) {
     // Its secrets were lost in a crash, and the state was read since.
     EXPECT_EQ(PlanFor(ReloadOf({}, TwoAnd(60)), 60).error, ReloadError::kNone);
     EXPECT_EQ(PlanFor(ReloadOf({}, TwoAnd(60)), 61).error, ReloadError::kRefused);
     EXPECT_EQ(PlanFor(ReloadOf({}, {1, {{1, 0}}}), 51).error, ReloadError::kRefused);
-}
-
-// What is planned can be written: a start beyond the last second would not be read back.
-TEST(PlanStart, NeverBeyondTheLastSecond) {
-    Start late = kQuick;
-    late.wall_ms = {kWindowEpochMs + (int64_t{kMaxEnd} + 86400) * kSecondMs};
-    for (const StateError error : {StateError::kMissing, StateError::kLost})
-        EXPECT_EQ(PlanStart(error, WindowState{}, late).state.OpensAt(kNodes), kMaxEnd);
-    late.last_run = 0;
-    EXPECT_EQ(Plan(Found(5), late).state.OpensAt(kNodes), kMaxEnd);
-    EXPECT_EQ(Plan(Found(kMaxEnd), late).state.OpensAt(kNodes), kMaxEnd);
 }
 
 TEST(LeaseOpensAt, TheWrittenEndsOfItsNodeIds) {
