@@ -210,26 +210,6 @@ TEST_F(Holder, AGrantOfTheLengthAskedForThatEndsTooLateMeansAClockThatIsBehind) 
         << "what was announced stays";
 }
 
-TEST_F(Holder, ARenewalThatIsLongerThanAskedForChangesNothingAndIsTheLast) {
-    Open(1, 100, 160);
-    EXPECT_EQ(Renew(194, 30000, 130, kMinute), LeaseOutcome::kTooLong);
-    EXPECT_EQ(holder.open().end, 160);
-    EXPECT_EQ(holder.open().lasts_until_ms, 60000);
-    EXPECT_EQ(holder.open().asked_at_ms, 0);
-    EXPECT_EQ(holder.awaits(), LeaseRequest::Kind::kNone);
-    EXPECT_FALSE(holder.renews());
-    EXPECT_EQ(holder.Extended(Window{100, 160}, kAnyEnd), (Window{100, 160}));
-    EXPECT_EQ(holder.NextRequestAt(60, 0, {31000}), 31250) << "for another lease";
-    // whose own renewal is refused in turn: it opens, and is renewed no more
-    Acquire(2, 130, 190);
-    EXPECT_EQ(Renew(int64_t{1} << 62, 31000, 131, kMinute), LeaseOutcome::kTooLong);
-    EXPECT_EQ(holder.next().id, 2);
-    EXPECT_EQ(holder.next().end, 190);
-    EXPECT_FALSE(holder.renews());
-    EXPECT_EQ(holder.OpenNext({160}, {160}, kAnyEnd), (Window{160, 190}));
-    EXPECT_FALSE(holder.renews());
-}
-
 TEST_F(Holder, ARenewalAsLongAsAskedForIsTaken) {
     Open(1, 100, 160);
     EXPECT_EQ(Renew(193, 30000, 130, kMinute), LeaseOutcome::kGood);

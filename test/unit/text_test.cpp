@@ -50,19 +50,6 @@ TEST(Text, KnownTexts) {
     ExpectPair(UINT64_MAX, "fvvvvvvvvvvvv");
 }
 
-TEST(Text, RoundTripsAtEveryLength) {
-    std::mt19937_64 random(32);
-    for (int i = 0; i < 200000; i++) {
-        const uint64_t id = random() >> (i % 64);
-        const std::string text = Format(id);
-        ASSERT_LE(text.size(), kMaxTextLength);
-        ASSERT_TRUE(text == "0" || text[0] != '0') << text;
-        const TextResult result = Parse(i % 2 ? text : Upper(text));
-        ASSERT_EQ(result.error, TextError::kNone) << text;
-        ASSERT_EQ(result.id, id) << text;
-    }
-}
-
 std::string FormatType(uint64_t id) {
     char buffer[kMaxTextLength];
     return std::string(buffer, FormatTypeText(id, buffer));
