@@ -26,7 +26,7 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --   the pool       ROW SHARE of the table, which is compatible with itself. What changes the pool takes
 --                  EXCLUSIVE: randflake_lease_configure, purge, a change of secrets, and the grant that
 --                  says which secrets count. So secrets, limits and the mark do not change between a look
---                  at them and the commit. Who waits for EXCLUSIVE ends transactions of 20 seconds.
+--                  at them and the commit. Who waits for EXCLUSIVE wins in little more than 20 seconds.
 --   the role       a row of randflake_lease_role, for a grant. Its bounds are counted one grant after the
 --                  other, so a role commits its grants one after the other: that is the ceiling of a role.
 --   node ids       rows of randflake_lease_block, one for each node id of the pool, for two if it has more
@@ -74,7 +74,8 @@ COMMENT ON COLUMN randflake_lease_pool.max_clock_skew IS
 COMMENT ON COLUMN randflake_lease_pool.closed IS 'true: no lease is granted or renewed';
 COMMENT ON COLUMN randflake_lease_pool.max_nodes_per_role IS
 'most node ids that the leases of one role may have at a time';
-COMMENT ON COLUMN randflake_lease_pool.max_grants_per_role IS 'most leases that one role may be granted in a minute';
+COMMENT ON COLUMN randflake_lease_pool.max_grants_per_role IS
+'most leases that one role may be granted in a minute; what is rolled back is not counted';
 COMMENT ON COLUMN randflake_lease_pool.high_water IS
 'Unix second before which no lease is granted: the greatest "until" of randflake_lease_hold';
 COMMENT ON COLUMN randflake_lease_pool.secrets IS
@@ -136,6 +137,10 @@ COMMENT ON COLUMN randflake_lease_hold.longest IS
 'greatest max_duration in force since; 0 where no unknown lease can be in force';
 COMMENT ON COLUMN randflake_lease_hold.widest IS 'greatest max_clock_skew in force since';
 COMMENT ON COLUMN randflake_lease_hold.until IS 'Unix second before which no lease is granted for it';
+
+CREATE SEQUENCE randflake_lease_change MINVALUE 0 START 0;
+COMMENT ON SEQUENCE randflake_lease_change IS
+'coordinator: until which Unix millisecond nobody else gets the pool, because a change of it has waited for long';
 
 -- Neither is dumped: a restored coordinator grants nothing for longer than a minute.
 CREATE TABLE randflake_lease_role (
@@ -326,6 +331,12 @@ BEGIN
     IF current_setting('client_min_messages') = 'error' THEN
         PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
+    -- A change that has waited for long is next; it is soon done.
+    FOR attempt IN 1 .. 100 LOOP
+        EXIT WHEN (SELECT last_value - floor(1000 * extract(epoch FROM clock_timestamp()))::bigint NOT BETWEEN 1 AND 2000
+                   FROM @extschema@.randflake_lease_change);
+        PERFORM pg_sleep(0.01);
+    END LOOP;
     LOCK TABLE @extschema@.randflake_lease_pool IN ROW SHARE MODE;
     SELECT * INTO pool FROM @extschema@.randflake_lease_pool;
     IF NOT FOUND THEN
@@ -362,8 +373,9 @@ REVOKE ALL ON FUNCTION randflake_lease_hold_off(randflake_lease_internal, text, 
 
 -- Keeps all others from leasing until the transaction ends, makes the pool if need be, and writes its
 -- mark. Gives the pool with the coordinator that changed it last, an empty text if there was none. No setting of a
--- session binds its user, so who waits ends the transactions that have kept the pool for 20 seconds. It leaves the
--- queue every second, for all others wait behind it.
+-- session binds its user, so who waits ends sessions that keep the pool: for 20 seconds those of transactions as old,
+-- and leaves the queue every second, because all others wait behind it. Afterwards it ends every session that keeps
+-- the pool, and no other one gets it before: else sessions that take turns would keep it for ever.
 CREATE FUNCTION randflake_lease_lock_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -372,24 +384,34 @@ AS $$
 DECLARE
     former @extschema@.randflake_lease_pool;
     pool @extschema@.randflake_lease_pool;
+    attempts integer := 0; -- of a second
 BEGIN
     LOOP
+        attempts := attempts + 1;
+        IF attempts > 20 THEN
+            PERFORM setval('@extschema@.randflake_lease_change', floor(1000 * extract(epoch FROM clock_timestamp()))::bigint + 2000);
+        END IF;
+        PERFORM pg_stat_clear_snapshot(); -- which else knows no session that has come since
+        PERFORM pg_terminate_backend(pid)
+        FROM pg_locks JOIN pg_database ON pg_database.oid = database JOIN pg_stat_activity USING (pid)
+        WHERE pg_database.datname = current_database() AND relation = '@extschema@.randflake_lease_pool'::regclass
+          AND mode NOT IN ('AccessShareLock', 'ShareUpdateExclusiveLock') AND granted AND pid <> pg_backend_pid()
+          AND (attempts > 20 OR xact_start < clock_timestamp() - interval '20 seconds');
         BEGIN
             LOCK TABLE @extschema@.randflake_lease_pool IN EXCLUSIVE MODE;
             EXIT;
         EXCEPTION WHEN lock_not_available THEN
-            PERFORM pg_terminate_backend(pid)
-            FROM pg_locks JOIN pg_database ON pg_database.oid = database JOIN pg_stat_activity USING (pid)
-            WHERE pg_database.datname = current_database() AND relation = '@extschema@.randflake_lease_pool'::regclass
-              AND mode IN ('RowShareLock', 'ExclusiveLock') AND granted AND pid <> pg_backend_pid()
-              AND xact_start < clock_timestamp() - interval '20 seconds';
+            NULL;
         END;
     END LOOP;
+    IF attempts > 20 THEN
+        PERFORM setval('@extschema@.randflake_lease_change', 0);
+    END IF;
     INSERT INTO @extschema@.randflake_lease_pool (coordinator) VALUES ('') ON CONFLICT DO NOTHING;
     SELECT * INTO STRICT former FROM @extschema@.randflake_lease_pool;
     pool := @extschema@.randflake_lease_share_pool(own);
     IF EXISTS (SELECT FROM @extschema@.randflake_lease_pool p WHERE p.high_water > pool.high_water) THEN
-        PERFORM @extschema@.randflake_lease_broken(own, 'a takeover does not lower the mark');
+        PERFORM @extschema@.randflake_lease_broken(own, 'a takeover does not lower the mark'::text);
     END IF;
     IF pool.coordinator <> former.coordinator OR pool.high_water <> former.high_water THEN
         -- The word that nothing was lost is for the last takeover alone.
@@ -558,7 +580,7 @@ BEGIN
     )
     SELECT count(*), max(ended) INTO purged, newest FROM gone;
     IF newest > now THEN
-        PERFORM @extschema@.randflake_lease_broken(own, 'no lease is forgotten before its end');
+        PERFORM @extschema@.randflake_lease_broken(own, 'no lease is forgotten before its end'::text);
     ELSIF purged > 0 THEN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'purge'::text, newest - 1, 0::integer, 0::integer);
         UPDATE @extschema@.randflake_lease_pool SET high_water = newest WHERE newest > high_water;
@@ -731,7 +753,7 @@ BEGIN
     END IF;
     PERFORM @extschema@.randflake_lease_require_open(own, pool);
     PERFORM @extschema@.randflake_lease_require_secrets(
-        own, randflake_lease_acquire.secrets, known, 0, 'object_not_in_prerequisite_state');
+        own, randflake_lease_acquire.secrets, known, 0::bigint, 'object_not_in_prerequisite_state'::text);
 
     now := @extschema@.randflake_lease_clock(own);
     IF now <= @extschema@.randflake_lease_epoch(own) THEN
@@ -742,7 +764,7 @@ BEGIN
             MESSAGE = 'the coordinator''s clock is after the last second of an identifier';
     END IF;
     PERFORM @extschema@.randflake_lease_require_secrets(
-        own, randflake_lease_acquire.secrets, known, now, 'object_not_in_prerequisite_state');
+        own, randflake_lease_acquire.secrets, known, now, 'object_not_in_prerequisite_state'::text);
 
     IF now < pool.high_water THEN
         RAISE object_not_in_prerequisite_state USING
@@ -858,6 +880,10 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('duration of a lease must be at least 1 second, not %s', duration);
     END IF;
+    IF expected_end < @extschema@.randflake_lease_epoch(own) OR expected_end >= @extschema@.randflake_lease_horizon(own) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('expected end of a lease must be a Unix second that an identifier can hold, not %s', expected_end);
+    END IF;
     PERFORM @extschema@.randflake_lease_require_fingerprints(own, randflake_lease_renew.secrets);
     pool := @extschema@.randflake_lease_share_pool(own);
     PERFORM @extschema@.randflake_lease_require_open(own, pool);
@@ -875,7 +901,7 @@ BEGIN
             HINT = 'Acquire a new lease.';
     END IF;
     PERFORM @extschema@.randflake_lease_require_secrets(
-        own, randflake_lease_renew.secrets, pool.secrets, 0, 'object_not_in_prerequisite_state');
+        own, randflake_lease_renew.secrets, pool.secrets, 0::bigint, 'object_not_in_prerequisite_state'::text);
     IF NOT lease.nodes <@ pool.nodes THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('the node ids of lease %s are no longer in the pool', randflake_lease_renew.lease_id),
@@ -907,7 +933,7 @@ BEGIN
     END IF;
     -- Not a refusal: the holder keeps what it has, and may go on when it has the secret.
     PERFORM @extschema@.randflake_lease_require_secrets(
-        own, randflake_lease_renew.secrets, pool.secrets, upper(lease.span), 'cannot_connect_now');
+        own, randflake_lease_renew.secrets, pool.secrets, upper(lease.span), 'cannot_connect_now'::text);
 
     lease_end := least(greatest(expected_end + 1, upper(lease.span), now + least(duration, pool.max_duration)),
                        latest, @extschema@.randflake_lease_stops_at(own, randflake_lease_renew.secrets, pool.secrets)) - 1;
@@ -986,9 +1012,9 @@ BEGIN
         WHERE l.lease_id = lease.lease_id
         RETURNING l.span INTO STRICT kept;
         IF NOT kept <@ lease.span THEN
-            PERFORM @extschema@.randflake_lease_broken(own, 'a release does not prolong a lease');
+            PERFORM @extschema@.randflake_lease_broken(own, 'a release does not prolong a lease'::text);
         ELSIF last_used >= upper(kept) AND upper(kept) < upper(lease.span) THEN
-            PERFORM @extschema@.randflake_lease_broken(own, 'a release keeps each second that was used');
+            PERFORM @extschema@.randflake_lease_broken(own, 'a release keeps each second that was used'::text);
         END IF;
     END IF;
 END
@@ -1004,8 +1030,8 @@ AS $$
 DECLARE
     own CONSTANT @extschema@.randflake_lease_internal := NULL;
 BEGIN
-    IF keep < interval '0' THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'interval to keep must not be negative';
+    IF keep < interval '0' OR NOT isfinite(keep) THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'interval to keep must be finite and not negative';
     END IF;
     PERFORM @extschema@.randflake_lease_lock_pool(own);
     RETURN @extschema@.randflake_lease_forget(own, keep);
@@ -1037,7 +1063,7 @@ DECLARE
     pool @extschema@.randflake_lease_pool := @extschema@.randflake_lease_lock_pool(own);
     now CONSTANT bigint := @extschema@.randflake_lease_clock(own);
     first CONSTANT integer := coalesce(first_node_id, lower(pool.nodes));
-    count CONSTANT integer := coalesce(node_count, upper(pool.nodes) - first);
+    count CONSTANT integer := coalesce(node_count, upper(pool.nodes) - greatest(first, -1));
     duration CONSTANT integer := coalesce(randflake_lease_configure.max_duration, pool.max_duration);
     skew CONSTANT integer := coalesce(randflake_lease_configure.max_clock_skew, pool.max_clock_skew);
     most CONSTANT integer := coalesce(randflake_lease_configure.max_nodes_per_role, pool.max_nodes_per_role);
@@ -1045,7 +1071,7 @@ DECLARE
     shut CONSTANT boolean := coalesce(randflake_lease_configure.closed, pool.closed);
     free_at bigint;
 BEGIN
-    IF first NOT BETWEEN 0 AND 131071 OR count NOT BETWEEN 1 AND 131072 - first THEN
+    IF first NOT BETWEEN 0 AND 131071 OR count NOT BETWEEN 1 AND 131072 - greatest(first, 0) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('node ids %s to %s are out of range', first, first::bigint + count - 1),
             DETAIL = 'Node ids are from 0 to 131071.';
@@ -1191,7 +1217,7 @@ BEGIN
             HINT = 'Let it begin later, on every server. If its time has come and no lease was granted beyond it, see randflake_lease_configure.';
     END IF;
     IF EXISTS (SELECT FROM @extschema@.randflake_lease WHERE upper(span) > second) THEN
-        PERFORM @extschema@.randflake_lease_broken(own, 'no lease reaches into the time of a secret that is added');
+        PERFORM @extschema@.randflake_lease_broken(own, 'no lease reaches into the time of a secret that is added'::text);
     END IF;
     UPDATE @extschema@.randflake_lease_pool
     SET secrets = format('%s %s@%s', pool.secrets, fingerprint, second);
@@ -1225,7 +1251,7 @@ BEGIN
                             to_timestamp(split_part(last, '@', 2)::bigint), to_timestamp(earliest));
     END IF;
     IF EXISTS (SELECT FROM @extschema@.randflake_lease WHERE upper(span) > split_part(last, '@', 2)::bigint) THEN
-        PERFORM @extschema@.randflake_lease_broken(own, 'no lease reaches into the time of a secret that is withdrawn');
+        PERFORM @extschema@.randflake_lease_broken(own, 'no lease reaches into the time of a secret that is withdrawn'::text);
     END IF;
     UPDATE @extschema@.randflake_lease_pool
     SET secrets = array_to_string(entries[:cardinality(entries) - 1], ' ');
@@ -1383,7 +1409,8 @@ COMMENT ON COLUMN randflake_pool.max_duration IS 'longest lease, seconds';
 COMMENT ON COLUMN randflake_pool.max_clock_skew IS
 'seconds by which the clocks of two coordinators, and of servers whose node ids come into the pool, may differ';
 COMMENT ON COLUMN randflake_pool.max_nodes_per_role IS 'most node ids that the leases of one role may have at a time';
-COMMENT ON COLUMN randflake_pool.max_grants_per_role IS 'most leases that one role may be granted in a minute';
+COMMENT ON COLUMN randflake_pool.max_grants_per_role IS
+'most leases that one role may be granted in a minute; what is rolled back is not counted';
 COMMENT ON COLUMN randflake_pool.secrets IS
 'fingerprints of the secrets that every holder must have, oldest first, from the second on with "@" and the Unix second from which on it is in use; null before the first is set or leased under';
 

@@ -99,9 +99,9 @@ FROM unnest(ARRAY[
     $$acquire('x', run(1), 1, 60, NULL)$$, $$acquire('x', run(1), 0, 60, secrets('a'))$$,
     $$acquire('x', run(1), 131073, 60, secrets('a'))$$, $$acquire('x', run(1), 1, -2147483648, secrets('a'))$$,
     $$acquire(repeat('x', 257), run(1), 1, 60, secrets('a'))$$, $$acquire(repeat('x', 256), run(1), 1, 60, secrets('a'))$$,
-    $$renew(1, run(1), 1, 0, secrets('a'))$$, $$renew(1, run(1), 7223372036854775807, 60, secrets('a'))$$,
+    $$renew(1, run(1), 1, 0, secrets('a'))$$, $$renew(1, run(1), 9223372036854775807, 60, secrets('a'))$$, $$renew(1, run(1), -9223372036854775807, 60, secrets('a'))$$,
     'release(NULL, run(1), 1)', 'release(1, NULL, 1)', $$purge(interval '-1 second')$$,
-    'configure(-1)', 'configure(131072)', 'configure(0, 0)', 'configure(1, 131072)', 'configure(10, -5)',
+    'configure(-1)', 'configure(-2147483648)', 'configure(131072)', 'configure(0, 0)', 'configure(1, 131072)', 'configure(10, -5)',
     'configure(max_duration => 0)', 'configure(max_duration => 86401)', 'configure(max_clock_skew => 3601)',
     'configure(max_clock_skew => -1)', 'configure(max_nodes_per_role => 0)', 'configure(max_nodes_per_role => 131073)',
     'configure(max_grants_per_role => 0)', 'configure(max_grants_per_role => 60001)',
@@ -118,7 +118,7 @@ SELECT renew(NULL, 1, 59), renew(1, NULL, 59), renew(1, 1, NULL), renew(1, 1, 59
        randflake_lease_remove_secret(NULL);
 \echo '-- What names secrets'
 SELECT split_part(error_of(format('SELECT randflake_lease_acquire(''x'', run(1), 1, 60, %L)', named)), ' | ', 2) AS error,
-       bool_and(error_of(format('SELECT randflake_lease_renew(1, run(1), 1, 60, %L)', named)) LIKE '22023 |%') AS nor_in_a_renewal,
+       bool_and(error_of(format('SELECT randflake_lease_renew(1, run(1), 1750000059, 60, %L)', named)) LIKE '22023 |%') AS nor_in_a_renewal,
        bool_and(error_of(format('SELECT randflake_lease_configure(secrets => %L)', named)) LIKE '22023 |%') AS nor_from_the_owner,
        array_agg(n ORDER BY n)
 FROM unnest(ARRAY['', secrets('A'), repeat('a', 15), secrets('a b'), secrets('a@500 b@600'), secrets('a b@500 '), secrets('a b@500') || 'x',

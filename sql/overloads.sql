@@ -60,7 +60,7 @@ SELECT count(*) FROM leased;
 \echo '-- Other errors'
 SELECT overloads.randflake_lease_acquire('holder', repeat('1', 32)::uuid, 0, 60, '0123456789abcdef');
 SELECT overloads.randflake_lease_acquire('holder', repeat('1', 32)::uuid, 2000, 60, '0123456789abcdef');
-SELECT overloads.randflake_lease_renew(0, repeat('1', 32)::uuid, 1, 60, '0123456789abcdef');
+SELECT overloads.randflake_lease_renew(0, repeat('1', 32)::uuid, 1750000000, 60, '0123456789abcdef');
 SELECT overloads.randflake_lease_configure(131072);
 BEGIN;
 UPDATE overloads.randflake_key SET fingerprint = 'another';
@@ -125,6 +125,11 @@ SELECT extension, count(*) > 5 AS many_made FROM attempt WHERE result = 'made' G
 SELECT define(format('CREATE FUNCTION %s(%s, more point DEFAULT NULL) RETURNS %s', function,
                                regexp_replace(arguments, '^[^,]*', 'anyelement'), result)) AS polymorphic, count(*) > 1 AS several
 FROM functions WHERE arguments <> '' GROUP BY 1 ORDER BY 1;
+\echo '-- And with the types that a literal has by itself, or may have, in the place of others'
+SELECT left(define(format('CREATE FUNCTION %s(%s) RETURNS %s', function,
+                          replace(regexp_replace(arguments, '^[^,]*', 'anyelement'), was, other), result)), 5) AS of_literals, count(*) > 1 AS several
+FROM functions, (VALUES ('bigint', 'integer'), ('integer', 'bigint'), ('text', 'name'), ('text', 'varchar')) AS types (was, other)
+WHERE arguments LIKE '%, %' || was || '%' GROUP BY 1 ORDER BY 1;
 SELECT define(format('CREATE FUNCTION %s(VARIADIC more point[] DEFAULT ''{}'') RETURNS %s', function, result)) AS variadic, count(*) > 1 AS several
 FROM functions WHERE arguments = '' GROUP BY 1 ORDER BY 1;
 \set VERBOSITY sqlstate

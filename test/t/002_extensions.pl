@@ -75,6 +75,7 @@ is($node->safe_psql($database, "$relations") . $node->safe_psql($database, $func
 ($database, $messages) = database_with('CREATE EXTENSION randflake_coordinator');
 is($messages, '', 'randflake_coordinator needs nothing');
 is($node->safe_psql($database, $relations), <<'END' =~ s/\n\z//r, '  and has its tables and views');
+S randflake_lease_change
 S randflake_lease_lease_id_seq
 S randflake_lease_takeover
 r randflake_lease

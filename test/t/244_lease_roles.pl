@@ -260,6 +260,36 @@ cmp_ok(time - $young_began, '>=', 19, '  after 20 s') or diag('too early');
 is( $coordinator->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE usename = 'second'}),
     0, '  when that session has ended');
 $open->{run}->kill_kill;
+
+# Sessions that take turns, none of which is ever as old, and come back when they are ended.
+my ($turn, $over) = map { PostgreSQL::Test::Utils::tempdir_short() . "/$_" } 'turn.sql', 'over';
+append_to_file($turn, "SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 60, '$fingerprint') \\gset\n"
+      . "BEGIN; SAVEPOINT s; SELECT randflake_lease_release(:lease_id, '$uuid', NULL); RELEASE s; SELECT pg_sleep(4 + 8 * random()); COMMIT;\n");
+my @turns = map { IPC::Run::start([ 'sh', '-c', 'while [ ! -e "$1" ]; do psql -XAtq -d "$2" -f "$3"; sleep 0.02; done',
+            'sh', $over, $coordinator->connstr('postgres') . ' user=second', $turn ],
+        '<', '/dev/null', '>', '/dev/null', '2>', '/dev/null', IPC::Run::timeout(6 * $PostgreSQL::Test::Utils::timeout_default)) } 1 .. 16;
+my $held = q{SELECT count(*) >= 4 FROM pg_locks WHERE relation = 'randflake_lease_pool'::regclass AND mode = 'RowShareLock' AND granted};
+$coordinator->poll_query_until('postgres', $held) or die 'nobody takes turns';
+my ($renewed) = $mine->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 60, '$fingerprint')");
+$configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_grants_per_role => 59999)');
+my ($longest, $answers) = (0, 0);
+my $give_up_at = time + 2 * $PostgreSQL::Test::Utils::timeout_default;
+while (time < $give_up_at && $coordinator->safe_psql('postgres', 'SELECT max_grants_per_role FROM randflake_pool') != 59999) {
+    my $asked = time;
+    my (undef, $last) = $coordinator->psql('postgres', <<"SQL", extra_params => [ '-U', 'first' ]);
+SELECT lease_end FROM randflake_lease_renew($renewed, '$uuid', (SELECT extract(epoch FROM now())::bigint + 2), 60, '$fingerprint')
+SQL
+    $answers += $last ne '';
+    $longest = time - $asked if time - $asked > $longest;
+}
+is((finish_session($configure))[1], '', 'sessions that take turns, with savepoints: the change is made');
+note(sprintf 'the longest of %d renewals by another role took %.1f s', $answers, $longest);
+cmp_ok($answers, '>', 5, '  others renew meanwhile');
+$coordinator->poll_query_until('postgres', $held) or die 'nobody takes turns any more';
+pass('  and those that take turns go on afterwards');
+append_to_file($over, '');
+$coordinator->poll_query_until('postgres', q{SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_stat_activity WHERE usename = 'second'});
+$_->finish for @turns;
 $mine->quit;
 
 # --- a fleet beside a hostile role ---------------------------------------------------------------

@@ -285,7 +285,7 @@ public:
                                  const Incarnation& incarnation, int64_t expected_end,
                                  int64_t duration, const SecretRecords& chain, int64_t role) {
         refusal_ = Refusal::kNone;
-        if (duration < 1 || !IsChain(chain))
+        if (duration < 1 || !IsChain(chain) || expected_end < kEpoch || expected_end >= kSqlHorizon)
             return Refuse(Refusal::kArgument);
         const int64_t mark = SharePool(identity, now);
         if (pool_.closed)

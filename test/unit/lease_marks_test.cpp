@@ -13,22 +13,10 @@
 namespace randflake::simulation {
 namespace {
 
-enum Step {
-    kLonger,
-    kShorter,
-    kWider,
-    kNarrower,
-    kAdd,
-    kClose,
-    kOpen,
-    kNeverLeased,
-    kNothingLost,
-    kPromote,
-    kRestore,
-    kLease,
-    kPurge,
-    kSteps
-};
+using Step = int;
+constexpr Step kLonger = 0, kShorter = 1, kWider = 2, kNarrower = 3, kAdd = 4, kClose = 5,
+               kOpen = 6, kNeverLeased = 7, kNothingLost = 8, kPromote = 9, kRestore = 10,
+               kLease = 11, kPurge = 12, kSteps = 13;
 
 constexpr uint64_t kSystem = uint64_t{1} << 32;  // timelines are the lowest bits
 constexpr Layout kLayout{kWindowEpochMs, 20, 4, 2};
@@ -136,9 +124,6 @@ struct History {
                     if (lease.end <= now)
                         unknown.push_back({kPurge, lease.end, {}});
                 coordinator.Purge(identity, now, 0);
-                return;
-            case kSteps:
-                return;
         }
     }
     void Clear(const std::function<bool(const Unknown&)>& cleared) {
@@ -168,7 +153,7 @@ struct Wrong {
     void Explore(const History& history, int steps, const std::string& path) {
         for (int step = 0; step < kSteps && steps > 0; step++) {
             History next = history;
-            next.Take(static_cast<Step>(step));
+            next.Take(step);
             const int64_t mark = next.coordinator.Mark(next.identity, next.now);
             const std::string here = path + ' ' + std::to_string(step);
             orders++;

@@ -171,38 +171,24 @@ private:
     }
 
     void Change(int change) {
-        now_++;
-        switch (change) {
-            case 0:
-                return Configure({.max_duration = 70});
-            case 1:
-                Configure({.max_duration = 90});
-                return Configure({.max_duration = 5});
-            case 2:
-                return Configure({.max_clock_skew = 9});
-            case 3:
-                return Configure({.max_clock_skew = 1});
-            case 4:
-                return Configure({.node_count = model_.pool().node_count + 1});
-            case 5:
-                return Configure({.closed = true});
-            case 6:
-                return Configure({.closed = false});
-            case 7:
-                return Configure({.never_leased = true});
-            case 8:
-                return Configure({.nothing_lost = true});
-            case 9:
-                return TakeOver(true);
-            case 10:
-                return TakeOver(false);
-            case 11:
-                now_ += 120;
-                return Acquire();
-            default:
-                now_ += 20;
-                Purge();
-        }
+        const Coordinator::Change changes[] = {{.max_duration = 70},
+                                               {.max_duration = 5},
+                                               {.max_clock_skew = 9},
+                                               {.max_clock_skew = 1},
+                                               {.node_count = model_.pool().node_count + 1},
+                                               {.closed = true},
+                                               {.closed = false},
+                                               {.never_leased = true},
+                                               {.nothing_lost = true}};
+        now_ += change == 11 ? 121 : change == 12 ? 21 : 1;
+        if (change == 1)
+            Configure({.max_duration = 90});
+        if (change < 9)
+            Configure(changes[change]);
+        else if (change < 11)
+            TakeOver(change == 9);
+        else
+            change == 11 ? Acquire() : Purge();
     }
 
     // A clock that shows more than fits beside an identity's hash.
