@@ -273,10 +273,11 @@ sub processes_of {
     return ($postmaster, @children);
 }
 
+# Waits for it: a server that has just started may not have it yet.
 sub lease_worker_of {
     my ($node) = @_;
     my ($postmaster) = processes_of($node);
-    my ($pid) = `ps -ww -o pid=,args= --ppid $postmaster` =~ /^\s*(\d+).*lease worker/m;
+    my $pid = wait_until { (`ps -ww -o pid=,args= --ppid $postmaster` =~ /^\s*(\d+).*lease worker/m)[0] };
     return $pid // die $node->name . ' has no lease worker';
 }
 
