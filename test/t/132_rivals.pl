@@ -5,7 +5,7 @@ use Randflake;
 
 my $secret = random_secret();
 my $message = 'another server runs with node ids of this one';
-my $both = 'Both make the same identifiers: stop one of the two, and give it other node ids.';
+my $both = 'Both make the same identifiers. Stop one, and start it again only as a standby or with node ids that no other server uses.';
 
 sub problem_of { return $_[0]->safe_psql('postgres', 'SELECT problem FROM randflake_status') }
 sub generate { return $_[0]->safe_psql('postgres', q{SET randflake.max_wait = '1h'; SELECT randflake_generate()}) }

@@ -2,6 +2,7 @@
 # wait, after the clock stepped back, and with a lease that comes, goes and comes back.
 
 use Randflake;
+use RandflakeWindowFile;
 use Time::HiRes qw(time);
 
 # One row of a view, columns separated by '|'.
@@ -100,6 +101,8 @@ $holder->safe_psql('postgres', 'CREATE EXTENSION randflake');
 my $first = 'SELECT count(*) FROM randflake_generate(100)';
 $holder->safe_psql('postgres', $first);
 
+cmp_ok(written_end($holder), '<=', int(time) - 1730000000 + 3, 'leased: the state on disk is seconds ahead, not the lease');
+is(status($holder, 'window_end - window_start >= interval $$60 s$$'), 't', '  though identifiers go on to the end of the lease');
 is(status($holder, 'mode, node_count, problem, lease_error, window_extensions > 0'), 'leased|3|||t',
     'leased: mode and counters');
 is( status($holder, "lease_id, first_node_id, extract(epoch FROM window_start)::bigint"),

@@ -423,7 +423,7 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
 static ErrorText rival_error() {
     const RivalReport& rivals = shared->rivals;
     const pid_t pid = node_claim_rival();
-    const char* detail = pid != 0             ? psprintf(RIVAL_ON_MACHINE, static_cast<int>(pid))
+    const char* detail = pid != 0             ? psprintf(kRivalOnMachine, static_cast<int>(pid))
                          : rivals.is_upstream ? kRivalUpstream
                          : rivals.in_registry ? kRivalInRegistry
                          : rivals.leased      ? kRivalLeased

@@ -11,6 +11,7 @@
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
 #include "pg/base/timestamp.h"
+#include "pg/base/worker.h"
 #include "pg/lease/lease_client.h"
 #include "pg/memory/lease_report.h"
 #include "pg/memory/settings.h"
@@ -49,16 +50,9 @@ static LeaseHolder leases() {
 }
 
 void lease_register_worker() {
-    BackgroundWorker worker{};
-    // A connection to no database shows the worker in pg_stat_activity.
-    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
     // A standby never leases: whatever it needs, it asks for once it is promoted.
-    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-    worker.bgw_restart_time = 1;
-    strlcpy(worker.bgw_library_name, "randflake", sizeof worker.bgw_library_name);
-    strlcpy(worker.bgw_function_name, "randflake_lease_main", sizeof worker.bgw_function_name);
-    strlcpy(worker.bgw_name, "randflake lease worker", sizeof worker.bgw_name);
-    strlcpy(worker.bgw_type, "randflake lease worker", sizeof worker.bgw_type);
+    BackgroundWorker worker =
+        background_worker("randflake_lease_main", "randflake lease worker", 1);
     RegisterBackgroundWorker(&worker);
 }
 

@@ -15,6 +15,7 @@
 
 #include "pg/base/clock.h"
 #include "pg/base/compat.h"
+#include "pg/base/worker.h"
 #include "pg/lease/lease_client.h"
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
@@ -32,14 +33,8 @@ static constexpr long kIntervalMs = 30000;
 void rival_register_worker() {
     if (setting_node_id < 0 || (PrimaryConnInfo[0] == '\0' && setting_registry[0] == '\0'))
         return;
-    BackgroundWorker worker{};
-    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-    worker.bgw_restart_time = 10;
-    strlcpy(worker.bgw_library_name, "randflake", sizeof worker.bgw_library_name);
-    strlcpy(worker.bgw_function_name, "randflake_rival_main", sizeof worker.bgw_function_name);
-    strlcpy(worker.bgw_name, "randflake rival worker", sizeof worker.bgw_name);
-    strlcpy(worker.bgw_type, "randflake rival worker", sizeof worker.bgw_type);
+    BackgroundWorker worker =
+        background_worker("randflake_rival_main", "randflake rival worker", 10);
     RegisterBackgroundWorker(&worker);
 }
 

@@ -3,6 +3,7 @@
 #include "pg/memory/look_report.h"
 
 #include "pg/base/clock.h"
+#include "pg/base/worker.h"
 #include "pg/memory/shmem.h"
 
 using randflake::SteadyMs;
@@ -38,17 +39,10 @@ void look_record_failure(uint32 question, const char* failure, Oid database, boo
 
 bool look_start_worker(const char* function, Oid database, uint32 question,
                        BackgroundWorkerHandle** handle) {
-    BackgroundWorker worker{};
-    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-    worker.bgw_restart_time = BGW_NEVER_RESTART;
+    BackgroundWorker worker = background_worker(function, "randflake look", BGW_NEVER_RESTART);
     worker.bgw_notify_pid = handle != nullptr ? MyProcPid : 0;
     worker.bgw_main_arg = ObjectIdGetDatum(database);
     memcpy(worker.bgw_extra, &question, sizeof question);
-    strlcpy(worker.bgw_library_name, "randflake", sizeof worker.bgw_library_name);
-    strlcpy(worker.bgw_function_name, function, sizeof worker.bgw_function_name);
-    strlcpy(worker.bgw_name, "randflake look", sizeof worker.bgw_name);
-    strlcpy(worker.bgw_type, "randflake look", sizeof worker.bgw_type);
     const bool started = RegisterDynamicBackgroundWorker(&worker, handle);
     if (!started)
         look_record_failure(question, "no background worker is free", database, true);

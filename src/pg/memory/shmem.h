@@ -13,7 +13,7 @@
 //   skew                    atomic; written by the postmaster alone
 //   counters                atomics
 //   lease_worker_pid        atomic; may be stale, even a pid that was given again
-//   rivals                  written by the rival worker alone; what others read is atomic
+//   rivals                  see RivalReport
 //   decode_horizon          atomic; written under window_lock
 //   secrets                 window_lock to add one; those below the atomic count never change, and
 //                           are read without a lock
@@ -39,6 +39,7 @@
 #include "pg/memory/counters.h"
 #include "pg/memory/lease_report.h"
 #include "pg/memory/look_report.h"
+#include "pg/memory/rival_report.h"
 #include "pg/memory/window_report.h"
 
 using AtomicWord = std::atomic<uint64_t>;
@@ -57,22 +58,6 @@ struct SharedSecrets {
     randflake::Generation generations[randflake::kMaxGenerations];
     randflake::Key keys[randflake::kMaxGenerations];
 };
-
-// Other servers that run with static node ids of this one; pg/lease/rival_worker.cpp.
-struct RivalReport {
-    std::atomic<bool> is_upstream;  // the server that "primary_conninfo" names
-    std::atomic<bool> in_registry;  // one that the coordinator of "randflake.registry" knows
-    std::atomic<bool> leased;       // that coordinator has leased them
-    pg_uuid_t server;               // what this server calls itself there; zero: nothing yet
-    bool announced;                 // since shared memory was made
-};
-inline constexpr char kRivalRuns[] = "another server runs with node ids of this one";
-inline constexpr char kRivalUpstream[] =
-    "\"primary_conninfo\" names the other server, which is not in recovery.";
-inline constexpr char kRivalInRegistry[] = "The coordinator of \"randflake.registry\" knows both.";
-inline constexpr char kRivalLeased[] = "The coordinator of \"randflake.registry\" has leased them.";
-inline constexpr char kRivalRemedy[] =
-    "Both make the same identifiers: stop one of the two, and give it other node ids.";
 
 struct SharedState {
     SharedSecrets secrets;

@@ -72,7 +72,7 @@ void node_claim_take() {
         return;
     if (const pid_t rival = node_claim_rival(); rival != 0)
         ereport(WARNING,
-                (errmsg("%s", kRivalRuns), errdetail(RIVAL_ON_MACHINE, static_cast<int>(rival)),
+                (errmsg("%s", kRivalRuns), errdetail(kRivalOnMachine, static_cast<int>(rival)),
                  errhint("%s", kRivalRemedy)));
 #endif
 }

@@ -24,6 +24,4 @@ void node_claim_take();
 // The pid of the postmaster of another server whose claim overlaps; 0: none is known.
 pid_t node_claim_rival();
 
-#define RIVAL_ON_MACHINE "The postmaster of the other server is process %d of this machine."
-
 #endif

@@ -1,0 +1,24 @@
+// The background workers of this library.
+
+#ifndef RANDFLAKE_PG_BASE_WORKER_H
+#define RANDFLAKE_PG_BASE_WORKER_H
+
+#include "pg/base/pg.h"
+
+// A worker that runs this function of the library whenever the server is not in recovery; started
+// again so many seconds after it has ended. The connection shows it in pg_stat_activity, with or
+// without a database.
+static inline BackgroundWorker background_worker(const char* function, const char* name,
+                                                 int restart_seconds) {
+    BackgroundWorker worker{};
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+    worker.bgw_restart_time = restart_seconds;
+    strlcpy(worker.bgw_library_name, "randflake", sizeof worker.bgw_library_name);
+    strlcpy(worker.bgw_function_name, function, sizeof worker.bgw_function_name);
+    strlcpy(worker.bgw_name, name, sizeof worker.bgw_name);
+    strlcpy(worker.bgw_type, name, sizeof worker.bgw_type);
+    return worker;
+}
+
+#endif

@@ -1,0 +1,31 @@
+// What is shown of other servers that run with static node ids of this one, and its words.
+
+#ifndef RANDFLAKE_PG_MEMORY_RIVAL_REPORT_H
+#define RANDFLAKE_PG_MEMORY_RIVAL_REPORT_H
+
+#include "pg/base/pg.h"
+
+#include <atomic>
+
+// In shared memory. The rival worker alone writes it (pg/lease/rival_worker.cpp); what other
+// processes read is atomic.
+struct RivalReport {
+    std::atomic<bool> is_upstream;  // the server that "primary_conninfo" names
+    std::atomic<bool> in_registry;  // one that the coordinator of "randflake.registry" knows
+    std::atomic<bool> leased;       // that coordinator has leased them
+    pg_uuid_t server;               // what this server calls itself there; zero: nothing yet
+    bool announced;                 // since shared memory was made
+};
+
+inline constexpr char kRivalRuns[] = "another server runs with node ids of this one";
+inline constexpr char kRivalOnMachine[] =
+    "The postmaster of the other server is process %d of this machine.";
+inline constexpr char kRivalUpstream[] =
+    "\"primary_conninfo\" names the other server, which is not in recovery.";
+inline constexpr char kRivalInRegistry[] = "The coordinator of \"randflake.registry\" knows both.";
+inline constexpr char kRivalLeased[] = "The coordinator of \"randflake.registry\" has leased them.";
+inline constexpr char kRivalRemedy[] =
+    "Both make the same identifiers. Stop one, and start it again only as a standby or with node "
+    "ids that no other server uses.";
+
+#endif
