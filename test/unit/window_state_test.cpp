@@ -540,6 +540,18 @@ TEST(WindowStateEnds, ThoseOfConfiguredRangesAreNeverMerged) {
     EXPECT_EQ(state.EndFor({1000, 2}), 200u);
 }
 
+TEST(PlanStart, TheFloorIsThatOfTheLastStartThatHeldOff) {
+    WindowState found = Found(900);
+    found.floor = {5000};
+    Start start = kQuick;
+    start.last_run = 0;
+    EXPECT_EQ(Plan(found, start).state.floor, kHeldOff);
+    start.after_crash_restart = true;
+    EXPECT_EQ(Plan(found, start).state.floor, 5000u) << "after a crash of the same server";
+    found.origin.timeline++;
+    EXPECT_EQ(Plan(found, start).state.floor, kHeldOff) << "that of another server";
+}
+
 // --- what a start finds
 
 void UseNodes(Start* start, uint32_t first, uint32_t count) {
