@@ -1,12 +1,12 @@
-// What must hold, checked at run time where USE_ASSERT_CHECKING is defined: in the unit tests, and
-// in a server that is built with it. Elsewhere nothing is computed.
+// Assertions. The unit tests and servers built with USE_ASSERT_CHECKING evaluate them; other builds
+// compute nothing.
 
 #ifndef RANDFLAKE_CORE_BASE_ASSERT_H
 #define RANDFLAKE_CORE_BASE_ASSERT_H
 
 namespace randflake {
 
-// A failure traps, unless a test has put a function here, which may return.
+// A failure traps, unless a test has set this handler, which may return.
 using AssertHandler = void (*)(const char* condition);
 inline AssertHandler assert_handler = nullptr;
 

@@ -1,4 +1,4 @@
-// Dates and times of day, as people write them.
+// Reads dates and times of day in ISO notation.
 
 #ifndef RANDFLAKE_CORE_BASE_DATE_TEXT_H
 #define RANDFLAKE_CORE_BASE_DATE_TEXT_H
@@ -11,7 +11,7 @@
 
 namespace randflake {
 
-// What is left of a text, from which its front is taken.
+// The rest of a text; the functions take its front off.
 struct TextLeft {
     const char* at = nullptr;
     const char* end = nullptr;
@@ -26,7 +26,7 @@ struct TextLeft {
         return true;
     }
 
-    // Exactly so many decimal digits.
+    // Reads exactly `digits` decimal digits.
     bool TakeNumber(int digits, int* number) {
         RANDFLAKE_ASSERT(digits >= 1 && digits <= 9);
         int value = 0;
@@ -55,10 +55,10 @@ inline bool TakeDate(TextLeft* text, std::chrono::sys_days* date) {
 
 struct TimeOfDay {
     int seconds;
-    bool has_seconds;     // the text tells them
-    int fraction_digits;  // that follow
-    int fraction_ms;      // by the first three of them
-    bool on_second;       // all of them are zero
+    bool has_seconds;     // the text gives them
+    int fraction_digits;  // after the point
+    int fraction_ms;      // from the first three
+    bool on_second;       // all digits of the fraction are zero
 };
 
 // hh:mm[:ss[.fraction]]

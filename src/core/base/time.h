@@ -1,10 +1,10 @@
-// Times as types, so that a time of one clock, or since one epoch, is no time of another. Each is a
-// number that costs nothing beside it. This is the one place that converts between them.
+// Times as types: the compiler rejects a time of one clock or epoch where another is expected. Each
+// type is one 64-bit number and costs no more than that. Only this file converts between them.
 //
-// A difference of two times of a kind is a duration in their unit, and so is what is added to one.
-// A plain number becomes a duration where its unit is told by what it meets; a duration becomes no
-// plain number, and none of another unit, by itself. Plain are times at the borders: packed words,
-// fields of a layout, what is on disk, values of SQL.
+// The difference of two times is a duration in their unit; only such a duration can be added to
+// one. A plain number becomes a duration implicitly, because the other operand gives the unit. A
+// duration converts implicitly neither to a number nor to another unit. Times at the borders stay
+// plain numbers: packed words, fields of a layout, the file on disk, SQL values.
 
 #ifndef RANDFLAKE_CORE_BASE_TIME_H
 #define RANDFLAKE_CORE_BASE_TIME_H
@@ -55,7 +55,7 @@ using Tick = Time<struct LayoutTicks, Ticks>;  // of a layout, since its epoch; 
 static_assert(std::is_trivial_v<Second> && sizeof(Second) == sizeof(int64_t));
 static_assert(std::is_trivial_v<Seconds> && sizeof(Seconds) == sizeof(int64_t));
 
-// Windows are in seconds since this instant in every layout: 2024-10-27 03:33:20 UTC.
+// All layouts count the seconds of windows from this instant: 2024-10-27 03:33:20 UTC.
 inline constexpr int64_t kSecondMs = 1000;
 inline constexpr UnixSecond kWindowEpoch{1730000000};
 inline constexpr int64_t kWindowEpochMs = kWindowEpoch.count * kSecondMs;
@@ -67,7 +67,7 @@ constexpr int64_t FloorDivide(int64_t dividend, int64_t divisor) noexcept {
 constexpr Ms InMs(Seconds seconds) noexcept {
     return seconds.count * kSecondMs;
 }
-// In whole seconds, of which the last may be longer.
+// Rounds up to whole seconds.
 constexpr Seconds SecondsFor(Ms length) noexcept {
     return FloorDivide(length.count + kSecondMs - 1, kSecondMs);
 }

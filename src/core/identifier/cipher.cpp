@@ -32,7 +32,7 @@ constexpr void AddKey(Branch& b, const uint16_t* subkey) {
     b.y ^= subkey[1];
 }
 
-// What the linear layer adds from the left branch to the right one.
+// The linear layer: adds a function of the left branch to the right one.
 constexpr void MixInto(const Branch& left, Branch& right) {
     const uint16_t t = RotateLeft(static_cast<uint16_t>(left.x ^ left.y), 8);
     right.x = static_cast<uint16_t>(right.x ^ left.x ^ t);
@@ -98,7 +98,7 @@ KeySchedule ExpandKey(const Key& key) noexcept {
 
 uint64_t Encrypt(const KeySchedule& schedule, uint64_t raw) noexcept {
     Branch left = LoadBranch(raw, 0), right = LoadBranch(raw, 1);
-    // One long chain of dependent operations. Unrolling removes the loop counter from between them.
+    // The operations form one dependent chain. Unrolling takes the loop counter out of it.
 #pragma GCC unroll 8
     for (int step = 0; step < kSteps; step++) {
         const uint16_t* left_keys = schedule.subkeys[kBranches * step];

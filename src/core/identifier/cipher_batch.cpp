@@ -1,4 +1,4 @@
-// Templates over the bytes of a vector, which are compiled for each set of instructions.
+// Templates over the vector width in bytes, instantiated for each instruction set.
 
 #include "core/identifier/cipher_batch.h"
 
@@ -15,17 +15,16 @@
 namespace randflake {
 namespace {
 
-// A vector of Bytes bytes with lanes of type Lane.
 template <typename Lane, int Bytes>
 struct Lanes {
     typedef Lane Type __attribute__((vector_size(Bytes)));
 };
 
-// A word each of many blocks.
+// The same word of many blocks.
 template <int Bytes>
 using Words = typename Lanes<uint16_t, Bytes>::Type;
 
-// Bytes / 2 blocks, as one vector for each word. The two branches are those of cipher.cpp.
+// Bytes / 2 blocks, one vector for each word. The two branches are those of cipher.cpp.
 template <int Bytes>
 struct Blocks {
     static constexpr int kCount = Bytes / 2;
@@ -38,9 +37,9 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 }
 
 #if defined(__x86_64__) && !defined(__clang__)
-// AVX-512 VBMI2 shifts a pair of words. With the same word twice that is a rotation, one
-// instruction instead of three. Clang uses it by itself. GCC does not, and its intrinsic cannot be
-// inlined through functions without that target.
+// AVX-512 VBMI2 shifts a pair of words. With the same word twice that is a rotation: one
+// instruction instead of three. Clang finds it. GCC does not, and cannot inline its intrinsic
+// through functions without that target.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Words<64>& v) {
     asm("vpshldw %2, %1, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
@@ -98,7 +97,6 @@ ALWAYS_INLINE void Transpose(Blocks<Bytes>& b) {
     SwapHalves<uint32_t, Bytes>(b.right_x, b.right_y);
 }
 
-// The cipher reads each word with its bytes swapped.
 template <int Bytes>
 ALWAYS_INLINE void SwapBytes(Blocks<Bytes>& b) {
     RotateLeft<8>(b.left_x);
@@ -107,7 +105,7 @@ ALWAYS_INLINE void SwapBytes(Blocks<Bytes>& b) {
     RotateLeft<8>(b.right_y);
 }
 
-// Arrays of numbers are aligned for uint64_t, which is less than a vector asks for.
+// Arrays of numbers are aligned for uint64_t only, not for vectors.
 template <int Bytes>
 ALWAYS_INLINE void Load(const uint64_t* numbers, Blocks<Bytes>& b) {
     constexpr int kPerVector = Bytes / sizeof *numbers;
@@ -138,7 +136,7 @@ ALWAYS_INLINE void AddWord(uint64_t base, V& carry, V& sum) {
     carry = reinterpret_cast<V>(sum < addend) & 1;
 }
 
-// As Load of first + offset, first + offset + 1, ...
+// Like Load of first + offset, first + offset + 1, ...
 template <int Bytes>
 ALWAYS_INLINE void LoadConsecutive(uint64_t first, int offset, Blocks<Bytes>& b) {
     constexpr uint64_t kPerVector = Bytes / sizeof(uint64_t);
@@ -187,7 +185,7 @@ ALWAYS_INLINE void Whiten(Blocks<Bytes>& b, const KeySchedule& schedule) {
     AddKey(b.right_x, b.right_y, whitening + 2);
 }
 
-// What the linear layer adds from the left branch to the right one.
+// The linear layer, as MixInto in cipher.cpp.
 template <int Bytes>
 ALWAYS_INLINE void Mix(Blocks<Bytes>& b) {
     Words<Bytes> t = b.left_x ^ b.left_y;
@@ -201,9 +199,9 @@ ALWAYS_INLINE void Swap(Blocks<Bytes>& b) {
     b = {b.right_x, b.right_y, b.left_x, b.left_y};
 }
 
-// Group... numbers the Blocks that are processed together. They are interleaved round by round, so
-// that the processor always has independent work, and unrolled, so that all stay in registers. The
-// steps are those of Encrypt and Decrypt in cipher.cpp.
+// Group... numbers the Blocks that are processed together. They are interleaved round by round, to
+// give the processor independent work, and unrolled, to stay in registers. The steps are those of
+// Encrypt and Decrypt in cipher.cpp.
 template <int Bytes, int... Group>
 ALWAYS_INLINE void EncryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blocks,
                                  std::integer_sequence<int, Group...>) {
@@ -238,8 +236,7 @@ ALWAYS_INLINE void DecryptGroups(const KeySchedule& schedule, Blocks<Bytes>* blo
     }
 }
 
-// How many Blocks are processed together: enough independent work, and all of it fits the
-// registers.
+// Blocks processed together: enough independent work that still fits in the registers.
 #ifdef __aarch64__
 constexpr int kGroups = 4;
 #else
@@ -270,7 +267,6 @@ ALWAYS_INLINE void DecryptVectors(const KeySchedule& schedule, const uint64_t* i
     }
 }
 
-// The functions of a path; TARGET names the instructions it may use.
 #define VECTOR_PATH(BITS, TARGET)                                                                 \
     TARGET void Encrypt##BITS(const KeySchedule& schedule, uint64_t first,                        \
                               uint64_t* ids) noexcept {                                           \
@@ -292,7 +288,7 @@ ALWAYS_INLINE void DecryptVectors(const KeySchedule& schedule, const uint64_t* i
                                                std::make_integer_sequence<int, kGroups>{});       \
     }
 
-// SSE2, which every x86-64 has, or NEON.
+// SSE2, which every x86-64 processor has, or NEON.
 VECTOR_PATH(128, )
 #ifdef __x86_64__
 VECTOR_PATH(256, __attribute__((target("avx2"))))

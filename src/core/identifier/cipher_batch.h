@@ -1,9 +1,9 @@
-// Encryption and decryption of kBatchLength numbers at once, in the lanes of vector registers, by
-// SPARX and by the permutation of feistel.h.
+// Encrypts and decrypts kBatchLength numbers at once in the lanes of vector registers, with SPARX
+// and with the permutation of feistel.h.
 //
-// SPARX works on 16-bit words, so a register holds one word of many blocks and every operation of
-// the cipher becomes one vector operation. The same source is compiled for several widths; which
-// one runs is chosen when the program runs. All give the bits of the functions for one number.
+// SPARX works on 16-bit words, so a register holds one word of many blocks and each operation of
+// the cipher becomes one vector operation. The same source is compiled for several widths; the
+// server chooses one at its start. All widths give the same bits as the scalar functions.
 
 #ifndef RANDFLAKE_CORE_IDENTIFIER_CIPHER_BATCH_H
 #define RANDFLAKE_CORE_IDENTIFIER_CIPHER_BATCH_H
@@ -19,8 +19,8 @@ inline constexpr int kBatchLength = 64;
 using EncryptBatch = void (*)(const KeySchedule& schedule, uint64_t first,
                               uint64_t ids[kBatchLength]) noexcept;
 
-// raw[i] = Decrypt(schedule, ids[i]) for i in 0 .. kBatchLength - 1, whatever the identifiers; both
-// may be the same array.
+// raw[i] = Decrypt(schedule, ids[i]) for i in 0 .. kBatchLength - 1, for arbitrary ids; both may be
+// the same array.
 using DecryptMany = void (*)(const KeySchedule& schedule, const uint64_t ids[kBatchLength],
                              uint64_t raw[kBatchLength]) noexcept;
 

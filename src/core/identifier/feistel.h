@@ -1,4 +1,4 @@
-// A permutation of the numbers of 53 bits, which are those that a JavaScript number holds exactly.
+// A permutation of the 53-bit numbers, which a JavaScript number holds exactly.
 //
 // A Feistel network of ten rounds over a left half of 26 and a right half of 27 bits, with
 // SipHash-2-4 as round function. Sources: Luby, Rackoff, "How to Construct Pseudorandom
@@ -6,8 +6,8 @@
 // size Black, Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002; for the number of
 // rounds Patarin, "Security of Random Feistel Schemes with 5 or More Rounds", CRYPTO 2004.
 //
-// A round has its number in the message, above the half that it reads. Without it, even rounds
-// would be one function and odd ones another, and what slides through them is easy to find.
+// The message of each round holds the round's number above the half that it reads. Without it all
+// even rounds would be one function and all odd rounds another, which slide attacks exploit.
 
 #ifndef RANDFLAKE_CORE_IDENTIFIER_FEISTEL_H
 #define RANDFLAKE_CORE_IDENTIFIER_FEISTEL_H
@@ -21,7 +21,7 @@ namespace randflake {
 
 inline constexpr int kFeistelRounds = 10;  // even
 
-// Widths are arguments so that tests see every number of small ones.
+// The widths are arguments so that tests can enumerate small domains.
 template <int LeftBits, int RightBits>
 struct Feistel {
     static_assert(LeftBits >= 1 && LeftBits <= 32 && RightBits >= 1 && RightBits <= 32);
@@ -30,7 +30,7 @@ struct Feistel {
     static constexpr int kBits = LeftBits + RightBits;
     static constexpr uint64_t kMax = ~uint64_t{0} >> (64 - kBits);
 
-    // Of a number of kBits bits; the result is one, too.
+    // Takes and returns a number of kBits bits.
     static constexpr uint64_t Permute(const SipKey& key, uint64_t number) noexcept {
         RANDFLAKE_ASSERT(number <= kMax);
         uint64_t left = number >> RightBits, right = number & kRightMask;

@@ -1,5 +1,6 @@
-// Feistel53 of kBatchLength numbers at once, in the lanes of vector registers. For cipher_batch.cpp
-// alone, which compiles it for several widths. The steps are those of feistel.h and siphash.h.
+// Feistel53 for kBatchLength numbers at once, in the lanes of vector registers. Only
+// cipher_batch.cpp includes it and compiles it for several widths. The steps are those of feistel.h
+// and siphash.h.
 
 #ifndef RANDFLAKE_CORE_IDENTIFIER_FEISTEL_BATCH_H
 #define RANDFLAKE_CORE_IDENTIFIER_FEISTEL_BATCH_H
@@ -12,7 +13,7 @@
 
 namespace randflake::feistel_batch {
 
-// A number each of Bytes / 8 lanes.
+// One number in each of Bytes / 8 lanes.
 template <typename Lane, int Bytes>
 struct Lanes {
     typedef Lane Type __attribute__((vector_size(Bytes)));
@@ -28,13 +29,13 @@ ALWAYS_INLINE void RotateLeft(V& v) {
 }
 
 #if defined(__x86_64__) && !defined(__clang__)
-// One instruction of AVX-512, which GCC does not find by itself.
+// One AVX-512 instruction that GCC does not find.
 template <int Bits>
 ALWAYS_INLINE void RotateLeft(Numbers<64>& v) {
     asm("vprolq %2, %1, %0" : "=v"(v) : "v"(v), "i"(Bits));
 }
 
-// Shuffles of parts, one or two instructions instead of three.
+// Rotates by shuffling parts: one or two instructions instead of three.
 template <int Bits, int Bytes>
 ALWAYS_INLINE void Shuffle(Numbers<Bytes>& v) {
     using Part = std::conditional_t<Bits == 32, uint32_t, uint16_t>;
@@ -86,7 +87,7 @@ ALWAYS_INLINE void SipRound(State<Bytes>& s) {
     RotateLeft<32>(s.v2);
 }
 
-// The state after a message word went in.
+// The state before the rounds of the only message word.
 template <int Bytes>
 ALWAYS_INLINE void Begin(const siphash::State& begin, const Numbers<Bytes>& message,
                          State<Bytes>& s) {
@@ -96,7 +97,7 @@ ALWAYS_INLINE void Begin(const siphash::State& begin, const Numbers<Bytes>& mess
     s.v3 = message ^ begin.v3;
 }
 
-// Of the message's length, after its only word.
+// The word that ends a message of one word: its length.
 inline constexpr uint64_t kLengthWord = uint64_t{8} << 56;
 
 // Group... numbers the vectors that are processed together, interleaved as in cipher_batch.cpp.

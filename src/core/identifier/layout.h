@@ -1,19 +1,19 @@
-// The bit layout of a family of identifiers: time, node id and sequence number, in ticks of a unit
-// since an epoch.
+// The bit layout of a family of identifiers: time, node id and sequence number. Time is counted in
+// ticks of a unit since an epoch.
 //
 // A layout is data: every function takes it as an argument. With a constexpr layout the compiler
 // folds it away. Tests run the same code at reduced widths.
 //
 // A number has two forms. The raw number is time | node id | sequence from the top bit down in
-// every layout, so that numbers of one tick and node id follow each other by one. The generator
-// counts in raw numbers. The identifier has the fields where the layout places them. For Randflake
-// the two are the same, and the cipher is applied afterwards.
+// every layout, so that numbers of one tick and node id are consecutive; the generator counts in
+// raw numbers. The identifier has the fields at the layout's own places. For Randflake the two are
+// the same, before the cipher.
 //
 // Ticks tile seconds: the unit divides one second, and every second begins with a tick. So each
-// tick lies wholly in one second of a window.
+// tick lies in one second of a window.
 //
-// Raw numbers are unsigned 64-bit everywhere. From 2041 on the top bit of a Randflake timestamp is
-// set, so a signed intermediate would go negative.
+// Raw numbers are unsigned 64-bit everywhere: from 2041 on a Randflake timestamp sets the top bit,
+// and a signed intermediate would be negative.
 
 #ifndef RANDFLAKE_CORE_IDENTIFIER_LAYOUT_H
 #define RANDFLAKE_CORE_IDENTIFIER_LAYOUT_H
@@ -33,8 +33,8 @@ struct Fields {
     friend constexpr bool operator==(const Fields&, const Fields&) = default;
 };
 
-// At most 64 bits together; ticks tile seconds; times through the last tick fit in a signed 64-bit
-// number of milliseconds.
+// Has at most 64 bits; ticks tile seconds; the end of the last tick fits in a signed 64-bit number
+// of milliseconds.
 struct Layout {
     int64_t epoch;  // Unix milliseconds at which tick 0 begins
     int timestamp_bits;
@@ -58,8 +58,8 @@ struct Layout {
     constexpr uint64_t max_node_id() const { return (uint64_t{1} << node_bits) - 1; }
     constexpr uint64_t max_sequence() const { return (uint64_t{1} << sequence_bits) - 1; }
 
-    // How many slots a server with so many node ids has for this layout: none for node ids that no
-    // number can hold.
+    // The slots that a server with `node_ids` node ids has for this layout: none for node ids that
+    // a number cannot hold.
     constexpr uint32_t Slots(uint32_t node_ids) const noexcept {
         return node_ids <= max_node_id() ? node_ids : static_cast<uint32_t>(max_node_id() + 1);
     }
@@ -68,7 +68,7 @@ struct Layout {
         return lowest_stands_for_second && fields.node_id == 0 && fields.sequence == 0;
     }
 
-    // The first sequence number that is issued under a node id in each tick.
+    // The first sequence number that a server issues under a node id in each tick.
     constexpr uint64_t FirstSequence(uint64_t node_id) const noexcept {
         RANDFLAKE_ASSERT(node_id <= max_node_id());
         return StandsForSecond({0, node_id, 0}) ? 1 : 0;
@@ -79,7 +79,7 @@ struct Layout {
                fields.sequence <= max_sequence();
     }
 
-    // Range-checks, then packs. False, with *raw untouched, when a field does not fit.
+    // False, with *raw untouched, when a field does not fit.
     constexpr bool Pack(const Fields& fields, uint64_t* raw) const noexcept {
         if (!Fits(fields))
             return false;
@@ -94,7 +94,7 @@ struct Layout {
                 raw >> sequence_bits & max_node_id(), raw & max_sequence()};
     }
 
-    // The identifier of a raw number. The next raw number of the same tick and node id has the
+    // The identifier of a raw number. The next raw number of the same tick and node id has an
     // identifier that is 2^sequence_shift larger.
     constexpr uint64_t ToId(uint64_t raw) const noexcept {
         RANDFLAKE_ASSERT(HasBits(raw));
@@ -103,14 +103,14 @@ struct Layout {
                fields.sequence << sequence_shift;
     }
 
-    // What an identifier of bits() bits holds.
+    // The fields of an identifier of bits() bits.
     constexpr Fields FieldsOfId(uint64_t id) const noexcept {
         RANDFLAKE_ASSERT(HasBits(id));
         return {id >> timestamp_shift & max_timestamp(), id >> node_shift & max_node_id(),
                 id >> sequence_shift & max_sequence()};
     }
 
-    // Whether identifiers are in order of time.
+    // Whether identifiers sort by time.
     constexpr bool time_first() const { return timestamp_shift == node_bits + sequence_bits; }
 
     // The instant at which a tick begins.
@@ -124,19 +124,19 @@ struct Layout {
         return {unit == 1 ? since : FloorDivide(since, unit)};
     }
 
-    // Whether a tick lies in a second before this one. Takes no division; for Randflake it folds to
-    // a comparison of the two.
+    // Whether a tick lies in a second before this one, without a division. For Randflake it folds
+    // to a comparison.
     constexpr bool Before(uint64_t tick, Second second) const noexcept {
         return TickStart(tick) < StartOf(second);
     }
 
-    // The first tick of a second of the windows; 0 when the second is not after the epoch.
+    // The first tick of a window's second; 0 for seconds up to the epoch.
     constexpr uint64_t FirstTick(Second second) const noexcept {
         const int64_t since = StartOf(second).count - epoch;
         return since <= 0 ? 0 : static_cast<uint64_t>(since / unit);
     }
 
-    // The second of the windows that a tick lies in; negative before their epoch.
+    // The window's second that a tick lies in; negative before the windows' epoch.
     constexpr Second SecondOf(uint64_t tick) const noexcept {
         return randflake::SecondOf(TickStart(tick));
     }
@@ -144,7 +144,7 @@ struct Layout {
     friend constexpr bool operator==(const Layout&, const Layout&) = default;
 };
 
-// The first second of the windows that a layout of seconds since their epoch cannot hold.
+// The first second that a layout of seconds since the windows' epoch cannot hold.
 constexpr Second SecondsEnd(const Layout& layout) noexcept {
     RANDFLAKE_ASSERT(layout.unit == kSecondMs && layout.epoch == kWindowEpochMs);
     return {static_cast<int64_t>(layout.max_timestamp()) + 1};
@@ -152,8 +152,8 @@ constexpr Second SecondsEnd(const Layout& layout) noexcept {
 
 // Randflake: 30 + 17 + 17 bits; seconds since 2024-10-27 03:33:20 UTC, through 2058-11-05 17:10:23.
 // Source: the constants of the reference implementation, gosuda/randflake.
-// The lowest number of each second stands for the second itself, in searches and as the bound of a
-// partition, where every user can see its identifier. So no server issues it.
+// The lowest number of each second stands for the second itself, in searches and as a partition's
+// bound. Every user can see its identifier there, so no server issues it.
 inline constexpr Layout kRandflake{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,
@@ -162,7 +162,7 @@ inline constexpr Layout kRandflake{
     .lowest_stands_for_second = true,
 };
 
-// Numbers that a JavaScript number holds: 53 bits, the same seconds. None stands for its second.
+// 53 bits, as a JavaScript number holds them, with the same seconds. None stands for its second.
 inline constexpr Layout kRandflake53{
     .epoch = kWindowEpochMs,
     .timestamp_bits = 30,
@@ -170,7 +170,7 @@ inline constexpr Layout kRandflake53{
     .sequence_bits = 15,
 };
 
-// Beyond every second of an identifier.
+// Later than every second of an identifier.
 inline constexpr Second kNoSecond = SecondsEnd(kRandflake);
 
 }  // namespace randflake

@@ -12,7 +12,7 @@
 namespace randflake {
 namespace {
 
-// A piece of the text, and what is cut off its front.
+// A piece of the text without surrounding blanks; the functions cut off its front.
 struct Piece : TextLeft {
     explicit Piece(const TextLeft& text) : TextLeft(text) { Trim(); }
 
@@ -21,8 +21,8 @@ struct Piece : TextLeft {
     }
     bool Contains(char c) const { return std::memchr(at, c, length()) != nullptr; }
 
-    // Cuts off and returns the part before the first `separator`, and drops the separator. Returns
-    // everything when there is none.
+    // Cuts off and returns the part before the first `separator`, or all of the text without one.
+    // Drops the separator.
     Piece CutAt(char separator) {
         const void* found = std::memchr(at, separator, length());
         const char* middle = found == nullptr ? end : static_cast<const char*>(found);
@@ -44,7 +44,7 @@ struct Piece : TextLeft {
         return at > start;
     }
 
-    // The rest is a number and nothing else.
+    // Whether the rest is one number.
     bool IsNumber(int most, int64_t* number) { return TakeUpTo(most, number) && empty(); }
 
 private:
@@ -61,8 +61,8 @@ using std::chrono::milliseconds;
 using std::chrono::sys_days;
 using std::chrono::year_month_day;
 
-// The last instant whose year has four digits. Later epochs are read and written as numbers,
-// because the years of <chrono> end at 32767.
+// The last date whose year has four digits. Later epochs are read and written as numbers, because
+// the years of <chrono> end at 32767.
 constexpr sys_days kLastDate = std::chrono::year(9999) / 12 / 31;
 
 // [T]hh:mm[:ss[.fff]] as milliseconds of the day.
@@ -75,7 +75,7 @@ bool TakeMsOfDay(Piece* text, int64_t* of_day) {
     return true;
 }
 
-// From 1970 on. No known generator has an earlier epoch.
+// Accepts epochs from 1970 on. No known generator has an earlier one.
 bool ParseEpoch(Piece text, int64_t* epoch) {
     if (Piece number = text; number.IsNumber(15, epoch))
         return true;
@@ -104,7 +104,7 @@ LayoutError ParseUnit(Piece text, int64_t* unit) {
 enum Part { kTime, kNode, kSequence, kEpoch, kParts };
 constexpr const char* kPartNames[] = {"time", "node", "sequence", "epoch"};
 
-// What was read so far.
+// The fields read so far.
 struct Description {
     bool given[kParts]{};
     Part order[kParts]{};  // as given
@@ -151,7 +151,7 @@ LayoutError ParseField(Piece field, Description* description) {
     return ParseValue(static_cast<Part>(part), field, description);
 }
 
-// The fields together.
+// Places the fields in a layout.
 LayoutError Assemble(const Description& description, Layout* layout) {
     if (description.count != kParts)
         return LayoutError::kMissingField;
@@ -257,8 +257,8 @@ LayoutResult ParseLayout(const char* text, size_t length) noexcept {
 }
 
 void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept {
-    // The fields from the top bit down. A field without bits has the same place as another one; of
-    // the two, the one with bits comes first.
+    // Orders the fields from the top bit down. A field without bits shares its place with another
+    // one; the one with bits comes first.
     struct Entry {
         int shift, bits;
         const char* name;

@@ -1,12 +1,12 @@
-// Layouts by name and by description.
+// Reads layouts by name or description.
 //
 // A description names the fields from the top bit down, and the epoch:
 //
 //   time=38:1ms, node=15, sequence=10, epoch=2017-12-21
 //
-// Widths are in bits; time has its unit after a colon, in ms or s, which must divide a second. The
+// Widths are in bits. After a colon, time has its unit in ms or s, which must divide a second. The
 // epoch is a date, a timestamp in UTC (2010-11-04 01:42:54.657, optionally with T for the blank and
-// a Z at the end) or a number of Unix milliseconds. It must be a multiple of the unit, and may be
+// a Z at the end) or a number of Unix milliseconds. It is a multiple of the unit and may stand
 // anywhere in the list. Blanks around fields and signs are ignored.
 
 #ifndef RANDFLAKE_CORE_IDENTIFIER_LAYOUT_TEXT_H
@@ -24,10 +24,10 @@ struct NamedLayout {
     Layout layout;
 };
 
-// The families that are in use, each with its epoch.
+// The named families, each with its epoch.
 //
-// Discord's and Instagram's own layouts have one more bit of time, 42 and 41. It is the sign of a
-// bigint, and first set in 2084 and 2046.
+// Discord's and Instagram's own layouts have one more bit of time, 42 and 41. That bit is the sign
+// of a bigint; they first set it in 2084 and 2046.
 // Baidu's generator takes its epoch in the server's time zone; here it is UTC.
 inline constexpr NamedLayout kNamedLayouts[] = {
     {"twitter", {1288834974657, 41, 10, 12, 1}},
@@ -43,8 +43,8 @@ static_assert([] {
     return true;
 }());
 
-// Bounds of a description. The widths of node id and sequence are those of an SQL integer, and the
-// last tick ends before PostgreSQL's last timestamp does, in the year 294276.
+// Bounds of a description. Node id and sequence fit in an SQL integer. The last tick ends before
+// PostgreSQL's last timestamp, in the year 294276.
 inline constexpr int kMaxLayoutBits = 63;
 inline constexpr int kMaxFieldBits = 31;
 inline constexpr int64_t kMaxLayoutEndMs = 9224318016000000;
@@ -68,20 +68,19 @@ enum class LayoutError : uint8_t {
     kTooLong,
 };
 
-// English for messages: a sentence without its full stop.
+// English for messages: a sentence without its final period.
 const char* LayoutErrorText(LayoutError error) noexcept;
 
 struct LayoutResult {
     LayoutError error;
     Layout layout;    // with kNone
-    size_t position;  // of the part at fault, and its length: 0 when the whole text is
+    size_t position;  // of the wrong part, and its length; 0 for the whole text
     size_t length;
 };
 
-// A name or a description.
 LayoutResult ParseLayout(const char* text, size_t length) noexcept;
 
-// The description of a layout, terminated; ParseLayout gives the layout back.
+// Writes the description of a layout, terminated; ParseLayout reads it back.
 inline constexpr size_t kMaxLayoutText = 128;
 void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept;
 

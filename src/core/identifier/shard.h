@@ -1,10 +1,10 @@
-// Shards: the signed 64-bit numbers cut into equal contiguous ranges.
+// Shards cut the signed 64-bit numbers into equal contiguous ranges.
 //
 //   shard(id) = floor((id + 2^63) * shards / 2^64),  shards in 1 .. 2^31 - 1
 //
-// Ranges are contiguous, so twice as many shards cut each one in two: shard s becomes 2s and 2s
-// + 1. The multiplication is Lemire's range reduction ("Fast Random Integer Generation in an
-// Interval", 2019) and needs 128 bits.
+// Doubling the number of shards cuts each range in two: shard s becomes 2s and 2s + 1. The
+// multiplication is Lemire's range reduction ("Fast Random Integer Generation in an Interval",
+// 2019) and needs 128 bits.
 
 #ifndef RANDFLAKE_CORE_IDENTIFIER_SHARD_H
 #define RANDFLAKE_CORE_IDENTIFIER_SHARD_H

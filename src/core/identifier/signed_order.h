@@ -1,5 +1,5 @@
-// Converts unsigned numbers to signed ones in the same order, and back, for storage without
-// unsigned numbers. Both directions add 2^63, which inverts the top bit.
+// Converts between unsigned numbers and signed ones in the same order, for storage that lacks
+// unsigned types. Both directions add 2^63, which inverts the top bit.
 
 #ifndef RANDFLAKE_CORE_IDENTIFIER_SIGNED_ORDER_H
 #define RANDFLAKE_CORE_IDENTIFIER_SIGNED_ORDER_H

@@ -1,5 +1,5 @@
-// SipHash-2-4, a pseudorandom function: without the key, its values cannot be told from random
-// ones, nor computed, nor turned back.
+// SipHash-2-4, a pseudorandom function: without the key, an attacker can neither compute nor invert
+// its values, nor distinguish them from random ones.
 //
 // Source: Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012. The messages here
 // are whole words of 8 bytes; a word stands for its bytes from the lowest on, as in the paper.
@@ -64,7 +64,7 @@ constexpr State Begin(const SipKey& key) noexcept {
 
 }  // namespace siphash
 
-// Of a message of `count` words. Messages of different lengths have unrelated values.
+// Hashes `count` words. Messages of different lengths have unrelated values.
 constexpr uint64_t SipHash(const SipKey& key, const uint64_t* words, size_t count) noexcept {
     siphash::State state = siphash::Begin(key);
     for (size_t i = 0; i < count; i++)

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kSecretDigits = 2 * kKeyBytes;
 
-// At least one.
+// Takes at least one blank.
 bool TakeBlanks(TextLeft* text) {
     const char* before = text->at;
     while (text->Take(' ') || text->Take('\t')) {
@@ -19,7 +19,7 @@ bool TakeBlanks(TextLeft* text) {
     return text->at != before;
 }
 
-// Z, +hh, +hhmm or +hh:mm, or the same with a minus sign; in seconds east of Greenwich.
+// Reads Z, +hh, +hhmm, +hh:mm or the same with a minus, as seconds east of Greenwich.
 bool TakeOffset(TextLeft* text, int* offset) {
     *offset = 0;
     if (text->Take('Z') || text->Take('z'))
@@ -38,7 +38,7 @@ bool TakeOffset(TextLeft* text, int* offset) {
     return true;
 }
 
-// An instant to the end of the line.
+// Reads an instant that fills the rest of the line.
 SecretFileError ParseInstant(TextLeft text, Second* second) {
     std::chrono::sys_days date;
     TimeOfDay time;

@@ -4,10 +4,10 @@
 //   # since we lost a laptop
 //   0f1e2d3c4b5a69788796a5b4c3d2e1f0 from 2027-01-01T00:00:00Z
 //
-// One secret a line, oldest first. From the second on, each says from which instant on it is in
-// use: ISO 8601 with its offset from UTC, on a full second, later than that of the line before. An
-// instant without an offset would be another one on another server, so it is refused. Blank lines,
-// lines that begin with # and white space at the end of a line do not count.
+// One secret a line, oldest first. Each later one has the instant of its first use: ISO 8601 with
+// an offset from UTC, on a full second, later than that of the line before. An instant without an
+// offset would differ from server to server, so it is refused. Blank lines, lines that begin with #
+// and white space at the end of a line do not count.
 
 #ifndef RANDFLAKE_CORE_SECRET_SECRET_FILE_H
 #define RANDFLAKE_CORE_SECRET_SECRET_FILE_H
@@ -54,7 +54,7 @@ struct SecretFileResult {
 // With an error, *list holds part of the secrets: the caller wipes it.
 SecretFileResult ParseSecretFile(const char* text, size_t length, SecretList* list) noexcept;
 
-// What a line must be, as a sentence for messages. With kEmpty, of the file.
+// What a line, or with kEmpty the file, must be: a sentence for messages.
 const char* SecretFileErrorText(SecretFileError error) noexcept;
 
 }  // namespace randflake

@@ -1,4 +1,4 @@
-// Runs of numbers under a ring: which number belongs to which secret is decided for all at once.
+// Encrypts and decrypts batches under a ring, finding each number's secret for all of them at once.
 
 #include "core/secret/secret_ring.h"
 
@@ -7,7 +7,6 @@
 namespace randflake {
 namespace {
 
-// All numbers of a batch, under one generation.
 void EncryptBatch(const VectorPath& path, const Generation& generation, uint64_t first,
                   uint64_t ids[kBatchLength]) {
     path.encrypt(generation.schedule, first, ids);
@@ -27,8 +26,8 @@ void DecryptBatch(const VectorPath& path, const Generation53& generation,
     path.unpermute(generation.key, ids, raw);
 }
 
-// Which of kBatchLength numbers a generation before the last one owns, as bits. OwnerOf for each of
-// them would cost more than to decrypt them.
+// The numbers of a batch that a generation before the last owns, as bits. Calling OwnerOf for each
+// would cost more than decrypting it.
 template <const Layout& kLayout, typename Cipher>
 uint64_t OwnedBy(const Ring<Cipher>& ring, int generation, const uint64_t raw[kBatchLength]) {
     RANDFLAKE_ASSERT(generation < ring.count() - 1);

@@ -1,29 +1,29 @@
-// Secrets that follow each other in time, so that a secret can be changed: no identifier of one
-// equals an identifier of another, and each decodes to what it was made from, without a mark in the
-// identifier and without a table.
+// Secrets that follow each other in time, so that an operator can change the secret. Identifiers of
+// two secrets never collide, and each decodes to its number without a mark in it and without a
+// table.
 //
-// The secrets are generations 0 .. n - 1 of a ring. Each raw number is owned by one generation:
-// that in whose interval of seconds, [its `from`, the next one's `from`), the number's second lies.
-// The numbers that stand for a second itself, the lowest of each (layout.h), are owned by the first
-// generation whatever their second. No server issues them, but every user can name them, also those
-// of seconds to come, and their identifiers must not change when a generation is added.
+// The secrets are generations 0 .. n - 1 of a ring. One generation owns each raw number: the one
+// whose interval of seconds, [its `from`, the next one's `from`), holds the number's second. The
+// first generation owns the numbers that stand for a second, the lowest of each (layout.h). No
+// server issues them, but every user can name them, even for future seconds, and their identifiers
+// must survive a new generation.
 //
 //   claim     generation j claims an identifier that decrypts, under key j, to a number of j
-//   encrypt   under the owner's key; if an earlier generation claims the result, the number
-//             is skipped: no server ever uses it
+//   encrypt   under the owner's key; if an earlier generation claims the result, the number is
+//             skipped: no server ever uses it
 //   decode    the first generation that claims the identifier made it
 //
-// An issued identifier is claimed by its owner and by no earlier generation, so it decodes to its
-// number. Two numbers with one identifier would both be that one number. The share of
-// numbers that is skipped is the earlier generations' seconds / 2^30.
+// The owner claims an issued identifier and no earlier generation does, so it decodes to its
+// number. Hence two numbers never share an identifier. The share of skipped numbers is the earlier
+// generations' seconds / 2^30.
 //
-// A new generation takes numbers away from the last one alone, and only those from its `from` on.
-// So if none of those was issued before, everything above holds for the grown ring as well, and
-// identifiers that were issued keep their meaning.
+// A new generation takes only numbers from its `from` on, and only from the last generation. If no
+// server has issued any of those, all of the above holds for the grown ring too, and issued
+// identifiers keep their meaning.
 //
-// This is related to cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains",
-// CT-RSA 2002), which encrypts again what falls outside of a domain. Here the number is left out
-// instead, because there are enough of them and the walk would end in another generation's.
+// Cycle walking (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002) is
+// related: it encrypts again what falls outside a domain. Here the number is skipped instead,
+// because numbers abound and the walk would end in another generation's.
 
 #ifndef RANDFLAKE_CORE_SECRET_SECRET_RING_H
 #define RANDFLAKE_CORE_SECRET_SECRET_RING_H
@@ -39,13 +39,13 @@
 
 namespace randflake {
 
-// A ring costs what it has, not what it may have: only the state on disk and shared memory grow
-// with this.
+// Only the state on disk and shared memory grow with this; a ring costs time by the generations
+// that it has.
 inline constexpr int kMaxGenerations = 16;
 
-// A view of generations that lie elsewhere and to which later ones may be added. Cipher has the
-// first second `from`, 0 in the first generation and increasing, and Encrypt and Decrypt, inverse
-// bijections of the layout's numbers. The layout's ticks are the seconds of `from`.
+// A view of generations stored elsewhere; later ones may be appended there. Cipher has `from`, its
+// first second, 0 in the first generation and increasing, and Encrypt and Decrypt, inverse
+// bijections of the layout's numbers. The layout's ticks are seconds like `from`.
 template <typename Cipher>
 class Ring {
 public:
@@ -60,7 +60,7 @@ public:
         return generations_[generation];
     }
 
-    // The generation whose interval this second lies in.
+    // The generation whose interval holds this second.
     constexpr int GenerationAt(Second second) const noexcept {
         int generation = count_ - 1;
         while (generation > 0 && second < generations_[generation].from)
@@ -79,7 +79,7 @@ public:
                    : GenerationAt({static_cast<int64_t>(fields.timestamp)});
     }
 
-    // Whether these consecutive numbers certainly have one owner.
+    // Whether these consecutive numbers certainly have one owner; may be false if they have.
     constexpr bool HasOneOwner(const Layout& layout, uint64_t first, int count) const noexcept {
         RANDFLAKE_ASSERT(count >= 1);
         const Fields fields = layout.Unpack(first);
@@ -88,7 +88,7 @@ public:
                                layout.Unpack(last).timestamp == fields.timestamp);
     }
 
-    // Whether one of the generations before this one claims the identifier.
+    // Whether an earlier generation claims the identifier.
     constexpr bool ClaimedBefore(const Layout& layout, int generation, uint64_t id) const noexcept {
         RANDFLAKE_ASSERT(generation < count_);
         for (int earlier = 0; earlier < generation; earlier++)
@@ -97,8 +97,8 @@ public:
         return false;
     }
 
-    // The share of this second's numbers that is not skipped, as is to be expected of a cipher:
-    // what an earlier generation claims of the identifiers is its share of the seconds.
+    // The expected share of this second's numbers that are not skipped: a cipher spreads an earlier
+    // generation's claims evenly, so its share of identifiers is its share of seconds.
     constexpr double ShareLeft(const Layout& layout, Second second) const noexcept {
         const auto seconds = static_cast<double>(layout.max_timestamp() + 1);
         double left = 1;
@@ -111,9 +111,9 @@ public:
         return left;
     }
 
-    // The next two are inlined as far as a ring of one goes, which is the cipher alone.
+    // Encrypt and Decrypt inline the path of a ring of one, the cipher alone.
 
-    // False if the number is skipped; then *id is not to be used.
+    // False if the number is skipped; *id is then unusable.
     [[gnu::always_inline]] constexpr bool Encrypt(const Layout& layout, uint64_t raw,
                                                   uint64_t* id) const noexcept {
         const int owner = OwnerOf(layout, raw);
@@ -122,7 +122,7 @@ public:
         return owner == 0 || !ClaimedBefore(layout, owner, *id);
     }
 
-    // False, with *raw untouched, if no generation claims the identifier: no server made it.
+    // False, with *raw untouched, if no generation claims the identifier, so no server made it.
     [[gnu::always_inline]] constexpr bool Decrypt(const Layout& layout, uint64_t id,
                                                   uint64_t* raw) const noexcept {
         if (count_ != 1)
@@ -158,7 +158,7 @@ struct Generation {
 
 using SecretRing = Ring<Generation>;
 
-// The same of 53-bit identifiers (kRandflake53), under keys that are derived from the secrets.
+// The same for 53-bit identifiers (kRandflake53), under keys derived from the secrets.
 struct Generation53 {
     Second from;
     SipKey key;
@@ -173,9 +173,9 @@ static_assert(kRandflake53.bits() == Feistel53::kBits);
 static_assert(std::is_trivially_copyable_v<Generation>);
 static_assert(std::is_trivially_copyable_v<SecretRing>);
 
-// What `use` makes of reserved numbers and of the ring that there is once they are reserved. The
-// order matters: a generation that owns one of them was added before their window was announced, so
-// it is in a ring that is read after the window, and may lack in one that was read before.
+// Calls `use` with reserved numbers and with the ring read after reserving them. The order matters:
+// the server adds a generation before it announces the window of that generation's numbers. So a
+// ring read after the window has their owner; one read before may lack it.
 template <typename Reserve, typename ReadRing, typename Use>
 [[gnu::always_inline]] inline auto UseReserved(Reserve&& reserve, ReadRing&& read_ring, Use&& use) {
     const auto reservation = reserve();
@@ -184,15 +184,15 @@ template <typename Reserve, typename ReadRing, typename Use>
 }
 
 // ids[i] is the identifier of the raw number first + i, for i in 0 .. count - 1, unless bit i of
-// the result says that the number is skipped. The numbers have one owner, and 1 <= count <=
-// kBatchLength. All of `ids` may be overwritten.
+// the result marks the number as skipped. The numbers have one owner; 1 <= count <= kBatchLength.
+// May overwrite all of `ids`.
 uint64_t EncryptNumbers(const SecretRing& ring, const VectorPath& path, uint64_t first, int count,
                         uint64_t ids[kBatchLength]) noexcept;
 uint64_t EncryptNumbers(const SecretRing53& ring, const VectorPath& path, uint64_t first, int count,
                         uint64_t ids[kBatchLength]) noexcept;
 static_assert(kBatchLength == 64);
 
-// Moves the identifiers of numbers that are not skipped together, in their order; returns how many.
+// Moves the identifiers of unskipped numbers to the front in order; returns their count.
 int DropSkipped(uint64_t skipped, int count, uint64_t ids[kBatchLength]) noexcept;
 
 }  // namespace randflake

@@ -1,4 +1,4 @@
-// Compares entries of a database with the ring of the server, and plans what a use has to add.
+// Compares a database's entries with the server's ring, and plans what a use has to add.
 
 #include "core/type/type_binding.h"
 
@@ -15,14 +15,14 @@ int HexDigit(char c) noexcept {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// The first second of generation i, kNoSecond of one that the ring lacks.
+// The first second of generation i; kNoSecond if the ring lacks it.
 Second FromOf(const SecretRecords& ring, int i) noexcept {
     RANDFLAKE_ASSERT(i >= 0);
     return i < static_cast<int>(ring.count) ? ring.records[i].from : kNoSecond;
 }
 
-// The first second about which the ring and an entry that it lacks can differ. The entry follows
-// the last of the ring's that are there and begin before it.
+// The first second in which the ring and an entry that it lacks can differ. The entry follows the
+// last bound generation that begins before it.
 Second DiffersFrom(const SecretRecords& ring, int bound, Second from) noexcept {
     RANDFLAKE_ASSERT(bound >= 1 && bound <= static_cast<int>(ring.count));
     int before = bound;
@@ -53,7 +53,7 @@ bool ParseKeyEntry(const char* text, size_t length, SecretRecord* record) noexce
         *record = {fingerprint, {0}};
         return true;
     }
-    // Ten digits hold every second, and no time has fewer.
+    // Ten digits hold every second, and no instant has fewer.
     if (length != kDigits + 1 + 10 || text[kDigits] != '@')
         return false;
     UnixSecond unix_second{0};
@@ -105,7 +105,7 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
         return binding;
     bool unchecked = false;
     if (checks != nullptr) {
-        // Another first secret is found without the checks.
+        // A different first secret shows in the keys alone.
         unchecked = (keys.found & ~uint32_t{1} & ~checks->found) != 0;
         for (int i = 0; i < keys.other_count; i++)
             unchecked |= keys.others[i].from > Second{0} && !checks->HasOther(keys.others[i]);
@@ -120,7 +120,7 @@ TypeBinding CompareKeys(const SecretRecords& ring, const KeyRows& keys,
     if (binding.differs_from < kNoSecond)
         binding.difference = KeyDifference::kOther;
     if (unchecked) {
-        // The ring that the refused entry belongs to is known only if this ring has the entry.
+        // Only if this ring has the refused entry is the ring that it belongs to known.
         binding.differs_from = {0};
         if (keys.other_count == 0 && !keys.unreadable)
             binding.difference = KeyDifference::kUnchecked;

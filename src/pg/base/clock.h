@@ -1,7 +1,6 @@
-// All seconds come from CLOCK_REALTIME_COARSE, which ticks 100 to 1000 times a second. It can trail
-// CLOCK_REALTIME by one of its ticks, so the two are never mixed: windows and Randflake's seconds
-// are read from the coarse clock, the shorter ticks of Snowflake numbers from CLOCK_REALTIME. A
-// window therefore moves on up to one tick of the coarse clock later than a Snowflake tick would.
+// Clocks. Windows and Randflake's seconds use CLOCK_REALTIME_COARSE, which ticks 100 to 1000 times
+// a second and can trail CLOCK_REALTIME by one of its ticks. The shorter ticks of Snowflake numbers
+// use CLOCK_REALTIME. So a window moves on up to one coarse tick later than a Snowflake tick.
 
 #ifndef RANDFLAKE_PG_BASE_CLOCK_H
 #define RANDFLAKE_PG_BASE_CLOCK_H
@@ -24,8 +23,8 @@ static inline struct timespec wall_clock() {
 
 static inline randflake::Second wall_clock_second() {
 #ifdef __GLIBC__
-    // The seconds of the same clock at half the price: a single load where the kernel maps it into
-    // the process (vDSO), a reading of CLOCK_REALTIME_COARSE elsewhere.
+    // time() reads the seconds of CLOCK_REALTIME_COARSE at half its price: a single load where the
+    // kernel maps the clock into the process (vDSO).
     const randflake::UnixSecond now{time(nullptr)};
 #else
     const randflake::UnixSecond now{wall_clock().tv_sec};
@@ -33,7 +32,6 @@ static inline randflake::Second wall_clock_second() {
     return FromUnix(now);
 }
 
-// To the millisecond.
 static inline randflake::WallMs precise_wall_clock() {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -45,7 +43,7 @@ static inline long milliseconds_to_next_second() {
     return 1000 - wall_clock().tv_nsec / 1000000;
 }
 
-// From a clock that never steps, for measuring how long a call has waited.
+// From a clock that never steps, to measure how long a call waits.
 static inline randflake::SteadyUs steady_microseconds() {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -55,7 +53,7 @@ static inline randflake::SteadyMs steady_clock() {
     return {steady_microseconds().count / 1000};
 }
 
-// From a clock that cannot be set, and that counts the time for which the machine was suspended.
+// From a clock that cannot be set and that counts time while the machine is suspended.
 static inline randflake::UptimeMs uptime_clock() {
     struct timespec now;
 #ifdef CLOCK_BOOTTIME

@@ -1,5 +1,4 @@
-// Differences between PostgreSQL 15 and 19, as inline functions where they can be. Nothing else in
-// the glue looks at PG_VERSION_NUM.
+// Differences between PostgreSQL 15 and 19. No other file of the glue tests PG_VERSION_NUM.
 
 #ifndef RANDFLAKE_PG_BASE_COMPAT_H
 #define RANDFLAKE_PG_BASE_COMPAT_H
@@ -12,7 +11,7 @@
 #pragma message "randflake is tested with PostgreSQL 15 to 19; this one is newer"
 #endif
 
-// The magic block. The server shows name and version in pg_get_loaded_modules() since 18.
+// The magic block; pg_get_loaded_modules() shows its name and version since PostgreSQL 18.
 #if PG_VERSION_NUM >= 180000
 #define RANDFLAKE_MODULE_MAGIC \
     PG_MODULE_MAGIC_EXT(.name = "randflake", .version = RANDFLAKE_VERSION)
@@ -29,8 +28,8 @@ static inline int backend_number() {
 #endif
 }
 
-// Memory for setting values and their parsed forms belongs to PostgreSQL's handling of settings:
-// malloc before PostgreSQL 16, a memory context since. Null when out of memory.
+// Allocates a setting's value or its parsed form as PostgreSQL's handling of settings does: with
+// malloc before PostgreSQL 16, in a memory context since. Null when out of memory.
 static inline void* setting_alloc(size_t size) {
 #if PG_VERSION_NUM >= 160000
     return guc_malloc(LOG, size);
@@ -55,7 +54,7 @@ static inline void setting_free(void* pointer) {
 #endif
 }
 
-// Whether the last reload found another value, or none, which counts from the next start on.
+// Whether the last reload read another value, or none, that takes effect at the next start.
 static inline bool setting_awaits_start(const char* name) {
     const struct config_generic* setting = nullptr;
 #if PG_VERSION_NUM >= 160000
@@ -68,8 +67,8 @@ static inline bool setting_awaits_start(const char* name) {
     return setting != nullptr && (setting->status & GUC_PENDING_RESTART) != 0;
 }
 
-// An error. Since PostgreSQL 16 a caller may collect it instead; this returns only if `context`
-// belongs to such a caller.
+// Raises an error. Since PostgreSQL 16 a caller may collect errors in `context`; only then this
+// returns.
 #if PG_VERSION_NUM >= 160000
 #define soft_ereport(context, ...) errsave(context, __VA_ARGS__)
 #else
@@ -98,7 +97,7 @@ static inline bool may_use_type(Oid type) {
 #endif
 }
 
-// The wait event shown in pg_stat_activity while a call waits; named where the server allows it.
+// The wait event that pg_stat_activity shows for a waiting call; it has a name since PostgreSQL 17.
 static inline uint32 wait_event(const char* name) {
 #if PG_VERSION_NUM >= 170000
     return WaitEventExtensionNew(name);

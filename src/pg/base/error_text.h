@@ -1,11 +1,11 @@
-// An error as data: raised by a call, or shown before any call meets it.
+// An error as data, to raise in a call or to show before a call meets it.
 
 #ifndef RANDFLAKE_PG_BASE_ERROR_TEXT_H
 #define RANDFLAKE_PG_BASE_ERROR_TEXT_H
 
 #include "pg/base/pg.h"
 
-// Constants or palloc'd. Null for no detail, or no hint.
+// Constants or palloc'd; null without a detail or hint.
 struct ErrorText {
     int sqlstate;
     const char* message;

@@ -1,6 +1,6 @@
-// PostgreSQL's headers are included here and nowhere else. They are C without extern "C" guards, so
-// they are wrapped here once. Include this file first: postgres.h replaces printf and its relatives
-// by macros, which breaks <cstdio> if that comes later.
+// The only file that includes PostgreSQL's headers. They are C without extern "C" guards. Include
+// this file first: postgres.h replaces printf and its relatives by macros, which break a later
+// <cstdio>.
 
 #ifndef RANDFLAKE_PG_BASE_PG_H
 #define RANDFLAKE_PG_BASE_PG_H

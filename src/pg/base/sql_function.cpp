@@ -1,4 +1,4 @@
-// The row of a SQL function.
+// Checks the row type of a SQL function.
 
 #include "pg/base/sql_function.h"
 

@@ -1,16 +1,13 @@
-// How a SQL function is defined in C, and the row that one returns, checked against what the
-// library fills in.
-//
-// Library and SQL objects are updated by different hands: one by installing a package, the other by
-// ALTER EXTENSION in each database. A row of another width would be filled with wild values.
+// Defines SQL functions in C, and checks the width of the rows they return. A package installs the
+// library, but ALTER EXTENSION updates the SQL objects in each database; between the two the widths
+// may differ, and the function would write beyond its row.
 
 #ifndef RANDFLAKE_PG_BASE_SQL_FUNCTION_H
 #define RANDFLAKE_PG_BASE_SQL_FUNCTION_H
 
 #include "pg/base/pg.h"
 
-// Announces the C function behind a SQL function, whose definition follows with the same name:
-// exported, C linkage, version-1 calling convention.
+// Declares the C function behind a SQL function; its definition with the same name follows.
 #define SQL_FUNCTION(name)                    \
     extern "C" {                              \
     PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
@@ -18,8 +15,8 @@
     }                                         \
     static_assert(true)
 
-// The blessed descriptor of the row that the function returns, in this memory context; ERROR unless
-// it has that many columns.
+// The blessed descriptor of the function's result row, in this memory context; ERROR unless it has
+// so many columns.
 TupleDesc result_row(FunctionCallInfo fcinfo, int columns, MemoryContext context);
 
 // The same for a function that has called InitMaterializedSRF.

@@ -1,4 +1,4 @@
-// Timestamps from and to seconds since the epoch of identifiers.
+// Converts timestamps from and to seconds of identifiers.
 
 #include "pg/base/timestamp.h"
 

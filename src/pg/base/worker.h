@@ -5,9 +5,9 @@
 
 #include "pg/base/pg.h"
 
-// A worker that runs this function of the library whenever the server is not in recovery; started
-// again so many seconds after it has ended. The connection shows it in pg_stat_activity, with or
-// without a database.
+// A worker that runs this function of the library while the server is not in recovery. The
+// postmaster restarts it so many seconds after it ends. pg_stat_activity shows it, with or without
+// a database.
 static inline BackgroundWorker background_worker(const char* function, const char* name,
                                                  int restart_seconds) {
     BackgroundWorker worker{};

@@ -1,25 +1,25 @@
-// Lets COPY FROM insert many rows at once although a column default makes identifiers, and so the
-// initial copy of a table in logical replication.
+// Lets COPY FROM, and the initial copy of a table in logical replication, insert many rows at once
+// although a column default makes identifiers.
 //
-// COPY inserts one row at a time when a default is volatile, with one exemption, nextval(): a
-// volatile function might read the table that is being filled. Ours read no table. So they have
-// twins, which run the same code and are marked STABLE, and a planner support function replaces a
-// call by its twin's in the defaults of COPY.
+// COPY inserts one row at a time if a default is volatile, because a volatile function might read
+// the table being filled; its one exemption is nextval(). Our functions read no table. So each has
+// a twin, which runs the same code and is marked STABLE, and a planner support function replaces a
+// call by the twin's in the defaults of COPY.
 //
-// Elsewhere a twin would be wrong. ALTER TABLE ADD COLUMN, for one, evaluates a default that is not
-// volatile once for all rows. So a call is replaced only while
+// Elsewhere a twin would be wrong: ALTER TABLE ADD COLUMN evaluates a default that is not volatile
+// once for all rows. So the support function replaces a call only while
 //
-//   - the innermost utility statement is COPY FROM, or there is none in a worker of logical
-//     replication, which makes the initial copy of a table without a statement. Statements of
-//     triggers pass ProcessUtility_hook themselves, which puts the outer state back also after an
-//     error; and
-//   - there is no planner state: COPY plans a bare expression, and queries of triggers have one.
+//   - the innermost utility statement is COPY FROM, or a worker of logical replication runs without
+//     a statement, as in the initial copy of a table. Statements of triggers pass
+//     ProcessUtility_hook too, which restores the outer state even after an error; and
+//   - there is no planner state: COPY plans a bare expression; queries of triggers have a state.
 //
-// What else is planned so is evaluated for each row: COPY's WHERE clause, conditions of triggers,
-// CHECK constraints of tables and domains, defaults in rows that logical replication applies.
+// Other bare expressions are evaluated for each row anyway: COPY's WHERE clause, conditions of
+// triggers, CHECK constraints of tables and domains, defaults in rows that logical replication
+// applies.
 //
-// Users cannot call a twin: it takes an argument of type internal, and SQL has no value of that
-// type. The argument is the Oid of the original, whose EXECUTE privilege counts. The twin of f() is
+// Users cannot call a twin: its argument has type internal, of which SQL has no value. The argument
+// is the Oid of the original, whose EXECUTE privilege counts. The twin of f() is
 // f_in_copy(internal) in the same schema.
 
 #include "pg/identifier/copy.h"
@@ -69,8 +69,7 @@ void copy_init() {
     ProcessUtility_hook = on_process_utility;
 }
 
-// InvalidOid when there is none. Unlike a look-up by name in a statement, this needs no privilege
-// on the schema: neither does a default.
+// InvalidOid without a twin. This needs no privilege on the schema, and neither does a default.
 static Oid find_twin(Oid original) {
     const char* name = get_func_name(original);
     if (name == nullptr)
@@ -109,6 +108,6 @@ void require_original(FunctionCallInfo fcinfo) {
     const Oid original = DatumGetObjectId(PG_GETARG_DATUM(0));
     if (!may_execute(original))
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, get_func_name(original));
-    // Privileges of a call are checked once, as by the executor. Only null is told from the rest.
+    // Checks the privileges of a call once, like the executor. Any value but null marks the check.
     call_site->fn_extra = call_site;
 }

@@ -7,10 +7,10 @@
 
 #include "pg/base/sql_function.h"
 
-// To be called when the server preloads the library.
+// Installs the hook; in _PG_init.
 void copy_init();
 
-// Raises an ERROR unless the current role may execute the function that a twin stands for.
+// Raises an ERROR unless the current role may execute the original of a twin.
 void require_original(FunctionCallInfo fcinfo);
 
 // Defines the twin of a SQL function without arguments; see copy.cpp.

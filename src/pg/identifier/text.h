@@ -1,22 +1,21 @@
-// Identifiers in text form, and input as messages quote it.
+// The text form of identifiers, and quotes of input for messages.
 
 #ifndef RANDFLAKE_PG_IDENTIFIER_TEXT_H
 #define RANDFLAKE_PG_IDENTIFIER_TEXT_H
 
 #include "pg/base/pg.h"
 
-// The text form of an identifier, palloc'd.
 text* text_of_id(uint64 id);
 
-// The same after a prefix and _; an ERROR when it is not a prefix.
+// The text form after a prefix and _; an ERROR for a malformed prefix.
 text* prefixed_text_of_id(uint64 id, const text* prefix);
 
-// Output and input of the type; see core/identifier/id_text.h. The output is palloc'd. A malformed
-// input is an ERROR, or false when `context` is a caller's that collects errors.
+// Output and input of the type; see core/identifier/id_text.h. The output is palloc'd. Malformed
+// input is an ERROR, or false if the caller collects errors in `context`.
 char* type_text_of_id(uint64 id);
 bool id_of_type_text(const char* input, Node* context, uint64* id);
 
-// Input for a message, truncated at a character's end: the input may be huge. palloc'd.
+// Quotes input for a message, truncated at a character boundary since it may be huge; palloc'd.
 const char* quoted(const char* data, size_t length);
 
 #endif

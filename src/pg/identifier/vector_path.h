@@ -1,4 +1,4 @@
-// Which of the cipher's vector paths this server runs.
+// The server's choice among the cipher's vector paths.
 
 #ifndef RANDFLAKE_PG_IDENTIFIER_VECTOR_PATH_H
 #define RANDFLAKE_PG_IDENTIFIER_VECTOR_PATH_H
@@ -7,14 +7,14 @@
 
 #include "core/identifier/cipher_batch.h"
 
-// Chosen when the library is preloaded.
+// Set when the server preloads the library.
 extern randflake::VectorPath vector_path;
 
 const char* vector_path_name();
 
 void vector_path_define_setting();
 
-// Chooses the path; FATAL if randflake.vector_path names one this processor lacks.
+// Chooses the path; FATAL if this processor lacks the one in randflake.vector_path.
 void vector_path_choose();
 
 #endif

@@ -1,5 +1,5 @@
-// The SQL type randflake, as its functions see it: a value holds the raw number, in time order
-// (core/identifier/signed_order.h), and goes in and out encrypted.
+// The SQL type randflake. A value stores the raw number in time order
+// (core/identifier/signed_order.h); input decrypts it and output encrypts it.
 
 #ifndef RANDFLAKE_PG_TYPE_TYPE_H
 #define RANDFLAKE_PG_TYPE_TYPE_H
@@ -11,13 +11,13 @@
 
 extern "C" PGDLLEXPORT Datum randflake_in(PG_FUNCTION_ARGS);
 
-// The role that was last found to have USAGE on the type; see type_usage.cpp.
+// The last role that had USAGE on the type; see type_usage.cpp.
 extern Oid type_maker;
 
 void check_type_usage(Oid maker);
 
-// First in each function that makes a value from something else: an ERROR unless the current role
-// has USAGE on the type.
+// Raises an ERROR unless the current role has USAGE on the type. Each function that makes a value
+// from something else begins with it.
 static inline void require_type_usage(FunctionCallInfo fcinfo) {
     if (unlikely(GetUserId() != type_maker))
         check_type_usage(fcinfo->flinfo->fn_oid);
@@ -26,8 +26,8 @@ static inline void require_type_usage(FunctionCallInfo fcinfo) {
 // Installs the check of column defaults; in _PG_init.
 void type_default_init();
 
-// An error if an expression (of nodeToString) whose value is to be of this type takes a number from
-// a sequence, and the type is randflake.
+// Raises an error if the type is randflake and an expression (of nodeToString) for it takes a
+// number from a sequence.
 void refuse_sequence(const char* expression, Oid type);
 
 static inline Datum datum_of_raw(uint64 raw) {

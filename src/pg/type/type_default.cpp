@@ -1,8 +1,6 @@
-// Refuses a sequence as the default of a column of the type. PostgreSQL would put the default of a
-// serial column through the cast, and number 3 is the identifier of an arbitrary second.
-//
-// Of a cast, no function sees the column. So the hook looks at each default that is stored,
-// whatever statement stores it.
+// Refuses a sequence as the default of a column of the type. PostgreSQL would cast the default of a
+// serial column, and number 3 is the identifier of an arbitrary second. A cast does not see the
+// column, so the hook checks each default that any statement stores.
 
 #include "pg/base/pg.h"
 
@@ -10,8 +8,8 @@
 
 static object_access_hook_type previous_object_access;
 
-// Arrays and domains count as the type they are made of. The type is known by its input function,
-// as it may be in any schema.
+// Whether a type is randflake, or an array or domain of it. The input function identifies the type,
+// which may be in any schema.
 static bool is_randflake(Oid type) {
     const Oid base = getBaseType(type);
     const Oid element = get_element_type(base);
@@ -40,7 +38,7 @@ static void check_default(Oid table, int column) {
                 ObjectIdGetDatum(table));
     ScanKeyInit(&keys[1], Anum_pg_attrdef_adnum, BTEqualStrategyNumber, F_INT2EQ,
                 Int16GetDatum(static_cast<int16>(column)));
-    // This very command made the row.
+    // This command made the row.
     const SysScanDesc scan =
         systable_beginscan(defaults, AttrDefaultIndexId, true, SnapshotSelf, 2, keys);
     const HeapTuple row = systable_getnext(scan);

@@ -24,8 +24,8 @@ static const char* time_of(uint64 raw) {
     return second_text(second_of_raw(raw));
 }
 
-// Happens only if a user inserted a made-up identifier of a second to come before a secret was
-// added for that second.
+// Happens only if a user inserted a made-up identifier of a future second, and the operator then
+// added a secret for that second.
 [[noreturn]] static void raise_skipped(uint64 raw) {
     ereport(ERROR,
             (errcode(ERRCODE_DATA_EXCEPTION), errmsg("a value of type randflake has no identifier"),
@@ -34,9 +34,9 @@ static const char* time_of(uint64 raw) {
                      "them.")));
 }
 
-// Whether a number is not skipped; then *id is its identifier. Values that are made, or shown in
-// the order of storage, are often consecutive numbers. From the second consecutive one on, a batch
-// is encrypted at once in vector registers.
+// False if a number is skipped; else *id is its identifier. New values, and values shown in storage
+// order, are often consecutive. From the second consecutive one on, this encrypts a batch at once
+// in vector registers.
 static bool encrypt(const SecretRing& ring, uint64 raw, uint64* id) {
     static uint64 previous;
     static int secrets;   // 0: there are no ids
@@ -67,14 +67,14 @@ static uint64 id_of_datum(FunctionCallInfo fcinfo, Datum value) {
     return id;
 }
 
-// A ring of one skips nothing, so nothing is encrypted.
+// Encrypts nothing with a ring of one, which skips nothing.
 static bool is_skipped(const SecretRing& ring, uint64 raw) {
     uint64 id;
     return unlikely(ring.count() > 1) && !encrypt(ring, raw, &id);
 }
 
-// An identifier that no secret made, or that none can have made yet, is an ERROR, or false when
-// `context` is a caller's that collects errors.
+// An identifier that no secret made, or none can have made yet, is an ERROR, or false if the caller
+// collects errors in `context`.
 static bool datum_of_id(FunctionCallInfo fcinfo, uint64 id, Node* context, Datum* value) {
     require_type_usage(fcinfo);
     const SecretRing ring = type_secrets();
@@ -119,7 +119,7 @@ Datum randflake_recv(PG_FUNCTION_ARGS) {
     const int bytes = message->len - message->cursor;
     const char* data = pq_getmsgbytes(message, bytes);
     uint64 id;
-    // Mostly from a driver that sends strings in binary without knowing the type.
+    // Mostly a driver that sends strings in binary without knowing the type.
     if (!randflake::ParseBinary(reinterpret_cast<const uint8*>(data), static_cast<size_t>(bytes),
                                 &id))
         ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
@@ -144,12 +144,11 @@ Datum randflake_from_bigint(PG_FUNCTION_ARGS) {
     return datum_of_id(fcinfo, static_cast<uint64>(PG_GETARG_INT64(0)));
 }
 
-// Planner support of casts to the type: the cast of a constant is a constant of the type, as its
-// text form is since the statement was parsed. So partitions are pruned when the statement is
-// planned, and postgres_fdw and others that look for constants find one. The casts are STABLE, not
-// IMMUTABLE, because they depend on the secret: their results belong into plans, and not into what
-// is stored. Expressions that are not part of a statement's plan, as those of indexes, stay as they
-// are.
+// Planner support of casts to the type: turns the cast of a constant into a constant of the type,
+// as parsing does with its text form. So the planner prunes partitions, and postgres_fdw and others
+// that look for constants find one. The casts are STABLE, not IMMUTABLE, because they depend on the
+// secret: a plan may hold their results, a stored expression may not. So expressions outside a
+// statement's plan, such as those of indexes, stay as they are.
 SQL_FUNCTION(randflake_cast_support);
 Datum randflake_cast_support(PG_FUNCTION_ARGS) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));
@@ -172,7 +171,7 @@ Datum randflake_from_integer(PG_FUNCTION_ARGS) {
     return datum_of_id(fcinfo, static_cast<uint64>(int64{PG_GETARG_INT32(0)}));
 }
 
-// A cast binds tighter than a sign, so -42::randflake gets here.
+// A cast binds tighter than a sign, so -42::randflake calls this.
 SQL_FUNCTION(randflake_negate);
 Datum randflake_negate([[maybe_unused]] PG_FUNCTION_ARGS) {
     ereport(ERROR,
@@ -192,9 +191,9 @@ Datum randflake_type_to_prefixed_text(PG_FUNCTION_ARGS) {
         prefixed_text_of_id(id_of_datum(fcinfo, PG_GETARG_DATUM(0)), PG_GETARG_TEXT_PP(1)));
 }
 
-// All backends take single numbers from the same slot. Together they count upwards, so the key's
-// index has one insertion point, at its end. With a slot for each backend, inserts would split
-// pages in the middle of the index and leave them half empty.
+// All backends take single numbers from one slot. Together they count upwards, so the key's index
+// has one insertion point, at its end. With a slot for each backend, inserts would split pages
+// inside the index and leave them half empty.
 SQL_FUNCTION(randflake_next);
 Datum randflake_next(PG_FUNCTION_ARGS) {
     require_generator();

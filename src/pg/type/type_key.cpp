@@ -1,38 +1,39 @@
-// Which secrets the values of type randflake belong to.
+// Binds a database to the secrets of its values of type randflake.
 //
-// A value is stored as the raw number, and goes in and out encrypted. So the secret is part of the
-// data's meaning: text read under another one becomes another raw number, in another place of the
-// order. The table randflake_key, which pg_dump takes along, holds an entry of each secret that
-// values in the database may have. What a use of the type needs of it, and when it adds to it, is
-// decided by PlanBinding (core/type/type_binding.h); here are the tables, and the loop around it.
+// A value is stored as the raw number; input decrypts it and output encrypts it. So the secret is
+// part of the data's meaning: text read under another secret becomes another raw number, at another
+// place of the order. The table randflake_key, which pg_dump includes, holds an entry for each
+// secret that values in the database may have. PlanBinding (core/type/type_binding.h) decides which
+// entries a use of the type needs and when it adds them. This file has the tables and the loop.
 //
-// A dump that is restored under another secret brings a further, different row, which stays beside
-// this server's. Rows of other tables may have been restored before it. They become unreadable when
-// it arrives, and their indexes cannot be built.
+// A dump restored under another secret brings a different row, which stays beside this server's.
+// The restore may have loaded rows of other tables before it. They become unreadable when the row
+// arrives, and building their indexes fails.
 //
-// The row must be kept, so the INSERT that brings it succeeds. A second table, randflake_key_check,
-// makes the restore fail in whatever order it loads tables. The dump carries the entry there too,
-// and a constraint refuses it. No option of a restore disables that constraint. If the server gets
-// the missing secret afterwards, what was restored under the others stays wrong. Then the second
-// table still lacks the entry, and the database stays unusable. Where the server has the secret,
-// the row that arrives in the first table brings its twin.
+// The INSERT of that row succeeds, because the row must be kept. A second table,
+// randflake_key_check, makes the restore fail in any order of tables: the dump has the entry there
+// too, a constraint refuses it, and no option of a restore disables that constraint. If the
+// operator adds the missing secret afterwards, the values restored under the others stay wrong. The
+// second table still lacks the entry, so the database stays unusable. If the server has the secret,
+// a row that arrives in the first table adds its twin to the second.
 //
-// The extension may be created before the server has a secret. A database without any entry is
-// bound by the first value that a role makes or reads in, if it may execute
-// randflake_bind_secret(). A restore may load rows of other tables first, which binds the database
-// to this server's secret; the dump's entry then is the further row, as above. The dump's entry may
-// also be in randflake_key_check already. So nothing is bound while that table has another entry
-// than the server's, and both tables are locked meanwhile against transactions that bring one.
+// The extension may be created before the server has a secret. The first value that a role makes or
+// reads in then binds the database, if the role may execute randflake_bind_secret(). A restore that
+// loads rows of other tables first binds the database to this server's secret, and the dump's entry
+// is the different row, as above. Or randflake_key_check already has the dump's entry. So a session
+// binds nothing while that table has an entry of another secret, and meanwhile locks both tables
+// against transactions that bring one.
 //
-// The entry of a further secret is added with the first value of it, by any role: the database is
-// bound already, and this says no more than that. No transaction waits for another. One that does
-// not see the entry yet adds it, so there may be several rows with the same one, and a transaction
-// that stores a value of the secret has added the entry or has seen it committed. So a dump never
-// has the value without the entry. What cannot write goes on without, because it stores nothing. A
-// parallel operation cannot write either, but its leader may store what it makes: it is refused.
+// The first value of a further secret adds that secret's entry, whatever the role: the database is
+// bound already, and the entry says no more. No transaction waits for another: one that does not
+// see the entry adds it, so several rows may be equal. A transaction that stores a value of the
+// secret has added the entry or has seen it committed, so a dump never has the value without the
+// entry. Standbys and read-only transactions store nothing and go on without the entry. A parallel
+// operation cannot write it, but its leader may store what it makes, so it is refused.
 //
-// The table is read like a catalog, so that output works where there is no ordinary snapshot. It is
-// declared a user catalog table, so the historic snapshot of logical decoding sees it; the second
+// Scans read the table like a catalog, so that output works without an ordinary snapshot. The table
+// is declared a user catalog table, so logical decoding sees it under its historic snapshot. The
+// second table must not be read there.
 // one must not be read there.
 
 #include "pg/type/type_key.h"
@@ -69,14 +70,14 @@ static Oid key_table = InvalidOid;
 static uint64 key_table_changes;
 
 namespace {
-// What the tables said when this backend read them last; since then they have not changed.
+// What the tables said when this backend last read them; they have not changed since.
 struct Known {
-    uint32 secrets;  // of the server's then; 0: nothing is known
+    uint32 secrets;  // of the server, then; 0: nothing is known
     TypeBinding binding;
 };
 }  // namespace
 
-// By what can be read: the tables as they are, and under a historic snapshot.
+// For the tables as they are, and as a historic snapshot sees them.
 static Known known_now;
 static Known known_in_history;
 
@@ -105,8 +106,7 @@ static const char* list_of(const char* list, const char* further) {
     return list == nullptr ? further : psprintf("%s, %s", list, further);
 }
 
-// The fingerprints of those of this server's secrets that are in `which`, for messages; null
-// without any.
+// The fingerprints of this server's secrets in the bit mask `which`, for messages; null if empty.
 static const char* fingerprints_of(const SecretRecords& records, uint32 which) {
     const char* list = nullptr;
     for (uint32 i = 0; i < records.count; i++)
@@ -158,16 +158,14 @@ static bool has_secret() {
     return shared != nullptr && secret_ring().count() > 0;
 }
 
-// For messages.
 static const char* shown_entry(const char* text, size_t length) {
     SecretRecord record;
     return randflake::ParseKeyEntry(text, length, &record) ? secret_fingerprint_text(record)
                                                            : quoted(text, length);
 }
 
-// The fingerprints in a table that `records` lack, for messages; null without any. A database's
-// owner can insert any text, and as many as there is space for: a few are kept, truncated, and each
-// once.
+// The fingerprints in a table that `records` lack, for messages; null if none. A database's owner
+// can insert any number of arbitrary texts, so this lists a few, truncated, and each once.
 static const char* other_fingerprints(Oid table, const SecretRecords& records) {
     constexpr size_t kListedBytes = 256;
     const char* list = nullptr;
@@ -181,7 +179,7 @@ static const char* other_fingerprints(Oid table, const SecretRecords& records) {
     return list;
 }
 
-// Not through SQL, for which the role may lack the privilege.
+// Inserts without SQL, because the role may lack the privilege.
 static void add_row(Oid table, const char* entry) {
     Relation relation = table_open(table, RowExclusiveLock);
     const TupleDesc row = RelationGetDescr(relation);
@@ -195,7 +193,7 @@ static void add_row(Oid table, const char* entry) {
     table_close(relation, RowExclusiveLock);
 }
 
-// The extension's objects share a schema, which is that of the function called.
+// The extension's objects share the schema of the called function.
 static Oid find_table(const char* name, Oid function) {
     const Oid table = get_relname_relid(name, get_func_namespace(function));
     if (!OidIsValid(table))
@@ -205,7 +203,6 @@ static Oid find_table(const char* name, Oid function) {
     return table;
 }
 
-// A function of the extension without arguments.
 static Oid find_function(const char* name, Oid schema) {
     oidvector* no_arguments = buildoidvector(nullptr, 0);
     const Oid function = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
@@ -248,7 +245,6 @@ static const char* bind_hint() {
                     errdetail_internal("%s", detail), errhint("%s", hint)));
 }
 
-// A database without any entry cannot be bound while the second table has others.
 [[noreturn]] static void raise_former(Oid function, const SecretRecords& records) {
     raise_unbound(
         psprintf("The table \"%s\" has key fingerprint %s, this server has %s.", kCheckTable,
@@ -258,7 +254,6 @@ static const char* bind_hint() {
         "is to come, let a superuser run randflake_bind_secret() once.");
 }
 
-// The database has entries, but not that of a value's secret.
 [[noreturn]] static void raise_missing(const SecretRecord& record, bool parallel) {
     const char* fingerprint = secret_fingerprint_text(record);
     ereport(
@@ -273,11 +268,10 @@ static const char* bind_hint() {
          errhint("%s", bind_hint())));
 }
 
-// The entries are not this server's.
 [[noreturn]] static void raise_other_secret(const TypeBinding& binding,
                                             const SecretRecords& records) {
     const KeyRows rows = read_rows(key_table, records);
-    // Without one in the middle, the server's own are the wrong ones too.
+    // If only a middle one is missing, the server's own entries after it are the wrong ones.
     const char* found = other_fingerprints(key_table, records);
     const char* beside = fingerprints_of(records, rows.found);
     if (found == nullptr) {
@@ -309,7 +303,6 @@ static const char* bind_hint() {
                            "a server that has its secret.")));
 }
 
-// An entry that the second table refused came from a dump when the server lacked its secret.
 [[noreturn]] static void raise_unchecked(Oid function, const SecretRecords& records) {
     const KeyRows keys = read_rows(key_table, records);
     const KeyRows checks = read_rows(find_table(kCheckTable, function), records);
@@ -324,8 +317,8 @@ static const char* bind_hint() {
 
 // --- the loop ---------------------------------------------------------------------------------
 
-// What the tables say to a server with these secrets. Under a historic snapshot only the first
-// table is read.
+// Reads the tables and compares them with these secrets. Under a historic snapshot it reads only
+// the first table.
 static TypeBinding read_binding(Oid function, const SecretRecords& records, bool decoding) {
     const uint64 changes = key_table_changes;
     const KeyRows keys = read_rows(key_table, records);
@@ -336,7 +329,7 @@ static TypeBinding read_binding(Oid function, const SecretRecords& records, bool
         checks = read_rows(find_table(kCheckTable, function), records);
     const TypeBinding binding =
         randflake::CompareKeys(records, keys, further && !decoding ? &checks : nullptr);
-    // The snapshot of the scan may not have seen a change that came in between.
+    // The scan's snapshot may have missed a change that came in between.
     if (changes != key_table_changes)
         return binding;
     (decoding ? known_in_history : known_now) = {records.count, binding};
@@ -352,27 +345,25 @@ static TypeBinding read_binding(Oid function, const SecretRecords& records, bool
 }
 
 namespace {
-// Generations [first, end).
 struct GenerationRange {
     int first;
     int end;
 };
 }  // namespace
 
-// Adds their entries to both tables.
 static void add_entries(Oid function, const SecretRecords& records, GenerationRange added) {
     const Oid check_table = find_table(kCheckTable, function);
     for (int i = added.first; i < added.end; i++) {
         const char* entry = secret_entry_text(records.records[i]);
         add_row(key_table, entry);
-        // A dump may have brought it.
+        // A dump may have brought the row.
         if (!has_row(check_table, entry))
             add_row(check_table, entry);
     }
     CommandCounterIncrement();
 }
 
-// By the clock of any server whose values may come in.
+// The latest second that the clock of any server may show whose values come in.
 static Second latest_clock() {
     return Min(wall_clock_second() + setting_max_clock_skew / randflake::kSecondMs + 1, kNoSecond);
 }
@@ -395,12 +386,12 @@ static void prepare(Oid function) {
         CacheRegisterRelcacheCallback(on_relation_change, Datum{0});
         watching = true;
     }
-    // Another one, if the extension was dropped and created again.
+    // The table differs if the extension was dropped and created again.
     if (known_now.secrets == 0 && known_in_history.secrets == 0 && !IsBinaryUpgrade)
         key_table = find_table(kKeyTable, function);
 }
 
-// Raises the error of a step, or returns false for the caller's own.
+// Raises the error of a step. Returns false if the caller raises it.
 static bool report(BindingStep step, const TypeBinding& binding, const SecretRecords& records,
                    TypeUse use, int generation, Oid function) {
     switch (step) {
@@ -439,8 +430,8 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
     const randflake::BoundValue value = randflake::BoundValueOf(ring, raw);
     TypePlace place = this_place();
     const Known& known = place.decoding ? known_in_history : known_now;
-    // What is known may miss what another transaction has committed during this one, so nothing is
-    // refused or written without a further look. Two steps write: the lock and the entries.
+    // The known state may miss an entry that another transaction has committed, so this refuses or
+    // writes nothing without another look. Two steps write: the lock and the entries.
     for (int looks = 0;;) {
         const bool look = known.secrets != records.count;
         looks += look ? 1 : 0;
@@ -470,7 +461,7 @@ pg_noinline bool check_type(Oid function, const SecretRing& ring, TypeUse use, u
 
 static bool created_unbound;
 
-// CREATE EXTENSION keeps notices of its script from the client, so this one comes at commit.
+// CREATE EXTENSION hides notices of its script from the client, so this one comes at commit.
 static void notice_created_unbound(XactEvent event, void*) {
     if (created_unbound && event == XACT_EVENT_PRE_COMMIT &&
         OidIsValid(get_extension_oid("randflake_type", true)))
@@ -482,7 +473,7 @@ static void notice_created_unbound(XactEvent event, void*) {
     created_unbound = false;
 }
 
-// Called once, by the extension's script: binds the type if the server has a secret.
+// The extension's script calls this once; it binds the type if the server has a secret.
 SQL_FUNCTION(randflake_type_created);
 Datum randflake_type_created(PG_FUNCTION_ARGS) {
     static bool watching;
@@ -501,8 +492,8 @@ Datum randflake_type_created(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// What binds a database to the secrets that are in use, oldest first. One that has not begun may
-// still be changed.
+// The entries that bind a database to the secrets in use, oldest first. The operator may still
+// change one that has not begun, so those are left out.
 SQL_FUNCTION(randflake_key_fingerprints);
 Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     require_secret();
@@ -515,11 +506,10 @@ Datum randflake_key_fingerprints([[maybe_unused]] PG_FUNCTION_ARGS) {
     PG_RETURN_ARRAYTYPE_P(construct_array(texts, count, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-// Fires before a row of one of the two tables is inserted, and before a row of the key table is
-// updated or deleted. An inserted row that exists already is skipped: a dump brings the row that
-// CREATE EXTENSION has made. A different one stays in the key table, see above. If it is of a
-// secret that the server has, the other table gets it too, so that what follows in a restore can be
-// read.
+// Trigger before the insertion of a row into either table, and before the update or deletion of a
+// row of the key table. It skips an inserted row that exists already: a dump brings the row that
+// CREATE EXTENSION made. A different row stays in the key table, as above. If the server has its
+// secret, the trigger adds it to the other table too, so that the rest of the restore is readable.
 SQL_FUNCTION(randflake_key_guard);
 Datum randflake_key_guard(PG_FUNCTION_ARGS) {
     if (!CALLED_AS_TRIGGER(fcinfo))
@@ -529,7 +519,7 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
     const auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
     const Oid table = RelationGetRelid(trigger->tg_relation);
     const Oid function = fcinfo->flinfo->fn_oid;
-    // A role that may execute this can make it a trigger of any table.
+    // A role that may execute this can attach it to any table as a trigger.
     if ((table != find_table(kKeyTable, function) && table != find_table(kCheckTable, function)) ||
         !TRIGGER_FIRED_BEFORE(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
@@ -555,9 +545,9 @@ Datum randflake_key_guard(PG_FUNCTION_ARGS) {
     return PointerGetDatum(trigger->tg_trigtuple);
 }
 
-// The constraint of randflake_key_check. True, or an ERROR if the database or the data with this
-// fingerprint belongs to another secret than the server's. A server without a secret cannot tell
-// which fingerprints follow each other: then one of the database's must be this one.
+// The constraint of randflake_key_check. True, or an ERROR if the database, or the data with this
+// fingerprint, belongs to a secret that the server lacks. A server without a secret does not know
+// the order of fingerprints: then one of the database's must equal this one.
 SQL_FUNCTION(randflake_key_matches);
 Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     const char* entry = text_to_cstring(PG_GETARG_TEXT_PP(0));
@@ -581,15 +571,15 @@ Datum randflake_key_matches(PG_FUNCTION_ARGS) {
     PG_RETURN_BOOL(true);
 }
 
-// B-tree sort support: that of bigint. Nothing is sorted by values of which none can be read.
+// B-tree sort support: that of bigint. Refuses to sort by values of which none can be read.
 SQL_FUNCTION(randflake_sortsupport);
 Datum randflake_sortsupport(PG_FUNCTION_ARGS) {
     (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), TypeUse::kSort, 0);
     return btint8sortsupport(fcinfo);
 }
 
-// Asked when a B-tree is built: whether equal values are the same bytes. No index is built over
-// values that were read in under another secret.
+// Whether equal values are the same bytes, asked when a B-tree is built. Refuses to build an index
+// over values that were read in under another secret.
 SQL_FUNCTION(randflake_equalimage);
 Datum randflake_equalimage(PG_FUNCTION_ARGS) {
     (void)check_type(fcinfo->flinfo->fn_oid, type_secrets(), TypeUse::kBuildIndex, 0);

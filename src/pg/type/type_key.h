@@ -1,4 +1,4 @@
-// Which secrets the values of type randflake in a database belong to.
+// Binds a database to the secrets of its values of type randflake.
 
 #ifndef RANDFLAKE_PG_TYPE_TYPE_KEY_H
 #define RANDFLAKE_PG_TYPE_TYPE_KEY_H
@@ -11,25 +11,25 @@
 #include "pg/secret/secret.h"
 #include "pg/server/decode_horizon.h"
 
-// Raw numbers below this one may be made, read in and shown in this session without a further look,
-// with as many secrets as this; 0 when nothing is certain. See type_key.cpp.
+// With as many secrets as type_certain_secrets, this session may make, read in and show raw numbers
+// below this one without another look; 0 when nothing is certain. See type_key.cpp.
 extern uint64 type_certain_end;
 extern int type_certain_secrets;
 
-// Whether a use of the type may go on; sees to it that what it needs is there, or raises an ERROR.
-// False for an identifier that cannot have been made yet, and for one of no secret: the error is
-// the caller's. `raw` counts where the use is of one value.
+// Whether a use of the type may go on. Adds the entries that it needs, or raises an ERROR. False
+// for an identifier of no secret, or of a time that no server can have reached: the caller raises
+// that error. `raw` counts where the use is of one value.
 bool check_type(Oid function, const randflake::SecretRing& ring, randflake::TypeUse use,
                 uint64 raw);
 
-// The server's secrets, at least one, or an ERROR.
+// The server's secrets; an ERROR without any.
 static inline randflake::SecretRing type_secrets() {
     if (unlikely(shared == nullptr || secret_ring().count() == 0))
         require_secret();
     return secret_ring();
 }
 
-// The same for one value; the ring is that which encrypts or has decrypted it.
+// The same for one value; `ring` encrypts or has decrypted it.
 static inline bool check_type_value(FunctionCallInfo fcinfo, const randflake::SecretRing& ring,
                                     randflake::TypeUse use, uint64 raw) {
     return (likely(raw < type_certain_end) && likely(ring.count() == type_certain_secrets) &&

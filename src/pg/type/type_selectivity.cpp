@@ -1,12 +1,12 @@
 // Planner estimates for <, <=, > and >= of the type randflake.
 //
-// The server's estimators interpolate within a bin of the histogram only for built-in types; of
-// others they take the middle. A value is stored as a bigint in the same order. So column and
+// The server's estimators interpolate within a bin of the histogram only for built-in types; for
+// others they take the middle. A value is stored as a bigint in the same order, so column and
 // constant are shown to them as bigint. The operator stays the type's, by which they find the
 // column's statistics and the ends of its indexes.
 //
 // The planner combines two bounds to a range only if the operators name the server's estimators. So
-// here a lower bound looks for an upper bound on the same column and answers for the range of both:
+// a lower bound here looks for an upper bound on the same column and answers for both:
 // P(lower <= x < upper) / P(x < upper). The planner multiplies that by P(x < upper).
 
 #include "pg/base/sql_function.h"
@@ -18,7 +18,7 @@ struct Comparison {
     Oid operator_oid;
     Node* left;
     Node* right;
-    int strategy;  // of the B-tree operator family; 0 when it is none of its
+    int strategy;  // of the B-tree operator family; 0 outside it
 };
 
 enum class Bound : uint8 { kNone, kLower, kUpper };
@@ -45,7 +45,7 @@ static Node* as_bigint(Node* operand) {
                                                    InvalidOid, COERCE_IMPLICIT_CAST));
 }
 
-// P(left operator right), by the server.
+// P(left operator right), by the server's estimators.
 static double probability(const Comparison& c, int relation) {
     static constexpr PGFunction kEstimators[] = {nullptr, scalarltsel, scalarlesel,
                                                  nullptr, scalargesel, scalargtsel};
@@ -57,7 +57,7 @@ static double probability(const Comparison& c, int relation) {
         Int32GetDatum(relation)));
 }
 
-// A comparison as a bound of a column. The other operand holds no column.
+// A comparison as a bound of a column; the other operand has no column.
 static Bound bound_of(const Comparison& c, Var** column) {
     if (!is_less(c) && !is_greater(c))
         return Bound::kNone;
@@ -72,8 +72,8 @@ static Bound bound_of(const Comparison& c, Var** column) {
     return Bound::kNone;
 }
 
-// P(x < upper) of the tightest upper bound among the restrictions of the column's relation; 0 when
-// there is none.
+// P(x < upper) of the tightest upper bound among the restrictions of the column's relation; 0
+// without one.
 static double probability_of_upper_bound(PlannerInfo* root, const Var* column, int relation) {
     const auto number = static_cast<int>(column->varno);
     if (column->varlevelsup != 0 || number <= 0 || number >= root->simple_rel_array_size ||
@@ -100,7 +100,7 @@ static double probability_of_upper_bound(PlannerInfo* root, const Var* column, i
 }
 
 // P(lower <= x < upper) from the probabilities of both bounds, by the planner's rules for ranges: a
-// default means "unknown", and a result that rounds to zero becomes a small number.
+// default means "unknown", and a small number replaces a result that rounds to zero.
 static double probability_of_range(double lower, double upper, double null_fraction) {
     static constexpr double kLittle = 1e-10;
     if (lower == DEFAULT_INEQ_SEL || upper == DEFAULT_INEQ_SEL)

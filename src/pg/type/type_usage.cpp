@@ -1,14 +1,15 @@
-// Who may make a value of the type randflake from something else: from an identifier or a time, by
-// input, a cast or randflake_lower().
+// Checks that a role may make a value of the type randflake from an identifier or a time: by input,
+// a cast or randflake_lower().
 //
 // PostgreSQL shows node trees to every role, and a constant in them is the stored number: second,
-// node id and sequence. A role that may have any identifier made into a constant can therefore read
-// all of them. Names and schemas do not stop it: a protocol message names a type by its oid, and
-// the row type of a table, %TYPE or COALESCE(id, '...') name none. So the makers themselves look
-// for USAGE on the type, which PostgreSQL looks for only when something is declared.
+// node id and sequence. A role that can turn any identifier into a constant can therefore read all
+// of them. Names and schemas do not stop it: a protocol message names a type by its oid; the row
+// type of a table, %TYPE or COALESCE(id, '...') name no type. So the makers themselves check USAGE
+// on the type; PostgreSQL checks it only in declarations.
 //
-// The role counts that PostgreSQL checks privileges of at that moment: in a SECURITY DEFINER
-// function, its owner. A session remembers the last role that it found to have the privilege, until
+// The role is the one whose privileges PostgreSQL checks at that moment: in a SECURITY DEFINER
+// function, its owner. A session remembers the last role with the privilege until something changes
+// that the privilege depends on.
 // something changes that the privilege can follow from.
 
 #include "pg/base/compat.h"
@@ -28,8 +29,7 @@ static void forget_maker(Datum, Cache, uint32) {
 pg_noinline void check_type_usage(Oid maker) {
     static bool watching;
     if (!watching) {
-        // The type's grants; roles; memberships, that of a database's owner in pg_database_owner
-        // too.
+        // The type's grants; roles; memberships; the database's owner, in pg_database_owner.
         static constexpr decltype(TYPEOID) kCaches[] = {TYPEOID, AUTHOID, AUTHMEMROLEMEM,
                                                         DATABASEOID};
         for (const auto cache : kCaches)
@@ -51,7 +51,7 @@ pg_noinline void check_type_usage(Oid maker) {
              errhint("Let the owner of the type run GRANT USAGE ON TYPE %s TO %s.", name,
                      quote_identifier(role_name))));
     }
-    // What changed during the look may not have been seen by it.
+    // The look may have missed a change during it.
     if (changes == changes_before)
         type_maker = role;
 }
