@@ -1,5 +1,4 @@
-// SQL functions that look into identifiers with the secret: decode, generated_at, encode; and the
-// same of 53-bit identifiers.
+// SQL functions that decrypt identifiers, of 64 and of 53 bits: decode, generated_at, encode.
 
 #include "core/identifier/layout.h"
 #include "core/secret/secret_ring.h"
@@ -16,8 +15,8 @@ using randflake::kRandflake;
 using randflake::kRandflake53;
 using randflake::Layout;
 
-// False if no secret of this server made the identifier. An ERROR if that, or what it says, is not
-// certain.
+// False if no secret of this server made the identifier. An ERROR if the server is not certain of
+// that, or of the decrypted number.
 template <typename Ring>
 static bool decode(const Layout& layout, const Ring& ring, int64 id, Fields* fields) {
     uint64 raw;
@@ -29,7 +28,7 @@ static bool decode(const Layout& layout, const Ring& ring, int64 id, Fields* fie
     return true;
 }
 
-// The row's descriptor is looked up once per query and kept with the call site.
+// Looks up the row's descriptor once per query and keeps it with the call site.
 static Datum decoded_row(FunctionCallInfo fcinfo, bool made, const Fields& fields) {
     Datum values[] = {TimestampTzGetDatum(timestamp_of(kRandflake.SecondOf(fields.timestamp))),
                       Int32GetDatum(static_cast<int32>(fields.node_id)),

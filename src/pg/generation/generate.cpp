@@ -54,8 +54,8 @@ Datum randflake53_generate_many(PG_FUNCTION_ARGS) {
     return generate_many<Randflake53>(fcinfo);
 }
 
-// Planner support of set-returning functions whose first argument is the number of rows. A null
-// pointer means that there is no better estimate.
+// Planner support of set-returning functions whose first argument is the number of rows. Returns a
+// null pointer without a better estimate.
 SQL_FUNCTION(randflake_rows_support);
 Datum randflake_rows_support(PG_FUNCTION_ARGS) {
     Node* request = reinterpret_cast<Node*>(PG_GETARG_POINTER(0));

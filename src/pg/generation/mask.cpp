@@ -1,7 +1,7 @@
-// randflake_mask and randflake_unmask: opaque numbers for keys that exist.
+// randflake_mask and randflake_unmask: opaque numbers for existing keys.
 //
-// Each label is a permutation of its own (core/identifier/feistel.h), whose key is derived from the
-// first secret. That is done once per session and label, as long as there are not too many labels.
+// Each label has its own permutation (core/identifier/feistel.h), whose key is derived from the
+// first secret. A session keeps the keys of its last labels.
 
 #include "core/identifier/feistel.h"
 #include "pg/base/sql_function.h"
@@ -21,18 +21,18 @@ struct CachedKey {
 };
 }  // namespace
 
-// A label has a place in one set, which the hash tells. 64 keys, 18 kB.
+// The hash of a label selects the set that may hold its key. 64 keys, 18 kB.
 static constexpr uint32 kSets = 16;
 static constexpr uint32 kKeysOfSet = 4;
 static CachedKey cached[kSets][kKeysOfSet];
-static uint32 replaced[kSets];  // how many keys of the set were
+static uint32 replaced[kSets];  // so many keys of the set
 static const CachedKey* latest = &cached[0][0];
 
 static const char* label_hint() {
     return "Use a fixed text that names what the numbers identify, as \"customer\".";
 }
 
-// A label of a database with the encoding SQL_ASCII is ASCII, since nobody knows what else it is.
+// In a database with the encoding SQL_ASCII a label must be ASCII: its encoding is unknown.
 static bool is_text(const char* utf8, int length) {
     if (GetDatabaseEncoding() != PG_SQL_ASCII)
         return pg_verify_mbstr(PG_UTF8, utf8, length, true);
@@ -42,8 +42,8 @@ static bool is_text(const char* utf8, int length) {
     return true;
 }
 
-// In UTF-8 whatever the database has, so that a label means the same in each. No character has less
-// than a third as many bytes in UTF-8 as in another encoding.
+// Labels are converted to UTF-8, so that a label means the same in each database. A character has
+// at least a third as many bytes in UTF-8 as in any other encoding.
 static SipKey derive_key(const char* label, size_t length) {
     const bool convertible = length <= 3 * kMaxLabelBytes && GetDatabaseEncoding() != PG_SQL_ASCII;
     const char* utf8 = label;

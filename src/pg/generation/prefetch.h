@@ -1,23 +1,21 @@
 // Makes identifiers of a family that is encrypted in batches.
 //
 // A backend reserves a batch of numbers at once, encrypts it in vector registers and hands the
-// identifiers out one by one. A batch is dropped when the clock shows another second than the one
-// in which it was reserved, so the second inside an identifier is the clock's second at the call.
-// The first batch of a second is a single number, and each further batch is longer: a lone insert
-// uses up one number, and a bulk load pays for one compare-and-swap in 64 identifiers.
+// identifiers out one by one. It drops a batch when the clock shows another second than at the
+// reservation, so the second inside an identifier is the clock's second at the call. The first
+// batch of a second is a single number, and each further batch is longer: a lone insert uses one
+// number, and a bulk load pays for one compare-and-swap in 64 identifiers.
 //
-// The batch belongs to this process. The postmaster never fills one, so no child inherits one, and
-// parallel workers have their own. Its numbers are reserved in shared memory, so nobody else gets
-// them even if the process dies.
-//
-// Under several secrets some of the numbers are skipped (core/secret/secret_ring.h). They are
-// reserved and then used by nobody.
+// The batch belongs to this process. The postmaster never fills one, so children inherit none, and
+// parallel workers have their own. Its numbers are reserved in shared memory, so no other process
+// gets them even if this one dies. Under several secrets some reserved numbers are skipped
+// (core/secret/secret_ring.h); no process uses those.
 //
 // A family is a type with
 //
 //   Require()         raises an ERROR unless this server can generate; fixed while it runs
 //   Reserve(wanted)   a Reservation, or an ERROR
-//   ReadRing()        of secrets; see UseReserved
+//   ReadRing()        the ring of secrets; see UseReserved
 
 #ifndef RANDFLAKE_PG_GENERATION_PREFETCH_H
 #define RANDFLAKE_PG_GENERATION_PREFETCH_H
@@ -29,7 +27,7 @@
 #include "pg/base/clock.h"
 #include "pg/identifier/vector_path.h"
 
-// Each batch of a second is this much longer than the one before, up to kBatchLength.
+// Each batch of a second is longer than the last by this much, up to kBatchLength.
 static constexpr uint32 kBatchGrowth = 8;
 
 template <typename Family>
@@ -69,10 +67,9 @@ private:
         return ids[next++];
     }
 
-    // What Require checks is fixed while the server runs, so a backend checks it once.
+    // The result of Require is fixed while the server runs, so a backend calls it once.
     static inline bool ready;
 
-    // The batch.
     static inline randflake::Second second;  // of the clock, when it was reserved
     static inline uint32 reserved;           // numbers, skipped ones included
     static inline uint32 next;               // ids[next .. count - 1] are left
@@ -81,7 +78,7 @@ private:
 };
 
 // Returns the whole set in a tuple store, which keeps to work_mem and spills to disk. The store
-// copies each row, so one row is formed once and its only column is overwritten.
+// copies each row, so one row is formed and its only column overwritten.
 template <typename Family>
 static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
     InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
@@ -101,7 +98,7 @@ static void generate_materialized(FunctionCallInfo fcinfo, int32 count) {
 }
 
 // In FROM the executor keeps the rows in a tuple store anyway, and filling it here saves a call per
-// row. In a select list it keeps none, so there each call returns one row.
+// row. In a select list it keeps none, so each call returns one row.
 template <typename Family>
 static Datum generate_many(FunctionCallInfo fcinfo) {
     const auto* result = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);

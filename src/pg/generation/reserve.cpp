@@ -1,6 +1,6 @@
-// Numbers come from the slot of the caller's choice, or from the next one with room. When no slot
-// has room the call waits. Randflake, Snowflake and 53-bit numbers have slots, layouts and clocks
-// of their own and share this code.
+// Reserves numbers in the slot of the caller's choice, or in the next one with room. If all slots
+// are used up, the call waits. Randflake, Snowflake and 53-bit numbers share this code but have
+// their own slots, layouts and clocks.
 
 #include "pg/generation/reserve.h"
 
@@ -32,8 +32,7 @@ struct SnowflakeNumbers {
     static Tick Now() { return snowflake_layout.TickAt(precise_wall_clock()); }
     static constexpr auto Count = count_snowflake_reservation;
 
-    // Waiting does not help when the clock is outside of the layout's time or the layout does not
-    // hold the node ids.
+    // Waiting does not help if the clock is outside the layout's time or the node ids do not fit.
     static bool IsPermanent(Outcome outcome) {
         return outcome == Outcome::kClockBeforeEpoch || outcome == Outcome::kClockAfterEnd ||
                outcome == Outcome::kNotInLayout;
@@ -49,7 +48,7 @@ struct Numbers53 {
 };
 }  // namespace
 
-// That the slots may ever get; of leased ones nobody knows.
+// The last node id that the slots may ever have; a lease may bring any.
 static uint64 last_node_id() {
     if (shared->memory.leased)
         return UINT64_MAX;
@@ -58,9 +57,9 @@ static uint64 last_node_id() {
 }
 
 // Tries the slots from the chosen one on. Backends start at different slots, so with at least as
-// many node ids as backends no two share a slot. Slots that were found used up are skipped for the
-// rest of the tick, because a fast backend uses up dozens. When all are used up, only the last one
-// is tried again.
+// many node ids as backends no two share a slot. A fast backend uses up dozens of slots in a tick,
+// so the cursor skips used-up slots for the rest of it. When all are used up, only the last one is
+// tried again.
 //
 // From the lowest slot on, numbers of one backend only grow. So if the clock ticks while slots are
 // skipped, the number is dropped and the scan restarts at slot 0.
@@ -68,7 +67,7 @@ template <typename Numbers>
 static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     struct Cursor {
         Tick tick;
-        uint32 skip;  // so many slots from the chosen one on were used up in this tick
+        uint32 skip;  // slots from the chosen one on that were used up in this tick
     };
     static Cursor cursors[2];  // by choice
 
@@ -79,7 +78,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     const uint32 slots = Numbers::layout().Slots(shared->slot_count);
     for (;;) {
         Slot& slot = Numbers::slot((first + cursor.skip) % slots);
-        // The clock has a type of its own, so that Reserve is compiled for each layout.
+        // The layout's type of clock makes the compiler specialize Reserve for it.
         Reservation reservation = Reserve(Numbers::layout(), slot.word, shared->window, wanted,
                                           [] { return Numbers::Now(); });
         if (reservation.outcome == Outcome::kReserved)
@@ -88,7 +87,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
             randflake::LayoutLacksWindow(Numbers::layout(), last_node_id(), slot.word,
                                          shared->window))
             reservation.outcome = Outcome::kNotInLayout;
-        // The next slot is tried only after a used-up one: it has the same window and clock.
+        // Only a used-up slot calls for the next one, which has the same window and clock.
         const bool used_up = reservation.outcome == Outcome::kExhausted ||
                              reservation.outcome == Outcome::kClockBehind;
         if (used_up && cursor.skip + 1 < slots)
@@ -101,7 +100,7 @@ static Reservation try_slots(SlotChoice choice, uint32 wanted) {
     }
 }
 
-// The server has another range of node ids, and the clock is behind by more than is tolerated.
+// Whether the clock is intolerably far behind and the server has another range of node ids.
 static inline bool range_due(const Layout& layout, const Reservation& reservation) {
     return shared->memory.ranges.count > 1 &&
            randflake::ClockIsBehind(layout, reservation, setting_max_clock_skew);
@@ -116,8 +115,8 @@ static bool window_moved(const Layout& layout, const Reservation& reservation) {
     return due && !RecoveryInProgress() && server.Extend();
 }
 
-// One attempt, and a second one if the window moved on. What was reserved far ahead of the clock is
-// dropped then.
+// Makes an attempt, and a second one if the window moved on, dropping numbers reserved far ahead of
+// the clock.
 template <typename Numbers>
 static Reservation attempt(SlotChoice choice, uint32 wanted) {
     Reservation reservation = try_slots<Numbers>(choice, wanted);
@@ -129,13 +128,13 @@ static Reservation attempt(SlotChoice choice, uint32 wanted) {
     return reservation;
 }
 
-// Waits for ticks up to this long sleep to the microsecond instead of waiting at the latch, which
-// would wait whole milliseconds and one more. Only the clock ends the wait for such a tick.
+// For ticks up to this long the wait sleeps to the microsecond, until the clock ends it. The latch
+// would wait whole milliseconds and one more.
 static constexpr int64 kShortWait = 20;  // milliseconds
 
-// Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds.
-// The first wait at the latch only registers for the change and returns at once, so that no
-// change between an attempt and the wait is missed.
+// Waits for the next tick, a change of the window or an interrupt, at most `most` milliseconds. The
+// first wait at the latch only registers for the change and returns at once. So it misses no change
+// between an attempt and the wait.
 static void wait_for_tick(const Layout& layout, const Reservation& reservation, int64 most,
                           uint32 event) {
     const randflake::WallMs now = precise_wall_clock();

@@ -1,5 +1,5 @@
-// Reserves raw numbers for this backend in the slots of shared memory; and why a call got none
-// (reserve_errors.cpp).
+// Reserves raw numbers for this backend in the slots of shared memory. reserve_errors.cpp explains
+// why a call got none.
 
 #ifndef RANDFLAKE_PG_GENERATION_RESERVE_H
 #define RANDFLAKE_PG_GENERATION_RESERVE_H
@@ -8,10 +8,10 @@
 
 #include "core/window/generator.h"
 
-// The slot that a call tries first; the others follow when it is used up in this second.
+// The slot that a call tries first. The others follow when it is used up in this second.
 enum class SlotChoice : uint8 {
-    kOwn,     // the backend's own: backends do not disturb each other
-    kLowest,  // the same for all backends: together they count upwards
+    kOwn,     // the backend's own, so backends do not disturb each other
+    kLowest,  // the same for all backends, so together they count upwards
 };
 
 // Reserves 1 to `wanted` raw numbers. Waits up to randflake.max_wait, interruptibly, and then
@@ -30,11 +30,11 @@ randflake::Reservation reserve_53(uint32 wanted);
 [[noreturn]] void raise_unavailable(const randflake::Layout& layout,
                                     const randflake::Reservation& last);
 
-// Says in the server log, at most once in a minute of the clock, that every number of this second
-// is used. Without effect if that is not what the attempt met, or if ticks are shorter.
+// Logs, at most once in a minute of the clock, that every number of this second is used. Does
+// nothing after another outcome, or if ticks are shorter than a second.
 void log_exhausted(const randflake::Layout& layout, const randflake::Reservation& last);
 
-// What stops Randflake's identifiers, or soon will: the words of that ERROR in one line; palloc'd.
+// What stops Randflake's identifiers now or soon: the text of that ERROR in one line; palloc'd.
 // Null when nothing does.
 const char* generator_problem();
 

@@ -1,5 +1,5 @@
 // The errors of a call that got no identifier, each with its cause and remedy. They are data, so
-// that the view randflake_status shows the same words before a call meets them.
+// that the view randflake_status shows the same text before a call fails.
 
 #include "pg/generation/reserve.h"
 
@@ -24,7 +24,7 @@ using randflake::Tick;
 using randflake::Window;
 using randflake::WindowProblem;
 
-// That the slots have by now.
+// The first node id of the slots now.
 static int64 first_node_id() {
     return shared->memory.leased ? lease_report().open.first_node_id
                                  : int64{shared->memory.ranges.At(window_report().range).first};
@@ -63,8 +63,8 @@ static ErrorText clock_out_of_range_error(const Layout& layout, Tick tick, bool 
             "Set the server's clock."};
 }
 
-// By how much this server's clock is wrong, by the coordinator's, after what is said before; empty
-// if it is not.
+// After `before`: by how much this server's clock differs from the coordinator's. Empty if that is
+// tolerable.
 static const char* wrong_clock(const LeaseReport& report, const char* before) {
     const char* by = lease_clock_text(report);
     return by != nullptr ? psprintf("%sThis server's clock is %s.", before, by) : "";
@@ -94,7 +94,7 @@ static ErrorText clock_behind_error(Second now, Second used, const char* what) {
               "\"randflake.node_id\" to node ids that were never used, and restart the server."};
 }
 
-// Why the worker has no lease, as a sentence that every role may see: it quotes nothing of the
+// Why the worker has no lease, as a sentence that every role may see: it does not quote the
 // coordinator's answer.
 static const char* lease_failure_text(const LeaseReport& report) {
     const char* since = pstrdup(timestamptz_to_str(report.problem_since));
@@ -129,7 +129,7 @@ static const char* lease_failure_text(const LeaseReport& report) {
     return "The coordinator has not answered yet.";
 }
 
-// The same, and by how much the clock is wrong, which may be all.
+// The same, or by how much the clock is wrong, or both.
 static const char* lease_problem_text(const LeaseReport& report) {
     const char* wrong = wrong_clock(report, " ");
     const bool all =
@@ -138,7 +138,7 @@ static const char* lease_problem_text(const LeaseReport& report) {
                                    : psprintf("%s%s", lease_failure_text(report), wrong);
 }
 
-// The same, and until when the coordinator grants nothing.
+// The same, and when the coordinator grants leases again.
 static const char* lease_problem_detail(const LeaseReport& report, Second clock) {
     const char* text = lease_problem_text(report);
     const Second second = FromUnix(report.not_before);
@@ -147,7 +147,7 @@ static const char* lease_problem_detail(const LeaseReport& report, Second clock)
                : text;
 }
 
-// What to do about a lease that does not come, and where the coordinator's own words are.
+// How to get a lease, and where the coordinator's own words are.
 static const char* lease_hint(const LeaseReport& report, const char* usual) {
     return psprintf(
         "%sSee the view \"randflake_status\" or the server log for the full error message.",
@@ -183,7 +183,7 @@ static ErrorText no_lease_error(Second clock) {
         lease_hint(report, "Check the coordinator, and compare its clock with this server's. ")};
 }
 
-// The clock is in the open lease, so what is missing is its window.
+// Whether the clock is in the open lease, so that only the window is missing.
 static bool lease_in_force(Second clock) {
     const LeaseReport report = lease_report();
     return report.open.id != 0 && clock >= report.open.start &&
@@ -209,10 +209,8 @@ static ErrorText clock_jumped_error(const WindowReport& report, Second now) {
             "Set the clock if it is wrong. If it is right, restart the server."};
 }
 
-// The window may not open before report.trouble.second.
 static ErrorText not_yet_error(const WindowReport& report, Second now) {
-    // The longest wait after a crash or during a hold-off. A longer one means that the clock was
-    // set back.
+    // The longest wait after a crash or during a hold-off. A longer one means a clock set back.
     const int64 usual = randflake::kWindowSeconds.count + report.hold_off_ms / 1000 + 1;
     if (report.trouble.second - now > usual)
         return clock_behind_error(now, report.trouble.second, "the end of the last window");
@@ -242,7 +240,7 @@ static ErrorText not_looked_error() {
             : "Try again in a moment, or raise \"randflake.max_wait\"."};
 }
 
-// Up to report.trouble.second, for all that is known.
+// A coordinator may have leased the node ids up to report.trouble.second.
 static ErrorText leased_error(const WindowReport& report) {
     const Oid oid = look_report().coordinator[report.range];
     const char* database = OidIsValid(oid) ? get_database_name(oid) : nullptr;
@@ -256,7 +254,7 @@ static ErrorText leased_error(const WindowReport& report) {
             "uses and that are not in the coordinator's pool, and restart the server."};
 }
 
-// The window is closed or ended, and was not moved on within randflake.max_wait.
+// The window is closed or ended, and no process moved it on within randflake.max_wait.
 static ErrorText no_window_error(Second now) {
     const WindowReport report = window_report();
     switch (report.trouble.problem) {
@@ -284,7 +282,7 @@ static ErrorText no_window_error(Second now) {
             "Check the latency of the data directory's disk, or raise \"randflake.max_wait\"."};
 }
 
-// What the node ids give. Only Randflake's layout has a node id that gives fewer than the others.
+// The capacity of the node ids. Only Randflake's layout has a node id with a smaller one.
 static const char* capacity_text(const Layout& layout) {
     const uint32 nodes = shared->slot_count;
     const uint64 first_word = randflake_slot(0).word.load(std::memory_order_relaxed);
@@ -309,7 +307,7 @@ static ErrorText exhausted_error(const Layout& layout) {
             "Raise \"randflake.node_count\" or \"randflake.max_wait\"."};
 }
 
-// No program gets this: the wait is no fault of its statement.
+// Programs do not get this: their statements did not cause the wait.
 void log_exhausted(const Layout& layout, const Reservation& last) {
     static constexpr uint64 kInterval = 60;
     if (last.outcome != Outcome::kExhausted || layout.unit != randflake::kSecondMs)
@@ -356,14 +354,14 @@ static ErrorText unavailable_error(const Layout& layout, const Reservation& last
         case Outcome::kNotInLayout:
             if (&layout == &randflake::kRandflake53) {
                 require_nodes53(first_node_id());
-                // or there are others by now
+                // or the server has others now
                 return shared->memory.leased ? no_lease_error(now) : no_window_error(now);
             }
             return without_window_error();
         case Outcome::kWindowClosed:
         case Outcome::kNoWord:
         case Outcome::kWindowEnded:
-            // A lease is of no use while the state on disk keeps it from being used.
+            // The state on disk can keep the server from using its lease.
             if (shared->memory.leased && !lease_in_force(now) &&
                 window_report().trouble.problem != WindowProblem::kFileFailed &&
                 window_report().trouble.problem != WindowProblem::kSecrets)
@@ -379,7 +377,7 @@ void raise_unavailable(const Layout& layout, const Reservation& last) {
     raise_error(unavailable_error(layout, last));
 }
 
-// The second that every slot has reached.
+// The second that all slots have reached.
 static Second reached_by_all_slots() {
     uint64 least = kRandflake.max_timestamp();
     for (uint32 i = 0; i < shared->slot_count; i++)
@@ -387,7 +385,7 @@ static Second reached_by_all_slots() {
     return kRandflake.SecondOf(least);
 }
 
-// The worker may be failing to get the next lease while this one is open.
+// The worker may fail to get the next lease while this one is open.
 static ErrorText lease_problem_error(Second now, const Window& in_force) {
     const LeaseReport report = lease_report();
     const Window window = lease_window(report, in_force);
@@ -402,9 +400,9 @@ static ErrorText lease_problem_error(Second now, const Window& in_force) {
             lease_problem_text(report), nullptr};
 }
 
-// Another range of node ids was used, and the clock has yet to reach the second up to which. By
-// these words, and by those for clocks above, docs/monitoring/postgres_exporter.yml knows that
-// identifiers go on.
+// The server uses a spare range of node ids until the clock reaches the last second that the other
+// range used. docs/monitoring/postgres_exporter.yml recognizes by these words, and by those for
+// clocks above, that identifiers go on.
 static ErrorText spare_range_error(const WindowReport& report, Second now) {
     const randflake::NodeRanges& ranges = shared->memory.ranges;
     Second last = now;
@@ -419,7 +417,7 @@ static ErrorText spare_range_error(const WindowReport& report, Second now) {
         nullptr};
 }
 
-// Another server that runs now. It stops nothing either; the words are known as those above.
+// Another running server has the same node ids. It stops nothing; the exporter knows these words.
 static ErrorText rival_error() {
     const RivalReport& rivals = shared->rivals;
     const pid_t pid = node_claim_rival();
@@ -433,7 +431,7 @@ static ErrorText rival_error() {
     return {0, kRivalRuns, psprintf("%s %s", detail, kRivalRemedy), nullptr};
 }
 
-// Nothing that stops identifiers. docs/monitoring/postgres_exporter.yml knows these words, too.
+// A copied directory stops nothing; the exporter knows these words.
 static ErrorText copy_error() {
     TimestampTz found_at;
     if (!window_of_copy(&found_at))

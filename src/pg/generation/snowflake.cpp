@@ -1,15 +1,13 @@
 // snowflake_generate(): a number in the clear, by the layout of randflake.snowflake_layout.
 //
 // The order of identifiers matters here. A statement that wants one number reads the clock to the
-// millisecond and reserves a single number. A statement that wants many reserves batches and hands
-// them out. The next batch is twice as long when the last one was used up within a tick of the
-// layout, and half as long otherwise.
+// millisecond and reserves a single number. A statement that wants many reserves batches. The next
+// batch is twice as long if the statement used up the last one within a tick of the layout, and
+// half as long otherwise.
 //
 // A batch is dropped when its statement ends or the coarse clock ticks, which it does every 1 to 10
 // ms depending on the kernel. So the tick inside an identifier began at most one tick of the layout
-// and one of the coarse clock before the call.
-//
-// As with Randflake, the batch belongs to this process and is shared with no other.
+// and one of the coarse clock before the call. The batch belongs to this process, as in prefetch.h.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
@@ -22,16 +20,16 @@
 using randflake::Reservation;
 using randflake::Tick;
 
-// Long enough that reading the clock and the compare-and-swap cost little per number.
+// Long enough that the clock and the compare-and-swap cost little per number.
 static constexpr uint32 kLargestBatch = 64;
 
 namespace {
 struct Prefetched {
-    TimestampTz statement;  // when the statement began that the batch belongs to
+    TimestampTz statement;  // start of the batch's statement
     int64 seconds;          // the coarse clock when the batch was reserved
     long nanoseconds;
     uint64 last;    // identifier handed out last
-    uint32 left;    // that many follow
+    uint32 left;    // the next `left` identifiers follow it
     uint32 wanted;  // of the next batch
     Tick tick;      // of the layout, when the batch was reserved
 };
@@ -47,7 +45,7 @@ static pg_noinline uint64 next_batch(TimestampTz statement, const struct timespe
         ready = true;
     }
 
-    // Nothing is left if this fails.
+    // If this fails, the batch stays empty.
     prefetched.left = 0;
     if (prefetched.statement != statement)
         prefetched.wanted = 1;

@@ -1,4 +1,4 @@
-// SQL functions about Snowflake identifiers and their layouts. Those that are told the layout need
+// SQL functions about Snowflake identifiers and their layouts. With a layout as argument they need
 // neither shared memory nor a secret.
 
 #include "core/identifier/layout_text.h"
@@ -16,11 +16,10 @@ using randflake::kNamedLayouts;
 using randflake::Layout;
 
 namespace {
-// What a call site keeps: the layout of its argument, and the descriptor of the row that it
-// returns.
+// What a call site keeps: the layout of its argument, and the descriptor of its row.
 struct CallSite {
     Layout layout;
-    const char* name;  // as told
+    const char* name;  // of the argument
     int length;        // of the name; -1: none yet
     TupleDesc row;
 };
@@ -42,8 +41,8 @@ static const char* quoted_name(const CallSite& site) {
     return quoted(site.name, static_cast<size_t>(site.length));
 }
 
-// The layout in argument number `argument`, or the server's when the function has no such argument.
-// The text is parsed again only when it differs from the last one.
+// The layout in argument number `argument`, or the server's if the function has no such argument.
+// Parses the text again only when it changes.
 static const CallSite& site_with_layout(FunctionCallInfo fcinfo, int argument) {
     CallSite* site = call_site(fcinfo);
     if (PG_NARGS() <= argument) {
@@ -148,7 +147,7 @@ static void put_layout(const ReturnSetInfo* result, const char* name, const Layo
     tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
-// The named layouts, and the server's if it has no name.
+// The named layouts, and the server's if it is not one of them.
 SQL_FUNCTION(snowflake_layouts);
 Datum snowflake_layouts(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);

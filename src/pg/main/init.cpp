@@ -1,11 +1,11 @@
-// Entry of the library. What happens depends on who loads it:
+// Entry of the library.
 //
-//   the server, through shared_preload_libraries
-//     1. _PG_init: settings are defined and checked, hooks are set
-//     2. shmem_request hook: shared memory is asked for
-//     3. shmem_startup hook: it is mapped, and each subsystem fills in its part once
-//   a backend of a server that did not preload it
-//     nothing; text and shard functions need none of this, the others protect themselves
+// In a server that preloads it through shared_preload_libraries:
+//   1. _PG_init defines and checks settings and sets hooks;
+//   2. the shmem_request hook asks for shared memory;
+//   3. the shmem_startup hook maps it, and each subsystem initializes its part once.
+// In a backend of another server nothing happens: text and shard functions need none of this, and
+// the others protect themselves.
 
 #include "pg/base/pg.h"
 
@@ -37,7 +37,7 @@ static void on_shmem_request() {
     shmem_request();
 }
 
-// Exit status 0 is a clean stop; a crash, of the server or of a backend, has another one.
+// Exit status 0 is a clean stop; after a crash of the server or a backend it differs.
 static void on_exit(int status, Datum) {
     if (status == 0)
         server_stop();
@@ -51,7 +51,7 @@ static void log_missing_setting() {
                       errhint("%s", missing->hint)));
 }
 
-// The first minor release of each major that closes CVE-2026-6460; later majors never had it.
+// Each major's first minor release that closes CVE-2026-6460; later majors never had it.
 static void warn_of_old_minor_release() {
     static constexpr int kClosedIn[] = {150020, 160016, 170012, 180007};
     const long version = strtol(GetConfigOption("server_version_num", false, false), nullptr, 10);
@@ -79,8 +79,8 @@ static void on_shmem_startup() {
     }
     LWLockRelease(AddinShmemInitLock);
 
-    // Exit callbacks of the postmaster run when all its children are gone, and before shared memory
-    // is released. A restart after a crash of a backend passes here again.
+    // The postmaster runs exit callbacks when all its children are gone, before it releases shared
+    // memory, and again at each restart after a crash of a backend.
     if (!IsUnderPostmaster)
         on_shmem_exit(on_exit, 0);
 }

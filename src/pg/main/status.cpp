@@ -1,5 +1,5 @@
-// The functions behind the views randflake_status and randflake_slots. They take no lock that a
-// generating backend waits for.
+// The functions behind the views randflake_status and randflake_slots. They take no lock that
+// generating backends wait for.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
@@ -60,7 +60,7 @@ static Datum interval_datum(int64 milliseconds) {
     return IntervalPGetDatum(interval);
 }
 
-// Randflake numbers that the node ids give in a second, without those of former secrets.
+// Randflake numbers a second for the server's node ids, less those that former secrets claim.
 static int64 ids_per_second() {
     const Second now = wall_clock_second();
     const auto numbers =
@@ -68,13 +68,13 @@ static int64 ids_per_second() {
     return static_cast<int64>(numbers * secret_ring().ShareLeft(kRandflake, now));
 }
 
-// Of the secret that new identifiers are made under.
+// Of the secret that makes new identifiers.
 static const char* current_fingerprint() {
     const int current = secret_ring().GenerationAt(wall_clock_second());
     return secret_fingerprint_text(secret_records().records[current]);
 }
 
-// An error of the lease worker, which has no database and keeps its texts in UTF-8.
+// A text of the lease worker, which has no database and writes UTF-8.
 static Datum lease_error_datum(char* text) {
     if (GetDatabaseEncoding() != PG_UTF8)
         for (char* at = text; *at != '\0'; at++)
@@ -83,7 +83,7 @@ static Datum lease_error_datum(char* text) {
     return text_datum(text);
 }
 
-// Ranges of node ids that the server could go on under now.
+// The number of ranges of node ids that the server could change to now.
 static int32 spare_ranges_left(const WindowReport& report) {
     const randflake::Second now = wall_clock_second();
     int32 left = 0;

@@ -1,4 +1,4 @@
-// The call that moves a slot's word to another second adds up the numbers of the one before.
+// The call that moves a slot's word to another second adds up the numbers of the second before.
 
 #include "pg/memory/counters.h"
 
@@ -12,7 +12,7 @@ using randflake::Layout;
 using randflake::Reservation;
 using randflake::Window;
 
-// Numbers reserved in the tick of a slot's word; none where the word only marks a window's start.
+// Numbers reserved in the tick of a slot's word; 0 if the word only marks a window's start.
 static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Window window) {
     const Fields fields = layout.Unpack(word);
     const bool none = word == randflake::kEmptySlot || window.closed() ||
@@ -20,9 +20,9 @@ static inline uint64 reserved_in_tick(const Layout& layout, uint64_t word, Windo
     return none ? 0 : fields.sequence + 1 - layout.FirstSequence(fields.node_id);
 }
 
-// Notes the clock as last seen, and counts its steps back. A process that was held up after it read
-// the clock shows an earlier time, which is no step. It is a step only if the word, which was read
-// before the clock, shows a later tick.
+// Records the latest clock and counts its steps back. A process that pauses after reading the clock
+// shows an earlier time, which is no step. Only a later tick in the word, which was read before the
+// clock, proves a step.
 static inline void record_clock(const Layout& layout, std::atomic<int64>& latest,
                                 const Reservation& reservation) {
     int64 seen = latest.load(std::memory_order_relaxed);
@@ -107,7 +107,7 @@ void counters_reset() {
     counters.clock_steps_back = 0;
     counters.window_extensions = 0;
     counters.reset_at = GetCurrentTimestamp();
-    // The numbers of the word's own tick are subtracted here, so that the sum starts at zero.
+    // Subtracts the numbers of the word's own tick, so that the sum starts at zero.
     for_all_slots(
         [](const Layout& layout, Slot& slot) { slot.finished.fetch_sub(count_of(layout, slot)); });
 }

@@ -1,4 +1,4 @@
-// What messages and views show of the leases of a server whose node ids come from a coordinator.
+// What messages and views show of leases, in a server that leases its node ids.
 
 #ifndef RANDFLAKE_PG_MEMORY_LEASE_REPORT_H
 #define RANDFLAKE_PG_MEMORY_LEASE_REPORT_H
@@ -7,65 +7,65 @@
 
 #include "core/lease/lease_holder.h"
 
-// Shown while the worker waits, for the coordinator or for the next renewal.
+// The worker's wait event, while it waits for the coordinator or the next renewal.
 inline constexpr char kLeaseWaitEvent[] = "RandflakeLease";
 
-// Why the worker's last attempt gave no lease that can be used now. Every caller of
-// randflake_generate() may know this much; the text beside it is for pg_monitor and the log,
-// because it names hosts and quotes the coordinator.
+// Why the worker's last attempt gave no usable lease. Every caller of randflake_generate() may see
+// this much. The text beside it names hosts and quotes the coordinator, so only pg_monitor and the
+// log get it.
 enum class LeaseProblem : uint8_t {
     kNone,
     kSettings,  // no secret, or no valid connection string
     kNotAsked,  // this server had no means to ask
-    kNoAnswer,  // no connection, or none that lasted to the answer
+    kNoAnswer,  // no connection, or it ended before the answer
     kRefused,   // the coordinator refuses
-    kSecrets,   // it does, or does not renew, because it does not agree about the secrets
-    kUnusable,  // it answered something else
-    kClocks,    // it granted a time that this server's clock keeps it from using
-    kUsed,      // it granted node ids that this server used itself, up to a later second
+    kSecrets,   // it refuses, or does not renew, because secrets differ
+    kUnusable,  // its answer is not understood
+    kClocks,    // this server's clock is outside the granted time
+    kUsed,      // this server itself used the node ids up to a later second
 };
 
 // What is shown of the leases. In shared memory, protected by its own spinlock, so that neither
-// messages nor the worker's notes ever wait for a disk.
+// messages nor the worker wait for a disk.
 struct LeaseReport {
     slock_t mutex;
     randflake::Lease open, next;  // of ServerMemory's holder
 
     LeaseProblem problem;
-    TimestampTz problem_since;  // when the attempts began to end like this
-    TimestampTz error_at;       // 0: nothing is wrong
+    TimestampTz problem_since;  // when attempts began to fail like this
+    TimestampTz error_at;       // 0: none
     randflake::UnixSecond
         not_before;   // second before which the coordinator grants none; 0: unknown
     char error[512];  // printable UTF-8
-    randflake::CoordinatorClock clock;  // when it last granted or renewed
+    randflake::CoordinatorClock clock;  // at its last grant or renewal
 
     const randflake::Lease& newest() const { return next.id != 0 ? next : open; }
 };
 
 void lease_init_report();
 
-// A copy of the report, for messages and views; its mutex means nothing.
+// A copy of the report, for messages and views; do not use its mutex.
 LeaseReport lease_report();
 
-// Lets the worker look around at once; after secrets were added.
+// Wakes the worker, after secrets were added.
 void lease_wake_worker();
 
-// Shows these leases from now on.
+// Shows these leases.
 void lease_show(const randflake::LeaseHolder& holder);
 
-// The seconds in which identifiers are made as long as sessions extend the window, which is in
-// force: those of the open lease, as far as this server's clock allows.
+// The seconds in which the server can make identifiers while sessions extend the window in force:
+// those of the open lease, as far as this server's clock allows.
 randflake::Window lease_window(const LeaseReport& report, const randflake::Window& window);
 
-// Whether this server's clock and the coordinator's differ by more than is tolerated, for certain.
+// Whether this server's clock and the coordinator's certainly differ by more than is tolerated.
 bool lease_clock_wrong(const LeaseReport& report);
 
-// By how much and in which direction, at present; null if they do not. palloc'd.
+// By how much and in which direction they differ now; null if they do not. palloc'd.
 const char* lease_clock_text(const LeaseReport& report);
 
 void lease_record_clock(const randflake::CoordinatorClock& clock);
 
-// For the worker: what is wrong; an empty message: nothing.
+// For the worker: records its problem; an empty message means none.
 void lease_record_problem(LeaseProblem problem, const char* message,
                           randflake::UnixSecond not_before);
 

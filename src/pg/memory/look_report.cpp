@@ -1,4 +1,4 @@
-// The report is copied, in and out, under its spinlock, which is held for nothing else.
+// Processes copy the report in and out under its spinlock, and hold it for nothing else.
 
 #include "pg/memory/look_report.h"
 
@@ -8,7 +8,7 @@
 
 using randflake::SteadyMs;
 
-// Between two launchers.
+// The least time between two launchers.
 static constexpr randflake::Ms kAgain = 1000;
 
 static LookReport* report() {

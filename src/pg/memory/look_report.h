@@ -1,5 +1,5 @@
-// What is shown of the look for coordinators that have leased this server's own static node ids,
-// and its start; core/lease/pool_look.h says when and why.
+// The state and results of the look for coordinators that have leased this server's static node
+// ids; core/lease/pool_look.h says when and why the server looks.
 
 #ifndef RANDFLAKE_PG_MEMORY_LOOK_REPORT_H
 #define RANDFLAKE_PG_MEMORY_LOOK_REPORT_H
@@ -8,42 +8,41 @@
 
 #include "core/lease/pool_look.h"
 
-// In shared memory, protected by its own spinlock, a leaf. What is zero was not looked at.
+// In shared memory, protected by its own spinlock, a leaf. Zero means not looked at.
 struct LookReport {
     slock_t mutex;
     int launcher;                     // its pid; 0: none
-    randflake::SteadyMs start_at_ms;  // no other one is started before
+    randflake::SteadyMs start_at_ms;  // the next one may start then
 
-    // The worker in a database answers the launcher's last question.
+    // Workers in databases answer the launcher's last question only.
     uint32 question;
     bool answered;
     randflake::Second free_at[randflake::kMaxRanges];
 
-    // For messages: the databases whose coordinators have leased each range for longest; and the
-    // one in which the last look failed, and why.
+    // For messages: the database whose coordinator has leased each range for longest; the database
+    // of the last look that failed, and why.
     Oid coordinator[randflake::kMaxRanges];
     Oid database;
-    uint32 failed;  // the question
+    uint32 failed;  // its question
     bool no_worker;
-    char failure[200];  // empty: it did not
+    char failure[200];  // empty: none failed
 };
 
 void look_init_report();
 
-// A copy of the report; its mutex means nothing.
+// A copy of the report; do not use its mutex.
 LookReport look_report();
 
-// Starts the look unless it is under way. Any process may.
+// Starts the look unless one is under way. Any process may call it.
 void look_start();
 
 // --- for the launcher and its workers
 
-// For this question; an empty text: nothing failed. Of another question than the last one, it comes
-// too late.
+// Records a failure, or with an empty text none, unless the question is no longer the last one.
 void look_record_failure(uint32 question, const char* failure, Oid database,
                          bool no_worker = false);
 
-// False if no worker is free, which was noted. With a handle the caller hears of its end.
+// False, recorded as a failure, if no worker is free. `handle` lets the caller wait for its end.
 bool look_start_worker(const char* function, Oid database, uint32 question,
                        BackgroundWorkerHandle** handle);
 

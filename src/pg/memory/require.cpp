@@ -1,4 +1,4 @@
-// The texts of what a server lacks, for calls that fail, for the log at the start and for views.
+// The texts of what a server lacks, for failing calls, the log at the start, and views.
 
 #include "pg/memory/require.h"
 
@@ -52,7 +52,7 @@ void require_generator() {
     require_node_id();
 }
 
-// `first_node_id` is negative before there is a lease: then only their number is known.
+// `first_node_id` is negative before a lease: then only the number of node ids is known.
 static ErrorText nodes53_error(int64 first_node_id) {
     const char* nodes =
         first_node_id < 0

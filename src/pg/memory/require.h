@@ -1,5 +1,5 @@
-// Preconditions of SQL functions. Each raises an ERROR that names the remedy when this server does
-// not meet it. All are fixed while the server runs, so a backend need not check again.
+// Preconditions of SQL functions. Each raises an ERROR with the remedy if this server does not meet
+// it. All are fixed while the server runs, so a backend checks them once.
 
 #ifndef RANDFLAKE_PG_MEMORY_REQUIRE_H
 #define RANDFLAKE_PG_MEMORY_REQUIRE_H
@@ -17,16 +17,16 @@ void require_secret();
 // This server can generate: preloaded, with a node id and a secret.
 void require_generator();
 
-// What keeps a preloaded server from generating for as long as it runs; null when nothing does.
+// What keeps a preloaded server from generating until it restarts; null when nothing does.
 const ErrorText* missing_setting();
 
-// The same for 53-bit identifiers: node ids fit in their layout, where they are known.
+// The same for 53-bit identifiers: the node ids, where known, fit in their layout.
 void require_generator53();
 
 // The node ids from `first_node_id` on fit in the layout of 53-bit identifiers.
 void require_nodes53(int64 first_node_id);
 
-// Says in the log if no node ids that this server can have fit there.
+// Logs if none of the server's node ids fit there.
 void log_nodes53();
 
 // This server can generate Snowflake numbers, which need no secret: preloaded, with node ids that

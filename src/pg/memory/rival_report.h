@@ -1,4 +1,4 @@
-// What is shown of other servers that run with static node ids of this one, and its words.
+// What is known and shown of other running servers with static node ids of this one.
 
 #ifndef RANDFLAKE_PG_MEMORY_RIVAL_REPORT_H
 #define RANDFLAKE_PG_MEMORY_RIVAL_REPORT_H
@@ -7,13 +7,13 @@
 
 #include <atomic>
 
-// In shared memory. The rival worker alone writes it (pg/lease/rival_worker.cpp); what other
+// In shared memory. Only the rival worker writes it (pg/lease/rival_worker.cpp); what other
 // processes read is atomic.
 struct RivalReport {
     std::atomic<bool> is_upstream;  // the server that "primary_conninfo" names
     std::atomic<bool> in_registry;  // one that the coordinator of "randflake.registry" knows
-    std::atomic<bool> leased;       // that coordinator has leased them
-    pg_uuid_t server;               // what this server calls itself there; zero: nothing yet
+    std::atomic<bool> leased;       // that coordinator has leased the node ids
+    pg_uuid_t server;               // this server's name there; zero: none yet
     bool announced;                 // since shared memory was made
 };
 

@@ -1,4 +1,4 @@
-// All settings that are numbers, and the coordinator's; pg/main/init.cpp defines the others, too.
+// All numeric settings, and the coordinator's. pg/main/init.cpp has the other ones defined, too.
 
 #include "pg/memory/settings.h"
 
@@ -23,14 +23,14 @@ static constexpr int kMaxNodeId = randflake::kRandflake.max_node_id();
 
 static constexpr char kNodeId[] = "randflake.node_id";
 
-// Whether node ids are leased is decided at the start, so a reload can bring both about.
+// The start decides whether node ids are leased, so a reload can set both.
 static constexpr ErrorText kTwoSources = {
     ERRCODE_INVALID_PARAMETER_VALUE,
     "both \"randflake.node_id\" and \"randflake.coordinator\" are set",
     "Node ids are either chosen by hand or leased.", "Remove one of them."};
 
-// Called for each of the two in each reload. The postmaster alone tells it, and once until one of
-// them is gone.
+// Each reload calls this for both settings. Only the postmaster warns, once until one of them is
+// unset.
 static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     static bool warned;
     if (IsUnderPostmaster || process_shared_preload_libraries_in_progress)
@@ -43,8 +43,8 @@ static void warn_of_next_start(bool has_node_id, const char* coordinator) {
     warned = fails;
 }
 
-// At the next start, as far as can be known: a node id that awaits it is one that was added or
-// taken away. It may also be another number; then only the start tells.
+// Whether the next start will have a node id, as far as is known. A pending change means that it
+// was set or unset, or has another value, which only the start can tell.
 static bool has_node_id_at_next_start() {
     return (setting_node_id >= 0) != setting_awaits_start(kNodeId);
 }
@@ -77,7 +77,7 @@ struct IntSetting {
 };
 }  // namespace
 
-// Of the postmaster, from its start on. It sees each value before a child does.
+// In the postmaster, set at its start. It sees each new value before its children.
 static bool started;
 static SkewRange skew_since_start;
 
@@ -128,8 +128,8 @@ static const IntSetting int_settings[] = {
      "Renewed at two fifths of it, so the coordinator may be away for half of it."},
 };
 
-// Rejects a configured value that does not parse. Without this the server would only warn when the
-// setting is defined, and start with the default.
+// Rejects a configured value that does not parse. Otherwise the server would only warn when it
+// defines the setting, and start with the default.
 static void require_valid(const IntSetting& setting) {
     const char* text = GetConfigOption(setting.name, true, false);
     if (text == nullptr)

@@ -16,22 +16,22 @@ extern char* setting_coordinator;   // connection string, empty when unset
 extern char* setting_registry;      // the same
 extern int setting_max_clock_skew;  // milliseconds
 
-// Called while the server preloads the library. FATAL, so that the server does not start, on a
-// setting whose value cannot work, and on several that cannot work together.
+// Call while the server preloads the library. A setting with an impossible value, or several that
+// contradict each other, are FATAL, so the server does not start.
 void settings_define();
 void settings_check();
 
-// For the postmaster when shared memory was made: shows there the smallest and the largest value of
-// "randflake.max_clock_skew" since its start, and every later one.
+// Call in the postmaster after making shared memory. Publishes there the smallest and the largest
+// value of "randflake.max_clock_skew" since its start, and every later one.
 void skew_init_shared();
 
-// All static node ids that the server is configured with: from setting_node_id on.
+// The number of configured static node ids, from setting_node_id on.
 static inline int static_node_count() {
     return setting_node_count * (1 + setting_spare_ranges);
 }
 
-// What will keep the server from starting again with the settings that the last reload found; null
-// when nothing is known that will.
+// What will prevent the next start with the settings of the last reload; null when nothing is
+// known that will.
 const ErrorText* next_start_error();
 
 #endif

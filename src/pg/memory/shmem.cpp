@@ -1,4 +1,4 @@
-// One block of shared memory and one named lock, asked for and mapped in the hooks of the server.
+// Asks for and maps one block of shared memory and one named lock.
 
 #include "pg/memory/shmem.h"
 
@@ -10,7 +10,7 @@ static constexpr char kName[] = "randflake";
 
 SharedState* shared;
 
-// Of all families.
+// The slots of all families.
 static uint32 count_slots() {
     const auto node_ids = static_cast<uint32>(setting_node_count);
     return 2 * node_ids + randflake::kRandflake53.Slots(node_ids);

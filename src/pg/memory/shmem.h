@@ -1,29 +1,28 @@
-// Shared memory: a word per node id and family, of Randflake, of Snowflake and of 53-bit numbers;
-// the window; and the secrets.
+// Shared memory: a slot's word per node id and family (Randflake, Snowflake, 53-bit numbers), the
+// window, and the secrets.
 //
 // Protection:
 //   slots[i].word, window   atomics; protocol in core/window/generator.h
-//   window_lock             see core/server/server.h; the only lock that is held while files are
-//                           read or written, or for longer than a few instructions
+//   window_lock             see core/server/server.h; the only lock held during file operations, or
+//                           for longer than a few instructions
 //   memory                  window_lock; see ServerMemory
 //   window_report           its own spinlock, a leaf
 //   lease_report, look      the same
 //   next_window_log_at_ms   window_lock
 //   window_changed          broadcast after every change of the window
-//   skew                    atomic; written by the postmaster alone
+//   skew                    atomic; only the postmaster writes it
 //   counters                atomics
-//   lease_worker_pid        atomic; may be stale, even a pid that was given again
+//   lease_worker_pid        atomic; may be stale, or the pid of another process
 //   rivals                  see RivalReport
 //   decode_horizon          atomic; written under window_lock
-//   secrets                 window_lock to add one; those below the atomic count never change, and
-//                           are read without a lock
-//   the rest                written once, when shared memory is made; read without a lock
+//   secrets                 window_lock to add one; those below the atomic count never change and
+//                           need no lock
+//   the rest                written once, when shared memory is made; needs no lock
 //
-// Nothing here belongs to a backend: a slot's word outlives every backend that used it. Nothing
-// points into a process's own memory or into the library either: where children are not forked but
-// executed (EXEC_BACKEND), the library may lie elsewhere in each. The locks are in shared memory,
-// which has one address everywhere. What the postmaster keeps in static variables, the key and the
-// time of its start, is copied here for the children, who run _PG_init by themselves then.
+// Nothing here belongs to a backend: a slot's word outlives the backends that use it. Nothing here
+// points into a process's memory or the library: with EXEC_BACKEND the library's address differs
+// among processes. The locks are in shared memory, which has one address everywhere. The
+// postmaster's static key and start time are copied here for children that run _PG_init themselves.
 
 #ifndef RANDFLAKE_PG_MEMORY_SHMEM_H
 #define RANDFLAKE_PG_MEMORY_SHMEM_H
@@ -45,8 +44,8 @@
 using AtomicWord = std::atomic<uint64_t>;
 static_assert(AtomicWord::is_always_lock_free);
 
-// A slot per cache line, so that backends counting in different slots do not disturb each other.
-// 64 bytes is the line size of the x86-64 and most ARM processors.
+// A slot per cache line, so that backends counting in different slots do not disturb each other. 64
+// bytes is the line size of x86-64 and most ARM processors.
 struct alignas(64) Slot {
     AtomicWord word;
     AtomicWord finished;  // numbers reserved in seconds before the word's
@@ -54,14 +53,14 @@ struct alignas(64) Slot {
 
 // Oldest first.
 struct SharedSecrets {
-    std::atomic<int> count;  // 0: none is configured
+    std::atomic<int> count;  // 0: no secret is configured
     randflake::Generation generations[randflake::kMaxGenerations];
     randflake::Key keys[randflake::kMaxGenerations];
 };
 
 struct SharedState {
     SharedSecrets secrets;
-    std::atomic<int64> decode_horizon;  // see secrets_decode_horizon(); 0: not known yet
+    std::atomic<int64> decode_horizon;  // see secrets_read_decode_horizon(); 0: unknown
     uint32 slot_count;
 
     LWLock* window_lock;
@@ -70,7 +69,7 @@ struct SharedState {
     randflake::SteadyMs next_window_log_at_ms;
     LeaseReport lease_report;
     LookReport look;
-    TransactionId first_xid;  // of this server's run, if the last one ended cleanly; or invalid
+    TransactionId first_xid;  // of this run if the last one ended cleanly, else invalid
     std::atomic<int> lease_worker_pid;
     RivalReport rivals;
     ConditionVariable window_changed;
@@ -79,11 +78,11 @@ struct SharedState {
     Counters counters;
 
     alignas(64) AtomicWord window;
-    // slot_count of Randflake's, as many of Snowflake's, and at most 256 of 53-bit numbers
+    // slot_count for Randflake, as many for Snowflake, and at most 256 for 53-bit numbers
     Slot slots[FLEXIBLE_ARRAY_MEMBER];
 };
 
-// Null in a server that did not preload the library.
+// Null in a server that has not preloaded the library.
 extern SharedState* shared;
 
 // Whether this process may change what the window lock protects.
@@ -101,12 +100,12 @@ static inline Slot& randflake53_slot(uint32 i) {
     return shared->slots[2 * shared->slot_count + i];
 }
 
-// Its count is 0 without a secret. Reserve first, then read the ring; see UseReserved.
+// Count 0 without a secret. Reserve first, then read the ring; see UseReserved.
 static inline randflake::SecretRing secret_ring() {
     return {shared->secrets.generations, shared->secrets.count.load(std::memory_order_acquire)};
 }
 
-// Calls `use` with all sets of slots, for what concerns the window: it is the same for all.
+// Calls `use` with each family's slots. The window is the same for all of them.
 template <typename Use>
 static inline auto with_slot_sets(Use&& use) {
     return use(randflake::SlotSet{randflake::kRandflake,
@@ -118,10 +117,10 @@ static inline auto with_slot_sets(Use&& use) {
                                   }});
 }
 
-// Asks for the memory; in the server's hook of that name.
+// Asks for the memory, in the shmem_request hook.
 void shmem_request();
 
-// Maps it. True when it was made by this call: then slots and locks are initialized, all else is
+// Maps the memory. True if this call made it: slots and locks are then initialized, all else is
 // zero, and each subsystem fills in its part. The caller holds AddinShmemInitLock.
 bool shmem_attach();
 

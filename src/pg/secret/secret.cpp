@@ -1,16 +1,16 @@
-// The secrets pass through three places, and their text is kept in none of them:
+// The secrets pass through three places. None of them keeps the text:
 //
-//   the setting   The check hook parses the value, hands the key on in the hook's `extra`, and
+//   the setting   The check hook parses the value, passes the key on in the hook's `extra`, and
 //                 replaces the text by asterisks. So SHOW, pg_settings (reset_val included),
-//                 current_setting and messages that quote settings have asterisks to show.
+//                 current_setting and messages that quote settings show asterisks.
 //   the file      Read at server start and by randflake_reload_secret(); the buffer is wiped.
-//   the keys      A static variable of the postmaster, from where shared memory gets them. What
-//                 was added since the start is copied back into it before shared memory is made
-//                 anew after the crash of a backend.
+//   the keys      A static variable of the postmaster, copied to shared memory. Secrets added since
+//                 the start are copied back before shared memory is made anew after the crash of a
+//                 backend.
 //
-// A malformed secret must not be quoted either, and must stop the server, while a check hook that
-// returns false makes the server quote the value or merely warn. So the hook accepts every value
-// and secret_load complains.
+// A malformed secret must stop the server without a quote of it. A check hook that returns false
+// makes the server quote the value or merely warn. So the hook accepts every value, and secret_load
+// raises the error.
 
 #include "pg/secret/secret.h"
 
@@ -33,7 +33,7 @@ struct SettingSecret {
 
 static constexpr char kMask[] = "********";
 
-// Of a file of secrets, comments included.
+// The limit for a file of secrets with its comments.
 static constexpr size_t kMaxFileBytes = 8192;
 
 static char* setting_secret;
@@ -92,14 +92,14 @@ static int malformed_hint() {
     return errhint("Make one with: openssl rand -hex %d", static_cast<int>(randflake::kKeyBytes));
 }
 
-// `level` is FATAL or ERROR below. Before anything is reported, the file is closed and its text
+// `level` is FATAL or ERROR below. Before an error is reported, the file is closed and its text
 // wiped.
 
 static int file_detail() {
     return errdetail("It is named by \"randflake.secret_file\".");
 }
 
-// Not how to make a new one: what was made under another secret would no longer decode.
+// Does not suggest a new secret: identifiers of the old one would no longer decode.
 static int file_hint() {
     return errhint(
         "Put the file of this server's secrets there, readable by the server's user, or "
@@ -107,7 +107,7 @@ static int file_hint() {
         "directory.");
 }
 
-// The rules of the server's own TLS key: a regular file, owned by the server's user with no access
+// The server's own rules for its TLS key: a regular file, owned by the server's user without access
 // for others, or by root with at most read access for the group.
 static void check_permissions(const struct stat& status, const char* path, int level) {
     if (!S_ISREG(status.st_mode))
@@ -199,7 +199,7 @@ static SecretList read_secret_file(const char* path, int level) {
 }
 
 void secret_load() {
-    // Other processes than the postmaster get the secrets through shared memory.
+    // Other processes than the postmaster get the secrets from shared memory.
     if (IsUnderPostmaster)
         return;
     if (secret.state != SecretState::kUnset && setting_secret_file[0] != '\0')
@@ -228,7 +228,7 @@ SecretList secret_read_again() {
     return read_secret_file(setting_secret_file, ERROR);
 }
 
-// HMAC-SHA-256 of a fixed text, and of what else is given, under a secret.
+// HMAC-SHA-256 under a secret of a fixed text and of what follows it.
 static void hmac_of_text(const randflake::Key& key, const char* text, const uint8* more,
                          size_t more_length, uint8 (&digest)[PG_SHA256_DIGEST_LENGTH]) {
     pg_hmac_ctx* context = pg_hmac_create(PG_SHA256);
@@ -321,7 +321,7 @@ void secret_init_shared() {
     secret_add_shared(secrets);
 }
 
-// Shared memory may be damaged after a crash. Each key is there twice, as such and as its schedule.
+// Checks shared memory after a crash, which may have damaged it: each key must match its schedule.
 static bool is_intact(const SharedSecrets& from, int count) {
     if (count < secrets.count || count > randflake::kMaxGenerations)
         return false;

@@ -1,4 +1,4 @@
-// The secrets: from randflake.secret or randflake.secret_file to shared memory, shown nowhere.
+// The secrets, from randflake.secret or randflake.secret_file to shared memory.
 
 #ifndef RANDFLAKE_PG_SECRET_SECRET_H
 #define RANDFLAKE_PG_SECRET_SECRET_H
@@ -13,50 +13,49 @@
 
 void secret_define_settings();
 
-// Reads randflake.secret_file if set and checks what was configured; FATAL when it cannot work.
+// Reads randflake.secret_file if set, and checks the secrets; FATAL for unusable ones.
 void secret_load();
 
-// Gives the secrets to shared memory, from where every process reads them.
+// Copies the secrets to shared memory, from where every process reads them.
 void secret_init_shared();
 
-// Adds the secrets of `list` that shared memory lacks, which are its last ones. One caller at a
-// time; allocates nothing and raises no error.
+// Adds the last secrets of `list`, those that shared memory lacks. One caller at a time; allocates
+// nothing and raises no error.
 void secret_add_shared(const randflake::SecretList& list);
 
-// For the postmaster, before shared memory is released: keeps the secrets that were added.
+// Call in the postmaster before shared memory is released: keeps the added secrets.
 void secret_keep_added();
 
-// Reads randflake.secret_file again; ERROR when it is not set or cannot work.
+// Reads randflake.secret_file again; ERROR if it is not set or unusable.
 randflake::SecretList secret_read_again();
 
-// A fingerprint tells one secret from another and reveals nothing of either: the first 8 bytes of
-// HMAC-SHA-256 over a fixed text. Never an encrypted block, which might be an identifier in use.
-// From the second secret on, its time and the fingerprint of the one before follow the text. So two
-// servers with the same fingerprint agree about everything up to that secret.
-// For backends: the server's crypto library wants a resource owner, which the postmaster lacks.
+// A fingerprint distinguishes secrets and reveals nothing of them: the first 8 bytes of
+// HMAC-SHA-256 over a fixed text. It is never an encrypted block, which might be an identifier in
+// use. From the second secret on, its time and the previous fingerprint follow the text. So two
+// servers with the same fingerprint agree about everything up to that secret. For backends only:
+// the server's crypto library needs a resource owner, which the postmaster lacks.
 
 // Fingerprints and times of a list; of this server's secrets.
 randflake::SecretRecords secret_records(const randflake::SecretList& list);
 randflake::SecretRecords secret_records();
 
-// A fingerprint as people read it, 16 hexadecimal digits; palloc'd.
+// A fingerprint as 16 hexadecimal digits; palloc'd.
 const char* secret_fingerprint_text(const randflake::SecretRecord& record);
 
-// The same, from the second secret on with "@" and the Unix second from which on it is in use;
-// palloc'd.
+// The same, and from the second secret on "@" and the Unix second at which it begins; palloc'd.
 const char* secret_entry_text(const randflake::SecretRecord& record);
 
-// The fingerprints and times of all of them in one text, as a coordinator takes them; palloc'd.
+// All fingerprints and times in one text, as a coordinator expects them; palloc'd.
 const char* secret_fingerprints_text(const randflake::SecretRecords& records);
 
 // The key of a permutation (core/identifier/feistel.h): the first 16 bytes of HMAC-SHA-256 under a
-// secret over its use, a zero byte and a label. For backends too.
+// secret over its use, a zero byte and a label. For backends only.
 inline constexpr size_t kMaxLabelBytes = 255;
 randflake::SipKey secret_permutation_key(int generation, const char* use, const uint8* label,
                                          size_t length);
 
-// The ring of 53-bit identifiers, as secret_ring() of the others. Its keys are derived once per
-// session, which may be an ERROR. For backends too.
+// The ring of 53-bit identifiers, like secret_ring() of the others. A session derives its keys
+// once, which may raise an ERROR. For backends only.
 randflake::SecretRing53 secret_ring53();
 
 #endif

@@ -1,4 +1,4 @@
-// Looks into the state on disk where shared memory does not know. A failure to read it is an error.
+// Reads the state on disk if shared memory does not know. A failure to read it is an error.
 
 #include "pg/server/decode_horizon.h"
 

@@ -1,6 +1,6 @@
-// The node ids of a claim are a range of bytes that nobody writes: 2^23 to a node id. A claim
-// begins at the lower half of its first node id, as many bytes in as the postmaster's pid says, so
-// a lock that is in the way tells whose it is.
+// The node ids of a claim are a range of bytes that are never written: 2^23 to a node id. A claim
+// begins in the lower half of its first node id, as many bytes in as the postmaster's pid. So a
+// conflicting lock reveals its owner.
 
 #include "pg/server/node_claim.h"
 
@@ -17,7 +17,7 @@
 static constexpr int kPidBits = 22;
 static constexpr int kNodeBits = kPidBits + 1;
 
-static int claims = -1;  // the file; inherited
+static int claims = -1;  // the file; children inherit it
 
 void node_claim_open() {
 #ifdef F_OFD_SETLK

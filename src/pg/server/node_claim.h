@@ -1,27 +1,25 @@
-// Running servers of one machine that have the same static node ids and the same first secret find
+// Lets running servers of one machine with the same static node ids and the same first secret find
 // each other.
 //
-// Each locks its node ids in a file of shared memory, which has the secret's fingerprint as its
-// name. The locks are shared, so a claim never fails and keeps nobody from generating: any process
-// can ask at any time for whose claim overlaps its own. They belong to the open file (an OFD lock
-// of Linux), which all processes of a server inherit, and end with the last of them, however it
-// ends.
+// Each locks its node ids in a file of shared memory named after the secret's fingerprint. The
+// locks are shared, so a claim never fails and stops no generation; any process can ask at any time
+// whose claim overlaps its own. The locks belong to the open file (OFD locks of Linux). All
+// processes of a server inherit it, so the locks end with the last of them, however it ends.
 //
-// Servers of different users of the system, or with a /dev/shm of their own, do not find each
-// other.
+// Servers of different system users, or with separate /dev/shm, do not find each other.
 
 #ifndef RANDFLAKE_PG_SERVER_NODE_CLAIM_H
 #define RANDFLAKE_PG_SERVER_NODE_CLAIM_H
 
 #include "pg/base/pg.h"
 
-// By the postmaster, before it has children.
+// Call in the postmaster before it has children.
 void node_claim_open();
 
-// Before the first window opens: a server in recovery claims nothing. Warns of another server.
+// Call before the first window opens; a server in recovery claims nothing. Warns of another server.
 void node_claim_take();
 
-// The pid of the postmaster of another server whose claim overlaps; 0: none is known.
+// The postmaster's pid of another server whose claim overlaps; 0: none is known.
 pid_t node_claim_rival();
 
 #endif

@@ -1,5 +1,5 @@
-// SQL functions of the secrets: what this server has, and taking more of them from the file while
-// it runs. No secret leaves through them, only fingerprints.
+// SQL functions of the secrets: show those that this server has, and add more from the file while
+// it runs. They reveal fingerprints only.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"
@@ -55,7 +55,7 @@ static void require_accepted(const ReloadPlan& plan, const Reload& reload, Secon
     }
 }
 
-// Returns how many secrets the server has now.
+// Returns the server's number of secrets.
 SQL_FUNCTION(randflake_reload_secret);
 Datum randflake_reload_secret([[maybe_unused]] PG_FUNCTION_ARGS) {
     require_preload();

@@ -1,4 +1,4 @@
-// System calls on files, whose failures come back as values.
+// System calls on files; failures are return values.
 
 #include "pg/window/file_identity.h"
 
@@ -27,7 +27,7 @@ const char* file_failure_text(const FileFailure& failure) {
     return psprintf("%m");
 }
 
-// The failure of open(), which has an error of its own for some of what may be there.
+// The failure of open(); some kinds of files have an errno of their own.
 static FileFailure open_failed(const char* action, const char* path) {
     const FileFailure failure = file_failed(action, path);
     struct stat status;
@@ -46,7 +46,7 @@ FileFailure file_open(const char* path, int* fd) {
 }
 
 FileFailure file_create(const char* path, int* fd) {
-    // With O_EXCL, open() neither waits nor follows.
+    // With O_EXCL, open() neither blocks nor follows links.
     constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
     *fd = open(path, kFlags, pg_file_create_mode);
     struct stat status;
