@@ -1,8 +1,8 @@
 \echo Use "CREATE EXTENSION randflake" to load this file. \quit
 
--- Other roles may own objects in the extension's schema. PostgreSQL would prefer such a function or
--- operator to one of its own that matches the argument types less exactly. So every name that could
--- be overloaded is written with its schema, and no function has that schema in its search_path.
+-- Other roles may own objects in the extension's schema. PostgreSQL prefers such a function or
+-- operator to one of its own that matches the argument types less exactly. So this script qualifies
+-- every name that could be overloaded, and no function has that schema in its search_path.
 
 -- Making identifiers
 
@@ -55,7 +55,7 @@ AS 'MODULE_PATHNAME', 'randflake53_generate_many'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE SUPPORT randflake_rows_support;
 COMMENT ON FUNCTION randflake53_generate(integer) IS 'new 53-bit identifiers, as many as the argument says';
 
--- Looking into identifiers
+-- Decoding identifiers
 
 CREATE FUNCTION randflake_decode(
     id bigint,
@@ -127,7 +127,7 @@ CREATE FUNCTION randflake_mask(id bigint, label text) RETURNS bigint
 AS 'MODULE_PATHNAME', 'randflake_mask'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_mask(bigint, text) IS
-'a number from 0 to 2^53 - 1 that stands for another one, without its order; each label has its own, under the first secret';
+'a number from 0 to 2^53 - 1 in place of another one, without its order; each label has its own permutation, under the first secret';
 REVOKE ALL ON FUNCTION randflake_mask(bigint, text) FROM PUBLIC;
 
 CREATE FUNCTION randflake_unmask(masked bigint, label text) RETURNS bigint
@@ -212,7 +212,7 @@ AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE ROWS 6;
 COMMENT ON FUNCTION snowflake_layouts() IS
 'the named layouts, and this server''s layout if it has no name, with their limits; ids_per_second is for each node id';
 
--- Watching
+-- Monitoring
 
 CREATE FUNCTION randflake_status(
     OUT mode text,
@@ -247,23 +247,25 @@ CREATE VIEW randflake_status AS SELECT * FROM randflake_status();
 COMMENT ON VIEW randflake_status IS 'this server''s generator: node ids, window, counters, lease';
 COMMENT ON COLUMN randflake_status.mode IS 'static: node ids set by randflake.node_id; leased: node ids from the coordinator';
 COMMENT ON COLUMN randflake_status.problem IS
-    'what stops identifiers or soon will, in the words of the error, or what may repeat them; null when nothing does';
+    'the error that stops identifiers now or soon, or what may repeat them; null without either';
 COMMENT ON COLUMN randflake_status.first_node_id IS 'first node id, null when there is none';
 COMMENT ON COLUMN randflake_status.node_count IS
-'number of node ids; each gives 131072 identifiers a second, node id 0 one less, 32768 of 53 bits, and Snowflake ones as snowflake_layouts() says';
+'number of node ids; each has 131072 identifiers a second, node id 0 one less, 32768 of 53 bits, and Snowflake ones by snowflake_layouts()';
 COMMENT ON COLUMN randflake_status.ids_per_second IS
-'Randflake identifiers that the node ids give in a second, without those that former secrets own';
-COMMENT ON COLUMN randflake_status.window_start IS 'identifiers are issued from this second on; null while the window is closed';
-COMMENT ON COLUMN randflake_status.window_end IS 'identifiers are issued before this second, until the window is extended; where node ids are leased, until the lease is renewed';
+'Randflake identifiers a second for all node ids, less those that former secrets claim';
+COMMENT ON COLUMN randflake_status.window_start IS
+'identifiers are issued from this second on; null while the window is closed';
+COMMENT ON COLUMN randflake_status.window_end IS
+'identifiers are issued before this second, until the window is extended or, with leased node ids, the lease renewed';
 COMMENT ON COLUMN randflake_status.key_fingerprint IS
 'fingerprint of the secret in use: differs between secrets and reveals none; randflake_secrets has all';
 COMMENT ON COLUMN randflake_status.ids_issued IS
 'numbers reserved since stats_reset, for identifiers of all kinds; includes unused numbers of prefetched runs';
-COMMENT ON COLUMN randflake_status.waits IS 'calls that had to wait';
-COMMENT ON COLUMN randflake_status.wait_ms IS 'milliseconds that all calls together have waited';
+COMMENT ON COLUMN randflake_status.waits IS 'calls that waited';
+COMMENT ON COLUMN randflake_status.wait_ms IS 'milliseconds that calls have waited, in sum';
 COMMENT ON COLUMN randflake_status.slots_exhausted IS
 'how often a node id used up all numbers of a kind of identifier in a second, or in a Snowflake layout''s unit of time';
-COMMENT ON COLUMN randflake_status.clock_steps_back IS 'times the clock was seen to step back';
+COMMENT ON COLUMN randflake_status.clock_steps_back IS 'observed steps of the clock back';
 COMMENT ON COLUMN randflake_status.window_extensions IS 'times the window was opened or extended: writes to disk, or grants of the coordinator';
 COMMENT ON COLUMN randflake_status.stats_reset IS 'time at which the counters were last set to zero';
 COMMENT ON COLUMN randflake_status.lease_id IS 'the lease held, null when there is none';
@@ -271,7 +273,7 @@ COMMENT ON COLUMN randflake_status.lease_granted IS 'length of the lease in use 
 COMMENT ON COLUMN randflake_status.lease_error IS 'last error of the lease worker, null when its last attempt succeeded';
 COMMENT ON COLUMN randflake_status.lease_error_at IS 'time of lease_error';
 COMMENT ON COLUMN randflake_status.copy_found_at IS
-'when this server found that its data directory is a copy, until that is acknowledged, or that it was promoted or restored in place since its start; null if it did neither';
+'when this server found its data directory to be a copy that is not acknowledged, or promoted or restored in place since the start; null otherwise';
 COMMENT ON COLUMN randflake_status.vector_path IS 'vector instructions that encrypt identifiers';
 COMMENT ON COLUMN randflake_status.node_range IS
 'range of node ids in use: 0 for the first, then the spare ones; null where node ids are leased';
@@ -305,7 +307,7 @@ REVOKE ALL ON FUNCTION randflake_status_reset() FROM PUBLIC;
 
 CREATE FUNCTION randflake_acknowledge_copy() RETURNS void AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION randflake_acknowledge_copy() IS
-'says that no other server runs with the node ids of this one, whose data directory is a copy: problem of randflake_status no longer tells it';
+'declares that no other server runs with the node ids of this one, a copy; the column problem of randflake_status then no longer reports it';
 REVOKE ALL ON FUNCTION randflake_acknowledge_copy() FROM PUBLIC;
 
 -- The secrets
@@ -325,7 +327,7 @@ CREATE VIEW randflake_secrets AS SELECT * FROM randflake_secrets();
 COMMENT ON VIEW randflake_secrets IS 'this server''s secrets, oldest first, without the secrets themselves';
 COMMENT ON COLUMN randflake_secrets.generation IS 'number of the secret, 1 for the first';
 COMMENT ON COLUMN randflake_secrets.fingerprint IS
-'tells one secret from another; from the second on, servers with the same one agree about all secrets and times up to it';
+'distinguishes secrets; from the second on, servers with the same fingerprint agree about all secrets and times up to it';
 COMMENT ON COLUMN randflake_secrets.valid_from IS 'identifiers of this time and later are made under it; null for the first secret';
 COMMENT ON COLUMN randflake_secrets.state IS 'past, current or future, by this server''s clock';
 REVOKE ALL ON randflake_secrets FROM PUBLIC;

@@ -1,19 +1,19 @@
 \echo Use "CREATE EXTENSION randflake_type" to load this file. \quit
 
--- Other roles may own objects in the extension's schema. PostgreSQL would prefer such a function or
--- operator to one of its own that matches the argument types less exactly. So every name that could
--- be overloaded is written with its schema, and no function has that schema in its search_path.
+-- Other roles may own objects in the extension's schema. PostgreSQL prefers such a function or
+-- operator to one of its own that matches the argument types less exactly. So this script qualifies
+-- every name that could be overloaded, and no function has that schema in its search_path.
 --
--- A function of theirs that has the arguments of one of the extension's, and one more with a default,
--- would make each call of the latter ambiguous. So the function that another one calls has an argument
--- of a type that no other role may use in a function.
+-- Another role's function with the arguments of one of the extension's, and one more with a default,
+-- would make each call of the latter ambiguous. So functions for internal calls take an argument of
+-- a type that other roles may not use.
 
 CREATE TYPE randflake_key_internal AS ENUM ();
 COMMENT ON TYPE randflake_key_internal IS
 'not for users: the argument of a function that randflake_bind_secret() calls';
 REVOKE ALL ON TYPE randflake_key_internal FROM PUBLIC;
 
--- A value is stored as the raw number, in the order of time, and goes in and out encrypted.
+-- A value stores the raw number in time order. Input decrypts it and output encrypts it.
 
 CREATE TYPE randflake;
 
@@ -89,7 +89,7 @@ COMMENT ON FUNCTION randflake_negate(randflake) IS 'implementation of - operator
 CREATE OPERATOR - (FUNCTION = randflake_negate, RIGHTARG = randflake);
 COMMENT ON OPERATOR - (NONE, randflake) IS 'an error that tells how to cast a negative number';
 
--- Time and place, from the stored number alone
+-- Time and node id, which the stored number holds
 
 CREATE FUNCTION randflake_timestamp(id randflake) RETURNS timestamptz
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -108,16 +108,16 @@ COMMENT ON FUNCTION randflake_lower(timestamptz) IS
 
 -- The secret that the type's values belong to
 --
--- The table is a user catalog table because it is also read under the historic snapshot of logical
--- decoding. It has a replica identity so that its rows can be deleted when a publication of all
--- tables includes it. There may be several rows, so there is no key.
+-- Logical decoding reads the table under its historic snapshot, so it is a user catalog table. Its
+-- replica identity lets a role delete rows when a publication of all tables includes it. Rows may
+-- repeat, so it has no key.
 
 CREATE TABLE randflake_key (fingerprint text NOT NULL) WITH (user_catalog_table = true);
 ALTER TABLE randflake_key REPLICA IDENTITY FULL;
 COMMENT ON TABLE randflake_key IS
-'the secrets that values of type randflake may have; values can be read up to the time from which on they are not this server''s';
+'the secrets that values of type randflake may have; values are readable up to the time from which these differ from the server''s';
 COMMENT ON COLUMN randflake_key.fingerprint IS
-'fingerprint of a secret, as in randflake_secrets, from the second on with "@" and the Unix second from which on it is in use; it may come several times';
+'fingerprint of a secret, as in randflake_secrets, from the second secret on with "@" and the Unix second at which it begins; rows may repeat';
 GRANT SELECT ON randflake_key TO PUBLIC;
 -- For restores
 GRANT INSERT ON randflake_key TO pg_database_owner;
@@ -127,22 +127,22 @@ CREATE FUNCTION randflake_key_guard() RETURNS trigger
 AS 'MODULE_PATHNAME', 'randflake_key_guard'
 LANGUAGE C;
 COMMENT ON FUNCTION randflake_key_guard() IS
-'skips a fingerprint that the table has already; keeps a different one, and takes one of this server''s to randflake_key_check; makes all sessions check again';
+'skips a fingerprint that the table has; keeps a different one, and copies one of this server''s to randflake_key_check; makes all sessions check again';
 REVOKE ALL ON FUNCTION randflake_key_guard() FROM PUBLIC;
 
 CREATE TRIGGER randflake_key_guard BEFORE INSERT OR UPDATE OR DELETE ON randflake_key
     FOR EACH ROW EXECUTE FUNCTION randflake_key_guard();
 ALTER TABLE randflake_key ENABLE ALWAYS TRIGGER randflake_key_guard;
 COMMENT ON TRIGGER randflake_key_guard ON randflake_key IS
-'skips a fingerprint that the table has already; keeps a different one, and takes one of this server''s to randflake_key_check; makes all sessions check again';
+'skips a fingerprint that the table has; keeps a different one, and copies one of this server''s to randflake_key_check; makes all sessions check again';
 
 CREATE FUNCTION randflake_key_matches(fingerprint text) RETURNS boolean
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_key_matches(text) IS
-'true, or an error if this database or the data belongs to another secret than this server''s';
+'true, or an error if the server lacks the secret of this database or of this fingerprint';
 
--- A dump carries the fingerprint here too. Under another secret, its row in randflake_key is kept, so
--- that nothing can be read, and its row here is refused, so that the restore reports an error.
+-- A dump has the fingerprint here too. A server with another secret keeps the row in randflake_key,
+-- so the type reads nothing, and refuses this row, so the restore reports an error.
 CREATE TABLE randflake_key_check (
     fingerprint text NOT NULL CONSTRAINT randflake_key_matches CHECK (randflake_key_matches(fingerprint))
 );
@@ -159,11 +159,12 @@ SELECT pg_catalog.pg_extension_config_dump('randflake_key_check', '');
 CREATE TRIGGER randflake_key_guard BEFORE INSERT ON randflake_key_check
     FOR EACH ROW EXECUTE FUNCTION randflake_key_guard();
 ALTER TABLE randflake_key_check ENABLE ALWAYS TRIGGER randflake_key_guard;
-COMMENT ON TRIGGER randflake_key_guard ON randflake_key_check IS 'skips a fingerprint that the table has already';
+COMMENT ON TRIGGER randflake_key_guard ON randflake_key_check IS 'skips a fingerprint that the table has';
 
 CREATE FUNCTION randflake_key_fingerprints(randflake_key_internal) RETURNS text[]
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_key_fingerprints(randflake_key_internal) IS 'entries for randflake_key of this server''s secrets that are in use, oldest first';
+COMMENT ON FUNCTION randflake_key_fingerprints(randflake_key_internal) IS
+'entries for randflake_key of this server''s secrets in use, oldest first';
 REVOKE ALL ON FUNCTION randflake_key_fingerprints(randflake_key_internal) FROM PUBLIC;
 
 CREATE FUNCTION randflake_bind_secret() RETURNS text
@@ -174,7 +175,7 @@ DECLARE
     mine CONSTANT text[] := @extschema@.randflake_key_fingerprints(NULL::@extschema@.randflake_key_internal);
     other text;
 BEGIN
-    -- Without the lock, a row that another transaction inserts meanwhile would not be seen here.
+    -- Without the lock, this would miss a row that another transaction inserts meanwhile.
     LOCK TABLE @extschema@.randflake_key, @extschema@.randflake_key_check IN SHARE ROW EXCLUSIVE MODE;
     SELECT min(fingerprint) INTO other FROM @extschema@.randflake_key WHERE fingerprint <> ALL (mine);
     IF other IS NOT NULL THEN
@@ -190,7 +191,7 @@ BEGIN
     RETURN mine[1];
 END $$;
 COMMENT ON FUNCTION randflake_bind_secret() IS
-'binds the type randflake of this database to the server''s secrets and returns the fingerprint of the first; CREATE EXTENSION binds it to the first one if the server has a secret, otherwise the first value that a role makes or reads in that may execute this function; further ones follow with their first value';
+'binds the type randflake of this database to the server''s secrets and returns the fingerprint of the first; CREATE EXTENSION does so if the server has a secret, otherwise the first value of a role that may execute this function; further secrets follow with their first value';
 REVOKE ALL ON FUNCTION randflake_bind_secret() FROM PUBLIC;
 
 -- Binds the type now if the server has a secret, and otherwise raises a notice.
