@@ -1,70 +1,75 @@
--- The identifiers of randflake for servers that load no library of one's own: SQL and PL/pgSQL, for
--- PostgreSQL 15 to 19, installed by the owner of a database. docs/managed.md is its page.
+-- The identifiers of randflake for servers that cannot load its library: SQL and PL/pgSQL for
+-- PostgreSQL 15 to 19, which the owner of a database installs. See docs/managed.md.
 --
 --   psql -X -1 -v ON_ERROR_STOP=1 -f managed/randflake.sql
 --
 -- How numbers are given out
 --
--- All state is in sequences, because only they keep what they were told when a transaction rolls back.
+-- All state is in sequences, because only they keep their values when a transaction rolls back.
 -- Each node id has four:
 --
 --   tickets, hops, leaps
---             logged, moved by nextval alone. Their position is tickets + hops / 64 * 32,768 + leaps / 64 * 16,777,216,
---             with quotients rounded down: a time since 2024-10-27 03:33:20 UTC in 64ths of a second. The session
---             whose nextval of `tickets` makes the position a full second holds that second: it may open it.
---   numbers   unlogged. life << 47 | second << 17 | n: the last number given out. nextval gives the next
---             one; the holder of a second sets it to n = 0 of that second. A crash of the server or of one
---             of its sessions sets it back to 0, and so does promotion.
+--             logged, and moved by nextval alone. Their position is
+--             tickets + hops / 64 * 32,768 + leaps / 64 * 16,777,216, with quotients rounded down:
+--             a time since 2024-10-27 03:33:20 UTC in 64ths of a second. The session whose nextval
+--             of `tickets` makes the position a full second holds that second and may open it.
+--   numbers   unlogged. life << 47 | second << 17 | n: the last number given out. nextval gives the
+--             next one; the holder of a second sets it to n = 0 of that second. A crash of the
+--             server or of a session sets it back to 0, and so does promotion.
 --
--- life is 16 bits of the time at which the server started. Numbers are used only if their life is this one and their
--- second is neither before the clock's nor more than 60 beyond it. What holds, and why:
+-- life is 16 bits of the server's start time. A session uses a number only if it has this life and
+-- its second is neither before the clock's nor more than 60 beyond it. The invariants:
 --
---   1. A second is held once. The position never falls, and a nextval of `tickets` raises it by 1. A session reads
---      hops and leaps before its nextval and after it. If they are equal, they were so all the time, and it knows the
---      position that its nextval made. No other nextval made the same one.
---   2. Numbers of a second are given out once. `numbers` is set to a second only by its holder, once, however
---      long that session pauses before. From there it moves up by one at a time.
---   3. They do not run into the next second. Nobody takes a number from 122,880 on: a session looks
---      before each single nextval. Between look and nextval any session may be paused, and may take one number
---      too many when it goes on. The 8,192 that are left are more than there can be sessions.
---   4. A second that was used is not given out again after a crash. Before it is opened, the position has
---      reached the disk, or the second is at most 2 ahead of the clock. After each start, the first
---      second lies 4 or more ahead of the clock, and beyond the position that reached the disk.
---      PostgreSQL 17 flushes on demand. Before, there is the proof by pg_current_wal_flush_lsn. Without it
---      the second waits for the clock, and only a clock that is set back during the crash could
---      bring back a second whose position was lost.
---   5. Nothing of before a crash goes on after it: `numbers` is 0, or its life is another.
---   6. No second is opened that is more than 60 ahead of the clock. So a server that takes over a node id, and does
---      not know what was used, begins 64 ahead, where its clock is less than 4 seconds behind. It waits 4 seconds
---      until that is in reach. A promoted standby lacks the last positions, even with synchronous replication, since
---      only the session that moved them waits for the standby. randflake_configure() does not know more where it was
---      told a node id, makes sequences, or finds itself in another server, database or timeline. It knows only that
---      nobody has used a secret that it makes itself.
+--   1. A second has one holder. The position never falls, and a nextval of `tickets` raises it by
+--      1. A session reads hops and leaps before its nextval and after it. If they are equal, they
+--      were so in between, and the session knows the position that its nextval made. No other
+--      nextval made the same one.
+--   2. Numbers of a second are given out once. Only its holder sets `numbers` to a second, once,
+--      however long it pauses before. From there the number grows by one at a time.
+--   3. They do not run into the next second. A session looks before each single nextval and takes
+--      no number from 122,880 on. Between look and nextval each session may pause, and then take
+--      one number too many. The 8,192 numbers left are more than there can be sessions.
+--   4. After a crash, no session opens a used second again. Before a session opens a second, the
+--      position has reached the disk, or the second is at most 2 ahead of the clock. After each
+--      start, the first second lies 4 or more ahead of the clock, and beyond the position on disk.
+--      PostgreSQL 17 flushes on demand. Before 17, pg_current_wal_flush_lsn proves the flush.
+--      Without proof the session waits for the clock. Then a used second could return only if its
+--      position was lost and the clock was set back during the crash.
+--   5. No number from before a crash is used after it: `numbers` is 0 or has another life.
+--   6. No session opens a second more than 60 ahead of the clock. So a server that takes over a
+--      node id with an unknown past begins 64 ahead, which is safe with a clock less than 4 seconds
+--      behind, and waits 4 seconds. A promoted standby lacks the last positions even with synchronous
+--      replication, since only the session that moved them waits for the standby. The past is
+--      unknown to randflake_configure() if it gets a node id, makes sequences, or finds another
+--      server, database or timeline; but a secret that it makes itself is unused.
 --
--- So clocks decide when, and only in 4., without a proof, and in 6. whether. A transaction keeps nothing in mind: rollback,
--- subtransactions, isolation levels and snapshots change no sequence. Only a rolled back randflake_configure() takes
--- sequences with it that it made; the next one that makes them begins 64 ahead, too. The row of randflake_state is
--- read under a snapshot; randflake_configure() changes it by TRUNCATE, which waits for all transactions that
--- have read it, and leaves nothing to see for older snapshots. It alone sets the position, under the same lock.
+-- So uniqueness depends on clocks only in 4., without a proof, and in 6. Rollback, subtransactions,
+-- isolation levels and snapshots change no sequence. Only a randflake_configure() that rolls back
+-- removes the sequences that it made; the next one that makes them also begins 64 ahead. Sessions
+-- read the row of randflake_state under a snapshot. randflake_configure() changes it by TRUNCATE,
+-- which waits for all transactions that have read it and hides the row from older snapshots. Only
+-- randflake_configure() sets the position, under the same lock.
 --
--- After a crash, each of the three is up to 32 ahead of what was used (PostgreSQL logs so many values beforehand): half
--- a second, or, of hops and leaps, which stop at a multiple of 64, nothing. So a crash skips one second at most.
--- `hops` and `leaps`, of 512 seconds and of three days, are for a database that was idle. Only the holder of a
--- second that has passed moves them, so that many sessions do not carry them far beyond the clock.
+-- After a crash, each of the three is up to 32 ahead of its use, because PostgreSQL logs so many
+-- values beforehand: half a second for tickets, nothing for hops and leaps, which stop at a
+-- multiple of 64. So a crash skips one second at most. `hops` and `leaps`, of 512 seconds and of
+-- three days, bridge idle times. Only the holder of a past second moves them, so that concurrent
+-- sessions do not carry them far beyond the clock.
 --
 -- Later versions
 --
--- This script is installed over a former version of itself, in one transaction. It replaces functions, which keep
--- their oids, and drops nothing. It locks randflake_state first: all transactions that have read it have ended, and
--- no other reads it before the new functions are there. A call that has begun and waits for the row goes on with its
--- former body and new functions below it. So a version that changes what the state and the sequences mean returns another
--- randflake_format(), which that body looks at once it has the row, and changes the row by TRUNCATE as above.
--- Further columns come by ALTER TABLE ... ADD COLUMN IF NOT EXISTS.
+-- A new version installs over a former one in one transaction. It replaces functions, which keep
+-- their oids, and drops nothing. It first locks randflake_state: all transactions that have read it
+-- have ended, and no other reads it before the new functions exist. A call that waits for the row
+-- continues with its former body, which calls the new functions. So a version that changes the
+-- meaning of state or sequences returns another randflake_format(), which the former body checks
+-- when it has the row, and changes the row by TRUNCATE as above. ALTER TABLE ... ADD COLUMN IF NOT
+-- EXISTS adds columns.
 --
 -- Security
 --
--- Functions that ordinary roles call are SECURITY DEFINER. Each has search_path = pg_catalog, pg_temp, so no name,
--- operator or cast of theirs is one that another role made, and names its own objects with their schema.
+-- Functions for ordinary roles are SECURITY DEFINER. Each has search_path = pg_catalog, pg_temp, so
+-- it finds no name, operator or cast of another role, and qualifies its own objects.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL client_min_messages = warning;
@@ -94,7 +99,7 @@ BEGIN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'a later version of this script is installed';
         END IF;
     END IF;
-    -- What there is keeps the grants that it has.
+    -- Existing objects keep their grants.
     PERFORM set_config('randflake_managed.known', (SELECT coalesce(string_agg(d.classid::text || ' ' || d.objid, ','), '') FROM pg_depend AS d
         WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = to_regnamespace('randflake')), true);
 END
@@ -102,22 +107,22 @@ $do$;
 
 CREATE SCHEMA IF NOT EXISTS randflake;
 
--- What the state and the sequences mean. A version that changes this returns the next number.
+-- The format of the state and the sequences. A version that changes it returns the next number.
 CREATE OR REPLACE FUNCTION randflake.randflake_format() RETURNS integer LANGUAGE sql IMMUTABLE RETURN 1;
 
--- One row: what randflake_configure() was told. Whoever reads it knows the secret.
+-- One row: the arguments of randflake_configure(). Its readers know the secret.
 CREATE TABLE IF NOT EXISTS randflake.randflake_state (
     node_id      integer NOT NULL CHECK (node_id BETWEEN 0 AND 131071),
     secret       text NOT NULL,      -- lines as in a file of secrets
-    valid_from   bigint[] NOT NULL,  -- of each secret, as a second; 0 for the first
+    valid_from   bigint[] NOT NULL,  -- first second of each secret; 0 for the first
     keys         bigint[] NOT NULL,  -- 25 of each secret, see randflake_key_schedule
     keys53       bigint[] NOT NULL,  -- 2 of each secret, see randflake_permutation_key
     fingerprints text[] NOT NULL,
-    tickets      regclass NOT NULL,  -- which a dump has by name
+    tickets      regclass NOT NULL,  -- a dump has its name
     hops         regclass NOT NULL,
     leaps        regclass NOT NULL,
     numbers      regclass NOT NULL,
-    file         text NOT NULL,      -- of `numbers`, after the directory of its tablespace: another in a copy of the database
+    file         text NOT NULL,      -- path of `numbers` below its tablespace; a copied database has another
     identity     text NOT NULL,      -- see randflake_identity
     timeline     text,
     failover     boolean NOT NULL
@@ -125,9 +130,9 @@ CREATE TABLE IF NOT EXISTS randflake.randflake_state (
 ALTER TABLE randflake.randflake_state ALTER COLUMN keys SET STORAGE PLAIN;
 CREATE UNIQUE INDEX IF NOT EXISTS randflake_state_row ON randflake.randflake_state ((true));
 
--- The cipher, SPARX-64/128. Its state is a bigint of four words: from the lowest bits, x and y of the left branch, then
--- those of the right one. A round works on both branches at once, with words x alone where it adds, so that
--- carries fall into a gap and are masked. Round keys have the words of a state.
+-- The cipher, SPARX-64/128. Its state is a bigint of four words: from the lowest bits, x and y of
+-- the left branch, then those of the right one. A round works on both branches at once. It adds
+-- only words x, so carries fall into a gap and are masked. Round keys have the words of a state.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_key_schedule(secret bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -159,8 +164,8 @@ BEGIN
 END
 $$;
 
--- HMAC-SHA-256 under a secret of 32 hexadecimal digits. Neither this nor the next function is in SQL: auto_explain would log the
--- arguments of such a one.
+-- HMAC-SHA-256 under a secret of 32 hexadecimal digits. This and the next function are not in SQL,
+-- because auto_explain would log the arguments.
 CREATE OR REPLACE FUNCTION randflake.randflake_hmac(secret text, message bytea) RETURNS bytea
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -172,7 +177,7 @@ BEGIN
 END
 $$;
 
--- The key of a permutation of the numbers of 53 bits, two words: docs/masking.md defines both.
+-- The key of a permutation of the 53-bit numbers, two words; see docs/masking.md.
 CREATE OR REPLACE FUNCTION randflake.randflake_permutation_key(secret text, use text, label bytea) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -186,18 +191,19 @@ BEGIN
 END
 $$;
 
--- What makes one identifier, and the number of one; and the permutation of 53 bits. Their rounds are written out here.
+-- The functions for single identifiers and numbers, and the permutation. Their rounds are unrolled.
 DO $do$
 DECLARE
     xs      constant text := x'0000ffff0000ffff'::bigint;
-    -- The cipher reads the two bytes of each word in the other order.
+    -- The cipher swaps the two bytes of each word.
     swapped constant text := '((z << 8) & -71777214294589696) | ((z >> 8) & 71777214294589695)';
-    -- The sum that is the next x, y rotated, and what the left branch adds to the right one between steps.
+    -- The sum that is the next x, y rotated, and the linear layer from the left branch to the
+    -- right.
     total   constant text := format('((((z << 9) & %s) | ((z >> 7) & %s)) + ((z >> 16) & %s)) & %3$s',
         x'0000fe000000fe00'::bigint, x'000001ff000001ff'::bigint, xs);
     turned  constant text := format('((z << 2) & %s) | ((z >> 14) & %s)', x'fffc0000fffc0000'::bigint, x'0003000000030000'::bigint);
     added   constant text := '(((((z # (z >> 16)) & 65535) * 65537) >> 8) & 65535) * 65537';
-    -- The last number, if c was configured here, and the clock's second of this life, as in `numbers`.
+    -- The last number, if c was configured here, and the clock's second of this life, in `numbers`.
     look    constant text := 'SELECT * INTO c FROM randflake.randflake_state;
         IF randflake.randflake_format() <> 1 THEN  -- it was replaced while this body waited for the row
             RAISE serialization_failure USING MESSAGE = ''randflake was updated during this call'', HINT = ''Repeat the transaction.'';
@@ -238,7 +244,8 @@ BEGIN
     EXECUTE format(head, 'randflake_decrypt(z bigint, k bigint[]) RETURNS bigint', 'IMMUTABLE STRICT PARALLEL SAFE', '',
         'DECLARE t bigint; BEGIN z := ' || swapped || ';' || decrypt || ' END');
 
-    -- A round of SipHash on words a to d. A sum of 64 bits is made of its lower 62 and its upper 2, since PostgreSQL's overflows.
+    -- A round of SipHash on words a to d. A sum of 64 bits is made of its lower 62 and its upper 2,
+    -- since PostgreSQL's addition overflows.
     FOREACH step SLICE 1 IN ARRAY ARRAY[['a', 'b', '13'], ['c', 'd', '16'], ['a', '', '32'], ['c', 'b', '17'], ['a', 'd', '21'], ['c', '', '32']] LOOP
         sip := sip || CASE step[2] WHEN '' THEN '' ELSE format('
         s := (%1$s & %3$s) + (%2$s & %3$s);
@@ -272,8 +279,8 @@ BEGIN
     RETURN (l << 27) | r;
 END', x'736f6d6570736575'::bigint, x'646f72616e646f6d'::bigint, x'6c7967656e657261'::bigint, x'7465646279746573'::bigint, 8::bigint << 56, sip));
 
-    -- A usable number is at most 60 seconds beyond the clock. It is looked at, taken, and looked at
-    -- again, since another session may have opened a second meanwhile.
+    -- A usable number is at most 60 seconds beyond the clock. The call checks before and after
+    -- nextval, since another session may have opened a second in between.
     EXECUTE format(head, 'randflake_generate() RETURNS bigint', 'VOLATILE SECURITY DEFINER', '', '
 DECLARE
     c randflake.randflake_state; now_ bigint; v bigint; z bigint; t bigint;
@@ -296,8 +303,8 @@ BEGIN
     END LOOP;
 END');
 
-    -- Many, of 64 bits and of 53. The latter are of the first 32,768 numbers of a second; a number that another session
-    -- passed meanwhile is left out.
+    -- Many identifiers, of 64 and of 53 bits. The latter use the first 32,768 numbers of a second.
+    -- A number that another session passed meanwhile is left out.
     FOR kind IN SELECT * FROM (VALUES ('randflake', 122880, 131072, 34, 17, 131071, 'keys', 'cardinality(c.valid_from) > 1'),
         ('randflake53', 32768, 32768, 23, 15, 255, 'keys53', 'true')) AS k (name, below, numbers, time_at, node_at, nodes, keys, by_ring)
     LOOP
@@ -337,18 +344,18 @@ END', kind.name, kind.below, kind.numbers, kind.time_at, kind.node_at, kind.node
 END
 $do$;
 
--- Many at once, by bit slices (Biham, A fast new DES implementation in software, FSE 1997): a bit string holds
--- one bit of the states of all. Rotations then cost nothing, and a sum is made bit by bit. A slice of x or y has
--- the left branch in its first half, the right one in its second.
+-- Encrypts many numbers by bit slices (Biham, "A Fast New DES Implementation in Software", FSE
+-- 1997): a bit string holds one bit of all states. Rotations then cost nothing, and a sum is made
+-- bit by bit. A slice of x or y has the left branch in its first half, the right in its second.
 CREATE OR REPLACE FUNCTION randflake.randflake_encrypt_many(numbers bigint[], k bigint[]) RETURNS SETOF bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- Length of a slice, a power of two, as a logarithm and as a number.
+    -- Slice length, a power of two, as a logarithm and as a number.
     n     constant integer := ceil(log(2.0, greatest(cardinality(numbers), 64)));
     size  constant integer := 1 << n;
     swaps varbit[];  -- see below
     ones  varbit[];  -- all zeros; ones on the left; on the right; all ones
-    all_  varbit;    -- the states of all
+    all_  varbit;    -- all states
     hex   text;
     key   bigint;
     x varbit[]; y varbit[];
@@ -363,8 +370,9 @@ BEGIN
     INTO hex FROM unnest(numbers) WITH ORDINALITY AS a (z, o);
     all_ := ('x' || rpad(hex, 16 * size, '0'))::varbit;
 
-    -- A bit's place has 6 + n bits: which state, and which of its bits. Exchanging the lowest 6 with the highest 6
-    -- makes slices of states, and states of slices again. The masks are of the places that have a 1 below and a 0 above.
+    -- A bit's place has 6 + n bits: its state, and its bit in the state. Exchanging the lowest 6
+    -- with the highest 6 turns states into slices and back. The masks have the places with a 1
+    -- below and a 0 above.
     FOR i IN 0..5 LOOP
         hex := CASE i WHEN 0 THEN '5' WHEN 1 THEN '3' ELSE repeat('0', 1 << (i - 2)) || repeat('f', 1 << (i - 2)) END;
         swaps[i] := ('x' || repeat(repeat(hex, (size << i) / 4 / length(hex)) || repeat('0', (size << i) / 4), 32 >> i))::varbit;
@@ -419,9 +427,9 @@ BEGIN
 END
 $$;
 
--- The ring of secrets, as src/core/secret/secret_ring.h has it.
+-- The ring of secrets, as in src/core/secret/secret_ring.h.
 
--- The number, from 1, of the secret that owns a number.
+-- The secret, from 1, that owns a number.
 CREATE OR REPLACE FUNCTION randflake.randflake_owner(raw bigint, valid_from bigint[]) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -437,7 +445,8 @@ BEGIN
 END
 $$;
 
--- NULL for a number that is skipped, and for what no secret made; of 64 bits, and of 53, whose owner is that of their second.
+-- NULL for a skipped number, and for an identifier of no secret. The owner of 53 bits is that of
+-- their second.
 DO $do$
 DECLARE
     variant record;
@@ -482,7 +491,7 @@ $do$;
 
 -- The state machine
 
--- The server and database that this is, as far as it can be told: another one in a clone, a branch, a restored dump.
+-- Identifies server and database as far as possible; clones, branches and restored dumps differ.
 CREATE OR REPLACE FUNCTION randflake.randflake_identity(OUT identity text, OUT timeline text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -499,7 +508,7 @@ BEGIN
 END
 $$;
 
--- How far hops and leaps have moved the position, and the position.
+-- The part of the position due to hops and leaps, and the position.
 CREATE OR REPLACE FUNCTION randflake.randflake_leapt(hops regclass, leaps regclass) RETURNS bigint
 LANGUAGE sql VOLATILE
 RETURN ((pg_sequence_last_value(hops) >> 6) << 15) + ((pg_sequence_last_value(leaps) >> 6) << 24);
@@ -508,7 +517,7 @@ CREATE OR REPLACE FUNCTION randflake.randflake_position(tickets regclass, hops r
 LANGUAGE sql VOLATILE
 RETURN pg_sequence_last_value(tickets) + randflake.randflake_leapt(hops, leaps);
 
--- Where a contract is checked by which no identifier comes twice. Not by ASSERT, which any role can switch off.
+-- Reports a violated contract that uniqueness needs. Not an ASSERT, which any role can switch off.
 CREATE OR REPLACE FUNCTION randflake.randflake_broken(node_id integer, contract text) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -518,7 +527,7 @@ BEGIN
 END
 $$;
 
--- Why this database makes no identifiers, as the parts of an error; no state if nothing is known against it.
+-- Why this database makes no identifiers, as the parts of an error; state is NULL without a reason.
 CREATE OR REPLACE FUNCTION randflake.randflake_refusal(OUT state text, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -570,7 +579,7 @@ BEGIN
         message := 'timestamp out of range';
         detail := 'Identifiers hold times from 2024-10-27 to 2058-11-05.';
         hint := 'Check the server''s clock.';
-    ELSIF last > now + 80 THEN  -- no call waits until that is in reach
+    ELSIF last > now + 80 THEN  -- no call waits that long
         message := 'identifiers have been made for times far ahead of the server''s clock';
         detail := format('They go up to %s.', to_timestamp(1730000000 + last));
         hint := 'Wait for that time, set the clock right, or run SELECT randflake.randflake_configure(NULL, 2), with a node id that no database used.';
@@ -581,8 +590,8 @@ BEGIN
 END
 $$;
 
--- Returns when there may be a number below this one of its second to take: it opens a second that this session holds, or waits for
--- the session that does.
+-- Returns when a number below this one of its second may be free. Opens a second that this session
+-- holds, or waits for the session that does.
 CREATE OR REPLACE FUNCTION randflake.randflake_open(below integer DEFAULT 122880) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -591,13 +600,13 @@ DECLARE
     life constant bigint := date_part('microseconds', pg_postmaster_start_time())::bigint & 65535;
     flushes constant boolean := current_setting('server_version_num')::integer >= 170000;
     began constant timestamptz := clock_timestamp();
-    since timestamptz := began;  -- when what is looked at last changed
+    since timestamptz := began;  -- when `numbers` or the position last changed
     now bigint := floor(date_part('epoch', began))::bigint - 1730000000;
-    first bigint;   -- the second to begin with after a start
+    first bigint;   -- the first second after a start
     seen_v bigint;
     seen_p bigint;
-    v bigint;       -- of `numbers`
-    second bigint;  -- in it, NULL if there is none of this life
+    v bigint;       -- last value of `numbers`
+    second bigint;  -- its second; NULL with another life
     p bigint;       -- the position
     t bigint;       -- its second
     wanted bigint;
@@ -626,14 +635,14 @@ BEGIN
             seen_v := v;
             seen_p := p;
         END IF;
-        -- After a tenth of a second without a change, the holder of a second has left, or there is none after a crash.
+        -- Without a change for 0.1 s, the holder of a second has left, or a crash has removed it.
         patient := clock_timestamp() - since <= interval '0.1 s';
 
         wanted := greatest(CASE WHEN second IS NULL THEN first ELSE second + 1 END, now);
         IF t >= wanted AND NOT patient THEN
             wanted := t + 1;
         END IF;
-        -- Far behind, the position is moved by one session, which has left it beyond a full second.
+        -- Far behind, one session moves the position; it has left it beyond a full second.
         IF t >= wanted OR wanted > now + 60 OR (wanted - t > 512 AND p & 63 <> 0 AND patient) THEN
             IF clock_timestamp() - began > interval '20 s' THEN
                 RAISE configuration_limit_exceeded USING MESSAGE = 'no number has become free',
@@ -658,7 +667,7 @@ BEGIN
         IF p <= seen_p THEN
             PERFORM randflake.randflake_broken(c.node_id, 'the position never falls');
         END IF;
-        -- The second of this position is this session's, and no other will have it.
+        -- This session holds the second of this position; no other will.
         t := p >> 6;
         IF t < wanted THEN
             p := nextval(c.tickets);
@@ -671,7 +680,7 @@ BEGIN
             CONTINUE;
         END IF;
 
-        -- What says so in the WAL lies before here.
+        -- The WAL records of the position lie before here.
         BEGIN
             written := pg_current_wal_insert_lsn();
             IF flushes THEN
@@ -703,9 +712,9 @@ BEGIN
 END
 $$;
 
--- Setting up, and all that changes later
+-- Configuration
 
--- Default privileges of the owner may have given others what only the owner may have.
+-- Default privileges of the owner may have granted other roles access to these objects.
 CREATE OR REPLACE FUNCTION randflake.randflake_keep_private() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -720,7 +729,7 @@ BEGIN
 END
 $$;
 
--- Secrets as in a file of secrets (src/core/secret/secret_file.h), keys and fingerprints of them.
+-- Parses secrets (src/core/secret/secret_file.h) into their keys and fingerprints.
 CREATE OR REPLACE FUNCTION randflake.randflake_parse_secrets(
     secret text, OUT valid_from bigint[], OUT keys bigint[], OUT keys53 bigint[], OUT fingerprints text[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -785,12 +794,12 @@ BEGIN
 END
 $$;
 
--- secret    lines as in a file of secrets. NULL keeps those that there are, and makes one if there is none.
--- node_id   NULL keeps that which there is.
--- failover  whether a promoted standby goes on by itself. NULL keeps what there is, false at first.
+-- secret    lines of a file of secrets. NULL keeps the present ones, and makes one at first.
+-- node_id   NULL keeps the present one.
+-- failover  whether a promoted standby goes on by itself. NULL keeps the setting; false at first.
 CREATE OR REPLACE FUNCTION randflake.randflake_configure(secret text, node_id integer, failover boolean DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan  -- a plan of its own would show the secret to auto_explain
+SET plan_cache_mode = force_generic_plan  -- a custom plan would show the secret to auto_explain
 AS $$
 DECLARE
     before randflake.randflake_state;
@@ -798,7 +807,7 @@ DECLARE
     ring record;
     here record;
     now bigint;
-    takes_over boolean;  -- what was used under this node id is unknown
+    takes_over boolean;  -- the past use of this node id is unknown
     latest bigint;       -- the last second that may have been used, under any node id
     reached bigint;      -- the position
     sequence record;
@@ -831,7 +840,7 @@ BEGIN
         latest := greatest(now + 63, (SELECT max(randflake.randflake_position(c.oid,
                 to_regclass(replace(c.oid::regclass::text, 'tickets', 'hops')), to_regclass(replace(c.oid::regclass::text, 'tickets', 'leaps'))) >> 6)
             FROM pg_class AS c WHERE c.relnamespace = 'randflake'::regnamespace AND c.relname LIKE 'randflake\_tickets\_%'));
-        -- The secrets of all seconds that may have been used stay.
+        -- Secrets of seconds that may have been used must stay.
         IF (SELECT array_agg(f ORDER BY o) FROM unnest(before.fingerprints, before.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= latest)
             IS DISTINCT FROM
             (SELECT array_agg(f ORDER BY o) FROM unnest(after.fingerprints, after.valid_from) WITH ORDINALITY AS u (f, s, o) WHERE s <= latest) THEN
@@ -857,7 +866,7 @@ BEGIN
     after.numbers := format('randflake.randflake_numbers_%s', after.node_id);
     reached := randflake.randflake_position(after.tickets, after.hops, after.leaps);
     IF takes_over THEN
-        -- The last second that may have been used. Nobody has used a secret that is made here.
+        -- The last second that may have been used. A secret made here is unused.
         latest := now + CASE WHEN coalesce(randflake_configure.secret, before.secret) IS NULL THEN 0 ELSE 63 END;
         IF reached > 0 AND latest - (reached >> 6) > 100000000 THEN
             RAISE object_not_in_prerequisite_state USING MESSAGE = 'the server''s clock is years ahead of the last identifiers',
@@ -878,7 +887,7 @@ BEGIN
 END
 $$;
 
--- Looking into identifiers
+-- Decoding identifiers
 
 -- Of 64 bits and of 53.
 DO $do$
@@ -938,7 +947,7 @@ CREATE OR REPLACE FUNCTION randflake.randflake_generated_at(id bigint) RETURNS t
 LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN (SELECT d.generated_at FROM randflake.randflake_decode(id) AS d);
 
--- Masks, which are of the first secret.
+-- Masks, under the first secret.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_masked(number bigint, label text, inverse boolean) RETURNS bigint
 LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -979,7 +988,8 @@ CREATE OR REPLACE FUNCTION randflake.randflake_unmask(masked bigint, label text)
 LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 RETURN randflake.randflake_masked(masked, label, true);
 
--- Text form and shards. Their bodies are resolved here and now, so they need no search_path and can be inlined.
+-- Text form and shards. Their bodies are resolved at creation, so they need no search_path and can
+-- be inlined.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_to_text(id bigint) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -996,7 +1006,8 @@ CREATE OR REPLACE FUNCTION randflake.randflake53_generate() RETURNS bigint
 LANGUAGE sql VOLATILE
 RETURN (SELECT id FROM randflake.randflake53_generate(1) AS id);
 
--- The text form of `all_` is `digits`, which are part of it or all. By "C", whatever collation a caller's column has.
+-- The identifier of `digits`, all or part of the text form `all_`. Uses collation "C" whatever the
+-- caller's column has.
 CREATE OR REPLACE FUNCTION randflake.randflake_from_digits(all_ text, digits text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1025,7 +1036,7 @@ CREATE OR REPLACE FUNCTION randflake.randflake_from_text(text) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN randflake.randflake_from_digits($1, $1);
 
--- Prefixes, as src/core/identifier/id_text.h has them.
+-- Prefixes, as in src/core/identifier/id_text.h.
 
 CREATE OR REPLACE FUNCTION randflake.randflake_prefixed(prefix text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -1088,7 +1099,7 @@ BEGIN
 END
 $$;
 
--- Watching
+-- Monitoring
 
 CREATE OR REPLACE FUNCTION randflake.randflake_status(
     OUT mode text, OUT problem text, OUT first_node_id integer, OUT node_count integer, OUT ids_per_second bigint,
@@ -1105,7 +1116,7 @@ BEGIN
         to_timestamp(1730000000 + (l.p >> 6)), make_interval(secs => greatest((l.p >> 6) - second, 0))
     INTO first_node_id, node_count, ids_per_second, key_fingerprint, last_second, ahead
     FROM randflake.randflake_state AS s LEFT JOIN LATERAL (SELECT randflake.randflake_position(s.tickets, s.hops, s.leaps) AS p
-        WHERE (SELECT count(*) FROM pg_class AS c WHERE c.oid IN (s.tickets, s.hops, s.leaps)) = 3) AS l ON true;  -- they may have been dropped
+        WHERE (SELECT count(*) FROM pg_class AS c WHERE c.oid IN (s.tickets, s.hops, s.leaps)) = 3) AS l ON true;  -- they may be gone
 END
 $$;
 
@@ -1120,8 +1131,9 @@ BEGIN ATOMIC
     ORDER BY u.o;
 END;
 
--- What this made, nobody but the owner may use, first, whatever default privileges say; then PUBLIC and pg_monitor. What a former
--- version made stays as it is: to replace a view would wait for a session that has read it and waits for randflake_state.
+-- Only the owner may use new objects, whatever default privileges say; then PUBLIC and pg_monitor
+-- get their grants. Objects of a former version stay as they are: replacing a view would wait for a
+-- session that has read it and waits for randflake_state.
 DO $do$
 DECLARE
     known constant text[] := string_to_array(current_setting('randflake_managed.known'), ',');
