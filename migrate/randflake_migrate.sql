@@ -1,50 +1,58 @@
--- Moves a database from serial and identity keys to identifiers of randflake. docs/migrating.md is its page.
+-- Moves a database from serial and identity keys to identifiers of randflake. See
+-- docs/migrating.md.
 --
 --   psql -X -1 -v ON_ERROR_STOP=1 -f migrate/randflake_migrate.sql
 --
--- plan() tells what moves and what hangs on it, and changes nothing. transaction() prints one transaction that
--- moves a group of tables. start() writes the steps that move a group while programs use it, todo() prints those
--- that are left, undo() replaces them by the way back. Nothing is run but by the person who reads it.
--- DROP SCHEMA randflake_migrate CASCADE removes everything, and must wait for moves that are going on.
+-- plan() lists what moves and what depends on it, and changes nothing. transaction() prints one
+-- transaction that moves a group of tables. start() writes the steps that move a group while
+-- programs use it, todo() prints the remaining ones, undo() replaces them by the way back. Only the
+-- operator runs the printed statements. DROP SCHEMA randflake_migrate CASCADE removes everything;
+-- run it after all moves have ended.
 --
 -- How it finds things
 --
---   moving()   the columns: generated keys and, along foreign keys, all columns that refer to them. Tables that
---              foreign keys connect are a group, named by its first table.
---   hanging()  what depends on columns, by pg_depend, through views and functions. What PostgreSQL itself keeps
---              through ALTER COLUMN TYPE is "kept". What has to go before and come back is "made again", by the
---              SQL that PostgreSQL prints for it. Anything else is a blocker, also a kind that nobody thought of.
+--   moving()   the columns: generated keys and, along foreign keys, all columns that refer to them.
+--              Foreign keys connect tables to a group, named by its first table.
+--   hanging()  what depends on columns, by pg_depend, through views and functions. "kept" is what
+--              PostgreSQL keeps through ALTER COLUMN TYPE. "made again" is what the move drops and
+--              creates again with the SQL that PostgreSQL prints for it. All else is a blocker, an
+--              unknown kind too.
 --
 -- How columns change places while programs write (start)
 --
--- Each column gets a shadow, which is new_ and its name. A trigger keeps the shadow of every row that is written;
--- fill() does the rest. Step 7 renames: the column becomes old_ and its name, the shadow takes its place, and triggers
--- keep the old column for rows written since. So the way back from there is the same steps with the roles exchanged,
--- and before step 7 it is to drop the shadows.
+-- Each column gets a shadow, named new_ and its name. A trigger maintains the shadow of every row
+-- that a program writes; fill() does the rest. Step 7 renames: the column becomes old_ and its
+-- name, the shadow takes its place, and triggers maintain the old column for rows written since. So
+-- after step 7 the way back is the same steps with the roles exchanged; before it, undo() drops
+-- shadows.
 --
--- The shadow belongs to the number and not to the row, since rows that refer to a number are not written when another row takes
--- it. When a row leaves a number, by UPDATE or DELETE, a table of the move keeps its shadow for the row that takes it.
+-- The shadow belongs to the number and not to the row, since references to a number do not change
+-- when another row takes it. When a row leaves a number, by UPDATE or DELETE, a table of the move
+-- keeps the shadow for the row that takes the number next.
 --
--- Of a partitioned table, columns, triggers and checks are made on the table, which gives them to partitions that come later. Indexes
--- and foreign keys are made on each partition, where PostgreSQL can do it beside writers; those of the table then take them. A check
--- refuses every row without a shadow, so that none is lost where a partition comes with rows, or a trigger was off.
+-- In a partitioned table the move makes columns, triggers and checks on the table, which gives them
+-- to later partitions. It makes indexes and foreign keys on each partition, where PostgreSQL can do
+-- so beside writers; those of the table then take them. A check refuses rows without a shadow, so
+-- none is lost when a partition is attached with rows, or a trigger was off.
 --
--- All names that a move makes have its number: randflake_1_… and zzz_randflake_1_… beside the tables, m1_… in this schema. Only
--- new_ and old_ columns have none. The steps mark what they made by its oid, and drop nothing else.
+-- All names that a move makes have its number: randflake_1_… and zzz_randflake_1_… beside the
+-- tables, m1_… in this schema. Only new_ and old_ columns have none. The steps record the oid of
+-- what they make, and drop nothing else.
 --
--- Security: names reach SQL by %I, and values by %L. Functions have search_path = pg_catalog, pg_temp, and so has generated SQL,
--- in which every other name has its schema. A table's owner can give the table code of his, and can put a view in its place. So
--- what may run such code, or parse text that he wrote, runs as the owner (as_owner), and so do the functions that a move makes.
+-- Security: %I quotes names in SQL, and %L values. Functions have search_path = pg_catalog,
+-- pg_temp, and so has generated SQL, which qualifies all other names. A table's owner can attach
+-- code to the table, or replace it by a view. So statements that may run such code, or parse text
+-- of the owner, run as the owner (as_owner), and so do the functions that a move makes.
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 CREATE SCHEMA randflake_migrate;
 COMMENT ON SCHEMA randflake_migrate IS 'moves a database to identifiers of randflake; see docs/migrating.md';
 
--- --- what moves ---------------------------------------------------------------------------------
+-- --- the columns --------------------------------------------------------------------------------
 
--- The function of this name with so many arguments, of the extension, or of the script for managed servers in its schema. Nobody
--- else's, who may have given one of his own this name.
+-- The function of this name and number of arguments: the extension's, or the managed script's in
+-- its schema. Ignores functions that other roles gave this name.
 CREATE FUNCTION randflake_migrate.ours(name name, arguments integer) RETURNS regproc
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.oid
@@ -55,7 +63,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY e.oid LIMIT 1
 $$;
 
--- The type of the new keys and the call that makes one.
+-- The type of the new keys and the call that generates one.
 CREATE FUNCTION randflake_migrate.target(target text, OUT to_type regtype, OUT generator text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -75,14 +83,15 @@ BEGIN
 END
 $$;
 
--- The columns that move. `rows` is all (rows that exist get new keys) or new (they keep theirs). A key that has
--- identifiers already keeps them, and moves to the type only. Partitions and tables that inherit follow their topmost table.
+-- The columns that move. `rows` is all (existing rows get new keys) or new (they keep theirs). A
+-- key that already has identifiers keeps them, and moves to the type only. Partitions and tables
+-- that inherit follow their topmost table.
 CREATE FUNCTION randflake_migrate.moving(
     target text, rows text,
     OUT grp regclass,                           -- the group
-    OUT root regclass, OUT root_name name,      -- the generated key that the column is or refers to
+    OUT root regclass, OUT root_name name,      -- the key: this column, or what it refers to
     OUT rel regclass, OUT att smallint, OUT name name, OUT type regtype,
-    OUT source text,                            -- identity, serial or randflake for a key, else reference
+    OUT source text,                            -- identity, serial, randflake or reference
     OUT keeps boolean,                          -- values stay the same
     OUT to_type regtype, OUT generator text,
     OUT changes boolean                         -- the column's type or its values
@@ -142,22 +151,22 @@ CREATE FUNCTION randflake_migrate.moving(
     ORDER BY f.grp, m.source = 'reference', m.rel, m.att
 $$;
 
--- The search_path under which statements are run: operators of the type are found through it.
+-- The search_path for statements; they find operators of the type through it.
 CREATE FUNCTION randflake_migrate.path(VARIADIC types regtype[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT concat_ws(', ', 'pg_catalog', (SELECT string_agg(DISTINCT y.typnamespace::regnamespace::text, ', ') FROM pg_type AS y
         WHERE y.oid = ANY ($1) AND y.typnamespace <> 'pg_catalog'::regnamespace AND y.typtype <> 'd'), 'pg_temp')
 $$;
 
--- LOCK TABLE that gives up before a program that waits for it looks for deadlocks, and becomes a victim of one.
+-- LOCK TABLE that times out before a waiting program checks for deadlocks and becomes a victim.
 CREATE FUNCTION randflake_migrate.lock(relations text, mode text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format(E'SET LOCAL statement_timeout = %s;\nLOCK TABLE %s IN %s MODE;\nSET LOCAL statement_timeout TO DEFAULT;',
         least(2000, (SELECT s.setting::integer * 7 / 10 FROM pg_settings AS s WHERE s.name = 'deadlock_timeout')), $1, $2)
 $$;
 
--- Views as LOCK TABLE takes them, before their tables. It locks what they read by the rights of their owners: if one of these
--- owners lacks them, none.
+-- Views for LOCK TABLE, before their tables. It locks what they read by the rights of their owners;
+-- if one of the owners lacks these, this returns none.
 CREATE FUNCTION randflake_migrate.views(views oid[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(v.oid::regclass::text, ', ' ORDER BY v.n) FROM unnest($1) WITH ORDINALITY AS v (oid, n) WHERE NOT EXISTS (
@@ -166,8 +175,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         WHERE r.ev_class = ANY ($1) AND NOT has_table_privilege(c.relowner, u.oid, 'UPDATE, DELETE, TRUNCATE'))
 $$;
 
--- Tables as LOCK TABLE takes them: those that others refer to first, as most programs use them. `roots` are the tables whose keys are
--- in these tables.
+-- Tables for LOCK TABLE, in the order of most programs: referenced ones first. `roots` are the
+-- tables with the keys in these tables.
 CREATE FUNCTION randflake_migrate.in_order(rels regclass[], roots regclass[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(t.rel::text, ', ' ORDER BY t.parents, t.rel)
@@ -176,7 +185,7 @@ $$;
 
 -- --- other owners -------------------------------------------------------------------------------
 
--- Runs the statement that as_owner() has set.
+-- Runs the statement from as_owner().
 CREATE FUNCTION randflake_migrate.run() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     rows bigint := 0;
@@ -191,9 +200,10 @@ BEGIN
 END
 $$;
 
--- Runs a statement as another role, and returns its number of rows. SET ROLE would not do: code of that role could say RESET ROLE,
--- and its deferred triggers would run after the role is set back. PostgreSQL refreshes a materialized view as its owner, and lets
--- nothing out: no other role, no setting, no trigger that waits for the end of the transaction.
+-- Runs a statement as another role, and returns its number of rows. SET ROLE would not do: code of
+-- that role could run RESET ROLE, and its deferred triggers would run after the role is reset. So
+-- PostgreSQL refreshes a materialized view as its owner. That confines everything: roles, settings,
+-- and triggers that wait for the end of the transaction.
 CREATE FUNCTION randflake_migrate.as_owner(owner name, statement text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     role oid := (SELECT r.oid FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) $1);
@@ -225,8 +235,8 @@ BEGIN
 END
 $$;
 
--- Makes a role the owner of what has these names in this schema. It must be able to use the schema, and must not be able to
--- create in it for longer than PostgreSQL asks.
+-- Makes a role the owner of objects in this schema. Grants it USAGE on the schema, and CREATE only
+-- while PostgreSQL requires it.
 CREATE FUNCTION randflake_migrate.hand_over(owner name, VARIADIC names name[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -244,7 +254,7 @@ BEGIN
 END
 $$;
 
--- A statement, as it is to be run so that its code is run by this role.
+-- The call that runs a statement as this role.
 CREATE FUNCTION randflake_migrate.by(owner oid, statement text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN r.rolname = current_user THEN $2 ELSE format('SELECT randflake_migrate.as_owner(%L, %L);', r.rolname, $2) END
@@ -259,7 +269,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_roles AS r WHERE r.oid = $1
 $$;
 
--- Who owns an object, or the table that it belongs to.
+-- The owner of an object, or of the table that it belongs to.
 CREATE FUNCTION randflake_migrate.owner_of(class oid, object oid) RETURNS oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce((SELECT p.proowner FROM pg_proc AS p WHERE $1 = 'pg_proc'::regclass AND p.oid = $2),
@@ -273,7 +283,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             UNION ALL SELECT s.stxrelid FROM pg_statistic_ext AS s WHERE $1 = 'pg_statistic_ext'::regclass AND s.oid = $2)), current_user::regrole)
 $$;
 
--- An error unless this role runs it, and each of these tables is still what it was when the statements were printed.
+-- Raises an error unless this role runs it and each table is unchanged since the printing.
 CREATE FUNCTION randflake_migrate.same(mover name, tables oid[], names text[], owners name[]) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -299,7 +309,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner WHERE c.oid = ANY ($1)
 $$;
 
--- What the table and the function are called that tell which number of a key became which.
+-- The name of the table and function that map old numbers of a key to new ones.
 CREATE FUNCTION randflake_migrate.map(rel regclass, key name) RETURNS name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN octet_length(n) < 64 THEN n ELSE format('%s.%s', $1::oid, (SELECT a.attnum FROM pg_attribute AS a
@@ -307,14 +317,14 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM concat($1, '.', quote_ident($2)) AS n
 $$;
 
--- A name as words: orderID is order_id.
+-- A name in snake case: orderID becomes order_id.
 CREATE FUNCTION randflake_migrate.plain(name name) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT lower(regexp_replace($1, '([a-z0-9])([A-Z])', '\1_\2', 'g')) $$;
 
--- --- what hangs on it ---------------------------------------------------------------------------
+-- --- dependent objects --------------------------------------------------------------------------
 
--- What depends on an object, or on a column of a table, one step away. A view stands for its rule. Of a table's row type
--- only columns count, since nothing else minds that one of its columns changes.
+-- The direct dependents of an object or of a column. A rule counts as its view. Of a table's row
+-- type only columns count; other dependents do not notice that a column changes.
 CREATE FUNCTION randflake_migrate.dependents(INOUT class oid, INOUT object oid, INOUT subid integer)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT f.class, f.object, f.subid
@@ -338,7 +348,7 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 10 SET search_path = pg_catalog, p
                       AND (t.tgisinternal OR t.tgparentid <> 0))
 $$;
 
--- These columns and those that inherit them.
+-- These columns and those that inherit from them.
 CREATE FUNCTION randflake_migrate.places(rels oid[], atts smallint[], OUT rel oid, OUT att smallint)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE place (rel, att) AS (
@@ -351,24 +361,25 @@ RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, 
     ) SELECT p.rel, p.att FROM place AS p
 $$;
 
--- A table and its partitions, of which leaves have rows.
+-- A table and its partitions; the leaves have the rows.
 CREATE FUNCTION randflake_migrate.tree(rel oid, OUT rel oid, OUT leaf boolean) RETURNS SETOF record
 LANGUAGE sql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.relid::oid, t.isleaf FROM pg_partition_tree($1) AS t
     UNION ALL SELECT $1, true WHERE NOT EXISTS (SELECT FROM pg_partition_tree($1))
 $$;
 
--- The expressions of an object, as PostgreSQL keeps them, in which each of these columns ("table.number") is KEY, each other column of
--- a table OTHER, and each constant CONST. A cast that nobody wrote is left out. Columns of a result have the number of the query that
--- theirs is in (":resno 3/1"), as UNION has ("{SETOPERATIONSTMT/1").
+-- The expressions of an object, as PostgreSQL stores them, in which each of these columns
+-- ("table.number") is KEY, each other column of a table OTHER, and each constant CONST. Implicit
+-- casts are left out. Columns of a result have the number of their query (":resno 3/1"), and so has
+-- UNION ("{SETOPERATIONSTMT/1").
 CREATE FUNCTION randflake_migrate.tree(class oid, object oid, keys text[]) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     tree text;
     token text;
     v text[];
-    nodes text[] := '{}';     -- that are open
-    queries integer[] := '{0}';  -- of these, their numbers, and how many relations there were before each
+    nodes text[] := '{}';     -- open ones
+    queries integer[] := '{0}';  -- of these; their numbers; the count of relations before each
     numbers integer[] := '{0}';
     before integer[] := '{0}';
     last integer := 0;
@@ -425,7 +436,7 @@ BEGIN
 END
 $$;
 
--- What such a tree does with a key, and the type cannot do.
+-- What such a tree does with a key and the type cannot do.
 CREATE FUNCTION randflake_migrate.lacking(tree text, type regtype) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(DISTINCT x.what, ', ') FROM (
@@ -448,8 +459,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     ) AS x (what)
 $$;
 
--- Everything that hangs on these columns and on those that inherit them, in the order in which it is made: how it
--- fares, what it is, as pg_identify_object says it, and what is to be said or done about it.
+-- Everything that depends on these columns and on those that inherit from them, in the order of
+-- creation: its fate, its identity as in pg_identify_object, a note and a remedy.
 CREATE FUNCTION randflake_migrate.hanging(
     rels oid[], atts smallint[],
     OUT class oid, OUT object oid, OUT subid integer, OUT level integer,
@@ -508,7 +519,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE d.classoid = $1 AND d.objoid = $2 ORDER BY d.objsubid
 $$;
 
--- Owner and grants of a view or function that was just made. What default privileges gave it is taken back.
+-- Owner and grants of a new view or function. Takes back what default privileges gave it.
 CREATE FUNCTION randflake_migrate.grants(what text, kind text, owner oid, acl aclitem[]) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('ALTER %s %s OWNER TO %s;', upper($2), $1, $3::regrole)
@@ -534,7 +545,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE a.attrelid = $1 AND (a.attnum = $2 OR $2 IS NULL) AND NOT a.attisdropped
 $$;
 
--- What ANALYZE was told about a column: what follows SET. Other options of columns are no concern of it.
+-- The statistics settings of a column: the text after SET. Other options of columns do not matter.
 CREATE FUNCTION randflake_migrate.statistics(rel oid, att smallint) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ' STATISTICS ' || a.attstattarget FROM pg_attribute AS a WHERE a.attrelid = $1 AND a.attnum = $2 AND a.attstattarget >= 0
@@ -543,7 +554,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE a.attrelid = $1 AND a.attnum = $2 AND o LIKE 'n\_distinct%' HAVING count(*) > 0
 $$;
 
--- What makes an index the one that its table is clustered on, or known by, each after a line feed.
+-- Makes an index the one that its table is clustered on, or identified by, each after a line feed.
 CREATE FUNCTION randflake_migrate.marks(index oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT concat(CASE WHEN i.indisreplident THEN format(E'\nALTER TABLE %s REPLICA IDENTITY USING INDEX %I;', i.indrelid::regclass, c.relname) END,
@@ -551,7 +562,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid WHERE i.indexrelid = $1
 $$;
 
--- Gives the index of a partition, which belongs to this one, its name: ALTER COLUMN TYPE makes it anew, under another one.
+-- Renames a partition's index, child of this one: ALTER COLUMN TYPE gives it another name.
 CREATE FUNCTION randflake_migrate.rename_index(parent regclass, rel regclass, name name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -564,7 +575,7 @@ BEGIN
 END
 $$;
 
--- The statement that removes an object that is made again.
+-- The statement that drops an object that is made again.
 CREATE FUNCTION randflake_migrate.removal(class oid, object oid) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE i.type
@@ -579,8 +590,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_identify_object($1, $2, 0) AS i
 $$;
 
--- The statements that make it again, with its owner, grants, comments and state. Of names that its caller's search_path
--- finds they have no schema, so that an operator may become that of another type.
+-- The statements that make it again, with its owner, grants, comments and state. Names in the
+-- caller's search_path are unqualified, so that an operator may become that of another type.
 CREATE FUNCTION randflake_migrate.definition(class oid, object oid) RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I %s;', c.conrelid::regclass, c.conname, pg_get_constraintdef(c.oid))
@@ -649,24 +660,24 @@ CREATE TABLE randflake_migrate.move (
     id       integer PRIMARY KEY,
     grp      text NOT NULL,
     mover    name NOT NULL,
-    tables   oid[] NOT NULL,  -- and their names and owners, as the steps have them
+    tables   oid[] NOT NULL,  -- and their names and owners in the steps
     names    text[] NOT NULL,
     owners   name[] NOT NULL,
     target   text NOT NULL,
     rows     text NOT NULL,
     state    text NOT NULL DEFAULT 'moving' CHECK (state IN ('moving', 'swapped', 'moved', 'going back', 'undone')),
-    pages    integer NOT NULL DEFAULT 64 CHECK (pages > 0),  -- of a table, filled in one transaction
-    pause    interval NOT NULL DEFAULT '0'                   -- after each of these transactions
+    pages    integer NOT NULL DEFAULT 64 CHECK (pages > 0),  -- that fill() fills in one transaction
+    pause    interval NOT NULL DEFAULT '0'                   -- after each such transaction
 );
 
--- The number of the next move, and what a column of it is called beside another one.
+-- The number of the next move, and the name of its column beside another one.
 CREATE FUNCTION randflake_migrate.next_move() RETURNS integer
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT coalesce(max(m.id), 0) + 1 FROM randflake_migrate.move AS m $$;
 
 CREATE FUNCTION randflake_migrate.beside(prefix text, name name, att smallint) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$ SELECT ($1 || CASE WHEN octet_length($1 || $2) < 64 THEN $2::text ELSE $3::text END)::name $$;
 
--- The sequence that makes the numbers of a column: its own one, or the one of a default that is nothing but nextval().
+-- The sequence behind a column: its own, or that of a default that is a plain nextval().
 CREATE FUNCTION randflake_migrate.sequence_of(rel regclass, att smallint) RETURNS oid
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.objid FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
@@ -678,7 +689,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         = format('nextval(''%s''::regclass)', replace(s.oid::regclass::text, '''', ''''''))
 $$;
 
--- Blockers: names that the steps need, and what owners of tables lack, in whose name statements are run.
+-- Blockers: names that the steps need, and privileges that the owners of tables lack.
 CREATE FUNCTION randflake_migrate.names_and_owners(target text, rows text)
 RETURNS TABLE (grp regclass, object text, note text, remedy text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -692,7 +703,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         SELECT g.grp, h.*, randflake_migrate.owner_of(h.class, h.object) AS owner
         FROM (SELECT m.grp, array_agg(m.rel::oid) AS rels, array_agg(m.att) AS atts FROM m WHERE m.changes GROUP BY m.grp) AS g,
         randflake_migrate.hanging(g.rels, g.atts) AS h
-    ), other AS (  -- owners in whose name the move acts
+    ), other AS (  -- owners as whom the move acts
         SELECT t.grp, t.owner FROM t WHERE t.owner <> current_user::regrole
         UNION SELECT h.grp, h.owner FROM hang AS h WHERE h.how = 'made again' AND h.owner <> current_user::regrole
     ), generator AS (
@@ -760,9 +771,10 @@ $$;
 
 -- Everything that a move does and needs, in groups. `what` is
 --   moves        a key or a column that refers to one
---   kept, made again, dropped    what hangs on it
---   blocker      has to go before: by the SQL in `remedy`, or not at all. "online:" are those of start() alone
---   look         may need a change that nobody can find but its author
+--   kept, made again, dropped    a dependent object
+--   blocker      prevents the move until the SQL in `remedy` has run. "online:" concerns start()
+--                only
+--   look         may need a change that only its author can judge
 --   application  what programs lose, and the line that mends it
 CREATE FUNCTION randflake_migrate.entries(target text, rows text)
 RETURNS TABLE (grp regclass, what text, object text, note text, remedy text)
@@ -777,20 +789,20 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         SELECT DISTINCT m.grp, c.* FROM m, randflake_migrate.tree(m.rel) AS x JOIN pg_class AS c ON c.oid = x.rel
     ), place AS MATERIALIZED (
         SELECT p.* FROM (SELECT array_agg(m.rel::oid), array_agg(m.att) FROM m) AS a (rels, atts), randflake_migrate.places(a.rels, a.atts) AS p
-    ), tree AS MATERIALIZED (  -- also of what hangs on keys of which only the default changes
+    ), tree AS MATERIALIZED (  -- also dependents of keys whose default alone changes
         SELECT h.*, randflake_migrate.tree(h.class, h.object, k.keys) AS tree
         FROM (SELECT hang.*, true AS moves FROM hang UNION ALL
               SELECT g.grp, o.*, false FROM (SELECT m.grp, array_agg(m.rel::oid) AS rels, array_agg(m.att) AS atts
                                              FROM m WHERE NOT m.changes GROUP BY m.grp) AS g,
               randflake_migrate.hanging(g.rels, g.atts) AS o) AS h, (SELECT array_agg(p.rel || '.' || p.att) AS keys FROM place AS p) AS k
-    ), key_name AS (  -- what a column may be called that refers to a key: order_id, or orders_id, order_ids, order_number, number, order
+    ), key_name AS (  -- names of a reference: order_id, orders_id, order_ids, order_number, number, order
         SELECT m.*, e.name AS alias, e.name = s.stem AS bare
         FROM m JOIN pg_class AS c ON c.oid = m.rel, randflake_migrate.plain(c.relname) AS r, randflake_migrate.plain(m.name) AS k,
         LATERAL (SELECT r UNION SELECT regexp_replace(r, 's$', '') UNION SELECT regexp_replace(r, 'ies$', 'y')
                  UNION SELECT regexp_replace(r, '(s|x|z|ch|sh)es$', '\1')) AS s (stem),
         LATERAL (SELECT s.stem || x FROM unnest(ARRAY['', '_id', '_ids', '_' || k]) AS x UNION SELECT k WHERE k <> 'id') AS e (name)
         WHERE m.source <> 'reference'
-    ), loose AS MATERIALIZED (  -- columns that could refer to a key and have no foreign key
+    ), loose AS MATERIALIZED (  -- possible references without a foreign key
         SELECT k.oid AS rel, k.relnamespace, a.attname AS name, string_to_array(randflake_migrate.plain(a.attname), '_') AS words, e.oid AS type,
                b.typcategory = 'A' AS is_array, (SELECT o.attname FROM pg_attribute AS o WHERE o.attrelid = k.oid AND NOT o.attisdropped
                    AND o.attname IN (regexp_replace(a.attname, '_id$', '_type'), CASE a.attname WHEN 'object_id' THEN 'content_type_id' END)
@@ -823,7 +835,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
       UNION ALL
         SELECT h.grp, CASE h.how WHEN 'blocker' THEN 0 WHEN 'kept' THEN 2 WHEN 'made again' THEN 3 ELSE 4 END,
                h.how, h.kind || ' ' || h.identity, h.note, h.remedy FROM hang AS h
-      UNION ALL  -- a key that stays a bigint: its default goes, and nothing else notices
+      UNION ALL  -- a key that stays bigint loses its default only
         SELECT m.grp, 4, 'dropped', 'sequence ' || s.name, NULL, NULL
         FROM m, pg_get_serial_sequence(m.rel::text, m.name) AS s (name)
         WHERE NOT m.changes AND m.source IN ('identity', 'serial') AND s.name IS NOT NULL
@@ -916,7 +928,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
                    format('on the subscriber, the same statements; then TRUNCATE %s, and ALTER SUBSCRIPTION … REFRESH PUBLICATION', t.oid::regclass)
             FROM t JOIN pg_publication_tables AS x ON format('%I.%I', x.schemaname, x.tablename)::regclass = t.oid
             JOIN pg_publication AS p ON p.pubname = x.pubname WHERE EXISTS (SELECT FROM m WHERE m.rel = t.oid AND m.changes)
-          UNION ALL  -- 45 locks for each table were seen in groups of 40 and of 480
+          UNION ALL  -- groups of 40 and 480 took 45 locks a table
             SELECT t.grp, 'max_locks_per_transaction', format('a transaction that changes %s tables and their indexes needs some %s locks', count(*), count(*) * 45),
                    format('ALTER SYSTEM SET max_locks_per_transaction = %s;  -- and a restart', count(*) * 90 / s.sessions)
             FROM t, (SELECT current_setting('max_connections')::integer + current_setting('max_prepared_transactions')::integer) AS s (sessions)
@@ -986,13 +998,13 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT e.grp, e.what, e.object, e.note, e.remedy FROM entry AS e ORDER BY e.grp, e.place, e.object, e.note
 $$;
 
--- The same, with the name of the group as its caller writes it.
+-- The same, with the group's name as the caller's search_path shows it.
 CREATE FUNCTION randflake_migrate.plan(target text DEFAULT 'bigint', rows text DEFAULT 'all')
 RETURNS TABLE (grp text, what text, object text, note text, remedy text) LANGUAGE sql STABLE AS $$
     SELECT e.grp::pg_catalog.text, e.what, e.object, e.note, e.remedy FROM randflake_migrate.entries($1, $2) AS e
 $$;
 
--- Raises an error unless the group of this table can be moved; its name if it can.
+-- The group's name; an error unless the group of this table can move.
 CREATE FUNCTION randflake_migrate.group_of(member regclass, target text, rows text, online boolean) RETURNS regclass
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1018,8 +1030,8 @@ $$;
 
 -- --- one transaction ----------------------------------------------------------------------------
 
--- The statements that move the group of a table at once, under ACCESS EXCLUSIVE locks for as long as its rows are rewritten.
--- Where rows get new keys, randflake_migrate."schema.table.column" keeps which number became which.
+-- The statements that move a table's group at once, under ACCESS EXCLUSIVE locks while PostgreSQL
+-- rewrites its rows. If rows get new keys, randflake_migrate."schema.table.column" maps old to new.
 CREATE FUNCTION randflake_migrate.transaction(member regclass, target text DEFAULT 'bigint', rows text DEFAULT 'all')
 RETURNS SETOF text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1067,7 +1079,7 @@ BEGIN
         END IF;
         RETURN NEXT format('ALTER TABLE %s ALTER COLUMN %I DROP %s;', m.rel, m.name,
                            CASE m.source WHEN 'identity' THEN 'IDENTITY' ELSE 'DEFAULT' END);
-        -- A sequence that others use stays
+        -- A sequence with other users stays.
         IF m.source = 'serial' AND m.sequence IS NOT NULL AND NOT EXISTS (
             SELECT FROM pg_depend AS d LEFT JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
             WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = m.sequence AND d.deptype = 'n'
@@ -1080,7 +1092,7 @@ BEGIN
             string_agg(format('ALTER COLUMN %I TYPE %s USING %s', v.name, v.to_type, CASE WHEN v.keeps THEN format('%I::%s', v.name, v.to_type)
                 ELSE format('randflake_migrate.%I(%I)', randflake_migrate.map(v.root, v.root_name), v.name) END), ', ')))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.changes GROUP BY v.rel ORDER BY v.rel;
-    -- PostgreSQL keeps indexes of partitions and statistics, but not this
+    -- PostgreSQL keeps indexes of partitions and statistics, but not these names and settings.
     RETURN QUERY SELECT format('SELECT randflake_migrate.rename_index(%L, %L, %L);', h.inhparent::regclass, i.indrelid::regclass, c.relname)
             || randflake_migrate.marks(c.oid) || (SELECT concat(E'\n' || string_agg(d, E'\n')) FROM (SELECT 'pg_class'::regclass, c.oid
                 UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_constraint AS k WHERE k.conindid = c.oid AND k.conrelid = i.indrelid) AS o (class, object),
@@ -1099,7 +1111,7 @@ BEGIN
         WHERE x.how = 'made again' ORDER BY x.ordinality, d.n;
     RETURN QUERY SELECT format('DROP FUNCTION randflake_migrate.%I(bigint);', randflake_migrate.map(v.root, v.root_name))
         FROM randflake_migrate.moving(target, rows) AS v WHERE v.grp = wanted AND v.source <> 'reference' AND NOT v.keeps;
-    -- A migration tool goes on in the transaction, with its own tables.
+    -- A migration tool continues in the transaction with its own tables.
     RETURN NEXT E'SET LOCAL row_security TO DEFAULT;\nSET LOCAL check_function_bodies TO DEFAULT;\n'
         'SET LOCAL standard_conforming_strings TO DEFAULT;\nSET LOCAL search_path TO DEFAULT;';
     RETURN NEXT 'COMMIT;';
@@ -1109,8 +1121,8 @@ $$;
 
 -- --- online steps -------------------------------------------------------------------------------
 
--- Its columns. `shadow` is the column that will take the place of `name` and its name, and the other one will be `displaced`.
--- After step 7 the roles are exchanged.
+-- The columns of moves. `shadow` is the column that will replace `name`, which then becomes
+-- `displaced`. Step 7 exchanges the roles.
 CREATE TABLE randflake_migrate.part (
     move      integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
     k         integer NOT NULL,
@@ -1119,48 +1131,49 @@ CREATE TABLE randflake_migrate.part (
     name      name NOT NULL,
     att       smallint NOT NULL,
     shadow    name NOT NULL,
-    shadow_att smallint,         -- since the step that made it
+    shadow_att smallint,         -- from the step that makes it
     displaced name NOT NULL,
     is_key    boolean NOT NULL,
     is_referred_to boolean NOT NULL,
     root      regclass NOT NULL,
     root_name name NOT NULL,
-    converts  boolean NOT NULL,  -- the shadow is the same value in another type
+    converts  boolean NOT NULL,  -- the shadow has the same value in another type
     type      regtype NOT NULL,  -- of the shadow
-    maker     text,              -- makes a value for the shadow of a key
+    maker     text,              -- generates the shadow of a key
     old_type  regtype NOT NULL,
     old_maker text,
-    was_same  boolean NOT NULL,  -- identifiers already: both columns hold the same value all the time
+    was_same  boolean NOT NULL,  -- has identifiers: both columns are always equal
     PRIMARY KEY (move, rel, name)
 );
 
--- Its statements, in order. Each is a transaction that marks itself done, but for an index that is built CONCURRENTLY.
+-- The steps in order. Each is a transaction that marks itself done, except CREATE INDEX
+-- CONCURRENTLY.
 CREATE TABLE randflake_migrate.step (
     move  integer NOT NULL REFERENCES randflake_migrate.move ON DELETE CASCADE,
     n     integer NOT NULL,
     step  integer NOT NULL,  -- of the eight in docs/migrating.md
     sql   text NOT NULL,
     kind  text NOT NULL CHECK (kind IN ('transaction', 'fill', 'constraint', 'index', 'swap', 'undo')),
-    rel   regclass,          -- of the constraint or index that it makes
+    rel   regclass,          -- table of the constraint or index that it makes
     made  name,              -- its name until step 7
-    object oid,              -- and what it is, since it was made
-    begun timestamptz,       -- an index: the name was free then, and is that of this step
-    leaf  oid,               -- how far fill() is: the table or partition, and the page
+    object oid,              -- and its oid, from its creation
+    begun timestamptz,       -- an index: this step reserved the free name
+    leaf  oid,               -- progress of fill(): table or partition, and page
     page  bigint,
     pages bigint,
     done  timestamptz,
     PRIMARY KEY (move, n)
 );
 
--- The columns of a move, in its tables and in their partitions.
+-- A move's columns in its tables and their partitions.
 CREATE FUNCTION randflake_migrate.columns(move integer, OUT rel oid, OUT att smallint, OUT p randflake_migrate.part)
 RETURNS SETOF record LANGUAGE sql STABLE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
     SELECT a.attrelid, a.attnum, v FROM randflake_migrate.part AS v, randflake_migrate.tree(v.rel) AS t
     JOIN pg_attribute AS a ON a.attrelid = t.rel AND a.attnum > 0 AND NOT a.attisdropped WHERE v.move = $1 AND a.attname = v.name
 $$;
 
--- An error unless the columns, triggers, constraints and indexes of a move are those that were there when it began, and those that its steps
--- made, under their names, and nothing else has these names.
+-- Raises an error unless a move's columns, triggers, constraints and indexes are those of its
+-- beginning and those that its steps made, under their names, and nothing else has these names.
 CREATE FUNCTION randflake_migrate.check_made(move integer) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1193,7 +1206,7 @@ BEGIN
 END
 $$;
 
--- Marks a step done; an error if it is not the next one, or if what earlier steps made is not there.
+-- Marks a step done; an error if it is not the next one, or if results of earlier steps are gone.
 CREATE FUNCTION randflake_migrate.done(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1206,7 +1219,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING MESSAGE = format('step %s of move %s is not the next one', $2, $1),
             HINT = format('SELECT randflake_migrate.todo(%s) shows what is left.', $1);
     END IF;
-    -- The way back passes by a table that is gone
+    -- The way back skips a dropped table.
     PERFORM randflake_migrate.same(m.mover, array_agg(x.rel), array_agg(x.name), array_agg(x.owner))
     FROM unnest(m.tables, m.names, m.owners) AS x (rel, name, owner) WHERE next.kind <> 'undo' OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = x.rel);
     IF next.kind <> 'undo' THEN
@@ -1223,7 +1236,7 @@ BEGIN
 END
 $$;
 
--- Marks the columns or the constraint that the transaction of a step has just made.
+-- Records the columns or the constraint that a step's transaction has just made.
 CREATE FUNCTION randflake_migrate.made(move integer, n integer, rel regclass DEFAULT NULL, keys boolean DEFAULT NULL) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE randflake_migrate.part AS p SET shadow_att = a.attnum FROM pg_attribute AS a
@@ -1232,7 +1245,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.move = $1 AND s.n = $2 AND s.kind = 'constraint' AND c.conrelid = s.rel AND c.conname = s.made;
 $$;
 
--- The index of a step, if it is on its table and has its definition; an error if its name belongs to something else.
+-- A step's index, if it is on its table with its definition; an error if another object has its
+-- name.
 CREATE FUNCTION randflake_migrate.built(move integer, n integer, OUT index oid, OUT valid boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1248,7 +1262,7 @@ BEGIN
 END
 $$;
 
--- Reserves the name of an index before it is built, since an index that was not finished cannot tell who began it.
+-- Reserves an index's name before it is built, since an unfinished index does not show its creator.
 CREATE FUNCTION randflake_migrate.begin(move integer, n integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -1265,7 +1279,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT randflake_migrate.path(VARIADIC array_agg(p.type) || array_agg(p.old_type)) FROM randflake_migrate.part AS p WHERE p.move = $1
 $$;
 
--- What functions of a column are called, its trigger, and its check, by which no row is without a shadow.
+-- The names of a column's functions, of its trigger, and of the check against rows without a
+-- shadow.
 CREATE FUNCTION randflake_migrate.called(p randflake_migrate.part, what text) RETURNS name
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE $2 WHEN 'trigger' THEN format('zzz_randflake_%s_%s_%s_%s', p.move, CASE WHEN p.is_key THEN 2 ELSE 1 END, p.k, p.side)
@@ -1273,18 +1288,20 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                    ELSE format('m%s_%s_%s_%s', p.move, p.k, p.side, $2) END::name
 $$;
 
--- The statement that makes this check. Where the column has no NULL, SET NOT NULL needs no scan for it.
+-- The statement that makes this check. Without NULL in the column, SET NOT NULL needs no scan for
+-- it.
 CREATE FUNCTION randflake_migrate.checked(p randflake_migrate.part, not_null boolean) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%I IS NOT NULL%s) NOT VALID;', p.rel, randflake_migrate.called(p, 'check'), p.shadow,
         CASE WHEN NOT $2 THEN format(' OR %I IS NULL', p.name) END)
 $$;
 
--- The trigger that keeps the shadow of a column, and its functions. Triggers of one event run in the order of their names: these
--- after the program's own, and those of references before those of keys, which look for what a reference reserved. r is
--- the key that p is or refers to. A key that others refer to has
---   _kept     shadows of numbers that no row has: a row left them, or a reference came before its row, as deferred keys allow
---   _find     the shadow of a number, of its row or kept. Its expression is bound to the table, whatever has its name later
+-- The trigger that maintains a column's shadow, and its functions. Triggers of one event run in the
+-- order of their names: these after the program's own, and those of references before those of
+-- keys, which look for what a reference reserved. r is the key that p is or refers to. A referenced
+-- key has
+--   _kept     shadows of numbers without a row: a row left them, or a deferred reference came first
+--   _find     the shadow of a number, of its row or kept. Bound to the table, even if it is renamed
 --   _shadow   the same, and reserves one
 --   _mixed    numbers that one transaction reserved while another one committed their row
 CREATE FUNCTION randflake_migrate.follow(p randflake_migrate.part, r randflake_migrate.part) RETURNS text
@@ -1332,7 +1349,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
                  randflake_migrate.owner_of('pg_class'::regclass, p.rel)) AS f (follow, kept, find, shadow, mixed, number, owner)
 $$;
 
--- Removes what follow() made. A trigger goes with its function, and so does no other one of its name.
+-- Removes what follow() made. A trigger goes with its function, so no other trigger of its name
+-- does.
 CREATE FUNCTION randflake_migrate.unfollow(p randflake_migrate.part) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('DROP FUNCTION IF EXISTS randflake_migrate.%I() CASCADE;', randflake_migrate.called(p, 'follow'))
@@ -1342,7 +1360,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             randflake_migrate.called(p, 'kept')) ELSE '' END
 $$;
 
--- Fills the shadows of one table and its partitions, a few pages in each transaction. It goes on where it was stopped.
+-- Fills the shadows of a table and its partitions, a few pages a transaction. It resumes if
+-- stopped.
 CREATE PROCEDURE randflake_migrate.fill(move integer, n integer, rel regclass, keys boolean) LANGUAGE plpgsql AS $$
 DECLARE
     assignments text;
@@ -1380,16 +1399,16 @@ BEGIN
             m.leaf := NULL;
         END IF;
         IF leaf IS DISTINCT FROM m.leaf THEN
-            -- Rows that are written meanwhile are filled by triggers, wherever they go
+            -- Triggers fill the rows that programs write meanwhile, in any partition.
             m.leaf := leaf;
             m.page := 0;
             m.until := pg_relation_size(leaf) / current_setting('block_size')::bigint;
         END IF;
-        -- The program's triggers do not run for what no program does
+        -- The program's triggers do not run for these updates.
         IF has_parameter_privilege('session_replication_role', 'SET') THEN
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
-        -- Rows that a program holds are left for the next pass, so that neither waits for the other in a circle
+        -- Rows locked by a program wait for the next pass, which avoids deadlocks.
         filled := randflake_migrate.as_owner(pg_get_userbyid(randflake_migrate.owner_of('pg_class'::regclass, leaf)), format('UPDATE %s AS t SET %s'
             ' WHERE t.ctid = ANY (ARRAY(SELECT t.ctid FROM %1$s AS t WHERE t.ctid >= %3$L AND t.ctid < %4$L AND (%5$s) FOR NO KEY UPDATE SKIP LOCKED))',
             leaf, assignments, format('(%s,0)', m.page), format('(%s,0)', m.page + m.pages), missing));
@@ -1403,8 +1422,8 @@ BEGIN
 END
 $$;
 
--- What an index is built like on the shadows: what follows ON table in its definition. PostgreSQL itself renames the
--- columns in it, of an empty copy of the table.
+-- The definition of an index on the shadows: the text after ON table. PostgreSQL itself renames the
+-- columns in it, in an empty copy of the table.
 CREATE FUNCTION randflake_migrate.on_shadows(move integer, index regclass) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1415,7 +1434,7 @@ BEGIN
     SELECT x.indrelid::regclass AS rel, coalesce(pg_partition_root(x.indrelid), x.indrelid) AS top, c.relname, n.nspname, t.relname AS of, x.indisunique, pg_get_userbyid(t.relowner) AS owner INTO i
     FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indexrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
     JOIN pg_class AS t ON t.oid = x.indrelid WHERE x.indexrelid = $2;
-    PERFORM set_config('search_path', randflake_migrate.paths($1), true);  -- by which operators have no schema, and become those of another type
+    PERFORM set_config('search_path', randflake_migrate.paths($1), true);  -- leaves operators unqualified, for another type
     tail := substr(pg_get_indexdef($2), length(format('CREATE %sINDEX %I ON %I.%I ', CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END,
         i.relname, i.nspname, i.of)) + 1);
     EXECUTE format('CREATE TEMPORARY TABLE randflake_migrate_copy (LIKE %s)', i.rel);
@@ -1427,7 +1446,7 @@ BEGIN
             EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy ADD COLUMN %I %s', p.name, p.type);
         END IF;
     END LOOP;
-    -- PostgreSQL runs code in an index as the owner of its table
+    -- PostgreSQL runs an index's code as the table's owner.
     EXECUTE format('ALTER TABLE pg_temp.randflake_migrate_copy OWNER TO %I', i.owner);
     EXECUTE 'CREATE INDEX randflake_migrate_copy_index ON pg_temp.randflake_migrate_copy ' || tail;
     FOR p IN SELECT v.*, row_number() OVER () AS k FROM randflake_migrate.part AS v WHERE v.move = $1 AND v.rel = i.top LOOP
@@ -1440,7 +1459,7 @@ BEGIN
 END
 $$;
 
--- Columns as a list of names, and of the names of their shadows.
+-- The names of columns as a list, and the names of their shadows.
 CREATE FUNCTION randflake_migrate.names(move integer, rel oid, atts smallint[], OUT names text, OUT shadows text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY k.n), string_agg(quote_ident(coalesce(p.shadow, a.attname)), ', ' ORDER BY k.n)
@@ -1448,7 +1467,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     LEFT JOIN randflake_migrate.part AS p ON p.move = $1 AND p.rel = coalesce(pg_partition_root($2), $2) AND p.name = a.attname
 $$;
 
--- A foreign key on the shadows, with all its options. That of a partitioned table takes those of its partitions, which are validated.
+-- A foreign key on the shadows with all its options. A partitioned table's takes those of its
+-- partitions, which are validated.
 CREATE FUNCTION randflake_migrate.key_on_shadows(move integer, k pg_constraint) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('FOREIGN KEY (%s) REFERENCES %s(%s)', c.shadows, ($2).confrelid::regclass, p.shadows)
@@ -1466,8 +1486,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
                p.root_name, p.was_same, p.old_type, p.old_maker, p.type, p.maker, p.was_same)::randflake_migrate.part
 $$;
 
--- The indexes and foreign keys that are made on shadows, and their names until step 7. `parent` is the index of a partitioned table
--- that an index belongs to. That of a partitioned table itself is made in step 7, out of those of its partitions.
+-- The indexes and foreign keys on shadows, and their names until step 7. `parent` is the index of a
+-- partitioned table to which an index belongs; step 7 makes that one from those of the partitions.
 CREATE FUNCTION randflake_migrate.indexes(
     move integer, OUT rel regclass, OUT index regclass, OUT name name, OUT built name, OUT keys_only boolean, OUT partitioned boolean, OUT parent oid, OUT step boolean
 ) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -1481,7 +1501,7 @@ CREATE FUNCTION randflake_migrate.indexes(
         GROUP BY i.indrelid, i.indexrelid, c.relname, c.relkind, h.inhparent) AS x ORDER BY x.indexrelid
 $$;
 
--- PostgreSQL gives the foreign keys of partitions the name of that of their table.
+-- PostgreSQL gives foreign keys of partitions the name of the table's.
 CREATE FUNCTION randflake_migrate.foreign_keys(move integer, OUT k pg_constraint, OUT made name)
 RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT f, format('randflake_%s_%s', $1, (
@@ -1494,8 +1514,8 @@ RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp A
     GROUP BY f.oid, f.* ORDER BY f.oid
 $$;
 
--- Step 7: the statements that exchange all columns of a move. It is the same before and after the steps in between, as long as
--- nobody changes what hangs on the columns.
+-- Step 7: the statements that exchange all columns of a move. They stay the same until then, unless
+-- dependents of the columns change.
 CREATE FUNCTION randflake_migrate.swap(move integer, back boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT set_config('search_path', randflake_migrate.paths($1), true);
@@ -1579,7 +1599,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT string_agg(l.sql, E'\n' ORDER BY l.place, l.n, l.sql) FROM line AS l
 $$;
 
--- What undo() does before step 7: drops what steps of the move made, whatever its name is now.
+-- undo() before step 7: drops what the move's steps made, whatever its name is now.
 CREATE FUNCTION randflake_migrate.without_shadows(move integer) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH p AS (SELECT v AS part, v.* FROM randflake_migrate.part AS v JOIN pg_class AS c ON c.oid = v.rel WHERE v.move = $1)
@@ -1593,7 +1613,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         format(E'UPDATE randflake_migrate.move SET state = ''undone'' WHERE id = %s;', $1))
 $$;
 
--- An error if the statements of step 7, or of the way back before it, are no longer what is to be done.
+-- Raises an error if the statements of step 7, or of the way back before it, have changed.
 CREATE FUNCTION randflake_migrate.unchanged(move integer) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1629,7 +1649,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         'SET LOCAL lock_timeout = ''2s'';\nSELECT randflake_migrate.done(%s, %s);\n%s\nCOMMIT;', randflake_migrate.paths($1), $1, $2, $3)
 $$;
 
--- Adds a step: statements of a transaction, of one that makes a constraint, a statement that builds an index, or, with none, fill().
+-- Adds a step: statements of a transaction, of one that makes a constraint, a statement that builds
+-- an index, or without a statement fill().
 CREATE FUNCTION randflake_migrate.add(
     move integer, step integer, sql text, kind text DEFAULT 'transaction', rel regclass DEFAULT NULL, made name DEFAULT NULL, keys boolean DEFAULT NULL
 ) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -1643,7 +1664,7 @@ CREATE FUNCTION randflake_migrate.add(
     FROM (SELECT coalesce(max(o.n), 0) + 1 AS n FROM randflake_migrate.step AS o WHERE o.move = $1) AS l
 $$;
 
--- Writes all steps, or those of the way back, for which the columns are there and kept already.
+-- Writes all steps, or those of the way back, whose columns exist and are maintained already.
 CREATE FUNCTION randflake_migrate.write(move integer, back boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1651,7 +1672,7 @@ DECLARE
     i record;
     f record;
 BEGIN
-    FOR keys IN REVERSE 1 .. 0 LOOP  -- first the keys, then what refers to them
+    FOR keys IN REVERSE 1 .. 0 LOOP  -- first keys, then references
         FOR p IN SELECT v.rel, string_agg(format(E'ALTER TABLE %s ADD COLUMN %I %s;\n%s\n', v.rel, v.shadow, v.type,
                      randflake_migrate.checked(v, a.attnotnull)) || randflake_migrate.follow(v, r), E'\n') AS sql
                  FROM randflake_migrate.part AS v JOIN randflake_migrate.part AS r ON r.move = v.move AND r.rel = v.root AND r.name = v.root_name
@@ -1672,11 +1693,11 @@ BEGIN
         END LOOP;
     END LOOP;
 
-    FOR parents IN 0 .. 1 LOOP  -- first the foreign keys of partitions and of other tables
+    FOR parents IN 0 .. 1 LOOP  -- first foreign keys of partitions and plain tables
         FOR f IN SELECT v.k, v.made, randflake_migrate.owner_of('pg_class'::regclass, (v.k).conrelid) AS owner
                  FROM randflake_migrate.foreign_keys($1) AS v JOIN pg_class AS c ON c.oid = (v.k).conrelid
                  WHERE parents = CASE WHEN c.relkind <> 'p' THEN 0 WHEN (v.k).conparentid = 0 THEN 1 END LOOP
-            -- A reference that reserved a key while another transaction committed it has the wrong one
+            -- A reference is wrong if it reserved a key while another transaction committed it.
             PERFORM randflake_migrate.add($1, 6,
                 randflake_migrate.lock(concat_ws(', ', (f.k).confrelid::regclass, (f.k).conrelid::regclass), 'SHARE ROW EXCLUSIVE') || E'\n'
                 || coalesce((SELECT string_agg(randflake_migrate.by(f.owner, format('UPDATE %s AS t SET %I = m.shadow FROM randflake_migrate.%I() AS m'
@@ -1710,7 +1731,8 @@ BEGIN
 END
 $$;
 
--- Begins the online move of the group of a table: writes its steps, and changes nothing else. Its number.
+-- Begins the online move of a table's group: writes its steps and changes nothing else. Returns its
+-- number.
 CREATE FUNCTION randflake_migrate.start(member regclass, target text DEFAULT 'bigint', rows text DEFAULT 'all') RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1748,7 +1770,7 @@ BEGIN
 END
 $$;
 
--- The statements that are left, in order; those of step 8 if clean_up. Made for \gexec.
+-- The remaining statements in order, for \gexec; with clean_up those of step 8.
 CREATE FUNCTION randflake_migrate.todo(move integer, clean_up boolean DEFAULT false) RETURNS SETOF text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1758,14 +1780,14 @@ BEGIN
     UPDATE randflake_migrate.step AS v SET sql = randflake_migrate.in_transaction($1, v.n, CASE v.kind
         WHEN 'swap' THEN randflake_migrate.swap($1, m.state = 'going back') ELSE randflake_migrate.without_shadows($1) END)
     FROM randflake_migrate.move AS m WHERE m.id = $1 AND v.move = $1 AND v.done IS NULL AND v.kind IN ('swap', 'undo');
-    -- A partition that is gone needs nothing
+    -- A dropped partition needs nothing.
     UPDATE randflake_migrate.step AS v SET done = clock_timestamp() WHERE v.move = $1 AND v.done IS NULL
         AND v.rel NOT IN (SELECT c.rel FROM randflake_migrate.columns($1) AS c UNION ALL SELECT p.rel FROM randflake_migrate.part AS p WHERE p.move = $1);
     FOR s IN SELECT v.* FROM randflake_migrate.step AS v WHERE v.move = $1 AND v.done IS NULL AND (v.step < 8 OR clean_up) ORDER BY v.n LOOP
         b := NULL;
         IF s.kind = 'index' THEN
             SELECT * INTO b FROM randflake_migrate.built($1, s.n);
-            IF NOT b.valid THEN  -- stopped while it was built
+            IF NOT b.valid THEN  -- its build was interrupted
                 RETURN NEXT format('DROP INDEX CONCURRENTLY %s;', b.index::regclass);
             END IF;
             IF b.valid IS NOT TRUE THEN
@@ -1780,7 +1802,7 @@ BEGIN
 END
 $$;
 
--- Replaces the steps that are left by the way back, which todo() prints then.
+-- Replaces the remaining steps by the way back, which todo() then prints.
 CREATE FUNCTION randflake_migrate.undo(move integer) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1805,8 +1827,9 @@ $$;
 
 -- --- masks --------------------------------------------------------------------------------------
 
--- For keys that stay as they are: a function for each table in this schema, which takes a mask and returns the row with masks for
--- its key and for what refers to keys. Who may not read the tables sees no number. The label is the table that has the key.
+-- For keys that stay as they are: prints a function for each table, in the schema `api`. It takes a
+-- mask and returns the row with masks for its key and its references, so roles that may not read
+-- the tables see no number. The label is the name of the key's table.
 CREATE FUNCTION randflake_migrate.masks(api name DEFAULT 'api') RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT format(E'CREATE FUNCTION %1$I.%2$I(bigint) RETURNS TABLE (%3$s)\nLANGUAGE sql STABLE SECURITY DEFINER BEGIN ATOMIC\n'
@@ -1825,7 +1848,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     GROUP BY c.relname, c.relowner, k.rel, k.name, k.root, p.pronamespace ORDER BY k.rel
 $$;
 
--- What PostgreSQL prints reads the same wherever it is run.
+-- Makes the printed statements independent of the search_path.
 DO $$
 BEGIN
     EXECUTE (SELECT string_agg(format('ALTER FUNCTION %s SET standard_conforming_strings = on SET datestyle = ISO SET intervalstyle = postgres'
@@ -1835,5 +1858,5 @@ BEGIN
 END
 $$;
 
--- What comes after it in the same transaction finds its own tables again.
+-- Later statements of the transaction find their own tables again.
 SET LOCAL search_path TO DEFAULT;
