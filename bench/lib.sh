@@ -5,14 +5,14 @@
 #
 #     suite,item,metric,unit,repetition,value,base
 #
-# `base` names the item of the same suite and metric that the summary divides by, repetition by
+# `base` is the item of the same suite and metric by which the summary divides, repetition by
 # repetition.
 
 say() {
     echo "$*" >&2
 }
 
-# As the user that servers run as.
+# Runs a command as the servers' user.
 as_server() {
     as_user "$server_user" "$@"
 }
@@ -37,7 +37,7 @@ snowflake.node = 1
 END
 }
 
-# Lines "suite,date,processor,...", after one that names the columns.
+# Prints lines "suite,date,processor,...", after one that names the columns.
 describe_environment() {
     local machine suite
     machine="$(date -u +%Y-%m-%d),$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u | tr -d ,),$(nproc)"
@@ -79,7 +79,7 @@ sql() {
     psql -X -v ON_ERROR_STOP=1 "$@"
 }
 
-# One value of one query.
+# Prints the single value of a query.
 value() {
     sql -At -c "$1"
 }
@@ -94,7 +94,7 @@ sample() {
     echo "$*" >>"$samples"
 }
 
-# Reads lines "label|signature|rest", and prints "label|rest" for those whose function exists.
+# Reads lines "label|signature|rest" and prints "label|rest" for those whose function exists.
 available() {
     local label signature rest
     grep -v '^#' | while IFS='|' read -r label signature rest; do

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Draws the chart of README.md and docs/performance.md from a run's results: one bar for each function.
+# Draws the chart of README.md and docs/performance.md from results: one bar for each function.
 #
 #   bench/plot.sh [RESULTS [OUTPUT]]
 #
-# Blue and bold stand for this extension, grey for the rest. Each bar carries its label, so that the chart does
-# not depend on colour.
+# Blue and bold stand for this extension, grey for the rest. Each bar has its label, so the chart
+# does not depend on colour.
 
 set -euo pipefail
 bench=$(realpath "$(dirname "$0")")
@@ -21,7 +21,7 @@ function escape(text) {
 function text(x, y, words, more) {
     return sprintf("<text x=\"%d\" y=\"%d\" %s>%s</text>", x, y, more, escape(words))
 }
-# Other extensions of the name snowflake have something before that word.
+# Other extensions named snowflake have a prefix before that word.
 function ours(label) { return label ~ /randflake|^snowflake/ }
 function colour(label) { return ours(label) ? "#0072b2" : label ~ /empty/ ? "#595959" : "#a6a6a6" }
 function weight(label) { return ours(label) ? " font-weight=\"bold\"" : "" }

@@ -1,4 +1,4 @@
--- Objects that the suites use in the benchmark's database. :library is the path of the built functions.c.
+-- Objects that suites use in the benchmark's database. :library is the built functions.c.
 
 CREATE EXTENSION randflake_type CASCADE;
 SELECT format('CREATE EXTENSION %I', name)

@@ -3,9 +3,8 @@
 #
 #   bench/summary.sh [DIRECTORY]
 #
-# Per item: the median of its samples and their quartiles, and the median and quartiles of its ratio to the base
-# item. The ratio is taken within each repetition, so that a machine that gets slower or faster meanwhile does
-# not change it.
+# Per item: the median and quartiles of its samples, and of its ratio to the base item. The ratio is
+# taken within each repetition, so that changes of the machine's speed do not affect it.
 
 set -euo pipefail
 directory=${1:-$(dirname "$0")/results}

@@ -1,12 +1,12 @@
 #!/bin/bash
-# The first steps and the two commands of the README on Debian machines with nothing on them: in bare
-# roots, as root, with a path and an environment of their own.
+# Runs the README's first steps and two commands on bare Debian machines: in fresh roots, as root,
+# with their own path and environment.
 #
 #   scripts/bare_test.sh [SUITE... [-- COMMAND...]]
 #
-# The default is bookworm and then trixie, and all of that. The script tests a copy of the checkout,
-# without its history, and prints how long each took and how large its root became. Roots are made anew.
-# apt and npm inside use the mirrors, proxies and certificates that this machine is set up for.
+# The default is everything in bookworm and then trixie. The script tests a copy of the checkout
+# without its history, and prints each duration and the final size of each root. It makes fresh
+# roots. apt and npm inside use this machine's mirrors, proxies and certificates.
 # Needs root.
 
 set -euo pipefail
@@ -23,7 +23,7 @@ done
 commands=("${@:2}")
 [ $# -gt 1 ] || commands=(sh -c 'scripts/first_steps.sh && scripts/quickstart.sh && scripts/quickstart.sh stop && scripts/test.sh')
 
-# The configuration that a new machine in this one's network gets before its first use.
+# The network configuration that a new machine here gets before its first use.
 connect() {
     local name value
     echo '127.0.0.1 localhost' >"$1/etc/hosts"

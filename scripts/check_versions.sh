@@ -1,8 +1,8 @@
 #!/bin/bash
-# Compares what repeats the version: X.Y, default_version of randflake.control, and X.Y.Z, a release of it.
+# Checks that all copies of the version agree: X.Y, default_version of randflake.control, and X.Y.Z.
 #
 #   scripts/check_versions.sh             while working
-#   scripts/check_versions.sh --release   what must hold at a release, too: dates and status
+#   scripts/check_versions.sh --release   at a release: dates and status, too
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
@@ -12,7 +12,7 @@ release=$(sed -n 's/^    "version": "\(.*\)",$/\1/p' META.json)
 homepage=$(sed -n 's/.*"homepage": "\(.*\)".*/\1/p' META.json)
 status=0
 
-# expect WHERE TEXT PATTERN [COUNT]: so many lines of the text match, by default one.
+# expect WHERE TEXT PATTERN [COUNT]: the text has so many matching lines, by default one.
 expect() {
     [ "$(grep -cE "$3" <<<"$2")" = "${4-1}" ] || { echo "$1: not ${4-1} × $3" && status=1; }
 }

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Which lines of src/core and src/pg the tests reach: unit tests, regression, isolation and TAP
-# tests, with PostgreSQL's assertions on. Fails below 96 %, which only all of the tests reach.
+# Shows which lines of src/core and src/pg the tests reach: unit, regression, isolation and TAP
+# tests, with PostgreSQL's assertions on. Fails below 96 %, which only all tests together reach.
 #
 #   scripts/coverage.sh                    runs them all and prints a line a file
-#   scripts/coverage.sh regress [NAME...]  with these server tests only; see scripts/tempcheck.sh
+#   scripts/coverage.sh regress [NAME...]  runs only these server tests; see scripts/tempcheck.sh
 #
-# Processes that crash tests kill leave no figures. Needs gcovr. PG_CONFIG chooses the PostgreSQL. The
-# instrumented build stays installed.
+# Processes that crash tests kill leave no figures. Needs gcovr. PG_CONFIG chooses the PostgreSQL.
+# The instrumented build stays installed.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
@@ -20,15 +20,15 @@ mkdir -p "$results"
 make -s -j"$(nproc)" -C test/unit check BUILD="$results/unit" OPTIMIZE='-O1 --coverage' WERROR=0 \
     EXCEPT='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test fleet_secrets_mutants_test'
 
-# Every process adds its figures to files below $data, so the server's user must be able to write there.
+# Every process adds its figures below $data, so the server's user must be able to write there.
 data=$(mktemp -d "${TMPDIR:-/tmp}/randflake-coverage.XXXXXX")
 trap 'rm -rf "$data"' EXIT
 chmod 777 "$data"
 build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT='-O1 --coverage'
 GCOV_PREFIX=$data VECTOR_PATH=${VECTOR_PATH-plain} scripts/tempcheck.sh "$@"
 
-# gcov reads the compiler's notes and the tests' data, which must be in one directory. For the core's
-# sources the unit tests count alone: the server's build has other lines in them, which run elsewhere.
+# gcov wants the compiler's notes and the tests' data in one directory. For the core only the unit
+# tests count: the server's build has other lines there, which run elsewhere.
 mkdir -p "$results/server"
 cp --parents src/pg/*/*.gcno "$results/server/"
 (cd "$data$PWD" && cp --parents src/pg/*/*.gcda "$results/server/")

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Follows the README as a newcomer does: pastes what stands under "Installation" and "First steps", top
-# to bottom. On a machine with nothing on it: scripts/bare_test.sh SUITE -- scripts/first_steps.sh
+# Follows the README as a newcomer: pastes the blocks under "Installation" and "First steps" in
+# order. On a bare machine: scripts/bare_test.sh SUITE -- scripts/first_steps.sh
 #
-# Changes the configuration of the server that the system's packages make. Needs root.
+# Changes the configuration of the server from the system's packages. Needs root.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
@@ -15,7 +15,7 @@ paste() {
     echo "README.md, line $1:"
     sed 's/^/    /' <<<"$block"
     case $2 in
-    # psql itself is what the next blocks go to.
+    # The next blocks go to psql itself.
     sh) [[ $block == *"-c psql" ]] || bash -euo pipefail -c "$block" ;;
     sql) su postgres -c 'psql -v ON_ERROR_STOP=1' <<<"$block" ;;
     esac

@@ -1,10 +1,10 @@
-# shellcheck shell=bash disable=SC2034 # colours are used by those who source this
-# What the scripts beside this one share. To be sourced by bash, from the root of the checkout.
+# shellcheck shell=bash disable=SC2034 # callers use the colours
+# Functions that the scripts share. Source it in bash, from the root of the checkout.
 
-umask 022 # what gets installed must be readable by the server's user
+umask 022 # the server's user must be able to read installed files
 export LC_ALL=C.UTF-8
 PATH=$PATH:/usr/sbin:/sbin
-exec </dev/null # nothing here asks; children must not eat or miss the caller's input
+exec </dev/null # children must not read the caller's input
 
 bold='' green='' red='' plain=''
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
@@ -20,8 +20,8 @@ die() {
     exit 1
 }
 
-# none_such KIND NAME CANDIDATE...: dies with the three candidates that come nearest to the name: those
-# in a part of which the fewest letters must change.
+# none_such KIND NAME CANDIDATE...: dies and names the three nearest candidates: those with a part
+# that needs the fewest changed letters.
 none_such() {
     die "there is no $1 named \"$2\"; nearest: $(printf '%s\n' "${@:3}" | sort -u | WANTED=${2//\*/} awk '
         BEGIN { wanted = tolower(ENVIRON["WANTED"]); letters = length(wanted) }
@@ -52,7 +52,7 @@ as_root() {
     fi
 }
 
-# as_user NAME COMMAND... from a working directory that everyone may enter, so paths are absolute.
+# as_user NAME COMMAND... in a working directory that everyone may enter, so paths are absolute.
 as_user() (
     user=$1
     shift
@@ -66,7 +66,7 @@ as_user() (
     fi
 )
 
-# The user that servers run as, since they refuse to run as root.
+# The user for servers, which refuse to run as root.
 server_user() {
     if [ "$(id -u)" -ne 0 ]; then
         id -un
@@ -77,7 +77,7 @@ server_user() {
     fi
 }
 
-# Installs those of the Debian packages that are missing; silent and offline when none is.
+# Installs missing Debian packages; silent and offline when none is missing.
 install_packages() {
     local package missing=()
     for package; do
@@ -102,8 +102,8 @@ newest_major() {
     printf '%s\n' /usr/lib/postgresql/*/bin/postgres | cut -d/ -f5 | sed -n '/^[0-9]/p' | sort -n | tail -n 1
 }
 
-# Sets PG_CONFIG: the caller's, or that of the newest PostgreSQL installed, whose server and headers are
-# installed if they are missing.
+# Sets PG_CONFIG to the caller's, or to that of the newest PostgreSQL installed. Installs its server
+# and headers if they are missing.
 find_postgresql() {
     if [ -z "${PG_CONFIG:-}" ]; then
         local major
@@ -130,7 +130,7 @@ build_and_install() {
         fi
 }
 
-# copy_source DIRECTORY: the checkout as it is, without what is built.
+# copy_source DIRECTORY: copies the checkout without build products.
 copy_source() {
     mkdir -p "$1"
     tar -c --exclude=./.git --exclude=./build --exclude=./quickstart --exclude=node_modules \
@@ -138,7 +138,7 @@ copy_source() {
         tar -x -C "$1"
 }
 
-# links_lead_somewhere DIRECTORY: whether what the documents in it link to is in it, too.
+# links_lead_somewhere DIRECTORY: whether all links in its documents have targets in it.
 links_lead_somewhere() (
     cd "$1"
     [ -e docs/monitoring.md ] && [ -e docs/monitoring/alerts.yml ]
@@ -150,11 +150,11 @@ links_lead_somewhere() (
     [ -z "$dangling" ] || { echo "links to nothing: $dangling"; false; }
 )
 
-# --- stages of tests: where `logs` says, for those whose name contains `only` ---------------------
+# --- stages of tests: logs in `logs`, only those whose name contains `only` -----------------------
 
 logs=build/test only='' passed=0 failed=0
 
-# stage NAME COMMAND...: runs it, with its output to a file, which is shown if it fails.
+# stage NAME COMMAND...: runs the command with its output to a file, and shows that file on failure.
 stage() {
     local name=$1 log=$logs/${1//[^A-Za-z0-9+]/-}.log status began=$SECONDS
     shift
@@ -179,12 +179,12 @@ stage() {
     return 0
 }
 
-# not_run WHAT REASON: says so at the end; called by a stage, too.
+# not_run WHAT REASON: has `finish` report it; stages may call it, too.
 not_run() {
     printf 'not run: %s. %s\n' "$@" >>$logs/not_run
 }
 
-# Prints what was not run and how many stages passed, and exits.
+# Prints what was not run and the number of stages that passed, and exits.
 finish() {
     echo
     cat $logs/not_run 2>/dev/null

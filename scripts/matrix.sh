@@ -1,13 +1,12 @@
 #!/bin/bash
-# Builds and tests the checkout, as it is, with several majors of PostgreSQL, each in a bare Debian
-# root of a suite that has it, and pg_upgrade from the oldest of them.
+# Builds and tests the checkout with several majors of PostgreSQL, each in a bare Debian root, and
+# tests pg_upgrade from the oldest of them.
 #
 #   scripts/matrix.sh [-s] [MAJOR]...
 #
-# The default is all majors that have a suite. With -s, for short, it leaves out tests that depend
-# little on the major. Roots are kept in RANDFLAKE_ROOTS (default /var/cache/randflake-roots); delete
-# one to make it anew. What a run installs in them is discarded. Logs stay in build/matrix/MAJOR.
-# Needs root.
+# The default is all majors that some suite has. -s, for short, omits tests that depend little on
+# the major. Roots stay in RANDFLAKE_ROOTS (default /var/cache/randflake-roots); delete one to make
+# it anew. A run's installations in them are discarded. Logs stay in build/matrix/MAJOR. Needs root.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
@@ -22,7 +21,7 @@ fi
 
 # --- inside the root, where /mnt/source is a copy of the source ----------------------------------
 
-# As an ordinary user, which is enough for a build.
+# Runs as an ordinary user, which suffices for a build.
 make_in() {
     as_user nobody make -s -j2 -C "$PWD/$1" PG_CONFIG="$PG_CONFIG" "${@:2}"
 }

@@ -1,13 +1,12 @@
 #!/bin/bash
-# Builds the Debian packages of PostgreSQL majors, and tests them in bare roots of the suites that
-# have these majors.
+# Builds the Debian packages of PostgreSQL majors, and tests them in bare roots.
 #
 #   scripts/package_test.sh [MAJOR]...
 #
-# The default is all majors that have a suite. For each it runs dpkg-buildpackage and lintian in a root
-# that has only the package's build dependencies, and debian/tests there, as autopkgtest would. Then it
-# installs, uses and purges the package in a root that has only PostgreSQL. Packages and logs are left
-# in build/package/MAJOR. Needs root.
+# The default is all majors that some suite has. Runs dpkg-buildpackage and lintian in a root with
+# only the package's build dependencies, and debian/tests there, like autopkgtest. Then installs,
+# uses and purges the package in a root with only PostgreSQL. Packages and logs stay in
+# build/package/MAJOR. Needs root.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
@@ -20,7 +19,7 @@ run_as() {
     runuser -u "$1" -- env HOME=/tmp "${@:2}"
 }
 
-# As any user, in a directory where this user may write.
+# Builds as any user, in a directory that this user may write.
 build_package() {
     local before after
     chown -R nobody /mnt/source && chown nobody /mnt
@@ -31,7 +30,8 @@ build_package() {
     after=$(find . -type f ! -path ./debian/files -exec sha256sum {} + | sort)
     # Files that a build leaves in the source would end up in the next package.
     diff <(echo "$before") <(echo "$after")
-    # The first upload to Debian's own archive would close the request for the package.
+    # The first upload to Debian's archive would close the request for the package, which lintian
+    # expects.
     run_as nobody lintian --fail-on error,warning --info \
         --suppress-tags initial-upload-closes-no-bugs ../*.changes
 }

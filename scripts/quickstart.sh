@@ -4,9 +4,9 @@
 #   scripts/quickstart.sh        build, install, start a private server, fill a table, leave it up
 #   scripts/quickstart.sh stop   stop that server and remove its folder
 #
-# ./quickstart is a link to the folder: secret, data and socket, in /tmp and closed to all but the
-# server's user. The server listens on that socket alone, so the folder's permissions decide who may
-# connect. PG_CONFIG chooses the PostgreSQL; default is the newest one installed.
+# ./quickstart links to the folder in /tmp with secret, data and socket; only the server's user may
+# enter it. The server listens on that socket alone, so the folder's permissions decide access.
+# PG_CONFIG chooses the PostgreSQL; default is the newest one installed.
 
 set -euo pipefail
 self=$0
@@ -44,7 +44,7 @@ stop() {
     rm quickstart
 }
 
-# Tells every ten seconds how many files are compiled: a slow machine takes minutes.
+# Reports every ten seconds how many files are compiled: a slow machine takes minutes.
 build_extension() {
     mkdir -p build
     while sleep 10 >/dev/null; do
@@ -102,7 +102,7 @@ INSERT INTO item (session, n) SELECT :client_id, n FROM generate_series(1, $((ro
 END
 }
 
-# Decodes every row, and fails if an identifier or its content comes twice.
+# Decodes every row, and fails on a repeated identifier or content.
 show_table() {
     query -v rows=$rows -v partitions=$partitions <<'END' | sed 's/^./    &/'
 \echo '\nAll rows, decoded with the secret'

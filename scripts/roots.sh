@@ -1,14 +1,13 @@
-# shellcheck shell=bash disable=SC2034 # what is set here is used by those who source this
-# Bare Debian roots, and commands inside them. To be sourced after lib.sh, from the root of the
-# checkout. Works inside a root, too.
+# shellcheck shell=bash disable=SC2034 # callers use these variables
+# Makes bare Debian roots and runs commands inside them. Source it after lib.sh, from the root of
+# the checkout, or inside a root.
 
 [ "$(id -u)" = 0 ] || die "this needs root, for mounts of its own"
 
-# Where roots are kept; delete one to get it anew.
+# The directory of the roots; delete one to make it anew.
 readonly roots=${RANDFLAKE_ROOTS:-/var/cache/randflake-roots}
 
-# The suites of each major, separated by +. After a colon stands the only source package that a suite
-# is used for.
+# The suites of each major, separated by +. After a colon: the only source package from that suite.
 declare -rA suites_of=(
     [15]='bookworm'
     [17]='trixie'
@@ -18,18 +17,18 @@ declare -rA suites_of=(
 majors=$(printf '%s\n' "${!suites_of[@]}" | sort -n)
 oldest=${majors%%$'\n'*}
 
-# bootstrap SUITES DIRECTORY [PACKAGES], which are separated by commas: makes a bare root from the
-# mirror, and through the proxy, that this machine's apt is set up for.
+# bootstrap SUITES DIRECTORY [PACKAGES], separated by commas: makes a bare root with this machine's
+# mirror and proxy of apt.
 bootstrap() {
     local suite parts source mirror proxy options lines=()
     install_packages mmdebstrap iproute2
     mirror=$(apt-get update --print-uris | sed -n "s|^'\(.*\)/dists/[^']*/InRelease'.*|\1|p" | sed -n 1p)
     [ -n "$mirror" ] || die "apt's configuration names no mirror"
-    # Release files of snapshots and of mirrors left behind may have expired.
+    # Snapshots and abandoned mirrors may have expired release files.
     options=(--variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' --dpkgopt=force-unsafe-io)
     proxy=$(apt-config dump Acquire::http::Proxy)
     [ -z "$proxy" ] || options+=(--aptopt="$proxy")
-    # Installing a server must not set up a cluster.
+    # Installing a server must not create a cluster.
     [ -z "${3-}" ] || options+=(--include="$3"
         --setup-hook='mkdir -p "$1/etc/postgresql-common"'
         --setup-hook='echo "create_main_cluster = false" >"$1/etc/postgresql-common/createcluster.conf"')
@@ -44,8 +43,8 @@ bootstrap() {
     mmdebstrap "${options[@]}" "${parts[0]}" "$2" "${lines[@]}"
 }
 
-# make_root NAME SUITES PACKAGE...: sets `root` to the directory of the root of that name, made when
-# it is missing or was made from something else.
+# make_root NAME SUITES PACKAGE...: sets `root` to the directory of that root. Makes it if it is
+# missing or has other contents.
 make_root() {
     local recipe=${*:2} suites=$2
     root=$roots/$1
@@ -61,12 +60,12 @@ make_root() {
     exec 9>&-
 }
 
-# in_root EXCHANGE ROOT COMMAND...: runs a command inside a root, with mounts, processes and IPC of its
-# own. What it mounts or leaves running is removed when it ends.
+# in_root EXCHANGE ROOT COMMAND...: runs a command inside a root with its own mounts, processes and
+# IPC, and removes what it mounts or leaves running.
 #
-# Unless EXCHANGE is empty, the command finds this directory as /mnt, whatever the permissions above
-# it. What it writes elsewhere is thrown away, and it has no network but a loopback of its own, so that
-# servers of two roots never meet.
+# With EXCHANGE, the command finds this directory as /mnt, whatever the permissions above it. Its
+# other writes are discarded, and its network is only a loopback, so that servers of two roots never
+# meet.
 in_root() {
     # shellcheck disable=SC2016  # expanded by the inner shell
     unshare --mount --pid --ipc ${1:+--net} --fork --kill-child bash -euc '
@@ -80,7 +79,7 @@ in_root() {
             mount --bind "$exchange" "$root/mnt"
             ip link set lo up
         else
-            # unshare, inside, wants / to be a mount.
+            # unshare, inside, needs / to be a mount.
             mount --bind "$root" "$root"
         fi
         mount -t proc proc "$root/proc"

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Builds the RPM package for the PostgreSQL of PG_CONFIG from the archive of the last commit, and checks
-# the spec file and the packages with rpmlint, and that the package installs what `make install` does.
+# Builds the RPM package for PG_CONFIG's PostgreSQL from the archive of the last commit. Checks the
+# spec file and packages with rpmlint, and that the package installs the same as `make install`.
 #
 #   scripts/rpm_test.sh
 #
-# Debian's rpmbuild does not know Debian's packages, so what the spec file requires is not checked.
-# Packages and logs are left in build/rpm.
+# Debian's rpmbuild does not know Debian's packages, so the requirements of the spec file go
+# unchecked. Packages and logs stay in build/rpm.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit

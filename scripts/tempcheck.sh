@@ -1,17 +1,17 @@
 #!/bin/bash
-# Server tests against the installed extension, each kind on servers of its own.
+# Runs tests on temporary servers with the installed extension.
 #
 #   scripts/tempcheck.sh                        everything
 #   scripts/tempcheck.sh regress [NAME...]      pg_regress: sql/NAME.sql
 #   scripts/tempcheck.sh isolation [NAME...]    isolation:  test/isolation/specs/NAME.spec
 #   scripts/tempcheck.sh tap [NAME...]          TAP:        test/t/NAME.pl
 #
-# A NAME may carry its directory and suffix. PG_CONFIG names the server (default: the pg_config in
-# PATH). PROVE_FLAGS is passed to prove; the default, -j8 --timer, runs eight files at a time, which
-# mostly wait. VECTOR_PATH makes the servers use that randflake.vector_path.
+# A NAME may have its directory and suffix. PG_CONFIG names the server (default: the pg_config in
+# PATH). prove gets PROVE_FLAGS; the default, -j8 --timer, runs eight files at a time, which mostly
+# wait. VECTOR_PATH sets randflake.vector_path.
 #
-# A server refuses to run as root, so root steps down to the user postgres, else nobody. The tests
-# run in a temporary directory of that user, which stays for inspection when one of them fails.
+# A server refuses to run as root, so root becomes the user postgres, else nobody. The tests run in
+# a temporary directory of that user, which stays for inspection when a test fails.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,7 +28,7 @@ runs() {
     [ "$kind" = all ] || [ "$kind" = "$1" ]
 }
 
-# Sets `tests` to the names given, or to all of a directory, without directory and suffix.
+# Sets `tests` to the given names, or to all of a directory, without directory and suffix.
 choose() {
     local directory=$1 suffix=$2 name there
     there=("$directory"/*"$suffix")
@@ -47,7 +47,7 @@ tests=()
 regress_tests=("${tests[@]}")
 ! runs isolation || choose test/isolation/specs .spec "$@"
 isolation_tests=("${tests[@]}")
-# Of all of them, those that take longest begin.
+# When all run, the longest begin.
 long=()
 for name in 142_handover 440_migrate 217_lease_hostile 230_lease_model 320_drivers 112_clock_steps 240_lease_handover \
     384_rotation_leases 432_managed_numbers 380_rotation 382_rotation_rules; do
@@ -60,7 +60,7 @@ unset GLOBIGNORE
 tests=("${tests[@]/#/test/t/}")
 tap_tests=("${tests[@]/%/.pl}")
 
-# --- what the server's installation must offer -------------------------------------------------
+# --- requirements of the server's installation --------------------------------------------------
 
 PG_CONFIG=${PG_CONFIG:-pg_config}
 bindir=$("$PG_CONFIG" --bindir) || die "cannot run $PG_CONFIG"
@@ -81,12 +81,12 @@ if runs tap; then
     perl -MDBD::Pg -e 1 2>/dev/null || die "Perl's DBD::Pg is missing (Debian: libdbd-pg-perl)"
 fi
 
-# --- where the tests run, and as whom ----------------------------------------------------------
+# --- directory and user of the tests -----------------------------------------------------------
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/randflake-tempcheck.XXXXXX")
 chmod 755 "$work"
-# All of the sources, which the documentation links to; the packages of other languages only for
-# the tests that use them, for they are large.
+# Copies all sources, because the documentation links to them; the large packages of other languages
+# only for the tests that use them.
 leave_out=(./.git ./build ./quickstart)
 [[ " ${tap_tests[*]-} " =~ \ test/t/(220_lease_js|320_drivers)\.pl\  ]] || leave_out+=(node_modules)
 tar -c "${leave_out[@]/#/--exclude=}" . | tar -x -C "$work"
@@ -101,8 +101,8 @@ if [ "$(id -u)" = 0 ]; then
     user=nobody
     ! id postgres >/dev/null 2>&1 || user=postgres
     chown -R "$user" .
-    # Secrets in files of other owners, which only root can prepare: OWNER-MODE, readable for the
-    # server's user through the group.
+    # Secrets in files of other owners, which only root can prepare: OWNER-MODE, readable by the
+    # server's user through its group.
     mkdir foreign
     for file in root-0640 root-0440 root-0660 root-0644 daemon-0640; do
         od -An -v -N16 -tx1 /dev/urandom | tr -d ' ' >"foreign/$file"
@@ -120,7 +120,7 @@ fi
 
 # --- the three kinds ---------------------------------------------------------------------------
 
-# A line in `summary` for each kind; `failed` is there once one failed.
+# Adds each kind's line to `summary`; `failed` exists once one failed.
 report() {
     echo "$1" >>summary
 }
@@ -146,9 +146,9 @@ run_regress() {
     fi
 }
 
-# Makes an initdb that copies what initdb made once, which takes a second of processor time; it is not
-# asked for anything else by most of the tests. PostgreSQL 16 or later can do so itself. Segments of the
-# write-ahead log are small, for every copy and every base backup has one.
+# Makes an initdb that copies a cached cluster, since initdb takes a second of processor time and
+# most tests use its defaults. PostgreSQL 16 can do so itself. WAL segments are small because every
+# copy and base backup has one.
 copy_initdb() {
     as_user mkdir initdb
     as_user "$bindir/initdb" -D initdb/data -A trust -N --wal-segsize=1 >/dev/null
@@ -175,13 +175,13 @@ run_tap() {
     report "TAP: FAILED"
     touch failed
     show_tap_logs
-    # Once more at the end, which is what remains where output is cut.
+    # Repeated at the end, which remains where output is cut.
     grep -hE -A 8 '^([^ ]* )?not ok |Bail out!' tmp_check/log/regress_log_* | cut -c -300 |
         head -n 60 || true
     sed -n '/^Test Summary Report/,$p' tap.out
 }
 
-# The end of each own log of a test that failed or gave up, and what its servers had to complain about.
+# Prints the end of each failed test's log, and its servers' complaints.
 show_tap_logs() {
     local test log
     {
@@ -202,7 +202,7 @@ show_tap_logs() {
     done
 }
 
-# They wait for one server each, so TAP tests go on meanwhile.
+# Each waits for one server, so TAP tests run meanwhile.
 run_schedules() {
     ! runs regress || run_regress regress . "$pg_regress" "${regress_tests[@]}"
     ! runs isolation || run_regress isolation test/isolation "$pg_isolation_regress" "${isolation_tests[@]}"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# COPY of one column into tables whose other column has a default: time until the commit has returned,
+# COPY of one column into tables whose other column has a default: time until the commit returns,
 # the backend's processor time, WAL. The first round only warms up.
 
 # The text form, and decimal numbers that take as many bytes.
@@ -17,8 +17,8 @@ suite_copy() {
     sql -q -c 'DROP TABLE copy_rows'
 }
 
-# copy_into SUITE REPETITION CASE KEY: reads lines "label|type and default of a column", the first of which is the base,
-# and writes the SQL that fills one table for each and prints its samples.
+# copy_into SUITE REPETITION CASE KEY: reads lines "label|type and default of a column", the base
+# first, and writes the SQL that fills a table for each and prints its samples.
 copy_into() {
     local label column base=
     while IFS='|' read -r label column; do

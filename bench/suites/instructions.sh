@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Instructions per row of the executor with each function, counted by callgrind in a single-user server. Valgrind
-# does not support AVX-512, so runs are encrypted with AVX2 here.
+# Instructions per row of the executor with each function, counted by callgrind in a single-user
+# server. Valgrind does not support AVX-512, so batches are encrypted with AVX2 here.
 
 suite_instructions() {
     local rows=$traced_rows label expression
@@ -18,8 +18,9 @@ suite_instructions() {
     start_server
 }
 
-# count_instructions EXPRESSION QUERY: runs the query in a single-user server after a call that does what a session's
-# first one does; writes the counts of its executor, which PL/pgSQL's expressions do without, to $work/callgrind.
+# count_instructions EXPRESSION QUERY: runs the query in a single-user server, after one call that
+# does the work of a session's first. Writes the counts of its executor, which PL/pgSQL's
+# expressions do not use, to $work/callgrind.
 count_instructions() {
     # shellcheck disable=SC2016  # PL/pgSQL's quotes
     printf '%s\n' 'DO $$DECLARE x text; BEGIN x := '"$1"'; END$$' "$2" |

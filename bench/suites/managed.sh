@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# The script for managed servers beside the library and gen_random_uuid(), one identifier and many.
+# The managed script beside the library and gen_random_uuid(), one identifier and many.
 
 suite_managed() {
     local rows=100000
