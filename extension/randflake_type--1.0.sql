@@ -71,6 +71,10 @@ CREATE FUNCTION randflake_to_bigint(id randflake) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION randflake_to_bigint(randflake) IS 'the same identifier as bigint, in no order';
 
+CREATE FUNCTION randflake_to_text(id randflake) RETURNS text
+AS 'MODULE_PATHNAME', 'randflake_type_to_text' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION randflake_to_text(randflake) IS 'the text form of an identifier, as that of the same bigint';
+
 CREATE FUNCTION randflake_to_text(id randflake, prefix text) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_type_to_prefixed_text'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;

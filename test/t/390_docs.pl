@@ -37,24 +37,31 @@ sub check_runner {
           && $source =~ /^every_block_was_used\(\);$/m, "$where: $test runs $block->{name}");
 }
 
-# The anchor of a heading, as GitHub makes it.
-sub anchor_of {
-    my ($heading) = @_;
-    return lc($heading) =~ s/[^\w\s-]//gr =~ tr/ /-/r;
+# The anchors of the headings, as GitHub makes them: one that comes again has a number.
+sub anchors_of {
+    my %seen;
+    return map { my $anchor = lc s/[^\w\s-]//gr =~ tr/ /-/r; my $n = $seen{$anchor}++; $n ? "$anchor-$n" : $anchor }
+      slurp_file($_[0]) =~ s/^\s*```.*?^\s*```$//gmsr =~ /^#+ (.+)$/mg;
 }
 
+# All of them are of one form: what has another is none to this test.
 sub check_links {
     my ($file, $text) = @_;
-    my @broken;
+    my @broken = $text =~ s/^\s*```.*?^\s*```$|`[^`]+`//gmsr =~ /(\]\[.*|<(?:a|img) .*|\]\((?![^()\s]+\)).*|^\[.*\]: .*)/mg;
     while ($text =~ /\]\(([^)\s]+)\)/g) {
         my ($path, $anchor) = split /#/, $1, 2;
         next if $path =~ /^https?:/;
         my $target = $path eq '' ? $file : dirname($file) . "/$path";
-        my @anchors = -f $target ? map { anchor_of($_) } slurp_file($target) =~ /^#+ (.+)$/mg : ();
-        push @broken, $1 if !-e $target || ($anchor && !grep { $_ eq $anchor } @anchors);
+        my @anchors = -f $target ? anchors_of($target) : ();
+        push @broken, $1 if !-e $target || (defined $anchor && !grep { $_ eq $anchor } @anchors);
     }
     is("@broken", '', "$file: links within the project lead somewhere");
 }
+
+# Sources and scripts, their messages and comments, name pages that exist.
+my @pages = map { my $file = $_; map { "$file: $_" } grep { !-e } slurp_file($file) =~ m{\b(docs/[\w/.-]*\.(?:md|svg|yml))}g }
+  grep { -f } map { glob } qw(META.json *.control {extension,managed,migrate}/* {scripts,bench,packaging/*,docs/monitoring}/* src/*/*/* test/t/*.pl);
+is("@pages", '', 'pages that the sources name exist');
 
 # The strings in C++ and SQL, those of several lines as one.
 my $sources = join "\n", map { slurp_file($_) } glob 'extension/*.sql managed/* migrate/* docs/monitoring/*.{yml,json} src/*/*/*.{h,cpp}';

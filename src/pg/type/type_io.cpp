@@ -185,6 +185,11 @@ Datum randflake_to_bigint(PG_FUNCTION_ARGS) {
     PG_RETURN_INT64(static_cast<int64>(id_of_datum(fcinfo, PG_GETARG_DATUM(0))));
 }
 
+SQL_FUNCTION(randflake_type_to_text);
+Datum randflake_type_to_text(PG_FUNCTION_ARGS) {
+    PG_RETURN_TEXT_P(text_of_id(id_of_datum(fcinfo, PG_GETARG_DATUM(0))));
+}
+
 SQL_FUNCTION(randflake_type_to_prefixed_text);
 Datum randflake_type_to_prefixed_text(PG_FUNCTION_ARGS) {
     PG_RETURN_TEXT_P(
