@@ -4,16 +4,16 @@
 #   make install         install the library and the three extensions
 #   make installcheck    regression tests against a running, configured server
 #   make tempcheck       regression, isolation and TAP tests, each on a server of its own
-#   make soak            crashes and handovers under load for long; ROUNDS=n of crashes, SOAK_SECONDS=n
-#                        of handovers
+#   make soak            long crash and handover tests under load; ROUNDS=n of crashes,
+#                        SOAK_SECONDS=n of handovers
 #   make unit            unit tests of src/core (no server)
 #   make dist            archives of the last commit in build/
 #   make fuzz            fuzz targets of src/core; FUZZ_SECONDS=n for each of them
-#   make coverage        which lines the tests reach; see scripts/coverage.sh
-#   make lint            clang's warnings, clang-tidy and cppcheck over src; TIDY_CHECKS adds to .clang-tidy's checks
-#   make format          clang-format every source file; `make format-check` only looks
+#   make coverage        lists the lines that tests reach; see scripts/coverage.sh
+#   make lint            clang's warnings, clang-tidy and cppcheck over src; TIDY_CHECKS adds checks
+#   make format          clang-format every source file; `make format-check` only checks
 
-# Three extensions of one version and one library, in the order in which they can be created.
+# Three extensions with one version and one library, in order of their creation.
 EXTENSION = randflake randflake_type randflake_coordinator
 RANDFLAKE_VERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" randflake.control)
 
@@ -33,13 +33,13 @@ WARNINGS = -Wall -Wextra -Wno-register -Wno-unknown-warning-option $(if $(filter
 RANDFLAKE_CXXFLAGS = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden \
 	-isystem $(shell $(PG_CONFIG) --includedir-server) \
 	-isystem $(shell $(PG_CONFIG) --includedir) -Isrc -DRANDFLAKE_VERSION='"$(RANDFLAKE_VERSION)"'
-# COPT is how a builder adds flags; PGXS passes it to C alone.
+# Builders add flags with COPT; PGXS passes it to C alone.
 PG_CXXFLAGS = $(RANDFLAKE_CXXFLAGS) $(WARNINGS) -MMD -MP $(COPT)
 
 EXTRA_CLEAN = build $(OBJS:.o=.d) $(OBJS:.o=.gcno)
 
-# No bitcode: a function that takes a shared lock-free step or a cipher gains nothing from being inlined
-# into an expression, and bitcode is half of the build.
+# No bitcode: inlining into expressions gains nothing for functions with a shared lock-free step or
+# a cipher, and bitcode is half of the build.
 override with_llvm = no
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
@@ -48,14 +48,14 @@ include $(PGXS)
 -include $(OBJS:.o=.d)
 src/pg/main/init.o: randflake.control
 
-# Objects belong to one server, compiler and set of flags: another one rebuilds them.
+# Objects belong to one server, compiler and set of flags; others cause a rebuild.
 .PHONY: FORCE
 build/built_with: export BUILT_WITH = $(shell $(PG_CONFIG) --version) $(CXX) $(CXXFLAGS) $(CPPFLAGS)
 build/built_with: FORCE
 	@mkdir -p build; printenv BUILT_WITH | cmp -s - $@ || printenv BUILT_WITH >$@
 $(OBJS): build/built_with
 
-# The library must load into a C program: no C++ runtime symbol may be undefined.
+# The library must load into a C program: it must need no C++ runtime symbol.
 .PHONY: symbols
 symbols: $(shlib)
 	@if nm -D --undefined-only $(shlib) | grep -E ' U (_Z|__cxa|__gxx)'; then \
@@ -90,8 +90,8 @@ lint:
 	cppcheck -q -j $(shell nproc) --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
 		--std=c++20 --language=c++ -Isrc src
 
-# The release that META.json describes: scripts/check_versions.sh sees to it that all agree. Archives
-# of one commit are the same bytes every time.
+# The release in META.json; scripts/check_versions.sh checks that all copies agree. Archives of one
+# commit always have the same bytes.
 RELEASE = randflake-$(shell sed -n 's/^    "version": *"\(.*\)",$$/\1/p' META.json)
 .PHONY: dist
 dist:

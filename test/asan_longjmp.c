@@ -1,8 +1,8 @@
 /*
- * To be preloaded into a server whose extension alone is built with the address sanitizer. The
- * run-time library of the sanitizer comes with the extension then, too late to see the jumps with
- * which the server's errors leave functions. What these had marked on the stack must be cleared, or
- * the next ones to use it seem to touch what is not theirs.
+ * Preload this into a server in which only the extension is built with the address sanitizer. The
+ * sanitizer's run-time library arrives with the extension, too late to see the jumps by which the
+ * server's errors leave functions. This clears the marks of those functions on the stack; otherwise
+ * later users of the stack seem to touch foreign memory.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// What the fuzz targets share: bytes of the input as numbers, and a check that ends the program.
+// Shared by the fuzz targets: numbers from the input's bytes, and a check that ends the program.
 
 #ifndef RANDFLAKE_TEST_FUZZ_FUZZ_H
 #define RANDFLAKE_TEST_FUZZ_FUZZ_H
@@ -17,7 +17,7 @@ inline void Check(bool holds) {
         abort();
 }
 
-// Takes numbers from the front of the input; zeros when it has no more.
+// Takes numbers from the front of the input; zeros at its end.
 class Input {
 public:
     Input(const uint8_t* data, size_t size) : data_(data), size_(size) {}

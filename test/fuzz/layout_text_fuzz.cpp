@@ -1,5 +1,5 @@
-// Descriptions of layouts: whatever is accepted keeps the bounds, says the same when it is written
-// again, and takes every identifier apart and together; whatever is refused points into the text.
+// Descriptions of layouts. An accepted one keeps the bounds, survives formatting and parsing, and
+// unpacks and packs every identifier. The error of a refused one points into the text.
 
 #include <cstring>
 

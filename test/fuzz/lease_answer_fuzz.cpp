@@ -1,6 +1,6 @@
-// Answers of a coordinator: whatever comes, in whatever order, only one row of the expected types,
-// its end and a committed transaction are a grant, and every number that is taken over lies where
-// it may. The input says which results come, and what is in them.
+// Answers of a coordinator. Only one row of the expected types, its end and a committed transaction
+// make a grant, and every accepted number is within its bounds. The input chooses the results and
+// their contents.
 
 #include "core/lease/lease_answer.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 using Kind = AnswerPart::Kind;
 
-// The shapes of the requests that there are.
+// The shapes of all requests.
 constexpr AnswerShape kShapes[] = {
     {7,
      {AnswerType::kInt8, AnswerType::kInt4, AnswerType::kInt4, AnswerType::kInt8, AnswerType::kInt8,
@@ -23,7 +23,7 @@ constexpr AnswerShape kShapes[] = {
     {3, {AnswerType::kInt8, AnswerType::kInt8, AnswerType::kInt8}, true},
     {1, {AnswerType::kVoid}, false}};
 
-// Up to 31 bytes, in a copy of just that size.
+// Up to 31 bytes, in a copy of exactly that size.
 class Text {
 public:
     explicit Text(Input* input) {
@@ -45,7 +45,7 @@ public:
     char* bytes;
 };
 
-// As libpq writes it, unlike std::from_chars which is under test: by the C library.
+// Parses with the C library as libpq formats; std::from_chars is under test.
 bool IsNumber(const AnswerField& field, int64_t* value) {
     const std::string text(field.text, field.length);
     char* end;
@@ -114,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             for (int i = 0; i < count; i++) {
                 const auto kind = input.Take<uint8_t>();
                 texts[i] = new Text(&input);
-                // Mostly the type that is due.
+                // Mostly the expected type.
                 const AnswerType type = i < shape.columns && kind % 8 != 0
                                             ? shape.types[i]
                                             : static_cast<AnswerType>(kind / 8 % 4);

@@ -1,6 +1,6 @@
-// The file of secrets: what is accepted keeps the rules of a ring and says the same when it is
-// written again, by the calendar of the C library; what is refused is refused because of its first
-// wrong line. The input is a text, and also the time of a second secret.
+// The file of secrets. An accepted file keeps the rules of a ring and survives formatting, by the C
+// library's calendar, and parsing. A refused one is refused because of its first wrong line. The
+// input is a text and the time of a second secret.
 
 #include "core/secret/secret_file.h"
 
@@ -17,7 +17,7 @@ namespace {
 constexpr char kFirst[] = "00112233445566778899aabbccddeeff";
 constexpr char kSecond[] = "0F1e2d3c4b5a69788796a5b4c3d2e1f0";
 
-// A copy of just this size, so that the sanitizer sees a look beyond it.
+// A copy of exactly this size, so that the sanitizer sees reads beyond it.
 SecretFileResult Parse(const std::string& text, SecretList* list) {
     char* copy = static_cast<char*>(malloc(text.size()));
     if (!text.empty())
@@ -67,7 +67,7 @@ void CheckAccepted(const SecretList& list) {
     Check(Parse(Written(list), &again).error == SecretFileError::kNone && Same(again, list));
 }
 
-// All before this line is right, and nothing after it matters.
+// The lines before this one are right, and the later ones do not matter.
 void CheckRefused(const std::string& text, const SecretFileResult& result) {
     if (result.error == SecretFileError::kEmpty) {
         Check(result.line == 0);
@@ -95,7 +95,7 @@ void CheckText(const std::string& text) {
     else
         CheckRefused(text, result);
 
-    // Lines that do not count
+    // Ignored lines
     SecretList commented;
     const SecretFileResult below = Parse("# " + std::string(kFirst) + "\n\r\n" + text, &commented);
     Check(below.error == result.error && (result.line == 0 || below.line == result.line + 2));

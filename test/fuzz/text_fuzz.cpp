@@ -1,6 +1,6 @@
-// The text form: whatever is accepted, formats to itself, in lower case and without leading zeros;
-// whatever is refused, is refused for the reason given. That of the type differs in short decimal
-// numbers alone. The same input in binary, and which of it is a number to cast through bigint.
+// The text form. Accepted text formats to itself in lower case without leading zeros; refused text
+// is refused for the stated reason. The type's form differs only in short decimal numbers. The same
+// input is also read in binary and as a number to cast through bigint.
 
 #include <charconv>
 
@@ -40,7 +40,7 @@ void CheckRefused(const char* text, size_t length, const TextResult& result) {
             Check(length > kMaxTextLength);
             break;
         case TextError::kOutOfRange:
-            // 13 digits have 65 bits: the first digit has one too many.
+            // 13 digits have 65 bits, so the first digit is too large.
             Check(length == kMaxTextLength && text[0] > 'f' - 'a' + 'A');
             break;
         case TextError::kDecimal:
@@ -49,7 +49,7 @@ void CheckRefused(const char* text, size_t length, const TextResult& result) {
     }
 }
 
-// How the type reads the same input.
+// The type reads the same input.
 void CheckType(const char* text, size_t length, const TextResult& expected) {
     bool decimal = length > 0 && length < kMaxTextLength;
     for (size_t i = 0; i < length; i++)
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CheckBinary(data, size);
     CheckBigint(text, size);
 
-    // And from the number's side.
+    // Starting from a number.
     const auto id = Input(data, size).Take<uint64_t>();
     char digits[kMaxTextLength];
     const TextResult back = ParseText(digits, FormatText(id, digits));

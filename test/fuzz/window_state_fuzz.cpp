@@ -1,6 +1,6 @@
-// The window file: what can be read is written back as the same bytes, and a start never goes below
-// the written end. The input is three numbers and a file, whose checksum is also made right, so
-// that what is behind it is reached.
+// The window file. Readable bytes are written back unchanged, and no start goes below the written
+// end. The input is three numbers and a file; a second run corrects the file's checksum to reach
+// the code behind it.
 
 #include "core/window/window_state.h"
 
@@ -43,7 +43,7 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
     Check(!plan.proven || (plan.finding == Finding::kOwn && found.stop.run == start.last_run &&
                            found.stop.run != 0 && found.stop.nodes.Covers(start.nodes)));
 
-    // What is written next keeps every end of node ids that are known.
+    // The next write keeps every end of known node ids.
     WindowState next = plan.state;
     if (opens_at == kMaxEnd)
         return;  // no window can open
@@ -61,7 +61,7 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
     Check(again.EndFor(start.nodes) == next.EndFor(start.nodes) && again.origin == start.origin);
 }
 
-// `other` chooses which parts of the origin differ from what was found.
+// `other` chooses the parts of the origin that differ from the state's.
 void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     WindowState found{};
     const StateError error = DecodeWindowState(bytes, size, &found);
@@ -80,7 +80,7 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     start.secrets = found.secrets;
     if (start.secrets.count > 0)
         start.secrets.records[start.secrets.count - 1].fingerprint ^= other >> 2 & 1;
-    // Mostly the stop that was found, so that it can be proven.
+    // Mostly the state's stop, which proves the start.
     start.origin = origin;
     start.boot[0] = found.stop.boot[0];
     start.boot[1] = found.stop.boot[1] ^ (other >> 4 & 1);

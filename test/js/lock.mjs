@@ -1,8 +1,8 @@
-// Shortens package-lock.json: a line for each package that a test loads, with what `npm ci` needs.
+// Shortens package-lock.json: one line for each package in tests, with what `npm ci` needs.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 
-// What tools want for tasks that no test gives them: dependencies of a package, or of any ('*').
+// Dependencies, of a package or of any ('*'), of tools that no test uses.
 const leftOut = {
   '*': /^(foreground-child|jackspeak|yargs|mysql2|tsx|@esbuild-kit\/.*|@esbuild\/(?!linux-(arm64|x64)$).*)$/,
   '@prisma/dev': /^(@electric-sql\/.*|@prisma\/streams-local|find-my-way)$/,
@@ -13,7 +13,7 @@ const kinds = ['dependencies', 'optionalDependencies', 'peerDependencies'];
 const lock = JSON.parse(readFileSync('package-lock.json'));
 const reached = {};
 
-// As Node.js does: in node_modules of the package, then in those of the directories above.
+// Like Node.js: searches node_modules of the package, then those of the directories above.
 function find(path, name) {
   for (let at = path; ; at = at.replace(/(^|\/)node_modules\/(@[^/]*\/)?[^/]*$/, '')) {
     const found = `${at && `${at}/`}node_modules/${name}`;

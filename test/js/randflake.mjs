@@ -1,6 +1,6 @@
-// Stands in for randflake/v2 of the npm package randflake where that is not installed: the part of its interface that
-// docs/leases-reference.md uses, written from the cipher's definition (see src/core/identifier/cipher.h) and not from the
-// extension's code, so that the two check each other.
+// Replaces randflake/v2 of the npm package randflake where that is not installed: the part of its
+// interface in docs/leases-reference.md. Written from the cipher's definition (see
+// src/core/identifier/cipher.h), not from the extension's code, so that the two check each other.
 
 const EPOCH = 1730000000;
 const rotl = (value, bits) => ((value << bits) | (value >>> (16 - bits))) & 0xffff;
@@ -29,7 +29,7 @@ function expand(secret) {
   });
 }
 
-// Feistel layer between steps; its own inverse but for the swap.
+// The linear layer between steps; without the swap it is its own inverse.
 function mix(w) {
   const t = rotl(w[0] ^ w[1], 8);
   w[2] ^= w[0] ^ t;

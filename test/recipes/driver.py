@@ -1,4 +1,4 @@
-# What a program does with a driver of Python, named by the argument and set up by its recipe.
+# A program that uses the Python driver in its argument, which its recipe has set up.
 
 import asyncio
 import importlib

@@ -1,4 +1,4 @@
-// What a program does with a mapper of JavaScript, named by the argument and set up by its recipe.
+// A program that uses the JavaScript mapper in its argument, which its recipe has set up.
 
 import { fromText, toText } from './text_form.mjs';
 

@@ -1,13 +1,13 @@
-# The code blocks of the documentation, so that tests run what readers read.
+# The code blocks of the documentation, so that tests run the text that readers see.
 #
-# A block is what stands between ``` lines; the word after the first ``` is its language. An HTML
-# comment on the line before it, invisible to readers, says who runs it:
+# A block stands between ``` lines; the word after the first ``` is its language. An HTML comment on
+# the line before it, invisible to readers, says how it is tested:
 #
-#   <!-- run by test/t/310_sharding.pl: NAME -->   that test does, under this name
-#   <!-- not run: REASON -->                  none can
-#   <!-- fails: PATTERN -->                   it runs, and must end in this error
+#   <!-- run by test/t/310_sharding.pl: NAME -->   that test runs it under this name
+#   <!-- not run: REASON -->                  no test can run it
+#   <!-- fails: PATTERN -->                   it must fail with this error
 #
-# An SQL block without such a comment is run by test/t/390_docs.pl, in the document's order.
+# test/t/390_docs.pl runs SQL blocks without such a comment, in the document's order.
 
 package Docs;
 
@@ -16,8 +16,8 @@ use Randflake;
 
 our @EXPORT = qw(code_blocks read_document block every_block_was_used);
 
-# All blocks of a document, in its order: hashes of language, text, line (of the text's first line),
-# and what the comment says: test and name, or not_run, or fails.
+# All blocks of a document in order: hashes of language, text, line (of the text's first line), and
+# the comment's contents: test and name, or not_run, or fails.
 sub code_blocks {
     my ($file) = @_;
     my (@blocks, $block, $fence);
@@ -46,8 +46,8 @@ sub code_blocks {
     return @blocks;
 }
 
-# The blocks that a test runs: read_document once, then block for the text of each name (the same
-# name twice joins them), and every_block_was_used at the end.
+# For a test that runs blocks: call read_document once, then block for the text of each name (equal
+# names are joined), and every_block_was_used at the end.
 my ($document, %texts, %unused);
 
 sub read_document {

@@ -1,4 +1,4 @@
-# SQL of a hostile user: what test/t/346_hostile.pl runs. Functions are looked up in the catalog.
+# SQL of a hostile user, for test/t/346_hostile.pl. It finds functions in the catalog.
 
 package HostileCalls;
 
@@ -210,9 +210,9 @@ SQL
 }
 
 # A superuser's loops of 20000 calls of each function that succeed, and of 5000 that fail, after a
-# tenth of that to get warm: what they leave in the memory contexts and in the process, in bytes.
-# Arguments depend on the loop, so that no call is computed in advance. Functions of other languages
-# than C, whose memory is managed by these, are called less often.
+# tenth of that to warm up; reports growth of memory contexts and process in bytes. Arguments depend
+# on the loop, so that no call is computed in advance. Functions in other languages than C, whose
+# memory these manage, are called less often.
 sub memory_of_loops {
     return <<'SQL';
 SET client_min_messages = error;

@@ -1,6 +1,6 @@
-# What the TAP tests share: configured servers, errors taken apart, sessions in the background,
-# checks on identifiers and on text that must not hold a secret, and clocks of the test's own. Who uses
-# this module has strict, warnings, Test::More and PostgreSQL's test modules, too.
+# Shared by the TAP tests: configured servers, errors in parts, background sessions, checks of
+# identifiers and of text that must not hold a secret, and settable clocks. Also imports strict,
+# warnings, Test::More and PostgreSQL's test modules into its user.
 
 package Randflake;
 
@@ -35,18 +35,19 @@ sub random_secret {
     return join '', map { sprintf '%02x', int rand 256 } 1 .. 16;
 }
 
-# What makes an identifier, of Randflake or of Snowflake, and what takes one apart that is called `id`.
+# The function that generates identifiers, of Randflake or Snowflake, and SQL that decodes one,
+# `id`.
 sub functions_of {
     my ($snowflake) = @_;
     return ('snowflake_generate()', "snowflake_decode(id, 'twitter')") if $snowflake;
     return ('randflake_generate()', 'randflake_decode(id)');
 }
 
-# A server, initialized and configured but not started. Options:
-#   settings   see configure; a node id and a secret unless given
+# An initialized and configured server, not started. Options:
+#   settings   see configure; by default a node id and a secret
 #   conf       more lines for postgresql.conf
 #   init       arguments of PostgreSQL::Test::Cluster's init
-#   install_path  where the server's programs are, as for PostgreSQL::Test::Cluster
+#   install_path  directory of the server's programs, as in PostgreSQL::Test::Cluster
 sub new_server {
     my ($name, %options) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name,
@@ -59,7 +60,7 @@ sub new_server {
 }
 
 # The same, started, with extensions in the database postgres. Option:
-#   extensions   their names; randflake unless given
+#   extensions   their names; default randflake
 sub start_server {
     my ($name, %options) = @_;
     my $extensions = delete $options{extensions} // ['randflake'];
@@ -69,7 +70,7 @@ sub start_server {
     return $node;
 }
 
-# Sets the randflake.* settings of a server to these, named without the prefix, and to no others.
+# Sets the server's randflake.* settings to these, named without the prefix, and removes others.
 # Takes effect at the next start or reload.
 sub configure {
     my ($node, %settings) = @_;
@@ -83,8 +84,8 @@ sub configure {
     chmod 0600, $file;
 }
 
-# The server must not start with these settings, for the reason given as a pattern. Returns what it
-# logged, from an empty log on.
+# The server must refuse to start with these settings, for the reason in a pattern. Returns its log
+# of the attempt.
 sub refuses_to_start {
     my ($node, $settings, $reason, $test_name) = @_;
     configure($node, %$settings);
@@ -96,9 +97,9 @@ sub refuses_to_start {
     return $log;
 }
 
-# Runs a statement as the bootstrap superuser, or as `user`, in postgres or `database`, and takes its
-# error apart: a hash of sqlstate, message, detail, hint, and all of standard error as text. Empty
-# strings where there is none.
+# Runs a statement as the bootstrap superuser, or as `user`, in postgres or `database`, and returns
+# its error as a hash of sqlstate, message, detail, hint, and all of standard error as text. Missing
+# parts are empty strings.
 sub error_of {
     my ($node, $sql, %options) = @_;
     my ($status, $out, $text) = $node->psql($options{database} // 'postgres', $sql,
@@ -112,8 +113,8 @@ sub error_of {
     return \%error;
 }
 
-# The statement must fail with this SQLSTATE, and parts matching the patterns given for message,
-# detail and hint. With the option `problem`, randflake_status tells the same.
+# The statement must fail with this SQLSTATE, and with message, detail and hint that match the
+# patterns. With the option `problem`, randflake_status must show the same.
 sub error_is {
     my ($node, $sql, $sqlstate, $patterns, $test_name, %options) = @_;
     my $error = error_of($node, $sql, %options);
@@ -123,7 +124,7 @@ sub error_is {
     is_problem($node, $error, $test_name) if $options{problem};
 }
 
-# The error is what randflake_status shows as the problem, but for numbers and times, which go on.
+# randflake_status must show the error as the problem; numbers and times may have advanced.
 sub is_problem {
     my ($node, $error, $test_name) = @_;
     my $expected = join ': ', grep { $_ ne '' } @$error{qw(message detail)};
@@ -131,8 +132,7 @@ sub is_problem {
     is($shown =~ s/\d+/0/gr, $expected =~ s/\d+/0/gr, "$test_name, as the status tells");
 }
 
-# Runs statements, each a transaction, in a session of their own in the background. The first error
-# ends the session.
+# Runs statements in a background session, each as a transaction. The first error ends it.
 sub start_session {
     my ($node, @statements) = @_;
     my $session = { out => '', err => '' };
@@ -145,7 +145,7 @@ sub start_session {
     return $session;
 }
 
-# Waits for its end; returns what it printed, without the last newline, and its errors.
+# Waits for its end; returns its output without the last newline, and its errors.
 sub finish_session {
     my ($session) = @_;
     $session->{handle}->finish;
@@ -153,12 +153,12 @@ sub finish_session {
     return ($out, $session->{err});
 }
 
-# Runs a block until it gives something true, for as long as tests wait; what it gave last.
+# Runs a block until its result is true or tests time out; returns the last result.
 sub wait_until(&) {
     my ($block) = @_;
     my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
     my ($result, $pause) = (undef, 0.01);
-    # Rarely, when it takes long: most blocks start a psql.
+    # Sleeps longer and longer, because most blocks start a psql.
     until (($result = $block->()) || time > $give_up_at) {
         sleep $pause;
         $pause = 1.3 * $pause if $pause < 0.2;
@@ -177,7 +177,7 @@ sub postmaster_of {
     return (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
 }
 
-# Waits until this many sessions wait for a number.
+# Waits until this many sessions are waiting for a number.
 sub wait_until_waiting {
     my ($node, $count) = @_;
     $node->poll_query_until('postgres', <<"SQL") or die 'no session waits for a number';
@@ -186,9 +186,9 @@ WHERE wait_event_type = 'Extension' AND query ~ '(rand|snow)flake_generate'
 SQL
 }
 
-# What is inside the identifiers that a query returns in one column: a hash of their number, of how
-# many are distinct, the first and last second (Unix), the node ids (in order, separated by
-# spaces), the least and the greatest sequence number. `decode` takes an identifier `id` apart.
+# Decodes the identifiers that a query returns in one column: a hash of their count, the count of
+# distinct ones, the first and last second (Unix), the node ids (in order, separated by spaces), the
+# least and the greatest sequence number. `decode` is SQL that decodes an identifier `id`.
 sub fields_of {
     my ($node, $query, $decode) = @_;
     $decode //= 'randflake_decode(id)';
@@ -208,14 +208,14 @@ SQL
     return \%fields;
 }
 
-# The query must return this many identifiers, none twice.
+# The query must return this many distinct identifiers.
 sub all_distinct {
     my ($node, $query, $count, $test_name) = @_;
     is($node->safe_psql('postgres', "SELECT count(*), count(DISTINCT id) FROM ($query) AS ids (id)"),
         "$count|$count", $test_name);
 }
 
-# No twelve digits in a row of the secret may be in the text, in either case.
+# The text must not have twelve consecutive digits of the secret, in either case.
 sub no_secret_in {
     my ($text, $secret, $test_name) = @_;
     my @parts = map { lc substr $secret, $_, 12 } 0 .. length($secret) - 12;
@@ -224,7 +224,7 @@ sub no_secret_in {
     ok(!@found, $test_name) or diag('found in: ' . join "\n", grep { my $line = $_; grep { index($line, $_) >= 0 } @found } split /\n/, $text);
 }
 
-# As is_deeply, for lists of many thousands, which it takes seconds for.
+# Like is_deeply, which takes seconds for lists of many thousands.
 sub same_list {
     my ($got, $expected, $test_name) = @_;
     return pass($test_name) if "@$got" eq "@$expected";
@@ -247,16 +247,16 @@ sub preload_library {
 
 # --- the clock -------------------------------------------------------------------------------
 
-# A server that is started by start_under_clock has a wall clock of its own (clock.c), the true time
-# until it is set. It can be set at any time, also while the server is stopped; its processes see
-# that at once. In seconds, fractions allowed.
+# A server started by start_under_clock has its own wall clock (clock.c), which shows the true time
+# until a test sets it. A test can set it at any time, even while the server is stopped; its
+# processes see that at once. In seconds, fractions allowed.
 
 sub clock_file {
     my ($node) = @_;
     return $node->basedir . '/clock';
 }
 
-# Writes what clock.c reads. In place, for the file is mapped.
+# Writes the file of clock.c in place, because it is mapped.
 sub set_clock {
     my ($node, $seconds, $stands) = @_;
     my $word = 2 * 1000 * sprintf('%.0f', 1e6 * $seconds) + $stands;
@@ -266,27 +266,27 @@ sub set_clock {
     close $out or die "could not write $file: $!";
 }
 
-# The server's clock runs this far ahead of the true time; behind it, if negative.
+# Lets the server's clock run this far ahead of the true time, or behind it if negative.
 sub clock_offset {
     my ($node, $seconds) = @_;
     set_clock($node, $seconds, 0);
 }
 
-# The server's clock goes on from this Unix time. The coarse one, by which identifiers are made, shows it
-# after its next tick; there are 100 a second or more.
+# Lets the server's clock run from this Unix time. The coarse clock, which identifiers use, follows
+# at its next tick, within 10 ms.
 sub clock_runs_from {
     my ($node, $time) = @_;
     clock_offset($node, $time - time);
     sleep 0.02;
 }
 
-# The server's clock stands still at this Unix time.
+# Stops the server's clock at this Unix time.
 sub clock_stands_at {
     my ($node, $time) = @_;
     set_clock($node, $time, 1);
 }
 
-# Starts a server under its clock, or under that of another one.
+# Starts a server under its clock, or under another server's.
 sub start_under_clock {
     my ($node, $owner) = @_;
     $owner //= $node;

@@ -1,5 +1,5 @@
-# What a database consists of, in text that two databases can be compared by: the definition, comment
-# and privileges of every object, the members of extensions included.
+# The contents of a database as text, to compare two databases: definition, comment and privileges
+# of every object, including members of extensions.
 
 package RandflakeCatalog;
 
@@ -8,9 +8,9 @@ use Randflake;
 
 our @EXPORT = qw(definitions_of differences same_definitions);
 
-# The objects of a database: a hash from object to definition. pg_upgrade's way of dumping writes
-# out what a dump leaves to CREATE EXTENSION, whatever kinds of objects there may come to be. It
-# takes a server that no other test uses, and no data.
+# The objects of a database: a hash from object to definition. Dumps in pg_upgrade's mode, which
+# writes out what a dump leaves to CREATE EXTENSION, and so covers future kinds of objects. Needs a
+# server that no other test uses, and omits data.
 sub definitions_of {
     my ($node, $database) = @_;
     my $file = $node->basedir . "/definitions_of_$database";
@@ -19,7 +19,7 @@ sub definitions_of {
         "the objects of $database");
     my $dump = slurp_file($file);
 
-    # Numbers of objects and transactions differ from database to database.
+    # Oids and transaction ids differ from database to database.
     $dump =~ s/^-- For binary upgrade, .*\n//mg;
     $dump =~ s/^SELECT pg_catalog\.binary_upgrade_[^;]*;\n//mg;
     $dump =~ s/^UPDATE pg_catalog\.pg_class\nSET relfrozenxid [^;]*;\n//mg;
@@ -29,7 +29,7 @@ sub definitions_of {
         next if $object =~ /; Type: SEQUENCE SET;/;    # data
         $definitions{$object} .= $text =~ s/^--.*\n|^\\(?:un)?restrict .*\n|^\n//mgr;
     }
-    # What no statement of a dump tells.
+    # Properties that no statement of a dump shows.
     $definitions{$_->[0]} = $node->safe_psql($database, $_->[1])
       for [ 'tables with data of their own', <<'SQL' ], [ 'privileges that extensions gave', <<'SQL' ];
 SELECT extname, config::regclass, condition
@@ -47,7 +47,7 @@ SQL
     return \%definitions;
 }
 
-# The objects of which two such hashes have different definitions.
+# The objects whose definitions differ in two such hashes.
 sub differences {
     my ($left, $right) = @_;
     my %objects = (%$left, %$right);

@@ -1,9 +1,9 @@
-# Node ids that change hands between data directories: copies, rollbacks, standbys, clocks that
-# differ, and sessions that collect every identifier, those of rolled-back transactions included.
+# Node ids that change hands between data directories: copies, rollbacks, standbys, differing
+# clocks. Sessions collect every identifier, including those of rolled-back transactions.
 #
-# Each server has a wall clock of its own (see Randflake.pm), this far from the true time:
-# $node->{clock_ahead}. All clocks can be made to stand still together, so that what a test does
-# happens within one second, however slow the machine.
+# Each server has its own wall clock (see Randflake.pm), $node->{clock_ahead} from the true time.
+# All clocks can stand still together, so that a test's events happen within one second, however
+# slow the machine.
 
 package RandflakeHandover;
 
@@ -30,8 +30,8 @@ sub clocks_stand {
     clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
 }
 
-# Of which nothing was used yet, neither now nor when the clocks stood before: a server may have
-# restarted faster than the second that they were ahead.
+# The next second is unused, both now and at the last stop of the clocks: a server may have
+# restarted faster than the second by which they were ahead.
 my $stood_at = 0;
 
 sub clocks_stand_in_next_second {
@@ -47,19 +47,19 @@ sub clocks_run {
 
 # --- identifiers -----------------------------------------------------------------------------
 
-# Two of three identifiers are of transactions that are rolled back.
+# Two of three transactions roll back.
 my $script = <<'SQL';
 BEGIN; COPY (SELECT randflake_generate() FROM generate_series(1, 20)) TO STDOUT; ROLLBACK;
 INSERT INTO kept SELECT randflake_generate() FROM generate_series(1, 10) RETURNING id;
 \! sleep 0.1
 SQL
 
-# Sessions generate for about that many seconds each, from when the first identifier is to be had.
-# What they get is an era of the history, which is returned; none when they get nothing.
+# Sessions generate for about that many seconds each, from the first available identifier on.
+# Returns their identifiers as an era of the history, or nothing without any.
 sub collect {
     my ($history, $node, $seconds, %options) = @_;
     my @sessions;
-    # In a file: what is handed to standard input waits for finish, so sessions would follow each other.
+    # In a file: psql waits for the end of its standard input, and sessions would run one by one.
     my $statements = PostgreSQL::Test::Utils::tempdir_short() . '/statements';
     append_to_file($statements, "CREATE TEMP TABLE kept (id bigint);\n" . $script x (10 * $seconds));
     for (1 .. $options{sessions} // 1) {
@@ -79,7 +79,7 @@ sub collect {
     return $history->add_era(@files);
 }
 
-# What can be had without a wait.
+# Collects what is available without a wait.
 sub collect_at_once {
     my ($history, $node, %options) = @_;
     return collect($history, $node, 0.3, max_wait => '100ms', %options);
@@ -87,8 +87,8 @@ sub collect_at_once {
 
 # --- directories -----------------------------------------------------------------------------
 
-# Makes the second server's data directory a copy of the first one's, as cp -a does, but for the
-# port. Both are stopped.
+# Copies the first server's data directory to the second one, like cp -a, except for the port. Both
+# are stopped.
 sub copy_directory {
     my ($from, $to) = @_;
     my $directory = $to->data_dir;
@@ -101,14 +101,14 @@ sub copy_directory {
     close $out or die "could not write: $!";
 }
 
-# The next start is one of a standby, which is promoted later. It receives nothing.
+# Makes the next start that of a standby, which receives nothing and is promoted later.
 sub make_standby {
     my ($node) = @_;
     append_to_file($node->data_dir . '/standby.signal', '');
 }
 
-# What a snapshot of the disk holds of randflake's, and its return: the identity file keeps inode and
-# time of birth. The database itself does not matter here.
+# Takes and restores a disk snapshot of randflake's files: the identity file keeps inode and time of
+# birth. The database itself does not matter here.
 sub snapshot {
     my ($node) = @_;
     return slurp_file(window_path($node));
@@ -119,8 +119,7 @@ sub roll_back {
     write_window_bytes($node, $snapshot);
 }
 
-# Where the server keeps which run opened a window of its directory: 64-bit FNV-1a of what tells the
-# directory from others.
+# The server's run marker: its name is the 64-bit FNV-1a hash of the directory's identity.
 sub run_marker_path {
     my ($node) = @_;
     use integer;    # wraps around

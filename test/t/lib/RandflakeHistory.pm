@@ -1,8 +1,8 @@
-# Every identifier that leaves a server, rolled-back ones included, from the first to the last:
-# clients that write down what they receive as they receive it, and an observer, a server of its
-# own with the same secret that nothing ever happens to, which takes all of it apart.
+# Collects every identifier that leaves a server, including rolled-back ones: clients write down
+# what they receive at once, and an observer, an untouched server with the same secret, decodes all
+# of it.
 #
-# A history is cut into eras, from one stop or crash of the server to the next.
+# An era of the history lasts from one stop or crash of the server to the next.
 
 package RandflakeHistory;
 
@@ -14,9 +14,9 @@ our @EXPORT = qw(
   wait_until_received client_backends finish_clients end_clients crash_backend crash_server kill_postmaster
 );
 
-# What clients do, over and over until the connection is lost. Each statement returns identifiers
-# alone, one a line; COPY hands them on before the statement ends. GENERATE stands for the function.
-# A series in FROM would be stored before the first row, one in a select list is not.
+# Clients repeat these until they lose the connection. Each statement returns only identifiers, one
+# a line; COPY passes them on before the statement ends. GENERATE stands for the function. The
+# executor would store a series in FROM before the first row, but not one in a select list.
 my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
     copy => [ 100_000, 'COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT;' ],
     rollback => [
@@ -26,7 +26,7 @@ my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
     parallel => [ 2_000, 'COPY (SELECT GENERATE FROM numbers) TO STDOUT;' ],
     reconnect => [ 1_000, '\c' . "\nSELECT GENERATE;" ]);
 
-# Of randflake_generate(), or of snowflake_generate() with snowflake => 1.
+# A history of randflake_generate(), or of snowflake_generate() with snowflake => 1.
 sub new {
     my ($class, $secret, %options) = @_;
     my ($generate, $decode) = functions_of($options{snowflake});
@@ -41,7 +41,7 @@ sub new {
 
 # --- clients ---------------------------------------------------------------------------------
 
-# Starts a client for each of these kinds.
+# Starts a client of each kind.
 sub start_clients {
     my ($self, $node, @kinds) = @_;
     my @clients;
@@ -68,7 +68,7 @@ sub _write_file {
     return $path;
 }
 
-# Waits until each client has received something since it was started, or since the last wait.
+# Waits until each client has received something since its start or the last wait.
 sub wait_until_received {
     my (@clients) = @_;
     for my $client (@clients) {
@@ -86,15 +86,14 @@ sub client_backends {
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'client' ORDER BY random()");
 }
 
-# Waits for the clients to end, because the connection was lost or the script is done. Returns
-# their files.
+# Waits until the clients end, with the connection or the script. Returns their files.
 sub finish_clients {
     my (@clients) = @_;
     $_->{handle}->finish for @clients;
     return map { $_->{received} } @clients;
 }
 
-# Ends clients of a server that goes on.
+# Ends clients of a server that keeps running.
 sub end_clients {
     my ($node, @clients) = @_;
     $node->safe_psql('postgres',
@@ -102,7 +101,7 @@ sub end_clients {
     return finish_clients(@clients);
 }
 
-# Has one session generate this many, or as many as it can. Returns the file and the errors.
+# Has one session generate up to this many. Returns the file and the errors.
 sub generate {
     my ($self, $node, $count, $max_wait) = @_;
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/generated';
@@ -125,11 +124,11 @@ sub crash_backend {
     } else {
         $node->psql('postgres', q{COPY (SELECT) TO PROGRAM 'kill -KILL $PPID'});
     }
-    # A promotion just before may still have to say that it is ready.
+    # After a recent promotion this message may come late.
     $node->wait_for_log(qr/reinitializing.*database system is ready to accept connections/s, $log_start);
 }
 
-# Kills the postmaster and leaves its children alone, which it returns.
+# Kills the postmaster and returns its children, which live on.
 sub kill_postmaster {
     my ($node) = @_;
     my $postmaster = postmaster_of($node);
@@ -148,9 +147,8 @@ sub crash_server {
 
 # --- what was received -------------------------------------------------------------------------
 
-# Adds these files as an era. Returns how many identifiers it has, the first and the last second
-# (since the epoch of identifiers), how many are of the last, and its node ids, in order, separated
-# by spaces.
+# Adds these files as an era. Returns its count of identifiers, the first and the last second (since
+# the epoch of identifiers), the count in the last, and its node ids in order, separated by spaces.
 sub add_era {
     my ($self, @files) = @_;
     my $era = ++$self->{eras};
@@ -172,13 +170,13 @@ SQL
     return \%era;
 }
 
-# Starts over, when what comes next has nothing to do with what was.
+# Starts over, for a history that is independent of the former.
 sub forget {
     my ($self) = @_;
     $self->{observer}->safe_psql('postgres', 'TRUNCATE history');
 }
 
-# No (time, node id, sequence) may have left twice, nor any identifier.
+# No (time, node id, sequence) and no identifier may appear twice.
 sub no_duplicates {
     my ($self, $test_name) = @_;
     my ($count, $numbers, $ids) = split /\|/, $self->{observer}->safe_psql('postgres', <<'SQL');

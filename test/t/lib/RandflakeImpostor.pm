@@ -1,6 +1,6 @@
-# A server that speaks PostgreSQL's protocol well enough to be asked for a lease, and then answers as
-# a test wants: with a row of any shape, or with something that is no answer at all. It listens where
-# libpq expects a server's Unix socket, in a process of its own; each connection has another.
+# A server that speaks enough of PostgreSQL's protocol to receive a request for a lease, and answers
+# as a test wants: with any row, or with garbage. It listens at a server's Unix socket, in its own
+# process; each connection has another.
 
 package RandflakeImpostor;
 
@@ -39,7 +39,7 @@ sub complete { return message('C', pack 'Z*', $_[0] // 'SELECT 1') }
 sub ready { return message('Z', $_[0] // 'I') }
 sub parameter { return message('S', pack 'Z* Z*', @_) }
 
-# An error, or with `type` N a notice; with `column` in the field for the name of a column.
+# An error, or with `type` N a notice; `column` fills the field for a column's name.
 sub report {
     my ($sqlstate, $text, %options) = @_;
     my $severity = $options{severity} // 'ERROR';
@@ -48,8 +48,8 @@ sub report {
             [ M => $text ], defined $options{column} ? [ c => $options{column} ] : ()) . "\0");
 }
 
-# What a coordinator would say; seven values, and the types of their columns. The last two may be left
-# out: its clock in milliseconds, and from when on the holder lacks a secret.
+# The values of a coordinator's answer, and the types of their columns. The last two are optional:
+# its clock in milliseconds, and the time of the first secret that the holder lacks.
 our @lease_types = (INT8, INT4, INT4, INT8, INT8, INT8, INT8);
 
 # Columns of these types.
@@ -76,10 +76,10 @@ sub connstr {
     return "host=$self->{directory} port=5432 dbname=postgres user=leaser " . ($more // '');
 }
 
-# From now on, connections are treated like this; those under way are cut. Given are functions that
-# get the connection:
-#   startup    instead of the welcome, after the client's first message
-#   answer     to a request, of which it gets the text too; that it was parsed and bound is said
+# Treats connections like this from now on, and cuts open ones. The functions get the connection:
+#   startup    replaces the welcome, after the client's first message
+#   answer     replaces the answer to a request, whose text it gets; the parse and bind are
+#              confirmed
 sub play {
     my ($self, %scenario) = @_;
     $self->stop;
@@ -96,7 +96,7 @@ sub play {
         }
     }
     $self->{pid} = $pid;
-    # Before it has left the test's group of processes, it cannot be stopped.
+    # Before the process has left the test's process group, it cannot be stopped.
     sleep 0.01 until getpgrp($pid) == $pid;
 }
 
@@ -107,10 +107,10 @@ sub stop {
     waitpid $pid, 0;
 }
 
-# Whatever becomes of the test. Processes that it forked leave without this.
+# Runs however the test ends. Forked processes leave without it.
 sub DESTROY { local $?; $_[0]->stop; return }
 
-# What clients wrote in their first message, one a line.
+# The contents of clients' first messages, one a line.
 sub startups {
     my ($self) = @_;
     return -e "$self->{directory}/startups" ? slurp_file("$self->{directory}/startups") : '';
@@ -132,7 +132,7 @@ sub read_message {
     return ($type, read_bytes($client, $length - 4));
 }
 
-# Dies when the other side has gone.
+# Dies when the peer has gone.
 sub say_to {
     my ($client, $bytes) = @_;
     while (length $bytes) {
@@ -171,12 +171,12 @@ sub _serve {
     }
 }
 
-# Says nothing more, and stays.
+# Stays connected and sends nothing more.
 sub silence { sleep 1 while 1; return }
 
 sub repeat {
     my ($client, $bytes) = @_;
-    # Large pieces, so that it is the reader who is slow.
+    # In large pieces, so that the reader is the slow side.
     $bytes x= 1 + int(65536 / length $bytes);
     say_to($client, $bytes) while 1;
 }

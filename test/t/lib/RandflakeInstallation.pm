@@ -1,5 +1,5 @@
-# An installation of PostgreSQL for one test, which may add extension scripts to it: the server finds
-# its files by where its programs are.
+# A private installation of PostgreSQL, for a test that adds extension scripts: the server finds its
+# files by the place of its programs.
 
 package RandflakeInstallation;
 
@@ -10,7 +10,7 @@ use Randflake;
 
 our @EXPORT = qw(private_installation);
 
-# Links to everything in a directory, in another one, except to some names.
+# Links everything of one directory into another, except some names.
 sub link_all {
     my ($from, $to, @except) = @_;
     make_path($to);
@@ -21,9 +21,9 @@ sub link_all {
     }
 }
 
-# Programs are copied, for a link would lead back to where they come from; the rest is linked.
-# Returns what PostgreSQL::Test::Cluster wants as install_path, and the directory of extensions,
-# whose files may be added to and replaced.
+# Copies programs, since links would lead back to their origin, and links the rest. Returns
+# install_path for PostgreSQL::Test::Cluster, and the directory of extensions, whose files the test
+# may add to and replace.
 sub private_installation {
     my %directory;
     for my $kind (qw(bindir sharedir pkglibdir)) {

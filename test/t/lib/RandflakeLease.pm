@@ -1,5 +1,5 @@
-# A fleet: a coordinator, servers that lease node ids from it, clients that write down every
-# identifier they receive, and the check of all of them against the coordinator's table.
+# A fleet: a coordinator, servers that lease node ids from it, and clients that write down every
+# identifier they receive. Checks all of them against the coordinator's table.
 
 package RandflakeLease;
 
@@ -12,15 +12,15 @@ our @EXPORT = qw(
   start_in_fleet status_of wait_for_connection wait_for_lease wait_for_status wait_for_closed_window wait_for_open_window gave_back
   log_has load_on end_load all_is_well processes_of lease_worker_of);
 
-# Seconds of a lease, unless a test wants another: the shortest that a slow machine renews in time.
+# Seconds of a lease by default: the shortest that a slow machine renews in time.
 our $duration = 4;
 
-# In the pool of a coordinator. Up to 16 are leased in order, and again when all have been.
+# The pool of a coordinator. It leases up to 16 in order, and again when all were leased.
 our $node_ids = 131072;
 
-# All servers of a test are copies of one that was made here, which is much faster than initdb for
-# each, and has the extensions of generators and coordinators in the database postgres. They share a secret. Clients call
-# randflake_generate(), or snowflake_generate() with snowflake => 1.
+# All servers of a test are copies of one template, which is much faster than initdb for each. It
+# has the extensions of generators and coordinators in the database postgres. They share a secret.
+# Clients call randflake_generate(), or snowflake_generate() with snowflake => 1.
 sub new_fleet {
     my (%options) = @_;
     my $template = new_server('template', init => [ allows_streaming => 1 ],
@@ -40,7 +40,7 @@ sub new_fleet {
     };
 }
 
-# Starts a server, under the fleet's clock, if it has one: that of the server $fleet->{clock}.
+# Starts a server, under the fleet's clock if it has one: that of the server $fleet->{clock}.
 sub start_in_fleet {
     my ($fleet, $node) = @_;
     if ($fleet->{clock}) {
@@ -62,8 +62,8 @@ sub _copy_of_template {
     return $node;
 }
 
-# A coordinator whose leases are short. It has the secret, so that it can check what the others
-# made, and no node id.
+# A coordinator with short leases. It has the secret, to check the others' identifiers, and no node
+# id.
 sub start_coordinator {
     my ($fleet, $name, %options) = @_;
     my $node = _copy_of_template($fleet, $name, {}, %options);
@@ -71,8 +71,7 @@ sub start_coordinator {
     return $node;
 }
 
-# Makes the extension anew, where nothing was ever leased: in a copy, a coordinator has to take it
-# that leases are missing.
+# Recreates the extension as a first one: in a copy, a coordinator must assume that it lost leases.
 sub make_coordinator {
     my ($node, $max_duration) = @_;
     $max_duration //= $duration;
@@ -80,15 +79,15 @@ sub make_coordinator {
           . " max_duration => $max_duration, max_clock_skew => 1, never_leased => true)");
 }
 
-# Makes the extension anew, as where another coordinator may have leased before. Nothing is told to
-# it; its defaults are short ones.
+# Recreates the extension as a replacement: another coordinator may have leased before. It keeps its
+# defaults, which are short.
 sub remake_coordinator {
     my ($node) = @_;
     _make_extension($node, "ALTER TABLE randflake_lease_pool ALTER nodes SET DEFAULT '[0,$node_ids)',"
           . " ALTER max_duration SET DEFAULT $duration, ALTER max_clock_skew SET DEFAULT 1");
 }
 
-# A lease goes when its node ids are leased again: all leases that there were, for all_is_well.
+# Leasing node ids again deletes old leases, so this keeps all of them, for all_is_well.
 sub _make_extension {
     my ($node, $configure) = @_;
     $node->safe_psql('postgres', <<"SQL");
@@ -107,7 +106,8 @@ sub new_static {
         start => 0);
 }
 
-# Settings of a server that leases from this coordinator, a server or a connection string, and others.
+# The settings of a server that leases from this coordinator (a server or a connection string), plus
+# others.
 sub leasing {
     my ($fleet, $coordinator, %settings) = @_;
     $coordinator = $coordinator->connstr('postgres') if ref $coordinator;
@@ -115,7 +115,7 @@ sub leasing {
         max_wait => '2min', %settings);
 }
 
-# Has a server lease from this coordinator from now on.
+# Makes a server lease from this coordinator.
 sub move_to {
     my ($fleet, $node, @leasing) = @_;
     configure($node, leasing($fleet, @leasing));
@@ -161,7 +161,7 @@ sub wait_for_status {
       or die $node->name . ": $condition did not come true: " . status_of($node, '*');
 }
 
-# Waits until its clock is behind its window, and so is that of identifiers, which may trail it by a tick.
+# Waits until its clock is behind its window, and so is the coarse one, which may trail by a tick.
 sub wait_for_closed_window {
     my ($node) = @_;
     wait_for_status($node, q{window_end <= clock_timestamp() - interval '20 ms'});
@@ -173,7 +173,7 @@ sub wait_for_open_window {
     wait_for_status($node, 'clock_timestamp() >= window_start AND clock_timestamp() < window_end');
 }
 
-# A server that held this lease has given it back; or the one after it, had that ended meanwhile.
+# The server has given this lease back, or the next one, if this had ended.
 sub gave_back {
     my ($coordinator, $holder, $lease, $test_name) = @_;
     is( $coordinator->safe_psql('postgres',
@@ -197,14 +197,14 @@ sub log_has {
 
 # --- clients -----------------------------------------------------------------------------------
 
-# Starts clients on a server. Whatever fails, they try again, as long as the connection lasts.
+# Starts clients on a server. They retry after any error while the connection lasts.
 sub load_on {
     my ($fleet, $node, $count) = @_;
     $fleet->{script} //= do {
         my $file = PostgreSQL::Test::Utils::tempdir_short() . '/load.sql';
         my $copy = "COPY (SELECT $fleet->{generate} FROM generate_series(1, 20)) TO STDOUT;\n";
         my $sleep = "DO \$\$ BEGIN PERFORM pg_sleep(0.02); END \$\$;\n";
-        # What a transaction that is rolled back gave is used, too.
+        # Identifiers of rolled-back transactions count as used.
         PostgreSQL::Test::Utils::append_to_file($file,
             "$copy${sleep}BEGIN;\n${copy}ROLLBACK;\n$sleep" x 25_000);
         $file;
@@ -218,16 +218,16 @@ sub load_on {
             '<', $fleet->{script}, '>', $file, '2>', "$file.err",
             IPC::Run::timeout(20 * $PostgreSQL::Test::Utils::timeout_default));
     }
-    # They are under way.
+    # Waits until each has received something.
     for my $file (map { $_->[1] } @{ $fleet->{files} }[ -($count // 2) .. -1 ]) {
         sleep 0.05 until -s $file || -s "$file.err";
     }
 }
 
-# Ends the clients of a server; those of a server that is gone have ended.
+# Ends the clients of a server; those of a stopped server have ended.
 sub end_load {
     my ($fleet, $node) = @_;
-    # As an argument: a psql that cannot connect does not read its input, which IPC::Run may die of.
+    # As an argument: a psql that cannot connect does not read its input, which can kill IPC::Run.
     IPC::Run::run(
         [ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'" ],
@@ -235,8 +235,8 @@ sub end_load {
     $_->finish for @{ delete $fleet->{clients}{ $node->name } // [] };
 }
 
-# What all clients received, checked on the coordinator: nothing twice, and, with `leased` true,
-# every second and node id inside a lease of the server it came from.
+# Checks what all clients received on the coordinator: nothing twice and, with `leased` true, every
+# second and node id inside a lease of its server.
 sub all_is_well {
     my ($fleet, $coordinator, $test_name, %options) = @_;
     my $copies = join '', map {
@@ -265,7 +265,7 @@ SQL
 
 # --- processes ---------------------------------------------------------------------------------
 
-# The postmaster of a server that is running, and its children.
+# The postmaster of a running server, and its children.
 sub processes_of {
     my ($node) = @_;
     my $postmaster = postmaster_of($node);
@@ -273,7 +273,7 @@ sub processes_of {
     return ($postmaster, @children);
 }
 
-# Waits for it: a server that has just started may not have it yet.
+# Waits for the lease worker, which a new server may lack.
 sub lease_worker_of {
     my ($node) = @_;
     my ($postmaster) = processes_of($node);

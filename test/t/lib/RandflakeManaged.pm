@@ -7,8 +7,9 @@ use Randflake;
 
 our @EXPORT = qw(managed_server install_managed as_owner);
 
-# A running server without the library, with the database app of the role owner, which may do all that an
-# owner may and no more. `conf` is for postgresql.conf, `install_path` as in PostgreSQL::Test::Cluster.
+# A running server without the library, with a database app of the role owner, which has only the
+# privileges of an owner. `conf` is for postgresql.conf, `install_path` as in
+# PostgreSQL::Test::Cluster.
 sub managed_server {
     my ($name, %options) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name, $options{install_path} ? (install_path => $options{install_path}) : ());
@@ -19,7 +20,7 @@ sub managed_server {
     return $node;
 }
 
-# Installs the script, or a text in place of it, and configures it unless node_id is undef.
+# Installs the script or a replacement, and configures it unless node_id is undef.
 sub install_managed {
     my ($node, $node_id, $secret, $script) = @_;
     $script //= slurp_file('managed/randflake.sql');

@@ -1,5 +1,5 @@
-# A proxy between a server and its coordinator that can lose what comes back. It listens where libpq
-# expects a server's Unix socket, in a process of its own.
+# A proxy between a server and its coordinator that can lose answers. It listens at a server's Unix
+# socket, in its own process.
 
 package RandflakeProxy;
 
@@ -8,7 +8,7 @@ use IO::Socket::INET;
 use IO::Socket::UNIX;
 use Randflake;
 
-# To a PostgreSQL::Test::Cluster. The proxy passes everything on at first.
+# Leads to a PostgreSQL::Test::Cluster. At first the proxy passes everything on.
 sub new {
     my ($class, $server) = @_;
     my $directory = PostgreSQL::Test::Utils::tempdir_short();
@@ -27,11 +27,11 @@ sub new {
     return $self;
 }
 
-# How it treats connections from now on, those under way included:
-#   pass       hands everything on
-#   cut        breaks the connection instead of the answer to a request for a lease, which the
-#              server got and has answered
-#   hang       takes connections and says nothing
+# Sets the treatment of connections, including open ones:
+#   pass       passes everything on
+#   cut        breaks the connection before the answer to a request for a lease, which the
+#              coordinator has received and granted
+#   hang       accepts connections and sends nothing
 sub set_mode {
     my ($self, $mode) = @_;
     open my $out, '>', "$self->{mode_file}.new" or die "could not write $self->{mode_file}: $!";
@@ -74,7 +74,7 @@ sub _run {
             my $peer = $peer{$ready};
             my $client = $is_client{$ready} ? $ready : $peer;
             $asked{$client} = 1 if $got && $bytes =~ /randflake_lease_/;
-            # Whatever the server says to a request for a lease, it says after the commit.
+            # The coordinator's answer to a request for a lease follows the commit.
             my $cut = $mode eq 'cut' && $ready != $client && $asked{$client};
             if (!$got || $cut) {
                 $select->remove($ready, $peer);
@@ -89,8 +89,8 @@ sub _run {
     }
 }
 
-# A TCP address of this machine that answers no attempt to connect, as if packets were lost: a
-# listener whose queue is full. Returns what keeps it so, and the port.
+# A TCP address of this machine that does not answer, as if packets were lost: a listener with a
+# full queue. Returns an object that keeps it so, and the port.
 sub black_hole {
     my $listener = IO::Socket::INET->new(Listen => 0, LocalAddr => '127.0.0.1')
       or die "could not listen: $!";

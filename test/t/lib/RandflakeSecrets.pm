@@ -9,7 +9,7 @@ use Randflake;
 
 our @EXPORT = qw(write_secrets secret_path fingerprints_of utc);
 
-# An instant as the file has it, of a Unix second.
+# A Unix second as an instant in the file.
 sub utc {
     my ($second) = @_;
     return strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $second);
@@ -20,7 +20,7 @@ sub secret_path {
     return $node->basedir . '/secrets';
 }
 
-# Writes the file of a server: the first secret, then pairs of a Unix second and a secret; or a text.
+# Writes a server's file: the first secret, then pairs of a Unix second and a secret; or a text.
 sub write_secrets {
     my ($node, $first, @later) = @_;
     my $text = "$first\n";
@@ -35,7 +35,7 @@ sub write_secrets {
     rename "$path.new", $path or die "could not rename $path: $!";
 }
 
-# The fingerprints of secrets, given as to write_secrets.
+# The fingerprints of secrets, with the arguments of write_secrets.
 sub fingerprints_of {
     my ($first, @later) = @_;
     my @fingerprints = substr hmac_sha256('randflake key check', pack 'H*', $first), 0, 8;

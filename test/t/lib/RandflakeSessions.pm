@@ -1,8 +1,8 @@
-# PostgreSQL::Test::Cluster starts a psql for each piece of SQL, which takes four times as long as the
-# session in it. This module replaces its `psql`, and so `safe_psql`, and its `poll_query_until`: what is
-# only SQL goes to the server through DBD::Pg. Each call still is a session of its own, each statement a
-# transaction of its own, and results and errors are as psql prints them, but for the line number of an
-# error and the results that rules add. What only psql can do is left to psql.
+# PostgreSQL::Test::Cluster starts a psql for each piece of SQL, which takes four times as long as
+# the session in it. This module replaces its `psql` (hence `safe_psql`) and `poll_query_until`:
+# pure SQL goes to the server through DBD::Pg. Each call is still its own session, each statement
+# its own transaction, and results and errors are as psql prints them, except an error's line number
+# and the results of rules. psql still runs what needs psql.
 
 package RandflakeSessions;
 
@@ -24,8 +24,8 @@ our $program = PostgreSQL::Test::Cluster->can('psql');
     *PostgreSQL::Test::Cluster::poll_query_until = \&poll_query_until;
 }
 
-# The statements of a text, cut as psql cuts it; nothing if it may hold something that is psql's to
-# read: a backslash, or rows of COPY.
+# The statements of a text, split as psql splits it; nothing if it may hold input for psql: a
+# backslash, or rows of COPY.
 sub statements_of {
     my ($sql) = @_;
     return if $sql =~ /\\|\bCOPY\b.*\bSTD(?:IN|OUT)\b|\bBEGIN\s+ATOMIC\b/is;
@@ -42,19 +42,19 @@ sub statements_of {
     return map { s/^\s+//r } grep { s{--[^\n]*|/\*.*?\*/}{}gsr =~ /\S/ } @statements;
 }
 
-# As text, for DBD::Pg makes a Perl value of some types.
+# As text, because DBD::Pg turns some types into Perl values.
 sub text_of {
     my ($value, $type) = @_;
     return '' if !defined $value;
     return '\x' . unpack 'H*', $value if $type eq 'bytea';
     return $value if $type ne 'float8';
     return $value =~ s/Inf/Infinity/r if $value =~ /[a-z]{3}/i;
-    # The shortest that gives the same number back, as the server does.
+    # The shortest text of the same number, like the server's.
     my ($shortest) = grep { $_ == $value } map { sprintf "%.${_}g", $value } 15 .. 17;
     return $shortest;
 }
 
-# The error of the last statement. Late versions of DBD::Pg have but its fields if it was cancelled.
+# The last statement's error. Newer versions of DBD::Pg have only its fields after a cancellation.
 sub error_text {
     my ($connection, $verbosity) = @_;
     return 'ERROR:  ' . $connection->state if $verbosity eq 'sqlstate';
@@ -62,7 +62,7 @@ sub error_text {
       // 'ERROR:  ' . ($verbosity eq 'verbose' ? $connection->state . ': ' : '') . $connection->pg_error_field('message_primary');
 }
 
-# Runs a statement; returns its rows as text and whether it succeeded. Gives up at that time, if there is one.
+# Runs a statement; returns its rows as text and whether it succeeded. Gives up at the given time.
 sub run {
     my ($connection, $statement, $give_up_at) = @_;
     my $handle = $connection->prepare($statement, { pg_direct => 1, pg_async => PG_ASYNC });
@@ -71,13 +71,13 @@ sub run {
     until ($connection->pg_ready) {
         my $rest = $give_up_at ? $give_up_at - time : undef;
         if (defined $rest && $rest <= 0) {
-            $connection->pg_cancel; # the handle would wait
+            $connection->pg_cancel; # without this the handle waits
             die "timed out\n";
         }
         $socket->can_read($rest);
     }
     my $rows = $connection->pg_result or return;
-    # Late versions take a statement that was cancelled for one without rows.
+    # Newer versions report a cancelled statement as one without rows.
     return if $connection->state eq '57014';
     return ('', 1) if !$handle->{NUM_OF_FIELDS};
     my $types = $handle->{pg_type};
@@ -106,7 +106,7 @@ sub psql {
     my ($output, $errors) = ('', '');
     local $SIG{__WARN__} = sub { $errors .= "psql: $_[0]" };
     $where .= " user='$user'" if defined $user;
-    # One that fails is psql's to tell of.
+    # psql reports failed connections.
     my $connection = DBI->connect("dbi:Pg:$where", '', '', { PrintError => 0, PrintWarn => 1 })
       or goto &{ $program };
     $connection->{$_} = 0 for qw(pg_enable_utf8 pg_expand_array);

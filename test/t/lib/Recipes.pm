@@ -1,5 +1,5 @@
-# Recipes of docs/drivers*.md: programs that use a driver with keys of both forms. Each is extracted from
-# its page and run in a database of its own, and what it prints is compared with what is in the database.
+# Recipes of docs/drivers*.md: programs that use a driver with keys of both forms. Extracts each
+# from its page, runs it in its own database, and compares its output with the database.
 
 package Recipes;
 
@@ -15,8 +15,8 @@ our @EXPORT = qw(start_recipes without_library recipe succeeds);
 my $sources = getcwd();
 my ($node, $required, $database_sql, $tables_sql, $stand_in);
 
-# Starts the server. Blocks: how the database is set up, and the tables. A recipe whose tools are missing
-# is a failure when RANDFLAKE_DRIVERS has this word, and skipped otherwise.
+# Starts the server. Blocks: the set-up of the database, and the tables. A recipe with missing tools
+# fails if RANDFLAKE_DRIVERS has its word, and is skipped otherwise.
 sub start_recipes {
     my ($word, @blocks) = @_;
     $required = ($ENV{RANDFLAKE_DRIVERS} // '') eq $word;
@@ -27,7 +27,7 @@ sub start_recipes {
     return $node;
 }
 
-# From here on recipes run on another server, which has no library but what this SQL makes.
+# Runs further recipes on another server, without the library but with this SQL.
 sub without_library {
     ($stand_in) = @_;
     $node->stop;
@@ -37,7 +37,7 @@ sub without_library {
     $node->start;
 }
 
-# Runs a program in a directory; returns whether it succeeded, and its output, errors included.
+# Runs a program in a directory; returns its success and its output including errors.
 sub output_of {
     my ($directory, @command) = @_;
     my $output = '';
@@ -46,13 +46,13 @@ sub output_of {
     return ($good, $output);
 }
 
-# Whether a program succeeds: what tells if a driver is there.
+# Whether a program succeeds, which shows whether a driver is installed.
 sub succeeds {
     return (output_of('.', @_))[0];
 }
 
-# Of the server's identifiers recipes get those of the harder kind: negative, and none that a
-# floating-point number can hold.
+# Recipes get the harder ones of the server's identifiers: negative, and none that a floating-point
+# number can hold.
 my $hard_identifiers = <<'SQL';
 CREATE FUNCTION public.randflake_generate() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -84,7 +84,7 @@ JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 WHERE indisprimary AND indrelid IN ('customer'::regclass, 'purchase'::regclass)
 SQL
 
-# The table between both, whose columns have no default.
+# The join table, whose columns have no default.
 my $foreign_keys = <<'SQL';
 SELECT string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod), confrelid::regclass,
                             pg_get_expr(adbin, adrelid)), ', ' ORDER BY attname)
@@ -93,7 +93,7 @@ LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 WHERE contype = 'f' AND conrelid = 'bought'::regclass
 SQL
 
-# What every recipe prints; drivers leave out what no form of a key changes.
+# The output of every recipe; drivers leave out what does not depend on the key's form.
 my $printed = <<'SQL';
 SELECT format('customer %s %s %s', id, randflake_to_text(id), name) FROM customer WHERE name = 'Ada'
 UNION ALL SELECT format('purchase %s %s', id, item) FROM purchase WHERE item = 'pen'
@@ -111,25 +111,25 @@ UNION ALL SELECT format('bought %s', purchase_id) FROM bought JOIN customer ON c
 UNION ALL SELECT 'malformed 404'
 SQL
 
-# How many rows were inserted together, and by how many statements.
+# The count of rows inserted together, and of the statements that did it.
 my $bulk = <<'SQL';
 SELECT count(*), count(DISTINCT concat(tableoid, ' ', xmin, ' ', cmin)) <= 8 FROM (
     SELECT tableoid, xmin, cmin FROM customer WHERE name LIKE 'bulk %'
     UNION ALL SELECT tableoid, xmin, cmin FROM purchase WHERE item LIKE 'bulk %') AS rows
 SQL
 
-# Runs one, with
+# Runs a recipe:
 #   name
-#   files    names of its blocks, the names of its files
+#   files    names of its blocks, which are the names of its files
 #   programs names of its files in test/recipes
-#   needs    pairs of a thing and whether it is there
-#   tables   true if it finds the tables made
-#   model    true if it is a mapper, which prints all of it; without tables it is
+#   needs    pairs of a requirement and whether it is met
+#   tables   true if the tables exist before it
+#   model    true for a mapper, which prints everything; the default without tables
 #   packages the directory with the node_modules it uses
-#   prepare  commands that come before it
+#   prepare  commands before it
 #   run      the command
-#   also     more files, by their names
-#   after    commands that come after it; they may make the tables again, in the database "again"
+#   also     more files, by name
+#   after    commands after it; they may make the tables again, in the database "again"
 sub recipe {
     my (%recipe) = @_;
     my $name = $recipe{name};
@@ -156,7 +156,7 @@ sub recipe {
     }
 }
 
-# Runs commands of a recipe, which must succeed.
+# Runs a recipe's commands, which must succeed.
 sub run_steps {
     my ($name, $directory, @steps) = @_;
     for my $step (@steps) {
@@ -197,7 +197,7 @@ sub run_recipe {
         check_tables('shop');
         my $expected = $node->safe_psql('shop', $printed) . "\n";
         $expected =~ s/^(?:bulk|json|number|bought) .*\n//gm if !$model;
-        # The stand-in finds no row for what is malformed.
+        # The stand-in finds no row for malformed input.
         s/^malformed.*\n//m for $stand_in ? ($output, $expected) : ();
         is($output, $expected, '  prints what is in the database');
         is($node->safe_psql('shop', $bulk), '2000|t', '  inserts many rows together') if $model;

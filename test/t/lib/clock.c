@@ -1,10 +1,9 @@
 /*
  * A wall clock that a test sets. For LD_PRELOAD: replaces time, gettimeofday, and clock_gettime of
- * CLOCK_REALTIME and CLOCK_REALTIME_COARSE. Other clocks, timers and the times of files stay those
- * of the system.
+ * CLOCK_REALTIME and CLOCK_REALTIME_COARSE. Other clocks, timers and file times are the system's.
  *
- * RANDFLAKE_CLOCK names a file, which is mapped when a program starts: its processes see every
- * change at once, and all of them the same. It holds one 64-bit word, twice:
+ * RANDFLAKE_CLOCK names a file, which a program maps at its start: its processes all see every
+ * change at once. The file holds one 64-bit word, twice:
  *
  *   2 * n       the clock runs, n ns ahead of the system's
  *   2 * n + 1   the clock stands still, n ns after the beginning of 1970
@@ -40,7 +39,7 @@ __attribute__((constructor)) static void map_setting(void) {
     setting = words;
 }
 
-/* Write fills the first word, then the second. While it is under way they differ. */
+/* A write fills the first word, then the second. While they differ, it is in progress. */
 static int64_t read_setting(void) {
     int64_t second, first;
     do {
@@ -51,7 +50,7 @@ static int64_t read_setting(void) {
 }
 
 static int read_clock(clockid_t clock, struct timespec *now) {
-    /* Not libc's function: this one has its name. */
+    /* libc's function has this name too. */
     const int result = (int)syscall(SYS_clock_gettime, clock, now);
     if (result != 0 || setting == NULL ||
         (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE))
@@ -70,7 +69,7 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     return read_clock(clock, now);
 }
 
-/* As libc's, of the coarse clock. */
+/* Like libc's, from the coarse clock. */
 time_t time(time_t *result) {
     struct timespec now;
     read_clock(CLOCK_REALTIME_COARSE, &now);

@@ -1,14 +1,14 @@
 /*
- * Watches what a server does to the files of its windows, and makes it fail or wait on demand. For
- * LD_PRELOAD; RANDFLAKE_WATCH names a directory:
+ * Watches a server's operations on the files of its windows, and makes them fail or wait on demand.
+ * For LD_PRELOAD; RANDFLAKE_WATCH names a directory:
  *
  *   log                    a line for each operation: process id, operation, file, result
- *   fault.OPERATION.FILE   while it exists, the operation fails with the errno it holds; with -1,
- *                          half of a write is written
+ *   fault.OPERATION.FILE   while it exists, the operation fails with the errno in it; with -1, half
+ *                          of a write is written
  *   gate.OPERATION.FILE    while it exists, the operation waits
  *
- * Operations are read, write, fsync, rename; files are named without their directory. A row sent to
- * a client is logged as the operation reply.
+ * Operations are read, write, fsync, rename; file names omit the directory. A row that is sent to a
+ * client is logged as the operation reply.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The raw system calls, so that watching is not watched. */
+/* The raw system calls, which are not watched themselves. */
 static long raw_write(int fd, const void *bytes, size_t length) {
     return syscall(SYS_write, fd, bytes, length);
 }
@@ -80,7 +80,7 @@ static int intercept_operation(const char *operation, const char *file) {
     return atoi(text);
 }
 
-/* The same, leaving errno alone: an operation that works does not set it. */
+/* The same, without changing errno: a successful operation does not set it. */
 static int intercept(const char *operation, const char *file) {
     const int saved = errno;
     const int error = intercept_operation(operation, file);
@@ -88,7 +88,7 @@ static int intercept(const char *operation, const char *file) {
     return error;
 }
 
-/* The file of a descriptor, if it is one to watch: NULL else. */
+/* The file of a descriptor; NULL if it is not watched. */
 static const char *watched(int fd, char *path, size_t size) {
     char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -154,7 +154,7 @@ int rename(const char *from, const char *to) {
     return result;
 }
 
-/* What a backend sends begins with a row description when it holds rows. */
+/* A backend's message with rows begins with a row description. */
 ssize_t send(int fd, const void *bytes, size_t length, int flags) {
     if (length > 0 && *(const char *)bytes == 'T')
         log_operation("reply", "client", "ok");
