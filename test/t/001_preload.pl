@@ -1,4 +1,4 @@
-# What works when the library is not preloaded, or no node id or secret is set.
+# What works without preloading the library, or without a node id or secret.
 
 use Docs;
 use Randflake;
@@ -7,7 +7,7 @@ my $node = new_server('main', conf => "shared_preload_libraries = ''");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE; CREATE EXTENSION randflake_coordinator');
 
-# Everything that makes an identifier, and everything that looks into one.
+# All functions that generate identifiers, and all that decode them.
 my %generates = (
     'generate' => 'SELECT randflake_generate()',
     'generate_text' => 'SELECT randflake_generate_text()',
@@ -43,7 +43,7 @@ SELECT (randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '01234
 SELECT randflake_lease_release(lease_id, incarnation, lower(span)) IS NULL AS released FROM randflake_lease \gset
 SELECT :first_node_id, :node_count, :seconds, first_node_id, :'renewed'::boolean FROM randflake_leases WHERE state = 'released'
 SQL
-# The type is there, and asks for it.
+# The type exists, but needs the library.
 error_is($node, $_, '55000', { message => qr/must be loaded via/, hint => qr/"shared_preload_libraries"/ },
     "not preloaded: $_ fails")
   for 'SELECT randflake_next()', q{SELECT 'a'::randflake};
@@ -67,7 +67,7 @@ for my $settings ({ node_id => 7 }, {}, { node_id => 7, secret => '', secret_fil
     is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
 }
 
-# Secret set, node id missing: looking works, as on a server that only reads
+# With a secret but no node id: decoding works, as on a server that only reads.
 for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
     my $label = 'no node id, ' . join(' ', sort keys %$settings);
     $node->stop;
@@ -86,7 +86,8 @@ for my $settings ({}, { node_id => -1 }, { node_count => 4 }) {
     is($node->safe_psql('postgres', $pure), $pure_result, "$label: text and shards work");
 }
 
-# README's order: the extensions were made before the server was configured, and now the type works.
+# In the README's order: the extensions exist before the server is configured, and then the type
+# works.
 $node->stop;
 configure($node, secret => random_secret(), node_id => 7, max_wait => '1h');
 $node->start;
@@ -102,7 +103,7 @@ is(join(' ', sort keys %least), '15 16 17 18', 'each major that had the fault is
 is( $node->log_contains('WARNING:  this minor release of PostgreSQL lets roles forge identifiers') ? 1 : 0,
     $minor < ($least{$major} // 0) ? 1 : 0, "  the log warns, or not, of $major.$minor");
 
-# A server that asks libraries for their version gets that of the extension.
+# A server that asks libraries for their version gets the extension's.
 if ($node->pg_version >= 18) {
     is( $node->safe_psql('postgres', <<'SQL'), 'randflake|t', 'the library tells its version');
 SELECT l.module_name, l.version = e.default_version

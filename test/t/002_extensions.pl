@@ -1,5 +1,5 @@
-# What each of the three extensions leaves in a database, alone and with the others, as psql and the
-# tools that read a schema see it. sql/setup.sql has every function, and schemas of their own.
+# What each of the three extensions leaves in a database, alone and with the others, as psql and
+# tools that read a schema show it. sql/setup.sql lists the functions and tests other schemas.
 
 use Randflake;
 
@@ -7,7 +7,7 @@ my $node = new_server('main');
 $node->start;
 my $databases = 0;
 
-# A new database, after this statement; its name, and what the client was told.
+# A new database, after this statement; returns its name and the client's messages.
 sub database_with {
     my ($sql) = @_;
     my $database = 'database_' . ++$databases;
@@ -16,7 +16,7 @@ sub database_with {
     return ($database, $messages);
 }
 
-# What psql's command shows, without its frame.
+# The output of psql's command, without its frame.
 sub shown_by {
     my ($database, $command) = @_;
     return $node->safe_psql($database, $command);
@@ -26,7 +26,7 @@ my $relations = <<'SQL';
 SELECT format('%s %s', relkind, relname) COLLATE "C" FROM pg_class
 WHERE relnamespace = 'public'::regnamespace AND relkind <> 'i' ORDER BY 1
 SQL
-# Of the types, row types come with a table or view, and array types with what they hold.
+# Without row types of tables and views, and without array types.
 my $types = <<'SQL';
 SELECT typname FROM pg_type LEFT JOIN pg_class c ON c.oid = typrelid
 WHERE typnamespace = 'public'::regnamespace AND typelem = 0 AND typrelid = 0 ORDER BY typname COLLATE "C"

@@ -1,5 +1,5 @@
-# The clock that the other tests give to servers (lib/clock.c): each server has its own, and all processes
-# of a server see the same at every instant. That no other clock is touched, 110_clock.pl shows.
+# The clock that other tests give to servers (lib/clock.c): each server has its own, which all of
+# its processes see alike at every instant. 110_clock.pl shows that other clocks are untouched.
 
 use Randflake;
 use Time::HiRes qw(time);
@@ -13,7 +13,7 @@ start_under_clock($node);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
 my $psql = $node->background_psql('postgres');
 
-# A clock is this far ahead of the test's own, as a session sees it.
+# A session sees the clock this far ahead of the test's own.
 sub is_ahead {
     my ($node, $seconds, $test_name) = @_;
     my $before = time;
@@ -35,7 +35,7 @@ $other->stop;
 
 # --- one clock for all processes ---------------------------------------------------------------
 
-# In a session from before the step, through each of the functions that are replaced.
+# In a session from before the step, through each of the replaced functions.
 my $second = 50 + int time;
 clock_stands_at($node, $second + 0.25);
 is($psql->query_safe(<<'SQL'), "$second.250000|$second|$second.250", 'a session that was there before');

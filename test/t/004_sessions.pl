@@ -1,11 +1,11 @@
-# Statements that go to the server without psql (RandflakeSessions) give what psql would print.
+# Statements sent without psql (RandflakeSessions) give the output of psql.
 
 use Randflake;
 
 my $node = start_server('main');
 $node->safe_psql('postgres', 'CREATE ROLE other LOGIN');
 
-# Of the program and of the module: status, output and errors, but for the line of an error.
+# Compares status, output and errors of psql and the module, except the line of an error.
 sub is_alike {
     my ($sql, %options) = @_;
     my @expected = $RandflakeSessions::program->($node, 'postgres', $sql, %options);

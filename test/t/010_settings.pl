@@ -1,5 +1,5 @@
-# Settings that cannot work: the server refuses to start, names the setting, and never shows the
-# secret. Settings that can work: it starts, and makes the identifiers of the reference.
+# With impossible settings the server refuses to start, names the setting, and never shows the
+# secret. With possible ones it starts, and makes the reference's identifiers.
 
 use Randflake;
 
@@ -7,7 +7,7 @@ my $node = new_server('main', conf => 'log_min_messages = debug5');
 my $secret = random_secret();
 my %good = (node_id => 1, secret => $secret);
 
-# The tests read best when each is one line: what is set instead, why it is refused, a name.
+# One case: the settings instead of the usual ones, the reason of the refusal, a name.
 sub refused {
     my ($settings, $reason, $name) = @_;
     my $log = refuses_to_start($node, { %good, %$settings }, $reason, "refused: $name");
@@ -54,7 +54,7 @@ refused({ coordinator => 'dbname=postgres' },
     qr/FATAL:.*both "randflake\.node_id" and "randflake\.coordinator"/,
     'node_id and coordinator');
 
-# --- the secret in the settings: what is malformed, the unit tests of ParseKey and of secret files show
+# --- the secret in the settings; unit tests of ParseKey and secret files have the malformed ones --
 
 my $malformed = qr/FATAL:.*"randflake\.secret" does not hold a valid secret/;
 refused({ secret => substr($secret, 1) }, $malformed, 'a secret of 31 digits');
@@ -82,7 +82,7 @@ SKIP: {
     refused_file(secret_file($secret, 0000), qr/Permission denied/, 'not readable');
 }
 
-# Files of other owners, which the caller has prepared if it is root
+# Files of other owners, which tempcheck.sh has prepared if it is root
 SKIP: {
     my $foreign = $ENV{RANDFLAKE_FOREIGN_SECRETS};
     skip 'files of other owners take root to make', 7 if !defined $foreign;
@@ -137,20 +137,20 @@ symlink 'secret', "$data/link" or die "could not link: $!";
 starts({ node_id => 5, secret_file => "$data/link" }, 'secret_file through a link');
 starts({ node_id => 0, node_count => 131072, secret => $vector_secret }, 'every node id');
 
-# --- a reload after which the server would not start again -------------------------------------
+# --- a reload after which the server cannot start again ----------------------------------------
 
 my $warning = qr/WARNING:  the next start of the server will fail: both "randflake\.node_id" and "randflake\.coordinator" are set/;
 my $shown = 'the next start of the server will fail: both "randflake.node_id" and'
   . ' "randflake.coordinator" are set: Node ids are either chosen by hand or leased.';
 my $reloads = 0;
 
-# After a reload with these settings, new sessions see this as the problem, and the warning was logged
-# this often.
+# After a reload with these settings, new sessions see this problem, and the log has this many
+# warnings.
 sub reloads {
     my ($settings, $problem, $warnings, $name) = @_;
     my $position = -s $node->logfile;
     configure($node, %$settings);
-    # Something that every reload changes, to see when the postmaster is through.
+    # Every reload changes this, which shows when the postmaster has finished.
     $node->append_conf('randflake.conf', 'wal_receiver_timeout = ' . ++$reloads . 's');
     $node->reload;
     $node->poll_query_until('postgres',

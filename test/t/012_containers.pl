@@ -1,6 +1,6 @@
-# What docs/containers.md says: secret files of the owners and modes that platforms give them, node ids from
-# the name of a pod, the commands of the Dockerfile, and the image for operators. That image is built if buildah is
-# in PATH and may make user namespaces; its files are used if the server is one that can find them, 18 or later.
+# docs/containers.md: secret files with the owners and modes of platforms, node ids from a pod's
+# name, the Dockerfile's commands, and the image for operators. The test builds that image if
+# buildah is in PATH and may make user namespaces, and uses its files if the server is 18 or later.
 
 use Cwd qw(getcwd);
 use Docs;
@@ -11,14 +11,14 @@ my $node = new_server('main');
 
 # --- the secret file -----------------------------------------------------------------------------
 
-# A file of this owner, group and mode; undef where only root could make it and the caller is not.
+# A file of this owner, group and mode; undef if that needs root.
 sub secret_of {
     my ($owner, $group, $mode) = @_;
     if ($owner eq 'root') {
         my $prepared = $ENV{RANDFLAKE_FOREIGN_SECRETS} // return;
         return "$prepared/root" . ($group eq 'root' ? '-root' : '') . "-$mode";
     }
-    # As in a volume of Kubernetes: a link to a file behind a link to a directory.
+    # Like a Kubernetes volume: a link to a file behind a link to a directory.
     my $volume = PostgreSQL::Test::Utils::tempdir();
     mkdir "$volume/..2026" or die "could not make $volume/..2026: $!";
     append_to_file("$volume/..2026/secret", random_secret() . "\n");
@@ -72,7 +72,7 @@ SKIP: {
     skip 'the library is not built here', 1 if !-e 'randflake.so';
     my ($bindir, $installed) = map { chomp; $_ } $node->config_data(qw(--bindir --sharedir));
     my ($make, $build) = split /^(?=buildah)/m, block('image');
-    # What is built already is taken as it is.
+    # Keeps what is built already.
     $make =~ s/^make /make -s -o all -o randflake.so /mg;
     ok(!system("(export PG_CONFIG='$bindir/pg_config'; $make) >image.log 2>&1"), 'the files of the image')
       or diag(slurp_file('image.log'));
@@ -97,10 +97,10 @@ SKIP: {
 
     SKIP: {
         skip 'buildah is not installed', 3 if system 'buildah --version >/dev/null 2>&1';
-        # Not in a chroot, and not in containers that forbid it.
+        # Chroots and some containers forbid it.
         skip 'the system allows no user namespaces, which buildah needs', 3
           if system 'unshare --user --map-root-user true >/dev/null 2>&1';
-        # Without privileges, and without the user's own store of images.
+        # Without privileges, and without the user's own image store.
         my $home = PostgreSQL::Test::Utils::tempdir();
         local @ENV{qw(HOME XDG_RUNTIME_DIR STORAGE_DRIVER BUILDAH_ISOLATION)} = ($home, $home, 'vfs', 'chroot');
         my $buildah = "buildah --root $home/store --runroot $home/run";
@@ -115,7 +115,7 @@ SKIP: {
             '  it has these files and no other');
     }
 
-    # As the operator configures it; the mounted files come first, and are told apart by a comment.
+    # Configured like the operator does; the mounted files come first, marked by a comment.
     SKIP: {
         skip 'a server before PostgreSQL 18 does not find mounted extensions', 1 if $node->pg_version < 18;
         my ($control) = grep { /\brandflake\.control$/ } glob "$tree/share/extension/*";

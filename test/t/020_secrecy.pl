@@ -1,5 +1,5 @@
-# The secret is shown nowhere: not by SHOW and its relatives to anyone, not in the log at its most
-# talkative, not in errors, not in the titles of processes.
+# Nothing shows the secret: not SHOW and its relatives, to any role; not the log at its most
+# verbose; not errors; not process titles.
 
 use Randflake;
 
@@ -26,7 +26,7 @@ CREATE TABLE made (id bigint PRIMARY KEY DEFAULT randflake_generate());
 SQL
 $node->stop;
 
-# Everything that shows settings, and errors around the secret's
+# Everything that shows settings, and errors related to the secret's
 my @looks = (
     'SHOW randflake.secret',
     'SHOW randflake.secret_file',
@@ -53,7 +53,7 @@ my @looks = (
     'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;'
       . ' SELECT count(randflake_generate()) FROM made');
 
-# The fields of these identifiers change when the key does.
+# The decoded fields of these identifiers change with the key.
 my $key_probe = q{SELECT string_agg(randflake_encode('2030-01-01', n, n)::text, ' ')
                   FROM generate_series(1, 10) AS n};
 
@@ -71,7 +71,7 @@ sub looks {
 }
 
 for my $form ('setting', 'file') {
-    # Letters of both cases, so that a changed case would be found all the same
+    # Letters of both cases, to find it in a changed case too
     my $secret = random_secret() =~ s/([a-f])/rand 2 < 1 ? uc $1 : $1/ger;
     my $other = random_secret();
 
@@ -113,7 +113,7 @@ for my $form ('setting', 'file') {
     }
     looks($form, $secret);
 
-    # A changed secret waits for the restart: it is neither used nor shown.
+    # A changed secret waits for the restart, neither used nor shown.
     my $probe = $node->safe_psql('postgres', $key_probe);
     for my $value ($other, 'malformed', substr($secret, 1), '') {
         my $log_start = -s $node->logfile;
@@ -126,7 +126,7 @@ for my $form ('setting', 'file') {
     is($node->safe_psql('postgres', $key_probe), $probe, "$form: the key in use outlives a reload");
     looks("$form, after reloads", $secret);
 
-    # A crash makes the postmaster set up shared memory again: same key.
+    # After a crash the postmaster makes shared memory anew, with the same key.
     my $log_start = -s $node->logfile;
     my $pid = $node->safe_psql('postgres',
         q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'});
@@ -135,7 +135,7 @@ for my $form ('setting', 'file') {
     $node->poll_query_until('postgres', 'SELECT true');
     is($node->safe_psql('postgres', $key_probe), $probe, "$form: the key in use outlives a crash");
 
-    # Titles of every process of the server while they are at work
+    # Titles of all busy processes of the server
     my $session = start_session($node,
         'SELECT count(randflake_generate()) FROM generate_series(1, 100000)',
         'SELECT pg_sleep(3600)');
@@ -149,7 +149,7 @@ for my $form ('setting', 'file') {
         q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ '^SELECT pg_sleep'});
     finish_session($session);
 
-    # After a restart the other secret is in use. The log of all of it shows neither.
+    # After a restart the other secret is in use. The whole log shows neither.
     $node->restart;
     isnt($node->safe_psql('postgres', $key_probe), $probe, "$form: a restart takes the new secret");
     looks("$form, after a restart", $other);

@@ -1,4 +1,4 @@
-# A standby has the configuration of its primary: it issues nothing, but reads what is inside.
+# A standby with its primary's configuration issues nothing, but decodes.
 
 use Randflake;
 
@@ -13,7 +13,7 @@ $standby->init_from_backup($primary, 'backup', has_streaming => 1);
 $standby->start;
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 
-# Each way to ask for an identifier, with and without a wait allowed
+# Each function that generates, with and without a wait
 for my $max_wait (0, '1h') {
     for my $sql (
         'SELECT randflake_generate()',
@@ -31,7 +31,7 @@ error_is($standby, 'SELECT randflake_acknowledge_copy()', '25006',
 is(error_of($standby, 'INSERT INTO made DEFAULT VALUES')->{sqlstate}, '25006',
     'standby: INSERT with a default fails');
 
-# What the primary made, seen from the standby
+# The standby decodes the primary's identifiers.
 my $decoded = q{SELECT md5(string_agg(concat_ws(' ', id, extract(epoch FROM generated_at), node_id,
                 sequence, randflake_encode(generated_at, node_id, sequence) = id), ',' ORDER BY id))
                 FROM made, randflake_decode(id)};

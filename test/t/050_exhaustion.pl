@@ -1,5 +1,5 @@
-# More sessions than node ids, making more than the node ids can give: slots fill up, sessions move
-# on to the next one, then wait for the next second. Nothing comes twice.
+# More sessions than node ids ask for more identifiers than the node ids have: slots fill up,
+# sessions move to the next one, then wait for the next second. Nothing comes twice.
 
 use Randflake;
 use Time::HiRes qw(time);
@@ -13,8 +13,8 @@ my $node = new_server(
 start_under_clock($node);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
 
-# The clock stands still until every number of the second is reserved, however slow the machine, and
-# then goes on.
+# The clock stands still until every number of the second is reserved, on any machine, and then goes
+# on.
 my $second = 10 + int time;
 clock_stands_at($node, $second);
 my @sessions = map {

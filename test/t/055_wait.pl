@@ -1,5 +1,5 @@
-# Waiting for a number, under a clock that stands still: a wait then ends by randflake.max_wait,
-# statement_timeout, cancellation or termination, or when the clock goes on, and not by chance.
+# Waits for a number under a clock that stands still: only randflake.max_wait, statement_timeout,
+# cancellation, termination, or the running clock ends one.
 
 use Randflake;
 use Time::HiRes qw(time);
@@ -67,7 +67,7 @@ $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) $waiting");
 like((finish_session($session))[1], qr/57P01: terminating connection due to administrator command/,
     'pg_terminate_backend ends a wait');
 
-# The timeout expires when the clock has gone on that far, within the same second.
+# The timeout expires when the clock has advanced that far within the same second.
 $session = start_session($node, q{SET statement_timeout = '100ms'}, $wait);
 wait_until_waiting($node, 1);
 clock_stands_at($node, $second + 0.9);
@@ -86,7 +86,7 @@ $node->safe_psql('postgres',
 like((finish_session($session))[1], qr/57014: canceling statement due to user request/,
     'canceling the leader ends the wait of its worker');
 
-# An error within a block that catches it leaves the session fit for the next call.
+# After an error in a block that catches it, the session's next call works.
 is( $node->safe_psql('postgres', <<'SQL'), 'caught 10', 'a caught error leaves nothing behind');
 SET randflake.max_wait = 10;
 SET client_min_messages = warning;
@@ -137,11 +137,11 @@ all_distinct($node, 'SELECT id FROM made', 262152, 'nothing twice');
 $fields = fields_of($node, 'SELECT id FROM made');
 is($fields->{last_second}, $second + 2, 'they are of the next second');
 
-# --- the log says so, once a minute of the clock, and no client is told ------------------------
+# --- the log reports it once a minute of the clock; clients get nothing ------------------------
 
 my $start_of_log = -s $node->logfile;
 
-# Uses the second up, and one call more. Returns how often the log has said so by then.
+# Uses up the second and makes one more call. Returns the count of such log lines so far.
 sub lines_after {
     my ($at, $function, $numbers) = @_;
     clock_stands_at($node, $at);

@@ -1,5 +1,5 @@
-# Parallel workers generate on their own: in slots of their own, with nothing inherited from their
-# leader, which has identifiers at hand when they start.
+# Parallel workers generate in their own slots and inherit nothing from their leader, which has
+# identifiers in stock when they start.
 
 use Randflake;
 
@@ -8,7 +8,7 @@ my $node = start_server(
     settings => { node_id => 500, node_count => 256, secret => random_secret(), max_wait => '1h' });
 my $fields;
 
-# Workers alone, then together with their leader; before and after, the leader makes some too.
+# Workers alone, then with their leader, which makes some before and after.
 for my $leader ('off', 'on') {
     my $session = start_session($node,
         'CREATE TEMP TABLE warm AS SELECT randflake_generate() AS id FROM generate_series(1, 1000)',
@@ -36,7 +36,7 @@ for my $leader ('off', 'on') {
       if $leader eq 'off';
 }
 
-# One worker for a query that would need none
+# Forces a worker for a query that needs none
 my $force = $node->safe_psql('postgres',
     q{SELECT name FROM pg_settings WHERE name IN ('debug_parallel_query', 'force_parallel_mode')});
 my $nodes = $node->safe_psql('postgres', <<"SQL");

@@ -1,8 +1,8 @@
 # Crashes, stops and restarts under load: no identifier leaves the server twice. After a crash the
 # server starts at the written end, after a clean stop at the exact end.
 #
-# 105_snowflake_crash.pl runs the same for Snowflake identifiers; Randflake identifiers are made meanwhile, from
-# the same window. RANDFLAKE_ROUNDS sets the number of rounds; make soak runs many.
+# 105_snowflake_crash.pl does the same for Snowflake identifiers, while Randflake ones come from the
+# same window. RANDFLAKE_ROUNDS sets the number of rounds; make soak runs many.
 
 use feature 'state';
 use List::Util qw(max);
@@ -15,8 +15,8 @@ my $snowflake = $0 =~ /snowflake/;
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // ($snowflake ? 8 : 15);
 my $epoch = 1730000000;
 
-# Two node ids for four clients: slots are shared, and every second is filled from sequence 0 on,
-# so that a second entered twice gives duplicates.
+# Two node ids for four clients: they share slots and fill every second from sequence 0 on, so a
+# second entered twice gives duplicates.
 my $secret = random_secret();
 my $node = start_server(
     'main',
@@ -27,7 +27,7 @@ my @kinds = qw(single copy rollback copy);
 
 sub clock { return time - $epoch }
 
-# What ends an era: no backend is left, and the server does not run or has recovered.
+# Ways to end an era: afterwards no backend is left, and the server is down or has recovered.
 my %ways = (
     'backend killed' =>
       { crash => 1, stop => sub { crash_backend($node, (client_backends($node))[0]) } },
@@ -38,10 +38,10 @@ my %ways = (
       { early => 1, stop => sub { $node->stop('fast') } });
 my @ways = sort keys %ways;
 
-my %wait;           # the longest, by what happened before
+my %wait;           # the longest wait for each way
 my $same_second = 0;
 
-# Clients for an era that begins now.
+# Starts clients for an era.
 sub start_era {
     my ($before) = @_;
     my $started = time;
@@ -52,8 +52,7 @@ sub start_era {
     return @clients;
 }
 
-# Eras that are over: what is known of them from outside. Taking them apart comes later, when no
-# client is running.
+# Past eras, as known from outside. Decoding waits until no client runs.
 my @eras;
 
 sub check_eras {
@@ -84,8 +83,8 @@ for my $round (1 .. $rounds) {
     my $way = $ways[ $round % @ways ];
     my %over = (name => "round $round, $way", crash => $ways{$way}{crash});
 
-    # Some rounds end while the window is being extended. A stop early in a second can be followed
-    # by a start in the same second.
+    # Some rounds end during an extension of the window. A stop early in a second may be followed by
+    # a start in the same second.
     sleep rand 1.5;
     sleep 1 - (time - int time) if $ways{$way}{early};
     my $from = clock();
@@ -107,8 +106,8 @@ note(sprintf 'longest wait for the first identifiers after %s: %.2f s', $_, $wai
   for sort keys %wait;
 note("$same_second of $rounds rounds started again in the second in which they began to stop");
 
-# After a clean stop the server may start in the very next second. Of Snowflake identifiers, nothing else shows
-# the exact end now.
+# After a clean stop the server may start in the very next second. For Snowflake identifiers, only
+# this shows the exact end.
 $node->stop('fast');
 my $end = written_end($node);
 for my $round (1 .. 4) {
@@ -125,7 +124,7 @@ $node->start;
 
 # --- a backend that sleeps through several windows, and many short connections meanwhile --------
 
-# Continued, it finds that its second and its window are over.
+# When continued, it finds its second and window over.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);
 my ($sleeper) = client_backends($node);
@@ -140,7 +139,7 @@ kill 'CONT', $sleeper or die "could not continue $sleeper: $!";
 wait_until_received(@clients);
 $history->add_era(end_clients($node, @clients));
 
-# What follows does not depend on the kind of identifiers.
+# The rest does not depend on the kind of identifiers.
 if ($snowflake) {
     $history->no_duplicates('crashes and stops');
     $node->stop;
@@ -150,7 +149,7 @@ if ($snowflake) {
 
 # --- stopped processes and crashes -------------------------------------------------------------
 
-# One that sleeps while another crashes does not outlive the restart.
+# A stopped backend does not survive the restart after another's crash.
 @clients = $history->start_clients($node, @kinds);
 wait_until_received(@clients);
 ($sleeper, my $victim) = client_backends($node);
@@ -162,7 +161,7 @@ $history->add_era(finish_clients(@clients));
 $era = $history->add_era(($history->generate($node, 1000))[0]);
 ok($era->{first} >= $end, 'stopped backend: the restart starts at the written end');
 
-# One that sleeps while the postmaster dies keeps the next from starting, and may go on until then.
+# A stopped backend whose postmaster dies prevents the next start, and may continue until then.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);
 ($sleeper) = client_backends($node);
@@ -175,7 +174,7 @@ like(slurp_file($node->logfile, $log_start), qr/pre-existing shared memory block
 kill 'CONT', $sleeper or die "could not continue $sleeper: $!";
 $clients[0]{seen} = -s $clients[0]{received};
 wait_until_received(@clients);
-kill 'KILL', $sleeper;  # unless it has noticed, which it does when it waits for its client
+kill 'KILL', $sleeper;  # unless it has noticed, as it does while it waits for its client
 $history->add_era(finish_clients(@clients));
 $end = written_end($node);
 wait_until_gone(@children);

@@ -1,4 +1,4 @@
-# Crashes, stops and restarts under load, as 100_crash.pl has them, for Snowflake identifiers.
+# The crashes, stops and restarts under load of 100_crash.pl, for Snowflake identifiers.
 
 use Randflake;
 

@@ -1,5 +1,5 @@
-# Clocks that are set forward, back and forth, while the server runs and while it is stopped: no
-# identifier leaves twice, each error says what to do, and doing it helps.
+# Clocks set forward, back and forth, while the server runs and while it is stopped: no identifier
+# leaves twice, each error names a remedy, and the remedy helps.
 
 use Randflake;
 use RandflakeHistory;
@@ -18,9 +18,9 @@ my $node = new_server(
     conf => "restart_after_crash = on\nlog_statement = none\n");
 my $history = RandflakeHistory->new($secret);
 
-# --- what the tests are made of ------------------------------------------------------------------
+# --- helpers -------------------------------------------------------------------------------------
 
-# The server with this node id (and other settings), started anew under a clock off by that much.
+# Restarts the server with this node id (and other settings) under a clock off by that much.
 sub restart_off_by {
     my ($offset, %settings) = @_;
     $node->stop if $node->{_pid};
@@ -29,13 +29,13 @@ sub restart_off_by {
     start_under_clock($node);
 }
 
-# The server's clock, in seconds since identifiers begin.
+# The server's clock, in seconds since the identifiers' epoch.
 sub server_second {
     return $node->safe_psql('postgres',
         "SELECT floor(extract(epoch FROM clock_timestamp())) - $first");
 }
 
-# The server must generate, at the clock's seconds or later; returns the era.
+# The server must generate in the clock's seconds or later; returns the era.
 sub generates {
     my ($test_name, $count) = @_;
     my $now = server_second();
@@ -46,13 +46,13 @@ sub generates {
     return $era;
 }
 
-# Uses up what the server has left. Whether that was everything shows in what comes next.
+# Uses up the server's remaining numbers; the next check shows whether it was all.
 sub exhaust {
     my ($file) = $history->generate($node, 131072, 0);
     $history->add_era($file);
 }
 
-# The server must fail for this reason, at the end of the wait.
+# The server must fail for this reason at the end of the wait.
 sub refuses {
     my ($test_name, $sqlstate, %patterns) = @_;
     error_is($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()},
@@ -63,7 +63,7 @@ my $behind_hint = 'Set the clock if it is wrong, or wait until it has caught up.
   . ' future before, raise "randflake.spare_node_ranges", or set "randflake.node_id" to node ids that'
   . ' were never used, and restart the server.';
 
-# The clock is this far behind, give or take the time the test takes.
+# The clock is this far behind, within the duration of the test.
 sub refuses_behind {
     my ($test_name, $seconds, $what) = @_;
     my $error = error_of($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()});
@@ -92,9 +92,9 @@ sub refuses_jumped {
 
 sub window_bytes { return slurp_file(window_path($node)) }
 
-# The tests show on their way that the clock identifiers come from (CLOCK_REALTIME_COARSE) is faked
-# and the one jumps are measured against (CLOCK_BOOTTIME) is not: without the first nothing would be
-# behind, without the second nothing ahead.
+# The tests below show that the identifiers' clock (CLOCK_REALTIME_COARSE) is faked, or nothing
+# would be behind; and that the reference for jumps (CLOCK_BOOTTIME) is not, or nothing would be
+# ahead.
 
 # --- back ----------------------------------------------------------------------------------------
 
@@ -183,7 +183,7 @@ is(written_end($node), $written, 'forward 10 years: the written end is not raise
 clock_offset($node, 0);
 generates('forward 10 years and back');
 
-# The remedy if the clock is right: a restart.
+# The remedy for a right clock: a restart.
 clock_offset($node, 10 * $year);
 restart_off_by(10 * $year, node_id => 20);
 $before = generates('forward 10 years, restarted');
@@ -194,7 +194,7 @@ is($era->{first}, $before->{last},
 exhaust();
 refuses_behind('forward 10 years, restarted, and back', 10 * $year, 'the last identifier');
 
-# The remedy if it was wrong: node ids that were never used. The others stay refused.
+# The remedy after a wrong clock: unused node ids. The others stay refused.
 restart_off_by(0, node_id => 20);
 refuses_behind('far future written', 10 * $year, 'the end of the last window');
 restart_off_by(0, node_id => 21);
@@ -210,9 +210,9 @@ generates('far future written, unused node id again');
 restart_off_by(10 * $year, node_id => 20);
 generates('far future reached');
 
-# --- a hold-off under a clock that is wrong ------------------------------------------------------
+# --- a hold-off under a wrong clock --------------------------------------------------------------
 
-# A copied state is held off beyond the clock, but not beyond one that has jumped.
+# The server holds a copied state off beyond the clock, but not beyond a clock that has jumped.
 restart_off_by(0, node_id => 30);
 generates('true clock');
 restart_off_by(0, node_id => 30);
@@ -222,7 +222,7 @@ refuses_jumped('copied state, forward 10 years', 10 * $year);
 clock_offset($node, 0);
 generates('copied state, forward 10 years and back');
 
-# The first use of a data directory waits from the server's start, unless that was in the future.
+# The first use of a data directory waits from the server's start, unless that lies in the future.
 $node->stop;
 PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $node->data_dir . '/randflake');
 restart_off_by(10 * $year, node_id => 31);

@@ -1,5 +1,5 @@
-# A clock that is set back costs no identifiers: the server goes on at the clock's time under a spare
-# range of node ids, and no identifier leaves twice.
+# A clock set back costs no identifiers: the server goes on at the clock's time under a spare range
+# of node ids, and no identifier leaves twice.
 
 use Randflake;
 use RandflakeHandover;
@@ -29,7 +29,7 @@ sub status {
     return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
 }
 
-# After the clock has been set, the server generates by it, under this range.
+# With the clock set, the server generates at its time, under this range.
 sub generates_by_the_clock {
     my ($test_name, $range) = @_;
     my $now = time;
@@ -45,12 +45,12 @@ sub generates_by_the_clock {
     return;
 }
 
-# Identifiers go on in the seconds reached until these are used up; then calls fail.
+# Identifiers go on until the seconds reached are used up; then calls fail.
 sub refuses {
     my ($test_name, $detail) = @_;
     my ($file) = $history->generate($node, 2 * 131072, 0);
     $history->add_era($file);
-    # The slot of the next session may be another one.
+    # The next session may have another slot.
     wait_until {
         error_of($node, q{SET randflake.max_wait = '100ms'; SELECT count(*) FROM randflake_generate(2 * 131072)})->{sqlstate} ne ''
     };
@@ -68,7 +68,7 @@ sub refuses {
     return;
 }
 
-# The start's clock is the floor, so it is early.
+# The clock at the start is the floor, so it is early.
 start_off_by(-3 * $hour);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 generates_by_the_clock('at the start', 0);
@@ -94,7 +94,7 @@ clock_offset($node, -$hour);
 generates_by_the_clock('back 1 h', 2);
 clock_offset($node, 0);
 generates_by_the_clock('right again', 2);
-# twice, with more than the session's slot may have left of the seconds reached
+# twice, for more than the rest of the session's slot in the seconds reached
 clock_offset($node, -60);
 $node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT count(*) FROM randflake_generate(2 * 131072)});
 clock_offset($node, -0.5 * $hour);
@@ -153,7 +153,7 @@ cmp_ok($changes, '>=', 3, 'under load: the range changes');
 
 # --- node ids that change hands, secrets
 
-# The server dies under a range at seconds of the past, and its copy goes on by the same clock.
+# The server dies under a range in past seconds, and its copy goes on by the same clock.
 clock_offset($node, 2000);
 generates_by_the_clock('before a failover');
 clock_offset($node, 1500);
@@ -184,7 +184,7 @@ clock_offset($node, 1560);
 refuses('failback, back to seconds of the copy', qr/ No range of node ids may be used before /);
 $history->no_duplicates('clock steps');
 
-# No secret begins before what was made under any range.
+# A secret cannot begin before what was made under any range.
 $node->stop;
 write_secrets($node, $secret);
 configure($node, secret_file => secret_path($node), max_wait => '60s', node_id => 200, spare_node_ranges => 1);
@@ -209,7 +209,7 @@ is( $node->safe_psql('postgres',
     't', '  and in use when its time comes');
 $node->stop;
 
-# --- identifiers with fewer bits for node ids, whose layout lacks a range
+# --- identifiers with fewer bits for node ids, whose layout excludes a range
 
 for my $case ([ 1022, 'snowflake_generate()', 'the layout of Snowflake', qr/^node ids 1024 to 1024 do not fit in layout/ ],
     [ 254, 'randflake53_generate()', '53-bit identifiers', qr/^node id.* 256 .*do not fit in 53-bit identifiers$/ ])

@@ -1,9 +1,7 @@
-# The window file: written, synced, renamed and synced again before the window it announces is used;
-# when the disk fails, the window goes to its old end and no further; and never written more often
-# than every two seconds.
-#
-# A library between the server and the system (lib/watch_files.c) keeps a log of what the server
-# does to its files, and makes it fail or wait.
+# The window file: the server writes, syncs, renames and syncs again before it uses the announced
+# window; when the disk fails, the window stays at its old end; and writes are at least two seconds
+# apart. The library lib/watch_files.c logs the server's file operations, and makes them fail or
+# wait.
 
 use Errno qw(EIO ENOSPC);
 use List::Util qw(max);
@@ -29,8 +27,8 @@ sub start_watched {
     start_under_clock($node);
 }
 
-# What was done since the last call, as "operation file" or "operation file: error", without the
-# process ids; reads left out.
+# The operations since the last call, as "operation file" or "operation file: error", without
+# process ids and reads.
 my $seen = 0;
 
 sub operations {
@@ -65,7 +63,7 @@ sub open_gate {
     unlink "$watch/gate.$what" or die "could not open the gate: $!";
 }
 
-# Waits until a process stands at a gate.
+# Waits until a process waits at a gate.
 sub wait_at_gate {
     my ($what) = @_;
     my $line = ($what =~ s/\./ /r) . ' waits';
@@ -73,7 +71,7 @@ sub wait_at_gate {
       or die "no process is at the gate $what";
 }
 
-# Makes as many identifiers as asked for, which must work; returns the era.
+# Makes so many identifiers, without an error; returns the era.
 sub generates {
     my ($test_name, $count) = @_;
     my ($file, $errors) = $history->generate($node, $count // 100, '60s');
@@ -82,10 +80,10 @@ sub generates {
     return $era;
 }
 
-# The server's clock is never set back: it is this far ahead.
+# Never sets the server's clock back: it is this far ahead.
 my $ahead = 0;
 
-# The open window is over.
+# Lets the open window end.
 sub let_window_end {
     $ahead = max($ahead, written_end($node) + $epoch - time);
     clock_offset($node, $ahead);
@@ -124,8 +122,8 @@ is_deeply([operations()], [ @write, @reply ], 'first use after a start: on disk 
 
 # --- a write that takes its time -----------------------------------------------------------------
 
-# Meanwhile no session gets a number of the window that is being written, neither of the first one nor
-# of the next, and none hangs.
+# Meanwhile sessions get no number of the window being written, neither the first nor the next, and
+# none hangs.
 sub waits_for_write {
     my ($test_name, $gate) = @_;
     close_gate($gate);
@@ -152,7 +150,7 @@ for my $gate ('fsync.window.new', 'rename.window.new', 'fsync.randflake') {
     generates("extension, at the $gate, afterwards");
 }
 
-# A crash at each step: what was not yet on disk was not yet in use.
+# A crash at each step: what was not on disk was not in use.
 for my $gate ('write.window.new', 'fsync.window.new', 'rename.window.new', 'fsync.randflake') {
     let_window_end();
     my $writer = waits_for_write("crash at the $gate", $gate);
@@ -202,13 +200,13 @@ for my $case (
     operations();
     set_fault($fault, $error);
 
-    # In its last second, the write that fails is tried with the first numbers.
+    # In its last second, the first numbers trigger the failing write.
     clock_stands_at($node, $end + $epoch - 1);
     my $began = time;
     my @clients = $history->start_clients($node, 'single');
     $node->wait_for_log(qr/could not extend|LOG:  could not \Q$action\E/, $log_start);
     wait_until_received(@clients) for 1 .. 3;
-    # Then the client gets errors only.
+    # Afterwards clients get only errors.
     let_window_end();
     wait_until { slurp_file($clients[0]{errors}) =~ /ERROR.*ERROR/s } or die 'the client gets no error';
     my $era = $history->add_era(end_clients($node, @clients));

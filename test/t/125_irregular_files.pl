@@ -1,6 +1,6 @@
-# Something else where the server's own files should be: a FIFO, a link, a directory, a device, a socket.
-# Nothing of it is waited for, followed or written to. The server says what it found, sessions can be
-# cancelled, the server stops, and it goes on by itself once that is moved away.
+# A FIFO, a link, a directory, a device or a socket in place of the server's own files. The server
+# does not wait for it, follow it or write to it. It reports what it found, sessions can be
+# cancelled, it stops, and it goes on by itself once the thing is moved away.
 
 use File::Copy qw(move);
 use IO::Socket::UNIX;
@@ -32,18 +32,18 @@ sub make_target {
     append_to_file($target, $content);
 }
 
-# What lies there instead, by its name; each is made at a path, or false where this user cannot.
+# Makers of each kind at a path; false where this user cannot.
 my %make = (
     'a FIFO' => sub { mkfifo($_[0], 0600) },
     'a link' => sub { symlink $target, $_[0] },
     'a link to nothing' => sub { symlink "$target.absent", $_[0] },
     'a directory' => sub { mkdir $_[0] },
     'a socket' => sub {
-        # The path of a socket is short, that of a test may be long.
+        # A socket's path must be short; a test's may be long.
         my $short = PostgreSQL::Test::Utils::tempdir_short() . '/s';
         IO::Socket::UNIX->new(Local => $short, Listen => 1) and rename $short, $_[0];
     },
-    # Number 0/0 is the only one that not only root may make.
+    # Other users than root may make only device 0/0.
     'a device' => sub { system("mknod '$_[0]' c 0 0 2>/dev/null") == 0 });
 
 sub put {
@@ -96,7 +96,7 @@ for my $name (qw(identity window window.new)) {
     $node->stop;
 }
 
-# A file with two names: the other one keeps its content.
+# A file with two names: the other name keeps its content.
 make_target();
 link $target, "$folder/window.new" or die "could not link: $!";
 $node->start;
@@ -104,7 +104,7 @@ generates('a second name of another file at window.new');
 is(slurp_file($target), $content, '  the other file is unchanged');
 $node->stop;
 
-# --- sessions and the server end while it is there ---------------------------------------------
+# --- sessions and the server can end meanwhile -------------------------------------------------
 
 configure($node, %settings, max_wait => '1h');
 move("$folder/window", "$base/window");
@@ -127,7 +127,7 @@ take_away("$folder/window");
 move("$base/window", "$folder/window");
 configure($node, %settings);
 
-# The postmaster writes at its end.
+# The postmaster writes at its exit.
 $node->start;
 generates('before a FIFO comes');
 put('a FIFO', "$folder/window.new");
@@ -139,7 +139,7 @@ take_away("$folder/window.new");
 $node->start;
 generates('after it');
 
-# A window that is open goes to its end.
+# An open window lasts to its end.
 put('a FIFO', "$folder/window.new");
 my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
 my $problem = '';

@@ -1,5 +1,5 @@
-# State on disk that is damaged, or comes from another server, or is that of other node ids: what is
-# logged, how long the server holds off, and that it goes on by itself afterwards.
+# State on disk that is damaged, of another server, or of other node ids: the log's messages, the
+# hold-off, and that the server goes on by itself afterwards.
 
 use Randflake;
 use RandflakeHistory;
@@ -17,7 +17,7 @@ my $node = new_server(
     settings => { %settings, node_id => 100, node_count => 4, max_clock_skew => '3s' },
     conf => "restart_after_crash = on\nlog_statement = none\n");
 
-# --- what the tests are made of ------------------------------------------------------------------
+# --- helpers -------------------------------------------------------------------------------------
 
 sub generate {
     my ($node, $test_name) = @_;
@@ -27,8 +27,8 @@ sub generate {
     return $era;
 }
 
-# What has been logged since a position in the log: warnings about state, as [message, detail,
-# hint], and the message about the secret.
+# The log since a position: warnings about the state as [message, detail, hint], and the message
+# about the secret.
 sub warnings_since {
     my ($node, $position) = @_;
     my @warnings;
@@ -45,8 +45,8 @@ sub problem_of { return $_[0]->safe_psql('postgres', 'SELECT problem FROM randfl
 my $is_copy = 'this data directory is a copy: A server that runs with the same node ids makes the same identifiers.'
   . ' When there is none, a superuser ends this message by randflake_acknowledge_copy().';
 
-# The server's next start must warn of this, and hold off beyond the start, and to $end (when
-# given) at least. The start after that is as any other, but that a copy is told until it is acknowledged.
+# The server's next start must warn of this, and hold off beyond the start and, if given, beyond
+# $end. The following start is ordinary, except that a copy is reported until acknowledged.
 sub holds_off {
     my ($node, $test_name, $warning, $end) = @_;
     my $position = -s $node->logfile;
@@ -96,7 +96,7 @@ my $copied = [
 
 # --- damage --------------------------------------------------------------------------------------
 
-# Nothing was ever generated: no warning, but a wait all the same, in case this is a copy.
+# A first use: no warning, but a wait, in case this is a copy.
 my $started = time;
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
@@ -105,7 +105,7 @@ cmp_ok($era->{first} + $epoch, '>', $started + 3, 'first use: holds off from the
 $node->stop;
 configure($node, %settings, node_id => 100, node_count => 4);
 
-# One case of each kind; the unit tests have every byte, every length and more content.
+# One case of each kind; the unit tests cover every byte, every length and more content.
 for my $case (
     [ 'empty', 'the file has the wrong length', sub { '' } ],
     [ 'truncated', 'the file has the wrong length', sub { substr $_[0], 0, -1 } ],
@@ -175,7 +175,7 @@ holds_off(
         'Make sure that the former primary server does not generate with the node ids of this one.'
     ]);
 
-# --- a hold-off that is cut short ----------------------------------------------------------------
+# --- a shortened hold-off ------------------------------------------------------------------------
 
 unlink "$directory/identity" or die "could not remove the identity file: $!";
 clock_stands_at($node, time);
@@ -213,7 +213,7 @@ sub refuses_behind {
         "$test_name: is held to the written end");
 }
 
-# The end is an hour ahead, as after a clock that was wrong.
+# The end is an hour ahead, as after a wrong clock.
 $node->stop;
 $window = read_window($node);
 is_deeply([ @{ $window->{ends}[0] }[ 0, 1 ] ], [ 100, 4 ], 'the range in use comes first');
@@ -242,7 +242,7 @@ for my $case (
 }
 is_deeply(warnings_since($node, $position), [], 'node ids: no warning');
 
-# A range used, left and used again goes on where it was left.
+# A range that is used, left and used again resumes at its end.
 restart_with(node_id => 300);
 generate($node, 'a range to come back to');
 crash_server($node);

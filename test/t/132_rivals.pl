@@ -1,5 +1,5 @@
-# Servers that run with the same node ids and the same secret find each other: on one machine, across a
-# promotion, and by a coordinator that both know. None is kept from generating.
+# Running servers with the same node ids and secret find each other: on one machine, across a
+# promotion, and through a common coordinator. All keep generating.
 
 use Randflake;
 
@@ -57,7 +57,7 @@ $two->stop;
 
 # --- a former primary ----------------------------------------------------------------------------
 
-# As if on another machine: the locks of the servers that run now are out of sight.
+# As if on another machine: hides the locks of the servers that run now.
 sub leave_machine {
     my ($node) = @_;
     my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_status');
@@ -89,7 +89,7 @@ is(problem_of($standby), $by_upstream, '  and shows it');
 
 $standby->safe_psql('postgres', 'SELECT randflake_acknowledge_copy()');
 
-# The worker asks at each reload, too. Its second question shows that the first answer counts.
+# The worker asks at each reload, too. A second question shows that the first answer counts.
 sub upstream_is {
     my ($answers, $problem, $test_name) = @_;
     $standby->append_conf('postgresql.conf', "primary_conninfo = '" . $answers->connstr . "'");
@@ -121,7 +121,7 @@ $primary->restart;
 upstream_is($primary, '', 'the former primary with other node ids');
 $_->stop for $follower, $two, $primary, $standby;
 
-# --- a coordinator that both know ----------------------------------------------------------------
+# --- a common coordinator ------------------------------------------------------------------------
 
 my $coordinator = start_server('coordinator', extensions => ['randflake_coordinator'],
     settings => { node_id => 1, secret => $secret });
@@ -162,7 +162,7 @@ announces($one, $in_registry, 'one finds another, which has announced by another
 announces($two, $in_registry, '  and is found by it');
 like(slurp_file($two->logfile), qr/WARNING:  $message\n.*DETAIL:  The coordinator of "randflake.registry" knows both/, '  which logs it');
 
-# The same disk: what tells data directories apart is the same.
+# The same disk: both data directories have the same identity.
 $coordinator->safe_psql('postgres', q{UPDATE randflake_lease_announcement SET origin = 'same' WHERE holder = 'two'});
 $two->stop('immediate');
 $two->start;

@@ -1,6 +1,6 @@
-# Promotion, switchover, point-in-time recovery and pg_rewind, always under the same node ids: the new
-# primary holds off, warns, and repeats nothing of what any other issued, whether or not its data knows
-# of it. For pg_upgrade, see 420_pg_upgrade.pl.
+# Promotion, switchover, point-in-time recovery and pg_rewind under the same node ids: the new
+# primary holds off, warns, and repeats nothing that another server issued, whether or not its data
+# has it. For pg_upgrade, see 420_pg_upgrade.pl.
 
 use Docs;
 use Randflake;
@@ -16,9 +16,9 @@ my %settings =
   (secret => $secret, node_id => 70, max_wait => '60s', max_clock_skew => $skew * 1000);
 my $history = RandflakeHistory->new($secret);
 
-# --- what the tests are made of ------------------------------------------------------------------
+# --- helpers -------------------------------------------------------------------------------------
 
-# A primary server with a table, and what standbys and restores need.
+# A primary server with a table, ready for standbys and restores.
 sub start_primary {
     my ($name, %init) = @_;
     my $node = new_server(
@@ -32,7 +32,7 @@ sub start_primary {
     return $node;
 }
 
-# Identifiers that are stored as they leave. Returns the era.
+# Stores identifiers as they leave. Returns the era.
 sub store {
     my ($node, $count) = @_;
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/stored';
@@ -42,7 +42,7 @@ sub store {
     return $history->add_era($file);
 }
 
-# Heavy use up to a crash of the server.
+# Heavy use until the server crashes.
 sub use_until_crash {
     my ($node) = @_;
     my @clients = $history->start_clients($node, qw(single copy rollback));
@@ -63,7 +63,7 @@ sub messages_since {
     return [ slurp_file($node->logfile, $position) =~ /WARNING:  (.*randflake.*)/g ];
 }
 
-# The first call on a new primary: holds off, and warns exactly as expected.
+# The first call on a new primary: it holds off, and warns exactly as expected.
 sub takes_over {
     my ($node, $test_name, @warnings) = @_;
     my $called = time;
@@ -88,7 +88,7 @@ $a->backup('base');
 my $b = PostgreSQL::Test::Cluster->new('b');
 $b->init_from_backup($a, 'base', has_streaming => 1);
 $b->start;
-# What the checkpoint after the promotion of the standby has to write, slowly.
+# Ballast that the checkpoint after the standby's promotion must write, slowly.
 $a->safe_psql('postgres', 'CREATE TABLE ballast AS SELECT generate_series(1, 100000) AS n');
 $a->wait_for_catchup($b);
 
@@ -116,7 +116,7 @@ is(read_window($b)->{timeline}, 2, 'promotion: the timeline is in the window fil
 
 # --- pg_rewind -----------------------------------------------------------------------------------
 
-# The former primary becomes a standby of the new one, which goes on.
+# The former primary becomes a standby of the new one.
 my $configuration = slurp_file($a->data_dir . '/postgresql.conf');
 my $identity = (stat $a->data_dir . '/randflake/identity')[1];
 my ($data_dir, $host, $port) = ($a->data_dir, $b->host, $b->port);
@@ -143,7 +143,7 @@ takes_over($a, 'pg_rewind and promotion', $copied);
 
 # --- switchover ----------------------------------------------------------------------------------
 
-# To a server whose state is its own, but of a timeline before the other's
+# To a server with its own state, of a timeline before the other's
 write_file($b->data_dir . '/postgresql.auto.conf', '');
 $b->enable_streaming($a);
 $b->{log_start} = -s $b->logfile;

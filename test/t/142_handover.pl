@@ -1,8 +1,7 @@
-# Node ids that go from one server to another and back: copies, promotions, disks that are rolled back,
-# leases before static node ids. The identifiers of both sides, those of rolled-back transactions
-# included, are compared. Which node ids a stop proves, the unit tests of PlanStart have case by case.
-#
-# RANDFLAKE_ROUNDS sets how often each case is repeated.
+# Node ids that move between servers: copies, promotions, disks rolled back, leases before static
+# node ids. Compares the identifiers of all sides, including rolled-back transactions. The unit
+# tests of PlanStart show which node ids a stop proves. RANDFLAKE_ROUNDS sets the rounds of each
+# case.
 
 use List::Util qw(max);
 use Randflake;
@@ -16,7 +15,7 @@ my $skew = 2;
 my $secret = random_secret();
 my $history = RandflakeHistory->new($secret);
 
-# --- what the tests are made of ------------------------------------------------------------------
+# --- helpers -------------------------------------------------------------------------------------
 
 sub settings {
     return (secret => $secret, max_clock_skew => "${skew}s", max_wait => '60s', @_);
@@ -40,8 +39,8 @@ sub start_with {
     start_under_clock($node);
 }
 
-# Reloads a running server. What it tolerates counts at its stop: a restart that must be proven to be
-# quick may take longer on a busy machine than clocks differ, and others need not hold off as long.
+# Reloads a running server with a long tolerance, which counts at its stop: on a busy machine a
+# proven restart may take longer than clocks differ, and other servers need not hold off as long.
 my $long = '300s';
 
 sub reload_with {
@@ -54,7 +53,7 @@ sub reload_with {
       or die 'the settings are not reloaded';
 }
 
-# Stops it. The next round holds off by what is usual.
+# Stops it. The next round holds off by the usual tolerance.
 sub forget_long {
     my ($node) = @_;
     $node->stop;
@@ -71,7 +70,7 @@ sub fresh_node_ids {
     return $next_node_id .. $next_node_id + $count - 1;
 }
 
-# The server has identifiers to give at the moment, or none.
+# Whether the server has identifiers to give now.
 sub is_open {
     my ($node, $test_name) = @_;
     ok(collect_at_once($history, $node), "$test_name: the window is open");
@@ -90,7 +89,7 @@ sub generates {
     return $era;
 }
 
-# Runs a case in rounds, and compares what came out of it. Clocks are right at its beginning.
+# Runs a case in rounds, and compares the results. Clocks are right at its beginning.
 sub handover {
     my ($case, $round) = @_;
     for (1 .. $rounds) {
@@ -128,7 +127,7 @@ handover(
         forget_long($a);
     });
 
-# Its spare range is that of another server, which has stopped as well. The clock goes back to when that one used it.
+# Its spare range is another stopped server's. The clock goes back to the time of that one's use.
 handover(
     'quick restart with a spare range',
     sub {
@@ -205,7 +204,7 @@ handover(
         generates($a, 0.2, "$name, then");
     });
 
-# A virtual machine that its host paused: the clock that cannot be set has not noticed.
+# A virtual machine paused by its host: the clock that cannot be set has not noticed.
 handover(
     'paused machine',
     sub {
@@ -222,7 +221,7 @@ handover(
         generates($a, 0.2, "$name, then");
     });
 
-# Who relies on a proof counts on the others' waiting, whatever their clocks do.
+# A server with a proof relies on the others' hold-off, whatever their clocks do.
 handover(
     'clock set ahead during a hold-off',
     sub {
@@ -265,7 +264,7 @@ handover(
         generates($a, 0.5, "$name, original again");
     });
 
-# A promoted server holds off from the promotion, also when shared memory was made anew since.
+# A promoted server holds off from the promotion, even if shared memory was made anew since.
 handover(
     'promotion and a crash of a session',
     sub {
@@ -301,7 +300,7 @@ handover(
         $a->stop;
         write_window($a, { %{ read_window($a) }, smallest_skew_ms => 30_000, largest_skew_ms => 30_000 });
         my $snapshot = snapshot($a);
-        # A mark that cannot be changed is removed.
+        # The server removes a mark that it cannot change.
         chmod 0400, run_marker_path($a) if $round % 2 == 0;
         clocks_stand_in_next_second($a);
         start_with($a, @settings);
@@ -314,7 +313,7 @@ handover(
 
 # --- leases before static node ids ---------------------------------------------------------------
 
-# Node ids that nothing above has used
+# Node ids that no case above uses
 $coordinator->safe_psql('postgres',
     'SELECT randflake_lease_configure(131000, 16, max_duration => 20, max_clock_skew => 10, never_leased => true)');
 
@@ -342,7 +341,7 @@ handover(
         generates($a, 0.5, "$name, then");
     });
 
-# --- ends and differences that change ---------------------------------------------------------
+# --- changing ends and tolerances --------------------------------------------------------------
 
 # The last node id is used for longer than the others.
 handover(
@@ -366,7 +365,7 @@ SQL
         my $file = PostgreSQL::Test::Utils::tempdir_short() . '/statements';
         append_to_file($file, $text);
         my $used = '';
-        # One after the other they have each node id in turn.
+        # They have each node id in turn.
         my @sessions = map {
             IPC::Run::start([ 'psql', '-XAtq', '-d', $a->connstr('postgres'), '-f', $file ], '>>', \$used,
                 IPC::Run::timeout(3 * $PostgreSQL::Test::Utils::timeout_default))
@@ -382,7 +381,7 @@ SQL
         is_open($a, $name);
     });
 
-# The copy held off for less than the original's stop is taken for a proof.
+# The copy held off for less than the original's stop takes as a proof.
 handover(
     'raised in a handover',
     sub {
@@ -424,8 +423,8 @@ handover(
         is_closed($a, "$name, then");
     });
 
-# Lowered between the start and the first call, or before the stop: what was greater once counts for
-# the hold-off, and what was smaller for the proof.
+# Lowered between the start and the first call, or before the stop: the hold-off uses the greatest
+# value, and the proof the smallest.
 handover(
     'lowered in a handover',
     sub {
@@ -446,8 +445,7 @@ handover(
         cmp_ok(time - $since, '>', 5, "$name: holds off");
     });
 
-# A lease that is not used takes nothing back of what the server had used before, also when its end
-# is exact.
+# An unused lease takes back nothing of the server's earlier use, even with an exact end.
 handover(
     'leased and not used',
     sub {

@@ -1,9 +1,9 @@
-# One range of node ids that goes from data directory to data directory under load, at random: stops
-# and crashes of every kind, restarts, copies, failback without a rewind, promotions, disks that are
-# rolled back, other parts of the range, clocks that differ. No identifier comes twice.
+# One range of node ids moves between data directories under load, at random: stops and crashes of
+# every kind, restarts, copies, failback without a rewind, promotions, disks rolled back, other
+# parts of the range, differing clocks. No identifier comes twice.
 #
-# RANDFLAKE_SECONDS sets for how long; make soak goes on for long. RANDFLAKE_SEED repeats what was
-# chosen, though not when it happened.
+# RANDFLAKE_SECONDS sets the duration; make soak runs long. RANDFLAKE_SEED repeats the choices, but
+# not their times.
 
 use List::Util qw(shuffle);
 use Randflake;
@@ -15,7 +15,7 @@ my $until = time + ($ENV{RANDFLAKE_SECONDS} // 60);
 my $seed = srand($ENV{RANDFLAKE_SEED} // int time);
 note("RANDFLAKE_SEED=$seed");
 
-# Clocks differ by up to 1.9 s, those of one directory from start to start included.
+# Clocks differ by up to 1.9 s, even those of one directory at its starts.
 my $most_ahead = 0.95;
 my %settings = (secret => random_secret(), max_clock_skew => '2s', max_wait => '60s');
 my $history = RandflakeHistory->new($settings{secret});
@@ -37,7 +37,7 @@ sub start_somehow {
     start_under_clock($server);
 }
 
-# What ends the use of a server.
+# Ways to end the use of a server.
 my %ends = (
     'fast stop' => sub { $_[0]->stop('fast') },
     'immediate stop' => sub { $_[0]->stop('immediate') },
@@ -62,7 +62,7 @@ sub use_until {
 
 sub another_server { return (shuffle grep { $_ != $current } @servers)[0] }
 
-# How the node ids come to the next server; each ends with one that runs.
+# Ways of the node ids to the next server; each ends with a running one.
 my %handovers = (
     'restart' => sub { start_somehow($current) },
     'rollback of the disk' => sub {
@@ -94,7 +94,7 @@ my %handovers = (
 
 # --- the use of it --------------------------------------------------------------------------------
 
-# A server as the others begin as copies of.
+# The first server; the others begin as its copies.
 start_somehow($current);
 $current->safe_psql('postgres', 'CREATE EXTENSION randflake');
 use_until($current, $ends{'fast stop'});
@@ -113,7 +113,7 @@ while (time < $until || @due) {
     $count{$end}++;
     $handovers{$handover}->();
     use_until($current, $ends{$end});
-    # Between others, for it takes its time.
+    # Between handovers, since it takes time.
     $history->add_era(splice @files) if @files > 60;
 }
 $history->add_era(@files);

@@ -1,5 +1,5 @@
-# A fleet of servers that lease node ids from one coordinator, under load, while the coordinator and
-# the servers stop, hang and die.
+# A fleet leases node ids from one coordinator under load, while the coordinator and the servers
+# stop, hang and die.
 
 use Randflake;
 use RandflakeLease;
@@ -32,7 +32,7 @@ sub ids_go_on {
     pass($test_name);
 }
 
-# A lease that was not renewed is shorter.
+# An unrenewed lease is shorter.
 my $longer = $RandflakeLease::duration + 1;
 ok($coordinator->poll_query_until('postgres', <<"SQL"), 'leases are renewed, not replaced');
 SELECT count(DISTINCT holder) = 3 FROM randflake_leases WHERE ends_at - starts_at > interval '$longer s'
@@ -41,7 +41,7 @@ ids_go_on('identifiers go on');
 
 # --- the coordinator ---------------------------------------------------------------------------
 
-# The clock of a server stands still while its coordinator stops: its lease does not end meanwhile.
+# A server's clock stands still while its coordinator stops, so its lease does not end meanwhile.
 clock_stands_at($holders[0], time);
 wait_for_open_window($holders[0]);
 $coordinator->stop;
@@ -78,11 +78,11 @@ ids_go_on('the coordinator hung beyond the end of the leases');
 
 # --- the servers -------------------------------------------------------------------------------
 
-# What is stopped must not go on with node ids that another server has by now.
+# A stopped process must not go on with node ids that another server has leased since.
 my $spare = new_holder($fleet, 'spare', $coordinator);
 
-# Stops these processes of a server, waits until the spare server has one of its node ids, and lets
-# them go on.
+# Stops these processes of a server, waits until the spare server leases one of its node ids, and
+# continues them.
 sub taken_over_while_stopped {
     my ($holder, $what, @pids) = @_;
     kill 'STOP', @pids;
@@ -90,7 +90,7 @@ sub taken_over_while_stopped {
 SELECT lease_id, first_node_id FROM randflake_leases WHERE holder = '@{[$holder->name]}'
 ORDER BY lease_id DESC LIMIT 1
 SQL
-    # Every other node id has a lease in a distant future, and so is not free.
+    # Leases every other node id until a distant time, so it is not free.
     $coordinator->safe_psql('postgres', <<"SQL");
 INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span)
 SELECT 'nobody', gen_random_uuid(), '0123456789abcdef', nodes, int8range(2500000000, 2500000001)
@@ -113,7 +113,7 @@ ids_go_on('lease worker goes on, with another lease', $holders[0]);
 taken_over_while_stopped($holders[1], 'whole server', processes_of($holders[1]));
 ids_go_on('whole server goes on, with another lease', $holders[1]);
 
-# Backends that find another lease when they go on.
+# Backends that find another lease when they continue.
 my @backends = split /\n/, $holders[2]->safe_psql('postgres',
     "SELECT pid FROM pg_stat_activity WHERE application_name = 'load'");
 kill 'STOP', @backends;
@@ -121,7 +121,7 @@ taken_over_while_stopped($holders[2], 'lease worker', lease_worker_of($holders[2
 kill 'CONT', @backends;
 ids_go_on('stopped backends go on, with another lease', $holders[2]);
 
-# Killed: the lease is left to end; the server starts with another.
+# After a kill the lease is left to end; the server starts with another.
 my $lease = status_of($holders[0], 'lease_id');
 @processes = processes_of($holders[0]);
 $holders[0]->kill9;
@@ -132,7 +132,7 @@ wait_for_lease($holders[0]);
 cmp_ok(status_of($holders[0], 'lease_id'), '>', $lease, 'killed and started: another lease');
 load_on($fleet, $holders[0]);
 
-# A crash of a backend starts shared memory anew, in the same postmaster.
+# A crash of a backend makes shared memory anew in the same postmaster.
 $lease = status_of($holders[1], 'lease_id');
 my ($victim) = split /\n/, $holders[1]->safe_psql('postgres',
     "SELECT pid FROM pg_stat_activity WHERE application_name = 'load'");
@@ -143,8 +143,8 @@ wait_for_lease($holders[1]);
 cmp_ok(status_of($holders[1], 'lease_id'), '>', $lease, 'crash of a backend: another lease');
 load_on($fleet, $holders[1]);
 
-# The worker alone is terminated: it gives the lease back, and its successor takes another. The
-# signals go on meanwhile and reach its whole group, as those of the postmaster do.
+# Terminates only the worker: it gives the lease back, and its successor takes another. Meanwhile
+# signals reach its whole group, like the postmaster's.
 $lease = status_of($holders[2], 'lease_id');
 my $worker = lease_worker_of($holders[2]);
 sleep 0.0005 while kill 'TERM', -$worker;
@@ -161,7 +161,7 @@ $holders[0]->start;
 wait_for_lease($holders[0]);
 load_on($fleet, $holders[0]);
 
-# Two copies of one data directory, taken while it runs.
+# Two copies of one data directory, taken while the server runs.
 $holders[2]->backup('copy');
 my @copies = map { PostgreSQL::Test::Cluster->new("copy$_") } 1, 2;
 for my $copy (@copies) {

@@ -1,5 +1,5 @@
-# Snowflake identifiers under leased node ids: the words of both families change with the lease, and
-# what is given back was not used by either.
+# Snowflake identifiers under leased node ids: both families' words change with the lease, and
+# neither has used what is given back.
 
 use Randflake;
 use RandflakeLease;
@@ -11,8 +11,8 @@ my @holders = map { start_holder($fleet, "holder$_", $coordinator, node_count =>
 load_on($fleet, $_) for @holders;
 sleep 1.5 * $RandflakeLease::duration;
 
-# The worker gives the lease back, with the last second used, and its successor takes another; the
-# other server may have the node ids at once. Nothing but Snowflake identifiers is made here.
+# The worker gives the lease back with the last second used, and its successor takes another; the
+# other server may have the node ids at once. Only Snowflake identifiers are made here.
 for my $round (1 .. 3) {
     for my $holder (@holders) {
         my $lease = status_of($holder, 'lease_id');
@@ -44,7 +44,7 @@ sleep 1;
 end_load($fleet, $_) for @holders;
 all_is_well($fleet, $coordinator, 'fleet');
 
-# Node ids that do not fit in the layout, and no others to be had.
+# Node ids that do not fit in the layout, without others in the pool.
 $holders[0]->stop;
 $coordinator->safe_psql('postgres',
     'SELECT randflake_lease_configure(first_node_id => 1023, node_count => 2)');

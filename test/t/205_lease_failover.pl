@@ -1,20 +1,20 @@
 # Coordinators that know less than the one before: a standby that missed the last grants, a second
-# one that missed those of the first, an old copy, a restore in place, a dump. And a server that is
-# its own coordinator.
+# one that missed the first's, an old copy, a restore in place, a dump. And a server that is its own
+# coordinator.
 
 use Randflake;
 use RandflakeLease;
 use Time::HiRes qw(sleep time);
 
-# Renewed at two fifths of it, also on a busy machine.
+# Renewed at two fifths of it, even on a busy machine.
 $RandflakeLease::duration = 14;
 my $hold_off = $RandflakeLease::duration + 2 * 1 + 1;
 
 $RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 
-# One clock for all servers. It stands still while the coordinator changes: what is in force before
-# is in force after, however long that takes.
+# One clock for all servers. It stands still while the coordinator changes, so leases in force stay
+# so.
 $fleet->{clock} = $fleet->{template};
 my $ahead = 0;
 my $stands_at;
@@ -29,8 +29,8 @@ sub clock_goes_on {
     clock_offset($fleet->{clock}, $ahead);
 }
 
-# The first coordinator, its standbys and an old copy of it. One connection string for all: only one
-# is up at a time.
+# The first coordinator, its standbys and an old copy share one connection string: one is up at a
+# time.
 my $first = start_coordinator($fleet, 'first');
 $first->backup('old');
 my %server = (first => $first);
@@ -44,7 +44,7 @@ my @in_turn = qw(first second third old);
 my $coordinators = sprintf "host=%s port=%s dbname=postgres target_session_attrs=read-write",
   join(',', map { $server{$_}->host } @in_turn), join(',', map { $server{$_}->port } @in_turn);
 
-# The standbys know of this server, and miss whatever comes next.
+# The standbys know of this server, and miss everything later.
 my @known = start_holder($fleet, 'known', $coordinators);
 $first->wait_for_catchup($server{$_}, 'replay', $first->lsn('insert')) for qw(second third);
 $server{$_}->stop for qw(second third);
@@ -52,8 +52,7 @@ my @missed = map { start_holder($fleet, "missed$_", $coordinators) } 1, 2;
 load_on($fleet, $_) for @known, @missed;
 my $missed_node = status_of($missed[0], 'first_node_id');
 
-# The current coordinator is gone, and the one named takes its place. The clock stands still from
-# then on.
+# The current coordinator ends, and the named one takes its place. Then the clock stands still.
 my $gone_at;
 
 sub fail_over {
@@ -67,9 +66,9 @@ sub fail_over {
     return $server{$to};
 }
 
-# A server that asks the new coordinator before anybody else gets node ids that are still in use,
-# because the new coordinator does not know: from a later time on, when every lease that was granted
-# before the former one was gone must have ended.
+# A server that asks the new coordinator first gets node ids that are still in use, since that
+# coordinator does not know: but only from the time at which the former one's leases must have
+# ended.
 sub newcomer_waits {
     my ($name, $coordinator, $test_name) = @_;
     my $newcomer = start_holder($fleet, $name, $coordinators);

@@ -1,5 +1,5 @@
-# A coordinator that answers anything at all, or never: the server loses nothing, issues nothing,
-# says what happened, and can be stopped. What callers learn of it is in no word the coordinator's.
+# A coordinator that sends anything, or never answers: the server loses and issues nothing, reports
+# what happened, and can be stopped. Callers see none of the coordinator's words.
 
 use Randflake;
 use RandflakeImpostor;
@@ -13,14 +13,14 @@ $other->play(answer => sub { say_to($_[0], report('55000', 'another refusal') . 
 my $node = new_server('holder', settings => {},
     conf => "log_min_messages = log\nlc_messages = 'C'\nrestart_after_crash = on\n");
 
-# Everything that is set, so that each reload says it again.
+# All settings, so that each reload repeats them.
 sub settings {
     my (%more) = @_;
     configure($node, secret => 'c0ffee00c0ffee00c0ffee00c0ffee00', max_wait => 0,
         lease_duration => 60, coordinator => $impostor->connstr, %more);
 }
 
-# The worker asks at once.
+# Makes the worker ask at once.
 sub ask_again {
     settings(@_);
     $node->reload;
@@ -31,7 +31,7 @@ $impostor->play(answer => \&silence);
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE ROLE ordinary LOGIN');
 
-# A session that stays, and the process of the worker: a crash of any process would end both.
+# A persistent session, and the worker's process: a crash of any process would end both.
 my $session = $node->background_psql('postgres');
 $session->set_query_timer_restart;
 my $backend = $session->query_safe('SELECT pg_backend_pid()');
@@ -46,7 +46,7 @@ sub told {
     return $error;
 }
 
-# What a caller without rights is told: all of it.
+# The whole error of a caller without privileges.
 sub caller_is_told {
     my ($detail, $test_name) = @_;
     my $error = error_of($node, 'SELECT randflake_generate()', user => 'ordinary');
@@ -147,7 +147,7 @@ my @answers = ([ 'no column', row_description() . data_row() . complete() . read
 );
 for my $case (@answers) {
     my ($name, $answer, $error) = @$case;
-    # What was told before must go, for the next error may have the same text.
+    # The former error must go, because the next one may have the same text.
     $impostor->play(answer => sub { say_to($_[0], report('XX000', "before $name")) });
     ask_again();
     told(qr/before \Q$name\E/, "$name: is next") or last;
@@ -160,7 +160,7 @@ for my $case (@answers) {
 
 # --- text --------------------------------------------------------------------------------------
 
-# Plays an answer until its error is told.
+# Plays an answer until its error shows.
 sub told_after {
     my ($answer, $pattern, $test_name, %settings) = @_;
     $impostor->play(answer => sub { say_to($_[0], $answer) });
@@ -201,7 +201,7 @@ like($impostor->startups, qr/client_encoding UTF8/, 'the coordinator is asked fo
 
 # --- passwords ---------------------------------------------------------------------------------
 
-# Everything that was logged, but for the settings that the server logs by itself.
+# The log without the settings that the server itself logs.
 sub logged {
     return join "\n", grep { !/parameter "randflake.coordinator" changed/ } split /\n/,
       slurp_file($node->logfile);
@@ -244,7 +244,7 @@ ask_again(coordinator => "host=$impostor->{directory} port=5433 user=leaser");
 told(qr/\Q$impostor->{directory}\E/, 'nobody listens: members of pg_monitor see where');
 caller_is_told($no_answer, 'nobody listens');
 
-# The time is that of the first failure of a kind.
+# The time is that of a kind's first failure.
 my ($first) = error_of($node, 'SELECT randflake_generate()')->{detail} =~ /since (.*)\.$/;
 sleep 1;
 ask_again(coordinator => "host=$impostor->{directory} port=5434 user=leaser");
@@ -252,12 +252,12 @@ told(qr/5434/, 'nobody listens there either');
 is(error_of($node, 'SELECT randflake_generate()')->{detail},
     "The coordinator has not answered since $first.", 'since the first failure');
 
-# --- answers without an end --------------------------------------------------------------------
+# --- endless answers ---------------------------------------------------------------------------
 
-# The children of the worker: the process that asks, if there is one.
+# The worker's child, the process that asks, if there is one.
 sub asking { return split ' ', `ps -o pid= --ppid $worker` }
 
-# The most memory, in MB, that the worker or the process that asks has had.
+# The peak memory, in MB, of the worker or the process that asks.
 sub memory {
     my $most = 0;
     for my $pid ($worker, asking()) {
@@ -309,7 +309,7 @@ my @endless = ([ 'silence', answer => \&silence ],
                 report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
     [ 'warnings', answer => sub { repeat($_[0],
                 report('01000', 'leak', type => 'N', severity => 'WARNING')) } ],
-    # Two thousand million rounds of a hash, if the client believes it.
+    # Two thousand million rounds of a hash, if the client obeys.
     [ 'a password to be hashed without end', startup => sub {
             say_to($_[0], message('R', pack 'N Z* x', 10, 'SCRAM-SHA-256'));
             my ($type, $body) = read_message($_[0]);
@@ -318,7 +318,8 @@ my @endless = ([ 'silence', answer => \&silence ],
             silence() } ], );
 my %at_once = map { $_ => $unusable } 'rows', 'row descriptions', 'completions', 'CopyOut', 'CopyBoth',
   'notices', 'warnings', 'readiness';
-# Seconds, for what takes a fraction of one, or all ten of a request if it waits for that. A slow machine has five tries.
+# Seconds, for what takes a fraction of one, or all ten of a request that waits. A slow machine has
+# five tries.
 my $patience = 5;
 for my $case (@endless) {
     my ($name, %scenario) = @$case;
@@ -376,7 +377,7 @@ for my $case (@endless[ 0, 4, 1, 5 ]) {
     caller_is_told($no_answer, "deadline, $name");
 }
 
-# Its abandoned requests may fill the connection limit of its role: the first cause is told.
+# Its abandoned requests may fill its role's connection limit, so the first cause is shown.
 told_after(error_text('before'), qr/before/, 'abandoned requests: is next');
 $impostor->play(answer => \&silence);
 ask_again();
@@ -409,8 +410,8 @@ for my $case (@endless) {
 
 # --- until when ----------------------------------------------------------------------------------
 
-# A refusal may name the Unix second before which no lease is granted; anything else in that place is
-# ignored.
+# A refusal may name the Unix second before which the coordinator grants nothing; the server ignores
+# other contents of that place.
 my $soon = int(time) + 3600;
 my $refused = qr/The coordinator has refused since \d{4}-\d\d-\d\d [^.]*\.\d+\+\d\d\./;
 my $then = $node->safe_psql('postgres', "SELECT to_timestamp($soon)");
@@ -441,8 +442,8 @@ sub renewal {
       . data_row($last, $clock // 1000 * int(time), undef) . complete() . ready();
 }
 
-# A server that starts has no lease. It gets what the block gives when it asks, and renewals to the same last
-# second: however slow the machine is, times are those of the answer, and what is told of the lease stays.
+# A starting server has no lease. Its request gets the block's result, and renewals to the same last
+# second, so times are those of the answer on any machine.
 sub start_with(&%) {
     my ($granted, %settings) = @_;
     $node->stop('fast');
@@ -468,7 +469,7 @@ start_with { (1, 7, 1, int(time) + 1000, int(time) + 1050) } lease_duration => '
 told(qr/^lease 1, .*, has not begun by this server's clock$/, 'a lease that has not begun');
 caller_is_told(qr/^It begins at /, 'a lease that has not begun');
 
-# A clock that nobody can have is none.
+# A clock outside its range counts as none.
 for my $case ([ '3600', 'behind' ], [ '-3600', 'ahead of' ], ['9223372036854775'], ['-9223372036854775']) {
     my ($clock, $direction) = @$case;
     start_with { (1, 7, 1, int(time) - 1000, int(time) - 900, ($direction ? int(time) + $clock : $clock) . '000') };
@@ -478,8 +479,8 @@ for my $case ([ '3600', 'behind' ], [ '-3600', 'ahead of' ], ['9223372036854775'
         "a coordinator whose clock shows $clock");
 }
 
-# What was announced on disk cannot be taken back. So a lease that ends later than the server asked for,
-# 60 seconds and the tolerated difference of clocks, is not taken, but given back.
+# The server cannot take back what it announced on disk. So it gives back a lease that ends later
+# than it asked for: 60 seconds and the tolerated difference of clocks.
 my $given_back = $node->basedir . '/given_back';
 sub grant_and_listen {
     my ($first, $length) = @_;
@@ -509,14 +510,14 @@ for my $case ([ 'ten years', undef, 10 * 365 * 86400 ],
     ok(-s $given_back, "a lease of $name: is given back");
 }
 
-# It is kept, and its renewals do not help.
+# Once kept, its renewals do not help.
 my $later = int(time) + 2000;
 start_with { (1, 7, 1, $later, $later + 59) };
 told(qr/^lease 1, .*, ends too late by this server's clock$/,
     'a lease as long as asked for that begins later: the clock is named');
 caller_is_told(qr/^It begins at /, 'a lease that begins later');
 
-# As much as was asked for, with the largest numbers.
+# The full length, with the largest numbers.
 start_with { ('9223372036854775807', 131071, 1, 1_730_000_001, int(time) + 55) };
 wait_for_lease($node);
 is(status_of($node, 'lease_id, first_node_id, lease_error IS NULL'), '9223372036854775807|131071|t',
@@ -557,7 +558,7 @@ for my $case ([ '-9223372036854775808', $end + 1 ], [ 0, $end + 1 ], [ $end + 10
     is(status_of($node, 'extract(epoch FROM window_end)::bigint'), $expected, "renewed to $last");
 }
 
-# A renewal that is longer than asked for changes nothing, and the lease is not renewed again.
+# A renewal longer than asked for changes nothing, and the server does not renew the lease again.
 my $wanted = $node->basedir . '/wanted';
 $impostor->play(answer => sub {
     my ($client, $request) = @_;
@@ -574,7 +575,7 @@ is(status_of($node, 'lease_id, extract(epoch FROM window_end)::bigint'), '1|' . 
 is($node->safe_psql('postgres', 'SELECT count(randflake_generate())'), 1, '  and identifiers go on');
 like(slurp_file($wanted), qr/^randflake_lease_renew\n(?:randflake_lease_acquire\n)+$/, '  it is not renewed again');
 
-# The coordinator hangs while the lease is to be given back.
+# The coordinator hangs while the server gives the lease back.
 $impostor->play(answer => \&silence);
 my $began = time;
 $node->stop('fast');

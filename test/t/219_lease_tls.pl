@@ -1,5 +1,5 @@
-# A coordinator over TLS, as documented: with sslmode=verify-full nobody else is asked in its place, or
-# is given the password.
+# A coordinator over TLS as documented: with sslmode=verify-full the server asks no other host, and
+# sends none the password.
 
 use IO::Socket::INET;
 use POSIX ();
@@ -13,7 +13,7 @@ sub openssl {
     IPC::Run::run([ 'openssl', @_ ], '<', '/dev/null', '>', \$out, '2>', \$errors) or die "openssl @_: $errors";
 }
 
-# An authority, and certificates that it signs for names of hosts: files NAME.crt and NAME.key.
+# An authority, and certificates that it signs for host names: files NAME.crt and NAME.key.
 my @new_key = ('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', 2);
 sub authority {
     my ($name) = @_;
@@ -75,7 +75,7 @@ log_has($coordinator, qr/connection authorized: user=server1 .*SSL enabled/, 'a 
 unlike(slurp_file($_->logfile), qr/\Q$password\E/, '  with a password that ' . $_->name . ' does not log')
   for $holder, $coordinator;
 
-# --- others in its place -----------------------------------------------------------------------
+# --- impostors ---------------------------------------------------------------------------------
 
 sub is_refused {
     my ($reason, $test_name) = @_;
@@ -97,7 +97,8 @@ $holder->reload;
 wait_for_status($holder, 'lease_error IS NULL');
 wait_for_lease($holder);
 
-# Somebody who has no certificate, and asks for the password in clear; what is sent goes to a file.
+# An impostor without a certificate asks for the password in clear and writes what it gets to a
+# file.
 my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 10) or die "could not listen: $!";
 my $impostor = fork // die "could not fork: $!";
 if ($impostor == 0) {

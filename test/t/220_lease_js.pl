@@ -1,9 +1,9 @@
-# Applications that lease node ids through SQL, as docs/leases-reference.md shows: a JavaScript program makes
-# identifiers with the npm package randflake while the server makes its own, for the same table. Each
-# reads what the other made.
+# Applications that lease node ids through SQL, as in docs/leases-reference.md: a JavaScript program
+# with the npm package randflake, and the server, make identifiers for the same table. Each decodes
+# the other's.
 #
-# test/js has node-postgres (npm ci), without which that part is skipped. Where the package randflake is
-# not among its packages, test/js/randflake.mjs takes its place.
+# test/js has node-postgres (npm ci), without which that part is skipped. Without the package
+# randflake, test/js/randflake.mjs takes its place.
 
 use Cwd qw(getcwd);
 use Docs;
@@ -13,7 +13,7 @@ use RandflakeLease;
 
 read_document('docs/leases-reference.md', 'test/t/220_lease_js.pl');
 
-# Longer than the program takes: it renews in between, whatever the time is then.
+# Longer than the program takes, so it renews in between at any speed.
 $RandflakeLease::duration = 120;
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
@@ -28,7 +28,7 @@ sub write_program {
     append_to_file("$directory/$name", $text);
 }
 
-# Runs a program with the secret in its environment; its output.
+# Runs a program with the secret in its environment; returns its output.
 sub output_of {
     my (@command) = @_;
     local %ENV = (%ENV, SECRET => $fleet->{secret}, COORDINATOR_HOST => $coordinator->host,
@@ -127,7 +127,7 @@ SQL
             'SELECT made_by, count(*) FROM item GROUP BY made_by ORDER BY made_by'),
         "program|400\nserver|400", 'identifiers of both are in one table');
 
-    # The coordinator's table is the judge.
+    # The coordinator's table decides.
     my $items = $server->safe_psql('postgres', 'SELECT id, made_by FROM item') =~ tr/|/\t/r;
     write_program('items', "$items\n");
     my $copy = "CREATE TEMP TABLE item (id bigint, made_by text);\n\\copy item FROM '$directory/items'\n";

@@ -1,6 +1,7 @@
-# The coordinator's functions against their model, test/unit/lease_coordinator.h, which the simulation
-# of leases runs: thousands of steps at random, each answer compared. And again with one rule of the
-# functions changed at a time: every such change must be found, and each contract that they check be seen broken.
+# The coordinator's functions against their model, test/unit/lease_coordinator.h, which the
+# simulation of leases runs: compares each answer of thousands of random steps. Then changes one
+# rule of the functions at a time: the replay must find each change, and a violation of each checked
+# contract.
 
 use FindBin;
 use Randflake;
@@ -10,10 +11,10 @@ $node->init;
 $node->append_conf('postgresql.conf', "log_statement = none\nlog_min_messages = fatal\n");
 $node->start;
 
-# --- a coordinator whose clock and identity are the test's ---------------------------------------
+# --- a coordinator with the test's clock and identity --------------------------------------------
 
-# The clock stands in the middle of a second. It takes the place of PostgreSQL's own, for which the
-# extension asks by name, before the extension is made: then it is in the defaults of columns too.
+# The clock stands in the middle of a second. It replaces PostgreSQL's own before the extension is
+# made, which names it without a schema, so column defaults use it too.
 $node->safe_psql('postgres', <<'SQL');
 ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO real_clock_timestamp;
 CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
@@ -54,7 +55,7 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM step WHERE trace < 1000'),
 my @orders = split /\n/, $node->safe_psql('postgres', 'SELECT DISTINCT trace FROM step WHERE trace >= 1000 ORDER BY 1');
 is(scalar @orders, 13, 'orders of changes');
 
-# Everything happens in them, and often.
+# Every outcome occurs in them, and often.
 my %least = ('acquire|00000' => 1000, 'acquire|55000' => 500, 'acquire|53400' => 500,
     'acquire|22008' => 10, 'acquire|22023' => 50, 'acquire|57P03' => 100, 'renew|57P03' => 5,
     'renew|00000' => 1000, 'renew|55000' => 500, 'renew|22023' => 50,
@@ -215,12 +216,12 @@ BEGIN
 END $$;
 SQL
 
-# One session for all: it keeps what it has compiled.
+# One session for all, to keep compiled functions.
 my $session = $node->background_psql('postgres');
 $session->set_query_timer_restart;
 
-# Traces that found a change lately are replayed first, because similar changes follow each other. The
-# order decides nothing but the time.
+# Traces that found a change lately go first, because similar changes follow each other. The order
+# affects only the time.
 my @order = (1 .. $traces, @orders);
 
 sub replay_first {
@@ -228,7 +229,7 @@ sub replay_first {
     @order = (@_, grep { !$first{$_} } @order);
 }
 
-# The steps up to the first difference in the words of a failure; empty if there is none.
+# The steps up to the first difference, as text; empty without one.
 sub first_difference {
     my $difference = $session->query_safe("CALL replay('{" . join(',', @order) . "}');\n" . <<'SQL');
 SELECT format('trace %s, step %s: clock %s, %s, %s%s: got %s %s%s, expected %s %s',
@@ -245,7 +246,7 @@ is(first_difference(), '', "the functions answer $traces traces and all orders o
 
 # --- one rule changed at a time ------------------------------------------------------------------
 
-# Replaces a piece of a function's source, which must be there once.
+# Replaces a piece of a function's source, which must occur once.
 sub change_function {
     my ($function, $piece, $replacement) = @_;
     my $definition = $session->query_safe(

@@ -1,7 +1,5 @@
 # Coordinators that follow each other, and node ids that leave the pool, under load on all servers:
-# what every client received is compared, and nothing may come twice.
-#
-# RANDFLAKE_ROUNDS says how often (default: 1).
+# nothing that clients received may come twice. RANDFLAKE_ROUNDS sets the rounds (default: 1).
 
 use Docs;
 use Randflake;
@@ -24,7 +22,7 @@ sub leases_begin {
     return $node->safe_psql($database // 'postgres', 'SELECT min(lower(span)) FROM randflake_lease');
 }
 
-# Waits until a server has a lease of this coordinator, and that is open.
+# Waits until a server has an open lease of this coordinator.
 sub leases_from {
     my ($node, $holder) = @_;
     my $name = $holder->name;
@@ -34,10 +32,10 @@ sub leases_from {
     wait_for_status($holder, "window_start >= to_timestamp($from) AND clock_timestamp() < window_end");
 }
 
-# --- servers moved to a coordinator that knows nothing -------------------------------------------
+# --- servers moved to an empty coordinator -------------------------------------------------------
 
-# The one that moves first has the shorter lease. It is granted the node id that the other still
-# holds, if the new coordinator does not wait.
+# The first to move has the shorter lease. Without a wait, the new coordinator would grant it the
+# node id that the other still holds.
 for my $round (1 .. $rounds) {
     my ($stays) = grep { status_of($_, 'first_node_id') == 0 } @holders;
     my ($moves) = grep { status_of($_, 'first_node_id') != 0 } @holders;
@@ -64,7 +62,7 @@ for my $round (1 .. $rounds) {
 
 # --- a coordinator moved without a gap -----------------------------------------------------------
 
-# By the blocks of docs/leases.md: longer leases, close, dump, restore, open, reload.
+# With the blocks of docs/leases.md: longer leases, close, dump, restore, open, reload.
 sub ends_after {
     my ($node, $database, $seconds) = @_;
     $node->poll_query_until($database, <<"SQL") or die 'leases are not renewed';
@@ -73,7 +71,7 @@ WHERE state = 'active' AND ends_at > clock_timestamp() + interval '$seconds s'
 SQL
 }
 
-# The number of calls that failed.
+# The number of failed calls.
 sub errors {
     return scalar map { slurp_file("$_->[1].err") =~ /ERROR/g } @{ $fleet->{files} };
 }
@@ -87,7 +85,7 @@ for my $round (1 .. $rounds) {
     my @leases = map { status_of($_, 'lease_id, first_node_id') } @holders;
     $coordinator->safe_psql('postgres', block('close'));
 
-    # Nobody gets anything any more; who has a lease keeps it.
+    # New servers get nothing; leases in force stay.
     my $newcomer = new_holder($fleet, "late$round", $coordinator);
     $newcomer->start;
     wait_for_status($newcomer, q{lease_error ~ 'could not lease node ids: the pool of node ids is closed'});
@@ -139,9 +137,9 @@ for my $round (1 .. $rounds) {
     }
 }
 
-# --- a coordinator made anew, and one in place of a lost one -------------------------------------
+# --- a recreated coordinator, and one in place of a lost one -------------------------------------
 
-# The holders cannot ask meanwhile, so they go on to the ends of their leases.
+# The holders cannot ask meanwhile, so their leases run out.
 for my $round (1 .. $rounds) {
     for my $how ('made anew', 'lost') {
         load_on($fleet, $_) for @holders;
@@ -179,9 +177,8 @@ $_->stop for @holders;
 
 # --- a coordinator restored in place -------------------------------------------------------------
 
-# Every file is put back as it was, pg_control even under the number of its inode: file systems give
-# those of deleted files again, and this makes as many as it takes. A file that does not change stays. The
-# leases last longer than that takes.
+# Puts every file back, pg_control even at its inode number: file systems reuse those of deleted
+# files, so the test makes as many as it takes. An unchanged file stays. The leases outlast this.
 for my $round (1 .. $rounds) {
     make_coordinator($coordinator, 20);
     my $data = $coordinator->data_dir;
@@ -203,7 +200,7 @@ for my $round (1 .. $rounds) {
     my $inode = (stat "$data/global/pg_control")[1];
     system_or_bail('sh', '-c', "cd $data && find . -mindepth 1 -maxdepth 1 ! -name PG_VERSION ! -name global"
           . " -exec rm -r {} + && find global -type f ! -name pg_control -delete");
-    # The free numbers below it are taken first.
+    # Takes the free numbers below it first.
     my @made;
     do {
         push @made, "$data/global/made" . @made;
@@ -230,7 +227,7 @@ for my $round (1 .. $rounds) {
 
 # --- node ids that leave the pool ----------------------------------------------------------------
 
-# They are given to a server as its own when the coordinator has said that they are free.
+# A server gets them as its own once the coordinator has declared them free.
 for my $round (1 .. $rounds) {
     make_coordinator($coordinator, 8);
     my $holder = new_holder($fleet, "narrow$round", $coordinator, lease_duration => 8);

@@ -1,7 +1,6 @@
-# Static and leased node ids in one data directory, and a coordinator that has static node ids of its
-# own: what was used one way is not used again the other way, also by a clock that was ahead.
-#
-# RANDFLAKE_ROUNDS says how often (default: 1).
+# Static and leased node ids in one data directory, and a coordinator with static node ids: neither
+# way repeats the other's identifiers, even under a clock that was ahead. RANDFLAKE_ROUNDS sets the
+# rounds (default: 1).
 
 use Randflake;
 use RandflakeLease;
@@ -12,7 +11,7 @@ $RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
 
-# Seconds by which the clock is ahead for a moment
+# Seconds by which the clock is briefly ahead
 my $ahead = 25;
 
 # --- static, then leased, then static ------------------------------------------------------------
@@ -30,7 +29,7 @@ for my $round (1 .. $rounds) {
     clock_offset($server, 0);
     $server->stop;
 
-    # Leased, of the same node id, for longer than it was ahead: from where it left off.
+    # Leases the same node id for longer than the clock was ahead: resumes at its end.
     configure($server, leasing($fleet, $coordinator, lease_duration => 60));
     start_under_clock($server);
     is(wait_for_lease($server), 0, "round $round, static to leased: the same node id");
@@ -59,13 +58,13 @@ for my $round (1 .. $rounds) {
     all_is_well($fleet, $coordinator, "round $round, static to leased to static", leased => 0);
 }
 
-# --- a lease that is over before what was used ---------------------------------------------------
+# --- a lease that ends before earlier use --------------------------------------------------------
 
 for my $round (1 .. $rounds) {
     make_coordinator($coordinator);
     my $server = new_static($fleet, "short$round", 0);
     start_under_clock($server);
-    clock_offset($server, 300);    # longer than a lease lasts, also on a slow machine
+    clock_offset($server, 300);    # longer than a lease, even on a slow machine
     $server->safe_psql('postgres', 'SELECT randflake_generate()');
     load_on($fleet, $server);
     sleep 1;

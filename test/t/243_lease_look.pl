@@ -1,8 +1,8 @@
-# A coordinator's server starts with node ids that are leased, or may be: they stay closed until the
-# leases have ended, in whatever database the coordinator is, and until it could be looked at.
+# A coordinator's server starts with node ids that may be leased: they stay closed until the leases
+# have ended and the server could look at the coordinator, in any database.
 #
-# RANDFLAKE_DATABASES says how many databases to look into (default: the three of every server); the
-# test prints how long that took, after a start and after a promotion.
+# RANDFLAKE_DATABASES sets the number of databases to look into (default: the three of every
+# server); the test prints the duration after a start and after a promotion.
 
 use Randflake;
 use RandflakeLease;
@@ -11,13 +11,13 @@ use Time::HiRes qw(sleep time);
 $RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 
-# Nothing is proven under a tolerated difference of 0, and nothing else is waited for.
+# A tolerated difference of 0 proves nothing, and causes no other wait.
 my $own = new_static($fleet, 'own', 100, max_clock_skew => 0);
 $own->append_conf('postgresql.conf', "log_min_messages = debug1\n");
 $own->start;
 my $secrets = status_of($own, 'key_fingerprint');
 
-# With `forget`, without what it remembers of a longer tolerated difference.
+# With `forget`, without its memory of a longer tolerated difference.
 sub restart_as {
     my ($node, %settings) = @_;
     $node->stop if $node->{_pid};
@@ -32,7 +32,7 @@ sub make_pool {
           . " SELECT randflake_lease_configure($first, $count, max_duration => 3600, max_clock_skew => 0, never_leased => true)");
 }
 
-# Leases a node id for an hour to somebody; returns it. As a pool that was just made lets it.
+# Leases a node id for an hour to another holder, as a new pool allows; returns it.
 sub lease {
     my ($node, $database) = @_;
     my $sql = "SELECT first_node_id FROM randflake_lease_acquire('somebody', gen_random_uuid(), 1, 3600, '$secrets')";
@@ -45,13 +45,13 @@ sub lease {
     return $node_id;
 }
 
-# As where they ended now.
+# As if they ended now.
 sub end_leases {
     my ($node, $database) = @_;
     $node->safe_psql($database, q{UPDATE randflake_lease SET span = int8range(lower(span), greatest(lower(span), extract(epoch FROM now())::bigint) + 1)});
 }
 
-# Until then, whatever it says first, and with all that make identifiers.
+# Until then all functions that generate fail, whatever the first error.
 sub is_closed {
     my ($node, $patterns, $test_name) = @_;
     my $error;
@@ -129,13 +129,13 @@ $own->stop;
 configure($own, secret => $fleet->{secret}, max_clock_skew => 0, node_id => 10, spare_node_ranges => 1);
 start_under_clock($own);
 is_open($own, 'a server whose spare range is leased generates under the first one');
-# What was found outlives a start that is proven, and so does not look.
+# The result of a look survives a proven start, which does not look.
 configure($own, secret => $fleet->{secret}, max_clock_skew => '1h', node_id => 10, spare_node_ranges => 1);
 $own->reload;
 $own->stop;
 start_under_clock($own);
 is_open($own, 'the next start is proven');
-# A clock that was ahead by more than that, and is set right
+# A clock that was ahead by more than that and is set right
 clock_offset($own, 7200);
 is_open($own, 'it generates by a clock that is ahead');
 clock_offset($own, 0);
@@ -149,7 +149,7 @@ end_leases($own, 'postgres');
 
 # --- own, given up, leased, own again ------------------------------------------------------------
 
-# By the time alone, the last start would be proven: less than the tolerated difference has passed.
+# By time alone the last start would be proven: less than the tolerated difference has passed.
 make_pool($own, 'postgres', 0, 16);
 for my $preloads (1, 0) {
     end_leases($own, 'postgres');
@@ -199,7 +199,7 @@ is_closed($own, not_looked('hidden', 'extension "randflake_coordinator" has no "
 $own->safe_psql('hidden', 'DROP TABLE randflake_lease; ALTER TABLE away RENAME TO randflake_lease');
 is_open($own, 'the look is repeated by itself');
 
-# The look is made when the first identifier is asked for.
+# The first request for an identifier triggers the look.
 restart_as($own, node_id => 0);
 my ($in, $out) = ("BEGIN; LOCK TABLE randflake_lease_pool;\n\\echo locked\n", '');
 my $locker = IPC::Run::start([ 'psql', '-XAtq', '-d', $own->connstr('hidden') ], '<', \$in, '>', \$out,

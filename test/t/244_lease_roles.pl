@@ -1,4 +1,4 @@
-# What a role that may lease can do to the leases of others and to the bounds on its own: nothing.
+# A role that may lease cannot affect leases of other roles or the bounds on its own.
 
 use Randflake;
 use RandflakeLease;
@@ -22,14 +22,14 @@ is( $coordinator->safe_psql('postgres',
         'SELECT string_agg(role, $$ $$), count(DISTINCT first_node_id) FROM randflake_leases'),
     'first first|2', 'two servers lease under one role');
 
-# --- what one sees of the other ------------------------------------------------------------------
+# --- what one role sees of another ---------------------------------------------------------------
 
-# Their requests wait for who changes the pool.
+# Their requests wait for a session that changes the pool.
 my $lock = $coordinator->background_psql('postgres');
 $lock->query_safe('BEGIN; LOCK TABLE randflake_lease_pool IN EXCLUSIVE MODE');
 $_->reload for @holders;
 my $requests = q{FROM pg_stat_activity WHERE application_name = 'randflake' AND state = 'active'};
-# Two, and on a slow machine those before, which end on the coordinator by themselves.
+# Two, and on a slow machine also earlier ones, which end on the coordinator by themselves.
 $coordinator->poll_query_until('postgres', "SELECT count(*) >= 2 $requests") or die 'nobody asks';
 my $seen = $coordinator->safe_psql('postgres', "SELECT DISTINCT query $requests",
     extra_params => [ '-U', 'first' ]);
@@ -42,7 +42,7 @@ $lock->query_safe('ROLLBACK');
 $lock->quit;
 wait_for_status($_, 'lease_error IS NULL') for @holders;
 
-# --- what one can do with a lease of the other ---------------------------------------------------
+# --- what one role can do with a lease of another ------------------------------------------------
 
 # Of the first server's lease, what an attacker may know
 my ($lease, $incarnation, $end) = split /\|/, $coordinator->safe_psql('postgres', <<'SQL');
@@ -64,7 +64,7 @@ for my $case ([ 'another role with the incarnation', 'second', "'$incarnation'" 
         is($error->{sqlstate}, '55000', "$name $what: refused");
         like($error->{message}, $not_yours, '  with the reason');
     }
-    # Nor by another name of the session
+    # Under another session name neither
     my $error = error_of($coordinator,
         "SET ROLE leaseholder; SELECT randflake_lease_renew($lease, $uuid, $end, 4, '0123456789abcdef')", user => $role);
     like($error->{message}, $not_yours, "$name renews as a role that both are members of: refused");
@@ -72,9 +72,9 @@ for my $case ([ 'another role with the incarnation', 'second', "'$incarnation'" 
 is($coordinator->safe_psql('postgres', "SELECT released_at IS NULL FROM randflake_lease WHERE lease_id = $lease"),
     't', 'the lease is its holder\'s');
 
-# --- ends that are made up -----------------------------------------------------------------------
+# --- made-up ends --------------------------------------------------------------------------------
 
-# Each renewal names the latest end that was given, or a later one.
+# Each renewal names the latest granted end, or a later one.
 my ($latest) = $coordinator->safe_psql('postgres', <<'SQL', extra_params => [ '-U', 'second' ]);
 DO $$
 DECLARE
@@ -106,10 +106,11 @@ BEGIN
 END $$;
 SELECT latest FROM result;
 SQL
-# max_duration + max_clock_skew, as the last second, which is inclusive; a second may begin meanwhile
+# max_duration + max_clock_skew, as the last second, which is inclusive; a second may begin
+# meanwhile
 cmp_ok($latest, '<=', $RandflakeLease::duration + 1, "after 2,000 renewals a lease ends $latest s ahead");
 
-# --- how much one may have -----------------------------------------------------------------------
+# --- bounds on a role ----------------------------------------------------------------------------
 
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_nodes_per_role => 2)');
 my $fingerprint = $coordinator->safe_psql('postgres', 'SELECT secrets FROM randflake_pool');
@@ -132,8 +133,8 @@ is($acquire->('second', 2)->{text}, '', '  and another role leases');
 
 # --- a transaction that stays open ---------------------------------------------------------------
 
-# A role can keep its transaction open, whatever limits the session has. That keeps nobody else waiting:
-# these go on although it does not end.
+# A role can keep its transaction open under any session limits. Others do not wait for it: these go
+# on meanwhile.
 $_->stop for @holders;
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 8, max_duration => 20, max_nodes_per_role => 1000)');
 $coordinator->safe_psql('postgres', 'SELECT pg_sleep_until(to_timestamp(high_water)) FROM randflake_lease_pool');
@@ -153,7 +154,7 @@ for my $statement ("SELECT lease_end > 0 FROM randflake_lease_renew($first_lease
 {
     is($mine->query_safe($statement), 't', '  and ' . ($statement =~ /lease_(renew|release)/)[0] . 's');
 }
-# What was released is free after its first second.
+# A released node id is free after its first second.
 $coordinator->poll_query_until('postgres', "SELECT clock_timestamp() > ends_at FROM randflake_leases WHERE lease_id = $first_lease")
   or die 'what was released is not free';
 $mine->query_safe($leases) for 1 .. 5;
@@ -162,7 +163,7 @@ is($refusal->{sqlstate}, '53400', '  no others: refused');
 like($refusal->{detail}, qr/^Others are being leased at this moment\.$/, '  with the reason');
 is($open->query_safe("ROLLBACK; $leases"), 0, 'rolled back: they can be leased');
 
-# A renewal of a lease that has ended here, by a holder that says otherwise, and a grant of its node id.
+# A renewal of a lease that has ended here, though its holder disagrees, and a grant of its node id.
 $coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 1)');
 my $ended = $open->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 1, '$fingerprint')");
 sub renewal { return "SELECT randflake_lease_renew($ended, '$uuid', extract(epoch FROM clock_timestamp())::bigint + 1, 4, '$fingerprint')" }
@@ -189,8 +190,9 @@ is(join('', map { (finish_session($_))[1] } @sessions), '', 'grants at the same 
 is( $coordinator->safe_psql('postgres',
         'SELECT role, sum(node_count), count(DISTINCT first_node_id) FROM randflake_leases GROUP BY 1 ORDER BY 1'),
     "first|5|5\nsecond|5|5", '  each role has all that it may have, and no more');
-# A grant that stops between its look at a lease that has ended and its lock, under a clock of the test's. Meanwhile
-# the lease is renewed, by one second. And grants of one role at the same time, of which it may have one.
+# A grant that pauses between finding an ended lease and locking it, under the test's clock.
+# Meanwhile a renewal extends the lease by a second. And concurrent grants of a role that may have
+# one.
 $coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 1, max_grants_per_role => 1)');
 my ($find, $clock) = map { $coordinator->safe_psql('postgres', "SELECT pg_get_functiondef('randflake_lease_$_'::regproc)") } qw(find clock);
 my $second = $coordinator->safe_psql('postgres', 'SELECT randflake_lease_clock(NULL) + 100');
@@ -247,7 +249,7 @@ for my $level ('repeatable read', 'serializable') {
 
 # --- who changes the pool ------------------------------------------------------------------------
 
-# It waits for those that lease, and ends transactions of 20 seconds; others go on meanwhile.
+# A change of the pool waits for leasing transactions, and ends those older than 20 seconds.
 my $young_began = time;
 $open->query_safe("BEGIN; SAVEPOINT s; $leases; RELEASE s");
 my $configure = start_session($coordinator, 'SELECT randflake_lease_configure(max_duration => 5)');
@@ -261,7 +263,7 @@ is( $coordinator->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity 
     0, '  when that session has ended');
 $open->{run}->kill_kill;
 
-# Sessions that take turns, none of which is ever as old, and come back when they are ended.
+# Sessions that take turns, never reach that age, and return when they are ended.
 my ($turn, $over) = map { PostgreSQL::Test::Utils::tempdir_short() . "/$_" } 'turn.sql', 'over';
 append_to_file($turn, "SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 60, '$fingerprint') \\gset\n"
       . "BEGIN; SAVEPOINT s; SELECT randflake_lease_release(:lease_id, '$uuid', NULL); RELEASE s; SELECT pg_sleep(4 + 8 * random()); COMMIT;\n");
@@ -294,8 +296,8 @@ $mine->quit;
 
 # --- a fleet beside a hostile role ---------------------------------------------------------------
 
-# A server whose role prefers another isolation level, and whose leases go on under all of these at once.
-# RANDFLAKE_SECONDS says how long.
+# A server whose role has another default isolation level keeps its leases under all of these at
+# once. RANDFLAKE_SECONDS sets the duration.
 my $seconds = $ENV{RANDFLAKE_SECONDS} // 10;
 $coordinator->safe_psql('postgres', <<'SQL');
 ALTER ROLE first SET default_transaction_isolation = 'serializable';

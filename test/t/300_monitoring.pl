@@ -1,6 +1,6 @@
-# The metrics and alerts of monitoring/: every query runs for a role that may only monitor and gives
-# the columns that the files promise; rules use only metrics there are, and so does the dashboard. With
-# postgres_exporter and promtool in PATH, they read their files themselves, and promtool the dashboard's queries.
+# The metrics and alerts of monitoring/: every query runs for a monitoring role and gives the
+# promised columns; rules and dashboard use only existing metrics. With postgres_exporter and
+# promtool in PATH, these read the files themselves, and promtool the dashboard's queries.
 
 use HTTP::Tiny;
 use JSON::PP ();
@@ -10,7 +10,7 @@ use Time::HiRes qw(usleep);
 
 # --- the files, read as far as they need it --------------------------------------------------
 
-# The text of a block scalar that begins after this position: every line indented as its first.
+# The text of a block scalar after this position: all lines with the first one's indentation.
 sub block_scalar {
     my ($text) = @_;
     my ($indent) = $text =~ /\A( +)/;
@@ -41,7 +41,7 @@ is_deeply([ sort keys %$sets ], [qw(randflake randflake_leases randflake_secrets
 my $node = start_server('main', extensions => [qw(randflake randflake_coordinator)]);
 $node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 
-# Runs a query as the exporters do; returns its rows as hashes.
+# Runs a query like the exporters; returns its rows as hashes.
 sub rows_of {
     my ($server, $query) = @_;
     my ($names, @rows) = split /\n/, $server->safe_psql('postgres', $query,
@@ -94,7 +94,7 @@ check_queries($coordinator, 'a coordinator', 'randflake_leases');
 ($row) = rows_of($holder, $sets->{randflake}{query});
 is($row->{mode}, 'leased', 'a holder says so');
 is($row->{capacity_ids_per_second}, 131072**2, 'all node ids have this capacity');
-# or a second less, once it was renewed
+# or a second less, after a renewal
 cmp_ok(abs($row->{lease_granted_seconds} - 30), '<', 1, 'the length of a lease is what was granted, not what was asked for');
 cmp_ok($row->{window_remaining_seconds}, '<=', 30, '  which is left at first');
 ($row) = rows_of($coordinator, $sets->{randflake_leases}{query});
@@ -114,7 +114,7 @@ check_queries($plain, 'not preloaded', 'randflake_leases');
 unlike(slurp_file($plain->logfile), qr/ERROR/, '  and no error in the log');
 $plain->stop;
 
-# A former secret owns its share of the seconds until now of the 2^30 that there are.
+# A former secret claims its share of the seconds, of 2^30, up to now.
 my $rotated = new_server('rotated', settings => {});
 my $from = time - 86400;
 write_secrets($rotated, random_secret(), $from => random_secret());
@@ -151,7 +151,7 @@ is($row->{copy_found_time_seconds}, 0, '  until it is acknowledged');
 $standby->stop;
 $primary->stop;
 
-# --- the rules use metrics there are ---------------------------------------------------------
+# --- rules use existing metrics --------------------------------------------------------------
 
 my %known = map {
     my $namespace = $_;
@@ -188,13 +188,13 @@ for my $panel (@panels) {
 my %names = map { $_->{name} => 1 } @{ $dashboard->{templating}{list} };
 is_deeply([ sort keys %names ], [qw(datasource instance)], 'it has these variables');
 
-# Its queries as rules; promtool knows neither of Grafana's variables.
+# Its queries as rules, without Grafana's variables, which promtool does not know.
 my $queries = "groups:\n- name: dashboard\n  rules:\n" . join '', map {
     sprintf "  - {record: 'dashboard:%d', expr: '%s'}\n", $_,
       $targets[$_]{expr} =~ s/\$__rate_interval/1m/gr =~ s/\$instance/one|two/gr
 } 0 .. $#targets;
 
-# --- read by the programs they are for -------------------------------------------------------
+# --- read by the real programs ---------------------------------------------------------------
 
 sub in_path {
     my ($program) = @_;

@@ -1,5 +1,5 @@
-# What the views show where it is not always the same: before the first identifier, while sessions
-# wait, after the clock stepped back, and with a lease that comes, goes and comes back.
+# The views when they vary: before the first identifier, while sessions wait, after a step of the
+# clock back, and with a lease that comes, goes and comes back.
 
 use Randflake;
 use RandflakeWindowFile;
@@ -11,7 +11,7 @@ sub status {
     return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
 }
 
-# The name of a wait event: extensions have names of their own since PostgreSQL 17.
+# The name of a wait event: PostgreSQL 17 shows an extension's own name.
 sub event_name {
     my ($node, $name) = @_;
     return $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? $name : 'Extension';
@@ -69,7 +69,7 @@ is( $node->safe_psql('postgres', 'SELECT extract(epoch FROM max(last_second) - c
 clock_stands_at($node, $second - 99);
 $node->safe_psql('postgres', 'SELECT randflake_generate()');
 is(status($node, 'clock_steps_back'), 1, '  going on is no step');
-# In one session, and so under one node id: a step back of a second shows in that alone.
+# In one session, hence under one node id: only this shows a step of one second.
 my $psql = $node->background_psql('postgres');
 clock_stands_at($node, $second + 2);
 $psql->query_safe('SELECT randflake_generate()');
@@ -116,12 +116,12 @@ ok( $holder->poll_query_until('postgres', "SELECT wait_event IS NOT NULL $worker
 is( $holder->safe_psql('postgres', "SELECT wait_event_type, wait_event $worker"),
     'Extension|' . event_name($holder, 'RandflakeLease'), '  under a name of its own');
 
-# Some commands wait until every process has noticed them: the worker does.
+# Some commands wait until every process has responded, including the worker.
 $holder->safe_psql('postgres', 'CREATE DATABASE other');
 $holder->safe_psql('postgres', 'DROP DATABASE other');
 $holder->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $worker");
 
-# The coordinator goes away; a reload makes the worker notice now rather than at the next renewal.
+# The coordinator stops; a reload makes the worker notice at once.
 $coordinator->stop;
 $holder->reload;
 ok($holder->poll_query_until('postgres', 'SELECT lease_error IS NOT NULL FROM randflake_status'),
@@ -136,8 +136,7 @@ $coordinator->start;
 ok( $holder->poll_query_until('postgres', 'SELECT lease_error IS NULL AND lease_error_at IS NULL'
           . ' AND problem IS NULL FROM randflake_status'), '  until the coordinator is back');
 
-# Another lease, under other node ids: what was counted stays counted. The former one must end first,
-# so it is a short one.
+# Another lease with other node ids keeps the counts. The former one must end first, so it is short.
 configure($holder, %settings, lease_duration => '4s');
 $holder->restart;
 $holder->safe_psql('postgres', $first);

@@ -1,5 +1,4 @@
-# What docs/sharding.md says, in its own words: the blocks of the document, run where it says, and
-# checks of what they promise.
+# docs/sharding.md: its blocks, run on the servers it names, and checks of its claims.
 
 use Docs;
 use Randflake;
@@ -16,7 +15,7 @@ my @nodes = map {
     $node
 } 0 .. 2;
 
-# The document's host names stand for our sockets.
+# Replaces the document's host names by sockets.
 sub with_addresses {
     my ($text) = @_;
     $text =~ s/host 'db(\d)'/"host '" . $nodes[$1]->host . "', port '" . $nodes[$1]->port . "'"/ge;
@@ -31,8 +30,8 @@ sub run_block {
         extra_params => [ '-v', "me=$me" ]);
 }
 
-# The query gives one row per shard with its number of rows; they must be as many as expected, and
-# even: chi-square below 60, which has a chance of less than one in a billion for up to 8 shards.
+# The query gives one row per shard with its count of rows. The counts must add up and be even:
+# chi-square below 60, exceeded with a chance below one in a billion for up to 8 shards.
 sub is_balanced {
     my ($node, $query, $shards, $rows, $test_name) = @_;
     my @counts = split /\n/, $node->safe_psql('postgres', $query);
@@ -63,7 +62,7 @@ is( $node->safe_psql('postgres', 'SELECT count(*) FROM message'
           . q{ WHERE tableoid <> ('message_' || randflake_shard(id, 4))::regclass}),
     0, '  and hold the rows of their shard');
 
-# Which partitions a plan looks at, in order
+# The partitions in a plan, in order
 sub partitions_of {
     my ($plan) = @_;
     return join ' ', $plan =~ /\bon ((?:event|message|item)_\d)/g;
@@ -130,7 +129,7 @@ for my $me (0 .. 2) {
         0, "db$me has the rows of its shard and no others");
 }
 
-# Whom a search asks: what the servers log meanwhile
+# The servers' logs show which ones a search asks.
 for my $shard (0 .. 2) {
     my $id = $node->safe_psql('postgres',
         "SELECT id FROM item WHERE randflake_shard(id, 3) = $shard LIMIT 1");
@@ -152,7 +151,7 @@ is( $node->safe_psql('postgres', 'SELECT count(*) FROM item WHERE id = (-9223372
     0, 'searches for rows of other servers work while one is down');
 $nodes[1]->start;
 
-# Keys of the type on another server: what postgres_fdw asks it
+# Keys of the type on another server: the queries of postgres_fdw
 $nodes[$_]->safe_psql('postgres', 'CREATE EXTENSION randflake_type') for 0, 1;
 $nodes[1]->safe_psql('postgres', <<'SQL');
 CREATE TABLE parcel (id randflake PRIMARY KEY DEFAULT randflake_next(), body text);

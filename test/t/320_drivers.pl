@@ -1,5 +1,5 @@
-# The recipes of docs/drivers*.md, extracted from the pages and run against a server; see lib/Recipes.pm.
-# scripts/test_tools.sh installs what they need.
+# Runs the recipes of docs/drivers*.md against a server; see lib/Recipes.pm. scripts/test_tools.sh
+# installs their tools.
 
 use Docs;
 use Randflake;
@@ -13,7 +13,7 @@ read_document('docs/drivers-ruby-php.md', 'test/t/320_drivers.pl');
 read_document('docs/environments.md', 'test/t/320_drivers.pl');
 my $node = start_recipes('light', block('database'), block('tables'));
 
-# A key that was serial is what it was, in every word of its dump.
+# The dump of a former serial key is unchanged.
 $node->safe_psql('postgres', 'CREATE DATABASE serial');
 $node->safe_psql('serial', block('database') =~ s/DATABASE shop/DATABASE serial/r);
 $node->safe_psql('serial', 'CREATE TABLE invoice (id bigserial PRIMARY KEY, n integer); INSERT INTO invoice (n) VALUES (1), (2)');
@@ -29,8 +29,7 @@ is($node->safe_psql('serial', 'SELECT string_agg(id::text, $$,$$ ORDER BY id) FR
 
 # --- JavaScript ------------------------------------------------------------------------------
 
-# Node finds packages in node_modules beside the program. A Node.js among the packages goes before the
-# machine's.
+# Node finds packages in node_modules beside the program. It prefers a Node.js among them.
 my $javascript = succeeds('node', '--version');
 my $packages = 'test/js';
 
@@ -66,7 +65,7 @@ JS
 javascript('drizzle', files => ['schema.mjs'], prepare => [ [ 'sh', '-ec', block('drizzle-kit') ] ],
     after => [ [ 'sh', '-ec', block('drizzle-kit') . 'ls migrations/*.sql | wc -l | grep -x 1' ] ]);
 javascript('sequelize');
-# What was synchronized needs no change.
+# A second synchronization changes nothing.
 javascript('typeorm', after => [ [ 'node', 'again.mjs' ] ], also => {
     'again.mjs' => block('typeorm.mjs') =~ s/^await source\.synchronize\(\);.*/<<~'JS'/emsr });
     const { upQueries } = await source.driver.createSchemaBuilder().log();
@@ -74,8 +73,8 @@ javascript('typeorm', after => [ [ 'node', 'again.mjs' ] ], also => {
     await source.destroy();
     JS
 
-# Prisma's program downloads an engine for migrations, which making a client does not need: it is
-# told that it has one.
+# Prisma would download an engine for migrations that making a client does not need, so this names
+# one.
 javascript('prisma', tables => 1, model => 1, files => ['schema.prisma'],
     environment => { PRISMA_SCHEMA_ENGINE_BINARY => '/bin/true', CHECKPOINT_DISABLE => 1 },
     prepare => [ [ 'prisma', 'generate', '--schema=schema.prisma' ] ]);
@@ -97,7 +96,7 @@ sub python {
 }
 
 python($_, "python3-$_", tables => 1) for qw(psycopg2 psycopg asyncpg);
-# Reflected, the tables are made again.
+# Reflection makes the same tables again.
 python('sqlalchemy', 'python3-sqlalchemy', also => { 'again.py' => <<'PYTHON' }, after => [ [ $python, 'again.py' ] ]);
 from sqlalchemy import MetaData, create_engine
 from sqlalchemy_recipe import engine
@@ -107,8 +106,8 @@ reflected.reflect(engine, only=["bought", "customer", "purchase"])
 reflected.create_all(create_engine("postgresql+psycopg2:///again"))
 PYTHON
 
-# Django's test database gets all of it by migrations, and there are fixtures, a key that becomes one and
-# goes back, and serializers, if they are installed.
+# Django's test database gets everything by migrations. Tests fixtures, a key that changes type and
+# back, and serializers, if installed.
 my @manage = ($python, '-m', 'django');
 python('django', 'python3-django',
     files => [
@@ -243,7 +242,7 @@ my $ruby = '/usr/bin/ruby';
 recipe(name => 'pg for Ruby', files => ['pg_recipe.rb'], tables => 1,
     needs => [ 'ruby-pg', succeeds($ruby, '-e', 'require "pg"') ],
     run => [ $ruby, 'pg_recipe.rb' ]);
-# Its dumped schema makes the same tables, in a database without the extensions; so fixtures have a place.
+# Its dumped schema makes the same tables in a database without the extensions, for fixtures.
 my @active_record = (name => 'ActiveRecord',
     files => [ 'activerecord.rb', 'config/initializers/randflake.rb', 'test_helper.rb' ],
     needs => [ 'ruby-activerecord', succeeds($ruby, '-e', 'require "pg"; require "active_record"') ],
@@ -278,7 +277,7 @@ ActiveRecord::FixtureSet.create_fixtures('fixtures', ['customer', 'purchase'],
                                          { 'customer' => Customer, 'purchase' => Purchase })
 raise Customer.find_by(name: 'Ada').inspect unless Customer.find_by(name: 'Ada').purchases.count == 2
 
-# The first and the last are so by time.
+# First and last mean first and last by time.
 ActiveRecord::Schema.define do
   create_table(:note, id: :bigint, default: -> { 'randflake53_generate()' }, &:timestamps)
 end

@@ -1,5 +1,5 @@
-# The recipes of docs/drivers-java-go.md for drivers that are compiled, which takes a minute. So this
-# runs only when it is asked for: scripts/test.sh drivers.
+# The recipes of docs/drivers-java-go.md with compiled drivers, which take a minute. Runs only on
+# request: scripts/test.sh drivers.
 
 use Docs;
 use Randflake;

@@ -1,4 +1,4 @@
-# docs/security.md: who may call what, and what each of its recipes lets through.
+# docs/security.md: which roles may call what, and what each of its recipes permits.
 
 use Docs;
 use Randflake;
@@ -24,7 +24,7 @@ SQL
 $node->safe_psql('postgres', block('support'));
 $node->safe_psql('postgres', 'CREATE ROLE supporter LOGIN IN ROLE support');
 
-# Runs a statement as a role; the value it gives, or the SQLSTATE of its error.
+# Runs a statement as a role; returns its value, or the SQLSTATE of its error.
 sub as_role {
     my ($role, $sql) = @_;
     my ($status, $out, $text) = $node->psql('postgres', $sql,
@@ -32,7 +32,7 @@ sub as_role {
     return $status == 0 && $text eq '' ? $out : ($text =~ /ERROR:\s+(\w{5})/)[0];
 }
 
-# --- who may call what -----------------------------------------------------------------------
+# --- privileges ------------------------------------------------------------------------------
 
 # Each function and view, and the roles of the documentation's table that may use it.
 my $id = $node->safe_psql('postgres', 'SELECT randflake_generate()');
@@ -73,8 +73,8 @@ for my $call (sort keys %may) {
         "$call: " . (join(' ', @{ $may{$call} }) || 'superusers'));
 }
 
-# Nothing was forgotten above, beside what the type's input, operators, indexes and aggregates are made
-# of, and what no query has an argument for.
+# The list above is complete, except functions of the type's input, operators, indexes and
+# aggregates, and functions whose arguments no query can have.
 my @functions = split /\n/, $node->safe_psql('postgres', <<"SQL");
 SELECT DISTINCT proname FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
@@ -130,7 +130,7 @@ is( $node->safe_psql('postgres', "SELECT title FROM document WHERE id = randflak
 is(as_role('visitor', 'SELECT count(*) FROM document'), '42501', '  and not the table');
 is( as_role('visitor', 'SELECT (randflake_decode(randflake_from_text(id))).* FROM shared_document'),
     '42501', '  and cannot decode it');
-# A function that is cheap and tells what it sees would run before the view's condition otherwise.
+# Otherwise a cheap function that prints its argument would run before the view's condition.
 $node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA public TO visitor');
 my ($status, $out, $notices) = $node->psql('postgres', <<'SQL', extra_params => [ '-U', 'visitor' ]);
 CREATE FUNCTION peek(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS
@@ -140,8 +140,8 @@ SQL
 like($notices, qr/seen: Public: app/, '  and with a function of its own');
 unlike($notices, qr/Private/, '  sees no other row either');
 
-# What takes numbers changes something, and is VOLATILE. All of that which everybody may call is taken
-# away by the document's statements.
+# Functions that take numbers have a side effect and are VOLATILE. The document's statements revoke
+# all that PUBLIC may call.
 my $takes_numbers = <<"SQL";
 SELECT pg_proc.oid::regprocedure FROM pg_depend JOIN pg_proc ON pg_proc.oid = objid
 WHERE deptype = 'e' AND classid = 'pg_proc'::regclass AND refclassid = 'pg_extension'::regclass

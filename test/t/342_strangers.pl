@@ -1,4 +1,4 @@
-# docs/security.md's tables, line by line: what each attacker does not learn, and tries to.
+# The tables of docs/security.md, line by line: what each attacker does not learn, and attempts to.
 
 use Docs;
 use File::Find ();
@@ -7,13 +7,13 @@ use Randflake;
 
 read_document('docs/security.md', 'test/t/342_strangers.pl');
 
-# The lines of the first table that say of a person what he does not learn, without links
+# The lines of the first table about what a person does not learn, without links
 my ($table) = slurp_file('docs/security.md') =~ /^\| a person who has \| learns \| does not learn \|\n(.*?)\n\n/ms;
 my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 }
   $table =~ /^\| ([^|]*?) \| [^|]* \| [^|\s][^|]* \|$/mg;
 cmp_ok(scalar keys %untried, '>=', 9, 'lines of the table');
 
-# What follows are attempts of one of them.
+# The attempts of one of them follow.
 sub attempts_of {
     my ($person) = @_;
     ok(delete $untried{$person}, "--- $person") or diag(join "\n", keys %untried);
@@ -37,14 +37,14 @@ GRANT EXECUTE ON FUNCTION randflake_encode(timestamptz, integer, integer) TO enc
 SELECT randflake_generate();
 SQL
 
-# Columns of equally many bits, one for each of 64: from texts of 64 digits.
+# Columns of equally many bits, one for each of 64, from texts of 64 digits.
 sub columns_of {
     my (@texts) = @_;
     return map { my $bit = $_; pack 'b*', join '', map { substr $_, $bit, 1 } @texts } 0 .. 63;
 }
 
-# The greatest number of standard deviations by which a bit on the left follows one on the right, or its
-# contrary. Of 4,096 fair coins, one in some 100,000 series exceeds 6.
+# The greatest number of standard deviations by which a bit on the left equals or contradicts one on
+# the right. Of 4,096 fair coins, one in some 100,000 series exceeds 6.
 sub greatest_deviation {
     my ($count, $left, $right) = @_;
     my $greatest = 0;
@@ -57,7 +57,7 @@ sub greatest_deviation {
     return $greatest;
 }
 
-# A role that may run SQL looks for the secret.
+# A role that may run SQL searches for the secret.
 sub finds_no_secret {
     my ($role, @more) = @_;
     my $seen = '';
@@ -73,9 +73,9 @@ sub finds_no_secret {
     no_secret_in($seen, $secret, '  the secret');
 }
 
-# --- who has identifiers -----------------------------------------------------------------------
+# --- a person with identifiers -----------------------------------------------------------------
 
-# Identifiers of two seconds, in the order in which they were made.
+# Identifiers of two seconds, in order of creation.
 my $second = 10 + int time;
 clock_stands_at($node, $second);
 $node->safe_psql('postgres', 'CREATE TABLE made AS SELECT n, randflake_generate() AS id FROM generate_series(1, 20000) AS n');
@@ -102,7 +102,7 @@ cmp_ok(greatest_deviation($count, \@bits, \@next), '<', 6, '  the next: no bit f
 my %steps;
 $steps{ $made[ $_ + 1 ][3] - $made[$_][3] }++ for 0 .. $count - 2;
 is(scalar(grep { $_ > 1 } values %steps), 0, '  no step comes twice');
-# The greatest of so many tells their number if they are counted, as with a sequence.
+# If they were counted, as with a sequence, the greatest would reveal their number.
 my ($least, $greatest) = split /\|/, $node->safe_psql('postgres',
     'SELECT min(id) / 2.0 ^ 63, max(id) / 2.0 ^ 63 FROM (SELECT id FROM made ORDER BY n LIMIT 1000) AS first');
 cmp_ok($least, '<', -0.95, '  volume: the first thousand are spread over all numbers');
@@ -111,7 +111,7 @@ cmp_ok($greatest, '>', 0.95, '    up to the greatest');
 attempts_of('many identifiers and the time of each');
 cmp_ok(greatest_deviation($count, \@bits, \@inside), '<', 6,
     '  times of others: no bit follows one of what is inside');
-# What is not linear, either over bits or over numbers, cannot be continued from known ones.
+# Known numbers cannot predict others if they are linear neither over bits nor over numbers.
 my ($linear, $affine, $flips) = split /\|/, $node->safe_psql('postgres', <<'SQL');
 WITH pair AS (
     SELECT randflake_encode(t, 1, 2 * n) AS a, randflake_encode(t, 1, 2 * n + 1) AS b,
@@ -127,7 +127,7 @@ cmp_ok(abs($flips - 32), '<', 0.2, "  a change of one bit inside changes $flips 
 # --- a database with randflake alone ---------------------------------------------------------
 
 attempts_of('SQL, as an ordinary role, without the type');
-# Every object of the extension that a stranger may use, and why it gives nothing away.
+# Every object of the extension that a stranger may use, and why it reveals nothing.
 my %harmless = ('randflake_generate()' => 'a new identifier',
     'randflake_generate(integer)' => 'new identifiers',
     'randflake_generate_text()' => 'a new identifier',
@@ -167,7 +167,7 @@ WHERE deptype = 'e' AND extname = 'randflake' AND classid IN ('pg_operator'::reg
     'pg_opclass'::regclass, 'pg_opfamily'::regclass, 'pg_amop'::regclass)
 SQL
 
-# Those that take an identifier need no secret: they give the same on a server that has another one.
+# Those that take an identifier need no secret: a server with another secret gives the same.
 my $calls = q{SELECT string_agg(format('%s %s %s', randflake_to_text(id), randflake_from_text(randflake_to_text(id)),
     randflake_shard(id, 1000)), ',' ORDER BY id) FROM hashint8extended(3, 0) AS seed, generate_series(seed, seed + 9) AS id};
 my $other = new_server('other', settings => { node_id => 0, secret => random_secret() });
@@ -188,8 +188,8 @@ cmp_ok(abs $order, '<', 0.03, 'neither does the number follow the order of makin
 cmp_ok(abs $by_shard, '<', 0.03, '  nor the shard');
 cmp_ok(abs $by_digit, '<', 0.03, '  nor the text');
 
-# Volume: everything that is not an identifier is the same before and after others make some in the
-# same second. Snowflake identifiers count those of Snowflake only.
+# Volume: everything but identifiers is the same before and after others make some in the same
+# second. Snowflake identifiers count only those of Snowflake.
 my $look = <<'SQL';
 EXPLAIN (VERBOSE) SELECT randflake_generate(), randflake_generate_text(), snowflake_generate() FROM randflake_generate(10);
 SELECT * FROM snowflake_layouts();
@@ -289,8 +289,8 @@ cmp_ok(abs($expected[0] / $expected[1] - 2), '<', 0.2, '  but all are expected t
 
 # --- without USAGE on the type -------------------------------------------------------------------
 
-# Node trees are public. A role that has an identifier made into a constant reads what is inside, of its
-# own view or of what debug_print_plan prints; for one that reads a column, its value will do.
+# Node trees are public. A role that has an identifier made into a constant reads what is inside, of
+# its own view or of what debug_print_plan prints; for one that reads a column, its value will do.
 clock_stands_at($node, $second + 60);
 $node->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app');
 $node->safe_psql('postgres', block('restrict_type'));
@@ -349,7 +349,8 @@ my $of_row = $node->safe_psql('postgres', q{SELECT concat_ws(' ', extract(epoch 
       . ' FROM inbox, randflake_decode(made::bigint)');
 like(join('|', constants_in($plans)), qr/\b$of_row\b/, '  and a role that reads a column, without USAGE');
 
-# What a role may write that has a value made. With USAGE each succeeds, or the attack would be none.
+# What a role may write that has a value made. With USAGE each succeeds, or the attack would be
+# none.
 my $row = qq{{"id": "$text"}};
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 my @attacks = (

@@ -1,4 +1,4 @@
-# The type randflake and its values: which slot they come from, and that no other call gets the same.
+# The type randflake: the slot of its values, and that no other call gets the same ones.
 
 use Randflake;
 
@@ -28,7 +28,7 @@ is($node->safe_psql('postgres', 'SELECT string_agg(n::text, $$ $$ ORDER BY node)
           . ' (SELECT randflake_node_id(id) AS node, count(*) AS n FROM made GROUP BY 1) AS m'),
     "$per_node $per_node 1000", '  with nothing left out');
 
-# What the type has used up is used up for bigint, and the other way round.
+# Numbers used by the type are used for bigint, and vice versa.
 my $left = $per_node - 1000;
 $node->safe_psql('postgres',
     "SET randflake.max_wait = '1h'; INSERT INTO made SELECT 0, randflake_generate()"
@@ -43,7 +43,7 @@ $node->stop;
 
 # --- sessions together -----------------------------------------------------------------------
 
-# They all count in one slot, whichever backend they are.
+# All backends count in one slot.
 $node = start_server('together', extensions => ['randflake_type'],
     settings => { node_id => 700, node_count => 64, secret => random_secret(), max_wait => '1h' });
 $node->safe_psql('postgres',
@@ -55,7 +55,7 @@ is("@errors", '    ', 'five sessions insert');
 $made = fields_of($node, 'SELECT id::bigint FROM made');
 is("$made->{count} $made->{nodes}", '10000 700', '  in one slot');
 
-# Both kinds from one slot, which has to be fought for, by sessions and by parallel workers.
+# Both kinds from one contended slot, in sessions and parallel workers.
 $node->stop;
 configure($node, node_id => 900, node_count => 1, secret => random_secret(), max_wait => '1h');
 $node->start;
@@ -126,7 +126,7 @@ SKIP: {
         '  and the cast that works');
 }
 
-# --- a server that shows and does not make ---------------------------------------------------
+# --- a server that reads but does not generate -----------------------------------------------
 
 my $secret = slurp_file($node->data_dir . '/randflake.conf') =~ /secret = '(\w+)'/ ? $1 : die;
 configure($node, secret => $secret);

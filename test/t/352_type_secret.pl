@@ -1,5 +1,5 @@
-# The secret is part of what values of type randflake mean: under another one nothing is read, wrong
-# order least of all. Restores, restarts, and databases that were never told.
+# The secret is part of the meaning of values of type randflake: under another one nothing is
+# readable, above all not in a wrong order. Restores, restarts, and unbound databases.
 
 use Randflake;
 
@@ -28,7 +28,7 @@ INSERT INTO parts SELECT id, n FROM before;
 CREATE VIEW recent AS SELECT * FROM before WHERE id >= randflake_lower('2025-06-01');
 SQL
 
-# All there is, in order, as people see it.
+# All contents in order, in text form.
 my $content = <<'SQL';
 SELECT md5(string_agg(format('%s %s %s', id, id::bigint, n), ',' ORDER BY id)) FROM before
 UNION ALL SELECT md5(string_agg(format('%s %s %s', id, others, n), ',' ORDER BY id)) FROM zafter
@@ -53,8 +53,8 @@ for my $table ('randflake_key', 'randflake_key_check') {
 unlike(slurp_file("$dumps/plain.sql"), qr/TRIGGER randflake_key_guard/, '  and nothing of the extension');
 no_secret_in(slurp_file("$dumps/plain.sql"), $secret, '  nor the secret');
 
-# Restores into a new database of a server; exit status and errors, and the database's name. The
-# database is a copy of $template.
+# Restores into a new database of a server, copied from $template; returns exit status, errors and
+# the database's name.
 my $databases = 0;
 my $template = 'template0';
 
@@ -94,7 +94,7 @@ for my $case ([ 'psql', '-v', 'ON_ERROR_STOP=1' ], [ 'pg_restore' ], [ 'pg_resto
 my $other = start_server('other', extensions => ['randflake_type'],
     settings => { node_id => 2, secret => $other_secret, max_wait => '1h' });
 
-# Every way to use the type must fail; reading, where there is something to read.
+# Every use of the type must fail, and so must reading if there are values.
 sub nothing_works {
     my ($server, $database, $name) = @_;
     my @statements = ('SELECT randflake_next()', q{SELECT 'a'::randflake},
@@ -112,12 +112,12 @@ sub nothing_works {
     is("@works", '', $name);
 }
 
-# The bounds of partitions, decrypted wrongly, may contradict each other and stop the restore early.
+# Wrongly decrypted bounds of partitions may contradict each other and stop the restore early.
 for my $case ([ 'psql', '-v', 'ON_ERROR_STOP=1' ], ['pg_restore']) {
     ok(!(restore($other, @$case))[0], "@$case of partitions fails under another secret");
 }
 
-# Without them a restore comes to the fingerprint. Rows that it loads before can be counted, no more.
+# Without partitions a restore reaches the fingerprint. Rows loaded before it can only be counted.
 $node->safe_psql('postgres', 'DROP TABLE parts');
 $pg_dump->("$dumps/plain.sql");
 $pg_dump->("$dumps/custom", '-Fc');
@@ -125,7 +125,7 @@ for my $case ([ 'psql' ], [ 'psql', '-v', 'ON_ERROR_STOP=1' ],
     ['pg_restore'], [ 'pg_restore', '--exit-on-error' ])
 {
     my ($good, $errors, $database) = restore($other, @$case);
-    # psql reports success whatever happens, unless it is told to stop.
+    # psql reports success unless it stops at errors.
     ok("@$case" eq 'psql' || !$good, "@$case fails under another secret");
     like($errors, qr/ERROR:  this data was dumped under another secret/, '  with the reason');
     is($other->safe_psql($database, 'SELECT count(*) FROM before'), 1000, '  rows came before the fingerprint');
@@ -133,7 +133,7 @@ for my $case ([ 'psql' ], [ 'psql', '-v', 'ON_ERROR_STOP=1' ],
         0, '  but no primary key is built');
     nothing_works($other, $database, '  and nothing can be read or written');
 }
-# In parallel, tables and indexes may all come before the fingerprint, and it before itself.
+# In parallel, all tables and indexes may come before the fingerprint, and it before itself.
 {
     my ($good, $errors, $database) = restore($other, 'pg_restore', '--jobs=2');
     ok(!$good, 'a parallel restore fails under another secret');
@@ -166,7 +166,7 @@ for my $last (\@keys, [ reverse @keys ]) {
     is($other->safe_psql($database, q{SELECT to_regclass('before') IS NULL}), 't', '  and leaves nothing');
 }
 
-# A session that has used the type before notices.
+# A session that used the type before notices.
 $other->safe_psql('postgres', 'CREATE TABLE kept AS SELECT randflake_next() AS id');
 my $session = start_session($other, 'SELECT count(id::text) FROM kept', q{DO $$ BEGIN
     WHILE (SELECT count(*) FROM randflake_key) = 1 LOOP COMMIT; PERFORM pg_sleep(0.1); END LOOP; END $$},
@@ -207,7 +207,7 @@ is($node->safe_psql('postgres',
 
 # --- the extension comes before the secret -----------------------------------------------------
 
-# The notice tells what to do, unless the client asked for no notices, and not of what was rolled back.
+# The notice names the remedy, unless the client suppresses notices or the transaction rolls back.
 sub notices_of {
     my ($sql) = @_;
     my ($status, undef, $notices) = $node->psql('early', $sql, on_error_die => 1);
@@ -244,7 +244,7 @@ my $short_content = $content =~ s/UNION ALL[^\n]*parts\n//r =~ s/UNION ALL[^\n]*
 my $short_expected = $expected =~ s/\n\w+\n(1000)\n.*/\n$1/sr;
 is($node->safe_psql('postgres', $short_content), $short_expected, 'with the secret everything is back');
 
-# Who may not bind: others than superusers, and a standby
+# Ordinary roles and standbys may not bind.
 $node->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'backup', has_streaming => 1);
@@ -261,7 +261,7 @@ my ($superuser) = $node->safe_psql('postgres', 'SELECT current_user');
 unbound_for($node, 'by an ordinary role', 'app', 'Role "app" may not bind it\.');
 unbound_for($standby, 'on a standby', $superuser, 'A standby cannot bind it\.');
 
-# What reads does not write
+# Reading does not write.
 my $port = $node->port;
 $node->safe_psql('early', q{CREATE TABLE parts (id randflake) PARTITION BY RANGE (id);
     CREATE TABLE parts_old PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (randflake_lower('2026-01-01'))});
@@ -269,7 +269,7 @@ $node->command_fails_like([ 'pg_dump', '-p', $port, '-h', $node->host, 'early' ]
     qr/not bound to a secret.*Only values that are made or read in bind it/s, 'pg_dump binds nothing');
 $node->safe_psql('early', 'DROP TABLE parts');
 
-# A statement that waits until this many sessions wait for a lock, or a minute.
+# Waits until this many sessions wait for a lock, or a minute.
 sub until_waiting {
     my ($sessions) = @_;
     return <<"SQL";
@@ -280,7 +280,7 @@ END LOOP; END \$\$
 SQL
 }
 
-# Sessions that use it first at the same time bind it once: each waits for the one before.
+# Concurrent first uses bind once: each session waits for the one before.
 my $first = start_session($node, q{\c early}, q{BEGIN}, 'INSERT INTO made DEFAULT VALUES',
     until_waiting(4), 'COMMIT');
 $node->poll_query_until('early', q{SELECT count(*) = 1 FROM pg_locks
@@ -299,7 +299,7 @@ is($standby->safe_psql('early', 'SELECT count(id::text) FROM made'), 5, '  on a 
 $standby->stop;
 is($node->safe_psql('early', 'SELECT randflake_bind_secret()'), $fingerprint, 'binding may be repeated');
 
-# A dump's fingerprint that another transaction has not committed yet is waited for.
+# A first use waits for a dump's fingerprint that another transaction has not committed yet.
 $node->safe_psql('postgres', 'CREATE DATABASE arriving TEMPLATE defined');
 my $arriving = start_session($node, q{\c arriving}, 'BEGIN',
     q{INSERT INTO randflake_key_check VALUES ('0123456789abcdef')}, until_waiting(1), 'COMMIT');
@@ -312,8 +312,8 @@ like($refused, qr/not bound to a secret.*"randflake_key_check" has key fingerpri
     '  and a first use at the same time binds nothing');
 is($node->safe_psql('arriving', 'SELECT count(*) FROM randflake_key'), 0, '  indeed');
 
-# Into a database that was not bound yet, a dump with the same secret is restored in any order; one
-# with another secret fails and leaves nothing readable.
+# Into an unbound database, a dump with the same secret restores in any order; one with another
+# secret fails and leaves nothing readable.
 for my $case ([ $secret, 1 ], [ $other_secret, 0 ]) {
     my ($server_secret, $same) = @$case;
     configure($node, node_id => 1, secret => $server_secret, max_wait => '1h');
@@ -343,7 +343,7 @@ for my $case ([ $secret, 1 ], [ $other_secret, 0 ]) {
 $template = 'template0';
 
 
-# A database that keeps nothing of the type is restored without a secret
+# A database without values of the type restores without a secret.
 configure($node, node_id => 1, max_wait => '1h');
 $node->restart;
 $node->safe_psql('early', 'DROP TABLE made');

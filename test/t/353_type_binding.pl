@@ -1,6 +1,6 @@
-# Which secrets a database is bound to: those of the values in it, whatever the clock shows. Ways back
-# from a secret that should not have begun, values whose entry is missing, identifiers that a user
-# made up, parallel operations, and servers whose secrets differ from those of the database.
+# A database is bound to the secrets of its values, whatever the clock shows. Ways back from a
+# secret that should not have begun, values without an entry, identifiers that a user made up,
+# parallel operations, and servers whose secrets differ from the database's.
 
 use Docs;
 use Randflake;
@@ -11,7 +11,7 @@ read_document('docs/rotation.md', 'test/t/353_type_binding.pl');
 my @secrets = map { random_secret() } 1 .. 4;
 my $year = 365 * 86400;
 
-# The server's clock is the test's own, so no test waits for the time of a secret.
+# The server has the test's clock, so no test waits for a secret's time.
 my $node = new_server('main', settings => {});
 my %settings = (node_id => 1, secret_file => secret_path($node), max_wait => '1h');
 configure($node, %settings);
@@ -51,7 +51,7 @@ sub reload_with {
     return $node->safe_psql('postgres', 'SELECT randflake_reload_secret()');
 }
 
-# Every way to look at old values
+# Every way to read old values
 sub reads_old {
     my ($test_name) = @_;
     is($node->safe_psql('postgres', $old), $shown, $test_name);
@@ -72,7 +72,7 @@ SQL
     $node->safe_psql('postgres', 'CREATE INDEX again ON made (id); DROP INDEX again');
 }
 
-# --- ways back -------------------------------------------------------------------------------------
+# --- ways back ------------------------------------------------------------------------------------
 
 my $begins = $clock + 60;
 is(reload_with($secrets[0], $begins => $secrets[1]), 2, 'a line that others do not have');
@@ -100,16 +100,16 @@ restart_with($secrets[0]);
 is_as_before('the secret is withdrawn');
 configure($node, %settings);
 
-# --- the clock refuses -----------------------------------------------------------------------------
+# --- the clock refuses ----------------------------------------------------------------------------
 
 $begins = $clock + 1000;
 restart_with($secrets[0]);
-# A session that was sure of everything, with one secret
+# A session that was certain of everything, with one secret
 my $early = $node->background_psql('postgres', on_error_stop => 1);
 $early->query_safe('SET ROLE app');
 isnt($early->query_safe('SELECT randflake_next()'), '', 'a session makes a value');
 is(reload_with($secrets[0], $begins => $secrets[1]), 2, '  before there is a second secret');
-# The identifier of a number of the new secret, one that is not skipped
+# The identifier of a number of the new secret that is not skipped
 sub number_of {
     my ($second) = @_;
     return $node->safe_psql('postgres', <<"SQL");
@@ -139,7 +139,7 @@ clock_shows($begins - 1);
 is($node->safe_psql('postgres', "BEGIN; INSERT INTO made VALUES ($guessed); $entries; ROLLBACK; $entries"), "2\n1",
     'a second before, another server may have made it: it is read, and binds');
 
-# --- what cannot write -----------------------------------------------------------------------------
+# --- what cannot write ----------------------------------------------------------------------------
 
 clock_shows($begins + 10);
 my $own = number_of($begins + 2);
@@ -156,7 +156,7 @@ is($node->safe_psql('postgres', "SET default_transaction_read_only = on; SELECT 
 error_is($node, 'BEGIN READ ONLY; SELECT randflake_next()', '55000', $missing, '  and shows none that it made');
 is($node->safe_psql('postgres', $entries), 1, '  which binds nothing');
 
-# --- values whose entry was rolled back --------------------------------------------------------------
+# --- values whose entry was rolled back -----------------------------------------------------------
 
 my $own_text = $node->safe_psql('postgres', "SELECT lpad(randflake_to_text($own), 13, '0')");
 for my $how ('BEGIN', 'BEGIN READ ONLY') {
@@ -181,13 +181,13 @@ $node->safe_psql('postgres', "BEGIN; $outlives ROLLBACK");
 error_is($node, "BEGIN; $outlives SELECT id FROM made WHERE n = 7000", '55000', $missing, 'a variable that outlives a subtransaction');
 is($node->safe_psql('postgres', "BEGIN; $outlives SELECT length(randflake_bind_secret()); SELECT length(id::text) > 0 FROM made WHERE n = 7000; ROLLBACK"), "16\nt",
     '  and the hint helps');
-# In a worker it needs nothing.
+# A worker needs nothing for it.
 is($node->safe_psql('postgres', "BEGIN; $outlives $in_parallel SET parallel_leader_participation = off; SELECT count(id::text) FROM made WHERE n <= 7000; ROLLBACK") > 5000, 1,
     '  and a parallel worker shows it');
 is($node->safe_psql('postgres', $entries), 1, '  nothing is bound by any of this');
 
-# What another transaction binds is seen by one that looks all the time, and needs no lock and no catalog
-# anew for that.
+# A session that reads all the time sees what another transaction binds, without a lock or new
+# catalog.
 my $looking = start_session($node, <<'SQL');
 DO $$
 DECLARE shown integer;
@@ -208,7 +208,7 @@ is($node->safe_psql('postgres', $entries), 2, '  which an ordinary role has boun
 $node->safe_psql('postgres', "$in_parallel INSERT INTO made (n) SELECT 8001; SELECT count(randflake_next()) FROM number");
 pass('  and parallel operations make values');
 
-# --- the ring and the table differ ---------------------------------------------------------------------
+# --- ring and table differ ------------------------------------------------------------------------
 
 my $new = q{SELECT count(*), md5(string_agg(id::text, ' ' ORDER BY id)) FROM made};
 my $everything = $node->safe_psql('postgres', $new);
@@ -218,7 +218,7 @@ my $differs = {
     hint => qr/delete them and its rows in the table "randflake_key"/ };
 sub differs {
     my ($test_name, @file) = @_;
-    # It has used the second secret, and makes nothing. Reading is what counts.
+    # It has used the second secret and makes nothing now; it only reads.
     restart_with(@file);
     reads_old("$test_name: old values are read");
     error_is($node, $_, '55000', $differs, "  refused: $_")
@@ -243,7 +243,7 @@ restart_with($secrets[0], $begins => $secrets[1], $begins + $year => $secrets[2]
 is($node->safe_psql('postgres', $new), $everything, 'with a line too many, all is read');
 is($node->safe_psql('postgres', $entries), 2, '  and nothing is bound');
 
-# The documented way to give up what was made under a secret
+# The documented way to give up values of a secret
 restart_with($secrets[0]);
 my ($fingerprint) = error_of($node, 'SELECT id FROM made WHERE n = 8000')->{detail} =~ /key fingerprint (\w+) beside/;
 $node->safe_psql('postgres', block('give_up') =~ s/orders/made/r =~ s/'2027[^']*'/"'" . utc($begins) . "'"/er

@@ -1,5 +1,5 @@
-# The type randflake on other servers: a physical standby, and subscribers of logical replication,
-# which see what the primary shows, without a loss.
+# The type randflake on a physical standby and on subscribers of logical replication, which show the
+# same as the primary, without a loss.
 
 use Randflake;
 
@@ -72,7 +72,7 @@ for my $format (sort keys %subscriber) {
     is($node->safe_psql('postgres', 'SELECT count(*) FROM made'), 1800, '  row by row');
 }
 
-# Values that arrive are made by the owner of subscription and table, who needs USAGE on the type for it.
+# The owner of subscription and table makes the arriving values, and needs USAGE on the type.
 for my $format (sort keys %subscriber) {
     my $node = $subscriber{$format};
     $node->safe_psql('postgres', $_) for 'CREATE ROLE applier SUPERUSER LOGIN', 'ALTER TABLE made OWNER TO applier',
@@ -89,7 +89,7 @@ for my $format (sort keys %subscriber) {
     $node->safe_psql('postgres', 'GRANT USAGE ON TYPE randflake TO PUBLIC; ALTER ROLE applier SUPERUSER');
 }
 
-# A publication of all tables has those of the extension too.
+# A publication of all tables includes the extension's.
 $_->safe_psql('postgres', 'CREATE DATABASE whole') for $publisher, $subscriber{text};
 $publisher->safe_psql('whole', <<'SQL');
 CREATE PUBLICATION whole FOR ALL TABLES;
@@ -114,7 +114,7 @@ is($_->safe_psql('whole', $keys), $whole_keys, '  and bound anew') for $publishe
 is($subscriber{text}->safe_psql('whole', $content), $publisher->safe_psql('whole', $content),
     '  and a subscriber has everything');
 
-# A first use that binds the type and makes a row is decoded with the fingerprint it wrote.
+# A first use binds the type and makes a row; decoding sees the row with that fingerprint.
 my $forget = 'DELETE FROM randflake_key; DELETE FROM randflake_key_check';
 $publisher->safe_psql('whole', "$forget; INSERT INTO made (n) VALUES (1002)");
 $publisher->wait_for_catchup('in_whole');
@@ -134,7 +134,7 @@ for my $format (sort keys %subscriber) {
         '  and is there');
 }
 
-# Decoding binds nothing itself, and needs nothing.
+# Decoding itself binds nothing and needs nothing.
 $publisher->safe_psql('whole', <<"SQL");
 SELECT pg_create_logical_replication_slot('unbound', 'test_decoding');
 BEGIN;
@@ -153,7 +153,7 @@ is($publisher->safe_psql('whole',
 is($publisher->safe_psql('whole', 'SELECT count(*) FROM randflake_key'), 0, '  which binds nothing');
 $publisher->safe_psql('whole', q{SELECT pg_drop_replication_slot('unbound')});
 
-# The changes as a program sees them that decodes by itself
+# The changes as a decoding program sees them
 is( $publisher->safe_psql('postgres', <<'SQL'),
 SELECT count(*) FROM pg_create_logical_replication_slot('own', 'test_decoding');
 INSERT INTO made (n) VALUES (9999);
@@ -162,7 +162,7 @@ SELECT (SELECT data FROM pg_logical_slot_get_changes('own', NULL, NULL) WHERE da
 SQL
     "1\nt", 'logical decoding shows the identifier');
 
-# A subscriber that loses its secret stops, and goes on where it was when it has it again.
+# A subscriber that loses its secret stops, and resumes where it was once it has it again.
 my $node = $subscriber{text};
 configure($node, node_id => 100, secret => random_secret(), max_wait => '1h');
 $node->restart;

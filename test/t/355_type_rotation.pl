@@ -1,7 +1,7 @@
-# Logical decoding of the type across a change of the secret, in both directions at once, as text and
-# in binary: the first value of the new secret is in a transaction that is published, slots were made
-# before and after it, and a server that lacks the secret decodes what was before it. Then a physical
-# standby that lacks it.
+# Logical decoding of the type across a change of the secret, in both directions at once, as text
+# and in binary. The first value of the new secret is in a published transaction; slots exist from
+# before and after it; a server without the secret decodes what came before. Then a physical standby
+# without it.
 
 use Randflake;
 use RandflakeSecrets;
@@ -22,7 +22,7 @@ for my $i (0, 1) {
     configure($node, node_id => 10 * $i, node_count => 2, secret_file => secret_path($node), max_wait => '1h');
     $node->start;
     $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE');
-    # Each server fills its own tables, and follows those of the other.
+    # Each server fills its own tables and follows the other's.
     for my $table (map { my $format = $_; map { "${_}_$format" } @names } @formats, 'later') {
         $node->safe_psql('postgres',
             "CREATE TABLE $table (id randflake PRIMARY KEY DEFAULT randflake_next(), other randflake, n integer)");
@@ -46,7 +46,7 @@ sub subscribe {
     $node{$name}->wait_for_subscription_sync($node{ other_of($name) }, "${name}_$publication");
 }
 
-# A follower shows what the server shows that fills the table.
+# A follower shows the same as the server that fills the table.
 sub follows {
     my ($name, $publication, $test_name) = @_;
     my $from = other_of($name);
@@ -59,7 +59,7 @@ for my $name (@names) {
     subscribe($name, $_, $_ eq 'as_binary' ? 'true' : 'false') for @formats;
 }
 
-# --- the change ------------------------------------------------------------------------------------
+# --- the change -----------------------------------------------------------------------------------
 
 my $from = int(time) + 25;
 for my $name (@names) {
@@ -72,7 +72,7 @@ my $entries = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
 is($node{$_}->safe_psql('postgres', "SELECT count(id::text) FROM ${_}_as_text; $entries"), "100\n1",
     "$_: neither the time nor a look at earlier values binds anything") for @names;
 for my $name (@names) {
-    # Of the new secret, the first value of all leaves no trace, and the next one is published with it.
+    # The first value of the new secret leaves no trace; the next one is published with its entry.
     $node{$name}->safe_psql('postgres', <<"SQL");
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (0); ROLLBACK;
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (201); UPDATE ${name}_as_text SET other = id WHERE n % 10 = 1; COMMIT;
@@ -91,10 +91,9 @@ SELECT bool_and(o AND n) FROM (
 SQL
 }
 
-# --- slots that programs read ------------------------------------------------------------------------
+# --- slots that programs read ---------------------------------------------------------------------
 
-# How many rows of a server's own tables a slot shows, and whether each has an identifier that the
-# table shows too.
+# The number of rows of a server's own tables in a slot, and whether the table has each identifier.
 sub decoded {
     my ($name, $slot) = @_;
     return $node{$name}->safe_psql('postgres', <<"SQL");
@@ -119,7 +118,7 @@ SELECT count(*) > 100 FROM pg_logical_slot_peek_changes('before', NULL, NULL);
 SELECT count(id::text) > 0 FROM ${name}_as_text;
 SQL
 }
-# The initial copy comes from a walsender, and brings values of both.
+# A walsender sends the initial copy, which has values of both.
 for my $name (@names) {
     $node{$name}->safe_psql('postgres', "INSERT INTO ${name}_later (n) VALUES (2)");
 }
@@ -128,9 +127,9 @@ for my $name (@names) {
     follows($name, 'later', "$name: a copy of both sides of the time");
 }
 
-# --- an entry that the database lacks ----------------------------------------------------------------
+# --- an entry that the database lacks -------------------------------------------------------------
 
-# In the past a missing row is no error, and decoding adds none.
+# A missing row for past values is no error, and decoding adds none.
 {
     my $node = $node{one};
     $node->safe_psql('postgres', 'CREATE DATABASE unbound');
@@ -160,7 +159,7 @@ SQL
     $node->safe_psql('unbound', q{SELECT pg_drop_replication_slot('unbound')});
 }
 
-# --- a server that lacks the secret --------------------------------------------------------------------
+# --- a server that lacks the secret ---------------------------------------------------------------
 
 $node{two}->safe_psql('postgres', "DROP SUBSCRIPTION two_$_") for @formats, 'later';
 my $node = $node{one};

@@ -1,5 +1,5 @@
-# Partitions by time on a primary key of type randflake, by the statements of docs/type.md: made,
-# pruned at plan time and at run time, dumped and restored, taken out.
+# Partitions by time on a primary key of type randflake, with the statements of docs/type.md:
+# created, pruned at plan time and at run time, dumped and restored, detached.
 
 use Docs;
 use Randflake;
@@ -8,7 +8,7 @@ read_document('docs/type.md', 'test/t/356_type_partitions.pl');
 my $node = new_server('main', settings => { node_id => 1, node_count => 4, secret => random_secret(), max_wait => '1h' });
 my $sql = sub { return $node->safe_psql('postgres', join ';', @_) };
 
-# The document's example detaches January 2026, so that is the time.
+# The document's example detaches January 2026, so the clock shows that.
 my $january = 1768478400;    # 2026-01-15 12:00
 clock_runs_from($node, $january);
 start_under_clock($node);
@@ -42,9 +42,9 @@ error_is($node,
     q{CREATE TABLE overlap PARTITION OF event FOR VALUES FROM (randflake_lower('2026-04-15')) TO (randflake_lower('2026-05-15'))},
     '42P17', {}, 'partitions cannot overlap');
 
-# --- only the partitions that it takes -------------------------------------------------------
+# --- only the necessary partitions -----------------------------------------------------------
 
-# Those that a plan names, and of those the ones that were looked at when it ran.
+# The partitions in a plan, and those of them scanned when it ran.
 sub looked_at {
     my ($query, @before) = @_;
     my $plan = $sql->('SET enable_seqscan = on', @before, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
@@ -74,7 +74,7 @@ like($sql->('SET plan_cache_mode = force_generic_plan', "PREPARE by_number AS SE
 like($sql->('EXPLAIN (VERBOSE, COSTS OFF) SELECT 42::randflake'), qr/Output: '\w+'::randflake/,
     '  as an integer is');
 
-# The cast stays STABLE where it would be stored, and denied where it was revoked.
+# The cast stays STABLE in stored expressions, and denied without the privilege.
 error_is($node, "CREATE INDEX ON event_2026_03 (body) WHERE id > ($number)::randflake", '42P17',
     { message => qr/must be marked IMMUTABLE/ }, 'the cast of a number is no constant for an index');
 $sql->('CREATE ROLE ordinary', 'REVOKE EXECUTE ON FUNCTION randflake_from_bigint(bigint) FROM PUBLIC');

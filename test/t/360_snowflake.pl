@@ -1,5 +1,5 @@
-# snowflake_generate() by its settings: layouts named and described, node ids that do not fit, times
-# that end, settings that cannot be read, exhaustion, order, a clock that steps back, recovery.
+# snowflake_generate() and its settings: named and described layouts, node ids that do not fit,
+# times that end, malformed settings, exhaustion, order, a step of the clock back, recovery.
 
 use Randflake;
 use Time::HiRes qw(time);
@@ -19,8 +19,8 @@ is($node->safe_psql('postgres', 'SET ROLE someone; SELECT snowflake_generate() >
 
 # --- layouts -----------------------------------------------------------------------------------
 
-# Makes some identifiers after a restart with this layout. They must be positive, all different, of
-# this time and of these node ids.
+# Makes some identifiers after a restart with this layout. They must be positive, distinct, of this
+# time and of these node ids.
 sub generates {
     my ($layout, %settings) = @_;
     configure($node, node_id => 7, snowflake_layout => $layout, %settings);
@@ -59,7 +59,7 @@ is( $node->safe_psql('postgres',
         "SELECT string_agg(name, ' ') FILTER (WHERE in_use), count(*) FROM snowflake_layouts()"),
     'twitter|5', 'the list marks the default');
 
-# --- node ids that do not fit ----------------------------------------------------------------------
+# --- node ids that do not fit ---------------------------------------------------------------------
 
 configure($node, node_id => 1020, node_count => 5);
 $node->restart;
@@ -92,7 +92,7 @@ error_is($node, q{SET timezone = 'UTC'; SELECT snowflake_generate()}, '22008',
     { message => qr/clock is before the first time/, detail => qr/times from 9999-01-01 00:00:00\+00/ },
     'a layout that begins later');
 
-# --- settings that cannot be read --------------------------------------------------------------
+# --- malformed settings ------------------------------------------------------------------------
 
 $node->stop;
 refuses_to_start($node, { node_id => 7, snowflake_layout => $_->[0] },
@@ -104,8 +104,8 @@ refuses_to_start($node, { node_id => 7, snowflake_layout => $_->[0] },
 
 # --- exhaustion --------------------------------------------------------------------------------
 
-# 4096 numbers a millisecond under each node id, over one and over several node ids: the clock stands
-# still until they are used up and a session waits for the next.
+# 4096 numbers a millisecond under each node id, with one and with several: the clock stands still
+# until they are used up and a session waits.
 for my $count (1, 3) {
     my $full = new_server("full$count",
         settings => { node_id => 7, node_count => $count, max_wait => '1h' });
@@ -126,7 +126,7 @@ for my $count (1, 3) {
 CREATE TABLE made AS SELECT id, d.* FROM (TABLE made_1 UNION ALL TABLE made_2) AS m, snowflake_decode(id) AS d;
 SELECT count(*), count(DISTINCT id) FROM made
 SQL
-    # Runs that a session had left when its clock ticked or its statement ended are not in the tables.
+    # The tables lack batches that were left when a clock ticked or a statement ended.
     is($full->safe_psql('postgres', "SELECT ids_issued >= 2 * $each, slots_exhausted >= $count FROM randflake_status"),
         't|t', "$count node ids: each was used up");
     is($full->safe_psql('postgres', <<"SQL"), join(' ', 7 .. 6 + $count), "$count node ids: all to the last");
@@ -139,7 +139,7 @@ SQL
     $full->stop;
 }
 
-# Two numbers in half a second: more calls wait, can be cancelled, and end in an error.
+# Two numbers in half a second: further calls wait, can be cancelled, and end in an error.
 configure($node, node_id => 7, snowflake_layout => 'time=32:500ms, node=10, sequence=1, epoch=2024-01-01');
 $node->start;
 error_is($node, q{SET randflake.max_wait = '20s'; SELECT count(snowflake_generate()) FROM generate_series(1, 2);
@@ -160,7 +160,7 @@ $node->stop;
 
 # --- order -------------------------------------------------------------------------------------
 
-# One identifier a statement: each is larger than the one before, and none is left unused.
+# One identifier a statement: each is larger than the one before, and none stays unused.
 configure($node, node_id => 7, node_count => 64, max_wait => '60s');
 $node->start;
 my @statements = map { 'INSERT INTO ordered (id) VALUES (snowflake_generate())' } 1 .. 500;
@@ -174,8 +174,8 @@ is($node->safe_psql('postgres', 'SELECT ids_issued FROM randflake_status'), 500,
     'single inserts: each takes one number');
 $node->stop;
 
-# Two numbers of each node id in a millisecond, and more node ids than a session uses up in one: most
-# milliseconds begin while it is on its way to a node id that has numbers left.
+# Two numbers of each node id in a millisecond, and more node ids than a session uses up in one:
+# most milliseconds begin while it searches for a node id with numbers left.
 configure($node, node_id => 7, node_count => 16384,
     snowflake_layout => 'time=42:1ms, node=15, sequence=1, epoch=2024-01-01');
 $node->start;

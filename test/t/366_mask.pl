@@ -1,5 +1,5 @@
-# Masks and 53-bit identifiers as docs/masking.md says: known answers in every encoding, the recipes, the
-# program in JavaScript, who may do what, a standby, node ids that do not fit, a further secret.
+# Masks and 53-bit identifiers as in docs/masking.md: known answers in every encoding, the recipes,
+# the JavaScript program, privileges, a standby, node ids that do not fit, a further secret.
 
 use Docs;
 use JSON::PP ();
@@ -56,7 +56,7 @@ for my $call ("randflake_mask(1, 'customer')", "randflake_unmask(1, 'customer')"
 error_is($node, "SELECT randflake_from_text('ord_1', 'cus')", '22P02',
     { message => qr/prefix "cus"/, detail => qr/"cus_"/ }, 'another prefix');
 
-# The program gets lines of a number and prints its mask and what that is unmasked to.
+# The program reads numbers, and prints the mask and the unmasked number of each.
 my @numbers = map { $_ <= 2000 ? $_ : int(rand 1 << 27) << 26 | int(rand 1 << 26) } 1 .. 9999;
 push @numbers, $largest;
 my $masks = join ', ', map { "$_" } @numbers;

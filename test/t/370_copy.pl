@@ -1,5 +1,5 @@
-# COPY FROM into tables whose defaults make identifiers: many rows are inserted at once, as with
-# bigserial, each row has an identifier of its own, and no other statement takes part in that.
+# COPY FROM into tables whose defaults make identifiers: COPY inserts many rows at once, as with
+# bigserial, each row has its own identifier, and no other statement uses the twins.
 
 use Randflake;
 
@@ -7,7 +7,7 @@ my $node = start_server('main', extensions => ['randflake_type'],
     init => [ allows_streaming => 'logical' ], conf => "autovacuum = off\n",
     settings => { node_id => 1, node_count => 16, secret => random_secret(), max_wait => '1h' });
 
-# The type, and the default of bigserial that takes as many bytes.
+# The type, and a default like bigserial's that takes as many bytes.
 my %forms = ('randflake_generate()' => [ 'bigint', q{nextval('serial')} ],
     'randflake_generate_text()' => [ 'text', q{lpad(nextval('serial')::text, 13, '0')} ],
     'randflake_next()' => [ 'randflake', q{nextval('serial')} ],
@@ -23,7 +23,7 @@ append_to_file($many, join '', map { sprintf "%016d\n", $_ } 1 .. 100_000);
 append_to_file($no_number, "1\n2\nx\n");
 $node->safe_psql('postgres', "COPY (SELECT generate_series(1, 1000)) TO '$binary' (FORMAT binary)");
 
-# Runs the statements; the query's only column must then have this many values, all of them distinct.
+# Runs the statements; then the query's only column must have this many distinct values.
 sub makes_distinct {
     my ($sql, $query, $count, $test_name) = @_;
     $node->safe_psql('postgres', $sql);
@@ -33,7 +33,7 @@ sub makes_distinct {
 
 # --- WAL of 100,000 rows -----------------------------------------------------------------------
 
-# Bytes that COPY into a new table writes; the lesser of two, for what else may write.
+# Bytes of WAL that COPY into a new table writes: the lesser of two runs, because others may write.
 sub wal_of_copy {
     my ($type, $default) = @_;
     my @bytes = map {
@@ -141,7 +141,8 @@ SQL
         $node->safe_psql('postgres', 'DROP TABLE made, log; DROP FUNCTION insert_too');
     }
 
-    # What it does for the first row, the column it fills in the table "other", and why.
+    # The trigger's action for the first row, the column that it fills in the table "other", and
+    # why.
     for my $case ([ "ALTER TABLE other ADD COLUMN id $type DEFAULT $form", 'adds a column' ],
         [ "ALTER TABLE other ADD COLUMN id $type; ALTER TABLE other ALTER COLUMN id TYPE $type USING $form",
             'rewrites a table' ],
@@ -216,7 +217,7 @@ SQL
     $node->safe_psql('postgres', 'DROP TABLE made');
 }
 
-# --- conditions: for each row, as ever ---------------------------------------------------------
+# --- conditions: evaluated for each row --------------------------------------------------------
 
 $node->safe_psql('postgres', <<"SQL");
 CREATE TABLE made (n integer CHECK (randflake_generate() IS NOT NULL));
@@ -257,7 +258,7 @@ SQL
         "DROP TABLE made; GRANT EXECUTE ON FUNCTION $form, ${name}_in_copy TO PUBLIC");
 
     for my $argument ('', 'NULL', "'1'", '1::oid', "'1'::internal") {
-        # Minor versions differ in which of these it is.
+        # Minor versions raise different ones of these.
         like(error_of($node, "SELECT ${name}_in_copy($argument)")->{text}, qr/ERROR: +(?:42883|42846|0A000):/,
             "  no role can call ${name}_in_copy($argument)");
     }
@@ -292,8 +293,8 @@ COPY many FROM '$many';
 CREATE PUBLICATION many FOR TABLE many;
 SQL
 
-# Bytes that a subscriber writes for the initial copy of 100,000 rows, whose publisher has no such
-# column.
+# Bytes of WAL that a subscriber writes for the initial copy of 100,000 rows, whose publisher lacks
+# the column.
 sub wal_of_initial_copy {
     my ($type, $default) = @_;
     my $before = $subscriber->safe_psql('postgres', <<"SQL");

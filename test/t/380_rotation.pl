@@ -1,7 +1,7 @@
-# A secret is changed while two servers work for eight clients each: nothing fails, nothing comes
-# twice, and everything decodes, on both. The rule is checked against servers that have one of the
-# secrets alone. Then what belongs to the type: old values stay as they were, the database learns of
-# the new secret by itself, and a dump needs both.
+# The secret changes while two servers work for eight clients each: nothing fails, nothing comes
+# twice, and both decode everything. Servers with only one of the secrets check the rule. Then the
+# type: old values stay the same, the database learns of the new secret by itself, and a dump needs
+# both.
 
 use Docs;
 use Randflake;
@@ -25,7 +25,7 @@ sub server {
 }
 
 my @nodes = map { server("server$_", 10 * $_) } 1, 2;
-# They have one of the secrets, and know nothing of rings.
+# They have one secret each.
 my @alone = map { server("alone$_", 100 + $_, secrets => [ $secrets[$_] ]) } 0, 1;
 
 for my $node (@nodes) {
@@ -95,7 +95,7 @@ for my $node (@nodes) {
         IPC::Run::timeout(4 * $PostgreSQL::Test::Utils::timeout_default));
     push @clients, \%client;
 }
-# Rows that come in for as long, by COPY, which reads 64 kB at a time
+# Rows that COPY reads all the while, 64 kB at a time
 my @copies = map {
     start_session($_, q{COPY copied (what) FROM PROGRAM
         'for i in $(seq 1 320); do for j in $(seq 1 20); do printf "copied%0800d\n" 0; done; sleep 0.1; done'})
@@ -129,11 +129,11 @@ is($nodes[0]->safe_psql('postgres', $fingerprint), $nodes[1]->safe_psql('postgre
 
 # --- everything that was made --------------------------------------------------------------------
 
-# The type's values as identifiers; the numbers of both come from the same slots.
+# The type's values as identifiers; both forms take numbers from the same slots.
 my $all = q{SELECT id, what FROM made UNION ALL SELECT ordered::bigint, 'ordered' FROM made
     UNION ALL SELECT id, left(what, 6) FROM copied UNION ALL SELECT ordered::bigint, 'ordered' FROM copied
     UNION ALL SELECT id::bigint, 'hashed' FROM hashed};
-my %made;    # identifier => what is inside
+my %made;    # identifier => its decoded fields
 my ($twice, $elsewhere) = (0, 0);
 for my $i (0, 1) {
     my $node = $nodes[$i];
@@ -186,8 +186,7 @@ for my $generation (0, 1) {
         'secret ' . ($generation + 1) . ' alone gives those of its time: ' . @of);
 }
 
-# Numbers that are left out: those whose identifiers the first secret reads as of before the time, and
-# no others.
+# Exactly those numbers are skipped whose identifiers the first secret reads as of before the time.
 my @numbers = map { [ $from + 100, 10, $_ ] } 0 .. 9999;
 my @of_second = ask($alone[1], $encoded, map { "0\t" . join "\t", @$_ } @numbers);
 my @read_by_first =
@@ -213,7 +212,7 @@ error_is($nodes[0], "SELECT randflake_encode(to_timestamp(@{[ $from + 100 ]}), 1
     { message => qr/there is no identifier of this second, node id and sequence/,
       detail => qr/identifier of an earlier secret takes its place/ }, '  one that is skipped is an error');
 
-# Runs are handed out without them, and no further number is lost.
+# Batches omit skipped numbers, and lose no others.
 my @run = split /\n/, $nodes[0]->safe_psql('postgres', <<'SQL');
 SELECT extract(epoch FROM generated_at)::bigint, node_id, sequence
 FROM randflake_generate(20000) AS id, randflake_decode(id)
@@ -233,7 +232,7 @@ cmp_ok(scalar(@missing), '>', 500, 'a run of 20000 leaves ' . @missing . ' numbe
 same_list([ ask($nodes[0], 'coalesce(encoded_or_null(second, node_id, sequence)::text, $$$$)', @missing) ],
     [ ('') x @missing ], '  all of which are skipped');
 
-# What none made
+# An identifier of neither
 my ($none) = $nodes[0]->safe_psql('postgres',
     'SELECT i FROM generate_series(1234567890123456789, 1234567890123457789) AS i'
       . ' WHERE randflake_generated_at(i) IS NULL LIMIT 1');
@@ -320,7 +319,7 @@ my $content = q{SELECT md5(string_agg(format('%s %s', id, ordered), ' ' ORDER BY
 my ($good, $errors) = restored($nodes[1]);
 ok($good && $errors !~ /ERROR/, 'a server with both secrets restores it') or diag($errors);
 is($nodes[1]->safe_psql('restored', $content), $nodes[0]->safe_psql('postgres', $content), '  and nothing is lost');
-# As parallel jobs may bring it: the fingerprints before everything else, their second copy after it
+# Like parallel jobs: the fingerprints first, their copies last
 my ($list) = run_command([ 'pg_restore', '--list', "$work/dump" ]);
 my %data = map { $list =~ s/^.* TABLE DATA \S+ $_ .*\n//m ? ($_ => $&) : die "no $_" } 'randflake_key', 'randflake_key_check';
 $list =~ s/^(?=.* TABLE DATA )/$data{randflake_key}/m or die 'no data';
@@ -333,7 +332,7 @@ my $second_fingerprint = $nodes[0]->safe_psql('postgres', $fingerprint);
 $alone[0]->safe_psql('postgres', 'CREATE ROLE app');
 ($good, $errors) = restored($alone[0]);
 ok(!$good && $errors =~ /another secret.*\Q$second_fingerprint\E/s, 'one that lacks the second fails and names it') or diag($errors);
-# As sessions that added it at the same time leave it; messages name it once.
+# As left by sessions that added it concurrently; messages name it once.
 $alone[0]->safe_psql('restored', <<"SQL");
 DELETE FROM randflake_key WHERE fingerprint = '$second_fingerprint\@$from';
 INSERT INTO randflake_key VALUES ('$second_fingerprint\@$from'), ('$second_fingerprint\@$from');

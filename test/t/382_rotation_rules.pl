@@ -1,6 +1,6 @@
-# What a file of secrets may hold, and when a server takes a further secret: while it runs, at a start
-# and after a crash, as a standby, and with leased node ids. Whatever is refused, what was in use goes
-# on, and no message has a digit of a secret.
+# The valid contents of a file of secrets, and when a server takes a further secret: while it runs,
+# at a start and after a crash, as a standby, and with leased node ids. After a refusal the former
+# secrets stay in use, and no message has a digit of a secret.
 
 use Randflake;
 use RandflakeHistory;
@@ -43,7 +43,7 @@ my %malformed = ("S1\nS2\n" => [ 2, qr/followed by "from" and a time/ ],
     "S1\n" . join('', map { "S$_ from " . (2028 + $_) . "-01-01T00:00:00Z\n" } 2 .. 17) => [ 17, qr/at most 16/ ]);
 my @texts = sort keys %malformed;
 
-# At a start, some of them; the rest is the same code.
+# At a start, a few of them; the code is the same.
 for my $text (@texts[ 0, -1 ]) {
     my ($line, $why) = @{ $malformed{$text} };
     write_lines($text);
@@ -130,7 +130,7 @@ push @ids, generate();
 
 # --- a start -------------------------------------------------------------------------------------
 
-# One that has not begun can be withdrawn, moved and replaced.
+# The operator can withdraw, move and replace one that has not begun.
 $node->stop;
 write_secrets($node, $secrets[0], $soon + 5 => $secrets[4]);
 $node->start;
@@ -143,7 +143,7 @@ $node->stop;
 my $begin = int(time) + 3;
 my $refused = { message => qr/secrets are not those that it had before/,
     detail => qr/Identifiers up to .* may have been made under other secrets/, hint => qr/put back every secret/ };
-# Starts with a file; identifiers, or the error.
+# Starts with a file; returns identifiers, or the error.
 sub start_with {
     my ($good, $name, @file) = @_;
     $node->stop if -e $node->data_dir . "/postmaster.pid";
@@ -198,8 +198,8 @@ is($node->safe_psql('postgres', 'SELECT count(DISTINCT id), count(randflake_gene
 
 # --- a standby -----------------------------------------------------------------------------------
 
-# It takes what has begun elsewhere, for it makes nothing. Its copy of the state is asked when it is
-# promoted.
+# A standby takes a secret that began elsewhere, since it makes nothing. Its promotion checks its
+# copy of the state.
 $node->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'backup', has_streaming => 1);
@@ -245,14 +245,14 @@ $coordinator->stop;
 
 # --- a session that waits while a secret is added ------------------------------------------------
 
-# It has used up the second, and gets its next numbers after the new secret has begun.
+# It has used up the second, and gets its next numbers after the new secret begins.
 my $waiting = new_server('waiting', settings => {});
 my %of_waiting = (node_id => 9, secret_file => secret_path($waiting), max_wait => '1h');
 configure($waiting, %of_waiting);
 write_secrets($waiting, $secrets[0]);
 start_under_clock($waiting);
 $waiting->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
-# A clock that was set back says nothing of what others have used.
+# A clock set back does not limit what others may have used.
 my $announced = 1730000000 + written_end($waiting);
 clock_offset($waiting, -3600);
 sleep 0.1 while time < $announced + 1;

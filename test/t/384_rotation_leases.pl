@@ -1,6 +1,6 @@
-# The secret is changed where node ids are leased: who has the new one goes on, who has not stops at its
-# time, and goes on without a restart once it has it. A server with a secret of its own stops nobody
-# else. And who may renew and name secrets, also in a dump.
+# The secret changes where node ids are leased: servers with the new one go on; others stop at its
+# time, and resume without a restart once they have it. A server with a different secret stops no
+# other. And which roles may renew and name secrets, also in a dump.
 
 use Docs;
 use Randflake;
@@ -11,11 +11,11 @@ use Time::HiRes qw(sleep time);
 
 read_document('docs/rotation.md', 'test/t/384_rotation_leases.pl');
 my @secrets = map { random_secret() } 1 .. 5;
-# So long that a busy machine renews in time: no call of a server that has all secrets may fail.
+# Long enough for renewals on a busy machine: no call of a server with all secrets may fail.
 $RandflakeLease::duration = 10;
 my $fleet = new_fleet();
 
-# It has all secrets that count, to decode what the others made, and makes nothing itself.
+# It has all secrets, to decode the others' identifiers, and makes none.
 my $coordinator = start_coordinator($fleet, 'coordinator', start => 0);
 write_secrets($coordinator, $secrets[0]);
 configure($coordinator, secret_file => secret_path($coordinator));
@@ -29,7 +29,7 @@ sub configure_holder {
         max_wait => '2min', %settings);
 }
 
-# A server that leases, with these secrets in its file.
+# A leasing server with these secrets in its file.
 sub holder {
     my ($name, @file) = @_;
     my $node = new_holder($fleet, $name, $coordinator);
@@ -64,7 +64,7 @@ SQL
 my ($first, $second) = map { holder($_, $secrets[0]) } qw(first second);
 load_on($fleet, $_) for $first, $second;
 
-# --- one server has the new secret, the other has not ----------------------------------------------
+# --- one server has the new secret, the other lacks it --------------------------------------------
 
 my $from = int(time) + 45;
 my @ring = ($secrets[0], $from => $secrets[1]);
@@ -101,7 +101,7 @@ log_has($second, qr/LOG: .*could not lease node ids$lacks/, '  which is in its l
 is(status_of($second, "window_end = to_timestamp($from)"), 't', '  its window ends with the former secret');
 wait_for_open_window($first);
 
-# --- it gets it afterwards -------------------------------------------------------------------------
+# --- it gets it afterwards ------------------------------------------------------------------------
 
 my $back = int time;
 is(reload_secret($second, @ring), 2, 'the other server reads the file afterwards');
@@ -112,7 +112,7 @@ is($coordinator->safe_psql('postgres', block('stops')), '', '  all agree');
 sleep 3;
 end_load($fleet, $_) for $first, $second;
 
-# What clients of a server received: seconds and how many, Unix.
+# The seconds (Unix) in which a server's clients received identifiers, and the counts.
 sub seconds_of {
     my ($name) = @_;
     my $copies = join '', map { "\\copy load FROM '$_->[1]'\n" } grep { $_->[0] eq $name } @{ $fleet->{files} };
@@ -133,7 +133,7 @@ is(scalar(grep { $_ == $from - 1 } @seconds), 1, '  but up to its time');
 cmp_ok($seconds[-1], '>', $back, '  and after it had it');
 all_is_well($fleet, $coordinator, 'both');
 
-# --- a server with a secret of its own -------------------------------------------------------------
+# --- a server with a secret of its own ------------------------------------------------------------
 
 my $third = holder('third', @ring);
 my $own = int(time) + 30;
@@ -152,8 +152,8 @@ $third->start;
 wait_for_lease($third);
 pass('  with the right file, it starts');
 
-# A request that is under way when a secret is added named fewer. What it gets may reach beyond the time
-# of that secret, and does not count.
+# A request in progress when a secret is added named fewer. Its grant may reach beyond that secret's
+# time, and does not count.
 my $lock = $coordinator->background_psql('postgres');
 $lock->query_safe('BEGIN; LOCK TABLE randflake_lease_pool IN EXCLUSIVE MODE');
 $third->reload;
@@ -178,8 +178,8 @@ write_secrets($third, @ring);
 $third->start;
 wait_for_lease($third);
 
-# A lease that waits until the open one has ended counts as well, although no identifier of it was made
-# yet: it was granted to the secrets that were named.
+# A next lease, which waits for the open one to end, counts as well although unused: it was granted
+# to the named secrets.
 my $impostor = RandflakeImpostor->new;
 my @leased = (int(time) + 300, int(time) + 550);    # last seconds of both
 $impostor->play(answer => sub {
@@ -206,7 +206,7 @@ configure_holder($third);
 $third->restart;
 wait_for_lease($third);
 
-# --- the coordinator was not told ------------------------------------------------------------------
+# --- an uninformed coordinator --------------------------------------------------------------------
 
 my @fleet_of_three = ($first, $second, $third);
 my $untold = int(time) + 40;
@@ -222,9 +222,9 @@ wait_for_open_window($_) for @fleet_of_three;
 pass('  told afterwards, all go on');
 is(reload_secret($coordinator, @ring), 3, 'the coordinator decodes');
 
-# --- at once, and withdrawn ------------------------------------------------------------------------
+# --- at once, and withdrawn -----------------------------------------------------------------------
 
-# With long leases, a renewal would be minutes away.
+# With long leases, the next renewal is minutes away.
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_duration => 600)');
 configure_holder($first, lease_duration => '10min');
 $first->reload;
@@ -243,7 +243,7 @@ end_load($fleet, $_) for @fleet_of_three;
 all_is_well($fleet, $coordinator, 'the fleet');
 $_->stop for @fleet_of_three;
 
-# --- who may renew, and name secrets -----------------------------------------------------------------
+# --- who may renew, and name secrets --------------------------------------------------------------
 
 $coordinator->safe_psql('postgres', <<'SQL');
 CREATE ROLE server1 LOGIN;
@@ -260,7 +260,7 @@ $coordinator->command_ok([ 'pg_dump', '-f', $dump, $coordinator->connstr('postgr
 $coordinator->command_ok([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $coordinator->connstr('restored') ],
     '  and restored');
 
-# What a role gets that renews the lease of the role server1, naming two secrets.
+# The result for a role that renews the lease of role server1, naming two secrets.
 sub renews_in {
     my ($database, $role) = @_;
     my ($status, $out, $errors) = $coordinator->psql($database, $coordinator->safe_psql($database, <<'SQL'), extra_params => [ '-U', $role ]);

@@ -1,7 +1,7 @@
-# A server that leases node ids has not got the secret that the others use. From the coordinator's
-# answer on it knows, and refuses whatever it would read as made under that secret, or under none: what
-# it stored would be something else once it has the secret. That outlives its shared memory, a restart
-# without the coordinator, static node ids and a base backup, until the secret is there.
+# A leasing server lacks the secret that the others use. The coordinator's answer tells it. From
+# then on it refuses to read what may have been made under that secret, because stored values would
+# change their meaning. That survives a crash, a restart without the coordinator, static node ids
+# and a base backup, until it has the secret.
 
 use Randflake;
 use RandflakeLease;
@@ -34,11 +34,11 @@ sub holder {
 my ($maker, $lacking) = map { holder($_) } qw(maker lacking);
 my $known = $lacking->safe_psql('postgres', 'SELECT k FROM t');
 
-# --- before the time -------------------------------------------------------------------------------
+# --- before the time ------------------------------------------------------------------------------
 
 my $from = int(time) + 40;
 my @ring = ($secrets[0], $from => $secrets[1]);
-# What this ring reads as that time, and a user may send.
+# An identifier that this ring reads as of that time, and a user may send.
 my $future = $lacking->safe_psql('postgres', "SELECT randflake_encode(to_timestamp($from), 1, 1)");
 my $bound = $lacking->safe_psql('postgres', "SELECT randflake_lower(to_timestamp($from))");
 is($lacking->safe_psql('postgres', "SELECT randflake_generated_at($future) = to_timestamp($from)"), 't',
@@ -67,7 +67,7 @@ is($lacking->safe_psql('postgres', 'SELECT count(*) FROM t JOIN randflake_genera
 is($maker->safe_psql('postgres', "SELECT randflake_generated_at($future) IS DISTINCT FROM to_timestamp($from)"), 't',
     '  which is not what the others read');
 
-# --- after it --------------------------------------------------------------------------------------
+# --- after it -------------------------------------------------------------------------------------
 
 sleep 0.05 while time < $from + 1;
 wait_for_open_window($maker);
@@ -76,7 +76,7 @@ my @texts = map { $maker->safe_psql('postgres', "SELECT randflake_to_text($_)") 
 my $made_at = $maker->safe_psql('postgres', "SELECT extract(epoch FROM randflake_generated_at($ids[0]))::bigint");
 cmp_ok($made_at, '>=', $from, 'the other server makes identifiers of the second secret');
 
-# All that reads identifiers refuses these, and nothing else is disturbed.
+# All functions that read identifiers refuse these; everything else works.
 sub refuses {
     my ($node, $test_name) = @_;
     my $id = $ids[0];
@@ -95,7 +95,7 @@ error_is($lacking, "INSERT INTO t SELECT id::randflake FROM unnest(ARRAY[@{[ joi
 error_is($lacking, "CREATE VIEW v AS SELECT '$texts[0]'::randflake AS k", '55000', $lacks, 'nor made a constant');
 is($lacking->safe_psql('postgres', 'SELECT count(*) FROM t'), 1, 'nothing was stored');
 
-# --- it is kept ------------------------------------------------------------------------------------
+# --- it is kept -----------------------------------------------------------------------------------
 
 $coordinator->stop;
 my $session = $lacking->background_psql('postgres', on_error_stop => 0);
@@ -121,9 +121,9 @@ configure_server($standby, node_id => 6);
 $standby->start;
 refuses($standby, 'a base backup that is a standby');
 
-# --- until the secret is there ---------------------------------------------------------------------
+# --- until the secret is there --------------------------------------------------------------------
 
-# What the server that lacked it reads now is what the one that has it reads.
+# The former lacking server now reads the same as the other.
 sub reads {
     my ($node, $test_name) = @_;
     my $list = join ',', @ids;

@@ -1,14 +1,14 @@
-# The documentation does what it says: every SQL block of README.md and docs/*.md runs as printed,
-# in the document's order, on a server with one node id; or another test runs it, or the document
-# says why none can (lib/Docs.pm has the comments). Links lead somewhere, and what is mentioned
-# exists: files, SQL objects, settings, metrics, messages.
+# The documentation works: every SQL block of README.md and docs/*.md runs as printed, in order, on
+# a server with one node id; or another test runs it, or the document gives the reason why none can
+# (see lib/Docs.pm). Links have targets, and mentioned files, SQL objects, settings, metrics and
+# messages exist.
 
 use Docs;
 use File::Basename;
 use Randflake;
 
-# Runs the blocks that no other test runs, on a server of their own: roles and settings are no
-# business of other documents.
+# Runs the remaining blocks on their own server, so that roles and settings do not affect other
+# documents.
 sub run_blocks {
     my ($file, @blocks) = @_;
     my $node = start_server(basename($file, '.md'),
@@ -27,8 +27,8 @@ sub run_blocks {
     $node->stop;
 }
 
-# A block that another test runs: that test must read the document, and then sees to it that it uses
-# every block meant for it.
+# A block for another test: that test must read the document, and then checks that it uses all such
+# blocks.
 sub check_runner {
     my ($file, $block) = @_;
     my ($test, $where) = ($block->{test}, "$file, line $block->{line}");
@@ -37,14 +37,14 @@ sub check_runner {
           && $source =~ /^every_block_was_used\(\);$/m, "$where: $test runs $block->{name}");
 }
 
-# The anchors of the headings, as GitHub makes them: one that comes again has a number.
+# The anchors of the headings, by GitHub's rules: repeated ones get a number.
 sub anchors_of {
     my %seen;
     return map { my $anchor = lc s/[^\w\s-]//gr =~ tr/ /-/r; my $n = $seen{$anchor}++; $n ? "$anchor-$n" : $anchor }
       slurp_file($_[0]) =~ s/^\s*```.*?^\s*```$//gmsr =~ /^#+ (.+)$/mg;
 }
 
-# All of them are of one form: what has another is none to this test.
+# Checks links of one form; this test does not see others.
 sub check_links {
     my ($file, $text) = @_;
     my @broken = $text =~ s/^\s*```.*?^\s*```$|`[^`]+`//gmsr =~ /(\]\[.*|<(?:a|img) .*|\]\((?![^()\s]+\)).*|^\[.*\]: .*)/mg;
@@ -58,7 +58,7 @@ sub check_links {
     is("@broken", '', "$file: links within the project lead somewhere");
 }
 
-# Sources and scripts, their messages and comments, name pages that exist.
+# Pages named in sources, scripts, messages and comments exist.
 my @pages = map { my $file = $_; map { "$file: $_" } grep { !-e } slurp_file($file) =~ m{\b(docs/[\w/.-]*\.(?:md|svg|yml))}g }
   grep { -f } map { glob } qw(META.json *.control {extension,managed,migrate}/* {scripts,bench,packaging/*,docs/monitoring}/* src/*/*/* test/t/*.pl);
 is("@pages", '', 'pages that the sources name exist');
@@ -72,7 +72,7 @@ my $conversion = qr/%(?:\d\$)?(?:ll)?[a-zA-Z]/;
 my @patterns = map { join '.+', map { quotemeta } split $conversion, $_, -1 }
   grep { length s/$conversion//gr >= 12 } @strings;
 
-# Whether it is one of them with something in place of the conversions, or made of parts of them.
+# Whether it is a message, with values for the conversions, or consists of parts of messages.
 sub is_message {
     my ($text) = @_;
     return 1 if grep { $text =~ /^$_$/ } @patterns;
@@ -80,7 +80,7 @@ sub is_message {
     return @parts == grep { my $part = $_; grep { index(tr/"//dr, $part) >= 0 } @strings } @parts;
 }
 
-# What the document mentions, and the sources do not know.
+# Names in the document that the sources lack.
 sub check_names {
     my ($file, $text) = @_;
     my @unknown = grep { $sources !~ /\b\Q$_\E\b/ && !/_NN$/ }
@@ -91,7 +91,7 @@ sub check_names {
     push @unknown, grep { slurp_file('Makefile') !~ /^#.* make \Q$_\E\b|^\Q$_\E:/m } $text =~ /`make ([a-z-]+)/g;
     is("@unknown", '', "$file: names of objects, settings, files and targets exist");
 
-    # In blocks, headings and tables, where an ellipsis stands for what varies.
+    # In blocks, headings and tables an ellipsis stands for a varying part.
     my @quoted = $text =~ /^\s*(?:ERROR|WARNING|NOTICE|LOG|DETAIL|HINT): +(.+)$/mg;
     push @quoted, map { split /", or "/ } $text =~ /^#+ Why does it say "(.+)"\?$/mg;
     push @quoted, map { s/^`\w+: |:`|`//gr } map { split /`, `/ } grep { !/^`(?:\w+\(|[A-Z]+ )/ }
@@ -100,8 +100,8 @@ sub check_names {
     is("@unknown", '', "$file: messages are as quoted");
 }
 
-# What a user can be told: the strings of a source behind the pattern, up to the comma, semicolon or bracket that ends
-# the message.
+# The messages of a source: strings behind the pattern, up to the comma, semicolon or bracket that
+# ends the message.
 sub messages_of {
     my ($file, $before, $quote) = @_;
     my ($text, @found) = (slurp_file($file) =~ s/"\s*\n\s*"//gr);
@@ -118,8 +118,8 @@ sub messages_of {
     return map { s/\\"|"//gr =~ s/''/'/gr } @found;
 }
 
-# Each of them that has no hint is on the page of troubleshooting, if not in every word. Those that are nearly all
-# conversions are there as what comes of them.
+# Each message without a hint is on the page of troubleshooting, roughly. Messages that are nearly
+# all conversions are there with example values.
 sub check_messages {
     my @messages = map { messages_of($_, qr/errmsg\(|ERRCODE_\w+,\s*(?!errmsg)|record_problem\(LeaseProblem::\w+,/, '"') }
       glob 'src/*/*/*.{h,cpp}';
@@ -137,7 +137,7 @@ sub check_messages {
 }
 check_messages();
 
-# What the operator is told about settings, secrets and files has a hint, where something can be done about it.
+# Messages about settings, secrets and files have a hint, where the operator can act.
 for my $file (glob 'src/pg/{main,memory,secret,server,window}/*.cpp') {
     my $text = slurp_file($file);
     my @bare;

@@ -1,5 +1,5 @@
 # Dump and restore of a database that makes identifiers and coordinates leases, to the same server
-# and to another one: identifiers, privileges, leases and the bounds of the pool stay.
+# and to another: identifiers, privileges, leases and the bounds of the pool stay.
 
 use Randflake;
 use RandflakeCatalog;
@@ -72,7 +72,7 @@ sub may {
     return $status == 0 ? 'yes' : 'no';
 }
 
-# A database that was restored is what the source was, and goes on.
+# A restored database equals its source, and goes on.
 sub is_restored {
     my ($node, $database, $how) = @_;
     is($node->safe_psql($database, $_), $expected{$_}, "$how: $_") for @contents;
@@ -91,7 +91,7 @@ sub is_restored {
     is($node->safe_psql($database, 'SELECT count(DISTINCT id) FROM item'),
         5001, '  the next identifier is another one');
 
-    # No lease ends beyond the mark, so none is granted.
+    # Leases end at the mark or before, so the coordinator grants none.
     my $error = error_in($node, $database, <<'ACQUIRE');
 SELECT randflake_lease_acquire('third', '00000000-0000-0000-0000-000000000003', 3, 20,
                                '0123456789abcdef')
@@ -132,7 +132,7 @@ for my $node ($source, $other) {
     is_restored($node, 'custom', "custom, $where");
 }
 
-# --- the comparison sees ---------------------------------------------------------------------
+# --- the comparison notices differences ------------------------------------------------------
 
 for my $change (
     'GRANT EXECUTE ON FUNCTION randflake_decode(bigint) TO PUBLIC',
@@ -160,7 +160,7 @@ for my $change (
 
 # --- any of the extensions -------------------------------------------------------------------
 
-# A database with these is what it was, on a server that has the secret, and has no others.
+# A database with these is unchanged on a server with the secret.
 for my $case (
     [ 'randflake', 'CREATE TABLE held (id bigint PRIMARY KEY DEFAULT randflake_generate())' ],
     [ 'randflake_coordinator', 'CREATE TABLE held (id integer)',

@@ -1,5 +1,5 @@
-# Dumps and restores by a database's owner who is no superuser, and dumps by roles that may read the
-# tables of the users. Under another secret a restore ends with an error and leaves nothing readable.
+# Dumps and restores by a database's owner without superuser, and dumps by roles that may read the
+# users' tables. Under another secret a restore ends with an error and leaves nothing readable.
 
 use Randflake;
 
@@ -11,7 +11,7 @@ for ($node, $other) {
     $_->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE reader LOGIN; CREATE ROLE deputy LOGIN');
 }
 
-# A database of the owner, with extensions, which take a superuser.
+# A database of the owner, with extensions from a superuser.
 sub create_database {
     my ($server, $database, @extensions) = @_;
     $server->safe_psql('postgres', "CREATE DATABASE $database OWNER owner TEMPLATE template0");
@@ -19,7 +19,7 @@ sub create_database {
     $server->safe_psql($database, 'GRANT CREATE ON SCHEMA public TO owner, deputy');
 }
 
-# Runs a program on a database as a role; whether it succeeded, and its errors.
+# Runs a program on a database as a role; returns its success and its errors.
 sub run_as {
     my ($server, $role, $database, @command) = @_;
     my ($out, $errors) = ('', '');
@@ -76,8 +76,8 @@ for my $role ('owner', 'reader') {
 
 my $databases = 0;
 
-# Restores as a role into a new database of a server, which has the extension; whether it succeeded,
-# the errors, and the database's name. Options:
+# Restores as a role into a new database with the extension; returns success, errors and the
+# database's name. Options:
 #   plain, custom   options of psql or pg_restore
 #   before          what a superuser does first
 sub restore {
@@ -103,7 +103,7 @@ for my $case ([ plain => [ '-v', 'ON_ERROR_STOP=1' ] ], [ custom => ['--exit-on-
     is($node->safe_psql($database, 'SELECT count(*) FROM randflake_key'), 1, '  with one fingerprint');
 }
 
-# No role reads or writes anything of the type.
+# No role reads or writes values of the type.
 sub nothing_works {
     my ($database) = @_;
     my @works;

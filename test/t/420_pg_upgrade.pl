@@ -1,7 +1,8 @@
-# pg_upgrade to a new server with the same secret: identifiers, privileges, leases and values of the type stay,
-# and the next identifiers are others. Definitions come before data and key, so nothing of the type may depend
-# on them. RANDFLAKE_OLD_INSTALL names the directory that has bin/ of an older PostgreSQL, in which the extension
-# must be installed; scripts/matrix.sh sees to it. Without it, both servers are of this one.
+# pg_upgrade to a new server with the same secret: identifiers, privileges, leases and values of the
+# type stay, and new identifiers differ. Definitions come before data and key, so nothing of the
+# type may depend on these. RANDFLAKE_OLD_INSTALL names the directory with bin/ of an older
+# PostgreSQL with the extension; scripts/matrix.sh sets it. Without it, both servers are of this
+# one.
 
 use Randflake;
 use RandflakeCatalog;
@@ -11,7 +12,7 @@ use Time::HiRes qw(time);
 my $install = $ENV{RANDFLAKE_OLD_INSTALL};
 my $secret = random_secret();
 
-# Both are configured alike, as is their operator's duty.
+# Both have the same configuration, which is the operator's duty.
 sub new_cluster {
     my ($name, @options) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name, @options);
@@ -54,7 +55,7 @@ SELECT randflake_lease_acquire('holder', '00000000-0000-0000-0000-000000000001',
                                '0123456789abcdef');
 CREATE DATABASE unbound;
 SQL
-# One that the type was made in before the server had its secret
+# The type was made there before the server had its secret
 $old->safe_psql('unbound',
     'CREATE EXTENSION randflake_type CASCADE; DELETE FROM randflake_key; DELETE FROM randflake_key_check');
 my @contents = ('SELECT * FROM item ORDER BY id', 'SELECT * FROM shards ORDER BY id',
@@ -110,7 +111,7 @@ is($new->safe_psql('unbound', $keys), '1|1', '  until it is used');
 is($new->safe_psql('postgres', "SELECT min(generated_at) > to_timestamp($started + 2) FROM item, randflake_decode(id)"
           . ' WHERE n > 50000'), 't', 'the new server held off from its start');
 
-# All objects are what a fresh installation of the new PostgreSQL makes of the same script.
+# All objects equal those of a fresh installation in the new PostgreSQL.
 $new->safe_psql('postgres', <<'SQL');
 DROP VIEW shards, recent;
 DROP TABLE item, parcel, before, made, parts;

@@ -1,5 +1,5 @@
-# The edition for managed servers gives what the library gives: identifiers, text forms, shards, errors,
-# secrets. Tables go from one to the other and back. Roles without grants learn nothing of it.
+# The managed script gives the same as the library: identifiers, text forms, shards, errors,
+# secrets. Tables move between them, both ways. Roles without grants learn nothing.
 
 use JSON::PP;
 use Randflake;
@@ -20,13 +20,13 @@ session_preload_libraries = 'auto_explain'
 auto_explain.log_nested_statements = on
 auto_explain.log_verbose = on
 CONF
-# What an owner may have set for other tables is no grant on the secret.
+# The owner's default privileges for other tables grant no access to the secret.
 $managed->safe_psql('app', 'CREATE ROLE mallory LOGIN');
 as_owner($managed, "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO mallory, PUBLIC")
   for qw(TABLES SEQUENCES FUNCTIONS SCHEMAS);
 install_managed($managed, undef);
 
-# --- conformance -----------------------------------------------------------------------------------
+# --- conformance ----------------------------------------------------------------------------------
 
 for my $vector (@{ decode_json(slurp_file('test/unit/reference_vectors.json')) }) {
     my $keys = "randflake.randflake_key_schedule('\\x$vector->{secret}')";
@@ -45,7 +45,7 @@ for my $vector (grep { $_->{label} !~ /[^ -~]/ } @{ decode_json(slurp_file('test
         scalar @{ $vector->{numbers} }, "vectors of $vector->{use}, label '$vector->{label}'");
 }
 
-# Many are made in slices, which must be what is made one by one.
+# Many are made in slices, which must equal single ones.
 is(as_owner($managed, <<'SQL'), '1392|1392', 'many at once');
 SELECT count(*), count(*) FILTER (WHERE many.id = randflake.randflake_encrypt(many.number, k))
 FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k, unnest(ARRAY[0, 63, 64, 65, 200, 1000]) AS wanted,
@@ -53,8 +53,8 @@ FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k
      LATERAL ROWS FROM (randflake.randflake_encrypt_many(numbers, k), unnest(numbers)) AS many (id, number)
 SQL
 
-# 20,000 numbers, spread over all seconds, node ids and sequence numbers, and as many identifiers that
-# nobody made.
+# 20,000 numbers, spread over all seconds, node ids and sequence numbers, and as many identifiers
+# that no server made.
 my $numbers = <<'SQL';
 SET TimeZone = 'UTC';
 CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql
@@ -101,7 +101,7 @@ for my $case ([ 'one secret', $ring[0] ], [ 'three secrets', @ring ]) {
     $own = $library->safe_psql('app', 'SELECT string_agg(id::text, $$,$$) FROM randflake.randflake_generate(20000) AS id');
     is(as_owner($managed, "SELECT count(DISTINCT d.*), min(node_id), max(node_id) FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake_decode(id) AS d"),
         '20000|1|1', "$name: and the edition the library's");
-    # Of 53 bits, from the end of what a second has of them.
+    # Of 53 bits, from the end of a second's numbers.
     $own = as_owner($managed, 'SELECT setval(numbers, greatest(v, (v >> 47 << 47) | ((extract(epoch FROM now())::bigint - 1730000000 + 20) << 17)) & ~131071::bigint | 32000) FROM randflake.randflake_state, pg_sequence_last_value(numbers) AS v;'
           . ' SELECT string_agg(id::text, $$,$$) FROM (SELECT randflake.randflake53_generate(1500) UNION ALL SELECT randflake.randflake53_generate()) AS g (id)') =~ s/.*\n//r;
     is($library->safe_psql('app', "SELECT count(DISTINCT d.*), min(node_id), max(node_id), count(DISTINCT generated_at) > 1, max(sequence) > 32700 FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake53_decode(id) AS d"),
@@ -145,7 +145,7 @@ is(as_owner($managed, q{INSERT INTO customer (name) VALUES ('Ada'); SELECT c.id 
 as_owner($managed, 'DROP SCHEMA randflake_migrate, api CASCADE; DROP TABLE customer');
 error_is($managed, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT randflake.randflake_configure(NULL, 2)', '0A000', {}, 'configured under an old snapshot', database => 'app', user => 'owner');
 
-# --- there and back --------------------------------------------------------------------------------
+# --- there and back -------------------------------------------------------------------------------
 
 as_owner($managed, <<'SQL');
 CREATE TABLE item (id bigint PRIMARY KEY DEFAULT randflake.randflake_generate(), label text DEFAULT randflake.randflake_generate_text(),
@@ -178,7 +178,7 @@ $managed->wait_for_catchup('items');
 ok($library->poll_query_until('app', 'SELECT count(*) = 1001 FROM item, randflake.randflake_decode(id) AS d WHERE d.node_id = 2'), 'logical replication to the library');
 $library->safe_psql('app', 'DROP SUBSCRIPTION items');
 
-# --- roles -----------------------------------------------------------------------------------------
+# --- roles ----------------------------------------------------------------------------------------
 
 is(as_owner($managed, <<'SQL'), 'randflake53_generate,randflake53_generate,randflake_from_digits,randflake_from_text,randflake_from_text,randflake_generate,randflake_generate,randflake_generate_text,randflake_prefixed,randflake_shard,randflake_shard_ranges,randflake_to_text,randflake_to_text|', 'what everybody may call, and read');
 SELECT (SELECT string_agg(proname, ',' ORDER BY proname) FROM pg_proc WHERE pronamespace = 'randflake'::regnamespace AND has_function_privilege('mallory', oid, 'EXECUTE')),
@@ -191,7 +191,7 @@ SELECT count(*) FROM pg_proc WHERE pronamespace = 'randflake'::regnamespace AND 
 AND proconfig[1] IS DISTINCT FROM 'search_path=pg_catalog, pg_temp'
 SQL
 
-# Operators, functions, casts and tables of mallory that PostgreSQL would prefer if it looked where mallory says.
+# Operators, functions, casts and tables of mallory that PostgreSQL would prefer in mallory's path.
 my $trojans = 'CREATE SCHEMA evil AUTHORIZATION mallory; GRANT TEMPORARY ON DATABASE app TO mallory; SET ROLE mallory;';
 my $body = q{LANGUAGE plpgsql AS 'BEGIN RAISE ''trojan''; END'};
 for my $type (qw(bigint integer)) {
@@ -222,7 +222,7 @@ $hostile .= 'SET standard_conforming_strings = off;' if $managed->pg_version->ma
 $hostile .= "CREATE TEMP TABLE $_ (oid oid, datname name, name text, setting text); INSERT INTO $_ VALUES (1, 'app', 'max_connections', '1000000');" for qw(pg_database pg_settings pg_class randflake_state);
 for my $call ('randflake_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake_generate(10)', "randflake_generate_text() OPERATOR(pg_catalog.<>) ''",
     'randflake53_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake53_generate(10)', 'randflake_shard(42, 8) OPERATOR(pg_catalog.=) 4', "randflake_from_text('1a') OPERATOR(pg_catalog.=) 42", "randflake_to_text(42) OPERATOR(pg_catalog.=) '1a'") {
-    # A start again, so that a second is opened by mallory.
+    # A start again, so that mallory opens a second.
     as_owner($managed, q{SELECT setval((SELECT numbers FROM randflake.randflake_state), 0)});
     my $error = error_of($managed, "$hostile SELECT randflake.$call" =~ s/randflake\.count/count/r, database => 'app', user => 'mallory');
     is($error->{text}, '', "mallory calls $call");
@@ -233,7 +233,7 @@ for my $call ('randflake_decode(1)', 'randflake_encode(now(), 1, 1)', 'randflake
     is(error_of($managed, "SELECT randflake.$call", database => 'app', user => 'mallory')->{sqlstate}, '42501', "mallory does not call $call");
 }
 
-# A secret made inside stands in no log, although every statement and plan does.
+# No log has a secret made inside, although every statement and plan is logged.
 as_owner($managed, 'DROP SCHEMA randflake CASCADE');
 my $log = -s $managed->logfile;
 $managed->safe_psql('app', "ALTER SYSTEM SET $_") for 'auto_explain.log_min_duration = 0', 'log_statement = \'all\'', 'log_min_duration_statement = 0';
@@ -248,9 +248,9 @@ is((grep { length > 5 && index($text, $_) >= 0 } @secret), 0, 'neither secret no
 like($secret[0], qr/^[0-9a-f]{32}$/, 'the owner reads the secret');
 is($managed->safe_psql('app', 'SET ROLE pg_monitor; SELECT mode, problem, first_node_id FROM randflake.randflake_status') =~ s/SET\n//r, 'managed||3', 'the status');
 
-# --- one node id, there and back --------------------------------------------------------------------
+# --- one node id, there and back ------------------------------------------------------------------
 
-# The library's first start, by the page, opens beyond all that was used here in advance.
+# The library's first start, by the page, opens beyond all that the script used in advance.
 as_owner($managed, q{
     DO 'BEGIN PERFORM setval(numbers, (pg_sequence_last_value(numbers) | 131071) - 8192) FROM randflake.randflake_state; END';
     SELECT randflake.randflake_generate(3);} x 20);

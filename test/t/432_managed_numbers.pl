@@ -1,7 +1,6 @@
-# How the edition for managed servers gives out numbers: as its model does, to many sessions at once that
-# are paused and cancelled, across crashes and restarts, and in copies of a database not at all.
-#
-# RANDFLAKE_ROUNDS sets the number of crashes.
+# How the managed script gives out numbers: like its model; to many sessions that are paused and
+# cancelled; across crashes and restarts; and not at all in copies of a database. RANDFLAKE_ROUNDS
+# sets the number of crashes.
 
 use Docs;
 use FindBin;
@@ -25,7 +24,7 @@ is(as_owner($node, q{SELECT bool_and(generated_at < clock_timestamp() + interval
 $node->safe_psql('postgres', 'CREATE DATABASE second OWNER owner');
 as_owner($node, 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT; SELECT randflake.randflake_configure(NULL, 9); SELECT randflake.randflake_generate()', 'second');
 
-# What is made goes to a file: processes are started slowly by one that holds millions of identifiers.
+# Identifiers go to a file, because a process with millions of them forks slowly.
 my $made = PostgreSQL::Test::Utils::tempdir() . '/made';
 
 sub keep {
@@ -34,7 +33,7 @@ sub keep {
     close $all or die;
 }
 
-# None of what was made comes twice, and all of it is forgotten.
+# Checks that nothing made comes twice, and then forgets it.
 sub judge {
     my ($name) = @_;
     $node->safe_psql('app', "CREATE UNLOGGED TABLE IF NOT EXISTS made (id bigint); TRUNCATE made; COPY made FROM '$made'");
@@ -43,7 +42,7 @@ sub judge {
     unlink $made;
 }
 
-# A standby that has all that there is.
+# A complete standby.
 sub start_standby {
     my ($name) = @_;
     my $standby = PostgreSQL::Test::Cluster->new($name);
@@ -55,7 +54,7 @@ sub start_standby {
     return $standby;
 }
 
-# From now on a standby lacks what is moved.
+# The standby receives no more.
 sub receive_no_more {
     my ($standby) = @_;
     $standby->append_conf('postgresql.conf', "primary_conninfo = ''\n");
@@ -63,7 +62,7 @@ sub receive_no_more {
     $standby->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver') or die 'still receives';
 }
 
-# Identifiers of so many seconds in advance. Most numbers of each are left out. SQL may come before and after.
+# Uses up so many seconds in advance, skipping most numbers of each. SQL may come before and after.
 sub hurry {
     my ($server, $seconds, $database, $before, $after) = @_;
     return grep { /./ } split /\n/, as_owner($server, 'SET synchronous_commit = local;' . ($before // '') . q{
@@ -73,9 +72,10 @@ sub hurry {
 
 my $position = 'SELECT randflake.randflake_position(tickets, hops, leaps) FROM randflake.randflake_state';
 
-# --- the model -------------------------------------------------------------------------------------
+# --- the model ------------------------------------------------------------------------------------
 
-# The clock stands in one second, and moves a little with each look. A session that looks 150 times, and moves nothing, waits.
+# The clock stands in one second and moves a little at each look. A session that looks 150 times
+# without a move waits.
 $node->safe_psql('postgres', 'CREATE DATABASE model OWNER owner');
 as_owner($node, 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT; SELECT randflake.randflake_configure(NULL, 5); CREATE SEQUENCE looks; CREATE SEQUENCE before MINVALUE 0', 'model');
 $node->safe_psql('model', <<'SQL');
@@ -130,10 +130,10 @@ for my $promoted ('', 'promoted') {
 }
 $node->safe_psql('postgres', 'DROP DATABASE model');
 
-# --- what stops it ---------------------------------------------------------------------------------
+# --- what stops it --------------------------------------------------------------------------------
 
 for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
-    # A transaction that began before a change of the node id has its old row in sight, and must not use it.
+    # A transaction from before a change of the node id sees its old row, and must not use it.
     my $old = $node->background_psql('app', on_error_stop => 0);
     $old->query_safe("BEGIN ISOLATION LEVEL $isolation; SELECT 1 FROM pg_class");
     as_owner($node, block('copy'));
@@ -144,7 +144,7 @@ for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
 }
 error_is($node, q{DO 'BEGIN PERFORM setval(numbers, 0) FROM randflake.randflake_state; END'; SET neon.timeline_id = 'branch'; SELECT randflake.randflake_generate()},
     '55000', { message => qr/is a copy of the one/ }, 'a branch of Neon', database => 'app', user => 'owner');
-# As after a clock that was set back.
+# As after a clock set back.
 as_owner($node, 'SELECT randflake.randflake_generate(); SELECT setval(tickets, pg_sequence_last_value(tickets) + 64 * 100), setval(numbers, pg_sequence_last_value(numbers) + (100 << 17)) FROM randflake.randflake_state');
 error_is($node, "SELECT randflake.$_", '55000', { message => qr/far ahead of the server's clock/, hint => qr/randflake_configure/ }, "tickets of the future, $_", database => 'app')
   for qw(randflake_generate() randflake_generate(3) randflake53_generate(3));
@@ -159,7 +159,7 @@ $node->safe_psql('postgres', 'CREATE DATABASE restored OWNER owner');
 command_ok([ 'sh', '-c', "pg_dump -U owner '" . $node->connstr('app') . "' | psql -XqAt -U owner '" . $node->connstr('restored') . "'" ], 'a dump with all that there is');
 error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/copy of the one/ }, 'a restored dump', database => 'restored');
 
-# With one fault in a function, the contract that it breaks stops it, and the remedy of the hint helps.
+# With one fault in a function, the broken contract stops it, and the hint's remedy helps.
 my $script = slurp_file('managed/randflake.sql');
 my @faults = (
     [ 'the position never falls', 'open', 'p := nextval(c.tickets) + leapt', 'p := nextval(c.tickets)' ],
@@ -172,7 +172,7 @@ for my $fault (@faults) {
     my ($contract, $name, $piece, $replacement) = @$fault;
     my ($function) = $script =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_$name\(.*?\n\$\$;)/s;
     die $piece if 1 != (my $faulty = $function) =~ s/\Q$piece\E/$replacement/;
-    # As after a start, with a position that is the clock's, and in hops too.
+    # As after a start, with a position at the clock's time, and also in hops.
     as_owner($node, "CREATE OR REPLACE $faulty" . q{SELECT setval(numbers, 0), setval(hops, 64), setval(tickets, ((extract(epoch FROM clock_timestamp())::bigint - 1730000000) << 6) - 32768)
         FROM randflake.randflake_state}, 'second');
     my $error = error_of($node, 'SELECT randflake.randflake_' . ($name eq 'open' ? 'generate()' : 'configure(NULL, 9)'), database => 'second', user => 'owner');
@@ -181,10 +181,10 @@ for my $fault (@faults) {
     is(as_owner($node, "CREATE OR REPLACE $function$remedy; SELECT count(*) FROM randflake.randflake_generate(3)", 'second'), "\n3", '  and its remedy');
 }
 
-# --- a state that is lost --------------------------------------------------------------------------
+# --- lost state -----------------------------------------------------------------------------------
 
-# What is used in advance in the first database, and from the same number on when its state is lost, made anew or goes
-# back. SECRET stands for its secret, which the second database has, too.
+# Numbers used in advance in the first database, and numbers after its state is lost, recreated or
+# restored. SECRET stands for its secret, which the second database has too.
 my $install = 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;';
 my $configure = 'SELECT randflake.randflake_configure';
 for my $case (
@@ -235,9 +235,9 @@ keep(hurry($standby, 2));
 judge('a standby that takes the place');
 $standby->stop;
 
-# --- many sessions ---------------------------------------------------------------------------------
+# --- many sessions --------------------------------------------------------------------------------
 
-# Sessions that make identifiers in several ways and write them to files, for as long as they may.
+# Sessions that make identifiers in several ways and write them to files.
 sub start_clients {
     my ($count, $tag) = @_;
     my @statements = ('SELECT randflake.randflake_generate() FROM generate_series(1, 50)',
@@ -271,7 +271,8 @@ sub end_clients {
     }
 }
 
-# Those who open seconds are slow: before they take a ticket, now and then between two, and before they use the last.
+# Sessions that open seconds are slow: before a ticket, sometimes between two, and before using the
+# last.
 my ($open) = slurp_file('managed/randflake.sql') =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_open\(.*?\n\$\$;)/s;
 my $slow = $open =~ s/(?=leapt := |t := p >> 6;\n        IF|PERFORM setval\(c\.numbers)/PERFORM pg_sleep(random() * 0.3); /gr;
 $slow =~ s/(?=p := nextval\(c\.tickets\) \+ leapt)/IF random() < 0.1 THEN PERFORM pg_sleep(random() * 0.1); END IF; /;
@@ -290,7 +291,7 @@ end_clients(@clients);
 judge('paused and cancelled');
 as_owner($node, "CREATE OR REPLACE $open");
 
-# --- crashes ---------------------------------------------------------------------------------------
+# --- crashes --------------------------------------------------------------------------------------
 
 for my $round (1 .. $rounds) {
     my @ways = ('immediate stop', 'session killed', 'immediate stop', 'fast stop');
@@ -320,9 +321,10 @@ for my $crash (1 .. 3) {
     cmp_ok(as_owner($node, $position) - $before, '<=', 64, "crash $crash skips one second at most");
 }
 
-# --- failover --------------------------------------------------------------------------------------
+# --- failover -------------------------------------------------------------------------------------
 
-# To a standby that has all commits but not all tickets, as only the session that took one waits for the standby.
+# To a standby with all commits but not all tickets, since only the session that took one waits for
+# it.
 as_owner($node, 'SELECT randflake.randflake_configure(NULL, 99, failover => true)');
 $standby = start_standby('synchronous');
 $node->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");

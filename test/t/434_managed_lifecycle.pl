@@ -1,5 +1,5 @@
-# What happens to a database with the edition for managed servers: it is dumped and restored, also as an
-# extension of pg_tle; it moves to another tablespace; a later version is installed over its own.
+# The life of a database with the managed script: dump and restore, also as an extension of pg_tle;
+# another tablespace; a later version over the former.
 
 use Docs;
 use Randflake;
@@ -15,14 +15,14 @@ sub problem_is {
     like(as_owner($node, 'SELECT mode, problem, first_node_id FROM randflake.randflake_status', $database), $pattern, $test_name);
 }
 
-# A new database with all that a dump of the owner's has.
+# A new database with everything in an owner's dump.
 sub restore {
     my ($from, $to) = @_;
     $node->safe_psql('postgres', "CREATE DATABASE $to OWNER owner");
     command_ok([ 'sh', '-c', "pg_dump -U owner '" . $node->connstr($from) . "' | psql -XqAt -v ON_ERROR_STOP=1 -U owner '" . $node->connstr($to) . "'" ], "$to: restored");
 }
 
-# --- the status ------------------------------------------------------------------------------------
+# --- the status -----------------------------------------------------------------------------------
 
 problem_is('app', qr/^managed\|randflake is not configured in this database: .*\|$/, 'the status before it is configured');
 as_owner($node, 'SELECT randflake.randflake_configure(NULL, 7); CREATE TABLE item (id bigint DEFAULT randflake.randflake_generate()); INSERT INTO item DEFAULT VALUES');
@@ -33,7 +33,7 @@ is(as_owner($node, $secret, 'restored'), as_owner($node, $secret), '  which has 
 as_owner($node, 'DROP SEQUENCE randflake.randflake_tickets_7, randflake.randflake_numbers_7', 'restored');
 problem_is('restored', qr/^managed\|this database is a copy.*\|7$/, '  without sequences');
 
-# --- another tablespace ----------------------------------------------------------------------------
+# --- another tablespace ---------------------------------------------------------------------------
 
 my $space = PostgreSQL::Test::Utils::tempdir();
 $node->safe_psql('postgres', "CREATE TABLESPACE space LOCATION '$space'; CREATE DATABASE copy TEMPLATE app");
@@ -44,9 +44,9 @@ for my $place (qw(space pg_default)) {
 }
 is($node->safe_psql('app', 'SELECT count(DISTINCT id) FROM item'), 7, 'a database goes on in another tablespace');
 
-# --- the extension ---------------------------------------------------------------------------------
+# --- the extension --------------------------------------------------------------------------------
 
-# What pg_tle registers, an extension that is no superuser's, as files.
+# The files that pg_tle registers, an extension that needs no superuser.
 sub write_file {
     my ($name, $text) = @_;
     unlink "$extensions/$name";
@@ -73,9 +73,9 @@ as_owner($node, 'SELECT randflake.randflake_configure(NULL, 10); INSERT INTO ite
 is(as_owner($node, 'SELECT string_agg(d.node_id::text, $$,$$ ORDER BY d.node_id) FROM item, randflake.randflake_decode(id) AS d', 'tle_restored'), '9,10', '  which reads what there was, and makes more');
 is(system("managed/pgtle.sh \"1'; DROP\" >/dev/null 2>&1") >> 8, 2, 'pgtle.sh takes nothing but a version');
 
-# --- a later version -------------------------------------------------------------------------------
+# --- a later version ------------------------------------------------------------------------------
 
-# One with a further column and a further function, and one that means something else by its numbers.
+# One with a further column and function, and one whose numbers have another meaning.
 my $script = slurp_file('managed/randflake.sql');
 my $later = $script =~ s/^(?=CREATE SCHEMA)/ALTER TABLE randflake.randflake_state ADD COLUMN IF NOT EXISTS later text DEFAULT 'later'; CREATE OR REPLACE FUNCTION randflake.randflake_later() RETURNS text LANGUAGE sql RETURN 'later';\n/mr;
 my $other = $script =~ s/(?<=LANGUAGE sql IMMUTABLE RETURN )1;/2;/r =~ s/(?<=randflake_format\(\) <> )1 /2 /r =~ s/(?<=installed > )1 /2 /r;
@@ -116,7 +116,7 @@ error_is($node, "BEGIN; SET LOCAL lock_timeout = '0.1 s'; $script", '55P03', {},
 $reader->quit;
 error_is($node, $later, '25P01', {}, 'not without a transaction', database => 'app', user => 'owner');
 
-# A call that began before and waits.
+# A waiting call that began before.
 for my $case ([ 'the same format', $later, qr/^-?\d+$/, qr/^$/ ], [ 'another format', $other, qr/^$/, qr/ERROR:  40001: randflake was updated during this call/ ]) {
     my ($name, $text, $out, $error) = @$case;
     my $installer = $node->background_psql('app', extra_params => [ '-U', 'owner' ]);
@@ -135,7 +135,7 @@ error_is($node, "BEGIN; $other", '42P06', { message => qr/not one that this scri
 $node->safe_psql('postgres', 'CREATE SCHEMA randflake AUTHORIZATION owner; CREATE FUNCTION randflake.randflake_format() RETURNS integer LANGUAGE sql RETURN 1');
 error_is($node, "BEGIN; $script", '42P06', {}, 'functions of others', user => 'owner');
 
-# The way of pg_tle.
+# With pg_tle.
 my $tree = PostgreSQL::Test::Utils::tempdir();
 system_or_bail('cp', '-R', 'managed', 'randflake.control', $tree);
 my $session = $node->background_psql('tle', extra_params => [ '-U', 'owner' ]);

@@ -1,6 +1,7 @@
-# migrate/randflake_migrate.sql: a schema with every kind of thing that hangs on a key, and names that need quotes, moves to each
-# target at once and by online steps. It is the same afterwards, row for row and object for object, but for its keys. Programs write
-# all the time; each step is killed before it is run; the way back is taken from every step.
+# migrate/randflake_migrate.sql: a schema with every kind of dependent object, and names that need
+# quotes, moves to each target at once and by online steps. Afterwards it is the same, row for row
+# and object for object, except its keys. Programs write all the time; each step is first killed;
+# the way back is taken from every step.
 
 use feature 'state';
 use Docs;
@@ -16,7 +17,7 @@ my $tool = 'randflake_migrate';
 
 sub sql { my ($db, $sql) = @_; return $node->safe_psql($db, "SET search_path = $schema, public, randflake; $sql"); }
 
-# Runs statements in a session; again while lock_timeout strikes. Returns its error.
+# Runs statements in a session, and again while lock_timeout strikes. Returns its error.
 sub run {
     my ($db, @statements) = @_;
     for (1 .. 100) {
@@ -121,7 +122,7 @@ REFRESH MATERIALIZED VIEW per_customer;
 SQL
 my $orders = q{'"od''d ""x""".orders'};
 
-# A copy of it, with the tool.
+# A copy of it, with the migration script.
 sub copy {
     my ($db, $base) = @_;
     $node->safe_psql('postgres', "CREATE DATABASE $db TEMPLATE " . ($base // 'base'));
@@ -130,7 +131,7 @@ sub copy {
     return $db;
 }
 
-# Rows that were there from the beginning, by what is no key.
+# The original rows without keys.
 sub content {
     my ($db) = @_;
     return sql($db, <<'SQL');
@@ -146,7 +147,7 @@ SELECT count(*), md5(string_agg(x::text, ',' ORDER BY x::text)) FROM (
 SQL
 }
 
-# The schema, as pg_dump shows it. Without keys: the types of numbers, and what makes them, left out, and in no order.
+# The schema in pg_dump's form, without key types, their defaults, and order.
 sub dump_of {
     my ($db, $without_keys) = @_;
     my ($out, $err) = run_command([ 'pg_dump', '-s', '-N', $tool, '-N', 'randflake', '-d', $node->connstr($db) ]);
@@ -165,7 +166,7 @@ sub dump_of {
     return join "\n", sort split /\n/, $out;
 }
 
-# Lines that only one of two dumps has.
+# Lines of only one of two dumps.
 sub differing {
     my ($dump, $other) = @_;
     my %count;
@@ -176,7 +177,7 @@ sub differing {
 
 my ($content, $dump, $dump_without_keys) = (content('base'), dump_of('base'), dump_of('base', 1));
 
-# The database holds what it held, under keys of this type, and goes on.
+# The database has the same contents under keys of this type, and works.
 sub same_but_for_keys {
     my ($db, $type, $name) = @_;
     is(content($db), $content, "$name: rows are the same");
@@ -219,7 +220,7 @@ is_deeply(planned('made again'), [
 ok(@{ planned('application') } > 9, '  and what programs lose');
 is(differing(dump_of('plan'), $dump), '', '  it changes nothing');
 
-# What is in the way, and goes by the SQL that the plan prints
+# Blockers, which the plan's own SQL removes
 sql('plan', <<'SQL');
 CREATE DOMAIN number AS integer;
 CREATE TABLE hub (id serial PRIMARY KEY, twice integer GENERATED ALWAYS AS (id * 2) STORED);
@@ -282,7 +283,8 @@ error_is($node, "SELECT $tool.transaction($orders, 'float')", '22023', { message
 
 # --- online steps, with programs ---------------------------------------------------------------
 
-# A customer with orders, the first of which sometimes comes before it; then its key changes, it is moved, and some are removed.
+# A customer with orders, the first of which sometimes comes before it; then its key changes, it
+# moves, and some are removed.
 my $program = $node->basedir . '/program.sql';
 append_to_file($program, <<"SQL");
 \\set k random(-2000000000, -1000)
@@ -344,7 +346,7 @@ sub in_background {
     return $session;
 }
 
-# Kills a statement of the steps before it is done.
+# Kills a statement of the steps before its end.
 sub kill_within {
     my ($statement) = @_;
     my $others = q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()};
@@ -372,8 +374,8 @@ sub kill_within {
     }
 }
 
-# Runs the steps that are left, as psql's \gexec does. Options: count (of steps), kill (each before it is run), load (programs
-# must go on after each), all (step 8 too).
+# Runs the remaining steps, like psql's \gexec. Options: count (of steps), kill (each first), load
+# (programs must continue after each), all (step 8 too).
 sub run_steps {
     my (%options) = @_;
     my @steps = map { $_->{n} } rows_of($db, "SELECT n FROM $tool.step WHERE done IS NULL AND step < " . ($options{all} ? 9 : 8) . ' ORDER BY n');
@@ -396,7 +398,7 @@ sub run_steps {
     is(sql($db, "SELECT count(*) FROM $tool.step WHERE done IS NULL AND n <= $steps[-1]"), 0, scalar(@steps) . ' steps were run');
 }
 
-# Begins a move of the group of orders, which changes nothing yet.
+# Begins a move of the group of orders, without a change yet.
 sub start {
     ($db, my $arguments) = @_;
     copy($db);
@@ -418,7 +420,7 @@ stop_programs();
 same_but_for_keys($db, 'bigint', 'online');
 error_is($node, "SELECT $tool.undo(1)", '55000', { message => qr/cannot be undone/ }, '  there is no way back', database => $db);
 
-# A statement at the wrong time, and one that was printed before a view was made
+# A statement at the wrong time, and one printed before a view was made
 start('changed', '');
 my @statements = left($db);
 like(run($db, $statements[2]), qr/step 3 of move 1 is not the next one/, 'steps are in order');
@@ -467,7 +469,7 @@ same_but_for_keys('online', 'bigint', 'without the tool');
 
 # --- a schema of others ------------------------------------------------------------------------
 
-# The tables of Django's own applications. Its program makes rows, and again when their keys have moved.
+# The tables of Django's own applications. Its program makes rows before and after the keys move.
 my $django = $node->basedir . '/django_recipe.py';
 append_to_file($django, <<'PYTHON');
 import sys
@@ -513,7 +515,8 @@ SKIP: {
 
 # --- docs/migrating.md -------------------------------------------------------------------------
 
-# Strongest locks on both tables, as the page's table has them: "step|orders|order_line", but for what has no transaction.
+# The strongest locks on both tables in the page's table: "step|orders|order_line", without steps
+# outside transactions.
 my %documented;
 for my $line (grep { /^\| \d \|/ && !/\| (?:fill|indexes)/ } split /\n/, slurp_file('docs/migrating.md')) {
     my ($step, undef, @locks) = map { s/^\s+|\s+$//gr } (split /\|/, $line)[ 1 .. 4 ];
@@ -559,7 +562,7 @@ sub check_shop {
 
 shop();
 like($node->safe_psql($db, block('plan')), qr/^orders\|moves\|public\.order_line\.order_id\|.*integer to bigint/m, 'the page: the plan');
-# Functions of others that have the same names are not called.
+# Functions of the same names in other schemas are not called.
 my $traps = join '', map { "CREATE SCHEMA $_ AUTHORIZATION mallory; SET ROLE mallory;"
       . " CREATE FUNCTION $_.randflake_generate() RETURNS bigint LANGUAGE sql RETURN 1;"
       . " CREATE FUNCTION $_.randflake_unmask(bigint, text) RETURNS bigint LANGUAGE sql RETURN 1; RESET ROLE;" } qw(a_trap randflake);

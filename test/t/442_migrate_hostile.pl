@@ -1,6 +1,7 @@
-# migrate/randflake_migrate.sql among strangers: tables of a role without rights, whose names are attacks and whose code runs wherever
-# PostgreSQL runs it, are moved by a superuser in every way. That code never runs as anybody else, and nothing that the move did not
-# make is dropped. Then programs exchange the numbers of rows at every step: joins find what they find where nothing moves.
+# migrate/randflake_migrate.sql among strangers: a superuser moves, in every way, tables of a role
+# without rights, whose names are attacks and whose code runs wherever PostgreSQL runs it. That code
+# never runs as another role, and the move drops only its own objects. Then programs exchange the
+# numbers of rows at every step: joins give the same as where nothing moves.
 
 use Randflake;
 
@@ -33,7 +34,8 @@ sub run {
 
 $node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
 
-# As another role. What a superuser asks about a table may run its code, for the planner works out constants in indexes.
+# As another role. A superuser's query on a table may run its code, for the planner evaluates
+# constants in indexes.
 sub as_role {
     my ($role, $sql) = @_;
     my ($status, $out, $text) = $node->psql($db, "SET search_path = lows; $sql", on_error_stop => 1, extra_params => [ '-U', $role ]);
@@ -48,7 +50,7 @@ my @attacks = ('$f$;ALTER ROLE mallory SUPERUSER;--', q{"';ALTER ROLE mallory SU
     "\x{c3}\x{bc}" x 28 . 'x');
 my ($count, %name) = (0);
 
-# An attack as the name of an object: one for each of these words.
+# An attack as the name of an object, one for each of these words.
 sub name { my ($word) = @_; return $name{$word} //= ident(sprintf '%.3s%02d%s', $word, ++$count, $attacks[ $count % @attacks ]); }
 
 sub attacked {
@@ -78,7 +80,7 @@ CREATE FUNCTION kind_text(kind) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT
 CREATE CAST (kind AS text) WITH FUNCTION kind_text(kind) AS IMPLICIT;
 SQL
     %name = ();
-    $count++;  # so that each kind of name is each attack
+    $count++;  # so that each kind of name gets each attack
     my ($t, $c, $id, $ref, $domain) = map { name($_) } qw(table child id reference domain);
     as_mallory(<<"SQL");
 CREATE DOMAIN $domain AS integer CHECK (lows.sure('domain'));
@@ -106,7 +108,7 @@ SQL
     return ("lows.$t", "lows.$c");
 }
 
-# Whether the code ran, at these places at least, and as its owner alone.
+# Whether the code ran at these places at least, and only as its owner.
 sub unharmed {
     my ($way, @places) = @_;
     is(sql('SELECT rolsuper FROM pg_roles WHERE rolname = ' . q{'mallory'}), 'f', "$way: mallory has no more rights");
@@ -117,7 +119,7 @@ sub unharmed {
         '  functions that run as their owner are hers');
 }
 
-# A view with her code in the table's place, for as long as this runs.
+# A view with her code replaces the table while this runs.
 sub replaced {
     my ($table, $what) = @_;
     as_mallory("ALTER TABLE $table RENAME TO hidden; CREATE VIEW $table AS SELECT *, spy('place') FROM hidden");
@@ -154,7 +156,7 @@ for my $way ('transaction', 'steps', 'back before step 7', 'back after it') {
     is(as_mallory($content), $before, '  joins are the same');
 }
 
-# What waits for the end of a transaction would run as the superuser then
+# Code that waits for the end of a transaction would run as the superuser then
 my ($t) = attacked('deferred');
 as_mallory('CREATE CONSTRAINT TRIGGER late AFTER INSERT ON witness DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION on_row()');
 like(run(join "\n", statements('transaction(' . literal($t) . ')')), qr/cannot fire deferred trigger/, 'a deferred trigger does not wait');
@@ -225,7 +227,7 @@ for my $way (qq{todo($tool.start('$long[0]', rows => 'new'), true)}, qq{transact
 
 # --- the shadow follows the number -------------------------------------------------------------
 
-# A database where nothing moves, and one where each step is followed by what programs may do with numbers.
+# A database where nothing moves, and one where programs use numbers after each step.
 my $programs = <<'SQL';
 CREATE PROCEDURE exchange(a text, b text) LANGUAGE plpgsql AS $$
 DECLARE
@@ -314,7 +316,8 @@ for my $direction ('there', 'and back') {
             ($steps[$n]) = grep { /RENAME COLUMN/ } statements($todo);
             $built = sql("SELECT array_agg(object) FROM $tool.step WHERE rel::text = 'log_1' AND object IS NOT NULL");
         }
-        # A reference reserves a key for a number, and before it commits another transaction commits the number's row with another key
+        # A reference reserves a key; before it commits, another transaction commits the row with
+        # another key.
         if ($direction eq 'there' && $n >= 0 && $steps[$n] =~ /ALTER TABLE public\.(child|log|log_1) ADD CONSTRAINT \S+ FOREIGN KEY/) {
             my ($number, $at) = (1000000 + $n, $1 eq 'log' ? $partition - 1 : 1);
             my $row = $1 eq 'child' ? "INSERT INTO child (parent, label) VALUES ($number, 'early');" : "INSERT INTO log (parent, at, label) VALUES ($number, $at, 'early');";
@@ -333,7 +336,8 @@ for my $direction ('there', 'and back') {
         is(run($steps[$n]), '', "$direction: statement $n") or last if $n >= 0;
         for (qw(still moved)) {
             $db = $_;
-            # The last one as an apply worker does it: no foreign key is looked at, and only triggers that are ALWAYS on fire
+            # The last one like an apply worker: no foreign keys, and only triggers that are ALWAYS
+            # on
             sql("CALL exchange('$k', '$l'); BEGIN ISOLATION LEVEL REPEATABLE READ; CALL exchange('$l', 'p5'); SAVEPOINT s; CALL exchange('$k', '$l');"
                   . " ROLLBACK TO s; CALL exchange('$k', 'p4'); COMMIT; CALL again('$l', 'new $direction $n');" . ($n % 9 == 4 ? ' CALL anew();' : '')
                   . "CALL partition($partition); SET session_replication_role = replica; CALL again('p6', 'applied $direction $n')");

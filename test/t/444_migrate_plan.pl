@@ -1,5 +1,6 @@
-# migrate/randflake_migrate.sql: the plan sees every column that may refer to a key, and everything that would stop a move. What it
-# calls a blocker does stop the move, and goes by the statement that it prints; what it does not call one does not.
+# migrate/randflake_migrate.sql: the plan finds every column that may refer to a key, and everything
+# that stops a move. A blocker does stop the move, until its printed statement runs; other entries
+# do not.
 
 use JSON::PP qw(decode_json);
 use Randflake;
@@ -11,7 +12,7 @@ $node->safe_psql('postgres', "CREATE SCHEMA randflake; CREATE EXTENSION randflak
 
 sub rows_of { my ($query) = @_; return @{ decode_json($node->safe_psql('postgres', "SELECT coalesce(json_agg(x), '[]') FROM ($query) AS x")) }; }
 
-# --- columns that may refer to a key -----------------------------------------------------------
+# --- possible references -----------------------------------------------------------------------
 
 $node->safe_psql('postgres', <<'SQL');
 CREATE SCHEMA shop;
@@ -30,7 +31,7 @@ INSERT INTO box (item_ids, box_id) VALUES ('{3,1,77}', NULL), ('{}', '7');
 INSERT INTO boxes VALUES (7);
 SQL
 
-# What the plan says of columns: the group, the key, and what goes wrong.
+# The plan's entries for columns: the group, the key, and the problem.
 sub columns {
     my (@arguments) = @_;
     return { map { $_->{object} =~ s/^column shop\.//r => join ' ', $_->{grp} // 'none', $_->{note} =~ /reference to shop\.(\w+)/, $_->{note} =~ /: (.*)/ }
@@ -117,7 +118,7 @@ checked('bigint', 'CREATE INDEX i ON t USING brin (id int4_minmax_multi_ops)', q
 checked('bigint', 'ALTER TABLE t ADD CONSTRAINT c CHECK (id BETWEEN 0 AND 100)', qr/constraint c on public\.t .*compares a key with a constant/);
 checked('bigint', 'CREATE VIEW v AS SELECT id FROM t WHERE abs(id) % 2 = 0');
 
-# A comparison with a constant is no blocker where new keys are numbers, but means something else
+# A comparison with a constant is no blocker for numeric keys, but changes its meaning
 my $compare = <<'SQL';
 CREATE VIEW v AS SELECT id FROM t WHERE id > 0; CREATE VIEW w AS SELECT id FROM t WHERE n > 0 AND id IS NOT NULL; CREATE POLICY p ON t USING (parent IN (1, 2));
 CREATE RULE r AS ON DELETE TO t WHERE 5 >= old.id DO INSTEAD NOTHING; CREATE INDEX i ON t (n) WHERE id > 7; ALTER TABLE t ADD CONSTRAINT c CHECK (id > 0);
@@ -135,7 +136,7 @@ like($node->safe_psql('postgres', "BEGIN; CREATE TABLE many (id serial, at integ
           . "SELECT remedy FROM $tool.plan() WHERE grp = 'many' AND what = 'look'; ROLLBACK"),
     qr/^ALTER SYSTEM SET max_locks_per_transaction = \d+;/, 'many tables need many locks');
 
-# --- what ANALYZE was told ---------------------------------------------------------------------
+# --- statistics targets ------------------------------------------------------------------------
 
 my $told = q{SELECT string_agg(concat_ws(' ', attname, attstattarget, array_to_string(array_remove(attoptions, (SELECT o FROM unnest(attoptions) AS o WHERE o LIKE 'pg\_attver%')), ' ')), ', ' ORDER BY attname)}
   . q{ FROM pg_attribute WHERE attrelid = 't'::regclass AND attname IN ('id', 'parent') UNION ALL SELECT stxname || ' ' || stxstattarget FROM pg_statistic_ext WHERE stxname = 's'};

@@ -1,4 +1,4 @@
-# docs/environments.md: a staging copy under another secret, the ways back, and removal in any order.
+# docs/environments.md: a staging copy under another secret, ways back, and removal in any order.
 
 use Docs;
 use Randflake;
@@ -17,7 +17,7 @@ INSERT INTO line SELECT id, n::text FROM purchase;
 CREATE INDEX hash ON line USING hash (purchase_id);
 SQL
 
-# Rows as their references see them, without keys.
+# Rows with their references, without keys.
 my $joined = <<'SQL';
 SELECT md5(string_agg(concat_ws(' ', name, n, item), ',' ORDER BY n))
 FROM customer JOIN purchase ON customer_id = customer.id JOIN line ON purchase_id = purchase.id
@@ -30,7 +30,7 @@ my $node = start_server('main', install_path => $prefix, extensions => ['randfla
 $node->safe_psql('postgres', $tables);
 my @rows = map { $node->safe_psql('postgres', $_) } $joined, $order;
 
-# --- staging -----------------------------------------------------------------------------------------
+# --- staging --------------------------------------------------------------------------------------
 
 my $dump = PostgreSQL::Test::Utils::tempdir() . '/dump';
 $node->command_ok([ 'pg_dump', '-p', $node->port, '-h', $node->host, '-f', $dump, 'postgres' ], 'production is dumped');
@@ -54,7 +54,7 @@ $node->safe_psql('postgres', 'CREATE DATABASE developer');
 $node->safe_psql('developer', slurp_file($dump));
 is_deeply([ map { $node->safe_psql('developer', $_) } $joined, $order ], \@rows, '  and restored');
 
-# --- back --------------------------------------------------------------------------------------------
+# --- back -----------------------------------------------------------------------------------------
 
 $node->safe_psql('staging', 'TRUNCATE customer CASCADE');
 $node->safe_psql('staging', $tables =~ s/CREATE.*?;\n//gsr);
@@ -81,7 +81,7 @@ SQL
 
 is($node->safe_psql('staging', q{SELECT id FROM customer WHERE name = 'kept'}), 100, '  and a small one is kept');
 
-# --- removal -----------------------------------------------------------------------------------------
+# --- removal --------------------------------------------------------------------------------------
 
 my $drop = 'DROP EXTENSION randflake_type, randflake';
 (undef, undef, $errors) = $node->psql('developer', $drop);
