@@ -1,5 +1,5 @@
-// SPARX-64/128 alone: the known answer, the inverse, and the reading of keys. Many numbers in
-// vector registers: every path that this processor has gives the bits of Encrypt and Decrypt.
+// SPARX-64/128: the known answer, the inverse, parsing of keys. Batches in vector registers: every
+// path of this processor gives the bits of Encrypt and Decrypt.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ KeySchedule RandomSchedule(std::mt19937_64& random) {
     return ExpandKey(key);
 }
 
-// The number that the cipher reads as these four words: its little-endian bytes are the words'
+// The number that the cipher reads as these four words: its little-endian bytes are their
 // big-endian bytes.
 uint64_t NumberOfWords(const uint16_t (&words)[4]) {
     uint64_t number = 0;
@@ -58,7 +58,7 @@ TEST(Cipher, TenMillionRoundTrips) {
     }
 }
 
-// The other order of the two functions, and numbers a random generator would hardly draw.
+// The inverse order of the functions, and numbers that a random generator rarely draws.
 TEST(Cipher, RoundTripsAtTheEdges) {
     for (const char* hex : {"00000000000000000000000000000000", "ffffffffffffffffffffffffffffffff",
                             "00112233445566778899aabbccddeeff"}) {
@@ -73,7 +73,7 @@ TEST(Cipher, RoundTripsAtTheEdges) {
     }
 }
 
-// Each bit of the key and of the number has its say: no two of these results are the same.
+// Each bit of key and number matters: these results all differ.
 TEST(Cipher, DependsOnEveryBit) {
     const Key zero{};
     const uint64_t base = Encrypt(ExpandKey(zero), 0);
@@ -94,7 +94,7 @@ TEST(ParseKey, ReadsEitherCase) {
         EXPECT_EQ(std::memcmp(KeyOf(hex).bytes, expected.bytes, kKeyBytes), 0) << hex;
 }
 
-// Whether the text is refused and the key left as it was.
+// Whether the text is refused and the key unchanged.
 testing::AssertionResult Refused(const std::string& text) {
     Key key, before;
     std::memset(before.bytes, 0x5a, kKeyBytes);
@@ -130,7 +130,7 @@ TEST(ParseKey, RefusesOtherCharactersAnywhere) {
     EXPECT_TRUE(Refused("00112233445566778899aabbccddeef\n"));
 }
 
-// --- many numbers at a time ----------------------------------------------------------------------
+// --- batches -------------------------------------------------------------------------------------
 
 class CipherBatch : public testing::TestWithParam<int> {
 protected:
@@ -154,7 +154,7 @@ protected:
     }
 
     VectorPath path_{};
-    // Aligned as arrays of uint64_t must be, and no better.
+    // Aligned only as arrays of uint64_t must be.
     alignas(64) uint64_t in_space_[1 + kBatchLength];
     alignas(64) uint64_t out_space_[1 + kBatchLength];
     uint64_t* const in_ = in_space_ + 1;
@@ -170,7 +170,7 @@ TEST_P(CipherBatch, GivesTheBitsOfEncrypt) {
     }
 }
 
-// Runs that carry from each 16-bit word into the next, and over the end of the numbers.
+// Batches that carry from each 16-bit word into the next, and wrap around.
 TEST_P(CipherBatch, Carries) {
     std::mt19937_64 random(16);
     const KeySchedule schedule = RandomSchedule(random);
@@ -192,7 +192,7 @@ TEST_P(CipherBatch, GivesTheBitsOfDecrypt) {
     }
 }
 
-// Numbers that a random generator would hardly draw: all the same, or one bit apart.
+// Numbers that a random generator rarely draws: all equal, or one bit apart.
 TEST_P(CipherBatch, DecryptsTheEdges) {
     std::mt19937_64 random(65);
     const KeySchedule schedule = RandomSchedule(random);

@@ -1,5 +1,5 @@
-// Reserve, ChangeWindow and SealWindow on real atomics, from real threads: no number twice, none
-// outside the windows given, none lost. Worth running under the thread sanitizer as well.
+// Reserve, ChangeWindow and SealWindow on real atomics in real threads: no number twice, outside
+// its window, or lost. Run it under the thread sanitizer too.
 
 #include <gtest/gtest.h>
 
@@ -22,15 +22,14 @@ using Reservations = std::vector<Reservation>;
 
 constexpr int kThreads = 4;
 
-// Now and then lets another thread go first. In the clock, which Reserve reads between its load and
-// its compare-and-swap, and between the stores of ChangeWindow, it makes races come on any machine.
+// Sometimes lets another thread run. In the clock, which Reserve reads between load and
+// compare-and-swap, and between stores of ChangeWindow, this causes races on any machine.
 void Dawdle(std::mt19937& random) {
     if (random() % 16 == 0)
         std::this_thread::yield();
 }
 
-// Runs work(thread, &reservations) in every thread at once, and gives all their reservations in
-// order.
+// Runs work(thread, &reservations) in all threads at once; returns all reservations in order.
 template <typename Work>
 Reservations RunThreads(Work&& work) {
     std::array<Reservations, kThreads> reservations;
@@ -54,8 +53,8 @@ void ExpectNoNumberTwice(const Reservations& reservations) {
         ASSERT_GE(reservations[i].first, reservations[i - 1].first + reservations[i - 1].count);
 }
 
-// One slot, hammered through many seconds, each used up to its last number. The clock goes on when
-// a second is used up, and steps back now and then.
+// One contended slot through many seconds, each used to its last number. The clock advances when a
+// second is used up, and sometimes steps back.
 void UseUpSeconds(const Layout& layout, uint32_t most_wanted, int64_t seconds) {
     constexpr uint64_t kNode = 1;
     const Window window_used{1, static_cast<uint32_t>(seconds) + 1};
@@ -108,8 +107,8 @@ TEST(Concurrency, ManyThreadsUseUpShortSeconds) {
     UseUpSeconds({kWindowEpochMs, 30, 17, 2}, 3, 50000);
 }
 
-// A server of two slots whose window and node ids change all the time, with backends whose clocks
-// are a little off. Some windows are sealed, and what they have not used is given back.
+// A server of two slots whose window and node ids change constantly, and backends with slightly
+// wrong clocks. Seals some windows and gives their unused rest back.
 class ChangingServer {
 public:
     explicit ChangingServer(const Layout& layout) : layout_(layout) {}
@@ -159,7 +158,7 @@ private:
             return slots_[i];
         };
         for (int i = 0; i < kChanges; i++) {
-            // The same node ids, overlapping ones and others; at times with a second left out.
+            // The same, overlapping and other node ids; sometimes a second is skipped.
             const uint64_t first_node = 1 + random() % 4;
             const int64_t earliest = Window::FromWord(window_.load()).earliest().count;
             const auto start = static_cast<uint32_t>(std::max(earliest, int64_t{1}) +
@@ -173,7 +172,7 @@ private:
                 Give(first_node, end, end + 1);
                 window_.store(Window{start, ++end}.ToWord(), std::memory_order_release);
             }
-            // Each window sees use before the next one comes.
+            // Each window is used before the next.
             while (latest_.load(std::memory_order_relaxed) < start)
                 std::this_thread::yield();
             if (random() % 4 == 0) {
@@ -200,9 +199,9 @@ private:
     std::array<AtomicWord, kSlots> slots_{};
     AtomicWord window_{0};
     std::atomic<int64_t> now_{0};
-    std::atomic<uint64_t> latest_{0};  // second that a number was reserved in
+    std::atomic<uint64_t> latest_{0};  // second of the latest reservation
     std::atomic<bool> done_{false};
-    std::vector<uint64_t> first_node_at_;  // per second; written by the changer alone
+    std::vector<uint64_t> first_node_at_;  // per second; only the changer writes it
 };
 
 void ReserveWhileWindowsChange(const Layout& layout, uint32_t most_wanted) {

@@ -1,4 +1,4 @@
-// Simulations of leases that have one rule left out, and must be found out.
+// Simulations of leases that leave one rule out and must find a violation.
 
 #pragma once
 
@@ -13,13 +13,13 @@ namespace randflake::simulation {
 struct BrokenRule {
     const char* name;
     Scenario scenario;
-    uint64_t first_seed = 1;  // below that of a schedule that finds it
+    uint64_t first_seed = 1;  // below a schedule that finds it
 };
 
 class FleetSimulationFinds : public testing::TestWithParam<BrokenRule> {
 protected:
     static void ExpectViolation(Scenario scenario) {
-        constexpr uint64_t kSchedules = 100000;  // many times what it takes
+        constexpr uint64_t kSchedules = 100000;  // many times the number needed
         scenario.numbers = scenario.layout;
         for (uint64_t seed = GetParam().first_seed; seed <= kSchedules; seed++) {
             const Findings found = Simulate(scenario, seed);

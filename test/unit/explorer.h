@@ -1,23 +1,22 @@
-// An exhaustive exploration of everything that can happen to a server's slots, at field widths of a
-// few bits.
+// Explores exhaustively everything that can happen to a server's slots, with fields of a few bits.
 //
-// Backends call Reserve on any slot for any number of numbers. The clock shows any tick, in the
-// layout's range or beyond it, at every reading: it goes forward, goes back and stands still. There
-// is a set of slots for each of one or two layouts, whose ticks tile seconds. The window's
-// end moves on. ChangeWindow gives the slots a new rectangle of the same, other or
-// overlapping node ids, is paused between any two of its stores, and is asked for what it must
-// refuse. SealWindow ends a window early, and what was not used is given back. The server crashes
-// at any point, loses its shared memory, and goes on in another rectangle. All of it interleaves
-// one shared operation at a time (explorer_replay.h), in every order.
+// Backends call Reserve on any slot for any count of numbers. The clock shows any tick at every
+// reading, in the layout's range or beyond: it advances, steps back and stands still. Each of one
+// or two layouts, whose ticks tile seconds, has its set of slots. The window's end moves on.
+// ChangeWindow gives the slots a new rectangle of the same, other or overlapping node ids, pauses
+// between any two stores, and gets requests that it must refuse. SealWindow ends a window early,
+// and its unused rest is given back. The server crashes at any point, loses its shared memory, and
+// goes on in another rectangle. All of it interleaves one shared operation at a time
+// (explorer_replay.h), in every order.
 //
-// The environment keeps to what the protocol demands of its callers: one ChangeWindow or extension
-// at a time, and no second of a node id is given to the slots a second time (given_until stands for
-// the end that is written to disk, or for the coordinator's table).
+// The environment keeps the protocol's demands on callers: one ChangeWindow or extension at a time,
+// and the slots get no second of a node id twice (given_until stands for the end on disk, or for
+// the coordinator's table).
 //
-// What must hold in every state:
-//   - no number of a layout is reserved twice, so no more than 2^sequence_bits per node id and tick
-//   - a number's tick lies wholly in the rectangle that its slot has when its word is moved
-//   - a slot's word never goes back while its node id is the same
+// Invariants of every state:
+//   - no number of a layout is reserved twice, so at most 2^sequence_bits per node id and tick
+//   - a number's tick lies in the slot's rectangle when the call moves the slot's word
+//   - a slot's word never goes back while its node id stays
 
 #ifndef RANDFLAKE_UNIT_EXPLORER_H
 #define RANDFLAKE_UNIT_EXPLORER_H
@@ -39,26 +38,26 @@ struct Scenario {
     int seconds = 4;              // windows end by then; layouts may begin later or end earlier
     int slots;                    // in each set
     int backends;
-    int node_ids;          // windows have node ids below this; the layout may hold fewer
+    int node_ids;          // windows use node ids below this; the layout may hold fewer
     uint32_t most_wanted;  // calls ask for 1 to this many numbers
 
-    // The node ids are ranges for all slots, one of which is left, by a seal, before another one is
-    // entered; also at seconds before those of the one that was left.
+    // The node ids are ranges for all slots. A seal leaves a range before the next one is entered,
+    // which may be at earlier seconds.
     bool ranges = false;
 
-    // Two kinds of calls behave alike from where they are, and are merged: those about to do the
-    // same compare-and-swap, however they came to it; and those about to start over after a lost
-    // one with those that start. That holds as long as a call keeps no more in mind than Reserve
-    // does. A search that does not merge checks just that, for calls that lose once.
+    // Merges calls that behave alike from here on: those about to do the same compare-and-swap,
+    // whatever came before, and those that start over after losing one with those that start. Valid
+    // while a call remembers no more than Reserve does. A search without merging checks that, for
+    // calls that lose once.
     bool merge = true;
 };
 
 struct Findings {
-    std::string violation;  // empty, or what went wrong and how it came to it
+    std::string violation;  // empty, or the violation and its history
     size_t states = 0;
     size_t steps = 0;
 
-    // What was seen on the way: a search that gets nowhere finds no violation either.
+    // Coverage: a search that reaches nothing finds no violation either.
     std::array<uint64_t, kMaxSets> reserved{};  // of each set, bit per raw number
     uint32_t outcomes = 0;                      // bit per Outcome
     uint32_t largest_reservation = 0;
@@ -68,7 +67,7 @@ struct Findings {
     bool sealed = false;
 };
 
-// The code under test. Broken variants take its place to show that the explorer finds them out.
+// The code under test. The explorer must find violations in its broken variants.
 struct ShippedCore {
     template <typename... Args>
     static Reservation Reserve(Args&&... args) {
@@ -82,13 +81,13 @@ struct ShippedCore {
     static Second SealWindow(Args&&... args) {
         return randflake::SealWindow(std::forward<Args>(args)...);
     }
-    // What Server::OpenRange does: the first second that the slots allow for this range.
+    // Like Server::OpenRange: enters at the first second that the slots allow for this range.
     static void EnterRange(Cell& window, Second earliest) {
         window.store(Window::ClosedUntil(earliest).ToWord());
     }
 };
 
-// The cells of a set's slots, as ChangeWindow and SealWindow take them.
+// The cells of a set's slots, for ChangeWindow and SealWindow.
 struct CellsFrom {
     Cell operator()(uint32_t i) const { return {replay, first + static_cast<int>(i)}; }
 
@@ -125,7 +124,7 @@ public:
 
 private:
     void StepBackends(const State& state) {
-        const int first = kMaxBackends - scenario_.backends;  // those before it stay idle
+        const int first = kMaxBackends - scenario_.backends;  // the ones before stay idle
         for (int i = first; i < kMaxBackends; i++) {
             const Call& call = state.backends[i];
             if (i > first && call == state.backends[i - 1])
@@ -177,7 +176,7 @@ private:
                              [replay] { return Tick{replay->ReadClock()}; });
     }
 
-    // A raw number with the set of a cell.
+    // A raw number tagged with the set of a cell.
     Value Remembered(int cell, uint64_t raw) const {
         return static_cast<Value>((cell / scenario_.slots) << 8 | Compact(raw));
     }
@@ -208,7 +207,7 @@ private:
     }
 
     void BeginChangeOrSeal(const State& state) {
-        // Windows start one second long. Longer ones follow, since the end moves on.
+        // Windows start with a length of one second; later their end moves on.
         const bool may_change = !scenario_.ranges || WindowOf(state).closed();
         for (int first = 0; may_change && first + scenario_.slots <= scenario_.node_ids;
              first += scenario_.ranges ? scenario_.slots : 1)
@@ -256,7 +255,7 @@ private:
         search_.Visit(next);
     }
 
-    // What a sealed window has not used is given back: other servers may have it.
+    // Gives back the unused rest of a sealed window: other servers may have it.
     void StepSeal(const State& state, Call call) {
         State next = state;
         Replay replay(next.cells.data(), &call.trail, 0);
@@ -302,7 +301,7 @@ private:
         state->given_until[span.node_id] = span.end;
     }
 
-    // The open window gets one second more.
+    // Extends the open window by a second.
     void ExtendWindow(const State& state) {
         Window window = WindowOf(state);
         if (state.change.function != Function::kNone || window.closed() ||
@@ -318,7 +317,7 @@ private:
         search_.Visit(next);
     }
 
-    // Processes and shared memory are gone. What was reserved and what was given stays so.
+    // Processes and shared memory are gone; reserved numbers and given seconds stay.
     void Crash(const State& state) {
         State next;
         next.remembered = state.remembered;
@@ -326,7 +325,7 @@ private:
         search_.Visit(next);
     }
 
-    // A single backend has moved on: insertion puts it in its place.
+    // Only this backend has moved: insertion restores the order.
     void VisitInOrder(State state) {
         for (int i = 1; i < kMaxBackends; i++)
             for (int j = i; j > 0 && state.backends[j] < state.backends[j - 1]; j--)
@@ -343,7 +342,7 @@ private:
             Fail("a slot's word went back", next);
     }
 
-    // What a call returned, judged in the step that moved the word.
+    // Judges a call's result in the step that moved the word.
     void CheckReservation(const Reservation& reservation, const Call& call, const State& next) {
         findings_.outcomes |= 1u << static_cast<int>(reservation.outcome);
         if (reservation.outcome != Outcome::kReserved) {
@@ -372,7 +371,7 @@ private:
         }
     }
 
-    // Keeps the first violation, with the states that lead to it, a line each.
+    // Keeps the first violation and the states that lead to it, a line each.
     void Fail(const std::string& what, const State& last) {
         if (!findings_.violation.empty())
             return;

@@ -1,5 +1,5 @@
-// The explorer on broken protocols. Each leaves out one measure of generator.h, and each must be
-// found out: so the explorer is known to fail where it should, and each measure to be needed.
+// The explorer on broken protocols. Each leaves out one measure of generator.h, and the explorer
+// must find a violation. So the explorer can fail, and each measure is needed.
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace randflake::explorer {
 namespace {
 
-// What is expected is the start of the shortest history's violation.
+// Expects the beginning of the violation with the shortest history.
 template <typename Broken>
 void ExpectViolation(const std::string& expected, const Scenario& scenario) {
     const Findings findings = Explorer<Broken>(scenario).Explore();
@@ -42,7 +42,7 @@ struct WindowFirst : ShippedCore {
     }
 };
 
-// Moves the word without looking whether it is still the one that was loaded.
+// Moves the word without checking that it is still the loaded one.
 struct PlainStore : ShippedCore {
     static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
                                uint32_t wanted, auto clock) {
@@ -55,7 +55,7 @@ struct PlainStore : ShippedCore {
     }
 };
 
-// After a lost compare-and-swap, tries the same numbers again.
+// Retries the same numbers after a lost compare-and-swap.
 struct StaleReservation : ShippedCore {
     static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
                                uint32_t wanted, auto clock) {
@@ -69,7 +69,7 @@ struct StaleReservation : ShippedCore {
     }
 };
 
-// Moves the word past the first number of a reservation only.
+// Moves the word past only the first number of a reservation.
 struct WordTooShort : ShippedCore {
     static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
                                uint32_t wanted, auto clock) {
@@ -100,7 +100,7 @@ struct OpenedFirst : ShippedCore {
     }
 };
 
-// Changes to any window that was never given before, be it earlier than the last.
+// Changes to any window that was never given, even an earlier one.
 struct BackInTime : ShippedCore {
     static bool ChangeWindow(uint32_t, uint64_t node_id, Cell& window, Window next, const auto& set,
                              const auto&...) {
@@ -111,7 +111,7 @@ struct BackInTime : ShippedCore {
     }
 };
 
-// Seals a window by closing it, with the words left as they are.
+// Seals a window by closing it, without changing the words.
 struct SealedByClosing : ShippedCore {
     static Second SealWindow(uint32_t, Cell& window, const auto& set, const auto&...) {
         window.store(Window::ClosedUntil(Window::FromWord(window.load()).earliest()).ToWord());
@@ -119,7 +119,7 @@ struct SealedByClosing : ShippedCore {
     }
 };
 
-// Seals a window, and lets the next one start right after the last second used.
+// Seals a window, and lets the next one start right after the last used second.
 struct SealedTooTight : ShippedCore {
     static Second SealWindow(uint32_t slots, Cell& window, const auto&... sets) {
         const Second last = randflake::SealWindow(slots, window, sets...);
@@ -129,14 +129,14 @@ struct SealedTooTight : ShippedCore {
     }
 };
 
-// Enters a range again at the written end: a word of before may come again.
+// Re-enters a range at the written end: a former word may recur.
 struct RangeEnteredAnywhere : ShippedCore {
     static void EnterRange(Cell& window, Second) {
         window.store(Window::ClosedUntil(Second{0}).ToWord());
     }
 };
 
-// Takes a tick as inside when the second after it is.
+// Takes a tick as inside if the second after it is.
 struct WindowTooLong : ShippedCore {
     static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
                                uint32_t wanted, auto clock) {
@@ -154,11 +154,11 @@ struct WindowTooLong : ShippedCore {
     }
 };
 
-// Gives the new window to the slots of one layout alone.
+// Gives the new window to the slots of one layout only.
 struct OneSetChanged : ShippedCore {
     static bool ChangeWindow(uint32_t slots, uint64_t node_id, Cell& window, Window next,
                              const auto& first, const auto&... others) {
-        // Both have a window to begin with.
+        // Both start with a window.
         if (((others.slot(0).load() == kEmptySlot) || ...))
             return randflake::ChangeWindow(slots, node_id, window, next, first, others...);
         return randflake::ChangeWindow(slots, node_id, window, next, first);

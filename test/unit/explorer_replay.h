@@ -1,14 +1,13 @@
 // Runs a call one shared operation at a time, by replay.
 //
-// A call in progress is the list of values that it has seen: what it loaded, what its
-// compare-and-swaps found, what the clock showed. To take the next step, the call is run again from
-// its start; it gets the values of the list until they are used up, then performs exactly one new
-// operation on the shared cells, and is stopped before the next by a longjmp. So the code that is
-// explored is the code that ships, unchanged. (The core keeps nothing on the stack that a jump
-// would have to destroy. Exceptions would do, at three times the cost.)
+// A call in progress is the list of values that it has seen: loads, results of compare-and-swaps,
+// clock readings. For the next step the call runs again from its start. It gets the values of the
+// list, then performs exactly one new operation on the shared cells, and a longjmp stops it before
+// the next. So the explored code is the shipped code, unchanged. (The core keeps nothing on the
+// stack that needs destruction. Exceptions would work too, at three times the cost.)
 //
-// The clock may show anything at any time, so reading it is not a step of its own: a reading
-// belongs to the step of the shared operation that follows it.
+// The clock may show anything at any time, so a reading is no step: it belongs to the next shared
+// operation.
 
 #ifndef RANDFLAKE_UNIT_EXPLORER_REPLAY_H
 #define RANDFLAKE_UNIT_EXPLORER_REPLAY_H
@@ -36,7 +35,7 @@ inline uint64_t Widen(Value value) {
     return uint64_t{value} >> 8 << 32 | (value & UINT8_MAX);
 }
 
-// What a call has seen so far.
+// What a call has seen.
 struct Trail {
     static constexpr size_t kCapacity = 8;
 
@@ -57,7 +56,7 @@ struct Operation {
     OperationKind kind = OperationKind::kNone;
     int cell = -1;
     Value before = 0, after = 0;
-    bool changes = false;  // a store, or a compare-and-swap that succeeded
+    bool changes = false;  // a store, or a successful compare-and-swap
 };
 
 // One step of one call.
@@ -67,7 +66,8 @@ public:
     Replay(Value* cells, Trail* trail, int clock)
         : cells_(cells), trail_(trail), known_(trail->size), clock_(clock) {}
 
-    // Runs `call`, a callable without arguments, through its next operation. Whether it returned.
+    // Runs `call`, a callable without arguments, through its next operation. Returns whether it
+    // ended.
     template <typename Call>
     bool Step(Call&& call) {
         if (setjmp(before_) != 0)
@@ -76,17 +76,17 @@ public:
         return true;
     }
 
-    // The operation that a call begins with.
+    // The first operation of a call.
     template <typename Call>
     static Operation First(Call&& call) {
         Trail nothing_seen;
         Replay replay(nullptr, &nothing_seen, 0);
-        replay.performed_.kind = OperationKind::kReadClock;  // no other is to be performed
+        replay.performed_.kind = OperationKind::kReadClock;  // performs no other
         replay.Step([&] { call(&replay); });
         return replay.upcoming_;
     }
 
-    // The operation performed, and the one that the call was stopped before.
+    // The operation performed, and the next one, before which the call was stopped.
     const Operation& performed() const { return performed_; }
     const Operation& upcoming() const { return upcoming_; }
     bool read_clock() const { return read_clock_; }
@@ -95,7 +95,7 @@ public:
         return Widen(Perform(OperationKind::kLoad, cell, 0, nullptr).before);
     }
 
-    // Gives the value before.
+    // Returns the former value.
     uint64_t Store(int cell, uint64_t value) {
         return Widen(Perform(OperationKind::kStore, cell, Compact(value), nullptr).before);
     }
@@ -142,15 +142,15 @@ private:
     std::jmp_buf before_;
     Value* cells_;
     Trail* trail_;
-    size_t known_;         // values of the trail that replay, not those appended now
-    size_t position_ = 0;  // how many of them the call has got again
+    size_t known_;         // replayed values of the trail, without those appended now
+    size_t position_ = 0;  // how many the call has replayed
     int clock_;
     bool read_clock_ = false;
     Operation performed_, upcoming_;
 };
 
-// A cell in place of std::atomic<uint64_t>. Each operation is one step: the explorer interleaves,
-// it does not reorder, so it says nothing about the memory orders.
+// A cell in place of std::atomic<uint64_t>. Each operation is one step: the explorer interleaves
+// and does not reorder, so it does not test memory orders.
 class Cell {
 public:
     Cell(Replay* replay, int index) : replay_(replay), index_(index) {}

@@ -1,5 +1,5 @@
-// Breadth-first search through states that are plain bytes. Every state is found once, by a
-// shortest way, and the search can tell that way.
+// Breadth-first search through states that are plain bytes. Finds every state once, by a shortest
+// history, and returns that history.
 
 #ifndef RANDFLAKE_UNIT_EXPLORER_SEARCH_H
 #define RANDFLAKE_UNIT_EXPLORER_SEARCH_H
@@ -19,14 +19,14 @@ class Search {
     static_assert(std::has_unique_object_representations_v<State>, "states are compared as bytes");
 
 public:
-    // Adds a state that is one step from the current one, or the first of all.
+    // Adds a state one step from the current one, or the first state.
     void Visit(const State& state) {
         Arrival& arrival = arrivals_[steps_++ % arrivals_.size()];
         Add(arrival);
         arrival = {{state, current_}, HashOf(state), true};
         if (!places_.empty())
             __builtin_prefetch(&places_[arrival.hash & (places_.size() - 1)]);
-        // Half of the others have come since this one, and its place has come from memory too.
+        // Half of the others came later, so its prefetched place has arrived.
         const Arrival& half = arrivals_[(steps_ + arrivals_.size() / 2) % arrivals_.size()];
         if (half.waits) {
             const uint64_t place =
@@ -36,7 +36,7 @@ public:
         }
     }
 
-    // The next state whose steps are to be visited becomes the current one. False at the end.
+    // Makes the next state with unvisited steps the current one. False at the end.
     bool Next(State* state) {
         if (next_ == nodes_.size())
             for (size_t i = 0; i < arrivals_.size(); i++)
@@ -48,7 +48,7 @@ public:
         return true;
     }
 
-    // The way from the first state to the current one.
+    // The history from the first state to the current one.
     std::vector<State> History() const {
         std::vector<State> history;
         for (uint32_t i = current_; i != 0; i = nodes_[i].parent)
@@ -58,7 +58,7 @@ public:
         return history;
     }
 
-    // Once Next has said false
+    // Valid once Next has returned false
     size_t states() const { return nodes_.size(); }
     size_t steps() const { return steps_; }
 
@@ -68,8 +68,8 @@ private:
         uint32_t parent;
     };
 
-    // A state that was visited and is not yet looked for: memory takes longer than all else, so the
-    // last ones are on their way from there together.
+    // A visited state before its look-up: memory is the bottleneck, so the last ones are prefetched
+    // together.
     struct Arrival {
         Node node;
         uint64_t hash;
@@ -89,8 +89,8 @@ private:
         }
     }
 
-    // Of a node: the upper half of its state's hash, and its number. Half of the steps' time was
-    // std::unordered_set's way to the state.
+    // A node's upper half of the state's hash, and its number. std::unordered_set would spend half
+    // of the time on its way to the state.
     static uint64_t Place(uint64_t hash, size_t node) { return hash >> 32 << 32 | (node + 1); }
     static constexpr uint64_t kFree = 0;
 
@@ -99,7 +99,7 @@ private:
             {reinterpret_cast<const char*>(&state), sizeof(State)});
     }
 
-    // The place of a state, or the free one where it belongs.
+    // The place of a state, or the free place for it.
     uint64_t& PlaceOf(uint64_t hash, const State& state) {
         for (size_t i = hash;; i++) {
             uint64_t& place = places_[i & (places_.size() - 1)];
@@ -118,9 +118,9 @@ private:
         }
     }
 
-    std::array<Arrival, 16> arrivals_{};  // in a ring; the next one to take is the oldest
+    std::array<Arrival, 16> arrivals_{};  // a ring; the next one is the oldest
     std::vector<Node> nodes_;
-    std::vector<uint64_t> places_;  // a power of two of them
+    std::vector<uint64_t> places_;  // their count is a power of two
     uint32_t current_ = 0, next_ = 0;
     size_t steps_ = 0;
 };

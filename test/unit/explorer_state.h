@@ -1,5 +1,5 @@
-// A server as the explorer sees it: shared memory, the calls in progress, and what was given and
-// reserved. Plain bytes, compared and hashed as such.
+// A server in the explorer: shared memory, calls in progress, given and reserved seconds. Plain
+// bytes, which are compared and hashed.
 
 #ifndef RANDFLAKE_UNIT_EXPLORER_STATE_H
 #define RANDFLAKE_UNIT_EXPLORER_STATE_H
@@ -31,8 +31,8 @@ enum class Function : uint8_t { kNone, kReserve, kChangeWindow, kSealWindow };
 // A call in progress, or none.
 struct Call {
     Function function = Function::kNone;
-    uint8_t target = 0;  // of Reserve the cell, of ChangeWindow the first node id
-    uint8_t amount = 0;  // of Reserve the numbers wanted, of ChangeWindow the first second
+    uint8_t target = 0;  // Reserve: the cell; ChangeWindow: the first node id
+    uint8_t amount = 0;  // Reserve: the numbers wanted; ChangeWindow: the first second
     uint8_t losses = 0;  // compare-and-swaps lost, in a search that does not merge
     Trail trail;
 
@@ -40,15 +40,15 @@ struct Call {
 };
 
 struct State {
-    // One number that was reserved, with its set in the high byte. Which one, if any, is a choice
-    // of the search: there is a history that remembers the very number that comes again.
+    // One reserved number, with its set in the high byte, or none, by choice of the search: some
+    // history remembers exactly the number that is repeated.
     Value remembered = kNothing;
     std::array<Value, kMaxSlots + 1> cells{};        // the slots' words by set; then the window
-    std::array<Span, kMaxSlots> spans{};             // what each slot may reserve from
+    std::array<Span, kMaxSlots> spans{};             // the seconds from which each slot may reserve
     std::array<uint8_t, kMaxNodeIds> given_until{};  // per node id, the first second never given
-    std::array<uint8_t, kMaxNodeIds> earliest{};     // of a range left, by its first node id
-    std::array<Call, kMaxBackends> backends{};       // in order, since one is like another
-    Call change;                                     // or sealing, of the window
+    std::array<uint8_t, kMaxNodeIds> earliest{};     // of a former range, by its first node id
+    std::array<Call, kMaxBackends> backends{};       // sorted, since they are alike
+    Call change;                                     // a change or seal of the window
 };
 
 inline uint8_t Byte(int value) {
@@ -79,7 +79,7 @@ inline std::string CallText(const Call& call, const char* target, const char* am
     return out.str();
 }
 
-// A state in one line; with the layout of each cell but the last, the window.
+// A state in one line, with the layout of each cell except the last, the window.
 inline std::string StateText(const std::vector<Layout>& layout_of, const State& state) {
     const Window window = Window::FromWord(Widen(state.cells[layout_of.size()]));
     std::ostringstream out;

@@ -9,10 +9,9 @@
 namespace randflake::explorer {
 namespace {
 
-// Explores, and makes sure that the search went where it should: every number that a window can
-// hold was reserved in some history, in reservations as long as calls ask for, with every outcome
-// but those in `unseen`, with compare-and-swaps lost and with calls that reserve while the window
-// changes.
+// Explores, and checks the coverage: every number of every window was reserved in some history, in
+// reservations of all lengths, with every outcome except those in `unseen`, with lost
+// compare-and-swaps, and while the window changes.
 Findings Explore(const Scenario& scenario) {
     const Findings findings = Explorer(scenario).Explore();
     std::cout << "  " << findings.states << " states, " << findings.steps << " steps\n";
@@ -21,8 +20,8 @@ Findings Explore(const Scenario& scenario) {
         return findings;
     }
 
-    // Windows start at second 1, for a slot's word counts the tick before as used. A layout that
-    // begins later begins with its first tick in a window that starts after its epoch.
+    // Windows start at second 1, because a slot's word counts the tick before as used. A later
+    // layout begins with its first tick in a window that starts after its epoch.
     for (size_t set = 0; set < scenario.layouts.size(); set++) {
         const Layout& layout = scenario.layouts[set];
         for (uint64_t raw = 0; raw < uint64_t{1} << layout.bits(); raw++) {
@@ -50,7 +49,7 @@ struct Case {
     uint32_t most_wanted;
     int seconds = 4;
     bool merge = true;
-    bool refused_change = false;  // what must be seen, too
+    bool refused_change = false;  // must also be covered
     bool ranges = false;
 };
 
@@ -69,7 +68,7 @@ TEST_P(ExplorerCase, NoNumberTwice) {
     EXPECT_TRUE(findings.refused_change || !c.refused_change);
 }
 
-// Randflake's way: number 0 of node id 0 is left out. A tick of that node id then has one number.
+// Like Randflake without number 0 of node id 0. A tick of that node id then has one number.
 constexpr Layout LowestLeftOut(int sequence_bits) {
     return {.epoch = kWindowEpochMs,
             .timestamp_bits = 2,
@@ -81,9 +80,9 @@ constexpr Layout LowestLeftOut(int sequence_bits) {
 constexpr Layout kSeconds{kWindowEpochMs, 2, 1, 1}, kOneNode{kWindowEpochMs, 2, 0, 1};
 
 const Case kCases[] = {
-    // Node ids come and go, some for an earlier window than the last allows, which is refused.
+    // Node ids come and go; some requests for an earlier window than allowed are refused.
     {"TwoBackendsShareASlot", {kSeconds}, 1, 2, 2, 1, 4, true, true},
-    // With a node id more than the layout holds: what does not fit is refused too.
+    // With a node id beyond the layout, which is refused too.
     {"TwoBackendsAndTwoSlots", {kSeconds}, 2, 2, 3, 1, 4, true, true},
     {"NodeIdsMoveBetweenSlots", {{kWindowEpochMs, 2, 2, 1}}, 2, 1, 3, 2},
     {"LowestNumberIsLeftOut", {LowestLeftOut(1)}, 1, 2, 2, 1},
@@ -93,9 +92,9 @@ const Case kCases[] = {
     {"LongerTime", {{kWindowEpochMs, 3, 0, 1}}, 1, 1, 1, 2, 8},
     // Two ticks a second, the first of them before the windows' epoch.
     {"TicksOfHalfASecond", {{kWindowEpochMs - 500, 3, 1, 1, 500}}, 1, 2, 2, 1, 3},
-    // Four ticks a second, and reservations that go on within one.
+    // Four ticks a second, and several reservations within one.
     {"TicksOfAQuarterSecond", {{kWindowEpochMs - 250, 4, 0, 1, 250}}, 1, 1, 1, 2, 3},
-    // Randflake's way and another, side by side: one window for both.
+    // Like Randflake and another layout, with one window.
     {"TwoLayouts", {kSeconds, {kWindowEpochMs, 3, 1, 1, 500}}, 1, 1, 2, 1},
     // The second layout begins later, holds one node id and ends earlier.
     {"OneLayoutCannotHoldAll", {kSeconds, {kWindowEpochMs + 500, 2, 0, 1, 500}}, 1, 1, 2, 1},

@@ -1,4 +1,4 @@
-// The permutation of 53-bit numbers: known answers, every number of small widths, the spread of
+// The permutation of 53-bit numbers: known answers, all numbers of small widths, the diffusion of
 // single bits, and batches in vector registers.
 
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ SipKey KeyOf(const std::string& hex) {
     return SipKey::FromBytes(bytes.bytes);
 }
 
-// Made by an independent program, with HMAC and SipHash of its own. The keys are those of the
-// labels; test/t/366_mask.pl asks the server for them.
+// An independent program with its own HMAC and SipHash made these. The keys belong to the labels;
+// test/t/366_mask.pl asks the server for them.
 TEST(Feistel, Vectors) {
     std::ifstream file(FEISTEL_VECTORS);
     ASSERT_TRUE(file.is_open()) << FEISTEL_VECTORS;
@@ -69,8 +69,8 @@ TEST(Feistel, IsABijectionOfEverySmallWidth) {
     ExpectBijection<7, 8>();
 }
 
-// Every bit of number and key turns every bit of the result in half of the cases: of 4096, 2048
-// with a standard deviation of 32, and none of the 53 * 181 is six of them off.
+// Every bit of number and key flips every bit of the result in half of the cases: of 4096, 2048
+// with a standard deviation of 32; none of the 53 * 181 deviates by six.
 TEST(Feistel, Avalanche) {
     constexpr int kCases = 4096, kInputs = Feistel53::kBits + 128;
     std::mt19937_64 random(53);
@@ -96,7 +96,7 @@ TEST(Feistel, Avalanche) {
         EXPECT_NEAR(count, kCases / 2, 6 * std::sqrt(kCases) / 2);
 }
 
-// Consecutive numbers, as keys are: their results fall into 256 equal parts as random ones do.
+// The results of consecutive numbers spread over 256 equal parts like random ones.
 TEST(Feistel, ConsecutiveNumbersSpread) {
     constexpr int kParts = 256, kEach = 1000;
     int counts[kParts] = {};
@@ -117,7 +117,7 @@ TEST_P(FeistelBatch, GivesTheBitsOfOneByOne) {
     if (!path.supported)
         GTEST_SKIP() << path.name << " is not supported by this processor";
     std::mt19937_64 random(26);
-    // Aligned as arrays of uint64_t must be, and no better.
+    // Aligned only as arrays of uint64_t must be.
     alignas(64) uint64_t in_space[1 + kBatchLength], out_space[1 + kBatchLength];
     uint64_t *const in = in_space + 1, *const out = out_space + 1;
     for (int k = 0; k < 1000; k++) {

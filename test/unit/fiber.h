@@ -1,10 +1,10 @@
-// Fibers: calls that stand still in the middle of their code and go on later, so that a simulated
-// process can be paused, or be gone, at any point of the code that ships.
+// Fibers: calls that stop in the middle and resume later. So a simulated process can pause or
+// vanish at any point of the shipped code.
 //
-// makecontext() gets onto a fiber's stack once. All further switches are _setjmp and _longjmp,
-// which save registers and ask the kernel for nothing. A call that goes on nowhere is left by a
-// jump to the bottom of its stack. That runs no destructor: what a call keeps must be trivially
-// destructible, as it must be where PostgreSQL leaves a call by an error.
+// makecontext() enters a fiber's stack once. All other switches are _setjmp and _longjmp, which
+// save registers without a system call. A call that never resumes is left by a jump to the bottom
+// of its stack. That runs no destructor, so what a call keeps must be trivially destructible, as it
+// must be where PostgreSQL leaves a call by an error.
 
 #ifndef RANDFLAKE_UNIT_FIBER_H
 #define RANDFLAKE_UNIT_FIBER_H
@@ -41,10 +41,10 @@ public:
             Spare().push_back(std::move(stack_));
     }
 
-    // Whether there is a call that has not ended.
+    // Whether a call has not ended.
     bool busy() const { return stack_->run != nullptr; }
 
-    // Begins a call; Resume runs it. `*call` must live until it has ended.
+    // Begins a call; Resume runs it. `*call` must live until its end.
     template <typename Call>
     void Start(Call* call) {
         stack_->call = call;
@@ -64,7 +64,7 @@ public:
         stack->SwitchedOut();
     }
 
-    // For the call itself: stands still until the next Resume.
+    // For the call itself: stops until the next Resume.
     void Pause() {
         Stack* stack = stack_.get();
         if (_setjmp(stack->inside) == 0) {
@@ -74,7 +74,7 @@ public:
         stack->SwitchedIn();
     }
 
-    // For the call itself: ends it here.
+    // For the call itself: ends it.
     [[noreturn]] void End() {
         stack_->run = nullptr;
         stack_->Unpoison();
@@ -82,7 +82,7 @@ public:
         _longjmp(stack_->outside, 1);
     }
 
-    // For others: the call that stands still never goes on.
+    // For others: the stopped call never resumes.
     void Abandon() {
         if (stack_ == nullptr || !busy())
             return;
@@ -142,11 +142,11 @@ private:
         return stack;
     }
 
-    // The stack that Enter goes to; makecontext passes on nothing wider than an int.
+    // The stack to enter; makecontext passes nothing wider than an int.
     static inline Stack* entering = nullptr;
 
     static void Enter(Stack* stack) {
-        // No variable of this frame, which is left for good and may be used by others.
+        // Not a variable of this frame, which is left for good and may be reused.
         ucontext_t& context = stack->context;
         getcontext(&context);
         context.uc_stack.ss_sp = stack->bytes.get();

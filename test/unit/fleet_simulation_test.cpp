@@ -2,8 +2,8 @@
 // seed:
 //
 //   make check FILTER='FleetSimulation.*'                        all schedules
-//   RANDFLAKE_SEED=123 make check FILTER='FleetSimulation.*'     one schedule, told in full
-//   RANDFLAKE_SCHEDULES=1000000 make check FILTER=...            that many
+//   RANDFLAKE_SEED=123 make check FILTER='FleetSimulation.*'     one schedule, with a full trace
+//   RANDFLAKE_SCHEDULES=1000000 make check FILTER=...            this many
 
 #include <gtest/gtest.h>
 
@@ -16,11 +16,11 @@
 namespace randflake::simulation {
 namespace {
 
-// Seconds for a schedule and the clocks that are ahead, node ids for the servers and those that
-// crashed, few numbers a second, so that they are used up.
+// Seconds for a schedule and for clocks that are ahead, node ids for all servers, and so few
+// numbers a second that they are used up.
 constexpr Layout kSmall{kWindowEpochMs, 8, 3, 2};
 
-// Numbers in ticks of less than a second, from epochs that are not the windows'.
+// Numbers in fractions of a second, from other epochs than the windows'.
 constexpr Layout kHalfSeconds{kWindowEpochMs - 500, 10, 3, 1, 500};
 constexpr Layout kQuarterSeconds{kWindowEpochMs + 750, 11, 3, 1, 250};
 
@@ -29,7 +29,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
     return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
 }
 
-// So many of a kind of event in a schedule, on average.
+// The least average count of an event in a schedule.
 struct Least {
     size_t Findings::*count;
     double average;
@@ -42,7 +42,7 @@ const char* NameOf(size_t Findings::*count) {
     return "?";
 }
 
-// No violation, in so many schedules or in one that is told, and of each kind of event enough.
+// Expects no violation in so many schedules, or in the traced one, and enough events of each kind.
 void ExpectNothingTwice(const Scenario& scenario, uint64_t schedules,
                         std::initializer_list<Least> all_least) {
     const uint64_t only = FromEnvironment("RANDFLAKE_SEED", 0);
@@ -180,7 +180,7 @@ TEST(FleetSimulation, NothingTwiceInADirectoryWhateverItsClockShows) {
                         {&F::to_static, 1}});
 }
 
-// --- secrets that change. The lowest number of a second is left out, as in Randflake.
+// --- secrets that change. The lowest number of a second is skipped, as in Randflake.
 
 constexpr Layout kSecrets{.epoch = kWindowEpochMs,
                           .timestamp_bits = 8,
@@ -188,7 +188,7 @@ constexpr Layout kSecrets{.epoch = kWindowEpochMs,
                           .sequence_bits = 2,
                           .lowest_stands_for_second = true};
 
-// What meets a reload needs more steps than one after the other would.
+// Meeting a reload takes more steps than a sequence of them.
 constexpr int kManySteps = 16000;
 
 TEST(FleetSimulation, NothingTwiceWhileSecretsOfHoldersChange) {

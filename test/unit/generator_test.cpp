@@ -1,5 +1,4 @@
-// The generator's step: every outcome, at the edges of its cause; and its templates on real
-// atomics.
+// The generator's step: every outcome at the edges of its cause; and its templates on real atomics.
 
 #include <gtest/gtest.h>
 
@@ -40,7 +39,7 @@ struct Refused {
     Window window = kWindow;
 };
 
-// A refusal reserves nothing and hands back the word, the clock and the window that it judged.
+// A refusal reserves nothing and returns the word, the clock and the window that it judged.
 void ExpectRefused(Outcome outcome, std::initializer_list<Refused> cases) {
     for (const auto& [word, now, window] : cases)
         for (const uint32_t wanted : {1u, 32u, UINT32_MAX}) {
@@ -119,21 +118,21 @@ TEST(NextReservation, Refuses) {
     ExpectRefused(Outcome::kClockBehind, {{w(120, 7, kMax), 119}, {w(120, 7, kMax), 0}});
     ExpectRefused(Outcome::kClockBeforeEpoch,
                   {{w(120, 7, 5), -1}, {w(120, 7, 5), INT64_MIN}, {0, -1, {0, 10}}});
-    // A window that claims more than the layout holds changes nothing.
+    // A window beyond the layout changes nothing.
     ExpectRefused(Outcome::kClockAfterEnd, {{w(120, 7, 5), kEnd + 1, kLast},
                                             {w(120, 7, 5), INT64_MAX, kLast},
                                             {w(kEnd, 7, 5), kEnd + 1, {100, UINT32_MAX}}});
     ExpectRefused(Outcome::kWindowClosed, {{w(120, 7, 5), 121, {0, 0}},
                                            {w(120, 7, 5), 121, {121, 121}},
                                            {w(120, 7, 5), 121, {130, 110}}});
-    // A slot that has no window is no slot to reserve in, be the window open for others by now.
+    // A slot without a window cannot reserve, even if the window is open for others by now.
     ExpectRefused(Outcome::kNoWord, {{kEmptySlot, 121}, {kEmptySlot, 121, {1, 1u << 30}}});
     ExpectRefused(Outcome::kBeforeWindow, {{w(99, 7, kMax), 99},
                                            {w(99, 7, kMax), 0},
                                            {w(90, 7, kMax), 99},
                                            {w(90, 7, 5), 90},
                                            {w(99, 7, kMax - 1), 99}});
-    // A slot whose word lies past the window, too: whatever the clock says, nothing more.
+    // Neither can a slot whose word lies past the window, whatever the clock shows.
     ExpectRefused(
         Outcome::kWindowEnded,
         {{w(120, 7, 5), 200}, {w(199, 7, kMax), 200}, {w(199, 7, 5), kEnd}, {w(200, 7, 5), 150}});
@@ -185,7 +184,7 @@ TEST(Reserve, RefusalLeavesTheWord) {
     EXPECT_EQ(slot.load(), Word(120, 7, 5));
 }
 
-// Another process takes numbers between our load and our compare-and-swap, twice.
+// Another process takes numbers between this one's load and compare-and-swap, twice.
 TEST(Reserve, TriesAgainWhenTheWordHasMoved) {
     AtomicWord slot{Word(120, 7, 5)}, window{kWindow.ToWord()};
     int readings = 0;
@@ -231,7 +230,7 @@ TEST(ChangeWindow, RefusesToGoBackInTime) {
     EXPECT_TRUE(server.Change(40, kWindow));
     EXPECT_FALSE(server.Change(50, {kWindow.end - 1, 300}));
     EXPECT_TRUE(server.closed());
-    // A closed window has not forgotten where the last open one ended.
+    // A closed window keeps the end of the last open one.
     EXPECT_FALSE(server.Change(50, {kWindow.end - 1, 300}));
     EXPECT_TRUE(server.Change(50, {kWindow.end, 300}));
 }
@@ -271,7 +270,7 @@ TEST(SealWindow, NothingUsed) {
     EXPECT_TRUE(server.closed());
 }
 
-// Two seconds after the last one used, or after the one before the window.
+// Two seconds after the last used one, or after the second before the window.
 TEST(SealWindow, LeavesTheRestOfTheTimeToTheNextWindow) {
     Server server;
     EXPECT_TRUE(server.Change(40, kWindow));
@@ -285,7 +284,7 @@ TEST(SealWindow, LeavesTheRestOfTheTimeToTheNextWindow) {
     ExpectReserved(server.Take(2, 113), {113, 62, 0}, 1);
 }
 
-// Milliseconds, from an epoch in the middle of a second of the windows, and their neighbour.
+// Milliseconds from an epoch inside a second of the windows, and a layout beside it.
 constexpr Layout kTwitter{1288834974657, 41, 10, 12, 1};
 constexpr uint64_t kWindowStart = StartOf(kWindow.start).count - kTwitter.epoch;
 constexpr uint64_t kWindowEnd = StartOf(kWindow.end).count - kTwitter.epoch;
@@ -342,7 +341,7 @@ TEST(NextRunInMilliseconds, EndOfALayout) {
     EXPECT_FALSE(WordBefore(kBaidu, {second + 2, second + 9}, 5, &word));
 }
 
-// Two layouts on one window.
+// Two layouts share one window.
 struct TwoFamilies {
     std::array<AtomicWord, 3> randflake{}, snowflake{};
     AtomicWord window{0};
@@ -382,10 +381,10 @@ TEST(TwoLayouts, ChangeTogether) {
         EXPECT_EQ(server.Take(i, kWindowEnd).outcome, Outcome::kNoWord);
         EXPECT_TRUE(LayoutLacksWindow(kTwitter, 1024, server.snowflake[i], server.window));
         EXPECT_FALSE(LayoutLacksWindow(kRandflake, 1024, server.randflake[i], server.window));
-        // The window's word came again, under other node ids: both are held.
+        // The window's word came again with other node ids; the layout holds both.
         EXPECT_FALSE(LayoutLacksWindow(kTwitter, 1023, server.snowflake[i], server.window));
     }
-    // What neither holds.
+    // Node ids that neither layout holds.
     EXPECT_FALSE(server.Change(131070, {300, 400}));
 }
 

@@ -1,4 +1,4 @@
-// Packing: every field at its edges over the whole 64 bits, and refusal beyond them.
+// Packing: every field at its edges over all 64 bits, and refusal beyond them.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ std::vector<uint64_t> Edges(uint64_t max) {
     return {0, 1, max / 2, max / 2 + 1, max - 1, max};
 }
 
-// What a decoder shows: the second as Unix time.
+// The Unix second that a decoder shows.
 constexpr int64_t UnixSecondOf(uint64_t timestamp) {
     return kRandflake.TickStart(timestamp).count / kSecondMs;
 }
@@ -48,8 +48,7 @@ TEST(Layout, OrderOfNumbersIsOrderOfFields) {
 }
 
 TEST(Layout, PackRefusesWhatDoesNotFit) {
-    // The first value too large, one whose low bits would fit, and one that a negative number
-    // turns into.
+    // The first value too large, one whose low bits fit, and a converted negative number.
     for (const uint64_t over : {uint64_t{1}, uint64_t{1} << 32, UINT64_MAX}) {
         const auto beyond = [over](uint64_t max) { return over == UINT64_MAX ? over : max + over; };
         for (const Fields& fields : {Fields{beyond(kRandflake.max_timestamp()), 0, 0},
@@ -70,8 +69,8 @@ struct Known {
     Fields fields;
 };
 
-// Identifiers from elsewhere: Twitter's and Discord's own documentation, the others computed from
-// the descriptions of their layouts.
+// Identifiers from outside: the documentation of Twitter and Discord, and others computed from the
+// descriptions of their layouts.
 TEST(Layout, KnownIdentifiers) {
     const Known known[] = {
         {"twitter", 1541815603606036480, 1656432460105, {367597485448, 378, 0}},
@@ -127,7 +126,7 @@ TEST(Layout, TicksThatDoNotTileSeconds) {
     EXPECT_FALSE((Layout{500, 20, 1, 1, 1000}.tiles_seconds()));
 }
 
-// Windows against ticks, by looking at every tick near them.
+// Compares windows with all ticks near them.
 TEST(Layout, TicksOfAWindow) {
     for (const int64_t unit : {1, 8, 125, 500, 1000})
         for (const int64_t ticks : {0, 1, -1, 657, -2500, 4000}) {
@@ -150,7 +149,7 @@ TEST(Layout, TicksOfAWindow) {
         }
 }
 
-// A time of another clock or epoch is no argument.
+// The compiler rejects a time of another clock or epoch as an argument.
 template <typename A, typename B>
 constexpr bool kApart =
     !std::is_constructible_v<A, B> && !std::is_constructible_v<B, A> &&

@@ -1,4 +1,4 @@
-// Names and descriptions of layouts: what is read, every way to be malformed, and back to text.
+// Names and descriptions of layouts: accepted ones, every kind of malformed one, and formatting.
 
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ TEST(LayoutText, Description) {
     EXPECT_EQ(layout.node_shift, 10);
     EXPECT_EQ(layout.sequence_shift, 0);
     EXPECT_TRUE(layout.time_first());
-    // Blanks do not matter, nor where the epoch stands.
+    // Blanks and the place of the epoch do not matter.
     EXPECT_EQ(Format(Parsed("epoch = 2017-12-21 ,\ttime= 38 : 1ms,node =15,sequence=10")),
               Format(layout));
     EXPECT_EQ(Format(Parsed("time=38:1ms,node=15,sequence=10,epoch=1513814400000")),
@@ -124,7 +124,7 @@ TEST(LayoutText, Edges) {
 struct Malformed {
     const char* text;
     LayoutError error;
-    const char* part = "";  // at fault
+    const char* part = "";  // the wrong part
 };
 
 TEST(LayoutText, MalformedInEveryWay) {

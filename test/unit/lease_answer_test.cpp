@@ -1,4 +1,4 @@
-// What counts as an answer of the coordinator, and what does not.
+// Which answers of the coordinator are valid.
 
 #include "core/lease/lease_answer.h"
 

@@ -1,9 +1,9 @@
-// Coordinators in the simulation of leases: the one in charge of a pool, the replicas and backups
-// that could take its place, and its clock.
+// Coordinators in the simulation of leases: the current one, the replicas and backups that could
+// take its place, and its clock.
 //
-// What must be trusted, the extension script says: a coordinator whose place was taken grants no
-// more, and the clock of the one that took it is never more than max_clock_skew behind what the
-// former one's clock showed at a transaction that is lost. Otherwise clocks show anything.
+// The assumptions are those of the extension script: a replaced coordinator grants nothing more,
+// and its successor's clock is at most max_clock_skew behind the clock that it showed at any lost
+// transaction. Otherwise clocks show anything.
 
 #ifndef RANDFLAKE_UNIT_LEASE_CLUSTER_H
 #define RANDFLAKE_UNIT_LEASE_CLUSTER_H
@@ -15,9 +15,8 @@
 
 namespace randflake::simulation {
 
-// Numbers that are the same everywhere, unlike those of the standard library's distributions: those
-// of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), since a third of the simulation's time was
-// the library's engine.
+// The same numbers everywhere, unlike the standard library's distributions: SplitMix64 (Steele, Lea
+// and Flood, OOPSLA 2014). The library's engine took a third of the simulation's time.
 class Random {
 public:
     explicit Random(uint64_t seed) : state_(seed) {}
@@ -43,8 +42,8 @@ class Cluster {
 public:
     static constexpr uint64_t kFirst = 1;  // identity
 
-    // `true_ms` is the time that no clock shows. An identity that tells a coordinator from an older
-    // copy that is restored in its place has the copy's time of birth.
+    // `true_ms` is the true time, which no clock shows. An identity that distinguishes a
+    // coordinator from an older copy restored in its place has the copy's time of birth.
     Cluster(const Coordinator& first, uint64_t identity, int64_t max_clock_skew,
             bool identity_has_birth, const int64_t* true_ms, Random* random)
         : current_{first, {}},
@@ -62,15 +61,15 @@ public:
     size_t lost_transactions() const { return lost_transactions_; }
     // Whether the coordinator has granted and seen everything since it was made.
     bool knows_all() const { return knows_all_; }
-    // Whether the last takeover was by a replica that had every transaction of the former one.
+    // Whether the last takeover was by a replica with every transaction of the former one.
     bool missed_nothing() const { return missed_nothing_; }
 
     void StepClock(int64_t offset_ms) { offset_ms_ = offset_ms; }
     int64_t offset_ms() const { return offset_ms_; }
     void StopOrStart() { up_ = !up_; }
 
-    // Runs a transaction, `act(coordinator)`, which says whether it is done. Even then it is rolled
-    // back in the end unless `commit` is true.
+    // Runs a transaction, `act(coordinator)`, which returns whether it succeeds. Rolls it back
+    // unless `commit` is true.
     template <typename Act>
     bool Transact(bool commit, Act&& act) {
         const State before = current_;
@@ -89,19 +88,19 @@ public:
 
     void LookedAt(PoolLook* look) const { current_.coordinator.LookedAt(identity_, now(), look); }
 
-    // What its own server uses.
+    // The node ids of its own server.
     void Serve(const Coordinator::Static& nodes) { current_.coordinator.Serve(nodes); }
 
     void TakeBackup() { backup_ = current_; }
 
-    // A replica that may have missed the last transactions, or an old copy, takes over. Its clock
-    // is off by this much; without, as far behind as can be. Or one that missed nothing. Whether it
+    // A replica that may lack the last transactions, or an old copy, takes over with a clock off by
+    // offset_ms, by default as far behind as possible. Or a complete replica. Returns whether it
     // was a copy.
     bool FailOver(uint64_t identity, std::optional<int64_t> offset_ms, bool may_miss_nothing) {
         missed_nothing_ = may_miss_nothing && random_->OneIn(3);
         const bool restored = !missed_nothing_ && (replicas_.empty() || random_->OneIn(4));
         if (missed_nothing_) {
-            // goes on with the present state
+            // continues with the present state
         } else if (restored) {
             current_ = backup_;
         } else {
@@ -118,8 +117,7 @@ public:
         return restored;
     }
 
-    // Another coordinator takes the place of all that was here, `make(now)`: one that is just made,
-    // or a dump that is restored.
+    // `make(now)` replaces all coordinators: a new one, or a restored dump.
     template <typename Make>
     void Replace(uint64_t identity, Make&& make) {
         current_.transactions.clear();
@@ -134,7 +132,7 @@ private:
 
     struct State {
         Coordinator coordinator;
-        std::set<int> transactions;  // those that it knows of, as indexes of clocks_
+        std::set<int> transactions;  // the known ones, as indexes of clocks_
     };
 
     void TakePlace() {
@@ -152,13 +150,13 @@ private:
     State current_;
     State backup_;
     std::deque<State> replicas_;
-    std::vector<int64_t> clocks_;  // what the clock showed at each transaction, for good
+    std::vector<int64_t> clocks_;  // the clock at each transaction, for good
     int64_t skew_;
     bool identity_has_birth_;
     const int64_t* true_ms_;
     Random* random_;
     int64_t offset_ms_ = 0;
-    int64_t earliest_ = 0;  // that the clock may show
+    int64_t earliest_ = 0;  // the least time that the clock may show
     uint64_t identity_;
     bool up_ = true;
     bool knows_all_ = true;

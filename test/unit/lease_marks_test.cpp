@@ -1,7 +1,6 @@
 // The mark before which a coordinator grants nothing, after every order of changes of its pool: the
-// model's (lease_coordinator.h) is the least that is right, and each of its rules is needed for
-// that. That the functions of the extension give the model's marks, test/t/230_lease_model.pl
-// shows.
+// model's (lease_coordinator.h) is the least correct one, and needs each of its rules.
+// test/t/230_lease_model.pl shows that the extension's functions give the model's marks.
 
 #include <gtest/gtest.h>
 
@@ -21,15 +20,15 @@ constexpr Step kLonger = 0, kShorter = 1, kWider = 2, kNarrower = 3, kAdd = 4, k
 constexpr uint64_t kSystem = uint64_t{1} << 32;  // timelines are the lowest bits
 constexpr Layout kLayout{kWindowEpochMs, 20, 4, 2};
 
-// What may be in use though the table lacks it, told from the whole history.
+// What may be in use although the table lacks it, from the whole history.
 struct Unknown {
     Step what;
     std::optional<int64_t> since;                     // not while the pool is closed
     std::vector<std::pair<int64_t, int64_t>> values;  // max_duration, max_clock_skew in force since
-    bool leases = true;      // not only node ids that servers have themselves
-    bool clearable = false;  // by the word that nothing was lost
+    bool leases = true;                               // false: only servers' static node ids
+    bool clearable = false;  // by the operator's word that nothing was lost
 
-    // As the head of randflake_lease_hold says.
+    // As in the head of randflake_lease_hold.
     int64_t Until() const {
         if (!since)
             return 0;
@@ -51,7 +50,7 @@ struct History {
         Configure({});
     }
 
-    // What is refused is rolled back.
+    // Rolls back what is refused.
     template <typename Call>
     bool Do(Call&& call) {
         const Coordinator before = coordinator;

@@ -1,12 +1,12 @@
-// Traces of the coordinator's model (lease_coordinator.h): what was asked when, and what the model
-// answered. test/t/230_lease_model.pl compiles this program and puts the same questions to the
-// functions of the extension.
+// Traces of the coordinator's model (lease_coordinator.h): requests with their times, and the
+// model's answers. test/t/230_lease_model.pl compiles this program and sends the same requests to
+// the extension's functions.
 //
 //   lease_trace FIRST_SEED LAST_SEED STEPS
 //   lease_trace orders
 //
-// A trace per seed; or every order of three of the changes that a pool can have, from number 1000
-// on, a trace for each first change. A line per step, for COPY:
+// A trace per seed; or every order of three of a pool's possible changes, from number 1000 on, a
+// trace for each first change. A line per step, for COPY:
 //
 //   seed  step  identity  clock  operation  committed  arguments  answer  SQLSTATE
 //
@@ -34,10 +34,9 @@
 //   dump       place                                                  the same, by a dump restored
 //                                                                     into a new extension
 //
-// A call that fails because of the holder's secrets has an answer too: from when on it lacks one.
-//
-// Clocks and arguments are mostly plausible, and often at the very edge of a rule: the next second
-// to something that the model knows.
+// A call that fails because of the holder's secrets has an answer too: the first second of a
+// missing one. Clocks and arguments are mostly plausible, and often at the edge of a rule: the
+// second beside one in the model.
 
 #include <array>
 #include <cstdio>
@@ -86,7 +85,7 @@ std::string ChainText(const SecretRecords& chain) {
     return text;
 }
 
-// Texts that are no chains; the first eight are no fingerprints either.
+// Malformed chains; the first eight are malformed fingerprints too.
 constexpr const char* kMalformed[] = {
     "",
     "0",
@@ -124,7 +123,7 @@ const char* SqlState(Refusal refusal) {
 class Trace {
 public:
     Trace(uint64_t seed, int steps) : seed_(seed), steps_(steps), random_(seed) {
-        // From traces in which all is well for long to those in which nothing is.
+        // From traces with almost no trouble to those with little else.
         trouble_ = int64_t{4} << random_.Between(0, 4);
         now_ = Usual();
         model_ = Made();
@@ -138,7 +137,7 @@ public:
             Configure({.max_clock_skew = random_.Between(0, 3), .never_leased = true});
         } else if (!random_.OneIn(4))
             now_ += random_.Between(0, 100);
-        // Before anything was granted, another one may have taken the place of where it was made.
+        // Before the first grant, another one may have taken over from its origin.
         if (random_.OneIn(4))
             TakeOver(random_.OneIn(2));
         ConfigurePool();
@@ -146,10 +145,10 @@ public:
             Step();
     }
 
-    // All orders of three changes that begin with this one, each in a pool made anew.
+    // All orders of three changes that begin with this one, each in a new pool.
     void WriteOrders(int first) {
         for (int order = 0; order < kChanges * kChanges; order++) {
-            // What was done when it was made is over, or not.
+            // The hold-off of its creation is over, or not.
             Remake(first % 2 == 0 ? 100 : 10);
             for (const int change : {first, order / kChanges, order % kChanges}) {
                 Change(change);
@@ -191,11 +190,11 @@ private:
             change == 11 ? Acquire() : Purge();
     }
 
-    // A clock that shows more than fits beside an identity's hash.
+    // A clock beyond the range beside an identity's hash.
     static constexpr int64_t kFarOff = int64_t{1} << 33;
     static constexpr int kPlaces = 3;
 
-    // A lease as a holder knows it; maybe of a transaction that was rolled back.
+    // A lease as its holder knows it, perhaps from a transaction that was rolled back.
     struct Held {
         int64_t lease_id;
         uint64_t incarnation;

@@ -1,4 +1,4 @@
-// How GoogleTest shows the core's types in a failure.
+// Prints the core's types in GoogleTest's failures.
 
 #ifndef RANDFLAKE_UNIT_PRINTERS_H
 #define RANDFLAKE_UNIT_PRINTERS_H
@@ -15,7 +15,7 @@ std::ostream& operator<<(std::ostream& out, const Time<Kind, Length>& time) {
     return out << time.count;
 }
 
-// Tests compare with plain numbers.
+// Tests compare them with plain numbers.
 template <typename Kind, typename Length>
 constexpr bool operator==(const Time<Kind, Length>& time, int64_t number) {
     return time.count == number;

@@ -1,4 +1,4 @@
-// The text of a file of secrets: what is read, and what is refused for which reason in which line.
+// The text of a file of secrets: accepted files, and the reason and line of each refusal.
 
 #include <gtest/gtest.h>
 

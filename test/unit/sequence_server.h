@@ -1,7 +1,7 @@
-// The model of managed/randflake.sql: how sessions give out numbers that four sequences keep. The
-// SQL's head comment says why it holds. Each access to a sequence or to the clock is a step of its
-// own, and sessions interleave in every order: sequence_server_test.cpp. sequence_trace.cpp prints
-// what a session alone must do, for test/t/432_managed_numbers.pl.
+// The model of managed/randflake.sql, whose head comment has the proof: sessions give out numbers
+// from four sequences. Each access to a sequence or the clock is a step, and sessions interleave in
+// every order (sequence_server_test.cpp). sequence_trace.cpp prints the steps of a lone session for
+// test/t/432_managed_numbers.pl.
 
 #ifndef RANDFLAKE_UNIT_SEQUENCE_SERVER_H
 #define RANDFLAKE_UNIT_SEQUENCE_SERVER_H
@@ -13,20 +13,20 @@
 namespace randflake::sequence_server {
 
 struct Limits {
-    int64_t numbers;   // of a second, 0 to numbers - 1
-    int64_t limit;     // no number is taken from the limit on
+    int64_t numbers;   // in a second, 0 to numbers - 1
+    int64_t limit;     // sessions take no number from here on
     int64_t unproven;  // a second this far ahead of the clock needs no proof
     int64_t first;     // the first second after a start is this far ahead, at least
     int64_t ahead;     // how far ahead of the clock a second may be opened and used, at most
-    int64_t parts;     // of a second, and nextvals of a leap, more than a crash skips
+    int64_t parts;     // in a second, and nextvals in a leap; more than a crash skips
     int64_t leaps[2];  // seconds by which `hops` and `leaps` move the position
 };
 
 inline constexpr Limits kManaged{131072, 122880, 2, 4, 60, 64, {512, 262144}};
-// A server that goes on for another, whose last positions it may lack.
+// A server that takes over from another, whose last positions it may lack.
 inline constexpr Limits kTakesOver{131072, 122880, 2, 64, 60, 64, {512, 262144}};
 
-// The sequence `numbers`. A life of 0 is no server's.
+// The sequence `numbers`. No server has life 0.
 struct Numbers {
     int64_t life = 0;
     int64_t value = 0;  // second * limits.numbers + n
@@ -51,18 +51,18 @@ enum class Step { kTake, kWait, kOpen };
 
 struct Decision {
     Step step;
-    int64_t wanted = 0;  // with kOpen: the second to hold, beyond the position
-    int64_t goal = 0;    // and the one to hold first, to leap from there
+    int64_t wanted = 0;  // with kOpen: the second to hold, after the position
+    int64_t goal = 0;    // and the second to hold first, for the leap
 };
 
-// Whether a number of that second may be used by this clock.
+// Whether a session may use a number of that second at this time.
 constexpr bool Usable(const Limits& limits, int64_t life, int64_t now, const Numbers& numbers) {
     const int64_t second = numbers.value / limits.numbers;
     return numbers.life == life && second >= now && second <= now + limits.ahead;
 }
 
-// What a session does that sees this, in a call that began earlier. With patience it waits for the
-// holder of a second.
+// The next action of a session that sees this, in a call from earlier. With patience it waits for
+// the holder of a second.
 constexpr Decision Decide(const Limits& limits, int64_t life, int64_t began, int64_t now,
                           const Numbers& numbers, int64_t position, bool patient) {
     const int64_t second = numbers.value / limits.numbers, n = numbers.value % limits.numbers;
@@ -80,8 +80,8 @@ constexpr Decision Decide(const Limits& limits, int64_t life, int64_t began, int
     return {Step::kOpen, wanted, far ? held + 1 : wanted};
 }
 
-// Which of `hops` and `leaps` the holder of a second that has passed moves next: 1, 0 or neither,
-// -1.
+// The sequence that the holder of a past second moves next: 0 or 1 for `hops` or `leaps`, -1 for
+// neither.
 constexpr int Leap(const Limits& limits, const Position& position, int64_t wanted) {
     for (const int which : {1, 0})
         if (position.At(limits) + limits.leaps[which] * limits.parts <= wanted * limits.parts)

@@ -1,7 +1,7 @@
-// Random schedules of three sessions, at seconds of eight numbers, with pauses and cancels at any
-// point, crashes, restarts, WAL that was not flushed or did not reach the standby that is promoted,
-// node ids that are given again where their sequences are lost or old, and clocks that show
-// anything. No number may be used twice, and no second opened twice.
+// Random schedules of three sessions with seconds of eight numbers: pauses and cancels at any
+// point, crashes, restarts, WAL that was not flushed or missed the promoted standby, node ids
+// reused with lost or old sequences, and arbitrary clocks. No number may be used twice, and no
+// second opened twice.
 
 #include "sequence_server.h"
 
@@ -14,23 +14,23 @@ namespace {
 
 constexpr int kSessions = 3, kSeconds = 8;
 
-// With the flush of a position proven, clocks show anything. Without, they do not go back, nor with
-// servers that take over.
+// With a proof of the position's flush, clocks are arbitrary. Without one they do not go back, and
+// neither do those of servers that take over.
 struct Rules {
     Limits limits{8, 5, 1, 2, kSeconds, 2, {1, 2}};
     bool proof = true;
     std::optional<Limits> takes_over;
-    int64_t configured = 0;        // with these, how far ahead configure begins
+    int64_t configured = 0;        // with takes_over: how far ahead configure begins
     bool ticket_twice = false;     // read and then written, instead of nextval
-    bool any_part = false;         // a ticket opens its second, whichever part of it that is
+    bool any_part = false;         // any ticket opens its second
     bool unconfirmed = false;      // leaps are not read again
     bool numbers_survive = false;  // a crash leaves `numbers` as it was logged, for this life
     bool same_life = false;        // a restart is not seen, and leaves what was logged
-    bool open_by_clock = false;    // sets `numbers` to the clock's second, whatever was drawn
+    bool open_by_clock = false;    // sets `numbers` to the clock's second, not the ticket's
 };
 
 struct Session {
-    int at = 0;  // the step that comes next
+    int at = 0;  // the next step
     int64_t began = -1, now = 0, wanted = 0, goal = 0, got = 0, leapt = 0;
     Position seen_position;
     Numbers seen;
@@ -42,7 +42,7 @@ struct Session {
     }
 };
 
-// One server with its sessions, whose schedule a seed decides.
+// One server with its sessions. A seed decides the schedule.
 class Schedule {
 public:
     Schedule(const Rules& rules, uint64_t seed) : rules_(rules), random_(seed) {}
@@ -100,8 +100,8 @@ private:
         }
     }
 
-    // The sequences are as they were, as a backup has them, or made anew; then configured, here or
-    // on another server. That waits for all sessions.
+    // The sequences are intact, from a backup, or new; then configured, here or on another server,
+    // which waits for all sessions.
     void TakeOver() {
         if (!rules_.takes_over)
             return;
@@ -122,7 +122,7 @@ private:
         limits_ = rules_.limits;
     }
 
-    // nextval, which logs one value more than it gives.
+    // nextval, which logs one value more than it returns.
     static int64_t Nextval(int64_t& value, int64_t& logged) {
         if (++value > logged)
             logged = value + 1;
@@ -175,7 +175,7 @@ private:
                 self.seen_position.leaps[self.at - 10] = position_.leaps[self.at - 10];
                 self.at++;
                 return;
-            case 12:  // look before each ticket, as often as are wanted
+            case 12:  // look before each ticket
                 self.leapt = self.seen_position.Leapt(limits);
                 if (position_.At(limits) < self.goal)
                     self.at = 13;
@@ -219,7 +219,7 @@ private:
                 Leap(self.at - 18);
                 self.at = 17;
                 return;
-            case 6:  // the proof; or else the clock has come close
+            case 6:  // the proof, or a clock that is close enough
                 if (rules_.open_by_clock)
                     self.got = std::max<int64_t>(self.now, 1);
                 if (rules_.proof)
@@ -228,7 +228,7 @@ private:
                     return;
                 self.at = 7;
                 return;
-            case 7:  // `numbers` is not set back knowingly
+            case 7:  // never sets `numbers` back knowingly
                 if (numbers_.life == life_ && numbers_.value >= self.got * limits.numbers)
                     self.LookAgain();
                 else
@@ -255,7 +255,7 @@ private:
 
 constexpr int kSchedules = 20000, kSteps = 600;
 
-// How many schedules use a number twice; with the rules kept, they also reach what they must.
+// How many schedules use a number twice. With the rules kept, checks their coverage too.
 int Repetitions(const Rules& rules, bool kept = false) {
     int found = 0, restarts = 0;
     uint64_t used = 0;
@@ -268,13 +268,13 @@ int Repetitions(const Rules& rules, bool kept = false) {
     }
     if (kept) {
         EXPECT_GT(restarts, 2 * kSchedules);
-        // All of the margin, in every second but the first two.
+        // All of the margin, in every second except the first two.
         EXPECT_EQ(used | 0x0101'0101'0181'ffffU, ~uint64_t{0});
     }
     return found;
 }
 
-// A server that takes over begins beyond all that was opened.
+// A server that takes over begins after all opened seconds.
 void TakesOver(Rules& rules) {
     rules.limits.ahead = 2;
     rules.takes_over = rules.limits;
@@ -307,12 +307,12 @@ TEST(SequenceServerBroken, EachIsFound) {
     EXPECT_TRUE(finds([](Rules& r) { r.open_by_clock = true; }, true));
     // One number less than three sessions need.
     EXPECT_TRUE(finds([](Rules& r) { r.limits.limit++; }, true));
-    // The hold-off, and what it is compared with.
+    // The hold-off, and the limit it must exceed.
     EXPECT_TRUE(finds([](Rules& r) { r.limits.first = r.limits.unproven; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.unproven = r.limits.first; }, false));
     EXPECT_TRUE(finds([](Rules& r) { r.numbers_survive = true; }, true));
     EXPECT_TRUE(finds([](Rules& r) { r.same_life = true; }, true));
-    // Each limit of what a standby, or the sequences that are found, may lack.
+    // Each limit of what a standby, or found sequences, may lack.
     EXPECT_TRUE(finds([](Rules& r) { r.takes_over->first = r.limits.ahead; }, true, true));
     EXPECT_TRUE(finds([](Rules& r) { r.configured = r.limits.ahead; }, true, true));
     EXPECT_TRUE(finds([](Rules& r) { r.limits.ahead++; }, true, true));

@@ -1,8 +1,8 @@
 // Prints what the model of managed/randflake.sql does in many states, a line each, for
-// test/t/432_managed_numbers.pl: the second and n of `numbers` and the position before, seconds
-// and positions counted from the clock's; then what a session alone does: wait, or take a number
-// and leave the position so, with so many values of `tickets`, `hops` and `leaps` drawn. With an
-// argument, the server takes over.
+// test/t/432_managed_numbers.pl: the second and n of `numbers` and the position before, relative to
+// the clock's; then the action of a lone session: wait, or take a number and leave the position so,
+// after drawing so many values of `tickets`, `hops` and `leaps`. With an argument, the server takes
+// over.
 
 #include <cstdio>
 
@@ -10,7 +10,7 @@
 
 using namespace randflake::sequence_server;
 
-// Moves the position as a session alone does. False if it must wait.
+// Moves the position like a lone session. False if it must wait.
 static bool Open(const Limits& limits, int64_t life, int64_t now, Numbers& numbers,
                  Position& position) {
     for (bool patient = true;;) {

@@ -1,4 +1,4 @@
-// Raw numbers keep their order as signed numbers, on both sides of 2041. Shards: contiguous,
+// Raw numbers keep their order as signed numbers, before and after 2041. Shards are contiguous,
 // complete, equal, and cut in two when their number doubles.
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ const std::vector<int32_t>& ShardCounts() {
     return counts;
 }
 
-// All shards of a small count; the ends, the middle and some drawn ones of a large count.
+// All shards of a small count; the ends, the middle and some random ones of a large count.
 std::vector<int32_t> SomeShards(int32_t shards) {
     std::set<int32_t> some;
     if (shards <= 3000) {

@@ -1,4 +1,4 @@
-// The text form: known texts, round trips, and every way a text can be malformed.
+// The text form: known texts, round trips, and every kind of malformed text.
 
 #include <gtest/gtest.h>
 
@@ -71,7 +71,7 @@ TEST(TypeText, KnownTexts) {
     EXPECT_EQ(FormatType(UINT64_MAX), "fvvvvvvvvvvvv");
 }
 
-// Decimal numbers of every length: refused, unless they have the length of a full text form.
+// Refuses decimal numbers of every length but that of a full text form.
 TEST(TypeText, ShortDecimalNumbersAreRefused) {
     for (const char* digit : {"0", "1", "5", "9"}) {
         std::string text;
@@ -88,7 +88,7 @@ TEST(TypeText, ShortDecimalNumbersAreRefused) {
     EXPECT_EQ(ParseType("0000000000000042").error, TextError::kTooLong);
 }
 
-// Whatever is written is read back, here and by ParseText, and is no short decimal number.
+// Output is read back, here and by ParseText, and is never a short decimal number.
 TEST(TypeText, RoundTripsAtEveryLength) {
     std::mt19937_64 random(64);
     int padded = 0;
@@ -107,7 +107,7 @@ TEST(TypeText, RoundTripsAtEveryLength) {
 }
 
 TEST(Text, OverSixtyFourBitsIsRefused) {
-    // Thirteen digits hold 65 bits: a first digit from g on is too much.
+    // Thirteen digits hold 65 bits: a first digit from g on is too large.
     for (char first = 'g'; first <= 'v'; first++)
         for (const char rest : {'0', 'v'}) {
             const std::string text = first + std::string(kMaxTextLength - 1, rest);
@@ -152,7 +152,7 @@ TEST(Text, Binary) {
     EXPECT_EQ(id, 0x8102030405060788u);
 }
 
-// What TypeID's rule allows and forbids, but for the empty prefix.
+// What TypeID's rule allows and forbids, except the empty prefix.
 TEST(Prefix, Rule) {
     const auto is_prefix = [](const std::string& text) {
         return IsPrefix(text.data(), text.size());

@@ -1,5 +1,5 @@
-// A ring of secrets whose identifiers have as few bits as the numbers of a small layout. What
-// decides is the shipped Ring; only the cipher is another one.
+// A ring of secrets whose identifiers have as few bits as a small layout's numbers: the shipped
+// Ring with another cipher.
 
 #ifndef RANDFLAKE_UNIT_TOY_RING_H
 #define RANDFLAKE_UNIT_TOY_RING_H
@@ -11,7 +11,7 @@
 
 namespace randflake::simulation {
 
-// A bijection of the numbers of `bits` bits, another one for each fingerprint.
+// A bijection of the numbers of `bits` bits, different for each fingerprint.
 class ToyCipher {
 public:
     ToyCipher() = default;

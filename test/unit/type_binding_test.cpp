@@ -1,5 +1,5 @@
-// What a use of the type needs of a database's entries: each case of the tables, the ring, the
-// value and the place, and the step that follows.
+// What a use of the type needs of a database's entries: each case of tables, ring, value and place,
+// and the next step.
 
 #include "core/type/type_binding.h"
 
@@ -14,8 +14,8 @@
 namespace randflake {
 namespace {
 
-// A ring, or rows, in short: a letter for each entry, which stands for the fingerprint, and the
-// first second of further ones: "A B100 C200".
+// A ring or rows in short: a letter for each entry's fingerprint, and the first second of later
+// ones: "A B100 C200".
 std::vector<SecretRecord> Records(const std::string& text) {
     std::vector<SecretRecord> records;
     for (size_t i = 0; i < text.size(); i++) {
@@ -98,7 +98,7 @@ TEST(KeyRows, KeepsEachOtherOnceAndAFew) {
     EXPECT_EQ(rows.found, 0u);
     EXPECT_EQ(RowsOf(ring, "A B").found, 3u);
     EXPECT_EQ(RowsOf(ring, "A1").other_count, 1);
-    // Another time makes it another entry.
+    // Another time makes a different entry.
     EXPECT_EQ(RowsOf(ring, "B101").other_count, 1);
 }
 
@@ -174,7 +174,7 @@ TEST(CertainEnd, IsTheFirstSecondThatNeedsALook) {
     EXPECT_EQ(end("A X50"), 50u);
 }
 
-// The ring is "A B100 C200". A value is given by its second; 0 stands for the second itself.
+// The ring is "A B100 C200". A value is its second; 0 stands for the second itself.
 TEST(PlanBinding, EveryCase) {
     using enum BindingStep;
     enum : uint32_t {

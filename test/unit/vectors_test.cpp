@@ -1,4 +1,5 @@
-// The official vectors of the reference implementation, through cipher, layout and text, both ways.
+// The official vectors of the reference implementation, through cipher, layout and text, in both
+// directions.
 
 #include <gtest/gtest.h>
 
