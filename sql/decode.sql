@@ -1,5 +1,5 @@
 \set ECHO none
--- Looking into identifiers, and putting them together. Edges of the fields, and how bits spread: test/unit.
+-- Decoding and encoding identifiers. test/unit has the fields' edges and the diffusion of bits.
 \pset format unaligned
 \pset footer off
 SET datestyle = ISO;
@@ -22,7 +22,7 @@ SELECT count(*) AS failures FROM any_id
 WHERE randflake_generated_at(id) IS DISTINCT FROM (randflake_decode(id)).generated_at;
 DROP TABLE any_id;
 
-\echo '-- Fractions of a second are dropped; the time zone changes only what is shown'
+\echo '-- Decoding drops fractions of a second; the time zone changes only the output'
 SELECT generated_at, node_id, sequence
 FROM randflake_decode(randflake_encode('2030-01-02 03:04:05.999999', 6, 7));
 SELECT generated_at FROM randflake_decode(randflake_encode('2058-11-05 17:10:23.999999', 0, 0));

@@ -1,14 +1,15 @@
 \set ECHO none
--- Identifiers wherever a statement may ask for them: always one, never the same. Parallel workers: test/t/070_parallel.pl.
+-- Identifiers in every place of a statement, all distinct. Parallel workers:
+-- test/t/070_parallel.pl.
 \pset format unaligned
 \pset footer off
 SET datestyle = ISO;
 SET timezone = 'UTC';
 
-\echo '-- All identifiers this test keeps, for the check at the end'
+\echo '-- A table of all identifiers, for the check at the end'
 CREATE TABLE issued (id bigint);
 
--- What is inside: this server's clock, from before the statement to after it. Seconds come from a
+-- The fields: the server's clock between before the statement and after it. Seconds come from a
 -- coarse clock, which may trail by a tick.
 SELECT clock_timestamp() AS before \gset
 SELECT randflake_generate() AS id \gset
@@ -134,7 +135,7 @@ BEGIN
 END $$;
 SELECT count(*) FROM plain WHERE note = 'lost';
 
-\echo '-- Of all of them, none twice'
+\echo '-- No identifier came twice'
 SELECT count(*), count(DISTINCT id) FROM issued;
 
 DROP TABLE issued, plain, split;

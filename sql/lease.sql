@@ -1,7 +1,7 @@
 \set ECHO none
--- The coordinator: what its functions say, its views, and who may do what. The rules are replayed by
--- test/t/230_lease_model.pl. The clock is a table here, so nothing depends on the real one; times
--- are shown in seconds since 1750000000.
+-- The coordinator: what its functions say, its views, and who may do what. The rules are replayed
+-- by test/t/230_lease_model.pl. The clock is a table here, so nothing depends on the real one;
+-- times are shown in seconds since 1750000000.
 \a
 \t
 SET timezone = 'UTC';
@@ -48,7 +48,7 @@ $$;
 CREATE FUNCTION release(lease_id bigint, digit integer, last_used bigint) RETURNS void LANGUAGE sql
 AS $$ SELECT randflake_lease_release(lease_id, run(digit), 1750000000 + last_used) $$;
 
-\echo '-- The error of a statement, with times and the user''s name masked'
+\echo '-- The error of a statement, with masked times and user name'
 CREATE FUNCTION error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     message text; detail text; hint text;
@@ -61,7 +61,7 @@ EXCEPTION WHEN OTHERS THEN
                           '\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[-+:0-9]*', '<time>', 'g');
 END $$;
 
-\echo '-- A pool that was never used'
+\echo '-- An unused pool'
 CALL made_at(0);
 SELECT state, grants_from, first_node_id, node_count, own_first_node_id, own_node_count, max_duration, secrets FROM randflake_pool;
 SELECT error_of('SELECT acquire(1)');
@@ -69,7 +69,7 @@ SELECT error_of($$SELECT randflake_lease_add_secret(secrets('b'), at(500000))$$)
 CALL made_at(-10000);
 SELECT state, grants_from FROM randflake_pool;
 
-\echo '-- The views, once it is used: a lease''s state is told by the real clock'
+\echo '-- The views after its use: the real clock decides a lease''s state'
 SELECT * FROM acquire(1);
 SELECT * FROM acquire(2, 4, 10);
 SELECT renew(1, 1, 59);
@@ -84,7 +84,7 @@ SELECT holder, role = SESSION_USER AS role, first_node_id, node_count, state, in
        renewed_at IS NOT NULL AS renewed, released_at IS NOT NULL AS released
 FROM randflake_leases ORDER BY lease_id;
 SELECT starts_at, ends_at, secrets FROM randflake_leases WHERE lease_id = 2;
-\echo '-- A row that is written by hand has the same limits, and the constraint has the last word.'
+\echo '-- A hand-written row has the same limits; the constraint enforces them.'
 SELECT split_part(error_of(format($$INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span)
 VALUES (repeat('x', %s), run(9), secrets('a'), '[%s,302)', '[%s,1750000060)')$$, length, nodes, start)), ' | ', 2)
 FROM (VALUES (256, 301, 1750000059), (257, 301, 1750000050), (1, 302, 1750000050), (1, 301, 1750000060), (1, 301, 1750000000))
@@ -116,7 +116,7 @@ GROUP BY 1 ORDER BY 1;
 SELECT renew(NULL, 1, 59), renew(1, NULL, 59), renew(1, 1, NULL), renew(1, 1, 59, NULL), renew(1, 1, 59, 60, NULL),
        randflake_lease_purge(NULL), randflake_lease_add_secret(NULL, at(401000)), randflake_lease_add_secret(secrets('b'), NULL),
        randflake_lease_remove_secret(NULL);
-\echo '-- What names secrets'
+\echo '-- Names of secrets'
 SELECT split_part(error_of(format('SELECT randflake_lease_acquire(''x'', run(1), 1, 60, %L)', named)), ' | ', 2) AS error,
        bool_and(error_of(format('SELECT randflake_lease_renew(1, run(1), 1750000059, 60, %L)', named)) LIKE '22023 |%') AS nor_in_a_renewal,
        bool_and(error_of(format('SELECT randflake_lease_configure(secrets => %L)', named)) LIKE '22023 |%') AS nor_from_the_owner,
@@ -170,7 +170,7 @@ SELECT in_pool FROM randflake_leases WHERE lease_id = 1;
 SELECT error_of('SELECT renew(1, 1, 59)');
 SELECT randflake_lease_configure(0);
 
-\echo '-- A pool that is closed'
+\echo '-- A closed pool'
 SELECT randflake_lease_configure(closed => true);
 SELECT state FROM randflake_pool;
 SELECT bool_or(in_pool) FROM randflake_leases;
@@ -178,7 +178,7 @@ SELECT error_of('SELECT acquire(3)');
 SELECT randflake_lease_configure(closed => false);
 SELECT state, grants_from FROM randflake_pool;
 
-\echo '-- Another coordinator granted last: the hold-off counts from the first call on, though that was rolled back.'
+\echo '-- Another coordinator granted last: the hold-off counts from the first call, although it rolled back.'
 UPDATE randflake_lease SET granted_at = at(0), renewed_at = NULL;
 UPDATE randflake_lease_pool SET high_water = 0, coordinator = 'another';
 CALL clock_shows(40);
@@ -192,7 +192,7 @@ CALL clock_shows(200);
 SELECT randflake_lease_configure();
 SELECT state, grants_from FROM randflake_pool;
 
-\echo '-- Secrets that follow each other: a lease ends where the secrets of its holder and of the pool begin to differ.'
+\echo '-- Secrets over time: a lease ends where the secrets of its holder and of the pool begin to differ.'
 SELECT randflake_lease_add_secret(secrets('b'), at(265)), randflake_lease_add_secret(secrets('b'), at(265));
 SELECT error_of('SELECT randflake_lease_' || call) FROM unnest(ARRAY[$$add_secret(secrets('b'), at(266))$$,
     $$add_secret(secrets('c'), at(265))$$, $$remove_secret(secrets('a'))$$]) AS call;
@@ -224,7 +224,7 @@ SELECT secrets FROM randflake_pool;
 SELECT ends FROM acquire(9, 1, 60, 'a');
 SELECT secrets FROM randflake_pool;
 
-\echo '-- Under another isolation level than READ COMMITTED no answer could be right.'
+\echo '-- Only READ COMMITTED gives correct answers.'
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT DISTINCT error_of(statement) FROM unnest(ARRAY['SELECT acquire(1)', 'SELECT renew(1, 1, 59)', 'SELECT release(1, 1, 59)',
     'SELECT randflake_lease_purge()', 'SELECT randflake_lease_configure()', $$SELECT randflake_lease_add_secret(repeat('c', 16), to_timestamp(2500000000))$$,
@@ -234,14 +234,14 @@ SET default_transaction_isolation = serializable;
 SELECT error_of('SELECT randflake_lease_configure()');
 RESET default_transaction_isolation;
 
-\echo '-- Whom it may concern'
+\echo '-- Privileges'
 SELECT randflake_lease_configure(0, 131072);
 DELETE FROM randflake_lease;
 UPDATE randflake_lease_pool SET high_water = 0;
 CALL clock_shows(0);
 CREATE ROLE regress_randflake_app;
 SET ROLE regress_randflake_app;
-\echo '-- What test/t/340_roles.pl does not try'
+\echo '-- Cases that test/t/340_roles.pl lacks'
 SELECT error_of(statement) FROM unnest(ARRAY['SELECT * FROM randflake_lease_block FOR UPDATE',
     'LOCK TABLE randflake_lease_pool IN ROW SHARE MODE', 'LOCK TABLE randflake_leases, randflake_pool',
     'SELECT last_value FROM randflake_lease_takeover', $$SELECT setval('randflake_lease_takeover', 0)$$,
@@ -255,7 +255,7 @@ GRANT EXECUTE ON FUNCTION
 SET ROLE regress_randflake_app;
 SELECT lease_id AS granted, first_node_id, starts, ends FROM acquire(1);
 SELECT lease_id AS granted FROM acquire(1) \gset
-\echo '-- a lease belongs to the role that logged in, not to the one that it has set'
+\echo '-- a lease belongs to the role that logged in, not to the one set later'
 RESET ROLE;
 SET SESSION AUTHORIZATION regress_randflake_app;
 SELECT error_of('SELECT renew(' || :granted || ', 1, 59)') AS another_role;
@@ -263,7 +263,7 @@ SELECT error_of('SELECT release(' || :granted || ', 1, 10)') AS another_role;
 RESET SESSION AUTHORIZATION;
 SET ROLE regress_randflake_app;
 SELECT renew(:granted, 1, 59);
-\echo '-- it may name another secret'
+\echo '-- it may name a different secret'
 SELECT lease_end - 1750000000 AS renewed, differs_from,
        clock_ms BETWEEN floor(1000 * extract(epoch FROM now())) AND 1000 * extract(epoch FROM clock_timestamp()) AS its_clock
 FROM randflake_lease_renew(:granted, run(1), 1750000059, 60, secrets('a b@70'));
@@ -308,7 +308,7 @@ DROP SCHEMA regress_astray CASCADE;
 DROP TABLE pg_temp.randflake_lease_pool;
 RESET ROLE;
 REVOKE CREATE ON DATABASE :"DBNAME" FROM regress_randflake_app;
-\echo '-- With a fresh extension, for the tests that follow'
+\echo '-- A fresh extension for the following tests'
 DROP PROCEDURE made_at(bigint), clock_shows(bigint);
 DROP FUNCTION acquire(integer, integer, integer, text), at(bigint),
     renew(bigint, integer, bigint, integer, text), release(bigint, integer, bigint), run(integer), secrets(text), error_of(text);

@@ -1,5 +1,5 @@
 \set ECHO none
--- Masks: opaque numbers for keys that exist, and prefixes of text forms.
+-- Masks: opaque numbers for existing keys, and prefixes of text forms.
 \pset format unaligned
 \pset footer off
 
@@ -9,7 +9,7 @@ SELECT number, randflake_mask(number, repeat('l', 255)) = masked AS masked,
 FROM (VALUES (0, 1424369765037550), (1, 3309931957165843), (134217728, 4966508579305972),
              (9007199254740991, 5560918916688538)) AS v (number, masked);
 
-\echo '-- Each label has its own; many labels, over and over, and back'
+\echo '-- Each label has its own masks; many labels, repeatedly, and back'
 SELECT count(*) AS numbers, count(DISTINCT randflake_mask(1, label)) AS masks,
        count(*) FILTER (WHERE randflake_unmask(randflake_mask(n, label), label) <> n) AS failures
 FROM generate_series(1, 20000) AS n, LATERAL (SELECT 'label ' || n % 1000 AS label) AS l;
@@ -20,7 +20,7 @@ SELECT randflake_mask(1, 'Müller') <> randflake_mask(1, E'Mu\u0308ller') AS not
 SELECT randflake_mask(NULL, 'a') IS NULL, randflake_mask(1, NULL) IS NULL,
        randflake_unmask(NULL, 'a') IS NULL, randflake_unmask(1, NULL) IS NULL;
 
-\echo '-- The row is found by its key'
+\echo '-- Queries find the row by its key'
 CREATE TABLE customer (id bigserial PRIMARY KEY, name text);
 INSERT INTO customer (name) SELECT 'name ' || n FROM generate_series(1, 1000) AS n;
 SET enable_seqscan = off;

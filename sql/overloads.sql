@@ -1,6 +1,7 @@
 \set ECHO none
--- Others may own objects in the extension's schema. Functions and operators of theirs that fit
--- better than PostgreSQL's would run with the rights of the coordinator's owner: these would say so.
+-- Other roles may own objects in the extension's schema. Their functions and operators that fit
+-- better than PostgreSQL's would run with the privileges of the coordinator's owner: these would
+-- report it.
 \pset format unaligned
 \pset footer off
 CREATE SCHEMA overloads;
@@ -31,13 +32,13 @@ BEGIN
         EXECUTE format('CREATE OPERATOR overloads.<@ (LEFTARG = %1$s, RIGHTARG = %1$s, FUNCTION = overloads.within)', range);
     END LOOP;
 END $$;
-\echo '-- They are preferred where the search path has them.'
+\echo '-- PostgreSQL prefers them in the search path.'
 SET search_path = overloads;
 SELECT lower(int4range(1, 2));
 SELECT int8range(1, 2) && int8range(1, 2);
 SET search_path = public;
 
-\echo '-- Nothing of the extensions calls them, whether they are there before they are made or later.'
+\echo '-- The extensions never call them, whether they exist before the extensions or later.'
 DROP EXTENSION randflake_coordinator, randflake_type, randflake;
 CREATE EXTENSION randflake_coordinator SCHEMA overloads;
 CREATE EXTENSION randflake_type SCHEMA overloads CASCADE;
@@ -68,9 +69,9 @@ SELECT overloads.randflake_bind_secret();
 ROLLBACK;
 \set VERBOSITY default
 
--- A function with one more argument, which has a default, fits a call as well as the one that is meant.
--- Here is one for each function of the extensions, of a role that may create in their schema, but for
--- those that only the extensions themselves call: the role may not use the type of their first argument.
+-- A function with one more argument, which has a default, fits a call as well as the intended one.
+-- A role that may create in the extensions' schema makes one for each function, except functions
+-- for internal calls: the role may not use the type of their first argument.
 CREATE ROLE regress_randflake_hostile;
 GRANT USAGE, CREATE ON SCHEMA overloads TO regress_randflake_hostile;
 CREATE FUNCTION define(statement text) RETURNS text LANGUAGE plpgsql AS $$
@@ -89,7 +90,7 @@ WHERE extname LIKE 'randflake%' AND oidvectortypes(proargtypes) !~ 'internal$|in
    OR oidvectortypes(proargtypes) ~ 'randflake_\w+_internal';
 GRANT SELECT ON functions TO regress_randflake_hostile;
 
-\echo '-- What is called by name'
+\echo '-- Calls by name'
 CREATE VIEW call_renew AS
 SELECT (overloads.randflake_lease_renew(lease_id, incarnation, upper(span) - 1, 60, '0123456789abcdef')).lease_end IS NOT NULL AS renewed
 FROM overloads.randflake_lease WHERE released_at IS NULL;
@@ -121,11 +122,11 @@ FROM functions;
 SELECT extension, result, count(*) FROM attempt WHERE result <> 'made'
 GROUP BY 1, 2 ORDER BY extension COLLATE "C", result COLLATE "C";
 SELECT extension, count(*) > 5 AS many_made FROM attempt WHERE result = 'made' GROUP BY 1 ORDER BY 1;
-\echo '-- With any type in the place of the first, and with any number of arguments'
+\echo '-- With any type in place of the first, and with any number of arguments'
 SELECT define(format('CREATE FUNCTION %s(%s, more point DEFAULT NULL) RETURNS %s', function,
                                regexp_replace(arguments, '^[^,]*', 'anyelement'), result)) AS polymorphic, count(*) > 1 AS several
 FROM functions WHERE arguments <> '' GROUP BY 1 ORDER BY 1;
-\echo '-- And with the types that a literal has by itself, or may have, in the place of others'
+\echo '-- And with the possible types of a literal in place of others'
 SELECT left(define(format('CREATE FUNCTION %s(%s) RETURNS %s', function,
                           replace(regexp_replace(arguments, '^[^,]*', 'anyelement'), was, other), result)), 5) AS of_literals, count(*) > 1 AS several
 FROM functions, (VALUES ('bigint', 'integer'), ('integer', 'bigint'), ('text', 'name'), ('text', 'varchar')) AS types (was, other)
@@ -138,7 +139,7 @@ CREATE CAST (text AS regclass) WITH INOUT;
 \set VERBOSITY default
 RESET ROLE;
 
-\echo '-- They make calls of what users call ambiguous.'
+\echo '-- They make users'' calls ambiguous.'
 \c -
 SET search_path = overloads, pg_temp, public;
 \set VERBOSITY sqlstate
@@ -146,7 +147,7 @@ SELECT randflake_lease_acquire('holder', repeat('1', 32)::uuid, 1, 60, '01234567
 SELECT randflake_lease_purge('1 hour');
 SELECT randflake_bind_secret();
 \set VERBOSITY default
-\echo '-- Once such a call is understood, it does what it should, whatever it calls.'
+\echo '-- A resolved call does what it should, whichever function it calls.'
 DELETE FROM randflake_lease_hold;
 UPDATE randflake_lease_pool SET high_water = 0, coordinator = randflake_lease_identity(NULL::randflake_lease_internal);
 SELECT * FROM public.call_configure;

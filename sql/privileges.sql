@@ -1,5 +1,5 @@
 \set ECHO none
--- What an ordinary role may do, beside calling functions, which test/t/340_roles.pl looks at.
+-- What an ordinary role may do; for function calls see test/t/340_roles.pl.
 \pset format unaligned
 \pset footer off
 CREATE ROLE regress_randflake_user;
@@ -18,7 +18,7 @@ SELECT count(*) FROM ordered WHERE id::text::randflake = id::bigint::randflake;
 SELECT count(*) FROM ordered WHERE id >= randflake_lower('2026-01-01') AND id >= (SELECT min(id) FROM ordered);
 SELECT count(*) FROM randflake_key;
 
-\echo '-- Not touch the secret that the type is bound to'
+\echo '-- Not change the secret that the type is bound to'
 SELECT randflake_bind_secret();
 SELECT randflake_key_fingerprints(NULL);
 INSERT INTO randflake_key VALUES ('0123456789abcdef');
@@ -29,7 +29,7 @@ INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 DELETE FROM randflake_key_check;
 CREATE TRIGGER mine BEFORE INSERT ON randflake_key FOR EACH ROW EXECUTE FUNCTION randflake_key_guard();
 
-\echo '-- Nor read or change what the server keeps to itself; the wording differs between versions'
+\echo '-- Nor read or change internal objects; the wording differs between versions'
 \set VERBOSITY sqlstate
 SHOW randflake.secret;
 SELECT current_setting('randflake.secret_file');
@@ -41,7 +41,7 @@ SET randflake.vector_path = 'plain';
 SET randflake.max_clock_skew = 0;
 SELECT count(*) FROM pg_settings WHERE name LIKE 'randflake.secret%';
 
-\echo '-- Their own wait is theirs to set, within its range'
+\echo '-- A session may set its own wait, within the range'
 SET randflake.max_wait = '10s';
 SHOW randflake.max_wait;
 SET randflake.max_wait = -1;

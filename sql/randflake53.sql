@@ -1,5 +1,5 @@
 \set ECHO none
--- Identifiers of 53 bits, which a JavaScript number holds.
+-- Identifiers of 53 bits, which fit in a JavaScript number.
 \pset format unaligned
 \pset footer off
 SET timezone = 'UTC';
@@ -15,7 +15,7 @@ FROM (SELECT hashint8extended(n, 0) & ((1::bigint << 53) - 1) FROM generate_seri
       UNION ALL VALUES (0), (9007199254740991)) AS v (id), randflake53_decode(id) AS d
 WHERE id IS DISTINCT FROM randflake53_encode(d.generated_at, d.node_id, d.sequence);
 
-\echo '-- Made in every way, none twice, by this server''s node ids and in this second'
+\echo '-- Made in every way: distinct, with this server''s node ids, in this second'
 CREATE TABLE issued (id bigint);
 INSERT INTO issued SELECT randflake53_generate() FROM generate_series(1, 50000);
 INSERT INTO issued SELECT * FROM randflake53_generate(1000);
@@ -42,7 +42,7 @@ FROM issued, randflake53_decode(id);
 SELECT sum(n) BETWEEN 400 AND 600 AS uniform
 FROM (SELECT (id >> 52)::integer AS n FROM plain LIMIT 1000) AS top_bits;
 
-\echo '-- They are counted, and have slots of their own'
+\echo '-- They are counted and have their own slots'
 \c -
 SELECT randflake_status_reset();
 SELECT count(*) FROM (SELECT randflake53_generate() FROM generate_series(1, 20000)) AS made;

@@ -1,9 +1,9 @@
 \set ECHO none
--- What the extensions consist of, and where they can be installed.
+-- The contents of the extensions, and the schemas that can hold them.
 \pset format unaligned
 \pset footer off
 
-\echo '-- Every function, marked as designed'
+\echo '-- Every function, with its properties'
 SELECT e.extname AS extension,
        CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END
            AS volatility,
@@ -33,7 +33,7 @@ SELECT extension, type, string_agg(identity, '; ' ORDER BY identity COLLATE "C")
 WHERE type NOT IN ('function', 'aggregate')
 GROUP BY 1, 2 ORDER BY extension COLLATE "C", type COLLATE "C";
 
-\echo '-- Objects, and columns of tables and views, without a comment: none'
+\echo '-- Every object, and every column of a table or view, has a comment'
 SELECT extension, type, identity FROM objects
 WHERE obj_description(objid, (SELECT relname FROM pg_class WHERE oid = classid)) IS NULL
 UNION ALL
@@ -45,12 +45,12 @@ DROP VIEW objects;
 SELECT extname, obj_description(oid, 'pg_extension') AS comment
 FROM pg_extension WHERE extname LIKE 'randflake%' ORDER BY extname COLLATE "C";
 
-\echo '-- One needs the other'
+\echo '-- Dependencies'
 DROP EXTENSION randflake;
 DROP EXTENSION randflake_coordinator;
 DROP EXTENSION randflake_type;
 
-\echo '-- A column default keeps the extension from being dropped'
+\echo '-- A column default prevents dropping the extension'
 CREATE TABLE holds_default (id bigint PRIMARY KEY DEFAULT randflake_generate());
 \set VERBOSITY sqlstate
 DROP EXTENSION randflake;
@@ -58,7 +58,7 @@ DROP EXTENSION randflake;
 DROP TABLE holds_default;
 DROP EXTENSION randflake;
 
-\echo '-- In schemas of their own'
+\echo '-- In separate schemas'
 CREATE SCHEMA randflake_test;
 CREATE SCHEMA randflake_test_type;
 CREATE SCHEMA randflake_test_coordinator;
@@ -76,7 +76,7 @@ SELECT ordered::text IS NOT NULL AS shown FROM elsewhere;
 SELECT count(*) FROM randflake_test_type.randflake_key;
 SELECT randflake_test_coordinator.randflake_lease_configure();
 
-\echo '-- They stay there: functions name the schema'
+\echo '-- They cannot move: functions name the schema'
 ALTER EXTENSION randflake SET SCHEMA public;
 ALTER EXTENSION randflake_type SET SCHEMA public;
 ALTER EXTENSION randflake_coordinator SET SCHEMA public;

@@ -1,5 +1,5 @@
 \set ECHO none
--- Shards: bigint cut into equal contiguous ranges. Any number of them: test/unit/shard_test.cpp.
+-- Shards: bigint cut into equal contiguous ranges. For all counts see test/unit/shard_test.cpp.
 \pset format unaligned
 \pset footer off
 
@@ -23,7 +23,7 @@ SELECT * FROM randflake_shard_ranges('-2147483648');
 SELECT randflake_shard(NULL, 4) IS NULL AS id, randflake_shard(1, NULL) IS NULL AS shards;
 SELECT count(*) FROM randflake_shard_ranges(NULL);
 
-\echo '-- Partitions by range, made from the bounds'
+\echo '-- Partitions by range, with these bounds'
 CREATE TABLE sharded (id bigint PRIMARY KEY DEFAULT randflake_generate()) PARTITION BY RANGE (id);
 SELECT format('CREATE TABLE sharded_%s PARTITION OF sharded FOR VALUES FROM (%s) TO (%s)', shard,
               CASE shard WHEN 0 THEN 'MINVALUE' ELSE lower::text END,

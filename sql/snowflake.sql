@@ -1,27 +1,27 @@
 \set ECHO none
--- Snowflake identifiers: what is inside, layouts by name and description, ranges of time.
+-- Snowflake identifiers: their fields, layouts by name and description, ranges of time.
 \pset format unaligned
 \pset footer off
 SET datestyle = ISO;
 SET timezone = 'UTC';
 
-\echo '-- Identifiers from elsewhere: Twitter''s, and Discord''s from its documentation'
+\echo '-- External identifiers: Twitter''s, and Discord''s from its documentation'
 SELECT * FROM snowflake_decode(1541815603606036480, 'twitter');
 SELECT generated_at, node_id >> 5 AS worker, node_id & 31 AS process, sequence
 FROM snowflake_decode(175928847299117063, 'discord');
 
-\echo '-- From the documentation of pgEdge''s extension, whose functions show there time, node and count'
+\echo '-- From pgEdge''s documentation, which shows their time, node and count'
 SELECT id, d.generated_at = shown AS same_time, node_id, sequence
 FROM (VALUES (136169504773242881, timestamptz '2024-01-11 13:08:59.845-05'),
              (135824181823537153, '2024-01-10 14:16:48.438-05'),
              (135824609030176769, '2024-01-10 14:18:30.292-05')) AS example (id, shown),
      snowflake_decode(id, 'time=41:1ms, sequence=12, node=10, epoch=2023-01-01') AS d;
 
-\echo '-- Numbers that JSON keeps: up to 2^53 - 1'
+\echo '-- Numbers that JSON preserves: up to 2^53 - 1'
 SELECT * FROM snowflake_decode(9007199254740991, 'time=32:1s, node=8, sequence=13, epoch=2024-01-01');
 SELECT snowflake_decode(9007199254740992, 'time=32:1s, node=8, sequence=13, epoch=2024-01-01');
 
-\echo '-- The layouts; and their descriptions say the same as their names'
+\echo '-- The layouts; names and descriptions agree'
 SELECT * FROM snowflake_layouts();
 SELECT name, count(*) FILTER (WHERE snowflake_decode(id, name)::text
                                     IS DISTINCT FROM snowflake_decode(id, description)::text) AS failures
@@ -78,7 +78,7 @@ FROM (VALUES ('2010-11-04 01:42:54.656999', 'twitter'), ('2080-07-10 17:30:30.20
              ('infinity', 'twitter'), ('-infinity', 'twitter'),
              ('now', 'node=10, time=41:1ms, sequence=12, epoch=0')) AS v (t, layout);
 
-\echo '-- No more of a layout is quoted than helps, also of one that is all right but for its blanks'
+\echo '-- A message quotes a short part of a layout, even of one whose only error is its blanks'
 SELECT snowflake_decode(1, repeat('x', 100000));
 SELECT snowflake_decode(-1, repeat(' ', 100000) || 'twitter');
 SELECT snowflake_decode(1, 'time=41:1ms, ' || repeat('x', 100000) || '=1');

@@ -1,5 +1,6 @@
 \set ECHO none
--- The text form: base32hex of the unsigned number. Every digit, length and byte: test/unit/text_test.cpp.
+-- The text form: base32hex of the unsigned number. test/unit/text_test.cpp has all digits and
+-- bytes.
 \pset format unaligned
 \pset footer off
 
@@ -18,12 +19,12 @@ SELECT randflake_to_text(4594531474933654033), randflake_from_text('3vgoe12ccb8g
 \set helper :source '/test/error_of.sql'
 \i :helper
 
-\echo '-- Malformed, and a message quotes no more than helps'
+\echo '-- Malformed; a message quotes a short part'
 SELECT pg_temp.error_of(format('SELECT randflake_from_text(%L)', form)) AS error
 FROM unnest(ARRAY['', '00000000000000', 'g000000000000', '12w4', E'1\n', '1€', '𝟙', repeat('0', 10000), repeat('€', 10000)]) AS form;
 
 \echo '-- NULL in, NULL out'
-SELECT randflake_to_text(NULL) IS NULL AS to_text, randflake_from_text(NULL) IS NULL AS from_text;
+SELECT randflake_to_text(NULL::bigint) IS NULL AS to_text, randflake_from_text(NULL) IS NULL AS from_text;
 
 \echo '-- Immutable: usable in an index and in a generated column'
 CREATE TABLE text_form (

@@ -1,5 +1,5 @@
 \set ECHO none
--- The type randflake: what bigint can do, in the order of time.
+-- The type randflake: the features of bigint, in time order.
 \pset format unaligned
 \pset footer off
 SET datestyle = ISO;
@@ -20,12 +20,12 @@ SELECT ''::randflake;
 \getenv source PG_ABS_SRCDIR
 \set helper :source '/test/error_of.sql'
 \i :helper
-\echo '-- A decimal number as a string says how to cast it, and never finds the row of another identifier'
+\echo '-- A decimal number as a string: the hint has the cast, and it never matches another identifier''s row'
 SELECT pg_temp.error_of(format('SELECT %L::randflake', form)) AS error
 FROM unnest(ARRAY['w', 'g000000000000', '42', '-42', '4958826056601604828', '9223372036854775808']) AS form;
 SELECT array_agg(id::bigint::randflake) AS cast_as_they_say
 FROM unnest('{42,999999999999,-42,4958826056601604828,-9223372036854775808}'::text[]) AS id;
-\echo '-- Identifiers whose text form is such a number have leading zeros, and are read back'
+\echo '-- Identifiers whose text form is such a number have leading zeros, which input accepts'
 SELECT id, id::bigint, randflake_to_text(id), id::text::randflake = id AS back,
        randflake_from_text(id::text) = id::bigint AS from_text
 FROM unnest(ARRAY[randflake_from_text('42'), randflake_from_text('999999999999'),
@@ -41,7 +41,7 @@ SELECT -42::randflake;
 \echo :LAST_ERROR_SQLSTATE
 SELECT -randflake_next();
 
-\echo '-- Every number is a value, and comes back: as text, in binary, as bigint'
+\echo '-- Every number is a value and survives a round trip: as text, in binary, as bigint'
 CREATE TABLE any_id AS SELECT hashint8extended(n, 0) AS id FROM generate_series(1, 10000) AS n;
 SELECT count(*),
        count(*) FILTER (WHERE id::randflake::bigint = id) AS as_bigint,
@@ -52,7 +52,7 @@ SELECT count(*),
 FROM any_id;
 DROP TABLE any_id;
 
-\echo '-- Whatever the order in which they are shown: numbers in a row, backwards, with gaps'
+\echo '-- In any order of output: consecutive, backwards, with gaps'
 CREATE TABLE row_of_numbers AS SELECT s, randflake_encode('2030-01-01', 7, s) AS number,
     randflake_encode('2030-01-01', 7, s)::randflake AS id FROM generate_series(0, 999) AS s;
 SELECT step, count(*), count(*) FILTER (WHERE id::text = randflake_to_text(number)) AS as_text
@@ -119,7 +119,7 @@ INSERT INTO made (place) SELECT n FROM generate_series(1, 300000) AS n;
 SELECT count(*), count(DISTINCT id) AS distinct,
        count(*) FILTER (WHERE id <= previous) AS out_of_order
 FROM (SELECT *, lag(id) OVER (ORDER BY place) AS previous FROM made) AS m;
-\echo '-- The same numbers are never given out by randflake_generate'
+\echo '-- randflake_generate never returns the same numbers'
 INSERT INTO made (id)
 SELECT CASE WHEN n % 3 = 0 THEN randflake_next() ELSE randflake_generate()::randflake END
 FROM generate_series(1, 100000) AS n;
@@ -153,7 +153,7 @@ CREATE UNIQUE INDEX ON twin (id);
 \echo :LAST_ERROR_SQLSTATE
 VACUUM ANALYZE twin;
 
-\echo '-- The plan of a query, and whether it finds what the same query on the twin finds'
+\echo '-- The plan of a query, and whether its result equals that on the twin'
 CREATE FUNCTION plan_of(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     line text;
