@@ -1,6 +1,6 @@
 # Coordinators that know less than the one before: a standby that missed the last grants, a second
-# one that missed the first's, an old copy, a restore in place, a dump. And a server that is its own
-# coordinator.
+# one that missed the first's, an old copy. And a server that is its own coordinator. For a
+# restore in place see 240_lease_handover.pl, for dumps 410_dump_restore.pl.
 
 use Randflake;
 use RandflakeLease;
@@ -134,73 +134,13 @@ wait_for_status($_, 'now() < window_end') for @known, @missed, $newcomer, $anoth
 sleep 3;
 end_load($fleet, $_) for @known, @missed, $newcomer, $another, $early;
 all_is_well($fleet, $old, 'three changes of the coordinator', leased => 0);
-$_->stop for $newcomer, $another, $early, @known, @missed;
-
-# --- a restore into the same directory ---------------------------------------------------------
-
-# Every file is put back as it was, but those that did not change are left alone, as rsync does.
-my $saved = $old->backup_dir . '/saved';
-# It knows of no lease that is longer than those granted from now on.
+$_->stop for $newcomer, $another, $early, @known, @missed, $old;
 $RandflakeLease::duration = 4;
-$hold_off = $RandflakeLease::duration + 2 * 1 + 1;
-$old->safe_psql('postgres', 'SELECT randflake_lease_configure(max_duration => 4)');
-$old->stop;
-system_or_bail('cp', '-a', $old->data_dir, $saved);
-start_in_fleet($fleet, $old);
-my $lost = start_holder($fleet, 'lost', $coordinators);
-load_on($fleet, $lost);
-my $lost_node = status_of($lost, 'first_node_id');
-my $worker = lease_worker_of($lost);
-kill 'STOP', $worker;
-$gone_at = int(time + $ahead);
-$old->stop('immediate');
-my $version = $old->data_dir . '/PG_VERSION';
-my $inode = (stat $version)[1];
-opendir my $directory, $old->data_dir or die;
-system_or_bail('rm', '-r', map { $old->data_dir . "/$_" }
-      grep { !/^\.\.?$/ && $_ ne 'PG_VERSION' } readdir $directory);
-closedir $directory;
-system_or_bail('sh', '-c', "cd $saved && find . -mindepth 1 -maxdepth 1 ! -name PG_VERSION"
-      . ' -exec cp -a {} ' . $old->data_dir . ' \;');
-is((stat $version)[1], $inode, 'restore in place: a file that never changes is the same');
-start_in_fleet($fleet, $old);
-my $newest = newcomer_waits('newcomer4', $old, 'restore in place');
-kill 'CONT', $worker;
-is(status_of($newest, 'first_node_id'), $lost_node,
-    'restore in place: the node id of a lost lease is granted again');
-sleep 2;
-end_load($fleet, $_) for $lost, $newest;
-all_is_well($fleet, $old, 'restore in place', leased => 0);
-$_->stop for $lost, $newest;
-
-# --- a dump ------------------------------------------------------------------------------------
-
-$old->safe_psql('postgres', "UPDATE randflake_lease_pool SET nodes = '[7,100)', max_duration = 3, max_clock_skew = 2");
-my $dump = $old->basedir . '/dump.sql';
-$old->command_ok([ 'pg_dump', '-f', $dump, $old->connstr('postgres') ], 'dump');
-$old->safe_psql('postgres', 'CREATE DATABASE restored TEMPLATE template0');
-$old->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $old->connstr('restored') ],
-    'restore');
-for my $what ('SELECT * FROM randflake_lease ORDER BY lease_id',
-    'SELECT nodes, max_duration, max_clock_skew, high_water, secrets FROM randflake_lease_pool')
-{
-    is($old->safe_psql('restored', $what), $old->safe_psql('postgres', $what),
-        'dump and restore keep ' . ($what =~ /FROM (\w+)/)[0]);
-}
-my $acquire = q{randflake_lease_acquire('x', gen_random_uuid(), 1, 60,
-    (SELECT secrets FROM randflake_lease_pool))};
-my ($status, $out, $error) = $old->psql('restored', "SELECT lease_id FROM $acquire");
-like($error, qr/no lease may begin before/, 'a restored database holds off');
-$old->poll_query_until('restored', <<"SQL", 't') or die 'no lease in the restored database';
-SELECT (SELECT last_value >> 31 FROM randflake_lease_takeover) + 8 < extract(epoch FROM now())
-SQL
-is( $old->safe_psql('restored',
-        'SELECT lease_id > (SELECT max(lease_id) FROM randflake_lease), lease_start >= high_water'
-          . " FROM $acquire, randflake_lease_pool"),
-    't|t', 'a restored database leases under new numbers, from the mark on');
-$old->stop;
 
 # --- a promotion that lost nothing -------------------------------------------------------------
+
+my $acquire = q{randflake_lease_acquire('x', gen_random_uuid(), 1, 60,
+    (SELECT secrets FROM randflake_lease_pool))};
 
 # A lease that was granted; waits for it.
 sub granted {
