@@ -22,42 +22,8 @@ for my $round (1 .. 3) {
     }
 }
 
-# A stop and a start within the second; a crash; a worker that sleeps beyond the end of the lease.
-end_load($fleet, $holders[0]);
-$holders[0]->restart;
-wait_for_lease($holders[0]);
-load_on($fleet, $holders[0]);
-my @processes = processes_of($holders[1]);
-$holders[1]->kill9;
-wait_until_gone(@processes);
-end_load($fleet, $holders[1]);
-$holders[1]->start;
-wait_for_lease($holders[1]);
-load_on($fleet, $holders[1]);
-my ($lease, $worker) = (status_of($holders[0], 'lease_id'), lease_worker_of($holders[0]));
-kill 'STOP', $worker;
-sleep $RandflakeLease::duration + 2;
-kill 'CONT', $worker;
-wait_for_status($holders[0], 'now() < window_end');
-sleep 1;
-
 end_load($fleet, $_) for @holders;
 all_is_well($fleet, $coordinator, 'fleet');
 
-# Node ids that do not fit in the layout, without others in the pool.
-$holders[0]->stop;
-$coordinator->safe_psql('postgres',
-    'SELECT randflake_lease_configure(first_node_id => 1023, node_count => 2)');
-$holders[1]->restart;
-wait_for_lease($holders[1]);
-is(status_of($holders[1], 'first_node_id'), 1023, 'leased: the last node id of the layout, and another');
-error_is($holders[1], 'SELECT snowflake_generate()', '55000',
-    {
-        message => qr/node ids 1023 to 1024 do not fit in layout "twitter"/,
-        detail => qr/10 bits for node ids, which are from 0 to 1023/,
-        hint => qr/"instagram" up to 8191, "sonyflake" up to 65535, "baidu" up to 4194303/ },
-    'leased: which do not fit');
-ok($holders[1]->safe_psql('postgres', 'SELECT randflake_generate()'), 'leased: but serve Randflake');
-
-$_->stop for $holders[1], $coordinator;
+$_->stop for @holders, $coordinator;
 done_testing();
