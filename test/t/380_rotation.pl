@@ -9,7 +9,7 @@ use RandflakeSecrets;
 use Time::HiRes qw(sleep time);
 
 read_document('docs/rotation.md', 'test/t/380_rotation.pl');
-my @secrets = (random_secret(), random_secret(), random_secret());
+my @secrets = (random_secret(), random_secret());
 my $work = PostgreSQL::Test::Utils::tempdir();
 my $began = int time;
 
@@ -194,43 +194,9 @@ my @read_by_first =
 my @skipped = grep { $read_by_first[$_] < $from } 0 .. $#numbers;
 my $share = ($from - 1730000000) / 2**30;
 cmp_ok(abs(@skipped - @numbers * $share), '<', @numbers * 0.015, scalar(@skipped) . ' of 10000 numbers are skipped');
-$nodes[0]->safe_psql('postgres', <<'SQL');
-CREATE FUNCTION encoded_or_null(second bigint, node_id integer, sequence integer) RETURNS bigint
-LANGUAGE plpgsql STABLE AS $$
-BEGIN
-    RETURN randflake_encode(to_timestamp(second), node_id, sequence);
-EXCEPTION WHEN invalid_parameter_value THEN
-    RETURN NULL;
-END $$
-SQL
-my %is_skipped = map { $_ => 1 } @skipped;
-same_list([ ask($nodes[0], 'coalesce(encoded_or_null(second, node_id, sequence)::text, $$$$)',
-            map { "0\t" . join "\t", @$_ } @numbers) ],
-    [ map { $is_skipped{$_} ? '' : $of_second[$_] } 0 .. $#numbers ],
-    '  the right ones, and the others are the second secret\'s');
 error_is($nodes[0], "SELECT randflake_encode(to_timestamp(@{[ $from + 100 ]}), 10, $skipped[0])", '22023',
     { message => qr/there is no identifier of this second, node id and sequence/,
       detail => qr/identifier of an earlier secret takes its place/ }, '  one that is skipped is an error');
-
-# Batches omit skipped numbers, and lose no others.
-my @run = split /\n/, $nodes[0]->safe_psql('postgres', <<'SQL');
-SELECT extract(epoch FROM generated_at)::bigint, node_id, sequence
-FROM randflake_generate(20000) AS id, randflake_decode(id)
-SQL
-my %in_slot;
-for (@run) {
-    my ($second, $node_id, $sequence) = split /\|/;
-    push @{ $in_slot{"$second\t$node_id"} }, $sequence;
-}
-my @missing;
-for my $slot (keys %in_slot) {
-    my @sorted = sort { $a <=> $b } @{ $in_slot{$slot} };
-    my %there = map { $_ => 1 } @sorted;
-    push @missing, map { "0\t$slot\t$_" } grep { !$there{$_} } $sorted[0] .. $sorted[-1];
-}
-cmp_ok(scalar(@missing), '>', 500, 'a run of 20000 leaves ' . @missing . ' numbers out');
-same_list([ ask($nodes[0], 'coalesce(encoded_or_null(second, node_id, sequence)::text, $$$$)', @missing) ],
-    [ ('') x @missing ], '  all of which are skipped');
 
 # An identifier of neither
 my ($none) = $nodes[0]->safe_psql('postgres',
@@ -349,24 +315,6 @@ $alone[0]->safe_psql('postgres', 'DROP DATABASE restored');
 ($good, $errors) = restored($alone[0]);
 ok($good && $errors !~ /ERROR/, '  but the dump can be restored again') or diag($errors);
 is($alone[0]->safe_psql('restored', $content), $nodes[0]->safe_psql('postgres', $content), '  and nothing is lost');
-
-# --- a third -------------------------------------------------------------------------------------
-
-my $third = int(time) + 25;
-for my $node (@nodes) {
-    write_secrets($node, $secrets[0], $from => $secrets[1], $third => $secrets[2]);
-    is($node->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 3, 'a third secret is added');
-}
-sleep 0.1 while time < $third + 0.5;
-for my $node (@nodes) {
-    $node->safe_psql('postgres', q{INSERT INTO made (what) SELECT 'third' FROM generate_series(1, 20000)});
-    is($node->safe_psql('postgres', <<"SQL"), '20000|t|t', '  its identifiers decode');
-SELECT count(DISTINCT id), bool_and(randflake_generated_at(id) >= to_timestamp($third)),
-       bool_and(ordered::text::randflake = ordered)
-FROM made WHERE what = 'third'
-SQL
-}
-is_deeply([ ask($nodes[0], $decoded, @rows) ], \@inside, '  and so do all of before');
 
 for my $node (@nodes, @alone) {
     $node->stop;
