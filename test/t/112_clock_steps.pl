@@ -2,7 +2,6 @@
 # of node ids, and no identifier leaves twice.
 
 use Randflake;
-use RandflakeHandover;
 use RandflakeHistory;
 use RandflakeSecrets;
 use Time::HiRes qw(sleep time);
@@ -11,7 +10,7 @@ my $first = 1730000000;             # 2024-10-27 03:33:20
 my $hour = 3600;
 
 my $secret = random_secret();
-my $node = new_server('main', init => [ allows_streaming => 1 ], settings => {}, conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 50\n");
+my $node = new_server('main', settings => {}, conf => "restart_after_crash = on\nlog_statement = none\nmax_connections = 50\n");
 my $history = RandflakeHistory->new($secret);
 
 sub start_off_by {
@@ -151,40 +150,11 @@ my $changes = () = slurp_file($node->logfile, $log) =~ /the clock was set back/g
 cmp_ok($changes, '>=', 3, 'under load: the range changes');
 
 
-# --- node ids that change hands, secrets
-
-# The server dies under a range in past seconds, and its copy goes on by the same clock.
-clock_offset($node, 2000);
-generates_by_the_clock('before a failover');
-clock_offset($node, 1500);
-generates_by_the_clock('under another range before a failover');
-$node->stop('immediate');
-my $main = $node;
-my $copy = new_server('copy', init => [ allows_streaming => 1 ], settings => {},
-    conf => "log_statement = none\nmax_connections = 50\n");
-copy_directory($main, $copy);
-make_standby($copy);
-$node = $copy;
-configure($node, secret => $secret, max_wait => '60s', node_id => 100, node_count => 2, spare_node_ranges => 7);
-clock_offset($node, 1500);
-start_under_clock($node);
-$node->promote;
-generates_by_the_clock('failover');
-clock_offset($node, 1600);
-generates_by_the_clock('failover, forward');
-clock_offset($node, 1550);
-generates_by_the_clock('failover, back');
-clock_offset($node, 1400);
-refuses('failover, back to seconds of the server before', qr/ No range of node ids may be used before /);
-$node->stop('immediate');
-$node = $main;
-start_off_by(1600, spare_node_ranges => 7);
-generates_by_the_clock('failback');
-clock_offset($node, 1560);
-refuses('failback, back to seconds of the copy', qr/ No range of node ids may be used before /);
 $history->no_duplicates('clock steps');
 
-# A secret cannot begin before what was made under any range.
+# --- secrets
+
+# No secret begins before what was made under any range.
 $node->stop;
 write_secrets($node, $secret);
 configure($node, secret_file => secret_path($node), max_wait => '60s', node_id => 200, spare_node_ranges => 1);

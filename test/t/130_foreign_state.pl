@@ -4,7 +4,7 @@
 use Randflake;
 use RandflakeHistory;
 use RandflakeWindowFile;
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(time);
 
 my $epoch = 1730000000;
 my $skew = 0.5;
@@ -197,66 +197,18 @@ rmdir "$directory/window.new" or die "could not remove a directory: $!";
 $node->stop;
 holds_off($node, 'hold-off cut short, next start', $copied);
 
-# --- node ids ------------------------------------------------------------------------------------
+# --- the secret ----------------------------------------------------------------------------------
 
 sub restart_with {
     $node->stop if $node->{_pid};
     configure($node, %settings, @_);
-    $started = time;
     $node->start;
 }
 
-sub refuses_behind {
-    my ($test_name) = @_;
-    error_is($node, 'SET randflake.max_wait = 0; SELECT randflake_generate()', '55000',
-        { message => qr/^the clock is 3\d\d\d seconds behind the end of the last window$/ },
-        "$test_name: is held to the written end");
-}
-
-# The end is an hour ahead, as after a wrong clock.
-$node->stop;
-$window = read_window($node);
-is_deeply([ @{ $window->{ends}[0] }[ 0, 1 ] ], [ 100, 4 ], 'the range in use comes first');
-$window->{ends}[0][2] = int(time) - $epoch + 3600;
-write_window($node, $window);
-my $position = -s $node->logfile;
-for my $case (
-    [ 100, 4, 1, 'the same range' ],
-    [ 104, 1, 0, 'the next node id' ],
-    [ 103, 1, 1, 'the last node id of the range' ],
-    [ 99, 1, 0, 'the node id before' ],
-    [ 98, 3, 1, 'a range that ends in the range' ],
-    [ 0, 131072, 1, 'every node id' ],
-    [ 200, 8, 0, 'a range far off' ],
-    [ 100, 4, 1, 'the same range again' ]) {
-    my ($node_id, $node_count, $held, $name) = @$case;
-    restart_with(node_id => $node_id, node_count => $node_count);
-    if ($held) {
-        refuses_behind($name);
-    } else {
-        $era = generate($node, $name);
-        cmp_ok($era->{first} + $epoch, '>', $started + $skew, "$name: holds off");
-        ok($era->{nodes} >= $node_id && $era->{nodes} < $node_id + $node_count,
-            "$name: uses its node ids");
-    }
-}
-is_deeply(warnings_since($node, $position), [], 'node ids: no warning');
-
-# A range that is used, left and used again resumes at its end.
 restart_with(node_id => 300);
-generate($node, 'a range to come back to');
-crash_server($node);
-$end = written_end($node);
-restart_with(node_id => 301);
-generate($node, 'another in between');
-restart_with(node_id => 300);
-$era = generate($node, 'back in the range');
-cmp_ok($era->{first}, '>=', $end, 'back in the range: starts at the end written for it');
-
-# --- the secret ----------------------------------------------------------------------------------
-
+generate($node, 'the first secret');
 my $new_secret = random_secret();
-$position = -s $node->logfile;
+my $position = -s $node->logfile;
 restart_with(node_id => 300, secret => $new_secret);
 my $id = $node->safe_psql('postgres', 'SELECT randflake_generate()');
 is_deeply(
@@ -277,31 +229,6 @@ $node->safe_psql('postgres', 'SELECT randflake_generate()');
 is_deeply(warnings_since($node, $position), [], 'another secret, next start: says nothing');
 restart_with(node_id => 300);
 generate($node, 'the former secret');
-
-# --- a copy beside the original ------------------------------------------------------------------
-
-$node->stop;
-$node->backup_fs_cold('cold');
-my $copy = PostgreSQL::Test::Cluster->new('copy');
-$copy->init_from_backup($node, 'cold');
-configure($copy, %settings, node_id => 400);
-$position = -s $node->logfile;
-$node->start;
-my @clients = $history->start_clients($node, qw(single copy));
-wait_until_received(@clients);
-append_to_file($copy->logfile, '');
-holds_off($copy, 'a copy with node ids of its own', $copied);
-is_deeply(warnings_since($node, $position), [], 'the original does not warn');
-
-# The copy takes over from the original, with the same node ids.
-crash_server($node);
-$history->add_era(finish_clients(@clients));
-$copy->clean_node;
-$node->backup_fs_cold('crashed');
-my $successor = PostgreSQL::Test::Cluster->new('successor');
-$successor->init_from_backup($node, 'crashed');
-append_to_file($successor->logfile, '');
-holds_off($successor, 'a copy that takes over', $copied, written_end($node));
 
 $history->no_duplicates('foreign state');
 done_testing();
