@@ -1,4 +1,4 @@
-# State on disk that is damaged, of another server, or of other node ids: the log's messages, the
+# State on disk that is damaged, of another server, or of another secret: the log's messages, the
 # hold-off, and that the server goes on by itself afterwards.
 
 use Randflake;
