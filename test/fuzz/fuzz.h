@@ -1,7 +1,6 @@
 // Shared by the fuzz targets: numbers from the input's bytes, and a check that ends the program.
 
-#ifndef RANDFLAKE_TEST_FUZZ_FUZZ_H
-#define RANDFLAKE_TEST_FUZZ_FUZZ_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -42,5 +41,3 @@ private:
 };
 
 }  // namespace randflake
-
-#endif

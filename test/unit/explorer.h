@@ -18,8 +18,7 @@
 //   - a number's tick lies in the slot's rectangle when the call moves the slot's word
 //   - a slot's word never goes back while its node id stays
 
-#ifndef RANDFLAKE_UNIT_EXPLORER_H
-#define RANDFLAKE_UNIT_EXPLORER_H
+#pragma once
 
 #include <map>
 #include <string>
@@ -395,5 +394,3 @@ private:
 };
 
 }  // namespace randflake::explorer
-
-#endif

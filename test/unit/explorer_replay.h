@@ -9,8 +9,7 @@
 // The clock may show anything at any time, so a reading is no step: it belongs to the next shared
 // operation.
 
-#ifndef RANDFLAKE_UNIT_EXPLORER_REPLAY_H
-#define RANDFLAKE_UNIT_EXPLORER_REPLAY_H
+#pragma once
 
 #include <array>
 #include <atomic>
@@ -176,5 +175,3 @@ private:
 };
 
 }  // namespace randflake::explorer
-
-#endif

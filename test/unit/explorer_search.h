@@ -1,8 +1,7 @@
 // Breadth-first search through states that are plain bytes. Finds every state once, by a shortest
 // history, and returns that history.
 
-#ifndef RANDFLAKE_UNIT_EXPLORER_SEARCH_H
-#define RANDFLAKE_UNIT_EXPLORER_SEARCH_H
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -126,5 +125,3 @@ private:
 };
 
 }  // namespace randflake::explorer
-
-#endif

@@ -1,8 +1,7 @@
 // A server in the explorer: shared memory, calls in progress, given and reserved seconds. Plain
 // bytes, which are compared and hashed.
 
-#ifndef RANDFLAKE_UNIT_EXPLORER_STATE_H
-#define RANDFLAKE_UNIT_EXPLORER_STATE_H
+#pragma once
 
 #include <array>
 #include <compare>
@@ -98,5 +97,3 @@ inline std::string StateText(const std::vector<Layout>& layout_of, const State& 
 }
 
 }  // namespace randflake::explorer
-
-#endif

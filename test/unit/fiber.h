@@ -6,8 +6,7 @@
 // of its stack. That runs no destructor, so what a call keeps must be trivially destructible, as it
 // must be where PostgreSQL leaves a call by an error.
 
-#ifndef RANDFLAKE_UNIT_FIBER_H
-#define RANDFLAKE_UNIT_FIBER_H
+#pragma once
 
 #include <csetjmp>
 #include <cstddef>
@@ -172,5 +171,3 @@ private:
 };
 
 }  // namespace randflake::simulation
-
-#endif

@@ -5,8 +5,7 @@
 // and its successor's clock is at most max_clock_skew behind the clock that it showed at any lost
 // transaction. Otherwise clocks show anything.
 
-#ifndef RANDFLAKE_UNIT_LEASE_CLUSTER_H
-#define RANDFLAKE_UNIT_LEASE_CLUSTER_H
+#pragma once
 
 #include <deque>
 #include <set>
@@ -165,5 +164,3 @@ private:
 };
 
 }  // namespace randflake::simulation
-
-#endif

@@ -1,7 +1,6 @@
 // Prints the core's types in GoogleTest's failures.
 
-#ifndef RANDFLAKE_UNIT_PRINTERS_H
-#define RANDFLAKE_UNIT_PRINTERS_H
+#pragma once
 
 #include <ostream>
 
@@ -42,5 +41,3 @@ inline void PrintTo(Outcome outcome, std::ostream* out) {
 }
 
 }  // namespace randflake
-
-#endif

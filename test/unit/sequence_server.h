@@ -3,8 +3,7 @@
 // every order (sequence_server_test.cpp). sequence_trace.cpp prints the steps of a lone session for
 // test/t/432_managed_numbers.pl.
 
-#ifndef RANDFLAKE_UNIT_SEQUENCE_SERVER_H
-#define RANDFLAKE_UNIT_SEQUENCE_SERVER_H
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -90,5 +89,3 @@ constexpr int Leap(const Limits& limits, const Position& position, int64_t wante
 }
 
 }  // namespace randflake::sequence_server
-
-#endif

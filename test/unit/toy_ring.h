@@ -1,8 +1,7 @@
 // A ring of secrets whose identifiers have as few bits as a small layout's numbers: the shipped
 // Ring with another cipher.
 
-#ifndef RANDFLAKE_UNIT_TOY_RING_H
-#define RANDFLAKE_UNIT_TOY_RING_H
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -77,5 +76,3 @@ private:
 };
 
 }  // namespace randflake::simulation
-
-#endif

@@ -1,8 +1,7 @@
 // Assertions. The unit tests and servers built with USE_ASSERT_CHECKING evaluate them; other builds
 // compute nothing.
 
-#ifndef RANDFLAKE_CORE_BASE_ASSERT_H
-#define RANDFLAKE_CORE_BASE_ASSERT_H
+#pragma once
 
 namespace randflake {
 
@@ -22,6 +21,4 @@ inline void AssertFailed(const char* condition) noexcept {
 #define RANDFLAKE_ASSERT(condition) ((condition) ? void() : ::randflake::AssertFailed(#condition))
 #else
 #define RANDFLAKE_ASSERT(condition) (static_cast<void>(sizeof(!(condition))))
-#endif
-
 #endif

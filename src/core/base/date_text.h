@@ -1,7 +1,6 @@
 // Reads dates and times of day in ISO notation.
 
-#ifndef RANDFLAKE_CORE_BASE_DATE_TEXT_H
-#define RANDFLAKE_CORE_BASE_DATE_TEXT_H
+#pragma once
 
 #include <chrono>
 #include <cstddef>
@@ -84,5 +83,3 @@ inline bool TakeTimeOfDay(TextLeft* text, TimeOfDay* time) {
 }
 
 }  // namespace randflake
-
-#endif

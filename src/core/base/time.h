@@ -6,8 +6,7 @@
 // duration converts implicitly neither to a number nor to another unit. Times at the borders stay
 // plain numbers: packed words, fields of a layout, the file on disk, SQL values.
 
-#ifndef RANDFLAKE_CORE_BASE_TIME_H
-#define RANDFLAKE_CORE_BASE_TIME_H
+#pragma once
 
 #include <compare>
 #include <cstdint>
@@ -88,5 +87,3 @@ constexpr Second SecondOf(WallMs instant) noexcept {
 }
 
 }  // namespace randflake
-
-#endif

@@ -9,8 +9,7 @@
 //
 // Encrypt and Decrypt are inverse bijections of the 64-bit numbers for every key.
 
-#ifndef RANDFLAKE_CORE_IDENTIFIER_CIPHER_H
-#define RANDFLAKE_CORE_IDENTIFIER_CIPHER_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -43,5 +42,3 @@ uint64_t Decrypt(const KeySchedule& schedule, uint64_t id) noexcept;
 bool ParseKey(const char* text, size_t length, Key* key) noexcept;
 
 }  // namespace randflake
-
-#endif

@@ -5,8 +5,7 @@
 // the cipher becomes one vector operation. The same source is compiled for several widths; the
 // server chooses one at its start. All widths give the same bits as the scalar functions.
 
-#ifndef RANDFLAKE_CORE_IDENTIFIER_CIPHER_BATCH_H
-#define RANDFLAKE_CORE_IDENTIFIER_CIPHER_BATCH_H
+#pragma once
 
 #include "core/identifier/cipher.h"
 #include "core/identifier/siphash.h"
@@ -46,5 +45,3 @@ struct VectorPaths {
 VectorPaths ListVectorPaths() noexcept;
 
 }  // namespace randflake
-
-#endif

@@ -9,8 +9,7 @@
 // The message of each round holds the round's number above the half that it reads. Without it all
 // even rounds would be one function and all odd rounds another, which slide attacks exploit.
 
-#ifndef RANDFLAKE_CORE_IDENTIFIER_FEISTEL_H
-#define RANDFLAKE_CORE_IDENTIFIER_FEISTEL_H
+#pragma once
 
 #include <cstdint>
 
@@ -65,5 +64,3 @@ using Feistel53 = Feistel<26, 27>;
 inline constexpr uint64_t kMaxFeistel53 = Feistel53::kMax;
 
 }  // namespace randflake
-
-#endif

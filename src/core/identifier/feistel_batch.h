@@ -2,8 +2,7 @@
 // cipher_batch.cpp includes it and compiles it for several widths. The steps are those of feistel.h
 // and siphash.h.
 
-#ifndef RANDFLAKE_CORE_IDENTIFIER_FEISTEL_BATCH_H
-#define RANDFLAKE_CORE_IDENTIFIER_FEISTEL_BATCH_H
+#pragma once
 
 #include <type_traits>
 #include <utility>
@@ -145,5 +144,3 @@ ALWAYS_INLINE void Permute(const SipKey& key, const uint64_t* numbers, uint64_t*
 #undef ALWAYS_INLINE
 
 }  // namespace randflake::feistel_batch
-
-#endif

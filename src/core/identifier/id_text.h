@@ -5,8 +5,7 @@
 // used before its move to the type would, read as base 32, match another row. So the type writes a
 // text of fewer than 13 decimal digits with leading zeros, and refuses it without them.
 
-#ifndef RANDFLAKE_CORE_IDENTIFIER_ID_TEXT_H
-#define RANDFLAKE_CORE_IDENTIFIER_ID_TEXT_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -58,5 +57,3 @@ inline constexpr size_t kBinaryBytes = 8;
 bool ParseBinary(const uint8_t* bytes, size_t length, uint64_t* id) noexcept;
 
 }  // namespace randflake
-
-#endif

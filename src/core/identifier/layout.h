@@ -15,8 +15,7 @@
 // Raw numbers are unsigned 64-bit everywhere: from 2041 on a Randflake timestamp sets the top bit,
 // and a signed intermediate would be negative.
 
-#ifndef RANDFLAKE_CORE_IDENTIFIER_LAYOUT_H
-#define RANDFLAKE_CORE_IDENTIFIER_LAYOUT_H
+#pragma once
 
 #include <cstdint>
 
@@ -174,5 +173,3 @@ inline constexpr Layout kRandflake53{
 inline constexpr Second kNoSecond = SecondsEnd(kRandflake);
 
 }  // namespace randflake
-
-#endif

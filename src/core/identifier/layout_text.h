@@ -9,8 +9,7 @@
 // a Z at the end) or a number of Unix milliseconds. It is a multiple of the unit and may stand
 // anywhere in the list. Blanks around fields and signs are ignored.
 
-#ifndef RANDFLAKE_CORE_IDENTIFIER_LAYOUT_TEXT_H
-#define RANDFLAKE_CORE_IDENTIFIER_LAYOUT_TEXT_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -85,5 +84,3 @@ inline constexpr size_t kMaxLayoutText = 128;
 void FormatLayout(const Layout& layout, char buffer[kMaxLayoutText]) noexcept;
 
 }  // namespace randflake
-
-#endif

@@ -6,8 +6,7 @@
 // multiplication is Lemire's range reduction ("Fast Random Integer Generation in an Interval",
 // 2019) and needs 128 bits.
 
-#ifndef RANDFLAKE_CORE_IDENTIFIER_SHARD_H
-#define RANDFLAKE_CORE_IDENTIFIER_SHARD_H
+#pragma once
 
 #include <cstdint>
 
@@ -42,5 +41,3 @@ constexpr int64_t ShardUpper(int32_t shard, int32_t shards) noexcept {
 }
 
 }  // namespace randflake
-
-#endif

@@ -1,8 +1,7 @@
 // Converts between unsigned numbers and signed ones in the same order, for storage that lacks
 // unsigned types. Both directions add 2^63, which inverts the top bit.
 
-#ifndef RANDFLAKE_CORE_IDENTIFIER_SIGNED_ORDER_H
-#define RANDFLAKE_CORE_IDENTIFIER_SIGNED_ORDER_H
+#pragma once
 
 #include <cstdint>
 
@@ -17,5 +16,3 @@ constexpr uint64_t ToUnsigned(int64_t value) noexcept {
 }
 
 }  // namespace randflake
-
-#endif

@@ -4,8 +4,7 @@
 // Source: Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012. The messages here
 // are whole words of 8 bytes; a word stands for its bytes from the lowest on, as in the paper.
 
-#ifndef RANDFLAKE_CORE_IDENTIFIER_SIPHASH_H
-#define RANDFLAKE_CORE_IDENTIFIER_SIPHASH_H
+#pragma once
 
 #include <bit>
 #include <cstddef>
@@ -77,5 +76,3 @@ constexpr uint64_t SipHash(const SipKey& key, const uint64_t* words, size_t coun
 }
 
 }  // namespace randflake
-
-#endif

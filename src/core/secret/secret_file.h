@@ -9,8 +9,7 @@
 // offset would differ from server to server, so it is refused. Blank lines, lines that begin with #
 // and white space at the end of a line do not count.
 
-#ifndef RANDFLAKE_CORE_SECRET_SECRET_FILE_H
-#define RANDFLAKE_CORE_SECRET_SECRET_FILE_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -58,5 +57,3 @@ SecretFileResult ParseSecretFile(const char* text, size_t length, SecretList* li
 const char* SecretFileErrorText(SecretFileError error) noexcept;
 
 }  // namespace randflake
-
-#endif

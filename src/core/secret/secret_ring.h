@@ -25,8 +25,7 @@
 // related: it encrypts again what falls outside a domain. Here the number is skipped instead,
 // because numbers abound and the walk would end in another generation's.
 
-#ifndef RANDFLAKE_CORE_SECRET_SECRET_RING_H
-#define RANDFLAKE_CORE_SECRET_SECRET_RING_H
+#pragma once
 
 #include <cstdint>
 #include <type_traits>
@@ -196,5 +195,3 @@ static_assert(kBatchLength == 64);
 int DropSkipped(uint64_t skipped, int count, uint64_t ids[kBatchLength]) noexcept;
 
 }  // namespace randflake
-
-#endif

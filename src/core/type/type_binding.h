@@ -19,8 +19,7 @@
 // The clock binds nothing. It serves to refuse, as input, identifiers of a generation that cannot
 // have begun on any server: a user made them up.
 
-#ifndef RANDFLAKE_CORE_TYPE_TYPE_BINDING_H
-#define RANDFLAKE_CORE_TYPE_TYPE_BINDING_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -123,5 +122,3 @@ BindingStep PlanBinding(const TypeBinding& binding, const SecretRecords& ring, T
 Second CertainEnd(const TypeBinding& binding, const SecretRecords& ring) noexcept;
 
 }  // namespace randflake
-
-#endif

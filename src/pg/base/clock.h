@@ -2,8 +2,7 @@
 // a second and can trail CLOCK_REALTIME by one of its ticks. The shorter ticks of Snowflake numbers
 // use CLOCK_REALTIME. So a window moves on up to one coarse tick later than a Snowflake tick.
 
-#ifndef RANDFLAKE_PG_BASE_CLOCK_H
-#define RANDFLAKE_PG_BASE_CLOCK_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -63,5 +62,3 @@ static inline randflake::UptimeMs uptime_clock() {
 #endif
     return {int64{now.tv_sec} * 1000 + now.tv_nsec / 1000000};
 }
-
-#endif

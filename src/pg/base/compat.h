@@ -1,7 +1,6 @@
 // Differences between PostgreSQL 15 and 19. No other file of the glue tests PG_VERSION_NUM.
 
-#ifndef RANDFLAKE_PG_BASE_COMPAT_H
-#define RANDFLAKE_PG_BASE_COMPAT_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -106,5 +105,3 @@ static inline uint32 wait_event(const char* name) {
     return PG_WAIT_EXTENSION;
 #endif
 }
-
-#endif

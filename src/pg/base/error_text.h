@@ -1,7 +1,6 @@
 // An error as data, to raise in a call or to show before a call meets it.
 
-#ifndef RANDFLAKE_PG_BASE_ERROR_TEXT_H
-#define RANDFLAKE_PG_BASE_ERROR_TEXT_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -19,5 +18,3 @@ struct ErrorText {
                     error.hint != nullptr ? errhint("%s", error.hint) : 0));
     pg_unreachable();
 }
-
-#endif

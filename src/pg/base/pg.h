@@ -2,8 +2,7 @@
 // this file first: postgres.h replaces printf and its relatives by macros, which break a later
 // <cstdio>.
 
-#ifndef RANDFLAKE_PG_BASE_PG_H
-#define RANDFLAKE_PG_BASE_PG_H
+#pragma once
 
 // PostgreSQL 15 leaves this empty; the library is built with hidden visibility.
 #define PGDLLEXPORT __attribute__((visibility("default")))
@@ -93,5 +92,3 @@ extern "C" {
 #include "utils/uuid.h"
 #include "utils/wait_event.h"
 }
-
-#endif

@@ -2,8 +2,7 @@
 // library, but ALTER EXTENSION updates the SQL objects in each database; between the two the widths
 // may differ, and the function would write beyond its row.
 
-#ifndef RANDFLAKE_PG_BASE_SQL_FUNCTION_H
-#define RANDFLAKE_PG_BASE_SQL_FUNCTION_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -21,5 +20,3 @@ TupleDesc result_row(FunctionCallInfo fcinfo, int columns, MemoryContext context
 
 // The same for a function that has called InitMaterializedSRF.
 void require_columns(TupleDesc row, int columns);
-
-#endif

@@ -1,7 +1,6 @@
 // Converts times of identifiers from and to PostgreSQL's timestamps with time zone.
 
-#ifndef RANDFLAKE_PG_BASE_TIMESTAMP_H
-#define RANDFLAKE_PG_BASE_TIMESTAMP_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -23,5 +22,3 @@ const char* second_text(randflake::Second second);
 
 // The second of an identifier that holds a time; an ERROR with this SQLSTATE if none does.
 randflake::Second second_of_timestamp(TimestampTz time, int sqlstate);
-
-#endif

@@ -1,7 +1,6 @@
 // The background workers of this library.
 
-#ifndef RANDFLAKE_PG_BASE_WORKER_H
-#define RANDFLAKE_PG_BASE_WORKER_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -20,5 +19,3 @@ static inline BackgroundWorker background_worker(const char* function, const cha
     strlcpy(worker.bgw_type, name, sizeof worker.bgw_type);
     return worker;
 }
-
-#endif

@@ -17,8 +17,7 @@
 //   Reserve(wanted)   a Reservation, or an ERROR
 //   ReadRing()        the ring of secrets; see UseReserved
 
-#ifndef RANDFLAKE_PG_GENERATION_PREFETCH_H
-#define RANDFLAKE_PG_GENERATION_PREFETCH_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -121,5 +120,3 @@ static Datum generate_many(FunctionCallInfo fcinfo) {
         SRF_RETURN_DONE(context);
     SRF_RETURN_NEXT(context, Int64GetDatum(static_cast<int64>(Prefetch<Family>::Next())));
 }
-
-#endif

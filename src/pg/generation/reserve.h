@@ -1,8 +1,7 @@
 // Reserves raw numbers for this backend in the slots of shared memory. reserve_errors.cpp explains
 // why a call got none.
 
-#ifndef RANDFLAKE_PG_GENERATION_RESERVE_H
-#define RANDFLAKE_PG_GENERATION_RESERVE_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -37,5 +36,3 @@ void log_exhausted(const randflake::Layout& layout, const randflake::Reservation
 // What stops Randflake's identifiers now or soon: the text of that ERROR in one line; palloc'd.
 // Null when nothing does.
 const char* generator_problem();
-
-#endif

@@ -1,7 +1,6 @@
 // Column defaults of COPY FROM.
 
-#ifndef RANDFLAKE_PG_IDENTIFIER_COPY_H
-#define RANDFLAKE_PG_IDENTIFIER_COPY_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -20,5 +19,3 @@ void require_original(FunctionCallInfo fcinfo);
         require_original(fcinfo);            \
         return name(fcinfo);                 \
     }
-
-#endif

@@ -1,7 +1,6 @@
 // The server's layout of Snowflake identifiers, and the parser of layouts.
 
-#ifndef RANDFLAKE_PG_IDENTIFIER_SNOWFLAKE_LAYOUT_H
-#define RANDFLAKE_PG_IDENTIFIER_SNOWFLAKE_LAYOUT_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -19,5 +18,3 @@ void snowflake_layout_load();
 // Reads a layout by name or description. A malformed text is an error of level `elevel`, which
 // quotes the text after `message`.
 randflake::Layout parse_layout(const char* text, size_t length, const char* message, int elevel);
-
-#endif

@@ -1,7 +1,6 @@
 // The text form of identifiers, and quotes of input for messages.
 
-#ifndef RANDFLAKE_PG_IDENTIFIER_TEXT_H
-#define RANDFLAKE_PG_IDENTIFIER_TEXT_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -17,5 +16,3 @@ bool id_of_type_text(const char* input, Node* context, uint64* id);
 
 // Quotes input for a message, truncated at a character boundary since it may be huge; palloc'd.
 const char* quoted(const char* data, size_t length);
-
-#endif

@@ -1,7 +1,6 @@
 // The server's choice among the cipher's vector paths.
 
-#ifndef RANDFLAKE_PG_IDENTIFIER_VECTOR_PATH_H
-#define RANDFLAKE_PG_IDENTIFIER_VECTOR_PATH_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -16,5 +15,3 @@ void vector_path_define_setting();
 
 // Chooses the path; FATAL if this processor lacks the one in randflake.vector_path.
 void vector_path_choose();
-
-#endif

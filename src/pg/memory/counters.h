@@ -1,8 +1,7 @@
 // Counters of the server's identifiers. Single identifiers are not counted: a slot's word has the
 // number of reservations in its second, and only a change of the second adds them up.
 
-#ifndef RANDFLAKE_PG_MEMORY_COUNTERS_H
-#define RANDFLAKE_PG_MEMORY_COUNTERS_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -43,5 +42,3 @@ uint64 count_of_slot(const Slot& slot);
 uint64 count_of_all_slots();
 
 void counters_reset();
-
-#endif

@@ -1,7 +1,6 @@
 // What messages and views show of leases, in a server that leases its node ids.
 
-#ifndef RANDFLAKE_PG_MEMORY_LEASE_REPORT_H
-#define RANDFLAKE_PG_MEMORY_LEASE_REPORT_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -68,5 +67,3 @@ void lease_record_clock(const randflake::CoordinatorClock& clock);
 // For the worker: records its problem; an empty message means none.
 void lease_record_problem(LeaseProblem problem, const char* message,
                           randflake::UnixSecond not_before);
-
-#endif

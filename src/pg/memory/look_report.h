@@ -1,8 +1,7 @@
 // The state and results of the look for coordinators that have leased this server's static node
 // ids; core/lease/pool_look.h says when and why the server looks.
 
-#ifndef RANDFLAKE_PG_MEMORY_LOOK_REPORT_H
-#define RANDFLAKE_PG_MEMORY_LOOK_REPORT_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -45,5 +44,3 @@ void look_record_failure(uint32 question, const char* failure, Oid database,
 // False, recorded as a failure, if no worker is free. `handle` lets the caller wait for its end.
 bool look_start_worker(const char* function, Oid database, uint32 question,
                        BackgroundWorkerHandle** handle);
-
-#endif

@@ -1,8 +1,7 @@
 // Preconditions of SQL functions. Each raises an ERROR with the remedy if this server does not meet
 // it. All are fixed while the server runs, so a backend checks them once.
 
-#ifndef RANDFLAKE_PG_MEMORY_REQUIRE_H
-#define RANDFLAKE_PG_MEMORY_REQUIRE_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -35,5 +34,3 @@ void require_snowflake();
 
 // The node ids from `first_node_id` on fit in the layout of Snowflake numbers.
 void require_snowflake_nodes(int64 first_node_id);
-
-#endif

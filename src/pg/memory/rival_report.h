@@ -1,7 +1,6 @@
 // What is known and shown of other running servers with static node ids of this one.
 
-#ifndef RANDFLAKE_PG_MEMORY_RIVAL_REPORT_H
-#define RANDFLAKE_PG_MEMORY_RIVAL_REPORT_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -27,5 +26,3 @@ inline constexpr char kRivalLeased[] = "The coordinator of \"randflake.registry\
 inline constexpr char kRivalRemedy[] =
     "Both make the same identifiers. Stop one, and start it again only as a standby or with node "
     "ids that no other server uses.";
-
-#endif

@@ -1,7 +1,6 @@
 // The randflake.* settings. Those with postmaster context are fixed while the server runs.
 
-#ifndef RANDFLAKE_PG_MEMORY_SETTINGS_H
-#define RANDFLAKE_PG_MEMORY_SETTINGS_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -33,5 +32,3 @@ static inline int static_node_count() {
 // What will prevent the next start with the settings of the last reload; null when nothing is
 // known that will.
 const ErrorText* next_start_error();
-
-#endif

@@ -24,8 +24,7 @@
 // among processes. The locks are in shared memory, which has one address everywhere. The
 // postmaster's static key and start time are copied here for children that run _PG_init themselves.
 
-#ifndef RANDFLAKE_PG_MEMORY_SHMEM_H
-#define RANDFLAKE_PG_MEMORY_SHMEM_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -123,5 +122,3 @@ void shmem_request();
 // Maps the memory. True if this call made it: slots and locks are then initialized, all else is
 // zero, and each subsystem fills in its part. The caller holds AddinShmemInitLock.
 bool shmem_attach();
-
-#endif

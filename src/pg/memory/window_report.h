@@ -1,7 +1,6 @@
 // Why there is no window, for messages, and what the log reports about the state on disk.
 
-#ifndef RANDFLAKE_PG_MEMORY_WINDOW_REPORT_H
-#define RANDFLAKE_PG_MEMORY_WINDOW_REPORT_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -53,5 +52,3 @@ void window_show_ranges(uint32 in_use, const randflake::Second (&opens_at)[randf
 
 // Also for the exiting postmaster, which takes no spinlocks.
 void window_log_failure(const FileFailure& failure);
-
-#endif

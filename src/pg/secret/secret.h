@@ -1,7 +1,6 @@
 // The secrets, from randflake.secret or randflake.secret_file to shared memory.
 
-#ifndef RANDFLAKE_PG_SECRET_SECRET_H
-#define RANDFLAKE_PG_SECRET_SECRET_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -57,5 +56,3 @@ randflake::SipKey secret_permutation_key(int generation, const char* use, const 
 // The ring of 53-bit identifiers, like secret_ring() of the others. A session derives its keys
 // once, which may raise an ERROR. For backends only.
 randflake::SecretRing53 secret_ring53();
-
-#endif

@@ -1,7 +1,6 @@
 // Whether this server lacks secrets, as a coordinator or the state on disk says.
 
-#ifndef RANDFLAKE_PG_SERVER_DECODE_HORIZON_H
-#define RANDFLAKE_PG_SERVER_DECODE_HORIZON_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -26,5 +25,3 @@ static inline void require_certain(const randflake::Layout& layout, const uint64
         (raw == nullptr || !randflake::CertainlyRead(layout, *raw, before)))
         raise_secret_lacking();
 }
-
-#endif

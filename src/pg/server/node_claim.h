@@ -8,8 +8,7 @@
 //
 // Servers of different system users, or with separate /dev/shm, do not find each other.
 
-#ifndef RANDFLAKE_PG_SERVER_NODE_CLAIM_H
-#define RANDFLAKE_PG_SERVER_NODE_CLAIM_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -21,5 +20,3 @@ void node_claim_take();
 
 // The postmaster's pid of another server whose claim overlaps; 0: none is known.
 pid_t node_claim_rival();
-
-#endif

@@ -1,8 +1,7 @@
 // The SQL type randflake. A value stores the raw number in time order
 // (core/identifier/signed_order.h); input decrypts it and output encrypts it.
 
-#ifndef RANDFLAKE_PG_TYPE_TYPE_H
-#define RANDFLAKE_PG_TYPE_TYPE_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -44,5 +43,3 @@ static inline randflake::Second second_of_raw(uint64 raw) {
 static inline randflake::Second second_of_datum(Datum value) {
     return second_of_raw(raw_of_datum(value));
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Binds a database to the secrets of its values of type randflake.
 
-#ifndef RANDFLAKE_PG_TYPE_TYPE_KEY_H
-#define RANDFLAKE_PG_TYPE_TYPE_KEY_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -37,5 +36,3 @@ static inline bool check_type_value(FunctionCallInfo fcinfo, const randflake::Se
                                          secrets_decode_horizon())) ||
            check_type(fcinfo->flinfo->fn_oid, ring, use, raw);
 }
-
-#endif

@@ -1,8 +1,7 @@
 // The identity of a file, which its copies do not share; opening of regular files only; and the
 // report of a failed file operation.
 
-#ifndef RANDFLAKE_PG_WINDOW_FILE_IDENTITY_H
-#define RANDFLAKE_PG_WINDOW_FILE_IDENTITY_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -36,5 +35,3 @@ FileFailure file_create(const char* path, int* fd);
 
 // Inode and birth time of a regular file. `path` is relative to the data directory.
 FileFailure file_identity(const char* path, randflake::FileIdentity* identity);
-
-#endif
