@@ -35,8 +35,8 @@ my $packages = 'test/js';
 
 sub javascript {
     my ($program, %recipe) = @_;
-    my $run = $program eq 'pg' ? 'pg.mjs' : 'mapper.mjs';
-    recipe(name => $program, packages => $packages, run => [ 'node', $run, $program ], programs => ['mapper.mjs'],
+    my $run = $program eq 'pg' ? 'pg_program.mjs' : 'mapper.mjs';
+    recipe(name => $program, packages => $packages, run => [ 'node', $run, $program ], programs => [$run],
         needs => [ 'node', $javascript, "$packages/node_modules (npm ci)", -d "$packages/node_modules" ],
         %recipe, files => [ 'text_form.mjs', "$program.mjs", @{ $recipe{files} // [] } ]);
 }
@@ -232,21 +232,22 @@ SH
 # --- Java ------------------------------------------------------------------------------------
 
 my $jdbc = '/usr/share/java/postgresql.jar';
-recipe(name => 'JDBC', files => ['Recipe.java'], tables => 1,
+recipe(name => 'JDBC', files => ['Keys.java'], programs => ['Recipe.java'], tables => 1,
     needs => [ 'default-jdk-headless', succeeds('javac', '-version'), 'libpostgresql-jdbc-java', -e $jdbc ],
-    run => [ 'java', '-XX:TieredStopAtLevel=1', '-cp', $jdbc, 'Recipe.java' ]);
+    run => [ 'sh', '-ec', 'javac -cp $0 Keys.java Recipe.java; java -XX:TieredStopAtLevel=1 -cp $0:. Recipe', $jdbc ]);
 
 # --- Ruby, PHP -------------------------------------------------------------------------------
 
 my $ruby = '/usr/bin/ruby';
-recipe(name => 'pg for Ruby', files => ['pg_recipe.rb'], tables => 1,
+recipe(name => 'pg for Ruby', files => ['pg_recipe.rb'], programs => ['pg_program.rb'], tables => 1,
     needs => [ 'ruby-pg', succeeds($ruby, '-e', 'require "pg"') ],
-    run => [ $ruby, 'pg_recipe.rb' ]);
+    run => [ $ruby, 'pg_program.rb' ]);
 # Its dumped schema makes the same tables in a database without the extensions, for fixtures.
 my @active_record = (name => 'ActiveRecord',
     files => [ 'activerecord.rb', 'config/initializers/randflake.rb', 'test_helper.rb' ],
+    programs => ['activerecord_program.rb'],
     needs => [ 'ruby-activerecord', succeeds($ruby, '-e', 'require "pg"; require "active_record"') ],
-    run => [ $ruby, 'activerecord.rb' ]);
+    run => [ $ruby, 'activerecord_program.rb' ]);
 recipe(@active_record,
     after => [ [ 'psql', '-qc', 'DROP TABLE bought, customer, purchase' ], [ $ruby, 'again.rb' ] ],
     also => {
@@ -291,13 +292,13 @@ RUBY
 
 my $php = '/usr/bin/php';
 my $pdo = succeeds($php, '-r', 'exit(in_array("pgsql", PDO::getAvailableDrivers()) ? 0 : 1);');
-recipe(name => 'PDO', files => ['pdo.php'], tables => 1, needs => [ 'php-cli php-pgsql', $pdo ],
-    run => [ $php, 'pdo.php' ]);
-recipe(name => 'Doctrine', files => ['doctrine.php'],
+recipe(name => 'PDO', files => ['pdo.php'], programs => ['pdo_program.php'], tables => 1, needs => [ 'php-cli php-pgsql', $pdo ],
+    run => [ $php, 'pdo_program.php' ]);
+recipe(name => 'Doctrine', files => ['doctrine.php'], programs => ['doctrine_program.php'],
     needs => [
         'php-cli php-pgsql', $pdo, map { $_->[0], -e "/usr/share/php/$_->[1]/autoload.php" }
           [ 'php-doctrine-orm', 'Doctrine/ORM' ],
-        [ 'php-symfony-cache', 'Symfony/Component/Cache' ] ], run => [ $php, 'doctrine.php' ],
+        [ 'php-symfony-cache', 'Symfony/Component/Cache' ] ], run => [ $php, 'doctrine_program.php' ],
     after => [ [ $php, 'again.php' ] ], also => {
         'again.php' => block('doctrine.php') =~ s/^\(new SchemaTool.*/<<~'PHP'/emsr });
     if ($sql = (new SchemaTool($em))->getUpdateSchemaSql($classes, true))

@@ -12,13 +12,13 @@ read_document('docs/drivers-java-go.md', 'test/t/324_drivers_built.pl');
 my %shared = map { $_->{name} => $_->{text} } grep { $_->{name} } code_blocks('docs/drivers.md');
 my $node = start_recipes('built', @shared{qw(database tables)});
 
-recipe(name => 'pgx', files => ['pgx.go'], tables => 1,
+recipe(name => 'pgx', files => ['pgx.go'], programs => ['pgx_program.go'], tables => 1,
     needs => [
         'golang-go', succeeds('go', 'version'), 'golang-github-jackc-pgx-v4-dev',
         -d '/usr/share/gocode/src/github.com/jackc/pgx/v4' ],
     environment => {
         GOCACHE => PostgreSQL::Test::Utils::tempdir(), GOFLAGS => '', GO111MODULE => 'off',
-        GOPATH => '/usr/share/gocode' }, run => [ 'go', 'run', 'pgx.go' ]);
+        GOPATH => '/usr/share/gocode' }, run => [ 'go', 'run', 'pgx.go', 'pgx_program.go' ]);
 
 $node->stop;
 every_block_was_used();

@@ -1,0 +1,29 @@
+// What a program does with node-postgres.
+
+import { pool } from './pg.mjs';
+import { fromText, toText } from './text_form.mjs';
+
+const first = async (query, ...values) => (await pool.query(query, values)).rows[0];
+
+// Insert, get the key, find by it
+const { id } = await first('INSERT INTO customer (name) VALUES ($1) RETURNING id', 'Ada');
+const { name } = await first('SELECT name FROM customer WHERE id = $1', fromText(toText(id)));
+console.log('customer', id, toText(id), name);
+
+const pen = await first('INSERT INTO purchase (item) VALUES ($1) RETURNING id', 'pen');
+const { item } = await first('SELECT item FROM purchase WHERE id = $1', pen.id);
+console.log('purchase', pen.id, item);
+
+// Arrays
+const bob = await first('INSERT INTO customer (name) VALUES ($1) RETURNING id', 'Bob');
+const ink = await first('INSERT INTO purchase (item) VALUES ($1) RETURNING id', 'ink');
+const customers = await first(
+  'SELECT array_agg(id ORDER BY name) AS ids FROM customer WHERE id = ANY ($1)', [id, bob.id]);
+const purchases = await first(
+  'SELECT array_agg(id ORDER BY item) AS ids FROM purchase WHERE id = ANY ($1)', [pen.id, ink.id]);
+console.log('arrays', customers.ids.join(), purchases.ids.join());
+
+// A malformed key
+await first('SELECT item FROM purchase WHERE id = $1', '42')
+  .catch((error) => console.log('malformed', /^22/.test(error.code) && 404));
+await pool.end();
