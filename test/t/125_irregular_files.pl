@@ -62,7 +62,7 @@ sub refused {
     error_is($node, 'SELECT randflake_generate()', '55000',
         {
             message => qr{^could not extend the window for identifiers: "randflake/$name" is not a regular file$},
-            hint => qr/^Move away what is there/
+            hint => qr/^Move it away/
         },
         $test_name, problem => 1);
 }
@@ -89,7 +89,7 @@ for my $name (qw(identity window window.new)) {
         }
     }
     like(slurp_file($node->logfile, $position),
-        qr{LOG:  "randflake/$name" is not a regular file\n.*DETAIL:.*\n.*HINT:  Move away what is there},
+        qr{LOG:  "randflake/$name" is not a regular file\n.*DETAIL:.*\n.*HINT:  Move it away},
         "$name: the log tells, with a remedy");
     move("$base/$name", $path) if -e "$base/$name";
     generates("$name as it was");

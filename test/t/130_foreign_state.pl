@@ -43,7 +43,7 @@ sub warnings_since {
 sub problem_of { return $_[0]->safe_psql('postgres', 'SELECT problem FROM randflake_status') }
 
 my $is_copy = 'this data directory is a copy: A server that runs with the same node ids makes the same identifiers.'
-  . ' When there is none, a superuser ends this message by randflake_acknowledge_copy().';
+  . ' If there is none, let a superuser run randflake_acknowledge_copy().';
 
 # The server's next start must warn of this, and hold off beyond the start and, if given, beyond
 # $end. The following start is ordinary, except that a copy is reported until acknowledged.

@@ -197,7 +197,7 @@ static ErrorText file_failed_error(const WindowReport& report) {
                      file_failure_text(report.failure)),
             psprintf("Could not %s file \"%s\" in the data directory.", report.failure.action,
                      report.failure.path),
-            irregular ? "Move away what is there. Identifiers continue as soon as that is done."
+            irregular ? "Move it away. Identifiers continue as soon as that is done."
                       : "Identifiers continue as soon as the file can be written."};
 }
 
@@ -437,8 +437,8 @@ static ErrorText copy_error() {
     if (!window_of_copy(&found_at))
         return {};
     return {0, "this data directory is a copy",
-            "A server that runs with the same node ids makes the same identifiers. When there is "
-            "none, a superuser ends this message by randflake_acknowledge_copy().",
+            "A server that runs with the same node ids makes the same identifiers. If there is "
+            "none, let a superuser run randflake_acknowledge_copy().",
             nullptr};
 }
 

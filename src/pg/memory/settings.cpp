@@ -158,12 +158,11 @@ void settings_define() {
         "randflake.coordinator", "Connection string of the database that leases node ids.",
         "Empty: this server uses the node ids of \"randflake.node_id\".", &setting_coordinator, "",
         PGC_SIGHUP, GUC_SUPERUSER_ONLY, nullptr, assign_coordinator, nullptr);
-    DefineCustomStringVariable("randflake.registry",
-                               "Connection string of the coordinator that is told of the node ids "
-                               "of \"randflake.node_id\".",
-                               "It finds servers that run with the same ones. Empty: none is told.",
-                               &setting_registry, "", PGC_SIGHUP, GUC_SUPERUSER_ONLY, nullptr,
-                               nullptr, nullptr);
+    DefineCustomStringVariable(
+        "randflake.registry",
+        "Connection string of the coordinator to which this server announces its static node ids.",
+        "It finds servers with the same ones. Empty: announces nothing.", &setting_registry, "",
+        PGC_SIGHUP, GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
 }
 
 void settings_check() {

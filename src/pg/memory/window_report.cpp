@@ -57,7 +57,7 @@ void window_log_failure(const FileFailure& failure) {
     if (failure.error == kNotRegular) {
         ereport(LOG, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
                       errmsg("\"%s\" is not a regular file", failure.path), errdetail(kDetail),
-                      errhint("Move away what is there.")));
+                      errhint("Move it away.")));
         return;
     }
     errno = failure.error;

@@ -96,7 +96,7 @@ static int malformed_hint() {
 // wiped.
 
 static int file_detail() {
-    return errdetail("It is named by \"randflake.secret_file\".");
+    return errdetail("\"randflake.secret_file\" names it.");
 }
 
 // Does not suggest a new secret: identifiers of the old one would no longer decode.
@@ -161,7 +161,7 @@ static void check_content(const SecretFileResult& result, bool too_long, int lev
                     : result.line > 0 ? errdetail("Line %d is wrong. %s", result.line, why)
                                       : errdetail("%s", why),
                     no_secret ? malformed_hint()
-                              : errhint("Correct the file, and leave the lines as they are that "
+                              : errhint("Correct the file, but keep the lines that "
                                         "were in use.")));
 }
 

@@ -16,7 +16,7 @@ Second secrets_read_decode_horizon() {
                         errmsg("could not %s file \"%s\": %s", failure.action, failure.path,
                                file_failure_text(failure)),
                         errdetail("It says whether this server lacks a secret that is in use."),
-                        errhint("Let the server's user read it, or move away what is there.")));
+                        errhint("Let the server's user read it, or move it away.")));
     }
     return second;
 }

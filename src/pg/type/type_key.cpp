@@ -250,8 +250,8 @@ static const char* bind_hint() {
         psprintf("The table \"%s\" has key fingerprint %s, this server has %s.", kCheckTable,
                  other_fingerprints(find_table(kCheckTable, function), records),
                  all_fingerprints_of(records)),
-        "Restore dumps with that fingerprint on a server that has their secret. If none "
-        "is to come, let a superuser run randflake_bind_secret() once.");
+        "Restore dumps with that fingerprint on a server that has their secret. If you "
+        "expect none, let a superuser run randflake_bind_secret() once.");
 }
 
 [[noreturn]] static void raise_missing(const SecretRecord& record, bool parallel) {
@@ -262,8 +262,8 @@ static const char* bind_hint() {
          errmsg("a value of type randflake belongs to a secret that this database is not bound "
                 "to"),
          parallel ? errdetail("A parallel operation cannot add key fingerprint %s.", fingerprint)
-                  : errdetail("Key fingerprint %s is not in the table \"%s\". Who made the value, "
-                              "or read it in, has not committed it there.",
+                  : errdetail("Key fingerprint %s is not in the table \"%s\". The session that "
+                              "made the value or read it in has not committed it there.",
                               fingerprint, kKeyTable),
          errhint("%s", bind_hint())));
 }
@@ -293,11 +293,10 @@ static const char* bind_hint() {
                            "secret with that fingerprint and restart the server.")
              : in_part
                  ? errhint("Put the secret with that fingerprint, and its time, into "
-                           "\"randflake.secret_file\". If none of its values is to be kept, delete "
-                           "them and "
-                           "its rows in the table \"%s\".",
+                           "\"randflake.secret_file\". If you need none of its values, delete "
+                           "them and its rows in the table \"%s\".",
                            kKeyTable)
-                 : errhint("A dump was restored that was made under the other secret, or this "
+                 : errhint("A dump made under the other secret was restored, or this "
                            "server lacks a secret that follows its own. Add that one to "
                            "\"randflake.secret_file\", or restore the dump into a new database, on "
                            "a server that has its secret.")));
