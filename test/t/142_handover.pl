@@ -1,9 +1,8 @@
-# Node ids that move between servers: copies, promotions, disks rolled back, leases before static
-# node ids. Compares the identifiers of all sides, including rolled-back transactions. The unit
-# tests of PlanStart show which node ids a stop proves. RANDFLAKE_ROUNDS sets the rounds of each
-# case.
+# Node ids that move between servers: promotions, disks rolled back, stops that prove nothing. Compares
+# the identifiers of all sides, including rolled-back transactions. The simulation of fleets shows what
+# a server decides; this shows what the server reads for that. RANDFLAKE_ROUNDS sets the rounds of
+# each case.
 
-use List::Util qw(max);
 use Randflake;
 use RandflakeHandover;
 use RandflakeHistory;
@@ -24,8 +23,6 @@ sub settings {
 my %conf = (init => [ allows_streaming => 1 ], conf => "log_statement = none\nrestart_after_crash = on\n");
 my $a = new_server('a', %conf, settings => { settings(node_id => 0) });
 my $b = new_server('b', %conf, settings => { settings(node_id => 1) });
-my $coordinator = start_server('coordinator', settings => { secret => $secret },
-    extensions => [qw(randflake randflake_coordinator)]);
 for my $node ($a, $b) {
     set_ahead($node, 0);
     start_under_clock($node);
@@ -127,26 +124,6 @@ handover(
         forget_long($a);
     });
 
-# Its spare range is another stopped server's. The clock goes back to the time of that one's use.
-handover(
-    'quick restart with a spare range',
-    sub {
-        my ($name) = @_;
-        my ($node_id) = fresh_node_ids(2);
-        start_with($a, node_id => $node_id);
-        start_with($b, node_id => $node_id + 1);
-        generates($a, 0.2, $name);
-        my $others = generates($b, 0.5, "$name, the other");
-        reload_with($a, node_id => $node_id, max_clock_skew => $long);
-        $_->stop for $a, $b;
-        clocks_stand_in_next_second($a);
-        start_with($a, node_id => $node_id, spare_node_ranges => 1, max_clock_skew => $long);
-        is_closed($a, $name);
-        clock_stands_at($a, 1730000000 + $others->{first} + 0.5);
-        is_closed($a, "$name, clock set back");
-        forget_long($a);
-    });
-
 # A server without a postmaster
 handover(
     'single-user mode',
@@ -221,49 +198,6 @@ handover(
         generates($a, 0.2, "$name, then");
     });
 
-# A server with a proof relies on the others' hold-off, whatever their clocks do.
-handover(
-    'clock set ahead during a hold-off',
-    sub {
-        my ($name, $round) = @_;
-        my ($node_id) = fresh_node_ids(1);
-        my $promoted = $round % 2 == 0;
-        make_standby($a) if $promoted;
-        my $since = time;
-        start_with($a, node_id => $node_id);
-        if ($promoted) {
-            sleep $skew;
-            $a->promote;
-            $since = time;
-            is_closed($a, "$name, promoted");
-        }
-        set_ahead($a, 60);
-        generates($a, 0.1, $name);
-        cmp_ok(time - $since, '>', $skew, "$name: holds off");
-    });
-
-# --- there and back ------------------------------------------------------------------------------
-
-handover(
-    'copied there and back',
-    sub {
-        my ($name) = @_;
-        my $node_id = 1;
-        start_with($a, node_id => $node_id);
-        generates($a, 0.3, "$name, original");
-        $a->stop;
-        copy_directory($a, $b);
-        start_with($b, node_id => $node_id);
-        generates($b, 0.3, "$name, copy");
-        clocks_stand($a, $b);
-        is_open($b, "$name, copy");
-        $b->stop;
-        start_with($a, node_id => $node_id);
-        is_closed($a, "$name, original again");
-        clocks_run($a, $b);
-        generates($a, 0.5, "$name, original again");
-    });
-
 # A promoted server holds off from the promotion, even if shared memory was made anew since.
 handover(
     'promotion and a crash of a session',
@@ -311,117 +245,7 @@ handover(
         is_closed($a, $name);
     });
 
-# --- leases before static node ids ---------------------------------------------------------------
-
-# Node ids that no case above uses
-$coordinator->safe_psql('postgres',
-    'SELECT randflake_lease_configure(131000, 16, max_duration => 20, max_clock_skew => 10, never_leased => true)');
-
-# Under a clock that was ahead while node ids were leased
-handover(
-    'leased, then static',
-    sub {
-        my ($name) = @_;
-        set_ahead($a, 6);
-        configure($a, secret => $secret, max_wait => '60s', lease_duration => '20s',
-            coordinator => $coordinator->connstr('postgres'));
-        start_under_clock($a);
-        generates($a, 0.5, "$name, leased");
-        my $node_id = $a->safe_psql('postgres', 'SELECT first_node_id FROM randflake_status');
-        my $now = time;
-        clocks_stand($a);
-        is_open($a, "$name, leased, at last");
-        $a->stop;
-        clock_stands_at($a, $now);
-        start_with($a, node_id => $node_id);
-        sleep $skew + 1;
-        clock_stands_at($a, $now + $skew + 1);
-        is_closed($a, "$name, behind what was leased");
-        set_ahead($a, 6);
-        generates($a, 0.5, "$name, then");
-    });
-
-# --- changing ends and tolerances --------------------------------------------------------------
-
-# The last node id is used for longer than the others.
-handover(
-    'exact end',
-    sub {
-        my ($name) = @_;
-        my ($node_id) = fresh_node_ids(1);
-        start_with($a, node_id => $node_id, node_count => 3);
-        my $last = $node_id + 2;
-        my $text = <<"SQL";
-SET randflake.max_wait = '60s';
-\\! sleep 2
-SELECT node_id = $last AS is_last, extract(epoch FROM generated_at)::bigint - 1730000000 AS second
-FROM randflake_decode(randflake_generate()) \\gset
-\\echo other :second
-\\if :is_last
-\\! sleep 2
-SELECT 'last', extract(epoch FROM randflake_generated_at(randflake_generate()))::bigint - 1730000000;
-\\endif
-SQL
-        my $file = PostgreSQL::Test::Utils::tempdir_short() . '/statements';
-        append_to_file($file, $text);
-        my $used = '';
-        # They have each node id in turn.
-        my @sessions = map {
-            IPC::Run::start([ 'psql', '-XAtq', '-d', $a->connstr('postgres'), '-f', $file ], '>>', \$used,
-                IPC::Run::timeout(3 * $PostgreSQL::Test::Utils::timeout_default))
-        } 1 .. 6;
-        $_->finish for @sessions;
-        my $others = max 0, $used =~ /other (\d+)/g;
-        my $second = max 0, $used =~ /last.(\d+)/g;
-        cmp_ok($second, '>', $others, "$name: the last node id is used for longer than the others");
-        $a->stop;
-        is(written_end($a), 1 + $second, "$name: after the last second of the last node id");
-        clocks_stand_in_next_second($a);
-        start_with($a, node_id => $node_id, node_count => 3);
-        is_open($a, $name);
-    });
-
-# The copy held off for less than the original's stop takes as a proof.
-handover(
-    'raised in a handover',
-    sub {
-        my ($name, $round) = @_;
-        my ($node_id) = fresh_node_ids(1);
-        start_with($a, node_id => $node_id);
-        generates($a, 0.3, "$name, original");
-        $a->stop;
-        copy_directory($a, $b);
-        set_ahead($b, 1.5);
-        start_with($b, node_id => $node_id);
-        generates($b, 0.3, "$name, copy");
-        clocks_stand($a, $b);
-        is_open($b, "$name, copy");
-        $b->stop;
-        if ($round % 2) {
-            start_with($a, node_id => $node_id, max_clock_skew => '10min');
-        } else {
-            start_with($a, node_id => $node_id);
-            reload_with($a, node_id => $node_id, max_clock_skew => '10min');
-        }
-        is_closed($a, "$name, original again");
-    });
-
-handover(
-    'raised during a hold-off',
-    sub {
-        my ($name) = @_;
-        my ($node_id, $before) = fresh_node_ids(2);
-        start_with($a, node_id => $before);
-        generates($a, 0.2, "$name, other node ids");
-        $a->stop;
-        clocks_stand($a);
-        start_with($a, node_id => $node_id);
-        is_closed($a, $name);
-        reload_with($a, node_id => $node_id, max_clock_skew => '10min');
-        clocks_run($a);
-        sleep $skew + 1;
-        is_closed($a, "$name, then");
-    });
+# --- changing tolerances -------------------------------------------------------------------------
 
 # Lowered between the start and the first call, or before the stop: the hold-off uses the greatest
 # value, and the proof the smallest.
@@ -445,47 +269,4 @@ handover(
         cmp_ok(time - $since, '>', 5, "$name: holds off");
     });
 
-# An unused lease takes back nothing of the server's earlier use, even with an exact end.
-handover(
-    'leased and not used',
-    sub {
-        my ($name) = @_;
-        my ($node_id) = fresh_node_ids(1);
-        my $ahead = 15;
-        $coordinator->safe_psql('postgres', <<"SQL");
-DROP EXTENSION randflake_coordinator;
-CREATE EXTENSION randflake_coordinator;
-SELECT randflake_lease_configure(first_node_id => $node_id, node_count => 1, max_duration => 60,
-                                 max_clock_skew => 1, never_leased => true);
-SQL
-        set_ahead($a, $ahead);
-        start_with($a, node_id => $node_id);
-        my $static = generates($a, 0.5, "$name, static");
-        $a->stop;
-        is(written_end($a), $static->{last} + 1, "$name, static: an exact end");
-
-        my $leased = sub {
-            configure($a, secret => $secret, max_wait => '60s', lease_duration => '60s',
-                coordinator => $coordinator->connstr('postgres'));
-            start_under_clock($a);
-            $a->poll_query_until('postgres', 'SELECT window_start IS NOT NULL FROM randflake_status')
-              or die 'the window does not open';
-        };
-        $leased->();
-        $a->stop;
-        is(written_end($a), $static->{last} + 1, "$name: the end stays");
-        my $now = int(time) - 1730000000;
-        is( $coordinator->safe_psql('postgres',
-                "SELECT greatest(max(upper(span)) - 1730000000, $now) FROM randflake_lease"),
-            $static->{last} + 1 > $now ? $static->{last} + 1 : $now,
-            "$name: the coordinator grants to none what was used");
-        set_ahead($a, 0);
-        $leased->();
-        my $again = generates($a, 0.5, "$name, leased again");
-        cmp_ok($again->{first}, '>', $static->{last}, "$name, leased again: later");
-        $a->stop;
-        is(written_end($a), $again->{last} + 1, "$name, leased again: an exact end");
-    });
-
-$_->stop for $coordinator;
 done_testing();

@@ -213,6 +213,12 @@ TEST(WindowStateBytes, EveryChangeOfAByteIsRefused) {
         }
 }
 
+TEST(WindowStateBytes, AnotherLengthIsRefused) {
+    Bytes longer = Encoded(Example());
+    longer.push_back(0);
+    EXPECT_EQ(ErrorOf(longer), StateError::kWrongLength);
+}
+
 TEST(WindowStateBytes, ImpossibleContentIsRefused) {
     struct {
         size_t at;
