@@ -1,4 +1,4 @@
-// Judges an answer part by part, as libpq hands it over. The first part that does not fit decides.
+// Judges the parts of an answer in libpq's order. The first unfit part decides.
 
 #include "core/lease/lease_answer.h"
 
@@ -11,9 +11,9 @@ namespace {
 // object_not_in_prerequisite_state: what the coordinator's functions raise to refuse. Any other
 // error says nothing about the lease: a standby, a cancelled query, a full disk.
 constexpr char kRefusal[] = "55000";
-// What it names in the field for a constraint when it does not agree about the secrets.
+// The constraint field of an error in which the coordinator disagrees about the secrets.
 constexpr char kAboutSecrets[] = "secrets";
-// configuration_limit_exceeded: no node id is free, with the time at which one will be.
+// configuration_limit_exceeded: no node id is free; the error has the time at which one will be.
 constexpr char kNoneFree[] = "53400";
 
 // Digits and nothing else.
@@ -74,9 +74,8 @@ bool LeaseAnswer::ReadRow(const AnswerPart& part) noexcept {
     return true;
 }
 
-// The coordinator says until when it grants nothing, or from when on the holder lacks a secret, as
-// a Unix second in the field for the name of a column, which reaches a client as it is, in every
-// language.
+// The column field has a Unix second, which every locale passes on unchanged: until when the
+// coordinator grants nothing, or the first second of a secret that the holder lacks.
 void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (part.message == nullptr || part.sqlstate == nullptr)
         return;
@@ -91,7 +90,7 @@ void LeaseAnswer::ReadError(const AnswerPart& part) noexcept {
     if (refused_ || Is(part.sqlstate, kNoneFree))
         if (const Second second = ReadSecond(part.column, latest); second != Second{0})
             not_before_ = ToUnix(second);
-    // PostgreSQL has other reasons for that SQLSTATE, and never this field beside it.
+    // PostgreSQL raises that SQLSTATE for other reasons, but never with this field.
     refused_ |= not_before_ != UnixSecond{0};
     verdict_ = refused_ ? AnswerVerdict::kRefused : AnswerVerdict::kError;
 }

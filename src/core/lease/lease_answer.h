@@ -1,19 +1,19 @@
-// What a coordinator answered, judged: is it a grant, a refusal, or nothing that counts?
+// Judges an answer of the coordinator: a grant, a refusal, or neither.
 //
-// A grant counts only when the coordinator said, in the expected form, that it is committed:
+// An answer is a grant only if the coordinator reported, in the expected form, that it committed:
 //
-//   - Every request is one statement, followed by the end of the exchange. The server sends the
-//     row, commits, and then reports that it is ready; no transaction waits for the holder. So the
-//     row counts only after that report. A server that reports an open transaction has not
-//     committed.
+//   - Every request is one statement, followed by the end of the exchange. The coordinator sends
+//   the
+//     row, commits, and then reports that it is ready; its transaction does not wait for the
+//     holder. So the row counts only after that report. A report of an open transaction means no
+//     commit.
 //   - A broken connection, an error, or an answer of any other shape is no grant.
 //   - A warning is no grant either: a cancelled wait for a synchronous standby commits locally,
 //     warns, and may be lost in a failover.
 //
-// An error is a refusal if it says so; any other says nothing about the lease.
+// An error is a refusal if it says so; others say nothing about the lease.
 
-#ifndef RANDFLAKE_CORE_LEASE_LEASE_ANSWER_H
-#define RANDFLAKE_CORE_LEASE_LEASE_ANSWER_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -26,12 +26,11 @@ inline constexpr int kMaxAnswerColumns = 7;
 
 enum class AnswerType : uint8_t { kInt4, kInt8, kVoid, kOther };
 
-// The row that is expected.
+// The expected row.
 struct AnswerShape {
     int columns;
     AnswerType types[kMaxAnswerColumns];
-    // The last column is the second from which on the holder lacks a secret of the coordinator's,
-    // or null.
+    // The last column is the first second of a coordinator's secret that the holder lacks, or null.
     bool tells_of_secrets;
 };
 
@@ -39,11 +38,11 @@ struct AnswerField {
     AnswerType type;
     bool binary;
     bool null;
-    const char* text;  // `length` bytes, anything at all
+    const char* text;  // `length` arbitrary bytes
     size_t length;
 };
 
-// One of the results that follow each other.
+// One of the successive results.
 struct AnswerPart {
     enum class Kind : uint8_t {
         kRow,
@@ -69,11 +68,11 @@ struct AnswerPart {
 enum class AnswerVerdict : uint8_t {
     kGood,          // one row, as expected, and committed
     kRefused,       // the coordinator refuses
-    kSecrets,       // it does not agree about the secrets; whether it refuses is told apart
+    kSecrets,       // it disagrees about the secrets; see refused()
     kError,         // an error that says nothing of the lease
     kBroken,        // no error of the coordinator, but of the connection
-    kNotOneRow,     // something else than one row
-    kNotExpected,   // a row of another shape, or of values that cannot be
+    kNotOneRow,     // not exactly one row
+    kNotExpected,   // a row of another shape or with impossible values
     kNotCommitted,  // a transaction was left open
 };
 
@@ -83,16 +82,17 @@ public:
         RANDFLAKE_ASSERT(shape.columns >= 1 && shape.columns <= kMaxAnswerColumns);
     }
 
-    // Takes the next result. True if another one is due; else the verdict is there, but for End.
+    // Takes the next result. True if it expects another one; else the verdict is final, but for
+    // End.
     bool Take(const AnswerPart& part) noexcept;
-    // All results were good, and the coordinator reported whether it is in no transaction.
+    // Call after good results: whether the coordinator is in no transaction.
     void End(bool idle) noexcept;
 
     AnswerVerdict verdict() const noexcept { return verdict_; }
 
     // Whether the coordinator refuses: with another verdict than kGood.
     bool refused() const noexcept { return refused_; }
-    // Before this second it grants nothing; 0: not said.
+    // The coordinator grants nothing before this second; 0: not said.
     UnixSecond not_before() const noexcept { return not_before_; }
 
     // With kGood, within the range of their types, 0 for kVoid.
@@ -102,8 +102,7 @@ public:
         return values_[column];
     }
 
-    // Whether it told if the holder lacks a secret; the first second of that one, 0 if it lacks
-    // none.
+    // Whether the answer says if the holder lacks a secret; the first second of that secret, or 0.
     bool tells_of_secrets() const noexcept { return tells_; }
     Second differs_from() const noexcept { return differs_from_; }
 
@@ -123,5 +122,3 @@ private:
 };
 
 }  // namespace randflake
-
-#endif

@@ -3,27 +3,25 @@
 //
 // A coordinator never leases or renews node ids that its own server is configured with. But a
 // server may start with node ids that were leased before: new ones, more spare ranges, those of a
-// promoted standby or a copy. So unless a start is proven (PlanStart), a worker looks, once, into
-// every database, and each range opens at the second from which on the coordinator there would
-// grant it to somebody else: the last end of the leases that overlap it and, where it overlaps the
-// pool, the mark. No lease on these node ids can be granted or renewed after the start, so one look
-// is enough.
+// promoted standby or a copy. So unless a start is proven (PlanStart), a worker looks once into
+// every database. Each range opens at the second from which the coordinator there would grant it to
+// another holder: the last end of the leases that overlap it and, where it overlaps the pool, the
+// mark. After the start no coordinator grants or renews a lease on these node ids, so one look is
+// enough.
 
-#ifndef RANDFLAKE_CORE_LEASE_POOL_LOOK_H
-#define RANDFLAKE_CORE_LEASE_POOL_LOOK_H
+#pragma once
 
 #include "core/window/window_state.h"
 
 namespace randflake {
 
-// A coordinator, as its tables have it. What is not said there is as in a pool that nobody has
-// configured.
+// A coordinator's tables. Missing values are those of a pool that was never configured.
 struct PoolSeen {
     bool configured;  // it has a pool; otherwise the values that a new one would have
     bool same;        // the pool was changed last by this very coordinator
-    bool noted_here;  // `noted` is of this coordinator: when it was made or, `called`, took over
+    bool noted_here;  // this coordinator's `noted`: its creation or, `called`, its takeover
     bool called;
-    bool made_since;  // the start of the server, so all that it ever leased is in the table
+    bool made_since;  // made since the server's start, so its table has all of its leases
     UnixSecond noted;
     UnixSecond high_water;
     UnixSecond last_grant;  // or renewal
@@ -31,9 +29,9 @@ struct PoolSeen {
     NodeRange nodes;
 };
 
-// The second before which this coordinator grants nothing, should it be asked now for the first
-// time: as randflake_lease_share_pool() has it. 0 for one that was just made: it waits for others,
-// and the server has used its node ids since before.
+// The second before which this coordinator would grant nothing if it were asked first now, as in
+// randflake_lease_share_pool(). 0 for a new one: it waits for others, and the server has used its
+// node ids since before.
 constexpr UnixSecond MarkOf(const PoolSeen& pool, UnixSecond now) noexcept {
     if (pool.noted_here && pool.same)
         return pool.made_since && !pool.called ? UnixSecond{0} : pool.high_water;
@@ -46,7 +44,7 @@ constexpr UnixSecond MarkOf(const PoolSeen& pool, UnixSecond now) noexcept {
     return ended > pool.high_water ? ended : pool.high_water;
 }
 
-// What was found so far. Nothing with a destructor.
+// The results so far; trivially destructible.
 struct PoolLook {
     NodeRanges ranges;  // of the server
     Second free_at[kMaxRanges];
@@ -63,5 +61,3 @@ struct PoolLook {
 };
 
 }  // namespace randflake
-
-#endif

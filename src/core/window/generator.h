@@ -1,16 +1,16 @@
-// The generator: how the next reservation of raw numbers follows from a slot's word, the clock and
-// the window. Pure; the only atomics are those the caller passes to Reserve.
+// The generator computes the next reservation of raw numbers from a slot's word, the clock and the
+// window. It is pure: the only atomics are those that callers pass to Reserve.
 //
-// A slot is one word: the last raw number reserved under one node id. It only moves forward while
-// its node id stays the same, so a number is reserved by the one compare-and-swap that moves the
-// word past it. The window is a half-open range of seconds [start, end) that this server owns for
-// its node ids; a number whose tick is not in one of them is never reserved.
+// A slot is one word: the last raw number reserved under one node id. The word only grows while its
+// node id stays, so a number is reserved by the one compare-and-swap that moves the word past it.
+// The window is a half-open range of seconds [start, end) that this server owns for its node ids;
+// no number with a tick outside it is ever reserved.
 //
-// A server has a set of slots for each family of identifiers that it generates, with the same node
-// ids and one window for all: families are different spaces of numbers, each with its own layout.
-// Ticks tile seconds (layout.h), so every layout agrees about which of them a window holds. A
-// layout that cannot hold a window, because of its node ids or its time, has no words in it
-// (kEmptySlot), and nothing is reserved in that layout.
+// A server has a set of slots for each family of identifiers, with the same node ids and one window
+// for all: families are different spaces of numbers, each with its own layout. Ticks tile seconds
+// (layout.h), so all layouts agree on which ticks a window holds. In a layout that cannot hold a
+// window, because of its node ids or its time, the slots have no words (kEmptySlot) and nothing is
+// reserved.
 //
 // Protocol between Reserve and ChangeWindow:
 //
@@ -20,29 +20,28 @@
 //     load window                        store window: [start, end)
 //     compare-and-swap word
 //
-// Reserve loads the word first. If its word is older than a change, the compare-and-swap fails,
-// because the change stored another word. If its word is the new one, the window it loads later is
-// closed or new. So a number lies in the window in force when it is reserved, wherever the two are
-// paused. Moving the end of an open window needs no protocol: one store, by the same one caller.
+// Reserve loads the word first. If a change follows, it stores another word, and the
+// compare-and-swap fails. If the word is already the new one, the window loaded after it is closed
+// or new. So a number lies in the window in force when it is reserved, wherever the two pause.
+// Moving the end of an open window needs no protocol: one store by the one caller.
 //
 // Reserve is safe against ABA only if no slot's word repeats. Windows therefore never go back in
 // time: ChangeWindow refuses one that starts before earliest() of the last, which a closed window
-// keeps. Otherwise the word before a window, which is the last number of the tick before it, could
-// be that of a former window, and a Reserve that was paused since then would succeed.
+// keeps. Otherwise the word before a window, the last number of the tick before it, could equal
+// that of a former window, and a Reserve paused since then would succeed.
 //
 // After a seal, the next window starts at the last second used + 2 or later. So the word before it
 // is in a later second than every word of the sealed window, and the one before that window too.
 //
-// The rule holds for each node id by itself, since a word says which one it belongs to. So a server
-// that has several ranges of node ids, one at a time, keeps that second for each of them: it goes
-// back in time to a range that it left before, and to no second of before in that range. The
-// window's word may come again then, under other node ids. A Reserve that was paused meanwhile has
-// a word of before, whatever window it loads.
+// The rule holds for each node id separately, because a word has its node id. So a server that uses
+// several ranges of node ids in turn keeps that second for each of them: when it returns to a
+// range, it may go back in time, but not to a former second of that range. The window's word may
+// then repeat with other node ids. A Reserve that was paused meanwhile has a former word, whatever
+// window it loads.
 //
-// kEmptySlot repeats. That is harmless: nothing is reserved from it.
+// kEmptySlot repeats harmlessly: nothing is reserved from it.
 
-#ifndef RANDFLAKE_CORE_WINDOW_GENERATOR_H
-#define RANDFLAKE_CORE_WINDOW_GENERATOR_H
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -59,7 +58,7 @@ struct Window {
     // No window; the next one starts at this second or later.
     static constexpr Window ClosedUntil(Second next) { return {next, next}; }
     constexpr bool closed() const { return start >= end; }
-    // Where the next window may start, whether this one is closed or not.
+    // The earliest start of the next window, whether this one is closed or not.
     constexpr Second earliest() const { return end; }
 
     // As one word: two unsigned halves of 32 bits, which hold every second of an identifier.
@@ -74,9 +73,9 @@ struct Window {
     friend constexpr bool operator==(const Window&, const Window&) = default;
 };
 
-// The word of a slot without a window: what shared memory begins with, what SealWindow leaves, and
-// what ChangeWindow stores where a layout cannot hold the window. It is no number of any window and
-// comes before none, because windows start at tick 1 or later and a sequence has at least one bit.
+// The word of a slot without a window: in new shared memory, after SealWindow, and where
+// ChangeWindow finds that a layout cannot hold the window. It is no number of any window and
+// precedes none, because windows start at tick 1 or later and a sequence has at least one bit.
 inline constexpr uint64_t kEmptySlot = 0;
 
 enum class Outcome : uint8_t {
@@ -86,7 +85,7 @@ enum class Outcome : uint8_t {
     kClockBeforeEpoch,  // the clock is before the layout's first tick
     kClockAfterEnd,     // the clock is after the layout's last tick
     kWindowClosed,      // there is no window
-    kNoWord,            // there is one, but was none for this slot when its word was loaded
+    kNoWord,            // the slot had no window when its word was loaded
     kBeforeWindow,      // the window starts later
     kWindowEnded,       // the window ended
     kNotInLayout,  // never from NextReservation: kNoWord, and the layout cannot hold the window
@@ -97,17 +96,17 @@ struct Reservation {
     Outcome outcome;
     uint32_t count;     // numbers reserved; at least 1 with kReserved, else 0
     uint64_t first;     // raw numbers first .. first + count - 1, the last being the new word
-    uint64_t previous;  // the slot's word as it was
+    uint64_t previous;  // the slot's former word
     Tick now;           // the clock reading that decided
     Window window;      // the window that decided
 };
 
 // One step. `word` is the slot's word, `wanted` >= 1. At most `wanted` numbers, all of one tick.
 //
-// A clock behind the slot's tick continues in that tick: numbers already used cannot come again,
-// and a clock that was stepped back a little costs nothing.
+// A clock behind the slot's tick continues in that tick: used numbers cannot recur, and a small
+// step of the clock back costs nothing.
 //
-// Always inline, so that a constexpr layout folds away although others are used as well.
+// Always inline, so that a constexpr layout folds away beside others.
 [[gnu::always_inline]] constexpr Reservation NextReservation(const Layout& layout, uint64_t word,
                                                              Tick now, Window window,
                                                              uint32_t wanted) noexcept {
@@ -134,7 +133,7 @@ struct Reservation {
     } else if (next.sequence < layout.max_sequence()) {
         next.sequence++;
     } else if (layout.Before(next.timestamp, window.start)) {
-        // A word stored by ChangeWindow, not a used-up tick: the window has yet to start.
+        // ChangeWindow stored this word; the tick is not used up, the window has yet to start.
         reservation.outcome = Outcome::kBeforeWindow;
         return reservation;
     } else {
@@ -163,13 +162,13 @@ struct Reservation {
     return reservation;
 }
 
-// Whether a reservation tells that the end of its window is near enough to extend it now.
+// Whether a reservation is so near the end of its window that the server should extend it.
 constexpr bool NearsEnd(const Layout& layout, const Reservation& reservation) noexcept {
     return !layout.Before(static_cast<uint64_t>(reservation.now.count), reservation.window.end - 1);
 }
 
-// Whether the clock is so far behind a reservation, or behind what kept it from being made, that
-// the server may go on under another range of node ids.
+// Whether the clock is so far behind a reservation, or behind what prevented it, that the server
+// may use another range of node ids.
 constexpr bool ClockIsBehind(const Layout& layout, const Reservation& reservation,
                              Ms skew) noexcept {
     const uint64_t reached = reservation.count > 0 ? layout.Unpack(reservation.first).timestamp
@@ -202,20 +201,19 @@ Reservation Reserve(const Layout& layout, AtomicWord& slot, const AtomicWord& wi
     }
 }
 
-// The word of a slot that has used nothing of a window yet: every tick that does not begin in the
-// window or later counts as used. False when the window begins before the layout's tick 1 or after
-// its last, or the node id does not fit.
+// The word of a slot that has used nothing of a window: all earlier ticks count as used. False when
+// the window begins before the layout's tick 1 or after its last, or the node id does not fit.
 constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
                           uint64_t* word) noexcept {
     const uint64_t first = layout.FirstTick(window.start);
     return first >= 1 && layout.Pack({first - 1, node_id, layout.max_sequence()}, word);
 }
 
-// Whether a Reserve that ended with kNoWord did so because its layout cannot hold the window, and
-// not while the window changed. What the layout holds under every node id up to `last_node`, the
-// last one that the slots may get, it does not lack. Of others a window that is the same before and
-// after was open all the time, if none comes twice: that is so under leases, and with one range of
-// node ids.
+// Whether a Reserve with kNoWord ended so because its layout cannot hold the window, not because
+// the window was changing. A layout that holds every node id up to `last_node`, the last one that
+// the slots may get, holds the window. For other layouts, a window that is the same before and
+// after was open all the time if windows do not repeat: under leases, and with one range of node
+// ids.
 template <typename AtomicWord>
 bool LayoutLacksWindow(const Layout& layout, uint64_t last_node, const AtomicWord& slot,
                        const AtomicWord& window) noexcept {
@@ -236,9 +234,9 @@ template <typename SlotAt>
 SlotSet(const Layout&, SlotAt&&) -> SlotSet<SlotAt>;
 
 // Gives the slots of every set the node ids first_node, first_node + 1, ... and a new window. A set
-// whose layout cannot hold the window and all the node ids is left without. False, with the window
-// closed, if none can, or if the new window starts before the last one allows. One caller at a
-// time; the rectangle must be one the server was never given before.
+// whose layout cannot hold the window and all the node ids gets none. False, with the window
+// closed, if no set can, or if the new window starts too early after the last. One caller at a
+// time; the server must never have had the rectangle before.
 template <typename AtomicWord, typename... SlotAt>
 bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Window next,
                   const SlotSet<SlotAt>&... sets) {
@@ -266,8 +264,8 @@ bool ChangeWindow(uint32_t slots, uint64_t first_node, AtomicWord& window, Windo
     return true;
 }
 
-// The last second of a window in which a slot with this word has used numbers, or the one before
-// the window when it has used none.
+// The last second of a window in which a slot with this word has used numbers, or the second before
+// the window if it has used none.
 constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window window) noexcept {
     RANDFLAKE_ASSERT(!window.closed());
     const uint64_t tick = layout.Unpack(word).timestamp;
@@ -279,10 +277,10 @@ constexpr Second LastSecondUsed(const Layout& layout, uint64_t word, Window wind
 
 inline constexpr Second kNotUsed{-1};
 
-// Closes the window and makes sure that nothing more is reserved in it, by any set: every number
-// that was or ever will be reserved in it lies in seconds up to the result, which is kNotUsed when
-// there is none. A compare-and-swap that was under way either came first, and counts, or finds
-// another word. One caller at a time, as with ChangeWindow, and with the same sets.
+// Closes the window and prevents further reservations in it by any set: every number that was or
+// will be reserved in it lies in seconds up to the result, which is kNotUsed if there is none. A
+// concurrent compare-and-swap either came first, and counts, or fails. One caller at a time, as
+// with ChangeWindow, and with the same sets.
 template <typename AtomicWord, typename... SlotAt>
 Second SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... sets) {
     const Window old = Window::FromWord(window.load(std::memory_order_acquire));
@@ -304,5 +302,3 @@ Second SealWindow(uint32_t slots, AtomicWord& window, const SlotSet<SlotAt>&... 
 }
 
 }  // namespace randflake
-
-#endif

@@ -1,4 +1,4 @@
-// What the coordinator's SQL functions need from C. Works without preloading.
+// The coordinator's SQL functions in C. They work without preloading.
 
 #include "pg/base/sql_function.h"
 #include "pg/lease/lease_look.h"
@@ -6,10 +6,12 @@
 #include "pg/memory/shmem.h"
 #include "pg/window/file_identity.h"
 
-// Whether this transaction has asked for the coordinator's identity, as all that change leases do.
+// Whether this transaction has asked for the coordinator's identity, as every change of leases
+// does.
 static bool leased;
 
-// A prepared transaction belongs to no session: nobody could end it who waits for the pool.
+// A prepared transaction belongs to no session, so a session that waits for the pool could not end
+// it.
 static void at_end_of_transaction(XactEvent event, void*) {
     if (event == XACT_EVENT_PRE_PREPARE && leased)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -34,11 +36,11 @@ Datum randflake_coordinator_identity([[maybe_unused]] PG_FUNCTION_ARGS) {
 }
 
 char* coordinator_identity() {
-    // Two files that every data directory has and that the server never replaces. One never
-    // changes, so it tells a time even where the file system knows only that of the last change.
-    // The other changes all the time, so a restore into the same directory makes it anew, unless it
-    // overwrites files in place. File systems hand its inode number out again, so its time of birth
-    // counts too. Where they keep none, there is only the time of the last change.
+    // Two files of every data directory that the server never replaces. One never changes, so it
+    // has a time even in file systems that only know the last change. The other changes constantly,
+    // so a restore into the same directory recreates it, unless it overwrites files in place. File
+    // systems reuse inode numbers, so its birth time counts too. Without birth times there is only
+    // the last change.
     randflake::FileIdentity identity{};
     randflake::FileIdentity control{};
     FileFailure failure = file_identity("PG_VERSION", &identity);
@@ -62,8 +64,8 @@ char* coordinator_identity() {
                     MyDatabaseId);
 }
 
-// (first_node_id integer, node_count integer), spare ranges included; nulls when this server uses
-// none of its own.
+// (first_node_id integer, node_count integer), including spare ranges; nulls if this server uses no
+// static node ids.
 SQL_FUNCTION(randflake_coordinator_static_nodes);
 Datum randflake_coordinator_static_nodes(PG_FUNCTION_ARGS) {
     const bool none = shared == nullptr || setting_node_id < 0;

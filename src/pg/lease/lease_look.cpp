@@ -1,13 +1,13 @@
-// A launcher lists the databases and starts a worker in one after the other, for a process can
-// connect to one only. The launcher ends when all have answered, and begins anew every second as
-// long as one has not. Whatever goes wrong, there is no result and node ids stay closed.
+// A process can connect to one database only, so a launcher lists the databases and starts a worker
+// in one after the other. The launcher ends when all have answered, and repeats every second while
+// one has not. Any failure means no result, and node ids stay closed.
 //
-// Workers are superusers in databases of strangers. So they read tables by their storage alone, no
-// SQL: no function, operator, view, rule, trigger, policy or search path of a user has a say. What
-// a database's owner sets for its sessions is overridden where it matters. The tables are members
-// of the extension, which only a superuser can create; a table of that name that is none does not
-// count. Reading a table waits for no lock but ACCESS EXCLUSIVE, and that only for a time: so a
-// worker ends by itself soon, and needs no SIGTERM, which would be a FATAL error in the log.
+// Workers are superusers in strangers' databases. So they read tables from storage, without SQL: no
+// function, operator, view, rule, trigger, policy or search path of a user takes part. They
+// override the settings of a database where these matter. Only a superuser can create the
+// extension; a table of that name that is not its member is ignored. Reading a table waits only for
+// ACCESS EXCLUSIVE locks, and not for long: so a worker ends soon by itself, and needs no SIGTERM,
+// which would log a FATAL error.
 
 #include "pg/lease/lease_look.h"
 
@@ -46,7 +46,7 @@ namespace {
 struct Extension {
     Oid oid;
     Oid schema;
-    bool made_since;  // the start of this server
+    bool made_since;  // since the start of this server
 };
 
 struct Bounds {
@@ -54,7 +54,7 @@ struct Bounds {
     int64 after;
 };
 
-// A table of the extension, row by row.
+// Reads a table of the extension row by row.
 class Rows {
 public:
     Rows(const Extension& extension, const char* name, char kind) : name_(name) {
@@ -90,7 +90,7 @@ public:
     int64 Long(const char* name) const { return DatumGetInt64(Column(name, INT8OID)); }
     int64 Int(const char* name) const { return DatumGetInt32(Column(name, INT4OID)); }
 
-    // Half-open; what has no bound reaches as far as a number of its type.
+    // Half-open; without a bound it reaches to the limit of its type.
     Bounds Range(const char* name, Oid type) const {
         const bool is_long = type == INT8RANGEOID;
         RangeBound from, to;
@@ -137,7 +137,7 @@ static Extension find_extension() {
     return found;
 }
 
-// The Unix second after that instant.
+// The first Unix second after that instant.
 static UnixSecond second_after(TimestampTz instant) {
     return {instant / USECS_PER_SEC + kPostgresEpoch.count / 1000 + 1};
 }
@@ -158,9 +158,9 @@ static void look_at_leases(const Extension& extension, PoolLook* look, Oid* tabl
     leases.End();
 }
 
-// As the functions randflake_lease_identity, _identity_hash and _share_pool have it.
+// Like the functions randflake_lease_identity, _identity_hash and _share_pool.
 static void look_at_pool(const Extension& extension, PoolLook* look) {
-    // A pool that has no row yet
+    // A pool without a row
     PoolSeen seen{};
     seen.made_since = extension.made_since;
     seen.max_duration = 60;
@@ -195,7 +195,7 @@ static void look_at_pool(const Extension& extension, PoolLook* look) {
     look->AddPool(seen, ToUnix(wall_clock_second()));
 }
 
-// Out of line, so that no variable of it lives where an error is caught.
+// Out of line, so that its variables do not live where an error is caught.
 static pg_noinline void look_at_database(PoolLook* look) {
     StartTransactionCommand();
     const Extension extension = find_extension();
@@ -209,7 +209,7 @@ void randflake_look_at_database_main(Datum database) {
     memcpy(&question, MyBgworkerEntry->bgw_extra, sizeof question);
     pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
     BackgroundWorkerUnblockSignals();
-    // Nothing of this is left to the settings of a database.
+    // These do not depend on a database's settings.
     for (const auto& [name, value] :
          {std::pair{"lock_timeout", kLockTimeout}, std::pair{"transaction_timeout", "0"},
           std::pair{"default_transaction_isolation", "read committed"},
@@ -251,7 +251,7 @@ struct Database {
 };
 }  // namespace
 
-// All but those whose DROP has begun: nobody can connect to them any more, nor lease from them.
+// All except those being dropped: no session can connect to them any more, or lease from them.
 static List* list_databases(MemoryContext context) {
     List* databases = NIL;
     StartTransactionCommand();
@@ -282,7 +282,7 @@ static bool exists(Oid oid, MemoryContext context) {
     return false;
 }
 
-// For so long, or until a worker has ended. Does not return when the server stops.
+// Waits so long, or until a worker ends. Does not return when the server stops.
 static void pause_for(long milliseconds) {
     (void)WaitLatch(MyLatch,
                     WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (milliseconds >= 0 ? WL_TIMEOUT : 0),
@@ -293,7 +293,7 @@ static void pause_for(long milliseconds) {
         proc_exit(0);
 }
 
-// True with an answer in the report. False has set the report's failure, if any.
+// True with an answer in the report; false with its failure, if any.
 static bool ask(Oid database) {
     SpinLockAcquire(&report()->mutex);
     const uint32 question = ++report()->question;

@@ -1,9 +1,6 @@
-// What the coordinator's functions and the look for coordinators share.
+// Shared by the coordinator's functions and the look for coordinators.
 
-#ifndef RANDFLAKE_PG_LEASE_LEASE_LOOK_H
-#define RANDFLAKE_PG_LEASE_LEASE_LOOK_H
+#pragma once
 
-// This data directory, timeline and database, as text; palloc'd.
+// The identity of this data directory, timeline and database as text; palloc'd.
 char* coordinator_identity();
-
-#endif

@@ -1,5 +1,4 @@
-// One request to the coordinator, over libpq. What comes back is judged by
-// core/lease/lease_answer.h.
+// One request to the coordinator over libpq. core/lease/lease_answer.h judges the answer.
 
 #include "pg/lease/lease_request.h"
 
@@ -15,10 +14,10 @@ using randflake::AnswerVerdict;
 using randflake::kMaxAnswerColumns;
 using randflake::LeaseAnswer;
 
-// A request for a lease causes none.
+// A request for a lease causes no notices.
 static constexpr int kMaxNotices = 100;
 
-// There is one request in the life of a process.
+// A process makes one request.
 static PGconn* connection;
 static int notices;
 static bool warned;
@@ -40,7 +39,7 @@ static void on_notice(void* answer, const PGresult* result) {
         fail(static_cast<CoordinatorAnswer*>(answer), LeaseProblem::kUnusable,
              message != nullptr ? message : "the coordinator sent a warning");
     }
-    // The library goes on reading as long as notices come.
+    // libpq goes on reading while notices come.
     if (++notices > kMaxNotices)
         shutdown(PQsocket(connection), SHUT_RDWR);
 }
@@ -52,7 +51,7 @@ static AnswerType type_of(Oid type) {
                              : AnswerType::kOther;
 }
 
-// `fields` is where those of a row go.
+// The fields of a row go into `fields`.
 static AnswerPart part_of(const PGresult* result, AnswerField (&fields)[kMaxAnswerColumns]) {
     AnswerPart part{};
     switch (result == nullptr ? PGRES_EMPTY_QUERY : PQresultStatus(result)) {
@@ -82,7 +81,7 @@ static AnswerPart part_of(const PGresult* result, AnswerField (&fields)[kMaxAnsw
     }
 }
 
-// Why it is no grant. `part` is the last one.
+// Why the answer is no grant. `part` is the last one.
 static void fail_with(const LeaseAnswer& judged, const AnswerPart& part,
                       CoordinatorAnswer* answer) {
     answer->refused = judged.refused();
@@ -115,7 +114,7 @@ static void fail_with(const LeaseAnswer& judged, const AnswerPart& part,
         answer->problem = LeaseProblem::kNone;
 }
 
-// One row at a time, so that no more than two are ever held.
+// Row by row, so that the process never holds more than two.
 static void ask(const CoordinatorRequest& request, CoordinatorAnswer* answer) {
     answer->asked_at = uptime_clock();
     if (PQsendQueryParams(connection, request.statement, request.parameters,
@@ -138,7 +137,7 @@ static void ask(const CoordinatorRequest& request, CoordinatorAnswer* answer) {
     fail_with(judged, part, answer);
 }
 
-// True with the number that the first row has in a column.
+// True with the number in a column of the first row.
 static bool number_of(const char* command, int column, int64* value) {
     PGresult* result = PQexec(connection, command);
     const bool good = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1 &&
@@ -149,7 +148,7 @@ static bool number_of(const char* command, int column, int64* value) {
     return good;
 }
 
-// What another server than one with these settings answers is of no interest.
+// Ignores what another server answers.
 static void ask_which_server(CoordinatorAnswer* answer) {
     const char* standby = PQparameterStatus(connection, "in_hot_standby");
     answer->values[kInRecovery] = standby == nullptr || strcmp(standby, "off") != 0;
@@ -168,13 +167,13 @@ void lease_request(const char* const* keywords, const char* const* values,
         fail(answer, LeaseProblem::kNoAnswer,
              connection != nullptr ? PQerrorMessage(connection) : "out of memory");
     } else {
-        // What the server warns of while connecting says nothing about the request.
+        // Warnings during the connection say nothing about the request.
         PQsetNoticeReceiver(connection, on_notice, answer);
         if (request.statement == kWhichServer)
             ask_which_server(answer);
         else
             ask(request, answer);
     }
-    // Says good-bye, so that the coordinator is not left with a connection that broke.
+    // Closes the connection properly, so that the coordinator sees no broken one.
     PQfinish(connection);
 }

@@ -1,9 +1,6 @@
 // The lease worker, for the library's start.
 
-#ifndef RANDFLAKE_PG_LEASE_LEASE_WORKER_H
-#define RANDFLAKE_PG_LEASE_LEASE_WORKER_H
+#pragma once
 
 // Asks the server for the worker; while the library is preloaded.
 void lease_register_worker();
-
-#endif

@@ -1,15 +1,13 @@
-// A background process that finds other servers which run with static node ids of this one, twice a
-// minute, whenever this server is out of recovery. It asks
+// A background process that looks for other running servers with static node ids of this one, twice
+// a minute while this server is out of recovery. It asks
 //
-//   the server that "primary_conninfo" names: a former primary, or a standby that was promoted
-//     beside this one, may still generate. It may also be this server, by way of an address that
-//     moves with the primary. Two servers of one system that are out of recovery are on different
-//     timelines, unless two standbys were promoted at once; so one of the same timeline is taken
-//     for this server.
-//   the coordinator that "randflake.registry" names, which other servers tell of their node ids,
-//   too
+//   the server in "primary_conninfo": a former primary, or a standby promoted beside this one, may
+//     still generate. It may also be this server, through an address that moves with the primary.
+//     Two servers of one system out of recovery are on different timelines, unless two standbys
+//     were promoted at once; so one on the same timeline is taken for this server.
+//   the coordinator in "randflake.registry", to which other servers announce their node ids.
 //
-// What it finds is shown and logged, and keeps nobody from generating.
+// It shows and logs what it finds; all servers keep generating.
 
 #include "pg/lease/rival_worker.h"
 
@@ -44,7 +42,7 @@ static void record(std::atomic<bool>* shown, bool found, const char* detail) {
                 (errmsg("%s", kRivalRuns), errdetail("%s", detail), errhint("%s", kRivalRemedy)));
 }
 
-// It generates, or may at any moment, with node ids of this server.
+// It generates, or may do so at any moment, with node ids of this server.
 static bool upstream_is_rival() {
     int64 values[randflake::kMaxAnswerColumns] = {};
     if (PrimaryConnInfo[0] == '\0' || !lease_client_upstream(values) || values[kInRecovery] != 0 ||
@@ -52,13 +50,13 @@ static bool upstream_is_rival() {
         values[kTimeline] == GetWALInsertionTimeLine() || values[kNodeId] < 0 ||
         values[kNodeId] > PG_INT32_MAX)
         return false;
-    // Whatever numbers the server sends
+    // Converts arbitrary numbers of the server
     const auto number = [&values](WhichServer which) { return static_cast<uint32>(values[which]); };
     const NodeRange nodes{number(kNodeId), number(kNodeCount) * (1 + number(kSpareRanges))};
     return shared->memory.ranges.All().Overlaps(nodes);
 }
 
-// What tells this data directory from all but a copy of its disk.
+// The identity of this data directory, which only a copy of its disk shares.
 static const char* origin_text() {
     randflake::FileIdentity identity{};
     (void)window_file_identity(&identity);
@@ -81,7 +79,7 @@ static void announce() {
         result = lease_client_announce(report.server, origin_text(), !report.announced, &known);
         report.announced = report.announced || result.problem == LeaseProblem::kNone;
     }
-    // Where nobody answers, what was found before stays.
+    // Without an answer, the former result stays.
     if (result.problem == LeaseProblem::kNone) {
         record(&report.in_registry, known.servers > 0, kRivalInRegistry);
         record(&report.leased, known.leases > 0, kRivalLeased);
@@ -114,6 +112,6 @@ void randflake_rival_main(Datum) {
                             wait_event("RandflakeRival"));
         ResetLatch(MyLatch);
     }
-    // Status 1, so that a worker that was merely terminated is started again.
+    // With status 1 the postmaster restarts the worker even after a mere termination.
     proc_exit(1);
 }

@@ -1,9 +1,6 @@
-// Registers the worker that looks for other servers which run with the node ids of this one, where
-// the settings name somebody to ask.
+// Registers the worker that looks for other running servers with the node ids of this one, if the
+// settings name a server to ask.
 
-#ifndef RANDFLAKE_PG_LEASE_RIVAL_WORKER_H
-#define RANDFLAKE_PG_LEASE_RIVAL_WORKER_H
+#pragma once
 
 void rival_register_worker();
-
-#endif
