@@ -1,14 +1,14 @@
 #!/bin/bash
 # Tests, in stages; installs the Debian packages they need.
 #
-#   scripts/test.sh              what every change must pass
-#   scripts/test.sh all          that, and what takes long
-#   scripts/test.sh release      that, and what must hold before a release; takes hours
-#   scripts/test.sh unit         only the stages, of all of these, whose name contains "unit"
+#   scripts/test.sh              the gate for every change
+#   scripts/test.sh all          the gate, and long stages
+#   scripts/test.sh release      all of that, and stages for a release; takes hours
+#   scripts/test.sh unit         only the stages whose name contains "unit"
 #
-# A stage is one line at the end of this file: a name and the command that does it. Its output goes
-# to a file in build/test/ and is shown if the stage fails. PG_CONFIG chooses the PostgreSQL;
-# default is the newest one installed.
+# A stage is one line at the end of this file: a name and its command. Its output goes to a file in
+# build/test/, and to the terminal if the stage fails. PG_CONFIG chooses the PostgreSQL; default is
+# the newest one installed.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
@@ -35,7 +35,7 @@ clean_tree() {
     [ -z "$(git status --porcelain)" ]
 }
 
-# The tag of this release is not there yet, or is of this commit.
+# The tag of this release does not exist yet, or marks this commit.
 free_tag() {
     local version
     version=$(sed -n 's/^    "version": *"\(.*\)",/\1/p' META.json)
@@ -46,7 +46,7 @@ shell_scripts() {
     shellcheck -x -S warning scripts/*.sh test/unit/run.sh bench/*.sh bench/suites/*.sh .ci/run debian/tests/installcheck
 }
 
-# Tables and charts are those of bench/results.
+# Tables and charts match bench/results.
 benchmarks_published() {
     copy=$(mktemp -d)
     trap 'rm -r "$copy"' EXIT
@@ -63,7 +63,7 @@ unit_tests() {
     make -j"$(nproc)" -C test/unit check "$@"
 }
 
-# They take long, and show a sanitizer, valgrind or another processor nothing new.
+# Slow tests that show a sanitizer, valgrind or another processor nothing new.
 simulations='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test fleet_secrets_mutants_test sequence_server_test'
 
 unit_tests_sanitized() {
@@ -83,14 +83,14 @@ unit_tests_emulated() {
     done
 }
 
-# All of them, with PostgreSQL's assertions on, which another copy of the sources is compiled with:
-# this one's library is installed again without compiling it a second time.
+# All tests with PostgreSQL's assertions, compiled in another copy of the sources, so that this
+# one's library can be installed again without compiling it.
 server_tests() {
     trap build_and_install EXIT
     rm -rf build/assertions
     copy_source build/assertions
     (cd build/assertions && build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT=-O1)
-    # scripts/test_tools.sh was run: a driver that is missing is a failure, unless npm reached no registry.
+    # scripts/test_tools.sh has run: a missing driver is a failure, unless npm reached no registry.
     [ ! -e $no_registry ] || export RANDFLAKE_WITHOUT_NPM=1
     RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
 }
@@ -113,10 +113,10 @@ coverage() {
     scripts/coverage.sh
 }
 
-# The library under the address and undefined sanitizers in a server without them. Their run-time
-# libraries are loaded with the library, and so after the server has started. They check what the
-# library does, and not what PostgreSQL does for it; see also test/asan_longjmp.c. A report ends the
-# process. The logs are searched for reports as well, because some processes end after their test.
+# The library under the address and undefined sanitizers, in a server without them. Their run-time
+# libraries arrive with the library, after the server's start, and check only the library; see also
+# test/asan_longjmp.c. A report ends the process. The stage searches the logs for reports too,
+# because some processes end after their test.
 sanitized() {
     local options flags='-fsanitize=address,undefined -fno-sanitize-recover=all'
     reports=$(mktemp -d)
@@ -139,7 +139,7 @@ server_tests_of_sanitizers() {
     scripts/tempcheck.sh tap 217_lease_hostile
 }
 
-# The build that users get, under each path.
+# The users' build, under each path.
 vector_paths() {
     local path
     for path in auto avx2 baseline; do
@@ -153,7 +153,7 @@ vector_paths() {
     done
 }
 
-# As a new user would, and once more while the server of the first run is up.
+# Like a new user, and once more while the first run's server is up.
 quickstart() {
     trap 'scripts/quickstart.sh stop' EXIT # whatever happens
     scripts/quickstart.sh
@@ -170,8 +170,8 @@ quickstart_elsewhere() {
     "$closed"/scripts/quickstart.sh
 }
 
-# Makes the archives of a release, and compares what PGXN's client installs from one with what the
-# checkout does.
+# Makes the archives of a release, and compares the installation by PGXN's client with that of the
+# checkout.
 archives() {
     local archives release
     install_packages git unzip pgxnclient
@@ -214,7 +214,7 @@ if clang-format --version | grep -q 'version 14\.'; then
     stage "format" make format-check
     stage "lint" make lint TIDY_CHECKS=-clang-analyzer-*
     long "lint, static analysis" make lint
-    with_clang=long # its warnings have been looked at
+    with_clang=long # its warnings were reviewed
 else
     not_run "format, lint" "That takes clang-format and clang-tidy 14, of Debian 12."
     with_clang=stage

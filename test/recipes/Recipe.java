@@ -1,4 +1,4 @@
-// What a program does with JDBC.
+// A program that uses JDBC.
 import java.sql.*;
 import java.util.*;
 import java.util.stream.*;

@@ -1,4 +1,4 @@
-# What a program does with ActiveRecord.
+# A program that uses ActiveRecord.
 require 'json'
 require_relative 'activerecord'
 

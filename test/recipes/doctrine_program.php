@@ -1,5 +1,5 @@
 <?php
-// What a program does with Doctrine.
+// A program that uses Doctrine.
 require_once 'doctrine.php';
 
 use Doctrine\DBAL\Exception\DriverException;

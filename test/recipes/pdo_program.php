@@ -1,5 +1,5 @@
 <?php
-// What a program does with PDO.
+// A program that uses PDO.
 require_once 'pdo.php';
 
 $pdo = new PDO('pgsql:host=' . getenv('PGHOST') . ';port=' . getenv('PGPORT')

@@ -1,4 +1,4 @@
-// What a program does with node-postgres.
+// A program that uses node-postgres.
 
 import { pool } from './pg.mjs';
 import { fromText, toText } from './text_form.mjs';

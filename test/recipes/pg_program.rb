@@ -1,4 +1,4 @@
-# What a program does with pg for Ruby.
+# A program that uses pg for Ruby.
 require_relative 'pg_recipe'
 
 connection = connect

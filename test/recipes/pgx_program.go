@@ -1,4 +1,4 @@
-// What a program does with pgx.
+// A program that uses pgx.
 package main
 
 import (

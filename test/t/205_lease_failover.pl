@@ -66,9 +66,9 @@ sub fail_over {
     return $server{$to};
 }
 
-# A server that asks the new coordinator first gets node ids that are still in use, since that
-# coordinator does not know: but only from the time at which the former one's leases must have
-# ended.
+# The first server to ask the new coordinator gets node ids that are still in use, because that
+# coordinator does not know of their leases. But it gets them from the time on at which all leases
+# of the former coordinator must have ended.
 sub newcomer_waits {
     my ($name, $coordinator, $test_name) = @_;
     my $newcomer = start_holder($fleet, $name, $coordinators);
@@ -110,7 +110,7 @@ load_on($fleet, $_) for @known, @missed, $newcomer;
 
 # --- another one that missed all of that -------------------------------------------------------
 
-# The hold-off counts from the first request, which is this server's.
+# The hold-off counts from the first request, that of this server.
 @workers = map { lease_worker_of($_) } @known, @missed, $newcomer;
 kill 'STOP', @workers;
 my $third = fail_over('second', 'third');
@@ -142,7 +142,7 @@ $RandflakeLease::duration = 4;
 my $acquire = q{randflake_lease_acquire('x', gen_random_uuid(), 1, 60,
     (SELECT secrets FROM randflake_lease_pool))};
 
-# A lease that was granted; waits for it.
+# Waits for a lease, and returns it.
 sub granted {
     my ($node) = @_;
     my $lease;
@@ -150,7 +150,7 @@ sub granted {
     return $lease;
 }
 
-# Seconds until a lease is granted, after a request that a takeover counts from.
+# Seconds until a grant, after the request from which a takeover counts.
 sub holds_off {
     my ($node) = @_;
     $node->psql('postgres', "SELECT $acquire");
@@ -166,7 +166,7 @@ sub standby_of {
     return $standby;
 }
 
-# The former one stops when the other has all that it committed.
+# The former coordinator stops when the other has all of its commits.
 sub hand_over {
     my ($from, $to) = @_;
     $from->wait_for_catchup($to, 'replay', $from->lsn('insert'));
@@ -222,7 +222,7 @@ is(status_of($standby, 'lease_id IS NULL AND lease_error IS NULL'), 't', 'and do
 my ($lease_error) = (error_of($standby, "SELECT * FROM $acquire"));
 is($lease_error->{sqlstate}, '25006', 'a standby leases nothing');
 
-# The former primary is still up: nobody stopped it.
+# The former primary is still running.
 load_on($fleet, $own);
 $standby->promote;
 wait_for_lease($standby);

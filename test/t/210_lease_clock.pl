@@ -1,5 +1,5 @@
-# Clocks that are stepped by an hour, or out of all range: the coordinator's, and a holder's. They
-# decide whether there are identifiers, never whether these are unique.
+# The clock of the coordinator, and of a holder, steps by an hour or out of range. Clocks decide
+# whether there are identifiers, never whether they are unique.
 
 use Randflake;
 use RandflakeLease;
@@ -16,7 +16,7 @@ start_under_clock($stepped);
 wait_for_lease($stepped);
 load_on($fleet, $_) for $steady, $stepped;
 
-# Not by the clients, which may be in a sleep that the step made an hour long.
+# Not the clients, because a step of the clock can make their sleep an hour long.
 sub ids_go_on {
     my ($node, $test_name) = @_;
     wait_for_lease($node);
@@ -31,7 +31,8 @@ sub generate_fails {
 
 # --- the coordinator's -------------------------------------------------------------------------
 
-# Ahead: every lease has ended for it, and the next ones begin in an hour. They are kept until then.
+# Ahead: for the coordinator every lease has ended, and the next ones begin in an hour. Holders keep
+# them until then.
 my $behind = q{lease_error ~ 'ends too late by this server''s clock, which is 3[56]\d\d\.\d{3} seconds behind the coordinator''s'};
 my $clocks = qr/This server's clock is 3[56]\d\d\.\d{3} seconds behind the coordinator's, give or take \d+ ms\./;
 clock_offset($coordinator, 3600);
@@ -48,14 +49,15 @@ wait_for_status($newcomer, $behind);
 generate_fails($newcomer, { message => qr/lease of node ids has not begun/, detail => $clocks, hint => qr/Set the clock that is wrong/ },
     'coordinator an hour ahead: a new holder waits');
 
-# Set back: leases are taken again.
+# Set back: servers lease again.
 clock_offset($coordinator, 0);
 ids_go_on($_, 'coordinator set back: identifiers go on') for $steady, $stepped;
 wait_for_lease($newcomer);
 load_on($fleet, $newcomer);
 ids_go_on($newcomer, 'coordinator set back: the new holder generates');
 
-# Behind: no lease is renewed that ends later than it would grant, nor granted before it was made.
+# Behind: the coordinator does not renew leases that end later than it would grant, and grants none
+# before its creation.
 clock_offset($coordinator, -3600);
 wait_for_status($_, q{lease_error ~ 'no lease may begin before'}) for $steady, $newcomer;
 pass('coordinator an hour behind: leases end, says randflake_status');
@@ -88,8 +90,8 @@ load_on($fleet, $newcomer);
 
 sub lease_id { return $stepped->safe_psql('postgres', 'SELECT lease_id FROM randflake_status') }
 
-# Once the clock is right, under the same lease, which was renewed meanwhile, unless the machine is too
-# slow for leases of so few seconds.
+# With the clock right, under the same lease, which was renewed meanwhile, unless the machine is too
+# slow for such short leases.
 sub goes_on {
     my ($lease, $test_name) = @_;
     clock_offset($stepped, 0);

@@ -1,5 +1,5 @@
-# What can go wrong between a server and its coordinator, each with its message; and that no request
-# without a clear answer is taken for a grant.
+# Failures between a server and its coordinator, each with its message. No request without a clear
+# answer counts as a grant.
 
 use Randflake;
 use RandflakeImpostor;
@@ -14,7 +14,7 @@ my $here = sprintf 'host=%s port=%s', $coordinator->host, $coordinator->port;
 my $good = "$here dbname=postgres";
 my $duration = $RandflakeLease::duration;
 
-# Roles: with a password and the right to lease; without that right
+# Roles with a password: one with the right to lease, one without
 my $passwords = "$here dbname=postgres user";
 $coordinator->safe_psql('postgres', <<'SQL');
 CREATE ROLE leaser LOGIN PASSWORD 'correct';
@@ -103,8 +103,8 @@ told('could not lease node ids: no node id is free', 'pool dry');
 $coordinator->safe_psql('rival',
     q{DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 16)});
 
-# What works in the end: another schema by way of the search path; and a role whose every connection
-# begins with a warning, which is no warning about a grant
+# Unusual set-ups that work: another schema through the search path, and a role with a warning at
+# each connection, which does not concern a grant
 reload_with("$here dbname=elsewhere options='-c search_path=apart'");
 wait_for_lease($holder);
 is($coordinator->safe_psql('elsewhere', 'SELECT holder FROM apart.randflake_leases'),
@@ -134,7 +134,7 @@ sub change_over_to {
         "extract(epoch FROM window_start) >= $end AND clock_timestamp() < window_end");
 }
 
-# It grants the very node ids that this server has from the former one.
+# It grants the same node ids that this server has from the former coordinator.
 load_on($fleet, $holder);
 change_over_to($_) for "$here dbname=rival", $good, "$here dbname=rival";
 pass('another coordinator: its lease opens when the former one has ended');
@@ -148,7 +148,7 @@ all_is_well($fleet, $coordinator, 'another coordinator', leased => 0);
 
 # --- settings ----------------------------------------------------------------------------------
 
-# A lease is renewed again and again; another one, if a slow machine has lost the first.
+# The server renews its lease repeatedly, or another one, if a slow machine loses the first.
 sub is_kept {
     my ($test_name) = @_;
     ok(wait_until {
@@ -159,13 +159,13 @@ sub is_kept {
     }, $test_name);
 }
 
-# Longer leases than the coordinator gives are renewed in time all the same.
+# The server renews in time even if it asks for longer leases than the coordinator grants.
 change_over_to($good, lease_duration => 3600);
 is_kept('lease_duration beyond the coordinator\'s limit: renewed in time');
 reload_with($good, lease_duration => 2);
 is_kept('lease_duration shortened: the lease is kept');
 
-# Node ids that are taken out of the pool
+# Node ids leave the pool
 my $first = status_of($holder, 'first_node_id');
 $coordinator->safe_psql('postgres', sprintf 'SELECT randflake_lease_configure(%d, 1000)', $first + 1);
 wait_for_status($holder, "first_node_id > $first AND clock_timestamp() < window_end");
@@ -178,8 +178,8 @@ $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 131072)
 my $proxy = RandflakeProxy->new($coordinator);
 my ($hole, $hole_port) = RandflakeProxy::black_hole();
 
-# A reload and a shutdown do not wait for a connection that is under way: neither for a server that
-# accepts and says nothing, nor for an address that does not even answer.
+# A reload and a shutdown do not wait for a pending connection, neither to a server that accepts and
+# stays silent, nor to an address that does not answer.
 $proxy->set_mode('hang');
 for my $silent ($proxy->connstr, "host=127.0.0.1 port=$hole_port dbname=postgres") {
     my $offset = -s $holder->logfile;
@@ -198,7 +198,7 @@ for my $silent ($proxy->connstr, "host=127.0.0.1 port=$hole_port dbname=postgres
     wait_for_lease($holder);
 }
 
-# The next host of the list is asked, also when the first one hangs after the welcome.
+# The server asks the next host of the list, even if the first one hangs after the welcome.
 my $impostor = RandflakeImpostor->new;
 $impostor->play(answer => \&silence);
 for my $first_host ([ $proxy->{directory}, $proxy->{port} ],
@@ -217,7 +217,7 @@ log_has($holder, qr/could not lease node ids: the coordinator did not answer in 
 
 # --- answers that get lost ---------------------------------------------------------------------
 
-# The coordinator commits, the answer is lost: no lease.
+# The coordinator commits but the answer is lost: no lease.
 $holder->stop;
 $proxy->set_mode('cut');
 configure_holder(coordinator => $proxy->connstr);
@@ -235,8 +235,8 @@ $proxy->set_mode('pass');
 wait_for_lease($holder);
 cmp_ok(status_of($holder, 'lease_id'), '>', $granted, 'answered again: a new lease');
 
-# A lost answer to a renewal: the lease ends for the holder, whatever the coordinator has written;
-# when it answers again before that, the same lease is renewed.
+# A lost answer to a renewal: the lease ends for the holder, although the coordinator has extended
+# it. If the coordinator answers before that, the holder renews the same lease.
 my $lease = status_of($holder, 'lease_id');
 my $known_end = q{(SELECT extract(epoch FROM ends_at) FROM randflake_leases WHERE holder = 'holder'
     ORDER BY lease_id DESC LIMIT 1)};
@@ -253,8 +253,8 @@ $proxy->stop;
 
 # --- a wait for a synchronous standby that is cancelled ----------------------------------------
 
-# It is committed, but may be lost: a warning tells, even to a role that wants errors only and no
-# wait for a standby.
+# The grant is committed but may be lost: a warning says so, even if the role suppresses warnings
+# and does not wait for a standby.
 $coordinator->safe_psql('postgres', <<'SQL');
 ALTER ROLE leaser SET client_min_messages = 'error';
 ALTER ROLE leaser SET synchronous_commit = 'local';

@@ -63,7 +63,8 @@ clock_stands_at($node, $second + 60);
 $node->safe_psql('postgres', 'INSERT INTO made SELECT n, randflake_generate() FROM generate_series(20001, 40000) AS n');
 my @made = split /\n/, $node->safe_psql('postgres', 'SELECT id FROM made ORDER BY n');
 
-# What is not in the known answers of test/unit/vectors_test.cpp: that servers make these, of all numbers
+# What is not in the known answers of test/unit/vectors_test.cpp: that servers make these, of all
+# numbers
 attempts_of('one identifier');
 cmp_ok(abs($_ - 10000), '<', 6 * 71, '  half of a second are negative')
   for split /\n/, $node->safe_psql('postgres', 'SELECT count(*) FILTER (WHERE id < 0) FROM made GROUP BY n <= 20000');
@@ -209,12 +210,12 @@ is_deeply([ sort keys %untried ], [], 'every line of the table was tried');
 
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type');
 
-# The identifier of a second's lower end is never issued: here all of a second, under node ids 0 and
-# 1, are.
+# No server issues the identifier of a second's lower end: the test takes all numbers of a second
+# under node ids 0 and 1.
 $second += 120;
 clock_stands_at($node, $second);
 $node->safe_psql('postgres', 'SELECT randflake_status_reset()');
-# Runs of 1, 8 and 64 numbers, of which none is left over, under whichever of the node ids they are
+# Takes 1, 8 and 64 numbers at a time, so that none is left over under either node id
 my $in_runs = 1 + 8 + 64 * 2000;
 $node->safe_psql('postgres', "CREATE TABLE whole AS SELECT randflake_generate() AS id FROM generate_series(1, $in_runs)");
 $node->safe_psql('postgres', "SET randflake.max_wait = 0; INSERT INTO whole SELECT randflake_next() FROM generate_series($in_runs + 1, 262143)");
@@ -234,7 +235,7 @@ is($node->safe_psql('postgres', 'SELECT ids_issued, slots_exhausted FROM randfla
 is($node->safe_psql('postgres', 'SELECT string_agg(ids_issued::text, $$|$$ ORDER BY node_id) FROM randflake_slots'),
     '131071|131072', '  for each node id');
 
-# Row-level security hides rows, and not how many the planner expects, as documented.
+# Row-level security hides rows, but not the planner's estimate of their number, as documented.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE hidden AS SELECT id::randflake FROM made;
 ANALYZE hidden;
@@ -251,8 +252,8 @@ cmp_ok(abs($expected[0] / $expected[1] - 2), '<', 0.2, '  but all are expected t
 
 # --- without USAGE on the type -------------------------------------------------------------------
 
-# Node trees are public. A role that has an identifier made into a constant reads what is inside, of
-# its own view or of what debug_print_plan prints; for one that reads a column, its value will do.
+# Node trees are public. A role that can turn an identifier into a constant reads its fields, in its
+# own view or in the output of debug_print_plan; a role that reads a column uses its value.
 clock_stands_at($node, $second + 60);
 $node->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app');
 $node->safe_psql('postgres', block('restrict_type'));
@@ -311,8 +312,7 @@ my $of_row = $node->safe_psql('postgres', q{SELECT concat_ws(' ', extract(epoch 
       . ' FROM inbox, randflake_decode(made::bigint)');
 like(join('|', constants_in($plans)), qr/\b$of_row\b/, '  and a role that reads a column, without USAGE');
 
-# What a role may write that has a value made. With USAGE each succeeds, or the attack would be
-# none.
+# Statements of a role that make a value. With USAGE each succeeds, or it would be no attack.
 my $row = qq{{"id": "$text"}};
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 my @attacks = (
@@ -343,7 +343,7 @@ my @attacks = (
     'SET force_parallel_mode = on; SELECT count(randflake_lower(at)) FROM texts',
     ($version >= 160000 ? ("SELECT pg_input_is_valid('$text', 'randflake')", "SELECT pg_input_error_info('$text', 'randflake')") : ()),
     ($version >= 170000 ? "SELECT * FROM JSON_TABLE(jsonb '$row', '\$' COLUMNS (id randflake))" : ()));
-# PostgreSQL itself refuses what declares something of the type.
+# PostgreSQL itself refuses declarations with the type.
 my @declarations = ("CREATE TEMP TABLE t (id randflake DEFAULT '$text')", 'CREATE TEMP TABLE t (LIKE inbox)',
     'CREATE TEMP TABLE t AS SELECT id FROM inbox', 'CREATE FUNCTION pg_temp.f(text) RETURNS orders.id%TYPE LANGUAGE plpgsql AS $$BEGIN END$$',
     'CREATE DOMAIN pg_temp.d AS randflake',
@@ -360,7 +360,7 @@ for my $attack (@attacks, @declarations) {
 $node->safe_psql('postgres', 'CREATE INDEX ON texts (randflake_lower(at)); ALTER TABLE texts OWNER TO stranger');
 error_is($node, 'REINDEX TABLE texts', '42501', { detail => qr/^Role "stranger" needs/ }, 'an index is built by its owner');
 
-# The same in the protocol: what the server says to these messages of a role.
+# The same in the protocol: the server's answer to these messages of a role.
 sub answer_to {
     my ($role, @messages) = @_;
     my $socket = IO::Socket::UNIX->new(Peer => $node->host . '/.s.PGSQL.' . $node->port) or die "no connection: $!";
@@ -393,7 +393,7 @@ for my $way (sort keys %ways) {
     like(answer_to('stranger', @{ $ways{$way} }), qr/^42501 permission denied for type /, '  and without');
 }
 
-# A session forgets what it has found when the role is another one, or its privileges are.
+# A session forgets its result when the role or its privileges change.
 sub state_after {
     my ($session, $sql) = @_;
     return ($session->query("$sql;\n\\echo :SQLSTATE") =~ /(\w{5})$/)[0];
@@ -423,7 +423,7 @@ is(state_after($both, $_->[0]), $_->[1], "one session: $_->[0]")
   [ "PREPARE q AS SELECT t::randflake FROM texts; EXECUTE q; SET ROLE stranger; EXECUTE q", '42501' ];
 $both->quit;
 
-# What needs no USAGE: new values, values that are there, also in a view that another role wrote
+# Uses without USAGE: new values, and existing values, even in another role's view
 my (undef, $out, $errors) = $node->psql('postgres', <<'SQL', extra_params => [ '-U', 'stranger' ]);
 INSERT INTO inbox (id) VALUES (NULL);
 INSERT INTO inbox (id) SELECT max(made) FROM inbox;

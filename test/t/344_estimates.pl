@@ -1,12 +1,12 @@
-# Estimates of the type randflake are those of a bigint with the same numbers in the same order.
+# Estimates for the type randflake equal those for a bigint with the same numbers in the same order.
 
 use Randflake;
 
 my $node = start_server('main', extensions => ['randflake_type'],
     conf => "autovacuum = off\nmax_parallel_workers_per_gather = 0\njit = off\n");
 
-# Six hours, in each of which more and more are made: some seconds hold one, others many, some the same value
-# often. "few" has bins that are minutes wide.
+# Six hours with a growing rate: some seconds hold one value, others many, some a frequent value.
+# The bins of "few" are minutes wide.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE log (id randflake, twin bigint, n integer);
 CREATE INDEX ON log (id);
@@ -31,7 +31,7 @@ BEGIN
 END $$;
 SQL
 
-# What is expected of queries in which "id" is the column and a time a constant, of both columns, and what is found
+# The estimates and results of queries in which "id" is the column and a time the constant
 sub estimates_are_the_same {
     my ($name, $good, @queries) = @_;
     my $bad = '';
@@ -54,7 +54,7 @@ my @conditions = ('id >= 05:00:00', 'id >= 05:45:00', 'id >= 05:59:30', 'id > 03
     'id < 00:00:00', 'id >= 06:00:00', '05:45:00 <= id', '02:10:00 <= id AND 02:20:00 > id',
     '02:10:00 <= id AND id < 02:20:00', 'id >= 02:10:00 AND 02:20:00 > id', 'NOT id < 03:10:00',
     'id < 01:00:00 OR id > 05:00:00', 'id >= 02:00:00 AND id < 03:00:00 AND n < 5000');
-# What only one of the two finds good, or neither
+# Estimates that are good for only one of the two, or for neither
 my @others = ('id < ANY (ARRAY[01:00:00, 02:00:00])', 'id > ALL (ARRAY[01:00:00, 02:00:00])', 'id = 01:00:00',
     'id <> 01:00:00', 'id IN (01:00:00, 02:00:00)', 'least(id, id) < 03:00:00', 'id >= 02:00:00 AND n < 100',
     'id < (SELECT 03:00:00)', 'id >= 03:00:00 AND id < (SELECT 04:00:00)', 'id >= 04:00:00 AND id < 03:00:00', 'id > NULL',

@@ -1,6 +1,6 @@
-# A hostile user: every function of the extension, whichever there are, with arguments that no
-# program would pass, at places where no program would call it, in sessions that are cancelled and timed
-# out. The server stays up, its memory stays flat, and the secret appears nowhere.
+# A hostile user calls every function of the extensions with absurd arguments, in places where no
+# program would, in sessions that are cancelled and time out. The server stays up, its memory stays
+# flat, and the secret appears nowhere.
 
 use HostileCalls;
 use Randflake;
@@ -10,9 +10,9 @@ my $node = start_server('main', extensions => [qw(randflake_type randflake_coord
     settings => { node_id => 1, node_count => 64, secret => $secret, max_wait => '1s' },
     conf => "log_error_verbosity = verbose\nmax_prepared_transactions = 10\n");
 my $postmaster = postmaster_of($node);
-my $everything = '';    # that any role was shown
+my $everything = '';    # all output to any role
 
-# Users: one without any rights, and one who may call everything.
+# Users: one without privileges, and one that may call everything.
 $node->safe_psql('postgres', <<'SQL' . hostile_schema());
 CREATE ROLE ordinary LOGIN;
 CREATE ROLE granted LOGIN IN ROLE pg_monitor;
@@ -25,7 +25,7 @@ my @functions = split /\n/,
   $node->safe_psql('postgres', 'SELECT oid::regprocedure FROM hostile.functions ORDER BY 1');
 cmp_ok(scalar @functions, '>', 20, scalar @functions . ' functions');
 
-# What a user sees of statements, errors included, none of which ends the session.
+# The output of statements for a user, including errors; none ends the session.
 sub seen_by {
     my ($user, $sql, $database) = @_;
     my ($status, $out, $err) = $node->psql($database // 'postgres', $sql, on_error_stop => 0,
@@ -43,7 +43,7 @@ for my $user (@users) {
     note("$user: SQLSTATE and number of calls\n$out");
     unlike($out, qr/^XX/m, "$user: no internal error");
     like($out, qr/^ok\|/m, "$user: some calls succeed");
-    like($out, qr/^42501\|/m, "$user: some are denied");    # of the coordinator's inner functions
+    like($out, qr/^42501\|/m, "$user: some are denied");    # the coordinator's internal functions
     ($out, $err) = seen_by($user, 'SELECT * FROM hostile.define_all()');
     note("$user: what may be made of functions\n$out");
     unlike($out, qr/^\w+\|XX/m, "$user: definitions that use functions");
@@ -52,11 +52,11 @@ for my $user (@users) {
     seen_by($user, 'SELECT * FROM hostile.messages; DROP TABLE hostile.messages');
 }
 
-# Huge text is copied neither into the message nor into the log.
+# Neither the message nor the log has a copy of huge text.
 my ($none, $refusal) = seen_by('ordinary', q{SELECT randflake_from_text(repeat('0', 1 << 28))});
 like($refusal, qr/ERROR:\s+22P02: .{1,200}$/m, 'a text of 256 MB is refused in few words');
 
-# No role has an argument of this type to pass.
+# No role can pass an argument of this type.
 for my $user (@users, 'postgres') {
     for my $function ('randflake_rows_support', 'randflake_copy_support', 'randflake_next_support',
         'randflake_cast_support') {
@@ -72,7 +72,7 @@ my ($out, $err) = seen_by('ordinary', join ";\n", map {
 } '-2147483648', '2147483647', 'NULL', '(SELECT 1)', 'random()::integer', "(NULL::text)::integer");
 unlike($err, qr/ERROR/, 'row estimates');
 
-# Bytes that are no characters
+# Bytes that are not characters
 $node->safe_psql('postgres', q{CREATE DATABASE bytes ENCODING SQL_ASCII TEMPLATE template0 LOCALE 'C'});
 $node->safe_psql('bytes', 'CREATE EXTENSION randflake');
 ($out, $err) = seen_by('ordinary', <<'SQL', 'bytes');

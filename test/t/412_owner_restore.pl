@@ -56,7 +56,7 @@ for my $table ('randflake_key', 'randflake_key_check') {
         "  with the fingerprint in $table");
 }
 
-# Leases are not for every role.
+# Ordinary roles cannot read leases.
 my ($good, $errors) = run_as($node, 'owner', 'ids', 'pg_dump', '-f', "$dumps/ids");
 like($errors, qr/permission denied for (?:table|sequence) randflake_lease|sequence "randflake_lease\w*"; user may lack SELECT/,
     'the owner may not dump leases');
@@ -79,7 +79,7 @@ my $databases = 0;
 # Restores as a role into a new database with the extension; returns success, errors and the
 # database's name. Options:
 #   plain, custom   options of psql or pg_restore
-#   before          what a superuser does first
+#   before          SQL that a superuser runs first
 sub restore {
     my ($server, $role, %options) = @_;
     my $database = 'restored_' . ++$databases;
@@ -115,7 +115,7 @@ sub nothing_works {
         {
             my ($status, $out, $text) = $other->psql($database, $sql,
                 extra_params => [ '-U', $role, '-v', 'VERBOSITY=verbose' ]);
-            # Where no row came, there is nothing to read.
+            # Without a row nothing is readable.
             next if $status == 0 && $out eq '' && $sql !~ /^INSERT|^CREATE/;
             push @works, "$role: $sql: $out$text" unless $status != 0 && $text =~ /ERROR:  55000: .*secret/;
         }
@@ -147,7 +147,7 @@ for my $case ([ 'as it comes', custom => [] ],
     nothing_works($database);
 }
 
-# Others may not bring a fingerprint, and are told that it is missing.
+# Other roles may not bring a fingerprint; the error names the missing one.
 (my $succeeded, $errors, my $database) = restore($other, 'deputy', custom => []);
 ok(!$succeeded, 'the restore of another role fails');
 like($errors, qr/ERROR:  permission denied for table randflake_key$/m, '  for the fingerprint');
@@ -155,7 +155,7 @@ my ($status) = $other->psql($database, "INSERT INTO randflake_key VALUES ('01234
     extra_params => [ '-U', 'reader' ]);
 isnt($status, 0, '  which a role without grants cannot change');
 
-# What the owner fills them with does not end in messages, nor in every session's memory.
+# Rows of the owner are truncated in messages and do not fill the memory of every session.
 create_database($other, 'filled', 'randflake_type');
 $other->safe_psql('filled', <<'SQL', extra_params => [ '-U', 'owner' ]);
 INSERT INTO randflake_key SELECT repeat(chr(96 + n), 1000000) FROM generate_series(1, 20) AS n;

@@ -131,7 +131,7 @@ public:
 
     void Write() {
         Put("create", true, {});
-        // Mostly long before.
+        // Mostly a time long before.
         if (random_.OneIn(4)) {
             now_ -= static_cast<int64_t>(seed_ % 3);
             Configure({.max_clock_skew = random_.Between(0, 3), .never_leased = true});
@@ -247,13 +247,13 @@ private:
         now_ = std::max(now_, int64_t{0});
     }
 
-    // Whether the mark is ahead of the clock by no more than clocks may differ.
+    // Whether the mark is at most the tolerated difference ahead of the clock.
     bool NearMark() const {
         return model_.high_water() > now_ &&
                model_.high_water() <= now_ + model_.pool().max_clock_skew + 1;
     }
 
-    // A second at which some rule changes its mind, or one beside it.
+    // A second at which the result of some rule changes, or a neighbour of it.
     int64_t Edge() {
         const auto& pool = model_.pool();
         std::vector<int64_t> edges{now_, now_ + pool.max_clock_skew, model_.high_water()};
@@ -268,12 +268,12 @@ private:
                 edges.push_back(edge);
         }
         const int64_t edge = Pick(edges) + random_.Between(-1, 1);
-        // The mark is 0 before there is one.
+        // Without a mark it is 0.
         return edge > Usual() / 2 ? edge : now_;
     }
 
-    // Another data directory or timeline grants from here on: promoted without a loss, promoted
-    // with one, restored in place or from a dump. Or a copy is taken for that.
+    // Another data directory or timeline grants from here on: promoted without or with a loss,
+    // restored in place or from a dump. Or a copy looks like that.
     void ChangePlace() {
         const auto place = static_cast<size_t>(random_.Between(0, kPlaces - 1));
         const std::vector<Argument> argument{static_cast<int64_t>(place)};
@@ -281,7 +281,7 @@ private:
             places_[place] = model_;
             return Put("save", true, argument);
         }
-        // A former one comes back, too.
+        // Sometimes a former one returns.
         if (random_.OneIn(5))
             identity_ = former_[static_cast<size_t>(random_.Between(
                 0, std::min<int64_t>(2, static_cast<int64_t>(former_.size()) - 1)))];
@@ -290,21 +290,21 @@ private:
         if (random_.OneIn(4))
             return;
         model_ = *places_[place];
-        model_.Serve(served_);  // that is the server's configuration
+        model_.Serve(served_);  // the server's configuration
         const bool dump = random_.OneIn(3);
         if (dump)
             model_.Made(identity_, now_);
         Put(dump ? "dump" : "restore", true, argument);
     }
 
-    // Another directory, or a standby that is promoted.
+    // Another directory, or a promoted standby.
     void TakeOver(bool promoted) {
         identity_ = promoted ? identity_ + 1 : ++systems_ * kSystem;
         identity_ = (identity_ & ~kDirectories) | ++directories_ << 16;
         former_.push_back(identity_);
     }
 
-    // The server of the coordinator uses node ids itself from here on, or none.
+    // The coordinator's server now uses static node ids, or none.
     void Serve() {
         const auto& pool = model_.pool();
         const int64_t first =
@@ -318,7 +318,7 @@ private:
 
     // --- calls
 
-    // Runs act(&answer), which says whether it succeeds, in a transaction. For a holder of these
+    // Runs act(&answer), which returns whether it succeeds, in a transaction, for a holder of these
     // secrets.
     template <typename Act>
     bool Call(const char* operation, const std::vector<Argument>& arguments, Act&& act,
@@ -370,22 +370,22 @@ private:
             &chain);
     }
 
-    // One of those that were granted.
+    // A granted lease.
     size_t Holder() {
         return static_cast<size_t>(random_.Between(0, static_cast<int64_t>(held_.size()) - 1));
     }
-    // Now and then somebody else asks.
+    // Sometimes another holder asks.
     uint64_t Asking(const Held& held) {
         return random_.OneIn(20) ? ++incarnations_ : held.incarnation;
     }
     int64_t AskingRole(const Held& held) { return random_.OneIn(20) ? 3 - held.role : held.role; }
-    // A holder that was refused, or gave its lease back, mostly asks no more.
+    // A holder that was refused or gave its lease back rarely asks again.
     void MaybeForget(size_t holder) {
         if (!random_.OneIn(3))
             held_.erase(held_.begin() + static_cast<ptrdiff_t>(holder));
     }
 
-    // What the coordinator knows of it.
+    // The coordinator's row of the lease.
     const Coordinator::Lease* Known(const Held& held) const {
         for (const auto& lease : model_.leases())
             if (lease.lease_id == held.lease_id)
@@ -403,7 +403,7 @@ private:
             const auto& pool = model_.pool();
             const auto* known = Known(held);
             const int64_t end = known != nullptr ? known->end : held.last + 1;
-            // What is close to the clock and to the mark matters only if both are close.
+            // Closeness to the clock and to the mark matters only together.
             expected_end =
                 (NearMark() ? model_.high_water() - 1
                             : Pick({end - 1, FromOfLast(), now_, now_ + pool.max_clock_skew,
@@ -413,7 +413,7 @@ private:
                 random_.Between(-1, 1);
         }
         const int64_t role = AskingRole(held);
-        // Mostly it has what it named last or had first, or what the coordinator has.
+        // Mostly the end that the holder named last or had first, or the coordinator's.
         const auto* last_known = Known(held);
         const bool again = random_.OneIn(3);
         const SecretRecords other = random_.OneIn(2) ? held.chain : SomeChain();
@@ -475,13 +475,13 @@ private:
         return ToUnix(chain.count > 1 ? chain.records[chain.count - 1].from : Second{}).count;
     }
 
-    // The text of a chain, or one that is none.
+    // The text of a chain, or malformed text.
     std::string TextOf(const SecretRecords& chain) {
         return chain.count > 0 ? ChainText(chain)
                                : kMalformed[random_.Between(0, kAllMalformed - 1)];
     }
 
-    // Another secret than those before, mostly.
+    // A secret, mostly a new one.
     uint64_t SomeFingerprint() {
         return static_cast<uint64_t>(random_.OneIn(20) ? random_.Between(1, 3) : ++fingerprints_);
     }
@@ -494,7 +494,7 @@ private:
                 fresh ? static_cast<uint64_t>(++fingerprints_) : SomeFingerprint(), second};
     }
 
-    // A time at which the answer to a question about secrets may change.
+    // A time at which the answer about secrets may change.
     int64_t SomeFrom() {
         const auto& pool = model_.pool();
         return Pick({now_, now_ + pool.max_duration, now_ + random_.Between(1, 40), FromOfLast(),
@@ -502,8 +502,7 @@ private:
                random_.Between(-1, 1);
     }
 
-    // Of a holder: mostly the coordinator's, else a shorter one, a longer one, one that differs
-    // from it, none.
+    // A holder's secrets: mostly the coordinator's, else shorter, longer, different, or none.
     SecretRecords SomeChain() {
         SecretRecords chain = model_.chain();
         if (random_.OneIn(40))
@@ -517,7 +516,7 @@ private:
             if (random_.OneIn(3))
                 Append(SomeFrom(), &chain);
         } else if (chain.count > 1 && random_.OneIn(12)) {
-            // Another time, or another secret at the same time.
+            // Changes the time, or the secret at the same time.
             SecretRecord& last = chain.records[chain.count - 1];
             if (random_.OneIn(2))
                 last.from = last.from + 1;
@@ -527,7 +526,7 @@ private:
         return chain;
     }
 
-    // One, or a text that is none.
+    // A fingerprint, or malformed text.
     std::pair<std::optional<uint64_t>, std::string> AsArgument(uint64_t fingerprint) {
         if (random_.OneIn(20))
             return {std::nullopt, kMalformed[random_.Between(0, kMalformedFingerprints - 1)]};
@@ -589,7 +588,7 @@ private:
              });
     }
 
-    // A pool that is small, so that it runs dry; sometimes at the end of all node ids.
+    // Configures a small pool, so that it runs dry; sometimes at the end of all node ids.
     void ConfigurePool() {
         const int64_t count = random_.OneIn(4) ? random_.Between(15, 40) : random_.Between(2, 9);
         const int64_t first = Pick({0, random_.Between(1, 20), 131072 - count});
@@ -645,7 +644,7 @@ private:
             case 8:
                 change.forget_key = random_.OneIn(4);
                 change.chain = SomeChain();
-                // The most that there can be, or one less, and all have begun.
+                // The maximum, or one less, all of which have begun.
                 if (change.chain->count > 0 && random_.OneIn(3)) {
                     for (int64_t i = kMaxGenerations; i > 0; i--)
                         Append(now_ - i, &*change.chain, i > 8);
@@ -692,7 +691,7 @@ private:
     uint64_t incarnations_ = 0;
     int64_t fingerprints_ = 15;
     std::vector<Held> held_;
-    // With the defaults of the pool.
+    // A new coordinator with the pool's defaults.
     Coordinator Made() const { return {kRandflake, {0, 131072, 60, 2}, {}, identity_, now_}; }
     Coordinator model_{Made()};
     Coordinator::Static served_{0, 0};
