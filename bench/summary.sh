@@ -20,7 +20,6 @@ function quantile(values, n, q,    position, below) {
 function digits(number) {
     return sprintf(number >= 1000 ? "%.0f" : "%.4g", number)
 }
-# Sorts values[1..n] in place.
 function sort(values, n,    i, j, v) {
     for (i = 2; i <= n; i++) {
         v = values[i]

@@ -302,7 +302,6 @@ BEGIN
 END
 $$;
 
--- The call of same() for these tables.
 CREATE FUNCTION randflake_migrate.same_tables(rels regclass[]) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('SELECT randflake_migrate.same(%L, %L, %L, %L);', current_user, array_agg(c.oid), array_agg(c.oid::regclass::text), array_agg(r.rolname))
@@ -509,7 +508,6 @@ CREATE FUNCTION randflake_migrate.hanging(
     ORDER BY max(h.level), h.class, h.object
 $$;
 
--- COMMENT ON for an object and its columns.
 CREATE FUNCTION randflake_migrate.comments(class oid, object oid) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('COMMENT ON %s %s IS %L;',

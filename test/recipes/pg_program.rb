@@ -14,7 +14,6 @@ pen = first.('INSERT INTO purchase (item) VALUES ($1) RETURNING id', 'pen')['id'
 item = first.('SELECT item FROM purchase WHERE id = $1', pen)['item']
 puts "purchase #{pen} #{item}"
 
-# Arrays
 bob = first.('INSERT INTO customer (name) VALUES ($1) RETURNING id', 'Bob')['id']
 ink = first.('INSERT INTO purchase (item) VALUES ($1) RETURNING id', 'ink')['id']
 customers = first.('SELECT array_agg(id ORDER BY name) AS ids FROM customer WHERE id = ANY ($1)',

@@ -41,7 +41,6 @@ my @ways = sort keys %ways;
 my %wait;           # the longest wait for each way
 my $same_second = 0;
 
-# Starts clients for an era.
 sub start_era {
     my ($before) = @_;
     my $started = time;

@@ -29,7 +29,6 @@ sub restart_off_by {
     start_under_clock($node);
 }
 
-# The server's clock, in seconds since the identifiers' epoch.
 sub server_second {
     return $node->safe_psql('postgres',
         "SELECT floor(extract(epoch FROM clock_timestamp())) - $first");
@@ -241,7 +240,6 @@ start_under_clock($node);
 $era = generates('2041, after a crash');
 cmp_ok($era->{first}, '>=', $end, '2041, after a crash: starts at the written end');
 
-# The last second of all
 restart_off_by($first + $limit - 60 - time, node_id => 51);
 generates('the last minute');
 clock_stands_at($node, $first + $limit - 1);

@@ -63,7 +63,6 @@ sub open_gate {
     unlink "$watch/gate.$what" or die "could not open the gate: $!";
 }
 
-# Waits until a process waits at a gate.
 sub wait_at_gate {
     my ($what) = @_;
     my $line = ($what =~ s/\./ /r) . ' waits';
@@ -83,7 +82,6 @@ sub generates {
 # Never sets the server's clock back: it is this far ahead.
 my $ahead = 0;
 
-# Lets the open window end.
 sub let_window_end {
     $ahead = max($ahead, written_end($node) + $epoch - time);
     clock_offset($node, $ahead);
@@ -165,7 +163,6 @@ for my $gate ('write.window.new', 'fsync.window.new', 'rename.window.new', 'fsyn
     cmp_ok($era->{first}, '>=', $end, "crash at the $gate: starts at the written end");
 }
 
-# The first window after a start
 $node->stop;
 start_watched();
 my $writer = waits_for_write('first window', 'fsync.window.new');

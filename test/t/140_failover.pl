@@ -42,7 +42,6 @@ sub store {
     return $history->add_era($file);
 }
 
-# Heavy use until the server crashes.
 sub use_until_crash {
     my ($node) = @_;
     my @clients = $history->start_clients($node, qw(single copy rollback));

@@ -58,7 +58,6 @@ sub forget_long {
         { %{ read_window($node) }, smallest_skew_ms => 1000 * $skew, largest_skew_ms => 1000 * $skew });
 }
 
-# Node ids that were never used.
 my $next_node_id = 100;
 
 sub fresh_node_ids {
@@ -67,7 +66,6 @@ sub fresh_node_ids {
     return $next_node_id .. $next_node_id + $count - 1;
 }
 
-# Whether the server has identifiers to give now.
 sub is_open {
     my ($node, $test_name) = @_;
     ok(collect_at_once($history, $node), "$test_name: the window is open");

@@ -49,7 +49,6 @@ my ($current) = @servers;    # stopped
 my @files;
 my %snapshots = map { $_->name => [] } @servers;
 
-# Heavy use, until $end->().
 sub use_until {
     my ($server, $end) = @_;
     my @clients = $history->start_clients($server, qw(single copy rollback copy));

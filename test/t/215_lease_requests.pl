@@ -165,7 +165,6 @@ is_kept('lease_duration beyond the coordinator\'s limit: renewed in time');
 reload_with($good, lease_duration => 2);
 is_kept('lease_duration shortened: the lease is kept');
 
-# Node ids leave the pool
 my $first = status_of($holder, 'first_node_id');
 $coordinator->safe_psql('postgres', sprintf 'SELECT randflake_lease_configure(%d, 1000)', $first + 1);
 wait_for_status($holder, "first_node_id > $first AND clock_timestamp() < window_end");

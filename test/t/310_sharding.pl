@@ -62,7 +62,6 @@ is( $node->safe_psql('postgres', 'SELECT count(*) FROM message'
           . q{ WHERE tableoid <> ('message_' || randflake_shard(id, 4))::regclass}),
     0, '  and hold the rows of their shard');
 
-# The partitions in a plan, in order
 sub partitions_of {
     my ($plan) = @_;
     return join ' ', $plan =~ /\bon ((?:event|message|item)_\d)/g;

@@ -178,7 +178,6 @@ is($out, 1, 'a session that could read');
 like($error, qr/55000: values of type randflake in this database belong to another secret/,
     '  cannot after the other fingerprint arrived');
 
-# The error names the remedy
 error_is($other, 'SELECT id FROM kept', '55000',
     { detail => qr/^The database has key fingerprint \Q$fingerprint\E beside \w+, this server has \w+\.$/,
       hint => qr/new database/ }, 'the error names both fingerprints and the remedy');

@@ -54,7 +54,6 @@ sub start_standby {
     return $standby;
 }
 
-# The standby receives no more.
 sub receive_no_more {
     my ($standby) = @_;
     $standby->append_conf('postgresql.conf', "primary_conninfo = ''\n");

@@ -300,7 +300,6 @@ private:
         state->given_until[span.node_id] = span.end;
     }
 
-    // Extends the open window by a second.
     void ExtendWindow(const State& state) {
         Window window = WindowOf(state);
         if (state.change.function != Function::kNone || window.closed() ||

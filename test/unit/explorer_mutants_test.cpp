@@ -27,7 +27,6 @@ const Scenario kTwoLayouts{.layouts = {{kWindowEpochMs, 2, 1, 1}, {kWindowEpochM
                            .node_ids = 2,
                            .most_wanted = 1};
 
-// Loads the window before the word.
 struct WindowFirst : ShippedCore {
     static Reservation Reserve(const Layout& layout, Cell& slot, const Cell& window,
                                uint32_t wanted, auto clock) {

@@ -75,7 +75,6 @@ public:
         return true;
     }
 
-    // The first operation of a call.
     template <typename Call>
     static Operation First(Call&& call) {
         Trail nothing_seen;

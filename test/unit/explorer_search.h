@@ -47,7 +47,6 @@ public:
         return true;
     }
 
-    // The history from the first state to the current one.
     std::vector<State> History() const {
         std::vector<State> history;
         for (uint32_t i = current_; i != 0; i = nodes_[i].parent)

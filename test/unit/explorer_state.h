@@ -27,7 +27,6 @@ struct Span {
 
 enum class Function : uint8_t { kNone, kReserve, kChangeWindow, kSealWindow };
 
-// A call in progress, or none.
 struct Call {
     Function function = Function::kNone;
     uint8_t target = 0;  // Reserve: the cell; ChangeWindow: the first node id

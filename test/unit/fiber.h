@@ -40,7 +40,6 @@ public:
             Spare().push_back(std::move(stack_));
     }
 
-    // Whether a call has not ended.
     bool busy() const { return stack_->run != nullptr; }
 
     // Begins a call; Resume runs it. `*call` must live until its end.

@@ -27,7 +27,6 @@ std::vector<uint64_t> Edges(uint64_t max) {
     return {0, 1, max / 2, max / 2 + 1, max - 1, max};
 }
 
-// The Unix second that a decoder shows.
 constexpr int64_t UnixSecondOf(uint64_t timestamp) {
     return kRandflake.TickStart(timestamp).count / kSecondMs;
 }

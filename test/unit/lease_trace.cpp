@@ -53,7 +53,6 @@ namespace {
 
 using Value = std::optional<int64_t>;
 
-// A number, a text, or null.
 struct Argument {
     Argument(const Value& value) : text(value ? std::to_string(*value) : "NULL") {}
     Argument(int64_t value) : text(std::to_string(value)) {}
@@ -370,7 +369,6 @@ private:
             &chain);
     }
 
-    // A granted lease.
     size_t Holder() {
         return static_cast<size_t>(random_.Between(0, static_cast<int64_t>(held_.size()) - 1));
     }
@@ -475,7 +473,6 @@ private:
         return ToUnix(chain.count > 1 ? chain.records[chain.count - 1].from : Second{}).count;
     }
 
-    // The text of a chain, or malformed text.
     std::string TextOf(const SecretRecords& chain) {
         return chain.count > 0 ? ChainText(chain)
                                : kMalformed[random_.Between(0, kAllMalformed - 1)];
@@ -683,7 +680,6 @@ private:
     int step_ = 0;
     bool commits_ = false;  // always
     int64_t now_ = 0;
-    // System, directory and timeline
     static constexpr uint64_t kSystem = uint64_t{1} << 32, kDirectories = 0xffff0000;
     uint64_t identity_ = kSystem;
     uint64_t directories_ = 0, systems_ = 1;

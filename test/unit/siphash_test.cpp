@@ -7,7 +7,6 @@
 namespace randflake {
 namespace {
 
-// Key and message are the bytes 0, 1, 2, ...
 constexpr uint8_t kKeyBytes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 constexpr SipKey kKey = SipKey::FromBytes(kKeyBytes);
 static_assert(std::size(kKeyBytes) == kSipKeyBytes);

@@ -55,7 +55,6 @@ private:
     std::array<Round, 3> rounds_{};
 };
 
-// The ciphers of a chain of secrets.
 class ToyRing {
 public:
     ToyRing() = default;
@@ -66,7 +65,6 @@ public:
     }
 
     int count() const { return count_; }
-    // The first `count` of them.
     Ring<ToyCipher> First(int count) const { return {ciphers_.data(), count}; }
     Ring<ToyCipher> All() const { return First(count_); }
 

@@ -77,11 +77,9 @@ constexpr UnixSecond ToUnix(Second second) noexcept {
 constexpr Second FromUnix(UnixSecond second) noexcept {
     return {(second - kWindowEpoch).count};
 }
-// The instant at which a second begins.
 constexpr WallMs StartOf(Second second) noexcept {
     return {kWindowEpochMs + second.count * kSecondMs};
 }
-// The second that an instant lies in.
 constexpr Second SecondOf(WallMs instant) noexcept {
     return {FloorDivide(instant.count - kWindowEpochMs, kSecondMs)};
 }

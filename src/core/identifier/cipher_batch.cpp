@@ -20,7 +20,6 @@ struct Lanes {
     typedef Lane Type __attribute__((vector_size(Bytes)));
 };
 
-// The same word of many blocks.
 template <int Bytes>
 using Words = typename Lanes<uint16_t, Bytes>::Type;
 

@@ -26,7 +26,6 @@ constexpr bool IsDecimal(const char* text, size_t length) {
     return true;
 }
 
-// Writes the lowest `length` digits of id.
 void WriteDigits(uint64_t id, char* buffer, size_t length) {
     RANDFLAKE_ASSERT(length == kMaxTextLength || id >> 5 * length == 0);
     for (size_t i = length; i-- > 0; id >>= 5)

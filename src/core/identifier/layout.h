@@ -102,7 +102,6 @@ struct Layout {
                fields.sequence << sequence_shift;
     }
 
-    // The fields of an identifier of bits() bits.
     constexpr Fields FieldsOfId(uint64_t id) const noexcept {
         RANDFLAKE_ASSERT(HasBits(id));
         return {id >> timestamp_shift & max_timestamp(), id >> node_shift & max_node_id(),

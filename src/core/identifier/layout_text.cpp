@@ -151,7 +151,6 @@ LayoutError ParseField(Piece field, Description* description) {
     return ParseValue(static_cast<Part>(part), field, description);
 }
 
-// Places the fields in a layout.
 LayoutError Assemble(const Description& description, Layout* layout) {
     if (description.count != kParts)
         return LayoutError::kMissingField;

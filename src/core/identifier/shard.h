@@ -34,7 +34,6 @@ constexpr int64_t ShardLower(int32_t shard, int32_t shards) noexcept {
     return lower;
 }
 
-// The largest id of a shard.
 constexpr int64_t ShardUpper(int32_t shard, int32_t shards) noexcept {
     RANDFLAKE_ASSERT(shard >= 0 && shard < shards);
     return shard == shards - 1 ? INT64_MAX : ShardLower(shard + 1, shards) - 1;

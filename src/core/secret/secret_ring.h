@@ -59,7 +59,6 @@ public:
         return generations_[generation];
     }
 
-    // The generation whose interval holds this second.
     constexpr int GenerationAt(Second second) const noexcept {
         int generation = count_ - 1;
         while (generation > 0 && second < generations_[generation].from)
@@ -87,7 +86,6 @@ public:
                                layout.Unpack(last).timestamp == fields.timestamp);
     }
 
-    // Whether an earlier generation claims the identifier.
     constexpr bool ClaimedBefore(const Layout& layout, int generation, uint64_t id) const noexcept {
         RANDFLAKE_ASSERT(generation < count_);
         for (int earlier = 0; earlier < generation; earlier++)

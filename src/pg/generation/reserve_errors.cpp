@@ -24,7 +24,6 @@ using randflake::Tick;
 using randflake::Window;
 using randflake::WindowProblem;
 
-// The first node id of the slots now.
 static int64 first_node_id() {
     return shared->memory.leased ? lease_report().open.first_node_id
                                  : int64{shared->memory.ranges.At(window_report().range).first};
@@ -298,7 +297,6 @@ static const char* capacity_text(const Layout& layout) {
 
 static constexpr char kSecondUsed[] = "every identifier of this second is used";
 
-// Every number of this tick is used.
 static ErrorText exhausted_error(const Layout& layout) {
     return {ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
             layout.unit == randflake::kSecondMs ? kSecondUsed
@@ -377,7 +375,6 @@ void raise_unavailable(const Layout& layout, const Reservation& last) {
     raise_error(unavailable_error(layout, last));
 }
 
-// The second that all slots have reached.
 static Second reached_by_all_slots() {
     uint64 least = kRandflake.max_timestamp();
     for (uint32 i = 0; i < shared->slot_count; i++)

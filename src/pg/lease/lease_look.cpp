@@ -54,7 +54,6 @@ struct Bounds {
     int64 after;
 };
 
-// Reads a table of the extension row by row.
 class Rows {
 public:
     Rows(const Extension& extension, const char* name, char kind) : name_(name) {
@@ -137,7 +136,6 @@ static Extension find_extension() {
     return found;
 }
 
-// The first Unix second after that instant.
 static UnixSecond second_after(TimestampTz instant) {
     return {instant / USECS_PER_SEC + kPostgresEpoch.count / 1000 + 1};
 }

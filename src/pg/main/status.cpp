@@ -19,7 +19,6 @@ using randflake::Second;
 using randflake::Window;
 
 namespace {
-// The columns of one row, filled from left to right.
 struct Row {
     Datum values[32];
     bool nulls[32];

@@ -49,7 +49,6 @@ LeaseReport lease_report();
 // Wakes the worker, after secrets were added.
 void lease_wake_worker();
 
-// Shows these leases.
 void lease_show(const randflake::LeaseHolder& holder);
 
 // The seconds in which the server can make identifiers while sessions extend the window in force:

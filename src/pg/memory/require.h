@@ -7,10 +7,7 @@
 
 #include "pg/base/error_text.h"
 
-// The library was preloaded.
 void require_preload();
-
-// Preloaded, with a secret.
 void require_secret();
 
 // This server can generate: preloaded, with a node id and a secret.
@@ -19,7 +16,7 @@ void require_generator();
 // What keeps a preloaded server from generating until it restarts; null when nothing does.
 const ErrorText* missing_setting();
 
-// The same for 53-bit identifiers: the node ids, where known, fit in their layout.
+// The same, and node ids, where known, that fit in the layout of 53-bit identifiers.
 void require_generator53();
 
 // The node ids from `first_node_id` on fit in the layout of 53-bit identifiers.

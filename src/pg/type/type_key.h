@@ -21,7 +21,6 @@ extern int type_certain_secrets;
 bool check_type(Oid function, const randflake::SecretRing& ring, randflake::TypeUse use,
                 uint64 raw);
 
-// The server's secrets; an ERROR without any.
 static inline randflake::SecretRing type_secrets() {
     if (unlikely(shared == nullptr || secret_ring().count() == 0))
         require_secret();

@@ -19,7 +19,6 @@ struct FileFailure {
     char path[32];   // relative to the data directory, or the name of a shared memory object
 };
 
-// The failure of the last system call, with its errno.
 FileFailure file_failed(const char* action, const char* path);
 
 // The reason in English for messages; palloc'd. For an errno it is the system's text.

@@ -30,7 +30,6 @@ sub import {
     Exporter::export($_, $caller) for __PACKAGE__, qw(Test::More PostgreSQL::Test::Utils);
 }
 
-# 32 hexadecimal digits.
 sub random_secret {
     return join '', map { sprintf '%02x', int rand 256 } 1 .. 16;
 }
@@ -177,7 +176,6 @@ sub postmaster_of {
     return (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
 }
 
-# Waits until this many sessions are waiting for a number.
 sub wait_until_waiting {
     my ($node, $count) = @_;
     $node->poll_query_until('postgres', <<"SQL") or die 'no session waits for a number';

@@ -41,7 +41,6 @@ sub new {
 
 # --- clients ---------------------------------------------------------------------------------
 
-# Starts a client of each kind.
 sub start_clients {
     my ($self, $node, @kinds) = @_;
     my @clients;
@@ -139,7 +138,6 @@ sub kill_postmaster {
     return @children;
 }
 
-# Kills the postmaster and waits until its children have noticed.
 sub crash_server {
     my ($node) = @_;
     wait_until_gone(kill_postmaster($node));

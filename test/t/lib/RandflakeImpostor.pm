@@ -125,7 +125,6 @@ sub read_bytes {
     return $bytes;
 }
 
-# A message: its type and its body.
 sub read_message {
     my ($client) = @_;
     my ($type, $length) = unpack 'A N', read_bytes($client, 5);

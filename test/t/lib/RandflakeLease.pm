@@ -115,14 +115,12 @@ sub leasing {
         max_wait => '2min', %settings);
 }
 
-# Makes a server lease from this coordinator.
 sub move_to {
     my ($fleet, $node, @leasing) = @_;
     configure($node, leasing($fleet, @leasing));
     $node->reload;
 }
 
-# A server that leases, not started.
 sub new_holder {
     my ($fleet, $name, $coordinator, %settings) = @_;
     my $conf = delete $settings{conf};
@@ -167,7 +165,6 @@ sub wait_for_closed_window {
     wait_for_status($node, q{window_end <= clock_timestamp() - interval '20 ms'});
 }
 
-# Waits until its clock is inside its window.
 sub wait_for_open_window {
     my ($node) = @_;
     wait_for_status($node, 'clock_timestamp() >= window_start AND clock_timestamp() < window_end');

@@ -35,7 +35,6 @@ sub write_secrets {
     rename "$path.new", $path or die "could not rename $path: $!";
 }
 
-# The fingerprints of secrets, with the arguments of write_secrets.
 sub fingerprints_of {
     my ($first, @later) = @_;
     my @fingerprints = substr hmac_sha256('randflake key check', pack 'H*', $first), 0, 8;
