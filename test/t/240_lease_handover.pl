@@ -1,5 +1,5 @@
-# Coordinators that follow each other, and node ids that leave the pool, under load on all servers:
-# nothing that clients received may come twice. RANDFLAKE_ROUNDS sets the rounds (default: 1).
+# Coordinators that follow each other, under load on all servers: nothing that clients received may
+# come twice. RANDFLAKE_ROUNDS sets the rounds (default: 1).
 
 use Docs;
 use Randflake;
@@ -20,44 +20,6 @@ sub leases_end {
 sub leases_begin {
     my ($node, $database) = @_;
     return $node->safe_psql($database // 'postgres', 'SELECT min(lower(span)) FROM randflake_lease');
-}
-
-# Waits until a server has an open lease of this coordinator.
-sub leases_from {
-    my ($node, $holder) = @_;
-    my $name = $holder->name;
-    $node->poll_query_until('postgres', "SELECT count(*) > 0 FROM randflake_leases WHERE holder = '$name'")
-      or die "no lease for $name";
-    my $from = leases_begin($node);
-    wait_for_status($holder, "window_start >= to_timestamp($from) AND clock_timestamp() < window_end");
-}
-
-# --- servers moved to an empty coordinator -------------------------------------------------------
-
-# The first to move has the shorter lease. Without a wait, the new coordinator would grant it the
-# node id that the other still holds.
-for my $round (1 .. $rounds) {
-    my ($stays) = grep { status_of($_, 'first_node_id') == 0 } @holders;
-    my ($moves) = grep { status_of($_, 'first_node_id') != 0 } @holders;
-    load_on($fleet, $_) for @holders;
-    move_to($fleet, $moves, $coordinator, lease_duration => 1);
-    wait_for_status($moves, q{window_end < clock_timestamp() + interval '1.5 s'});
-    my $renewed = status_of($stays, 'window_extensions');
-    wait_for_status($stays, "window_extensions > $renewed");
-    my $free_at = $coordinator->safe_psql('postgres',
-        'SELECT extract(epoch FROM randflake_lease_configure(closed => true))::bigint');
-    is($free_at, leases_end($coordinator), "round $round, closed: says when all leases have ended");
-    remake_coordinator($other);
-    move_to($fleet, $moves, $other);
-    leases_from($other, $moves);
-    move_to($fleet, $stays, $other);
-    leases_from($other, $stays);
-    cmp_ok(leases_begin($other), '>=', leases_end($coordinator),
-        "round $round, moved: the new coordinator's leases begin when the former one's have ended");
-    sleep 1;
-    end_load($fleet, $_) for @holders;
-    all_is_well($fleet, $other, "round $round, moved", leased => 0);
-    ($coordinator, $other) = ($other, $coordinator);
 }
 
 # --- a coordinator moved without a gap -----------------------------------------------------------
@@ -223,32 +185,6 @@ for my $round (1 .. $rounds) {
     kill 'CONT', $worker;
     $_->stop for $lost, $newcomer;
     all_is_well($fleet, $coordinator, "round $round, restored in place", leased => 0);
-}
-
-# --- node ids that leave the pool ----------------------------------------------------------------
-
-# A server gets them as its own once the coordinator has declared them free.
-for my $round (1 .. $rounds) {
-    make_coordinator($coordinator, 8);
-    my $holder = new_holder($fleet, "narrow$round", $coordinator, lease_duration => 8);
-    my $static = new_static($fleet, "static$round", 0);
-    $holder->start;
-    is(wait_for_lease($holder), 0, "round $round, narrowed: a server leases node id 0");
-    load_on($fleet, $holder);
-    my $free_at = $coordinator->safe_psql('postgres', <<'SQL');
-SELECT extract(epoch FROM randflake_lease_configure(first_node_id => 1024, node_count => 1000))::bigint
-SQL
-    is($free_at, leases_end($coordinator), "round $round, narrowed: says when the lease has ended");
-    is( $coordinator->safe_psql('postgres', 'SELECT in_pool FROM randflake_leases WHERE first_node_id = 0'),
-        'f', "round $round, narrowed: the view shows what is still in force");
-    sleep 0.1 while $free_at && time < $free_at;
-    $static->start;
-    load_on($fleet, $static);
-    wait_for_status($holder, 'first_node_id >= 1024');
-    sleep 2;
-    end_load($fleet, $_) for $holder, $static;
-    $_->stop for $holder, $static;
-    all_is_well($fleet, $coordinator, "round $round, narrowed", leased => 0);
 }
 
 every_block_was_used();
