@@ -4,7 +4,6 @@
 
 use Docs;
 use Randflake;
-use RandflakeImpostor;
 use RandflakeLease;
 use RandflakeSecrets;
 use Time::HiRes qw(sleep time);
@@ -152,60 +151,6 @@ $third->start;
 wait_for_lease($third);
 pass('  with the right file, it starts');
 
-# A request in progress when a secret is added named fewer. Its grant may reach beyond that secret's
-# time, and does not count.
-my $lock = $coordinator->background_psql('postgres');
-$lock->query_safe('BEGIN; LOCK TABLE randflake_lease_pool IN EXCLUSIVE MODE');
-$third->reload;
-$coordinator->poll_query_until('postgres', <<'SQL') or die 'nobody asks';
-SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'randflake' AND state = 'active' AND wait_event_type = 'Lock'
-SQL
-my $end = status_of($third, 'extract(epoch FROM window_end)::bigint');
-is(reload_secret($third, @ring, $end => $secrets[2]), 3, 'a secret is added while the server asks');
-sleep 2;
-$lock->query_safe('ROLLBACK');
-$lock->quit;
-my $furthest = 0;
-for (1 .. 40) {
-    my $now = status_of($third, 'extract(epoch FROM window_end)::bigint');
-    $furthest = $now if $now > $furthest;
-    sleep 0.05;
-}
-is($furthest, $end, '  and its window does not reach beyond the time of it');
-wait_for_status($third, q{lease_error ~ 'the coordinator does not know'});
-$third->stop;
-write_secrets($third, @ring);
-$third->start;
-wait_for_lease($third);
-
-# A next lease, which waits for the open one to end, counts as well although unused: it was granted
-# to the named secrets.
-my $impostor = RandflakeImpostor->new;
-my @leased = (int(time) + 300, int(time) + 550);    # last seconds of both
-$impostor->play(answer => sub {
-    my ($client, $request) = @_;
-    my $number = -s $third->basedir . '/acquired' ? 2 : 1;
-    return say_to($client, report('55000', 'no lease any more') . ready()) if $request !~ /randflake_lease_acquire/;
-    append_to_file($third->basedir . '/acquired', '.');
-    say_to($client, lease($number, 7, 1, int(time) - 5, $leased[ $number - 1 ], undef));
-});
-configure_holder($third, coordinator => $impostor->connstr, lease_duration => '10min');
-$third->restart;
-wait_for_open_window($third);
-$third->reload;
-wait_for_status($third, 'lease_id = 1 AND window_extensions >= 2');
-write_secrets($third, @ring, $leased[0] + 10 => $secrets[2]);
-error_is($third, 'SELECT randflake_reload_secret()', '55000',
-    {
-        message => qr/^secret 3 of "randflake.secret_file" begins too early$/,
-        detail => qr/the earliest possible time is \Q@{[ $third->safe_psql('postgres', "SELECT to_timestamp($leased[1] + 1)") ]}\E\.$/
-    },
-    'a secret that begins in a lease that waits is too early');
-write_secrets($third, @ring);
-configure_holder($third);
-$third->restart;
-wait_for_lease($third);
-
 # --- an uninformed coordinator --------------------------------------------------------------------
 
 my @fleet_of_three = ($first, $second, $third);
@@ -242,39 +187,6 @@ sleep 2;
 end_load($fleet, $_) for @fleet_of_three;
 all_is_well($fleet, $coordinator, 'the fleet');
 $_->stop for @fleet_of_three;
-
-# --- who may renew, and name secrets --------------------------------------------------------------
-
-$coordinator->safe_psql('postgres', <<'SQL');
-CREATE ROLE server1 LOGIN;
-CREATE ROLE stranger LOGIN;
-GRANT EXECUTE ON FUNCTION randflake_lease_acquire(text, uuid, integer, integer, text),
-    randflake_lease_renew(bigint, uuid, bigint, integer, text) TO server1;
-CREATE DATABASE restored;
-SQL
-my $named = $coordinator->safe_psql('postgres', 'SELECT secrets FROM randflake_pool');
-$coordinator->safe_psql('postgres', "SELECT FROM randflake_lease_acquire('x', gen_random_uuid(), 1, 4, '$named')",
-    extra_params => [ '-U', 'server1' ]);
-my $dump = $coordinator->basedir . '/dump';
-$coordinator->command_ok([ 'pg_dump', '-f', $dump, $coordinator->connstr('postgres') ], 'dumped');
-$coordinator->command_ok([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, $coordinator->connstr('restored') ],
-    '  and restored');
-
-# The result for a role that renews the lease of role server1, naming two secrets.
-sub renews_in {
-    my ($database, $role) = @_;
-    my ($status, $out, $errors) = $coordinator->psql($database, $coordinator->safe_psql($database, <<'SQL'), extra_params => [ '-U', $role ]);
-SELECT format('SELECT lease_end > 0 FROM randflake_lease_renew(%s, %L, %s, 4, %L)', lease_id, incarnation, upper(span) - 1,
-              secrets || ' fedcba9876543210@2500000000')
-FROM randflake_lease WHERE role = 'server1'
-SQL
-    return $status == 0 ? $out : $errors =~ s/\n.*//sr;
-}
-
-for my $database (qw(postgres restored)) {
-    unlike(renews_in($database, 'server1'), qr/permission denied/, "$database: a role that may renew names secrets");
-    like(renews_in($database, 'stranger'), qr/permission denied for function randflake_lease_renew/, '  and no other');
-}
 
 for my $server (@fleet_of_three, $coordinator) {
     my $log = slurp_file($server->logfile);
