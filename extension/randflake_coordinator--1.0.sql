@@ -29,21 +29,47 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 --                  at them and the commit. Who waits for EXCLUSIVE wins in little more than 20 seconds.
 --   the role       a row of randflake_lease_role, for a grant. Its bounds are counted one grant after the
 --                  other, so a role commits its grants one after the other: that is the ceiling of a role.
---   node ids       rows of randflake_lease_block, one for each node id of the pool, for two if it has more
---                  than 8,192, and so on up to 16, and the ended leases that a grant takes the place of.
---                  Locked ones are passed by; once they are locked, a grant looks again, by a new snapshot.
+--   node ids       rows of randflake_lease_chunk: those of the node ids that it leases, and of ended leases whose
+--                  node ids it gives back, with the rows of these. Locked ones are passed by.
 --   the lease      its row, for a renewal. If another transaction has it, that is an error and no refusal.
 --
--- So two transactions cannot grant the same node ids: both would need the row of the same block. A renewal
--- of a lease that has ended here, but not as its holder says, needs the row that a grant of its node ids
--- needs. The constraint has the last word, and never has to wait for it. A takeover needs no lock: until
--- the pool is changed, each request works the mark out from the time in randflake_lease_takeover.
--- Every look must be later than the lock before it, which is so under READ COMMITTED alone.
+-- So two transactions cannot grant the same node ids: both would need the row of the same chunk. Once it is locked, a
+-- grant looks at the leases themselves, by a new snapshot. A renewal of a lease that has ended here, but not as its
+-- holder says, needs the row that a grant of its node ids needs. The constraint has the last word, and never has to
+-- wait for it. A takeover needs no lock: until the pool is changed, each request works the mark out from the time in
+-- randflake_lease_takeover. Every look must be later than the lock before it, which is so under READ COMMITTED alone.
 --
--- A grant looks at the leases of 16 node ids, the next 16 for the next grant, and at those of the whole
--- pool only when 32 such places had none. It removes the ended leases of the node ids that it grants, and a
--- lease that was not used counts as used for its first second. So every node id keeps the end of its last
--- lease, and the table has no more rows than there are node ids, or twice that if leases differ in size.
+-- A grant removes the ended leases of the node ids that it grants, and a lease that was not used counts as used for its
+-- first second. So every node id keeps the end of its last lease, and the table has no more rows than there are node
+-- ids, or twice that if leases differ in size.
+--
+-- Where node ids are granted. Leases do not move, so free node ids can lie where no request fits. No allocator rules that
+-- out: requests of 1, 2, 4, .., 64 can defeat any of them above about a quarter of the pool (Robson, J. ACM 18, 1971, and
+-- 21, 1974). This one holds what can be proven:
+--
+--   A chunk is 64 aligned node ids of the pool. It is empty, or of one class, a power of two: then its node ids are
+--   granted in slots of so many, to requests that round up to it. A grant takes a slot of an open chunk of its class, and
+--   an empty chunk only if there is none. A chunk whose slots are all free is empty.
+--
+--   Let `used` be the most node ids, rounded up, that were in use at once, and c the number of classes that were asked
+--   for. When a class takes a chunk, its former ones are full, so it has at most used / 64 + 1 chunks ever. A request is
+--   refused only if no chunk is empty and those of its class, at most (used - 1) / 64, are full. So it is granted while
+--   c * used / 64 + c - 1 is less than the number of chunks: while `used` is at most 1/c of the pool less a chunk for
+--   each class, 1/7 if all of 1 .. 64 are asked for.
+--
+--   And a request for up to 64 is granted while fewer leases of up to 64 are in force than there are chunks, after any
+--   history: each lies in one chunk, so some chunk has none.
+--
+-- A lease counts as in use until it is collected, which makes its slots free. Each grant collects ended leases, oldest
+-- first, until they have more node ids than it asks for. So those in use are never more than the leases in force had at
+-- their most. Also in use are chunks that open transactions have locked; what they collected and did not commit, until
+-- every 64th grant, which looks at the next 64 node ids, comes by; node ids of this server; leases that lie across chunks
+-- because the pool was changed; and for a day after a takeover, leases of before that were not renewed. The edges of the
+-- pool, which make no whole chunk, are granted one by one. A pool of fewer than 16 chunks has edges only, so that an open
+-- transaction keeps no more of it than what it leased.
+--
+-- Chunks are hints and locks; the leases decide what is free. When no chunk has a slot, and for requests above 64, a grant
+-- looks at all leases and takes any gap, a whole chunk if there is one. So a refused request had no place at all.
 --
 -- A server names its secrets as one text, oldest first: the fingerprint of the first, and for each further one a space,
 -- its fingerprint, "@" and the Unix second from which on it is in use.
@@ -84,7 +110,7 @@ COMMENT ON COLUMN randflake_lease_pool.coordinator IS
 'data directory, timeline, database and table when the pool was changed last; another one means that leases may be missing';
 
 CREATE TABLE randflake_lease (
-    lease_id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    lease_id bigint GENERATED ALWAYS AS IDENTITY,
     role name NOT NULL DEFAULT SESSION_USER,
     holder text NOT NULL CHECK (pg_catalog.octet_length(holder) OPERATOR(pg_catalog.<=) 256),
     incarnation uuid NOT NULL,
@@ -94,10 +120,12 @@ CREATE TABLE randflake_lease (
     renewed_at timestamptz,
     released_at timestamptz,
     secrets text NOT NULL,
+    collected boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (role, lease_id), -- with the role, to find the leases of a role
     CONSTRAINT randflake_lease_no_overlap EXCLUDE USING gist
         (nodes WITH OPERATOR(pg_catalog.&&), span WITH OPERATOR(pg_catalog.&&))
 );
-CREATE INDEX randflake_lease_role_end ON randflake_lease (role, pg_catalog.upper(span));
+CREATE INDEX randflake_lease_end ON randflake_lease (pg_catalog.upper(span)) WHERE NOT collected;
 COMMENT ON TABLE randflake_lease IS
 'coordinator: every lease of node ids, also ended ones until their node ids are leased again';
 COMMENT ON COLUMN randflake_lease.lease_id IS 'number of the lease';
@@ -110,6 +138,7 @@ COMMENT ON COLUMN randflake_lease.granted_at IS 'when it was granted';
 COMMENT ON COLUMN randflake_lease.renewed_at IS 'when it was last renewed';
 COMMENT ON COLUMN randflake_lease.released_at IS 'when the holder gave it back';
 COMMENT ON COLUMN randflake_lease.secrets IS 'fingerprints of the secrets that the holder named last, oldest first';
+COMMENT ON COLUMN randflake_lease.collected IS 'whether it was seen that it has ended, so that its node ids can be leased';
 
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
@@ -142,7 +171,7 @@ CREATE SEQUENCE randflake_lease_change MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_change IS
 'coordinator: until which Unix millisecond nobody else gets the pool, because a change of it has waited for long';
 
--- Neither is dumped: a restored coordinator grants nothing for longer than a minute.
+-- Not dumped: a restored coordinator grants nothing for longer than a minute.
 CREATE TABLE randflake_lease_role (
     role name PRIMARY KEY,
     minute bigint NOT NULL,
@@ -152,10 +181,26 @@ COMMENT ON TABLE randflake_lease_role IS 'coordinator: a row for each role that 
 COMMENT ON COLUMN randflake_lease_role.role IS 'name of the role';
 COMMENT ON COLUMN randflake_lease_role.minute IS 'minute of its last grant, since 1970';
 COMMENT ON COLUMN randflake_lease_role.grants IS 'number of grants in that minute';
-CREATE TABLE randflake_lease_block (block integer PRIMARY KEY);
-COMMENT ON TABLE randflake_lease_block IS 'coordinator: a row for each node id of the pool, or each up to 16, which a grant of one of them locks';
-COMMENT ON COLUMN randflake_lease_block.block IS 'number, from 0 for the first of the pool';
-INSERT INTO randflake_lease_block SELECT pg_catalog.generate_series(0, 8191);
+-- All leases that ended before were collected. A sequence, because then no grant waits for another one.
+CREATE SEQUENCE randflake_lease_collected MINVALUE 0 START 0;
+COMMENT ON SEQUENCE randflake_lease_collected IS 'coordinator: Unix second up to which it was seen which leases have ended';
+
+-- Dumped, so that no grant has to make it anew under a lock after a restore. Slots change without the index.
+CREATE TABLE randflake_lease_chunk (
+    first integer PRIMARY KEY,
+    size integer NOT NULL CHECK (size IN (1, 64)),
+    class integer NOT NULL CHECK (class = 0 OR size % class = 0),
+    free bit varying NOT NULL,
+    open_at integer GENERATED ALWAYS AS (CASE WHEN pg_catalog."position"(free, B'1') OPERATOR(pg_catalog.>) 0 THEN first END) STORED
+) WITH (fillfactor = 20);
+CREATE INDEX randflake_lease_chunk_open ON randflake_lease_chunk (class, open_at) WHERE open_at IS NOT NULL;
+COMMENT ON TABLE randflake_lease_chunk IS
+'coordinator: the pool in chunks of 64 node ids, or of one at its edges; a grant locks those of its node ids';
+COMMENT ON COLUMN randflake_lease_chunk.first IS 'first node id';
+COMMENT ON COLUMN randflake_lease_chunk.size IS 'number of node ids';
+COMMENT ON COLUMN randflake_lease_chunk.class IS 'node ids of a slot: leases of up to as many lie in one; 0 while the chunk is empty';
+COMMENT ON COLUMN randflake_lease_chunk.free IS 'a bit for each slot, or one for an empty chunk: 1 if it is free, as far as known';
+COMMENT ON COLUMN randflake_lease_chunk.open_at IS 'first node id, while there is a free slot';
 
 -- A sequence, because it keeps what a transaction wrote that was rolled back: the hold-off after a
 -- takeover counts from the first call on, even if that call fails. And because it is not dumped: it
@@ -167,6 +212,7 @@ COMMENT ON SEQUENCE randflake_lease_takeover IS
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_pool', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_hold', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
+SELECT pg_catalog.pg_extension_config_dump('randflake_lease_chunk', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
 
 CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
@@ -371,6 +417,300 @@ COMMENT ON FUNCTION randflake_lease_hold_off(randflake_lease_internal, text, big
 'coordinator: notes an event after which grants wait';
 REVOKE ALL ON FUNCTION randflake_lease_hold_off(randflake_lease_internal, text, bigint, integer, integer) FROM PUBLIC;
 
+-- The class of a lease: its number of node ids, rounded up to a power of two, at most 64.
+CREATE FUNCTION randflake_lease_class(own randflake_lease_internal, count integer) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT CASE WHEN count <= 1 THEN 1 WHEN count <= 2 THEN 2 WHEN count <= 4 THEN 4 WHEN count <= 8 THEN 8
+                WHEN count <= 16 THEN 16 WHEN count <= 32 THEN 32 ELSE 64 END
+$$;
+COMMENT ON FUNCTION randflake_lease_class(randflake_lease_internal, integer) IS 'coordinator: node ids of the slot in which a lease of so many lies';
+REVOKE ALL ON FUNCTION randflake_lease_class(randflake_lease_internal, integer) FROM PUBLIC;
+
+-- Writes which slots of a chunk are free; the caller has locked its row. Only those with node ids of `place` may have
+-- changed. Those of `granted` are leased, though there is no row yet.
+CREATE FUNCTION randflake_lease_look(own randflake_lease_internal, chunk randflake_lease_chunk, place int4range,
+                                     granted int4range, now bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    slot integer := chunk.class;
+    bits bit varying := chunk.free;
+    from_slot integer := 0;
+    to_slot integer := 0;
+    around int4range := int4range(chunk.first, chunk.first + chunk.size);
+    busy int4multirange;
+    widest integer;
+    -- A former primary may go on against the rules, and renew what it leased. So leases of before a takeover that were not
+    -- renewed since are in use for a day: their node ids are granted last.
+    taken_over CONSTANT timestamptz := (SELECT to_timestamp((last_value >> 31) + 1) FROM @extschema@.randflake_lease_takeover
+                                        WHERE is_called AND now < (last_value >> 31) + 86400);
+BEGIN
+    IF slot > 0 THEN
+        from_slot := (lower(around * place) - chunk.first) / slot;
+        to_slot := (upper(around * place) - 1 - chunk.first) / slot;
+        around := int4range(chunk.first + from_slot * slot, chunk.first + (to_slot + 1) * slot);
+    END IF;
+    SELECT coalesce(range_agg(lease.nodes), '{}') + int4multirange(@extschema@.randflake_lease_static_nodes(own)),
+           max(@extschema@.randflake_lease_class(own, upper(lease.nodes) - lower(lease.nodes)))
+    INTO STRICT busy, widest
+    FROM (SELECT l.nodes FROM @extschema@.randflake_lease l
+          WHERE l.nodes && around AND (l.span && int8range(now, NULL) OR greatest(l.granted_at, l.renewed_at) < taken_over)
+          UNION ALL SELECT granted WHERE granted && around) AS lease;
+    IF slot = 0 THEN
+        IF NOT busy && around THEN
+            RETURN;
+        END IF;
+        slot := coalesce(widest, 1);
+        to_slot := 64 / slot - 1;
+        bits := repeat('1', to_slot + 1)::bit varying;
+    END IF;
+    FOR i IN from_slot .. to_slot LOOP
+        bits := set_bit(bits, i, (NOT busy && int4range(chunk.first + i * slot, chunk.first + (i + 1) * slot))::integer);
+    END LOOP;
+    IF chunk.size = 64 AND position(B'0' IN bits) = 0 THEN
+        slot := 0;
+        bits := B'1';
+    END IF;
+    IF slot <> chunk.class OR bits <> chunk.free THEN
+        UPDATE @extschema@.randflake_lease_chunk c SET class = slot, free = bits WHERE c.first = chunk.first;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_look(randflake_lease_internal, randflake_lease_chunk, int4range, int4range, bigint) IS
+'coordinator: writes which slots of a chunk are free';
+REVOKE ALL ON FUNCTION randflake_lease_look(randflake_lease_internal, randflake_lease_chunk, int4range, int4range, bigint) FROM PUBLIC;
+
+-- Makes the chunks of a pool anew, once it is locked.
+CREATE FUNCTION randflake_lease_chunks(own randflake_lease_internal, pool int4range) RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    now CONSTANT bigint := @extschema@.randflake_lease_clock(own);
+    chunk @extschema@.randflake_lease_chunk;
+BEGIN
+    DELETE FROM @extschema@.randflake_lease_chunk;
+    INSERT INTO @extschema@.randflake_lease_chunk (first, size, class, free)
+    SELECT node_id, size, CASE WHEN size = 1 THEN 1 ELSE 0 END, B'1'
+    FROM generate_series(lower(pool) / 64 * 64, upper(pool) - 1, 64) AS start,
+         LATERAL (SELECT CASE WHEN int4range(start, start + 64) <@ pool AND upper(pool) / 64 - (lower(pool) + 63) / 64 >= 16
+                              THEN 64 ELSE 1 END) AS of_chunk (size),
+         generate_series(greatest(start, lower(pool)), least(start + 63, upper(pool) - 1), size) AS node_id;
+    FOR chunk IN SELECT * FROM @extschema@.randflake_lease_chunk LOOP
+        PERFORM @extschema@.randflake_lease_look(own, chunk, pool, 'empty'::int4range, now);
+    END LOOP;
+    PERFORM setval('@extschema@.randflake_lease_collected', 0);
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) IS 'coordinator: makes the chunks of a pool anew';
+REVOKE ALL ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) FROM PUBLIC;
+
+-- Collects ended leases, oldest first, until they have more node ids than `count`, rounded up. Of one that lies in several
+-- chunks it opens two at a time: no transaction locks the whole pool.
+CREATE FUNCTION randflake_lease_collect(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
+RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    most CONSTANT integer := @extschema@.randflake_lease_class(own, count);
+    -- The 64 node ids whose turn it is: what others left undone is seen then.
+    turn CONSTANT integer := lower(pool) + number % (upper(pool) - lower(pool));
+    lease record;
+    chunk @extschema@.randflake_lease_chunk;
+    taken_over CONSTANT timestamptz := (SELECT to_timestamp((last_value >> 31) + 1) FROM @extschema@.randflake_lease_takeover
+                                        WHERE is_called AND now < (last_value >> 31) + 86400);
+    since bigint;
+    reached bigint := now + 1;
+    seen integer := 0;
+    node_ids integer := 0;
+    undone int4multirange;
+BEGIN
+    IF number % 64 = 0 THEN
+        FOR chunk IN SELECT * FROM @extschema@.randflake_lease_chunk c WHERE c.first BETWEEN turn AND turn + 63 FOR UPDATE SKIP LOCKED LOOP
+            PERFORM @extschema@.randflake_lease_look(own, chunk, pool, 'empty'::int4range, now);
+        END LOOP;
+    END IF;
+    SELECT last_value INTO STRICT since FROM @extschema@.randflake_lease_collected;
+    FOR lease IN
+        SELECT l.ctid AS place, l.nodes, upper(l.span) AS ended, upper(l.nodes) - lower(l.nodes) > 64 AS wide
+        FROM @extschema@.randflake_lease l
+        WHERE NOT l.collected AND upper(l.span) BETWEEN since AND now
+          AND (greatest(l.granted_at, l.renewed_at) < taken_over) IS NOT TRUE
+        ORDER BY upper(l.span) LIMIT most + 1
+        FOR NO KEY UPDATE SKIP LOCKED
+    LOOP
+        seen := seen + 1;
+        IF node_ids > most THEN
+            reached := least(reached, lease.ended);
+            EXIT;
+        END IF;
+        undone := int4multirange(lease.nodes * pool);
+        FOR chunk IN
+            SELECT * FROM @extschema@.randflake_lease_chunk c
+            WHERE c.first BETWEEN lower(lease.nodes) - 63 AND upper(lease.nodes) - 1 AND c.first + c.size > lower(lease.nodes)
+              AND (c.open_at IS NULL OR NOT lease.wide)
+            LIMIT CASE WHEN lease.wide THEN 2 ELSE 64 END FOR UPDATE SKIP LOCKED
+        LOOP
+            PERFORM @extschema@.randflake_lease_look(own, chunk, lease.nodes, 'empty'::int4range, now);
+            undone := undone - int4multirange(int4range(chunk.first, chunk.first + chunk.size));
+        END LOOP;
+        IF lease.wide THEN
+            node_ids := node_ids + 128;
+            SELECT coalesce(range_agg(int4range(c.first, c.first + c.size)), '{}') INTO undone FROM @extschema@.randflake_lease_chunk c
+            WHERE c.first BETWEEN lower(lease.nodes) - 63 AND upper(lease.nodes) - 1 AND c.first + c.size > lower(lease.nodes) AND c.open_at IS NULL;
+        ELSIF isempty(undone) THEN
+            node_ids := node_ids + @extschema@.randflake_lease_class(own, upper(lease.nodes) - lower(lease.nodes));
+        END IF;
+        -- While others keep its chunk locked it is tried again, but not for ever.
+        IF isempty(undone) OR number % 64 = 0 AND NOT lease.wide THEN
+            UPDATE @extschema@.randflake_lease l SET collected = true WHERE l.ctid = lease.place;
+        END IF;
+        IF NOT isempty(undone) OR seen > most THEN
+            reached := least(reached, lease.ended);
+        END IF;
+    END LOOP;
+    IF reached <> since THEN
+        PERFORM setval('@extschema@.randflake_lease_collected', reached);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_collect(randflake_lease_internal, bigint, integer, int4range, bigint) IS
+'coordinator: collects leases that have ended';
+REVOKE ALL ON FUNCTION randflake_lease_collect(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
+
+-- Whether these node ids, whose chunks the caller has locked, are free; if so, locks and removes what they had before.
+CREATE FUNCTION randflake_lease_take(own randflake_lease_internal, chosen int4range, now bigint) RETURNS boolean
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    places tid[];
+    wider tid[];
+BEGIN
+    IF chosen && @extschema@.randflake_lease_static_nodes(own) THEN
+        RETURN false;
+    ELSIF EXISTS (SELECT FROM @extschema@.randflake_lease l WHERE l.nodes && chosen) THEN
+        -- None may be in force, and one that has ended here may be renewed now, by a holder that knows better. A lease
+        -- that also lies elsewhere stays, and grants there need it too.
+        places := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
+                        WHERE l.nodes && chosen AND l.nodes <@ chosen AND upper(l.span) <= now FOR UPDATE SKIP LOCKED);
+        wider := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
+                       WHERE l.nodes && chosen AND NOT l.nodes <@ chosen AND upper(l.span) <= now FOR KEY SHARE SKIP LOCKED);
+        IF EXISTS (SELECT FROM @extschema@.randflake_lease l WHERE l.nodes && chosen AND l.ctid <> ALL (places || wider)) THEN
+            RETURN false;
+        END IF;
+        DELETE FROM @extschema@.randflake_lease l WHERE l.ctid = ANY (places);
+    END IF;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) IS
+'coordinator: whether node ids are free; locks and removes their ended leases';
+REVOKE ALL ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) FROM PUBLIC;
+
+-- Finds consecutive node ids for a lease of this number, locks them, and removes what they had before.
+-- Without any, `first` is null and `free_at` says when there may be some, null for soon.
+CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
+                                     OUT first integer, OUT free_at bigint)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
+    slot CONSTANT integer := @extschema@.randflake_lease_class(own, count);
+    -- Two primaries count on from different numbers. So does where they begin to look, and what one grants is not what the
+    -- other one grants next.
+    turn CONSTANT integer := lower(pool) + 64 * (number - 1) % (upper(pool) - lower(pool));
+    has_chunks CONSTANT boolean := EXISTS (SELECT FROM @extschema@.randflake_lease_chunk c WHERE c.size = 64);
+    chunk @extschema@.randflake_lease_chunk;
+    chunks @extschema@.randflake_lease_chunk[];
+    place integer;
+    chosen int4range;
+    busy int4multirange := '{}';  -- locked by others
+BEGIN
+    IF NOT EXISTS (SELECT FROM unnest(int4multirange(pool) - int4multirange(static_nodes)) AS r
+                   WHERE upper(r) - lower(r) >= count) THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = format('the pool has fewer than %s node ids', count),
+            DETAIL = format('It has node ids %s to %s%s.', lower(pool), upper(pool) - 1,
+                            CASE WHEN static_nodes && pool
+                                 THEN format(', without %s to %s, which this server uses itself',
+                                             lower(static_nodes), upper(static_nodes) - 1) ELSE '' END),
+            HINT = 'Widen it with randflake_lease_configure, or ask for fewer.';
+    END IF;
+    PERFORM @extschema@.randflake_lease_collect(own, number, count, pool, now);
+    WHILE count <= 64 LOOP
+        SELECT * INTO chunk FROM @extschema@.randflake_lease_chunk c
+        WHERE c.class = slot AND c.open_at IS NOT NULL ORDER BY c.open_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+        IF NOT FOUND THEN
+            SELECT * INTO chunk FROM @extschema@.randflake_lease_chunk c
+            WHERE c.class = 0 AND c.open_at >= turn ORDER BY c.open_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+            IF NOT FOUND THEN
+                SELECT * INTO chunk FROM @extschema@.randflake_lease_chunk c
+                WHERE c.class = 0 AND c.open_at < turn ORDER BY c.open_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+                EXIT WHEN NOT FOUND;
+            END IF;
+            chunk.class := slot;
+            chunk.free := repeat('1', 64 / slot)::bit varying;
+        END IF;
+        LOOP
+            place := (number - 1) % length(chunk.free);
+            place := place + position(B'1' IN substring(chunk.free FROM place + 1)) - 1;
+            IF place < (number - 1) % length(chunk.free) THEN
+                place := position(B'1' IN chunk.free) - 1;
+                EXIT WHEN place < 0;
+            END IF;
+            chunk.free := set_bit(chunk.free, place, 0);
+            first := chunk.first + place * slot;
+            chosen := int4range(first, first + count);
+            EXIT WHEN chosen <@ pool AND @extschema@.randflake_lease_take(own, chosen, now);
+            first := NULL;
+        END LOOP;
+        UPDATE @extschema@.randflake_lease_chunk c SET class = chunk.class, free = chunk.free WHERE c.first = chunk.first;
+        IF first IS NOT NULL THEN
+            RETURN;
+        END IF;
+    END LOOP;
+    FOR attempt IN 1 .. 64 LOOP
+        -- A whole chunk, or else a slot, or else any.
+        SELECT candidate.start INTO first
+        FROM (SELECT unnest(int4multirange(pool) - int4multirange(static_nodes) - busy - coalesce(range_agg(l.nodes), '{}')) AS r
+              FROM @extschema@.randflake_lease l WHERE upper(l.span) > now) AS gap,
+             LATERAL (VALUES (1, (lower(r) + 63) / 64 * 64, greatest(count, 64)), (2, (lower(r) + slot - 1) / slot * slot, count),
+                             (3, lower(r), count)) AS candidate (preference, start, size)
+        WHERE candidate.start + candidate.size <= upper(r) AND (candidate.preference > 1 OR has_chunks)
+        ORDER BY candidate.preference, candidate.start LIMIT 1;
+        IF first IS NULL THEN
+            SELECT min(upper(l.span)) INTO free_at
+            FROM @extschema@.randflake_lease l WHERE upper(l.span) > now AND l.nodes && pool AND isempty(busy);
+            RETURN;
+        END IF;
+        chosen := int4range(first, first + count);
+        chunks := ARRAY(SELECT c FROM @extschema@.randflake_lease_chunk c
+                        WHERE c.first BETWEEN lower(chosen) - 63 AND upper(chosen) - 1 AND c.first + c.size > lower(chosen)
+                        ORDER BY c.first FOR UPDATE SKIP LOCKED);
+        IF (SELECT range_agg(int4range(c.first, c.first + c.size)) @> chosen FROM unnest(chunks) AS c)
+            AND @extschema@.randflake_lease_take(own, chosen, now) THEN
+            FOREACH chunk IN ARRAY chunks LOOP
+                PERFORM @extschema@.randflake_lease_look(own, chunk, pool, chosen, now);
+            END LOOP;
+            RETURN;
+        END IF;
+        SELECT busy + int4multirange(chosen) + coalesce(range_agg(int4range(c.first, c.first + c.size)), '{}') INTO busy
+        FROM @extschema@.randflake_lease_chunk c
+        WHERE c.first BETWEEN lower(chosen) - 63 AND upper(chosen) - 1 AND c.first + c.size > lower(chosen);
+    END LOOP;
+    first := NULL;
+END
+$$;
+COMMENT ON FUNCTION randflake_lease_find(randflake_lease_internal, bigint, integer, int4range, bigint) IS
+'coordinator: locks free node ids for a lease of that number';
+REVOKE ALL ON FUNCTION randflake_lease_find(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
+
 -- Keeps all others from leasing until the transaction ends, makes the pool if need be, and writes its
 -- mark. Gives the pool with the coordinator that changed it last, an empty text if there was none. No setting of a
 -- session binds its user, so who waits ends sessions that keep the pool: for 20 seconds those of transactions as old,
@@ -407,7 +747,10 @@ BEGIN
     IF attempts > 20 THEN
         PERFORM setval('@extschema@.randflake_lease_change', 0);
     END IF;
-    INSERT INTO @extschema@.randflake_lease_pool (coordinator) VALUES ('') ON CONFLICT DO NOTHING;
+    INSERT INTO @extschema@.randflake_lease_pool AS p (coordinator) VALUES ('') ON CONFLICT DO NOTHING RETURNING p.* INTO former;
+    IF FOUND THEN
+        PERFORM @extschema@.randflake_lease_chunks(own, former.nodes);
+    END IF;
     SELECT * INTO STRICT former FROM @extschema@.randflake_lease_pool;
     pool := @extschema@.randflake_lease_share_pool(own);
     IF EXISTS (SELECT FROM @extschema@.randflake_lease_pool p WHERE p.high_water > pool.high_water) THEN
@@ -585,106 +928,13 @@ BEGIN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'purge'::text, newest - 1, 0::integer, 0::integer);
         UPDATE @extschema@.randflake_lease_pool SET high_water = newest WHERE newest > high_water;
     END IF;
+    PERFORM @extschema@.randflake_lease_chunks(own, pool.nodes) FROM @extschema@.randflake_lease_pool AS pool;
     RETURN purged;
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) IS
 'coordinator: forgets leases that ended that long ago';
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
-
--- Finds consecutive node ids for a lease of this number, locks them, and removes what they had before.
--- Without any, `first` is null and `free_at` says when there may be some, null for soon.
-CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
-                                     OUT first integer, OUT free_at bigint)
-LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $$
-<<find>>
-DECLARE
-    static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
-    -- Node ids that are looked at: few, or all of the pool.
-    few CONSTANT integer := CASE WHEN count <= 4 THEN 16 WHEN count <= 32 THEN 128 END;
-    places CONSTANT integer := (upper(pool) - lower(pool) - 1) / few + 1;
-    place integer := 0;
-    -- Node ids that share a row to lock.
-    grain CONSTANT integer := (upper(pool) - lower(pool) - 1) / 8192 + 1;
-    block integer;
-    last_block integer;
-    near int4range;
-    chosen int4range;
-    busy int4multirange := '{}';  -- locked by others
-    locked integer;
-BEGIN
-    IF NOT EXISTS (SELECT FROM unnest(int4multirange(pool) - int4multirange(static_nodes)) AS r
-                   WHERE upper(r) - lower(r) >= count) THEN
-        RAISE configuration_limit_exceeded USING
-            MESSAGE = format('the pool has fewer than %s node ids', count),
-            DETAIL = format('It has node ids %s to %s%s.', lower(pool), upper(pool) - 1,
-                            CASE WHEN static_nodes && pool
-                                 THEN format(', without %s to %s, which this server uses itself',
-                                             lower(static_nodes), upper(static_nodes) - 1) ELSE '' END),
-            HINT = 'Widen it with randflake_lease_configure, or ask for fewer.';
-    END IF;
-    FOR attempt IN 1 .. 64 LOOP
-        IF place < 32 AND places > 1 THEN
-            near := int4range(lower(pool) + ((number - 1 + place) % places)::integer * few,
-                              lower(pool) + ((number - 1 + place) % places)::integer * few + few) * pool;
-        ELSE
-            near := pool;
-        END IF;
-        IF near <> pool OR places = 1 THEN
-            -- Those unused for longest, the first of such. They begin here, or after a lease, the server's
-            -- range or what is busy: any others could begin one node id earlier and would be unused as long.
-            WITH lease AS MATERIALIZED (SELECT l.nodes, upper(l.span) AS ends FROM @extschema@.randflake_lease l WHERE l.nodes && near)
-            SELECT candidate.start, coalesce(max(lease.ends), 0) INTO first, free_at
-            FROM (SELECT lower(near) AS start UNION SELECT upper(nodes) FROM lease UNION SELECT upper(static_nodes)
-                  UNION SELECT upper(r) FROM unnest(busy) AS r) AS candidate
-            LEFT JOIN lease ON nodes && int4range(start, start + count)
-            WHERE start BETWEEN lower(near) AND upper(near) - count
-              AND NOT static_nodes && int4range(start, start + count) AND NOT busy && int4range(start, start + count)
-            GROUP BY start
-            ORDER BY 2, 1
-            LIMIT 1;
-        ELSE
-            SELECT min(lower(r)) INTO first
-            FROM (SELECT unnest(int4multirange(pool) - int4multirange(static_nodes) - busy - coalesce(range_agg(l.nodes), '{}')) AS r
-                  FROM @extschema@.randflake_lease l WHERE upper(l.span) > now) AS gap
-            WHERE upper(r) - lower(r) >= count;
-            SELECT CASE WHEN first IS NULL THEN min(upper(l.span)) ELSE 0 END INTO free_at
-            FROM @extschema@.randflake_lease l WHERE upper(l.span) > now AND l.nodes && pool;
-        END IF;
-        IF first IS NULL OR free_at > now THEN
-            EXIT WHEN near = pool;
-            place := place + 1;
-            CONTINUE;
-        END IF;
-
-        chosen := int4range(first, first + count);
-        block := (first - lower(pool)) / grain;
-        last_block := (first + count - 1 - lower(pool)) / grain;
-        PERFORM FROM @extschema@.randflake_lease_block b WHERE b.block BETWEEN find.block AND last_block FOR UPDATE SKIP LOCKED;
-        GET DIAGNOSTICS locked = ROW_COUNT;
-        IF locked > last_block - block THEN
-            -- A lease that has ended here may be renewed now, by a holder that knows better.
-            PERFORM FROM @extschema@.randflake_lease l WHERE l.nodes && chosen AND upper(l.span) <= now FOR UPDATE SKIP LOCKED;
-            GET DIAGNOSTICS locked = ROW_COUNT;
-            IF locked = (SELECT count(*) FROM @extschema@.randflake_lease l WHERE l.nodes && chosen) THEN
-                -- One that has not ended would stay, and the constraint would stop the grant.
-                DELETE FROM @extschema@.randflake_lease l WHERE l.nodes <@ chosen AND upper(l.span) <= now;
-                RETURN;
-            END IF;
-        END IF;
-        busy := busy + int4multirange(int4range(lower(pool) + block * grain, lower(pool) + (last_block + 1) * grain));
-    END LOOP;
-    IF NOT isempty(busy) THEN
-        free_at := NULL;
-    END IF;
-    first := NULL;
-END
-$$;
-COMMENT ON FUNCTION randflake_lease_find(randflake_lease_internal, bigint, integer, int4range, bigint) IS
-'coordinator: locks free node ids for a lease of that number';
-REVOKE ALL ON FUNCTION randflake_lease_find(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
 -- Where the refusal of a lease says until when, the same is in the field for the name of a column, as a
 -- Unix second: for programs, in every language.
@@ -704,6 +954,10 @@ CREATE FUNCTION randflake_lease_acquire(
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan -- planning the search takes longer than the search
+SET enable_seqscan = off -- nor may what is known of the tables, which change fast, lead to a plan that reads all
+SET enable_bitmapscan = off
+SET enable_sort = off
+SET jit = off -- which high costs of what was turned off would start
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -791,8 +1045,10 @@ BEGIN
             COLUMN = ((now / 60 + 1) * 60)::text,
             HINT = 'Raise "max_grants_per_role" with randflake_lease_configure, or wait for the next minute.';
     END IF;
-    UPDATE @extschema@.randflake_lease_role r SET minute = now / 60, grants = counted.grants + 1 WHERE r.role = SESSION_USER;
-    -- All node ids are no bound, and no sum is needed.
+    -- 60,000 grants are no bound: the row keeps its version. Nor are all node ids, and no sum is needed.
+    IF pool.max_grants_per_role < 60000 THEN
+        UPDATE @extschema@.randflake_lease_role r SET minute = now / 60, grants = counted.grants + 1 WHERE r.role = SESSION_USER;
+    END IF;
     IF pool.max_nodes_per_role < 131072 THEN
         SELECT coalesce(sum(upper(l.nodes) - lower(l.nodes)), 0), coalesce(min(upper(l.span)), 0)
         INTO STRICT had, had_until
@@ -938,8 +1194,9 @@ BEGIN
     lease_end := least(greatest(expected_end + 1, upper(lease.span), now + least(duration, pool.max_duration)),
                        latest, @extschema@.randflake_lease_stops_at(own, randflake_lease_renew.secrets, pool.secrets)) - 1;
     UPDATE @extschema@.randflake_lease l
-    SET span = int8range(lower(l.span), lease_end + 1), renewed_at = clock_timestamp(), secrets = randflake_lease_renew.secrets
-    WHERE l.lease_id = randflake_lease_renew.lease_id
+    SET span = int8range(lower(l.span), lease_end + 1), renewed_at = clock_timestamp(), secrets = randflake_lease_renew.secrets,
+        collected = false
+    WHERE l.role = SESSION_USER AND l.lease_id = randflake_lease_renew.lease_id
     RETURNING * INTO STRICT renewed;
     used := @extschema@.randflake_coordinator_static_nodes(own);
     broken := CASE
@@ -1009,13 +1266,16 @@ BEGIN
         UPDATE @extschema@.randflake_lease l
         SET span = int8range(lower(l.span), least(greatest(last_used, lower(l.span)), upper(l.span) - 1) + 1),
             released_at = clock_timestamp()
-        WHERE l.lease_id = lease.lease_id
+        WHERE l.role = SESSION_USER AND l.lease_id = lease.lease_id
         RETURNING l.span INTO STRICT kept;
         IF NOT kept <@ lease.span THEN
             PERFORM @extschema@.randflake_lease_broken(own, 'a release does not prolong a lease'::text);
         ELSIF last_used >= upper(kept) AND upper(kept) < upper(lease.span) THEN
             PERFORM @extschema@.randflake_lease_broken(own, 'a release keeps each second that was used'::text);
         END IF;
+        -- It may end before what was collected last.
+        PERFORM setval('@extschema@.randflake_lease_collected', upper(kept))
+        FROM @extschema@.randflake_lease_collected WHERE last_value > upper(kept);
     END IF;
 END
 $$;
@@ -1135,6 +1395,7 @@ BEGIN
         max_grants_per_role = grants,
         secrets = CASE WHEN NOT forget_key
                        THEN coalesce(randflake_lease_configure.secrets, pool.secrets) END;
+    PERFORM @extschema@.randflake_lease_chunks(own, int4range(first, first + count));
 
     -- Of what is not leased any more, from when nobody uses it.
     IF shut OR NOT int4range(0, 131072) <@ int4range(first, first + count) THEN
@@ -1272,7 +1533,9 @@ CREATE FUNCTION randflake_lease_pool_state(
     OUT max_clock_skew integer,
     OUT max_nodes_per_role integer,
     OUT max_grants_per_role integer,
-    OUT secrets text)
+    OUT secrets text,
+    OUT leased_node_ids integer,
+    OUT largest_request integer)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1281,7 +1544,7 @@ DECLARE
     own CONSTANT @extschema@.randflake_lease_internal := NULL;
     pool @extschema@.randflake_lease_pool;
     static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
-    nodes int4range;
+    pool_nodes int4range;
     identity text;
     noted bigint;
     called boolean;
@@ -1289,11 +1552,11 @@ DECLARE
     now CONSTANT bigint := @extschema@.randflake_lease_clock(own);
 BEGIN
     SELECT * INTO pool FROM @extschema@.randflake_lease_pool;
-    nodes := coalesce(pool.nodes, int4range(0, 131072));
-    first_node_id := lower(nodes);
-    node_count := upper(nodes) - lower(nodes);
-    own_first_node_id := lower(static_nodes * nodes);
-    own_node_count := upper(static_nodes * nodes) - lower(static_nodes * nodes);
+    pool_nodes := coalesce(pool.nodes, int4range(0, 131072));
+    first_node_id := lower(pool_nodes);
+    node_count := upper(pool_nodes) - lower(pool_nodes);
+    own_first_node_id := lower(static_nodes * pool_nodes);
+    own_node_count := upper(static_nodes * pool_nodes) - lower(static_nodes * pool_nodes);
     max_duration := pool.max_duration;
     max_clock_skew := pool.max_clock_skew;
     max_nodes_per_role := pool.max_nodes_per_role;
@@ -1303,6 +1566,13 @@ BEGIN
         state := 'unused';
         RETURN;
     END IF;
+    SELECT coalesce(sum(upper(r) - lower(r)) FILTER (WHERE r <@ leased), 0),
+           coalesce(max(upper(r) - lower(r)) FILTER (WHERE NOT r <@ leased), 0)
+    INTO STRICT leased_node_ids, largest_request
+    FROM (SELECT coalesce(range_agg(l.nodes), '{}') * int4multirange(pool_nodes) AS leased
+          FROM @extschema@.randflake_lease l WHERE upper(l.span) > now) AS leases,
+         LATERAL (SELECT unnest(leased) AS r UNION ALL
+                  SELECT unnest(int4multirange(pool_nodes) - int4multirange(static_nodes) - leased)) AS ranges;
     -- As randflake_lease_share_pool has it, but that nothing is noted: a takeover counts from the first request on.
     identity := @extschema@.randflake_lease_identity(own);
     SELECT last_value, is_called INTO STRICT noted, called FROM @extschema@.randflake_lease_takeover;
@@ -1413,6 +1683,9 @@ COMMENT ON COLUMN randflake_pool.max_grants_per_role IS
 'most leases that one role may be granted in a minute; what is rolled back is not counted';
 COMMENT ON COLUMN randflake_pool.secrets IS
 'fingerprints of the secrets that every holder must have, oldest first, from the second on with "@" and the Unix second from which on it is in use; null before the first is set or leased under';
+COMMENT ON COLUMN randflake_pool.leased_node_ids IS 'number of node ids of the pool that are leased; null on a standby';
+COMMENT ON COLUMN randflake_pool.largest_request IS
+'most consecutive node ids that are free, which is the largest request that can be granted; null on a standby';
 
 CREATE VIEW randflake_leases AS
 SELECT lease_id, role, holder, first_node_id, after - first_node_id AS node_count, starts_at, ends_at,

@@ -132,16 +132,16 @@ SELECT error_of($$SELECT acquire(1, 1, 60, 'a b')$$);
 SELECT error_of($$SELECT acquire(1, 1, 60, 'a c@2 b@1')$$);
 
 \echo '-- Refusals of a lease'
-SELECT randflake_lease_configure(0, 6);
+SELECT randflake_lease_configure(192, 6);
 SELECT error_of(statement) FROM unnest(ARRAY['SELECT acquire(3, 7)', 'SELECT acquire(3, 6)', $$SELECT acquire(3, 1, 60, 'd')$$]) AS statement;
 SELECT * FROM acquire(3, 5);
 SELECT error_of('SELECT acquire(3)');
-SELECT randflake_lease_configure(node_count => 206);
+SELECT randflake_lease_configure(0, 206);
 CALL clock_shows(3);
 SELECT error_of('SELECT acquire(3, 207)');
 SELECT randflake_lease_configure(max_nodes_per_role => 11);
 SELECT error_of('SELECT acquire(3, 2)');
-SELECT randflake_lease_configure(max_nodes_per_role => 131072, max_grants_per_role => 5);
+SELECT randflake_lease_configure(max_nodes_per_role => 131072, max_grants_per_role => 1);
 SELECT node_count FROM acquire(3);
 SELECT error_of('SELECT acquire(3)');
 SELECT randflake_lease_configure(max_grants_per_role => 60000);
@@ -160,12 +160,12 @@ CALL clock_shows(30);
 SELECT error_of('SELECT ' || call) FROM unnest(ARRAY['renew(99, 1, 59)', 'renew(2, 2, 9)', 'renew(1, 1, 152)',
     $$renew(1, 1, 59, 60, 'd')$$, 'release(99, 1, 59)']) AS call;
 INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span)
-VALUES ('rival', run(9), secrets('a'), '[0,1)', int8range(1750000060, 1750000061)),
+VALUES ('rival', run(9), secrets('a'), '[192,193)', int8range(1750000060, 1750000061)),
        ('own', run(9), secrets('a'), '[200,201)', int8range(1750000000, 1750000060));
 SELECT error_of('SELECT renew(1, 1, 59)');
 SELECT error_of(format('SELECT renew(%s, 9, 59)', lease_id)) FROM randflake_lease WHERE holder = 'own';
 DELETE FROM randflake_lease WHERE incarnation = run(9);
-SELECT randflake_lease_configure(1);
+SELECT randflake_lease_configure(193);
 SELECT in_pool FROM randflake_leases WHERE lease_id = 1;
 SELECT error_of('SELECT renew(1, 1, 59)');
 SELECT randflake_lease_configure(0);
@@ -242,7 +242,7 @@ CALL clock_shows(0);
 CREATE ROLE regress_randflake_app;
 SET ROLE regress_randflake_app;
 \echo '-- Cases that test/t/340_roles.pl lacks'
-SELECT error_of(statement) FROM unnest(ARRAY['SELECT * FROM randflake_lease_block FOR UPDATE',
+SELECT error_of(statement) FROM unnest(ARRAY['SELECT * FROM randflake_lease_chunk FOR UPDATE',
     'LOCK TABLE randflake_lease_pool IN ROW SHARE MODE', 'LOCK TABLE randflake_leases, randflake_pool',
     'SELECT last_value FROM randflake_lease_takeover', $$SELECT setval('randflake_lease_takeover', 0)$$,
     'INSERT INTO randflake_lease_pool DEFAULT VALUES', 'DELETE FROM randflake_lease',

@@ -1,28 +1,23 @@
 # shellcheck shell=bash disable=SC2154 # shares variables with run.sh and lib.sh
-# A coordinator of leases: grants and renewals with as many leases in force, or ended, and a fleet that restarts.
+# A coordinator of leases: grants and renewals with as many leases in force, and a fleet that restarts.
 # With fsync off the disk does not count, which tells its share apart.
 
-lease_fill() { # ROWS SECOND_OF_END
+lease_fill() { # ROWS SECOND_OF_END [SELECT of first node id and number of node ids]
     sql -q -o /dev/null <<END
 TRUNCATE randflake_lease, randflake_lease_role;
 INSERT INTO randflake_lease (lease_id, role, holder, incarnation, nodes, span, secrets) OVERRIDING SYSTEM VALUE
-SELECT i, 'role' || i % 8, 'bench', lpad(i::text, 32, '0')::uuid, int4range(node, node + 1),
+SELECT i, 'role' || i % 8, 'bench', lpad(i::text, 32, '0')::uuid, int4range(first, first + count),
        int8range(now - 1000, now + $2), '0123456789abcdef'
-FROM (SELECT extract(epoch FROM clock_timestamp())::bigint) AS clock (now), generate_series(1, $1) AS i,
-     LATERAL (SELECT 1024 + (i * 1.2)::integer) AS of_lease (node);
-SELECT FROM setval('randflake_lease_lease_id_seq', $1);
-VACUUM ANALYZE randflake_lease;
+FROM (SELECT extract(epoch FROM clock_timestamp())::bigint) AS clock (now),
+     (SELECT row_number() OVER (), place.*
+      FROM (${3:-SELECT 1024 + (i * 1.2)::integer, 1 FROM generate_series(1, $1) AS i}) AS place) AS lease (i, first, count);
+SELECT FROM setval('randflake_lease_lease_id_seq', $1), randflake_lease_configure();
+VACUUM ANALYZE randflake_lease, randflake_lease_chunk;
 CHECKPOINT;
 END
 }
 
 lease_grant="SELECT randflake_lease_acquire('bench', gen_random_uuid(), 1, 60, '0123456789abcdef')"
-
-lease_processor_time() { # ITEM REPETITION
-    sql -q -o /dev/null -c "$lease_grant FROM generate_series(1, 50)"
-    sample coordinator "$1" 'processor time of a grant' ms "$2" \
-        "$(value "SELECT bench_processor_seconds(\$\$$lease_grant FROM generate_series(1, 200)\$\$) * 5")" 100
-}
 
 # A role and a session for each client, as servers have.
 lease_clients() { # SECONDS SCRIPT [pgbench option...]
@@ -80,10 +75,7 @@ FROM pg_proc, generate_series(0, 31) AS i WHERE proname IN ('randflake_lease_acq
 END
     for repetition in $(seq 1 "$short_repetitions"); do
         for rows in 100 10000 100000; do
-            lease_fill $rows -10
-            lease_processor_time "$rows ended" "$repetition"
-            sql -q -c "UPDATE randflake_lease SET span = int8range(lower(span), upper(span) + 50000)" -c 'VACUUM randflake_lease'
-            lease_processor_time $rows "$repetition"
+            lease_fill $rows 50000
             for fsync in off on; do
                 sql -q -c "ALTER SYSTEM SET fsync = $fsync" -c 'SELECT pg_reload_conf()' >/dev/null
                 lease_run $rows "grants with fsync $fsync" "$repetition" "$lease_grant"

@@ -76,11 +76,12 @@ is($node->safe_psql($database, "$relations") . $node->safe_psql($database, $func
 is($messages, '', 'randflake_coordinator needs nothing');
 is($node->safe_psql($database, $relations), <<'END' =~ s/\n\z//r, '  and has its tables and views');
 S randflake_lease_change
+S randflake_lease_collected
 S randflake_lease_lease_id_seq
 S randflake_lease_takeover
 r randflake_lease
 r randflake_lease_announcement
-r randflake_lease_block
+r randflake_lease_chunk
 r randflake_lease_hold
 r randflake_lease_pool
 r randflake_lease_role

@@ -57,7 +57,7 @@ my %may = ((map { $_ => \@everybody }
         'randflake_key_fingerprints(NULL)', 'randflake_bind_secret()', 'randflake_reload_secret()',
         'randflake_status_reset()', 'randflake_acknowledge_copy()', '(SELECT count(*) FROM randflake_lease)',
         '(SELECT count(*) FROM randflake_lease_pool)', '(SELECT count(*) FROM randflake_lease_role)',
-        '(SELECT count(*) FROM randflake_lease_block)', '(SELECT count(*) FROM randflake_lease_hold)',
+        '(SELECT count(*) FROM randflake_lease_chunk)', '(SELECT count(*) FROM randflake_lease_hold)',
         q{randflake_lease_acquire('x', gen_random_uuid(), 1, 1, '0123456789abcdef')},
         q{randflake_lease_renew(1, gen_random_uuid(), 1, 1, '0123456789abcdef')},
         q{randflake_lease_add_secret('0123456789abcdef', now())},

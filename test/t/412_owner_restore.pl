@@ -62,7 +62,7 @@ like($errors, qr/permission denied for (?:table|sequence) randflake_lease|sequen
     'the owner may not dump leases');
 $node->safe_psql('ids', <<'SQL');
 SELECT randflake_lease_configure(first_node_id => 77);
-GRANT SELECT ON randflake_lease, randflake_lease_hold, randflake_lease_pool, randflake_lease_lease_id_seq TO owner;
+GRANT SELECT ON randflake_lease, randflake_lease_chunk, randflake_lease_hold, randflake_lease_pool, randflake_lease_lease_id_seq TO owner;
 GRANT pg_read_all_data TO reader;
 SQL
 for my $role ('owner', 'reader') {
