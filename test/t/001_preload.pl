@@ -104,7 +104,7 @@ is( $node->log_contains('WARNING:  this minor release of PostgreSQL lets roles f
 
 # A server that asks libraries for their version gets the extension's.
 if ($node->pg_version >= 18) {
-    is( $node->safe_psql('postgres', <<'SQL'), 'randflake|t', 'the library tells its version');
+    is( $node->safe_psql('postgres', <<'SQL'), 'randflake|t', 'the library reports its version');
 SELECT l.module_name, l.version = e.default_version
 FROM pg_get_loaded_modules() l JOIN pg_available_extensions e ON e.name = l.module_name
 SQL

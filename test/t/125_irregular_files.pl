@@ -83,7 +83,7 @@ for my $name (qw(identity window window.new)) {
             skip "$kind cannot be made here", 4 if !put($kind, $path);
             refused($name, "$kind at $name");
             ok(-l $path || !-f $path, '  it is still there');
-            is(slurp_file($target), $content, '  what a link points to is unchanged');
+            is(slurp_file($target), $content, '  the target of a link is unchanged');
             ok(!-e "$target.absent", '  and not made');
             take_away($path);
         }

@@ -185,10 +185,10 @@ error_is($heir, $nothing_lost, '25006', { message => qr/during recovery|read-onl
 hand_over($primary, $heir);
 cmp_ok(holds_off($heir), '>', 3000, '  promoted: it holds off');
 $heir->safe_psql('postgres', $nothing_lost);
-cmp_ok(holds_off($heir), '<', 60, '  and no longer when it is told that nothing was lost');
+cmp_ok(holds_off($heir), '<', 60, '  and no longer after the word that nothing was lost');
 cmp_ok(granted($heir), '>', $last, '  it leases');
 $heir->safe_psql('postgres', $nothing_lost);
-is(holds_off($heir), 0, '  told twice: nothing changes');
+is(holds_off($heir), 0, '  told again, nothing changes');
 my $copy = PostgreSQL::Test::Cluster->new('copy');
 $heir->backup('copy');
 my $grandson = standby_of($heir, 'grandson');
@@ -199,7 +199,7 @@ ok(granted($grandson), '  said again, it leases');
 $grandson->stop;
 $copy->init_from_backup($heir, 'copy');
 start_in_fleet($fleet, $copy);
-cmp_ok(holds_off($copy), '>', 3000, '  a copy of a server that was told so: it holds off');
+cmp_ok(holds_off($copy), '>', 3000, '  a copy of a server with that word: it holds off');
 error_is($copy, $nothing_lost, '55000', $not_promoted, '  and was not promoted');
 $copy->stop;
 

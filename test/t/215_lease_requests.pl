@@ -120,7 +120,7 @@ $coordinator->poll_query_until('postgres', q{SELECT count(*) > 0 FROM randflake_
     WHERE holder = 'holder' AND state = 'active'}) or die 'no lease';
 wait_for_lease($holder);
 wait_for_status($holder, 'lease_error IS NULL');
-pass('a warning while connecting is no reason to drop a lease');
+pass('a warning while connecting does not cost a lease');
 $coordinator->safe_psql('postgres', 'ALTER ROLE leaser RESET role');
 
 # --- another coordinator -----------------------------------------------------------------------

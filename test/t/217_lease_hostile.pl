@@ -579,7 +579,7 @@ like(slurp_file($wanted), qr/^randflake_lease_renew\n(?:randflake_lease_acquire\
 $impostor->play(answer => \&silence);
 my $began = time;
 $node->stop('fast');
-cmp_ok(time - $began, '<', 2 * $patience, 'stops fast with a lease that nobody takes back');
+cmp_ok(time - $began, '<', 2 * $patience, 'stops fast with a lease that no coordinator takes back');
 log_has($node, qr/could not give lease 1 of node ids back: the coordinator did not answer in time/,
     '  and says so');
 unlike(slurp_file($node->logfile), qr/terminated by signal|PANIC|TRAP/, 'no process crashed to the end');

@@ -128,7 +128,7 @@ is_refused(qr/server does not support SSL/, 'a server without TLS is refused');
 like(slurp_file("$directory/sent"), qr/^(?:asked )+$/, '  and sent nothing but the wish for TLS');
 move_to($fleet, $holder, $over_tls->($listener->sockport, 'prefer'));
 wait_until { slurp_file("$directory/sent") =~ /\Q$password\E/ };
-like(slurp_file("$directory/sent"), qr/\Q$password\E/, 'without verify-full it is told the password');
+like(slurp_file("$directory/sent"), qr/\Q$password\E/, 'without verify-full it gets the password');
 kill 'KILL', $impostor;
 waitpid $impostor, 0;
 

@@ -103,7 +103,7 @@ sub as_role {
 }
 my ($open, $mine) = (as_role('second'), as_role('first'));
 is($open->query_safe("BEGIN; $leases; $leases"), "0\n1", 'a transaction leases and stays open');
-is($mine->query_safe($leases), 2, '  another role leases what it has not');
+is($mine->query_safe($leases), 2, '  another role leases node ids of its own');
 my ($first_lease) = $mine->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 20, '$fingerprint')");
 for my $statement ("SELECT lease_end > 0 FROM randflake_lease_renew($first_lease, '$uuid', extract(epoch FROM now())::bigint + 1, 4, '$fingerprint')",
     "SELECT randflake_lease_release($first_lease, '$uuid', NULL) IS NOT NULL")

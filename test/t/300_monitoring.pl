@@ -95,7 +95,7 @@ check_queries($coordinator, 'a coordinator', 'randflake_leases');
 is($row->{mode}, 'leased', 'a holder says so');
 is($row->{capacity_ids_per_second}, 131072**2, 'all node ids have this capacity');
 # or a second less, after a renewal
-cmp_ok(abs($row->{lease_granted_seconds} - 30), '<', 1, 'the length of a lease is what was granted, not what was asked for');
+cmp_ok(abs($row->{lease_granted_seconds} - 30), '<', 1, 'the length of a lease is the granted one, not the requested one');
 cmp_ok($row->{window_remaining_seconds}, '<=', 30, '  which is left at first');
 ($row) = rows_of($coordinator, $sets->{randflake_leases}{query});
 is("$row->{active} $row->{node_ids}", '1 131072', 'its coordinator counts it');
@@ -141,7 +141,7 @@ $standby->promote;
 my $began = int time;
 $standby->safe_psql('postgres', 'SET randflake.max_wait = 600000; SELECT randflake_generate()');
 ($row) = rows_of($standby, $sets->{randflake}{query});
-cmp_ok($row->{copy_found_time_seconds}, '>=', $began, 'one that was promoted tells when it found a copy');
+cmp_ok($row->{copy_found_time_seconds}, '>=', $began, 'a promoted server reports when it found a copy');
 $standby->restart;
 ($row) = rows_of($standby, $sets->{randflake}{query});
 cmp_ok($row->{copy_found_time_seconds}, '>=', $began, '  also after its next start');
@@ -167,7 +167,7 @@ is_deeply([ grep { !$known{$_} } sort keys %used ], [], 'rules use only metrics 
 my $manual = slurp_file('docs/monitoring.md');
 is_deeply([ grep { $manual !~ /\Q$_\E/ } @alerts ], [], 'docs/monitoring.md has every alert');
 my $without_value = sub { $_[0] =~ /_(mode|vector_path|first_node_id|node_count|\w+_fingerprint)$/ };
-is_deeply([ grep { !$known{$_} } $manual =~ /`(randflake_\w+_(?:total|seconds|info|per_second))`/g ], [], '  and no other metric than there is');
+is_deeply([ grep { !$known{$_} } $manual =~ /`(randflake_\w+_(?:total|seconds|info|per_second))`/g ], [], '  and only existing metrics');
 
 # --- the dashboard ---------------------------------------------------------------------------
 

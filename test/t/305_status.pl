@@ -68,7 +68,7 @@ is( $node->safe_psql('postgres', 'SELECT extract(epoch FROM max(last_second) - c
           . ' FROM randflake_slots'), 101, '  and the slots show by how much it is behind');
 clock_stands_at($node, $second - 99);
 $node->safe_psql('postgres', 'SELECT randflake_generate()');
-is(status($node, 'clock_steps_back'), 1, '  going on is no step');
+is(status($node, 'clock_steps_back'), 1, '  an advance is not a step back');
 # In one session, hence under one node id: only this shows a step of one second.
 my $psql = $node->background_psql('postgres');
 clock_stands_at($node, $second + 2);

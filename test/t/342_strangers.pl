@@ -299,10 +299,10 @@ my (undef, $tree) = $node->psql('postgres', <<"SQL", extra_params => [ '-U', 'ap
 CREATE TEMP VIEW mine AS SELECT '$text'::randflake;
 SELECT ev_action FROM pg_rewrite WHERE ev_class = 'mine'::regclass;
 SQL
-like(join('|', constants_in($tree)), qr/\b$inside_it\b/, 'a role with USAGE reads what is inside an identifier, as documented');
+like(join('|', constants_in($tree)), qr/\b$inside_it\b/, 'a role with USAGE decodes an identifier, as documented');
 (undef, $tree) = $node->psql('postgres', "SELECT ev_action FROM pg_rewrite WHERE ev_class = 'written'::regclass",
     extra_params => [ '-U', 'stranger' ]);
-like(join('|', constants_in($tree)), qr/\b$inside_it\b/, '  any role what others wrote into a view');
+like(join('|', constants_in($tree)), qr/\b$inside_it\b/, '  any role reads constants in the views of others');
 my (undef, undef, $plans) = $node->psql('postgres', <<'SQL', extra_params => [ '-U', 'stranger' ]);
 SET client_min_messages = log;
 SET debug_print_plan = on;

@@ -108,7 +108,7 @@ restart_with($secrets[0]);
 my $early = $node->background_psql('postgres', on_error_stop => 1);
 $early->query_safe('SET ROLE app');
 isnt($early->query_safe('SELECT randflake_next()'), '', 'a session makes a value');
-is(reload_with($secrets[0], $begins => $secrets[1]), 2, '  before there is a second secret');
+is(reload_with($secrets[0], $begins => $secrets[1]), 2, '  before the second secret');
 # The identifier of a number of the new secret that is not skipped
 sub number_of {
     my ($second) = @_;
@@ -127,14 +127,14 @@ SQL
 }
 my $guessed = number_of($begins + 5);
 my $unmade = { message => qr/invalid identifier for type randflake/, detail => qr/No server has made it yet\. Its time is / };
-error_is($node, "SELECT ($guessed)::bigint::randflake", '22P02', $unmade, 'a made-up identifier of a time to come is no value');
+error_is($node, "SELECT ($guessed)::bigint::randflake", '22P02', $unmade, 'a made-up identifier of a future time is refused');
 error_is($node, "SELECT randflake_to_text(($guessed)::bigint)::randflake", '22P02', $unmade, '  also as text', user => 'app');
 error_is($node, "INSERT INTO made VALUES ($guessed)", '22P02', $unmade, '  nor a row');
 is($node->safe_psql('postgres', $entries), 1, '  and binds nothing');
 is($node->safe_psql('postgres', "SELECT randflake_lower(to_timestamp($begins + 5))::text::randflake = randflake_lower(to_timestamp($begins + 5))"), 't',
     '  but a second to come is one');
 clock_shows($begins - 4);
-error_is($node, "SELECT ($guessed)::bigint::randflake", '22P02', $unmade, 'four seconds before, it is none');
+error_is($node, "SELECT ($guessed)::bigint::randflake", '22P02', $unmade, 'four seconds before, it is still refused');
 clock_shows($begins - 1);
 is($node->safe_psql('postgres', "BEGIN; INSERT INTO made VALUES ($guessed); $entries; ROLLBACK; $entries"), "2\n1",
     'a second before, another server may have made it: it is read, and binds');

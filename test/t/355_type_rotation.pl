@@ -155,7 +155,7 @@ SQL
     is($node->safe_psql('unbound', $entries), 1, '  but decoded, which adds nothing');
     $node->safe_psql('unbound', 'SELECT randflake_bind_secret()');
     my $id = $node->safe_psql('unbound', 'SELECT id FROM made');
-    like($shown, qr/id\[randflake\]:'?\Q$id\E\b/, '  to what the documented way out shows');
+    like($shown, qr/id\[randflake\]:'?\Q$id\E\b/, '  to the result of the documented way out');
     $node->safe_psql('unbound', q{SELECT pg_drop_replication_slot('unbound')});
 }
 
@@ -188,7 +188,7 @@ write_secrets($standby, $secrets[0]);
 configure($standby, node_id => 0, node_count => 2, secret_file => secret_path($standby), max_wait => '1h');
 $standby->start;
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
-is($standby->safe_psql('postgres', $earlier), 100, 'a standby that lacks it shows what was before');
+is($standby->safe_psql('postgres', $earlier), 100, 'a standby without it shows earlier values');
 error_is($standby, 'SELECT id FROM one_as_text', '55000', $lacks, '  and nothing else');
 write_secrets($standby, $secrets[0], $from => $secrets[1]);
 is($standby->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, '  until it has it');

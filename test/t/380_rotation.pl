@@ -121,7 +121,7 @@ for my $client (@clients) {
     like($client->{out}, qr/number of failed transactions: 0 /, '  and no transaction');
 }
 is((finish_session($_))[1], '', 'COPY goes on') for @copies;
-is_deeply([ finish_session($prepared) ], [ "1\n1\n\n1\n1", '' ], 'prepared statements find what they found');
+is_deeply([ finish_session($prepared) ], [ "1\n1\n\n1\n1", '' ], 'prepared statements find the same rows');
 is($nodes[0]->safe_psql('postgres', $states), 'past current', 'the second secret is in use');
 isnt($nodes[0]->safe_psql('postgres', $fingerprint), $first_fingerprint, '  as the status shows');
 is($nodes[0]->safe_psql('postgres', $fingerprint), $nodes[1]->safe_psql('postgres', $fingerprint),
@@ -206,10 +206,10 @@ ok($none, "no secret made $none");
 is($nodes[0]->safe_psql('postgres', "SELECT d IS NULL, (d).node_id IS NULL FROM randflake_decode($none) AS d"),
     't|t', '  and it decodes to nulls');
 my $unmade = { message => qr/invalid identifier for type randflake: "/, detail => qr/none of this server's secrets/ };
-error_is($nodes[0], "SELECT randflake_to_text($none)::randflake", '22P02', $unmade, '  as text it is no value of the type');
-error_is($nodes[0], "SELECT ${none}::bigint::randflake", '22P02', $unmade, '  nor as bigint');
+error_is($nodes[0], "SELECT randflake_to_text($none)::randflake", '22P02', $unmade, '  its text form is refused by the type');
+error_is($nodes[0], "SELECT ${none}::bigint::randflake", '22P02', $unmade, '  and so is its bigint');
 error_is($nodes[0], "SELECT count(ordered::text::randflake) FROM made; SELECT ${none}::bigint::randflake",
-    '22P02', $unmade, '  nor in a session that has read and shown others');
+    '22P02', $unmade, '  in a session that has read and shown others too');
 
 # --- the type ------------------------------------------------------------------------------------
 
@@ -257,7 +257,7 @@ $nodes[0]->safe_psql('quiet', 'BEGIN; INSERT INTO made DEFAULT VALUES; ROLLBACK;
     extra_params => [ '-U', 'app' ]);
 is($nodes[0]->safe_psql('quiet', $keys), 2, '  the first value adds the other, by any role');
 $nodes[1]->safe_psql('quiet', 'BEGIN; INSERT INTO made DEFAULT VALUES; ROLLBACK', extra_params => [ '-U', 'app' ]);
-is($nodes[1]->safe_psql('quiet', $keys), 1, 'what is rolled back adds nothing');
+is($nodes[1]->safe_psql('quiet', $keys), 1, 'a rollback adds nothing');
 error_is($nodes[1], 'SET default_transaction_read_only = on; SELECT randflake_next()', '55000',
     { message => qr/not bound to$/, hint => qr/randflake_bind_secret\(\)/ }, '  and a read-only transaction cannot show one that it makes',
     database => 'quiet');

@@ -151,7 +151,7 @@ sub start_with {
     } else {
         error_is($node, 'SET randflake.max_wait = 500; SELECT randflake_generate()', '55000', $refused,
             "a start is refused with $name");
-        like($node->safe_psql('postgres', 'SELECT problem FROM randflake_status'), qr/secrets are not those/, '  as the status tells');
+        like($node->safe_psql('postgres', 'SELECT problem FROM randflake_status'), qr/secrets are not those/, '  as in the status');
     }
 }
 start_with(0, 'a secret of the past', $secrets[0], int(time) - 3600 => $secrets[1]);
@@ -177,7 +177,7 @@ push @ids, generate();
 write_lines("S1\nS2\n");
 RandflakeHistory::crash_backend($node);
 $node->poll_query_until('postgres', 'SELECT 1', 1);
-is(secrets(), '1past 2current 3future', '  whatever the file holds by then');
+is(secrets(), '1past 2current 3future', '  with any contents of the file');
 write_secrets($node, @ring, $soon => $secrets[2]);
 is(reload(), 3, '  and nothing is new in it');
 push @ids, generate();

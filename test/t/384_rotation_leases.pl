@@ -136,7 +136,7 @@ all_is_well($fleet, $coordinator, 'both');
 
 my $third = holder('third', @ring);
 my $own = int(time) + 30;
-is(reload_secret($third, @ring, $own => $secrets[2]), 3, 'a third server has a line that nobody else has');
+is(reload_secret($third, @ring, $own => $secrets[2]), 3, 'a third server has a line of its own');
 coordinator_shows($third, "stops_at = to_timestamp($own)", '  and the coordinator sees it');
 sleep_until($own + 2);
 wait_for_open_window($_) for $first, $second;
@@ -159,7 +159,7 @@ push @ring, $untold => $secrets[2];
 is(reload_secret($_, @ring), 3, $_->name . ' has a third secret') for @fleet_of_three;
 sleep_until($untold + 1);
 wait_for_status($_, "window_end = to_timestamp($untold)") for @fleet_of_three;
-pass('nobody told the coordinator: all stop');
+pass('the coordinator lacks the secret: all stop');
 is($coordinator->safe_psql('postgres', block('reached')), $coordinator->safe_psql('postgres', "SELECT to_timestamp($untold)"),
     '  and no lease goes beyond the time');
 $coordinator->safe_psql('postgres', $first->safe_psql('postgres', block('configure')));

@@ -133,7 +133,7 @@ sub check_messages {
         my $message = $_;
         !grep { 2 * length >= length $message && $message =~ join '.*', map { quotemeta } split / *… */ } @quotes
     } @messages;
-    is(join("\n", @missing), '', 'docs/troubleshooting.md has every message that does not say what to do');
+    is(join("\n", @missing), '', 'docs/troubleshooting.md has every message without a hint');
 }
 check_messages();
 

@@ -180,12 +180,12 @@ $library->safe_psql('app', 'DROP SUBSCRIPTION items');
 
 # --- roles ----------------------------------------------------------------------------------------
 
-is(as_owner($managed, <<'SQL'), 'randflake53_generate,randflake53_generate,randflake_from_digits,randflake_from_text,randflake_from_text,randflake_generate,randflake_generate,randflake_generate_text,randflake_prefixed,randflake_shard,randflake_shard_ranges,randflake_to_text,randflake_to_text|', 'what everybody may call, and read');
+is(as_owner($managed, <<'SQL'), 'randflake53_generate,randflake53_generate,randflake_from_digits,randflake_from_text,randflake_from_text,randflake_generate,randflake_generate,randflake_generate_text,randflake_prefixed,randflake_shard,randflake_shard_ranges,randflake_to_text,randflake_to_text|', 'what PUBLIC may call and read');
 SELECT (SELECT string_agg(proname, ',' ORDER BY proname) FROM pg_proc WHERE pronamespace = 'randflake'::regnamespace AND has_function_privilege('mallory', oid, 'EXECUTE')),
        (SELECT string_agg(relname, ',') FROM pg_class WHERE relnamespace = 'randflake'::regnamespace AND relkind IN ('r', 'v', 'S')
         AND CASE relkind WHEN 'S' THEN has_sequence_privilege('mallory', oid, 'USAGE, SELECT, UPDATE') ELSE has_table_privilege('mallory', oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') END)
 SQL
-ok(as_owner($managed, q{SELECT NOT has_schema_privilege('mallory', 'randflake', 'CREATE')}) eq 't', 'nobody else makes objects in the schema');
+ok(as_owner($managed, q{SELECT NOT has_schema_privilege('mallory', 'randflake', 'CREATE')}) eq 't', 'no other role makes objects in the schema');
 is(as_owner($managed, <<'SQL'), '0', 'every function has a fixed path, or a body that was resolved when it was made and no privileges of the owner');
 SELECT count(*) FROM pg_proc WHERE pronamespace = 'randflake'::regnamespace AND (prosqlbody IS NULL OR prosecdef)
 AND proconfig[1] IS DISTINCT FROM 'search_path=pg_catalog, pg_temp'

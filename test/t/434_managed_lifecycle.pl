@@ -70,7 +70,7 @@ restore('tle', 'tle_restored');
 is(as_owner($node, $secret, 'tle_restored'), as_owner($node, $secret, 'tle'), 'the extension: a dump has the secret');
 problem_is('tle_restored', qr/^managed\|this database is a copy.*\|9$/, '  and what was restored is a copy');
 as_owner($node, 'SELECT randflake.randflake_configure(NULL, 10); INSERT INTO item DEFAULT VALUES', 'tle_restored');
-is(as_owner($node, 'SELECT string_agg(d.node_id::text, $$,$$ ORDER BY d.node_id) FROM item, randflake.randflake_decode(id) AS d', 'tle_restored'), '9,10', '  which reads what there was, and makes more');
+is(as_owner($node, 'SELECT string_agg(d.node_id::text, $$,$$ ORDER BY d.node_id) FROM item, randflake.randflake_decode(id) AS d', 'tle_restored'), '9,10', '  which reads old values and makes new ones');
 is(system("managed/pgtle.sh \"1'; DROP\" >/dev/null 2>&1") >> 8, 2, 'pgtle.sh takes nothing but a version');
 
 # --- a later version ------------------------------------------------------------------------------

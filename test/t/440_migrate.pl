@@ -217,7 +217,7 @@ is_deeply(planned('made again'), [
         (map { "table constraint $_" } '"boss\'s" on "Cust;omer"', 'card_customer_fkey on card', 'event_customer_fkey on event', 'line_order_fkey on line', 'of on orders',
             'pair on line', 'stamp_card_fkey on stamp', 'twice on event_1'), 'trigger big_insert on big', 'trigger changes on orders', 'view big', 'view bigger', 'view of_january' ],
     '  what is made again');
-ok(@{ planned('application') } > 9, '  and what programs lose');
+ok(@{ planned('application') } > 9, '  and the losses of programs');
 is(differing(dump_of('plan'), $dump), '', '  it changes nothing');
 
 # Blockers, which the plan's own SQL removes
@@ -239,7 +239,7 @@ SQL
 @plan = grep { $_->{object} =~ /hub|spoke|wheel|by_|of_rows/ } rows_of('plan', "SELECT * FROM $tool.plan()");
 is_deeply(planned('blocker'), [ 'by_day.hub_id', 'by_event on by_event', 'by_id.id', 'by_rest.hub_id', 'default value for hub.twice', 'spoke.hub_id', 'spoke.id', 'table column of_rows.r', 'wheel.id', 'wheel.id', 'wheel_id_excl on wheel' ],
     'plan: blockers') or diag(explain(\@plan));
-is_deeply(planned('look'), [ 'column wheel.hub_id', 'column wheel.thing_id', 'function find_hub(integer)' ], '  and what may need a look');
+is_deeply(planned('look'), [ 'column wheel.hub_id', 'column wheel.thing_id', 'function find_hub(integer)' ], '  and possible problems');
 error_is($node, "SELECT $tool.transaction('\"od''d \"\"x\"\"\".spoke')", '55000', { message => qr/cannot be moved yet/, detail => qr/is the partition key/ },
     '  a group with blockers is refused', database => 'plan');
 for my $entry (grep { $_->{what} eq 'blocker' && $_->{remedy} =~ /^ALTER/ } @plan) {
@@ -427,7 +427,7 @@ like(run($db, $statements[2]), qr/step 3 of move 1 is not the next one/, 'steps 
 run_steps(count => sql($db, "SELECT min(n) - 1 FROM $tool.step WHERE step = 7"));
 sql($db, 'CREATE VIEW later AS SELECT id FROM orders');
 my ($swap) = grep { /RENAME COLUMN/ } @statements;
-like(run($db, $swap), qr/what hangs on the tables has changed/, 'a view that nobody knew of is not left behind');
+like(run($db, $swap), qr/what hangs on the tables has changed/, 'a view that the plan did not know is not left behind');
 sql($db, 'CREATE INDEX later_index ON orders (id); CREATE TABLE later_table ("order" bigint CONSTRAINT later_key REFERENCES orders)');
 like(run($db, $swap), qr/$_ was made since move 1 began/, "  nor is $_") && sql($db, $_ =~ /^i/ ? 'DROP INDEX later_index' : 'DROP TABLE later_table')
   for 'foreign key later_key .*', 'index .*later_index';

@@ -112,7 +112,7 @@ SQL
 sub unharmed {
     my ($way, @places) = @_;
     is(sql('SELECT rolsuper FROM pg_roles WHERE rolname = ' . q{'mallory'}), 'f', "$way: mallory has no more rights");
-    is(sql(q{SELECT DISTINCT place, name FROM lows.witness WHERE name <> 'mallory'}), '', '  her code ran as nobody else');
+    is(sql(q{SELECT DISTINCT place, name FROM lows.witness WHERE name <> 'mallory'}), '', '  her code ran as no other role');
     my %seen = map { $_ => 1 } split /\n/, sql('SELECT DISTINCT place FROM lows.witness');
     is(join(' ', grep { !$seen{$_} } @places), '', '  and it did run');
     is(sql(qq{SELECT count(*) FROM pg_proc WHERE pronamespace = '$tool'::regnamespace AND prosecdef AND proowner <> 'mallory'::regrole}), 0,
@@ -207,7 +207,7 @@ sql('ALTER TABLE zebra DISABLE TRIGGER USER, ENABLE TRIGGER USER');
 like(run($names[2], $names[3], $names[4]), qr/trigger zzz_randflake_\S+ of table public\.zebra is not what/, '  a trigger that was off for a while is noticed');
 sql(q{DO $$ BEGIN EXECUTE (SELECT format('ALTER TABLE zebra ENABLE ALWAYS TRIGGER %I', tgname) FROM pg_trigger WHERE tgrelid = 'zebra'::regclass); END $$});
 is(run(grep { /^CREATE|begin/ } statements("todo($move)")), '', '  and when both are gone the steps go on');
-is(scalar(grep { /^(?:DROP INDEX|CREATE)/ } statements("todo($move)")), 0, '  and an index that is there is neither dropped nor built again');
+is(scalar(grep { /^(?:DROP INDEX|CREATE)/ } statements("todo($move)")), 0, '  and an existing index is neither dropped nor rebuilt');
 is(run(statements("todo($move, true)")), '', '  to their end');
 sql('CREATE TABLE whole (id serial PRIMARY KEY); CREATE TABLE half (id serial PRIMARY KEY, whole integer REFERENCES whole)');
 $move = sql("SELECT $tool.start('whole')");

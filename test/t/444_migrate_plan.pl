@@ -143,7 +143,7 @@ my $told = q{SELECT string_agg(concat_ws(' ', attname, attstattarget, array_to_s
 $node->safe_psql('postgres', "$table ALTER TABLE t ALTER id SET STATISTICS 333, ALTER parent SET (n_distinct = -0.25, n_distinct_inherited = 44);"
       . 'CREATE STATISTICS s (dependencies) ON id, n FROM t; ALTER STATISTICS s SET STATISTICS 77');
 my $before = $node->safe_psql('postgres', $told);
-like($before, qr/id 333 ?, parent .*n_distinct=-0\.25 n_distinct_inherited=44\ns 77$/, 'ANALYZE was told something');
+like($before, qr/id 333 ?, parent .*n_distinct=-0\.25 n_distinct_inherited=44\ns 77$/, 'ANALYZE has a statistics target');
 is($node->safe_psql('postgres', 'BEGIN; ' . sprintf($move, "'t'", 'bigint') . "$told; ROLLBACK"), $before, '  which is kept at once');
 for my $way ("start('t')", 'undo(1)') {
     $node->safe_psql('postgres', "SELECT $tool.$way");

@@ -43,7 +43,7 @@ $node->restart;
 my (undef, undef, $errors) = $node->psql('staging', 'TABLE purchase');
 like($errors, qr/belong to another secret/, 'under another secret values of the type are refused');
 $node->safe_psql('staging', block('rebind'));
-is_deeply([ map { $node->safe_psql('staging', $_) } $joined, $order ], \@rows, '  and bound to it, rows are what they were');
+is_deeply([ map { $node->safe_psql('staging', $_) } $joined, $order ], \@rows, '  and bound to it, rows are unchanged');
 isnt($node->safe_psql('staging', $shown), $before, '  with other identifiers');
 is($node->safe_psql('staging', "SELECT count(*) FROM purchase WHERE id::text = ANY (string_to_array('$before', ','))"),
     0, '  none of which is one of before');
