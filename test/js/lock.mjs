@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 // Dependencies, of a package or of any ('*'), of tools that no test uses.
 const leftOut = {
   '*': /^(foreground-child|jackspeak|yargs|mysql2|tsx|@esbuild-kit\/.*|@esbuild\/(?!linux-(arm64|x64)$).*)$/,
+  knex: /^(commander|escalade|esm|get-package-type|getopts|interpret|rechoir|tildify)$/,
   '@prisma/dev': /^(@electric-sql\/.*|@prisma\/streams-local|find-my-way)$/,
   '@prisma/studio-core': /^(@radix-ui\/.*|@visx\/.*|d3-.*|elkjs|react|react-dom|@types\/react)$/,
 };

@@ -58,6 +58,46 @@ const mappers = {
       close: () => recipe.source.destroy(),
     };
   },
+  mikroorm() {
+    const { orm } = recipe;
+    const em = () => orm.em.fork();
+    const find = (table, id, options) => em().findOne(table, id, options);
+    return {
+      async add(table, rows) {
+        const manager = em();
+        const made = rows.map((row) => manager.create(table, row));
+        await manager.flush();
+        return made;
+      },
+      find,
+      customers: (id) => em().find('customer', { id }, { orderBy: { name: 'asc' } }),
+      purchases: (id) => em().find('purchase', { id }, { orderBy: { item: 'asc' } }),
+      async buy({ id }, pen) {
+        const manager = em();
+        (await manager.findOne('customer', id, { populate: ['purchases'] })).purchases.add(manager.getReference('purchase', pen.id));
+        await manager.flush();
+        return (await find('customer', id, { populate: ['purchases'] })).purchases.getItems();
+      },
+      code: (error) => error.code,
+      close: () => orm.close(),
+    };
+  },
+  objection() {
+    const { Customer, Purchase } = recipe;
+    const model = (table) => (table === 'customer' ? Customer : Purchase);
+    return {
+      add: (table, rows) => model(table).query().insert(rows),
+      find: (table, id) => model(table).query().findById(String(id)),
+      customers: (ids) => Customer.query().findByIds(ids).orderBy('name'),
+      purchases: (ids) => Purchase.query().findByIds(ids).orderBy('item'),
+      async buy(ada, pen) {
+        await ada.$relatedQuery('purchases').relate(pen.id);
+        return ada.$relatedQuery('purchases');
+      },
+      code: (error) => error.nativeError.code,
+      close: () => Customer.knex().destroy(),
+    };
+  },
   prisma() {
     const { db } = recipe;
     return {

@@ -63,9 +63,20 @@ for (const text of ['', 'w', '-1', 'g000000000000', '00000000000000']) {
 }
 JS
 javascript('drizzle', files => ['schema.mjs'], prepare => [ [ 'sh', '-ec', block('drizzle-kit') ] ],
-    after => [ [ 'sh', '-ec', block('drizzle-kit') . 'ls migrations/*.sql | wc -l | grep -x 1' ] ]);
+    after => [ [ 'sh', '-ec', block('drizzle-kit') . 'ls migrations/*.sql | wc -l | grep -x 1' ], [ 'sh', '-ec', <<'SH' ] ]);
+push='npx drizzle-kit push --dialect=postgresql --schema=./schema.mjs'
+$push --url=postgres://$PGUSER@$PGHOST:$PGPORT/again
+$push --url=postgres://$PGUSER@$PGHOST:$PGPORT/again | grep 'No changes detected'
+SH
 javascript('sequelize');
+javascript('objection', tables => 1, model => 1);
 # A second synchronization changes nothing.
+javascript('mikroorm', after => [ [ 'node', 'again.mjs' ] ], also => {
+    'again.mjs' => block('mikroorm.mjs') =~ s/^await orm\.schema\.update\(\);.*/<<~'JS'/emsr });
+    const changes = await orm.schema.getUpdateSchemaSQL();
+    if (changes) throw new Error(changes);
+    await orm.close();
+    JS
 javascript('typeorm', after => [ [ 'node', 'again.mjs' ] ], also => {
     'again.mjs' => block('typeorm.mjs') =~ s/^await source\.synchronize\(\);.*/<<~'JS'/emsr });
     const { upQueries } = await source.driver.createSchemaBuilder().log();
@@ -352,7 +363,23 @@ $node->safe_psql('postgres', 'DROP ROLE web_anon');
 without_library('BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;' . block('stand_in'));
 python('sqlalchemy', 'python3-sqlalchemy');
 recipe(@active_record);
-javascript($_) for qw(sequelize typeorm);
+javascript('typeorm');
+# PGlite beside the server, which has no part in it.
+javascript('sequelize', files => ['pglite.mjs'], prepare => [ [ 'node', 'pglite_program.mjs' ] ], also => {
+    'managed/randflake.sql' => slurp_file('managed/randflake.sql'),
+    'stand_in.sql' => block('stand_in') =~ s/^ALTER DATABASE.*//mr,
+    'pglite_program.mjs' => 'const tables = `' . block('tables') . '`;' . <<'JS' });
+import assert from 'node:assert';
+import { db } from './pglite.mjs';
+import { fromText } from './text_form.mjs';
+
+await db.exec(`${tables} INSERT INTO customer (name) SELECT n FROM generate_series(1, 1000) AS n`);
+const { rows } = await db.query('SELECT id, randflake_to_text(id) AS text, node_id FROM customer, randflake_decode(id)');
+assert.equal(new Set(rows.map((row) => row.id)).size, 1000);
+for (const row of rows) assert.deepEqual([fromText(row.text), row.node_id], [BigInt(row.id), 0]);
+const [purchase] = (await db.query("INSERT INTO purchase (item) VALUES ('pen') RETURNING id")).rows;
+assert.match(purchase.id, /^[0-9a-v]{13}$/);
+JS
 
 every_block_was_used();
 done_testing();
