@@ -77,7 +77,7 @@ LOCK TABLE pg_catalog.pg_namespace IN ACCESS SHARE MODE;  -- an error outside of
 
 DO $do$
 DECLARE
-    owner constant oid := current_user::regrole;
+    owner constant oid := quote_ident(current_user)::regrole;
     installed integer;
 BEGIN
     IF current_setting('server_version_num')::integer < 150000 THEN

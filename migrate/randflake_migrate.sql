@@ -59,7 +59,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_proc AS p LEFT JOIN (pg_depend AS d JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid)
         ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e' AND e.extname LIKE 'randflake%'
     WHERE p.proname = $1 AND p.pronargs = $2 AND (e.oid IS NOT NULL OR p.pronamespace = to_regnamespace('randflake')
-        AND p.proowner IN ((SELECT b.datdba FROM pg_database AS b WHERE b.datname = current_database()), current_user::regrole))
+        AND p.proowner IN ((SELECT b.datdba FROM pg_database AS b WHERE b.datname = current_database()), quote_ident(current_user)::regrole))
     ORDER BY e.oid LIMIT 1
 $$;
 
@@ -280,7 +280,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
             UNION ALL SELECT r.ev_class FROM pg_rewrite AS r WHERE $1 = 'pg_rewrite'::regclass AND r.oid = $2
             UNION ALL SELECT p.polrelid FROM pg_policy AS p WHERE $1 = 'pg_policy'::regclass AND p.oid = $2
             UNION ALL SELECT d.adrelid FROM pg_attrdef AS d WHERE $1 = 'pg_attrdef'::regclass AND d.oid = $2
-            UNION ALL SELECT s.stxrelid FROM pg_statistic_ext AS s WHERE $1 = 'pg_statistic_ext'::regclass AND s.oid = $2)), current_user::regrole)
+            UNION ALL SELECT s.stxrelid FROM pg_statistic_ext AS s WHERE $1 = 'pg_statistic_ext'::regclass AND s.oid = $2)), quote_ident(current_user)::regrole)
 $$;
 
 -- Raises an error unless this role runs it and each table is unchanged since the printing.
@@ -702,8 +702,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
         FROM (SELECT m.grp, array_agg(m.rel::oid) AS rels, array_agg(m.att) AS atts FROM m WHERE m.changes GROUP BY m.grp) AS g,
         randflake_migrate.hanging(g.rels, g.atts) AS h
     ), other AS (  -- owners as whom the move acts
-        SELECT t.grp, t.owner FROM t WHERE t.owner <> current_user::regrole
-        UNION SELECT h.grp, h.owner FROM hang AS h WHERE h.how = 'made again' AND h.owner <> current_user::regrole
+        SELECT t.grp, t.owner FROM t WHERE t.owner <> quote_ident(current_user)::regrole
+        UNION SELECT h.grp, h.owner FROM hang AS h WHERE h.how = 'made again' AND h.owner <> quote_ident(current_user)::regrole
     ), generator AS (
         SELECT p.oid, p.pronamespace FROM randflake_migrate.target($1) AS g JOIN pg_proc AS p ON p.oid::regproc || '()' = g.generator
     ), next AS (
@@ -759,12 +759,12 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT h.grp, h.identity, 'online: uses the type ' || format_type(y.oid, NULL) || ', whose code would run as this role', 'transaction()'
     FROM hang AS h JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = h.object AND d.refclassid = 'pg_type'::regclass
     JOIN pg_type AS y ON y.oid = d.refobjid
-    WHERE h.kind = 'index' AND h.how = 'kept' AND y.typowner NOT IN (10, current_user::regrole)
+    WHERE h.kind = 'index' AND h.how = 'kept' AND y.typowner NOT IN (10, quote_ident(current_user)::regrole)
   UNION ALL
     SELECT DISTINCT t.grp, format('trigger %I on %s', g.tgname, t.rel), 'online: runs for each row that is filled, and would wait for the end of the transaction',
            format('ALTER TABLE %s ENABLE TRIGGER %I;', t.rel, g.tgname)
     FROM t JOIN pg_trigger AS g ON g.tgrelid = t.rel
-    WHERE t.owner <> current_user::regrole AND NOT g.tgisinternal AND g.tgtype & 16 <> 0 AND g.tgparentid = 0 AND g.tgenabled IN ('A', 'R') AND g.tgdeferrable
+    WHERE t.owner <> quote_ident(current_user)::regrole AND NOT g.tgisinternal AND g.tgtype & 16 <> 0 AND g.tgparentid = 0 AND g.tgenabled IN ('A', 'R') AND g.tgdeferrable
 $$;
 
 -- Everything that a move does and needs, in groups. `what` is
@@ -1065,7 +1065,7 @@ BEGIN
             END IF;
             RETURN NEXT format('CREATE TABLE randflake_migrate.%I (old bigint PRIMARY KEY, new %s NOT NULL DEFAULT %s);', m.map, m.to_type, m.generator);
             RETURN NEXT format(E'CREATE FUNCTION randflake_migrate.%I(old bigint) RETURNS %s LANGUAGE plpgsql STABLE STRICT%s AS %L;',
-                m.map, m.to_type, CASE WHEN EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (all_tables) AND c.relowner <> current_user::regrole)
+                m.map, m.to_type, CASE WHEN EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (all_tables) AND c.relowner <> quote_ident(current_user)::regrole)
                     THEN ' SECURITY DEFINER SET search_path = pg_catalog, pg_temp' ELSE '' END,
                 format(E'\nDECLARE\n    result %s := (SELECT m.new FROM randflake_migrate.%I AS m WHERE m.old = $1);\nBEGIN\n'
                     '    IF result IS NULL THEN\n'
@@ -1837,7 +1837,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
                 THEN format_type(a.atttypid, a.atttypmod) ELSE 'bigint' END), ', ' ORDER BY a.attnum),
         string_agg(format(CASE WHEN m.root IS NULL THEN 't.%I' ELSE '%2$s.randflake_mask(t.%1$I, %3$L)' END,
                 a.attname, p.pronamespace::regnamespace, m.root), ', ' ORDER BY a.attnum),
-        k.rel, k.name, p.pronamespace::regnamespace, k.root, CASE WHEN c.relowner <> current_user::regrole THEN format(
+        k.rel, k.name, p.pronamespace::regnamespace, k.root, CASE WHEN c.relowner <> quote_ident(current_user)::regrole THEN format(
             E'\nALTER FUNCTION %I.%I(bigint) OWNER TO %s;', $1, c.relname, c.relowner::regrole) END)
     FROM randflake_migrate.moving('bigint', 'all') AS k JOIN pg_class AS c ON c.oid = k.rel
     JOIN pg_attribute AS a ON a.attrelid = k.rel AND a.attnum > 0 AND NOT a.attisdropped

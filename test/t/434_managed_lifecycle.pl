@@ -33,6 +33,13 @@ is(as_owner($node, $secret, 'restored'), as_owner($node, $secret), '  which has 
 as_owner($node, 'DROP SEQUENCE randflake.randflake_tickets_7, randflake.randflake_numbers_7', 'restored');
 problem_is('restored', qr/^managed\|this database is a copy.*\|7$/, '  without sequences');
 
+# --- an owner whose name needs quotes ------------------------------------------------------------
+
+$node->safe_psql('postgres', 'CREATE ROLE "Owner 1" LOGIN; CREATE DATABASE named OWNER "Owner 1"');
+my $scripts = join '', map { 'BEGIN;' . slurp_file($_) . 'COMMIT;' } 'managed/randflake.sql', 'migrate/randflake_migrate.sql';
+is($node->safe_psql('named', "$scripts SELECT randflake.randflake_configure(NULL, 11); CREATE TABLE item (id serial PRIMARY KEY); SELECT count(*) > 0 FROM randflake_migrate.plan() AS p WHERE p::text ~ 'item'",
+        extra_params => [ '-U', 'Owner 1' ]) =~ /t$/, 1, 'an owner whose name needs quotes installs and plans');
+
 # --- another tablespace ---------------------------------------------------------------------------
 
 my $space = PostgreSQL::Test::Utils::tempdir();
