@@ -1,8 +1,7 @@
 # Crashes, stops and restarts under load: no identifier leaves the server twice. After a crash the
 # server starts at the written end, after a clean stop at the exact end.
 #
-# 105_snowflake_crash.pl does the same for Snowflake identifiers, while Randflake ones come from the
-# same window. RANDFLAKE_ROUNDS sets the number of rounds; make soak runs many.
+# RANDFLAKE_ROUNDS sets the number of rounds; make soak runs many.
 
 use feature 'state';
 use List::Util qw(max);
@@ -11,8 +10,7 @@ use RandflakeHistory;
 use RandflakeWindowFile;
 use Time::HiRes qw(sleep time);
 
-my $snowflake = $0 =~ /snowflake/;
-my $rounds = $ENV{RANDFLAKE_ROUNDS} // ($snowflake ? 8 : 15);
+my $rounds = $ENV{RANDFLAKE_ROUNDS} // 15;
 my $epoch = 1730000000;
 
 # Two node ids for four clients: they share slots and fill every second from sequence 0 on, so a
@@ -22,7 +20,7 @@ my $node = start_server(
     'main',
     settings => { node_id => 40, node_count => 2, secret => $secret, max_wait => '300s' },
     conf => "restart_after_crash = on\nlog_statement = none\n");
-my $history = RandflakeHistory->new($secret, snowflake => $snowflake);
+my $history = RandflakeHistory->new($secret);
 my @kinds = qw(single copy rollback copy);
 
 sub clock { return time - $epoch }
@@ -47,7 +45,6 @@ sub start_era {
     my @clients = $history->start_clients($node, @kinds);
     wait_until_received(@clients);
     $wait{$before} = max($wait{$before} // 0, time - $started);
-    $node->safe_psql('postgres', 'SELECT count(*) FROM randflake_generate(1000)') if $snowflake;
     return @clients;
 }
 
@@ -66,7 +63,7 @@ sub check_eras {
           or diag("last second $era->{last}, end $next_end");
         ok($era->{last} <= $until, "$name: no second of the future")
           or diag("last second $era->{last}, clock $until");
-        like($era->{nodes}, $snowflake ? qr/^40( 41)?$/ : qr/^40 41$/, "$name: node ids");
+        like($era->{nodes}, qr/^40 41$/, "$name: node ids");
         ok(($window->{stop_run} != 0) != !!$over->{crash},
             "$name: a stop is recorded exactly when nothing crashed");
         my $ahead = $over->{crash} ? 3 : 1;
@@ -130,21 +127,13 @@ my ($sleeper) = client_backends($node);
 kill 'STOP', $sleeper or die "could not stop $sleeper: $!";
 my $started = time;
 my $era = $history->add_era(
-    finish_clients($history->start_clients($node, ('reconnect') x ($snowflake ? 1 : 4))));
+    finish_clients($history->start_clients($node, ('reconnect') x 4)));
 note(sprintf '%d connections in %.1f s', $era->{count}, time - $started);
-is($era->{count}, $snowflake ? 1000 : 4000, 'short connections: an identifier from each');
+is($era->{count}, 4000, 'short connections: an identifier from each');
 sleep 7 - (time - $started) if time - $started < 7;
 kill 'CONT', $sleeper or die "could not continue $sleeper: $!";
 wait_until_received(@clients);
 $history->add_era(end_clients($node, @clients));
-
-# The rest does not depend on the kind of identifiers.
-if ($snowflake) {
-    $history->no_duplicates('crashes and stops');
-    $node->stop;
-    done_testing();
-    exit;
-}
 
 # --- stopped processes and crashes -------------------------------------------------------------
 

@@ -6,7 +6,7 @@ package RandflakeCatalog;
 use Exporter 'import';
 use Randflake;
 
-our @EXPORT = qw(definitions_of differences same_definitions);
+our @EXPORT = qw(definitions_of same_definitions);
 
 # The objects of a database: a hash from object to definition. Dumps in pg_upgrade's mode, which
 # writes out what a dump leaves to CREATE EXTENSION, and so covers future kinds of objects. Needs a

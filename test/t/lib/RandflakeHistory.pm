@@ -26,10 +26,9 @@ my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
     parallel => [ 2_000, 'COPY (SELECT GENERATE FROM numbers) TO STDOUT;' ],
     reconnect => [ 1_000, '\c' . "\nSELECT GENERATE;" ]);
 
-# A history of randflake_generate(), or of snowflake_generate() with snowflake => 1.
 sub new {
-    my ($class, $secret, %options) = @_;
-    my ($generate, $decode) = functions_of($options{snowflake});
+    my ($class, $secret) = @_;
+    my ($generate, $decode) = functions_of();
     my $observer = start_server('observer', settings => { secret => $secret });
     $observer->safe_psql('postgres', 'CREATE UNLOGGED TABLE received (id bigint);'
           . 'CREATE UNLOGGED TABLE history (era integer, id bigint, second bigint,'
