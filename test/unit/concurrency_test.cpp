@@ -1,5 +1,5 @@
-// Reserve on real atomics in real threads: no number twice, outside its window, or lost. Run it under
-// the thread sanitizer too. For the order of ChangeWindow and SealWindow see explorer.h.
+// Reserve on real atomics in real threads: no number twice, outside its window, or lost. Run it
+// under the thread sanitizer too. For the order of ChangeWindow and SealWindow see explorer.h.
 
 #include <gtest/gtest.h>
 
