@@ -353,7 +353,7 @@ my @changes = (
     [ 'release', 'greatest(last_used, lower(l.span))', 'greatest(last_used, lower(l.span) + 1)' ],
     [ 'release', 'least(greatest(last_used, lower(l.span)), upper(l.span) - 1)', 'greatest(last_used, lower(l.span))' ],
     [ 'release', 'least(greatest(last_used, lower(l.span)), upper(l.span) - 1)', '(upper(l.span) - 1)' ],
-    [ 'release', 'upper(l.span) - 1) + 1', 'upper(l.span) - 1)' ],
+    [ 'release', 'upper(l.span) - 1) + 1', 'upper(l.span) - 1)', 3 ],
     [ 'release', "released_at = clock_timestamp()", 'released_at = NULL' ],
 
     [ 'purge', q{keep < interval '0' OR}, '' ],
