@@ -1,80 +1,94 @@
 \echo Use "CREATE EXTENSION randflake_coordinator" to load this file. \quit
 
--- Others may own objects in the extension's schema, and a function or operator of theirs would be
--- preferred over one of PostgreSQL's that fits less exactly. So whatever could be overloaded is
--- named with its schema, and that schema is in the search_path of no function.
+-- Other roles may own objects in the extension's schema. PostgreSQL prefers such a function or
+-- operator to one of its own that matches the argument types less exactly. So this script qualifies
+-- every name that could be overloaded, and no function has that schema in its search_path.
 --
--- A function of theirs that has the arguments of one of the extension's, and one more with a default,
--- would make each call of the latter ambiguous. So functions that others of the extension call have a
--- first argument of a type that nobody else may use in a function.
+-- Another role's function with the arguments of one of the extension's, and one more with a
+-- default, would make each call of the latter ambiguous. So functions for internal calls have a
+-- first argument of a type that other roles may not use.
 
 CREATE TYPE randflake_lease_internal AS ENUM ();
 COMMENT ON TYPE randflake_lease_internal IS
 'not for users: the first argument of functions that the coordinator''s functions call';
 REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 
--- A lease is a rectangle: node ids x seconds. docs/design.md, "Leased node ids", tells what keeps leases apart: the
--- exclusion constraint, the high-water mark for those that are not in the table any more, and the lists of secrets.
--- None that may have ended is extended before the mark, either. The clock of a new coordinator may be behind the former
--- one's by max_clock_skew, which is therefore added once more. What remains to be trusted is that the former one grants
--- no more, and randflake_lease_configure, with never_leased or nothing_lost.
+-- A lease is a rectangle: node ids x seconds. docs/design.md, "Leased node ids", says what keeps
+-- leases apart: the exclusion constraint, the high-water mark for leases that the table lacks, and
+-- the lists of secrets. Nor does a coordinator extend a lease that may have ended before the mark.
+-- A new coordinator's clock may be behind the former one's by max_clock_skew, so that is added once
+-- more. Two assumptions remain: the former coordinator grants nothing more, and the operator tells
+-- randflake_lease_configure the truth with never_leased or nothing_lost.
 --
--- What is serial, and why. A role may keep the transaction open in which it leased, and its locks are free
--- only when the commit has reached disk and standby. So nothing that a grant or a renewal locks keeps those
--- of another role waiting:
+-- Locks. A role can keep open the transaction in which it leases, and its locks are released only
+-- when the commit has reached disk and standby. So no lock of a grant or a renewal makes another
+-- role wait:
 --
---   the pool       ROW SHARE of the table, which is compatible with itself. What changes the pool takes
---                  EXCLUSIVE: randflake_lease_configure, purge, a change of secrets, and the grant that
---                  says which secrets count. So secrets, limits and the mark do not change between a look
---                  at them and the commit. Who waits for EXCLUSIVE wins in little more than 20 seconds.
---   the role       a row of randflake_lease_role, for a grant. Its bounds are counted one grant after the
---                  other, so a role commits its grants one after the other: that is the ceiling of a role.
---   node ids       rows of randflake_lease_chunk: those of the node ids that it leases, and of ended leases whose
---                  node ids it gives back, with the rows of these. Locked ones are passed by.
---   the lease      its row, for a renewal. If another transaction has it, that is an error and no refusal.
+--   the pool       ROW SHARE of the table, which is compatible with itself. Changes of the pool
+--                  take EXCLUSIVE: randflake_lease_configure, purge, a change of secrets, and the
+--                  first grant, which sets the secrets. So secrets, limits and the mark stay the
+--                  same from a look at them to the commit. A session that waits for EXCLUSIVE gets
+--                  it within little more than 20 seconds.
+--   the role       a row of randflake_lease_role, for a grant. Bounds of the role are counted grant
+--                  by grant, so a role commits its grants one after the other, which limits its
+--                  rate.
+--   node ids       rows of randflake_lease_chunk: those of the granted node ids, and those of ended
+--                  leases whose node ids the grant returns, with the rows of these leases. A grant
+--                  skips locked ones.
+--   the lease      its row, for a renewal. If another transaction holds it, the renewal fails with
+--                  an error that is no refusal.
 --
--- So two transactions cannot grant the same node ids: both would need the row of the same chunk. Once it is locked, a
--- grant looks at the leases themselves, by a new snapshot. A renewal of a lease that has ended here, but not as its
--- holder says, needs the row that a grant of its node ids needs. The constraint has the last word, and never has to
--- wait for it. A takeover needs no lock: until the pool is changed, each request works the mark out from the time in
--- randflake_lease_takeover. Every look must be later than the lock before it, which is so under READ COMMITTED alone.
+-- So two transactions cannot grant the same node ids: both would need the row of the same chunk.
+-- With the lock, a grant looks at the leases again under a new snapshot. If a lease has ended here
+-- although its holder disagrees, its renewal and a grant of its node ids need the same row. The
+-- constraint enforces the rest and never has to wait. A takeover needs no lock: until the pool is
+-- changed, each request computes the mark from the time in randflake_lease_takeover. Every look
+-- must follow the lock before it, which only READ COMMITTED ensures.
 --
--- A grant removes the ended leases of the node ids that it grants, and a lease that was not used counts as used for its
--- first second. So every node id keeps the end of its last lease, and the table has no more rows than there are node
--- ids, or twice that if leases differ in size.
+-- A grant removes the ended leases of its node ids, and an unused lease counts as used for its
+-- first second. So every node id keeps the end of its last lease. The table has at most one row per
+-- node id, or two if leases differ in size.
 --
--- Where node ids are granted. Leases do not move, so free node ids can lie where no request fits. No allocator rules that
--- out: requests of 1, 2, 4, .., 64 can defeat any of them above about a quarter of the pool (Robson, J. ACM 18, 1971, and
--- 21, 1974). This one holds what can be proven:
+-- Where a grant's node ids lie. Leases do not move, so free node ids can lie where no request fits.
+-- No allocator prevents that: requests of 1, 2, 4, .., 64 defeat any of them above about a quarter
+-- of the pool (Robson, J. ACM 18, 1971, and 21, 1974). This one guarantees what can be proven:
 --
---   A chunk is 64 aligned node ids of the pool. It is empty, or of one class, a power of two: then its node ids are
---   granted in slots of so many, to requests that round up to it. A grant takes a slot of an open chunk of its class, and
---   an empty chunk only if there is none. A chunk whose slots are all free is empty.
+--   A chunk is 64 aligned node ids of the pool. It is empty or has a class, a power of two: then
+--   its node ids are granted in slots of this size, to requests that round up to it. A grant takes
+--   a slot of an open chunk of its class, or of an empty chunk if there is none. A chunk with all
+--   slots free is empty.
 --
---   Let `used` be the most node ids, rounded up, that were in use at once, and c the number of classes that were asked
---   for. When a class takes a chunk, its former ones are full, so it has at most used / 64 + 1 chunks ever. A request is
---   refused only if no chunk is empty and those of its class, at most (used - 1) / 64, are full. So it is granted while
---   c * used / 64 + c - 1 is less than the number of chunks: while `used` is at most 1/c of the pool less a chunk for
---   each class, 1/7 if all of 1 .. 64 are asked for.
+--   Let `used` be the most node ids, rounded up, that were in use at once, and c the number of
+--   requested classes. When a class takes a chunk, its former ones are full, so it never has more
+--   than used / 64 + 1 chunks. A request is refused only if no chunk is empty and those of its
+--   class, at most (used - 1) / 64, are full. So it is granted while c * used / 64 + c - 1 is less
+--   than the number of chunks: while `used` is at most 1/c of the pool less a chunk for each class,
+--   1/7 with all of 1 .. 64.
 --
---   And a request for up to 64 is granted while fewer leases of up to 64 are in force than there are chunks, after any
---   history: each lies in one chunk, so some chunk has none.
+--   And a request for up to 64 is granted while fewer leases of up to 64 are in force than there
+--   are chunks, after any history: each lies in one chunk, so some chunk has none.
 --
--- A lease counts as in use until it is collected, which makes its slots free. Each grant collects ended leases, oldest
--- first, until they have more node ids than it asks for. So those in use are never more than the leases in force had at
--- their most. Also in use are chunks that open transactions have locked; what they collected and did not commit, until
--- every 64th grant, which looks at the next 64 node ids, comes by; node ids of this server; leases that lie across chunks
--- because the pool was changed; and for a day after a takeover, leases of before that were not renewed. The edges of the
--- pool, which make no whole chunk, are granted one by one. A pool of fewer than 16 chunks has edges only, so that an open
--- transaction keeps no more of it than what it leased.
+-- A lease counts as in use until a grant collects it, which frees its slots. Each grant collects
+-- ended leases, oldest first, until these have more node ids than it asks for. So the node ids in
+-- use never exceed the most that leases in force ever had. Also in use are
 --
--- Chunks are hints and locks; the leases decide what is free. When no chunk has a slot, and for requests above 64, a grant
--- looks at all leases and takes any gap, a whole chunk if there is one. So a refused request had no place at all.
+--   - chunks that open transactions have locked. What they collected without a commit is freed when
+--     every 64th grant reaches it, which looks at the next 64 node ids
+--   - node ids of this server
+--   - leases across chunks, after a change of the pool
+--   - for a day after a takeover, earlier leases that were not renewed.
 --
--- A server names its secrets as one text, oldest first: the fingerprint of the first, and for each further one a space,
--- its fingerprint, "@" and the Unix second from which on it is in use.
+-- The edges of the pool, which make no whole chunk, are granted one by one. A pool of fewer than 16
+-- chunks has edges only, so that an open transaction locks no more than it leases.
 --
--- Times are Unix seconds. A span is half-open, [start, end); the functions take and give the last
+-- Chunks are hints and locks; the leases decide what is free. If no chunk has a slot, and for
+-- requests above 64, a grant looks at all leases and takes any gap, a whole chunk if there is one.
+-- So it refuses only what fits nowhere.
+--
+-- A server names its secrets in one text, oldest first: the fingerprint of the first, and for each
+-- further one a space, its fingerprint, "@" and the Unix second at which it begins.
+--
+-- Times are Unix seconds. A span is half-open, [start, end); the functions take and return the last
 -- second of a lease, as the Randflake libraries do.
 
 CREATE TABLE randflake_lease_pool (
@@ -101,7 +115,7 @@ COMMENT ON COLUMN randflake_lease_pool.closed IS 'true: no lease is granted or r
 COMMENT ON COLUMN randflake_lease_pool.max_nodes_per_role IS
 'most node ids that the leases of one role may have at a time';
 COMMENT ON COLUMN randflake_lease_pool.max_grants_per_role IS
-'most leases that one role may be granted in a minute; what is rolled back is not counted';
+'most leases that one role may be granted in a minute; rolled back grants do not count';
 COMMENT ON COLUMN randflake_lease_pool.high_water IS
 'Unix second before which no lease is granted: the greatest "until" of randflake_lease_hold';
 COMMENT ON COLUMN randflake_lease_pool.secrets IS
@@ -121,7 +135,7 @@ CREATE TABLE randflake_lease (
     released_at timestamptz,
     secrets text NOT NULL,
     collected boolean NOT NULL DEFAULT false,
-    PRIMARY KEY (role, lease_id), -- with the role, to find the leases of a role
+    PRIMARY KEY (role, lease_id), -- the role comes first, to find its leases
     CONSTRAINT randflake_lease_no_overlap EXCLUDE USING gist
         (nodes WITH OPERATOR(pg_catalog.&&), span WITH OPERATOR(pg_catalog.&&))
 );
@@ -142,15 +156,16 @@ COMMENT ON COLUMN randflake_lease.collected IS 'whether it was seen that it has 
 
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
--- Each event after which grants wait has a row of its own: what ends or prolongs the wait for one event
--- leaves the others alone. The greatest max_duration and max_clock_skew count that were in force since, as
--- long as the wait lasts. An event is over when nothing can be in use any more that the table lacks: leases,
--- if "longest" is not 0, or node ids that servers have by their configuration.
+-- Each event after which grants wait has its own row, so that ending or prolonging one wait does
+-- not affect others. During the wait, the greatest max_duration and max_clock_skew since the event
+-- count. An event is over when nothing that the table lacks can still be in use: leases, if
+-- "longest" is not 0, or static node ids of servers.
 --
---   takeover   another coordinator may have leased; also, when the extension was made
+--   takeover   another coordinator may have leased; also the extension's creation
 --   promotion  the same, but this is a promoted standby of it: `nothing_lost` may be true
 --   added      node ids came into the pool
---   reopened   the pool was closed, so another coordinator may have leased; "since" is null until it is open
+--   reopened   the pool was closed, so another coordinator may have leased; "since" is null until
+--              it is open
 --   purge      leases that ended up to this second were forgotten
 CREATE TABLE randflake_lease_hold (
     cause text NOT NULL,
@@ -169,9 +184,9 @@ COMMENT ON COLUMN randflake_lease_hold.until IS 'Unix second before which no lea
 
 CREATE SEQUENCE randflake_lease_change MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_change IS
-'coordinator: until which Unix millisecond nobody else gets the pool, because a change of it has waited for long';
+'coordinator: until this Unix millisecond no other session gets the pool, because a change of it has waited for long';
 
--- Not dumped: a restored coordinator grants nothing for longer than a minute.
+-- Not dumped: a restored coordinator grants nothing for a minute or less.
 CREATE TABLE randflake_lease_role (
     role name PRIMARY KEY,
     minute bigint NOT NULL,
@@ -181,11 +196,12 @@ COMMENT ON TABLE randflake_lease_role IS 'coordinator: a row for each role that 
 COMMENT ON COLUMN randflake_lease_role.role IS 'name of the role';
 COMMENT ON COLUMN randflake_lease_role.minute IS 'minute of its last grant, since 1970';
 COMMENT ON COLUMN randflake_lease_role.grants IS 'number of grants in that minute';
--- All leases that ended before were collected. A sequence, because then no grant waits for another one.
+-- All leases that ended before it are collected. A sequence, so that no grant waits for another.
 CREATE SEQUENCE randflake_lease_collected MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_collected IS 'coordinator: Unix second up to which it was seen which leases have ended';
 
--- Dumped, so that no grant has to make it anew under a lock after a restore. Slots change without the index.
+-- Dumped, so that no grant must recreate it under a lock after a restore. Slots change without the
+-- index.
 CREATE TABLE randflake_lease_chunk (
     first integer PRIMARY KEY,
     size integer NOT NULL CHECK (size IN (1, 64)),
@@ -202,9 +218,9 @@ COMMENT ON COLUMN randflake_lease_chunk.class IS 'node ids of a slot: leases of 
 COMMENT ON COLUMN randflake_lease_chunk.free IS 'a bit for each slot, or one for an empty chunk: 1 if it is free, as far as known';
 COMMENT ON COLUMN randflake_lease_chunk.open_at IS 'first node id, while there is a free slot';
 
--- A sequence, because it keeps what a transaction wrote that was rolled back: the hold-off after a
--- takeover counts from the first call on, even if that call fails. And because it is not dumped: it
--- tells where and when the extension was made, until it is called for a takeover.
+-- A sequence keeps its value when a transaction rolls back: the hold-off after a takeover counts
+-- from the first call, even a failing one. And it is not dumped: it holds where and when the
+-- extension was created, until a takeover calls it.
 CREATE SEQUENCE randflake_lease_takeover MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_takeover IS
 'coordinator: when it was made, or, once called, took over from another one: Unix seconds << 31 | hash of its identity';
@@ -236,7 +252,7 @@ CREATE FUNCTION randflake_lease_static_nodes(own randflake_lease_internal) RETUR
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    -- A range of nulls would be all node ids.
+    -- A range of nulls would mean all node ids.
     SELECT CASE WHEN first_node_id IS NULL THEN 'empty'
                 ELSE int4range(first_node_id, first_node_id + node_count) END
     FROM @extschema@.randflake_coordinator_static_nodes(own)
@@ -269,7 +285,7 @@ REVOKE ALL ON FUNCTION randflake_lease_horizon(randflake_lease_internal) FROM PU
 CREATE FUNCTION randflake_lease_identity(own randflake_lease_internal) RETURNS text
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
--- A table that was restored from a dump is another one.
+-- A table restored from a dump counts as another one.
 AS $$ SELECT format('%s/%s', @extschema@.randflake_coordinator_identity(own), '@extschema@.randflake_lease'::regclass::oid) $$;
 COMMENT ON FUNCTION randflake_lease_identity(randflake_lease_internal) IS
 'coordinator: data directory, timeline, database and table';
@@ -283,8 +299,9 @@ COMMENT ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, text
 'coordinator: 31 bits that tell one from another';
 REVOKE ALL ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, text) FROM PUBLIC;
 
--- Whether one is a promoted standby of the other: it has the next timeline and everything else in common. A later
--- one means that a third one was promoted in between, which may lack leases that neither it nor this one knows of.
+-- Whether the present coordinator is a promoted standby of the former: it has the next timeline and
+-- everything else in common. A later timeline means a third one, promoted in between, whose leases
+-- both may lack.
 CREATE FUNCTION randflake_lease_promoted(own randflake_lease_internal, former text, identity text) RETURNS boolean
 LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
@@ -296,14 +313,14 @@ COMMENT ON FUNCTION randflake_lease_promoted(randflake_lease_internal, text, tex
 'coordinator: whether the latter is a promoted standby of the former';
 REVOKE ALL ON FUNCTION randflake_lease_promoted(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- False: no value was called, so this is when it was made.
+-- is_called is false: this is the time of creation.
 SELECT pg_catalog.setval('@extschema@.randflake_lease_takeover',
                          least(@extschema@.randflake_lease_clock(own), @extschema@.randflake_lease_horizon(own)) OPERATOR(pg_catalog.<<) 31
                          OPERATOR(pg_catalog.|) @extschema@.randflake_lease_identity_hash(own, @extschema@.randflake_lease_identity(own)),
                          false)
 FROM (SELECT NULL::@extschema@.randflake_lease_internal) AS internal (own);
 
--- Where a contract is checked by which no identifier comes twice. Not by ASSERT, which any role can switch off.
+-- Reports a violated contract that uniqueness needs. Not an ASSERT, which any role can switch off.
 CREATE FUNCTION randflake_lease_broken(own randflake_lease_internal, contract text) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -320,9 +337,9 @@ COMMENT ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) IS
 REVOKE ALL ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) FROM PUBLIC;
 
 -- When this coordinator took over from the former one: at the first call that saw another identity
--- in the pool, or when the other one granted last, should its clock have been ahead. If the pool
--- was never used, when the extension was made, provided that it was made here; a copy of it may
--- have granted and lost the first lease.
+-- in the pool, or at the former one's last grant, in case its clock was ahead. For a pool that was
+-- never used, the extension's creation, if it was created here; a copy of it may have granted and
+-- lost the first lease.
 CREATE FUNCTION randflake_lease_taken_over(own randflake_lease_internal, former text, identity text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE
@@ -351,8 +368,9 @@ COMMENT ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, t
 'coordinator: the Unix second at which it was made or took over from the one before';
 REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- Keeps the pool as it is until the transaction ends, beside others that do, and gives it as it counts:
--- another coordinator than the one that changed it last has a later mark. Null before there is one.
+-- Locks the pool against changes until the transaction ends, beside other sessions that do, and
+-- returns it as it counts: another coordinator than the last to change it has a later mark. Null
+-- before the pool exists.
 CREATE FUNCTION randflake_lease_share_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -369,15 +387,15 @@ BEGIN
                             upper(current_setting('transaction_isolation'))),
             HINT = 'Begin it with BEGIN ISOLATION LEVEL READ COMMITTED, or set "default_transaction_isolation" in the connection.';
     END IF;
-    -- A grant must survive a crash, and its holder must hear of a doubt, whatever the session
-    -- prefers: that the wait for a synchronous standby was cancelled is told by a warning.
+    -- A grant must survive a crash, and its holder must learn of a doubt, whatever the session's
+    -- settings: a cancelled wait for a synchronous standby shows as a warning.
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     IF current_setting('client_min_messages') = 'error' THEN
         PERFORM set_config('client_min_messages', 'warning', true);
     END IF;
-    -- A change that has waited for long is next; it is soon done.
+    -- A change that has waited for long goes first; it is short.
     FOR attempt IN 1 .. 100 LOOP
         EXIT WHEN (SELECT last_value - floor(1000 * extract(epoch FROM clock_timestamp()))::bigint NOT BETWEEN 1 AND 2000
                    FROM @extschema@.randflake_lease_change);
@@ -402,7 +420,7 @@ COMMENT ON FUNCTION randflake_lease_share_pool(randflake_lease_internal) IS
 'coordinator: keeps the pool from being changed, and gives it';
 REVOKE ALL ON FUNCTION randflake_lease_share_pool(randflake_lease_internal) FROM PUBLIC;
 
--- No lease is granted for this event before it must be over. An earlier one that is over by then is dropped.
+-- Grants wait until this event must be over. Drops earlier events that are over by then.
 CREATE FUNCTION randflake_lease_hold_off(
     own randflake_lease_internal, event text, second bigint, duration integer, skew integer)
 RETURNS void
@@ -428,8 +446,8 @@ $$;
 COMMENT ON FUNCTION randflake_lease_class(randflake_lease_internal, integer) IS 'coordinator: node ids of the slot in which a lease of so many lies';
 REVOKE ALL ON FUNCTION randflake_lease_class(randflake_lease_internal, integer) FROM PUBLIC;
 
--- Writes which slots of a chunk are free; the caller has locked its row. Only those with node ids of `place` may have
--- changed. Those of `granted` are leased, though there is no row yet.
+-- Records the free slots of a chunk, whose row the caller has locked. Only those with node ids of
+-- `place` may have changed. Those of `granted` are leased, though their row does not exist yet.
 CREATE FUNCTION randflake_lease_look(own randflake_lease_internal, chunk randflake_lease_chunk, place int4range,
                                      granted int4range, now bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -443,8 +461,8 @@ DECLARE
     around int4range := int4range(chunk.first, chunk.first + chunk.size);
     busy int4multirange;
     widest integer;
-    -- A former primary may go on against the rules, and renew what it leased. So leases of before a takeover that were not
-    -- renewed since are in use for a day: their node ids are granted last.
+    -- A former primary may wrongly keep renewing its leases. So leases of before a takeover that
+    -- were not renewed since count as in use for a day: their node ids are granted last.
     taken_over CONSTANT timestamptz := (SELECT to_timestamp((last_value >> 31) + 1) FROM @extschema@.randflake_lease_takeover
                                         WHERE is_called AND now < (last_value >> 31) + 86400);
 BEGIN
@@ -483,7 +501,7 @@ COMMENT ON FUNCTION randflake_lease_look(randflake_lease_internal, randflake_lea
 'coordinator: writes which slots of a chunk are free';
 REVOKE ALL ON FUNCTION randflake_lease_look(randflake_lease_internal, randflake_lease_chunk, int4range, int4range, bigint) FROM PUBLIC;
 
--- Makes the chunks of a pool anew, once it is locked.
+-- Recreates the chunks of a locked pool.
 CREATE FUNCTION randflake_lease_chunks(own randflake_lease_internal, pool int4range) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -508,8 +526,8 @@ $$;
 COMMENT ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) IS 'coordinator: makes the chunks of a pool anew';
 REVOKE ALL ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) FROM PUBLIC;
 
--- Collects ended leases, oldest first, until they have more node ids than `count`, rounded up. Of one that lies in several
--- chunks it opens two at a time: no transaction locks the whole pool.
+-- Collects ended leases, oldest first, until they have more node ids than `count`, rounded up. Of
+-- a lease across chunks it opens two at a time: no transaction locks the whole pool.
 CREATE FUNCTION randflake_lease_collect(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -517,7 +535,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     most CONSTANT integer := @extschema@.randflake_lease_class(own, count);
-    -- The 64 node ids whose turn it is: what others left undone is seen then.
+    -- The 64 node ids whose turn it is, to find what others left undone.
     turn CONSTANT integer := lower(pool) + number % (upper(pool) - lower(pool));
     lease record;
     chunk @extschema@.randflake_lease_chunk;
@@ -565,7 +583,7 @@ BEGIN
         ELSIF isempty(undone) THEN
             node_ids := node_ids + @extschema@.randflake_lease_class(own, upper(lease.nodes) - lower(lease.nodes));
         END IF;
-        -- While others keep its chunk locked it is tried again, but not for ever.
+        -- While others lock its chunk, it is retried, but not forever.
         IF isempty(undone) OR number % 64 = 0 AND NOT lease.wide THEN
             UPDATE @extschema@.randflake_lease l SET collected = true WHERE l.ctid = lease.place;
         END IF;
@@ -582,7 +600,8 @@ COMMENT ON FUNCTION randflake_lease_collect(randflake_lease_internal, bigint, in
 'coordinator: collects leases that have ended';
 REVOKE ALL ON FUNCTION randflake_lease_collect(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
--- Whether these node ids, whose chunks the caller has locked, are free; if so, locks and removes what they had before.
+-- Whether these node ids, whose chunks the caller has locked, are free; if so, locks and removes
+-- their former leases.
 CREATE FUNCTION randflake_lease_take(own randflake_lease_internal, chosen int4range, now bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -594,8 +613,8 @@ BEGIN
     IF chosen && @extschema@.randflake_lease_static_nodes(own) THEN
         RETURN false;
     ELSIF EXISTS (SELECT FROM @extschema@.randflake_lease l WHERE l.nodes && chosen) THEN
-        -- None may be in force, and one that has ended here may be renewed now, by a holder that knows better. A lease
-        -- that also lies elsewhere stays, and grants there need it too.
+        -- None may be in force. A holder that disagrees about the end may be renewing one that has
+        -- ended here. A lease that also lies elsewhere stays, because grants there need it too.
         places := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
                         WHERE l.nodes && chosen AND l.nodes <@ chosen AND upper(l.span) <= now FOR UPDATE SKIP LOCKED);
         wider := ARRAY(SELECT l.ctid FROM @extschema@.randflake_lease l
@@ -612,8 +631,9 @@ COMMENT ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bi
 'coordinator: whether node ids are free; locks and removes their ended leases';
 REVOKE ALL ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) FROM PUBLIC;
 
--- Finds consecutive node ids for a lease of this number, locks them, and removes what they had before.
--- Without any, `first` is null and `free_at` says when there may be some, null for soon.
+-- Finds consecutive node ids for a lease of this number, locks them, and removes their former
+-- leases. Without any, `first` is null and `free_at` is the time at which some may be free, null
+-- for soon.
 CREATE FUNCTION randflake_lease_find(own randflake_lease_internal, number bigint, count integer, pool int4range, now bigint,
                                      OUT first integer, OUT free_at bigint)
 LANGUAGE plpgsql VOLATILE
@@ -622,8 +642,8 @@ AS $$
 DECLARE
     static_nodes CONSTANT int4range := @extschema@.randflake_lease_static_nodes(own);
     slot CONSTANT integer := @extschema@.randflake_lease_class(own, count);
-    -- Two primaries count on from different numbers. So does where they begin to look, and what one grants is not what the
-    -- other one grants next.
+    -- Two primaries count from different numbers. So they begin to look at different places, and
+    -- the grants of one are not the next grants of the other.
     turn CONSTANT integer := lower(pool) + 64 * (number - 1) % (upper(pool) - lower(pool));
     has_chunks CONSTANT boolean := EXISTS (SELECT FROM @extschema@.randflake_lease_chunk c WHERE c.size = 64);
     chunk @extschema@.randflake_lease_chunk;
@@ -676,7 +696,7 @@ BEGIN
         END IF;
     END LOOP;
     FOR attempt IN 1 .. 64 LOOP
-        -- A whole chunk, or else a slot, or else any.
+        -- Prefers a whole chunk, then a slot, then any gap.
         SELECT candidate.start INTO first
         FROM (SELECT unnest(int4multirange(pool) - int4multirange(static_nodes) - busy - coalesce(range_agg(l.nodes), '{}')) AS r
               FROM @extschema@.randflake_lease l WHERE upper(l.span) > now) AS gap,
@@ -711,11 +731,12 @@ COMMENT ON FUNCTION randflake_lease_find(randflake_lease_internal, bigint, integ
 'coordinator: locks free node ids for a lease of that number';
 REVOKE ALL ON FUNCTION randflake_lease_find(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
--- Keeps all others from leasing until the transaction ends, makes the pool if need be, and writes its
--- mark. Gives the pool with the coordinator that changed it last, an empty text if there was none. No setting of a
--- session binds its user, so who waits ends sessions that keep the pool: for 20 seconds those of transactions as old,
--- and leaves the queue every second, because all others wait behind it. Afterwards it ends every session that keeps
--- the pool, and no other one gets it before: else sessions that take turns would keep it for ever.
+-- Locks out all other leasing until the transaction ends, creates the pool if necessary, and writes
+-- its mark. Returns the pool with the last coordinator that changed it, an empty text without one.
+-- Users can override the settings of their sessions, so the waiting session ends sessions that lock
+-- the pool. For 20 seconds it ends those whose transactions are as old, and leaves the queue every
+-- second, because all others wait behind it. After that it ends every session that locks the pool
+-- and lets no other lock it first; otherwise sessions that take turns would keep it forever.
 CREATE FUNCTION randflake_lease_lock_pool(own randflake_lease_internal) RETURNS randflake_lease_pool
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -724,14 +745,14 @@ AS $$
 DECLARE
     former @extschema@.randflake_lease_pool;
     pool @extschema@.randflake_lease_pool;
-    attempts integer := 0; -- of a second
+    attempts integer := 0; -- of a second each
 BEGIN
     LOOP
         attempts := attempts + 1;
         IF attempts > 20 THEN
             PERFORM setval('@extschema@.randflake_lease_change', floor(1000 * extract(epoch FROM clock_timestamp()))::bigint + 2000);
         END IF;
-        PERFORM pg_stat_clear_snapshot(); -- which else knows no session that has come since
+        PERFORM pg_stat_clear_snapshot(); -- otherwise it misses new sessions
         PERFORM pg_terminate_backend(pid)
         FROM pg_locks JOIN pg_database ON pg_database.oid = database JOIN pg_stat_activity USING (pid)
         WHERE pg_database.datname = current_database() AND relation = '@extschema@.randflake_lease_pool'::regclass
@@ -757,7 +778,7 @@ BEGIN
         PERFORM @extschema@.randflake_lease_broken(own, 'a takeover does not lower the mark'::text);
     END IF;
     IF pool.coordinator <> former.coordinator OR pool.high_water <> former.high_water THEN
-        -- The word that nothing was lost is for the last takeover alone.
+        -- The word that nothing was lost concerns only the last takeover.
         UPDATE @extschema@.randflake_lease_hold SET cause = 'takeover' WHERE cause = 'promotion';
         PERFORM @extschema@.randflake_lease_hold_off(
             own, CASE WHEN @extschema@.randflake_lease_promoted(own, former.coordinator, pool.coordinator) THEN 'promotion' ELSE 'takeover' END,
@@ -773,8 +794,8 @@ COMMENT ON FUNCTION randflake_lease_lock_pool(randflake_lease_internal) IS
 'coordinator: locks the pool for a change of it, and gives it';
 REVOKE ALL ON FUNCTION randflake_lease_lock_pool(randflake_lease_internal) FROM PUBLIC;
 
--- Not a refusal, on which a holder would ask for another lease: it keeps the one that it has, and asks
--- again, perhaps the coordinator that takes the place of this one.
+-- Not a refusal, after which a holder would ask for another lease: it keeps its lease and asks
+-- again, perhaps the successor of this coordinator.
 CREATE FUNCTION randflake_lease_require_open(own randflake_lease_internal, pool randflake_lease_pool)
 RETURNS void
 LANGUAGE plpgsql STABLE
@@ -793,7 +814,7 @@ COMMENT ON FUNCTION randflake_lease_require_open(randflake_lease_internal, randf
 'coordinator: an error if the pool is closed';
 REVOKE ALL ON FUNCTION randflake_lease_require_open(randflake_lease_internal, randflake_lease_pool) FROM PUBLIC;
 
--- The text that names secrets must be well-formed.
+-- Checks the text that names secrets.
 CREATE FUNCTION randflake_lease_require_fingerprints(own randflake_lease_internal, secrets text)
 RETURNS void
 LANGUAGE plpgsql STABLE
@@ -823,9 +844,9 @@ COMMENT ON FUNCTION randflake_lease_require_fingerprints(randflake_lease_interna
 'coordinator: an error unless this names secrets, oldest first';
 REVOKE ALL ON FUNCTION randflake_lease_require_fingerprints(randflake_lease_internal, text) FROM PUBLIC;
 
--- The Unix second from which on a holder and the pool may give one identifier to two numbers: that of
--- the first entry that differs, and 0 if that is the first of all. Null: never. Everybody may call it,
--- because roles that may read the view randflake_leases run it, and it knows nothing but its arguments.
+-- The Unix second from which a holder and the pool may give one identifier to two numbers: that of
+-- the first different entry, or 0 if the first entries differ. Null: never. PUBLIC may call it,
+-- because readers of the view randflake_leases run it; it knows only its arguments.
 CREATE FUNCTION randflake_lease_stops_at(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -838,9 +859,9 @@ $$;
 COMMENT ON FUNCTION randflake_lease_stops_at(randflake_lease_internal, text, text) IS
 'coordinator: the Unix second from which on a holder of these secrets gets no lease, by the secrets of the pool; null for none';
 
--- The Unix second of the first secret of the pool that a holder lacks; null: none, or the first of all
--- differs. From then on the holder may read identifiers of others as something else. A secret that only
--- the holder has does not count: it may be right, where a coordinator has not been told.
+-- The Unix second of the pool's first secret that a holder lacks; null if it lacks none or the
+-- first ones differ. From then on the holder may misread others' identifiers. A secret that only
+-- the holder has does not count: it may be right, and the coordinator uninformed.
 CREATE FUNCTION randflake_lease_lacks_from(own randflake_lease_internal, holder text, pool text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -854,9 +875,9 @@ COMMENT ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text, t
 'coordinator: the Unix second of the first secret of the pool that a holder of these secrets lacks; null for none';
 REVOKE ALL ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text, text) FROM PUBLIC;
 
--- Programs know such an error by the field for the name of a constraint. What the holder lacks is in the
--- field for the name of a column, as an answer without an error has it in differs_from. Short of this
--- second, a holder may lease; but with another first secret it may not at all.
+-- Programs recognize this error by its constraint field. Its column field has what a successful
+-- answer returns in differs_from, the time of the secret that the holder lacks. A holder may lease
+-- up to that second; with another first secret it may not lease at all.
 CREATE FUNCTION randflake_lease_require_secrets(
     own randflake_lease_internal, holder text, pool text, second bigint, condition text)
 RETURNS void
@@ -866,11 +887,11 @@ AS $$
 DECLARE
     stops_at bigint;
     lacks_from bigint;
-    entries record;  -- that differ first
-    missing boolean; -- the holder's is
+    entries record;  -- the first different ones
+    missing boolean; -- the holder's entry is missing
 BEGIN
     IF holder = pool THEN
-        RETURN; -- nearly always
+        RETURN; -- the usual case
     END IF;
     stops_at := @extschema@.randflake_lease_stops_at(own, holder, pool);
     lacks_from := @extschema@.randflake_lease_lacks_from(own, holder, pool);
@@ -907,7 +928,7 @@ COMMENT ON FUNCTION randflake_lease_require_secrets(randflake_lease_internal, te
 'coordinator: an error of this condition if the secrets of a holder and of the pool differ by that second';
 REVOKE ALL ON FUNCTION randflake_lease_require_secrets(randflake_lease_internal, text, text, bigint, text) FROM PUBLIC;
 
--- What randflake_lease_purge does, once the pool is locked.
+-- The work of randflake_lease_purge with a locked pool.
 CREATE FUNCTION randflake_lease_forget(own randflake_lease_internal, keep interval) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -936,8 +957,8 @@ COMMENT ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) I
 'coordinator: forgets leases that ended that long ago';
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
--- Where the refusal of a lease says until when, the same is in the field for the name of a column, as a
--- Unix second: for programs, in every language.
+-- A refusal that says until when has the same Unix second in the column field, which programs can
+-- read in every locale.
 CREATE FUNCTION randflake_lease_acquire(
     holder text,
     incarnation uuid,
@@ -953,11 +974,11 @@ CREATE FUNCTION randflake_lease_acquire(
     OUT differs_from bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan -- planning the search takes longer than the search
-SET enable_seqscan = off -- nor may what is known of the tables, which change fast, lead to a plan that reads all
+SET plan_cache_mode = force_generic_plan -- planning takes longer than the search
+SET enable_seqscan = off -- outdated statistics must not lead to a plan that reads all
 SET enable_bitmapscan = off
 SET enable_sort = off
-SET jit = off -- which high costs of what was turned off would start
+SET jit = off -- the costs of disabled plans would start it
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -965,12 +986,12 @@ DECLARE
     pool @extschema@.randflake_lease_pool;
     now bigint;
     known text;       -- the pool's secrets
-    free_at bigint;   -- node ids are free from then on
-    had bigint;       -- node ids of this role's leases, the first of which ends
-    had_until bigint; -- at that second
+    free_at bigint;   -- node ids are free from here on
+    had bigint;       -- node ids of this role's leases, and
+    had_until bigint; -- the end of the first of these
     counted @extschema@.randflake_lease_role;
     lease @extschema@.randflake_lease;
-    used record;      -- node ids of this server itself
+    used record;      -- static node ids of this server
     broken text;
 BEGIN
     IF randflake_lease_acquire.holder IS NULL OR randflake_lease_acquire.incarnation IS NULL
@@ -992,7 +1013,7 @@ BEGIN
     END IF;
     PERFORM @extschema@.randflake_lease_require_fingerprints(own, randflake_lease_acquire.secrets);
 
-    -- The first one says which secrets count, and makes the pool.
+    -- The first grant sets the secrets and creates the pool.
     SELECT p.secrets INTO known FROM @extschema@.randflake_lease_pool p;
     IF known IS NULL THEN
         pool := @extschema@.randflake_lease_lock_pool(own);
@@ -1030,7 +1051,7 @@ BEGIN
                         ELSE 'Set the coordinator''s clock if it is wrong. If it is right and was ahead before, lower "high_water" in randflake_lease_pool as documented.' END;
     END IF;
 
-    -- The bounds of the role, one grant after the other.
+    -- Counts the role's grants one after the other.
     LOOP
         SELECT * INTO counted FROM @extschema@.randflake_lease_role r WHERE r.role = SESSION_USER FOR UPDATE;
         EXIT WHEN FOUND;
@@ -1045,7 +1066,8 @@ BEGIN
             COLUMN = ((now / 60 + 1) * 60)::text,
             HINT = 'Raise "max_grants_per_role" with randflake_lease_configure, or wait for the next minute.';
     END IF;
-    -- 60,000 grants are no bound: the row keeps its version. Nor are all node ids, and no sum is needed.
+    -- 60,000 grants are no bound, so the row keeps its version. Neither are all node ids, so no sum
+    -- is needed.
     IF pool.max_grants_per_role < 60000 THEN
         UPDATE @extschema@.randflake_lease_role r SET minute = now / 60, grants = counted.grants + 1 WHERE r.role = SESSION_USER;
     END IF;
@@ -1127,9 +1149,9 @@ DECLARE
     pool @extschema@.randflake_lease_pool;
     lease @extschema@.randflake_lease;
     now bigint;
-    latest bigint;    -- no lease ends later
+    latest bigint;    -- the latest end of any lease
     renewed @extschema@.randflake_lease;
-    used record;      -- node ids of this server itself
+    used record;      -- static node ids of this server
     broken text;
 BEGIN
     IF duration < 1 THEN
@@ -1168,10 +1190,9 @@ BEGIN
             MESSAGE = format('the node ids of lease %s are those of the coordinator''s own server', randflake_lease_renew.lease_id),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- A holder that knows of an earlier end missed the answer to a renewal. One that knows of a
-    -- later end was renewed by a coordinator whose last commits were lost in a failover. Either end
-    -- was at most `latest` when it was given, so the clock has stepped back since, or the holder
-    -- makes it up.
+    -- A holder with an earlier end missed the answer to a renewal. One with a later end was renewed
+    -- by a coordinator whose last commits a failover lost. Either end was at most `latest` at its
+    -- grant. If it is not now, the clock has stepped back or the holder made it up.
     IF greatest(expected_end + 1, upper(lease.span)) > latest THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s ends later than this coordinator grants', randflake_lease_renew.lease_id),
@@ -1179,15 +1200,15 @@ BEGIN
                             to_timestamp(greatest(expected_end + 1, upper(lease.span))), to_timestamp(latest)),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- Past its end, the node ids may be somebody else's, and after a failover this coordinator may
-    -- not know; the margin covers the clock of the one before.
+    -- After its end another holder may have the node ids, and after a failover this coordinator may
+    -- not know; the margin covers the former coordinator's clock.
     IF expected_end < now + pool.max_clock_skew AND (expected_end < now OR expected_end < pool.high_water - 1) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s has ended', randflake_lease_renew.lease_id),
             DETAIL = format('It ended at %s.', to_timestamp(expected_end + 1)),
             HINT = 'Acquire a new lease.';
     END IF;
-    -- Not a refusal: the holder keeps what it has, and may go on when it has the secret.
+    -- Not a refusal: the holder keeps its lease, and may go on once it has the secret.
     PERFORM @extschema@.randflake_lease_require_secrets(
         own, randflake_lease_renew.secrets, pool.secrets, upper(lease.span), 'cannot_connect_now'::text);
 
@@ -1258,11 +1279,11 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('lease %s does not exist or is not this holder''s', randflake_lease_release.lease_id);
     ELSIF lease.released_at IS NOT NULL THEN
-        -- The first word counts.
+        -- The first report counts.
         RETURN;
     ELSE
-        -- A later end than the lease's changes nothing. One second is left when nothing was used: the node
-        -- ids keep the end of what they had before.
+        -- A later end than the lease's changes nothing. An unused lease keeps one second, so that
+        -- the node ids keep their former end.
         UPDATE @extschema@.randflake_lease l
         SET span = int8range(lower(l.span), least(greatest(last_used, lower(l.span)), upper(l.span) - 1) + 1),
             released_at = clock_timestamp()
@@ -1273,7 +1294,7 @@ BEGIN
         ELSIF last_used >= upper(kept) AND upper(kept) < upper(lease.span) THEN
             PERFORM @extschema@.randflake_lease_broken(own, 'a release keeps each second that was used'::text);
         END IF;
-        -- It may end before what was collected last.
+        -- It may end before the last collected one.
         PERFORM setval('@extschema@.randflake_lease_collected', upper(kept))
         FROM @extschema@.randflake_lease_collected WHERE last_value > upper(kept);
     END IF;
@@ -1353,7 +1374,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = 'a key fingerprint cannot be both set and forgotten';
     END IF;
-    -- Also those that were purged since: the mark that they left must stay.
+    -- Includes purged ones, whose mark must stay.
     IF never_leased AND (SELECT is_called FROM @extschema@.randflake_lease_lease_id_seq) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'this coordinator has leased node ids';
@@ -1374,17 +1395,17 @@ BEGIN
     IF NOT int4range(first, first + count) <@ pool.nodes THEN
         PERFORM @extschema@.randflake_lease_hold_off(own, 'added'::text, now, 0::integer, pool.max_clock_skew);
     END IF;
-    -- What is waited for was done under the values of now, for all that is known.
+    -- As far as is known, the events that grants wait for happened under the present values.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = CASE WHEN longest > 0 THEN greatest(longest, duration) ELSE 0 END, widest = greatest(widest, skew)
     WHERE cause <> 'purge' AND (until > now OR since IS NULL);
-    -- No lease is unknown; servers may have used node ids by their configuration until then. The values of a
-    -- pool that is made by this call are its first.
+    -- All leases are known; servers may have used static node ids until then. A pool created by
+    -- this call has these as its first values.
     UPDATE @extschema@.randflake_lease_hold
     SET longest = 0, since = least(since, now), widest = CASE WHEN pool.coordinator = '' THEN skew ELSE widest END
     WHERE longest > 0 AND since IS NOT NULL AND (never_leased OR nothing_lost AND cause = 'promotion');
     UPDATE @extschema@.randflake_lease_pool SET
-        -- Only the word of an operator lowers it.
+        -- Only an operator can lower it.
         high_water = greatest((SELECT max(until) FROM @extschema@.randflake_lease_hold),
                               CASE WHEN never_leased OR nothing_lost THEN 0 ELSE high_water END),
         nodes = int4range(first, first + count),
@@ -1397,7 +1418,7 @@ BEGIN
                        THEN coalesce(randflake_lease_configure.secrets, pool.secrets) END;
     PERFORM @extschema@.randflake_lease_chunks(own, int4range(first, first + count));
 
-    -- Of what is not leased any more, from when nobody uses it.
+    -- When the node ids that leave the pool are free.
     IF shut OR NOT int4range(0, 131072) <@ int4range(first, first + count) THEN
         SELECT greatest(max(upper(span)), (SELECT max(until) FROM @extschema@.randflake_lease_hold WHERE longest > 0)) INTO free_at
         FROM @extschema@.randflake_lease
@@ -1410,8 +1431,8 @@ COMMENT ON FUNCTION randflake_lease_configure(integer, integer, integer, integer
 'coordinator: sets which node ids it leases and for how long; null keeps a value; closed stops grants and renewals; never_leased says that nobody leased under this secret before; nothing_lost, after a promotion, that this server has all that the former primary committed; forget_key accepts new secrets from the next holder, secrets those alone; max_nodes_per_role bounds what one role leases, max_grants_per_role how often in a minute. Gives the time at which the node ids that are leased no more become free, null if they are';
 REVOKE ALL ON FUNCTION randflake_lease_configure(integer, integer, integer, integer, boolean, boolean, boolean, integer, text, integer, boolean) FROM PUBLIC;
 
--- The first Unix second that no lease may have reached, known or not, and whoever granted it; a new
--- secret begins no earlier, and one that is withdrawn was to begin no earlier.
+-- The first Unix second that no lease may have reached, known or not, of any coordinator. A new
+-- secret begins no earlier, and so does one that is withdrawn.
 CREATE FUNCTION randflake_lease_untouched(own randflake_lease_internal, pool randflake_lease_pool) RETURNS bigint
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -1485,7 +1506,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_add_secret(text, timestamptz) IS
-'coordinator: a further secret, by its fingerprint in randflake_secrets, that every holder must have from then on; who does not name it gets no lease beyond that time';
+'coordinator: a further secret, by its fingerprint in randflake_secrets, that every holder must have from then on; a holder that does not name it gets no lease beyond that time';
 REVOKE ALL ON FUNCTION randflake_lease_add_secret(text, timestamptz) FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_remove_secret(fingerprint text) RETURNS void
@@ -1573,7 +1594,7 @@ BEGIN
           FROM @extschema@.randflake_lease l WHERE upper(l.span) > now) AS leases,
          LATERAL (SELECT unnest(leased) AS r UNION ALL
                   SELECT unnest(int4multirange(pool_nodes) - int4multirange(static_nodes) - leased)) AS ranges;
-    -- As randflake_lease_share_pool has it, but that nothing is noted: a takeover counts from the first request on.
+    -- Like randflake_lease_share_pool, without a note: a takeover counts from the first request.
     identity := @extschema@.randflake_lease_identity(own);
     SELECT last_value, is_called INTO STRICT noted, called FROM @extschema@.randflake_lease_takeover;
     mark := pool.high_water;
@@ -1598,7 +1619,7 @@ COMMENT ON FUNCTION randflake_lease_pool_state() IS 'the row of the view randfla
 REVOKE ALL ON FUNCTION randflake_lease_pool_state() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION randflake_lease_pool_state() TO pg_monitor;
 
--- Servers with node ids of their own, which are never leased. Not dumped: they announce themselves anew.
+-- Servers with static node ids. Not dumped: they announce themselves again.
 CREATE TABLE randflake_lease_announcement (
     role name NOT NULL DEFAULT SESSION_USER,
     server uuid NOT NULL,
@@ -1613,7 +1634,7 @@ COMMENT ON TABLE randflake_lease_announcement IS 'coordinator: servers with node
 COMMENT ON COLUMN randflake_lease_announcement.role IS 'role by which the server announced them';
 COMMENT ON COLUMN randflake_lease_announcement.server IS 'random number that the server chose at its start';
 COMMENT ON COLUMN randflake_lease_announcement.holder IS 'name the server gave itself, for people';
-COMMENT ON COLUMN randflake_lease_announcement.origin IS 'what tells its data directory from others';
+COMMENT ON COLUMN randflake_lease_announcement.origin IS 'identifies its data directory';
 COMMENT ON COLUMN randflake_lease_announcement.nodes IS 'node ids';
 COMMENT ON COLUMN randflake_lease_announcement.fingerprint IS 'fingerprint of its first secret';
 COMMENT ON COLUMN randflake_lease_announcement.announced_at IS 'when it was last heard of';
@@ -1635,7 +1656,7 @@ BEGIN
             MESSAGE = format('node ids from %s on, %s of them, are not within 0 to 131071', first_node_id, node_count);
     END IF;
     announced := int4range(first_node_id, first_node_id + node_count);
-    -- Of a role's own alone: nothing that another role keeps locked is in the way.
+    -- Only the role's own rows: locks of other roles cause no wait.
     DELETE FROM @extschema@.randflake_lease_announcement a
     WHERE a.role = SESSION_USER
       AND (a.announced_at < clock_timestamp() - interval '1 hour'
@@ -1662,7 +1683,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION randflake_lease_announce(text, uuid, text, integer, integer, text, boolean) IS
-'coordinator: tells of a server with node ids of its own, and how many other servers and leases have some of them';
+'coordinator: announces a server with static node ids, and returns how many other servers and leases have some of them';
 REVOKE ALL ON FUNCTION randflake_lease_announce(text, uuid, text, integer, integer, text, boolean) FROM PUBLIC;
 
 CREATE VIEW randflake_pool AS SELECT * FROM randflake_lease_pool_state();
@@ -1673,14 +1694,14 @@ COMMENT ON COLUMN randflake_pool.grants_from IS 'while holding off: from when le
 COMMENT ON COLUMN randflake_pool.first_node_id IS 'first node id of the pool';
 COMMENT ON COLUMN randflake_pool.node_count IS 'number of node ids of the pool';
 COMMENT ON COLUMN randflake_pool.own_first_node_id IS
-'first of those that are never leased, because this server uses them by its configuration; null when there is none';
+'first of the node ids that are never leased, because this server is configured with them; null without any';
 COMMENT ON COLUMN randflake_pool.own_node_count IS 'number of those';
 COMMENT ON COLUMN randflake_pool.max_duration IS 'longest lease, seconds';
 COMMENT ON COLUMN randflake_pool.max_clock_skew IS
 'seconds by which the clocks of two coordinators, and of servers whose node ids come into the pool, may differ';
 COMMENT ON COLUMN randflake_pool.max_nodes_per_role IS 'most node ids that the leases of one role may have at a time';
 COMMENT ON COLUMN randflake_pool.max_grants_per_role IS
-'most leases that one role may be granted in a minute; what is rolled back is not counted';
+'most leases that one role may be granted in a minute; rolled back grants do not count';
 COMMENT ON COLUMN randflake_pool.secrets IS
 'fingerprints of the secrets that every holder must have, oldest first, from the second on with "@" and the Unix second from which on it is in use; null before the first is set or leased under';
 COMMENT ON COLUMN randflake_pool.leased_node_ids IS 'number of node ids of the pool that are leased; null on a standby';
@@ -1703,7 +1724,7 @@ FROM randflake_lease AS lease,
      LATERAL (SELECT pg_catalog.lower(nodes) AS first_node_id, pg_catalog.upper(nodes) AS after,
                      pg_catalog.to_timestamp(pg_catalog.lower(span)) AS starts_at,
                      pg_catalog.to_timestamp(pg_catalog.upper(span)) AS ends_at) AS bounds;
-COMMENT ON VIEW randflake_leases IS 'coordinator: who has leased which node ids, and until when; as of the snapshot of its reader';
+COMMENT ON VIEW randflake_leases IS 'coordinator: the leases of node ids, their holders and ends; as of the snapshot of its reader';
 COMMENT ON COLUMN randflake_leases.lease_id IS 'number of the lease';
 COMMENT ON COLUMN randflake_leases.role IS 'role that leased them; no other may renew or release the lease';
 COMMENT ON COLUMN randflake_leases.holder IS 'name the holder gave itself';
