@@ -120,7 +120,7 @@ PYTHON
 # Django's test database gets everything by migrations. Tests fixtures, a key that changes type and
 # back, and serializers, if installed.
 my @manage = ($python, '-m', 'django');
-python('django', 'python3-django',
+my @django = ('django', 'python3-django',
     files => [
         'text_form.py', 'as_text.py', 'settings.py', 'there.sql', 'back.sql',
         map { "shop/$_.py" } qw(migrations/0001_extensions models urls management/commands/loaddata rest) ],
@@ -239,6 +239,7 @@ sed -i '$s/:.*/: id = BigRandflakeField(primary_key=True); Meta = type("Meta", (
 $0 -m django makemigrations --check
 $0 -m django test shop
 SH
+python(@django);
 
 # --- Java ------------------------------------------------------------------------------------
 
@@ -362,7 +363,17 @@ $node->safe_psql('postgres', 'DROP ROLE web_anon');
 
 without_library('BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;' . block('stand_in'));
 python('sqlalchemy', 'python3-sqlalchemy');
-recipe(@active_record);
+python(@django);
+# The test database of Rails is a copy of the template, which its helper configures.
+recipe(@active_record, after => [ [ 'env', 'PGDATABASE=again', $ruby, 'again.rb' ] ], also => {
+    'fixtures/customer.yml' => "ada:\n  name: Ada\n", 'again.rb' => <<'RUBY' });
+require_relative 'activerecord'
+require_relative 'test_helper'
+
+ActiveRecord::FixtureSet.create_fixtures('fixtures', ['customer'], { 'customer' => Customer })
+keys = [Customer.find_by(name: 'Ada').number, Customer.create!(name: 'Bob').id, Purchase.create!(item: 'pen').id.to_i(32)]
+raise keys.inspect unless keys.all? { |key| key.abs > 2**32 }
+RUBY
 javascript('typeorm');
 # PGlite beside the server, which has no part in it.
 javascript('sequelize', files => ['pglite.mjs'], prepare => [ [ 'node', 'pglite_program.mjs' ] ], also => {
@@ -379,6 +390,7 @@ assert.equal(new Set(rows.map((row) => row.id)).size, 1000);
 for (const row of rows) assert.deepEqual([fromText(row.text), row.node_id], [BigInt(row.id), 0]);
 const [purchase] = (await db.query("INSERT INTO purchase (item) VALUES ('pen') RETURNING id")).rows;
 assert.match(purchase.id, /^[0-9a-v]{13}$/);
+await db.query('TABLE public.bought');
 JS
 
 every_block_was_used();

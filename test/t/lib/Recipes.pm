@@ -9,6 +9,7 @@ use Exporter 'import';
 use File::Basename qw(dirname);
 use File::Path qw(make_path);
 use Randflake;
+use RandflakeInstallation;
 
 our @EXPORT = qw(start_recipes without_library recipe succeeds);
 
@@ -31,10 +32,13 @@ sub start_recipes {
 sub without_library {
     ($stand_in) = @_;
     $node->stop;
-    $node = PostgreSQL::Test::Cluster->new('plain');
+    my ($prefix, $extensions) = private_installation();
+    unlink glob "$extensions/randflake*" or die "no extension in $extensions";
+    $node = PostgreSQL::Test::Cluster->new('plain', install_path => $prefix);
     $node->init;
     $node->append_conf('postgresql.conf', "listen_addresses = '127.0.0.1'\n");
     $node->start;
+    $node->safe_psql('template1', $stand_in =~ s/^ALTER DATABASE.*//mr);
 }
 
 # Runs a program in a directory; returns its success and its output including errors.
@@ -177,8 +181,9 @@ sub check_tables {
 sub run_recipe {
     my ($recipe, $directory) = @_;
     my $name = $recipe->{name};
+    my ($find) = $database_sql =~ /^(ALTER DATABASE.*)/m;
     $node->safe_psql('postgres', 'CREATE DATABASE shop');
-    $node->safe_psql('shop', $stand_in // $database_sql);
+    $node->safe_psql('shop', $stand_in ? "SELECT randflake.randflake_configure(NULL, 0); $find" : $database_sql);
     $node->safe_psql('shop', $hard_identifiers) if !$stand_in;
     $node->safe_psql('shop', $tables_sql) if $recipe->{tables};
     local %ENV = (%ENV, PGHOST => '127.0.0.1', PGPORT => $node->port, PGDATABASE => 'shop',
@@ -204,7 +209,7 @@ sub run_recipe {
     }
     if ($recipe->{after}) {
         $node->safe_psql('postgres', 'CREATE DATABASE again');
-        $node->safe_psql('again', $database_sql =~ s/DATABASE shop/DATABASE again/r);
+        $node->safe_psql('again', ($stand_in ? $find : $database_sql) =~ s/DATABASE shop/DATABASE again/r);
         run_steps($name, $directory, @{ $recipe->{after} });
         check_tables('again') if $node->safe_psql('again', q{SELECT to_regclass('bought')});
         $node->safe_psql('postgres', 'DROP DATABASE again WITH (FORCE)');
