@@ -13,7 +13,7 @@ grants_sample() { # ITEM REPETITION
 
 suite_grants() {
     local repetition item holder
-    sql -q -o /dev/null <<'END'
+    sql -q -o /dev/null <<'SQL'
 CREATE EXTENSION randflake_coordinator;
 SELECT randflake_lease_configure(max_duration => 86400, max_clock_skew => 0, never_leased => true);
 SELECT pg_sleep(1.5), randflake_lease_configure(secrets => '0123456789abcdef');
@@ -32,7 +32,7 @@ BEGIN
     SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY t), percentile_cont(0.99) WITHIN GROUP (ORDER BY t), max(t)
     INTO median, most, worst FROM unnest(times[21:]) AS t;
 END $$;
-END
+SQL
     for repetition in $(seq 1 "$short_repetitions"); do
         while IFS='|' read -r item rows places; do
             lease_fill "$rows" 50000 "$places"
