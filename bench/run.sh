@@ -1,20 +1,20 @@
 #!/bin/bash
-# Measures identifiers against their alternatives, side by side on a server of its own.
+# Measures identifiers beside their alternatives on a server of its own.
 #
 #   bench/run.sh [--quick | --publish] [SUITE...]
 #
-# Suites: calls instructions secrets backends inserts keys copy coordinator grants managed uuidv7. The default is
-# all of them.
-# --quick takes a few minutes: fewer repetitions, fewer rows.
+# Suites: calls instructions secrets backends inserts keys copy coordinator grants managed uuidv7.
+# The default is all. --quick takes a few minutes: fewer repetitions, fewer rows.
 #
-# Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table and
-# writes to bench/results/: the summary (results.csv) and on what it was measured (environment.csv; lib.sh has the
-# server's settings). A full run then draws the chart in docs/charts/ and writes the tables of docs/performance.md and
-# README.md. A quick run, or one of some suites, writes its results to bench/results/partial/ and does neither. With
-# --publish, some suites take the place of their former results, and chart and tables are made anew.
-# All samples of the last run are in bench/results/partial/samples.csv, which is not for the source.
+# Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table, and
+# writes the summary (results.csv) and the machine (environment.csv; lib.sh has the server's
+# settings) to bench/results/. A full run also draws the chart in docs/charts/ and writes the tables
+# of docs/performance.md and README.md. A quick run, or one of some suites, only writes to
+# bench/results/partial/. With --publish, some suites replace their former results, and the script
+# makes chart and tables again. bench/results/partial/samples.csv has the samples of the last run,
+# and is not for the source.
 #
-# BENCH_KEYS_ROWS lists the numbers of rows that the suite keys inserts, one for each repetition.
+# BENCH_KEYS_ROWS lists the row counts of the suite keys, one for each repetition.
 
 # shellcheck disable=SC2034 # the suites use what is set here
 set -euo pipefail
@@ -83,7 +83,7 @@ cp "$samples" "$bench/results/partial"
 "$bench/summary.sh" "$work"
 for file in results.csv environment.csv; do
     if [ "$publish" ]; then
-        # What is known of other suites stays.
+        # Keeps the results of other suites.
         awk -F, -v suites=" $suites " '!index(suites, " " $1 " ")' "$results/$file" >"$work/all"
         sed 1d "$work/$file" >>"$work/all"
         mv "$work/all" "$work/$file"

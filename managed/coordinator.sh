@@ -1,12 +1,12 @@
 #!/bin/sh
-# Prints a coordinator of leases for servers without the library, made from the extension's script; see
-# docs/managed.md. The longest lease and the difference of clocks, 60 and 2 seconds, are for good:
+# Prints a coordinator of leases for servers without the library, made from the extension's script;
+# see docs/managed.md. The longest lease and the difference of clocks, 60 and 2 seconds, are fixed:
 #
 #   managed/coordinator.sh [DURATION [SKEW]] | psql -X -v ON_ERROR_STOP=1 -d "$DATABASE_URL"
 #
-# What differs is below. Each start of the server is a takeover, because nothing else tells that its
-# disk was put back. Duration and skew are constants, because their row could be put back to smaller
-# ones. It is an error if the script lacks a text to be changed, or has a C function unknown here.
+# The changes are below. Each start of the server is a takeover, because nothing else shows that its
+# disk was set back. Duration and skew are constants, because their row could be set back to smaller
+# ones. If the script lacks a text to change, or has an unknown C function, that is an error.
 
 set -eu
 duration=${1-60} skew=${2-2}
@@ -20,7 +20,7 @@ function fail(text) {
     print "coordinator.sh: the extension\047s script " text >"/dev/stderr"
     exit failed = 1
 }
-FNR == NR { # what is below
+FNR == NR { # the changes below
     gsub(/:duration/, duration)
     gsub(/:skew/, skew)
     gsub(/@extschema@/, "randflake_coordinator")

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # shares variables with run.sh and lib.sh
-# A coordinator of leases: grants and renewals with as many leases in force, and a fleet that restarts.
-# With fsync off the disk does not count, which tells its share apart.
+# A coordinator of leases: grants and renewals with many leases in force, and a fleet that restarts.
+# Also with fsync off, which shows the disk's share.
 
 lease_fill() { # ROWS SECOND_OF_END [SELECT of first node id and number of node ids]
     sql -q -o /dev/null <<END
@@ -50,7 +50,7 @@ lease_renewal() { # ROWS
 SELECT randflake_lease_renew(:i, lpad(':i', 32, '0')::uuid, extract(epoch FROM now())::bigint + 100, 60, '0123456789abcdef')"
 }
 
-# 10,000 holders renew, each every 30 s, with autovacuum as it is by default: whether the table stays small.
+# 10,000 holders renew every 30 s under default autovacuum: whether the table stays small.
 lease_bloat() {
     local part
     sql -q -c 'ALTER SYSTEM SET autovacuum = on' -c 'SELECT pg_reload_conf()' >/dev/null
@@ -82,7 +82,7 @@ END
                 lease_run $rows "renewals with fsync $fsync" "$repetition" "$(lease_renewal $rows)"
             done
         done
-        # All holders ask at once, each over a connection of its own; at so many connections at a time.
+        # All holders ask at once over separate connections, so many at a time.
         for clients in 8 32; do
             lease_fill 100 -10
             lease_restart "$clients connections" "$clients" "SET SESSION AUTHORIZATION role:client_id;" "$repetition"

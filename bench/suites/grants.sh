@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # shares variables with run.sh and lib.sh
-# Processor time of a grant of one node id, wherever leases lie: of one session, each in a transaction of its own.
+# Processor time of granting one node id, for several places of leases: one session, one transaction
+# a grant.
 
 . "$bench/suites/coordinator.sh"
 
@@ -41,7 +42,7 @@ SQL
             holder=$!
             lease_fill "$rows" 50000 "$places"
             grants_sample "$item and a snapshot kept" "$repetition"
-            # The session itself would sleep on.
+            # Otherwise the session sleeps on.
             value "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query ~ '^SELECT pg_sleep\(3600'" >/dev/null
             wait $holder || true
         done <<'END'

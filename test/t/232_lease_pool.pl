@@ -1,7 +1,8 @@
-# Where a coordinator grants node ids: what it promises of fragmentation against the worst histories that there are, what
-# it says after any history, and how much of its tables a grant reads. And again with one rule changed at a time.
+# Where a coordinator grants node ids: its bounds on fragmentation against the worst histories, its
+# answers after any history, and how much of its tables a grant reads. Then again with one rule
+# changed at a time.
 #
-# RANDFLAKE_ROUNDS says how many histories of each kind (default: 1).
+# RANDFLAKE_ROUNDS sets the histories of each kind (default: 1).
 
 use Randflake;
 
@@ -178,7 +179,7 @@ SQL
 my $session = $node->background_psql('postgres', on_error_stop => 0);
 $session->set_query_timer_restart;
 
-# An error is an answer as well.
+# Runs SQL; an error is an answer as well.
 sub told {
     my $answer = $session->query($_[0]);
     my $error = $session->{stderr};
@@ -203,7 +204,7 @@ sub bounds {
 }
 is(bounds(sort keys %classes), '', 'while no more is in use than the bound, the worst histories are refused nothing');
 
-# A chunk is opened where all of its class are full, and empty when its leases have ended.
+# A chunk is opened when all of its class are full, and empty when its leases have ended.
 sub opened {
     told('SELECT fresh(0, 1024)');
     told("CALL ask_often($_, 1 + 64 / $_)") for 1, 4, 16;
@@ -216,7 +217,7 @@ sub opened {
 my $opened = '0: 10, 1: 2, 4: 2, 16: 2 and 0: 13, 64: 3';
 is(opened(), $opened, 'a chunk is opened where all of its class are full, and empty when its leases have ended');
 
-# All are leased, one by one, and one is kept in each chunk but the last.
+# All are leased one by one, and one stays in each chunk but the last.
 told('SELECT fresh(0, 1024)');
 told('CALL ask_often(1, 1024)');
 told('SELECT give_back(ARRAY(SELECT lease_id FROM randflake_lease WHERE lower(nodes) % 64 <> 13 OR lower(nodes) = 973))');
@@ -246,8 +247,8 @@ FROM clock, ($where) AS place (first, count)
 SQL
     told('SELECT randflake_lease_configure()');
 }
-# The most rows of leases and chunks that one of ten grants reads. One whose number is divisible by 64 also looks at the
-# next 64 node ids in turn.
+# The most rows of leases and chunks that one of ten grants reads. Every 64th also looks at the next
+# 64 node ids.
 sub reads {
     told(q{SELECT setval('randflake_lease_lease_id_seq', (nextval('randflake_lease_lease_id_seq') / 64 + 1) * 64)});
     my @most = (0, 0);
@@ -268,7 +269,7 @@ for my $name (sort keys %rows) {
     like(reads(), qr/^[0-2] and [1-3]$/, "leases lie $name: a grant reads at most 5 leases and chunks");
 }
 
-# Each grant collects two leases that have ended, and takes the place of one.
+# Each grant collects two ended leases, and replaces one.
 fill($rows{'side by side'}, 5000);
 told('UPDATE randflake_lease SET span = int8range(lower(span), (SELECT now - 1 FROM clock)) WHERE lease_id % 100 = 0');
 told(q{UPDATE randflake_lease_chunk SET class = 1, free = repeat('0', 64)::varbit});
@@ -294,8 +295,8 @@ for my $number (0 .. $#histories) {
         "history $number: what is refused is not there, and what is granted is free");
 }
 
-# Sessions that grant in the same chunks. None waits for a transaction that stays open. None gets what another has, with
-# a purge, changes of the pool, and transactions that are rolled back beside them. Afterwards no node id is lost.
+# Sessions grant in the same chunks. None waits for an open transaction, and none gets another's
+# node ids, beside a purge, changes of the pool and rolled-back transactions. No node id is lost.
 sub beside {
     told('SELECT fresh(0, 1024)');
     my $open = $node->background_psql('postgres', extra_params => [ '-U', 'holder0' ]);
@@ -331,7 +332,8 @@ is(told('SELECT bool_and(randflake_lease_class(NULL, i) = least(64, 2 ^ ceil(log
 # --- one rule changed at a time ------------------------------------------------------------------
 
 my @changes = (
-    # function, what is there, what takes its place, what finds it[, what it gives without the change]
+    # function, what is there, what takes its place, what finds it[, what it gives without the
+    # change]
     [ 'find', 'c.class = slot AND', 'c.class > 99 AND', \&opened, $opened ],
     [ 'find', 'candidate.size <= upper(r)', 'candidate.size < upper(r)',
         sub { told('SELECT fresh(0, 64)'); told('SELECT ask(64)') eq '' ? 'refused' : '' } ],

@@ -1,12 +1,11 @@
-// The coordinator as a model: the rules of the functions randflake_lease_* of the extension script,
-// statement by statement, on plain data. A state can be copied, and that is what a replica, a
-// backup or a rolled-back transaction is.
+// A model of the coordinator: the rules of the extension script's functions randflake_lease_*,
+// statement by statement, on plain data. A copy of a state is a replica, a backup or a rolled-back
+// transaction.
 //
-// The simulation of leases runs it. That the functions and the model give the same answers is
-// tested with traces of it (lease_trace.cpp, test/t/230_lease_model.pl).
+// The simulation of leases runs it. Traces of it (lease_trace.cpp, test/t/230_lease_model.pl) show
+// that functions and model give the same answers.
 
-#ifndef RANDFLAKE_UNIT_LEASE_COORDINATOR_H
-#define RANDFLAKE_UNIT_LEASE_COORDINATOR_H
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -21,7 +20,7 @@
 
 namespace randflake::simulation {
 
-// Times of the model are plain Unix seconds, as in SQL.
+// The model's times are plain Unix seconds, as in SQL.
 constexpr int64_t kEpoch = kWindowEpoch.count;
 
 // A chain of secrets: the records of a ring.
@@ -29,7 +28,7 @@ constexpr SecretRecords FirstSecret(uint64_t fingerprint) {
     return {1, {{fingerprint, {}}}};
 }
 
-// As SQL takes it. Without a record it stands for all texts that are no chain.
+// A chain without a record stands for all malformed texts of SQL.
 inline bool IsChain(const SecretRecords& chain) {
     for (uint32_t i = 1; i < chain.count; i++)
         if (chain.records[i].from <= chain.records[i - 1].from ||
@@ -38,7 +37,7 @@ inline bool IsChain(const SecretRecords& chain) {
     return chain.count > 0;
 }
 
-// How many secrets two chains begin with together.
+// The number of secrets that both chains begin with.
 inline uint32_t Agreed(const SecretRecords& a, const SecretRecords& b) {
     uint32_t agreed = 0;
     while (agreed < std::min(a.count, b.count) && a.records[agreed] == b.records[agreed])
@@ -46,25 +45,25 @@ inline uint32_t Agreed(const SecretRecords& a, const SecretRecords& b) {
     return agreed;
 }
 
-// Each rule can be switched off, to show that it is needed.
+// Tests switch each rule off, to show that it is needed.
 struct CoordinatorRules {
-    bool wait_for_mark = true;          // a lease that starts at the mark is not granted earlier
+    bool wait_for_mark = true;          // leases from the mark on are not granted before it
     bool start_from_mark = true;        // no lease starts below the high-water mark
     bool purge_raises_mark = true;      // beyond what it removes
-    bool knows_where_made = true;       // the first grant may not be the first either
-    bool creation_counts = true;        // one that was just made may have a predecessor
+    bool knows_where_made = true;       // the first grant may have had a predecessor
+    bool creation_counts = true;        // a new coordinator may have a predecessor
     bool hold_off = true;               // another coordinator granted last: raise the mark ...
     bool hold_off_for_skew = true;      // ... by the difference of clocks too ...
     bool hold_off_for_renewals = true;  // ... and by what a renewal may add
     bool longest_lease = true;          // none is granted for longer than max_duration from now
     bool bounded_renewal = true;        // none is renewed to an end beyond the bound
-    bool renew_before_end = true;       // the end that the holder knows must not be over ...
-    bool renew_margin = true;           // ... by a clock that differs, right after a takeover
+    bool renew_before_end = true;       // the holder's end must not be over ...
+    bool renew_margin = true;           // ... even by a differing clock, right after a takeover
     bool renew_keeps_end = true;        // a renewal takes nothing away from the holder
-    bool own_incarnation = true;        // who renews or releases names the incarnation
-    bool own_role = true;               // and is the role that got the lease
+    bool own_incarnation = true;        // renewals and releases name the incarnation
+    bool own_role = true;               // and come from the role of the grant
     bool exclusion = true;              // the constraint on the table
-    bool own_nodes = true;              // those of the coordinator's own server are never leased
+    bool own_nodes = true;              // never leases those of the coordinator's own server
     bool added_nodes_wait = true;       // node ids that come into the pool may have been static
     bool reopening_waits = true;        // another one may have leased while the pool was closed
     bool raises_holds = true;           // for greater values, as long as the wait lasts
@@ -72,14 +71,14 @@ struct CoordinatorRules {
     bool lost_nothing_once = true;      // the operator's word ends the wait for one takeover ...
     bool lost_nothing_ends = true;      // ... and for no later one ...
     bool lost_nothing_clocks = true;    // ... down to the difference of clocks
-    bool promoted_once = true;          // since the pool was changed last
+    bool promoted_once = true;          // since the last change of the pool
     bool never_leased_keeps = true;     // node ids that were added may have been static
-    bool stops_grants = true;           // at the first secret about which the two differ ...
+    bool stops_grants = true;           // at the first differing secret ...
     bool stops_renewals = true;         // ... and renewals
     bool stops_at_missing = true;       // that is, one that the holder lacks ...
     bool stops_at_unknown = true;       // ... or the coordinator
-    bool secrets_after_leases = true;   // none is added or withdrawn that leases may reach ...
-    bool secrets_after_mark = true;     // ... nor leases that are not known
+    bool secrets_after_leases = true;   // no change of secrets that leases may reach ...
+    bool secrets_after_mark = true;     // ... or unknown leases
 };
 
 // Why a call failed.
@@ -103,10 +102,10 @@ public:
         int64_t start, end;              // Unix seconds, half-open
         int64_t granted_at, renewed_at;  // by the clock
         bool released;
-        SecretRecords chain;  // that the holder named last
+        SecretRecords chain;  // last named by the holder
     };
 
-    // All node ids that there are in the layout of randflake, whatever layout is simulated.
+    // All node ids of Randflake's layout, whatever layout is simulated.
     static constexpr int64_t kMostPerRole = 131072;
     static constexpr int64_t kMostGrants = 60000;
 
@@ -118,12 +117,12 @@ public:
         int64_t max_grants_per_role = kMostGrants;
     };
 
-    // Node ids of the coordinator's own server, by its configuration.
+    // Static node ids of the coordinator's own server.
     struct Static {
         int64_t first_node_id, node_count;  // 0 for none
     };
 
-    // What is not given stays; but a pool of which only the first node id is given keeps its last.
+    // Missing values stay. A pool with only a new first node id keeps its last one.
     struct Change {
         std::optional<int64_t> first_node_id{}, node_count{}, max_duration{}, max_clock_skew{};
         std::optional<bool> closed{};
@@ -142,7 +141,7 @@ public:
         int64_t longest, widest;
     };
 
-    // `identity` made the extension at `now`.
+    // `identity` creates the extension at `now`.
     Coordinator(const Layout& layout, const Pool& pool, const CoordinatorRules& rules,
                 uint64_t identity, int64_t now)
         : layout_(layout), rules_(rules), pool_(pool) {
@@ -151,8 +150,8 @@ public:
             HoldOff(Hold::Cause::kReopened, kForEver, pool.max_duration, pool.max_clock_skew);
     }
 
-    // Whether one is a promoted standby of the other: the same system, and the next timeline, in
-    // the lowest bits.
+    // Whether one is a promoted standby of the other: the same system and the next timeline, which
+    // is in the lowest bits.
     bool Promoted(uint64_t former, uint64_t identity) const {
         return former != kNone && former >> 32 == identity >> 32 &&
                (rules_.promoted_once
@@ -160,7 +159,7 @@ public:
                     : former < identity);
     }
 
-    // What a refused or broken transaction leaves behind: sequences are not rolled back.
+    // The rest of a refused or broken transaction: sequences do not roll back.
     void RollBackTo(const Coordinator& before) {
         const Coordinator after = *this;
         *this = before;
@@ -172,9 +171,8 @@ public:
         about_secrets_ = after.about_secrets_;
     }
 
-    // The extension is made: also for a dump of this coordinator that is restored elsewhere. Tables
-    // and numbers of leases come along with it, the time of the takeover and what roles were
-    // granted do not.
+    // Creates the extension, also when a dump of this coordinator is restored elsewhere. A dump has
+    // tables and lease ids, but neither the takeover's time nor the roles' grants.
     void Made(uint64_t identity, int64_t now) {
         grants_.clear();
         takeover_identity_ = identity;
@@ -182,7 +180,7 @@ public:
         taken_over_ = false;
     }
 
-    // What its own server finds when it looks.
+    // The result of its own server's look.
     void LookedAt(uint64_t identity, int64_t now, PoolLook* look) const {
         PoolSeen seen{};
         seen.configured = identity_ != kNone;
@@ -205,15 +203,15 @@ public:
         look->AddPool(seen, UnixSecond{now});
     }
 
-    // What its own server uses from now on.
+    // The static node ids of its own server from now on.
     void Serve(const Static& nodes) { static_ = nodes; }
 
     // Why the last call failed.
     Refusal refusal() const { return refusal_; }
-    // If it failed because of the holder's secrets.
+    // Whether it failed because of the holder's secrets.
     bool about_secrets() const { return about_secrets_; }
 
-    // `chain` is that of the holder's secrets.
+    // `chain` has the holder's secrets.
     std::optional<LeaseGrant> Acquire(uint64_t identity, int64_t now,
                                       const Incarnation& incarnation, int64_t nodes,
                                       int64_t duration, const SecretRecords& chain, int64_t role) {
@@ -280,7 +278,7 @@ public:
         return LeaseGrant{lease.lease_id, first, nodes, start, end - 1};
     }
 
-    // The last second.
+    // Returns the last second.
     std::optional<int64_t> Renew(uint64_t identity, int64_t now, int64_t lease_id,
                                  const Incarnation& incarnation, int64_t expected_end,
                                  int64_t duration, const SecretRecords& chain, int64_t role) {
@@ -310,7 +308,7 @@ public:
         if (expected_end < now + margin && (expected_end < now || expected_end < mark - 1) &&
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
-        // Not a refusal: the holder keeps what it has, and may get the secret.
+        // Not a refusal: the holder keeps its lease, and may get the secret.
         const int64_t stops_at = rules_.stops_renewals ? StopsAt(chain) : kForEver;
         if (lease->end >= stops_at)
             return RefuseSecrets(Refusal::kClosed);
@@ -327,7 +325,7 @@ public:
         return renewed.end - 1;
     }
 
-    // Without `last_used`, nothing was: that counts as the first second.
+    // Without `last_used` nothing was used, which counts as the first second.
     bool Release(uint64_t identity, int64_t now, int64_t lease_id, const Incarnation& incarnation,
                  std::optional<int64_t> last_used, int64_t role = 1) {
         refusal_ = Refusal::kNone;
@@ -345,7 +343,7 @@ public:
         return true;
     }
 
-    // How many were forgotten.
+    // Returns how many it forgot.
     std::optional<int64_t> Purge(uint64_t identity, int64_t now, int64_t keep_ms) {
         refusal_ = Refusal::kNone;
         if (keep_ms < 0)
@@ -364,7 +362,7 @@ public:
         return static_cast<int64_t>(before - leases_.size());
     }
 
-    // When the node ids that are leased no more become free; 0 when they are.
+    // Returns when the node ids that left the pool become free; 0 if they are.
     std::optional<int64_t> Configure(uint64_t identity, int64_t now, const Change& change) {
         refusal_ = Refusal::kNone;
         const bool made = identity_ == kNone;
@@ -443,7 +441,7 @@ public:
         return free_at > now ? free_at : 0;
     }
 
-    // A further secret, from that Unix second on. Without a fingerprint: of a text that is none.
+    // Adds a secret from that Unix second on. No fingerprint stands for malformed text.
     bool AddSecret(uint64_t identity, int64_t now, std::optional<uint64_t> fingerprint,
                    int64_t from) {
         refusal_ = Refusal::kNone;
@@ -474,7 +472,7 @@ public:
         return true;
     }
 
-    // The first second that no lease can reach unless its holder and the pool agree about it.
+    // The first second that leases can reach only if holder and pool agree about it.
     int64_t EarliestOfSecret(int64_t now) const {
         int64_t earliest = 0;
         if (rules_.secrets_after_mark)
@@ -505,12 +503,12 @@ public:
     const Pool& pool() const { return pool_; }
     const SecretRecords& chain() const { return chain_; }
     const std::vector<Lease>& leases() const { return leases_; }
-    // As randflake_lease_share_pool gives it.
+    // As in randflake_lease_share_pool.
     int64_t Mark(uint64_t identity, int64_t now) {
         refusal_ = Refusal::kNone;
         return identity_ == kNone ? 0 : SharePool(identity, now);
     }
-    // With a takeover that was noted, and that no change of the pool has written.
+    // Includes a noted takeover that no change of the pool has written.
     int64_t high_water() const {
         const bool noted = identity_ != kNone && identity_ != takeover_identity_ && taken_over_;
         return noted ? std::max(high_water_, UntilOf(HeldOff())) : high_water_;
@@ -539,7 +537,7 @@ private:
         return false;
     }
 
-    // Of the secret after that many.
+    // The start of the secret after the first `count`.
     static int64_t FromOf(const SecretRecords& chain, uint32_t count) {
         return count < chain.count ? ToUnix(chain.records[count].from).count : kForEver;
     }
@@ -571,13 +569,13 @@ private:
         holds_.push_back({cause, since, longest, widest});
     }
 
-    // From the takeover on.
+    // Since the takeover.
     Hold HeldOff() const {
         return {Hold::Cause::kTakeover, takeover_, pool_.max_duration, pool_.max_clock_skew};
     }
 
-    // The mark, as randflake_lease_share_pool and randflake_lease_taken_over have it. `make` is as
-    // if there was a pool.
+    // The mark, as in randflake_lease_share_pool and randflake_lease_taken_over. With `make`, as if
+    // a pool existed.
     int64_t SharePool(uint64_t identity, int64_t now, bool make = false) {
         const bool first = identity_ == kNone;
         if ((first && !make) || (identity_ == identity && takeover_identity_ == identity))
@@ -595,7 +593,7 @@ private:
     }
     bool HoldsOff() const { return rules_.hold_off && (taken_over_ || rules_.creation_counts); }
 
-    // As randflake_lease_lock_pool.
+    // As in randflake_lease_lock_pool.
     void LockPool(uint64_t identity, int64_t now) {
         const int64_t mark = SharePool(identity, now, true);
         if (identity == identity_ && mark == high_water_)
@@ -642,8 +640,8 @@ private:
                first < static_.first_node_id + static_.node_count;
     }
 
-    // The first that are free, negative if none are. The functions have another order, which
-    // test/t/232_lease_pool.pl tests; no rule depends on it.
+    // The first free ones, negative without any. The functions choose others, which
+    // test/t/232_lease_pool.pl tests; no rule depends on the choice.
     int64_t FindNodes(int64_t nodes, int64_t now) const {
         for (int64_t first = pool_.first_node_id;
              first + nodes <= pool_.first_node_id + pool_.node_count; first++)
@@ -662,12 +660,12 @@ private:
     int64_t next_id_ = 1;
     int64_t high_water_ = 0;
     std::vector<Hold> holds_;
-    bool said_ = false;                                      // that nothing was lost
-    SecretRecords chain_{};                                  // empty before there is one
-    uint64_t identity_ = kNone;                              // who changed the pool last
-    std::map<int64_t, std::pair<int64_t, int64_t>> grants_;  // of a role: minute, how many in it
+    bool said_ = false;          // the operator said that nothing was lost
+    SecretRecords chain_{};      // empty at first
+    uint64_t identity_ = kNone;  // the last to change the pool
+    std::map<int64_t, std::pair<int64_t, int64_t>> grants_;  // by role: minute, count in it
     Static static_{0, 0};
-    // The sequence randflake_lease_takeover: when it was made, or taken over.
+    // The sequence randflake_lease_takeover: the time of creation or takeover.
     int64_t takeover_ = 0;
     uint64_t takeover_identity_ = kNone;
     bool taken_over_ = false;
@@ -676,5 +674,3 @@ private:
 };
 
 }  // namespace randflake::simulation
-
-#endif
