@@ -3,7 +3,7 @@
 #   make                 build against the server of PG_CONFIG
 #   make install         install the library and the three extensions
 #   make installcheck    regression tests against a running, configured server
-#   make tempcheck       regression, isolation and TAP tests, each on a server of its own
+#   make tempcheck       regression and TAP tests, each on a server of its own
 #   make soak            long crash and handover tests under load; ROUNDS=n of crashes,
 #                        SOAK_SECONDS=n of handovers
 #   make unit            unit tests of src/core (no server)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Shows which lines of src/core and src/pg the tests reach: unit, regression, isolation and TAP
+# Shows which lines of src/core and src/pg the tests reach: unit, regression and TAP
 # tests, with PostgreSQL's assertions on. Fails below 96 %, which only all tests together reach.
 #
 #   scripts/coverage.sh                    runs them all and prints a line a file

@@ -51,7 +51,6 @@ if [ "${1-}" = inside ]; then
     stage "$major: install with g++, -Werror" install_for "$major"
     stage "$major: unit tests" make_in test/unit check "${unit[@]}"
     stage "$major: regression tests" scripts/tempcheck.sh regress
-    stage "$major: isolation tests" scripts/tempcheck.sh isolation
     stage "$major: TAP tests" scripts/tempcheck.sh tap "${tap[@]}"
     finish
 fi

@@ -3,7 +3,6 @@
 #
 #   scripts/tempcheck.sh                        everything
 #   scripts/tempcheck.sh regress [NAME...]      pg_regress: sql/NAME.sql
-#   scripts/tempcheck.sh isolation [NAME...]    isolation:  test/isolation/specs/NAME.spec
 #   scripts/tempcheck.sh tap [NAME...]          TAP:        test/t/NAME.pl
 #
 # A NAME may have its directory and suffix. PG_CONFIG names the server (default: the pg_config in
@@ -21,7 +20,7 @@ export LANG=C.UTF-8 # the encoding of the databases of the tests, which unset LC
 kind=${1:-all}
 [ $# -eq 0 ] || shift
 case $kind in
-    all | regress | isolation | tap) ;;
+    all | regress | tap) ;;
     *) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 runs() {
@@ -45,8 +44,6 @@ choose() {
 tests=()
 ! runs regress || choose sql .sql "$@"
 regress_tests=("${tests[@]}")
-! runs isolation || choose test/isolation/specs .spec "$@"
-isolation_tests=("${tests[@]}")
 # When all run, the longest begin.
 long=()
 for name in 142_handover 440_migrate 217_lease_hostile 230_lease_model 320_drivers 112_clock_steps 240_lease_handover \
@@ -67,13 +64,11 @@ bindir=$("$PG_CONFIG" --bindir) || die "cannot run $PG_CONFIG"
 # The test programs are installed below .../pgxs/src/test, PGXS is .../pgxs/src/makefiles/pgxs.mk.
 testdir=$(realpath "$(dirname "$("$PG_CONFIG" --pgxs)")/../test")
 pg_regress=$testdir/regress/pg_regress
-pg_isolation_regress=$testdir/isolation/pg_isolation_regress
 
 for control in *.control; do
     [ -e "$("$PG_CONFIG" --sharedir)/extension/$control" ] || die "$control is not installed: run make install"
 done
 [ -x "$pg_regress" ] || die "$pg_regress is missing"
-! runs isolation || [ -x "$pg_isolation_regress" ] || die "$pg_isolation_regress is missing"
 if runs tap; then
     [ -e "$testdir/perl/PostgreSQL/Test/Cluster.pm" ] ||
         die "PostgreSQL's test modules are missing below $testdir/perl"
@@ -118,31 +113,28 @@ else
     as_user() { "$@"; }
 fi
 
-# --- the three kinds ---------------------------------------------------------------------------
+# --- the two kinds -----------------------------------------------------------------------------
 
 # Adds each kind's line to `summary`; `failed` exists once one failed.
 report() {
     echo "$1" >>summary
 }
 
-# run_regress LABEL INPUT PROGRAM NAME...
 run_regress() {
-    local label=$1 input=$2 program=$3 output=output_$1
-    shift 3
-    as_user mkdir "$output"
-    if as_user "$program" --bindir="$bindir" --inputdir="$input" --outputdir="$output" \
-        --temp-instance="$output/instance" --temp-config=test/temp.conf \
+    as_user mkdir output_regress
+    if as_user "$pg_regress" --bindir="$bindir" --inputdir=. --outputdir=output_regress \
+        --temp-instance=output_regress/instance --temp-config=test/temp.conf \
         --no-locale --encoding=UTF8 --load-extension=randflake --load-extension=randflake_type \
-        --load-extension=randflake_coordinator "$@"; then
-        report "$label: $# passed"
+        --load-extension=randflake_coordinator "${regress_tests[@]}"; then
+        report "regress: ${#regress_tests[@]} passed"
         return
     fi
-    report "$label: FAILED"
+    report "regress: FAILED"
     touch failed
-    if [ -e "$output/regression.diffs" ]; then
-        cat "$output/regression.diffs"
+    if [ -e output_regress/regression.diffs ]; then
+        cat output_regress/regression.diffs
     else
-        tail -n 30 "$output"/log/*.log
+        tail -n 30 output_regress/log/*.log
     fi
 }
 
@@ -202,19 +194,16 @@ show_tap_logs() {
     done
 }
 
-# Each waits for one server, so TAP tests run meanwhile.
-run_schedules() {
-    ! runs regress || run_regress regress . "$pg_regress" "${regress_tests[@]}"
-    ! runs isolation || run_regress isolation test/isolation "$pg_isolation_regress" "${isolation_tests[@]}"
-}
-
-if runs tap; then
-    run_schedules >schedules.out 2>&1 &
+# It waits for one server, so TAP tests run meanwhile.
+if runs tap && runs regress; then
+    run_regress >regress.out 2>&1 &
     run_tap "${tap_tests[@]}"
     wait $! || touch failed
-    cat schedules.out
+    cat regress.out
+elif runs tap; then
+    run_tap "${tap_tests[@]}"
 else
-    run_schedules
+    run_regress
 fi
 
 echo "tempcheck: $("$PG_CONFIG" --version)${VECTOR_PATH:+, $VECTOR_PATH}: $(paste -sd ';' summary | sed 's/;/; /g')"
