@@ -1,7 +1,6 @@
 # Logical decoding of the type across a change of the secret, in both directions at once, as text
 # and in binary. The first value of the new secret is in a published transaction; slots exist from
-# before and after it; a server without the secret decodes what came before. Then a physical standby
-# without it.
+# before and after it; a server without the secret decodes what came before.
 
 use Randflake;
 use RandflakeSecrets;
@@ -127,45 +126,10 @@ for my $name (@names) {
     follows($name, 'later', "$name: a copy of both sides of the time");
 }
 
-# --- an entry that the database lacks -------------------------------------------------------------
-
-# A missing row for past values is no error, and decoding adds none.
-{
-    my $node = $node{one};
-    $node->safe_psql('postgres', 'CREATE DATABASE unbound');
-    $node->safe_psql('unbound', <<'SQL');
-CREATE EXTENSION randflake_type CASCADE;
-CREATE TABLE made (id randflake DEFAULT randflake_next(), n integer);
-SELECT pg_create_logical_replication_slot('unbound', 'test_decoding');
-DO $$
-DECLARE kept randflake;
-BEGIN
-    BEGIN
-        kept := randflake_next();
-        RAISE division_by_zero;
-    EXCEPTION WHEN division_by_zero THEN
-    END;
-    INSERT INTO made VALUES (kept, 1);
-END $$;
-SQL
-    is($node->safe_psql('unbound', $entries), 1, 'a stored value whose entry was rolled back');
-    error_is($node, 'TABLE made', '55000', { message => qr/not bound to/, hint => qr/randflake_bind_secret\(\)/ },
-        '  is not shown', database => 'unbound');
-    my $shown = $node->safe_psql('unbound', q{SELECT data FROM pg_logical_slot_peek_changes('unbound', NULL, NULL) WHERE data ~ 'made'});
-    is($node->safe_psql('unbound', $entries), 1, '  but decoded, which adds nothing');
-    $node->safe_psql('unbound', 'SELECT randflake_bind_secret()');
-    my $id = $node->safe_psql('unbound', 'SELECT id FROM made');
-    like($shown, qr/id\[randflake\]:'?\Q$id\E\b/, '  to the result of the documented way out');
-    $node->safe_psql('unbound', q{SELECT pg_drop_replication_slot('unbound')});
-}
-
 # --- a server that lacks the secret ---------------------------------------------------------------
 
 $node{two}->safe_psql('postgres', "DROP SUBSCRIPTION two_$_") for @formats, 'later';
 my $node = $node{one};
-$node->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($node, 'backup', has_streaming => 1);
 $node->safe_psql('postgres', "SELECT pg_drop_replication_slot('$_')") for qw(before after);
 $node->stop;
 write_secrets($node, $secrets[0]);
@@ -184,16 +148,5 @@ write_secrets($node, $secrets[0], $from => $secrets[1]);
 $node->start;
 is(decoded('one', 'lacking'), 't|t', '  and the secret frees the slot');
 
-write_secrets($standby, $secrets[0]);
-configure($standby, node_id => 0, node_count => 2, secret_file => secret_path($standby), max_wait => '1h');
-$standby->start;
-$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
-is($standby->safe_psql('postgres', $earlier), 100, 'a standby without it shows earlier values');
-error_is($standby, 'SELECT id FROM one_as_text', '55000', $lacks, '  and nothing else');
-write_secrets($standby, $secrets[0], $from => $secrets[1]);
-is($standby->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, '  until it has it');
-my $all = q{SELECT md5(string_agg(id::text, ' ' ORDER BY id)) FROM one_as_text};
-is($standby->safe_psql('postgres', $all), $node->safe_psql('postgres', $all), '  and then everything');
-
-$_->stop for $standby, values %node;
+$_->stop for values %node;
 done_testing();
