@@ -224,22 +224,6 @@ for my $case (
     generates("$name, set right");
 }
 
-# A crash where the top bit of the second turns on
-my $top_bit = $limit >> 1;
-restart_off_by($first + $top_bit - 60 - time, node_id => 50);
-generates('2041');
-clock_stands_at($node, $first + $top_bit - 1);
-$era = generates('2041, without the top bit');
-is("$era->{first} $era->{last}", join(' ', ($top_bit - 1) x 2), '2041, without the top bit: its last second');
-clock_runs_from($node, $first + $top_bit);
-$era = generates('2041, with the top bit');
-crash_server($node);
-my $end = written_end($node);
-cmp_ok($end, '>', $top_bit, '2041, after a crash: the written end has the top bit');
-start_under_clock($node);
-$era = generates('2041, after a crash');
-cmp_ok($era->{first}, '>=', $end, '2041, after a crash: starts at the written end');
-
 restart_off_by($first + $limit - 60 - time, node_id => 51);
 generates('the last minute');
 clock_stands_at($node, $first + $limit - 1);

@@ -161,18 +161,6 @@ store($b, 1000);
 is_deeply(messages_since($b, $b->{log_start}), [], 'switchover, next start: does not warn');
 $b->stop;
 
-# --- a standby of a primary that was not used before ---------------------------------------------
-
-my $c = start_primary('c');
-$c->backup('base');
-my $d = PostgreSQL::Test::Cluster->new('d');
-$d->init_from_backup($c, 'base', has_streaming => 1);
-$d->start;
-use_until_crash($c);
-$d->promote;
-takes_over($d, 'promotion without state');
-$d->stop;
-
 # --- point-in-time recovery ----------------------------------------------------------------------
 
 my $e = start_primary('e', has_archiving => 1);
