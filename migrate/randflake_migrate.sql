@@ -1512,7 +1512,7 @@ RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp A
     GROUP BY f.oid, f.* ORDER BY f.oid
 $$;
 
--- Step 7: the statements that exchange all columns of a move. They stay the same until then, unless
+-- Step 7: the statements that exchange all columns of a move. They change before step 7 only if
 -- dependents of the columns change.
 CREATE FUNCTION randflake_migrate.swap(move integer, back boolean) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET jit = off AS $$

@@ -91,9 +91,8 @@ sub refuses_jumped {
 
 sub window_bytes { return slurp_file(window_path($node)) }
 
-# The tests below show that the identifiers' clock (CLOCK_REALTIME_COARSE) is faked, or nothing
-# would be behind; and that the reference for jumps (CLOCK_BOOTTIME) is not, or nothing would be
-# ahead.
+# The tests below show that the identifiers' clock, CLOCK_REALTIME_COARSE, is faked: otherwise nothing
+# is behind. The reference for jumps, CLOCK_BOOTTIME, is real: otherwise nothing is ahead.
 
 # --- back ----------------------------------------------------------------------------------------
 

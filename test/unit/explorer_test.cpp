@@ -68,7 +68,7 @@ TEST_P(ExplorerCase, NoNumberTwice) {
     EXPECT_TRUE(findings.refused_change || !c.refused_change);
 }
 
-// Like Randflake without number 0 of node id 0. A tick of that node id then has one number.
+// As in Randflake, number 0 of node id 0 is skipped. A tick of that node id then has one number.
 constexpr Layout LowestLeftOut(int sequence_bits) {
     return {.epoch = kWindowEpochMs,
             .timestamp_bits = 2,

@@ -1,9 +1,9 @@
 // Coordinators in the simulation of leases: the current one, the replicas and backups that could
 // take its place, and its clock.
 //
-// The assumptions are those of the extension script: a replaced coordinator grants nothing more,
-// and its successor's clock is at most max_clock_skew behind the clock that it showed at any lost
-// transaction. Otherwise clocks show anything.
+// The assumptions are those of the extension script: a replaced coordinator grants nothing more.
+// At any lost transaction its clock was at most max_clock_skew ahead of its successor's. Otherwise
+// clocks show anything.
 
 #pragma once
 

@@ -15,7 +15,7 @@
 
 namespace randflake {
 
-// A coordinator's tables. Missing values are those of a pool that was never configured.
+// A coordinator's tables. Missing values have the defaults of an unconfigured pool.
 struct PoolSeen {
     bool configured;  // it has a pool; otherwise the values that a new one would have
     bool same;        // the pool was changed last by this very coordinator

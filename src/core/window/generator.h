@@ -209,8 +209,8 @@ constexpr bool WordBefore(const Layout& layout, Window window, uint64_t node_id,
     return first >= 1 && layout.Pack({first - 1, node_id, layout.max_sequence()}, word);
 }
 
-// Whether a Reserve with kNoWord ended so because its layout cannot hold the window, not because
-// the window was changing. A layout that holds every node id up to `last_node`, the last one that
+// The reason of a kNoWord from Reserve: true if the layout cannot hold the window, false if the
+// window was changing. A layout that holds every node id up to `last_node`, the last one that
 // the slots may get, holds the window. For other layouts, a window that is the same before and
 // after was open all the time if windows do not repeat: under leases, and with one range of node
 // ids.

@@ -36,7 +36,7 @@ void window_record_acknowledged();
 // A copy of the report; do not use its mutex.
 WindowReport window_report();
 
-// The error for secrets other than those that may have made identifiers before the written end.
+// The error for secrets that differ from the makers of identifiers before the written end.
 ErrorText secrets_refused_error(randflake::Second written_end);
 
 // Only for the holder of the window lock, which all but the last assert.

@@ -18,7 +18,7 @@ void secret_load();
 // Copies the secrets to shared memory, from where every process reads them.
 void secret_init_shared();
 
-// Adds the last secrets of `list`, those that shared memory lacks. One caller at a time; allocates
+// Adds the secrets of `list` after the last one in shared memory. One caller at a time; allocates
 // nothing and raises no error.
 void secret_add_shared(const randflake::SecretList& list);
 
