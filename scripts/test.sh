@@ -148,7 +148,7 @@ vector_paths() {
             continue
         fi
         VECTOR_PATH=$path scripts/tempcheck.sh regress
-        VECTOR_PATH=$path scripts/tempcheck.sh tap 055_wait 070_parallel
+        VECTOR_PATH=$path scripts/tempcheck.sh tap 055_wait 350_type
     done
 }
 

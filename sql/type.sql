@@ -230,25 +230,6 @@ DROP TABLE child, parent;
 \echo '-- The hash is stored in hash indexes and by hash partitions: it must stay'
 SELECT randflake_hash(id), randflake_hash_extended(id, 0), randflake_hash_extended(id, -1)
 FROM (SELECT randflake_encode('2030-01-01', 7, 42)::randflake AS id) AS known;
-\echo '-- As many distinct ones as of random numbers: of 200,000 some 5 share theirs with another'
-CREATE TABLE busy AS SELECT randflake_encode(to_timestamp(1893456000 + n / 1000), 7, n % 1000)::randflake AS id
-FROM generate_series(0, 199999) AS n;
-SELECT count(*) - count(DISTINCT randflake_hash(id)) < 25 AS hash,
-       count(*) - count(DISTINCT randflake_hash_extended(id, 0)) AS extended,
-       count(*) - count(DISTINCT randflake_hash_extended(id, 8816678312871386365)) AS seeded,
-       count(*) FILTER (WHERE randflake_hash_extended(id, 0) & 4294967295 = randflake_hash(id)::bigint & 4294967295)
-           AS same_half,
-       count(*) FILTER (WHERE randflake_hash_extended(id, 1) = randflake_hash_extended(id, 0)
-                           OR randflake_hash_extended(id, 1) = randflake_hash_extended(id, 2)) AS seed_without_effect
-FROM busy;
-\echo '-- 16 partitions get even shares: chi-square has 15 degrees of freedom, and exceeds 45 once in 10,000'
-CREATE TABLE spread (id randflake) PARTITION BY HASH (id);
-SELECT format('CREATE TABLE spread_%1$s PARTITION OF spread FOR VALUES WITH (MODULUS 16, REMAINDER %1$s)', n)
-FROM generate_series(0, 15) AS n \gexec
-INSERT INTO spread TABLE busy;
-SELECT sum(rows), sum((rows - 12500) ^ 2 / 12500) < 45 AS even
-FROM (SELECT count(*) AS rows FROM spread GROUP BY tableoid) AS partition;
-DROP TABLE spread, busy;
 
 \echo '-- Partitions by hash'
 CREATE TABLE hashed (id randflake PRIMARY KEY) PARTITION BY HASH (id);
