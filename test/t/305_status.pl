@@ -136,7 +136,8 @@ $coordinator->start;
 ok( $holder->poll_query_until('postgres', 'SELECT lease_error IS NULL AND lease_error_at IS NULL'
           . ' AND problem IS NULL FROM randflake_status'), '  until the coordinator is back');
 
-# Another lease with other node ids keeps the counts. The former one must end first, so it is short.
+# Another lease with other node ids keeps the counts. The first one is short, because it must end
+# before the next.
 configure($holder, %settings, lease_duration => '4s');
 $holder->restart;
 $holder->safe_psql('postgres', $first);

@@ -77,7 +77,7 @@ public:
                    : GenerationAt({static_cast<int64_t>(fields.timestamp)});
     }
 
-    // Whether these consecutive numbers certainly have one owner; may be false if they have.
+    // True only if these consecutive numbers have one owner. False also if that is uncertain.
     constexpr bool HasOneOwner(const Layout& layout, uint64_t first, int count) const noexcept {
         RANDFLAKE_ASSERT(count >= 1);
         const Fields fields = layout.Unpack(first);
