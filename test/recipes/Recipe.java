@@ -22,9 +22,10 @@ public class Recipe {
     }
 
     public static void main(String[] arguments) throws Exception {
-        connection = DriverManager.getConnection(String.format("jdbc:postgresql://%s:%s/%s?user=%s",
-            System.getenv("PGHOST"), System.getenv("PGPORT"), System.getenv("PGDATABASE"),
-            System.getenv("PGUSER")));
+        var source = new org.postgresql.ds.PGSimpleDataSource();
+        source.setURL(String.format("jdbc:postgresql://%s:%s/%s?user=%s", System.getenv("PGHOST"),
+            System.getenv("PGPORT"), System.getenv("PGDATABASE"), System.getenv("PGUSER")));
+        connection = source.getConnection();
 
         // Insert, get the key, find by it
         PreparedStatement insert = connection.prepareStatement(
@@ -53,6 +54,13 @@ public class Recipe {
         Array purchases = first("SELECT array_agg(id ORDER BY item) FROM purchase WHERE id = ANY (?)",
             Keys.array(connection, pen, ink)).getArray(1);
         System.out.println("arrays " + join(customers) + " " + join(purchases));
+
+        var identifiers = new Identifiers(source, new ArrayDeque<>());
+        Set<Long> many = new HashSet<>();
+        for (int i = 0; i < 2500; i++)
+            many.add(identifiers.next());
+        if (many.size() != 2500)
+            throw new AssertionError(many.size());
 
         // A malformed key
         try {

@@ -1,4 +1,5 @@
 # A program that uses pg for Ruby.
+require_relative 'identifiers'
 require_relative 'pg_recipe'
 
 connection = connect
@@ -21,6 +22,10 @@ customers = first.('SELECT array_agg(id ORDER BY name) AS ids FROM customer WHER
 purchases = first.('SELECT array_agg(id ORDER BY item) AS ids FROM purchase WHERE id = ANY ($1)',
                    encoder.encode([pen, ink]))['ids']
 puts "arrays #{customers.join(',')} #{purchases.join(',')}"
+
+ids = identifiers(connection)
+many = Array.new(2500) { ids.next }.uniq.size
+raise many.to_s unless many == 2500
 
 # A malformed key
 begin

@@ -41,7 +41,7 @@ sub javascript {
         %recipe, files => [ 'text_form.mjs', "$program.mjs", @{ $recipe{files} // [] } ]);
 }
 
-javascript('pg', tables => 1, files => ['numbers.mjs'], after => [ [ 'node', 'again.mjs' ] ], also => { 'again.mjs' => <<'JS' }, prepare => [ [ 'node', '--input-type=module', '-e', <<'JS' ] ]);
+javascript('pg', tables => 1, files => [ 'numbers.mjs', 'identifiers.mjs' ], after => [ [ 'node', 'again.mjs' ], [ 'node', 'batch.mjs' ] ], also => { 'again.mjs' => <<'JS', 'batch.mjs' => <<'BATCH' }, prepare => [ [ 'node', '--input-type=module', '-e', <<'JS' ] ]);
 import assert from 'node:assert';
 import { pool, sql } from './numbers.mjs';
 
@@ -55,6 +55,17 @@ await assert.rejects(sql`SELECT id FROM customer`, RangeError);
 await pool.end();
 await sql.end();
 JS
+import assert from 'node:assert';
+import { identifiers } from './identifiers.mjs';
+import { pool } from './pg.mjs';
+
+const ids = identifiers(pool);
+const many = await Promise.all(Array.from({ length: 2500 }, async () => (await ids.next()).value));
+assert.equal(new Set(many).size, 2500);
+const insert = "INSERT INTO customer (id, name) VALUES ($1, 'twice') ON CONFLICT (id) DO NOTHING";
+for (const rows of [1, 0]) assert.equal((await pool.query(insert, [many[0]])).rowCount, rows);
+await pool.end();
+BATCH
 import { fromText } from './text_form.mjs';
 for (const text of ['', 'w', '-1', 'g000000000000', '00000000000000']) {
   let id;
@@ -106,7 +117,18 @@ sub python {
         run => [ $python, $program, $module ], %recipe);
 }
 
-python($_, "python3-$_", tables => 1) for qw(psycopg2 psycopg asyncpg);
+python('asyncpg', 'python3-asyncpg', tables => 1);
+for my $module (qw(psycopg2 psycopg)) {
+    python($module, "python3-$module", tables => 1, after => [ [ $python, 'batch.py' ] ],
+        also => { 'identifiers.py' => block('identifiers.py'), 'batch.py' => <<"PYTHON" });
+from identifiers import identifiers
+from ${module}_recipe import connection
+
+ids = identifiers(connection)
+many = {next(ids) for _ in range(2500)}
+assert len(many) == 2500
+PYTHON
+}
 # Reflection makes the same tables again.
 python('sqlalchemy', 'python3-sqlalchemy', also => { 'again.py' => <<'PYTHON' }, after => [ [ $python, 'again.py' ] ]);
 from sqlalchemy import MetaData, create_engine
@@ -122,7 +144,7 @@ PYTHON
 my @manage = ($python, '-m', 'django');
 my @django = ('django', 'python3-django',
     files => [
-        'text_form.py', 'as_text.py', 'settings.py', 'there.sql', 'back.sql',
+        'text_form.py', 'as_text.py', 'identifiers.py', 'settings.py', 'there.sql', 'back.sql',
         map { "shop/$_.py" } qw(migrations/0001_extensions models urls management/commands/loaddata rest) ],
     also => { 'shop/migrations/__init__.py' => '', 'shop/tests.py' => <<'PYTHON', 'keys.py' => <<'PYTHON2' },
 import json
@@ -133,6 +155,7 @@ from django.core.management import call_command
 from django.db import connection, models
 from django.test import TestCase
 
+from identifiers import identifiers
 from shop.models import BigRandflakeField, Customer, Invoice, Purchase
 
 
@@ -147,6 +170,17 @@ class SecondHour(TestCase):
         Purchase.objects.all().delete()
         call_command("loaddata", "shop.json", verbosity=0)
         self.assertEqual(Customer.objects.get(id=ada.id).purchases.get(), pen)
+
+    def test_identifiers(self):
+        ids = identifiers(connection)
+        key = next(ids)
+        for made in True, False:
+            _, new = Customer.objects.get_or_create(id=key, defaults={"name": "Ada"})
+            self.assertEqual(new, made)
+        Customer.objects.bulk_create([Customer(id=key, name="Bob")], ignore_conflicts=True)
+        with self.assertNumQueries(1):
+            Customer(id=next(ids), name="Bob").save(force_insert=True)
+        self.assertEqual(Customer.objects.count(), 2)
 
     def test_invoice(self):
         def insert():
@@ -244,14 +278,14 @@ python(@django);
 # --- Java ------------------------------------------------------------------------------------
 
 my $jdbc = '/usr/share/java/postgresql.jar';
-recipe(name => 'JDBC', files => ['Keys.java'], programs => ['Recipe.java'], tables => 1,
+recipe(name => 'JDBC', files => [ 'Keys.java', 'Identifiers.java' ], programs => ['Recipe.java'], tables => 1,
     needs => [ 'default-jdk-headless', succeeds('javac', '-version'), 'libpostgresql-jdbc-java', -e $jdbc ],
-    run => [ 'sh', '-ec', 'javac -cp $0 Keys.java Recipe.java; java -XX:TieredStopAtLevel=1 -cp $0:. Recipe', $jdbc ]);
+    run => [ 'sh', '-ec', 'javac -cp $0 *.java; java -XX:TieredStopAtLevel=1 -cp $0:. Recipe', $jdbc ]);
 
 # --- Ruby, PHP -------------------------------------------------------------------------------
 
 my $ruby = '/usr/bin/ruby';
-recipe(name => 'pg for Ruby', files => ['pg_recipe.rb'], programs => ['pg_program.rb'], tables => 1,
+recipe(name => 'pg for Ruby', files => [ 'pg_recipe.rb', 'identifiers.rb' ], programs => ['pg_program.rb'], tables => 1,
     needs => [ 'ruby-pg', succeeds($ruby, '-e', 'require "pg"') ],
     run => [ $ruby, 'pg_program.rb' ]);
 # Its dumped schema makes the same tables in a database without the extensions, for fixtures.
@@ -332,6 +366,7 @@ for my $key ('bigserial PRIMARY KEY', 'bigint PRIMARY KEY GENERATED ALWAYS AS ID
     $node->safe_psql('shop', 'DROP TABLE invoice');
 }
 $node->safe_psql('shop', block('tables'));
+is(() = $node->safe_psql('shop', block('batch.sql')) =~ /^\S+$/mg, 2000, 'batches of both forms');
 is($node->safe_psql('shop', "INSERT INTO purchase VALUES ('0000000000001', 'pen') RETURNING id = 1::randflake"), 't',
     'a fixed key is a text form, or a number that is cast');
 for my $statement ("INSERT INTO purchase VALUES ('2', 'ink')", 'SELECT FROM purchase WHERE id = 1') {
