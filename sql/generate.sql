@@ -1,6 +1,6 @@
 \set ECHO none
 -- Identifiers in every place of a statement, all distinct. Parallel workers:
--- test/t/070_parallel.pl.
+-- test/t/350_type.pl.
 \pset format unaligned
 \pset footer off
 SET datestyle = ISO;
@@ -75,22 +75,6 @@ SELECT count(*), count(DISTINCT id) AS ids, count(DISTINCT other) AS others FROM
 INSERT INTO issued SELECT id FROM plain WHERE note <> 'in a CTE' OR note IS NULL;
 INSERT INTO issued SELECT other FROM plain;
 
-\echo '-- As the default of a table split by hash'
-CREATE TABLE split (id bigint PRIMARY KEY DEFAULT randflake_generate(), note text)
-    PARTITION BY HASH (id);
-SELECT format('CREATE TABLE split_%s PARTITION OF split FOR VALUES WITH (MODULUS 4, REMAINDER %s)', n, n)
-FROM generate_series(0, 3) AS n \gexec
-INSERT INTO split (note) SELECT n FROM generate_series(1, 4000) AS n;
-INSERT INTO split (note) VALUES ('a'), ('b'), ('c');
-COPY split (note) FROM stdin;
-copied
-copied too
-\.
-SELECT count(*), count(DISTINCT id) FROM split;
-SELECT tableoid::regclass AS partition, count(*) BETWEEN 800 AND 1200 AS has_its_part
-FROM split GROUP BY tableoid ORDER BY tableoid::regclass::text;
-INSERT INTO issued SELECT id FROM split;
-
 \echo '-- By prepared statements, generic plans included'
 SET plan_cache_mode = force_generic_plan;
 PREPARE make AS INSERT INTO issued SELECT randflake_generate();
@@ -138,4 +122,4 @@ SELECT count(*) FROM plain WHERE note = 'lost';
 \echo '-- No identifier came twice'
 SELECT count(*), count(DISTINCT id) FROM issued;
 
-DROP TABLE issued, plain, split;
+DROP TABLE issued, plain;

@@ -88,25 +88,6 @@ sub is_open {
     is($error->{sqlstate}, '', $test_name);
 }
 
-# --- while another server uses it -----------------------------------------------------------------
-
-$RandflakeLease::duration = 20;
-make_coordinator($own);
-my $holder = start_holder($fleet, 'holder', $own);
-is(status_of($holder, 'first_node_id'), 0, 'a server has leased node id 0');
-load_on($fleet, $_) for $own, $holder;
-sleep 1;
-end_load($fleet, $own);
-restart_as($own, node_id => 0);
-my $end = $own->safe_psql('postgres', q{SELECT max(upper(span)) FROM randflake_lease WHERE nodes @> 0});
-load_on($fleet, $own);
-is_open($own, 'the node id of the lease opens in the coordinator\'s server');
-cmp_ok(status_of($own, 'extract(epoch FROM window_start)'), '>=', $end, '... when the lease has ended');
-sleep 1;
-end_load($fleet, $_) for $own, $holder;
-all_is_well($fleet, $own, 'node ids taken from a holder', leased => 0);
-$holder->stop;
-
 # --- as long as the lease lasts -------------------------------------------------------------------
 
 restart_as($own, node_id => 100);

@@ -304,54 +304,6 @@ TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
                 }
 }
 
-// Servers go from range to range, crash or stop cleanly, and start at the end that the state tells.
-// Whatever the history, no second that was used under a node id is allowed for it again; without
-// clean stops, not even the announced ends ever decrease.
-TEST(WindowStateEnds, NoHistoryLosesASecond) {
-    constexpr uint32_t kNodes = 40;
-    std::mt19937_64 random(2);
-    for (int history = 0; history < 500; history++) {
-        const bool clean_stops = history % 2 == 0;
-        WindowState state{};
-        std::array<uint32_t, kNodes> used{};
-        std::array<Second, kNodes> before{};
-        uint32_t clock = 1000;
-        for (int step = 0; step < 80; step++) {
-            const auto first = static_cast<uint32_t>(random() % kNodes);
-            const NodeRange nodes{
-                first, static_cast<uint32_t>(1 + random() % std::min(kNodes - first, 4u))};
-
-            clock += static_cast<uint32_t>(random() % 8) - 3;  // it also steps back
-            const auto start =
-                static_cast<uint32_t>(std::max(Second{clock}, state.EndFor(nodes)).count);
-            uint32_t end = start;
-            for (uint64_t extensions = random() % 3 + 1; extensions > 0; extensions--) {
-                end += static_cast<uint32_t>(1 + random() % 3);
-                state.Announce(nodes, Window{start, end});
-            }
-            const uint32_t last = start + static_cast<uint32_t>(random() % (end - start));
-            if (clean_stops && random() % 2 != 0)
-                state.TakeBack({last + 1});
-            for (uint32_t i = nodes.first; i < nodes.first + nodes.count; i++) {
-                ASSERT_GT(start, 0u);
-                ASSERT_GE(start, used[i]) << "node " << i;
-                used[i] = last + 1;
-            }
-
-            WindowState read;
-            ASSERT_EQ(Decoded(Encoded(state), &read), StateError::kNone);
-            for (uint32_t i = 0; i < kNodes; i++) {
-                ASSERT_GE(read.EndFor({i, 1}), used[i]) << "node " << i;
-                if (!clean_stops) {
-                    ASSERT_GE(read.EndFor({i, 1}), before[i]) << "node " << i;
-                }
-                before[i] = read.EndFor({i, 1});
-            }
-            state = read;
-        }
-    }
-}
-
 // The end that a window takes back is its own: never below what was written when it opened, under
 // whatever ranges, whatever was used.
 TEST(WindowStateEnds, AWindowTakesBackOnlyWhatItAnnounced) {
