@@ -89,6 +89,15 @@ SQL
 my $listed = join ' ', grep { @{ $may{$_} } } keys %may;
 is_deeply([ grep { $listed !~ /\b$_\b/ } @functions ], [], 'everybody may call nothing else');
 
+is($node->safe_psql('postgres', <<'SQL'), '', '  nor change a table, nor add a trigger to it');
+SELECT c.oid::regclass, privilege
+FROM pg_depend JOIN pg_class AS c ON c.oid = objid,
+     unnest('{INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'::text[]) AS privilege
+WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_class'::regclass AND relkind IN ('r', 'v')
+  AND refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'randflake%')
+  AND has_table_privilege('ordinary', c.oid, privilege)
+SQL
+
 # --- the secret ------------------------------------------------------------------------------
 
 is( as_role('reader', "CREATE TEMP TABLE file (line text); COPY file FROM '$secret_file';"
