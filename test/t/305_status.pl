@@ -45,6 +45,11 @@ is( $node->safe_psql('postgres', 'SELECT node_id, extract(epoch FROM last_second
           . ' sequence, ids_issued FROM randflake_slots ORDER BY 1'),
     "10|$second|131071|131072\n11|$second|131071|131072", '  as the slots show');
 
+is( status($node, "window_start <= to_timestamp($second), window_end > to_timestamp($second),"
+          . " window_end < clock_timestamp() + interval '10 s',"
+          . q{ key_fingerprint ~ '^[0-9a-f]{16}$', vector_path IN ('avx512', 'avx2', 'baseline', 'plain')}),
+    't|t|t|t|t', '  in the window; the fingerprint and the path are well-formed');
+
 error_is($node, 'SET randflake.max_wait = 300; SELECT randflake_generate()', '53400', {},
     'a call waits and fails');
 is(status($node, 'waits, wait_ms >= 300, ids_issued'), '1|t|262144', '  and is counted as a wait');
