@@ -1,5 +1,6 @@
 #!/bin/bash
-# Draws the chart of README.md and docs/performance.md from results: one bar for each function.
+# Draws the charts of the pages from results: calls, one bar for each function; uniform and
+# outsiders, what the suite shape found.
 #
 #   bench/plot.sh [RESULTS [OUTPUT]]
 #
@@ -50,3 +51,38 @@ END {
     }
     print "</svg>"
 }' "$results/results.csv" >"$charts/calls.svg"
+
+# A line of shape.csv is a path: the counts as bars, the rows as points.
+awk -F, -v charts="$charts" '
+function open(file, title, left, right,    head) {
+    head = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 860 250\" width=\"860\" height=\"250\" " \
+        "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" fill=\"#333\" text-anchor=\"middle\">\n" \
+        "<rect width=\"860\" height=\"250\" fill=\"#fff\"/>\n<text x=\"430\" y=\"24\" font-size=\"16\">%s</text>\n"
+    printf head "<text x=\"225\" y=\"240\">%s</text><text x=\"635\" y=\"240\">%s</text>\n", title, left, right >file
+}
+$1 == "ranges" {
+    file = charts "/uniform.svg"
+    for (i = 2; i <= NF; i++) {
+        bars = bars sprintf("M%.1f 215v-%.1fh10.4v%.1fz", 10 + 13.1 * (i - 2), $i / 100, $i / 100)
+        sum += $i
+        squares += $i ^ 2
+    }
+    n = NF - 1
+    chance = sqrt(sum / n * (1 - 1 / n))
+    open(file, "A million identifiers in 64 equal ranges", sprintf("expected in each: %d", sum / n),
+        sprintf("standard deviation: %.0f; by chance, 19 times in 20: %.0f to %.0f",
+            sqrt(squares / n - (sum / n) ^ 2), chance * (1 - 2 / sqrt(2 * n)), chance * (1 + 2 / sqrt(2 * n))))
+    print "<path fill=\"#0072b2\" d=\"" bars "\"/></svg>" >file
+    next
+}
+{
+    file = charts "/outsiders.svg"
+    if (!x)
+        open(file, "300 rows in the order of their inserts (across), and their keys (up)", $1, "snowflake_generate()")
+    points = ""
+    for (i = 2; i <= NF; i++)
+        points = points sprintf("M%.1f %.1fh0", x + 20 + (i - 2) * 1.37, 220 - $i / 5.4)
+    print "<path stroke=\"" (x ? "#a6a6a6" : "#0072b2") "\" stroke-width=\"4\" stroke-linecap=\"round\" d=\"" points "\"/>" >file
+    x += 410
+}
+END { print "</svg>" >file }' "$results/shape.csv"

@@ -3,7 +3,8 @@
 #
 #   bench/run.sh [--quick | --publish] [SUITE...]
 #
-# Suites: calls instructions secrets backends inserts keys copy coordinator grants managed uuidv7.
+# Suites: calls instructions secrets backends inserts keys copy coordinator grants managed uuidv7
+# shape.
 # The default is all. --quick takes a few minutes: fewer repetitions, fewer rows.
 #
 # Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table, and
@@ -21,7 +22,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD bench=$PWD/bench
 . scripts/lib.sh
-all_suites="calls instructions secrets backends inserts keys copy coordinator grants managed uuidv7"
+all_suites="calls instructions secrets backends inserts keys copy coordinator grants managed uuidv7 shape"
 
 repetitions=31 short_repetitions=3 insert_repetitions=7 look_up_repetitions=5 copy_repetitions=11
 seconds=3 traced_rows=100000 keys_rows="5000000 5000000 5000000"
