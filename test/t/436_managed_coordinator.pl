@@ -84,7 +84,9 @@ is((finish_session($change{app}))[1], '', 'the owner ends a session that keeps t
 ok($first->poll_query_until('hour', "SELECT last_value > 0 FROM $schema.randflake_lease_change"), '  or waits for it');
 $open{hour}->query_safe('COMMIT');
 is((finish_session($change{hour}))[1], '', '  and changes the pool after its end');
-$open{hour}->quit;
+$first->safe_psql('postgres', 'GRANT pg_signal_backend TO owner');
+$open{hour}->query_safe("BEGIN; $acquire");
+is((finish_session(start_session($first, '\c hour owner', "$configure(max_grants_per_role => 778)")))[1], '', '  or ends it, as a member of pg_signal_backend');
 
 # --- starts ------------------------------------------------------------------------------------
 
