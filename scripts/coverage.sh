@@ -18,7 +18,7 @@ rm -rf "$results"
 mkdir -p "$results"
 
 make -s -j"$(nproc)" -C test/unit check BUILD="$results/unit" OPTIMIZE='-O1 --coverage' WERROR=0 \
-    EXCEPT='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test fleet_secrets_mutants_test'
+    EXCEPT='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test'
 
 # Every process adds its figures below $data, so the server's user must be able to write there.
 data=$(mktemp -d "${TMPDIR:-/tmp}/randflake-coverage.XXXXXX")

@@ -64,7 +64,7 @@ unit_tests() {
 }
 
 # Slow tests that show a sanitizer, valgrind or another processor nothing new.
-simulations='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test fleet_secrets_mutants_test sequence_server_test'
+simulations='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test sequence_server_test'
 
 unit_tests_sanitized() {
     unit_tests SANITIZE=address,undefined FILTER='-*TenMillion*:Feistel.*' EXCEPT="$simulations"

@@ -40,8 +40,12 @@ void CheckStart(StateError error, const WindowState& found, const Start& start) 
     Check(opens_at >= found.EndFor(start.nodes));
     Check(!(plan.proven || start.after_crash_restart) || plan.finding != Finding::kOwn ||
           plan.state.floor >= found.floor);
-    Check(!plan.proven || (plan.finding == Finding::kOwn && found.stop.run == start.last_run &&
-                           found.stop.run != 0 && found.stop.nodes.Covers(start.nodes)));
+    Check(!plan.proven || (plan.finding == Finding::kOwn && found.write.mark == start.marked &&
+                           found.write.mark != 0 && found.stop.nodes.Covers(start.nodes)));
+    for (const Lease& lease : found.leases)
+        Check(!Resumes(found, start, lease) ||
+              (plan.finding == Finding::kOwn && start.locked && lease.id > 0 &&
+               lease.nodes.count == start.leased_nodes && lease.end <= kMaxEnd));
 
     // The next write keeps every end of known node ids.
     WindowState next = plan.state;
@@ -84,7 +88,11 @@ void CheckFile(const uint8_t* bytes, size_t size, uint8_t other, Start start) {
     start.origin = origin;
     start.boot[0] = found.stop.boot[0];
     start.boot[1] = found.stop.boot[1] ^ (other >> 4 & 1);
-    start.last_run = found.stop.run ^ (other >> 5 & 1);
+    start.marked = found.write.mark ^ (other >> 5 & 1);
+    start.locked = (other >> 7 & 1) != 0;
+    start.leased_nodes = start.nodes.count;
+    start.postmaster = found.write.postmaster;
+    start.now_ms = {INT64_MAX};
     start.after_crash_restart = (other >> 6 & 1) != 0;
     start.wall_ms = {start.uptime_ms.count};
     const auto possible = [](int64_t ms) {

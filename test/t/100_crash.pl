@@ -64,7 +64,7 @@ sub check_eras {
         ok($era->{last} <= $until, "$name: no second of the future")
           or diag("last second $era->{last}, clock $until");
         like($era->{nodes}, qr/^40 41$/, "$name: node ids");
-        ok(($window->{stop_run} != 0) != !!$over->{crash},
+        ok(($window->{stop_nodes} != 0) != !!$over->{crash},
             "$name: a stop is recorded exactly when nothing crashed");
         my $ahead = $over->{crash} ? 3 : 1;
         ok($next_end <= int($until) + $ahead, "$name: the end is $ahead s ahead at most")

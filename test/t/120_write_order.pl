@@ -235,7 +235,7 @@ my $end = written_end($node);
 set_fault('fsync.window.new', EIO);
 $node->stop;
 clear_fault('fsync.window.new');
-is(read_window($node)->{stop_run}, 0, 'clean stop on a bad disk: no stop is recorded');
+is(read_window($node)->{stop_nodes}, 0, 'clean stop on a bad disk: no stop is recorded');
 is(written_end($node), $end, 'clean stop on a bad disk: the written end stays');
 start_watched();
 my $era = generates('clean stop on a bad disk, repaired');

@@ -124,7 +124,7 @@ sub flip {
 }
 
 for my $case (
-    [ 'next format version', 'the file has an unknown format version', version => 6 ],
+    [ 'next format version', 'the file has an unknown format version', version => 7 ],
     [ 'an end out of range', 'the content is impossible', ends => [ [ 100, 4, (1 << 30) + 1 ] ] ]) {
     my ($name, $reason, @fields) = @$case;
     write_window($node, { %{ read_window($node) }, @fields });

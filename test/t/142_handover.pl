@@ -150,7 +150,7 @@ handover(
         my $file = PostgreSQL::Test::Utils::tempdir_short() . '/ids';
         append_to_file($file, join '', map { "$_\n" } @ids);
         $history->add_era($file);
-        isnt(read_window($a)->{stop_run}, 0, "$name: the stop is recorded");
+        isnt(read_window($a)->{stop_nodes}, 0, "$name: the stop is recorded");
         clocks_stand_in_next_second($a);
         start_with($a, node_id => $node_id, max_clock_skew => $long);
         is_open($a, "$name, then a server");

@@ -4,6 +4,7 @@
 # and a base backup, until it has the secret.
 
 use Randflake;
+use RandflakeHistory qw(crash_backend);
 use RandflakeLease;
 use RandflakeSecrets;
 use Time::HiRes qw(sleep time);
@@ -98,11 +99,7 @@ is($lacking->safe_psql('postgres', 'SELECT count(*) FROM t'), 1, 'nothing was st
 # --- it is kept -----------------------------------------------------------------------------------
 
 $coordinator->stop;
-my $session = $lacking->background_psql('postgres', on_error_stop => 0);
-kill 'KILL', $session->query_safe('SELECT pg_backend_pid()');
-eval { $session->quit };
-$lacking->poll_query_until('postgres', 'SELECT window_start IS NULL FROM randflake_status')
-  or die 'shared memory was not made anew';
+crash_backend($lacking);
 refuses($lacking, 'after a crash of a session');
 
 $lacking->stop('immediate');

@@ -37,6 +37,7 @@ public:
         boot_ = tells_boots_ ? boot : 0;
         booted_at_ms_ = true_ms;
         marked_.clear();
+        locked_.clear();
     }
 
     void StepClock(int64_t offset_ms) { offset_ms_ = offset_ms; }
@@ -46,13 +47,22 @@ public:
     }
     uint64_t boot() const { return boot_; }
 
-    uint64_t MarkedRun(const Origin& origin) const {
+    uint64_t Marked(const Origin& origin) const {
         const auto found = marked_.find(KeyOf(origin));
         return found == marked_.end() ? 0 : found->second;
     }
-    void MarkRun(const Origin& origin, uint64_t run) { marked_[KeyOf(origin)] = run; }
-    void ForgetRun(const Origin& origin) { marked_.erase(KeyOf(origin)); }
-    void ForgetRuns() { marked_.clear(); }
+    void Mark(const Origin& origin, uint64_t mark) { marked_[KeyOf(origin)] = mark; }
+    void Forget(const Origin& origin) { marked_.erase(KeyOf(origin)); }
+    void ForgetAll() { marked_.clear(); }
+
+    // The lock of a file, which all that are linked to it share.
+    bool Lock(const FileIdentity& identity, int64_t server) {
+        const auto key = KeyOf({0, 0, identity});
+        return locked_.emplace(key, server).first->second == server;
+    }
+    void Unlock(int64_t server) {
+        std::erase_if(locked_, [&](const auto& lock) { return lock.second == server; });
+    }
 
 private:
     using Key = std::array<uint64_t, 3>;
@@ -66,6 +76,7 @@ private:
     int64_t booted_at_ms_ = 0;
     int64_t offset_ms_ = 0;
     std::map<Key, uint64_t> marked_;
+    std::map<Key, int64_t> locked_;  // by this server
 };
 
 }  // namespace randflake::simulation

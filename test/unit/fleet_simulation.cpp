@@ -161,6 +161,7 @@ private:
             asked_.push_back(0);
             site_of_.push_back(0);
             snapshots_.push_back(server.directory());
+            rolls_back_.push_back(false);
         }
         for (SimulatedServer& server : servers_)
             Start(&server);
@@ -193,6 +194,23 @@ private:
             server.StepBackend();
         if (server.has_done())
             TakeDone(i);
+        FailWrites(i);
+    }
+
+    // What a failed write has left may be what a disk is set back to, right after the next one.
+    void FailWrites(size_t i) {
+        SimulatedServer& server = servers_[i];
+        if (scenario_.fleet != Fleet::kLeases)
+            return;
+        if (server.TakeFailedWrite()) {
+            snapshots_[i] = server.directory();
+            rolls_back_[i] = random_.OneIn(2);
+        } else if (rolls_back_[i] && server.running() && random_.OneIn(60)) {
+            rolls_back_[i] = false;
+            Crash(&server);
+            RollBack(&server);
+            Start(&server);
+        }
     }
 
     // Not the backends that generate.
@@ -287,7 +305,9 @@ private:
     void Meddle(const SimulatedServer& server) {
         const SimulatedServer& other = servers_[PickServer()];
         const Lease& lease = other.open_lease();
-        if (lease.id == 0 || server.role() == other.role())
+        // A linked copy may have a lease of another role.
+        if (lease.id == 0 || server.role() == other.role() ||
+            server.role() == ledger_.GrantedTo(lease.incarnation))
             return;
         Send(kNobody, site_of_[static_cast<size_t>(other.role())],
              {Request::kRelease, lease.id, lease.incarnation, ToUnix(lease.start - 1), kLeasedNodes,
@@ -731,7 +751,7 @@ private:
     void Start(SimulatedServer* server, bool changes = false) {
         const Settings before = server->settings();
         const bool first = server->number() == 0;
-        Settings settings{true, {0, kLeasedNodes}};
+        Settings settings{true, {0, random_.OneIn(4) ? 1 : kLeasedNodes}};
         if (changes || (has_static() && !random_.OneIn(leases_one_in_))) {
             const int64_t chance = random_.Between(0, 4);
             settings = changes                        ? Changed(before)
@@ -925,9 +945,9 @@ private:
     void HappenToDirectory(SimulatedServer* server) {
         DataDirectory& directory = server->directory();
         const auto i = static_cast<size_t>(server->role());
-        const int64_t chance = random_.Between(0, 12);
+        const int64_t chance = random_.Between(0, 14);
         if (chance < 1) {
-            server->machine()->ForgetRuns();
+            server->machine()->ForgetAll();
         } else if (chance < 2) {
             directory.recovers = !directory.recovers;
         } else if (chance < 3) {
@@ -958,6 +978,12 @@ private:
             directory.timeline = source.timeline;
             findings_.rewinds++;
             Trace(*server) << "is rewound\n";
+        } else if (chance < 14) {
+            const SimulatedServer& source = servers_[PickServer()];
+            server->MoveTo(source.machine());
+            directory = source.directory();
+            findings_.linked_copies++;
+            Trace(*server) << "becomes a hard-linked copy of server " << source.role() << '\n';
         } else {
             Damage(&directory);
             Trace(*server) << "disk is damaged\n";
@@ -1217,6 +1243,7 @@ private:
     std::vector<Site> sites_;
     std::deque<SimulatedServer> servers_;
     std::vector<DataDirectory> snapshots_;          // per server
+    std::vector<bool> rolls_back_;                  // per server, soon
     NodeRange static_nodes_;                        // that servers use
     std::vector<int64_t> free_at_;                  // per node id that was leased, Unix seconds
     int64_t coordinator_trouble_, server_trouble_;  // one in so many steps

@@ -29,6 +29,7 @@
 #ifndef RANDFLAKE_UNIT_FLEET_SIMULATION_H
 #define RANDFLAKE_UNIT_FLEET_SIMULATION_H
 
+#include <array>
 #include <ostream>
 #include <string>
 
@@ -103,7 +104,8 @@ struct Findings : ServerEvents, Handovers {
     size_t skew_changes = 0;
     size_t pauses = 0, clock_steps = 0, lost_memories = 0, lost_workers = 0;
     size_t stops = 0, crashes = 0, boots = 0;
-    size_t promotions = 0, copies = 0, rollbacks = 0, rewinds = 0, damages = 0, moved_disks = 0;
+    size_t promotions = 0, copies = 0, linked_copies = 0, rollbacks = 0, rewinds = 0, damages = 0,
+           moved_disks = 0;
     size_t quick_changes = 0;  // starts with other node ids right after a stop
     size_t changed_nodes = 0, to_leases = 0, to_static = 0, moved_holders = 0, meddlings = 0;
     size_t pool_changes = 0, closings = 0, openings = 0, fresh = 0, moved_coordinators = 0;
@@ -124,80 +126,60 @@ struct Counter {
     const char* name;
 };
 
-inline constexpr Counter kCounters[] = {
-    {&Findings::numbers, "numbers"},
-    {&Findings::narrow_numbers, "of a narrow layout"},
-    {&Findings::static_numbers, "of static node ids"},
-    {&Findings::left_ranges, "changes of the range"},
-    {&Findings::entered_again, "of these to one used before"},
-    {&Findings::floor_waits, "changes that wait for the floor"},
-    {&Findings::set_back, "clocks set back"},
-    {&Findings::taken_over, "node ids taken over"},
-    {&Findings::failed_back, "of these back"},
-    {&Findings::static_to_leased, "node ids leased that were static"},
-    {&Findings::leased_to_static, "node ids static that were leased"},
-    {&Findings::granted, "grants"},
-    {&Findings::renewed, "renewals"},
-    {&Findings::refused, "refusals"},
-    {&Findings::released, "releases"},
-    {&Findings::declined, "leases declined"},
-    {&Findings::kept_behind, "leases kept by a clock behind"},
-    {&Findings::unclear, "unclear answers"},
-    {&Findings::failovers, "failovers"},
-    {&Findings::restores, "of these restores"},
-    {&Findings::lost_transactions, "transactions lost"},
-    {&Findings::nothing_lost, "words that nothing was"},
-    {&Findings::reserved_during_change, "reserved during a change"},
-    {&Findings::lost_swaps, "lost swaps"},
-    {&Findings::proven_starts, "starts without a hold-off"},
-    {&Findings::held_off_starts, "starts with one"},
-    {&Findings::failed_writes, "failed writes"},
-    {&Findings::skew_changes, "changes of the tolerated difference"},
-    {&Findings::aborted, "calls that did not come back"},
-    {&Findings::pauses, "pauses"},
-    {&Findings::clock_steps, "steps of a clock"},
-    {&Findings::lost_memories, "losses of shared memory"},
-    {&Findings::lost_workers, "lost lease workers"},
-    {&Findings::stops, "stops"},
-    {&Findings::crashes, "crashes"},
-    {&Findings::boots, "boots"},
-    {&Findings::promotions, "promotions"},
-    {&Findings::copies, "copies"},
-    {&Findings::rollbacks, "rollbacks"},
-    {&Findings::rewinds, "rewinds"},
-    {&Findings::damages, "damages"},
-    {&Findings::moved_disks, "moved disks"},
-    {&Findings::changed_nodes, "starts with other node ids"},
-    {&Findings::quick_changes, "of these right after a stop"},
-    {&Findings::to_leases, "static to leased"},
-    {&Findings::to_static, "leased to static"},
-    {&Findings::moved_holders, "reloads with another coordinator"},
-    {&Findings::meddlings, "meddlings"},
-    {&Findings::pool_changes, "changes of a pool"},
-    {&Findings::closings, "pools closed"},
-    {&Findings::openings, "pools opened"},
-    {&Findings::fresh, "coordinators made"},
-    {&Findings::moved_coordinators, "coordinators moved"},
-    {&Findings::planned, "secrets planned"},
-    {&Findings::added, "secrets added"},
-    {&Findings::not_added, "secrets too early to add"},
-    {&Findings::withdrawn, "secrets withdrawn"},
-    {&Findings::stopped_in_time, "servers stopped before a secret's time"},
-    {&Findings::bounded_leases, "leases up to a secret"},
-    {&Findings::bounded_renewals, "renewals up to a secret"},
-    {&Findings::told_to_stop, "holders told to stop at a secret"},
-    {&Findings::reloads, "reloads of secrets"},
-    {&Findings::late_reloads, "of these late"},
-    {&Findings::refused_reloads, "refused reloads"},
-    {&Findings::refused_starts, "starts refused for their secrets"},
-    {&Findings::lost_secrets, "losses of secrets"},
-    {&Findings::unheard_answers, "answers to fewer secrets"},
-    {&Findings::issued, "identifiers"},
-    {&Findings::later_identifiers, "of later secrets"},
-    {&Findings::skipped, "numbers skipped"},
-    {&Findings::reserved_then_added, "reservations encrypted after a secret was added"},
-    {&Findings::encrypted_then_added, "identifiers issued after one was added"},
-};
+constexpr Counter Count(size_t Findings::*count, const char* name) {
+    return {count, name};
+}
+template <typename... All>
+constexpr std::array<Counter, sizeof...(All)> CountersOf(const All&... counters) {
+    return {counters...};
+}
+using F = Findings;
+inline constexpr auto kCounters = CountersOf(
+    Count(&F::numbers, "numbers"), Count(&F::narrow_numbers, "of a narrow layout"),
+    Count(&F::static_numbers, "of static node ids"), Count(&F::left_ranges, "changes of the range"),
+    Count(&F::entered_again, "of these to one used before"),
+    Count(&F::floor_waits, "changes that wait for the floor"),
+    Count(&F::set_back, "clocks set back"), Count(&F::taken_over, "node ids taken over"),
+    Count(&F::failed_back, "of these back"),
+    Count(&F::static_to_leased, "node ids leased that were static"),
+    Count(&F::leased_to_static, "node ids static that were leased"), Count(&F::granted, "grants"),
+    Count(&F::renewed, "renewals"), Count(&F::refused, "refusals"), Count(&F::released, "releases"),
+    Count(&F::declined, "leases declined"), Count(&F::kept_behind, "leases kept by a clock behind"),
+    Count(&F::unclear, "unclear answers"), Count(&F::failovers, "failovers"),
+    Count(&F::restores, "of these restores"), Count(&F::lost_transactions, "transactions lost"),
+    Count(&F::nothing_lost, "words that nothing was"),
+    Count(&F::reserved_during_change, "reserved during a change"),
+    Count(&F::lost_swaps, "lost swaps"), Count(&F::proven_starts, "starts without a hold-off"),
+    Count(&F::held_off_starts, "starts with one"), Count(&F::failed_writes, "failed writes"),
+    Count(&F::skew_changes, "changes of the tolerated difference"),
+    Count(&F::aborted, "calls that did not come back"), Count(&F::pauses, "pauses"),
+    Count(&F::clock_steps, "steps of a clock"), Count(&F::lost_memories, "losses of shared memory"),
+    Count(&F::lost_workers, "lost lease workers"), Count(&F::stops, "stops"),
+    Count(&F::crashes, "crashes"), Count(&F::boots, "boots"), Count(&F::promotions, "promotions"),
+    Count(&F::copies, "copies"), Count(&F::linked_copies, "hard-linked copies"),
+    Count(&F::resumed, "leases resumed"), Count(&F::rollbacks, "rollbacks"),
+    Count(&F::rewinds, "rewinds"), Count(&F::damages, "damages"),
+    Count(&F::moved_disks, "moved disks"), Count(&F::changed_nodes, "starts with other node ids"),
+    Count(&F::quick_changes, "of these right after a stop"),
+    Count(&F::to_leases, "static to leased"), Count(&F::to_static, "leased to static"),
+    Count(&F::moved_holders, "reloads with another coordinator"), Count(&F::meddlings, "meddlings"),
+    Count(&F::pool_changes, "changes of a pool"), Count(&F::closings, "pools closed"),
+    Count(&F::openings, "pools opened"), Count(&F::fresh, "coordinators made"),
+    Count(&F::moved_coordinators, "coordinators moved"), Count(&F::planned, "secrets planned"),
+    Count(&F::added, "secrets added"), Count(&F::not_added, "secrets too early to add"),
+    Count(&F::withdrawn, "secrets withdrawn"),
+    Count(&F::stopped_in_time, "servers stopped before a secret's time"),
+    Count(&F::bounded_leases, "leases up to a secret"),
+    Count(&F::bounded_renewals, "renewals up to a secret"),
+    Count(&F::told_to_stop, "holders told to stop at a secret"),
+    Count(&F::reloads, "reloads of secrets"), Count(&F::late_reloads, "of these late"),
+    Count(&F::refused_reloads, "refused reloads"),
+    Count(&F::refused_starts, "starts refused for their secrets"),
+    Count(&F::lost_secrets, "losses of secrets"),
+    Count(&F::unheard_answers, "answers to fewer secrets"), Count(&F::issued, "identifiers"),
+    Count(&F::later_identifiers, "of later secrets"), Count(&F::skipped, "numbers skipped"),
+    Count(&F::reserved_then_added, "reservations encrypted after a secret was added"),
+    Count(&F::encrypted_then_added, "identifiers issued after one was added"));
 
 inline Findings& Findings::operator+=(const Findings& other) {
     for (const Counter& counter : kCounters)

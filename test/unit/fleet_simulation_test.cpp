@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <initializer_list>
 #include <iostream>
 
 #include "fleet_simulation.h"
@@ -43,8 +42,8 @@ const char* NameOf(size_t Findings::*count) {
 }
 
 // Expects no violation in so many schedules, or in the traced one, and enough events of each kind.
-void ExpectNothingTwice(const Scenario& scenario, uint64_t schedules,
-                        std::initializer_list<Least> all_least) {
+template <typename... All>
+void ExpectNothingTwice(const Scenario& scenario, uint64_t schedules, const All&... all_least) {
     const uint64_t only = FromEnvironment("RANDFLAKE_SEED", 0);
     const uint64_t first = only != 0 ? only : 1;
     const uint64_t last = only != 0 ? only : FromEnvironment("RANDFLAKE_SCHEDULES", schedules);
@@ -61,31 +60,23 @@ void ExpectNothingTwice(const Scenario& scenario, uint64_t schedules,
     std::cout << "  " << last - first + 1 << " schedules: " << seen << "\n";
     if (only != 0)
         return;
-    for (const Least& least : all_least)
+    for (const Least& least : {all_least...})
         EXPECT_GT(static_cast<double>(seen.*least.count), least.average * static_cast<double>(last))
             << NameOf(least.count);
 }
 
-using F = Findings;
+constexpr Least Over(size_t F::*count, double average) {
+    return {count, average};
+}
 
 void ExpectNothingTwiceAmongLeases(const Layout& numbers, uint64_t schedules) {
-    ExpectNothingTwice({.layout = kSmall, .numbers = numbers}, schedules,
-                       {{&F::numbers, 7},
-                        {&F::narrow_numbers, 0.3},
-                        {&F::granted, 5},
-                        {&F::renewed, 5},
-                        {&F::refused, 0},
-                        {&F::released, 0},
-                        {&F::unclear, 0},
-                        {&F::failovers, 0.5},
-                        {&F::restores, 0.1},
-                        {&F::lost_transactions, 1},
-                        {&F::nothing_lost, 0.1},
-                        {&F::reserved_during_change, 0},
-                        {&F::lost_swaps, 0},
-                        {&F::fresh, 0.1},
-                        {&F::closings, 0.1},
-                        {&F::openings, 0.1}});
+    ExpectNothingTwice({.layout = kSmall, .numbers = numbers}, schedules, Over(&F::numbers, 7),
+                       Over(&F::narrow_numbers, 0.3), Over(&F::granted, 5), Over(&F::resumed, 1),
+                       Over(&F::renewed, 5), Over(&F::refused, 0), Over(&F::released, 0),
+                       Over(&F::unclear, 0), Over(&F::failovers, 0.5), Over(&F::restores, 0.1),
+                       Over(&F::lost_transactions, 1), Over(&F::nothing_lost, 0.1),
+                       Over(&F::reserved_during_change, 0), Over(&F::lost_swaps, 0),
+                       Over(&F::fresh, 0.1), Over(&F::closings, 0.1), Over(&F::openings, 0.1));
 }
 
 TEST(FleetSimulation, NothingTwiceUnderAnySchedule) {
@@ -101,83 +92,40 @@ TEST(FleetSimulation, NothingTwiceInQuarterSeconds) {
 }
 
 TEST(FleetSimulation, NothingTwiceInAFleet) {
-    ExpectNothingTwice({.layout = kSmall, .fleet = Fleet::kEverything}, 15000,
-                       {{&F::static_numbers, 15},
-                        {&F::narrow_numbers, 0.3},
-                        {&F::taken_over, 0.3},
-                        {&F::failed_back, 0.04},
-                        {&F::static_to_leased, 0.01},
-                        {&F::leased_to_static, 0.04},
-                        {&F::granted, 1},
-                        {&F::renewed, 1},
-                        {&F::proven_starts, 0.2},
-                        {&F::held_off_starts, 1.5},
-                        {&F::failed_writes, 0.2},
-                        {&F::skew_changes, 1},
-                        {&F::pauses, 3},
-                        {&F::clock_steps, 15},
-                        {&F::lost_memories, 2},
-                        {&F::lost_workers, 0.5},
-                        {&F::stops, 5},
-                        {&F::crashes, 3},
-                        {&F::boots, 0.7},
-                        {&F::promotions, 0.6},
-                        {&F::copies, 2},
-                        {&F::rollbacks, 1},
-                        {&F::rewinds, 0.3},
-                        {&F::damages, 0.5},
-                        {&F::moved_disks, 1},
-                        {&F::changed_nodes, 0.8},
-                        {&F::quick_changes, 0.3},
-                        {&F::to_leases, 1},
-                        {&F::to_static, 1},
-                        {&F::moved_holders, 2},
-                        {&F::meddlings, 0.07},
-                        {&F::pool_changes, 0.6},
-                        {&F::closings, 0.8},
-                        {&F::openings, 0.6},
-                        {&F::fresh, 0.5},
-                        {&F::moved_coordinators, 0.2},
-                        {&F::failovers, 2},
-                        {&F::nothing_lost, 0.1},
-                        {&F::restores, 0.7}});
+    ExpectNothingTwice(
+        {.layout = kSmall, .fleet = Fleet::kEverything}, 15000, Over(&F::static_numbers, 15),
+        Over(&F::narrow_numbers, 0.3), Over(&F::taken_over, 0.3), Over(&F::failed_back, 0.04),
+        Over(&F::static_to_leased, 0.01), Over(&F::leased_to_static, 0.04), Over(&F::granted, 1),
+        Over(&F::renewed, 1), Over(&F::proven_starts, 0.2), Over(&F::held_off_starts, 1.5),
+        Over(&F::failed_writes, 0.2), Over(&F::skew_changes, 1), Over(&F::pauses, 3),
+        Over(&F::clock_steps, 15), Over(&F::lost_memories, 2), Over(&F::lost_workers, 0.5),
+        Over(&F::stops, 5), Over(&F::crashes, 3), Over(&F::boots, 0.7), Over(&F::promotions, 0.6),
+        Over(&F::copies, 2), Over(&F::rollbacks, 1), Over(&F::rewinds, 0.3), Over(&F::damages, 0.5),
+        Over(&F::moved_disks, 1), Over(&F::changed_nodes, 0.8), Over(&F::quick_changes, 0.3),
+        Over(&F::to_leases, 1), Over(&F::to_static, 1), Over(&F::moved_holders, 2),
+        Over(&F::meddlings, 0.07), Over(&F::pool_changes, 0.6), Over(&F::closings, 0.8),
+        Over(&F::openings, 0.6), Over(&F::fresh, 0.5), Over(&F::moved_coordinators, 0.2),
+        Over(&F::failovers, 2), Over(&F::nothing_lost, 0.1), Over(&F::restores, 0.7));
 }
 
 TEST(FleetSimulation, NothingTwiceUnderTwoNodeIds) {
-    ExpectNothingTwice({.layout = kSmall, .fleet = Fleet::kTwoNodeIds}, 5000,
-                       {{&F::static_numbers, 15},
-                        {&F::left_ranges, 0.05},
-                        {&F::quick_changes, 0.3},
-                        {&F::floor_waits, 0.15},
-                        {&F::set_back, 2},
-                        {&F::taken_over, 0.15},
-                        {&F::failed_back, 0.005},
-                        {&F::proven_starts, 0.3},
-                        {&F::held_off_starts, 1.5},
-                        {&F::skew_changes, 1},
-                        {&F::rollbacks, 1},
-                        {&F::copies, 1},
-                        {&F::promotions, 0.3}});
+    ExpectNothingTwice(
+        {.layout = kSmall, .fleet = Fleet::kTwoNodeIds}, 5000, Over(&F::static_numbers, 15),
+        Over(&F::left_ranges, 0.05), Over(&F::quick_changes, 0.3), Over(&F::floor_waits, 0.15),
+        Over(&F::set_back, 2), Over(&F::taken_over, 0.15), Over(&F::failed_back, 0.005),
+        Over(&F::proven_starts, 0.3), Over(&F::held_off_starts, 1.5), Over(&F::skew_changes, 1),
+        Over(&F::rollbacks, 1), Over(&F::copies, 1), Over(&F::promotions, 0.3));
 }
 
 TEST(FleetSimulation, NothingTwiceInADirectoryWhateverItsClockShows) {
-    ExpectNothingTwice({.layout = kSmall, .fleet = Fleet::kOneDirectory}, 5000,
-                       {{&F::static_numbers, 15},
-                        {&F::left_ranges, 0.1},
-                        {&F::entered_again, 0.05},
-                        {&F::floor_waits, 0.4},
-                        {&F::kept_behind, 0.6},
-                        {&F::static_to_leased, 0.04},
-                        {&F::leased_to_static, 0.15},
-                        {&F::granted, 0.9},
-                        {&F::proven_starts, 0.1},
-                        {&F::held_off_starts, 1},
-                        {&F::clock_steps, 9},
-                        {&F::changed_nodes, 0.5},
-                        {&F::quick_changes, 1},
-                        {&F::skew_changes, 1},
-                        {&F::to_leases, 1},
-                        {&F::to_static, 1}});
+    ExpectNothingTwice(
+        {.layout = kSmall, .fleet = Fleet::kOneDirectory}, 5000, Over(&F::static_numbers, 15),
+        Over(&F::left_ranges, 0.1), Over(&F::entered_again, 0.05), Over(&F::floor_waits, 0.4),
+        Over(&F::kept_behind, 0.6), Over(&F::static_to_leased, 0.04),
+        Over(&F::leased_to_static, 0.15), Over(&F::granted, 0.9), Over(&F::proven_starts, 0.1),
+        Over(&F::held_off_starts, 1), Over(&F::clock_steps, 9), Over(&F::changed_nodes, 0.5),
+        Over(&F::quick_changes, 1), Over(&F::skew_changes, 1), Over(&F::to_leases, 1),
+        Over(&F::to_static, 1));
 }
 
 // --- secrets that change. The lowest number of a second is skipped, as in Randflake.
@@ -192,75 +140,38 @@ constexpr Layout kSecrets{.epoch = kWindowEpochMs,
 constexpr int kManySteps = 16000;
 
 TEST(FleetSimulation, NothingTwiceWhileSecretsOfHoldersChange) {
-    ExpectNothingTwice({.layout = kSecrets, .rotates = true, .steps = kManySteps}, 2500,
-                       {{&F::issued, 4},
-                        {&F::later_identifiers, 1},
-                        {&F::skipped, 0.6},
-                        {&F::added, 4},
-                        {&F::not_added, 1},
-                        {&F::withdrawn, 2},
-                        {&F::granted, 7},
-                        {&F::renewed, 3},
-                        {&F::bounded_leases, 0.4},
-                        {&F::bounded_renewals, 0.1},
-                        {&F::told_to_stop, 25},
-                        {&F::reloads, 4},
-                        {&F::late_reloads, 1.5},
-                        {&F::refused_reloads, 25},
-                        {&F::refused_starts, 0.2},
-                        {&F::unheard_answers, 0.015},
-                        {&F::reserved_then_added, 0.06},
-                        {&F::encrypted_then_added, 0.01},
-                        {&F::failovers, 3},
-                        {&F::lost_memories, 4},
-                        {&F::lost_secrets, 1}});
+    ExpectNothingTwice(
+        {.layout = kSecrets, .rotates = true, .steps = kManySteps}, 2500, Over(&F::issued, 4),
+        Over(&F::later_identifiers, 1), Over(&F::skipped, 0.6), Over(&F::added, 4),
+        Over(&F::not_added, 1), Over(&F::withdrawn, 2), Over(&F::granted, 7), Over(&F::renewed, 3),
+        Over(&F::bounded_leases, 0.4), Over(&F::bounded_renewals, 0.1), Over(&F::told_to_stop, 25),
+        Over(&F::reloads, 4), Over(&F::late_reloads, 1.5), Over(&F::refused_reloads, 25),
+        Over(&F::refused_starts, 0.2), Over(&F::unheard_answers, 0.015),
+        Over(&F::reserved_then_added, 0.06), Over(&F::encrypted_then_added, 0.01),
+        Over(&F::failovers, 3), Over(&F::lost_memories, 4), Over(&F::lost_secrets, 1));
 }
 
 TEST(FleetSimulation, NothingTwiceWhileSecretsOfAFleetChange) {
     ExpectNothingTwice(
         {.layout = kSecrets, .fleet = Fleet::kEverything, .rotates = true, .steps = kManySteps},
-        2500,
-        {{&F::static_numbers, 12},
-         {&F::issued, 10},
-         {&F::later_identifiers, 1.8},
-         {&F::skipped, 1},
-         {&F::added, 4},
-         {&F::withdrawn, 2},
-         {&F::stopped_in_time, 1},
-         {&F::granted, 1.5},
-         {&F::renewed, 1},
-         {&F::bounded_leases, 0.05},
-         {&F::told_to_stop, 8},
-         {&F::reloads, 4},
-         {&F::late_reloads, 0.5},
-         {&F::refused_reloads, 20},
-         {&F::refused_starts, 0.15},
-         {&F::reserved_then_added, 0.09},
-         {&F::encrypted_then_added, 0.03},
-         {&F::taken_over, 0.3},
-         {&F::promotions, 1},
-         {&F::copies, 3},
-         {&F::to_leases, 1},
-         {&F::to_static, 1}});
+        2500, Over(&F::static_numbers, 12), Over(&F::issued, 10), Over(&F::later_identifiers, 1.8),
+        Over(&F::skipped, 1), Over(&F::added, 4), Over(&F::withdrawn, 2),
+        Over(&F::stopped_in_time, 1), Over(&F::granted, 1.5), Over(&F::renewed, 1),
+        Over(&F::bounded_leases, 0.05), Over(&F::told_to_stop, 8), Over(&F::reloads, 4),
+        Over(&F::late_reloads, 0.5), Over(&F::refused_reloads, 20), Over(&F::refused_starts, 0.15),
+        Over(&F::reserved_then_added, 0.09), Over(&F::encrypted_then_added, 0.03),
+        Over(&F::taken_over, 0.3), Over(&F::promotions, 1), Over(&F::copies, 3),
+        Over(&F::to_leases, 1), Over(&F::to_static, 1));
 }
 
 TEST(FleetSimulation, NothingTwiceWhileSecretsChangeUnderTwoNodeIds) {
     ExpectNothingTwice({.layout = kSecrets, .fleet = Fleet::kTwoNodeIds, .rotates = true}, 2500,
-                       {{&F::static_numbers, 15},
-                        {&F::issued, 12},
-                        {&F::later_identifiers, 0.8},
-                        {&F::skipped, 0.3},
-                        {&F::added, 4},
-                        {&F::withdrawn, 3},
-                        {&F::stopped_in_time, 1.5},
-                        {&F::reloads, 4},
-                        {&F::refused_reloads, 20},
-                        {&F::refused_starts, 0.02},
-                        {&F::reserved_then_added, 0.06},
-                        {&F::encrypted_then_added, 0.03},
-                        {&F::taken_over, 0.15},
-                        {&F::rollbacks, 1},
-                        {&F::copies, 1}});
+                       Over(&F::static_numbers, 15), Over(&F::issued, 12),
+                       Over(&F::later_identifiers, 0.8), Over(&F::skipped, 0.3), Over(&F::added, 4),
+                       Over(&F::withdrawn, 3), Over(&F::stopped_in_time, 1.5), Over(&F::reloads, 4),
+                       Over(&F::refused_reloads, 20), Over(&F::refused_starts, 0.02),
+                       Over(&F::reserved_then_added, 0.06), Over(&F::encrypted_then_added, 0.03),
+                       Over(&F::taken_over, 0.15), Over(&F::rollbacks, 1), Over(&F::copies, 1));
 }
 
 // The same seed is the same schedule, everywhere.

@@ -10,10 +10,14 @@
 #ifndef RANDFLAKE_UNIT_LEASE_LEDGER_H
 #define RANDFLAKE_UNIT_LEASE_LEDGER_H
 
+#include <algorithm>
+#include <array>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "core/lease/lease.h"
 #include "toy_ring.h"
 
 namespace randflake::simulation {
@@ -30,6 +34,7 @@ struct ServerEvents {
     size_t reserved_during_change = 0, lost_swaps = 0, static_numbers = 0;
     size_t proven_starts = 0, held_off_starts = 0;
     size_t failed_writes = 0, aborted = 0;  // calls that did not come back
+    size_t resumed = 0;                     // leases, after a crash or a stop
     size_t declined = 0;                    // leases and renewals that end later than was asked for
     size_t kept_behind = 0;                 // that were kept, because this server's clock is behind
     size_t refused_starts = 0;
@@ -79,7 +84,29 @@ public:
     // A new grant of that server.
     int Grant(uint32_t server) {
         holders_.push_back(server);
+        names_.push_back(starts_[server - 1].name);
         return static_cast<int>(holders_.size());
+    }
+
+    // The grant whose holder chose this incarnation; 0 until it is set.
+    int& GrantOf(const Incarnation& incarnation) {
+        return grants_[{incarnation.words[0], incarnation.words[1]}];
+    }
+    // The server, as people call it, that was granted it.
+    int64_t GrantedTo(const Incarnation& incarnation) {
+        const int grant = GrantOf(incarnation);
+        return grant == 0 ? -1 : names_[static_cast<size_t>(grant) - 1];
+    }
+    // That server goes on with the grant.
+    void Resume(int grant, uint32_t server) {
+        if (grant == 0) {
+            Fail() << "a lease is resumed that nobody was granted";
+            return;
+        }
+        uint32_t& holder = holders_[static_cast<size_t>(grant) - 1];
+        if (holder != server && starts_[holder - 1].runs)
+            Fail() << "a lease is resumed while another server has it";
+        holder = server;
     }
 
     // The grant has these node ids in the seconds [start, end).
@@ -97,7 +124,7 @@ public:
     // Something else that must not be.
     void Violated(const std::string& what) { Fail() << what; }
 
-    // The grant gives back what it has of these seconds.
+    // The grant gives back what it has of these seconds, which its holder may know only a part of.
     void GiveBack(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         ForEach(first_node, nodes, start, end, [&](int64_t, int64_t, int& owner) {
             if (owner == grant)
@@ -267,6 +294,8 @@ private:
     std::vector<bool> used_narrow_;
     std::vector<uint64_t> ids_;      // per identifier, the number + 1 that it was issued for
     std::vector<uint32_t> holders_;  // per grant
+    std::vector<int64_t> names_;     // per grant
+    std::map<std::array<uint64_t, 2>, int> grants_;
     std::vector<ServerStart> starts_;
     std::ostringstream violations_;
     bool fine_ = true;

@@ -411,5 +411,19 @@ TEST(PoolLook, APoolThatHoldsOffMayHaveLeasedAllOfIt) {
     EXPECT_EQ(look.free_at[2], Second{0});
 }
 
+TEST_F(Holder, FromTheStateHasNoWindow) {
+    OpenWithNext();
+    LeaseHolder again{};
+    again.Resume({holder.open(), holder.next()});
+    EXPECT_EQ(again.open(), holder.open());
+    EXPECT_EQ(again.next(), holder.next());
+    const Window closed = Window::ClosedUntil({0});
+    EXPECT_EQ(again.Extended(closed, kAnyEnd), closed);
+    EXPECT_EQ(again.Reopened({15}, {16}, {18}), (Window{15, 18}));
+    EXPECT_EQ(again.Reopened({15}, {16}, kAnyEnd), (Window{15, 20}));
+    EXPECT_TRUE(again.Reopened({15}, {14}, kAnyEnd).closed());
+    EXPECT_TRUE(again.Reopened({20}, {25}, kAnyEnd).closed());
+}
+
 }  // namespace
 }  // namespace randflake

@@ -58,7 +58,6 @@ enum class Mutant : uint8_t {
     kOpensLeasesAnywhere,
     kTakesUnclearGrants,
     kSameIncarnation,
-    kResumesLeases,
     kGivesAllBack,
     kGivesBackWhatItUsedBefore,
     kTakesSilenceForARenewal,
@@ -68,6 +67,20 @@ enum class Mutant : uint8_t {
     kAnnouncesAnyEnd,
     kOpensTooEarly,
     kHearsOldAnswers,
+
+    // --- who goes on with a lease: Resumes
+    kResumesAfterAnyCrash,
+    kResumesInCopies,
+    kResumesWithoutTheLock,
+    kComparesRunsOnly,
+    kCountsNoFailedWrites,
+    kMarksTheWriteBefore,
+    kSaysThatItHasTheLock,
+    kResumesOtherNodeCounts,
+    kResumesUnderAnySecrets,
+    kLooksAtLeasesFirst,
+    kReleasesBeforeItStrikes,
+    kReleasesWhatItDoesNotResume,
 
     // --- slots and window
     kOpensFirst,
@@ -87,19 +100,21 @@ enum class Mutant : uint8_t {
     kLooksBeforeItReserves,
 };
 
+using enum Mutant;
+
 // Those that break a promise which SimulatedServer looks at itself, long before a number comes
 // twice.
 constexpr bool BreaksPromise(Mutant mutant) {
     switch (mutant) {
-        case Mutant::kEntersRangesDuringTheHoldOff:
-        case Mutant::kForgetsWhereARangeWasLeft:
-        case Mutant::kLeavesRangesByClosing:
-        case Mutant::kKeepsTheHoldOffOfTheStart:
-        case Mutant::kKeepsTheHoldOffOfALease:
-        case Mutant::kRaisesNoFloor:
-        case Mutant::kWritesNoSkew:
-        case Mutant::kStopsWithoutSkew:
-        case Mutant::kGivesBackWhatItUsedBefore:
+        case kEntersRangesDuringTheHoldOff:
+        case kForgetsWhereARangeWasLeft:
+        case kLeavesRangesByClosing:
+        case kKeepsTheHoldOffOfTheStart:
+        case kKeepsTheHoldOffOfALease:
+        case kRaisesNoFloor:
+        case kWritesNoSkew:
+        case kStopsWithoutSkew:
+        case kGivesBackWhatItUsedBefore:
             return true;
         default:
             return false;
@@ -109,42 +124,37 @@ constexpr bool BreaksPromise(Mutant mutant) {
 // The holder, with its rules broken.
 class Holder : public LeaseHolder {
 public:
-    Mutant mutant = Mutant::kNothing;
-
-    // Shared memory was made anew.
-    void Resume(const Lease& last) { next_ = last; }
+    Mutant mutant = kNothing;
 
     LeaseOutcome Renewed(const Layout& layout, UnixSecond known, const LeaseTerms& asked,
                          Second now) {
-        const UnixSecond last = known + (mutant == Mutant::kTakesRenewalsForLonger);
-        const LeaseOutcome outcome = LeaseHolder::Renewed(
-            layout, last, mutant == Mutant::kTakesAnyRenewal ? kAnyTerms : asked, now);
-        if (mutant == Mutant::kExtendsAnotherLease && open_.id != 0)
+        const UnixSecond last = known + (mutant == kTakesRenewalsForLonger);
+        const LeaseOutcome outcome =
+            LeaseHolder::Renewed(layout, last, mutant == kTakesAnyRenewal ? kAnyTerms : asked, now);
+        if (mutant == kExtendsAnotherLease && open_.id != 0)
             open_.end = std::max(open_.end, newest().end);
         return outcome;
     }
     LeaseOutcome Unanswered() {
-        if (mutant == Mutant::kTakesSilenceForARenewal && awaits_ == LeaseRequest::Kind::kRenew &&
+        if (mutant == kTakesSilenceForARenewal && awaits_ == LeaseRequest::Kind::kRenew &&
             next_.id == 0)
             open_.end = open_.end + 5;
         return LeaseHolder::Unanswered();
     }
     // The next lease becomes the open one before its time.
     Window OpenNext(Second earliest, Second now, Second latest) {
-        return LeaseHolder::OpenNext(mutant == Mutant::kOpensTooEarly ? Second{} : earliest, now,
+        return LeaseHolder::OpenNext(mutant == kOpensTooEarly ? Second{} : earliest, now,
                                      Latest(latest));
     }
     Window Extended(Window window, Second latest) const {
         return LeaseHolder::Extended(window, Latest(latest));
     }
     LeaseReleases Sealed(Second last) {
-        return LeaseHolder::Sealed(mutant == Mutant::kGivesAllBack ? kNotUsed : last);
+        return LeaseHolder::Sealed(mutant == kGivesAllBack ? kNotUsed : last);
     }
 
 private:
-    Second Latest(Second latest) const {
-        return mutant == Mutant::kAnnouncesAnyEnd ? kNoSecond : latest;
-    }
+    Second Latest(Second latest) const { return mutant == kAnnouncesAnyEnd ? kNoSecond : latest; }
 
     static constexpr LeaseTerms kAnyTerms{1000, 0};
 };
@@ -160,43 +170,43 @@ inline StartPlan PlanStartBroken(Mutant mutant, StateError error, const WindowSt
                                  const Start& start) {
     StartPlan plan = randflake::PlanStart(error, found, start);
     const bool own = plan.finding == Finding::kOwn;
-    const Second end = found.EndFor(start.nodes);
+    const Second end = start.nodes.count > 0 ? found.EndFor(start.nodes) : Second{};
     // A proof without one of its conditions.
     WindowState weakened = found;
     Start other = start;
     switch (mutant) {
-        case Mutant::kOpensOwnStateAtTheWrittenEnd:
+        case kOpensOwnStateAtTheWrittenEnd:
             return own && end != Second{} ? OpenAt(plan, end) : plan;
-        case Mutant::kStartsUnknownNodeIdsAtOnce:
+        case kStartsUnknownNodeIdsAtOnce:
             return own && end == Second{}
                        ? OpenAt(plan, plan.held_off_until - start.skew.largest_ms / 1000)
                        : plan;
-        case Mutant::kTakesOneNodeIdForAll: {
+        case kTakesOneNodeIdForAll: {
             const NodeRange& known = found.stop.nodes;
             return own && known.Overlaps(start.nodes) && !known.Covers(start.nodes)
                        ? OpenAt(plan, end)
                        : plan;
         }
-        case Mutant::kTrustsEveryKnownRange:
+        case kTrustsEveryKnownRange:
             for (uint32_t i = 1; i < found.end_count; i++)
                 if (own && found.ends[i].nodes == start.nodes)
                     return OpenAt(plan, end);
             return plan;
-        case Mutant::kStartsUnderAnySecrets:
+        case kStartsUnderAnySecrets:
             plan.secrets = SecretsChange::kNone;
             return plan;
-        case Mutant::kProvesOneRangeForAll:
+        case kProvesOneRangeForAll:
             if (found.end_count > 0 && found.stop.nodes.count > 0)
                 weakened.stop.nodes = {0, UINT32_MAX};
             break;
-        case Mutant::kIgnoresOtherRuns:
-            other.last_run = weakened.stop.run;
+        case kIgnoresOtherRuns:
+            other.marked = weakened.write.mark;
             break;
-        case Mutant::kTakesCopiesForTheOriginal:
+        case kTakesCopiesForTheOriginal:
             other.origin = weakened.origin;
-            other.last_run = weakened.stop.run;
+            other.marked = weakened.write.mark;
             break;
-        case Mutant::kIgnoresTheTimeSinceTheStop:
+        case kIgnoresTheTimeSinceTheStop:
             weakened.stop.uptime_ms = other.uptime_ms;
             weakened.stop.wall_ms = other.wall_ms;
             break;
@@ -206,16 +216,49 @@ inline StartPlan PlanStartBroken(Mutant mutant, StateError error, const WindowSt
     return randflake::PlanStart(error, weakened, other).proven ? OpenAt(plan, end) : plan;
 }
 
+// Resumes with a rule broken.
+inline bool ResumesBroken(Mutant mutant, WindowState found, Start start, Lease lease) {
+    switch (mutant) {
+        case kResumesAfterAnyCrash:  // of the memory, and nothing else counts
+            if (!start.after_crash_restart)
+                break;
+            start.origin = found.origin;
+            start.marked = found.write.mark;
+            start.postmaster = found.write.postmaster;
+            break;
+        case kResumesInCopies:
+            start.origin = found.origin;
+            start.marked = found.write.mark;
+            break;
+        case kResumesWithoutTheLock:
+            start.locked = true;
+            break;
+        case kComparesRunsOnly:
+            if (start.marked - found.write.mark + 1000 < 2000)
+                start.marked = found.write.mark;
+            break;
+        case kResumesOtherNodeCounts:
+            if (lease.id != 0 && start.leased_nodes != 0)
+                lease.nodes.count = start.leased_nodes;
+            break;
+        case kResumesUnderAnySecrets:
+            found.secrets = start.secrets;
+            break;
+        default:
+            break;
+    }
+    return randflake::Resumes(found, start, lease);
+}
+
 // PlanReload with a rule broken.
 inline ReloadPlan PlanReloadBroken(Mutant mutant, Reload reload, const WindowState* state) {
-    if (mutant == Mutant::kTakesSecretsOfThePresent)
+    if (mutant == kTakesSecretsOfThePresent)
         reload.skew = -reload.wall_ms.count;
-    if (mutant == Mutant::kForgetsLeases)
+    if (mutant == kForgetsLeases)
         reload.leases_end = {};
     const ReloadPlan plan = randflake::PlanReload(reload, state);
-    const bool taken =
-        (mutant == Mutant::kTakesSecretsOfThePast && plan.error == ReloadError::kTooEarly) ||
-        (mutant == Mutant::kReloadsAnything && plan.error == ReloadError::kNotGrown);
+    const bool taken = (mutant == kTakesSecretsOfThePast && plan.error == ReloadError::kTooEarly) ||
+                       (mutant == kReloadsAnything && plan.error == ReloadError::kNotGrown);
     return taken ? ReloadPlan{} : plan;
 }
 

@@ -119,6 +119,7 @@ public:
         settings_ = settings;
         SetSecrets(secrets);
         running_ = true;
+        machine_->Unlock(role_);
         postmaster_ = {};
         skew_ = Tolerated();
         InitShared();
@@ -142,6 +143,7 @@ public:
 
     void Crash() {
         ledger_->Gone(number_);
+        machine_->Unlock(role_);
         KillAll();
         running_ = stopping_ = false;
     }
@@ -274,6 +276,7 @@ public:
         std::vector<Request> releases;
         bool reload = false;
     };
+    bool TakeFailedWrite() { return std::exchange(failed_write_, false); }
     bool has_done() const {
         return done_.request.has_value() || !done_.releases.empty() || done_.reload;
     }
@@ -329,7 +332,7 @@ public:
 
     void Lock() {
         Step();
-        if (mutant_ == Mutant::kReloadsWithoutTheLock && current_->task == Task::kReload)
+        if (mutant_ == kReloadsWithoutTheLock && current_->task == Task::kReload)
             return;
         while (locked_by_ != nullptr)
             Step();
@@ -378,15 +381,14 @@ public:
     bool ReadState(WindowState* state, StateError* error, Origin* origin) {
         Step();
         MayNotComeBack();
-        const bool identity_made = !directory_.identity;
-        if (identity_made)
-            directory_.identity =
-                FileIdentity{static_cast<uint64_t>(++*births_ % kInodes), 0, *births_};
+        const bool identity_made = MakeIdentity();
         *origin = {directory_.system_identifier, directory_.timeline, *directory_.identity};
         if (!directory_.window)
             *error = identity_made ? StateError::kMissing : StateError::kLost;
         else
             *error = DecodeWindowState(directory_.window->data(), directory_.window->size(), state);
+        if (*error == StateError::kNone && state->write.mark == 0)
+            *error = StateError::kMissing;
         found_skew_ms_ = *error == StateError::kNone ? directory_.largest_skew_ms : 0;
         return !Fails();
     }
@@ -401,39 +403,63 @@ public:
     bool WriteState(const WindowState& state) {
         Step();
         MayNotComeBack();
-        if (mutant_ == Mutant::kAnnouncesNoLeases && settings_.leases)
+        if (mutant_ == kAnnouncesNoLeases && settings_.leases)
             return true;
-        if (mutant_ == Mutant::kLeavesRangesUnwritten && !settings_.leases &&
+        if (mutant_ == kLeavesRangesUnwritten && !settings_.leases &&
             state.ends[0].nodes != settings_.Ranges().first)
             return true;
         WindowState written = state;
-        if (mutant_ == Mutant::kForgetsAddedSecrets)
+        if (mutant_ == kSaysThatItHasTheLock)
+            std::ranges::copy(postmaster_.machine_boot, written.write.boot);
+        if (mutant_ == kForgetsAddedSecrets)
             written.secrets = secrets_at_start_;
-        if (mutant_ == Mutant::kWritesNoSkew && current_ != &Postmaster())
+        if (mutant_ == kWritesNoSkew && current_ != &Postmaster())
             written.skew = memory_.found_state.skew;
-        if (mutant_ == Mutant::kStopsWithoutSkew && current_ == &Postmaster())
+        if (mutant_ == kStopsWithoutSkew && current_ == &Postmaster())
             written.skew.largest_ms = memory_.state.skew.largest_ms;
+        if (mutant_ == kReleasesBeforeItStrikes && current_->task == Task::kSeal)
+            std::ranges::copy(memory_.state.leases, written.leases);
+        if (current_->task == Task::kHear &&
+            !std::ranges::equal(state.leases, memory_.state.leases)) {
+            Holder holder;
+            holder.Resume(state.leases);
+            TellLedger(holder.newest());
+        }
         const bool fails = Fails();
+        if (fails && mutant_ == kCountsNoFailedWrites)
+            memory_.run--;
         events_->failed_writes += fails;
         // After a failure the disk holds the old state or the new one.
-        if (mutant_ == Mutant::kMovesTheWindowFirst && current_ != &Postmaster())
+        if (mutant_ == kMovesTheWindowFirst && current_ != &Postmaster())
             late_ = written;
         else if (!fails || random_->OneIn(2))
             WriteNow(written);
+        failed_write_ |= fails;
         return !fails;
     }
-    uint64_t MarkedRun(const Origin& origin) const { return machine_->MarkedRun(origin); }
-    bool MarkRun(const Origin& origin, uint64_t run) {
+    uint64_t Marked(const Origin& origin) const { return machine_->Marked(origin); }
+    bool Mark(const Origin& origin, uint64_t* mark) {
         Step();
         MayNotComeBack();
+        const uint64_t former = std::exchange(former_mark_, *mark);
         // Where the mark cannot be written, the former one must go.
-        if (!Fails())
-            machine_->MarkRun(origin, run);
-        else if (!Fails())
-            machine_->ForgetRun(origin);
-        else
+        if (!Fails()) {
+            machine_->Mark(origin, mutant_ == kMarksTheWriteBefore ? former : *mark);
+        } else if (!Fails()) {
+            machine_->Forget(origin);
+            *mark = 0;
+        } else {
             return false;
+        }
         return true;
+    }
+    bool LockDirectory(bool makes) {
+        if (makes && !directory_.identity) {
+            if (!directory_.window)
+                EncodeWindowState(WindowState{}, directory_.window.emplace().data());
+            MakeIdentity();
+        }
+        return directory_.identity && machine_->Lock(*directory_.identity, role_);
     }
     uint64_t RandomRun() {
         MayNotComeBack();
@@ -445,7 +471,7 @@ public:
         return secrets_;
     }
     uint32_t SecretCount() const {
-        return mutant_ == Mutant::kHearsOldAnswers ? memory_.named_secrets : secrets_.count;
+        return mutant_ == kHearsOldAnswers ? memory_.named_secrets : secrets_.count;
     }
     void AddSecrets(const SecretRecords&) {
         const bool grown = file_.count > secrets_.count;
@@ -456,7 +482,7 @@ public:
     }
 
     void Look() {
-        if (mutant_ == Mutant::kOpensWithoutTheLook)
+        if (mutant_ == kOpensWithoutTheLook)
             memory_.looked = true;
         else if (!Looker().fiber.busy())
             Begin(Task::kLook);
@@ -466,8 +492,16 @@ public:
             trouble.problem == WindowProblem::kSecrets && problem_ != trouble.problem;
         problem_ = trouble.problem;
     }
-    void LogStart(const StartPlan& plan, const WindowState&, StateError) {
+    void LogStart(const StartPlan& plan, const WindowState& found, StateError) {
         proven_ = plan.proven;
+        for (uint32_t i = 0; i < kMaxLeases; i++) {
+            if (plan.state.leases[i].id != 0)
+                Resumed(plan.state.leases[i]);
+            else if (found.leases[i].id != 0 && mutant_ == kReleasesWhatItDoesNotResume)
+                done_.releases.push_back(
+                    {Request::kRelease, found.leases[i].id, found.leases[i].incarnation,
+                     ToUnix(found.EndFor(found.leases[i].nodes) - 1), slots(), 0, role_});
+        }
         secrets_at_start_ = plan.state.secrets;
         MayNotComeBack();
     }
@@ -477,66 +511,62 @@ public:
     }
     void ShowRanges(uint32_t, const Second (&)[kMaxRanges]) {}
     void Closing(const Window&) {}
-    // The ledger hears of what was granted or renewed before a window of it is there.
     void ShowLeases(const Holder& holder) {
-        if (current_->task != Task::kHear)
-            return;
-        const LeaseReply::Kind heard = std::exchange(heard_, LeaseReply::Kind::kNone);
-        const Lease& held = holder.newest();
-        if (heard == LeaseReply::Kind::kRenewed)
-            Renewed(held);
-        else if (heard == LeaseReply::Kind::kGranted &&
-                 (held.id != known_.id || held.incarnation != known_.incarnation ||
-                  held.asked_at_ms != known_.asked_at_ms))
-            Granted(held);
+        if (current_->task == Task::kHear)
+            TellLedger(holder.newest());
     }
     Second DecodeHorizon() const { return decode_horizon_; }
     void SetDecodeHorizon(Second second) { decode_horizon_ = second; }
     void TakeBack(WindowState* state, Second end) {
-        if (mutant_ == Mutant::kForgetsWhereARangeWasLeft)
+        if (mutant_ == kForgetsWhereARangeWasLeft)
             memory_.earliest[memory_.range] = {};
-        if (mutant_ == Mutant::kTakesBackWhatAFormerWindowAnnounced)
+        if (mutant_ == kTakesBackWhatAFormerWindowAnnounced)
             state->end_before = {};
-        state->TakeBack(mutant_ == Mutant::kGivesAllBack ? Second{} : end);
+        state->TakeBack(mutant_ == kGivesAllBack ? Second{} : end);
     }
 
     void SetTime(const Moment& started, const Moment& now, bool may_be_promoted,
                  randflake::Start* start) const {
-        randflake::SetTime(started, now,
-                           may_be_promoted && mutant_ != Mutant::kHoldsOffFromTheServersStart,
+        randflake::SetTime(started, now, may_be_promoted && mutant_ != kHoldsOffFromTheServersStart,
                            start);
     }
     StartPlan PlanStart(StateError error, const WindowState& found,
                         const randflake::Start& start) const {
         randflake::Start planned = start;
-        if (mutant_ == Mutant::kProvesByTheFirstRange && !settings_.leases)
+        if (mutant_ == kProvesByTheFirstRange && !settings_.leases)
             planned.nodes = settings_.Ranges().first;
         StartPlan plan = PlanStartBroken(mutant_, error, found, planned);
         // The tolerated difference has changed since the first plan.
-        if (memory_.loaded && mutant_ == Mutant::kRaisesNoFloor)
+        if (memory_.loaded && mutant_ == kRaisesNoFloor)
             plan.state.floor = {};
-        if (memory_.loaded && mutant_ == (settings_.leases ? Mutant::kKeepsTheHoldOffOfALease
-                                                           : Mutant::kKeepsTheHoldOffOfTheStart)) {
+        if (memory_.loaded &&
+            mutant_ == (settings_.leases ? kKeepsTheHoldOffOfALease : kKeepsTheHoldOffOfTheStart)) {
             plan.opens_at_ms = memory_.opens_at_ms;
             plan.held_off_until = memory_.held_off_until;
             plan.state.floor = {};
         }
         return plan;
     }
-    ReloadPlan PlanReload(const Reload& reload, const WindowState* state) const {
+    ReloadPlan PlanReload(Reload reload, const WindowState* state) const {
+        if (mutant_ == kLooksAtLeasesFirst && resumed_by_ == current_)
+            reload.leases_end = {};
         return PlanReloadBroken(mutant_, reload, state);
     }
+    bool Resumes(const WindowState& found, const randflake::Start& start,
+                 const Lease& lease) const {
+        return ResumesBroken(mutant_, found, start, lease);
+    }
     Second OpensAt(const WindowState& state, const NodeRange& nodes) const {
-        return mutant_ == Mutant::kOpensBelowTheWrittenEnd ? state.floor : state.OpensAt(nodes);
+        return mutant_ == kOpensBelowTheWrittenEnd ? state.floor : state.OpensAt(nodes);
     }
     uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                          const Second (&earliest)[kMaxRanges], Second now) {
         WindowState known = state;
-        if (mutant_ == Mutant::kChoosesRangesInUse)
+        if (mutant_ == kChoosesRangesInUse)
             known.end_count = 0;
-        if (mutant_ == Mutant::kForgetsTheFloor)
+        if (mutant_ == kForgetsTheFloor)
             known.floor = {};
-        if (mutant_ == Mutant::kChoosesByAnotherClock)
+        if (mutant_ == kChoosesByAnotherClock)
             now = std::max(now, SecondOf(WallMs{*true_ms_}));
         const uint32_t chosen = randflake::ChooseRange(known, ranges, in_use, earliest, now);
         known.floor = {};
@@ -545,15 +575,14 @@ public:
             randflake::ChooseRange(known, ranges, in_use, earliest, now) != chosen;
         if (chosen < ranges.count)
             events_->entered_again += state.EndFor(ranges.At(chosen)) > Second{};
-        skips_hold_off_ = chosen < ranges.count && mutant_ == Mutant::kEntersRangesDuringTheHoldOff;
+        skips_hold_off_ = chosen < ranges.count && mutant_ == kEntersRangesDuringTheHoldOff;
         return chosen;
     }
     Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                         Second held_off_until) {
         found_error_ = error;
-        return mutant_ == Mutant::kOpensLeasesAnywhere ||
-                       (mutant_ == Mutant::kGivesBackWhatItUsedBefore &&
-                        current_->task == Task::kSeal)
+        return mutant_ == kOpensLeasesAnywhere ||
+                       (mutant_ == kGivesBackWhatItUsedBefore && current_->task == Task::kSeal)
                    ? Second{}
                    : randflake::LeaseOpensAt(error, state, nodes, held_off_until);
     }
@@ -563,7 +592,7 @@ public:
         CheckOpening(slots, first_node, next);
         changes_ = true;
         bool changed = true;
-        if (mutant_ == Mutant::kOpensFirst) {
+        if (mutant_ == kOpensFirst) {
             window.store(next.ToWord());
             const auto store = [&](const auto& set) {
                 for (uint32_t i = 0; i < set.layout.Slots(slots); i++) {
@@ -588,8 +617,8 @@ public:
     Second SealWindow(uint32_t slots, Word& window, const Sets&... sets) {
         changes_ = true;
         Second last = kNotUsed;
-        const bool leaves = mutant_ == Mutant::kLeavesRangesByClosing && !settings_.leases;
-        if (mutant_ == Mutant::kSealsByClosing || leaves) {
+        const bool leaves = mutant_ == kLeavesRangesByClosing && !settings_.leases;
+        if (mutant_ == kSealsByClosing || leaves) {
             const Window old = Window::FromWord(window.load());
             window.store(Window::ClosedUntil(old.end).ToWord());
             const auto look_at = [&](const auto& set) {
@@ -656,14 +685,13 @@ private:
             word.value = 0;
         for (Word& word : narrow_words_)
             word.value = 0;
-        const Lease last = memory_.holder.open();
         const uint64_t boot[] = {machine_->boot(), machine_->boot()};
+        std::ranges::copy(boot, postmaster_.machine_boot);
         core_.MakeMemory(settings_.leases, settings_.Ranges(), boot, directory_.recovers,
                          &postmaster_);
         memory_.holder.mutant = mutant_;
-        if (mutant_ == Mutant::kResumesLeases)
-            memory_.holder.Resume(last);
-        grants_.clear();
+        resumed_by_ = nullptr;
+        former_mark_ = 0;
         std::fill(follows_.begin(), follows_.end(), Second{});
         skips_hold_off_ = false;
         problem_ = WindowProblem::kNone;
@@ -748,7 +776,7 @@ private:
     }
     bool Fails() { return random_->OneIn(30); }
     void MayNotComeBack() {
-        if (current_ == &Postmaster() || !random_->OneIn(400))
+        if (current_ == nullptr || current_ == &Postmaster() || !random_->OneIn(400))
             return;
         events_->aborted++;
         EndCurrent();
@@ -804,9 +832,9 @@ private:
             [&] {
                 if (issues_)
                     Step();
-                return mutant_ == Mutant::kKeepsTheSessionsSecrets ? process->secrets_at_first
-                       : mutant_ == Mutant::kLooksBeforeItReserves ? before
-                                                                   : ring_.count();
+                return mutant_ == kKeepsTheSessionsSecrets ? process->secrets_at_first
+                       : mutant_ == kLooksBeforeItReserves ? before
+                                                           : ring_.count();
             },
             [&](const Reservation& reserved, int secrets) {
                 events_->reserved_then_added += reserved.count > 0 && then != ring_.count();
@@ -848,7 +876,7 @@ private:
 
     Reservation Reserve(Word& slot, uint32_t wanted) {
         const auto clock = [this] { return NowTick(); };
-        if (mutant_ != Mutant::kPlainStore)
+        if (mutant_ != kPlainStore)
             return randflake::Reserve(numbers_, slot, window(), wanted, clock);
         const uint64_t word = slot.load();
         const Reservation reservation =
@@ -858,8 +886,8 @@ private:
         return reservation;
     }
 
-    // A session that has reserved numbers encrypts them and returns the first identifier, then one
-    // with each call in the same second.
+    // A session that has reserved numbers encrypts them and returns the first identifier, then
+    // one with each call in the same second.
     void Issue(const Reservation& reservation, int count) {
         bool first = true;
         for (uint32_t next = 0; next < reservation.count; next++) {
@@ -884,19 +912,19 @@ private:
 
     // False if the number is skipped.
     bool Encrypt(const Ring<ToyCipher>& ring, uint64_t raw, uint64_t* id) const {
-        const int owner = mutant_ == Mutant::kEncryptsByTheClock ? ring.GenerationAt(Now())
-                                                                 : ring.OwnerOf(numbers_, raw);
+        const int owner =
+            mutant_ == kEncryptsByTheClock ? ring.GenerationAt(Now()) : ring.OwnerOf(numbers_, raw);
         switch (mutant_) {
-            case Mutant::kSkipsNothing:
+            case kSkipsNothing:
                 *id = ring[owner].Encrypt(raw);
                 return true;
-            case Mutant::kSkipsByTheNumbersInterval:
+            case kSkipsByTheNumbersInterval:
                 *id = ring[owner].Encrypt(raw);
                 for (int earlier = 0; earlier < owner; earlier++)
                     if (ring.OwnerOf(numbers_, ring[earlier].Decrypt(*id)) == owner)
                         return false;
                 return true;
-            case Mutant::kEncryptsByTheClock:
+            case kEncryptsByTheClock:
                 *id = ring[owner].Encrypt(raw);
                 return !ring.ClaimedBefore(numbers_, owner, *id);
             default:
@@ -912,11 +940,11 @@ private:
     // --- the lease worker
 
     void Ask() {
-        const uint64_t fresh = grants_.size();
-        grants_.push_back(0);
         const LeaseQuestion question = core_.Ask(
-            mutant_ == Mutant::kSameIncarnation ? Incarnation{} : Incarnation{{number_, fresh}});
+            mutant_ == kSameIncarnation ? Incarnation{} : Incarnation{{number_, ++requests_}});
         const LeaseRequest& asked = question.request;
+        if (asked.kind == LeaseRequest::Kind::kNone)
+            return;
         const bool renews = asked.kind == LeaseRequest::Kind::kRenew;
         waits_ = true;
         done_.request = {renews ? Request::kRenew : Request::kAcquire,
@@ -931,8 +959,7 @@ private:
     }
 
     void Hear() {
-        const bool granted =
-            answer_.clear || (answer_.row && mutant_ == Mutant::kTakesUnclearGrants);
+        const bool granted = answer_.clear || (answer_.row && mutant_ == kTakesUnclearGrants);
         const bool renews = memory_.holder.awaits() == LeaseRequest::Kind::kRenew;
         LeaseReply reply{};
         reply.kind = granted && renews ? LeaseReply::Kind::kRenewed
@@ -955,12 +982,24 @@ private:
         events_->unheard_answers += granted && outcome == LeaseOutcome::kNothing;
     }
 
+    // The ledger hears of what was granted or renewed before it is on disk.
+    void TellLedger(const Lease& held) {
+        const bool other = held.id != known_.id || held.incarnation != known_.incarnation ||
+                           held.asked_at_ms != known_.asked_at_ms || held.end != known_.end;
+        if (!other)
+            return;
+        const LeaseReply::Kind heard = std::exchange(heard_, LeaseReply::Kind::kNone);
+        if (heard == LeaseReply::Kind::kRenewed)
+            Renewed(held);
+        if (heard == LeaseReply::Kind::kGranted)
+            Granted(held);
+    }
+
     void Granted(const Lease& next) {
         if (next.end > latest_end_ && next.end - next.start > asked_.duration)
             ledger_->TooLong(next.end.count);
         GrantOf(next) = ledger_->Grant(number_);
-        ledger_->Claim(GrantOf(next), next.first_node_id, slots(), next.start.count,
-                       next.end.count);
+        ledger_->Claim(GrantOf(next), next.nodes.first, slots(), next.start.count, next.end.count);
     }
 
     void Renewed(const Lease& held) {
@@ -968,8 +1007,7 @@ private:
             held.lasts_until_ms >
                 held.asked_at_ms + (asked_.duration.count + 1) * 1000 + asked_.skew)
             ledger_->TooLong(held.end.count);
-        ledger_->Claim(GrantOf(held), held.first_node_id, slots(), known_.end.count,
-                       held.end.count);
+        ledger_->Claim(GrantOf(held), held.nodes.first, slots(), known_.end.count, held.end.count);
     }
 
     // No window may end later than was asked for by the clock, whatever coordinators say.
@@ -988,23 +1026,24 @@ private:
             done_.releases.push_back(ReleaseOf(release));
     }
 
-    // The end of the worker. The ledger knows what was used; the coordinator hears what the holder
-    // says.
+    // The end of the worker. The ledger knows what was used; the coordinator hears what the
+    // holder says.
     void GiveUp() {
-        const LeaseReleases releases = core_.Seal();
+        const LeaseReleases releases = core_.Seal(!random_->OneIn(3));
         for (const LeaseRelease& release : {releases.open, releases.next}) {
             const Lease& held = release.lease;
             if (held.id == 0)
                 continue;
             const bool used = held.id == releases.open.lease.id && last_used_ != kNotUsed;
-            ledger_->GiveBack(GrantOf(held), held.first_node_id, slots(),
-                              (used ? last_used_ + 1 : held.start).count, held.end.count);
+            ledger_->GiveBack(GrantOf(held), held.nodes.first, slots(),
+                              (used ? last_used_ + 1 : held.start).count,
+                              SecondsEnd(layout_).count);
             if (checks_)
-                ledger_->Unused(held.first_node_id, slots(),
-                                (FromUnix(release.last_used) + 1).count, held.end.count);
+                ledger_->Unused(held.nodes.first, slots(), (FromUnix(release.last_used) + 1).count,
+                                held.end.count);
             done_.releases.push_back(ReleaseOf(release));
             // What the directory used before, this window included, is told apart.
-            if (mutant_ == Mutant::kGivesAllBack)
+            if (mutant_ == kGivesAllBack)
                 done_.releases.back().second = ToUnix(held.start - 1);
         }
         sealed_ = stopping_;
@@ -1022,10 +1061,14 @@ private:
 
     // In the ledger.
     int& GrantOf(const Lease& lease) {
-        const auto i = static_cast<size_t>(lease.incarnation.words[1]);
-        if (grants_.size() <= i)
-            grants_.resize(i + 1);
-        return grants_[i];
+        const bool known = lease.incarnation != Incarnation{};
+        return ledger_->GrantOf(known ? lease.incarnation : Incarnation{{number_, 0}});
+    }
+    void Resumed(const Lease& lease) {
+        if (lease.incarnation != Incarnation{})
+            ledger_->Resume(ledger_->GrantOf(lease.incarnation), number_);
+        resumed_by_ = current_;
+        events_->resumed++;
     }
 
     // --- the rest
@@ -1036,6 +1079,14 @@ private:
         Step();
         WriteNow(*late_);
         late_.reset();
+    }
+    // Whether there was none.
+    bool MakeIdentity() {
+        if (directory_.identity)
+            return false;
+        ++*births_;
+        directory_.identity = FileIdentity{static_cast<uint64_t>(*births_ % kInodes), 0, *births_};
+        return true;
     }
     void WriteNow(const WindowState& state) {
         EncodeWindowState(state, directory_.window.emplace().data());
@@ -1153,7 +1204,10 @@ private:
     bool waits_ = false;        // for an answer
     LeaseReply::Kind heard_{};  // that the ledger has not heard of, when this was the newest lease
     Lease known_{};
-    std::vector<int> grants_;  // in the ledger, by the number of the request
+    uint64_t requests_ = 0;
+    uint64_t former_mark_ = 0;
+    bool failed_write_ = false;            // that others could see
+    const Process* resumed_by_ = nullptr;  // leases, since the start
     Done done_;
 };
 static_assert(Environment<SimulatedServer>);

@@ -24,6 +24,9 @@ struct UnlockedArchetype {
     Ms SkewMs() { return 0; }
     SkewRange Skew() { return {}; }
     bool WriteState(const WindowState&) { return true; }
+    bool Mark(const Origin&, uint64_t*) { return true; }
+    bool LockDirectory(bool) { return true; }
+    uint64_t RandomRun() { return 1; }
     bool Locked() { return true; }
     bool NoChildrenLeft() { return true; }
 
@@ -47,9 +50,7 @@ struct Archetype : UnlockedArchetype {
     LeaseTerms Terms() { return {}; }
     bool Generates() { return true; }
     bool ReadState(WindowState*, StateError*, Origin*) { return false; }
-    bool MarkRun(const Origin&, uint64_t) { return false; }
-    uint64_t MarkedRun(const Origin&) { return 0; }
-    uint64_t RandomRun() { return 1; }
+    uint64_t Marked(const Origin&) { return 0; }
     bool LookAtState(WindowState*, StateError*) { return false; }
     SecretRecords Secrets() { return {}; }
     uint32_t SecretCount() { return 0; }

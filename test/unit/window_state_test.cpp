@@ -25,7 +25,8 @@ constexpr uint32_t kNodeIds = 1u << 17;
 using Bytes = std::vector<uint8_t>;
 
 // Where they are in the file.
-constexpr size_t kSecrets = kWindowStateHeadBytes;
+constexpr size_t kLeases = kWindowStateHeadBytes;
+constexpr size_t kSecrets = kLeases + kMaxLeases * kWrittenLeaseBytes;
 constexpr size_t kEnds = kSecrets + 12 * kMaxGenerations;
 
 // --- the bytes, told independently of the code under test -------------------------------------
@@ -86,6 +87,9 @@ StateError ErrorOf(const Bytes& bytes) {
 void ExpectSame(const WindowState& a, const WindowState& b) {
     EXPECT_EQ(a.origin, b.origin);
     EXPECT_EQ(a.stop, b.stop);
+    EXPECT_EQ(a.write, b.write);
+    for (uint32_t i = 0; i < kMaxLeases; i++)
+        EXPECT_EQ(a.leases[i], b.leases[i]) << i;
     ASSERT_EQ(a.secrets.count, b.secrets.count);
     for (uint32_t i = 0; i < a.secrets.count; i++)
         EXPECT_EQ(a.secrets.records[i], b.secrets.records[i]) << i;
@@ -105,7 +109,9 @@ const WindowState& Example() {
          {{0x99aabbccddeeff01, 0}, {0x0123456789abcdef, 70000000}, {0xfedcba9876543210, 80000000}}},
         75000000,
         {2000, 30000},
-        {0x2122232425262728, {0x31, 0x41}, 1234567, -7654321, {96, 16}},
+        {{0x31, 0x41}, 1234567, -7654321, {96, 16}},
+        {0x2122232425262728, 0x2122232425262727, 0x51, {0x61, 0x71}, 2345678},
+        {{9, {0x81, 0x91}, {100, 4}, 65000001, 65256134, true, 1234, 5678}, {}},
         65000000,
         64000000,
         2,
@@ -127,8 +133,24 @@ WindowState RandomState(std::mt19937_64* random) {
     state.differs_from = {static_cast<uint32_t>((*random)() % kMaxEnd)};
     state.skew.largest_ms = static_cast<uint32_t>((*random)() % (kMaxSkewMs + 1));
     state.skew.smallest_ms = static_cast<uint32_t>((*random)() % (state.skew.largest_ms + 1));
-    state.stop = {(*random)(),
-                  {(*random)(), (*random)()},
+    state.write = {(*random)(),
+                   (*random)(),
+                   (*random)(),
+                   {(*random)(), (*random)()},
+                   static_cast<int64_t>((*random)())};
+    for (uint32_t i = 0; i < kMaxLeases; i++) {
+        const int64_t second = static_cast<int64_t>((*random)() % (kMaxEnd - 1));
+        if ((*random)() % 3 > 0)
+            state.leases[i] = {static_cast<int64_t>((*random)() >> 1 | 1),
+                               {(*random)(), (*random)()},
+                               {static_cast<uint32_t>((*random)() % kNodeIds), 1},
+                               {second + 1},
+                               {second + 2},
+                               (*random)() % 2 == 0,
+                               second,
+                               second + 5};
+    }
+    state.stop = {{(*random)(), (*random)()},
                   static_cast<int64_t>((*random)()),
                   static_cast<int64_t>((*random)()),
                   {static_cast<uint32_t>((*random)() % kNodeIds), 1}};
@@ -152,7 +174,7 @@ TEST(WindowStateBytes, Layout) {
     Bytes expected;
     for (const char c : {'r', 'a', 'n', 'd', 'f', 'l', 'k', 'w'})
         Put(&expected, static_cast<uint8_t>(c), 1);
-    Put(&expected, 5, 4);  // format version
+    Put(&expected, 6, 4);  // format version
     Put(&expected, 2, 4);  // node ranges
     Put(&expected, 0x1122334455667788, 8);
     Put(&expected, 7, 4);
@@ -163,8 +185,7 @@ TEST(WindowStateBytes, Layout) {
     Put(&expected, 0x0203040506070809, 8);
     Put(&expected, 0x0a0b0c0d0e0f1011, 8);
     Put(&expected, static_cast<uint64_t>(-12345), 8);
-    Put(&expected, 0x2122232425262728, 8);  // the run that stopped, the boot, the times
-    Put(&expected, 0x31, 8);
+    Put(&expected, 0x31, 8);  // the boot of a stop, the times
     Put(&expected, 0x41, 8);
     Put(&expected, 1234567, 8);
     Put(&expected, static_cast<uint64_t>(-7654321), 8);
@@ -172,6 +193,16 @@ TEST(WindowStateBytes, Layout) {
     Put(&expected, 16, 4);
     Put(&expected, 65000000, 4);  // the floor
     Put(&expected, 64000000, 4);  // when it was found to be a copy
+    for (const uint64_t value :
+         {0x2122232425262728ul, 0x2122232425262727ul, 0x51ul, 0x61ul, 0x71ul, 2345678ul})
+        Put(&expected, value, 8);  // the write
+    for (const uint64_t value : {9u, 0x81u, 0x91u})
+        Put(&expected, value, 8);  // the open lease
+    for (const uint32_t value : {100u, 4u, 65000001u, 65256134u, 1u})
+        Put(&expected, value, 4);
+    Put(&expected, 1234, 8);
+    Put(&expected, 5678, 8);
+    expected.resize(kSecrets);
     Put(&expected, 0x99aabbccddeeff01, 8);
     Put(&expected, 0, 4);
     Put(&expected, 0x0123456789abcdef, 8);
@@ -185,9 +216,9 @@ TEST(WindowStateBytes, Layout) {
     EXPECT_EQ(Encoded(Example()), Sealed(expected));
 }
 
-// A file of any earlier format has another length: 300, 388, 400 or 496 bytes.
+// A file of any earlier format has another length: 300, 388, 400, 496 or 512 bytes.
 TEST(WindowStateBytes, ALengthOfItsOwn) {
-    EXPECT_EQ(kWindowStateBytes, 512u);
+    EXPECT_EQ(kWindowStateBytes, 672u);
 }
 
 TEST(WindowStateBytes, RoundTrip) {
@@ -236,10 +267,19 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
         {32, kMaxEnd, "a difference after all seconds"},
         {36, 30001, "a smallest skew above the largest"},
         {40, kMaxSkewMs + 1, "a skew that cannot be set"},
-        {108, kNodeIds, "a stop of node ids out of range"},
-        {112, 0, "a stop of no node id"},
-        {116, kMaxEnd + 1, "a floor after all seconds"},
-        {120, kMaxEnd + 1, "a copy that was found after all seconds"},
+        {100, kNodeIds, "a stop of node ids out of range"},
+        {104, 0, "a stop of no node id"},
+        {108, kMaxEnd + 1, "a floor after all seconds"},
+        {112, kMaxEnd + 1, "a copy that was found after all seconds"},
+        {kLeases, 0, "a lease without an id"},
+        {kLeases + 4, 1u << 31, "a lease with a negative id"},
+        {kLeases + 24, kNodeIds - 3, "a lease of node ids out of range"},
+        {kLeases + 28, 0, "a lease of no node id"},
+        {kLeases + 32, 0, "a lease from the second 0 on"},
+        {kLeases + 32, 65256134, "a lease of no second"},
+        {kLeases + 36, kMaxEnd + 1, "a lease to after all seconds"},
+        {kLeases + 40, 2, "a lease that is refused twice"},
+        {kLeases + 60 + 24, 1, "node ids of no lease"},
         {kSecrets + 8, 1, "a first secret with a time"},
         {kSecrets + 12 + 8, 0, "a second secret from the beginning on"},
         {kSecrets + 12 + 8, 80000000, "two secrets from the same time on"},
@@ -263,7 +303,7 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
 }
 
 TEST(WindowStateBytes, OtherVersionsAreRefusedWhateverTheyHold) {
-    for (const uint8_t version : {0, 1, 2, 3, 4, 6, 255}) {
+    for (const uint8_t version : {0, 1, 2, 3, 4, 5, 255}) {
         Bytes bytes = Encoded(Example());
         bytes[8] = version;
         EXPECT_EQ(ErrorOf(Sealed(bytes)), StateError::kWrongVersion);
@@ -355,7 +395,8 @@ WindowState Found(uint32_t end) {
     state.origin = kOrigin;
     state.secrets = kSecret;
     state.skew = kSkew;
-    state.stop = {77, {8, 9}, 500000, kStoppedAtMs, kNodes};
+    state.stop = {{8, 9}, 500000, kStoppedAtMs, kNodes};
+    state.write.mark = 77;
     SetEnd(&state, {500, 1}, 7);
     SetEnd(&state, kNodes, end);
     return state;
@@ -368,7 +409,7 @@ constexpr Start kQuick{.origin = kOrigin,
                        .boot = {8, 9},
                        .uptime_ms = 500500,
                        .wall_ms = kStoppedAtMs + 500,
-                       .last_run = 77,
+                       .marked = 77,
                        .skew = kSkew};
 
 StartPlan Plan(const WindowState& found, const Start& start = kQuick) {
@@ -502,7 +543,7 @@ TEST(PlanStart, TheFloorIsThatOfTheLastStartThatHeldOff) {
     WindowState found = Found(900);
     found.floor = {5000};
     Start start = kQuick;
-    start.last_run = 0;
+    start.marked = 0;
     EXPECT_EQ(Plan(found, start).state.floor, kHeldOff);
     start.after_crash_restart = true;
     EXPECT_EQ(Plan(found, start).state.floor, 5000u) << "after a crash of the same server";
@@ -525,11 +566,12 @@ struct Doubt {
 
 const Doubt kDoubts[] = {
     {"the stop is not recorded", [](auto* f, auto*) { f->stop = Stop{}; }},
-    {"the stop is not recorded, nor a run known",
-     [](auto* f, auto* s) { f->stop.run = s->last_run = 0; }},
-    {"another run opened a window since: the disk was rolled back",
-     [](auto*, auto* s) { s->last_run = 78; }},
-    {"no run is known: the machine's memory was lost", [](auto*, auto* s) { s->last_run = 0; }},
+    {"no write is known", [](auto* f, auto* s) { f->write.mark = s->marked = 0; }},
+    {"there was another write since: the disk was rolled back",
+     [](auto*, auto* s) { s->marked = 78; }},
+    {"the marker shows the write before",
+     [](auto* f, auto* s) { f->write.follows = s->marked = 76; }},
+    {"none is known: the machine's memory was lost", [](auto*, auto* s) { s->marked = 0; }},
     {"another boot", [](auto*, auto* s) { s->boot[0]++; }},
     {"another boot by its second half", [](auto*, auto* s) { s->boot[1]++; }},
     {"the boot is not known",
@@ -570,6 +612,17 @@ const Doubt kDoubts[] = {
     {"another time of birth", [](auto* f, auto*) { f->origin.identity.birth_nanoseconds++; },
      Finding::kCopied},
 };
+
+TEST(PlanStart, AStartOfLeasedNodeIdsIsNotProven) {
+    Start leased = kQuick;
+    UseNodes(&leased, 0, 0);
+    leased.leased_nodes = 4;
+    EXPECT_TRUE(Plan(Found(5)).proven);
+    EXPECT_FALSE(Plan(Found(5), leased).proven);
+    WindowState all = Found(5);
+    all.stop.nodes = {0, kNodeIds};
+    EXPECT_FALSE(Plan(all, leased).proven);
+}
 
 TEST(PlanStart, EveryDoubtHoldsOffBeyondStartAndWrittenEnd) {
     for (const Doubt& doubt : kDoubts)
@@ -843,6 +896,110 @@ TEST(PlanReload, WhatTheStateRefuses) {
     EXPECT_EQ(PlanFor(ReloadOf({}, TwoAnd(60)), 60).error, ReloadError::kNone);
     EXPECT_EQ(PlanFor(ReloadOf({}, TwoAnd(60)), 61).error, ReloadError::kRefused);
     EXPECT_EQ(PlanFor(ReloadOf({}, {1, {{1, 0}}}), 51).error, ReloadError::kRefused);
+    Reload resumed = ReloadOf({}, TwoAnd(60));
+    resumed.leases_end = {61};
+    EXPECT_EQ(PlanFor(resumed, 60).error, ReloadError::kRefused) << "a lease that was resumed";
+}
+
+// --- who goes on with a lease
+
+constexpr Lease kLease{.id = 9,
+                       .incarnation = {1, 2},
+                       .nodes = {100, 4},
+                       .start = {50},
+                       .end = {5000},
+                       .refused = false,
+                       .asked_at_ms = {1000},
+                       .lasts_until_ms = {2000}};
+constexpr uint64_t kBoot[2] = {8, 9};
+
+struct Resumption {
+    WindowState found = Found(900);
+    Start start = kQuick;
+    Lease lease = kLease;
+
+    // Of another postmaster of this boot.
+    Resumption() {
+        found.stop = {};
+        found.write = {77, 76, 5, {kBoot[0], kBoot[1]}, 499000};
+        start.nodes = {};
+        start.leased_nodes = 4;
+        start.postmaster = 6;
+        start.machine_boot[0] = kBoot[0];
+        start.machine_boot[1] = kBoot[1];
+        start.now_ms = {500600};
+        start.locked = true;
+    }
+    bool operator()() const { return Resumes(found, start, lease); }
+};
+
+TEST(Resumes, AnotherPostmasterOfThisBootOrTheSame) {
+    Resumption other;
+    EXPECT_TRUE(other());
+    other.start.marked = 76;
+    EXPECT_TRUE(other()) << "the marker was not moved yet, so nothing rests on this write";
+    other.start.postmaster = 5;
+    other.start.machine_boot[0] = 0;
+    EXPECT_TRUE(other()) << "the same postmaster";
+    other.start.marked = 0;
+    EXPECT_TRUE(other()) << "the same one, without a marker";
+}
+
+// Each takes one thing away that a proof needs. `postmaster`: also where the postmaster is the
+// same.
+struct Unproven {
+    const char* what;
+    void (*change)(Resumption* of);
+    bool postmaster = true;
+};
+
+const Unproven kUnproven[] = {
+    {"no lease", [](auto* of) { of->lease = {}; }},
+    {"no lock", [](auto* of) { of->start.locked = false; }},
+    {"a later write", [](auto* of) { of->start.marked = 78; }},
+    {"an earlier write", [](auto* of) { of->start.marked = 75; }},
+    {"another number of node ids", [](auto* of) { of->start.leased_nodes = 3; }},
+    {"static node ids", [](auto* of) { of->start.leased_nodes = 0; }},
+    {"another system", [](auto* of) { of->start.origin.system_identifier++; }},
+    {"a copy", [](auto* of) { of->start.origin.identity.birth_nanoseconds++; }},
+    {"promoted", [](auto* of) { of->start.origin.timeline++; }},
+    {"other secrets", [](auto* of) { of->start.secrets.records[0].fingerprint++; }},
+    {"a secret that begins within the lease",
+     [](auto* of) {
+         of->start.secrets = {2, {kSecret.records[0], {4, {4999}}}};
+     }},
+    {"secrets that are not known", [](auto* of) { of->found.secrets = {}; }},
+    {"no marker", [](auto* of) { of->start.marked = 0; }, false},
+    {"neither a marker, nor one before this write",
+     [](auto* of) { of->start.marked = of->found.write.follows = 0; }, false},
+    {"another boot", [](auto* of) { of->start.machine_boot[0]++; }, false},
+    {"another boot by its second half", [](auto* of) { of->start.machine_boot[1]++; }, false},
+    {"no lock at the time", [](auto* of) { of->found.write.boot[0] = of->found.write.boot[1] = 0; },
+     false},
+    {"no boot is known",
+     [](auto* of) {
+         for (int i = 0; i < 2; i++)
+             of->found.write.boot[i] = of->start.machine_boot[i] = 0;
+     },
+     false},
+    {"a write in the future", [](auto* of) { of->found.write.uptime_ms = {500601}; }, false},
+};
+
+TEST(Resumes, NothingThatIsNotProven) {
+    for (const Unproven& unproven : kUnproven) {
+        Resumption of;
+        unproven.change(&of);
+        EXPECT_FALSE(of()) << unproven.what;
+        of.start.postmaster = of.found.write.postmaster;
+        EXPECT_EQ(of(), !unproven.postmaster) << unproven.what << ", by the same postmaster";
+    }
+    Resumption beyond;
+    beyond.start.secrets = {2, {kSecret.records[0], {4, {5000}}}};
+    EXPECT_TRUE(beyond()) << "a secret that begins when the lease has ended";
+    Resumption nobody;
+    nobody.found.write.postmaster = nobody.start.postmaster = 0;
+    nobody.found.write.boot[0] = nobody.found.write.boot[1] = 0;
+    EXPECT_FALSE(nobody()) << "postmasters without a number";
 }
 
 TEST(LeaseOpensAt, TheWrittenEndsOfItsNodeIds) {

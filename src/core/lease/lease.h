@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "core/base/assert.h"
-#include "core/window/generator.h"
+#include "core/window/window_state.h"
 
 namespace randflake {
 
@@ -21,34 +21,6 @@ struct LeaseGrant {
     int64_t node_count;
     UnixSecond start;
     UnixSecond end;  // inclusive
-};
-
-// A random number that its holder chooses for each acquisition. A request that names it with the id
-// of the lease comes from the holder of that very lease.
-struct Incarnation {
-    uint64_t words[2];
-
-    friend constexpr bool operator==(const Incarnation&, const Incarnation&) = default;
-};
-
-struct Lease {
-    int64_t id;  // 0: no lease
-    Incarnation incarnation;
-    int64_t first_node_id;
-    Second start;
-    Second end;    // exclusive
-    bool refused;  // the coordinator renews it no more
-
-    // When the coordinator was asked, and when the lease ends if its start was then. It may start
-    // later, so it never ends earlier, whatever the clocks show.
-    SteadyMs asked_at_ms;
-    SteadyMs lasts_until_ms;
-
-    // Of the last grant or renewal: how long it was then to its end.
-    constexpr Ms length() const noexcept {
-        RANDFLAKE_ASSERT(lasts_until_ms >= asked_at_ms);
-        return lasts_until_ms - asked_at_ms;
-    }
 };
 
 // A second that the coordinator named. What the layout cannot hold becomes 0 or SecondsEnd.

@@ -81,7 +81,7 @@ LeaseOutcome LeaseHolder::Granted(const Layout& layout, uint32_t slots, const Le
     }
     next_ = {.id = grant.lease_id,
              .incarnation = incarnation_,
-             .first_node_id = grant.first_node_id,
+             .nodes = {static_cast<uint32_t>(grant.first_node_id), slots},
              .start = start,
              .end = end,
              .refused = false,
@@ -95,7 +95,8 @@ LeaseRelease LeaseHolder::Declined(const Layout& layout, const LeaseGrant& grant
     RANDFLAKE_ASSERT(grant.lease_id > 0 && grant.start <= grant.end);
     return {.lease = {.id = grant.lease_id,
                       .incarnation = incarnation_,
-                      .first_node_id = grant.first_node_id,
+                      .nodes = {static_cast<uint32_t>(grant.first_node_id),
+                                static_cast<uint32_t>(grant.node_count)},
                       .start = SecondOfUnix(layout, grant.start),
                       .end = EndOfUnix(layout, grant.end),
                       .refused = true,
@@ -162,8 +163,17 @@ SteadyMs LeaseHolder::WakeAt(SteadyMs next_request_at_ms, SteadyMs now_ms) const
 }
 
 Window LeaseHolder::Extended(Window window, Second latest) const noexcept {
-    if (open_.id != 0)
+    if (open_.id != 0 && !window.closed())
         window.end = Max(window.end, Min(open_.end, latest));
+    return window;
+}
+
+Window LeaseHolder::Reopened(Second earliest, Second now, Second latest) const noexcept {
+    RANDFLAKE_ASSERT(latest > now);
+    Window window = WindowOfLease(earliest, open_, now);
+    if (!window.closed())
+        window.end = Min(window.end, latest);
+    RANDFLAKE_ASSERT(window.closed() || window.start >= earliest);
     return window;
 }
 

@@ -19,9 +19,9 @@
 // may grant the same node ids.
 //
 // Plain data, which may be copied byte by byte. All zero is a holder that has nothing and waits for
-// nothing. It belongs in shared memory and nowhere else, so that a lease is never resumed after a
-// restart or in a copy of a data directory. One process at a time calls what changes it. Clock
-// readings and random numbers are arguments.
+// nothing. It is in shared memory; what it takes to go on with its leases is in the state on disk
+// as well, and Resumes in core/window/window_state.h says who may. One process at a time calls what
+// changes it. Clock readings and random numbers are arguments.
 
 #ifndef RANDFLAKE_CORE_LEASE_LEASE_HOLDER_H
 #define RANDFLAKE_CORE_LEASE_LEASE_HOLDER_H
@@ -83,6 +83,16 @@ class LeaseHolder {
 public:
     const Lease& open() const noexcept { return open_; }
     const Lease& next() const noexcept { return next_; }
+    // Both, for the state on disk, and from it. The open one has no window then: see Reopened.
+    void Write(Lease (&leases)[kMaxLeases]) const noexcept {
+        leases[0] = open_;
+        leases[1] = next_;
+    }
+    void Resume(const Lease (&leases)[kMaxLeases]) noexcept {
+        RANDFLAKE_ASSERT(newest().id == 0);
+        open_ = leases[0];
+        next_ = leases[1];
+    }
     // The one to renew.
     const Lease& newest() const noexcept { return next_.id != 0 ? next_ : open_; }
 
@@ -130,6 +140,8 @@ public:
 
     // The window in force, up to the end of the open lease, but not beyond `latest`.
     Window Extended(Window window, Second latest) const noexcept;
+    // A window of the open lease, which has none; see OpenNext.
+    Window Reopened(Second earliest, Second now, Second latest) const noexcept;
     // Makes the next lease the open one if it is time, and gives its window; else a closed one.
     // `earliest` is the first second that may follow all that was used before: at least the end of
     // the window in force, of a closed window too, and of the open lease. The new window ends at

@@ -15,19 +15,19 @@
 //   - the state on disk is read and written, and ServerMemory changes,
 //   - secrets are added.
 //
-// The postmaster has no locks, and needs none where it calls. Slots' words, the window's word and
-// the number of secrets are atomic and are read without the lock. What leases there are, all but
-// the holder of the lock read in a copy (ShowLeases).
+// Each write is of the whole state, and moves the marker before anything rests on it. The
+// postmaster has no locks, and needs none where it calls. Slots' words, the window's word and the
+// number of secrets are atomic and are read without the lock. What leases there are, all but the
+// holder of the lock read in a copy (ShowLeases).
 //
-//   Extend, OpenLease    load, write the end, publish the window, and the lease if it opens; under
-//                        another range of static node ids: load, seal the window, write both ends,
-//                        publish the other's window
-//   Answered             load, write that a secret is lacking; publish the leases
-//   Load, once           read the state, decide (PlanStart), mark the run, keep the state
-//   AddSecrets           load, decide (PlanReload), publish the secrets
-//   AcknowledgeCopy      load, write
+//   Load, once           read the state, decide (PlanStart, Resumes), keep state and leases
+//   Extend, OpenLease    write window and leases, publish them; under another range of static node
+//                        ids: seal the window, write both ends, publish the other's window
+//   Answered, DropNext   write the leases, publish them
+//   AddSecrets           decide (PlanReload), publish the secrets
 //   Looked               publish from when on no coordinator of this server has leased its node ids
-//   Seal                 seal the window and forget the leases, write the exact end
+//   Seal                 seal the window and forget the leases, write the exact end, and the leases
+//                        unless they are to be given back
 //   Stop                 write the exact end
 //
 // So a process that reserves a number in a second that was announced after a secret was added finds
@@ -96,6 +96,9 @@ struct Decisions {
     static StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) {
         return randflake::PlanStart(error, found, start);
     }
+    static bool Resumes(const WindowState& found, const Start& start, const Lease& lease) {
+        return randflake::Resumes(found, start, lease);
+    }
     static Second OpensAt(const WindowState& state, const NodeRange& nodes) {
         return state.OpensAt(nodes);
     }
@@ -130,10 +133,13 @@ using HolderOf = typename std::remove_reference_t<typename Env::Decisions>::Hold
 // What the postmaster remembers while shared memory comes and goes. A crash of a backend must not
 // make it accept a clock that has jumped, which only a restart does, nor forget a promotion.
 struct PostmasterMemory {
+    uint64_t machine_boot[2];  // see WriteRecord; known before the first MakeMemory
     bool started;
     Moment started_at;
     bool began_in_recovery;    // so that it may have been promoted since
     bool after_crash_restart;  // shared memory was lost in a crash
+    uint64_t number;           // random; 0: there is none
+    bool locked;               // it has the lock of the directory; see Resumes
 };
 
 // Shared memory of a server, beside slots and window. All zero is a server that knows nothing.
@@ -148,7 +154,8 @@ struct ServerMemory {
     // The rest is protected by the window lock.
     bool loaded;        // the state on disk was read; the rest of this block counts
     WindowState state;  // as it is on disk after the next write, whatever that announces
-    uint64_t run;       // see Stop
+    uint64_t run;       // of the last attempt to write it; see WriteRecord
+    uint64_t marked;    // what the marker shows, if nobody else has moved it
     bool dirty;         // the disk has not got the state's differs_from
 
     // What was found, and when to open static node ids by it; see PlanStart.
@@ -172,6 +179,7 @@ struct ServerMemory {
     SteadyMs retry_at_ms;  // no window is extended before
 
     Holder holder;           // the open lease is the window's
+    bool keeps_leases;       // the state does, which a worker has left there when it ended
     uint32_t named_secrets;  // in the last request
 };
 
@@ -194,7 +202,7 @@ struct ReloadResult {
 
 // What the postmaster calls, without the lock.
 template <typename Env>
-concept UnlockedEnvironment = requires(Env& env, const WindowState& state) {
+concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint64_t* mark) {
     typename Env::Decisions;
     { env.memory() } -> std::same_as<ServerMemory<HolderOf<Env>>&>;
     // The window's word.
@@ -207,6 +215,13 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state) {
     { env.Skew() } -> std::same_as<SkewRange>;
     // * False after a failure, which it reports.
     { env.WriteState(state) } -> std::same_as<bool>;
+    // * Moves the marker to *mark. Where it cannot be moved it is removed, and *mark becomes 0;
+    // false if it may still show something else.
+    { env.Mark(state.origin, mark) } -> std::same_as<bool>;
+    // Takes the directory's lock, if no process has it that is no child of this postmaster. With
+    // true, makes what is locked where there is none.
+    { env.LockDirectory(true) } -> std::same_as<bool>;
+    { env.RandomRun() } -> std::same_as<uint64_t>;  // *, never 0
     // Whether this process holds the lock; whether it is the postmaster and has no children.
     { env.Locked() } -> std::same_as<bool>;
     { env.NoChildrenLeft() } -> std::same_as<bool>;
@@ -217,7 +232,7 @@ template <typename Env>
 concept Environment = UnlockedEnvironment<Env> &&
     requires(Env& env, const WindowState& state, WindowState* read, StateError* error,
              Origin* origin, const Second (&opens_at)[kMaxRanges], const StartPlan& plan,
-             const HolderOf<Env>& holder, const typename Env::SecretList& list, uint64_t run) {
+             const HolderOf<Env>& holder, const typename Env::SecretList& list) {
     // Of seconds: what windows are made of.
     { env.layout() } -> std::convertible_to<const Layout&>;
     env.Lock();                               // *
@@ -231,9 +246,7 @@ concept Environment = UnlockedEnvironment<Env> &&
 
     // * False after a failure, which they report.
     { env.ReadState(read, error, origin) } -> std::same_as<bool>;
-    { env.MarkRun(*origin, run) } -> std::same_as<bool>;
-    { env.MarkedRun(*origin) } -> std::same_as<uint64_t>;  // *
-    { env.RandomRun() } -> std::same_as<uint64_t>;         // *, never 0
+    { env.Marked(*origin) } -> std::same_as<uint64_t>;  // *
     // Reads without making anything.
     { env.LookAtState(read, error) } -> std::same_as<bool>;
 
@@ -266,15 +279,20 @@ public:
 
     // --- the postmaster
 
-    // Fills in memory that was just made.
+    // Fills in memory that was just made. `boot` is as Stop has it. The lock is taken before the
+    // first child is there, and stays with them all.
     void MakeMemory(bool leased, const NodeRanges& ranges, const uint64_t (&boot)[2],
                     bool in_recovery, PostmasterMemory* postmaster) {
         RANDFLAKE_ASSERT(CurrentWindow() == Window{});
-        if (!postmaster->started)
-            *postmaster = {true, env_.Present(), false, false};
-        else
-            postmaster->after_crash_restart = true;
+        postmaster->after_crash_restart = postmaster->started;
+        if (!postmaster->started) {
+            postmaster->started = true;
+            postmaster->started_at = env_.Present();
+            postmaster->number = env_.RandomRun();
+        }
         postmaster->began_in_recovery |= in_recovery;
+        if (leased && !postmaster->locked)
+            postmaster->locked = env_.LockDirectory(!in_recovery);
         memory() = {};
         memory().leased = leased;
         memory().ranges = ranges;
@@ -296,13 +314,12 @@ public:
         WindowState state = memory().state;
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
-        state.stop = {
-            memory().run, {boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
+        state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
         // What was tolerated before the stop is no matter to a proof: others hold off from a start
         // after it.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
-        (void)env_.WriteState(state);
+        (void)WriteAndMark(&state);
     }
 
     // --- sessions
@@ -331,7 +348,6 @@ public:
         reload.after = after;
         reload.issues = env_.Generates();
         reload.leased = memory().leased;
-        reload.leases_end = memory().holder.LastEnd();
         // A clock that was set back tells nothing of how far those of others are.
         const Moment now = env_.Present();
         reload.wall_ms = std::max(now.wall_ms, UnsetWall(now));
@@ -340,6 +356,8 @@ public:
         // it has made nothing since its start. The state on disk is asked before its first window
         // opens.
         result.state_known = !reload.NeedsState() || EnsureLoaded();
+        // The state may have brought leases.
+        reload.leases_end = Later(memory().holder.LastEnd(), memory().state.LeasesEnd());
         if (result.state_known) {
             const bool loaded = memory().loaded;
             result.plan = decide().PlanReload(reload, loaded ? &memory().state : nullptr);
@@ -404,17 +422,25 @@ public:
 
     // --- the lease worker
 
-    // What to ask the coordinator. `fresh` is random, and never used before.
+    // What to ask the coordinator: nothing as long as the state cannot be read, which may have
+    // leases. `fresh` is random, and never used before.
     LeaseQuestion Ask(const Incarnation& fresh) {
         LeaseQuestion question{};
         env_.Lock();
-        UpdateLeaseAndWindow([&](Holder* holder, Window*) {
-            question.secrets = env_.Secrets();
-            question.request = holder->renews() ? holder->Renew(env_.Steady())
-                                                : holder->Acquire(fresh, env_.Steady());
-            memory().named_secrets = question.secrets.count;
-            return true;
-        });
+        const bool loaded = EnsureLoaded();
+        if (loaded && memory().keeps_leases) {
+            memory().keeps_leases = false;
+            memory().holder.Resume(memory().state.leases);
+            env_.ShowLeases(memory().holder);
+        }
+        if (loaded)
+            UpdateLeaseAndWindow([&](Holder* holder, Window*) {
+                question.secrets = env_.Secrets();
+                question.request = holder->renews() ? holder->Renew(env_.Steady())
+                                                    : holder->Acquire(fresh, env_.Steady());
+                memory().named_secrets = question.secrets.count;
+                return true;
+            });
         env_.Unlock();
         return question;
     }
@@ -446,15 +472,17 @@ public:
         return opening;
     }
 
-    // Gives the next lease back, as used; none if a session has opened it meanwhile.
+    // Gives the next lease back, as used; none if a session has opened it meanwhile, or if it
+    // cannot be struck out of the state: then it stays.
     LeaseRelease DropNext() {
         LeaseRelease release{};
         env_.Lock();
-        if (memory().holder.next().id != 0)
-            UpdateLeaseAndWindow([&](Holder* holder, Window*) {
+        if (memory().holder.next().id != 0 &&
+            !UpdateLeaseAndWindow<true>([&](Holder* holder, Window*) {
                 release = holder->DropNext();
                 return true;
-            });
+            }))
+            release = {};
         env_.Unlock();
         return release;
     }
@@ -468,23 +496,33 @@ public:
     }
 
     // Seals the window and forgets the leases: no identifier beyond what is reported was or ever
-    // will be made under them.
-    LeaseReleases Seal() {
+    // will be made under them, unless the state keeps them. It does if they are not to be given
+    // back, and nothing is to be given back that it may keep.
+    LeaseReleases Seal(bool gives_back) {
         env_.Lock();
+        const bool was_open = !CurrentWindow().closed();
         const Second last = SealSlots();
+        WindowState next = memory().state;
+        memory().holder.Write(next.leases);
         LeaseReleases releases = memory().holder.Sealed(last);
         RANDFLAKE_ASSERT(memory().holder.newest().id == 0);
         env_.ShowLeases(memory().holder);
-        // It is no harm if this cannot be written: the file says more than was used.
-        if (releases.open.lease.id != 0) {
-            WindowState next = memory().state;
-            decide().TakeBack(&next, last + 1);
-            (void)Write(next);
+        bool struck = false;
+        if (releases.open.lease.id != 0 || releases.next.lease.id != 0) {
+            if (was_open)
+                decide().TakeBack(&next, last + 1);
+            if (gives_back)
+                memory().holder.Write(next.leases);
+            memory().keeps_leases = true;
+            struck = Write(next) && gives_back;
+            memory().keeps_leases = !struck;
         }
-        // What this data directory used before counts as used, too, and all if that is not known.
+        // What this data directory used before counts as used, too.
         for (LeaseRelease* release : {&releases.open, &releases.next})
-            if (release->lease.id != 0)
-                release->UsedUntil(EnsureLoaded() ? OpensAt(release->lease) : kNoSecond);
+            if (!struck)
+                *release = {};
+            else if (release->lease.id != 0)
+                release->UsedUntil(OpensAt(release->lease));
         env_.Unlock();
         return releases;
     }
@@ -503,10 +541,6 @@ private:
     Memory& memory() { return env_.memory(); }
     Window CurrentWindow() { return Window::FromWord(env_.window().load()); }
     uint32_t Slots() { return memory().ranges.first.count; }
-
-    NodeRange NodesOf(const Lease& lease) {
-        return {static_cast<uint32_t>(lease.first_node_id), Slots()};
-    }
 
     // The last second of the open window in which a number was reserved, or the one before it.
     Second LastUsed(const Window& window) {
@@ -536,7 +570,7 @@ private:
     Second OpensAt(const Lease& lease) {
         RANDFLAKE_ASSERT(env_.Locked());
         FollowSkew();
-        return decide().LeaseOpensAt(memory().found, memory().state, NodesOf(lease),
+        return decide().LeaseOpensAt(memory().found, memory().state, lease.nodes,
                                      memory().held_off_until);
     }
 
@@ -598,20 +632,29 @@ private:
         return in_time ? Earlier(now + kWindowSeconds, LatestEnd(now, env_.Terms())) : Second{};
     }
 
-    // Moves the window's end, within the open lease.
+    // Moves the window's end, within the open lease; or opens the window of one that was resumed.
     bool ExtendLease() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         const Window window = CurrentWindow();
+        const Lease& open = memory().holder.open();
         // Another process has just moved it, or the clock was set back.
         if (!window.closed() && env_.Now() + 1 < window.end)
             return true;
-        // Without a lease the disk is left alone: a state that was never written would pass for one
-        // that was lost.
-        if (memory().holder.open().id == 0)
+        const Second step = open.id != 0 && env_.Now() < open.end ? LeaseStep() : Second{};
+        if (step == Second{})
             return false;
-        const Window extended = memory().holder.Extended(window, LeaseStep());
-        return extended != window && UpdateLeaseAndWindow([&](Holder*, Window* next) {
-                   *next = extended;
+        Window moved = memory().holder.Extended(window, step);
+        if (window.closed()) {
+            const Second now = env_.Now();
+            const Second earliest = Later(window.earliest(), OpensAt(open));
+            moved = memory().holder.Reopened(earliest, now, Later(step, now + 1));
+            if (moved.closed() && now < earliest && earliest < open.end)
+                env_.Report({WindowProblem::kNotYet, earliest, 0});
+            if (moved.closed())
+                return false;
+        }
+        return moved != window && UpdateLeaseAndWindow([&](Holder*, Window* next) {
+                   *next = moved;
                    return true;
                });
     }
@@ -631,9 +674,10 @@ private:
         if (held.NextUsed(before, *used_until))
             return LeaseOpening::kUsed;
         const Second now = env_.Now();
-        const Second over = held.Extended(before, LatestEnd(now, env_.Terms())).earliest();
+        const Second over =
+            Later(before.earliest(), Earlier(held.open().end, LatestEnd(now, env_.Terms())));
         const bool opened = UpdateLeaseAndWindow([&](Holder* holder, Window* window) {
-            *window = holder->OpenNext(Later(over, *used_until), now, step);
+            *window = holder->OpenNext(Later(over, *used_until), now, Later(step, now + 1));
             return !window->closed();
         });
         return opened ? LeaseOpening::kOpened : LeaseOpening::kNotYet;
@@ -676,7 +720,9 @@ private:
             return OpenSomeRange(now);
         const NodeRange nodes = memory().ranges.At(memory().range);
         const Window next{window.start, end};
-        if (!Announce(nodes, next))
+        WindowState state = memory().state;
+        state.Announce(nodes, next, memory().ranges);
+        if (!Write(state))
             return false;
         Publish(nodes, next);
         env_.Wake();
@@ -799,7 +845,7 @@ private:
     Seconds ClockJump(Second now) { return now - SecondOf(UnsetWall(env_.Present())); }
 
     // Reads the state on disk if that was not done since the start. False when it could not be
-    // read, when it refuses the secrets, or when the run could not be marked.
+    // read, or when it refuses the secrets.
     bool EnsureLoaded() {
         RANDFLAKE_ASSERT(env_.Locked());
         if (memory().loaded)
@@ -809,26 +855,36 @@ private:
         Start start{};
         if (!env_.ReadState(&found, &error, &start.origin))
             return BackOff();
+        const PostmasterMemory& postmaster = memory().postmaster;
         start.secrets = env_.Secrets();
-        start.nodes = memory().leased ? memory().ranges.first : memory().ranges.All();
-        start.after_crash_restart = memory().postmaster.after_crash_restart;
+        if (memory().leased)
+            start.leased_nodes = Slots();
+        else
+            start.nodes = memory().ranges.All();
+        start.after_crash_restart = postmaster.after_crash_restart;
         start.boot[0] = memory().boot[0];
         start.boot[1] = memory().boot[1];
-        start.last_run = env_.MarkedRun(start.origin);
-        const PostmasterMemory& postmaster = memory().postmaster;
+        std::ranges::copy(postmaster.machine_boot, start.machine_boot);
+        start.postmaster = postmaster.number;
+        start.locked = postmaster.locked;
+        start.marked = env_.Marked(start.origin);
         decide().SetTime(postmaster.started_at, env_.Present(), postmaster.began_in_recovery,
                          &start);
+        start.now_ms = env_.Present().uptime_ms;
         start.skew = env_.Skew();
-        const StartPlan plan = decide().PlanStart(error, found, start);
+        StartPlan plan = decide().PlanStart(error, found, start);
         if (plan.secrets == SecretsChange::kRefused) {
             env_.Report({WindowProblem::kSecrets, found.LastEnd(), 0});
             return BackOff();
         }
         RANDFLAKE_ASSERT(plan.proven || plan.state.floor >= plan.held_off_until);
+        // A lease that is not resumed is struck out with the next write. The original may have it.
+        for (uint32_t i = 0; i < kMaxLeases; i++)
+            if (error == StateError::kNone && env_.Generates() &&
+                decide().Resumes(found, start, found.leases[i]))
+                plan.state.leases[i] = found.leases[i];
         const uint64_t run = env_.RandomRun();
         RANDFLAKE_ASSERT(run != 0);
-        if (!env_.MarkRun(start.origin, run))
-            return BackOff();
         memory().found = error;
         memory().found_state = found;
         memory().start = start;
@@ -840,7 +896,11 @@ private:
         memory().range = LastRange(plan.state, memory().ranges);
         TakeTimes(plan);
         memory().run = run;
+        memory().marked = start.marked;
+        memory().holder.Resume(plan.state.leases);
         memory().loaded = true;
+        if (memory().leased)
+            env_.ShowLeases(memory().holder);
         env_.SetDecodeHorizon(HorizonOf(memory().state.differs_from));
         env_.LogStart(plan, found, error);
         return true;
@@ -869,32 +929,38 @@ private:
         TakeTimes(plan);
     }
 
-    // Or no run is; see Stop.
-    bool RunIsMarked() {
-        RANDFLAKE_ASSERT(env_.Locked());
-        const uint64_t marked = env_.MarkedRun(memory().state.origin);
-        return marked == memory().run || marked == 0;
+    // The only place where the state is written. First the state is durable, then the marker shows
+    // it, then something may rest on it.
+    bool WriteAndMark(WindowState* next) {
+        RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
+        RANDFLAKE_ASSERT(memory().loaded);
+        next->write = {++memory().run,
+                       memory().marked,
+                       memory().postmaster.number,
+                       {},
+                       env_.Present().uptime_ms};
+        // Another postmaster can tell by the lock whether this one's processes go on, or not at
+        // all.
+        if (memory().postmaster.locked)
+            std::ranges::copy(memory().postmaster.machine_boot, next->write.boot);
+        uint64_t mark = next->write.mark;
+        if (!env_.WriteState(*next) || !env_.Mark(next->origin, &mark))
+            return false;
+        RANDFLAKE_ASSERT(mark == next->write.mark || mark == 0);
+        memory().marked = mark;
+        return true;
     }
 
-    // The only place where the state is written while the server runs.
     bool Write(WindowState next) {
-        RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
+        RANDFLAKE_ASSERT(env_.Locked());
         next.skew = env_.Skew();
         env_.Report({WindowProblem::kWriting, {}, 0});
-        if (!env_.WriteState(next))
+        if (!WriteAndMark(&next))
             return BackOff();
         memory().state = next;
         memory().dirty = false;
         env_.Report({WindowProblem::kNone, {}, 0});
         return true;
-    }
-
-    // Makes it durable that these node ids may be used in this window.
-    bool Announce(const NodeRange& nodes, const Window& window) {
-        RANDFLAKE_ASSERT(env_.Locked());
-        WindowState next = memory().state;
-        next.Announce(nodes, window, memory().ranges);
-        return Write(next);
     }
 
     // The only place where a window begins or grows. Its end is on disk.
@@ -904,7 +970,8 @@ private:
         RANDFLAKE_ASSERT(env_.Locked() && !next.closed());
         RANDFLAKE_ASSERT(next.end <= memory().state.EndFor(nodes));
         RANDFLAKE_ASSERT(next.start == memory().state.announced_start);
-        RANDFLAKE_ASSERT(RunIsMarked());
+        // Unless another one has moved the marker, who has no lock.
+        RANDFLAKE_ASSERT(memory().marked == memory().state.write.mark || memory().marked == 0);
         RANDFLAKE_ASSERT(opens ? next.start >= before.earliest() : next.end >= before.end);
         if (opens) {
             env_.Closing(before);
@@ -918,32 +985,38 @@ private:
         }
     }
 
-    // The only place where leases change but for Seal: `change(&holder, &window)` on a copy,
-    // whether it is to be. A window that it changed is published once its end is on disk, and the
-    // leases with it. False if nothing changed.
-    template <typename Act>
+    // Where leases change: `change(&holder, &window)` on a copy, whether it is to be. What it makes
+    // of them is written at once. A window that it changed is published once that is done, and the
+    // leases with it. So is what `kStrikes` takes out. Any other change stays in memory where it
+    // cannot be written, and is part of the next write: no window rests on it before. False if
+    // nothing changed.
+    template <bool kStrikes = false, typename Act>
     bool UpdateLeaseAndWindow(Act&& change) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         Holder holder = memory().holder;
         const Window before = CurrentWindow();
         Window window = before;
-        bool done = change(&holder, &window);
-        const bool moved = done && window != before;
+        if (!change(&holder, &window))
+            return false;
+        const bool moved = window != before;
+        WindowState next = memory().state;
+        holder.Write(next.leases);
         if (moved)
-            done = Announce(NodesOf(holder.open()), window);
-        if (done && moved)
-            Publish(NodesOf(holder.open()), window);
-        if (done) {
-            // What was promised stays, and the window does not leave its lease.
-            RANDFLAKE_ASSERT(holder.open().id != memory().holder.open().id ||
-                             holder.open().end >= memory().holder.open().end);
-            RANDFLAKE_ASSERT(window.closed() || window.end <= holder.open().end);
-            memory().holder = holder;
-            env_.ShowLeases(holder);
-        }
-        if (done && moved)
+            next.Announce(holder.open().nodes, window, memory().ranges);
+        const bool changed = moved || !std::ranges::equal(next.leases, memory().state.leases);
+        if (changed && !Write(next) && (moved || kStrikes))
+            return false;
+        if (moved)
+            Publish(holder.open().nodes, window);
+        // What was promised stays, and the window does not leave its lease.
+        RANDFLAKE_ASSERT(holder.open().id != memory().holder.open().id ||
+                         holder.open().end >= memory().holder.open().end);
+        RANDFLAKE_ASSERT(window.closed() || window.end <= holder.open().end);
+        memory().holder = holder;
+        env_.ShowLeases(holder);
+        if (changed)
             env_.Wake();
-        return done;
+        return true;
     }
 
     Env& env_;

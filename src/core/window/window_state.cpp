@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "core/base/assert.h"
 #include "core/identifier/layout.h"
@@ -12,7 +13,7 @@ namespace randflake {
 namespace {
 
 constexpr char kMagic[8] = {'r', 'a', 'n', 'd', 'f', 'l', 'k', 'w'};
-constexpr uint32_t kVersion = 5;
+constexpr uint32_t kVersion = 6;
 
 constexpr uint32_t kMaxNodeCount = static_cast<uint32_t>(kRandflake.max_node_id()) + 1;
 constexpr Second kMaxEnd = SecondsEnd(kRandflake);
@@ -45,21 +46,27 @@ uint32_t Crc32c(const uint8_t* bytes, size_t length) {
     return ~crc;
 }
 
+// Both visit fields of 8 and 4 bytes, the least significant first.
 class Writer {
 public:
     explicit Writer(uint8_t* bytes) : at_(bytes) {}
     const uint8_t* at() const { return at_; }
 
-    void Put(Second second) {
+    void Word(uint64_t value) { Put(value, 8); }
+    void Word(int64_t value) { Put(static_cast<uint64_t>(value), 8); }
+    void Half(uint32_t value) { Put(value, 4); }
+    void Half(bool value) { Put(value, 4); }
+    void Half(Second second) {
         RANDFLAKE_ASSERT(second >= Second{0} && second <= kMaxEnd);
         Put(static_cast<uint64_t>(second.count), 4);
     }
+
+private:
     void Put(uint64_t value, int length) {
         for (int i = 0; i < length; i++)
             *at_++ = static_cast<uint8_t>(value >> 8 * i);
     }
 
-private:
     uint8_t* at_;
 };
 
@@ -68,9 +75,16 @@ public:
     explicit Reader(const uint8_t* bytes) : at_(bytes) {}
     const uint8_t* at() const { return at_; }
 
-    uint64_t Get64() { return Get(8); }
-    Second GetSecond() { return {Get32()}; }
-    uint32_t Get32() { return static_cast<uint32_t>(Get(4)); }
+    void Word(uint64_t& value) { value = Get(8); }
+    void Word(int64_t& value) { value = static_cast<int64_t>(Get(8)); }
+    void Half(uint32_t& value) { value = static_cast<uint32_t>(Get(4)); }
+    void Half(Second& second) { second = {static_cast<int64_t>(Get(4))}; }
+    void Half(bool& value) {
+        const uint64_t read = Get(4);
+        value = read == 1;
+        valid_ = valid_ && read <= 1;
+    }
+    bool valid() const { return valid_; }
 
 private:
     uint64_t Get(int length) {
@@ -81,7 +95,58 @@ private:
     }
 
     const uint8_t* at_;
+    bool valid_ = true;
 };
+
+// The fields between the version and the checksum, in the order of the bytes.
+template <typename Visitor, typename State>
+void VisitFields(Visitor* visitor, State& state) {
+    visitor->Half(state.end_count);
+    visitor->Word(state.origin.system_identifier);
+    visitor->Half(state.origin.timeline);
+    visitor->Half(state.secrets.count);
+    visitor->Half(state.differs_from);
+    visitor->Half(state.skew.smallest_ms);
+    visitor->Half(state.skew.largest_ms);
+    visitor->Word(state.origin.identity.inode);
+    visitor->Word(state.origin.identity.device);
+    visitor->Word(state.origin.identity.birth_nanoseconds);
+    visitor->Word(state.stop.boot[0]);
+    visitor->Word(state.stop.boot[1]);
+    visitor->Word(state.stop.uptime_ms.count);
+    visitor->Word(state.stop.wall_ms.count);
+    visitor->Half(state.stop.nodes.first);
+    visitor->Half(state.stop.nodes.count);
+    visitor->Half(state.floor);
+    visitor->Half(state.copied_at);
+    visitor->Word(state.write.mark);
+    visitor->Word(state.write.follows);
+    visitor->Word(state.write.postmaster);
+    visitor->Word(state.write.boot[0]);
+    visitor->Word(state.write.boot[1]);
+    visitor->Word(state.write.uptime_ms.count);
+    for (auto& lease : state.leases) {
+        visitor->Word(lease.id);
+        visitor->Word(lease.incarnation.words[0]);
+        visitor->Word(lease.incarnation.words[1]);
+        visitor->Half(lease.nodes.first);
+        visitor->Half(lease.nodes.count);
+        visitor->Half(lease.start);
+        visitor->Half(lease.end);
+        visitor->Half(lease.refused);
+        visitor->Word(lease.asked_at_ms.count);
+        visitor->Word(lease.lasts_until_ms.count);
+    }
+    for (auto& record : state.secrets.records) {
+        visitor->Word(record.fingerprint);
+        visitor->Half(record.from);
+    }
+    for (auto& written : state.ends) {
+        visitor->Half(written.nodes.first);
+        visitor->Half(written.nodes.count);
+        visitor->Half(written.end);
+    }
+}
 
 constexpr bool IsValid(const SecretRecords& secrets) {
     for (uint32_t i = 0; i < kMaxGenerations; i++) {
@@ -108,6 +173,11 @@ constexpr bool IsValid(const SkewRange& skew) {
 constexpr bool IsValid(const NodeRange& nodes) {
     return nodes.count >= 1 && nodes.count <= kMaxNodeCount &&
            nodes.first <= kMaxNodeCount - nodes.count;
+}
+
+constexpr bool IsValid(const Lease& lease) {
+    return lease.id > 0 && IsValid(lease.nodes) && lease.start >= Second{1} &&
+           lease.start < lease.end && lease.end <= kMaxEnd;
 }
 
 constexpr bool IsValid(const WrittenEnd& written) {
@@ -143,6 +213,10 @@ Second WindowState::LastEnd() const noexcept {
     for (uint32_t i = 0; i < end_count; i++)
         last = Max(last, ends[i].end);
     return last;
+}
+
+Second WindowState::LeasesEnd() const noexcept {
+    return Max(leases[0].end, leases[1].end);
 }
 
 uint32_t WindowState::PlaceOf(const NodeRange& nodes, const NodeRanges& configured) noexcept {
@@ -279,42 +353,17 @@ const char* StateErrorText(StateError error) noexcept {
 }
 
 void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept {
-    Writer writer(bytes);
-    for (const char c : kMagic)
-        writer.Put(static_cast<uint8_t>(c), 1);
-    writer.Put(kVersion, 4);
-    writer.Put(state.end_count, 4);
-    writer.Put(state.origin.system_identifier, 8);
-    writer.Put(state.origin.timeline, 4);
-    writer.Put(state.secrets.count, 4);
-    writer.Put(state.differs_from);
-    writer.Put(state.skew.smallest_ms, 4);
-    writer.Put(state.skew.largest_ms, 4);
-    writer.Put(state.origin.identity.inode, 8);
-    writer.Put(state.origin.identity.device, 8);
-    writer.Put(static_cast<uint64_t>(state.origin.identity.birth_nanoseconds), 8);
-    writer.Put(state.stop.run, 8);
-    writer.Put(state.stop.boot[0], 8);
-    writer.Put(state.stop.boot[1], 8);
-    writer.Put(static_cast<uint64_t>(state.stop.uptime_ms.count), 8);
-    writer.Put(static_cast<uint64_t>(state.stop.wall_ms.count), 8);
-    writer.Put(state.stop.nodes.first, 4);
-    writer.Put(state.stop.nodes.count, 4);
-    writer.Put(state.floor);
-    writer.Put(state.copied_at);
-    for (uint32_t i = 0; i < kMaxGenerations; i++) {
-        const SecretRecord record =
-            i < state.secrets.count ? state.secrets.records[i] : SecretRecord{};
-        writer.Put(record.fingerprint, 8);
-        writer.Put(record.from);
-    }
-    for (uint32_t i = 0; i < kMaxWrittenEnds; i++) {
-        const WrittenEnd written = i < state.end_count ? state.ends[i] : WrittenEnd{};
-        writer.Put(written.nodes.first, 4);
-        writer.Put(written.nodes.count, 4);
-        writer.Put(written.end);
-    }
-    writer.Put(Crc32c(bytes, kWindowStateBytes - 4), 4);
+    // What is not used is zero on disk.
+    WindowState used = state;
+    for (uint32_t i = state.secrets.count; i < kMaxGenerations; i++)
+        used.secrets.records[i] = {};
+    for (uint32_t i = state.end_count; i < kMaxWrittenEnds; i++)
+        used.ends[i] = {};
+    std::memcpy(bytes, kMagic, sizeof kMagic);
+    Writer writer(bytes + sizeof kMagic);
+    writer.Half(kVersion);
+    VisitFields(&writer, std::as_const(used));
+    writer.Half(Crc32c(bytes, kWindowStateBytes - 4));
     RANDFLAKE_ASSERT(writer.at() == bytes + kWindowStateBytes);
     [[maybe_unused]] WindowState again;
     RANDFLAKE_ASSERT(DecodeWindowState(bytes, kWindowStateBytes, &again) == StateError::kNone);
@@ -323,50 +372,27 @@ void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes
 StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept {
     if (length != kWindowStateBytes)
         return StateError::kWrongLength;
-    for (size_t i = 0; i < sizeof kMagic; i++)
-        if (bytes[i] != static_cast<uint8_t>(kMagic[i]))
-            return StateError::kWrongMagic;
-
+    if (std::memcmp(bytes, kMagic, sizeof kMagic) != 0)
+        return StateError::kWrongMagic;
     Reader reader(bytes + sizeof kMagic);
-    if (reader.Get32() != kVersion)
+    uint32_t version, checksum;
+    reader.Half(version);
+    if (version != kVersion)
         return StateError::kWrongVersion;
-    if (Reader(bytes + length - 4).Get32() != Crc32c(bytes, length - 4))
+    Reader(bytes + length - 4).Half(checksum);
+    if (checksum != Crc32c(bytes, length - 4))
         return StateError::kWrongChecksum;
 
     WindowState read{};
-    read.end_count = reader.Get32();
-    read.origin.system_identifier = reader.Get64();
-    read.origin.timeline = reader.Get32();
-    read.secrets.count = reader.Get32();
-    read.differs_from = reader.GetSecond();
-    read.skew.smallest_ms = reader.Get32();
-    read.skew.largest_ms = reader.Get32();
-    read.origin.identity.inode = reader.Get64();
-    read.origin.identity.device = reader.Get64();
-    read.origin.identity.birth_nanoseconds = static_cast<int64_t>(reader.Get64());
-    read.stop.run = reader.Get64();
-    read.stop.boot[0] = reader.Get64();
-    read.stop.boot[1] = reader.Get64();
-    read.stop.uptime_ms = {static_cast<int64_t>(reader.Get64())};
-    read.stop.wall_ms = {static_cast<int64_t>(reader.Get64())};
-    read.stop.nodes.first = reader.Get32();
-    read.stop.nodes.count = reader.Get32();
-    read.floor = reader.GetSecond();
-    read.copied_at = reader.GetSecond();
-    for (SecretRecord& record : read.secrets.records) {
-        record.fingerprint = reader.Get64();
-        record.from = reader.GetSecond();
-    }
-    for (WrittenEnd& written : read.ends) {
-        written.nodes.first = reader.Get32();
-        written.nodes.count = reader.Get32();
-        written.end = reader.GetSecond();
-    }
+    VisitFields(&reader, read);
     RANDFLAKE_ASSERT(reader.at() == bytes + length - 4);
     if (read.end_count > kMaxWrittenEnds || read.differs_from >= kMaxEnd || read.floor > kMaxEnd ||
-        read.copied_at > kMaxEnd || !IsValid(read.secrets) || !IsValid(read.skew) ||
-        (read.stop.nodes != NodeRange{} && !IsValid(read.stop.nodes)))
+        read.copied_at > kMaxEnd || !reader.valid() || !IsValid(read.secrets) ||
+        !IsValid(read.skew) || (read.stop.nodes != NodeRange{} && !IsValid(read.stop.nodes)))
         return StateError::kWrongContent;
+    for (const Lease& lease : read.leases)
+        if (lease != Lease{} && !IsValid(lease))
+            return StateError::kWrongContent;
     for (uint32_t i = 0; i < kMaxWrittenEnds; i++)
         if (i < read.end_count ? !IsValid(read.ends[i]) : read.ends[i] != WrittenEnd{})
             return StateError::kWrongContent;
@@ -394,9 +420,9 @@ bool Proven(const WindowState& found, const Start& start, const SkewRange& skew)
             static_cast<uint64_t>(to.count) - static_cast<uint64_t>(from.count);
         return to < from || elapsed >= skew.smallest_ms;
     };
-    return stop.run != 0 && stop.run == start.last_run && same_boot &&
+    return found.write.mark != 0 && found.write.mark == start.marked && same_boot &&
            !passed(stop.uptime_ms, start.uptime_ms) && !passed(stop.wall_ms, start.wall_ms) &&
-           stop.nodes.Covers(start.nodes);
+           start.nodes.count > 0 && stop.nodes.Covers(start.nodes);
 }
 
 }  // namespace
@@ -468,7 +494,9 @@ ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept {
             if (after.records[i].from < earliest)
                 return {ReloadError::kTooEarly, i, earliest};
     }
-    if (state != nullptr && CompareSecrets(state->secrets, after, end) == SecretsChange::kRefused)
+    // Leases that were resumed were granted under the state's secrets.
+    if (state != nullptr && CompareSecrets(state->secrets, after, Max(end, reload.leases_end)) ==
+                                SecretsChange::kRefused)
         return {ReloadError::kRefused, 0, {}};
     return {ReloadError::kNone, 0, {}};
 }
@@ -503,6 +531,7 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
         plan.state.secrets = start.secrets;
     }
     plan.state.stop = Stop{};
+    plan.state.leases[0] = plan.state.leases[1] = {};
     // Beyond the last second there is nothing to open, and no end that could be written.
     plan.held_off_until = SecondAfter(start.wall_ms + skew.largest_ms);
     if (!plan.proven)
@@ -512,6 +541,23 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
     RANDFLAKE_ASSERT(plan.state.floor <= kMaxEnd && plan.state.copied_at <= kMaxEnd);
     plan.opens_at_ms = plan.proven ? UptimeMs{0} : start.uptime_ms + skew.largest_ms;
     return plan;
+}
+
+bool Resumes(const WindowState& found, const Start& start, const Lease& lease) noexcept {
+    RANDFLAKE_ASSERT(start.now_ms >= start.uptime_ms);
+    const WriteRecord& write = found.write;
+    const bool same_postmaster = write.postmaster != 0 && write.postmaster == start.postmaster;
+    const bool same_boot = write.boot[0] == start.machine_boot[0] &&
+                           write.boot[1] == start.machine_boot[1] &&
+                           (write.boot[0] != 0 || write.boot[1] != 0);
+    const bool marked = start.marked != 0 && write.mark != 0 &&
+                        (start.marked == write.mark || start.marked == write.follows);
+    const bool last_write = marked || (start.marked == 0 && same_postmaster);
+    const bool own_run = same_postmaster || (same_boot && write.uptime_ms <= start.now_ms);
+    return lease.id != 0 && lease.nodes.count == start.leased_nodes && start.locked && last_write &&
+           own_run && Compare(found.origin, start.origin) == Finding::kOwn &&
+           found.secrets.count > 0 &&
+           CompareSecrets(found.secrets, start.secrets, lease.end) == SecretsChange::kNone;
 }
 
 uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept {

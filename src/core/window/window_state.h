@@ -29,7 +29,7 @@ struct NodeRange {
     uint32_t count;
 
     constexpr bool Overlaps(const NodeRange& other) const {
-        return first < other.first + other.count && other.first < first + count;
+        return first < uint64_t{other.first} + other.count && other.first < uint64_t{first} + count;
     }
     constexpr bool Covers(const NodeRange& other) const {
         return first <= other.first && other.count <= count &&
@@ -195,26 +195,72 @@ inline constexpr Seconds kWindowSeconds = 3;
 inline constexpr uint32_t kMaxWrittenEnds = 16;
 static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
-// A clean stop of a server with static node ids: which run stopped, and when. A run is the time
-// from one start of shared memory to its end; it draws a random number before its first window
-// opens.
+// A clean stop of a server with static node ids: when.
 struct Stop {
-    uint64_t run;  // 0: no stop is recorded
     // The boot of the machine, with which its uptime begins, mixed with what every run of
     // PostgreSQL in the directory changes, also one without this library: the place of the last
     // checkpoint. 0: not known.
     uint64_t boot[2];
     UptimeMs uptime_ms;
     WallMs wall_ms;
-    NodeRange nodes;  // all that the server was configured with
+    NodeRange nodes;  // all that the server was configured with; none: no stop is recorded
 
     friend constexpr bool operator==(const Stop&, const Stop&) = default;
 };
 
-// The marker of the last run of a directory (pg/window/run_marker.h): the run's number in 8 bytes,
-// in the machine's order, since it never leaves the machine. 0 when it is no marker.
+// One attempt to write the state. A run is the life of one shared memory: it draws a random number
+// and counts from there, failed attempts too, since what they wrote may be seen later. The number
+// goes to the marker once the state is durable, and before anything rests on it. So while the
+// marker shows `mark` or still `follows`, nothing that was used rests on a later state than this.
+struct WriteRecord {
+    uint64_t mark;     // 0: none; a state without says nothing, as if there were no file
+    uint64_t follows;  // that the marker showed before; 0: there was none
+
+    uint64_t postmaster;  // the random number of the one whose run this is
+    uint64_t boot[2];     // of the machine; 0: its postmaster did not have the directory's lock
+    UptimeMs uptime_ms;   // at the attempt
+
+    friend constexpr bool operator==(const WriteRecord&, const WriteRecord&) = default;
+};
+
+// The marker of the last write in a directory (pg/window/run_marker.h): its number in 8 bytes, in
+// the machine's order, since it never leaves the machine. 0 when it is no marker.
 inline constexpr size_t kRunMarkerBytes = 8;
 uint64_t ParseRunMarker(const uint8_t* bytes, size_t length) noexcept;
+
+// A random number that its holder chooses for each acquisition. A request that names it with the id
+// of the lease comes from the holder of that very lease.
+struct Incarnation {
+    uint64_t words[2];
+
+    friend constexpr bool operator==(const Incarnation&, const Incarnation&) = default;
+};
+
+// As its holder keeps it, in memory and on disk; see core/lease/lease_holder.h.
+struct Lease {
+    int64_t id;  // 0: no lease
+    Incarnation incarnation;
+    NodeRange nodes;
+    Second start;
+    Second end;    // exclusive
+    bool refused;  // the coordinator renews it no more
+
+    // When the coordinator was asked, and when the lease ends if its start was then. It may start
+    // later, so it never ends earlier, whatever the clocks show.
+    SteadyMs asked_at_ms;
+    SteadyMs lasts_until_ms;
+
+    friend constexpr bool operator==(const Lease&, const Lease&) = default;
+
+    // Of the last grant or renewal: how long it was then to its end.
+    constexpr Ms length() const noexcept {
+        RANDFLAKE_ASSERT(lasts_until_ms >= asked_at_ms);
+        return lasts_until_ms - asked_at_ms;
+    }
+};
+
+// The one whose node ids are in use, and the one that follows.
+inline constexpr uint32_t kMaxLeases = 2;
 
 // The boot as Linux tells it, a UUID in lower case and a line break. Zeros when it is none.
 inline constexpr size_t kBootIdText = 37;
@@ -229,6 +275,10 @@ struct WindowState {
     SkewRange skew;  // from the start of the server that wrote this; with a stop, the smallest is
                      // that then
     Stop stop;       // of the server that wrote ends[0]; then that end is exact
+    WriteRecord write;
+    // Of the run that wrote this, which took or resumed them. Up to the end of each, `secrets` are
+    // those under which it was granted.
+    Lease leases[kMaxLeases];
     // The first second after the hold-off of this directory's last start that was not proven.
     // Before it, others may have used any node ids that they had in common.
     Second floor;
@@ -246,6 +296,8 @@ struct WindowState {
 
     // The first second in which nothing was issued under any node ids.
     Second LastEnd() const noexcept;
+    // The first second that none of the leases reaches.
+    Second LeasesEnd() const noexcept;
 
     // To be written before the window of these node ids is opened, or its end moved: records the
     // end in first place. A window that opens begins at or beyond every end that was written for
@@ -272,9 +324,11 @@ struct WindowState {
 };
 
 // A head, the secrets, the written ends and a checksum. What is not used is zero.
-inline constexpr size_t kWindowStateHeadBytes = 124;
-inline constexpr size_t kWindowStateBytes =
-    kWindowStateHeadBytes + 12 * kMaxGenerations + 12 * kMaxWrittenEnds + 4;
+inline constexpr size_t kWindowStateHeadBytes = 164;
+inline constexpr size_t kWrittenLeaseBytes = 60;
+inline constexpr size_t kWindowStateBytes = kWindowStateHeadBytes +
+                                            kMaxLeases * kWrittenLeaseBytes + 12 * kMaxGenerations +
+                                            12 * kMaxWrittenEnds + 4;
 
 enum class StateError : uint8_t {
     kNone,
@@ -314,7 +368,8 @@ struct Moment {
 struct Start {
     Origin origin;
     SecretRecords secrets;
-    NodeRange nodes;  // all that it is configured with
+    NodeRange nodes;            // all that it is configured with; none where they are leased
+    uint32_t leased_nodes = 0;  // how many it leases; 0: none
 
     // The same postmaster has run this directory before: its shared memory was lost in a crash.
     bool after_crash_restart = false;
@@ -324,8 +379,15 @@ struct Start {
     UptimeMs uptime_ms;
     WallMs wall_ms;
 
-    uint64_t last_run;  // that opened a window of this directory in this boot; 0: not known
-    SkewRange skew;     // tolerated difference of clocks, from the start of the server on
+    uint64_t marked;  // by the last write in this directory in this boot; 0: not known
+    SkewRange skew;   // tolerated difference of clocks, from the start of the server on
+
+    // As WriteRecord has them; and the present.
+    uint64_t postmaster = 0;
+    uint64_t machine_boot[2] = {};
+    UptimeMs now_ms{};
+    bool locked =
+        false;  // the postmaster has the lock of the directory, and none of its runs goes on
 };
 
 // Sets the moment from which the hold-off counts. That is the start of the server, or the present
@@ -360,11 +422,11 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 // It need not wait if it is proven that no other server can have used the node ids since this one's
 // own stop. Every other one holds off from a start of its own, which came after that stop. So none
 // can have issued anything if less than the tolerated difference passed from the stop to this
-// start. The stop must be of this directory, this boot and all of these node ids, and no other run
-// may have opened a window since: the disk may have been rolled back to the stop. Nor may
-// PostgreSQL have run here otherwise since: a coordinator may have leased the node ids meanwhile,
-// which were not in use. Both clocks are asked, because the uptime of a virtual machine leaves out
-// the time in which its host paused it.
+// start. The stop must be of this directory, this boot and all of these node ids, and the last
+// write of all: the disk may have been rolled back to it, and another run opened a window since.
+// Nor may PostgreSQL have run here otherwise since: a coordinator may have leased the node ids
+// meanwhile, which were not in use. Both clocks are asked, because the uptime of a virtual machine
+// leaves out the time in which its host paused it.
 //
 // The tolerated difference may have been another one for the others, who hold off by theirs, and
 // while they used their clocks. Of the values that this server had in the run that stopped and has
@@ -372,6 +434,11 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 //
 // No window may open at all while the plan refuses the secrets.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
+
+// Whether a start goes on with a lease that it found in the state on disk, at or beyond the written
+// end of its node ids. Not in recovery. What each condition is for is in docs/design.md, "Who may
+// go on with a lease".
+bool Resumes(const WindowState& found, const Start& start, const Lease& lease) noexcept;
 
 // Whether a window may open at this second and uptime; see WindowState::OpensAt and StartPlan.
 constexpr bool MayOpen(Second opens_at, UptimeMs opens_at_ms, Second second,

@@ -25,7 +25,7 @@ using randflake::Window;
 using randflake::WindowProblem;
 
 static int64 first_node_id() {
-    return shared->memory.leased ? lease_report().open.first_node_id
+    return shared->memory.leased ? lease_report().open.nodes.first
                                  : int64{shared->memory.ranges.At(window_report().range).first};
 }
 

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@
 #include "pg/memory/settings.h"
 #include "pg/memory/shmem.h"
 #include "pg/secret/secret.h"
+#include "pg/window/window_file.h"
 
 using randflake::AnswerType;
 using randflake::CoordinatorClock;
@@ -175,15 +177,20 @@ static void parse_upstream(Parameters* parameters) {
 
 // Nothing of the server may be touched from here on: neither shared memory, nor its error handling,
 // nor the log.
-static void let_go_of_server(int64 timeout) {
-    // An orphan ends by itself. So does the process when an immediate stop reaches all of the
-    // worker's group. A shutdown does so too, in a second signal that may come when the worker has
-    // begun to give its leases back: the worker decides what that ends.
+static void let_go_of_server(int64 timeout, pid_t worker) {
+    // It ends with the worker, however that ends, and at the latest by itself. So does the process
+    // when an immediate stop reaches all of the worker's group. A shutdown does so too, in a second
+    // signal that may come when the worker has begun to give its leases back: the worker decides
+    // what that ends.
     for (const int number : {SIGHUP, SIGQUIT, SIGALRM})
         signal(number, leave);
     for (const int number : {SIGTERM, SIGUSR1, SIGUSR2, SIGURG})
         signal(number, SIG_IGN);
     alarm(static_cast<unsigned>(Max(timeout, 0) / 1000 + 2));
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != worker)
+        _exit(1);
+    window_file_leave_lock();
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -215,8 +222,8 @@ static void limit_memory() {
 }
 
 [[noreturn]] static void ask(const Parameters& parameters, const CoordinatorRequest& request,
-                             int64 timeout, int pipe_end) {
-    let_go_of_server(timeout);
+                             int64 timeout, pid_t worker, int pipe_end) {
+    let_go_of_server(timeout, worker);
     limit_memory();
     CoordinatorAnswer answer{};
     answer.problem = LeaseProblem::kNoAnswer;
@@ -251,7 +258,7 @@ static int start_asking(const Parameters& parameters, const CoordinatorRequest& 
     const pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        ask(parameters, request, timeout, ends[1]);
+        ask(parameters, request, timeout, MyProcPid, ends[1]);
     }
     sigprocmask(SIG_SETMASK, &before, nullptr);
     set_ps_display("");
@@ -414,6 +421,13 @@ LeaseResult lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation,
         ask_coordinator(request, kLeaseClientTimeout.count, LeaseReply::Kind::kRenewed, values, 1);
     result.reply.renewed_to = {values[0]};
     return result;
+}
+
+bool lease_client_probe(int64 timeout) {
+    const CoordinatorRequest request{"SELECT 1", 0, {}, {}, {1, {AnswerType::kInt4}, false}};
+    int64 values[kMaxAnswerColumns] = {};
+    return ask_coordinator(request, timeout, LeaseReply::Kind::kNone, values).problem ==
+           LeaseProblem::kNone;
 }
 
 LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation, UnixSecond last_used,

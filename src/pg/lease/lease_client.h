@@ -30,7 +30,8 @@ LeaseResult lease_client_acquire(const pg_uuid_t& incarnation, int node_count, i
 LeaseResult lease_client_renew(int64 lease_id, const pg_uuid_t& incarnation,
                                randflake::UnixSecond expected_end, int duration,
                                const randflake::SecretRecords& secrets);
-// Gives up after `timeout` milliseconds and at nothing else.
+// These give up after `timeout` milliseconds and at nothing else. Whether the coordinator answers:
+bool lease_client_probe(int64 timeout);
 LeaseResult lease_client_release(int64 lease_id, const pg_uuid_t& incarnation,
                                  randflake::UnixSecond last_used, int64 timeout);
 

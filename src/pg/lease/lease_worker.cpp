@@ -3,8 +3,8 @@
 // sleep.
 //
 // What becomes of leases and window, and in which order, core/server/server.h says. Whatever this
-// process misses, no identifier leaves the lease. At shutdown it seals the window and gives its
-// leases back.
+// process misses, no identifier leaves the lease. At shutdown it seals the window. It gives its
+// leases back if the coordinator answers; else the state on disk keeps them, for the next start.
 
 #include "pg/lease/lease_worker.h"
 
@@ -214,6 +214,9 @@ static void renew_or_acquire() {
         if (!pg_strong_random(&fresh, sizeof fresh))
             return record_not_asked(LeaseProblem::kNotAsked, "could not generate a random number");
         const LeaseQuestion asked = server.Ask(fresh);
+        if (asked.request.kind == LeaseRequest::Kind::kNone)
+            return record_not_asked(LeaseProblem::kNotAsked,
+                                    "the state of its windows could not be read");
         const bool renews = asked.request.kind == LeaseRequest::Kind::kRenew;
         again = renews && !renew(asked);
         if (!renews)
@@ -222,7 +225,14 @@ static void renew_or_acquire() {
 }
 
 static void release_all() {
-    const LeaseReleases releases = server.Seal();
+    const Lease held = leases().newest();
+    const bool answers = held.id != 0 && lease_client_probe(kReleaseTimeout.count);
+    const LeaseReleases releases = server.Seal(answers);
+    if (held.id != 0 && releases.open.lease.id == 0 && releases.next.lease.id == 0)
+        ereport(LOG, (errmsg("lease %lld of node ids is not given back",
+                             static_cast<long long>(held.id)),
+                      errdetail("This server goes on with it when it starts again before %s.",
+                                second_text(held.end))));
     const SteadyMs give_up_at_ms = steady_clock() + kReleaseTimeout;
     release_lease(releases.open, give_up_at_ms);
     release_lease(releases.next, give_up_at_ms);
@@ -236,8 +246,8 @@ static void give_used_back(Second used_until) {
     const Lease next = leases().next();
     char why[128];
     snprintf(why, sizeof why, "this server used node ids %lld to %lld itself, up to %s",
-             static_cast<long long>(next.first_node_id),
-             static_cast<long long>(next.first_node_id + shared->slot_count - 1),
+             static_cast<long long>(next.nodes.first),
+             static_cast<long long>(next.nodes.first + shared->slot_count - 1),
              second_text(used_until));
     release_lease(server.DropNext(), steady_clock() + kReleaseTimeout);
     (void)server.Answered({});
@@ -263,8 +273,8 @@ static bool open_or_drop_next() {
     if (wall_clock_second() < opened.end)
         record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
-                         static_cast<long long>(opened.first_node_id),
-                         static_cast<long long>(opened.first_node_id + shared->slot_count - 1)),
+                         static_cast<long long>(opened.nodes.first),
+                         static_cast<long long>(opened.nodes.first + shared->slot_count - 1)),
                   errdetail("Lease %lld, from %s.", static_cast<long long>(opened.id),
                             second_text(opened.start))));
     return false;

@@ -103,7 +103,7 @@ Datum randflake_status(PG_FUNCTION_ARGS) {
     const WindowReport report = window_report();
     TimestampTz copy_found_at;
     (void)window_of_copy(&copy_found_at);
-    const int64 first_node = shared->memory.leased ? (open.id != 0 ? open.first_node_id : -1)
+    const int64 first_node = shared->memory.leased ? (open.id != 0 ? open.nodes.first : -1)
                              : setting_node_id < 0
                                  ? -1
                                  : int64{shared->memory.ranges.At(report.range).first};

@@ -42,7 +42,9 @@ randflake::Window lease_window(const LeaseReport& report, const randflake::Windo
         return window;
     const randflake::LeaseTerms terms{setting_lease_duration, setting_max_clock_skew};
     const randflake::Second latest = LatestEnd(wall_clock_second(), terms);
-    return {window.start, Max(window.end, Min(report.open.end, latest))};
+    const randflake::Second start =
+        window.closed() ? Max(window.end, report.open.start) : window.start;
+    return {start, Max(window.end, Min(report.open.end, latest))};
 }
 
 // This server's clock is so far ahead of the coordinator's; 0 if that is tolerable, or not certain.

@@ -160,6 +160,17 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
                              "node ids of this one.")));
             break;
     }
+    for (uint32 i = 0; i < randflake::kMaxLeases; i++) {
+        const auto id = static_cast<long long>(found.leases[i].id);
+        if (plan.state.leases[i].id != 0)
+            ereport(LOG, (errmsg("this server goes on with lease %lld of node ids", id),
+                          errdetail("It had it before, and the lease ends at %s.",
+                                    second_text(found.leases[i].end))));
+        else if (error == StateError::kNone && id != 0)
+            ereport(LOG, (errmsg("this server does not go on with lease %lld of node ids", id),
+                          errdetail("Nothing proves that no other server has it. It ends at %s.",
+                                    second_text(found.leases[i].end))));
+    }
     if (plan.secrets == SecretsChange::kOther)
         ereport(LOG, (errmsg("the secret of randflake has changed"),
                       errdetail("Identifiers made under the former secret no longer decode."),

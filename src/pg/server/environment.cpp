@@ -96,11 +96,11 @@ bool Environment::LookAtState(WindowState* state, StateError* error) {
 bool Environment::WriteState(const WindowState& state) {
     return done(window_file_write(state));
 }
-uint64 Environment::MarkedRun(const Origin& origin) {
+uint64 Environment::Marked(const Origin& origin) {
     return run_marker_read(origin);
 }
-bool Environment::MarkRun(const Origin& origin, uint64 run) {
-    return done(run_marker_write(origin, run));
+bool Environment::Mark(const Origin& origin, uint64* mark) {
+    return done(run_marker_write(origin, mark));
 }
 uint64 Environment::RandomRun() {
     uint64 run;
@@ -176,12 +176,16 @@ struct PostmasterEnvironment : ServerEnvironment {
         return true;
     }
     // Spinlocks are not taken either.
-    static bool WriteState(const WindowState& state) {
-        const FileFailure failure = window_file_write(state);
+    static bool Logged(const FileFailure& failure) {
         if (failure.error != 0)
             window_log_failure(failure);
         return failure.error == 0;
     }
+    static bool WriteState(const WindowState& state) { return Logged(window_file_write(state)); }
+    static bool Mark(const Origin& origin, uint64* mark) {
+        return Logged(run_marker_write(origin, mark));
+    }
+    static bool LockDirectory(bool makes) { return window_file_lock(makes); }
 };
 static_assert(randflake::UnlockedEnvironment<PostmasterEnvironment>);
 static_assert(randflake::DecidesAsShipped<PostmasterEnvironment>);
@@ -218,14 +222,15 @@ void server_init_shared() {
     static uint64_t boot_at_start[2];
     static TransactionId first_xid;
     if (!memory.started) {
-        read_boot_id(boot_at_start);
+        read_boot_id(memory.machine_boot);
+        memcpy(boot_at_start, memory.machine_boot, sizeof boot_at_start);
         first_xid = mix_in_checkpoint(boot_at_start);
     }
     shared->first_xid = first_xid;
     const bool leased = setting_coordinator[0] != '\0';
-    const NodeRanges ranges{
-        {static_cast<uint32_t>(setting_node_id), static_cast<uint32_t>(setting_node_count)},
-        leased ? 0 : 1 + static_cast<uint32_t>(setting_spare_ranges)};
+    const NodeRanges ranges{{leased ? 0 : static_cast<uint32_t>(setting_node_id),
+                             static_cast<uint32_t>(setting_node_count)},
+                            leased ? 0 : 1 + static_cast<uint32_t>(setting_spare_ranges)};
     postmaster.MakeMemory(leased, ranges, boot_at_start, begins_in_recovery(), &memory);
     window_init_report();
     lease_init_report();

@@ -43,8 +43,9 @@ struct ServerEnvironment {
                           randflake::Origin* origin);
     static bool LookAtState(randflake::WindowState* state, randflake::StateError* error);
     static bool WriteState(const randflake::WindowState& state);
-    static uint64 MarkedRun(const randflake::Origin& origin);
-    static bool MarkRun(const randflake::Origin& origin, uint64 run);
+    static uint64 Marked(const randflake::Origin& origin);
+    static bool Mark(const randflake::Origin& origin, uint64* mark);
+    static bool LockDirectory(bool) { return false; }  // only the postmaster can
     static uint64 RandomRun();
 
     static randflake::SecretRecords Secrets();

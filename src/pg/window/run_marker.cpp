@@ -3,7 +3,7 @@
 // Its absence costs a wait of randflake.max_clock_skew, nothing more; so does an object of another
 // user, which counts as none. Servers that see different objects of one name, as in containers,
 // prove nothing that the others could break: no marker means hold off, and that is longer than any
-// proof lasts.
+// proof lasts. An object counts only on a tmpfs: on a disk it could be set back with the directory.
 //
 // Every user of the machine may make something of this name first. So nothing is waited for, as the
 // other end of a FIFO is, and no link is followed, which shm_open() sees to.
@@ -11,8 +11,10 @@
 #include "pg/window/run_marker.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 using randflake::Origin;
@@ -44,6 +46,11 @@ bool is_own_file(int fd) {
            status.st_nlink == 1;
 }
 
+static bool is_marker(int fd) {
+    struct statfs system;
+    return is_own_file(fd) && fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC;
+}
+
 void read_boot_id(uint64 boot[2]) {
     boot[0] = boot[1] = 0;
     char text[randflake::kBootIdText + 1];  // one more shows a text that is too long
@@ -61,21 +68,22 @@ uint64 run_marker_read(const Origin& origin) {
     if (fd < 0)
         return 0;
     uint8 bytes[randflake::kRunMarkerBytes + 1];  // one more shows an object that is too long
-    const ssize_t length = is_own_file(fd) ? read(fd, bytes, sizeof bytes) : 0;
+    const ssize_t length = is_marker(fd) ? read(fd, bytes, sizeof bytes) : 0;
     close(fd);
     return length > 0 ? randflake::ParseRunMarker(bytes, static_cast<size_t>(length)) : 0;
 }
 
-FileFailure run_marker_write(const Origin& origin, uint64 run) {
+FileFailure run_marker_write(const Origin& origin, uint64* mark) {
     const MarkerName name = marker_name(origin);
     const int fd = shm_open(name.text, O_WRONLY | O_CREAT | O_NONBLOCK, S_IRUSR | S_IWUSR);
     if (fd >= 0) {
-        const bool written = is_own_file(fd) && pwrite(fd, &run, sizeof run, 0) == sizeof run;
+        const bool written = is_marker(fd) && pwrite(fd, mark, sizeof *mark, 0) == sizeof *mark;
         close(fd);
         if (written)
             return FileFailure{};
     }
-    // Without it no stop of this run can be proven. One of a former run must not stay.
+    // Without it nothing of this run can be proven. That of a former write must not stay.
+    *mark = 0;
     if (shm_unlink(name.text) == 0 || run_marker_read(origin) == 0)
         return FileFailure{};
     return file_failed("unlink", name.text);

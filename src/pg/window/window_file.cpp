@@ -11,6 +11,7 @@
 #include "pg/window/window_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -88,6 +89,41 @@ static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
     return failure;
 }
 
+static int lock_fd = -1;
+
+// A state that says nothing comes first: an identity without a state tells that one was lost.
+static void make_both() {
+    struct stat status;
+    if (make_directory().error == 0 &&
+        (lstat(kWindowFile, &status) == 0 || window_file_write(WindowState{}).error == 0))
+        (void)make_identity();
+}
+
+bool window_file_lock(bool makes) {
+    FileIdentity identity;
+    if (makes && window_file_identity(&identity).error == ENOENT)
+        make_both();
+    int fd;
+    if (lock_fd >= 0 || file_open(kIdentityFile, &fd).error != 0)
+        return lock_fd >= 0;
+    // Others of a former postmaster's children, the logger above all, end a moment after it.
+    for (int tries = 100; flock(fd, LOCK_EX | LOCK_NB) != 0; tries--) {
+        if ((errno != EWOULDBLOCK && errno != EINTR) || tries == 0) {
+            close(fd);
+            return false;
+        }
+        pg_usleep(10000);
+    }
+    lock_fd = fd;
+    return true;
+}
+
+void window_file_leave_lock() {
+    if (lock_fd >= 0)
+        close(lock_fd);
+    lock_fd = -1;
+}
+
 FileFailure window_file_look(WindowState* state, StateError* error) {
     int fd;
     const FileFailure failure = file_open(kWindowFile, &fd);
@@ -103,6 +139,8 @@ FileFailure window_file_look(WindowState* state, StateError* error) {
     close(fd);
     if (read_failure.error == 0)
         *error = randflake::DecodeWindowState(bytes, static_cast<size_t>(length), state);
+    if (read_failure.error == 0 && *error == StateError::kNone && state->write.mark == 0)
+        *error = StateError::kMissing;
     return read_failure;
 }
 
@@ -111,7 +149,9 @@ FileFailure window_file_read(WindowState* state, StateError* error, FileIdentity
     FileFailure failure = read_or_make_identity(identity, &identity_made);
     if (failure.error == 0)
         failure = window_file_look(state, error);
-    if (failure.error == 0 && *error == StateError::kMissing && !identity_made)
+    struct stat status;
+    if (failure.error == 0 && *error == StateError::kMissing && !identity_made &&
+        lstat(kWindowFile, &status) != 0)
         *error = StateError::kLost;
     return failure;
 }

@@ -19,6 +19,13 @@ FileFailure window_file_look(randflake::WindowState* state, randflake::StateErro
 // This directory's identity; a failure if it has none, too.
 FileFailure window_file_identity(randflake::FileIdentity* identity);
 
+// Takes the lock of this directory, which every process has that the caller forks from then on, and
+// which lasts as long as one of them. The lock is of the identity file, so a hard-linked copy has
+// the same. With `makes`, both files are made where there are none.
+bool window_file_lock(bool makes);
+// For a process that is to outlive them.
+void window_file_leave_lock();
+
 // Makes the state durable: when this returns without a failure, it survives a crash of the machine.
 // After a failure the disk may hold the old state or the new one.
 FileFailure window_file_write(const randflake::WindowState& state);

@@ -123,7 +123,7 @@ sub crash_backend {
         $node->psql('postgres', q{COPY (SELECT) TO PROGRAM 'kill -KILL $PPID'});
     }
     # After a recent promotion this message may come late.
-    $node->wait_for_log(qr/reinitializing.*database system is ready to accept connections/s, $log_start);
+    $node->wait_for_log(qr/reinitializing.*database system is ready to accept (?:read-only )?connections/s, $log_start);
 }
 
 # Kills the postmaster and returns its children, which live on.

@@ -1,0 +1,200 @@
+# A lease outlives its holder: crashes of a session, of the postmaster, and restarts, while the coordinator is away and
+# while it would grant no other lease. And nobody goes on with a lease who may not: after the disk was set back, without
+# the marker, in a hard-linked copy beside the original, with another number of node ids.
+#
+# RANDFLAKE_ROUNDS sets how many sessions are killed in a row.
+
+use Randflake;
+use RandflakeHandover;
+use RandflakeHistory;
+use RandflakeLease;
+use Time::HiRes qw(sleep time);
+
+$RandflakeLease::duration = 3600;
+my $fleet = new_fleet();
+my $coordinator = start_coordinator($fleet, 'coordinator');
+sub configure_pool { $coordinator->safe_psql('postgres', "SELECT randflake_lease_configure($_[0])") }
+my %ways = (
+    'a session is killed' => sub { crash_backend($_[0]) },
+    'the lease worker is killed' => sub { crash_backend($_[0], lease_worker_of($_[0])) },
+    'the postmaster is killed' => sub { crash_server($_[0]); $_[0]->start },
+    'an immediate restart' => sub { $_[0]->stop('immediate'); $_[0]->start },
+    'a fast restart' => sub { $_[0]->restart });
+
+# Until the next lease is granted, this one is the only one that the role may have.
+configure_pool('max_nodes_per_role => 2, max_grants_per_role => 1000');
+my $holder = start_holder($fleet, 'holder', $coordinator, node_count => 2);
+sub lease_of { return status_of($_[0], 'lease_id') }
+my $lease = lease_of($holder);
+
+sub goes_on {
+    my ($test_name) = @_;
+    wait_for_lease($holder);
+    is(lease_of($holder), $lease, "$test_name: identifiers under the same lease");
+}
+
+sub goes_on_after {
+    my ($test_name, $what) = @_;
+    load_on($fleet, $holder);
+    my $log = -s $holder->logfile;
+    $what->($holder);
+    goes_on($test_name);
+    end_load($fleet, $holder);
+    log_has($holder, qr/LOG:  this server goes on with lease $lease of node ids/, '  and the log says so', $log);
+}
+goes_on_after("with the coordinator, $_", $ways{$_}) for grep { !/fast/ } sort keys %ways;
+$coordinator->stop('immediate');
+goes_on_after("without the coordinator, $_", $ways{$_}) for sort keys %ways;
+log_has($holder, qr/LOG:  lease $lease of node ids is not given back/, 'a stop keeps what it cannot give back');
+
+# No call in between.
+for (1 .. 3) {
+    $holder->stop(qw(fast immediate)[$_ % 2]);
+    $holder->start;
+}
+goes_on('restarts without a call');
+
+load_on($fleet, $holder);
+for (1 .. $ENV{RANDFLAKE_ROUNDS} // 10) {
+    crash_backend($holder);
+    wait_for_lease($holder);
+    end_load($fleet, $holder);
+    load_on($fleet, $holder, 1);
+}
+goes_on('sessions are killed in a row');
+end_load($fleet, $holder);
+
+# --- the coordinator is back
+
+$coordinator->start;
+my $end = $coordinator->safe_psql('postgres', "SELECT extract(epoch FROM ends_at) FROM randflake_leases WHERE lease_id = $lease");
+$holder->stop('immediate');
+$holder->start;
+$coordinator->poll_query_until('postgres', "SELECT extract(epoch FROM ends_at) > $end FROM randflake_leases WHERE lease_id = $lease")
+  or die 'the lease is not renewed';
+goes_on('renewed at once');
+
+# A request ends with its worker, however that ends.
+my $stopped = postmaster_of($coordinator);
+kill 'STOP', $stopped or die;
+$holder->reload;
+my $worker = lease_worker_of($holder);
+my $asking;
+wait_until { ($asking) = `ps -ww -o pid=,args= --ppid $worker` =~ /^\s*(\d+).*asking the coordinator/m } or die 'it asks nothing';
+my $log = -s $holder->logfile;
+kill 'KILL', $worker;
+wait_until_gone($asking);
+pass('the process that asks ends with the lease worker');
+$holder->wait_for_log(qr/reinitializing.*database system is ready to accept connections/s, $log);
+goes_on('while the coordinator hangs');
+kill 'CONT', $stopped or die;
+
+# --- who may not go on
+
+configure_pool('max_nodes_per_role => 1000');
+
+# Another lease after `what`, which the stopped server does not hear of.
+sub does_not_go_on {
+    my ($test_name, $what, %settings) = @_;
+    load_on($fleet, $holder);
+    wait_for_lease($holder);
+    $holder->stop('immediate');
+    end_load($fleet, $holder);
+    $what->();
+    my $before = $lease;
+    configure($holder, leasing($fleet, $coordinator, node_count => 2, %settings));
+    $log = -s $holder->logfile;
+    $holder->start;
+    wait_for_lease($holder);
+    $lease = lease_of($holder);
+    isnt($lease, $before, "$test_name: under another lease");
+    log_has($holder, qr/LOG:  this server does not go on with lease $before of node ids/, '  and the log says so', $log);
+    is($coordinator->safe_psql('postgres', "SELECT state FROM randflake_leases WHERE lease_id = $before"), 'active', '  which nobody gives back');
+}
+
+does_not_go_on('without the marker', sub { unlink run_marker_path($holder) or die });
+does_not_go_on('with another marker', sub {
+    open my $out, '>:raw', run_marker_path($holder) or die;
+    print $out pack 'Q<', 4711;
+    close $out;
+});
+does_not_go_on('with another number of node ids', sub { }, node_count => 1);
+does_not_go_on('with as many as before', sub { });
+my $snapshot;
+$snapshot = snapshot($holder);
+sleep 3;
+does_not_go_on('on a disk that was set back within the run', sub { roll_back($holder, $snapshot) });
+
+# Static node ids in between: they forget the lease.
+wait_for_lease($holder);
+$holder->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');    # a copy of another one, which would be looked at
+$holder->stop('immediate');
+configure($holder, secret => $fleet->{secret}, node_id => 131000);
+$holder->start;
+wait_for_lease($holder);
+$holder->stop('immediate');
+configure($holder, leasing($fleet, $coordinator, node_count => 2));
+$holder->start;
+wait_for_lease($holder);
+isnt(lease_of($holder), $lease, 'after a time with node ids of its own: under another lease');
+$lease = lease_of($holder);
+
+# A standby has the lease of its primary in its copy of the state. Its postmaster has not taken it.
+$holder->backup('standby');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($holder, 'standby', has_streaming => 1);
+configure($standby, leasing($fleet, $coordinator, node_count => 2));
+$standby->start;
+crash_backend($standby);
+$standby->promote;
+load_on($fleet, $standby);
+wait_for_lease($standby);
+isnt(lease_of($standby), $lease, 'promoted after a crash, in one postmaster: under another lease');
+end_load($fleet, $standby);
+$standby->stop;
+
+# An orphan of the killed postmaster has the lock, and may go on with the lease. PostgreSQL starts beside it only when
+# postmaster.pid and the shared memory that this names are removed.
+load_on($fleet, $holder);
+my ($orphan) = split /\n/, $holder->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'load'");
+kill 'STOP', $orphan or die;
+my @others = grep { $_ != $orphan } RandflakeHistory::kill_postmaster($holder);
+wait_until_gone(@others);
+my $pid_file = $holder->data_dir . '/postmaster.pid';
+my (undef, $memory) = split ' ', (split /\n/, slurp_file($pid_file))[6];
+unlink $pid_file or die;
+shmctl $memory, 0, 0 or die "could not remove shared memory: $!";    # IPC_RMID
+$holder->start;
+load_on($fleet, $holder);
+wait_for_lease($holder);
+isnt(lease_of($holder), $lease, 'beside an orphan of a killed postmaster: under another lease');
+kill 'CONT', $orphan;
+end_load($fleet, $holder);
+$lease = lease_of($holder);
+
+# A hard-linked copy beside the server has its identity, its marker and its state, and not the lock.
+my $beside = new_holder($fleet, 'beside', $coordinator, node_count => 2);
+wait_for_lease($holder);
+my $directory = $beside->data_dir;
+PostgreSQL::Test::Utils::system_or_bail('rm', '-r', "$directory/randflake") if -e "$directory/randflake";
+PostgreSQL::Test::Utils::system_or_bail('cp', '-al', $holder->data_dir . '/randflake', "$directory/randflake");
+$beside->start;
+load_on($fleet, $_) for $holder, $beside;
+wait_for_lease($beside);
+isnt(lease_of($beside), $lease, 'a hard-linked copy beside the server has another lease');
+wait_for_lease($holder);
+is(lease_of($holder), $lease, '  and the server its own');
+end_load($fleet, $_) for $holder, $beside;
+
+# What is given back is not gone on with.
+$beside->stop;
+gave_back($coordinator, $beside, 1, 'a stop with the coordinator gives the lease back');
+$holder->stop;
+gave_back($coordinator, $holder, $lease, 'so does that of the original');
+my $given_back = $lease;
+$holder->start;
+wait_for_lease($holder);
+isnt(lease_of($holder), $given_back, '  and the next start leases anew');
+$holder->stop;
+all_is_well($fleet, $coordinator, 'crashes and restarts');
+done_testing();
