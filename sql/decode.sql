@@ -5,27 +5,11 @@
 SET datestyle = ISO;
 SET timezone = 'UTC';
 
-\echo '-- Every bigint is an identifier: decode and encode are inverse on all of them'
-CREATE TABLE any_id AS
-SELECT hashint8extended(n, 0) AS id FROM generate_series(1, 10000) AS n
-UNION ALL VALUES ('-9223372036854775808'::bigint), (-1), (0), (1), (9223372036854775807);
-SELECT count(*),
-       count(*) FILTER (WHERE id IS DISTINCT FROM randflake_encode(generated_at, node_id, sequence))
-           AS failures,
-       bool_and(generated_at BETWEEN '2024-10-27 03:33:20' AND '2058-11-05 17:10:23')
-           AS in_range,
-       bool_and(node_id BETWEEN 0 AND 131071 AND sequence BETWEEN 0 AND 131071) AS fields_in_range,
-       count(*) FILTER (WHERE generated_at >= '2041-11-01 10:21:52') BETWEEN 4000 AND 6000
-           AS half_with_top_bit
-FROM any_id, randflake_decode(id);
-SELECT count(*) AS failures FROM any_id
-WHERE randflake_generated_at(id) IS DISTINCT FROM (randflake_decode(id)).generated_at;
-DROP TABLE any_id;
-
 \echo '-- Decoding drops fractions of a second; the time zone changes only the output'
 SELECT generated_at, node_id, sequence
 FROM randflake_decode(randflake_encode('2030-01-02 03:04:05.999999', 6, 7));
-SELECT generated_at FROM randflake_decode(randflake_encode('2058-11-05 17:10:23.999999', 0, 0));
+SELECT generated_at, randflake_generated_at(id) = generated_at AS same
+FROM randflake_encode('2058-11-05 17:10:23.999999', 0, 0) AS id, randflake_decode(id);
 SELECT randflake_encode('2030-01-02 05:04:05+02', 6, 7) = randflake_encode('2030-01-02 03:04:05', 6, 7)
        AS same_instant;
 SET timezone = 'Asia/Kolkata';

@@ -1,6 +1,6 @@
 \set ECHO none
--- Identifiers in every place of a statement, all distinct. Parallel workers:
--- test/t/350_type.pl.
+-- Identifiers in every place of a statement, all distinct. test/t has parallel workers (350_type.pl)
+-- and transactions that are rolled back (100_crash.pl).
 \pset format unaligned
 \pset footer off
 SET datestyle = ISO;
@@ -74,30 +74,6 @@ ALTER TABLE plain ADD COLUMN other bigint DEFAULT randflake_generate();
 SELECT count(*), count(DISTINCT id) AS ids, count(DISTINCT other) AS others FROM plain;
 INSERT INTO issued SELECT id FROM plain WHERE note <> 'in a CTE' OR note IS NULL;
 INSERT INTO issued SELECT other FROM plain;
-
-\echo '-- By prepared statements, generic plans included'
-SET plan_cache_mode = force_generic_plan;
-PREPARE make AS INSERT INTO issued SELECT randflake_generate();
-EXECUTE make;
-EXECUTE make;
-EXECUTE make;
-PREPARE make_default (text) AS INSERT INTO plain (note) VALUES ($1) RETURNING id;
-EXECUTE make_default('prepared') \gset first_
-EXECUTE make_default('prepared') \gset second_
-INSERT INTO issued VALUES (:first_id), (:second_id);
-RESET plan_cache_mode;
-
-\echo '-- In transactions that are rolled back: such identifiers stay used'
-BEGIN;
-INSERT INTO plain (note) VALUES ('rolled back') RETURNING id AS rolled_back \gset
-ROLLBACK;
-BEGIN;
-SAVEPOINT s;
-INSERT INTO plain (note) VALUES ('rolled back') RETURNING id AS rolled_back_to \gset
-ROLLBACK TO s;
-INSERT INTO plain (note) VALUES ('after') RETURNING id AS after \gset
-COMMIT;
-INSERT INTO issued VALUES (:rolled_back), (:rolled_back_to), (:after);
 
 \echo '-- In blocks that catch exceptions'
 DO $$
