@@ -1,11 +1,10 @@
 // Leases of node ids, as the coordinator grants them and as their holder keeps them.
 //
-// The coordinator speaks of Unix seconds and of last seconds, as the Randflake libraries do; inside
-// the server it is seconds since the epoch, and ends are exclusive. Leases are as long and as
-// wide as a layout of seconds holds, which is Randflake's.
+// The coordinator uses Unix seconds and last seconds, like the Randflake libraries. The server uses
+// seconds since the epoch and exclusive ends. Leases are as long and as wide as a layout of seconds
+// holds, which is Randflake's.
 
-#ifndef RANDFLAKE_CORE_LEASE_LEASE_H
-#define RANDFLAKE_CORE_LEASE_LEASE_H
+#pragma once
 
 #include <cstdint>
 
@@ -23,7 +22,7 @@ struct LeaseGrant {
     UnixSecond end;  // inclusive
 };
 
-// A second that the coordinator named. What the layout cannot hold becomes 0 or SecondsEnd.
+// A second from the coordinator. Seconds outside the layout become 0 or SecondsEnd.
 constexpr Second SecondOfUnix(const Layout& layout, UnixSecond named) noexcept {
     if (named <= kWindowEpoch)
         return {0};
@@ -31,7 +30,7 @@ constexpr Second SecondOfUnix(const Layout& layout, UnixSecond named) noexcept {
     return second < SecondsEnd(layout) ? second : SecondsEnd(layout);
 }
 
-// The exclusive end of a lease whose last second the coordinator named.
+// The exclusive end for a last second from the coordinator.
 constexpr Second EndOfUnix(const Layout& layout, UnixSecond named_last) noexcept {
     if (named_last < kWindowEpoch)
         return {0};
@@ -39,37 +38,36 @@ constexpr Second EndOfUnix(const Layout& layout, UnixSecond named_last) noexcept
     return last < SecondsEnd(layout) ? last + 1 : last;
 }
 
-// How long a lease a holder asked for, and by how much its clock and the coordinator's may differ.
+// The duration that a holder asks for, and the tolerated difference of clocks.
 struct LeaseTerms {
     Seconds duration;
     Ms skew;
 };
 
-// The latest end of a window that a holder opens or extends whose clock shows `now`. What was
-// announced on disk cannot be taken back, so a coordinator must not be able to send a window into
-// the far future.
+// The latest end of a window that a holder may open or extend when its clock shows `now`. It cannot
+// take back what it announced on disk, so this keeps a coordinator from sending a window into the
+// far future.
 constexpr Second LatestEnd(Second now, const LeaseTerms& asked) noexcept {
     RANDFLAKE_ASSERT(asked.duration >= 1 && asked.skew >= 0);
     return now + asked.duration + SecondsFor(asked.skew) + 1;
 }
 
-// What the coordinator's clock showed at a moment of this server, within the error in both
-// directions.
+// The coordinator's clock at a moment of this server, within the error in both directions.
 struct CoordinatorClock {
-    UptimeMs at;  // 0: it was not told
+    UptimeMs at;  // 0: unknown
     WallMs shown;
     Ms error;
 
-    // By how much this server's clock is ahead of the coordinator's; negative: behind.
+    // How far this server's clock is ahead of the coordinator's; negative: behind.
     constexpr Ms Ahead(UptimeMs uptime_ms, WallMs wall_ms) const noexcept {
         RANDFLAKE_ASSERT(at != UptimeMs{0} && uptime_ms >= at);
         return (wall_ms - shown) - (uptime_ms - at);
     }
 };
 
-// The rectangle is the coordinator's promise. The holder, who has that many slots, checks that a
-// window of it can open, and elsewhere that it ends in time (LatestEnd). A start before the
-// layout's second 1 or after its last means that the coordinator's clock is wrong.
+// The coordinator promises the rectangle. The holder, with that many slots, checks here that a
+// window of it can open; LatestEnd checks its end. A start before the layout's second 1 or after
+// its last means a wrong clock of the coordinator.
 constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32_t slots) noexcept {
     RANDFLAKE_ASSERT(slots >= 1);
     const Second start = SecondOfUnix(layout, grant.start);
@@ -79,9 +77,8 @@ constexpr bool GrantUsable(const Layout& layout, const LeaseGrant& grant, uint32
            start >= Second{1} && start < SecondsEnd(layout);
 }
 
-// The window of a lease when the clock shows `now`. It is closed while
-// the lease is not to be opened, and when nothing is left of it. `earliest` is the first second
-// that may follow what was used before.
+// The window of a lease when the clock shows `now`. It is closed before the lease may open and
+// after its end. `earliest` is the first second that may follow all earlier use.
 constexpr Window WindowOfLease(Second earliest, const Lease& lease, Second now) noexcept {
     RANDFLAKE_ASSERT(lease.id == 0 || lease.start < lease.end);
     const Second first = lease.start > earliest ? lease.start : earliest;
@@ -90,5 +87,3 @@ constexpr Window WindowOfLease(Second earliest, const Lease& lease, Second now) 
 }
 
 }  // namespace randflake
-
-#endif

@@ -1,4 +1,4 @@
-// The rules of the holder, without a clock, a lock or a connection: arguments in, next state out.
+// The holder's rules, without clocks, locks or connections: arguments in, next state out.
 
 #include "core/lease/lease_holder.h"
 
@@ -6,7 +6,7 @@
 
 namespace randflake {
 
-// Between attempts after a failure: doubled from the first to the last.
+// The delays between attempts after a failure double from the first to the last.
 static constexpr Ms kFirstRetry = 250;
 static constexpr Ms kLastRetry = 4000;
 
@@ -57,7 +57,7 @@ LeaseOutcome LeaseHolder::Succeeded(const Lease& lease, Second now) noexcept {
     RANDFLAKE_ASSERT(awaits_ != LeaseRequest::Kind::kNone);
     RANDFLAKE_ASSERT(lease.id != 0 && lease.start < lease.end);
     awaits_ = LeaseRequest::Kind::kNone;
-    // What was given may be of no use while the clocks disagree, but the coordinator did its part.
+    // The clocks may disagree and make the lease useless, but the coordinator did its part.
     retry_interval_ = 0;
     if (now >= lease.end)
         return LeaseOutcome::kOver;
@@ -114,7 +114,7 @@ LeaseOutcome LeaseHolder::Renewed(const Layout& layout, UnixSecond last, const L
     const Second end = Max(held.end, EndOfUnix(layout, last));
     const SteadyMs lasts_until_ms = held.lasts_until_ms + InMs(end - held.end);
     const bool behind = end > held.end && end > LatestEnd(now, asked);
-    // The clock that never steps tells how long it would last from the request on.
+    // By the clock that never steps: how long it would last from the request on.
     if (behind && lasts_until_ms > asked_at_ms_ + InMs(asked.duration + 1) + asked.skew) {
         (void)Unanswered();
         held.refused = true;

@@ -1,30 +1,29 @@
-// The holder of leases: what a server asks of its coordinator and when, what the answers mean, when
-// a window opens, and what is given back.
+// The holder of leases: its requests to the coordinator and their times, the meaning of answers,
+// when windows open, and what to give back.
 //
 //   no lease       acquire one
-//   lease          renew it at half its time
+//   lease          renew it at two fifths of its time
 //   refused        acquire another; the old one stays good until its end, then the new one opens
-//   too long       the same; a lease that was granted so is given back
+//   too long       the same; a lease granted with such an end is given back
 //   clock behind   keep and renew it; the window reaches as far as the clock allows (LatestEnd)
 //   no answer      ask again, backing off; the leases stay as they are
 //
-// That a lease has ended, the coordinator says by refusing to renew it, not this server's clock.
+// Only a refused renewal ends a lease, never the local clock.
 //
-// A lease is a permission with an end. The window inside is written ahead in steps, by the same
-// path as that of static node ids (Server::Extend), and never beyond the lease.
+// A lease is a permission with an end. The window in it is written ahead in steps, by the same path
+// as that of static node ids (Server::Extend), and never beyond the lease.
 //
 // A holder has up to two leases: the open one, whose node ids are in the slots, and the next one,
-// which waits until its time has come and that of the open one is over. Windows follow each other
-// in time (generator.h), so a lease is never left before its end for another: another coordinator
+// which waits for its start and for the end of the open one. Windows follow each other in time
+// (generator.h), so a holder never leaves a lease for another before its end: another coordinator
 // may grant the same node ids.
 //
-// Plain data, which may be copied byte by byte. All zero is a holder that has nothing and waits for
-// nothing. It is in shared memory; what it takes to go on with its leases is in the state on disk
-// as well, and Resumes in core/window/window_state.h says who may. One process at a time calls what
-// changes it. Clock readings and random numbers are arguments.
+// Plain data, which may be copied byte by byte. All zero is a holder without leases that waits for
+// nothing. It is in shared memory; the state on disk has what resuming its leases takes, under the
+// conditions of Resumes in core/window/window_state.h. One process at a time makes changes. Clock
+// readings and random numbers are arguments.
 
-#ifndef RANDFLAKE_CORE_LEASE_LEASE_HOLDER_H
-#define RANDFLAKE_CORE_LEASE_LEASE_HOLDER_H
+#pragma once
 
 #include <cstdint>
 #include <type_traits>
@@ -39,10 +38,10 @@ struct LeaseRequest {
     Kind kind;
     int64_t lease_id;  // of kRenew
     Incarnation incarnation;
-    UnixSecond expected_end;  // of kRenew: the last second that the holder knows of
+    UnixSecond expected_end;  // of kRenew: the holder's last second
 };
 
-// What came of a request.
+// The reply to a request.
 struct LeaseReply {
     enum class Kind : uint8_t { kNone, kRefused, kGranted, kRenewed };  // kNone: nothing is certain
 
@@ -50,29 +49,29 @@ struct LeaseReply {
     LeaseGrant grant;       // of kGranted
     UnixSecond renewed_to;  // of kRenewed: the last second
     bool tells_of_secrets;  // of any kind: whether the next counts
-    Second differs_from;    // from when on this server lacks a secret; 0: it lacks none
+    Second differs_from;    // from here on this server lacks a secret; 0: it lacks none
 };
 
-// What an answer means.
+// The meaning of an answer.
 enum class LeaseOutcome : uint8_t {
     kGood,       // a lease was granted or renewed
-    kNotBegun,   // the same, but by this server's clock it has not begun
-    kOver,       // the same, but by this server's clock it has ended
-    kUnusable,   // what was granted makes no sense; ask again later
-    kTooLong,    // it ends later than was asked for: not taken; ask again later
-    kBehind,     // a good one, which ends later than this server's clock allows: that is behind
-    kReplace,    // the lease is renewed no more; acquire another at once
+    kNotBegun,   // the same, but has not begun by this server's clock
+    kOver,       // the same, but has ended by this server's clock
+    kUnusable,   // the grant makes no sense; ask again later
+    kTooLong,    // it ends too late: not taken; ask again later
+    kBehind,     // good, but this server's clock is behind: it ends too late
+    kReplace,    // the lease cannot be renewed; acquire another at once
     kNothing,    // nothing has changed; ask again later
-    kNotAwaited  // it answers no request that is under way; nothing has changed
+    kNotAwaited  // it answers no pending request; nothing has changed
 };
 
-// A lease to be given back.
+// A lease to give back.
 struct LeaseRelease {
-    Lease lease;           // its id is 0 when there is nothing to give back
-    UnixSecond last_used;  // the one before its start when none was used
+    Lease lease;           // id 0: nothing to give back
+    UnixSecond last_used;  // unused: the second before its start
 
-    // This data directory may have used the node ids before, up to the second `end`: no other
-    // holder may have those seconds.
+    // This data directory may have used the node ids before the second `end`: no other holder may
+    // have those seconds.
     void UsedUntil(Second end) noexcept;
 };
 struct LeaseReleases {
@@ -83,7 +82,8 @@ class LeaseHolder {
 public:
     const Lease& open() const noexcept { return open_; }
     const Lease& next() const noexcept { return next_; }
-    // Both, for the state on disk, and from it. The open one has no window then: see Reopened.
+    // Write copies both leases to the state on disk, Resume takes them from it. The open one then
+    // has no window: see Reopened.
     void Write(Lease (&leases)[kMaxLeases]) const noexcept {
         leases[0] = open_;
         leases[1] = next_;
@@ -96,64 +96,64 @@ public:
     // The one to renew.
     const Lease& newest() const noexcept { return next_.id != 0 ? next_ : open_; }
 
-    // The first second that neither lease reaches.
+    // The first second after both leases.
     Second LastEnd() const noexcept { return open_.end > next_.end ? open_.end : next_.end; }
 
-    // What it waits for.
+    // The pending request.
     LeaseRequest::Kind awaits() const noexcept { return awaits_; }
 
-    // --- requests; a new one makes answers to the one before meaningless
+    // --- requests; answers to former ones then mean nothing
 
-    // Whether to ask for a renewal now, rather than for another lease.
+    // Whether the next request is a renewal rather than an acquisition.
     bool renews() const noexcept { return newest().id != 0 && !newest().refused; }
     LeaseRequest Renew(SteadyMs now_ms) noexcept;
     // `fresh` is random, and never used before.
     LeaseRequest Acquire(const Incarnation& fresh, SteadyMs now_ms) noexcept;
 
-    // --- answers, which count only when it is certain that they are committed
+    // --- answers; call these only when they are certainly committed
 
-    // For a server with that many slots. One that ends beyond LatestEnd and is longer than was
-    // asked for is not taken; see Declined.
+    // For a server with that many slots. Refuses a lease that ends beyond LatestEnd and is longer
+    // than requested; see Declined.
     LeaseOutcome Granted(const Layout& layout, uint32_t slots, const LeaseGrant& grant,
                          const LeaseTerms& asked, Second now) noexcept;
-    // What to give back after Granted gave kTooLong: the lease as it was granted, unused.
+    // The lease to give back, unused, after kTooLong.
     LeaseRelease Declined(const Layout& layout, const LeaseGrant& grant) const noexcept;
-    // To this last second. What was promised before stays. Beyond LatestEnd, and by the clock that
-    // never steps longer than was asked for, the lease keeps its end and is renewed no more.
+    // Extends the lease to this last second, and never shortens it. If that is beyond LatestEnd
+    // and, by the clock that never steps, longer than requested, the lease keeps its end and is not
+    // renewed again.
     LeaseOutcome Renewed(const Layout& layout, UnixSecond last, const LeaseTerms& asked,
                          Second now) noexcept;
     LeaseOutcome Refused() noexcept;
-    // There was no clear answer, or the coordinator could not be asked.
+    // No clear answer came, or the coordinator could not be asked.
     LeaseOutcome Unanswered() noexcept;
 
     // --- time
 
-    // When to ask next: at two fifths of the lease, so that of the usual minute 36 seconds are left
-    // for the operator's alerts. A step of the wall clock neither delays a renewal nor hurries it.
-    // `longest` is the duration that is asked for. Any `random` number makes it a little earlier,
-    // so that the holders of a coordinator that comes back spread out.
+    // The time of the next request: after two fifths of the lease, so a lease of a minute leaves 36
+    // seconds for the operator's alerts. Steps of the wall clock do not affect it. `longest` is the
+    // requested duration. Any `random` number makes it slightly earlier, so that the holders of a
+    // returning coordinator spread out.
     SteadyMs NextRequestAt(Seconds longest, uint64_t random, SteadyMs now_ms) const noexcept;
-    // When there is something to do, if the next request is due then.
+    // The time of the next action, given that of the next request.
     SteadyMs WakeAt(SteadyMs next_request_at_ms, SteadyMs now_ms) const noexcept;
 
     // --- the window
 
     // The window in force, up to the end of the open lease, but not beyond `latest`.
     Window Extended(Window window, Second latest) const noexcept;
-    // A window of the open lease, which has none; see OpenNext.
+    // A window of the open lease if it has none; see OpenNext.
     Window Reopened(Second earliest, Second now, Second latest) const noexcept;
-    // Makes the next lease the open one if it is time, and gives its window; else a closed one.
-    // `earliest` is the first second that may follow all that was used before: at least the end of
-    // the window in force, of a closed window too, and of the open lease. The new window ends at
-    // `latest` at the latest.
+    // Opens the next lease if it is time, and returns its window; else a closed one. `earliest` is
+    // the first second after all earlier use: at least the end of the window in force, even of a
+    // closed one, and of the open lease. The new window ends at `latest` or before.
     Window OpenNext(Second earliest, Second now, Second latest) noexcept;
-    // True if this directory already used the next lease's node ids to its end, `used_until` being
-    // what it may have used. Up to the end of the window in force, that was the open lease.
+    // True if this directory may already have used the next lease's node ids to its end; it may
+    // have used them up to `used_until`. Up to the end of the window in force, that was the open
+    // lease.
     bool NextUsed(Window window, Second used_until) const noexcept;
-    // Gives the next lease back as used: not before its end, so that the coordinator remembers it.
+    // Gives the next lease back as used to its end, so that the coordinator remembers it.
     LeaseRelease DropNext() noexcept;
-    // What to give back after the window was sealed; `last` is what SealWindow gave. Both leases
-    // are forgotten.
+    // What to give back after the seal that returned `last`. Forgets both leases.
     LeaseReleases Sealed(Second last) noexcept;
 
 protected:  // the simulation breaks the rules one by one
@@ -162,8 +162,8 @@ protected:  // the simulation breaks the rules one by one
     Lease open_{};
     Lease next_{};
     LeaseRequest::Kind awaits_{};
-    Incarnation incarnation_{};  // of the acquisition that is under way
-    SteadyMs asked_at_ms_{};     // of the request that is under way
+    Incarnation incarnation_{};  // of the pending acquisition
+    SteadyMs asked_at_ms_{};     // of the pending request
     Ms retry_interval_ = 0;      // 0: the last request succeeded
 };
 
@@ -171,5 +171,3 @@ static_assert(std::is_trivially_copyable_v<LeaseHolder>);
 static_assert(std::is_trivially_destructible_v<LeaseHolder>);
 
 }  // namespace randflake
-
-#endif

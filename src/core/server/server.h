@@ -1,24 +1,24 @@
-// The protocol of a server: in which order its processes read and write files, lock, decide and
-// publish. Every process of a server runs these lines, and so does the simulation; what differs is
-// the environment.
+// The protocol of a server: the order in which its processes read and write files, lock, decide and
+// publish. Every process of a server runs this code, and so does the simulation; only the
+// environment differs. Environment, below, lists its calls.
 //
-// Who calls what:
+// Callers:
 //
 //   any session        Extend; AddSecrets, DecodeHorizon, AcknowledgeCopy
 //   the lease worker   Ask, Answered; OpenLease, DropNext, Seal
 //   a worker           Looked, once after a start
-//   the postmaster     MakeMemory; Stop, when it exits and all its children are gone
+//   the postmaster     MakeMemory; Stop, at its exit, when all its children are gone
 //
-// There is one lock, the window lock. Under it, and only under it,
+// There is one lock, the window lock. Only under it do processes
 //
-//   - the window is opened, extended and sealed, and leases change,
-//   - the state on disk is read and written, and ServerMemory changes,
-//   - secrets are added.
+//   - open, extend and seal the window, and change leases,
+//   - read and write the state on disk, and change ServerMemory,
+//   - add secrets.
 //
-// Each write is of the whole state, and moves the marker before anything rests on it. The
-// postmaster has no locks, and needs none where it calls. Slots' words, the window's word and the
-// number of secrets are atomic and are read without the lock. What leases there are, all but the
-// holder of the lock read in a copy (ShowLeases).
+// Each write has the whole state, and moves the marker before anything relies on it. The postmaster
+// has no locks and needs none for its calls. Slots' words, the window's word and the number of
+// secrets are atomic and are read without the lock. Processes without the lock read a copy of the
+// leases (ShowLeases).
 //
 //   Load, once           read the state, decide (PlanStart, Resumes), keep state and leases
 //   Extend, OpenLease    write window and leases, publish them; under another range of static node
@@ -26,18 +26,15 @@
 //   Answered, DropNext   write the leases, publish them
 //   AddSecrets           decide (PlanReload), publish the secrets
 //   Looked               publish from when on no coordinator of this server has leased its node ids
-//   Seal                 seal the window and forget the leases, write the exact end, and the leases
-//                        unless they are to be given back
+//   Seal                 seal the window and forget the leases; write the exact end, and the leases
+//                        unless the worker gives them back
 //   Stop                 write the exact end
 //
-// So a process that reserves a number in a second that was announced after a secret was added finds
-// that secret: the ring was published before the lock was released, the window after it was taken
-// again, and the ring is read after the number is reserved.
-//
-// What the environment must have, Environment says below.
+// So a process that reserves a number in a second announced after a secret was added finds that
+// secret: the ring was published before the lock was released, the window under a later lock, and
+// the process reads the ring after reserving the number.
 
-#ifndef RANDFLAKE_CORE_SERVER_SERVER_H
-#define RANDFLAKE_CORE_SERVER_SERVER_H
+#pragma once
 
 #include <algorithm>
 #include <concepts>
@@ -51,19 +48,19 @@
 
 namespace randflake {
 
-// A forward jump of the wall clock, against the clock that never steps, beyond which the server
-// waits for a person: windows far in the future cannot be taken back.
+// If the wall clock jumps ahead further than this, against the clock that never steps, the server
+// waits for the operator: it cannot take back windows in the far future.
 inline constexpr Seconds kMaxClockJump = 86400;
 
-// After a failed write or read, the next attempt of an extension.
+// The delay after a failed write or read before the next attempt to extend.
 inline constexpr Ms kRetryInterval = 200;
 
-// Why the window was not opened or extended when it was last tried.
+// Why the last attempt to open or extend the window failed.
 enum class WindowProblem : uint8_t {
     kNone,
     kWriting,      // a process is writing the new end
     kNotYet,       // it may not open before `second`
-    kClockJumped,  // the clock is `jump` seconds ahead of where it should be
+    kClockJumped,  // the clock has jumped `jump` seconds ahead
     kFileFailed,   // reported by the environment
     kSecrets,      // the state on disk refuses this server's secrets; `second` is its last end
     kNoRange,      // the clock is behind, and no range of node ids may open before `second`
@@ -78,12 +75,12 @@ struct WindowTrouble {
 
 enum class LeaseOpening : uint8_t {
     kOpened,  // the next lease is the open one now
-    kNotYet,  // there is none, or it is not time, or the disk cannot be read or written
-    kUsed,    // this server used its node ids itself, up to the second `used_until` or later
+    kNotYet,  // there is none, it is early, or the disk failed
+    kUsed,    // this server itself used its node ids, up to `used_until` or later
 };
 
-// What is decided elsewhere in the core. An environment names the type that decides, and Server
-// makes one of the environment: this one, but in the simulation, which breaks the rules one by one.
+// Decisions of the rest of the core. An environment names the type that decides, and Server makes
+// an object of it. The simulation has its own types, which break the rules one by one.
 struct Decisions {
     using Holder = LeaseHolder;
 
@@ -130,56 +127,56 @@ concept DecidesAsShipped = std::same_as<typename Env::Decisions, Decisions>;
 template <typename Env>
 using HolderOf = typename std::remove_reference_t<typename Env::Decisions>::Holder;
 
-// What the postmaster remembers while shared memory comes and goes. A crash of a backend must not
-// make it accept a clock that has jumped, which only a restart does, nor forget a promotion.
+// The postmaster's memory across lives of shared memory. After a crash of a backend the server must
+// neither accept a clock that has jumped, which takes a restart, nor forget a promotion.
 struct PostmasterMemory {
     uint64_t machine_boot[2];  // see WriteRecord; known before the first MakeMemory
     bool started;
     Moment started_at;
-    bool began_in_recovery;    // so that it may have been promoted since
+    bool began_in_recovery;    // so it may have been promoted since
     bool after_crash_restart;  // shared memory was lost in a crash
-    uint64_t number;           // random; 0: there is none
-    bool locked;               // it has the lock of the directory; see Resumes
+    uint64_t number;           // random; 0: none
+    bool locked;               // holds the directory's lock; see Resumes
 };
 
-// Shared memory of a server, beside slots and window. All zero is a server that knows nothing.
+// Shared memory of a server, beside slots and window. All zero means that nothing is known.
 template <typename Holder>
 struct ServerMemory {
     // Written by MakeMemory and read without the lock.
     bool leased;
-    NodeRanges ranges;  // where they are leased, only how many
+    NodeRanges ranges;  // of leased ones only the count
     uint64_t boot[2];   // see Stop::boot
     PostmasterMemory postmaster;
 
     // The rest is protected by the window lock.
-    bool loaded;        // the state on disk was read; the rest of this block counts
-    WindowState state;  // as it is on disk after the next write, whatever that announces
+    bool loaded;        // the state on disk was read; the next fields are valid
+    WindowState state;  // the next write has this and its announcement
     uint64_t run;       // of the last attempt to write it; see WriteRecord
-    uint64_t marked;    // what the marker shows, if nobody else has moved it
-    bool dirty;         // the disk has not got the state's differs_from
+    uint64_t marked;    // the marker's value unless another process moved it
+    bool dirty;         // the disk lacks the state's differs_from
 
-    // What was found, and when to open static node ids by it; see PlanStart.
+    // The finding, and when it lets static node ids open; see PlanStart.
     StateError found;
     WindowState found_state;
     Start start;
     UptimeMs opens_at_ms;
     Second held_off_until;
 
-    // Of static node ids: the range in use, and of each range the first second at which the slots
-    // allow a window. That of the range in use is in the window's word while it is open.
+    // Static node ids: the range in use, and each range's first second at which the slots allow a
+    // window. For the range in use the window's word has it while the window is open.
     uint32_t range;
     Second earliest[kMaxRanges];
 
-    // Unless their start is proven, they stay closed until this server's databases were looked at
-    // for coordinators that have leased them, each up to `free_at` (core/lease/pool_look.h).
+    // After an unproven start they stay closed until a look at this server's databases. `free_at`
+    // is its result: when each range's leases end (core/lease/pool_look.h).
     bool proven;
     bool looked;
     Second free_at[kMaxRanges];
 
-    SteadyMs retry_at_ms;  // no window is extended before
+    SteadyMs retry_at_ms;  // extends no window before this
 
-    Holder holder;           // the open lease is the window's
-    bool keeps_leases;       // the state does, which a worker has left there when it ended
+    Holder holder;           // its open lease has the window
+    bool keeps_leases;       // a worker left them in the state at its end
     uint32_t named_secrets;  // in the last request
 };
 
@@ -189,18 +186,17 @@ struct LeaseQuestion {
 };
 
 struct ReloadResult {
-    bool state_known;  // otherwise the state could not be read, and nothing was decided
-    ReloadPlan plan;   // the secrets were added if it has no error
+    bool state_known;  // false: the state could not be read; nothing is decided
+    ReloadPlan plan;   // without an error the secrets were added
     Reload reload;
-    Second written_end;  // the last of the state
+    Second written_end;  // the state's last one
 };
 
-// An environment. Calls that are marked with * may not come back: in PostgreSQL an error leaves
-// them by a jump. The lock is released then, what was done since the last change of ServerMemory is
-// lost with the call, and all of that is safe here. No virtual call, no allocation, and nothing
-// with a destructor is on the way.
+// An environment. Calls marked with * may not return: in PostgreSQL an error leaves them by a jump.
+// The jump releases the lock and loses everything since the last change of ServerMemory, which is
+// safe at all of these calls. No virtual calls, no allocation, and no destructors here.
 
-// What the postmaster calls, without the lock.
+// The postmaster's calls, without the lock.
 template <typename Env>
 concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint64_t* mark) {
     typename Env::Decisions;
@@ -210,16 +206,16 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     // Calls its argument with a SlotSet for each layout of numbers.
     env.WithSlots([](const auto&... sets) { (sets.layout.Slots(sets.slot(0).load() != 0), ...); });
     { env.Present() } -> std::same_as<Moment>;
-    // The tolerated difference of clocks, now and since the start of the postmaster.
+    // The tolerated difference of clocks, now and since the postmaster's start.
     { env.SkewMs() } -> std::same_as<Ms>;
     { env.Skew() } -> std::same_as<SkewRange>;
     // * False after a failure, which it reports.
     { env.WriteState(state) } -> std::same_as<bool>;
-    // * Moves the marker to *mark. Where it cannot be moved it is removed, and *mark becomes 0;
-    // false if it may still show something else.
+    // * Moves the marker to *mark. If that fails, removes it and sets *mark to 0; false if it may
+    // still show another mark.
     { env.Mark(state.origin, mark) } -> std::same_as<bool>;
-    // Takes the directory's lock, if no process has it that is no child of this postmaster. With
-    // true, makes what is locked where there is none.
+    // Takes the directory's lock unless a process other than this postmaster's children has it.
+    // With true, creates the locked file if it is missing.
     { env.LockDirectory(true) } -> std::same_as<bool>;
     { env.RandomRun() } -> std::same_as<uint64_t>;  // *, never 0
     // Whether this process holds the lock; whether it is the postmaster and has no children.
@@ -227,44 +223,44 @@ concept UnlockedEnvironment = requires(Env& env, const WindowState& state, uint6
     { env.NoChildrenLeft() } -> std::same_as<bool>;
 };
 
-// What the other processes call as well.
+// Further calls of the other processes.
 template <typename Env>
 concept Environment = UnlockedEnvironment<Env> &&
     requires(Env& env, const WindowState& state, WindowState* read, StateError* error,
              Origin* origin, const Second (&opens_at)[kMaxRanges], const StartPlan& plan,
              const HolderOf<Env>& holder, const typename Env::SecretList& list) {
-    // Of seconds: what windows are made of.
+    // The layout in seconds that windows use.
     { env.layout() } -> std::convertible_to<const Layout&>;
     env.Lock();                               // *
     { env.TryLock() } -> std::same_as<bool>;  // *
     env.Unlock();
-    env.Wake();  // those who wait for the window
+    env.Wake();  // wakes sessions that wait for the window
     { env.Now() } -> std::same_as<Second>;
     { env.Steady() } -> std::same_as<SteadyMs>;
-    { env.Terms() } -> std::same_as<LeaseTerms>;  // what leases are for
-    { env.Generates() } -> std::same_as<bool>;    // not in recovery, and not without node ids
+    { env.Terms() } -> std::same_as<LeaseTerms>;  // duration and skew of leases
+    { env.Generates() } -> std::same_as<bool>;    // out of recovery, and with node ids
 
     // * False after a failure, which they report.
     { env.ReadState(read, error, origin) } -> std::same_as<bool>;
     { env.Marked(*origin) } -> std::same_as<uint64_t>;  // *
-    // Reads without making anything.
+    // Reads without creating files.
     { env.LookAtState(read, error) } -> std::same_as<bool>;
 
     { env.Secrets() } -> std::same_as<SecretRecords>;  // *
     { env.SecretCount() } -> std::same_as<uint32_t>;
     env.AddSecrets(list);
-    // The second before which identifiers are read for certain, in shared memory; 0: unknown.
+    // The end of certain decoding, in shared memory; 0: unknown.
     { env.DecodeHorizon() } -> std::same_as<Second>;
     env.SetDecodeHorizon(Second{});
 
-    env.Look();  // sees to it that Looked is called, soon
+    env.Look();  // causes a call of Looked, soon
 
     // For messages
     env.Report(WindowTrouble{});           // * why there is no window
     env.LogStart(plan, state, *error);     // *
-    env.LogRange(uint32_t{}, Second{});    // * under another range than this one from now on
-    env.ShowRanges(uint32_t{}, opens_at);  // the one in use, and from when on each may be
-    env.Closing(Window{});                 // before the slots' words go
+    env.LogRange(uint32_t{}, Second{});    // * this range is no longer in use
+    env.ShowRanges(uint32_t{}, opens_at);  // the range in use, and when each may open
+    env.Closing(Window{});                 // before the slots' words are lost
     env.ShowLeases(holder);
 };
 
@@ -279,8 +275,8 @@ public:
 
     // --- the postmaster
 
-    // Fills in memory that was just made. `boot` is as Stop has it. The lock is taken before the
-    // first child is there, and stays with them all.
+    // Initializes new memory. `boot` as in Stop. Takes the lock before the first child exists; all
+    // children inherit it.
     void MakeMemory(bool leased, const NodeRanges& ranges, const uint64_t (&boot)[2],
                     bool in_recovery, PostmasterMemory* postmaster) {
         RANDFLAKE_ASSERT(CurrentWindow() == Window{});
@@ -302,7 +298,7 @@ public:
     }
 
     // A clean stop: writes the exact end of the static window. All children are gone. `boot` is
-    // what the next start finds if nothing comes in between.
+    // what the next start will find if nothing changes in between.
     void Stop(const uint64_t (&boot)[2]) {
         RANDFLAKE_ASSERT(env_.NoChildrenLeft());
         const Window window = CurrentWindow();
@@ -315,8 +311,7 @@ public:
         decide().TakeBack(&state, last + 1);
         RANDFLAKE_ASSERT(state.EndFor(memory().ranges.At(memory().range)) > last);
         state.stop = {{boot[0], boot[1]}, now.uptime_ms, now.wall_ms, memory().ranges.All()};
-        // What was tolerated before the stop is no matter to a proof: others hold off from a start
-        // after it.
+        // The former tolerance does not matter to a proof: others hold off from a later start.
         state.skew = env_.Skew();
         state.skew.smallest_ms = static_cast<uint32_t>(env_.SkewMs().count);
         (void)WriteAndMark(&state);
@@ -324,10 +319,10 @@ public:
 
     // --- sessions
 
-    // Opens the window, or moves its end, or goes on under the next lease or another range of
-    // static node ids, if the clock calls for it and no other process is at it. True when the
-    // window changed, or another process changed it meanwhile, so that a new attempt at a number
-    // makes sense at once. Not during recovery.
+    // If the clock requires it and no other process is at work: opens the window, moves its end, or
+    // goes on under the next lease or another range of static node ids. True if the window changed,
+    // or another process changed it meanwhile, so that another attempt may succeed at once. Not
+    // during recovery.
     bool Extend() {
         if (!env_.TryLock())
             return false;
@@ -339,7 +334,7 @@ public:
         return changed;
     }
 
-    // Takes the secrets of `list`, whose records are `after`, if they may be added.
+    // Adds the new secrets of `list`, whose records are `after`, if that is allowed.
     ReloadResult AddSecrets(const SecretRecords& after, const auto& list) {
         ReloadResult result{};
         Reload& reload = result.reload;
@@ -348,15 +343,14 @@ public:
         reload.after = after;
         reload.issues = env_.Generates();
         reload.leased = memory().leased;
-        // A clock that was set back tells nothing of how far those of others are.
+        // A clock set back does not show how far other servers' clocks are.
         const Moment now = env_.Present();
         reload.wall_ms = std::max(now.wall_ms, UnsetWall(now));
         reload.skew = env_.SkewMs();
-        // A standby, or a server that lost its secrets, may add one that already began elsewhere:
-        // it has made nothing since its start. The state on disk is asked before its first window
-        // opens.
+        // A standby, or a server that lost its secrets, may add one that began elsewhere: it has
+        // made nothing since its start. The state is checked before its first window opens.
         result.state_known = !reload.NeedsState() || EnsureLoaded();
-        // The state may have brought leases.
+        // The state may have leases.
         reload.leases_end = Later(memory().holder.LastEnd(), memory().state.LeasesEnd());
         if (result.state_known) {
             const bool loaded = memory().loaded;
@@ -380,8 +374,8 @@ public:
         return result;
     }
 
-    // The first second of which identifiers may be read wrongly, because a coordinator has said
-    // that this server lacks a secret. 0 if that could not be found out.
+    // The first second whose identifiers this server may misread, because a coordinator says that
+    // it lacks a secret. 0 if it could not find out.
     Second DecodeHorizon() {
         env_.Lock();
         LookUpDecodeHorizon();
@@ -390,7 +384,7 @@ public:
         return second;
     }
 
-    // The operator knows of the copy that this directory is. False if that could not be written.
+    // Records that the operator knows of the copy in this directory. False if it cannot be written.
     bool AcknowledgeCopy() {
         env_.Lock();
         bool done = EnsureLoaded();
@@ -405,9 +399,9 @@ public:
 
     // --- the worker that looks
 
-    // The coordinators in the databases of this server may have leased its ranges up to that second
-    // each. The state takes it for a written end, which stays where the next start is proven. Env
-    // was asked to look, so the state is known.
+    // Coordinators in this server's databases may have leased each range up to that second. The
+    // state keeps it as a written end, which survives a proven start. Env was asked to look, so the
+    // state is known.
     void Looked(const Second (&free_at)[kMaxRanges]) {
         env_.Lock();
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded && !memory().leased);
@@ -422,8 +416,8 @@ public:
 
     // --- the lease worker
 
-    // What to ask the coordinator: nothing as long as the state cannot be read, which may have
-    // leases. `fresh` is random, and never used before.
+    // The next request to the coordinator: none while the state, which may have leases, cannot be
+    // read. `fresh` is random, and never used before.
     LeaseQuestion Ask(const Incarnation& fresh) {
         LeaseQuestion question{};
         env_.Lock();
@@ -445,9 +439,9 @@ public:
         return question;
     }
 
-    // What came of the last question; kNothing if a secret was added since, unless it was refused:
-    // what was granted without that secret may reach beyond its time. `declined` is set to a grant
-    // that is to be given back.
+    // The meaning of an answer to the last request; kNothing if a secret was added since, unless it
+    // is a refusal: a lease granted without that secret may reach beyond the secret's time. Sets
+    // `declined` to a lease to give back.
     LeaseOutcome Answered(const LeaseReply& reply, LeaseRelease* declined = nullptr) {
         LeaseOutcome outcome{};
         env_.Lock();
@@ -464,7 +458,7 @@ public:
         return outcome;
     }
 
-    // Makes the next lease the open one, if it is time and no session has done so.
+    // Opens the next lease if it is time and no session has done so.
     LeaseOpening OpenLease(Second* used_until) {
         env_.Lock();
         const LeaseOpening opening = OpenNext(used_until);
@@ -472,8 +466,8 @@ public:
         return opening;
     }
 
-    // Gives the next lease back, as used; none if a session has opened it meanwhile, or if it
-    // cannot be struck out of the state: then it stays.
+    // Gives the next lease back as used; none if a session has opened it meanwhile, or if the state
+    // cannot be written without it: then it stays.
     LeaseRelease DropNext() {
         LeaseRelease release{};
         env_.Lock();
@@ -487,7 +481,7 @@ public:
         return release;
     }
 
-    // A copy, for what the worker decides without the lock.
+    // A copy, for decisions of the worker without the lock.
     Holder Leases() {
         env_.Lock();
         const Holder copy = memory().holder;
@@ -495,9 +489,9 @@ public:
         return copy;
     }
 
-    // Seals the window and forgets the leases: no identifier beyond what is reported was or ever
-    // will be made under them, unless the state keeps them. It does if they are not to be given
-    // back, and nothing is to be given back that it may keep.
+    // Seals the window and forgets the leases: beyond what this returns, no identifier was or will
+    // be made under them, unless the state keeps them. It does if the worker does not give them
+    // back, and nothing is given back that the state may keep.
     LeaseReleases Seal(bool gives_back) {
         env_.Lock();
         const bool was_open = !CurrentWindow().closed();
@@ -517,7 +511,7 @@ public:
             struck = Write(next) && gives_back;
             memory().keeps_leases = !struck;
         }
-        // What this data directory used before counts as used, too.
+        // Earlier use by this data directory counts as used, too.
         for (LeaseRelease* release : {&releases.open, &releases.next})
             if (!struck)
                 *release = {};
@@ -542,7 +536,7 @@ private:
     Window CurrentWindow() { return Window::FromWord(env_.window().load()); }
     uint32_t Slots() { return memory().ranges.first.count; }
 
-    // The last second of the open window in which a number was reserved, or the one before it.
+    // The last second of the open window with a reservation, or the second before the window.
     Second LastUsed(const Window& window) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         Second last = window.start - 1;
@@ -554,7 +548,7 @@ private:
         return last;
     }
 
-    // The last second used in the window, which is closed then, or kNotUsed.
+    // Closes the window. The last second used in it, or kNotUsed.
     Second SealSlots() {
         env_.Closing(CurrentWindow());
         Second last = kNotUsed;
@@ -574,8 +568,8 @@ private:
                                      memory().held_off_until);
     }
 
-    // Finds out what is known, without making or announcing anything: a server that generates
-    // nothing has no state.
+    // Reads what is known without creating or announcing anything: a server that does not generate
+    // has no state.
     void LookUpDecodeHorizon() {
         RANDFLAKE_ASSERT(env_.Locked());
         if (env_.DecodeHorizon() != Second{})
@@ -620,9 +614,9 @@ private:
         return outcome;
     }
 
-    // How far the window of a lease reaches ahead of the clock: as far as that of static node ids,
-    // and never beyond LatestEnd. The beginning of time where it may not be moved: right after a
-    // failure, or where the state on disk cannot be read.
+    // The next end of a lease's window: as far ahead of the clock as for static node ids, but not
+    // beyond LatestEnd. The beginning of time if it may not move: right after a failure, or while
+    // the state on disk cannot be read.
     Second LeaseStep() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         if (env_.Steady() < memory().retry_at_ms || !EnsureLoaded())
@@ -632,12 +626,12 @@ private:
         return in_time ? Earlier(now + kWindowSeconds, LatestEnd(now, env_.Terms())) : Second{};
     }
 
-    // Moves the window's end, within the open lease; or opens the window of one that was resumed.
+    // Moves the window's end within the open lease, or opens the window of a resumed lease.
     bool ExtendLease() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         const Window window = CurrentWindow();
         const Lease& open = memory().holder.open();
-        // Another process has just moved it, or the clock was set back.
+        // Another process has moved it, or the clock was set back.
         if (!window.closed() && env_.Now() + 1 < window.end)
             return true;
         const Second step = open.id != 0 && env_.Now() < open.end ? LeaseStep() : Second{};
@@ -659,8 +653,8 @@ private:
                });
     }
 
-    // When the open lease is over, the window of the next one opens, after everything that this
-    // data directory ever announced for its node ids.
+    // After the end of the open lease, opens the window of the next one, later than everything that
+    // this data directory announced for its node ids.
     LeaseOpening OpenNext(Second* used_until) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
         const Holder& held = memory().holder;
@@ -683,12 +677,12 @@ private:
         return opened ? LeaseOpening::kOpened : LeaseOpening::kNotYet;
     }
 
-    // See DecodeHorizon(), for a state that says from when on the secrets differ.
+    // DecodeHorizon() by the second from which the state's secrets differ.
     static constexpr Second HorizonOf(Second differs_from) {
         return differs_from != Second{} ? differs_from : kNoSecond;
     }
 
-    // The next attempt of an extension comes later.
+    // Delays the next attempt to extend.
     bool BackOff() {
         RANDFLAKE_ASSERT(env_.Locked());
         memory().retry_at_ms = env_.Steady() + kRetryInterval;
@@ -702,7 +696,7 @@ private:
         const Second limit = SecondsEnd(env_.layout());
         if (now < Second{0} || now >= limit)
             return false;
-        // Another process has just moved the end, or the clock was set back.
+        // Another process has moved the end, or the clock was set back.
         if (!window.closed() && now + 1 < window.end)
             return memory().ranges.count == 1 || LeaveRange(window, now);
         const Second end = Earlier(now + kWindowSeconds, limit);
@@ -744,8 +738,8 @@ private:
         env_.ShowRanges(memory().range, opens_at);
     }
 
-    // The range to go on under when the one in use is too far ahead of the clock; the number of
-    // ranges when there is none.
+    // The range to use when the present one is too far ahead of the clock; the number of ranges if
+    // there is none.
     uint32_t AnotherRange(Second now) {
         RANDFLAKE_ASSERT(env_.Locked());
         const uint32_t none = memory().ranges.count;
@@ -761,8 +755,8 @@ private:
         return none;
     }
 
-    // There is no window. Opens one of the range that was in use last, or of another one if the
-    // clock is so far behind its written end that it must have been set back.
+    // Without a window, opens one of the range used last. If the clock is so far behind that
+    // range's written end that it must have been set back, opens another range.
     bool OpenSomeRange(Second now) {
         RANDFLAKE_ASSERT(env_.Locked() && CurrentWindow().closed());
         FollowSkew();
@@ -791,9 +785,8 @@ private:
         return OpenRange(range, now, memory().state);
     }
 
-    // The window is open, and does not end soon by the clock. Goes on under another range of node
-    // ids if the clock is behind the last second used by more than what is tolerated. False if it
-    // is, and nothing changed.
+    // With an open window whose end is not near: goes on under another range of node ids if the
+    // clock is intolerably far behind the last used second. False if it is and nothing changed.
     bool LeaveRange(const Window& window, Second now) {
         RANDFLAKE_ASSERT(env_.Locked() && window == CurrentWindow() && !window.closed());
         if (env_.Steady() < memory().retry_at_ms)
@@ -804,8 +797,8 @@ private:
         const uint32_t range = AnotherRange(now);
         if (range == memory().ranges.count)
             return false;
-        // From here on there is no window. What was announced for this one stays on disk if the
-        // write fails or does not come back.
+        // There is no window from here on. If the write fails or does not return, the announcement
+        // of the former window stays on disk.
         const Second sealed = SealSlots();
         memory().earliest[memory().range] = CurrentWindow().earliest();
         WindowState next = memory().state;
@@ -813,7 +806,7 @@ private:
         return OpenRange(range, now, next);
     }
 
-    // Opens a window of this range from now on, with `next` as what is known of all ranges.
+    // Opens a window of this range; `next` is the known state of all ranges.
     bool OpenRange(uint32_t range, Second now, WindowState next) {
         RANDFLAKE_ASSERT(env_.Locked());
         const NodeRange nodes = memory().ranges.At(range);
@@ -835,17 +828,17 @@ private:
         return true;
     }
 
-    // What the wall clock would show if nobody had set it since the postmaster's start.
+    // The wall clock if it had not been set since the postmaster's start.
     WallMs UnsetWall(const Moment& now) {
         const Moment& started = memory().postmaster.started_at;
         return started.wall_ms + (now.uptime_ms - started.uptime_ms);
     }
 
-    // By how many seconds the clock is ahead of where it should be.
+    // The seconds by which the clock has jumped ahead.
     Seconds ClockJump(Second now) { return now - SecondOf(UnsetWall(env_.Present())); }
 
-    // Reads the state on disk if that was not done since the start. False when it could not be
-    // read, or when it refuses the secrets.
+    // Reads the state on disk unless that was done since the start. False if it cannot be read or
+    // refuses the secrets.
     bool EnsureLoaded() {
         RANDFLAKE_ASSERT(env_.Locked());
         if (memory().loaded)
@@ -878,7 +871,7 @@ private:
             return BackOff();
         }
         RANDFLAKE_ASSERT(plan.proven || plan.state.floor >= plan.held_off_until);
-        // A lease that is not resumed is struck out with the next write. The original may have it.
+        // The next write omits a lease that is not resumed: the original may have it.
         for (uint32_t i = 0; i < kMaxLeases; i++)
             if (error == StateError::kNone && env_.Generates() &&
                 decide().Resumes(found, start, found.leases[i]))
@@ -889,7 +882,7 @@ private:
         memory().found_state = found;
         memory().start = start;
         memory().state = plan.state;
-        // What a coordinator told while the state could not be read is newer.
+        // Something that a coordinator said while the state could not be read is newer.
         if (const Second known = env_.DecodeHorizon(); known != Second{})
             memory().state.differs_from = known != kNoSecond ? known : Second{};
         memory().dirty = memory().state.differs_from != plan.state.differs_from;
@@ -915,8 +908,8 @@ private:
         ShowRanges();
     }
 
-    // The tolerated difference of clocks may have changed since the state was read. For a window
-    // that has not opened, that counts as if it had been so from the start.
+    // The tolerated difference of clocks may have changed since the state was read. Before the
+    // first window, the change counts as if it had been made before the start.
     void FollowSkew() {
         RANDFLAKE_ASSERT(env_.Locked() && memory().loaded);
         const SkewRange skew = memory().start.skew.With(env_.Skew());
@@ -929,8 +922,8 @@ private:
         TakeTimes(plan);
     }
 
-    // The only place where the state is written. First the state is durable, then the marker shows
-    // it, then something may rest on it.
+    // The only place where the state is written. First the state becomes durable, then the marker
+    // shows it, then something may rely on it.
     bool WriteAndMark(WindowState* next) {
         RANDFLAKE_ASSERT(env_.Locked() || env_.NoChildrenLeft());
         RANDFLAKE_ASSERT(memory().loaded);
@@ -939,8 +932,7 @@ private:
                        memory().postmaster.number,
                        {},
                        env_.Present().uptime_ms};
-        // Another postmaster can tell by the lock whether this one's processes go on, or not at
-        // all.
+        // The lock shows another postmaster whether processes of this one still run.
         if (memory().postmaster.locked)
             std::ranges::copy(memory().postmaster.machine_boot, next->write.boot);
         uint64_t mark = next->write.mark;
@@ -970,7 +962,7 @@ private:
         RANDFLAKE_ASSERT(env_.Locked() && !next.closed());
         RANDFLAKE_ASSERT(next.end <= memory().state.EndFor(nodes));
         RANDFLAKE_ASSERT(next.start == memory().state.announced_start);
-        // Unless another one has moved the marker, who has no lock.
+        // Unless a process without the lock has moved the marker.
         RANDFLAKE_ASSERT(memory().marked == memory().state.write.mark || memory().marked == 0);
         RANDFLAKE_ASSERT(opens ? next.start >= before.earliest() : next.end >= before.end);
         if (opens) {
@@ -985,11 +977,10 @@ private:
         }
     }
 
-    // Where leases change: `change(&holder, &window)` on a copy, whether it is to be. What it makes
-    // of them is written at once. A window that it changed is published once that is done, and the
-    // leases with it. So is what `kStrikes` takes out. Any other change stays in memory where it
-    // cannot be written, and is part of the next write: no window rests on it before. False if
-    // nothing changed.
+    // Where leases change: `change(&holder, &window)` changes copies, and says whether to keep
+    // them. The result is written at once. A changed window, its leases, and removals by `kStrikes`
+    // take effect only after that. Any other change that cannot be written stays in memory for the
+    // next write: no window relies on it before. False if nothing changed.
     template <bool kStrikes = false, typename Act>
     bool UpdateLeaseAndWindow(Act&& change) {
         RANDFLAKE_ASSERT(env_.Locked() && memory().leased);
@@ -1008,7 +999,7 @@ private:
             return false;
         if (moved)
             Publish(holder.open().nodes, window);
-        // What was promised stays, and the window does not leave its lease.
+        // Promised leases stay, and the window does not leave its lease.
         RANDFLAKE_ASSERT(holder.open().id != memory().holder.open().id ||
                          holder.open().end >= memory().holder.open().end);
         RANDFLAKE_ASSERT(window.closed() || window.end <= holder.open().end);
@@ -1023,5 +1014,3 @@ private:
 };
 
 }  // namespace randflake
-
-#endif

@@ -1,4 +1,4 @@
-// The state's format on disk, and what a start, a reload and a change of the range decide by it.
+// The state's format on disk, and decisions by it: for a start, a reload and a change of the range.
 
 #include "core/window/window_state.h"
 
@@ -98,7 +98,7 @@ private:
     bool valid_ = true;
 };
 
-// The fields between the version and the checksum, in the order of the bytes.
+// The fields between the version and the checksum, in the order of their bytes.
 template <typename Visitor, typename State>
 void VisitFields(Visitor* visitor, State& state) {
     visitor->Half(state.end_count);
@@ -159,7 +159,7 @@ constexpr bool IsValid(const SecretRecords& secrets) {
     return secrets.count <= kMaxGenerations;
 }
 
-// The same, whatever lies behind the last one.
+// The same, whatever follows the last one.
 [[maybe_unused]] constexpr bool InOrder(SecretRecords secrets) {
     for (uint32_t i = secrets.count; i < kMaxGenerations; i++)
         secrets.records[i] = {};
@@ -281,7 +281,7 @@ size_t FormatFingerprint(uint64_t fingerprint, char buffer[kFingerprintText + 1]
 
 size_t FormatFingerprints(const SecretRecords& records,
                           char buffer[kMaxFingerprintsText]) noexcept {
-    constexpr size_t kSecondDigits = 10;  // of every second that an identifier can hold
+    constexpr size_t kSecondDigits = 10;  // every second of an identifier has as many
     size_t length = 0;
     buffer[0] = '\0';
     for (uint32_t i = 0; i < records.count; i++) {
@@ -353,7 +353,7 @@ const char* StateErrorText(StateError error) noexcept {
 }
 
 void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept {
-    // What is not used is zero on disk.
+    // Unused fields are zero on disk.
     WindowState used = state;
     for (uint32_t i = state.secrets.count; i < kMaxGenerations; i++)
         used.secrets.records[i] = {};
@@ -444,7 +444,7 @@ SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& a
     RANDFLAKE_ASSERT(InOrder(before) && InOrder(after));
     if (before.count == 0 || after.count == 0)
         return SecretsChange::kNone;
-    // How many generations own seconds below the end; the first one does in any case.
+    // The number of generations that own seconds below the end, at least the first.
     const auto begun = [end](const SecretRecords& secrets) {
         uint32_t count = 1;
         while (count < secrets.count && secrets.records[count].from < end)
@@ -494,7 +494,7 @@ ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept {
             if (after.records[i].from < earliest)
                 return {ReloadError::kTooEarly, i, earliest};
     }
-    // Leases that were resumed were granted under the state's secrets.
+    // Resumed leases were granted under the state's secrets.
     if (state != nullptr && CompareSecrets(state->secrets, after, Max(end, reload.leases_end)) ==
                                 SecretsChange::kRefused)
         return {ReloadError::kRefused, 0, {}};
@@ -524,7 +524,7 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
         plan.finding = error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable;
     }
     plan.state.origin = start.origin;
-    // Having no secret is no other one.
+    // Lacking a secret does not count as another one.
     if (start.secrets.count > 0) {
         plan.state.differs_from =
             DiffersFrom(plan.state.differs_from, plan.state.secrets, start.secrets);
@@ -532,7 +532,7 @@ StartPlan PlanStart(StateError error, const WindowState& found, const Start& sta
     }
     plan.state.stop = Stop{};
     plan.state.leases[0] = plan.state.leases[1] = {};
-    // Beyond the last second there is nothing to open, and no end that could be written.
+    // After the last second nothing can open, and no end can be written.
     plan.held_off_until = SecondAfter(start.wall_ms + skew.largest_ms);
     if (!plan.proven)
         plan.state.floor = start.after_crash_restart && plan.finding == Finding::kOwn
@@ -571,7 +571,7 @@ uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_
                      const Second (&earliest)[kMaxRanges], Second now) noexcept {
     RANDFLAKE_ASSERT(in_use < ranges.count);
     uint32_t chosen = ranges.count;
-    uint32_t used_before = 0;  // so many ranges were used since the chosen one
+    uint32_t used_before = 0;  // number of ranges used since the chosen one
     for (uint32_t i = 0; i < ranges.count; i++) {
         const NodeRange nodes = ranges.At(i);
         if (i == in_use || now < Max(state.OpensAt(nodes), earliest[i]))

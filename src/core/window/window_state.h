@@ -1,19 +1,17 @@
-// What a server remembers about its windows, as bytes and as a decision.
+// What a server remembers about its windows, as bytes and as decisions.
 //
-// The state says up to which second ("written end") identifiers may have been issued under which
-// node ids. It is written before the window that it announces is used. So nothing that this data
-// directory issued under these node ids lies at or beyond the written end, whatever happens to the
-// server.
+// For each range of node ids the state has the second ("written end") before which identifiers may
+// have been issued. The server writes the state before it uses the window that the state announces.
+// So identifiers that this data directory issued under these node ids never lie at or beyond the
+// written end, whatever happens to the server.
 //
-// Others may have issued under the same node ids since: a copy of the directory, the server that
-// was promoted in place of this one, one that took the node ids over by configuration, or this
-// directory itself before its disk was rolled back. The state cannot know of them. But each of them
-// stopped before this server started, and their clocks differ by less than the tolerated
-// difference. So a start holds off that long, unless the state proves that no other server can have
-// come in between; see PlanStart.
+// Other servers may have issued under the same node ids since: a copy of the directory, a server
+// promoted in place of this one, one configured with these node ids, or this directory itself
+// before its disk was rolled back. The state cannot know of them. But each of them stopped before
+// this server started, and their clocks differ by less than the tolerated difference. So a start
+// holds off that long, unless the state proves that no other server ran in between; see PlanStart.
 
-#ifndef RANDFLAKE_CORE_WINDOW_WINDOW_STATE_H
-#define RANDFLAKE_CORE_WINDOW_WINDOW_STATE_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -38,8 +36,8 @@ struct NodeRange {
     friend constexpr bool operator==(const NodeRange&, const NodeRange&) = default;
 };
 
-// The static node ids of a server: ranges of one size that follow each other. One of them is in
-// use; see ChooseRange.
+// The static node ids of a server: consecutive ranges of one size, of which one is in use; see
+// ChooseRange.
 inline constexpr uint32_t kMaxRanges = 8;
 struct NodeRanges {
     NodeRange first;
@@ -53,7 +51,7 @@ struct NodeRanges {
         RANDFLAKE_ASSERT(count >= 1 && count <= kMaxRanges);
         return {first.first, count * first.count};
     }
-    // The index of this range, `count` of any other.
+    // The index of this range; `count` for any other.
     constexpr uint32_t IndexOf(const NodeRange& nodes) const {
         uint32_t i = 0;
         while (i < count && At(i) != nodes)
@@ -64,23 +62,23 @@ struct NodeRanges {
 
 struct WrittenEnd {
     NodeRange nodes;
-    Second end;  // the first one not announced
+    Second end;  // the first second not announced
 
     friend constexpr bool operator==(const WrittenEnd&, const WrittenEnd&) = default;
 };
 
-// What tells one file from a copy of it: no copy has the same inode made at the same instant. The
-// device number counts only where the file system keeps no time of birth, because it can change
-// when a machine starts again.
+// Identifies a file: a copy of it does not have the same inode made at the same instant. The device
+// number counts only in file systems without birth times, because a restart of the machine can
+// change it.
 struct FileIdentity {
     uint64_t inode;
     uint64_t device;            // 0 with a time of birth
-    int64_t birth_nanoseconds;  // since 1970; without a time of birth, that of the last change
+    int64_t birth_nanoseconds;  // since 1970; the last change without a time of birth
 
     friend constexpr bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 
-// Whose state it is.
+// The origin of a state.
 struct Origin {
     uint64_t system_identifier;
     uint32_t timeline;
@@ -89,8 +87,8 @@ struct Origin {
     friend constexpr bool operator==(const Origin&, const Origin&) = default;
 };
 
-// A secret, as others may know it: its fingerprint (pg/secret/secret.h) and the first second that
-// is its own, 0 of the first secret.
+// A secret as others may know it: its fingerprint (pg/secret/secret.h) and its first second, 0 for
+// the first secret.
 struct SecretRecord {
     uint64_t fingerprint;
     Second from;
@@ -98,15 +96,15 @@ struct SecretRecord {
     friend constexpr bool operator==(const SecretRecord&, const SecretRecord&) = default;
 };
 
-// Those of a ring, oldest first.
+// The records of a ring, oldest first.
 struct SecretRecords {
     uint32_t count;  // 0 without a secret
     SecretRecord records[kMaxGenerations];
 };
 
-// Fingerprint and time in the text forms that people, coordinators and databases have: 16
-// lower-case hexadecimal digits; those of a ring separated by blanks, from the second on each with
-// "@" and the Unix second from which on it is in use. Terminated; the length is returned.
+// Fingerprint and time as text for people, coordinators and databases: 16 lower-case hexadecimal
+// digits; for a ring separated by blanks, from the second secret on each with "@" and the Unix
+// second at which it begins. Terminated; returns the length.
 inline constexpr size_t kFingerprintText = 16;
 inline constexpr size_t kMaxFingerprintsText =
     kMaxGenerations * (kFingerprintText + 1) + (kMaxGenerations - 1) * 11;
@@ -114,46 +112,46 @@ size_t FormatFingerprint(uint64_t fingerprint, char buffer[kFingerprintText + 1]
 size_t FormatFingerprints(const SecretRecords& records, char buffer[kMaxFingerprintsText]) noexcept;
 
 enum class SecretsChange : uint8_t {
-    kNone,     // nothing that was issued is concerned
-    kOther,    // other secrets altogether: what was issued no longer decodes
-    kRefused,  // secrets that would give what was issued another meaning
+    kNone,     // does not affect issued identifiers
+    kOther,    // entirely other secrets: issued identifiers no longer decode
+    kRefused,  // would change the meaning of issued identifiers
 };
 
-// What it means that a server that may have issued identifiers of the seconds before `end` under
-// the ring `before` goes on under the ring `after`. Below `end` the ring must stay as it is: a
-// generation that begins later may come, go and be moved. Only a server that never changed its
-// secret may get another one altogether.
+// What happens to identifiers of the seconds before `end`, which a server may have issued under the
+// ring `before`, if it goes on under the ring `after`. Below `end` the ring must stay the same:
+// later generations may be added, removed and moved. Only a server that never changed its secret
+// may get an entirely different one.
 SecretsChange CompareSecrets(const SecretRecords& before, const SecretRecords& after,
                              Second end) noexcept;
 
-// What is left of the knowledge that the ring `before` lacked a secret from the second
-// `differs_from` on, 0 for none, when the ring is `after`: 0 once it has got another secret from
-// that second on than it had there. Whether that is the right one, a coordinator says.
+// The second from which the ring `after` lacks a secret, 0 for none, if the ring `before` lacked
+// one from `differs_from` on: 0 once it has another secret from that second on than `before`. Only
+// a coordinator can say whether that is the right one.
 Second DiffersFrom(Second differs_from, const SecretRecords& before,
                    const SecretRecords& after) noexcept;
 
-// Whether a ring that lacks a secret from the second `decode_horizon` on reads this number as the
-// whole ring does. The numbers that stand for seconds belong to the first secret.
+// Whether a ring that lacks a secret from the second `decode_horizon` on reads this number like the
+// whole ring. Numbers that stand for seconds belong to the first secret.
 constexpr bool CertainlyRead(const Layout& layout, uint64_t raw, Second decode_horizon) noexcept {
     RANDFLAKE_ASSERT(decode_horizon >= Second{0});
     const Fields fields = layout.Unpack(raw);
     return layout.Before(fields.timestamp, decode_horizon) || layout.StandsForSecond(fields);
 }
 
-// A server that runs is to go on under the ring `after` instead of `before`.
+// A running server is to go on under the ring `after` instead of `before`.
 struct Reload {
     SecretRecords before;  // none: its secrets were lost in a crash
     SecretRecords after;
-    bool issues;        // whether it makes identifiers, or would if it were asked
+    bool issues;        // whether it makes identifiers, or would on request
     bool leased;        // under leased node ids
     Second leases_end;  // with these, the last end of its leases
 
-    // The latest that this server's clock shows or, unless it was set back, would show; and the
+    // The latest time of this server's clock, now or, if it was set back, before that; and the
     // tolerated difference of clocks.
     WallMs wall_ms;
     Ms skew;
 
-    // Whether the state on disk must be known: secrets are added that have not begun anywhere.
+    // Whether the state on disk must be known: new secrets have not begun anywhere.
     constexpr bool NeedsState() const {
         return issues && before.count > 0 && after.count > before.count;
     }
@@ -161,19 +159,19 @@ struct Reload {
 
 enum class ReloadError : uint8_t {
     kNone,
-    kNotGrown,  // secrets may be added behind the last one, and nothing else may change
-    kTooEarly,  // an added one would own a second in which identifiers may have been made
-    kRefused,   // it made identifiers under others; see CompareSecrets
+    kNotGrown,  // secrets may only be added after the last one
+    kTooEarly,  // an added one owns a second that may have identifiers
+    kRefused,   // it made identifiers under other secrets; see CompareSecrets
 };
 
 struct ReloadPlan {
     ReloadError error;
-    uint32_t secret;  // with kNotGrown and kTooEarly: which of `after`, counted from 0
-    Second earliest;  // with kTooEarly: the first second that is possible
+    uint32_t secret;  // with kNotGrown and kTooEarly: its index in `after`
+    Second earliest;  // with kTooEarly: the first possible second
 };
 
-// The values that the tolerated difference of clocks has had, in milliseconds: they can be changed
-// while a server runs.
+// The range of the tolerated difference of clocks in milliseconds: the setting can change while a
+// server runs.
 inline constexpr uint32_t kMaxSkewMs = 86400 * 1000;
 struct SkewRange {
     uint32_t smallest_ms, largest_ms;
@@ -186,50 +184,50 @@ struct SkewRange {
     friend constexpr bool operator==(const SkewRange&, const SkewRange&) = default;
 };
 
-// How far the written end is set ahead of the clock's second. A crash costs at most this much. The
-// window is extended in its last second, so there is one write in two seconds.
+// How far the written end is ahead of the clock's second; a crash costs at most this much. The
+// server extends the window in its last second, so it writes once in two seconds.
 inline constexpr Seconds kWindowSeconds = 3;
 
-// Node ranges a data directory has used, the current one first. When more were used than there is
-// room for, the last two that the server is not configured with become one that covers both.
+// Ranges of node ids that a data directory has used, the current one first. If they exceed this,
+// the last two that are not configured merge to one that covers both.
 inline constexpr uint32_t kMaxWrittenEnds = 16;
 static_assert(kMaxWrittenEnds >= kMaxRanges + 2);
 
-// A clean stop of a server with static node ids: when.
+// A clean stop of a server with static node ids.
 struct Stop {
-    // The boot of the machine, with which its uptime begins, mixed with what every run of
-    // PostgreSQL in the directory changes, also one without this library: the place of the last
-    // checkpoint. 0: not known.
+    // The machine's boot, from which its uptime counts, mixed with the place of the last
+    // checkpoint, which every run of PostgreSQL in the directory changes, even without this
+    // library. 0: unknown.
     uint64_t boot[2];
     UptimeMs uptime_ms;
     WallMs wall_ms;
-    NodeRange nodes;  // all that the server was configured with; none: no stop is recorded
+    NodeRange nodes;  // all configured ones; none: no stop is recorded
 
     friend constexpr bool operator==(const Stop&, const Stop&) = default;
 };
 
-// One attempt to write the state. A run is the life of one shared memory: it draws a random number
-// and counts from there, failed attempts too, since what they wrote may be seen later. The number
-// goes to the marker once the state is durable, and before anything rests on it. So while the
-// marker shows `mark` or still `follows`, nothing that was used rests on a later state than this.
+// One attempt to write the state. A run, one life of shared memory, draws a random number and
+// counts from there, including failed attempts, whose writes may become visible later. The number
+// goes to the marker once the state is durable, and before anything relies on it. So while the
+// marker shows `mark` or still `follows`, everything in use relies on this state or an earlier one.
 struct WriteRecord {
-    uint64_t mark;     // 0: none; a state without says nothing, as if there were no file
-    uint64_t follows;  // that the marker showed before; 0: there was none
+    uint64_t mark;     // 0: none; the state then counts as missing
+    uint64_t follows;  // the marker's former value; 0: none
 
-    uint64_t postmaster;  // the random number of the one whose run this is
-    uint64_t boot[2];     // of the machine; 0: its postmaster did not have the directory's lock
+    uint64_t postmaster;  // the random number of this run's postmaster
+    uint64_t boot[2];     // of the machine; 0: the postmaster lacked the directory's lock
     UptimeMs uptime_ms;   // at the attempt
 
     friend constexpr bool operator==(const WriteRecord&, const WriteRecord&) = default;
 };
 
 // The marker of the last write in a directory (pg/window/run_marker.h): its number in 8 bytes, in
-// the machine's order, since it never leaves the machine. 0 when it is no marker.
+// the machine's byte order, since it never leaves the machine. 0 for a malformed marker.
 inline constexpr size_t kRunMarkerBytes = 8;
 uint64_t ParseRunMarker(const uint8_t* bytes, size_t length) noexcept;
 
-// A random number that its holder chooses for each acquisition. A request that names it with the id
-// of the lease comes from the holder of that very lease.
+// A random number that the holder chooses for each acquisition. A request with it and the lease's
+// id comes from the holder of that lease.
 struct Incarnation {
     uint64_t words[2];
 
@@ -243,47 +241,47 @@ struct Lease {
     NodeRange nodes;
     Second start;
     Second end;    // exclusive
-    bool refused;  // the coordinator renews it no more
+    bool refused;  // the coordinator no longer renews it
 
-    // When the coordinator was asked, and when the lease ends if its start was then. It may start
-    // later, so it never ends earlier, whatever the clocks show.
+    // When the holder asked the coordinator, and when the lease ends if it started then. It may
+    // start later, so it never ends earlier, whatever the clocks show.
     SteadyMs asked_at_ms;
     SteadyMs lasts_until_ms;
 
     friend constexpr bool operator==(const Lease&, const Lease&) = default;
 
-    // Of the last grant or renewal: how long it was then to its end.
+    // The time from the last grant or renewal to its end.
     constexpr Ms length() const noexcept {
         RANDFLAKE_ASSERT(lasts_until_ms >= asked_at_ms);
         return lasts_until_ms - asked_at_ms;
     }
 };
 
-// The one whose node ids are in use, and the one that follows.
+// The lease whose node ids are in use, and the next one.
 inline constexpr uint32_t kMaxLeases = 2;
 
-// The boot as Linux tells it, a UUID in lower case and a line break. Zeros when it is none.
+// The boot in Linux' form, a UUID in lower case and a line break. Zeros if malformed.
 inline constexpr size_t kBootIdText = 37;
 void ParseBootId(const char* text, size_t length, uint64_t boot[2]) noexcept;
 
 struct WindowState {
     Origin origin;
-    SecretRecords secrets;  // under which the server that wrote this issued
-    // The first second of a secret that a coordinator said this server lacks, by those above; 0:
-    // none. See DiffersFrom.
+    SecretRecords secrets;  // of the server that wrote this
+    // The first second of a secret that this server lacks, according to a coordinator; 0: none. See
+    // DiffersFrom.
     Second differs_from;
-    SkewRange skew;  // from the start of the server that wrote this; with a stop, the smallest is
-                     // that then
-    Stop stop;       // of the server that wrote ends[0]; then that end is exact
+    SkewRange skew;  // since the start of the server that wrote this; with a stop, its smallest is
+                     // the value then
+    Stop stop;       // of the writer of ends[0], whose end is then exact
     WriteRecord write;
-    // Of the run that wrote this, which took or resumed them. Up to the end of each, `secrets` are
-    // those under which it was granted.
+    // The leases that the run of this state took or resumed. Up to each end, `secrets` are those of
+    // its grant.
     Lease leases[kMaxLeases];
-    // The first second after the hold-off of this directory's last start that was not proven.
-    // Before it, others may have used any node ids that they had in common.
+    // The first second after the hold-off of this directory's last unproven start. Before it, other
+    // servers may have used any common node ids.
     Second floor;
-    // When a start found that this directory is a copy. Stays until the operator acknowledges it;
-    // a copy of this directory is found anew. 0: it is none, or it was acknowledged.
+    // When a start found this directory to be a copy; kept until the operator acknowledges it. A
+    // start finds a copy of this directory anew. 0: not a copy, or acknowledged.
     Second copied_at;
     uint32_t end_count;
     WrittenEnd ends[kMaxWrittenEnds];
@@ -296,34 +294,34 @@ struct WindowState {
 
     // The first second in which nothing was issued under any node ids.
     Second LastEnd() const noexcept;
-    // The first second that none of the leases reaches.
+    // The first second after all leases.
     Second LeasesEnd() const noexcept;
 
-    // To be written before the window of these node ids is opened, or its end moved: records the
-    // end in first place. A window that opens begins at or beyond every end that was written for
-    // its node ids. `configured` are the server's ranges, whose ends are never merged.
+    // Call and write before opening the window of these node ids, or moving its end: records the
+    // end in first place. A new window begins at or after every end written for its node ids.
+    // `configured` are the server's ranges, whose ends never merge.
     void Announce(const NodeRange& nodes, const Window& window,
                   const NodeRanges& configured = {}) noexcept;
 
     // Records that others may have used these node ids before `end`.
     void UsedByOthers(const NodeRange& nodes, Second end, const NodeRanges& configured) noexcept;
 
-    // To be written when the window that was announced last is over, and nothing was or will be
-    // used in it from `end` on; 0: nothing at all. Takes back what was announced for this very
-    // window. What was written before it opened stays.
+    // Call and write when the last announced window is over, and nothing was or will be used in it
+    // from `end` on; 0: nothing at all. Takes back the announcement of this window only; earlier
+    // ends stay.
     void TakeBack(Second end) noexcept;
 
-    // No end for any node id ever falls but by TakeBack, and by that not below the one that was
-    // written when the window opened. This is of the window announced last, which has ends[0]; not
-    // on disk, so a state that was read takes nothing back.
+    // Only TakeBack lowers an end, and never below the end that was written when the window opened.
+    // These belong to the last announced window, which has ends[0]. They are not on disk, so a
+    // state that was read takes nothing back.
     Second announced_start{};  // 0: there is none, or it was taken back
     Second end_before{};       // of its node ids, when it opened
 
-    // Where the end of these node ids is; room is made for those that have none.
+    // The place of these node ids' end; makes room for a new one.
     uint32_t PlaceOf(const NodeRange& nodes, const NodeRanges& configured) noexcept;
 };
 
-// A head, the secrets, the written ends and a checksum. What is not used is zero.
+// A head, the secrets, the written ends and a checksum. Unused bytes are zero.
 inline constexpr size_t kWindowStateHeadBytes = 164;
 inline constexpr size_t kWrittenLeaseBytes = 60;
 inline constexpr size_t kWindowStateBytes = kWindowStateHeadBytes +
@@ -332,8 +330,8 @@ inline constexpr size_t kWindowStateBytes = kWindowStateHeadBytes +
 
 enum class StateError : uint8_t {
     kNone,
-    kMissing,      // no file, and no sign that there ever was one
-    kLost,         // no file, but a sign that there was one
+    kMissing,      // no file, and no sign of an earlier one
+    kLost,         // no file, but a sign of an earlier one
     kWrongLength,  // truncated or too long
     kWrongMagic,
     kWrongVersion,
@@ -341,14 +339,14 @@ enum class StateError : uint8_t {
     kWrongContent,  // checksum right, content impossible
 };
 
-// English for messages, without a full stop.
+// English for messages, without a final period.
 const char* StateErrorText(StateError error) noexcept;
 
-// Little-endian bytes, the last four being the CRC-32C (RFC 3720, appendix B.4) of the others.
+// Little-endian bytes; the last four are the CRC-32C (RFC 3720, appendix B.4) of the others.
 void EncodeWindowState(const WindowState& state, uint8_t bytes[kWindowStateBytes]) noexcept;
 StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* state) noexcept;
 
-// What was found on disk, in words for the log; see PlanStart.
+// The finding on disk, for the log; see PlanStart.
 enum class Finding : uint8_t {
     kOwn,            // this directory's own state
     kFirstUse,       // the directory was never used for identifiers
@@ -364,80 +362,78 @@ struct Moment {
     WallMs wall_ms;
 };
 
-// A start of a server, as far as it matters here.
+// A start of a server.
 struct Start {
     Origin origin;
     SecretRecords secrets;
-    NodeRange nodes;            // all that it is configured with; none where they are leased
+    NodeRange nodes;            // all configured ones; none if they are leased
     uint32_t leased_nodes = 0;  // how many it leases; 0: none
 
-    // The same postmaster has run this directory before: its shared memory was lost in a crash.
+    // The same postmaster has run this directory before: a crash ended shared memory.
     bool after_crash_restart = false;
 
-    // As Stop has it; and the moment from which the hold-off counts, see SetTime.
+    // As in Stop; and the moment from which the hold-off counts, see SetTime.
     uint64_t boot[2];
     UptimeMs uptime_ms;
     WallMs wall_ms;
 
-    uint64_t marked;  // by the last write in this directory in this boot; 0: not known
+    uint64_t marked;  // the last write's mark in this boot; 0: unknown
     SkewRange skew;   // tolerated difference of clocks, from the start of the server on
 
-    // As WriteRecord has them; and the present.
+    // As in WriteRecord; and the present.
     uint64_t postmaster = 0;
     uint64_t machine_boot[2] = {};
     UptimeMs now_ms{};
-    bool locked =
-        false;  // the postmaster has the lock of the directory, and none of its runs goes on
+    bool locked = false;  // the postmaster has the directory's lock, and no former run lives
 };
 
-// Sets the moment from which the hold-off counts. That is the start of the server, or the present
-// if the server may have been promoted since: until then another one ran. A wall clock that was
-// ahead at the start and was set right since shows the present, too: others ended before the start.
+// Sets the moment from which the hold-off counts: the server's start, or the present if the server
+// may have been promoted since, because another ran until then. After a wall clock that was ahead
+// at the start and set right since, it is also the present: others ended before the start.
 void SetTime(const Moment& started, const Moment& now, bool may_be_promoted, Start* start) noexcept;
 
 struct StartPlan {
     Finding finding;
-    bool proven;  // no other server can have used the node ids since the stop
+    bool proven;  // no other server has used the node ids since the stop
     SecretsChange secrets;
     UptimeMs opens_at_ms;   // windows may open after this uptime; see MayOpen
     Second held_off_until;  // the first second after the hold-off, proven or not
-    WindowState state;      // what to go on from: origin, secrets, ends, floor; no stop recorded
+    WindowState state;      // continue from this: origin, secrets, ends, floor; no stop
 };
 
-// See WindowState::copied_at. `found` is on disk in the directory `own`; it is `now`.
+// See WindowState::copied_at. `found` is on disk in the directory `own`; `now` is the present.
 Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcept;
 
-// Decides from where a server with static node ids starts. `error` says what is wrong with the
-// state on disk; `found` counts with kNone only.
+// Decides when a server with static node ids may open windows after a start. `error` is the state's
+// error; `found` is valid only with kNone.
 //
-// A window opens at or beyond the written end of each of its node ids, and when
-// the tolerated difference has passed since the start by the wall clock, so that seconds used by
-// others lie before it, and by the uptime, so that the proof below holds whatever the wall clock
-// does.
+// A window opens at or after the written end of each of its node ids, and when the tolerated
+// difference has passed since the start, by the wall clock and by the uptime. So seconds that
+// others used lie before it, and the proof below holds whatever the wall clock does.
 //
-// What others used lies before the hold-off of the start that followed them, by a clock that was
-// right then. The clock may be set back afterwards. So that second stays as the floor of every
-// window that opens later, until a start of another postmaster holds off by its clock.
+// What others used lies before the hold-off of the next start, by a clock that was right then. The
+// clock may be set back afterwards. So that second stays the floor of every later window, until a
+// start of another postmaster holds off by its clock.
 //
-// It need not wait if it is proven that no other server can have used the node ids since this one's
-// own stop. Every other one holds off from a start of its own, which came after that stop. So none
-// can have issued anything if less than the tolerated difference passed from the stop to this
-// start. The stop must be of this directory, this boot and all of these node ids, and the last
-// write of all: the disk may have been rolled back to it, and another run opened a window since.
-// Nor may PostgreSQL have run here otherwise since: a coordinator may have leased the node ids
-// meanwhile, which were not in use. Both clocks are asked, because the uptime of a virtual machine
-// leaves out the time in which its host paused it.
+// It need not wait if a proof shows that no other server has used the node ids since this one's own
+// stop. Every other server holds off from its own start, which came after that stop. So none has
+// issued anything if less than the tolerated difference passed from the stop to this start. The
+// stop must be of this directory, this boot and all of these node ids, and the last write of all:
+// otherwise the disk may have been rolled back to it after another run opened a window. Nor may
+// PostgreSQL have run here otherwise since: a coordinator may have leased the unused node ids
+// meanwhile. Both clocks must agree, because a virtual machine's uptime omits the time for which
+// its host paused it.
 //
-// The tolerated difference may have been another one for the others, who hold off by theirs, and
-// while they used their clocks. Of the values that this server had in the run that stopped and has
-// had since its start, the proof goes by the smallest, and the hold-off by the largest.
+// Other servers hold off by their own tolerated difference, and it may have changed over time. Of
+// this server's values in the run that stopped and since its start, the proof uses the smallest and
+// the hold-off the largest.
 //
-// No window may open at all while the plan refuses the secrets.
+// While the plan refuses the secrets, no window may open.
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
-// Whether a start goes on with a lease that it found in the state on disk, at or beyond the written
-// end of its node ids. Not in recovery. What each condition is for is in docs/design.md, "Who may
-// go on with a lease".
+// Whether a start resumes a lease of the state on disk, from the written end of its node ids on.
+// Not during recovery. docs/design.md, "Who may go on with a lease", has the reason for each
+// condition.
 bool Resumes(const WindowState& found, const Start& start, const Lease& lease) noexcept;
 
 // Whether a window may open at this second and uptime; see WindowState::OpensAt and StartPlan.
@@ -446,32 +442,30 @@ constexpr bool MayOpen(Second opens_at, UptimeMs opens_at_ms, Second second,
     return second >= opens_at && uptime_ms > opens_at_ms;
 }
 
-// The range that was in use last; the first one if none was.
+// The range used last; the first one if none was used.
 uint32_t LastRange(const WindowState& state, const NodeRanges& ranges) noexcept;
 
-// The range to go on under at the second `now` in place of the range `in_use`, whose words and
-// written end are ahead of the clock: of those that may open a window now, the one that was used
-// longest ago, the lowest one of those never used. Of each range, `earliest` is the first second
-// that the slots allow for its next window (generator.h). `ranges.count` when there is none.
+// The range to use at the second `now` in place of `in_use`, whose words and written end are ahead
+// of the clock: of the ranges that may open a window now, the lowest unused one, or else the one
+// used longest ago. `earliest` has each range's first second at which the slots allow a window
+// (generator.h). `ranges.count` if there is none.
 uint32_t ChooseRange(const WindowState& state, const NodeRanges& ranges, uint32_t in_use,
                      const Second (&earliest)[kMaxRanges], Second now) noexcept;
 
-// PlanStart for a server that leases node ids: the first second at which a window of these may
-// open. The lease says that no other server uses them; this directory itself may have used them as
-// static ones, by a clock that was ahead.
+// PlanStart for a leasing server: the first second at which a window of these node ids may open.
+// The lease excludes other servers; this directory itself may have used them as static ones, under
+// a clock that was ahead.
 Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange& nodes,
                     Second held_off_until) noexcept;
 
-// Decides whether a server that runs takes secrets; `state` is null while it is not known. The
-// caller keeps windows from being opened and extended until the secrets are added.
+// Decides whether a running server may add secrets; `state` is null while unknown. The caller
+// prevents opening and extending windows until the secrets are added.
 //
-// From when on an added secret may begin: always at or beyond every written end, so nothing that
-// this server made is concerned; under static node ids, after the present + skew, so nothing that
-// others made by their clocks; under leased ones, at or after the last lease end. There, the
-// coordinator grants no second about whose secret it and the holder do not agree. So a server that
-// stopped for that may get the secret late.
+// An added secret must not affect existing identifiers. So it begins at or after every written end,
+// for this server's identifiers. With static node ids it begins after the present + skew, for those
+// of other servers. With leased ones it begins at or after the last lease's end: the coordinator
+// grants no second about whose secret it and the holder disagree. So a server that stopped for this
+// reason may get the secret late.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake
-
-#endif

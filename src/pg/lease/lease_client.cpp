@@ -1,14 +1,13 @@
-// Each request is made by a process of its own, which ends with it. libpq believes what a server
-// says: how long a message is, how many follow, how often a password is hashed; it also waits where
-// nothing interrupts it, for a name server or for the end of an encrypted connection. None of that
-// concerns the worker:
+// Each request runs in its own process and ends with it. libpq trusts the server about the length
+// and number of messages and the rounds of a password hash; it also waits uninterruptibly, for a
+// name server or the end of an encrypted connection. None of that affects the worker:
 //
-//   time     at the deadline, at a shutdown and at a reload the process is killed
-//   memory   the kernel gives it kMemory beyond what it starts with (on Linux)
+//   time     at the deadline, a shutdown or a reload the worker kills the process
+//   memory   the kernel limits it to kMemory beyond its start (on Linux)
 //   crashes  it has let go of shared memory, so the server need not restart
 //
-// The worker learns the answer from a pipe, which holds all of it or nothing. An answer that is
-// killed on its way is one that got lost: no grant.
+// The worker reads the answer from a pipe, all of it or nothing. If the process is killed on the
+// way, the answer is lost: no grant.
 
 #include "pg/lease/lease_client.h"
 
@@ -43,31 +42,30 @@ static_assert(std::is_trivially_copyable_v<CoordinatorAnswer>);
 static_assert(sizeof(CoordinatorAnswer) <= _POSIX_PIPE_BUF,
               "writes to a pipe are not torn up to here");
 
-// Enough for certificates of all authorities; an answer takes some hundred bytes.
+// Enough for the certificates of all authorities; an answer takes some hundred bytes.
 static constexpr rlim_t kMemory = 32 << 20;
 
-// How long to try each host of the connection string, unless that says otherwise. Seconds.
+// The seconds to try each host of the connection string, unless that sets them.
 static constexpr char kConnectTimeout[] = "3";
 
-// For the session, whatever role and database are set to: under another isolation level no request
-// is granted, and one that nobody waits for any more ends, so that it does not take up a
-// connection.
+// Settings for the session, whatever role and database have: requests need this isolation level,
+// and abandoned ones must end to free their connections.
 static constexpr char kSessionOptions[] =
     "-c default_transaction_isolation=read\\ committed -c statement_timeout=10s";
 
 static pid_t asking;       // the process; 0: there is none
-static bool timed_out;     // the last request that had time to
-static uint32 first_host;  // which of the connection string's hosts is tried first
+static bool timed_out;     // whether the last request with enough time timed out
+static uint32 first_host;  // index of the first host to try
 
-// One character of UTF-8 that is no control character.
+// Whether one character of UTF-8 prints.
 static bool is_printable(const char* character, int bytes) {
     const auto first = static_cast<unsigned char>(character[0]);
     const auto second = static_cast<unsigned char>(character[1]);
     return bytes == 1 ? first >= ' ' && first != 0x7f : first != 0xc2 || second >= 0xa0;
 }
 
-// Copies as much of `text` as there is room for, and a question mark for each byte that does not
-// print. libpq breaks its messages into lines: they become one.
+// Copies as much of `text` as fits, with a question mark for each byte that does not print. libpq
+// breaks its messages into lines; this joins them.
 static LeaseResult failed(LeaseProblem problem, const char* text) {
     LeaseResult result{};
     result.problem = problem;
@@ -98,7 +96,7 @@ struct Parameter {
     const char* keyword;
     const char* value;
 };
-// As PQconnectdbParams takes them; palloc'd.
+// The parameters of PQconnectdbParams; palloc'd.
 struct Parameters {
     const char* keywords[9];
     const char* values[9];
@@ -111,7 +109,7 @@ struct Parameters {
 };
 }  // namespace
 
-// A comma-separated list, beginning with another of its items; palloc'd.
+// A comma-separated list, rotated to begin with another item; palloc'd.
 static char* rotated(const char* list, uint32 first) {
     uint32 items = 1;
     for (const char* at = list; *at != '\0'; at++)
@@ -124,9 +122,9 @@ static char* rotated(const char* list, uint32 first) {
     return psprintf("%s,%.*s", head, static_cast<int>(head - list) - 1, list);
 }
 
-// Parameters before the connection string are defaults, those after it have the last word. False
-// when it cannot be parsed: it is not quoted, nor is what the library says about it, because any
-// part of it may be one of a password. In a URI, a password with / or @ ends up as port or host.
+// Parameters before the connection string are defaults; those after it override it. False if it
+// cannot be parsed. No message quotes it or libpq's error, because any part may belong to a
+// password: in a URI, a password with / or @ becomes port or host.
 static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     parameters->Add({"fallback_application_name", "randflake"});
     parameters->Add({"connect_timeout", kConnectTimeout});
@@ -160,7 +158,7 @@ static bool parse_coordinator(const char* coordinator, Parameters* parameters) {
     return valid;
 }
 
-// The server that this one follows, or followed before it was promoted.
+// The server that this one follows, or followed before its promotion.
 static void parse_upstream(Parameters* parameters) {
     for (const Parameter& parameter :
          {Parameter{"connect_timeout", kConnectTimeout}, Parameter{"dbname", PrimaryConnInfo},
@@ -175,13 +173,12 @@ static void parse_upstream(Parameters* parameters) {
     _exit(1);
 }
 
-// Nothing of the server may be touched from here on: neither shared memory, nor its error handling,
-// nor the log.
+// From here on the process must not touch the server's shared memory, error handling or log.
 static void let_go_of_server(int64 timeout, pid_t worker) {
-    // It ends with the worker, however that ends, and at the latest by itself. So does the process
-    // when an immediate stop reaches all of the worker's group. A shutdown does so too, in a second
-    // signal that may come when the worker has begun to give its leases back: the worker decides
-    // what that ends.
+    // The process ends with the worker, however that ends, and at the latest by itself. An
+    // immediate stop reaches all of the worker's group, and ends it too. So would a shutdown, by a
+    // second signal that may come when the worker has begun to give its leases back; there the
+    // worker decides.
     for (const int number : {SIGHUP, SIGQUIT, SIGALRM})
         signal(number, leave);
     for (const int number : {SIGTERM, SIGUSR1, SIGUSR2, SIGURG})
@@ -199,12 +196,12 @@ static void let_go_of_server(int64 timeout, pid_t worker) {
     PGSharedMemoryDetach();
     MyProc = nullptr;
     MyBEEntry = nullptr;
-    // libpq prints what the server notices while it connects.
+    // libpq prints the server's notices while it connects.
     if (const int null = open("/dev/null", O_RDWR); null >= 0)
         dup2(null, STDERR_FILENO);
 }
 
-// The kernel counts private memory that can be written, as the sixth number of this file does.
+// The kernel counts private writable memory, the sixth number of this file.
 static void limit_memory() {
     char line[256];
     FILE* file = fopen("/proc/self/statm", "r");
@@ -243,7 +240,7 @@ static void end_asking(int, Datum) {
     asking = 0;
 }
 
-// Returns what can be read: the end that is left to the worker. Negative on failure.
+// Returns the read end of the pipe for the worker. Negative on failure.
 static int start_asking(const Parameters& parameters, const CoordinatorRequest& request,
                         int64 timeout) {
     int ends[2];
@@ -273,7 +270,7 @@ static int start_asking(const Parameters& parameters, const CoordinatorRequest& 
     return -1;
 }
 
-// Waits for the answer. Fails at the deadline or when the worker has other things to do.
+// Waits for the answer. Fails at the deadline or when the worker has other work.
 static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interruptible) {
     for (;;) {
         CHECK_FOR_INTERRUPTS();
@@ -284,7 +281,7 @@ static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interru
         }
         const int64 left = (deadline - steady_clock()).count;
         if (left <= 0) {
-            // A host that hangs must not keep the others from being asked.
+            // Next time another host comes first, because this one may hang.
             first_host++;
             timed_out = true;
             return failed(LeaseProblem::kNoAnswer, "the coordinator did not answer in time");
@@ -299,8 +296,8 @@ static LeaseResult wait_for_answer(int pipe_end, SteadyMs deadline, bool interru
     }
 }
 
-// The coordinator read its clock between request and answer, so half of that time is the error. A
-// time that nobody lives to see is none.
+// The coordinator read its clock between request and answer, so half of that time is the error.
+// Ignores impossible times.
 static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms) {
     static constexpr int64 kYear10000Ms = INT64CONST(253402300800000);
     if (shown_ms < 0 || shown_ms >= kYear10000Ms)
@@ -310,9 +307,9 @@ static CoordinatorClock clock_of(const CoordinatorAnswer& answer, int64 shown_ms
     return {answer.asked_at + round_trip / 2, {shown_ms}, (round_trip + 1) / 2 + 1};
 }
 
-// Asks, with the values of the answer's one row into `values`; `clock_column` is that of the
-// coordinator's clock, if any. `kind` is of the reply if the coordinator does what was asked; kNone
-// where nothing but the deadline ends the wait.
+// Asks, and copies the answer's one row to `values`; `clock_column` is the column of the
+// coordinator's clock, if any. `kind` is the reply's kind if the coordinator complies; with kNone
+// only the deadline ends the wait.
 static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 timeout,
                                    LeaseReply::Kind kind, int64* values, int clock_column = -1) {
     static bool ends_with_worker;
@@ -353,7 +350,7 @@ static LeaseResult ask_coordinator(const CoordinatorRequest& request, int64 time
     } else {
         answer.text[sizeof answer.text - 1] = '\0';
         const char* text = answer.text[0] != '\0' ? answer.text : "the library gave no reason";
-        // The first cause, if only more connections are refused since.
+        // Keeps the first cause if only connections were refused since.
         timed_out = timed_out && answer.problem == LeaseProblem::kNoAnswer;
         if (timed_out)
             text = psprintf("the coordinator did not answer in time, and then: %s", text);
@@ -370,7 +367,7 @@ static const char* uuid_text(const pg_uuid_t& uuid) {
     return DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(&uuid)));
 }
 
-// For people who look at the coordinator.
+// Identifies the holder in the coordinator's views.
 static const char* holder_name() {
     static char name[NAMEDATALEN * 2];
     if (cluster_name[0] != '\0')

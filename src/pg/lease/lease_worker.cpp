@@ -1,10 +1,10 @@
-// The lease worker: a background process that keeps this server's leases of node ids. What it does
-// is decided by core/lease/lease_holder.h; here is the way to the coordinator, to the log, and to
-// sleep.
+// The lease worker: a background process that maintains this server's leases of node ids.
+// core/lease/lease_holder.h decides its actions, and core/server/server.h their order; this file
+// has the coordinator, the log and the waits.
 //
-// What becomes of leases and window, and in which order, core/server/server.h says. Whatever this
-// process misses, no identifier leaves the lease. At shutdown it seals the window. It gives its
-// leases back if the coordinator answers; else the state on disk keeps them, for the next start.
+// Whatever this process misses, no identifier leaves the lease. At shutdown it seals the window. It
+// gives its leases back if the coordinator answers; else the state on disk keeps them for the next
+// start.
 
 #include "pg/lease/lease_worker.h"
 
@@ -39,27 +39,26 @@ extern "C" {
 [[noreturn]] PGDLLEXPORT void randflake_lease_main(Datum argument);
 }
 
-// How long a shutdown waits for the coordinator to take the leases back.
+// How long a shutdown waits for the coordinator to accept the leases.
 static constexpr randflake::Ms kReleaseTimeout = 1000;
 
 static char logged_error[sizeof LeaseReport::error];
 
-// A copy made under the lock: sessions open the next lease.
+// A copy made under the lock, because sessions open the next lease.
 static LeaseHolder leases() {
     return server.Leases();
 }
 
 void lease_register_worker() {
-    // A standby never leases: whatever it needs, it asks for once it is promoted.
+    // A standby leases nothing until its promotion.
     BackgroundWorker worker =
         background_worker("randflake_lease_main", "randflake lease worker", 1);
     RegisterBackgroundWorker(&worker);
 }
 
-// --- what is wrong ---------------------------------------------------------------------------
+// --- problems --------------------------------------------------------------------------------
 
-// Shows what is wrong; an empty message: nothing. It goes to the log when it is another one than
-// last time.
+// Shows the problem; an empty message means none. Logs it when it changes.
 static void record(LeaseProblem problem, const char* message, UnixSecond not_before = {}) {
     const Lease open = leases().open();
     const LeaseProblem before = lease_report().problem;
@@ -67,7 +66,7 @@ static void record(LeaseProblem problem, const char* message, UnixSecond not_bef
     if (strcmp(message, logged_error) == 0)
         return;
     strlcpy(logged_error, message, sizeof logged_error);
-    // By how much the clocks differ changes all the time.
+    // The difference of clocks varies all the time.
     if (problem == LeaseProblem::kClocks && before == problem)
         return;
     if (message[0] == '\0')
@@ -88,7 +87,7 @@ static void record_problem(LeaseProblem problem, const char* what, const char* w
     record(problem, message, not_before);
 }
 
-// A request that was given up because the worker has other things to do has not failed.
+// A request abandoned for other work has not failed.
 static void record_failure(LeaseProblem problem, const char* what, const char* why,
                            UnixSecond not_before = {}) {
     if (ShutdownRequestPending || ConfigReloadPending)
@@ -96,8 +95,8 @@ static void record_failure(LeaseProblem problem, const char* what, const char* w
     record_problem(problem, what, why, not_before);
 }
 
-// The coordinator did what it was asked. If secrets were added meanwhile, the answer counts as
-// lost: the next request, which names them, follows after the first interval of retries.
+// The coordinator complied. If secrets were added meanwhile, the answer counts as lost: the next
+// request, which names them, follows after the first retry interval.
 static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) {
     if (outcome == LeaseOutcome::kNothing)
         return;
@@ -118,7 +117,7 @@ static void record_success(LeaseOutcome outcome, const CoordinatorClock& clock) 
     record(LeaseProblem::kClocks, message);
 }
 
-// A lease that this server's clock kept it from using may be of use by now.
+// The clock may now allow a lease that it kept from use.
 static void look_at_clock() {
     const Lease held = leases().newest();
     const Second now = wall_clock_second();
@@ -152,7 +151,7 @@ static void release_lease(const LeaseRelease& release, SteadyMs give_up_at_ms) {
                   errdetail("It ends at %s.", second_text(held.end))));
 }
 
-// An answer that ends later than was asked for.
+// The answer ends later than requested.
 static void record_too_long(const char* what, const char* answer, Second end) {
     record_problem(LeaseProblem::kUnusable, what,
                    psprintf("the coordinator %s %s, but %d seconds were asked for at %s by this "
@@ -178,7 +177,7 @@ static void acquire(const LeaseQuestion& asked) {
     record_too_long(kNotLeased, "granted a lease to", declined.lease.end);
 }
 
-// False if the lease is renewed no more.
+// False if the lease cannot be renewed.
 static bool renew(const LeaseQuestion& asked) {
     const LeaseRequest& request = asked.request;
     const LeaseResult result =
@@ -240,8 +239,8 @@ static void release_all() {
 
 // --- the loop --------------------------------------------------------------------------------
 
-// Node ids that this server has used itself by a clock that was ahead. They go back as used, so
-// that the coordinator prefers others.
+// Gives back node ids that this server itself used under a clock that was ahead. They count as
+// used, so the coordinator prefers others.
 static void give_used_back(Second used_until) {
     const Lease next = leases().next();
     char why[128];
@@ -254,10 +253,10 @@ static void give_used_back(Second used_until) {
     record_problem(LeaseProblem::kUsed, "could not use the lease of node ids", why);
 }
 
-// Opens the next lease if it is time and no session did. True if it was dropped, so that another
-// one is needed.
+// Opens the next lease if it is time and no session did. True if it dropped the lease, so that
+// another one is needed.
 static bool open_or_drop_next() {
-    static int64 opened_id;  // the one that was told of last
+    static int64 opened_id;  // the last one in the log
     Second used_until;
     if (server.OpenLease(&used_until) == LeaseOpening::kUsed) {
         give_used_back(used_until);
@@ -269,7 +268,7 @@ static bool open_or_drop_next() {
     opened_id = opened.id;
     if (opened.id == 0)
         return false;
-    // A lease that is over by this server's clock opens too, and stays a problem.
+    // A lease that is over by this server's clock opens too, but stays a problem.
     if (wall_clock_second() < opened.end)
         record(LeaseProblem::kNone, "");
     ereport(LOG, (errmsg("leased node ids %lld to %lld from the coordinator",
@@ -285,7 +284,7 @@ static SteadyMs next_request_at_ms() {
                                   steady_clock());
 }
 
-// How long to sleep while the clock keeps a lease from being used.
+// How long to sleep while the clock prevents the use of a lease.
 static constexpr randflake::Ms kClockInterval = 500;
 
 void randflake_lease_main(Datum) {
@@ -300,17 +299,16 @@ void randflake_lease_main(Datum) {
         AllocSetContextCreate(TopMemoryContext, "randflake lease worker", ALLOCSET_SMALL_SIZES);
 
     shared->lease_worker_pid = MyProcPid;
-    // A worker that was restarted goes on with the leases of its predecessor.
+    // After a restart the worker continues its predecessor's leases.
     SteadyMs request_at_ms = steady_clock();
     while (!ShutdownRequestPending) {
-        CHECK_FOR_INTERRUPTS();  // what other backends wait for this one to notice
+        CHECK_FOR_INTERRUPTS();  // answers other backends' barriers
         if (ConfigReloadPending) {
             ConfigReloadPending = false;
             ProcessConfigFile(PGC_SIGHUP);
             request_at_ms = steady_clock();
         }
-        // Further secrets are named at once, so that what is wrong with them shows before their
-        // time.
+        // Names new secrets at once, so that a problem with them shows before their time.
         if (steady_clock() >= request_at_ms ||
             shared->memory.named_secrets != static_cast<uint32>(secret_ring().count())) {
             MemoryContextSwitchTo(per_action);
@@ -333,6 +331,6 @@ void randflake_lease_main(Datum) {
     }
     MemoryContextSwitchTo(per_action);
     release_all();
-    // Status 1, so that a worker that was merely terminated is started again.
+    // With status 1 the postmaster restarts the worker even after a mere termination.
     proc_exit(1);
 }

@@ -1,4 +1,4 @@
-// The report is copied, in and out, under its spinlock, which is held for nothing else.
+// Processes copy the report in and out under its spinlock, and hold it for nothing else.
 
 #include "pg/memory/lease_report.h"
 
@@ -47,7 +47,7 @@ randflake::Window lease_window(const LeaseReport& report, const randflake::Windo
     return {start, Max(window.end, Min(report.open.end, latest))};
 }
 
-// This server's clock is so far ahead of the coordinator's; 0 if that is tolerable, or not certain.
+// How far this server's clock is ahead of the coordinator's; 0 if tolerable or uncertain.
 static int64 wrong_by_ms(const CoordinatorClock& clock) {
     if (clock.at == UptimeMs{})
         return 0;

@@ -19,7 +19,7 @@ using randflake::WindowProblem;
 using randflake::WindowState;
 using randflake::WindowTrouble;
 
-// How often attempts that fail are logged.
+// How often failed attempts are logged.
 static constexpr randflake::Ms kLogInterval = 10000;
 
 void window_init_report() {
@@ -112,7 +112,7 @@ void window_show_ranges(uint32 in_use, const Second (&opens_at)[randflake::kMaxR
     SpinLockRelease(&to->mutex);
 }
 
-// The state is that of another server, or of this one before it was promoted.
+// The state is of another server, or of this one before its promotion.
 static bool of_another(Finding finding) {
     return finding == Finding::kOtherSystem || finding == Finding::kOtherTimeline ||
            finding == Finding::kCopied;
@@ -211,7 +211,7 @@ bool window_of_copy(TimestampTz* found_at) {
     randflake::Origin own{GetSystemIdentifier(), 0, {}};
     if (window_file_look(&found, &error).error != 0 || error != StateError::kNone)
         return false;
-    // Without an identity file it is one: the next start makes another file.
+    // Without an identity file it is a copy: the next start makes another file.
     const int failed = window_file_identity(&own.identity).error;
     const Second copied_at = randflake::CopiedAt(found, own, Second{});
     if (copied_at == found.copied_at && copied_at != Second{0})

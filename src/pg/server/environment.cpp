@@ -1,4 +1,4 @@
-// Two environments of one protocol: of processes that can take locks, and of the postmaster.
+// The environments of processes that can take locks, and of the postmaster.
 
 #include "pg/server/environment.h"
 
@@ -61,8 +61,7 @@ SteadyMs Environment::Steady() {
 randflake::Ms Environment::SkewMs() {
     return setting_max_clock_skew;
 }
-// The value of this process is among them, unless it was made to read the configuration before
-// the postmaster did.
+// Includes the value of this process, unless it read the configuration before the postmaster did.
 SkewRange Environment::Skew() {
     const uint64 word = shared->skew.load(std::memory_order_acquire);
     const auto own = static_cast<uint32>(setting_max_clock_skew);
@@ -158,8 +157,8 @@ constinit Server<ServerEnvironment> server{environment};
 // --- the postmaster ----------------------------------------------------------------------------
 
 namespace {
-// It has no PGPROC, so it can take no lock: what would need one does not compile. An exit callback
-// of the postmaster runs when all its children are gone.
+// It has no PGPROC, so it can take no lock; code that needs one does not compile. Its exit
+// callbacks run when all its children are gone.
 struct PostmasterEnvironment : ServerEnvironment {
     static void Lock() = delete;
     static bool TryLock() = delete;
@@ -175,7 +174,7 @@ struct PostmasterEnvironment : ServerEnvironment {
         }
         return true;
     }
-    // Spinlocks are not taken either.
+    // It takes no spinlocks either.
     static bool Logged(const FileFailure& failure) {
         if (failure.error != 0)
             window_log_failure(failure);
@@ -194,16 +193,16 @@ static_assert(randflake::DecidesAsShipped<PostmasterEnvironment>);
 static PostmasterEnvironment postmaster_environment;
 static constinit Server<PostmasterEnvironment> postmaster{postmaster_environment};
 
-// The server is, or was, a standby or recovers from an archive: recovery may end with a promotion
-// at any time after its start.
+// The server is or was a standby, or recovers from an archive: a promotion may end recovery at any
+// time after its start.
 static bool begins_in_recovery() {
     struct stat status;
     return stat("standby.signal", &status) == 0 || stat("recovery.signal", &status) == 0;
 }
 
-// Mixes a boot with where the directory's last checkpoint is, if that ended a run cleanly;
-// otherwise it is not known. Every run of PostgreSQL moves it, whatever it preloads. The first
-// transaction id of the next run, or an invalid one.
+// Mixes a boot with the place of the directory's last checkpoint, if that ended a run cleanly; else
+// it becomes unknown. Every run of PostgreSQL moves that place, with any libraries. Returns the
+// first transaction id of the next run, or an invalid one.
 static TransactionId mix_in_checkpoint(uint64_t (&boot)[2]) {
     bool intact;
     ControlFileData* control = get_controlfile(DataDir, &intact);

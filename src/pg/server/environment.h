@@ -1,8 +1,7 @@
-// PostgreSQL as the environment in which the protocol of core/server/server.h runs: an LWLock,
-// files, shared memory, clocks.
+// PostgreSQL as the environment of the protocol in core/server/server.h: an LWLock, files, shared
+// memory, clocks.
 
-#ifndef RANDFLAKE_PG_SERVER_ENVIRONMENT_H
-#define RANDFLAKE_PG_SERVER_ENVIRONMENT_H
+#pragma once
 
 #include "pg/base/pg.h"
 
@@ -10,7 +9,7 @@
 #include "core/server/server.h"
 #include "pg/memory/shmem.h"
 
-// What these are for, randflake::Environment says in core/server/server.h.
+// randflake::Environment in core/server/server.h has the contracts of these.
 struct ServerEnvironment {
     using Decisions = randflake::Decisions;
     using Holder = Decisions::Holder;
@@ -73,11 +72,9 @@ extern template class randflake::Server<ServerEnvironment>;
 // For every process but the postmaster.
 extern randflake::Server<ServerEnvironment> server;
 
-// The failure of LookAtState, in this process.
+// The failure of LookAtState in this process.
 extern FileFailure server_look_failure;
 
-// For the postmaster: when shared memory was made, and when it exits cleanly.
+// For the postmaster: after making shared memory, and at its clean exit.
 void server_init_shared();
 void server_stop();
-
-#endif

@@ -1,12 +1,12 @@
-// A POSIX shared memory object of 8 bytes for each data directory, named by a hash of what tells
-// the directory from others. It stays when the server stops, and goes with the machine's memory.
-// Its absence costs a wait of randflake.max_clock_skew, nothing more; so does an object of another
-// user, which counts as none. Servers that see different objects of one name, as in containers,
-// prove nothing that the others could break: no marker means hold off, and that is longer than any
-// proof lasts. An object counts only on a tmpfs: on a disk it could be set back with the directory.
+// A POSIX shared memory object of 8 bytes for each data directory, named by a hash of the
+// directory's identity. It stays when the server stops, and vanishes with the machine's memory. Its
+// absence only costs a wait of randflake.max_clock_skew; so does an object of another user, which
+// counts as absent. Servers that see different objects of one name, as in containers, prove nothing
+// that others could break: without a marker a start holds off longer than any proof lasts. An
+// object counts only on a tmpfs: on a disk it could be set back with the directory.
 //
-// Every user of the machine may make something of this name first. So nothing is waited for, as the
-// other end of a FIFO is, and no link is followed, which shm_open() sees to.
+// Every user of the machine may create something of this name first. So opening does not wait for
+// the other end of a FIFO, and shm_open() follows no link.
 
 #include "pg/window/run_marker.h"
 
@@ -39,7 +39,7 @@ static MarkerName marker_name(const Origin& origin) {
     return name;
 }
 
-// With one name alone: the other could be that of something else that is ours.
+// Only with one name: a second one could belong to another file of ours.
 bool is_own_file(int fd) {
     struct stat status;
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
@@ -82,7 +82,7 @@ FileFailure run_marker_write(const Origin& origin, uint64* mark) {
         if (written)
             return FileFailure{};
     }
-    // Without it nothing of this run can be proven. That of a former write must not stay.
+    // Without the marker nothing of this run can be proven. A former write's must not stay.
     *mark = 0;
     if (shm_unlink(name.text) == 0 || run_marker_read(origin) == 0)
         return FileFailure{};

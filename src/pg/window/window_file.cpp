@@ -4,9 +4,9 @@
 //   identity   made once and never renamed or rewritten, so its inode and time of birth tell this
 //              directory from every copy of it: base backup, rewind, file-level clone
 //
-// The calls are plain system calls and allocate nothing, because the postmaster makes them too, at
-// exit. A write after a failed fsync starts over with a new file, so that pages which the kernel
-// dropped are never taken for written. The files must be regular ones; the directory may be a link.
+// The functions use plain system calls and allocate nothing, because the postmaster calls them at
+// its exit, too. After a failed fsync a write starts over with a new file, so that pages dropped by
+// the kernel never count as written. The files must be regular; the directory may be a link.
 
 #include "pg/window/window_file.h"
 
@@ -44,7 +44,7 @@ static FileFailure write_file(const char* path, const void* bytes, size_t length
     FileFailure failure = file_create(path, &fd);
     if (failure.error != 0)
         return failure;
-    errno = ENOSPC;  // what a short write means
+    errno = ENOSPC;  // the cause of a short write
     if (write(fd, bytes, length) != static_cast<ssize_t>(length))
         failure = file_failed("write", path);
     else if (pg_fsync(fd) != 0)
@@ -54,7 +54,7 @@ static FileFailure write_file(const char* path, const void* bytes, size_t length
     return failure;
 }
 
-// Also when the directory is there already: the process that made it may have failed to sync.
+// Syncs an existing directory, too: the process that made it may have failed to.
 static FileFailure make_directory() {
     if (mkdir(kDirectory, pg_dir_create_mode) != 0 && errno != EEXIST)
         return file_failed("create", kDirectory);
@@ -76,8 +76,7 @@ FileFailure window_file_identity(FileIdentity* identity) {
     return file_identity(kIdentityFile, identity);
 }
 
-// *made tells whether the identity had to be made, which means that this directory holds no state
-// of its own.
+// *made tells whether the identity was missing, so that this directory has no state of its own.
 static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
     FileFailure failure = window_file_identity(identity);
     *made = failure.error == ENOENT;
@@ -91,7 +90,7 @@ static FileFailure read_or_make_identity(FileIdentity* identity, bool* made) {
 
 static int lock_fd = -1;
 
-// A state that says nothing comes first: an identity without a state tells that one was lost.
+// An empty state comes first: an identity without a state means that one was lost.
 static void make_both() {
     struct stat status;
     if (make_directory().error == 0 &&
@@ -106,7 +105,7 @@ bool window_file_lock(bool makes) {
     int fd;
     if (lock_fd >= 0 || file_open(kIdentityFile, &fd).error != 0)
         return lock_fd >= 0;
-    // Others of a former postmaster's children, the logger above all, end a moment after it.
+    // Other children of a former postmaster, above all the logger, end a moment after it.
     for (int tries = 100; flock(fd, LOCK_EX | LOCK_NB) != 0; tries--) {
         if ((errno != EWOULDBLOCK && errno != EINTR) || tries == 0) {
             close(fd);
