@@ -230,8 +230,8 @@ static void release_all() {
     if (held.id != 0 && releases.open.lease.id == 0 && releases.next.lease.id == 0)
         ereport(LOG, (errmsg("lease %lld of node ids is not given back",
                              static_cast<long long>(held.id)),
-                      errdetail("This server goes on with it when it starts again before %s.",
-                                second_text(held.end))));
+                      errhint("This server goes on with it when it starts again before %s.",
+                              second_text(held.end))));
     const SteadyMs give_up_at_ms = steady_clock() + kReleaseTimeout;
     release_lease(releases.open, give_up_at_ms);
     release_lease(releases.next, give_up_at_ms);

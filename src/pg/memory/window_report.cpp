@@ -161,15 +161,15 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
             break;
     }
     for (uint32 i = 0; i < randflake::kMaxLeases; i++) {
-        const auto id = static_cast<long long>(found.leases[i].id);
-        if (plan.state.leases[i].id != 0)
-            ereport(LOG, (errmsg("this server goes on with lease %lld of node ids", id),
-                          errdetail("It had it before, and the lease ends at %s.",
-                                    second_text(found.leases[i].end))));
-        else if (error == StateError::kNone && id != 0)
-            ereport(LOG, (errmsg("this server does not go on with lease %lld of node ids", id),
-                          errdetail("Nothing proves that no other server has it. It ends at %s.",
-                                    second_text(found.leases[i].end))));
+        const bool goes_on = plan.state.leases[i].id != 0;
+        if (goes_on || (error == StateError::kNone && found.leases[i].id != 0))
+            ereport(LOG, (errmsg(goes_on ? "this server goes on with lease %lld of node ids"
+                                         : "this server does not go on with lease %lld of node ids",
+                                 static_cast<long long>(found.leases[i].id)),
+                          errdetail("It ends at %s.", second_text(found.leases[i].end)),
+                          errhint(goes_on ? "The server renews it when the coordinator answers."
+                                          : "Nothing proves that no other server has it. The "
+                                            "server asks the coordinator for another one.")));
     }
     if (plan.secrets == SecretsChange::kOther)
         ereport(LOG, (errmsg("the secret of randflake has changed"),
