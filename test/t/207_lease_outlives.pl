@@ -2,7 +2,10 @@
 # while it would grant no other lease. And nobody goes on with a lease who may not: after the disk was set back, without
 # the marker, in a hard-linked copy beside the original, with another number of node ids.
 #
-# RANDFLAKE_ROUNDS sets how many sessions are killed in a row.
+# RANDFLAKE_ROUNDS sets how many sessions are killed in a row. The table of docs/leases.md, the longest time in
+# which a session that calls every 10 ms gets no identifier, with leases of 60 seconds:
+#
+#   RANDFLAKE_GAPS=60 PROVE_FLAGS=-v scripts/tempcheck.sh tap 207_lease_outlives
 
 use Randflake;
 use RandflakeHandover;
@@ -10,7 +13,8 @@ use RandflakeHistory;
 use RandflakeLease;
 use Time::HiRes qw(sleep time);
 
-$RandflakeLease::duration = 3600;
+my $measured = $ENV{RANDFLAKE_GAPS};
+$RandflakeLease::duration = $measured // 3600;
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
 sub configure_pool { $coordinator->safe_psql('postgres', "SELECT randflake_lease_configure($_[0])") }
@@ -20,6 +24,64 @@ my %ways = (
     'the postmaster is killed' => sub { crash_server($_[0]); $_[0]->start },
     'an immediate restart' => sub { $_[0]->stop('immediate'); $_[0]->start },
     'a fast restart' => sub { $_[0]->restart });
+
+# Ten seconds from an event on.
+sub longest_gap {
+    my ($node, $what) = @_;
+    wait_for_lease($node);
+    my $file = PostgreSQL::Test::Utils::tempdir_short() . '/calls';
+    my $calls = fork // die;
+    if (!$calls) {
+        setpgrp;
+        exec 'sh', '-c', <<'END', $node->connstr('postgres'), $file;
+while :; do
+    printf '%s\n' 'SET randflake.max_wait = 1;' \
+        'SELECT extract(epoch FROM clock_timestamp()) FROM randflake_generate() \watch 0.01' |
+        psql -XAtq -d "$0" >>"$1" 2>/dev/null
+done
+END
+    }
+    wait_until { -s $file };
+    sleep 1;
+    my ($before, $longest) = (time, 0);
+    $what->($node);
+    sleep 1 while time < $before + 10;
+    kill 'KILL', -$calls;
+    waitpid $calls, 0;
+    for my $at (grep({ /^\d+\.\d+$/ && $_ > $before } split /\n/, slurp_file($file)), time) {
+        $longest = $at - $before if $at - $before > $longest;
+        $before = $at;
+    }
+    return $longest < 9 ? sprintf '%.1f', $longest : 'none';
+}
+
+if ($measured) {
+    my $leased = start_holder($fleet, 'leased', $coordinator);
+    my $own = new_static($fleet, 'own', 131000);
+    $own->start;
+    $own->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');    # a copy of another one, which would be looked at
+    my $postmaster = postmaster_of($coordinator);
+    my @coordinators = (
+        [ present => sub { }, sub { } ],
+        [ away => sub { $coordinator->stop('immediate') }, sub { $coordinator->start } ],
+        [ hangs => sub { kill 'STOP', $postmaster }, sub { kill 'CONT', $postmaster } ]);
+    for my $event (sort keys %ways) {
+        my @gaps;
+        for (@coordinators) {
+            my ($name, $leaves, $returns) = @$_;
+            wait_for_lease($leased);
+            $leaves->();
+            push @gaps, "$name " . longest_gap($leased, $ways{$event});
+            $returns->();
+            $postmaster = postmaster_of($coordinator);
+        }
+        push @gaps, 'its own ' . longest_gap($own, $ways{$event}) if $event !~ /worker/;
+        note "$event: ", join ', ', @gaps;
+    }
+    pass('measured');
+    done_testing();
+    exit;
+}
 
 # Until the next lease is granted, this one is the only one that the role may have.
 configure_pool('max_nodes_per_role => 2, max_grants_per_role => 1000');
