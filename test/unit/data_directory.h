@@ -1,7 +1,6 @@
-// Data directories and machines in the simulation: what outlives a server, and what goes with it.
+// Data directories and machines in the simulation: what outlives a server.
 
-#ifndef RANDFLAKE_UNIT_DATA_DIRECTORY_H
-#define RANDFLAKE_UNIT_DATA_DIRECTORY_H
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -12,25 +11,25 @@
 
 namespace randflake::simulation {
 
-// What the file randflake/window holds.
+// The contents of the file randflake/window.
 using StateBytes = std::array<uint8_t, kWindowStateBytes>;
 
-// A value, so that a snapshot, a base backup and a rollback are copies of it.
+// A value, so that snapshots, base backups and rollbacks are copies.
 struct DataDirectory {
     uint64_t system_identifier = 1;
     uint32_t timeline = 1;
     bool recovers = false;                   // standby.signal or recovery.signal is there
     std::optional<FileIdentity> identity{};  // of the file randflake/identity
     std::optional<StateBytes> window{};      // the file randflake/window
-    // The largest tolerated difference of clocks of the server that wrote the latter; not on disk.
+    // The largest tolerated difference of clocks of the window file's writer; not on disk.
     uint32_t largest_skew_ms = 0;
 };
 
-// A computer from boot to boot: its clocks, and the memory in which the runs of data directories
-// are marked (src/pg/window/run_marker.cpp).
+// A computer from boot to boot: its clocks, and the memory with the run markers of data directories
+// (src/pg/window/run_marker.cpp).
 class Machine {
 public:
-    // One that does not tell its boots shows none.
+    // Without `tells_boots` it shows no boot.
     explicit Machine(bool tells_boots) : tells_boots_(tells_boots) {}
 
     void Boot(uint64_t boot, int64_t true_ms) {
@@ -80,5 +79,3 @@ private:
 };
 
 }  // namespace randflake::simulation
-
-#endif

@@ -14,7 +14,7 @@ namespace randflake {
 namespace {
 
 constexpr int64_t kEpoch = kWindowEpoch.count;
-constexpr int64_t kBeyond = int64_t{1} << 30;  // the first second that no identifier holds
+constexpr int64_t kBeyond = int64_t{1} << 30;  // the first second after those of identifiers
 
 TEST(Lease, SecondsOutsideWhatIdentifiersHoldAreClamped) {
     // A Unix second from the epoch on, its second, and the end that it is the last second of.
@@ -41,8 +41,8 @@ TEST(Lease, GrantsThatMakeNoSense) {
         EXPECT_TRUE(usable(grant, 2)) << grant.first_node_id;
     EXPECT_TRUE(usable({INT64_MAX, 0, 131072, k1, INT64_MAX}, 131072));
     EXPECT_FALSE(usable({1, 0, 131073, k1, k60}, 131073));
-    // Ids, node ids, those whose end does not fit, an end before the start; starts before which
-    // there would be no word, and starts after all seconds.
+    // Ids, node ids, node ids whose end does not fit, an end before the start, starts without a
+    // word before them, and starts after all seconds.
     constexpr int64_t kMin = INT64_MIN, kMax = INT64_MAX;
     const LeaseGrant senseless[] = {
         {0, 0, 2, k1, k60},         {-1, 0, 2, k1, k60},    {1, 0, 3, k1, k60},
@@ -59,7 +59,7 @@ TEST(Lease, AWindowOpensWithTheLeaseAndAfterWhatWasUsed) {
     Lease lease{};
     lease.start = {10};
     lease.end = {20};
-    // The earliest second, the present, and where the window opens; 0: not, or nothing is left.
+    // The earliest second, the present, and where the window opens; 0: nowhere.
     const std::array<uint32_t, 3> cases[] = {
         {0, 9, 0},    {0, 10, 10},  {0, 1000, 10}, {15, 14, 0},
         {15, 15, 15}, {12, 13, 12}, {20, 20, 0},   {30, 30, 0},
@@ -77,7 +77,7 @@ constexpr Incarnation kFirst{{1, 2}}, kSecond{{3, 4}};
 
 constexpr Second kAnyEnd{INT32_MAX};
 
-// Enough for every lease below that is not about it.
+// Enough for every lease below that does not test it.
 constexpr LeaseTerms kAsked{1000, 0};
 
 class Holder : public testing::Test {
@@ -112,7 +112,7 @@ protected:
         ASSERT_EQ(holder.OpenNext({0}, {start}, kAnyEnd),
                   (Window{static_cast<uint32_t>(start), static_cast<uint32_t>(end)}));
     }
-    // The first lease is renewed no more, and the next one is there before its end.
+    // The first lease cannot be renewed, and the next one exists before its end.
     void OpenWithNext() {
         Open(1, 10, 20);
         RefuseRenewal();
@@ -215,7 +215,7 @@ TEST_F(Holder, ARenewalAsLongAsAskedForIsTaken) {
     EXPECT_EQ(Renew(193, 30000, 130, kMinute), LeaseOutcome::kGood);
     EXPECT_EQ(holder.open().end, 193);
     EXPECT_TRUE(holder.renews());
-    // what it has, whatever it asks for by now and whatever its clock shows
+    // keeps its lease, whatever it asks for and whatever its clock shows
     EXPECT_EQ(Renew(193, 40000, 10, {1, 0}), LeaseOutcome::kNotBegun);
     EXPECT_EQ(holder.open().end, 193);
     EXPECT_TRUE(holder.renews());
@@ -333,7 +333,7 @@ TEST_F(Holder, GivesAllBackWhenItUsedNothing) {
     const LeaseReleases releases = holder.Sealed({-1});
     EXPECT_EQ(releases.open.last_used, kEpoch + 9);
     EXPECT_EQ(releases.next.lease.id, 0);
-    // an answer that comes now is too late
+    // a late answer
     EXPECT_EQ(holder.Renewed(kRandflake, {kEpoch + 99}, kAsked, {10}), LeaseOutcome::kNotAwaited);
 }
 

@@ -1,4 +1,4 @@
-// What must compile, and what must not.
+// What compiles, and what does not.
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,7 @@
 namespace randflake {
 namespace {
 
-// The members that UnlockedEnvironment names, and no other: what Server calls beyond them does not
-// compile.
+// Has exactly the members that UnlockedEnvironment names: further calls by Server do not compile.
 struct UnlockedArchetype {
     using Decisions = randflake::Decisions;
 
@@ -36,7 +35,7 @@ private:
 };
 static_assert(UnlockedEnvironment<UnlockedArchetype> && !Environment<UnlockedArchetype>);
 
-// The same of Environment.
+// The same for Environment.
 struct Archetype : UnlockedArchetype {
     struct SecretList {};
 
@@ -67,7 +66,7 @@ struct Archetype : UnlockedArchetype {
 };
 static_assert(Environment<Archetype> && DecidesAsShipped<Archetype>);
 
-// Times of different clocks, and durations of different units, do not meet.
+// Times of different clocks, and durations of different units, do not mix.
 template <typename A, typename B>
 concept Adds = requires(A a, B b) {
     a + b;
@@ -80,14 +79,14 @@ static_assert(Adds<Second, Seconds> && !Adds<Second, Ms> && !Adds<Seconds, Ms>);
 static_assert(!Adds<Second, Second> && !Subtracts<Second, UnixSecond>);
 static_assert(!Adds<Tick, Seconds> && !Subtracts<Tick, Second> && !Subtracts<SteadyUs, SteadyMs>);
 
-// An environment does not decide by functions of its own, whatever they are called.
+// An environment cannot replace decisions by its own functions.
 struct Shadows : Archetype {
     void SetTime(auto&&...) = delete;
     void ChangeWindow(auto&&...) = delete;
     void SealWindow(auto&&...) = delete;
 };
 
-// What decides otherwise does not decide as it ships.
+// A type with other decisions does not pass for the shipped one.
 struct OtherTime : Archetype {
     struct Decisions : randflake::Decisions {
         using randflake::Decisions::Decisions;

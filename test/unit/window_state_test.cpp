@@ -1,4 +1,4 @@
-// The window file: its bytes, what is refused, what is remembered of former node ranges, and where
+// The window file: its bytes, refused contents, its memory of former ranges of node ids, and where
 // a server starts.
 
 #include <gtest/gtest.h>
@@ -24,12 +24,12 @@ constexpr uint32_t kNodeIds = 1u << 17;
 
 using Bytes = std::vector<uint8_t>;
 
-// Where they are in the file.
+// The places in the file.
 constexpr size_t kLeases = kWindowStateHeadBytes;
 constexpr size_t kSecrets = kLeases + kMaxLeases * kWrittenLeaseBytes;
 constexpr size_t kEnds = kSecrets + 12 * kMaxGenerations;
 
-// --- the bytes, told independently of the code under test -------------------------------------
+// --- the bytes, computed independently of the code under test ----------------------------------
 
 // CRC-32C by long division, most significant bit first, of the bits in the order of RFC 3720.
 uint32_t Crc32c(const Bytes& bytes, size_t length) {
@@ -54,7 +54,7 @@ void Put(Bytes* bytes, uint64_t value, int length) {
         bytes->push_back(static_cast<uint8_t>(value >> 8 * i));
 }
 
-// The checksum that belongs to the bytes, in place of the one they end with.
+// Replaces the checksum at the end by the right one.
 Bytes Sealed(Bytes bytes) {
     bytes.resize(bytes.size() - 4);
     const uint32_t checksum = Crc32c(bytes, bytes.size());
@@ -338,14 +338,14 @@ TEST(WindowStateEnds, RangesOverlapByOneSharedNodeAndCoverByAll) {
                     }
                     EXPECT_EQ((NodeRange{a, m}).Overlaps({b, n}), shared);
                     EXPECT_EQ((NodeRange{a, m}).Covers({b, n}), all);
-                    // No node ids yet, as at the start of a server that leases: they are nobody's.
+                    // No node ids yet, as at a leasing server's start: they belong to no server.
                     EXPECT_FALSE((NodeRange{a, m}).Covers({UINT32_MAX - b, n}));
                     EXPECT_FALSE((NodeRange{a, m}).Overlaps({UINT32_MAX - b, n}));
                 }
 }
 
-// The end that a window takes back is its own: never below what was written when it opened, under
-// whatever ranges, whatever was used.
+// A window takes back only its own end, never below what was written when it opened, under any
+// ranges and with any use.
 TEST(WindowStateEnds, AWindowTakesBackOnlyWhatItAnnounced) {
     WindowState state{};
     SetEnd(&state, {5, 2}, 100);
@@ -389,7 +389,7 @@ constexpr int64_t kSkewMs = 2000;
 constexpr SkewRange kSkew{2000, 2000};
 constexpr int64_t kStoppedAtMs = kWindowEpochMs + 2000 * kSecondMs;
 
-// State of a clean stop, with an end for the node ids and one for others that were used before.
+// The state of a clean stop, with an end for the node ids and one for others used before.
 WindowState Found(uint32_t end) {
     WindowState state{};
     state.origin = kOrigin;
@@ -402,7 +402,7 @@ WindowState Found(uint32_t end) {
     return state;
 }
 
-// A start 500 ms after that stop, which can be proven.
+// A start 500 ms after that stop, which a proof allows.
 constexpr Start kQuick{.origin = kOrigin,
                        .secrets = kSecret,
                        .nodes = kNodes,
@@ -431,9 +431,9 @@ TEST(PlanStart, AQuickRestartGoesOnAtTheWrittenEnd) {
     }
 }
 
-// --- from when a start holds off
+// --- when a hold-off begins
 
-// Wall clocks from the epoch on.
+// Wall clocks count from the epoch.
 Start StartAt(Moment started, Moment now, bool may_be_promoted) {
     Start start = kQuick;
     for (Moment* moment : {&started, &now})
@@ -551,13 +551,13 @@ TEST(PlanStart, TheFloorIsThatOfTheLastStartThatHeldOff) {
     EXPECT_EQ(Plan(found, start).state.floor, kHeldOff) << "that of another server";
 }
 
-// --- what a start finds
+// --- the finding of a start
 
 void UseNodes(Start* start, uint32_t first, uint32_t count) {
     start->nodes = {first, count};
 }
 
-// Everything that the proof rests on, each broken by itself.
+// The grounds of the proof; each case breaks one.
 struct Doubt {
     const char* what;
     void (*change)(WindowState* found, Start* start);
@@ -663,7 +663,7 @@ TEST(PlanStart, WithoutStateItHoldsOff) {
          {StateError::kMissing, StateError::kLost, StateError::kWrongLength,
           StateError::kWrongMagic, StateError::kWrongVersion, StateError::kWrongChecksum,
           StateError::kWrongContent}) {
-        // What was found counts for nothing.
+        // The finding does not count.
         const StartPlan plan = PlanStart(error, Found(5000), kQuick);
         EXPECT_EQ(plan.finding,
                   error == StateError::kMissing ? Finding::kFirstUse : Finding::kUnreadable);
@@ -693,7 +693,7 @@ TEST(PlanStart, ACopyIsRememberedUntilItIsAcknowledged) {
             EXPECT_EQ(Plan(plan.state, start).state.copied_at, expected) << "at its next start";
         }
     }
-    // A clock outside of all seconds
+    // A clock outside all seconds
     WindowState copied = Found(5000);
     copied.origin.identity.inode ^= 1;
     EXPECT_EQ(CopiedAt(copied, kOrigin, now), now);
@@ -776,7 +776,7 @@ TEST(CompareSecrets, BelowTheEndNothingChanges) {
 
 constexpr SecretRecords kTwo{2, {{1, 0}, {2, 50}}};
 
-// At second 80, with 2 seconds of tolerated difference: others have reached second 82.
+// At second 80 with a tolerated difference of 2 seconds: others have reached second 82.
 Reload ReloadOf(const SecretRecords& before, const SecretRecords& after) {
     Reload reload{};
     reload.before = before;
@@ -787,7 +787,7 @@ Reload ReloadOf(const SecretRecords& before, const SecretRecords& after) {
     return reload;
 }
 
-// --- what a server knows that it lacks
+// --- known lack of a secret
 
 TEST(DiffersFrom, StaysUntilTheRingHasAnotherSecretThere) {
     const SecretRecords one = Ring({{1, 0}});
@@ -833,7 +833,7 @@ SecretRecords TwoAnd(uint32_t from) {
     return {3, {{1, 0}, {2, 50}, {3, from}}};
 }
 
-// Of a server that has announced the seconds before `end` under two secrets.
+// For a server that has announced the seconds before `end` under two secrets.
 ReloadPlan PlanFor(const Reload& reload, uint32_t end) {
     WindowState state = Found(end);
     state.secrets = kTwo;
@@ -871,7 +871,7 @@ void ExpectEarliest(const Reload& reload, uint32_t end, uint32_t earliest) {
     EXPECT_EQ(plan.error, ReloadError::kTooEarly) << end;
     EXPECT_EQ(plan.secret, 2u);
     EXPECT_EQ(plan.earliest, earliest);
-    // The first that is too early counts.
+    // The first one that is too early counts.
     tried.after.records[tried.after.count++] = {4, 5000};
     EXPECT_EQ(PlanFor(tried, end).secret, 2u);
 }
@@ -892,7 +892,7 @@ TEST(PlanReload, UnderStaticNodeIdsAfterWhatOthersMayHaveReached) {
 }
 
 TEST(PlanReload, WhatTheStateRefuses) {
-    // Its secrets were lost in a crash, and the state was read since.
+    // A crash lost its secrets, and the state was read since.
     EXPECT_EQ(PlanFor(ReloadOf({}, TwoAnd(60)), 60).error, ReloadError::kNone);
     EXPECT_EQ(PlanFor(ReloadOf({}, TwoAnd(60)), 61).error, ReloadError::kRefused);
     EXPECT_EQ(PlanFor(ReloadOf({}, {1, {{1, 0}}}), 51).error, ReloadError::kRefused);
@@ -901,7 +901,7 @@ TEST(PlanReload, WhatTheStateRefuses) {
     EXPECT_EQ(PlanFor(resumed, 60).error, ReloadError::kRefused) << "a lease that was resumed";
 }
 
-// --- who goes on with a lease
+// --- resuming a lease
 
 constexpr Lease kLease{.id = 9,
                        .incarnation = {1, 2},
@@ -945,8 +945,7 @@ TEST(Resumes, AnotherPostmasterOfThisBootOrTheSame) {
     EXPECT_TRUE(other()) << "the same one, without a marker";
 }
 
-// Each takes one thing away that a proof needs. `postmaster`: also where the postmaster is the
-// same.
+// Each case removes one ground of the proof. `postmaster`: also with the same postmaster.
 struct Unproven {
     const char* what;
     void (*change)(Resumption* of);
@@ -1010,7 +1009,7 @@ TEST(LeaseOpensAt, TheWrittenEndsOfItsNodeIds) {
     EXPECT_EQ(opens_at(StateError::kNone, Found(5000), {103, 9}), 5000u);
     EXPECT_EQ(opens_at(StateError::kNone, Found(5000), {104, 9}), 0u);
     EXPECT_EQ(opens_at(StateError::kMissing, WindowState{}, kNodes), 0u);
-    // Nobody knows what this directory used as static node ids.
+    // This directory's use of static node ids is unknown.
     for (const StateError error : {StateError::kLost, StateError::kWrongChecksum})
         EXPECT_EQ(opens_at(error, WindowState{}, kNodes), kHeldOff);
     EXPECT_EQ(LeaseOpensAt(StateError::kLost, WindowState{}, kNodes, {kMaxEnd + 5}), kMaxEnd);
