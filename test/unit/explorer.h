@@ -44,10 +44,9 @@ struct Scenario {
     // which may be at earlier seconds.
     bool ranges = false;
 
-    // Merges calls that behave alike from here on: those about to do the same compare-and-swap,
-    // whatever came before, and those that start over after losing one with those that start. Valid
-    // while a call remembers no more than Reserve does. A search without merging checks that, for
-    // calls that lose once.
+    // Merges calls that behave alike from here on. Calls before the same compare-and-swap are
+    // alike, and so are a first attempt and one after a loss. This is valid while a call remembers
+    // no more than Reserve does; a search without merging checks that for calls that lose once.
     bool merge = true;
 };
 

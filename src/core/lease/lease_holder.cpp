@@ -114,7 +114,7 @@ LeaseOutcome LeaseHolder::Renewed(const Layout& layout, UnixSecond last, const L
     const Second end = Max(held.end, EndOfUnix(layout, last));
     const SteadyMs lasts_until_ms = held.lasts_until_ms + InMs(end - held.end);
     const bool behind = end > held.end && end > LatestEnd(now, asked);
-    // By the clock that never steps: how long it would last from the request on.
+    // Compares its length from the request on, by the clock that never steps.
     if (behind && lasts_until_ms > asked_at_ms_ + InMs(asked.duration + 1) + asked.skew) {
         (void)Unanswered();
         held.refused = true;

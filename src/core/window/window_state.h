@@ -463,9 +463,9 @@ Second LeaseOpensAt(StateError error, const WindowState& state, const NodeRange&
 //
 // An added secret must not affect existing identifiers. So it begins at or after every written end,
 // for this server's identifiers. With static node ids it begins after the present + skew, for those
-// of other servers. With leased ones it begins at or after the last lease's end: the coordinator
-// grants no second about whose secret it and the holder disagree. So a server that stopped for this
-// reason may get the secret late.
+// of other servers. With leased ones it begins at or after the last lease's end: for a later
+// second, the coordinator grants no lease to a holder with another secret. So a server that stopped
+// for this reason may get the secret late.
 ReloadPlan PlanReload(const Reload& reload, const WindowState* state) noexcept;
 
 }  // namespace randflake

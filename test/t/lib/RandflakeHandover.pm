@@ -30,8 +30,8 @@ sub clocks_stand {
     clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
 }
 
-# The next second is unused, both now and at the last stop of the clocks: a server may have
-# restarted faster than the second by which they were ahead.
+# The second at which the clocks last stood. The next one must be later: after a fast restart that
+# second may still lie ahead.
 my $stood_at = 0;
 
 sub clocks_stand_in_next_second {
