@@ -4,6 +4,7 @@
 # messages exist.
 
 use Docs;
+use Encode qw(decode encode);
 use File::Basename;
 use Randflake;
 
@@ -152,6 +153,8 @@ for my $file (qw(README.md CONTRIBUTING.md CHANGELOG.md), sort glob 'docs/*.md')
     my @sql = grep { $_->{language} eq 'sql' } code_blocks($file);
     check_links($file, $text);
     check_names($file, $text);
+    my @long = grep { length > 100 && !/^\||\]\(|^<!--/ } split /\n/, decode('UTF-8', $text) =~ s/^\s*```.*?^\s*```$//gmsr;
+    is(join("\n", map { encode('UTF-8', $_) } @long), '', "$file: prose has at most 100 columns, tables and links excepted");
     check_runner($file, $_) for grep { $_->{test} } code_blocks($file);
     note("$file, line $_->{line}: not run: $_->{not_run}") for grep { $_->{not_run} } @sql;
     my @here = grep { !$_->{test} && !$_->{not_run} } @sql;
