@@ -43,7 +43,7 @@ free_tag() {
 }
 
 shell_scripts() {
-    shellcheck -x -S warning scripts/*.sh managed/*.sh test/unit/run.sh bench/*.sh bench/suites/*.sh .ci/run debian/tests/installcheck
+    shellcheck -x -S warning scripts/*.sh scripts/apps/*.sh managed/*.sh test/unit/run.sh bench/*.sh bench/suites/*.sh .ci/run debian/tests/installcheck
 }
 
 # Tables and charts match bench/results.

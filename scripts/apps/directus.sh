@@ -1,0 +1,58 @@
+#!/bin/bash
+# Directus 11 with a table whose key has 53 bits and refers to its users, and one of the type.
+#
+#   PGHOST=... PGPORT=... PGUSER=... scripts/apps/directus.sh
+#
+# The server of the environment needs the extension and a TCP address, and trusts the role, a
+# superuser. Needs Node.js, npm, curl, and a compiler for a package of Directus. Makes the database
+# randflake_directus, a directory of 1 GB, and a server on port 8155.
+#
+# What stumbled, and the page that says it:
+#   Keys of bigint are strings in its JSON: docs/drivers-javascript.md.
+#   A malformed key of the type is an error 500, not 404: docs/drivers.md, "Answer malformed keys".
+
+set -euo pipefail
+database=randflake_directus
+psql -qX -v ON_ERROR_STOP=1 -d postgres -c "DROP DATABASE IF EXISTS $database" -c "CREATE DATABASE $database"
+psql -qX -v ON_ERROR_STOP=1 -d $database <<END
+CREATE SCHEMA randflake;
+CREATE EXTENSION randflake_type SCHEMA randflake CASCADE;
+ALTER DATABASE $database SET search_path = public, randflake;
+END
+directory=$(mktemp -d)
+trap 'kill "${server-}" 2>/dev/null || true; rm -r "$directory"' EXIT
+cd "$directory"
+echo '{"private":true}' >package.json
+npm install --silent --no-audit --no-fund directus@11
+export DB_CLIENT=pg DB_HOST=$PGHOST DB_PORT=${PGPORT:-5432} DB_USER=$PGUSER DB_DATABASE=$database DB_PASSWORD=none
+export KEY=apps SECRET=apps ADMIN_EMAIL=admin@example.org ADMIN_PASSWORD=apps ADMIN_TOKEN=apps PORT=8155 TELEMETRY=false
+npx directus bootstrap >log
+psql -qX -v ON_ERROR_STOP=1 -d $database <<'END'
+CREATE TABLE article (id bigint PRIMARY KEY DEFAULT randflake53_generate(), title text, author uuid REFERENCES directus_users);
+CREATE TABLE remark (id randflake PRIMARY KEY DEFAULT randflake_next(), article bigint REFERENCES article, body text);
+END
+node node_modules/directus/cli.js start >log 2>&1 &
+server=$!
+curl -sf --retry 60 --retry-delay 1 --retry-connrefused -o ping localhost:8155/server/ping
+
+# api METHOD PATH [BODY]: prints the data's id
+api() {
+    curl -sf -X "$1" -H 'Authorization: Bearer apps' -H 'Content-Type: application/json' \
+        "localhost:8155/$2" ${3:+-d "$3"} | sed 's/.*"id":"\([^"]*\)".*/\1/'
+}
+is() {
+    echo "$1: $2"
+    [ "$2" = "$3" ] || { echo "failed: $3 was expected"; exit 1; }
+}
+user=$(api GET users/me)
+article=$(api POST items/article "{\"title\":\"One\",\"author\":\"$user\"}")
+is 'an article' "$article" "$(psql -Atd $database -c 'SELECT id FROM article WHERE id > 2 ^ 32')"
+is 'by its key' "$(api GET "items/article/$article")" "$article"
+is 'by its author' "$(api GET "items/article?filter\[author\]\[_eq\]=$user")" "$article"
+is 'changed' "$(api PATCH "items/article/$article" '{"title":"Two"}')" "$article"
+remark=$(api POST items/remark "{\"article\":$article,\"body\":\"x\"}")
+is 'a remark, of the type' "$(api GET "items/remark/$remark")" "$(psql -Atd $database -c 'SELECT id FROM remark')"
+is 'a malformed key' "$(curl -s -o answer -w '%{http_code}' -H 'Authorization: Bearer apps' localhost:8155/items/remark/42)" 500
+api DELETE "items/remark/$remark"
+api DELETE "items/article/$article"
+is 'left' "$(psql -Atd $database -c 'SELECT count(*) FROM article')" 0

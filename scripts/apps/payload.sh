@@ -1,0 +1,71 @@
+#!/bin/bash
+# Payload 3 with keys of 53 bits that it has before the insert, and foreign keys to its users.
+#
+#   PGHOST=... PGUSER=... scripts/apps/payload.sh
+#
+# The server of the environment needs the extension, and its role is a superuser. Needs Node.js 20.9
+# or later and npm. Makes the database randflake_payload, and a directory for the packages, 400 MB.
+#
+# What stumbled, and the page that says it:
+#   With the extension in "public", Payload asks whether a table of its own is a renamed
+#   randflake_key, and stops: docs/drivers.md, "The database".
+#   A field "id" has no default in the database: docs/drivers.md, "Make keys before the insert".
+
+set -euo pipefail
+database=randflake_payload
+psql -qX -v ON_ERROR_STOP=1 -d postgres -c "DROP DATABASE IF EXISTS $database" -c "CREATE DATABASE $database"
+psql -qX -v ON_ERROR_STOP=1 -d $database <<END
+CREATE SCHEMA randflake;
+CREATE EXTENSION randflake SCHEMA randflake;
+ALTER DATABASE $database SET search_path = public, randflake;
+END
+export PGDATABASE=$database
+directory=$(mktemp -d)
+trap 'rm -r "$directory"' EXIT
+cd "$directory"
+echo '{"private":true,"type":"module"}' >package.json
+npm install --silent --no-audit --no-fund payload@3 @payloadcms/db-postgres@3 graphql
+cat >app.mjs <<'END'
+import assert from 'node:assert';
+import { postgresAdapter } from '@payloadcms/db-postgres';
+import { buildConfig, getPayload } from 'payload';
+
+const batch = [];
+async function next({ pool }) {
+  if (!batch.length) {
+    const { rows } = await pool.query('SELECT randflake53_generate(1000) AS id');
+    batch.push(...rows.map((row) => Number(row.id)));
+  }
+  return batch.pop();
+}
+const id = { name: 'id', type: 'number' };
+const hooks = { beforeChange: [async ({ data, operation, req }) => (
+  operation === 'create' ? { ...data, id: await next(req.payload.db) } : data)] };
+const payload = await getPayload({ config: buildConfig({
+  secret: 'apps', telemetry: false, typescript: { autoGenerate: false }, db: postgresAdapter({ pool: {} }),
+  collections: [
+    { slug: 'users', auth: true, hooks, fields: [id] },
+    { slug: 'posts', hooks, fields: [id, { name: 'title', type: 'text' },
+      { name: 'author', type: 'relationship', relationTo: 'users' },
+      { name: 'tags', type: 'array', fields: [{ name: 'word', type: 'text' }] }] },
+  ],
+}) });
+
+const login = { email: `${Date.now()}@example.org`, password: 'apps' };
+const user = await payload.create({ collection: 'users', data: login });
+const post = await payload.create({ collection: 'posts',
+  data: { title: 'One', author: user.id, tags: [{ word: 'a' }, { word: 'b' }] } });
+assert(Number.isSafeInteger(post.id) && post.id > 2 ** 32);
+assert.equal((await payload.login({ collection: 'users', data: login })).user.id, user.id);
+const { docs } = await payload.find({ collection: 'posts', where: { author: { equals: user.id } } });
+assert.deepEqual([docs[0].id, docs[0].author.id, docs[0].tags.length], [post.id, user.id, 2]);
+await payload.update({ collection: 'posts', id: post.id, data: { title: 'Two' } });
+await payload.delete({ collection: 'posts', id: post.id });
+await payload.delete({ collection: 'users', id: user.id });
+console.log(`user ${user.id}, post ${post.id}: made, found, changed, deleted`);
+process.exit();
+END
+for time in first second; do # the second compares tables that exist
+    echo "$time start"
+    node app.mjs </dev/null
+done
