@@ -96,20 +96,6 @@ TEST(Feistel, Avalanche) {
         EXPECT_NEAR(count, kCases / 2, 6 * std::sqrt(kCases) / 2);
 }
 
-// The results of consecutive numbers spread over 256 equal parts like random ones.
-TEST(Feistel, ConsecutiveNumbersSpread) {
-    constexpr int kParts = 256, kEach = 1000;
-    int counts[kParts] = {};
-    for (uint64_t number = 0; number < kParts * kEach; number++)
-        counts[Feistel53::Permute({1, 2}, number) >> 45]++;
-    double chi_square = 0;
-    for (const int count : counts)
-        chi_square += (count - kEach) * static_cast<double>(count - kEach) / kEach;
-    // 255 degrees of freedom: 255 expected, and one in a million beyond 374.
-    EXPECT_LT(chi_square, 374);
-    EXPECT_GT(chi_square, 160);
-}
-
 class FeistelBatch : public testing::TestWithParam<int> {};
 
 TEST_P(FeistelBatch, GivesTheBitsOfOneByOne) {

@@ -66,19 +66,6 @@ struct Archetype : UnlockedArchetype {
 };
 static_assert(Environment<Archetype> && DecidesAsShipped<Archetype>);
 
-// Times of different clocks, and durations of different units, do not mix.
-template <typename A, typename B>
-concept Adds = requires(A a, B b) {
-    a + b;
-};
-template <typename A, typename B>
-concept Subtracts = requires(A a, B b) {
-    a - b;
-};
-static_assert(Adds<Second, Seconds> && !Adds<Second, Ms> && !Adds<Seconds, Ms>);
-static_assert(!Adds<Second, Second> && !Subtracts<Second, UnixSecond>);
-static_assert(!Adds<Tick, Seconds> && !Subtracts<Tick, Second> && !Subtracts<SteadyUs, SteadyMs>);
-
 // An environment cannot replace decisions by its own functions.
 struct Shadows : Archetype {
     void SetTime(auto&&...) = delete;
