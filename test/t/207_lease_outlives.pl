@@ -1,9 +1,11 @@
-# A lease outlives its holder: crashes of a session, of the postmaster, and restarts, while the coordinator is away and
-# while it would grant no other lease. And nobody goes on with a lease who may not: after the disk was set back, without
-# the marker, in a hard-linked copy beside the original, with another number of node ids.
+# A lease outlives its holder: crashes of a session and of the postmaster, and restarts, while the
+# coordinator is away or would grant no other lease. No server resumes a lease wrongly: after the
+# disk was set back, without the marker, in a hard-linked copy beside the original, with another
+# number of node ids.
 #
-# RANDFLAKE_ROUNDS sets how many sessions are killed in a row. The table of docs/leases.md, the longest time in
-# which a session that calls every 10 ms gets no identifier, with leases of 60 seconds:
+# RANDFLAKE_ROUNDS sets how many sessions are killed in a row. This prints the table of
+# docs/leases.md, the longest time in which a session that calls every 10 ms gets no identifier, with
+# leases of 60 seconds:
 #
 #   RANDFLAKE_GAPS=60 PROVE_FLAGS=-v scripts/tempcheck.sh tap 207_lease_outlives
 
@@ -83,7 +85,7 @@ if ($measured) {
     exit;
 }
 
-# Until the next lease is granted, this one is the only one that the role may have.
+# This is the only lease that the role may have until the next grant.
 configure_pool('max_nodes_per_role => 2, max_grants_per_role => 1000');
 my $holder = start_holder($fleet, 'holder', $coordinator, node_count => 2);
 sub lease_of { return status_of($_[0], 'lease_id') }
@@ -151,11 +153,11 @@ $holder->wait_for_log(qr/reinitializing.*database system is ready to accept conn
 goes_on('while the coordinator hangs');
 kill 'CONT', $stopped or die;
 
-# --- who may not go on
+# --- who may not resume
 
 configure_pool('max_nodes_per_role => 1000');
 
-# Another lease after `what`, which the stopped server does not hear of.
+# Waits for another lease after `what`, which the stopped server does not notice.
 sub does_not_go_on {
     my ($test_name, $what, %settings) = @_;
     load_on($fleet, $holder);
@@ -187,7 +189,7 @@ $snapshot = snapshot($holder);
 sleep 3;
 does_not_go_on('on a disk that was set back within the run', sub { roll_back($holder, $snapshot) });
 
-# Static node ids in between: they forget the lease.
+# A use of static node ids in between forgets the lease.
 wait_for_lease($holder);
 $holder->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');    # a copy of another one, which would be looked at
 $holder->stop('immediate');
@@ -201,7 +203,7 @@ wait_for_lease($holder);
 isnt(lease_of($holder), $lease, 'after a time with node ids of its own: under another lease');
 $lease = lease_of($holder);
 
-# A standby has the lease of its primary in its copy of the state. Its postmaster has not taken it.
+# A standby has its primary's lease in its copy of the state, but its postmaster did not take it.
 $holder->backup('standby');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($holder, 'standby', has_streaming => 1);
@@ -215,8 +217,8 @@ isnt(lease_of($standby), $lease, 'promoted after a crash, in one postmaster: und
 end_load($fleet, $standby);
 $standby->stop;
 
-# An orphan of the killed postmaster has the lock, and may go on with the lease. PostgreSQL starts beside it only when
-# postmaster.pid and the shared memory that this names are removed.
+# An orphan of the killed postmaster has the lock, and may go on with the lease. PostgreSQL starts
+# beside it only without postmaster.pid and the shared memory that this names.
 load_on($fleet, $holder);
 my ($orphan) = split /\n/, $holder->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'load'");
 kill 'STOP', $orphan or die;
@@ -234,7 +236,7 @@ kill 'CONT', $orphan;
 end_load($fleet, $holder);
 $lease = lease_of($holder);
 
-# A hard-linked copy beside the server has its identity, its marker and its state, and not the lock.
+# A hard-linked copy beside the server has its identity, marker and state, but not the lock.
 my $beside = new_holder($fleet, 'beside', $coordinator, node_count => 2);
 wait_for_lease($holder);
 my $directory = $beside->data_dir;
@@ -248,7 +250,7 @@ wait_for_lease($holder);
 is(lease_of($holder), $lease, '  and the server its own');
 end_load($fleet, $_) for $holder, $beside;
 
-# What is given back is not gone on with.
+# A lease that was given back is not resumed.
 $beside->stop;
 gave_back($coordinator, $beside, 1, 'a stop with the coordinator gives the lease back');
 $holder->stop;

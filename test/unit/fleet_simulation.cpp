@@ -52,21 +52,21 @@ public:
     }
 
 private:
-    // The first second of all, so that clocks can be a little behind.
+    // The earliest second, so that clocks can be slightly behind.
     static constexpr int64_t kFirstSecond = 60;
     static constexpr int64_t kNobody = -1;
     // A coordinator's day, at this scale.
     static constexpr uint32_t kLeasedNodes = 2;
 
-    // A coordinator with what its operator wants of it.
+    // A coordinator and its operator's wishes.
     struct Site {
         Cluster cluster;
-        std::optional<NodeRange> pool;  // closed without
-        int64_t host = kNobody;         // the server that it runs in, if that has node ids, too
+        std::optional<NodeRange> pool;  // none: closed
+        int64_t host = kNobody;         // its own server, if that has node ids
     };
 
     struct Message {
-        int64_t server;  // that waits for the answer, if it still does
+        int64_t server;  // waits for the answer, perhaps no longer
         uint64_t ticket;
         size_t site;
         Request request;
@@ -79,7 +79,7 @@ private:
     }
     bool has_static() const { return scenario_.fleet != Fleet::kLeases; }
 
-    // From schedules in which all is well for long to those in which nothing is.
+    // Chooses between schedules with almost no trouble and those with little else.
     void ChooseHowMuch() {
         coordinator_trouble_ = int64_t{20} << random_.Between(0, 5);
         server_trouble_ = int64_t{20} << random_.Between(0, 5);
@@ -96,13 +96,13 @@ private:
                               << (scenario_.changes_settings ? random_.Between(0, 2) : 0);
             longest_advance_ms_ = 500;
         } else if (clocks_agree() && random_.OneIn(2)) {
-            // The fewer node ids there are, the more they change hands.
+            // Fewer node ids change hands more often.
             static_nodes_ = SomeNodes(1, 2);
             if (random_.OneIn(2))
                 leases_one_in_ = 1000;
             server_trouble_ = int64_t{20} << random_.Between(0, 2);
         } else if (scenario_.fleet == Fleet::kOneDirectory && random_.OneIn(2)) {
-            // All of the pool is static in turn.
+            // In turn all of the pool is static.
             static_nodes_ = SomeNodes(kLeasedNodes, kLeasedNodes);
             server_trouble_ = int64_t{80} << random_.Between(0, 3);
         }
@@ -197,7 +197,7 @@ private:
         FailWrites(i);
     }
 
-    // What a failed write has left may be what a disk is set back to, right after the next one.
+    // The disk may be set back to the result of a failed write, right after the next one.
     void FailWrites(size_t i) {
         SimulatedServer& server = servers_[i];
         if (scenario_.fleet != Fleet::kLeases)
@@ -213,7 +213,7 @@ private:
         }
     }
 
-    // Not the backends that generate.
+    // All processes except the generating backends.
     void StepOthers(size_t i) {
         SimulatedServer& server = servers_[i];
         if (server.stopping())
@@ -245,12 +245,12 @@ private:
             Send(kNobody, site_of_[i], release);
         if (done.request)
             Send(static_cast<int64_t>(i), site_of_[i], *done.request);
-        // The operator sees it.
+        // The operator notices.
         if (done.reload && scenario_.rotates)
             times_.push_back(LastFrom(servers_[i].file()));
     }
 
-    // A line to be completed, if there is somewhere to write it.
+    // A line of the trace, if there is one.
     struct Line {
         std::ostream* out;
         template <typename Value>
@@ -301,7 +301,7 @@ private:
         servers_[i].BeginAsk(random_.Between(1, 10), alleged);
     }
 
-    // Somebody who has seen the incarnation of another one's lease gives it back.
+    // An intruder who has seen the incarnation of another's lease gives it back.
     void Meddle(const SimulatedServer& server) {
         const SimulatedServer& other = servers_[PickServer()];
         const Lease& lease = other.open_lease();
@@ -376,8 +376,8 @@ private:
             return granted.has_value();
         }
         if (request.kind == Request::kRenew) {
-            // After a failover, a coordinator must believe its holders. One that knows of every
-            // lease need not.
+            // After a failover, a coordinator must believe its holders, unless it knows every
+            // lease.
             const int64_t known = cluster.knows_all()
                                       ? std::max(request.second.count, request.alleged_end)
                                       : request.second.count;
@@ -407,7 +407,7 @@ private:
 
     // --- secrets
 
-    // As many as there were.
+    // The first `count` of them.
     static SecretRecords Cut(SecretRecords secrets, uint32_t count) {
         secrets.count = std::min(secrets.count, count);
         return secrets;
@@ -417,27 +417,27 @@ private:
             secrets.records[secrets.count++] = *by;
         return secrets;
     }
-    // Those of the seconds up to this one.
+    // Those that begin at this second or before.
     static SecretRecords UpTo(SecretRecords secrets, Second second) {
         while (secrets.count > 1 && secrets.records[secrets.count - 1].from > second)
             secrets.count--;
         return secrets;
     }
 
-    // A secret that nobody else has, from this second on or a bit before or later.
+    // A new secret from about this second on, so much earlier or later.
     SecretRecord SomeSecret(Second from, int64_t before, int64_t later) {
         const Second second = std::clamp(from + random_.Between(-before, later), Second{1},
                                          SecondsEnd(scenario_.layout) - 1);
         return {++fingerprints_, second};
     }
 
-    // From which moment on a server with static node ids may use this second, with the longest
-    // advance of the time, and the seconds that it announces: then it could not be told any more.
+    // Whether a static server may already use this second, at the longest advance of the time and
+    // with its announcement: too late to tell it of a secret.
     bool TooLateFor(Second from) const {
         return has_static() && FromUnix({UnixNow()}) + max_clock_skew_ + kWindowSeconds + 3 >= from;
     }
 
-    // The file of a server with static node ids: what was agreed on, and mostly what is planned.
+    // The file of a static server: the agreed secrets, and mostly the planned one.
     SecretRecords GoodFile() {
         return planned_ && !TooLateFor(planned_->from) && !random_.OneIn(3)
                    ? Grown(agreed_, planned_)
@@ -459,8 +459,8 @@ private:
         return file;
     }
 
-    // What a start must notice: the directory has used seconds of a secret that is not in the file,
-    // or has another time there. If it has not, it is the right file.
+    // A file that a start must refuse: it lacks a secret of used seconds, or has another time for
+    // it. Without such a secret, the right file.
     SecretRecords WrongFile(const SimulatedServer& server) {
         const auto& window = server.directory().window;
         WindowState state{};
@@ -494,7 +494,7 @@ private:
             ReloadSecrets(&servers_[PickServer()]);
     }
 
-    // Whether all coordinators would do that.
+    // Whether all coordinators would accept this.
     template <typename Act>
     bool AllWould(Act&& act) const {
         for (const Site& site : sites_) {
@@ -570,7 +570,7 @@ private:
             file = WrongFile(*server);
         } else if (!leases && server->has_secrets() && !server->in_recovery() &&
                    !IsSetBack(*server->machine()) && random_.OneIn(4)) {
-            // A time that is too early is refused, wherever the clock is set meanwhile.
+            // Refuses a time that is too early, even if the clock is set meanwhile.
             const Second reached = SecondOf(WallMs{true_ms_ + skew_ms_});
             file = Grown(server->secrets(),
                          SomeSecret(std::max(reached, server->LastEnd() - 1), 3, 0));
@@ -580,8 +580,8 @@ private:
                        << LastFrom(file).count << '\n';
     }
 
-    // Before a second that a secret was to own, the operator looks which servers with static node
-    // ids disagree about it.
+    // Before the first second of a planned secret, the operator stops the static servers that
+    // disagree about it.
     void StopInTime() {
         if (planned_ && TooLateFor(planned_->from))
             planned_.reset();
@@ -617,7 +617,7 @@ private:
 
     int64_t WrongByMs() {
         if (clocks_agree()) {
-            // At all times, so it does not matter which clock is right.
+            // At all times, so any clock may be the right one.
             if (!scenario_.operation.clocks_agree)
                 return random_.Between(0, 2 * skew_ms_);
             return random_.OneIn(2)   ? random_.Between(0, skew_ms_ - 1)
@@ -628,7 +628,7 @@ private:
         return random_.Between(-most, most) * 1000;
     }
 
-    // Unix seconds on the clock that an operator looks at, who waits for a coordinator's node ids.
+    // Unix seconds on the clock of an operator who waits for a coordinator's node ids.
     int64_t OperatorNow(const Site& site) {
         return clocks_agree() ? FloorDivide(true_ms_ + WrongByMs(), 1000) : site.cluster.now();
     }
@@ -643,7 +643,7 @@ private:
         return true;
     }
 
-    // By a server that runs, other than this one.
+    // Whether a running server other than `except` uses them.
     bool UsedStatically(const NodeRange& nodes, int64_t except) const {
         for (const SimulatedServer& server : servers_)
             if (server.role() != except && server.generates() && !server.settings().leases &&
@@ -665,7 +665,7 @@ private:
     }
 
     bool MayUse(const NodeRange& nodes, const SimulatedServer& server) {
-        // A directory knows itself what was used there, also under leases that are in force.
+        // A directory itself knows its past use, even under leases in force.
         if (scenario_.fleet == Fleet::kOneDirectory)
             return true;
         const Site& own = sites_[0];
@@ -675,8 +675,8 @@ private:
         return !Pooled(nodes, own.host == server.role() ? &own : nullptr);
     }
 
-    // A coordinator never leases what its own server uses. What that server has used until now must
-    // come into the pool as node ids that are added.
+    // A coordinator never leases what its own server uses. After use by that server, node ids must
+    // enter the pool as added ones.
     bool MayGiveUp(const Settings& before, const Settings& after,
                    const SimulatedServer& server) const {
         if (before.leases || (!after.leases && after.nodes.Covers(before.nodes)) ||
@@ -724,7 +724,7 @@ private:
                 static_cast<uint32_t>(ranges)};
     }
 
-    // Whoever uses these node ids statically stops, because this server is to have them.
+    // Stops other servers with these static node ids, because this server takes them over.
     void StopOthers(const NodeRange& nodes, const SimulatedServer& server) {
         for (SimulatedServer& other : servers_)
             if (&other != &server && other.generates() && !other.settings().leases &&
@@ -732,8 +732,7 @@ private:
                 Stop(&other);
     }
 
-    // What an operator makes of the settings of a server that has stopped: another number of spare
-    // ranges, of node ids in each, or other node ids.
+    // New settings for a stopped server: another number of spare ranges or node ids, or others.
     Settings Changed(const Settings& before) {
         Settings after = SomeStaticNodes();
         const uint32_t count = before.nodes.count / before.ranges;
@@ -790,10 +789,10 @@ private:
         Trace(*server) << "is promoted\n";
     }
 
-    // Of a coordinator.
+    // Whether it is a coordinator's.
     bool IsHost(const SimulatedServer& server) const { return sites_[0].host == server.role(); }
 
-    // The coordinator in this server knows its configuration.
+    // Tells the coordinator in this server its configuration.
     void Serve(const SimulatedServer& server) {
         const Settings& settings = server.settings();
         for (Site& site : sites_)
@@ -803,7 +802,7 @@ private:
                                                                          settings.nodes.count});
     }
 
-    // Far, in a fleet whose clocks agree otherwise.
+    // Far back; otherwise a fleet's clocks agree.
     static bool IsSetBack(const Machine& machine) { return machine.offset_ms() < 0; }
     void SetRight(Machine* machine) {
         if (clocks_agree() && IsSetBack(*machine))
@@ -841,8 +840,8 @@ private:
                 site.cluster.StepClock(machine->offset_ms());
     }
 
-    // The tolerated difference, for all servers at once: between two handovers. Clocks differ by
-    // less than the smallest at all times.
+    // Sets the tolerated difference of all servers at once, between two handovers. Clocks always
+    // differ by less than the smallest.
     void SetSkew() {
         const int64_t skew_ms = skew_ms_ * (random_.OneIn(2) ? 1 : random_.Between(2, 10));
         for (SimulatedServer& server : servers_)
@@ -941,7 +940,7 @@ private:
             HappenToDirectory(server);
     }
 
-    // To that of a server that does not run.
+    // To the directory of a stopped server.
     void HappenToDirectory(SimulatedServer* server) {
         DataDirectory& directory = server->directory();
         const auto i = static_cast<size_t>(server->role());
@@ -954,7 +953,7 @@ private:
             snapshots_[i] = directory;
             Trace(*server) << "snapshot\n";
         } else if (IsHost(*server)) {
-            return;  // what becomes of a coordinator's directory, lease_cluster.h knows
+            return;  // lease_cluster.h handles a coordinator's directory
         } else if (chance < 5) {
             server->MoveTo(&Pick(&machines_));
             findings_.moved_disks++;
@@ -1058,7 +1057,7 @@ private:
         }
     }
 
-    // A transaction of the operator, which always succeeds and is seen to.
+    // An operator's transaction, which is retried until it succeeds.
     template <typename Act>
     int64_t Manage(Site* site, Act&& act) {
         std::optional<int64_t> result;
@@ -1077,8 +1076,8 @@ private:
         });
     }
 
-    // Makes the coordinator's pool what its operator wants. What is not in it any more becomes free
-    // some time.
+    // Configures the coordinator's pool as its operator wants. Node ids that leave it become free
+    // later.
     void Configure(Site* site, const std::optional<NodeRange>& pool, bool never_leased = false) {
         Coordinator::Change change{.never_leased = never_leased};
         change.closed = !pool.has_value();
@@ -1126,7 +1125,7 @@ private:
         }
     }
 
-    // Takes node ids out of the pool, or into it.
+    // Removes node ids from the pool, or adds some.
     void ChangePool(Site* site) {
         NodeRange pool = *site->pool;
         if (!has_static()) {
@@ -1146,7 +1145,7 @@ private:
         findings_.pool_changes++;
     }
 
-    // The node ids that a server used last. If they are static, it gives them up.
+    // The last node ids of a server. If they are static, it gives them up.
     NodeRange GivenUp(const Site& site) {
         SimulatedServer& server = servers_[PickServer()];
         if (server.generates() && !server.settings().leases && site.host != server.role()) {
@@ -1158,7 +1157,7 @@ private:
         return EnoughToLease(server.last_nodes());
     }
 
-    // A pool that is opened again holds off for all that others may have leased meanwhile.
+    // A reopened pool holds off for everything that others may have leased meanwhile.
     void CloseOrOpen(Site* site) {
         if (site->pool) {
             Configure(site, std::nullopt);
@@ -1177,7 +1176,7 @@ private:
         return {nodes.first, nodes.count, max_duration_, max_clock_skew_};
     }
 
-    // The coordinator is lost, or closed, and another one is made in its place.
+    // The coordinator is lost or closed, and a new one replaces it.
     void MakeAnew(Site* site) {
         const bool lost = site->pool.has_value();
         const NodeRange nodes = lost           ? *site->pool
@@ -1186,7 +1185,7 @@ private:
         const bool in_place = site - sites_.data() == last_open_;
         if (!MayLease(nodes, *site) || (in_place && !scenario_.made_in_place))
             return;
-        // A coordinator in a server with node ids of its own is dropped when its leases have ended.
+        // A coordinator in a server with static node ids is dropped when its leases have ended.
         if (site->host != kNobody &&
             std::any_of(site->cluster.coordinator().leases().begin(),
                         site->cluster.coordinator().leases().end(),
@@ -1211,7 +1210,7 @@ private:
             Serve(servers_[static_cast<size_t>(site.host)]);
     }
 
-    // To the other site, which must be closed: closed here, dumped, restored and opened there.
+    // Moves to the other site, which must be closed: closes, dumps, restores and opens there.
     void Move(Site* from) {
         if (sites_.size() < 2 || !from->pool)
             return;
@@ -1253,8 +1252,8 @@ private:
     bool set_back_far_ = false;   // clocks, so that servers have several ranges of node ids
     int64_t leases_one_in_;       // starts, where there are static node ids
     int64_t secrets_one_in_ = 0;  // steps, where secrets change
-    // Secrets: what was agreed on, which in the end everybody has; what shall be added next; and
-    // from when on any was to begin.
+    // Secrets: the agreed ones, which all servers have in the end; the planned one; and all times
+    // at which one was to begin.
     SecretRecords agreed_ = FirstSecret(1);
     std::optional<SecretRecord> planned_{};
     std::vector<Second> times_;

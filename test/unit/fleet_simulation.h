@@ -1,33 +1,31 @@
-// A simulation of servers that generate with static or with leased node ids, of coordinators, and
-// of a network between them, in an order that a seed decides.
+// Simulates servers with static or leased node ids, coordinators, and the network between them, in
+// an order that a seed decides.
 //
 // Anything can happen at any time. Servers crash, wholly or only their shared memory; they stop,
-// start with other node ids, or lease instead; they and single calls of their backends stand still
-// for long, between any two shared operations or writes to the disk. Machines boot. Data
-// directories are copied, also while a server runs there; they follow as standbys and are promoted,
-// are rolled back to a snapshot, rewound, damaged, moved to another machine. Requests and answers
-// are late or lost; a request may arrive when nobody waits for it any more. A commit is unclear:
-// the connection breaks after the row arrived, or the server warns, and the transaction is
-// committed or is not. A coordinator is stopped; a replica that missed transactions or an old copy
-// takes over (lease_cluster.h); it is closed, moved, made anew. Old leases are purged, pools
-// change.
+// start with other node ids, or lease instead; they, and single calls of their backends, pause for
+// long between any two shared operations or writes to the disk. Machines boot. Data directories are
+// copied, even from running servers; they follow as standbys and are promoted, rolled back to a
+// snapshot, rewound, damaged, and moved to another machine. Requests and answers are late or lost;
+// a request may arrive after its server has given up. A commit is unclear: the connection breaks
+// after the row arrived, or the coordinator warns, and the transaction is committed or not. A
+// coordinator stops; a replica that missed transactions or an old copy takes over
+// (lease_cluster.h); it is closed, moved, recreated. Old leases are purged, pools change.
 //
-// Secrets may change as well. The operator plans a secret from some second on, gives the
-// coordinators and the servers to know it in any order, and may withdraw it. Servers with leased
-// node ids have it early, late or never, or have others that nobody agreed on. Numbers become
-// identifiers in the ring of the server that reserved them, which may grow at any point in between.
+// Secrets may change as well. The operator plans a secret from some second on, tells the
+// coordinators and the servers in any order, and may withdraw it. Leasing servers get it early,
+// late or never, or have others that were never agreed on. Numbers become identifiers in the ring
+// of the server that reserved them, which may grow at any point in between.
 //
 // Right after a stop the operator may change node ids, their number, the spare ranges and the
 // tolerated difference of clocks, and start again with node ids that another server has just used.
 //
-// Clocks step. Where servers follow each other, a clock may be set back far only once the static
-// servers that run by it have opened their first windows, and it is right when others start.
+// Clocks step. Where servers follow each other, a clock may be set back far only after the static
+// servers under it have opened their first windows, and it is right when others start.
 //
-// What operators must guarantee is guaranteed here, see Operation and Fleet. What must hold:
-// lease_ledger.h. Machines and data directories: data_directory.h.
+// Operation and Fleet keep the operators' duties. The invariants: lease_ledger.h. Machines and data
+// directories: data_directory.h.
 
-#ifndef RANDFLAKE_UNIT_FLEET_SIMULATION_H
-#define RANDFLAKE_UNIT_FLEET_SIMULATION_H
+#pragma once
 
 #include <array>
 #include <ostream>
@@ -46,54 +44,54 @@ enum class Fleet {
     kOneDirectory,  // static and leased in turn, in one data directory; clocks show anything
 };
 
-// What operators do. Each duty can be neglected, to show that it is one.
+// What operators do. A schedule can neglect each duty, to show that it is one.
 struct Operation {
-    // Node ids that were leased are used when they are free, not before.
+    // Leased node ids are used statically only when they are free.
     bool waits_until_free = true;
-    // No coordinator is made before its predecessor is closed or gone.
+    // A coordinator is created only after its predecessor is closed or gone.
     bool closes_first = true;
     // A pool is configured again after a failover or restore that may have lost its last changes.
     bool configures_again = true;
-    // That a failover lost nothing is said only where it is so.
+    // The operator says that a failover lost nothing only if that is true.
     bool says_what_is = true;
     // The server of a coordinator gives up only node ids that are not in the pool.
     bool takes_own_nodes_out = true;
     // Clocks differ by less than the tolerated difference at all times.
     bool clocks_agree = true;
-    // Servers with static node ids have a new secret before its time, or are stopped. The same for
-    // one that was withdrawn.
+    // Static servers have a new secret before its time, or are stopped. The same for a withdrawn
+    // one.
     bool stops_in_time = true;
     // Each coordinator knows a new secret, not just one.
     bool adds_everywhere = true;
-    // A coordinator is told of all secrets after a failover or restore that may have lost them, and
-    // when it is made.
+    // The operator tells a coordinator all secrets when it is created, and after a failover or
+    // restore that may have lost them.
     bool sets_secrets_again = true;
 };
 
 struct Scenario {
-    Layout layout{};          // of seconds: what windows are made of
-    Layout numbers = layout;  // what servers make of them
+    Layout layout{};          // in seconds, for windows
+    Layout numbers = layout;  // for the servers' numbers
     Fleet fleet = Fleet::kLeases;
     CoordinatorRules rules{};
-    bool identity_has_birth = true;  // of a coordinator: an older copy in its place has another one
-    bool made_in_place = true;       // a coordinator may be made anew where the last one was
-    bool only_failovers = false;     // and backups happen to coordinators
-    bool only_pool_changes = false;  // happen to them
+    bool identity_has_birth = true;  // an older copy in a coordinator's place has another
+    bool made_in_place = true;       // a coordinator may be recreated in the last one's place
+    bool only_failovers = false;     // coordinators have only failovers and backups
+    bool only_pool_changes = false;  // coordinators have only these
     bool loses_nothing = false;      // some failovers do, and operators say so
     bool skew_stays = false;         // the tolerated difference of clocks does not change
-    bool changes_settings = false;   // of servers, between a stop and a start that follows at once
-    bool set_back_far = false;  // clocks of servers that have several ranges, in some schedules
-    bool rotates = false;       // secrets change; numbers are of seconds then
-    Mutant mutant{};            // a rule of servers
+    bool changes_settings = false;   // of servers, between a stop and an immediate start
+    bool set_back_far = false;       // clocks of servers with several ranges, sometimes
+    bool rotates = false;            // secrets change; numbers are of seconds then
+    Mutant mutant{};                 // a rule of servers
     Operation operation{};
     int steps = 9000;
     std::ostream* trace = nullptr;  // gets a line for everything that happens beside reservations
 };
 
-// A simulation in which nothing happens finds no violation either.
+// Coverage: a simulation in which nothing happens finds no violation either.
 struct Findings : ServerEvents, Handovers {
     std::string violation;  // empty, or the first one
-    int step = 0;           // at which it was found
+    int step = 0;           // the step of the violation
 
     size_t numbers = 0, narrow_numbers = 0;
     size_t granted = 0, renewed = 0, refused = 0, released = 0;
@@ -114,7 +112,7 @@ struct Findings : ServerEvents, Handovers {
     size_t planned = 0, added = 0, not_added = 0, withdrawn = 0;  // by the operator
     size_t stopped_in_time = 0;                                   // servers
     size_t bounded_leases = 0, bounded_renewals = 0;  // that end at a secret that one side lacks
-    size_t told_to_stop = 0;                          // holders that get nothing because of one
+    size_t told_to_stop = 0;                          // holders refused because of a secret
     size_t lost_secrets = 0;                          // with shared memory
     size_t issued = 0;
 
@@ -202,5 +200,3 @@ inline std::ostream& operator<<(std::ostream& out, const Findings& findings) {
 Findings Simulate(const Scenario& scenario, uint64_t seed);
 
 }  // namespace randflake::simulation
-
-#endif

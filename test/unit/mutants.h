@@ -1,8 +1,7 @@
-// Rules of a server that the simulation can break, one at a time, to show that each is needed and
-// that it would be noticed.
+// The server's rules that the simulation can break, one at a time, to show that each is needed and
+// a violation is found.
 
-#ifndef RANDFLAKE_UNIT_MUTANTS_H
-#define RANDFLAKE_UNIT_MUTANTS_H
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -49,7 +48,7 @@ enum class Mutant : uint8_t {
     kStopsWithoutSkew,
 
     // --- the disk
-    kMovesTheWindowFirst,  // what is written gets there when the window has moved
+    kMovesTheWindowFirst,  // the write arrives after the window has moved
     kAnnouncesNoLeases,
     kForgetsAddedSecrets,
     kTakesBackWhatAFormerWindowAnnounced,
@@ -102,8 +101,7 @@ enum class Mutant : uint8_t {
 
 using enum Mutant;
 
-// Those that break a promise which SimulatedServer looks at itself, long before a number comes
-// twice.
+// Those that break a promise that SimulatedServer itself checks, long before a number comes twice.
 constexpr bool BreaksPromise(Mutant mutant) {
     switch (mutant) {
         case kEntersRangesDuringTheHoldOff:
@@ -141,7 +139,7 @@ public:
             open_.end = open_.end + 5;
         return LeaseHolder::Unanswered();
     }
-    // The next lease becomes the open one before its time.
+    // Opens the next lease before its time.
     Window OpenNext(Second earliest, Second now, Second latest) {
         return LeaseHolder::OpenNext(mutant == kOpensTooEarly ? Second{} : earliest, now,
                                      Latest(latest));
@@ -263,5 +261,3 @@ inline ReloadPlan PlanReloadBroken(Mutant mutant, Reload reload, const WindowSta
 }
 
 }  // namespace randflake::simulation
-
-#endif
