@@ -97,6 +97,9 @@ WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_class'::regclass A
   AND refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'randflake%')
   AND has_table_privilege('ordinary', c.oid, privilege)
 SQL
+is( $node->safe_psql('postgres',
+        q{SELECT string_agg(name, ' ') FROM pg_settings WHERE name ~ '^randflake\.' AND context NOT IN ('postmaster', 'sighup')}),
+    'randflake.max_wait', '  nor set anything but how long it waits');
 
 # --- the secret ------------------------------------------------------------------------------
 
