@@ -1208,6 +1208,13 @@ BEGIN
             DETAIL = format('It ended at %s.', to_timestamp(expected_end + 1)),
             HINT = 'Acquire a new lease.';
     END IF;
+    -- Once a later lease has had some of its node ids, others may have too, whatever the clock shows.
+    IF EXISTS (SELECT FROM @extschema@.randflake_lease later
+               WHERE later.nodes && lease.nodes AND later.lease_id > lease.lease_id) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('the node ids of lease %s have another holder by now', randflake_lease_renew.lease_id),
+            HINT = 'Acquire a new lease.';
+    END IF;
     -- Not a refusal: the holder keeps its lease, and may go on once it has the secret.
     PERFORM @extschema@.randflake_lease_require_secrets(
         own, randflake_lease_renew.secrets, pool.secrets, upper(lease.span), 'cannot_connect_now'::text);

@@ -308,6 +308,12 @@ public:
         if (expected_end < now + margin && (expected_end < now || expected_end < mark - 1) &&
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
+        // Once a later lease has had some of its node ids, others may have too.
+        if (std::ranges::any_of(leases_, [&](const Lease& later) {
+                return later.lease_id > lease_id &&
+                       SharesNodes(later, lease->first_node_id, lease->node_count);
+            }))
+            return Refuse(Refusal::kState);
         // Not a refusal: the holder keeps its lease, and may get the secret.
         const int64_t stops_at = rules_.stops_renewals ? StopsAt(chain) : kForEver;
         if (lease->end >= stops_at)
