@@ -218,8 +218,8 @@ static void limit_memory() {
     setrlimit(RLIMIT_DATA, &limit);
 }
 
-[[noreturn]] static void ask(const Parameters& parameters, const CoordinatorRequest& request,
-                             int64 timeout, pid_t worker, int pipe_end) {
+[[noreturn]] static void ask(pid_t worker, const Parameters& parameters,
+                             const CoordinatorRequest& request, int64 timeout, int pipe_end) {
     let_go_of_server(timeout, worker);
     limit_memory();
     CoordinatorAnswer answer{};
@@ -255,7 +255,7 @@ static int start_asking(const Parameters& parameters, const CoordinatorRequest& 
     const pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        ask(parameters, request, timeout, MyProcPid, ends[1]);
+        ask(MyProcPid, parameters, request, timeout, ends[1]);
     }
     sigprocmask(SIG_SETMASK, &before, nullptr);
     set_ps_display("");
