@@ -163,6 +163,8 @@ INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span)
 VALUES ('rival', run(9), secrets('a'), '[192,193)', int8range(1750000060, 1750000061)),
        ('own', run(9), secrets('a'), '[200,201)', int8range(1750000000, 1750000060));
 SELECT error_of('SELECT renew(1, 1, 59)');
+UPDATE randflake_lease SET span = int8range(1749999000, 1749999001) WHERE holder = 'rival'; -- before the clock was set back
+SELECT error_of('SELECT renew(1, 1, 59)');
 SELECT error_of(format('SELECT renew(%s, 9, 59)', lease_id)) FROM randflake_lease WHERE holder = 'own';
 DELETE FROM randflake_lease WHERE incarnation = run(9);
 SELECT randflake_lease_configure(193);
