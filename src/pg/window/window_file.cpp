@@ -99,7 +99,7 @@ static void make_both() {
 }
 
 bool window_file_lock(bool makes) {
-    FileIdentity identity;
+    FileIdentity identity{};
     if (makes && window_file_identity(&identity).error == ENOENT)
         make_both();
     int fd;
