@@ -337,9 +337,9 @@ COMMENT ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) IS
 REVOKE ALL ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) FROM PUBLIC;
 
 -- When this coordinator took over from the former one: at the first call that saw another identity
--- in the pool, or at the former one's last grant, in case its clock was ahead. For a pool that was
--- never used, the extension's creation, if it was created here; a copy of it may have granted and
--- lost the first lease.
+-- in the pool, or at the former one's last grant, in case its clock was ahead. If the pool was
+-- never used: when the extension was created, provided that it was created in this database. A copy
+-- of the database may have granted the first lease and lost it.
 CREATE FUNCTION randflake_lease_taken_over(own randflake_lease_internal, former text, identity text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE

@@ -27,8 +27,8 @@ chmod 777 "$data"
 build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT='-O1 --coverage'
 GCOV_PREFIX=$data VECTOR_PATH=${VECTOR_PATH-plain} scripts/tempcheck.sh "$@"
 
-# gcov wants the compiler's notes and the tests' data in one directory. For the core only the unit
-# tests count: the server's build has other lines there, which run elsewhere.
+# gcov wants the compiler's notes and the tests' data in one directory. Only the
+# unit tests count for the core, because the server's build compiles different lines of it.
 mkdir -p "$results/server"
 cp --parents src/pg/*/*.gcno "$results/server/"
 (cd "$data$PWD" && cp --parents src/pg/*/*.gcda "$results/server/")

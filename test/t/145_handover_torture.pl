@@ -2,8 +2,8 @@
 # every kind, restarts, copies, failback without a rewind, promotions, disks rolled back, other
 # parts of the range, differing clocks. No identifier comes twice.
 #
-# RANDFLAKE_SECONDS sets the duration; make soak runs long. RANDFLAKE_SEED repeats the choices, but
-# not their times.
+# RANDFLAKE_SECONDS sets the duration; `make soak` sets a long one. RANDFLAKE_SEED repeats the
+# choices, but not their times.
 
 use List::Util qw(shuffle);
 use Randflake;

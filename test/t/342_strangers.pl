@@ -152,7 +152,7 @@ is($node->safe_psql('postgres', $calls), $other->safe_psql('postgres', $calls),
 $other->stop;
 
 # Volume: everything but identifiers is the same before and after others make some in the same
-# second. Snowflake identifiers count only those of Snowflake.
+# second. Those of Snowflake show only the number of other Snowflake identifiers.
 my $look = <<'SQL';
 EXPLAIN (VERBOSE) SELECT randflake_generate(), randflake_generate_text(), snowflake_generate() FROM randflake_generate(10);
 SELECT * FROM snowflake_layouts();

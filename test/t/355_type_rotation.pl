@@ -1,6 +1,7 @@
 # Logical decoding of the type across a change of the secret, in both directions at once, as text
-# and in binary. The first value of the new secret is in a published transaction; slots exist from
-# before and after it; a server without the secret decodes what came before.
+# and in binary. The new secret's first value is in a published transaction. Replication slots were
+# created before and after that transaction. A server without the new secret decodes everything
+# before it.
 
 use Randflake;
 use RandflakeSecrets;

@@ -6,8 +6,8 @@
 //
 // A number has two forms. The raw number is time | node id | sequence from the top bit down in
 // every layout, so that numbers of one tick and node id are consecutive; the generator counts in
-// raw numbers. The identifier has the fields at the layout's own places. For Randflake the two are
-// the same, before the cipher.
+// raw numbers. In the identifier, each field is at the position that the layout defines. For
+// Randflake the two are the same, before the cipher.
 //
 // Ticks tile seconds: the unit divides one second, and every second begins with a tick. So each
 // tick lies in one second of a window.

@@ -6,8 +6,8 @@
 // half as long otherwise.
 //
 // A batch is dropped when its statement ends or the coarse clock ticks, which it does every 1 to 10
-// ms depending on the kernel. So the tick inside an identifier began at most one tick of the layout
-// and one of the coarse clock before the call. The batch belongs to this process, as in prefetch.h.
+// ms depending on the kernel. So an identifier is older than its call by at most one tick of the
+// layout plus one tick of the coarse clock. The batch belongs to this process, as in prefetch.h.
 
 #include "pg/base/clock.h"
 #include "pg/base/sql_function.h"

@@ -7,9 +7,9 @@
 #include "core/window/window_state.h"
 #include "pg/memory/shmem.h"
 
-// This server's ring reads everything before this second as it was made; kNoSecond: no secret is
-// known to be missing. A coordinator says so, and the state on disk keeps it. For backends that do
-// not hold the window lock.
+// This server's secrets decode all identifiers made before this second. kNoSecond: no secret is
+// known to be missing. The coordinator names the second, and the state on disk keeps it. For
+// backends that do not hold the window lock.
 randflake::Second secrets_read_decode_horizon();
 static inline randflake::Second secrets_decode_horizon() {
     const randflake::Second second{shared->decode_horizon.load(std::memory_order_relaxed)};
