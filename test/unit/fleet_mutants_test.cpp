@@ -40,7 +40,9 @@ const BrokenRule kBrokenRules[] = {
     {"RenewalThatTakesClocksForEqual", {.rules = {.renew_margin = false}}, 11490},
     {"RenewalThatTakesTimeAway", {.rules = {.renew_keeps_end = false}}},
     {"RenewalByAnotherIncarnation", {.rules = {.own_incarnation = false}}},
-    {"NoExclusionConstraint", {.rules = {.exclusion = false}}},
+    // Each of these two stops nearly all renewals that the other one stops.
+    {"NoExclusionConstraintAndRenewalsOfNodeIdsThatALaterLeaseHad",
+     {.rules = {.renew_unless_followed = false, .exclusion = false}}},
 
     // Coordinators that follow each other, and servers with static node ids
     {"ACoordinatorMadeAnewInPlaceOfALostOneThatGrantsAtOnce",

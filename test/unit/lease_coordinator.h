@@ -60,6 +60,7 @@ struct CoordinatorRules {
     bool renew_before_end = true;       // the holder's end must not be over ...
     bool renew_margin = true;           // ... even by a differing clock, right after a takeover
     bool renew_keeps_end = true;        // a renewal takes nothing away from the holder
+    bool renew_unless_followed = true;  // no renewal once a later lease has had its node ids
     bool own_incarnation = true;        // renewals and releases name the incarnation
     bool own_role = true;               // and come from the role of the grant
     bool exclusion = true;              // the constraint on the table
@@ -309,7 +310,7 @@ public:
             rules_.renew_before_end)
             return Refuse(Refusal::kState);
         // Once a later lease has had some of its node ids, others may have too.
-        if (std::ranges::any_of(leases_, [&](const Lease& later) {
+        if (rules_.renew_unless_followed && std::ranges::any_of(leases_, [&](const Lease& later) {
                 return later.lease_id > lease_id &&
                        SharesNodes(later, lease->first_node_id, lease->node_count);
             }))
