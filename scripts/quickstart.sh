@@ -71,6 +71,7 @@ start_server() {
 		randflake.secret_file = '../secret'
 		randflake.node_id = 0
 		randflake.node_count = $node_count
+		search_path = '"\$user", public, randflake'
 		listen_addresses = ''
 		port = 5432
 		unix_socket_directories = '..'
@@ -82,7 +83,9 @@ start_server() {
     }
     pg createdb -h "$folder" -p 5432 -U postgres demo
     query -v partitions=$partitions <<'END'
-CREATE EXTENSION randflake;
+CREATE SCHEMA randflake;
+GRANT USAGE ON SCHEMA randflake TO PUBLIC;
+CREATE EXTENSION randflake SCHEMA randflake;
 CREATE TABLE item (
     id      bigint PRIMARY KEY DEFAULT randflake_generate(),
     session integer,
