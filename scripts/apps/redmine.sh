@@ -6,7 +6,7 @@
 # Needs root, mmdebstrap, and a server with the extension that listens on localhost and trusts its
 # roles. Makes a root of 1 GB and the database redmine_default anew.
 #
-# What stumbled, and the page that says it (docs/migrating.md, "An existing application"):
+# What stumbled, and the page that says it (docs/migrating.md, "Check an existing application"):
 #   Columns that refer to a key without a foreign key, such as issues.root_id, have 32 bits.
 #   Redmine takes only digits for the number of an issue, so neither text nor negative numbers: a
 #   subtask is refused, "Parent task is invalid".

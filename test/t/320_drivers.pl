@@ -26,6 +26,13 @@ isnt($dump[1], $dump[0], 'a key that was serial moves');
 is($dump[2], $dump[0], '  and goes back');
 is($node->safe_psql('serial', 'SELECT string_agg(id::text, $$,$$ ORDER BY id) FROM invoice WHERE id BETWEEN 1 AND 1000'), '1,2,3,4',
     '  from where its numbers ended');
+$node->safe_psql('serial', 'DROP TABLE invoice; CREATE TABLE invoice (id serial PRIMARY KEY); CREATE ROLE app LOGIN; '
+      . 'ALTER TABLE invoice ALTER id TYPE bigint; GRANT INSERT, SELECT ON invoice TO app; ' . block('kept.sql'));
+is($node->safe_psql('serial', <<'SQL'), 't', 'the default sets a sequence that programs ask');
+SET ROLE app;
+INSERT INTO invoice DEFAULT VALUES;
+SELECT id > 2 ^ 32 AND id = currval('invoice_id_seq') FROM invoice;
+SQL
 
 # --- JavaScript ------------------------------------------------------------------------------
 
