@@ -33,7 +33,7 @@ is($node->safe_psql('postgres', $pure), $pure_result, 'not preloaded: text and s
 error_is($node, q{LOAD 'randflake'; SELECT randflake_generate()}, '55000',
     { message => qr/must be loaded via "shared_preload_libraries"/ }, 'not preloaded: loading it in a session does not help');
 
-is($node->safe_psql('postgres', <<'SQL'), '5|3|60|5|t', 'not preloaded: a coordinator leases');
+is($node->safe_psql('postgres', <<'SQL'), '64|3|60|64|t', 'not preloaded: a coordinator leases');
 SELECT randflake_lease_configure(first_node_id => 5, never_leased => true) IS NULL AS configured \gset
 SELECT pg_sleep(extract(epoch FROM grants_from - clock_timestamp())) IS NULL AS waited FROM randflake_pool \gset
 SELECT first_node_id, node_count, lease_end - lease_start + 1 AS seconds

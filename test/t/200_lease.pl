@@ -91,10 +91,11 @@ SELECT lease_id, first_node_id FROM randflake_leases WHERE holder = '@{[$holder-
 ORDER BY lease_id DESC LIMIT 1
 SQL
     # Leases every other node id until a distant time, so it is not free. The pool's chunks are made
-    # anew each time, as after a change of the pool: they know only of leases that were granted.
+    # anew each time, as after a change of the pool: they know only of leases that were granted. The
+    # numbers are lower than those of all others, whose node ids these leases have not followed.
     $coordinator->safe_psql('postgres', <<"SQL");
-INSERT INTO randflake_lease (holder, incarnation, secrets, nodes, span)
-SELECT 'nobody', gen_random_uuid(), '0123456789abcdef', nodes, int8range(2500000000, 2500000001)
+INSERT INTO randflake_lease (lease_id, holder, incarnation, secrets, nodes, span) OVERRIDING SYSTEM VALUE
+SELECT -lower(nodes), 'nobody', gen_random_uuid(), '0123456789abcdef', nodes, int8range(2500000000, 2500000001)
 FROM (VALUES (int4range(0, $first)), (int4range($first + 1, 131072))) AS others (nodes)
 WHERE NOT isempty(nodes);
 SELECT randflake_lease_configure();
