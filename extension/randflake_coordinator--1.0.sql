@@ -15,9 +15,10 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 
 -- A lease is a rectangle: node ids x seconds. docs/design.md, "Leased node ids", says what keeps
 -- leases apart: the exclusion constraint, the high-water mark for leases that the table lacks, and
--- the lists of secrets. Nor does a coordinator extend a lease that may have ended before the mark.
--- A new coordinator's clock may be behind the former one's by max_clock_skew, so that is added once
--- more. Two assumptions remain: the former coordinator grants nothing more, and the operator tells
+-- the lists of secrets. Nor does a coordinator extend a lease that may have ended before the mark,
+-- or one whose node ids a later lease has had: its own clock may have been set back. A new
+-- coordinator's clock may be behind the former one's by max_clock_skew, so that is added once more.
+-- Two assumptions remain: the former coordinator grants nothing more, and the operator tells
 -- randflake_lease_configure the truth with never_leased or nothing_lost.
 --
 -- Locks. A role can keep open the transaction in which it leases, and its locks are released only
@@ -81,9 +82,9 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- The edges of the pool, which make no whole chunk, are granted one by one. A pool of fewer than 16
 -- chunks has edges only, so that an open transaction locks no more than it leases.
 --
--- Chunks are hints and locks; the leases decide what is free. If no chunk has a slot, and for
--- requests above 64, a grant looks at all leases and takes any gap, a whole chunk if there is one.
--- So it refuses only what fits nowhere.
+-- Chunks are hints and locks; the leases decide what is free. If no chunk has a slot, if the hints
+-- of 16 chunks were wrong, and for requests above 64, a grant looks at all leases and takes any gap,
+-- a whole chunk if there is one. So it refuses only what fits nowhere.
 --
 -- A server names its secrets in one text, oldest first: the fingerprint of the first, and for each
 -- further one a space, its fingerprint, "@" and the Unix second at which it begins.
@@ -663,7 +664,7 @@ BEGIN
             HINT = 'Widen it with randflake_lease_configure, or ask for fewer.';
     END IF;
     PERFORM @extschema@.randflake_lease_collect(own, number, count, pool, now);
-    WHILE count <= 64 LOOP
+    FOR attempt IN 1 .. CASE WHEN count <= 64 THEN 16 ELSE 0 END LOOP
         SELECT * INTO chunk FROM @extschema@.randflake_lease_chunk c
         WHERE c.class = slot AND c.open_at IS NOT NULL ORDER BY c.open_at LIMIT 1 FOR UPDATE SKIP LOCKED;
         IF NOT FOUND THEN

@@ -90,20 +90,18 @@ sub taken_over_while_stopped {
 SELECT lease_id, first_node_id FROM randflake_leases WHERE holder = '@{[$holder->name]}'
 ORDER BY lease_id DESC LIMIT 1
 SQL
-    # Leases every other node id until a distant time, so it is not free. The pool's chunks are made
-    # anew each time, as after a change of the pool: they know only of leases that were granted. The
-    # numbers are lower than those of all others, whose node ids these leases have not followed.
+    # Leases every other node id until a distant time, so it is not free. The numbers are lower than
+    # those of all others, whose node ids these leases have not followed.
     $coordinator->safe_psql('postgres', <<"SQL");
 INSERT INTO randflake_lease (lease_id, holder, incarnation, secrets, nodes, span) OVERRIDING SYSTEM VALUE
 SELECT -lower(nodes), 'nobody', gen_random_uuid(), '0123456789abcdef', nodes, int8range(2500000000, 2500000001)
 FROM (VALUES (int4range(0, $first)), (int4range($first + 1, 131072))) AS others (nodes)
-WHERE NOT isempty(nodes);
-SELECT randflake_lease_configure();
+WHERE NOT isempty(nodes)
 SQL
     $spare->start;
     is(wait_for_lease($spare), $first, "$what stopped: its node id has another holder");
     load_on($fleet, $spare);
-    $coordinator->safe_psql('postgres', q{DELETE FROM randflake_lease WHERE holder = 'nobody'; SELECT randflake_lease_configure()});
+    $coordinator->safe_psql('postgres', q{DELETE FROM randflake_lease WHERE holder = 'nobody'});
     kill 'CONT', @pids;
     wait_for_status($holder, "lease_id <> $lease AND now() < window_end");
     sleep 1;
