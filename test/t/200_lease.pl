@@ -181,6 +181,6 @@ clock_stands_at($last, time);
 wait_for_open_window($last);
 $_->stop for $coordinator, $last;
 like(slurp_file($last->logfile),
-    qr/lease \d+ of node ids is not given back\n.*HINT:  This server goes on with it when it starts again before /,
+    qr/lease \d+ of node ids is not given back\n.*HINT:  This server goes on with it if it starts again before /,
     'stopped without its coordinator, a server says which lease it keeps');
 done_testing();

@@ -230,7 +230,8 @@ static void release_all() {
     if (held.id != 0 && releases.open.lease.id == 0 && releases.next.lease.id == 0)
         ereport(LOG, (errmsg("lease %lld of node ids is not given back",
                              static_cast<long long>(held.id)),
-                      errhint("This server goes on with it when it starts again before %s.",
+                      errhint("This server goes on with it if it starts again before %s and proves "
+                              "that no other server has it.",
                               second_text(held.end))));
     const SteadyMs give_up_at_ms = steady_clock() + kReleaseTimeout;
     release_lease(releases.open, give_up_at_ms);
@@ -321,10 +322,10 @@ void randflake_lease_main(Datum) {
         const SteadyMs now_ms = steady_clock();
         randflake::Ms sleep = leases().WakeAt(request_at_ms, now_ms) - now_ms;
         const bool clocks_differ = lease_report().problem == LeaseProblem::kClocks;
-        if (clocks_differ)
+        if (clocks_differ) {
             look_at_clock();
-        if (clocks_differ)
             sleep = Min(sleep, kClockInterval);
+        }
         (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
                         static_cast<long>(Max(sleep.count, 1)), wait_event(kLeaseWaitEvent));
         ResetLatch(MyLatch);

@@ -168,8 +168,9 @@ static void log_start(const StartPlan& plan, const WindowState& found, StateErro
                                  static_cast<long long>(found.leases[i].id)),
                           errdetail("It ends at %s.", second_text(found.leases[i].end)),
                           errhint(goes_on ? "The server renews it when the coordinator answers."
-                                          : "Nothing proves that no other server has it. The "
-                                            "server asks the coordinator for another one.")));
+                                          : "That takes a proof that no other server has it, as "
+                                            "many node ids, and the same secrets. The server asks "
+                                            "the coordinator for another lease.")));
     }
     if (plan.secrets == SecretsChange::kOther)
         ereport(LOG, (errmsg("the secret of randflake has changed"),
