@@ -219,8 +219,13 @@ $standby->stop;
 
 # An orphan of the killed postmaster has the lock, and may go on with the lease. PostgreSQL starts
 # beside it only without postmaster.pid and the shared memory that this names.
-load_on($fleet, $holder);
-my ($orphan) = split /\n/, $holder->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'load'");
+my $written = PostgreSQL::Test::Utils::tempdir_short() . '/orphan';
+my $session = start_session($holder, <<"SQL");
+COPY (SELECT $fleet->{generate} FROM generate_series(1, 300) AS i
+      WHERE (SELECT count(*) FROM generate_series(i, i + 100000)) > 0) TO '$written'
+SQL
+push @{ $fleet->{files} }, [ 'holder', $written ];
+my $orphan = wait_until { $holder->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query LIKE 'COPY (SELECT%FROM generate_series(1, 300)%' AND pid <> pg_backend_pid()") } or die;
 kill 'STOP', $orphan or die;
 my @others = grep { $_ != $orphan } RandflakeHistory::kill_postmaster($holder);
 wait_until_gone(@others);
@@ -233,7 +238,12 @@ load_on($fleet, $holder);
 wait_for_lease($holder);
 isnt(lease_of($holder), $lease, 'beside an orphan of a killed postmaster: under another lease');
 kill 'CONT', $orphan;
+wait_until_gone($orphan);
+$holder->stop('immediate');
 end_load($fleet, $holder);
+# Takes the lock, and goes on with the lease of the one that wrote the state last.
+$holder->start;
+wait_for_lease($holder);
 $lease = lease_of($holder);
 
 # A hard-linked copy beside the server has its identity, marker and state, but not the lock.

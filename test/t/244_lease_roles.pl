@@ -102,8 +102,11 @@ sub as_role {
     return $coordinator->background_psql('postgres', extra_params => [ '-U', $role ]);
 }
 my ($open, $mine) = (as_role('second'), as_role('first'));
-is($open->query_safe("BEGIN; $leases; $leases"), "0\n1", 'a transaction leases and stays open');
-is($mine->query_safe($leases), 2, '  another role leases node ids of its own');
+# Which ones depends on the number of the lease, that is, on how often the servers asked before.
+my @leased = split /\n/, $open->query_safe("BEGIN; $leases; $leases");
+push @leased, $mine->query_safe($leases);
+is(scalar(keys %{ { map { $_ => 1 } grep { /^[0-7]$/ } @leased } }), 3,
+    'a transaction leases and stays open, and another role leases node ids of its own');
 my ($first_lease) = $mine->query_safe("SELECT lease_id FROM randflake_lease_acquire('x', '$uuid', 1, 20, '$fingerprint')");
 for my $statement ("SELECT lease_end > 0 FROM randflake_lease_renew($first_lease, '$uuid', extract(epoch FROM now())::bigint + 1, 4, '$fingerprint')",
     "SELECT randflake_lease_release($first_lease, '$uuid', NULL) IS NOT NULL")
@@ -117,7 +120,8 @@ $mine->query_safe($leases) for 1 .. 5;
 my $refusal = $acquire->('first', 1);
 is($refusal->{sqlstate}, '53400', '  no others: refused');
 like($refusal->{detail}, qr/^Others are being leased at this moment\.$/, '  with the reason');
-is($open->query_safe("ROLLBACK; $leases"), 0, 'rolled back: they can be leased');
+my $again = $open->query_safe("ROLLBACK; $leases");
+ok(scalar(grep { $_ eq $again } @leased[ 0, 1 ]), 'rolled back: they can be leased');
 
 # A renewal of a lease that has ended here, though its holder disagrees, and a grant of its node id.
 $coordinator->safe_psql('postgres', 'DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 1)');
