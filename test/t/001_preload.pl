@@ -1,4 +1,4 @@
-# What works without preloading the library, or without a node id or secret.
+# Checks what works without preloading the library, and what works without a node id or a secret.
 
 use Docs;
 use Randflake;

@@ -1,5 +1,6 @@
-# The clock that other tests give to servers (lib/clock.c): no process sees half a step of it. That each
-# server has its own, and that its processes see the same, the other tests would show.
+# Checks the clock that other tests give to servers (lib/clock.c): no process sees half a step of
+# it. The other tests would show a server whose processes see different clocks, and a clock that two
+# servers share.
 
 use Randflake;
 

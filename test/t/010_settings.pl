@@ -1,5 +1,6 @@
-# With impossible settings the server refuses to start, names the setting, and never shows the
-# secret. With possible ones it starts, and makes the reference's identifiers.
+# Starts the server with impossible settings: it refuses, names the setting, and never shows the
+# secret. With possible settings it starts, and makes the identifiers of the reference
+# implementation.
 
 use Randflake;
 

@@ -1,6 +1,7 @@
-# docs/containers.md: secret files with the owners and modes of platforms, node ids from a pod's
-# name, the Dockerfile's commands, and the image for operators. The test builds that image if
-# buildah is in PATH and may make user namespaces, and uses its files if the server is 18 or later.
+# Follows docs/containers.md: secret files with the owners and modes of platforms, node ids from a
+# pod's name, the Dockerfile's commands, and the image for operators. The test builds that image if
+# buildah is in PATH and may make user namespaces. It uses the image's files if the server is 18 or
+# later.
 
 use Cwd qw(getcwd);
 use Docs;

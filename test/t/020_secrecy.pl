@@ -1,5 +1,5 @@
-# Nothing shows the secret: not SHOW and its relatives, to any role; not the log at its most
-# verbose; not errors; not process titles.
+# Checks that nothing shows the secret: neither SHOW and the views of settings, to any role, nor the
+# most verbose log, nor errors, nor process titles.
 
 use Randflake;
 

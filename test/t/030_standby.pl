@@ -1,4 +1,4 @@
-# A standby with its primary's configuration issues nothing, but decodes.
+# Checks that a standby with its primary's configuration issues nothing, but decodes.
 
 use Randflake;
 

@@ -1,5 +1,5 @@
-# Waits for a number under a clock that stands still: only randflake.max_wait, statement_timeout,
-# cancellation, termination, or the running clock ends one.
+# Makes calls wait under a clock that stands still. Checks that only randflake.max_wait,
+# statement_timeout, cancellation, termination or the running clock ends a wait.
 
 use Randflake;
 use Time::HiRes qw(time);

@@ -1,5 +1,5 @@
-# Crashes, stops and restarts under load: no identifier leaves the server twice. After a crash the
-# server starts at the written end, after a clean stop at the exact end.
+# Crashes, stops and restarts the server under load, and checks that no identifier leaves it twice.
+# After a crash the server starts at the written end, after a clean stop at the exact end.
 #
 # RANDFLAKE_ROUNDS sets the number of rounds; make soak runs many.
 

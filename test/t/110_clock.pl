@@ -1,5 +1,5 @@
-# Clocks set forward, back and forth, while the server runs and while it is stopped: no identifier
-# leaves twice, each error names a remedy, and the remedy helps.
+# Sets clocks forward, back and forth, while the server runs and while it is stopped. Checks that no
+# identifier leaves twice, that each error names a remedy, and that the remedy helps.
 
 use Randflake;
 use RandflakeHistory;

@@ -1,5 +1,5 @@
-# A clock set back costs no identifiers: the server goes on at the clock's time under a spare range
-# of node ids, and no identifier leaves twice.
+# Checks that a clock set back costs no identifiers: the server goes on at the clock's time under a
+# spare range of node ids, and no identifier leaves twice.
 
 use Randflake;
 use RandflakeHistory;

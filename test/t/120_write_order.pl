@@ -1,7 +1,7 @@
-# The window file: the server writes, syncs, renames and syncs again before it uses the announced
-# window; when the disk fails, the window stays at its old end; and writes are at least two seconds
-# apart. The library lib/watch_files.c logs the server's file operations, and makes them fail or
-# wait.
+# Checks how the server writes the window file: it writes, syncs, renames and syncs again before it
+# uses the announced window, and waits at least two seconds before the next write. When the disk
+# fails, the window stays at its old end. The library lib/watch_files.c logs the server's file
+# operations, and makes them fail or wait.
 
 use Errno qw(EIO ENOSPC);
 use List::Util qw(max);

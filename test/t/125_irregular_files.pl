@@ -1,6 +1,6 @@
-# A FIFO, a link, a directory, a device or a socket in place of the server's own files. The server
-# does not wait for it, follow it or write to it. It reports what it found, sessions can be
-# cancelled, it stops, and it goes on by itself once the thing is moved away.
+# Puts a FIFO, a link, a directory, a device or a socket in the place of the server's own files.
+# Checks that the server does not wait for it, follow it or write to it. The server reports what it
+# found, cancels sessions on request, stops, and goes on by itself once the thing is moved away.
 
 use File::Copy qw(move);
 use IO::Socket::UNIX;

@@ -1,5 +1,5 @@
-# State on disk that is damaged, of another server, or of another secret: the log's messages, the
-# hold-off, and that the server goes on by itself afterwards.
+# Starts servers with a state on disk that is damaged, of another server, or of another secret.
+# Checks the log's messages and the hold-off, and that the server goes on by itself afterwards.
 
 use Randflake;
 use RandflakeHistory;

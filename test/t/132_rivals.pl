@@ -1,5 +1,5 @@
-# Running servers with the same node ids and secret find each other: on one machine, across a
-# promotion, and through a common coordinator. All keep generating.
+# Checks that running servers with the same node ids and secret find each other: on one machine,
+# across a promotion, and through a common coordinator. All of them keep generating.
 
 use Randflake;
 

@@ -1,6 +1,6 @@
-# Promotion, switchover, point-in-time recovery and pg_rewind under the same node ids: the new
-# primary holds off, warns, and repeats nothing that another server issued, whether or not its data
-# has it. For pg_upgrade, see 420_pg_upgrade.pl.
+# Promotes, switches over, recovers to a point in time and runs pg_rewind under the same node ids.
+# Checks that the new primary holds off, warns, and repeats nothing that another server issued,
+# whether or not its data has it. For pg_upgrade, see 420_pg_upgrade.pl.
 
 use Docs;
 use Randflake;

@@ -1,7 +1,7 @@
-# Node ids move between servers, by promotions, by disks rolled back and after shutdowns that prove
-# nothing. The test compares the identifiers of all sides, including rolled-back transactions. The
-# simulation of fleets tests a server's decisions, this file what the server reads for them.
-# RANDFLAKE_ROUNDS sets the rounds of each case.
+# Moves node ids between servers: by promotions, by disks rolled back, and after shutdowns that
+# prove nothing. The test compares the identifiers of all sides, including rolled-back transactions.
+# The simulation of fleets tests a server's decisions; this file tests what the server reads for
+# them. RANDFLAKE_ROUNDS sets the rounds of each case.
 
 use Randflake;
 use RandflakeHandover;

@@ -1,6 +1,6 @@
-# One range of node ids moves between data directories under load, at random: stops and crashes of
+# Moves one range of node ids between data directories under load, at random: stops and crashes of
 # every kind, restarts, copies, failback without a rewind, promotions, disks rolled back, other
-# parts of the range, differing clocks. No identifier comes twice.
+# parts of the range, differing clocks. Checks that no identifier comes twice.
 #
 # RANDFLAKE_SECONDS sets the duration; `make soak` sets a long one. RANDFLAKE_SEED repeats the
 # choices, but not their times.

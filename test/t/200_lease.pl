@@ -1,5 +1,5 @@
-# A fleet leases node ids from one coordinator under load, while the coordinator and the servers
-# stop, hang and die.
+# Runs a fleet that leases node ids from one coordinator under load, while the coordinator and the
+# servers stop, hang and die.
 
 use Randflake;
 use RandflakeLease;

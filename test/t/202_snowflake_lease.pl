@@ -1,5 +1,5 @@
-# Snowflake identifiers under leased node ids: both families' words change with the lease, and
-# neither has used what is given back.
+# Makes Snowflake identifiers under leased node ids. Checks that the words of both families change
+# with the lease, and that neither family has used what the server gives back.
 
 use Randflake;
 use RandflakeLease;

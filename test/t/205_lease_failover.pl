@@ -1,5 +1,5 @@
-# A coordinator that knows less than the one before, for it missed the last grants; promotions that lost
-# nothing; a server that is its own coordinator. For a restore in place see 240_lease_handover.pl, for
+# Fails over to a coordinator that missed the last grants, promotes coordinators that lost nothing,
+# and lets a server be its own coordinator. For a restore in place see 240_lease_handover.pl, for
 # dumps 410_dump_restore.pl.
 
 use Randflake;

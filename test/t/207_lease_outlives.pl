@@ -1,7 +1,7 @@
-# A lease outlives its holder: crashes of a session and of the postmaster, and restarts, while the
-# coordinator is away or would grant no other lease. No server resumes a lease wrongly: after the
-# disk was set back, without the marker, in a hard-linked copy beside the original, with another
-# number of node ids.
+# Checks that a lease outlives its holder: it crashes a session and the postmaster, and restarts the
+# server, while the coordinator is away or would grant no other lease. Checks also that no server
+# resumes a lease wrongly: after the disk was set back, without the marker, in a hard-linked copy
+# beside the original, with another number of node ids.
 #
 # RANDFLAKE_ROUNDS sets how many sessions are killed in a row. This prints the table of
 # docs/leases.md, the longest time in which a session that calls every 10 ms gets no identifier, with

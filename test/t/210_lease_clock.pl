@@ -1,4 +1,4 @@
-# The clock of the coordinator, and of a holder, steps by an hour or out of range. Clocks decide
+# Steps the clock of the coordinator, and of a holder, by an hour or out of range. Clocks decide
 # whether there are identifiers, never whether they are unique.
 
 use Randflake;

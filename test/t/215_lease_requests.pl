@@ -1,5 +1,5 @@
-# Failures between a server and its coordinator, each with its message. No request without a clear
-# answer counts as a grant.
+# Makes requests to a coordinator fail, and checks each message. Checks that no request without a
+# clear answer counts as a grant.
 
 use Randflake;
 use RandflakeImpostor;

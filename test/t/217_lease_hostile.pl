@@ -1,5 +1,5 @@
-# A coordinator that sends anything, or never answers: the server loses and issues nothing, reports
-# what happened, and can be stopped. Callers see none of the coordinator's words.
+# Plays a coordinator that sends anything, or never answers. Checks that the server loses and issues
+# nothing, reports what happened, and can be stopped. Callers see none of the coordinator's words.
 
 use Randflake;
 use RandflakeHandover qw(run_marker_path);

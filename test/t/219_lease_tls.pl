@@ -1,5 +1,5 @@
-# A coordinator over TLS as documented: with sslmode=verify-full the server asks no other host, and
-# sends none the password.
+# Runs a coordinator over TLS as documented. Checks that with sslmode=verify-full the server asks no
+# other host, and sends none the password.
 
 use IO::Socket::INET;
 use POSIX ();

@@ -1,4 +1,4 @@
-# Applications that lease node ids through SQL, as in docs/leases-reference.md: a JavaScript program
+# Lets applications lease node ids through SQL, as in docs/leases-reference.md. A JavaScript program
 # with the npm package randflake, and the server, make identifiers for the same table. Each decodes
 # the other's.
 #

@@ -1,7 +1,7 @@
-# The coordinator's functions against their model, test/unit/lease_coordinator.h, which the
-# simulation of leases runs: compares each answer of thousands of random steps. Then changes one
-# rule of the functions at a time: the replay must find each change, and a violation of each checked
-# contract.
+# Replays thousands of random steps of the coordinator's model, test/unit/lease_coordinator.h,
+# against its functions, and compares each answer. The simulation of leases runs the same model.
+# Then the test changes one rule of the functions at a time: the replay must find each change, and a
+# violation of each checked contract.
 
 use FindBin;
 use Randflake;

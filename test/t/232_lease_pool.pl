@@ -1,6 +1,6 @@
-# Where a coordinator grants node ids: its bounds on fragmentation against the worst histories, its
-# answers after any history, and how much of its tables a grant reads. Then again with one rule
-# changed at a time.
+# Checks where a coordinator grants node ids: its bounds on fragmentation against the worst
+# histories, its answers after any history, and how much of its tables a grant reads. Then the test
+# does the same with one rule changed at a time.
 #
 # RANDFLAKE_ROUNDS sets the histories of each kind (default: 1).
 

@@ -1,5 +1,5 @@
-# Coordinators that follow each other, under load on all servers: nothing that clients received may
-# come twice. RANDFLAKE_ROUNDS sets the rounds (default: 1).
+# Lets coordinators follow each other, under load on all servers. Checks that clients receive
+# nothing twice. RANDFLAKE_ROUNDS sets the rounds (default: 1).
 
 use Docs;
 use Randflake;

@@ -1,6 +1,6 @@
-# Static and leased node ids in one data directory, and a coordinator with static node ids: neither
-# way repeats the other's identifiers, even under a clock that was ahead. RANDFLAKE_ROUNDS sets the
-# rounds (default: 1).
+# Uses static and leased node ids in one data directory, and a coordinator with static node ids.
+# Checks that neither repeats the identifiers of the other, even under a clock that was ahead.
+# RANDFLAKE_ROUNDS sets the rounds (default: 1).
 
 use Randflake;
 use RandflakeLease;

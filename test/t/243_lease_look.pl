@@ -1,5 +1,5 @@
-# A coordinator's server starts with node ids that may be leased: they stay closed until the leases
-# have ended and the server could look at the coordinator, in any database.
+# Starts a coordinator's server with node ids that may be leased. Checks that they stay closed until
+# the leases have ended and the server could look at the coordinator, in any database.
 #
 # RANDFLAKE_DATABASES sets the number of databases to look into (default: the three of every
 # server); the test prints the duration after a start and after a promotion.

@@ -1,4 +1,4 @@
-# A role that may lease cannot affect leases of other roles or the bounds on its own.
+# Checks that a role that may lease cannot affect leases of other roles or the bounds on its own.
 
 use Randflake;
 use RandflakeLease;

@@ -1,6 +1,6 @@
-# The metrics and alerts of monitoring/: every query runs for a monitoring role and gives the
-# promised columns; rules and dashboard use only existing metrics. With postgres_exporter and
-# promtool in PATH, these read the files themselves, and promtool the dashboard's queries.
+# Runs every query of monitoring/ for a monitoring role, and checks the promised columns. Checks
+# that rules and dashboard use only existing metrics. With postgres_exporter and promtool in PATH,
+# these read the files themselves, and promtool reads the dashboard's queries.
 
 use HTTP::Tiny;
 use JSON::PP ();

@@ -1,5 +1,5 @@
-# The views when they vary: before the first identifier, while sessions wait, after a step of the
-# clock back, and with a lease that comes, goes and comes back.
+# Reads the views when they vary: before the first identifier, while sessions wait, after a step of
+# the clock back, and with a lease that comes, goes and comes back.
 
 use Randflake;
 use RandflakeWindowFile;

@@ -1,4 +1,4 @@
-# docs/sharding.md: its blocks, run on the servers it names, and checks of its claims.
+# Runs the blocks of docs/sharding.md on the servers that it names, and checks its claims.
 
 use Docs;
 use Randflake;

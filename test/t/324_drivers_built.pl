@@ -1,5 +1,5 @@
-# The recipes of docs/drivers-java-go.md with compiled drivers, which take a minute. Runs only on
-# request: scripts/test.sh drivers.
+# Runs the recipes of docs/drivers-java-go.md with compiled drivers, which takes a minute. It does
+# so only on request: scripts/test.sh drivers.
 
 use Docs;
 use Randflake;

@@ -1,4 +1,4 @@
-# docs/security.md: which roles may call what, and what each of its recipes permits.
+# Checks docs/security.md: which roles may call what, and what each of its recipes permits.
 
 use Docs;
 use Randflake;

@@ -1,4 +1,5 @@
-# The tables of docs/security.md, line by line: what each attacker does not learn, and attempts to.
+# Goes through the tables of docs/security.md line by line: what each attacker does not learn, and
+# attempts to learn it.
 
 use Docs;
 use File::Find ();

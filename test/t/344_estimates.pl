@@ -1,4 +1,5 @@
-# Estimates for the type randflake equal those for a bigint with the same numbers in the same order.
+# Checks that estimates for the type randflake equal those for a bigint with the same numbers in the
+# same order.
 
 use Randflake;
 

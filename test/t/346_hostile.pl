@@ -1,6 +1,6 @@
-# A hostile user calls every function of the extensions with absurd arguments, in places where no
-# program would, in sessions that are cancelled and time out. The server stays up, its memory stays
-# flat, and the secret appears nowhere.
+# Plays a hostile user who calls every function of the extensions with absurd arguments, in places
+# where no program would, in sessions that are cancelled and time out. Checks that the server stays
+# up, that its memory stays flat, and that the secret appears nowhere.
 
 use HostileCalls;
 use Randflake;

@@ -1,4 +1,5 @@
-# The type randflake: the slot of its values, and that no other call gets the same ones.
+# Checks the slot from which the type randflake takes its values, and that no other call gets the
+# same ones.
 
 use Randflake;
 

@@ -1,5 +1,6 @@
-# The secret is part of the meaning of values of type randflake: under another one nothing is
-# readable, above all not in a wrong order. Restores, restarts, and unbound databases.
+# Checks that the secret is part of the meaning of values of type randflake: under another secret
+# nothing is readable, above all not in a wrong order. The test restores, restarts, and uses
+# databases that are not bound.
 
 use Randflake;
 

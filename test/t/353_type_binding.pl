@@ -1,6 +1,7 @@
-# A database is bound to the secrets of its values, whatever the clock shows. Ways back from a
-# secret that should not have begun, values without an entry, identifiers that a user made up,
-# parallel operations, and servers whose secrets differ from the database's.
+# Checks that a database is bound to the secrets of its values, whatever the clock shows. It takes
+# the ways back from a secret that should not have begun, and tries values without an entry,
+# identifiers that a user made up, parallel operations, and servers whose secrets differ from the
+# database's.
 
 use Docs;
 use Randflake;

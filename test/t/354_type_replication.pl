@@ -1,5 +1,5 @@
-# The type randflake on a physical standby and on subscribers of logical replication: they show the
-# same values as the primary, and lose none.
+# Checks the type randflake on a physical standby and on subscribers of logical replication: they
+# show the same values as the primary, and lose none.
 
 use Randflake;
 

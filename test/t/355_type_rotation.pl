@@ -1,7 +1,7 @@
-# Logical decoding of the type across a change of the secret, in both directions at once, as text
-# and in binary. The new secret's first value is in a published transaction. Replication slots were
-# created before and after that transaction. A server without the new secret decodes everything
-# before it.
+# Decodes the type logically across a change of the secret, in both directions at once, as text and
+# in binary. A published transaction has the new secret's first value. The test makes replication
+# slots before and after that transaction. A server without the new secret decodes everything before
+# it.
 
 use Randflake;
 use RandflakeSecrets;

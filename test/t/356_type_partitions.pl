@@ -1,5 +1,5 @@
-# Partitions by time on a primary key of type randflake, with the statements of docs/type.md:
-# created, pruned at plan time and at run time, dumped and restored, detached.
+# Creates partitions by time on a primary key of type randflake with the statements of docs/type.md,
+# prunes them at plan time and at run time, dumps, restores and detaches them.
 
 use Docs;
 use Randflake;

@@ -1,5 +1,5 @@
-# snowflake_generate() and its settings: named and described layouts, node ids that do not fit,
-# times that end, malformed settings, exhaustion, order, recovery.
+# Tests snowflake_generate() and its settings: named and described layouts, node ids that do not
+# fit, times that end, malformed settings, exhaustion, order, recovery.
 
 use Randflake;
 use Time::HiRes qw(time);

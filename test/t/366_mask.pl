@@ -1,5 +1,6 @@
-# Masks and 53-bit identifiers as in docs/masking.md: known answers in every encoding, the recipes,
-# the JavaScript program, privileges, a standby, node ids that do not fit, a further secret.
+# Tests masks and 53-bit identifiers as in docs/masking.md: known answers in every encoding, the
+# recipes, the JavaScript program, privileges, a standby, node ids that do not fit, a further
+# secret.
 
 use Docs;
 use JSON::PP ();

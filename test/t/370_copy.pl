@@ -1,5 +1,6 @@
-# COPY FROM into tables whose defaults make identifiers: COPY inserts many rows at once, as with
-# bigserial, each row has its own identifier, and no other statement uses the twins.
+# Runs COPY FROM into tables whose defaults make identifiers. Checks that COPY inserts many rows at
+# once, as with bigserial, that each row has its own identifier, and that no other statement uses
+# the twins.
 
 use Randflake;
 

@@ -1,7 +1,7 @@
-# The secret changes while two servers work for eight clients each: nothing fails, nothing comes
-# twice, and both decode everything. Servers with only one of the secrets check the rule. Then the
-# type: old values stay the same, the database learns of the new secret by itself, and a dump needs
-# both.
+# Changes the secret while two servers work for eight clients each. Checks that nothing fails, that
+# nothing comes twice, and that both decode everything. Servers with only one of the secrets check
+# the rule. Then the test turns to the type: old values stay the same, the database learns of the
+# new secret by itself, and a dump needs both.
 
 use Docs;
 use Randflake;

@@ -1,6 +1,6 @@
-# The valid contents of a file of secrets, and when a server takes a further secret: while it runs,
-# at a start, after a crash, and with leased node ids. After a refusal the former
-# secrets stay in use, and no message has a digit of a secret.
+# Checks the valid contents of a file of secrets, and when a server takes a further secret: while it
+# runs, at a start, after a crash, and with leased node ids. After a refusal the former secrets stay
+# in use, and no message has a digit of a secret.
 
 use Randflake;
 use RandflakeHistory;

@@ -1,6 +1,6 @@
-# The secret changes where node ids are leased: servers with the new one go on; others stop at its
-# time, and resume without a restart once they have it. A server with a different secret stops no
-# other. And which roles may renew and name secrets, also in a dump.
+# Changes the secret where servers lease node ids. Servers with the new secret go on. Others stop at
+# its time, and resume without a restart once they have it. A server with a different secret stops
+# no other. Checks also which roles may renew and name secrets, in a dump too.
 
 use Docs;
 use Randflake;

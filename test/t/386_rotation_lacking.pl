@@ -1,7 +1,7 @@
-# A leasing server lacks the secret that the others use. The coordinator's answer tells it. From
-# then on it refuses to read what may have been made under that secret, because stored values would
-# change their meaning. That survives a crash, a restart without the coordinator, static node ids
-# and a base backup, until it has the secret.
+# Runs a leasing server that lacks a secret of the others. The coordinator's answer says so. From
+# then on the server refuses to read what may have been made under that secret, because stored
+# values would change their meaning. It refuses after a crash, after a restart without the
+# coordinator, with static node ids and in a base backup, until it has the secret.
 
 use Randflake;
 use RandflakeHistory qw(crash_backend);

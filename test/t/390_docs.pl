@@ -1,7 +1,7 @@
-# The documentation works: every SQL block of README.md and docs/*.md runs as printed, in order, on
-# a server with one node id; or another test runs it, or the document gives the reason why none can
-# (see lib/Docs.pm). Links have targets, and mentioned files, SQL objects, settings, metrics and
-# messages exist.
+# Checks that the documentation works. Every SQL block of README.md and docs/*.md runs as printed,
+# in order, on a server with one node id; or another test runs it, or the document says why no test
+# can (see lib/Docs.pm). Links have targets. Files, SQL objects, settings, metrics and messages that
+# a page mentions exist.
 
 use Docs;
 use Encode qw(decode encode);

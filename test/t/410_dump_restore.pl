@@ -1,5 +1,5 @@
-# Dump and restore of a database that makes identifiers and coordinates leases, to the same server
-# and to another: identifiers, privileges, leases and the bounds of the pool stay.
+# Dumps a database that makes identifiers and coordinates leases, and restores it to the same server
+# and to another. Identifiers, privileges, leases and the bounds of the pool stay.
 
 use Randflake;
 use RandflakeCatalog;

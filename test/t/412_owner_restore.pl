@@ -1,4 +1,4 @@
-# Dumps and restores by a database's owner without superuser, and dumps by roles that may read the
+# Dumps and restores as a database's owner without superuser, and dumps as roles that may read the
 # users' tables. Under another secret a restore ends with an error and leaves nothing readable.
 
 use Randflake;

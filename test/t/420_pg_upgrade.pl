@@ -1,8 +1,8 @@
-# pg_upgrade to a new server with the same secret: identifiers, privileges, leases and values of the
-# type stay, and new identifiers differ. Definitions come before data and key, so nothing of the
-# type may depend on these. RANDFLAKE_OLD_INSTALL names the directory with bin/ of an older
-# PostgreSQL with the extension; scripts/matrix.sh sets it. Without it, both servers are of this
-# one.
+# Runs pg_upgrade to a new server with the same secret. Identifiers, privileges, leases and values
+# of the type stay, and new identifiers differ. Definitions come before data and key, so nothing of
+# the type may depend on these. RANDFLAKE_OLD_INSTALL names the directory with bin/ of an older
+# PostgreSQL with the extension; scripts/matrix.sh sets it. Without it, both servers have the same
+# version.
 
 use Randflake;
 use RandflakeCatalog;

@@ -1,5 +1,5 @@
-# The managed script gives the same as the library: identifiers, text forms, shards, errors,
-# secrets. Tables move between them, both ways. Roles without grants learn nothing.
+# Checks that the managed script gives the same as the library: identifiers, text forms, shards,
+# errors, secrets. Tables move between them, both ways. Roles without grants learn nothing.
 
 use JSON::PP;
 use Randflake;

@@ -1,6 +1,6 @@
-# How the managed script gives out numbers: like its model; to many sessions that are paused and
-# cancelled; across crashes and restarts; and not at all in copies of a database. RANDFLAKE_ROUNDS
-# sets the number of crashes.
+# Checks how the managed script gives out numbers: like its model; to many sessions that are paused
+# and cancelled; across crashes and restarts; and not at all in copies of a database.
+# RANDFLAKE_ROUNDS sets the number of crashes.
 
 use Docs;
 use FindBin;

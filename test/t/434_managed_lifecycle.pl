@@ -1,5 +1,5 @@
-# The life of a database with the managed script: dump and restore, also as an extension of pg_tle;
-# another tablespace; a later version over the former.
+# Takes a database with the managed script through its life: dump and restore, also as an extension
+# of pg_tle; another tablespace; a later version over the former.
 
 use Docs;
 use Randflake;

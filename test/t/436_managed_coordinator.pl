@@ -1,4 +1,4 @@
-# The coordinator from managed/coordinator.sh, for an ordinary owner without the library: its
+# Tests the coordinator from managed/coordinator.sh, for an ordinary owner without the library: its
 # objects, the privileges of roles, and its grants after a crash, a start, a restore, a promotion
 # and beside a copy. Servers lease from the database app; in the database hour, waits outlast the
 # test.

@@ -1,7 +1,7 @@
-# migrate/randflake_migrate.sql: a schema with every kind of dependent object, and names that need
-# quotes, moves to each target at once and by online steps. Afterwards it is the same, row for row
-# and object for object, except its keys. Programs write all the time; each step is first killed;
-# the way back is taken from every step.
+# Moves a schema with migrate/randflake_migrate.sql to each target, at once and by online steps. The
+# schema has every kind of dependent object, and names that need quotes. Afterwards it is the same,
+# row for row and object for object, except its keys. Programs write all the time. The test kills
+# each step before it lets the step end, and takes the way back from every step.
 
 use feature 'state';
 use Docs;

@@ -1,7 +1,7 @@
-# migrate/randflake_migrate.sql among strangers: a superuser moves, in every way, tables of a role
-# without rights, whose names are attacks and whose code runs wherever PostgreSQL runs it. That code
-# never runs as another role, and the move drops only its own objects. Then programs exchange the
-# numbers of rows at every step: joins give the same as where nothing moves.
+# Runs migrate/randflake_migrate.sql among strangers. A superuser moves, in every way, tables of a
+# role without rights, whose names are attacks and whose code runs wherever PostgreSQL runs it. That
+# code never runs as another role, and the move drops only its own objects. Then programs exchange
+# the numbers of rows at every step: joins give the same as where nothing moves.
 
 use Randflake;
 

@@ -1,6 +1,6 @@
-# migrate/randflake_migrate.sql: the plan finds every column that may refer to a key, and everything
-# that stops a move. A blocker does stop the move, until its printed statement runs; other entries
-# do not.
+# Checks the plan of migrate/randflake_migrate.sql: it finds every column that may refer to a key,
+# and everything that stops a move. A blocker does stop the move, until its printed statement runs;
+# other entries do not.
 
 use JSON::PP qw(decode_json);
 use Randflake;

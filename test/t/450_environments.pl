@@ -1,4 +1,5 @@
-# docs/environments.md: a staging copy under another secret, ways back, and removal in any order.
+# Follows docs/environments.md: a staging copy under another secret, ways back, and removal in any
+# order.
 
 use Docs;
 use Randflake;
