@@ -232,23 +232,23 @@ SELECT pg_catalog.pg_extension_config_dump('randflake_lease', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_chunk', '');
 SELECT pg_catalog.pg_extension_config_dump('randflake_lease_lease_id_seq', '');
 
+-- Names this data directory, timeline and database. A copy, a promoted standby and a restored server
+-- have other names.
 CREATE FUNCTION randflake_coordinator_identity(own randflake_lease_internal) RETURNS text
 AS 'MODULE_PATHNAME', 'randflake_coordinator_identity'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION randflake_coordinator_identity(randflake_lease_internal) IS
-'this data directory, timeline and database: a copy, a promoted standby and a restored server have another one';
 REVOKE ALL ON FUNCTION randflake_coordinator_identity(randflake_lease_internal) FROM PUBLIC;
 
+-- Gives the node ids that this server is configured with; null for none.
 CREATE FUNCTION randflake_coordinator_static_nodes(
     own randflake_lease_internal,
     OUT first_node_id integer,
     OUT node_count integer)
 AS 'MODULE_PATHNAME', 'randflake_coordinator_static_nodes'
 LANGUAGE C STABLE PARALLEL SAFE;
-COMMENT ON FUNCTION randflake_coordinator_static_nodes(randflake_lease_internal) IS
-'node ids that this server uses itself by its configuration, null when it uses none';
 REVOKE ALL ON FUNCTION randflake_coordinator_static_nodes(randflake_lease_internal) FROM PUBLIC;
 
+-- Gives the node ids of this server, which it never leases.
 CREATE FUNCTION randflake_lease_static_nodes(own randflake_lease_internal) RETURNS int4range
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -258,46 +258,40 @@ AS $$
                 ELSE int4range(first_node_id, first_node_id + node_count) END
     FROM @extschema@.randflake_coordinator_static_nodes(own)
 $$;
-COMMENT ON FUNCTION randflake_lease_static_nodes(randflake_lease_internal) IS
-'coordinator: node ids that its own server uses, which are never leased';
 REVOKE ALL ON FUNCTION randflake_lease_static_nodes(randflake_lease_internal) FROM PUBLIC;
 
+-- Gives the Unix second of the coordinator's clock.
 CREATE FUNCTION randflake_lease_clock(own randflake_lease_internal) RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$ SELECT floor(extract(epoch FROM clock_timestamp()))::bigint $$;
-COMMENT ON FUNCTION randflake_lease_clock(randflake_lease_internal) IS 'coordinator: its clock, Unix seconds';
 REVOKE ALL ON FUNCTION randflake_lease_clock(randflake_lease_internal) FROM PUBLIC;
 
+-- Gives the first Unix second that an identifier can hold.
 CREATE FUNCTION randflake_lease_epoch(own randflake_lease_internal) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT 1730000000::bigint $$;
-COMMENT ON FUNCTION randflake_lease_epoch(randflake_lease_internal) IS
-'coordinator: the first Unix second that an identifier can hold';
 REVOKE ALL ON FUNCTION randflake_lease_epoch(randflake_lease_internal) FROM PUBLIC;
 
+-- Gives the Unix second after the last one that an identifier can hold.
 CREATE FUNCTION randflake_lease_horizon(own randflake_lease_internal) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT 1730000000 + (1::bigint << 30) $$;
-COMMENT ON FUNCTION randflake_lease_horizon(randflake_lease_internal) IS
-'coordinator: the first Unix second that no identifier can hold';
 REVOKE ALL ON FUNCTION randflake_lease_horizon(randflake_lease_internal) FROM PUBLIC;
 
+-- Names data directory, timeline, database and table.
 CREATE FUNCTION randflake_lease_identity(own randflake_lease_internal) RETURNS text
 LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 -- A table restored from a dump counts as another one.
 AS $$ SELECT format('%s/%s', @extschema@.randflake_coordinator_identity(own), '@extschema@.randflake_lease'::regclass::oid) $$;
-COMMENT ON FUNCTION randflake_lease_identity(randflake_lease_internal) IS
-'coordinator: data directory, timeline, database and table';
 REVOKE ALL ON FUNCTION randflake_lease_identity(randflake_lease_internal) FROM PUBLIC;
 
+-- Gives 31 bits of a hash.
 CREATE FUNCTION randflake_lease_identity_hash(own randflake_lease_internal, identity text) RETURNS bigint
 LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
 AS $$ SELECT hashtextextended(identity, 0) & ((1::bigint << 31) - 1) $$;
-COMMENT ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, text) IS
-'coordinator: 31 bits that tell one from another';
 REVOKE ALL ON FUNCTION randflake_lease_identity_hash(randflake_lease_internal, text) FROM PUBLIC;
 
 -- Whether the present coordinator is a promoted standby of the former: it has the next timeline and
@@ -310,8 +304,6 @@ AS $$
     SELECT coalesce((SELECT bool_and(split_part(former, '/', part) = split_part(identity, '/', part)) FROM unnest('{1,4,5}'::integer[]) AS part)
                     AND nullif(split_part(former, '/', 2), '')::bigint + 1 = split_part(identity, '/', 2)::bigint, false)
 $$;
-COMMENT ON FUNCTION randflake_lease_promoted(randflake_lease_internal, text, text) IS
-'coordinator: whether the latter is a promoted standby of the former';
 REVOKE ALL ON FUNCTION randflake_lease_promoted(randflake_lease_internal, text, text) FROM PUBLIC;
 
 -- is_called is false: this is the time of creation.
@@ -333,8 +325,6 @@ BEGIN
         HINT = 'Undo what was changed by hand in the coordinator''s tables. If nothing was, report this.';
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) IS
-'coordinator: the error of a contract that was broken';
 REVOKE ALL ON FUNCTION randflake_lease_broken(randflake_lease_internal, text) FROM PUBLIC;
 
 -- When this coordinator took over from the former one: at the first call that saw another identity
@@ -365,8 +355,6 @@ BEGIN
     RETURN noted >> 31;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) IS
-'coordinator: the Unix second at which it was made or took over from the one before';
 REVOKE ALL ON FUNCTION randflake_lease_taken_over(randflake_lease_internal, text, text) FROM PUBLIC;
 
 -- Locks the pool against changes until the transaction ends, beside other sessions that do, and
@@ -417,8 +405,6 @@ BEGIN
     RETURN pool;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_share_pool(randflake_lease_internal) IS
-'coordinator: keeps the pool from being changed, and gives it';
 REVOKE ALL ON FUNCTION randflake_lease_share_pool(randflake_lease_internal) FROM PUBLIC;
 
 -- Grants wait until this event must be over. Drops earlier events that are over by then.
@@ -432,8 +418,6 @@ AS $$
     WHERE cause = event AND since <= second AND longest <= duration AND widest <= skew;
     INSERT INTO @extschema@.randflake_lease_hold VALUES (event, second, duration, skew);
 $$;
-COMMENT ON FUNCTION randflake_lease_hold_off(randflake_lease_internal, text, bigint, integer, integer) IS
-'coordinator: notes an event after which grants wait';
 REVOKE ALL ON FUNCTION randflake_lease_hold_off(randflake_lease_internal, text, bigint, integer, integer) FROM PUBLIC;
 
 -- The class of a lease: its number of node ids, rounded up to a power of two, at most 64.
@@ -444,7 +428,6 @@ AS $$
     SELECT CASE WHEN count <= 1 THEN 1 WHEN count <= 2 THEN 2 WHEN count <= 4 THEN 4 WHEN count <= 8 THEN 8
                 WHEN count <= 16 THEN 16 WHEN count <= 32 THEN 32 ELSE 64 END
 $$;
-COMMENT ON FUNCTION randflake_lease_class(randflake_lease_internal, integer) IS 'coordinator: node ids of the slot in which a lease of so many lies';
 REVOKE ALL ON FUNCTION randflake_lease_class(randflake_lease_internal, integer) FROM PUBLIC;
 
 -- Records the free slots of a chunk, whose row the caller has locked. Only those with node ids of
@@ -498,8 +481,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_look(randflake_lease_internal, randflake_lease_chunk, int4range, int4range, bigint) IS
-'coordinator: writes which slots of a chunk are free';
 REVOKE ALL ON FUNCTION randflake_lease_look(randflake_lease_internal, randflake_lease_chunk, int4range, int4range, bigint) FROM PUBLIC;
 
 -- Recreates the chunks of a locked pool.
@@ -524,7 +505,6 @@ BEGIN
     PERFORM setval('@extschema@.randflake_lease_collected', 0);
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) IS 'coordinator: makes the chunks of a pool anew';
 REVOKE ALL ON FUNCTION randflake_lease_chunks(randflake_lease_internal, int4range) FROM PUBLIC;
 
 -- Collects ended leases, oldest first, until they have more node ids than `count`, rounded up. Of
@@ -597,8 +577,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_collect(randflake_lease_internal, bigint, integer, int4range, bigint) IS
-'coordinator: collects leases that have ended';
 REVOKE ALL ON FUNCTION randflake_lease_collect(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
 -- Whether these node ids, whose chunks the caller has locked, are free; if so, locks and removes
@@ -628,8 +606,6 @@ BEGIN
     RETURN true;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) IS
-'coordinator: whether node ids are free; locks and removes their ended leases';
 REVOKE ALL ON FUNCTION randflake_lease_take(randflake_lease_internal, int4range, bigint) FROM PUBLIC;
 
 -- Finds consecutive node ids for a lease of this number, locks them, and removes their former
@@ -728,8 +704,6 @@ BEGIN
     first := NULL;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_find(randflake_lease_internal, bigint, integer, int4range, bigint) IS
-'coordinator: locks free node ids for a lease of that number';
 REVOKE ALL ON FUNCTION randflake_lease_find(randflake_lease_internal, bigint, integer, int4range, bigint) FROM PUBLIC;
 
 -- Locks out all other leasing until the transaction ends, creates the pool if necessary, and writes
@@ -791,8 +765,6 @@ BEGIN
     RETURN pool;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_lock_pool(randflake_lease_internal) IS
-'coordinator: locks the pool for a change of it, and gives it';
 REVOKE ALL ON FUNCTION randflake_lease_lock_pool(randflake_lease_internal) FROM PUBLIC;
 
 -- Not a refusal, after which a holder would ask for another lease: it keeps its lease and asks
@@ -811,8 +783,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_require_open(randflake_lease_internal, randflake_lease_pool) IS
-'coordinator: an error if the pool is closed';
 REVOKE ALL ON FUNCTION randflake_lease_require_open(randflake_lease_internal, randflake_lease_pool) FROM PUBLIC;
 
 -- Checks the text that names secrets.
@@ -841,8 +811,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_require_fingerprints(randflake_lease_internal, text) IS
-'coordinator: an error unless this names secrets, oldest first';
 REVOKE ALL ON FUNCTION randflake_lease_require_fingerprints(randflake_lease_internal, text) FROM PUBLIC;
 
 -- The Unix second from which a holder and the pool may give one identifier to two numbers: that of
@@ -857,8 +825,6 @@ AS $$
          LATERAL (VALUES (of_holder), (of_pool)) AS either (entry)
     WHERE of_holder IS DISTINCT FROM of_pool AND entry IS NOT NULL AND pool IS NOT NULL
 $$;
-COMMENT ON FUNCTION randflake_lease_stops_at(randflake_lease_internal, text, text) IS
-'coordinator: the Unix second from which on a holder of these secrets gets no lease, by the secrets of the pool; null for none';
 
 -- The Unix second of the pool's first secret that a holder lacks; null if it lacks none or the
 -- first ones differ. From then on the holder may misread others' identifiers. A secret that only
@@ -872,8 +838,6 @@ AS $$
     WHERE of_holder IS DISTINCT FROM of_pool
     ORDER BY place LIMIT 1
 $$;
-COMMENT ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text, text) IS
-'coordinator: the Unix second of the first secret of the pool that a holder of these secrets lacks; null for none';
 REVOKE ALL ON FUNCTION randflake_lease_lacks_from(randflake_lease_internal, text, text) FROM PUBLIC;
 
 -- Programs recognize this error by its constraint field. Its column field has what a successful
@@ -925,8 +889,6 @@ BEGIN
                     ELSE 'If all holders are to have it, add it with randflake_lease_add_secret.' END;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_require_secrets(randflake_lease_internal, text, text, bigint, text) IS
-'coordinator: an error of this condition if the secrets of a holder and of the pool differ by that second';
 REVOKE ALL ON FUNCTION randflake_lease_require_secrets(randflake_lease_internal, text, text, bigint, text) FROM PUBLIC;
 
 -- The work of randflake_lease_purge with a locked pool.
@@ -954,8 +916,6 @@ BEGIN
     RETURN purged;
 END
 $$;
-COMMENT ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) IS
-'coordinator: forgets leases that ended that long ago';
 REVOKE ALL ON FUNCTION randflake_lease_forget(randflake_lease_internal, interval) FROM PUBLIC;
 
 -- A refusal that says until when has the same Unix second in the column field, which programs can
@@ -1449,8 +1409,6 @@ AS $$
                     @extschema@.randflake_lease_clock(own) + pool.max_duration + 2 * pool.max_clock_skew + 1)
     FROM @extschema@.randflake_lease
 $$;
-COMMENT ON FUNCTION randflake_lease_untouched(randflake_lease_internal, randflake_lease_pool) IS
-'coordinator: the first Unix second that no lease may have reached';
 REVOKE ALL ON FUNCTION randflake_lease_untouched(randflake_lease_internal, randflake_lease_pool) FROM PUBLIC;
 
 CREATE FUNCTION randflake_lease_add_secret(fingerprint text, valid_from timestamptz) RETURNS void

@@ -75,7 +75,6 @@ did not take over by a promotion ==> did not take over by a start or a promotion
 Only a standby of the coordinator that changed the pool last, promoted once since, ==> Only the server that changed the pool last, and a standby of it that was promoted once since,
 nothing_lost, after a promotion, that ==> nothing_lost, after a start or a promotion, that
 data directory, timeline ==> server, its start, timeline
-'coordinator: whether the latter is a promoted standby of the former' ==> 'coordinator: whether the latter is the former, started again, or a promoted standby of it'
 == first
 -- Made by managed/coordinator.sh :duration :skew from the script of the extension randflake_coordinator.
 
