@@ -93,48 +93,45 @@ REVOKE ALL ON TYPE randflake_lease_internal FROM PUBLIC;
 -- second of a lease, as the Randflake libraries do.
 
 CREATE TABLE randflake_lease_pool (
-    singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
-    nodes int4range NOT NULL DEFAULT pg_catalog.int4range(0, 131072)
+    singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton), -- keeps the table at one row
+    nodes int4range NOT NULL DEFAULT pg_catalog.int4range(0, 131072) -- node ids to lease
         CHECK (NOT pg_catalog.isempty(nodes) AND nodes OPERATOR(pg_catalog.<@) pg_catalog.int4range(0, 131072)),
+    -- longest lease, seconds
     max_duration integer NOT NULL DEFAULT 60 CHECK (max_duration BETWEEN 1 AND 86400),
+    -- seconds by which the clocks of two coordinators, before and after a failover, may differ
     max_clock_skew integer NOT NULL DEFAULT 2 CHECK (max_clock_skew BETWEEN 0 AND 3600),
-    closed boolean NOT NULL DEFAULT false,
+    closed boolean NOT NULL DEFAULT false, -- true: no lease is granted or renewed
+    -- most node ids that the leases of one role may have at a time
     max_nodes_per_role integer NOT NULL DEFAULT 131072 CHECK (max_nodes_per_role BETWEEN 1 AND 131072),
+    -- most leases that one role may be granted in a minute; rolled back grants do not count
     max_grants_per_role integer NOT NULL DEFAULT 60000 CHECK (max_grants_per_role BETWEEN 1 AND 60000),
+    -- Unix second before which no lease is granted: the greatest "until" of randflake_lease_hold
     high_water bigint NOT NULL DEFAULT 0,
+    -- fingerprints of the secrets that every holder must have, oldest first, from the second on
+    -- with "@" and the Unix second from which on it is in use
     secrets text,
+    -- data directory, timeline, database and table when the pool was changed last; another one
+    -- means that leases may be missing
     coordinator text NOT NULL
 );
 COMMENT ON TABLE randflake_lease_pool IS
 'coordinator: which node ids are leased and for how long, in one row that the first lease or setting makes';
-COMMENT ON COLUMN randflake_lease_pool.singleton IS 'keeps the table at one row';
-COMMENT ON COLUMN randflake_lease_pool.nodes IS 'node ids to lease';
-COMMENT ON COLUMN randflake_lease_pool.max_duration IS 'longest lease, seconds';
-COMMENT ON COLUMN randflake_lease_pool.max_clock_skew IS
-'seconds by which the clocks of two coordinators, before and after a failover, may differ';
-COMMENT ON COLUMN randflake_lease_pool.closed IS 'true: no lease is granted or renewed';
-COMMENT ON COLUMN randflake_lease_pool.max_nodes_per_role IS
-'most node ids that the leases of one role may have at a time';
-COMMENT ON COLUMN randflake_lease_pool.max_grants_per_role IS
-'most leases that one role may be granted in a minute; rolled back grants do not count';
-COMMENT ON COLUMN randflake_lease_pool.high_water IS
-'Unix second before which no lease is granted: the greatest "until" of randflake_lease_hold';
-COMMENT ON COLUMN randflake_lease_pool.secrets IS
-'fingerprints of the secrets that every holder must have, oldest first, from the second on with "@" and the Unix second from which on it is in use';
-COMMENT ON COLUMN randflake_lease_pool.coordinator IS
-'data directory, timeline, database and table when the pool was changed last; another one means that leases may be missing';
 
 CREATE TABLE randflake_lease (
-    lease_id bigint GENERATED ALWAYS AS IDENTITY,
+    lease_id bigint GENERATED ALWAYS AS IDENTITY, -- number of the lease
+    -- role that the lease was granted to; no other may renew or release it
     role name NOT NULL DEFAULT SESSION_USER,
+    -- name the holder gave itself, for people
     holder text NOT NULL CHECK (pg_catalog.octet_length(holder) OPERATOR(pg_catalog.<=) 256),
+    -- random number that the holder chose; a restarted holder chooses another one
     incarnation uuid NOT NULL,
-    nodes int4range NOT NULL CHECK (NOT pg_catalog.isempty(nodes)),
-    span int8range NOT NULL CHECK (NOT pg_catalog.isempty(span)),
-    granted_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
-    renewed_at timestamptz,
-    released_at timestamptz,
-    secrets text NOT NULL,
+    nodes int4range NOT NULL CHECK (NOT pg_catalog.isempty(nodes)), -- node ids
+    span int8range NOT NULL CHECK (NOT pg_catalog.isempty(span)), -- Unix seconds, half-open
+    granted_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(), -- when it was granted
+    renewed_at timestamptz, -- when it was last renewed
+    released_at timestamptz, -- when the holder gave it back
+    secrets text NOT NULL, -- fingerprints of the secrets that the holder named last, oldest first
+    -- whether it was seen that it has ended, so that its node ids can be leased
     collected boolean NOT NULL DEFAULT false,
     PRIMARY KEY (role, lease_id), -- the role comes first, to find its leases
     CONSTRAINT randflake_lease_no_overlap EXCLUDE USING gist
@@ -143,17 +140,6 @@ CREATE TABLE randflake_lease (
 CREATE INDEX randflake_lease_end ON randflake_lease (pg_catalog.upper(span)) WHERE NOT collected;
 COMMENT ON TABLE randflake_lease IS
 'coordinator: every lease of node ids, also ended ones until their node ids are leased again';
-COMMENT ON COLUMN randflake_lease.lease_id IS 'number of the lease';
-COMMENT ON COLUMN randflake_lease.role IS 'role that the lease was granted to; no other may renew or release it';
-COMMENT ON COLUMN randflake_lease.holder IS 'name the holder gave itself, for people';
-COMMENT ON COLUMN randflake_lease.incarnation IS 'random number that the holder chose; a restarted holder chooses another one';
-COMMENT ON COLUMN randflake_lease.nodes IS 'node ids';
-COMMENT ON COLUMN randflake_lease.span IS 'Unix seconds, half-open';
-COMMENT ON COLUMN randflake_lease.granted_at IS 'when it was granted';
-COMMENT ON COLUMN randflake_lease.renewed_at IS 'when it was last renewed';
-COMMENT ON COLUMN randflake_lease.released_at IS 'when the holder gave it back';
-COMMENT ON COLUMN randflake_lease.secrets IS 'fingerprints of the secrets that the holder named last, oldest first';
-COMMENT ON COLUMN randflake_lease.collected IS 'whether it was seen that it has ended, so that its node ids can be leased';
 
 COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 
@@ -169,19 +155,15 @@ COMMENT ON SEQUENCE randflake_lease_lease_id_seq IS 'numbers of leases';
 --              it is open
 --   purge      leases that ended up to this second were forgotten
 CREATE TABLE randflake_lease_hold (
-    cause text NOT NULL,
-    since bigint,
+    cause text NOT NULL, -- takeover, promotion, added, reopened or purge
+    since bigint, -- Unix second of the event; null while the pool is closed
+    -- greatest max_duration in force since; 0 where no unknown lease can be in force
     longest integer NOT NULL,
-    widest integer NOT NULL,
+    widest integer NOT NULL, -- greatest max_clock_skew in force since
+    -- Unix second before which no lease is granted for it
     until bigint GENERATED ALWAYS AS (since + longest + CASE WHEN longest > 0 THEN 2 ELSE 1 END * widest + 1) STORED
 );
 COMMENT ON TABLE randflake_lease_hold IS 'coordinator: why no lease is granted before which second, a row for each event';
-COMMENT ON COLUMN randflake_lease_hold.cause IS 'takeover, promotion, added, reopened or purge';
-COMMENT ON COLUMN randflake_lease_hold.since IS 'Unix second of the event; null while the pool is closed';
-COMMENT ON COLUMN randflake_lease_hold.longest IS
-'greatest max_duration in force since; 0 where no unknown lease can be in force';
-COMMENT ON COLUMN randflake_lease_hold.widest IS 'greatest max_clock_skew in force since';
-COMMENT ON COLUMN randflake_lease_hold.until IS 'Unix second before which no lease is granted for it';
 
 CREATE SEQUENCE randflake_lease_change MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_change IS
@@ -189,14 +171,11 @@ COMMENT ON SEQUENCE randflake_lease_change IS
 
 -- Not dumped: a restored coordinator grants nothing for a minute or less.
 CREATE TABLE randflake_lease_role (
-    role name PRIMARY KEY,
-    minute bigint NOT NULL,
-    grants integer NOT NULL
+    role name PRIMARY KEY, -- name of the role
+    minute bigint NOT NULL, -- minute of its last grant, since 1970
+    grants integer NOT NULL -- number of grants in that minute
 );
 COMMENT ON TABLE randflake_lease_role IS 'coordinator: a row for each role that leased, which a grant to it locks';
-COMMENT ON COLUMN randflake_lease_role.role IS 'name of the role';
-COMMENT ON COLUMN randflake_lease_role.minute IS 'minute of its last grant, since 1970';
-COMMENT ON COLUMN randflake_lease_role.grants IS 'number of grants in that minute';
 -- All leases that ended before it are collected. A sequence, so that no grant waits for another.
 CREATE SEQUENCE randflake_lease_collected MINVALUE 0 START 0;
 COMMENT ON SEQUENCE randflake_lease_collected IS 'coordinator: Unix second up to which it was seen which leases have ended';
@@ -204,20 +183,18 @@ COMMENT ON SEQUENCE randflake_lease_collected IS 'coordinator: Unix second up to
 -- Dumped, so that no grant must recreate it under a lock after a restore. Slots change without the
 -- index.
 CREATE TABLE randflake_lease_chunk (
-    first integer PRIMARY KEY,
-    size integer NOT NULL CHECK (size IN (1, 64)),
+    first integer PRIMARY KEY, -- first node id
+    size integer NOT NULL CHECK (size IN (1, 64)), -- number of node ids
+    -- node ids of a slot: leases of up to as many lie in one; 0 while the chunk is empty
     class integer NOT NULL CHECK (class = 0 OR size % class = 0),
+    -- a bit for each slot, or one for an empty chunk: 1 if it is free, as far as known
     free bit varying NOT NULL,
+    -- first node id, while there is a free slot
     open_at integer GENERATED ALWAYS AS (CASE WHEN pg_catalog."position"(free, B'1') OPERATOR(pg_catalog.>) 0 THEN first END) STORED
 ) WITH (fillfactor = 20);
 CREATE INDEX randflake_lease_chunk_open ON randflake_lease_chunk (class, open_at) WHERE open_at IS NOT NULL;
 COMMENT ON TABLE randflake_lease_chunk IS
 'coordinator: the pool in chunks of 64 node ids, or of one at its edges; a grant locks those of its node ids';
-COMMENT ON COLUMN randflake_lease_chunk.first IS 'first node id';
-COMMENT ON COLUMN randflake_lease_chunk.size IS 'number of node ids';
-COMMENT ON COLUMN randflake_lease_chunk.class IS 'node ids of a slot: leases of up to as many lie in one; 0 while the chunk is empty';
-COMMENT ON COLUMN randflake_lease_chunk.free IS 'a bit for each slot, or one for an empty chunk: 1 if it is free, as far as known';
-COMMENT ON COLUMN randflake_lease_chunk.open_at IS 'first node id, while there is a free slot';
 
 -- A sequence keeps its value when a transaction rolls back: the hold-off after a takeover counts
 -- from the first call, even a failing one. And it is not dumped: it holds where and when the
@@ -1587,23 +1564,19 @@ GRANT EXECUTE ON FUNCTION randflake_lease_pool_state() TO pg_monitor;
 
 -- Servers with static node ids. Not dumped: they announce themselves again.
 CREATE TABLE randflake_lease_announcement (
-    role name NOT NULL DEFAULT SESSION_USER,
-    server uuid NOT NULL,
+    role name NOT NULL DEFAULT SESSION_USER, -- role by which the server announced them
+    server uuid NOT NULL, -- random number that the server chose at its start
+    -- name the server gave itself, for people
     holder text NOT NULL CHECK (pg_catalog.octet_length(holder) OPERATOR(pg_catalog.<=) 256),
+    -- identifies its data directory
     origin text NOT NULL CHECK (pg_catalog.octet_length(origin) OPERATOR(pg_catalog.<=) 256),
-    nodes int4range NOT NULL,
+    nodes int4range NOT NULL, -- node ids
+    -- fingerprint of its first secret
     fingerprint text NOT NULL CHECK (pg_catalog.octet_length(fingerprint) OPERATOR(pg_catalog.<=) 16),
-    announced_at timestamptz NOT NULL,
+    announced_at timestamptz NOT NULL, -- when it was last heard of
     PRIMARY KEY (role, server)
 );
 COMMENT ON TABLE randflake_lease_announcement IS 'coordinator: servers with node ids of their own, which they announce twice a minute';
-COMMENT ON COLUMN randflake_lease_announcement.role IS 'role by which the server announced them';
-COMMENT ON COLUMN randflake_lease_announcement.server IS 'random number that the server chose at its start';
-COMMENT ON COLUMN randflake_lease_announcement.holder IS 'name the server gave itself, for people';
-COMMENT ON COLUMN randflake_lease_announcement.origin IS 'identifies its data directory';
-COMMENT ON COLUMN randflake_lease_announcement.nodes IS 'node ids';
-COMMENT ON COLUMN randflake_lease_announcement.fingerprint IS 'fingerprint of its first secret';
-COMMENT ON COLUMN randflake_lease_announcement.announced_at IS 'when it was last heard of';
 
 CREATE FUNCTION randflake_lease_announce(
     holder text, server uuid, origin text, first_node_id integer, node_count integer, fingerprint text, starts boolean,
