@@ -1,13 +1,14 @@
 # Checks the clock that other tests give to servers (lib/clock.c): no process sees half a step of
-# it. The other tests would show a server whose processes see different clocks, and a clock that two
-# servers share.
+# it. The other tests would fail if processes of a server saw different clocks, or if two servers
+# shared one.
 
 use Randflake;
 
 my $node = new_server('main');
 start_under_clock($node);
 
-# No process sees half a step, from most bits set (2^60 ns and a little less) to most bits clear.
+# The clock steps by 1 us across 2^60 ns, where most bits change, so half a step would show another
+# time.
 my @times = qw(1152921504.606846 1152921504.606847);
 clock_stands_at($node, $times[0]);
 my $session = start_session($node, <<"SQL");

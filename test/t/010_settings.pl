@@ -8,14 +8,14 @@ my $node = new_server('main', conf => 'log_min_messages = debug5');
 my $secret = random_secret();
 my %good = (node_id => 1, secret => $secret);
 
-# One case: the settings instead of the usual ones, the reason of the refusal, a name.
+# Starts with these settings instead of the usual ones; the log must give the reason.
 sub refused {
     my ($settings, $reason, $name) = @_;
     my $log = refuses_to_start($node, { %good, %$settings }, $reason, "refused: $name");
     no_secret_in($log, $secret, "refused: $name: the secret is not shown");
 }
 
-# A file with this content, in the data directory.
+# Writes a file with this content into the data directory, and returns its path.
 sub secret_file {
     my ($content, $mode) = @_;
     my $path = $node->data_dir . '/secret';
@@ -55,7 +55,7 @@ refused({ coordinator => 'dbname=postgres' },
     qr/FATAL:.*both "randflake\.node_id" and "randflake\.coordinator"/,
     'node_id and coordinator');
 
-# --- the secret in the settings; unit tests of ParseKey and secret files have the malformed ones --
+# --- malformed secrets ----------------------------------------------------------------------------
 
 my $malformed = qr/FATAL:.*"randflake\.secret" does not hold a valid secret/;
 refused({ secret => substr($secret, 1) }, $malformed, 'a secret of 31 digits');
@@ -63,7 +63,7 @@ refused({ secret => "$secret " }, $malformed, 'a secret before a space');
 refused({ secret => '********' }, $malformed, 'a secret copied from what SHOW shows');
 refused({ secret => $secret x 1000 }, $malformed, 'a secret of 32000 digits');
 
-# --- the secret in a file ----------------------------------------------------------------------
+# --- secret files ------------------------------------------------------------------------------
 
 my $data = $node->data_dir;
 refused_file("$data/absent", qr/absent.*No such file/, 'missing');
@@ -83,7 +83,7 @@ SKIP: {
     refused_file(secret_file($secret, 0000), qr/Permission denied/, 'not readable');
 }
 
-# Files of other owners, which tempcheck.sh has prepared if it is root
+# tempcheck.sh prepares files of other owners if it runs as root.
 SKIP: {
     my $foreign = $ENV{RANDFLAKE_FOREIGN_SECRETS};
     skip 'files of other owners take root to make', 7 if !defined $foreign;
@@ -103,7 +103,7 @@ refused({ secret => 'x', secret_file => secret_file($secret) }, $both,
 
 # --- settings that work ------------------------------------------------------------------------
 
-# From the reference implementation's vectors: secret, node id, sequence, second, identifier
+# The reference implementation computed this: secret, node id, sequence, second, identifier.
 my ($vector_secret, @vector) =
   ('dffd6021bb2bd5b0af676290809ec3a5', 42, 1, 1733706297, '4594531474933654033');
 
@@ -138,20 +138,19 @@ symlink 'secret', "$data/link" or die "could not link: $!";
 starts({ node_id => 5, secret_file => "$data/link" }, 'secret_file through a link');
 starts({ node_id => 0, node_count => 131072, secret => $vector_secret }, 'every node id');
 
-# --- a reload after which the server cannot start again ----------------------------------------
+# --- reloads with impossible settings ----------------------------------------------------------
 
 my $warning = qr/WARNING:  the next start of the server will fail: both "randflake\.node_id" and "randflake\.coordinator" are set/;
 my $shown = 'the next start of the server will fail: both "randflake.node_id" and'
   . ' "randflake.coordinator" are set: Node ids are either chosen by hand or leased.';
 my $reloads = 0;
 
-# After a reload with these settings, new sessions see this problem, and the log has this many
-# warnings.
+# Reloads with these settings. New sessions must see this problem, and the log this many warnings.
 sub reloads {
     my ($settings, $problem, $warnings, $name) = @_;
     my $position = -s $node->logfile;
     configure($node, %$settings);
-    # Every reload changes this, which shows when the postmaster has finished.
+    # Every reload changes this setting, so its value shows when the postmaster has finished.
     $node->append_conf('randflake.conf', 'wal_receiver_timeout = ' . ++$reloads . 's');
     $node->reload;
     $node->poll_query_until('postgres',

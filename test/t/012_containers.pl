@@ -1,7 +1,7 @@
 # Follows docs/containers.md: secret files with the owners and modes of platforms, node ids from a
 # pod's name, the Dockerfile's commands, and the image for operators. The test builds that image if
-# buildah is in PATH and may make user namespaces. It uses the image's files if the server is 18 or
-# later.
+# buildah is in PATH and may make user namespaces. A server of PostgreSQL 18 or later also uses the
+# image's files.
 
 use Cwd qw(getcwd);
 use Docs;
@@ -12,14 +12,14 @@ my $node = new_server('main');
 
 # --- the secret file -----------------------------------------------------------------------------
 
-# A file of this owner, group and mode; undef if that needs root.
+# Makes a secret file with this owner, group and mode. Returns undef if that needs root.
 sub secret_of {
     my ($owner, $group, $mode) = @_;
     if ($owner eq 'root') {
         my $prepared = $ENV{RANDFLAKE_FOREIGN_SECRETS} // return;
         return "$prepared/root" . ($group eq 'root' ? '-root' : '') . "-$mode";
     }
-    # Like a Kubernetes volume: a link to a file behind a link to a directory.
+    # A Kubernetes volume has links to files behind a link to a directory.
     my $volume = PostgreSQL::Test::Utils::tempdir();
     mkdir "$volume/..2026" or die "could not make $volume/..2026: $!";
     append_to_file("$volume/..2026/secret", random_secret() . "\n");
@@ -57,7 +57,7 @@ while (my ($platform, $owner, $group, $mode, $says) = splice @rows, 0, 5) {
     }
 }
 
-# --- the ordinal of a pod ------------------------------------------------------------------------
+# --- a pod's ordinal -----------------------------------------------------------------------------
 
 my $command = block('ordinal') =~ s/^exec postgres/echo/r;
 for ([ 'db-0', 0 ], [ 'my-db-3', 48 ], [ 'db-17', 272 ]) {
@@ -73,7 +73,7 @@ SKIP: {
     skip 'the library is not built here', 1 if !-e 'randflake.so';
     my ($bindir, $installed) = map { chomp; $_ } $node->config_data(qw(--bindir --sharedir));
     my ($make, $build) = split /^(?=buildah)/m, block('image');
-    # Keeps what is built already.
+    # Tells make that all built files are up to date.
     $make =~ s/^make /make -s -o all -o randflake.so /mg;
     ok(!system("(export PG_CONFIG='$bindir/pg_config'; $make) >image.log 2>&1"), 'the files of the image')
       or diag(slurp_file('image.log'));
@@ -98,10 +98,10 @@ SKIP: {
 
     SKIP: {
         skip 'buildah is not installed', 3 if system 'buildah --version >/dev/null 2>&1';
-        # Chroots and some containers forbid it.
+        # Chroots and some containers allow no user namespaces.
         skip 'the system allows no user namespaces, which buildah needs', 3
           if system 'unshare --user --map-root-user true >/dev/null 2>&1';
-        # Without privileges, and without the user's own image store.
+        # Runs buildah without privileges and with an empty image store.
         my $home = PostgreSQL::Test::Utils::tempdir();
         local @ENV{qw(HOME XDG_RUNTIME_DIR STORAGE_DRIVER BUILDAH_ISOLATION)} = ($home, $home, 'vfs', 'chroot');
         my $buildah = "buildah --root $home/store --runroot $home/run";
@@ -116,7 +116,8 @@ SKIP: {
             '  it has these files and no other');
     }
 
-    # Configured like the operator does; the mounted files come first, marked by a comment.
+    # Configures the server as the operator does. A comment marks the mounted files, which come
+    # first.
     SKIP: {
         skip 'a server before PostgreSQL 18 does not find mounted extensions', 1 if $node->pg_version < 18;
         my ($control) = grep { /\brandflake\.control$/ } glob "$tree/share/extension/*";

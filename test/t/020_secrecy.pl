@@ -1,5 +1,5 @@
-# Checks that nothing shows the secret: neither SHOW and the views of settings, to any role, nor the
-# most verbose log, nor errors, nor process titles.
+# Checks that the server shows the secret to no role in SHOW and the views of settings. Checks the
+# most verbose log, errors and process titles too.
 
 use Randflake;
 
@@ -26,7 +26,7 @@ CREATE TABLE made (id bigint PRIMARY KEY DEFAULT randflake_generate());
 SQL
 $node->stop;
 
-# Everything that shows settings, and errors related to the secret's
+# These statements show settings, or fail because of the secret's settings.
 my @looks = (
     'SHOW randflake.secret',
     'SHOW randflake.secret_file',
@@ -71,7 +71,7 @@ sub looks {
 }
 
 for my $form ('setting', 'file') {
-    # Letters of both cases, to find it in a changed case too
+    # Mixes the case of letters, because the search must find the secret in any case.
     my $secret = random_secret() =~ s/([a-f])/rand 2 < 1 ? uc $1 : $1/ger;
     my $other = random_secret();
 
@@ -113,7 +113,7 @@ for my $form ('setting', 'file') {
     }
     looks($form, $secret);
 
-    # A changed secret waits for the restart, neither used nor shown.
+    # The server neither uses nor shows a changed secret before the restart.
     my $probe = $node->safe_psql('postgres', $key_probe);
     for my $value ($other, 'malformed', substr($secret, 1), '') {
         my $log_start = -s $node->logfile;
@@ -126,7 +126,7 @@ for my $form ('setting', 'file') {
     is($node->safe_psql('postgres', $key_probe), $probe, "$form: the key in use outlives a reload");
     looks("$form, after reloads", $secret);
 
-    # After a crash the postmaster makes shared memory anew, with the same key.
+    # After a crash the postmaster makes new shared memory with the same key.
     my $log_start = -s $node->logfile;
     my $pid = $node->safe_psql('postgres',
         q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'});
@@ -135,7 +135,7 @@ for my $form ('setting', 'file') {
     $node->poll_query_until('postgres', 'SELECT true');
     is($node->safe_psql('postgres', $key_probe), $probe, "$form: the key in use outlives a crash");
 
-    # Titles of all busy processes of the server
+    # Looks at the titles of all busy processes of the server.
     my $session = start_session($node,
         'SELECT count(randflake_generate()) FROM generate_series(1, 100000)',
         'SELECT pg_sleep(3600)');

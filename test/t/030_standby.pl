@@ -1,4 +1,4 @@
-# Checks that a standby with its primary's configuration issues nothing, but decodes.
+# Checks that a standby with its primary's configuration decodes identifiers, but issues none.
 
 use Randflake;
 
@@ -13,7 +13,7 @@ $standby->init_from_backup($primary, 'backup', has_streaming => 1);
 $standby->start;
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 
-# Each function that generates, with and without a wait
+# Calls each generating function, with and without a wait.
 for my $max_wait (0, '1h') {
     for my $sql (
         'SELECT randflake_generate()',
@@ -42,7 +42,7 @@ is( $standby->safe_psql('postgres',
           . ' AND randflake_shard(id, 1) = 0'),
     1000, 'standby: text and shards work');
 
-# Promotion, in the middle of a session's transaction
+# Promotes the standby during a session's transaction.
 my $session = start_session($standby,
     q{SET randflake.max_wait = '1h'},
     q{DO $$ BEGIN

@@ -9,7 +9,7 @@ my $node = new_server('main',
 start_under_clock($node);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
 
-# --- a second has exactly 131072 numbers per node id -----------------------------------------
+# --- 131072 numbers a second -----------------------------------------------------------------
 
 my $second = 10 + int time;
 clock_stands_at($node, $second);
@@ -25,7 +25,7 @@ is_deeply(
     },
     'one session uses every number of the second, of both node ids');
 
-# --- then calls fail after max_wait ----------------------------------------------------------
+# --- max_wait --------------------------------------------------------------------------------
 
 for my $max_wait (0, 1, 300) {
     for my $sql (
@@ -49,7 +49,7 @@ for my $max_wait (0, 1, 300) {
 is($node->safe_psql('postgres', 'SELECT randflake_generate(0)'), '',
     'exhausted: asking for none succeeds');
 
-# --- a wait can be ended ---------------------------------------------------------------------
+# --- cancellation ----------------------------------------------------------------------------
 
 my $wait = 'SELECT randflake_generate()';
 my $waiting = q{FROM pg_stat_activity
@@ -67,14 +67,14 @@ $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) $waiting");
 like((finish_session($session))[1], qr/57P01: terminating connection due to administrator command/,
     'pg_terminate_backend ends a wait');
 
-# The timeout expires when the clock has advanced that far within the same second.
+# The clock stays in the second, but advances by more than the timeout.
 $session = start_session($node, q{SET statement_timeout = '100ms'}, $wait);
 wait_until_waiting($node, 1);
 clock_stands_at($node, $second + 0.9);
 like((finish_session($session))[1], qr/57014: canceling statement due to statement timeout/,
     'statement_timeout ends a wait');
 
-# A parallel worker that waits for its leader's statement
+# Lets a parallel worker wait, and cancels its leader's statement.
 my $force = $node->safe_psql('postgres',
     q{SELECT name FROM pg_settings WHERE name IN ('debug_parallel_query', 'force_parallel_mode')});
 $session = start_session($node, "SET $force = on", $wait);
@@ -86,7 +86,7 @@ $node->safe_psql('postgres',
 like((finish_session($session))[1], qr/57014: canceling statement due to user request/,
     'canceling the leader ends the wait of its worker');
 
-# After an error in a block that catches it, the session's next call works.
+# A block catches the error, and the session's next call works.
 is( $node->safe_psql('postgres', <<'SQL'), 'caught 10', 'a caught error leaves nothing behind');
 SET randflake.max_wait = 10;
 SET client_min_messages = warning;
@@ -103,7 +103,7 @@ END $$;
 SELECT 'caught ' || count(*) FROM caught;
 SQL
 
-# --- and ends by itself when the next second begins ------------------------------------------
+# --- the next second -------------------------------------------------------------------------
 
 my @sessions = map { start_session($node, 'INSERT INTO made SELECT randflake_generate()') } 1 .. 4;
 wait_until_waiting($node, 4);
@@ -113,9 +113,9 @@ all_distinct($node, 'SELECT id FROM made', 262148, 'nothing twice');
 my $fields = fields_of($node, 'SELECT id FROM made');
 is($fields->{last_second}, $second + 1, 'they are of the next second');
 
-# --- waiting for the window ------------------------------------------------------------------
+# --- the window ------------------------------------------------------------------------------
 
-# After a restart within the second, the window opens when the next one begins.
+# If the server restarts within a second, its window opens in the next second.
 $node->stop;
 start_under_clock($node);
 for my $max_wait (0, 300) {
@@ -137,11 +137,12 @@ all_distinct($node, 'SELECT id FROM made', 262152, 'nothing twice');
 $fields = fields_of($node, 'SELECT id FROM made');
 is($fields->{last_second}, $second + 2, 'they are of the next second');
 
-# --- the log reports it once a minute of the clock; clients get nothing ------------------------
+# --- the log -----------------------------------------------------------------------------------
 
 my $start_of_log = -s $node->logfile;
 
-# Uses up the second and makes one more call. Returns the count of such log lines so far.
+# Uses up the second and makes one more call. Returns how often the log has reported used-up
+# seconds.
 sub lines_after {
     my ($at, $function, $numbers) = @_;
     clock_stands_at($node, $at);

@@ -13,8 +13,8 @@ use Time::HiRes qw(sleep time);
 my $rounds = $ENV{RANDFLAKE_ROUNDS} // 15;
 my $epoch = 1730000000;
 
-# Two node ids for four clients: they share slots and fill every second from sequence 0 on, so a
-# second entered twice gives duplicates.
+# Four clients share two node ids and fill every second from sequence 0 on. If the server entered a
+# second twice, duplicates would show it.
 my $secret = random_secret();
 my $node = start_server(
     'main',
@@ -25,7 +25,7 @@ my @kinds = qw(single copy rollback copy);
 
 sub clock { return time - $epoch }
 
-# Ways to end an era: afterwards no backend is left, and the server is down or has recovered.
+# Each way to end an era leaves no backend; the server is down or has recovered.
 my %ways = (
     'backend killed' =>
       { crash => 1, stop => sub { crash_backend($node, (client_backends($node))[0]) } },
@@ -48,7 +48,7 @@ sub start_era {
     return @clients;
 }
 
-# Past eras, as known from outside. Decoding waits until no client runs.
+# Decodes past eras only while no client runs.
 my @eras;
 
 sub check_eras {
@@ -79,8 +79,8 @@ for my $round (1 .. $rounds) {
     my $way = $ways[ $round % @ways ];
     my %over = (name => "round $round, $way", crash => $ways{$way}{crash});
 
-    # Some rounds end during an extension of the window. A stop early in a second may be followed by
-    # a start in the same second.
+    # Some rounds end while the server extends the window. If the server stops early in a second, it
+    # may start again in the same second.
     sleep rand 1.5;
     sleep 1 - (time - int time) if $ways{$way}{early};
     my $from = clock();
@@ -102,8 +102,8 @@ note(sprintf 'longest wait for the first identifiers after %s: %.2f s', $_, $wai
   for sort keys %wait;
 note("$same_second of $rounds rounds started again in the second in which they began to stop");
 
-# After a clean stop the server may start in the very next second. For Snowflake identifiers, only
-# this shows the exact end.
+# After a clean stop the server may start in the very next second. Only this start shows that the
+# exact end counts for Snowflake identifiers.
 $node->stop('fast');
 my $end = written_end($node);
 for my $round (1 .. 4) {
@@ -118,9 +118,9 @@ for my $round (1 .. 4) {
 }
 $node->start;
 
-# --- a backend that sleeps through several windows, and many short connections meanwhile --------
+# --- a stopped backend --------------------------------------------------------------------------
 
-# When continued, it finds its second and window over.
+# A stopped backend finds, when it continues, that its second and its window are over.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);
 my ($sleeper) = client_backends($node);
@@ -137,7 +137,7 @@ $history->add_era(end_clients($node, @clients));
 
 # --- stopped processes and crashes -------------------------------------------------------------
 
-# A stopped backend does not survive the restart after another's crash.
+# Another backend crashes: the restart ends the stopped backend.
 @clients = $history->start_clients($node, @kinds);
 wait_until_received(@clients);
 ($sleeper, my $victim) = client_backends($node);
@@ -149,7 +149,8 @@ $history->add_era(finish_clients(@clients));
 $era = $history->add_era(($history->generate($node, 1000))[0]);
 ok($era->{first} >= $end, 'stopped backend: the restart starts at the written end');
 
-# A stopped backend whose postmaster dies prevents the next start, and may continue until then.
+# A stopped backend outlives its postmaster. It prevents the next start, and may continue until
+# then.
 @clients = $history->start_clients($node, 'stream');
 wait_until_received(@clients);
 ($sleeper) = client_backends($node);

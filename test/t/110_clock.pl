@@ -20,7 +20,7 @@ my $history = RandflakeHistory->new($secret);
 
 # --- helpers -------------------------------------------------------------------------------------
 
-# Restarts the server with this node id (and other settings) under a clock off by that much.
+# Restarts the server with these settings, under a clock with this offset from the true time.
 sub restart_off_by {
     my ($offset, %settings) = @_;
     $node->stop if $node->{_pid};
@@ -34,7 +34,7 @@ sub server_second {
         "SELECT floor(extract(epoch FROM clock_timestamp())) - $first");
 }
 
-# The server must generate in the clock's seconds or later; returns the era.
+# Checks that the server generates in the clock's seconds or later, and returns the era.
 sub generates {
     my ($test_name, $count) = @_;
     my $now = server_second();
@@ -45,13 +45,13 @@ sub generates {
     return $era;
 }
 
-# Uses up the server's remaining numbers; the next check shows whether it was all.
+# Uses up the server's remaining numbers. The next check fails if any remain.
 sub exhaust {
     my ($file) = $history->generate($node, 131072, 0);
     $history->add_era($file);
 }
 
-# The server must fail for this reason at the end of the wait.
+# Checks that the server fails for this reason at the end of the wait.
 sub refuses {
     my ($test_name, $sqlstate, %patterns) = @_;
     error_is($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()},
@@ -62,7 +62,7 @@ my $behind_hint = 'Set the clock if it is wrong, or wait until it has caught up.
   . ' future before, raise "randflake.spare_node_ranges", or set "randflake.node_id" to node ids that'
   . ' were never used, and restart the server.';
 
-# The clock is this far behind, within the duration of the test.
+# Checks that the error says how far the clock is behind, give or take the test's duration.
 sub refuses_behind {
     my ($test_name, $seconds, $what) = @_;
     my $error = error_of($node, q{SET randflake.max_wait = '100ms'; SELECT randflake_generate()});
@@ -91,8 +91,8 @@ sub refuses_jumped {
 
 sub window_bytes { return slurp_file(window_path($node)) }
 
-# The tests below show that the identifiers' clock, CLOCK_REALTIME_COARSE, is faked: otherwise nothing
-# is behind. The reference for jumps, CLOCK_BOOTTIME, is real: otherwise nothing is ahead.
+# The test fakes CLOCK_REALTIME_COARSE, the identifiers' clock: otherwise the server would be behind
+# no clock. CLOCK_BOOTTIME, the reference for jumps, is real: otherwise no clock would be ahead.
 
 # --- back ----------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ generates('back 1 h, restarted, set right');
 restart_off_by(-$hour, node_id => 2);
 generates('back 1 h, with another node id');
 
-# --- forward, less than a day --------------------------------------------------------------------
+# --- forward 23 hours ----------------------------------------------------------------------------
 
 restart_off_by(0, node_id => 10);
 generates('true clock');
@@ -148,7 +148,7 @@ is(written_end($node), $written, 'forward 10 years: the written end is not raise
 clock_offset($node, 0);
 generates('forward 10 years and back');
 
-# The remedy for a right clock: a restart.
+# If the new time is right, the operator restarts the server.
 clock_offset($node, 10 * $year);
 restart_off_by(10 * $year, node_id => 20);
 $before = generates('forward 10 years, restarted');
@@ -159,7 +159,8 @@ is($era->{first}, $before->{last},
 exhaust();
 refuses_behind('forward 10 years, restarted, and back', 10 * $year, 'the last identifier');
 
-# The remedy after a wrong clock: unused node ids. The others stay refused.
+# If the new time was wrong, the operator configures unused node ids. The server refuses the used
+# ones.
 restart_off_by(0, node_id => 20);
 refuses_behind('far future written', 10 * $year, 'the end of the last window');
 restart_off_by(0, node_id => 21);
@@ -175,9 +176,10 @@ generates('far future written, unused node id again');
 restart_off_by(10 * $year, node_id => 20);
 generates('far future reached');
 
-# --- a hold-off under a wrong clock --------------------------------------------------------------
+# --- the hold-off --------------------------------------------------------------------------------
 
-# The server holds a copied state off beyond the clock, but not beyond a clock that has jumped.
+# The hold-off for a copied state follows the server's clock, but a jump of the clock does not
+# extend it.
 restart_off_by(0, node_id => 30);
 generates('true clock');
 restart_off_by(0, node_id => 30);
@@ -187,7 +189,8 @@ refuses_jumped('copied state, forward 10 years', 10 * $year);
 clock_offset($node, 0);
 generates('copied state, forward 10 years and back');
 
-# The first use of a data directory waits from the server's start, unless that lies in the future.
+# At the first use of a data directory the server holds off from its start, unless its start lies in
+# the future.
 $node->stop;
 PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $node->data_dir . '/randflake');
 restart_off_by(10 * $year, node_id => 31);
@@ -195,7 +198,7 @@ clock_offset($node, 0);
 $era = generates('first use, started 10 years ahead');
 ok($era->{last} < time + 60 - $first, 'first use, started 10 years ahead: at the true time');
 
-# --- the ends of time ----------------------------------------------------------------------------
+# --- the range of times --------------------------------------------------------------------------
 
 my $too_early = ['22008', message => qr/^the clock is before the first second of an identifier$/,
     detail => qr/^The clock shows .*; identifiers hold times from .*\.$/,

@@ -28,7 +28,7 @@ sub status {
     return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
 }
 
-# With the clock set, the server generates at its time, under this range.
+# Checks that the server generates at the clock's time, under this range.
 sub generates_by_the_clock {
     my ($test_name, $range) = @_;
     my $now = time;
@@ -44,12 +44,12 @@ sub generates_by_the_clock {
     return;
 }
 
-# Identifiers go on until the seconds reached are used up; then calls fail.
+# Checks that calls fail once sessions have used up the seconds that the server had reached.
 sub refuses {
     my ($test_name, $detail) = @_;
     my ($file) = $history->generate($node, 2 * 131072, 0);
     $history->add_era($file);
-    # The next session may have another slot.
+    # Tries several sessions, because the next session may have another slot.
     wait_until {
         error_of($node, q{SET randflake.max_wait = '100ms'; SELECT count(*) FROM randflake_generate(2 * 131072)})->{sqlstate} ne ''
     };
@@ -67,7 +67,8 @@ sub refuses {
     return;
 }
 
-# The clock at the start is the floor, so it is early.
+# Starts with an early clock, because the clock at the start is the lowest time that the server
+# accepts.
 start_off_by(-3 * $hour);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 generates_by_the_clock('at the start', 0);
@@ -93,7 +94,7 @@ clock_offset($node, -$hour);
 generates_by_the_clock('back 1 h', 2);
 clock_offset($node, 0);
 generates_by_the_clock('right again', 2);
-# twice, for more than the rest of the session's slot in the seconds reached
+# Makes more identifiers than the session's slot has left in the seconds reached.
 clock_offset($node, -60);
 $node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT count(*) FROM randflake_generate(2 * 131072)});
 clock_offset($node, -0.5 * $hour);
@@ -154,7 +155,7 @@ $history->no_duplicates('clock steps');
 
 # --- secrets
 
-# No secret begins before what was made under any range.
+# No secret begins before the last identifier of any range.
 $node->stop;
 write_secrets($node, $secret);
 configure($node, secret_file => secret_path($node), max_wait => '60s', node_id => 200, spare_node_ranges => 1);
@@ -179,7 +180,7 @@ is( $node->safe_psql('postgres',
     't', '  and in use when its time comes');
 $node->stop;
 
-# --- identifiers with fewer bits for node ids, whose layout excludes a range
+# --- narrow node ids -------------------------------------------------------
 
 for my $case ([ 1022, 'snowflake_generate()', 'the layout of Snowflake', qr/^node ids 1024 to 1024 do not fit in layout/ ],
     [ 254, 'randflake53_generate()', '53-bit identifiers', qr/^node id.* 256 .*do not fit in 53-bit identifiers$/ ])

@@ -27,8 +27,8 @@ sub start_watched {
     start_under_clock($node);
 }
 
-# The operations since the last call, as "operation file" or "operation file: error", without
-# process ids and reads.
+# Returns the operations since the last call, as "operation file" or "operation file: error",
+# without process ids and reads.
 my $seen = 0;
 
 sub operations {
@@ -49,7 +49,7 @@ sub clear_fault {
     unlink "$watch/fault.$what" or die "could not remove the fault: $!";
 }
 
-# Closes a gate; opens it again.
+# A closed gate makes the server wait before this operation, until the test opens the gate.
 my $closed_at;    # position in the log
 
 sub close_gate {
@@ -70,7 +70,7 @@ sub wait_at_gate {
       or die "no process is at the gate $what";
 }
 
-# Makes so many identifiers, without an error; returns the era.
+# Makes this many identifiers without an error, and returns the era.
 sub generates {
     my ($test_name, $count) = @_;
     my ($file, $errors) = $history->generate($node, $count // 100, '60s');
@@ -79,7 +79,7 @@ sub generates {
     return $era;
 }
 
-# Never sets the server's clock back: it is this far ahead.
+# The server's clock is this far ahead. The test never sets it back.
 my $ahead = 0;
 
 sub let_window_end {
@@ -114,14 +114,13 @@ is_deeply([operations()], \@write, 'clean stop: the exact end is written');
 start_watched();
 $node->safe_psql('postgres', 'SELECT 1');
 is_deeply([ grep { !/reply/ } operations() ], [], 'start: nothing is written');
-# The clock that stood still was ahead of this one.
+# Waits, because the clock stood still ahead of this one.
 $node->safe_psql('postgres', q{SET randflake.max_wait = '60s'; SELECT randflake_generate()});
 is_deeply([operations()], [ @write, @reply ], 'first use after a start: on disk before the reply');
 
-# --- a write that takes its time -----------------------------------------------------------------
+# --- a slow write --------------------------------------------------------------------------------
 
-# Meanwhile sessions get no number of the window being written, neither the first nor the next, and
-# none hangs.
+# While the server writes a window, no session gets a number of that window, and none hangs.
 sub waits_for_write {
     my ($test_name, $gate) = @_;
     close_gate($gate);
@@ -148,7 +147,7 @@ for my $gate ('fsync.window.new', 'rename.window.new', 'fsync.randflake') {
     generates("extension, at the $gate, afterwards");
 }
 
-# A crash at each step: what was not on disk was not in use.
+# Crashes the server at each step: it has used no window that was not on disk.
 for my $gate ('write.window.new', 'fsync.window.new', 'rename.window.new', 'fsync.randflake') {
     let_window_end();
     my $writer = waits_for_write("crash at the $gate", $gate);
@@ -170,7 +169,7 @@ open_gate('fsync.window.new');
 is((finish_session($writer))[1], '', 'first window: the writing session goes on');
 generates('first window, afterwards');
 
-# --- a disk that fails ---------------------------------------------------------------------------
+# --- a failing disk ------------------------------------------------------------------------------
 
 my $short = -1;    # room for half of it
 for my $case (
@@ -185,7 +184,7 @@ for my $case (
     my $name = "$fault: $text";
     $name .= ' (half)' if $error == $short;
 
-    # A window that has just begun
+    # Lets a new window begin.
     $node->stop;
     start_watched();
     generates("$name, before");
@@ -197,7 +196,7 @@ for my $case (
     operations();
     set_fault($fault, $error);
 
-    # In its last second, the first numbers trigger the failing write.
+    # In the window's last second, the first numbers trigger the failing write.
     clock_stands_at($node, $end + $epoch - 1);
     my $began = time;
     my @clients = $history->start_clients($node, 'single');
@@ -230,7 +229,7 @@ for my $case (
     cmp_ok($era->{first}, '>=', $end, "$name, repaired: goes on at the old end, or later");
 }
 
-# A clean stop that cannot write the exact end
+# Stops the server cleanly where it cannot write the exact end.
 my $end = written_end($node);
 set_fault('fsync.window.new', EIO);
 $node->stop;
@@ -241,7 +240,7 @@ start_watched();
 my $era = generates('clean stop on a bad disk, repaired');
 cmp_ok($era->{first}, '>=', $end, 'clean stop on a bad disk, repaired: starts at the written end');
 
-# A first use that cannot sync the data directory
+# Generates for the first time where the server cannot sync the data directory.
 let_window_end();
 $node->stop;
 unlink map { $node->data_dir . "/randflake/$_" } qw(window identity);
@@ -253,7 +252,7 @@ error_is($node, 'SELECT randflake_generate()', '55000',
 clear_fault('fsync.pgdata');
 generates('first use on a bad disk, repaired');
 
-# A file that cannot be read
+# Starts the server where it cannot read its file.
 $node->stop;
 set_fault('read.window', EIO);
 start_watched();

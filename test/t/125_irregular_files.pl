@@ -1,6 +1,7 @@
 # Puts a FIFO, a link, a directory, a device or a socket in the place of the server's own files.
-# Checks that the server does not wait for it, follow it or write to it. The server reports what it
-# found, cancels sessions on request, stops, and goes on by itself once the thing is moved away.
+# Checks that the server does not wait for these objects, follow links or write to any of them. The
+# server reports what it found, cancels sessions on request, and stops. Once the test moves the
+# object away, the server goes on by itself.
 
 use File::Copy qw(move);
 use IO::Socket::UNIX;
@@ -26,24 +27,24 @@ sub generates {
     is($history->add_era($file)->{count}, 100, "$test_name: generates") or diag($errors);
 }
 
-# The file that links point to.
+# Makes the file that links point to.
 sub make_target {
     unlink $target;
     append_to_file($target, $content);
 }
 
-# Makers of each kind at a path; false where this user cannot.
+# Each function makes an object at a path, and returns false if this user may not make it.
 my %make = (
     'a FIFO' => sub { mkfifo($_[0], 0600) },
     'a link' => sub { symlink $target, $_[0] },
     'a link to nothing' => sub { symlink "$target.absent", $_[0] },
     'a directory' => sub { mkdir $_[0] },
     'a socket' => sub {
-        # A socket's path must be short; a test's may be long.
+        # Makes the socket at a short path, because the system limits a socket's path to 107 bytes.
         my $short = PostgreSQL::Test::Utils::tempdir_short() . '/s';
         IO::Socket::UNIX->new(Local => $short, Listen => 1) and rename $short, $_[0];
     },
-    # Other users than root may make only device 0/0.
+    # Users other than root may make device 0/0 only.
     'a device' => sub { system("mknod '$_[0]' c 0 0 2>/dev/null") == 0 });
 
 sub put {
@@ -67,7 +68,7 @@ sub refused {
         $test_name, problem => 1);
 }
 
-# --- in place of each file, before the first identifier ----------------------------------------
+# --- before the first identifier ---------------------------------------------------------------
 
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
@@ -96,7 +97,7 @@ for my $name (qw(identity window window.new)) {
     $node->stop;
 }
 
-# A file with two names: the other name keeps its content.
+# Gives the server a file with two names. The file behind the other name keeps its content.
 make_target();
 link $target, "$folder/window.new" or die "could not link: $!";
 $node->start;
@@ -104,7 +105,7 @@ generates('a second name of another file at window.new');
 is(slurp_file($target), $content, '  the other file is unchanged');
 $node->stop;
 
-# --- sessions and the server can end meanwhile -------------------------------------------------
+# --- cancellation and shutdown -----------------------------------------------------------------
 
 configure($node, %settings, max_wait => '1h');
 move("$folder/window", "$base/window");
@@ -127,7 +128,7 @@ take_away("$folder/window");
 move("$base/window", "$folder/window");
 configure($node, %settings);
 
-# The postmaster writes at its exit.
+# The postmaster writes the file at its exit.
 $node->start;
 generates('before a FIFO comes');
 put('a FIFO', "$folder/window.new");
@@ -139,7 +140,7 @@ take_away("$folder/window.new");
 $node->start;
 generates('after it');
 
-# An open window lasts to its end.
+# Sessions use an open window until its end.
 put('a FIFO', "$folder/window.new");
 my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
 my $problem = '';

@@ -1,5 +1,5 @@
-# Starts servers with a state on disk that is damaged, of another server, or of another secret.
-# Checks the log's messages and the hold-off, and that the server goes on by itself afterwards.
+# Starts servers whose state on disk is damaged, or comes from another server or secret. Checks the
+# log's messages and the hold-off, and that the server goes on by itself afterwards.
 
 use Randflake;
 use RandflakeHistory;
@@ -27,8 +27,8 @@ sub generate {
     return $era;
 }
 
-# The log since a position: warnings about the state as [message, detail, hint], and the message
-# about the secret.
+# Reads the log from a position on. Returns warnings about the state as [message, detail, hint], and
+# the message about the secret.
 sub warnings_since {
     my ($node, $position) = @_;
     my @warnings;
@@ -45,8 +45,9 @@ sub problem_of { return $_[0]->safe_psql('postgres', 'SELECT problem FROM randfl
 my $is_copy = 'this data directory is a copy: A server that runs with the same node ids makes the same identifiers.'
   . ' If there is none, let a superuser run randflake_acknowledge_copy().';
 
-# The server's next start must warn of this, and hold off beyond the start and, if given, beyond
-# $end. The following start is ordinary, except that a copy is reported until acknowledged.
+# Checks that the server warns of this at its next start, and holds off beyond the start and, if
+# given, beyond $end. At the following start the server neither warns nor holds off, except that it
+# reports a copy until the operator acknowledges it.
 sub holds_off {
     my ($node, $test_name, $warning, $end) = @_;
     my $position = -s $node->logfile;
@@ -96,7 +97,7 @@ my $copied = [
 
 # --- damage --------------------------------------------------------------------------------------
 
-# A first use: no warning, but a wait, in case this is a copy.
+# At a first use the server does not warn, but holds off, because this may be a copy.
 my $started = time;
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
@@ -105,7 +106,7 @@ cmp_ok($era->{first} + $epoch, '>', $started + 3, 'first use: holds off from the
 $node->stop;
 configure($node, %settings, node_id => 100, node_count => 4);
 
-# One case of each kind; the unit tests cover every byte, every length and more content.
+# Tests one case of each kind. The unit tests cover every byte, every length and more content.
 for my $case (
     [ 'empty', 'the file has the wrong length', sub { '' } ],
     [ 'truncated', 'the file has the wrong length', sub { substr $_[0], 0, -1 } ],
@@ -135,7 +136,7 @@ my $directory = $node->data_dir . '/randflake';
 unlink "$directory/window" or die "could not remove the window file: $!";
 holds_off($node, 'no window file', damaged('the file is missing beside its identity file'));
 
-# --- another directory, another server, another timeline -----------------------------------------
+# --- copies --------------------------------------------------------------------------------------
 
 unlink "$directory/identity" or die "could not remove the identity file: $!";
 holds_off($node, 'no identity file', $copied);

@@ -29,7 +29,7 @@ like(slurp_file($two->logfile, $position),
     '  and logs it');
 generate($two);
 
-# A crash of a backend makes shared memory anew, but not the postmaster.
+# After a backend's crash, the same postmaster makes new shared memory.
 $two->append_conf('postgresql.conf', 'restart_after_crash = on');
 $two->reload;
 my $session = start_session($two, 'SELECT pg_sleep(600)');
@@ -57,7 +57,7 @@ $two->stop;
 
 # --- a former primary ----------------------------------------------------------------------------
 
-# As if on another machine: hides the locks of the servers that run now.
+# Hides the locks of running servers, as if they ran on another machine.
 sub leave_machine {
     my ($node) = @_;
     my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM randflake_status');
@@ -89,7 +89,8 @@ is(problem_of($standby), $by_upstream, '  and shows it');
 
 $standby->safe_psql('postgres', 'SELECT randflake_acknowledge_copy()');
 
-# The worker asks at each reload, too. A second question shows that the first answer counts.
+# Reloads the server, because the worker then asks. A second question shows that the first answer
+# counts.
 sub upstream_is {
     my ($answers, $problem, $test_name) = @_;
     $standby->append_conf('postgresql.conf', "primary_conninfo = '" . $answers->connstr . "'");
@@ -134,7 +135,7 @@ my $leased = qq{$message: The coordinator of "randflake.registry" has leased the
 my $registry = $coordinator->connstr('postgres');
 my %static = (secret => $secret, registry => "$registry user=announcer");
 
-# They announce twice a minute, and at a reload.
+# Reloads the server, because it announces itself at each reload, and every 30 seconds.
 sub announces {
     my ($node, $problem, $test_name) = @_;
     my $before = $coordinator->safe_psql('postgres', 'SELECT clock_timestamp()');
@@ -162,7 +163,7 @@ announces($one, $in_registry, 'one finds another, which has announced by another
 announces($two, $in_registry, '  and is found by it');
 like(slurp_file($two->logfile), qr/WARNING:  $message\n.*DETAIL:  The coordinator of "randflake.registry" knows both/, '  which logs it');
 
-# The same disk: both data directories have the same identity.
+# Gives both data directories the same identity, as on a shared disk.
 $coordinator->safe_psql('postgres', q{UPDATE randflake_lease_announcement SET origin = 'same' WHERE holder = 'two'});
 $two->stop('immediate');
 $two->start;
@@ -205,7 +206,7 @@ ok(wait_until { slurp_file($two->logfile) =~ /LOG:  could not announce node ids:
     'as is a connection string that is none');
 $two->stop;
 
-# What the function refuses
+# The function refuses these arguments.
 $coordinator->start;
 my $uuid = '00000000-0000-0000-0000-000000000001';
 for (

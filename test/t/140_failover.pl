@@ -1,6 +1,6 @@
 # Promotes, switches over, recovers to a point in time and runs pg_rewind under the same node ids.
-# Checks that the new primary holds off, warns, and repeats nothing that another server issued,
-# whether or not its data has it. For pg_upgrade, see 420_pg_upgrade.pl.
+# Checks that the new primary holds off, warns, and repeats no identifier of another server, even
+# one that its data lacks. For pg_upgrade, see 420_pg_upgrade.pl.
 
 use Docs;
 use Randflake;
@@ -18,7 +18,7 @@ my $history = RandflakeHistory->new($secret);
 
 # --- helpers -------------------------------------------------------------------------------------
 
-# A primary server with a table, ready for standbys and restores.
+# Starts a primary server with a table, ready for standbys and restores.
 sub start_primary {
     my ($name, %init) = @_;
     my $node = new_server(
@@ -32,7 +32,7 @@ sub start_primary {
     return $node;
 }
 
-# Stores identifiers as they leave. Returns the era.
+# Stores identifiers as clients receive them, and returns the era.
 sub store {
     my ($node, $count) = @_;
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/stored';
@@ -62,7 +62,7 @@ sub messages_since {
     return [ slurp_file($node->logfile, $position) =~ /WARNING:  (.*randflake.*)/g ];
 }
 
-# The first call on a new primary: it holds off, and warns exactly as expected.
+# Checks that a new primary holds off at the first call, and logs exactly these warnings.
 sub takes_over {
     my ($node, $test_name, @warnings) = @_;
     my $called = time;
@@ -76,9 +76,9 @@ sub takes_over {
 my $copied = 'the window file of randflake was copied from another data directory';
 my $other_timeline = 'the window file of randflake was written on another timeline';
 
-# --- an asynchronous standby that is behind ------------------------------------------------------
+# --- a late standby ------------------------------------------------------------------------------
 
-# The default differs between versions.
+# Asks for checksums, because their default differs between versions.
 my @checksums = (extra => ['--data-checksums']);
 
 my $a = start_primary('a', @checksums);
@@ -87,7 +87,7 @@ $a->backup('base');
 my $b = PostgreSQL::Test::Cluster->new('b');
 $b->init_from_backup($a, 'base', has_streaming => 1);
 $b->start;
-# Ballast that the checkpoint after the standby's promotion must write, slowly.
+# Makes the checkpoint after the promotion slow: it must write this table.
 $a->safe_psql('postgres', 'CREATE TABLE ballast AS SELECT generate_series(1, 100000) AS n');
 $a->wait_for_catchup($b);
 
@@ -142,7 +142,7 @@ takes_over($a, 'pg_rewind and promotion', $copied);
 
 # --- switchover ----------------------------------------------------------------------------------
 
-# To a server with its own state, of a timeline before the other's
+# Switches over to a server that has its own state, from an earlier timeline.
 write_file($b->data_dir . '/postgresql.auto.conf', '');
 $b->enable_streaming($a);
 $b->{log_start} = -s $b->logfile;

@@ -1,7 +1,7 @@
 # Moves node ids between servers: by promotions, by disks rolled back, and after shutdowns that
 # prove nothing. The test compares the identifiers of all sides, including rolled-back transactions.
-# The simulation of fleets tests a server's decisions; this file tests what the server reads for
-# them. RANDFLAKE_ROUNDS sets the rounds of each case.
+# The simulation of fleets tests a server's decisions; this file tests the facts that the server
+# reads. RANDFLAKE_ROUNDS sets the rounds of each case.
 
 use Randflake;
 use RandflakeHandover;
@@ -36,8 +36,9 @@ sub start_with {
     start_under_clock($node);
 }
 
-# Reloads a running server with a long tolerance, which counts at its stop: on a busy machine a
-# proven restart may take longer than clocks differ, and other servers need not hold off as long.
+# Reloads a running server with a long tolerance, which counts at its stop, because a proven restart
+# on a busy machine may take longer than clocks differ. Other servers keep the usual tolerance, and
+# hold off no longer.
 my $long = '300s';
 
 sub reload_with {
@@ -50,7 +51,8 @@ sub reload_with {
       or die 'the settings are not reloaded';
 }
 
-# Stops it. The next round holds off by the usual tolerance.
+# Stops the server and writes the usual tolerance into its file, so the next round holds off no
+# longer.
 sub forget_long {
     my ($node) = @_;
     $node->stop;
@@ -84,7 +86,7 @@ sub generates {
     return $era;
 }
 
-# Runs a case in rounds, and compares the results. Clocks are right at its beginning.
+# Sets all clocks right, runs a case in rounds, and compares the results.
 sub handover {
     my ($case, $round) = @_;
     for (1 .. $rounds) {
@@ -99,7 +101,7 @@ sub handover {
     $history->forget;
 }
 
-# --- the server's own stop -----------------------------------------------------------------------
+# --- the server's stop ---------------------------------------------------------------------------
 
 handover(
     'quick restart',
@@ -122,7 +124,7 @@ handover(
         forget_long($a);
     });
 
-# A server without a postmaster
+# Runs a server without a postmaster.
 handover(
     'single-user mode',
     sub {
@@ -179,7 +181,7 @@ handover(
         generates($a, 0.2, "$name, then");
     });
 
-# A virtual machine paused by its host: the clock that cannot be set has not noticed.
+# The host paused a virtual machine: only its wall clock shows the time that passed.
 handover(
     'paused machine',
     sub {
@@ -196,7 +198,7 @@ handover(
         generates($a, 0.2, "$name, then");
     });
 
-# A promoted server holds off from the promotion, even if shared memory was made anew since.
+# A promoted server holds off from the promotion, even if it has made new shared memory since.
 handover(
     'promotion and a crash of a session',
     sub {
@@ -219,9 +221,9 @@ handover(
         generates($b, 0.2, "$name, standby, then");
     });
 
-# --- a disk that is rolled back ------------------------------------------------------------------
+# --- disk rollback -------------------------------------------------------------------------------
 
-# All of it within the tolerated difference of clocks
+# The whole rollback takes less than the tolerated difference of clocks.
 handover(
     'rollback to a stop',
     sub {
@@ -232,7 +234,7 @@ handover(
         $a->stop;
         write_window($a, { %{ read_window($a) }, smallest_skew_ms => 30_000, largest_skew_ms => 30_000 });
         my $snapshot = snapshot($a);
-        # The server removes a mark that it cannot change.
+        # Makes the mark unwritable in every second round: the server removes such a mark.
         chmod 0400, run_marker_path($a) if $round % 2 == 0;
         clocks_stand_in_next_second($a);
         start_with($a, @settings);
@@ -245,7 +247,7 @@ handover(
 
 # --- changing tolerances -------------------------------------------------------------------------
 
-# Lowered between the start and the first call, or before the stop: the hold-off uses the greatest
+# Lowers the tolerance before the first call or before the stop. The hold-off uses the greatest
 # value, and the proof the smallest.
 handover(
     'lowered in a handover',

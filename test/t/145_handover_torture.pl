@@ -1,9 +1,9 @@
-# Moves one range of node ids between data directories under load, at random: stops and crashes of
-# every kind, restarts, copies, failback without a rewind, promotions, disks rolled back, other
-# parts of the range, differing clocks. Checks that no identifier comes twice.
+# Moves one range of node ids between data directories under load, in random ways, and checks that
+# no identifier comes twice. Servers stop, crash, restart, fail over and fail back without
+# pg_rewind. Copies, disk rollbacks, parts of the range and differing clocks vary each step.
 #
 # RANDFLAKE_SECONDS sets the duration; `make soak` sets a long one. RANDFLAKE_SEED repeats the
-# choices, but not their times.
+# choices, but their times vary.
 
 use List::Util qw(shuffle);
 use Randflake;
@@ -26,7 +26,7 @@ my @servers = map {
         settings => { %settings, node_id => 40 })
 } qw(a b c);
 
-# The whole range and parts of it
+# Servers use the whole range or parts of it.
 my @ranges = ([ 40, 3 ], [ 40, 1 ], [ 41, 2 ], [ 41, 1 ], [ 40, 3 ]);
 
 sub start_somehow {
@@ -37,7 +37,7 @@ sub start_somehow {
     start_under_clock($server);
 }
 
-# Ways to end the use of a server.
+# Each function ends the use of a server.
 my %ends = (
     'fast stop' => sub { $_[0]->stop('fast') },
     'immediate stop' => sub { $_[0]->stop('immediate') },
@@ -61,7 +61,7 @@ sub use_until {
 
 sub another_server { return (shuffle grep { $_ != $current } @servers)[0] }
 
-# Ways of the node ids to the next server; each ends with a running one.
+# Each function moves the node ids to the next server, and ends with a running server.
 my %handovers = (
     'restart' => sub { start_somehow($current) },
     'rollback of the disk' => sub {
@@ -91,9 +91,9 @@ my %handovers = (
         $current = $standby;
     });
 
-# --- the use of it --------------------------------------------------------------------------------
+# --- load -----------------------------------------------------------------------------------------
 
-# The first server; the others begin as its copies.
+# Starts the first server. The others begin as its copies.
 start_somehow($current);
 $current->safe_psql('postgres', 'CREATE EXTENSION randflake');
 use_until($current, $ends{'fast stop'});
@@ -112,7 +112,7 @@ while (time < $until || @due) {
     $count{$end}++;
     $handovers{$handover}->();
     use_until($current, $ends{$end});
-    # Between handovers, since it takes time.
+    # Decodes between handovers, because decoding takes time.
     $history->add_era(splice @files) if @files > 60;
 }
 $history->add_era(@files);
