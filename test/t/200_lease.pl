@@ -7,7 +7,7 @@ use Time::HiRes qw(sleep time);
 
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
-# The first one has a clock of its own.
+# The first server has its own clock.
 my @holders = new_holder($fleet, 'holder1', $coordinator, node_count => 1);
 start_under_clock($holders[0]);
 wait_for_lease($holders[0]);
@@ -32,7 +32,7 @@ sub ids_go_on {
     pass($test_name);
 }
 
-# An unrenewed lease is shorter.
+# A lease that no holder renews is shorter.
 my $longer = $RandflakeLease::duration + 1;
 ok($coordinator->poll_query_until('postgres', <<"SQL"), 'leases are renewed, not replaced');
 SELECT count(DISTINCT holder) = 3 FROM randflake_leases WHERE ends_at - starts_at > interval '$longer s'
@@ -41,7 +41,7 @@ ids_go_on('identifiers go on');
 
 # --- the coordinator ---------------------------------------------------------------------------
 
-# A server's clock stands still while its coordinator stops, so its lease does not end meanwhile.
+# A server's clock stands still while its coordinator stops, so the server's lease does not end.
 clock_stands_at($holders[0], time);
 wait_for_open_window($holders[0]);
 $coordinator->stop;
@@ -114,7 +114,7 @@ ids_go_on('lease worker goes on, with another lease', $holders[0]);
 taken_over_while_stopped($holders[1], 'whole server', processes_of($holders[1]));
 ids_go_on('whole server goes on, with another lease', $holders[1]);
 
-# Backends that find another lease when they continue.
+# Stopped backends find another lease when they continue.
 my @backends = split /\n/, $holders[2]->safe_psql('postgres',
     "SELECT pid FROM pg_stat_activity WHERE application_name = 'load'");
 kill 'STOP', @backends;
@@ -122,8 +122,8 @@ taken_over_while_stopped($holders[2], 'lease worker', lease_worker_of($holders[2
 kill 'CONT', @backends;
 ids_go_on('stopped backends go on, with another lease', $holders[2]);
 
-# Terminates only the worker: it gives the lease back, and its successor takes another. Meanwhile
-# signals reach its whole group, like the postmaster's.
+# Terminates only the worker, which gives the lease back. Its successor takes another lease. The
+# test signals the worker's whole group, like the postmaster.
 my $lease = status_of($holders[2], 'lease_id');
 my $worker = lease_worker_of($holders[2]);
 sleep 0.0005 while kill 'TERM', -$worker;
@@ -140,7 +140,7 @@ $holders[0]->start;
 wait_for_lease($holders[0]);
 load_on($fleet, $holders[0]);
 
-# Two copies of one data directory, taken while the server runs.
+# Copies a running server's data directory twice.
 $holders[2]->backup('copy');
 my @copies = map { PostgreSQL::Test::Cluster->new("copy$_") } 1, 2;
 for my $copy (@copies) {

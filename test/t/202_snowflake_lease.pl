@@ -1,5 +1,5 @@
-# Makes Snowflake identifiers under leased node ids. Checks that the words of both families change
-# with the lease, and that neither family has used what the server gives back.
+# Makes Snowflake identifiers under leased node ids. Checks that a new lease changes the node ids of
+# both families, and that neither family has used the seconds that the server gives back.
 
 use Randflake;
 use RandflakeLease;
@@ -11,8 +11,8 @@ my @holders = map { start_holder($fleet, "holder$_", $coordinator, node_count =>
 load_on($fleet, $_) for @holders;
 sleep 1.5 * $RandflakeLease::duration;
 
-# The worker gives the lease back with the last second used, and its successor takes another; the
-# other server may have the node ids at once. Only Snowflake identifiers are made here.
+# The worker gives the lease back with the last second used, and its successor takes another lease.
+# The other server may lease the node ids at once. Clients make only Snowflake identifiers here.
 for my $round (1 .. 3) {
     for my $holder (@holders) {
         my $lease = status_of($holder, 'lease_id');

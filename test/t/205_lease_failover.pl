@@ -6,15 +6,14 @@ use Randflake;
 use RandflakeLease;
 use Time::HiRes qw(sleep time);
 
-# Renewed at two fifths of it, even on a busy machine.
+# Servers renew at two fifths of this duration, which leaves time on a busy machine.
 $RandflakeLease::duration = 14;
 my $hold_off = $RandflakeLease::duration + 2 * 1 + 1;
 
 $RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 
-# One clock for all servers. It stands still while the coordinator changes, so leases in force stay
-# so.
+# All servers share one clock. It stands still while the coordinator changes, so no lease ends.
 $fleet->{clock} = $fleet->{template};
 my $ahead = 0;
 my $stands_at;
@@ -29,7 +28,7 @@ sub clock_goes_on {
     clock_offset($fleet->{clock}, $ahead);
 }
 
-# The first coordinator and its standby share one connection string: one is up at a time.
+# The first coordinator and its standby share one connection string, and run one at a time.
 my $first = start_coordinator($fleet, 'first');
 $first->backup('old');
 my %server = (first => $first, second => PostgreSQL::Test::Cluster->new('second'));
@@ -38,7 +37,7 @@ start_in_fleet($fleet, $server{second});
 my $coordinators = sprintf "host=%s port=%s dbname=postgres target_session_attrs=read-write",
   join(',', map { $server{$_}->host } qw(first second)), join(',', map { $server{$_}->port } qw(first second));
 
-# The standby knows of this server, and misses everything later.
+# The standby receives this server's lease, and misses everything later.
 my @known = start_holder($fleet, 'known', $coordinators);
 $first->wait_for_catchup($server{second}, 'replay', $first->lsn('insert'));
 $server{second}->stop;
@@ -46,7 +45,7 @@ my @missed = map { start_holder($fleet, "missed$_", $coordinators) } 1, 2;
 load_on($fleet, $_) for @known, @missed;
 my $missed_node = status_of($missed[0], 'first_node_id');
 
-# The current coordinator ends, and the named one takes its place. Then the clock stands still.
+# Ends the current coordinator, starts the named one in its place, and stops the clock.
 my $gone_at;
 
 sub fail_over {
@@ -61,8 +60,8 @@ sub fail_over {
 }
 
 # The first server to ask the new coordinator gets node ids that are still in use, because that
-# coordinator does not know of their leases. But it gets them from the time on at which all leases
-# of the former coordinator must have ended.
+# coordinator does not know of their leases. The new lease begins only when all leases of the former
+# coordinator must have ended.
 sub newcomer_waits {
     my ($name, $coordinator, $test_name) = @_;
     my $newcomer = start_holder($fleet, $name, $coordinators);
@@ -73,7 +72,7 @@ sub newcomer_waits {
     return $newcomer;
 }
 
-# --- a standby that missed the last grants -----------------------------------------------------
+# --- missed grants -----------------------------------------------------------------------------
 
 my $lease = status_of($known[0], 'lease_id');
 my @workers = map { lease_worker_of($_) } @known, @missed;
@@ -103,7 +102,7 @@ all_is_well($fleet, $second, 'failover', leased => 0);
 $_->stop for $newcomer, @known, @missed, $second;
 $RandflakeLease::duration = 4;
 
-# --- a promotion that lost nothing -------------------------------------------------------------
+# --- complete promotion ------------------------------------------------------------------------
 
 my $acquire = q{randflake_lease_acquire('x', gen_random_uuid(), 1, 60,
     (SELECT secrets FROM randflake_lease_pool))};
@@ -116,7 +115,7 @@ sub granted {
     return $lease;
 }
 
-# Seconds until a grant, after the request from which a takeover counts.
+# Returns the seconds from the request that begins the takeover to the grant.
 sub holds_off {
     my ($node) = @_;
     $node->psql('postgres', "SELECT $acquire");
@@ -132,7 +131,7 @@ sub standby_of {
     return $standby;
 }
 
-# The former coordinator stops when the other has all of its commits.
+# Stops the former coordinator when the other server has all of its commits.
 sub hand_over {
     my ($from, $to) = @_;
     $from->wait_for_catchup($to, 'replay', $from->lsn('insert'));
@@ -169,7 +168,7 @@ cmp_ok(holds_off($copy), '>', 3000, '  a copy of a server with that word: it hol
 error_is($copy, $nothing_lost, '55000', $not_promoted, '  and was not promoted');
 $copy->stop;
 
-# --- a server that is its own coordinator ------------------------------------------------------
+# --- its own coordinator -----------------------------------------------------------------------
 
 my $own = new_holder($fleet, 'own', 'dbname=none');
 configure($own, leasing($fleet, $own));
@@ -188,7 +187,7 @@ is(status_of($standby, 'lease_id IS NULL AND lease_error IS NULL'), 't', 'and do
 my ($lease_error) = (error_of($standby, "SELECT * FROM $acquire"));
 is($lease_error->{sqlstate}, '25006', 'a standby leases nothing');
 
-# The former primary is still running.
+# Promotes the standby while the former primary runs.
 load_on($fleet, $own);
 $standby->promote;
 wait_for_lease($standby);

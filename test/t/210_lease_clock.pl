@@ -16,7 +16,7 @@ start_under_clock($stepped);
 wait_for_lease($stepped);
 load_on($fleet, $_) for $steady, $stepped;
 
-# Not the clients, because a step of the clock can make their sleep an hour long.
+# Waits for the server's lease, because a step of the clock can make a client sleep an hour.
 sub ids_go_on {
     my ($node, $test_name) = @_;
     wait_for_lease($node);
@@ -31,8 +31,8 @@ sub generate_fails {
 
 # --- the coordinator's -------------------------------------------------------------------------
 
-# Ahead: for the coordinator every lease has ended, and the next ones begin in an hour. Holders keep
-# them until then.
+# For a coordinator ahead, every lease has ended and the next leases begin in an hour. Holders keep
+# their leases until then.
 my $behind = q{lease_error ~ 'ends too late by this server''s clock, which is 3[56]\d\d\.\d{3} seconds behind the coordinator''s'};
 my $clocks = qr/This server's clock is 3[56]\d\d\.\d{3} seconds behind the coordinator's, give or take \d+ ms\./;
 clock_offset($coordinator, 3600);
@@ -49,15 +49,15 @@ wait_for_status($newcomer, $behind);
 generate_fails($newcomer, { message => qr/lease of node ids has not begun/, detail => $clocks, hint => qr/Set the clock that is wrong/ },
     'coordinator an hour ahead: a new holder waits');
 
-# Set back: servers lease again.
+# Servers lease again when the coordinator's clock is right.
 clock_offset($coordinator, 0);
 ids_go_on($_, 'coordinator set back: identifiers go on') for $steady, $stepped;
 wait_for_lease($newcomer);
 load_on($fleet, $newcomer);
 ids_go_on($newcomer, 'coordinator set back: the new holder generates');
 
-# Behind: the coordinator does not renew leases that end later than it would grant, and grants none
-# before its creation.
+# A coordinator whose clock is behind refuses to renew leases that end later than a grant would. It
+# grants no lease before its creation.
 clock_offset($coordinator, -3600);
 wait_for_status($_, q{lease_error ~ 'no lease may begin before'}) for $steady, $newcomer;
 pass('coordinator an hour behind: leases end, says randflake_status');
@@ -69,7 +69,7 @@ generate_fails($newcomer,
 clock_offset($coordinator, 0);
 ids_go_on($_, 'coordinator set forward: identifiers go on') for $steady, $stepped, $newcomer;
 
-# --- outside of what identifiers can hold ------------------------------------------------------
+# --- out of range ------------------------------------------------------------------------------
 
 end_load($fleet, $newcomer);
 $newcomer->stop;
@@ -90,8 +90,8 @@ load_on($fleet, $newcomer);
 
 sub lease_id { return $stepped->safe_psql('postgres', 'SELECT lease_id FROM randflake_status') }
 
-# With the clock right, under the same lease, which was renewed meanwhile, unless the machine is too
-# slow for such short leases.
+# Sets the clock right. The server goes on under the same lease, unless the machine is too slow to
+# renew such short leases.
 sub goes_on {
     my ($lease, $test_name) = @_;
     clock_offset($stepped, 0);

@@ -15,7 +15,7 @@ my $here = sprintf 'host=%s port=%s', $coordinator->host, $coordinator->port;
 my $good = "$here dbname=postgres";
 my $duration = $RandflakeLease::duration;
 
-# Roles with a password: one with the right to lease, one without
+# Makes two roles with passwords, of which only one may lease.
 my $passwords = "$here dbname=postgres user";
 $coordinator->safe_psql('postgres', <<'SQL');
 CREATE ROLE leaser LOGIN PASSWORD 'correct';
@@ -57,7 +57,7 @@ sub told {
     log_has($holder, qr/LOG: .*$pattern/, "$test_name: in randflake_status and the log", $offset);
 }
 
-# --- answers that are no lease -----------------------------------------------------------------
+# --- refusals ----------------------------------------------------------------------------------
 
 configure_holder(coordinator => "$here dbname=nowhere");
 $holder->start;
@@ -104,8 +104,8 @@ told('could not lease node ids: no node id is free', 'pool dry');
 $coordinator->safe_psql('rival',
     q{DELETE FROM randflake_lease; SELECT randflake_lease_configure(0, 16)});
 
-# Unusual set-ups that work: another schema through the search path, and a role with a warning at
-# each connection, which does not concern a grant
+# Unusual set-ups work: the search path names another schema, and a role gets a warning at each
+# connection.
 reload_with("$here dbname=elsewhere options='-c search_path=apart'");
 wait_for_lease($holder);
 is($coordinator->safe_psql('elsewhere', 'SELECT holder FROM apart.randflake_leases'),
@@ -126,7 +126,7 @@ $coordinator->safe_psql('postgres', 'ALTER ROLE leaser RESET role');
 
 # --- another coordinator -----------------------------------------------------------------------
 
-# The next lease opens when the one in force has ended.
+# Checks that the other coordinator's lease begins after the lease in force has ended.
 sub change_over_to {
     my ($connstr, %settings) = @_;
     my $end = status_of($holder, 'extract(epoch FROM window_end)');
@@ -135,7 +135,7 @@ sub change_over_to {
         "extract(epoch FROM window_start) >= $end AND clock_timestamp() < window_end");
 }
 
-# It grants the same node ids that this server has from the former coordinator.
+# The other coordinator grants the same node ids as the former one.
 load_on($fleet, $holder);
 change_over_to($_) for "$here dbname=rival", $good, "$here dbname=rival";
 pass('another coordinator: its lease opens when the former one has ended');
@@ -149,7 +149,8 @@ all_is_well($fleet, $coordinator, 'another coordinator', leased => 0);
 
 # --- settings ----------------------------------------------------------------------------------
 
-# The server renews its lease repeatedly, or another one, if a slow machine loses the first.
+# Checks that the server renews its lease repeatedly, or the next lease, if a slow machine loses the
+# first.
 sub is_kept {
     my ($test_name) = @_;
     ok(wait_until {
@@ -178,8 +179,8 @@ $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(0, 131072)
 my $proxy = RandflakeProxy->new($coordinator);
 my ($hole, $hole_port) = RandflakeProxy::black_hole();
 
-# A reload and a shutdown do not wait for a pending connection, neither to a server that accepts and
-# stays silent, nor to an address that does not answer.
+# A reload and a shutdown do not wait for a pending connection. A silent server accepts the first
+# connection, and no server answers the second.
 $proxy->set_mode('hang');
 for my $silent ($proxy->connstr, "host=127.0.0.1 port=$hole_port dbname=postgres") {
     my $offset = -s $holder->logfile;
@@ -209,16 +210,16 @@ for my $first_host ([ $proxy->{directory}, $proxy->{port} ],
       $coordinator->host, $first_host->[1], $coordinator->port;
     configure_holder(coordinator => $list);
     $holder->restart;
-    # Whether it goes on with its lease or not.
+    # Waits for a grant or a renewal.
     wait_for_status($holder, 'window_extensions > 0');
     pass('a silent host does not keep the next one from being asked');
 }
 log_has($holder, qr/could not (lease|renew the lease of) node ids: the coordinator did not answer in time/,
     'a silent host is in the log');
 
-# --- answers that get lost ---------------------------------------------------------------------
+# --- lost answers ------------------------------------------------------------------------------
 
-# The coordinator commits but the answer is lost: no lease.
+# The server has no lease if the coordinator commits but the proxy drops the answer.
 $holder->stop;
 $proxy->set_mode('cut');
 configure_holder(coordinator => $proxy->connstr);
@@ -237,8 +238,9 @@ $proxy->set_mode('pass');
 wait_for_lease($holder);
 cmp_ok(status_of($holder, 'lease_id'), '>', $granted, 'answered again: a new lease');
 
-# A lost answer to a renewal: the lease ends for the holder, although the coordinator has extended
-# it. If the coordinator answers before that, the holder renews the same lease.
+# If the proxy drops the answer to a renewal, the lease ends for the holder, although the
+# coordinator has extended it. If the coordinator answers before this end, the holder renews the
+# same lease.
 my $lease = status_of($holder, 'lease_id');
 my $known_end = q{(SELECT extract(epoch FROM ends_at) FROM randflake_leases WHERE holder = 'holder'
     ORDER BY lease_id DESC LIMIT 1)};
@@ -253,10 +255,10 @@ wait_for_status($holder, "extract(epoch FROM window_end) > $end");
 cmp_ok(status_of($holder, 'lease_id'), '>=', $lease, 'answered again: renewed');
 $proxy->stop;
 
-# --- a wait for a synchronous standby that is cancelled ----------------------------------------
+# --- synchronous standby -----------------------------------------------------------------------
 
-# The grant is committed but may be lost: a warning says so, even if the role suppresses warnings
-# and does not wait for a standby.
+# A cancelled wait for a standby leaves a committed grant that a failover may lose. The warning
+# arrives even if the role suppresses warnings and does not wait for standbys.
 $coordinator->safe_psql('postgres', <<'SQL');
 ALTER ROLE leaser SET client_min_messages = 'error';
 ALTER ROLE leaser SET synchronous_commit = 'local';
@@ -296,7 +298,7 @@ $coordinator->append_conf('postgresql.conf', "synchronous_standby_names = ''");
 $coordinator->reload;
 wait_for_lease($holder);
 
-# --- the holder's own configuration ------------------------------------------------------------
+# --- the holder --------------------------------------------------------------------------------
 
 $holder->stop;
 configure($holder, coordinator => $good);

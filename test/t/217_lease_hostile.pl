@@ -1,5 +1,6 @@
-# Plays a coordinator that sends anything, or never answers. Checks that the server loses and issues
-# nothing, reports what happened, and can be stopped. Callers see none of the coordinator's words.
+# Plays a coordinator that sends anything, or never answers. Checks that the server issues no
+# identifier, reports what happened, and stops on request. Callers see none of the coordinator's
+# words.
 
 use Randflake;
 use RandflakeHandover qw(run_marker_path);
@@ -14,7 +15,7 @@ $other->play(answer => sub { say_to($_[0], report('55000', 'another refusal') . 
 my $node = new_server('holder', settings => {},
     conf => "log_min_messages = log\nlc_messages = 'C'\nrestart_after_crash = on\n");
 
-# All settings, so that each reload repeats them.
+# Writes all settings anew, so that each reload repeats them.
 sub settings {
     my (%more) = @_;
     configure($node, secret => 'c0ffee00c0ffee00c0ffee00c0ffee00', max_wait => 0,
@@ -32,7 +33,7 @@ $impostor->play(answer => \&silence);
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake; CREATE ROLE ordinary LOGIN');
 
-# A persistent session, and the worker's process: a crash of any process would end both.
+# A crash of any process would end this session and the worker.
 my $session = $node->background_psql('postgres');
 $session->set_query_timer_restart;
 my $backend = $session->query_safe('SELECT pg_backend_pid()');
@@ -47,7 +48,7 @@ sub told {
     return $error;
 }
 
-# The whole error of a caller without privileges.
+# Checks the whole error that a caller without privileges receives.
 sub caller_is_told {
     my ($detail, $test_name) = @_;
     my $error = error_of($node, 'SELECT randflake_generate()', user => 'ordinary');
@@ -62,7 +63,7 @@ my $since = qr/since \d{4}-\d\d-\d\d .*\d\.$/;
 my $unusable = qr/^The coordinator has given no usable answer $since/;
 my $no_answer = qr/^The coordinator has not answered $since/;
 
-# --- answers of every shape ----------------------------------------------------------------------
+# --- shapes of answers ---------------------------------------------------------------------------
 
 my $now = time;
 my @good = (1, 7, 1, int($now) - 5, int($now) + 60, 1000 * int($now), undef);
@@ -135,7 +136,7 @@ my @answers = ([ 'no column', row_description() . data_row() . complete() . read
     [ 'authentication once more', message('R', pack 'N', 3), qr/^could not lease node ids: ./ ],
     [ 'an error without fields', message('E', "\0") . ready(), qr/^could not lease node ids: ./ ],
 
-    # Numbers at their limits
+    # Tries numbers at their limits.
     (map { [ "lease id $_", with(0, $_), $no_sense ] } 0, -1, '-9223372036854775808'),
     (map { [ "lease id $_", with(0, $_), $no_lease ] } '9223372036854775808', '-9223372036854775809', '9' x 40),
     (map { [ "first node id $_", with(1, $_), $no_sense ] } -1, 131072, 2147483647, -2147483648),
@@ -148,7 +149,7 @@ my @answers = ([ 'no column', row_description() . data_row() . complete() . read
 );
 for my $case (@answers) {
     my ($name, $answer, $error) = @$case;
-    # The former error must go, because the next one may have the same text.
+    # Replaces the former error, because the next error may have the same text.
     $impostor->play(answer => sub { say_to($_[0], report('XX000', "before $name")) });
     ask_again();
     told(qr/before \Q$name\E/, "$name: is next") or last;
@@ -179,7 +180,7 @@ my $controls = join '', map { chr } 1 .. 31, 127;
 is( told_after(error_text("a${controls}b\xc2\x9bc\xe2\x82"), qr/: a/, 'control characters') =~ s/.*: //r,
     'a' . ('?' x 8) . '  ' . ('?' x 21) . '?b??c??', 'control characters: replaced');
 
-# Over-long, surrogate, beyond Unicode
+# Sends an over-long sequence, a surrogate and a code point beyond Unicode.
 is( told_after(error_text("x\xc0\xafy\xed\xa0\x80z\xf5\x80\x80\x80"), qr/: x/, 'bad UTF-8') =~ s/.*: //r,
     'x??y???z????', 'bad UTF-8: replaced');
 for my $shift (0 .. 3) {
@@ -202,7 +203,7 @@ like($impostor->startups, qr/client_encoding UTF8/, 'the coordinator is asked fo
 
 # --- passwords ---------------------------------------------------------------------------------
 
-# The log without the settings that the server itself logs.
+# Returns the log without the settings that the server itself logs.
 sub logged {
     return join "\n", grep { !/parameter "randflake.coordinator" changed/ } split /\n/,
       slurp_file($node->logfile);
@@ -245,7 +246,7 @@ ask_again(coordinator => "host=$impostor->{directory} port=5433 user=leaser");
 told(qr/\Q$impostor->{directory}\E/, 'nobody listens: members of pg_monitor see where');
 caller_is_told($no_answer, 'nobody listens');
 
-# The time is that of a kind's first failure.
+# The message shows the time of the first failure of this kind.
 my ($first) = error_of($node, 'SELECT randflake_generate()')->{detail} =~ /since (.*)\.$/;
 sleep 1;
 ask_again(coordinator => "host=$impostor->{directory} port=5434 user=leaser");
@@ -255,10 +256,10 @@ is(error_of($node, 'SELECT randflake_generate()')->{detail},
 
 # --- endless answers ---------------------------------------------------------------------------
 
-# The worker's child, the process that asks, if there is one.
+# Returns the worker's child that asks the coordinator, if it exists.
 sub asking { return split ' ', `ps -o pid= --ppid $worker` }
 
-# The peak memory, in MB, of the worker or the process that asks.
+# Returns the peak memory, in MB, of the worker or its child.
 sub memory {
     my $most = 0;
     for my $pid ($worker, asking()) {
@@ -310,7 +311,7 @@ my @endless = ([ 'silence', answer => \&silence ],
                 report('00000', 'leak', type => 'N', severity => 'NOTICE')) } ],
     [ 'warnings', answer => sub { repeat($_[0],
                 report('01000', 'leak', type => 'N', severity => 'WARNING')) } ],
-    # Two thousand million rounds of a hash, if the client obeys.
+    # A client that obeys computes two thousand million rounds of a hash.
     [ 'a password to be hashed without end', startup => sub {
             say_to($_[0], message('R', pack 'N Z* x', 10, 'SCRAM-SHA-256'));
             my ($type, $body) = read_message($_[0]);
@@ -319,8 +320,8 @@ my @endless = ([ 'silence', answer => \&silence ],
             silence() } ], );
 my %at_once = map { $_ => $unusable } 'rows', 'row descriptions', 'completions', 'CopyOut', 'CopyBoth',
   'notices', 'warnings', 'readiness';
-# Seconds, for what takes a fraction of one, or all ten of a request that waits. A slow machine has
-# five tries.
+# The server needs a fraction of a second here; a waiting request would take all ten seconds. A slow
+# machine has five tries.
 my $patience = 5;
 for my $case (@endless) {
     my ($name, %scenario) = @$case;
@@ -378,7 +379,7 @@ for my $case (@endless[ 0, 4, 1, 5 ]) {
     caller_is_told($no_answer, "deadline, $name");
 }
 
-# Its abandoned requests may fill its role's connection limit, so the first cause is shown.
+# Abandoned requests may fill the role's connection limit, so the server shows the first cause.
 told_after(error_text('before'), qr/before/, 'abandoned requests: is next');
 $impostor->play(answer => \&silence);
 ask_again();
@@ -411,8 +412,8 @@ for my $case (@endless) {
 
 # --- until when ----------------------------------------------------------------------------------
 
-# A refusal may name the Unix second before which the coordinator grants nothing; the server ignores
-# other contents of that place.
+# A refusal may name the Unix second before which the coordinator grants nothing. The server ignores
+# a field that names none.
 my $soon = int(time) + 3600;
 my $refused = qr/The coordinator has refused since \d{4}-\d\d-\d\d [^.]*\.\d+\+\d\d\./;
 my $then = $node->safe_psql('postgres', "SELECT to_timestamp($soon)");
@@ -443,8 +444,9 @@ sub renewal {
       . data_row($last, $clock // 1000 * int(time), undef) . complete() . ready();
 }
 
-# A server that starts without the marker has no lease. Its request gets the block's result, and renewals to the same last
-# second, so times are those of the answer on any machine.
+# A server that starts without the marker has no lease. The impostor answers a request with the
+# block's result, and a renewal with the same last second. On any machine the server must use the
+# answer's times.
 sub start_with(&%) {
     my ($granted, %settings) = @_;
     $node->stop('fast');
@@ -471,7 +473,7 @@ start_with { (1, 7, 1, int(time) + 1000, int(time) + 1050) } lease_duration => '
 told(qr/^lease 1, .*, has not begun by this server's clock$/, 'a lease that has not begun');
 caller_is_told(qr/^It begins at /, 'a lease that has not begun');
 
-# A clock outside its range counts as none.
+# The server treats a coordinator's clock outside the range as missing.
 for my $case ([ '3600', 'behind' ], [ '-3600', 'ahead of' ], ['9223372036854775'], ['-9223372036854775']) {
     my ($clock, $direction) = @$case;
     start_with { (1, 7, 1, int(time) - 1000, int(time) - 900, ($direction ? int(time) + $clock : $clock) . '000') };
@@ -513,14 +515,13 @@ for my $case ([ 'ten years', undef, 10 * 365 * 86400 ],
     ok(-s $given_back, "a lease of $name: is given back");
 }
 
-# Once kept, its renewals do not help.
 my $later = int(time) + 2000;
 start_with { (1, 7, 1, $later, $later + 59) };
 told(qr/^lease 1, .*, ends too late by this server's clock$/,
     'a lease as long as asked for that begins later: the clock is named');
 caller_is_told(qr/^It begins at /, 'a lease that begins later');
 
-# The full length, with the largest numbers.
+# Grants the longest lease with the largest numbers.
 start_with { ('9223372036854775807', 131071, 1, 1_730_000_001, int(time) + 55) };
 wait_for_lease($node);
 is(status_of($node, 'lease_id, first_node_id, lease_error IS NULL'), '9223372036854775807|131071|t',
@@ -561,7 +562,7 @@ for my $case ([ '-9223372036854775808', $end + 1 ], [ 0, $end + 1 ], [ $end + 10
     is(status_of($node, 'extract(epoch FROM window_end)::bigint'), $expected, "renewed to $last");
 }
 
-# A renewal longer than asked for changes nothing, and the server does not renew the lease again.
+# The server ignores a renewal that is longer than it asked for, and does not renew the lease again.
 my $wanted = $node->basedir . '/wanted';
 $impostor->play(answer => sub {
     my ($client, $request) = @_;

@@ -1,5 +1,5 @@
-# Runs a coordinator over TLS as documented. Checks that with sslmode=verify-full the server asks no
-# other host, and sends none the password.
+# Runs a coordinator over TLS as documented. Checks that a server with sslmode=verify-full asks only
+# this coordinator, and sends no other host the password.
 
 use IO::Socket::INET;
 use POSIX ();
@@ -13,7 +13,7 @@ sub openssl {
     IPC::Run::run([ 'openssl', @_ ], '<', '/dev/null', '>', \$out, '2>', \$errors) or die "openssl @_: $errors";
 }
 
-# An authority, and certificates that it signs for host names: files NAME.crt and NAME.key.
+# Makes an authority, which signs certificates for host names: files NAME.crt and NAME.key.
 my @new_key = ('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', 2);
 sub authority {
     my ($name) = @_;
@@ -37,7 +37,7 @@ my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator', start => 0,
     conf => "listen_addresses = '127.0.0.1'\nlog_connections = on\ninclude_if_exists = 'tls.conf'\n");
 
-# The coordinator has this certificate after the next start or reload.
+# The coordinator uses this certificate after the next start or reload.
 sub has_certificate {
     my ($name) = @_;
     my $file = $coordinator->data_dir . '/tls.conf';
@@ -97,8 +97,7 @@ $holder->reload;
 wait_for_status($holder, 'lease_error IS NULL');
 wait_for_lease($holder);
 
-# An impostor without a certificate asks for the password in clear and writes what it gets to a
-# file.
+# An impostor without a certificate asks for a plain password, and writes each answer to a file.
 my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 10) or die "could not listen: $!";
 my $impostor = fork // die "could not fork: $!";
 if ($impostor == 0) {

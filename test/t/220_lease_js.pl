@@ -1,9 +1,9 @@
 # Lets applications lease node ids through SQL, as in docs/leases-reference.md. A JavaScript program
-# with the npm package randflake, and the server, make identifiers for the same table. Each decodes
-# the other's.
+# with the npm package randflake and a server make identifiers for the same table. The program and
+# the server decode each other's identifiers.
 #
-# test/js has node-postgres (npm ci), without which that part is skipped. Without the package
-# randflake, test/js/randflake.mjs takes its place.
+# The test skips the program if test/js lacks node-postgres (npm ci). If the package randflake is
+# missing, test/js/randflake.mjs replaces it.
 
 use Cwd qw(getcwd);
 use Docs;
@@ -13,7 +13,7 @@ use RandflakeLease;
 
 read_document('docs/leases-reference.md', 'test/t/220_lease_js.pl');
 
-# Longer than the program takes, so it renews in between at any speed.
+# A lease lasts longer than the program, so the program renews it in time on any machine.
 $RandflakeLease::duration = 120;
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
@@ -127,7 +127,7 @@ SQL
             'SELECT made_by, count(*) FROM item GROUP BY made_by ORDER BY made_by'),
         "program|400\nserver|400", 'identifiers of both are in one table');
 
-    # The coordinator's table decides.
+    # Compares the identifiers with the coordinator's table.
     my $items = $server->safe_psql('postgres', 'SELECT id, made_by FROM item') =~ tr/|/\t/r;
     write_program('items', "$items\n");
     my $copy = "CREATE TEMP TABLE item (id bigint, made_by text);\n\\copy item FROM '$directory/items'\n";

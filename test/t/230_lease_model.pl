@@ -11,10 +11,10 @@ $node->init;
 $node->append_conf('postgresql.conf', "log_statement = none\nlog_min_messages = fatal\n");
 $node->start;
 
-# --- a coordinator with the test's clock and identity --------------------------------------------
+# --- the coordinator -----------------------------------------------------------------------------
 
-# The clock stands in the middle of a second. It replaces PostgreSQL's own before the extension is
-# made, which names it without a schema, so column defaults use it too.
+# The test's clock stands in the middle of a second. The test replaces PostgreSQL's clock before it
+# creates the extension, so column defaults use the test's clock too.
 $node->safe_psql('postgres', <<'SQL');
 ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO real_clock_timestamp;
 CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
@@ -71,7 +71,7 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM step WHERE trace < 1000'),
 my @orders = split /\n/, $node->safe_psql('postgres', 'SELECT DISTINCT trace FROM step WHERE trace >= 1000 ORDER BY 1');
 is(scalar @orders, 13, 'orders of changes');
 
-# Every outcome occurs in them, and often.
+# Every outcome occurs at least this often in the traces.
 my %least = ('acquire|00000' => 1000, 'acquire|55000' => 500, 'acquire|53400' => 500,
     'acquire|22008' => 10, 'acquire|22023' => 50, 'acquire|57P03' => 100, 'renew|57P03' => 5,
     'renew|00000' => 1000, 'renew|55000' => 500, 'renew|22023' => 50,
@@ -232,12 +232,12 @@ BEGIN
 END $$;
 SQL
 
-# One session for all, to keep compiled functions.
+# Uses one session for everything, because it keeps compiled functions.
 my $session = $node->background_psql('postgres');
 $session->set_query_timer_restart;
 
-# Traces that found a change lately go first, because similar changes follow each other. The order
-# affects only the time.
+# Replays the traces first that found the latest changes, because similar changes follow each other.
+# The order affects only the duration.
 my @order = (1 .. $traces, @orders);
 
 sub replay_first {
@@ -245,7 +245,7 @@ sub replay_first {
     @order = (@_, grep { !$first{$_} } @order);
 }
 
-# The steps up to the first difference, as text; empty without one.
+# Returns the steps up to the first difference as text, or an empty text.
 sub first_difference {
     my $difference = $session->query_safe("CALL replay('{" . join(',', @order) . "}');\n" . <<'SQL');
 SELECT format('trace %s, step %s: clock %s, %s, %s%s: got %s %s%s, expected %s %s',
@@ -260,7 +260,7 @@ SQL
 
 is(first_difference(), '', "the functions answer $traces traces and all orders of changes as the model does");
 
-# --- one rule changed at a time ------------------------------------------------------------------
+# --- changed rules -------------------------------------------------------------------------------
 
 # Replaces a piece of a function's source, which must occur once.
 sub change_function {
@@ -275,7 +275,7 @@ sub change_function {
 }
 
 my @changes = (
-    # function, what is there, what takes its place[, the trace that is replayed first]
+    # Each entry has the function, a piece, its replacement[, and the trace to replay first].
     [ 'acquire', 'randflake_lease_acquire.nodes NOT BETWEEN 1 AND 131072', 'false' ],
     [ 'acquire', 'IF duration < 1 THEN', 'IF duration < 0 THEN' ],
     [ 'acquire', 'coalesce(pool.secrets, randflake_lease_acquire.secrets)', q{coalesce(pool.secrets, split_part(randflake_lease_acquire.secrets, ' ', 1))} ],

@@ -1,8 +1,8 @@
 # Checks where a coordinator grants node ids: its bounds on fragmentation against the worst
 # histories, its answers after any history, and how much of its tables a grant reads. Then the test
-# does the same with one rule changed at a time.
+# changes one rule at a time, and checks that a check fails.
 #
-# RANDFLAKE_ROUNDS sets the histories of each kind (default: 1).
+# RANDFLAKE_ROUNDS sets the number of histories of each kind (default: 1).
 
 use Randflake;
 
@@ -179,7 +179,7 @@ SQL
 my $session = $node->background_psql('postgres', on_error_stop => 0);
 $session->set_query_timer_restart;
 
-# Runs SQL; an error is an answer as well.
+# Runs SQL, and returns the result or the error.
 sub told {
     my $answer = $session->query($_[0]);
     my $error = $session->{stderr};
@@ -190,7 +190,7 @@ told(q{SELECT randflake_lease_configure(secrets => '0123456789abcdef')});
 
 # --- the bounds ----------------------------------------------------------------------------------
 
-# 16 chunks. With c classes, the bound is less than (16 - c + 1) * 64 / c node ids.
+# The pool has 16 chunks. With c classes, the bound is less than (16 - c + 1) * 64 / c node ids.
 my %classes = (up => '1,2,4,8,16,32,64', down => '64,32,16,8,4,2,1', two => '1,1,1,64', again => '1,64,1,64,2,64,2,64,4,64,4,64,8,64');
 my %most = (up => 91, down => 91, two => 479, again => 153);
 sub bounds {
@@ -204,7 +204,8 @@ sub bounds {
 }
 is(bounds(sort keys %classes), '', 'while no more is in use than the bound, the worst histories are refused nothing');
 
-# A chunk is opened when all of its class are full, and empty when its leases have ended.
+# A grant opens a chunk when all chunks of its class are full. A chunk is empty when its leases have
+# ended.
 sub opened {
     told('SELECT fresh(0, 1024)');
     told("CALL ask_often($_, 1 + 64 / $_)") for 1, 4, 16;
@@ -217,7 +218,7 @@ sub opened {
 my $opened = '0: 10, 1: 2, 4: 2, 16: 2 and 0: 13, 64: 3';
 is(opened(), $opened, 'a chunk is opened where all of its class are full, and empty when its leases have ended');
 
-# All are leased one by one, and one stays in each chunk but the last.
+# Leases all node ids one by one, and gives back all but one in each chunk except the last.
 told('SELECT fresh(0, 1024)');
 told('CALL ask_often(1, 1024)');
 told('SELECT give_back(ARRAY(SELECT lease_id FROM randflake_lease WHERE lower(nodes) % 64 <> 13 OR lower(nodes) = 973))');
@@ -225,12 +226,12 @@ is(told('SELECT count(*) FROM randflake_lease WHERE upper(span) > (SELECT now FR
 is(told('SELECT ask(64) IS NOT NULL'), 't', '  and 64 node ids are granted');
 is(told('SELECT ask(64) IS NULL'), 't', '  but not with one more');
 
-# 6 % of a pool are leased, one by one.
+# Leases 6 % of a pool, one by one.
 told('SELECT fresh(0, 8192)');
 told('CALL ask_often(1, 512)');
 is(told('SELECT count(ask(nodes)) FROM unnest(ARRAY[16, 32, 64, 1000, 3000]) AS nodes'), 5, 'requests of any size find their place');
 
-# --- what a grant reads --------------------------------------------------------------------------
+# --- reads ---------------------------------------------------------------------------------------
 
 my %rows = (few => 'SELECT i, 1 FROM generate_series(0, 99) AS i',
     'side by side' => 'SELECT i, 1 FROM generate_series(0, 29999) AS i',
@@ -247,8 +248,8 @@ FROM clock, ($where) AS place (first, count)
 SQL
     told('SELECT randflake_lease_configure()');
 }
-# The most rows of leases and chunks that one of ten grants reads. Every 64th also looks at the next
-# 64 node ids.
+# Returns the most rows of leases and chunks that any of ten grants reads. Every 64th grant also
+# looks at the next 64 node ids.
 sub reads {
     told(q{SELECT setval('randflake_lease_lease_id_seq', (nextval('randflake_lease_lease_id_seq') / 64 + 1) * 64)});
     my @most = (0, 0);
@@ -269,12 +270,12 @@ for my $name (sort keys %rows) {
     like(reads(), qr/^[0-2] and [1-3]$/, "leases lie $name: a grant reads at most 5 leases and chunks");
 }
 
-# Wrong hints, which the table of leases does not share, cost no look at every chunk.
+# Hints that contradict the table of leases do not make a grant look at every chunk.
 fill($rows{'nearly everywhere'}, 5000);
 told(q{UPDATE randflake_lease_chunk SET class = 0, free = B'1' WHERE size = 64});
 like(reads(), qr/^\d+ and [1-4]?\d$/, 'where each chunk claims to be free: a grant tries a bounded number');
 
-# Each grant collects two ended leases, and replaces one.
+# Each grant collects two ended leases, and replaces one of them.
 fill($rows{'side by side'}, 5000);
 told('UPDATE randflake_lease SET span = int8range(lower(span), (SELECT now - 1 FROM clock)) WHERE lease_id % 100 = 0');
 told(q{UPDATE randflake_lease_chunk SET class = 1, free = repeat('0', 64)::varbit});
@@ -283,7 +284,7 @@ like(reads(), qr/^([4-9]|1[01]) and [4-7]$/, 'where leases have ended: some more
 # --- any history ---------------------------------------------------------------------------------
 
 my @histories = (
-    # first, count, node ids of the server, sizes
+    # Each entry has the pool's first node id, its count, the server's own node ids, and sizes.
     [ 0, 1024, 'empty', '1,4,16,64' ], [ 37, 1200, 'empty', '1,2,3,5,17,64' ], [ 0, 2048, '[100,300)', '1,4,16,64,100' ],
     [ 0, 64, 'empty', '1,2,5' ], [ 5, 7, '[6,8)', '1,2,3' ], [ 1000, 1500, '[990,1010)', '1,1,1,64,200' ]);
 sub history {
@@ -300,8 +301,9 @@ for my $number (0 .. $#histories) {
         "history $number: what is refused is not there, and what is granted is free");
 }
 
-# Sessions grant in the same chunks. None waits for an open transaction, and none gets another's
-# node ids, beside a purge, changes of the pool and rolled-back transactions. No node id is lost.
+# Sessions grant in the same chunks, beside a purge, changes of the pool and rolled-back
+# transactions. No session waits for an open transaction, or gets the node ids of another session.
+# The coordinator loses no node id.
 sub beside {
     told('SELECT fresh(0, 1024)');
     my $open = $node->background_psql('postgres', extra_params => [ '-U', 'holder0' ]);
@@ -322,7 +324,8 @@ SQL
 }
 is(beside(), '', 'sessions that grant in the same chunks');
 
-# One by one, all are granted: chunks, edges, and none of the server's or beyond the pool.
+# One by one, the coordinator grants every node id of the pool except the server's own, in chunks
+# and at edges.
 sub whole {
     told(q{UPDATE own_nodes SET nodes = '[100,110)'});
     told('SELECT fresh(37, 1200)');
@@ -334,11 +337,11 @@ is(whole(), '{[37,100),[110,1237)}', 'every node id of the pool is granted, and 
 is(told('SELECT bool_and(randflake_lease_class(NULL, i) = least(64, 2 ^ ceil(log(2, i)))) FROM generate_series(1, 1000) AS i'),
     't', 'classes');
 
-# --- one rule changed at a time ------------------------------------------------------------------
+# --- changed rules -------------------------------------------------------------------------------
 
 my @changes = (
-    # function, what is there, what takes its place, what finds it[, what it gives without the
-    # change]
+    # Each entry has the function, a piece, its replacement, the check[, and the check's usual
+    # result].
     [ 'find', 'c.class = slot AND', 'c.class > 99 AND', \&opened, $opened ],
     [ 'find', 'candidate.size <= upper(r)', 'candidate.size < upper(r)',
         sub { told('SELECT fresh(0, 64)'); told('SELECT ask(64)') eq '' ? 'refused' : '' } ],

@@ -1,5 +1,5 @@
-# Lets coordinators follow each other, under load on all servers. Checks that clients receive
-# nothing twice. RANDFLAKE_ROUNDS sets the rounds (default: 1).
+# Replaces coordinators while clients load all servers. Checks that no client receives an identifier
+# twice. RANDFLAKE_ROUNDS sets the rounds (default: 1).
 
 use Docs;
 use Randflake;
@@ -22,9 +22,9 @@ sub leases_begin {
     return $node->safe_psql($database // 'postgres', 'SELECT min(lower(span)) FROM randflake_lease');
 }
 
-# --- a coordinator moved without a gap -----------------------------------------------------------
+# --- a moved coordinator -------------------------------------------------------------------------
 
-# With the blocks of docs/leases.md: longer leases, close, dump, restore, open, reload.
+# Runs the blocks of docs/leases.md: longer leases, close, dump, restore, open, reload.
 sub ends_after {
     my ($node, $database, $seconds) = @_;
     $node->poll_query_until($database, <<"SQL") or die 'leases are not renewed';
@@ -33,7 +33,7 @@ WHERE state = 'active' AND ends_at > clock_timestamp() + interval '$seconds s'
 SQL
 }
 
-# The number of failed calls.
+# Returns the number of failed calls.
 sub errors {
     return scalar map { slurp_file("$_->[1].err") =~ /ERROR/g } @{ $fleet->{files} };
 }
@@ -47,7 +47,7 @@ for my $round (1 .. $rounds) {
     my @leases = map { status_of($_, 'lease_id, first_node_id') } @holders;
     $coordinator->safe_psql('postgres', block('close'));
 
-    # New servers get nothing; leases in force stay.
+    # A closed pool grants new servers no lease, and leaves leases in force.
     my $newcomer = new_holder($fleet, "late$round", $coordinator);
     $newcomer->start;
     wait_for_status($newcomer, q{lease_error ~ 'could not lease node ids: the pool of node ids is closed'});
@@ -89,7 +89,7 @@ for my $round (1 .. $rounds) {
     end_load($fleet, $_) for @holders;
     $newcomer->stop;
     all_is_well($fleet, $other, "round $round, moved without a gap", leased => 0);
-    # Short leases again
+    # Returns to short leases.
     $_->stop for @holders;
     make_coordinator($_) for $coordinator, $other;
     for my $holder (@holders) {
@@ -99,9 +99,9 @@ for my $round (1 .. $rounds) {
     }
 }
 
-# --- a recreated coordinator, and one in place of a lost one -------------------------------------
+# --- a new coordinator ---------------------------------------------------------------------------
 
-# The holders cannot ask meanwhile, so their leases run out.
+# The holders cannot ask while the coordinator is away, so their leases end.
 for my $round (1 .. $rounds) {
     for my $how ('made anew', 'lost') {
         load_on($fleet, $_) for @holders;
@@ -137,10 +137,10 @@ for my $round (1 .. $rounds) {
 }
 $_->stop for @holders;
 
-# --- a coordinator restored in place -------------------------------------------------------------
+# --- restore in place ----------------------------------------------------------------------------
 
-# Puts every file back, pg_control even at its inode number: file systems reuse those of deleted
-# files, so the test makes as many as it takes. An unchanged file stays. The leases outlast this.
+# Puts every changed file back before the leases end. pg_control gets its former inode number back:
+# file systems reuse numbers of deleted files, so the test makes files until one has that number.
 for my $round (1 .. $rounds) {
     make_coordinator($coordinator, 20);
     my $data = $coordinator->data_dir;
@@ -162,7 +162,7 @@ for my $round (1 .. $rounds) {
     my $inode = (stat "$data/global/pg_control")[1];
     system_or_bail('sh', '-c', "cd $data && find . -mindepth 1 -maxdepth 1 ! -name PG_VERSION ! -name global"
           . " -exec rm -r {} + && find global -type f ! -name pg_control -delete");
-    # Takes the free numbers below it first.
+    # Uses up the free numbers below the former one.
     my @made;
     do {
         push @made, "$data/global/made" . @made;

@@ -1,6 +1,6 @@
-# Uses static and leased node ids in one data directory, and a coordinator with static node ids.
-# Checks that neither repeats the identifiers of the other, even under a clock that was ahead.
-# RANDFLAKE_ROUNDS sets the rounds (default: 1).
+# Uses static and leased node ids in one data directory, then a coordinator with static node ids.
+# Checks that static and leased node ids repeat no identifiers of each other, even after a clock
+# that was ahead. RANDFLAKE_ROUNDS sets the rounds (default: 1).
 
 use Randflake;
 use RandflakeLease;
@@ -11,10 +11,10 @@ $RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 my $coordinator = start_coordinator($fleet, 'coordinator');
 
-# Seconds by which the clock is briefly ahead
+# The clock is briefly ahead by this many seconds.
 my $ahead = 25;
 
-# --- static, then leased, then static ------------------------------------------------------------
+# --- static and leased ---------------------------------------------------------------------------
 
 for my $round (1 .. $rounds) {
     make_coordinator($coordinator, 60);
@@ -29,7 +29,8 @@ for my $round (1 .. $rounds) {
     clock_offset($server, 0);
     $server->stop;
 
-    # Leases the same node id for longer than the clock was ahead: resumes at its end.
+    # Leases the same node id for longer than the clock was ahead: the lease opens where the static
+    # use ended.
     configure($server, leasing($fleet, $coordinator, lease_duration => 60));
     start_under_clock($server);
     is(wait_for_lease($server), 0, "round $round, static to leased: the same node id");
@@ -38,7 +39,7 @@ for my $round (1 .. $rounds) {
     load_on($fleet, $server);
     sleep 4;
 
-    # A clock that is ahead within the lease, and static again
+    # Sets the clock ahead within the lease, and returns to static node ids.
     clock_offset($server, 15);
     sleep 2;
     $used_until = time + 15;
@@ -58,7 +59,7 @@ for my $round (1 .. $rounds) {
     all_is_well($fleet, $coordinator, "round $round, static to leased to static", leased => 0);
 }
 
-# --- a lease that ends before earlier use --------------------------------------------------------
+# --- a short lease -------------------------------------------------------------------------------
 
 for my $round (1 .. $rounds) {
     make_coordinator($coordinator);
@@ -86,7 +87,7 @@ for my $round (1 .. $rounds) {
     all_is_well($fleet, $coordinator, "round $round, a shorter lease", leased => 0);
 }
 
-# --- a coordinator with node ids of its own ------------------------------------------------------
+# --- the coordinator's node ids ------------------------------------------------------------------
 
 for my $round (1 .. $rounds) {
     my $own = new_static($fleet, "own$round", 0, node_count => 2);

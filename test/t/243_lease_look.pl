@@ -1,8 +1,8 @@
 # Starts a coordinator's server with node ids that may be leased. Checks that they stay closed until
 # the leases have ended and the server could look at the coordinator, in any database.
 #
-# RANDFLAKE_DATABASES sets the number of databases to look into (default: the three of every
-# server); the test prints the duration after a start and after a promotion.
+# RANDFLAKE_DATABASES sets the number of databases that the server looks into (default: the three of
+# every server). The test prints the duration after a start and after a promotion.
 
 use Randflake;
 use RandflakeLease;
@@ -11,13 +11,14 @@ use Time::HiRes qw(sleep time);
 $RandflakeLease::node_ids = 16;
 my $fleet = new_fleet();
 
-# A tolerated difference of 0 proves nothing, and causes no other wait.
+# With a tolerated difference of 0 no start is proven, and no other rule makes the server wait.
 my $own = new_static($fleet, 'own', 100, max_clock_skew => 0);
 $own->append_conf('postgresql.conf', "log_min_messages = debug1\n");
 $own->start;
 my $secrets = status_of($own, 'key_fingerprint');
 
-# With `forget`, without its memory of a longer tolerated difference.
+# Restarts the server with these settings. With `forget`, the server forgets a longer tolerated
+# difference.
 sub restart_as {
     my ($node, %settings) = @_;
     $node->stop if $node->{_pid};
@@ -32,7 +33,7 @@ sub make_pool {
           . " SELECT randflake_lease_configure($first, $count, max_duration => 3600, max_clock_skew => 0, never_leased => true)");
 }
 
-# Leases a node id for an hour to another holder, as a new pool allows; returns it.
+# Leases a node id of a new pool to another holder for an hour, and returns it.
 sub lease {
     my ($node, $database) = @_;
     my $sql = "SELECT first_node_id FROM randflake_lease_acquire('somebody', gen_random_uuid(), 1, 3600, '$secrets')";
@@ -45,13 +46,13 @@ sub lease {
     return $node_id;
 }
 
-# As if they ended now.
+# Makes all leases end now.
 sub end_leases {
     my ($node, $database) = @_;
     $node->safe_psql($database, q{UPDATE randflake_lease SET span = int8range(lower(span), greatest(lower(span), extract(epoch FROM now())::bigint) + 1)});
 }
 
-# Until then all functions that generate fail, whatever the first error.
+# Checks that all generating functions fail with this error in the end.
 sub is_closed {
     my ($node, $patterns, $test_name) = @_;
     my $error;
@@ -88,7 +89,7 @@ sub is_open {
     is($error->{sqlstate}, '', $test_name);
 }
 
-# --- as long as the lease lasts -------------------------------------------------------------------
+# --- one lease ------------------------------------------------------------------------------------
 
 restart_as($own, node_id => 100);
 make_pool($own, 'postgres', 0, 16);
@@ -116,7 +117,7 @@ $own->reload;
 $own->stop;
 start_under_clock($own);
 is_open($own, 'the next start is proven');
-# A clock that was ahead by more than that and is set right
+# Sets the clock ahead by more than this tolerance, and then right.
 clock_offset($own, 7200);
 is_open($own, 'it generates by a clock that is ahead');
 clock_offset($own, 0);
@@ -128,9 +129,9 @@ is(status_of($own, 'node_range'), 0, '... the spare one is not entered');
 restart_as($own, node_id => 100, forget => 1);
 end_leases($own, 'postgres');
 
-# --- own, given up, leased, own again ------------------------------------------------------------
+# --- changing owners -----------------------------------------------------------------------------
 
-# By time alone the last start would be proven: less than the tolerated difference has passed.
+# Time alone would prove the last start, because less than the tolerated difference has passed.
 make_pool($own, 'postgres', 0, 16);
 for my $preloads (1, 0) {
     end_leases($own, 'postgres');
@@ -156,7 +157,7 @@ restart_as($own, node_id => 100, forget => 1);
 end_leases($own, 'postgres');
 $own->safe_psql('postgres', 'DROP EXTENSION randflake_coordinator');
 
-# --- databases that hide, and that cannot be looked at --------------------------------------------
+# --- hidden databases -----------------------------------------------------------------------------
 
 $own->safe_psql('postgres', 'CREATE ROLE stranger LOGIN');
 $own->safe_psql('postgres', 'CREATE DATABASE hidden');
@@ -235,7 +236,7 @@ is_closed($own, { message => qr/^it is not known yet/, detail => qr/no backgroun
     'no worker can be started');
 $own->append_conf('postgresql.conf', 'max_worker_processes = 8');
 
-# --- a standby that is promoted, and what the look takes ------------------------------------------
+# --- promotion and duration -----------------------------------------------------------------------
 
 restart_as($own, node_id => 100);
 make_pool($own, 'postgres', 0, 16);

@@ -1,6 +1,6 @@
 # Runs every query of monitoring/ for a monitoring role, and checks the promised columns. Checks
-# that rules and dashboard use only existing metrics. With postgres_exporter and promtool in PATH,
-# these read the files themselves, and promtool reads the dashboard's queries.
+# that rules and dashboard use only existing metrics. If PATH has postgres_exporter and promtool,
+# these programs read the files, and promtool reads the dashboard's queries.
 
 use HTTP::Tiny;
 use JSON::PP ();
@@ -8,9 +8,9 @@ use Randflake;
 use RandflakeSecrets;
 use Time::HiRes qw(usleep);
 
-# --- the files, read as far as they need it --------------------------------------------------
+# --- the files -------------------------------------------------------------------------------
 
-# The text of a block scalar after this position: all lines with the first one's indentation.
+# Returns the text of a block scalar: all following lines with the first line's indentation.
 sub block_scalar {
     my ($text) = @_;
     my ($indent) = $text =~ /\A( +)/;
@@ -18,7 +18,7 @@ sub block_scalar {
     return $block =~ s/^\Q$indent\E//gmr =~ s/\s+\z//r;
 }
 
-# postgres_exporter: {namespace}{query}, and {namespace}{columns}{column} = usage.
+# Reads the exporter's files into {namespace}{query} and {namespace}{columns}{column} = usage.
 sub read_postgres_exporter {
     my %sets;
     for my $part (map { split /^(?=\w)/m, slurp_file($_) } glob 'docs/monitoring/postgres_exporter*.yml') {
@@ -37,11 +37,11 @@ is_deeply([ sort keys %$sets ], [qw(randflake randflake_leases randflake_secrets
 
 # --- the queries -----------------------------------------------------------------------------
 
-# A server that is its own coordinator: both files, one after the other.
+# Runs the queries of both files on a server that is its own coordinator.
 my $node = start_server('main', extensions => [qw(randflake randflake_coordinator)]);
 $node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 
-# Runs a query like the exporters; returns its rows as hashes.
+# Runs a query as the exporters do, and returns its rows as hashes.
 sub rows_of {
     my ($server, $query) = @_;
     my ($names, @rows) = split /\n/, $server->safe_psql('postgres', $query,
@@ -79,7 +79,7 @@ is($row->{clock_behind_seconds} + 0, 0, 'the clock is not behind');
 is($row->{lease_granted_seconds}, 0, 'there is no lease');
 is($row->{copy_found_time_seconds}, 0, 'its data directory is its own');
 
-# A coordinator and its holder; the greatest number of node ids
+# Starts a coordinator and a holder, with the greatest number of node ids.
 my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
 $coordinator->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor;'
       . 'SELECT randflake_lease_configure(never_leased => true, max_duration => 30)');
@@ -94,7 +94,7 @@ check_queries($coordinator, 'a coordinator', 'randflake_leases');
 ($row) = rows_of($holder, $sets->{randflake}{query});
 is($row->{mode}, 'leased', 'a holder says so');
 is($row->{capacity_ids_per_second}, 131072**2, 'all node ids have this capacity');
-# or a second less, after a renewal
+# A renewal may have shortened the lease by a second.
 cmp_ok(abs($row->{lease_granted_seconds} - 30), '<', 1, 'the length of a lease is the granted one, not the requested one');
 cmp_ok($row->{window_remaining_seconds}, '<=', 30, '  which is left at first');
 ($row) = rows_of($coordinator, $sets->{randflake_leases}{query});
@@ -103,7 +103,8 @@ cmp_ok($row->{next_end_seconds}, '>', 0, '  and knows when it ends');
 $holder->stop;
 $coordinator->stop;
 
-# A coordinator that has not preloaded the library, in a database with all extensions
+# Runs the queries on a coordinator that does not preload the library, in a database with all
+# extensions.
 my $plain = new_server('plain', settings => {});
 $plain->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
 $plain->start;
@@ -114,7 +115,7 @@ check_queries($plain, 'not preloaded', 'randflake_leases');
 unlike(slurp_file($plain->logfile), qr/ERROR/, '  and no error in the log');
 $plain->stop;
 
-# A former secret claims its share of the seconds, of 2^30, up to now.
+# The capacity excludes the seconds up to $from, which belong to the former secret.
 my $rotated = new_server('rotated', settings => {});
 my $from = time - 86400;
 write_secrets($rotated, random_secret(), $from => random_secret());
@@ -151,7 +152,7 @@ is($row->{copy_found_time_seconds}, 0, '  until it is acknowledged');
 $standby->stop;
 $primary->stop;
 
-# --- rules use existing metrics --------------------------------------------------------------
+# --- the rules -------------------------------------------------------------------------------
 
 my %known = map {
     my $namespace = $_;
@@ -188,13 +189,14 @@ for my $panel (@panels) {
 my %names = map { $_->{name} => 1 } @{ $dashboard->{templating}{list} };
 is_deeply([ sort keys %names ], [qw(datasource instance)], 'it has these variables');
 
-# Its queries as rules, without Grafana's variables, which promtool does not know.
+# Writes the dashboard's queries as rules, without Grafana's variables, which promtool does not
+# know.
 my $queries = "groups:\n- name: dashboard\n  rules:\n" . join '', map {
     sprintf "  - {record: 'dashboard:%d', expr: '%s'}\n", $_,
       $targets[$_]{expr} =~ s/\$__rate_interval/1m/gr =~ s/\$instance/one|two/gr
 } 0 .. $#targets;
 
-# --- read by the real programs ---------------------------------------------------------------
+# --- real programs ---------------------------------------------------------------------------
 
 sub in_path {
     my ($program) = @_;

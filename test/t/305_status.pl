@@ -1,17 +1,17 @@
-# Reads the views when they vary: before the first identifier, while sessions wait, after a step of
-# the clock back, and with a lease that comes, goes and comes back.
+# Checks the views before the first identifier, while sessions wait, after the clock steps back, and
+# while a lease comes, goes and comes back.
 
 use Randflake;
 use RandflakeWindowFile;
 use Time::HiRes qw(time);
 
-# One row of a view, columns separated by '|'.
+# Returns columns of randflake_status, separated by '|'.
 sub status {
     my ($node, $columns) = @_;
     return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
 }
 
-# The name of a wait event: PostgreSQL 17 shows an extension's own name.
+# Returns the shown name of a wait event; PostgreSQL 17 shows the extension's name.
 sub event_name {
     my ($node, $name) = @_;
     return $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ? $name : 'Extension';
@@ -22,7 +22,7 @@ my $node = new_server('main',
 start_under_clock($node);
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake');
 
-# --- before the first identifier -------------------------------------------------------------
+# --- a new server ----------------------------------------------------------------------------
 
 is( status($node, 'mode, problem, first_node_id, node_count, window_start, window_end, ids_issued,'
           . ' waits, window_extensions, lease_id, lease_error'),
@@ -32,7 +32,7 @@ is( status($node, 'stats_reset <= clock_timestamp()'
           . ' AND stats_reset >= pg_postmaster_start_time() - interval \'10 s\''),
     't', 'counted since the start of the server');
 
-# --- a second used up: slots exhausted, waits, and the time waited ---------------------------
+# --- a used-up second ------------------------------------------------------------------------
 
 $node->safe_psql('postgres', 'SELECT randflake_generate()');
 my $second = 10 + int time;
@@ -64,7 +64,7 @@ clock_stands_at($node, $second + 1);
 is((finish_session($session))[1], '', '  until it gets its identifier');
 is(status($node, 'waits, ids_issued, slots_exhausted'), '2|262145|2', '  which is counted too');
 
-# --- a clock that steps back -----------------------------------------------------------------
+# --- clock steps -----------------------------------------------------------------------------
 
 clock_stands_at($node, $second - 100);
 $node->safe_psql('postgres', 'SELECT randflake_generate()') for 1 .. 5;
@@ -74,7 +74,7 @@ is( $node->safe_psql('postgres', 'SELECT extract(epoch FROM max(last_second) - c
 clock_stands_at($node, $second - 99);
 $node->safe_psql('postgres', 'SELECT randflake_generate()');
 is(status($node, 'clock_steps_back'), 1, '  an advance is not a step back');
-# In one session, hence under one node id: only this shows a step of one second.
+# One session uses one node id: only this reveals a step of one second.
 my $psql = $node->background_psql('postgres');
 clock_stands_at($node, $second + 2);
 $psql->query_safe('SELECT randflake_generate()');
@@ -83,7 +83,7 @@ $psql->query_safe('SELECT randflake_generate()');
 $psql->quit;
 is(status($node, 'clock_steps_back'), 2, '  another one is');
 
-# --- counters end with the server ------------------------------------------------------------
+# --- restart ---------------------------------------------------------------------------------
 
 $node->stop;
 clock_runs_from($node, $second + 3);
@@ -121,12 +121,12 @@ ok( $holder->poll_query_until('postgres', "SELECT wait_event IS NOT NULL $worker
 is( $holder->safe_psql('postgres', "SELECT wait_event_type, wait_event $worker"),
     'Extension|' . event_name($holder, 'RandflakeLease'), '  under a name of its own');
 
-# Some commands wait until every process has responded, including the worker.
+# These commands wait until every process has responded, including the worker.
 $holder->safe_psql('postgres', 'CREATE DATABASE other');
 $holder->safe_psql('postgres', 'DROP DATABASE other');
 $holder->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $worker");
 
-# The coordinator stops; a reload makes the worker notice at once.
+# Stops the coordinator. A reload makes the worker notice that at once.
 $coordinator->stop;
 $holder->reload;
 ok($holder->poll_query_until('postgres', 'SELECT lease_error IS NOT NULL FROM randflake_status'),
@@ -141,8 +141,8 @@ $coordinator->start;
 ok( $holder->poll_query_until('postgres', 'SELECT lease_error IS NULL AND lease_error_at IS NULL'
           . ' AND problem IS NULL FROM randflake_status'), '  until the coordinator is back');
 
-# Another lease with other node ids keeps the counts. The first one is short, because it must end
-# before the next.
+# Another lease with other node ids keeps the counts. The first lease is short, because it must end
+# before the next lease begins.
 configure($holder, %settings, lease_duration => '4s');
 $holder->restart;
 $holder->safe_psql('postgres', $first);
