@@ -6,7 +6,7 @@ use Randflake;
 read_document('docs/sharding.md', 'test/t/310_sharding.pl');
 my $secret = random_secret();
 
-# Three servers under one secret, that can replicate to each other
+# Three servers share a secret and can replicate to each other.
 my @nodes = map {
     my $node = new_server("db$_",
         settings => { node_id => $_, secret => $secret, max_wait => '1h' },
@@ -30,8 +30,8 @@ sub run_block {
         extra_params => [ '-v', "me=$me" ]);
 }
 
-# The query gives one row per shard with its count of rows. The counts must add up and be even:
-# chi-square below 60, exceeded with a chance below one in a billion for up to 8 shards.
+# The query returns one count of rows for each shard. The counts must add up and be even: chance
+# exceeds a chi-square of 60 less than once in a billion tests of up to 8 shards.
 sub is_balanced {
     my ($node, $query, $shards, $rows, $test_name) = @_;
     my @counts = split /\n/, $node->safe_psql('postgres', $query);
@@ -45,7 +45,7 @@ sub is_balanced {
 run_block('servers', $_) for 0 .. 2;
 my $node = $nodes[0];
 
-# --- partitions of one server ----------------------------------------------------------------
+# --- one server ------------------------------------------------------------------------------
 
 run_block('hash', 0);
 $node->safe_psql('postgres',
@@ -79,7 +79,7 @@ SQL
 is(partitions_of($generic), 'message_1', '  and in a prepared statement');
 like($generic, qr/Subplans Removed: 3/, '  of which the plan is generic');
 
-# --- twice as many shards --------------------------------------------------------------------
+# --- split shards ----------------------------------------------------------------------------
 
 my @halves = map { [ split /\|/ ] } split /\n/, run_block('halves', 0);
 is(@halves, 8, 'each of 4 shards has two halves');
@@ -115,7 +115,7 @@ for my $me (0 .. 2) {
         0, "db$me has the rows of its shard and no others");
 }
 
-# The servers' logs show which ones a search asks.
+# The servers' logs show which servers a search asks.
 for my $shard (0 .. 2) {
     my $id = $node->safe_psql('postgres',
         "SELECT id FROM item WHERE randflake_shard(id, 3) = $shard LIMIT 1");
@@ -137,7 +137,7 @@ is( $node->safe_psql('postgres', 'SELECT count(*) FROM item WHERE id = (-9223372
     0, 'searches for rows of other servers work while one is down');
 $nodes[1]->start;
 
-# Keys of the type on another server: the queries of postgres_fdw
+# postgres_fdw searches another server for keys of the type.
 $nodes[$_]->safe_psql('postgres', 'CREATE EXTENSION randflake_type') for 0, 1;
 $nodes[1]->safe_psql('postgres', <<'SQL');
 CREATE TABLE parcel (id randflake PRIMARY KEY DEFAULT randflake_next(), body text);
@@ -158,7 +158,7 @@ run_block('extensions', 0);
 like(remote_sql($_), qr/WHERE \(\(id OPERATOR\(public\.=\) '\Q$text_form\E'\)\)/, "  and with the option the row: $_") for @searches;
 is($node->safe_psql('postgres', $_), 42, '  which it finds') for @searches;
 
-# A half of a shard, replicated to another server
+# Replicates half of a shard to another server.
 run_block('publish_half', 2);
 my ($half_bound) = block('publish_half') =~ /id >= (\d+)/;
 is( $node->safe_psql('postgres', 'SELECT lower FROM randflake_shard_ranges(6) WHERE shard = 5'),
@@ -179,7 +179,7 @@ is( $nodes[0]->safe_psql('new_server', 'SELECT count(*) > 300 FROM item_2'),
     't', '  about a sixth of the rows');
 $nodes[0]->safe_psql('new_server', 'DROP SUBSCRIPTION upper_half');
 
-# --- several writers, one reader -------------------------------------------------------------
+# --- one reader ------------------------------------------------------------------------------
 
 run_block('writer', $_) for 0 .. 1;
 run_block('reader', 2);

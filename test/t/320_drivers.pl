@@ -1,5 +1,5 @@
-# Runs the recipes of docs/drivers*.md against a server; see lib/Recipes.pm. scripts/test_tools.sh
-# installs their tools.
+# Runs the recipes of docs/drivers*.md against a server, with lib/Recipes.pm. scripts/test_tools.sh
+# installs the tools of the recipes.
 
 use Docs;
 use Randflake;
@@ -13,7 +13,7 @@ read_document('docs/drivers-ruby-php.md', 'test/t/320_drivers.pl');
 read_document('docs/environments.md', 'test/t/320_drivers.pl');
 my $node = start_recipes('light', block('database'), block('tables'));
 
-# The dump of a former serial key is unchanged.
+# Checks that the dump of a former serial key is unchanged.
 $node->safe_psql('postgres', 'CREATE DATABASE serial');
 $node->safe_psql('serial', block('database') =~ s/DATABASE shop/DATABASE serial/r);
 $node->safe_psql('serial', 'CREATE TABLE invoice (id bigserial PRIMARY KEY, n integer); INSERT INTO invoice (n) VALUES (1), (2)');
@@ -36,7 +36,8 @@ SQL
 
 # --- JavaScript ------------------------------------------------------------------------------
 
-# Node finds packages in node_modules beside the program. It prefers a Node.js among them.
+# Node.js finds packages in node_modules beside the program. If node_modules has a Node.js, it runs
+# the program.
 my $javascript = succeeds('node', '--version');
 my $packages = 'test/js';
 
@@ -88,8 +89,8 @@ $push --url=postgres://$PGUSER@$PGHOST:$PGPORT/again | grep 'No changes detected
 SH
 javascript('sequelize');
 javascript('objection', tables => 1, model => 1);
-# A second synchronization changes nothing.
-# MikroORM 7 calls a function that Node.js has since 20.16, and Debian 12 has an older one.
+# A second synchronization changes nothing. MikroORM 7 calls a function that the Node.js of Debian
+# 12 lacks; Node.js 20.16 added it.
 javascript('mikroorm', after => [ [ 'node', 'again.mjs' ] ], environment => { NODE_OPTIONS => '--require ./older.cjs' }, also => {
     'older.cjs' => 'process.getBuiltinModule ??= require;',
     'again.mjs' => block('mikroorm.mjs') =~ s/^await orm\.schema\.update\(\);.*/<<~'JS'/emsr });
@@ -104,8 +105,7 @@ javascript('typeorm', after => [ [ 'node', 'again.mjs' ] ], also => {
     await source.destroy();
     JS
 
-# Prisma would download an engine for migrations that making a client does not need, so this names
-# one.
+# Names an engine for migrations, because Prisma would download one, although a client needs none.
 javascript('prisma', tables => 1, model => 1, files => ['schema.prisma'],
     environment => { PRISMA_SCHEMA_ENGINE_BINARY => '/bin/true', CHECKPOINT_DISABLE => 1 },
     prepare => [ [ 'prisma', 'generate', '--schema=schema.prisma' ] ]);
@@ -115,7 +115,7 @@ unlike(slurp_file("$packages/package-lock.json"), qr/"resolved"|https?:\/\/regis
 
 # --- Python ----------------------------------------------------------------------------------
 
-# Debian's packages belong to its own interpreter.
+# Debian's packages work with Debian's interpreter.
 my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
 
 sub python {
@@ -138,7 +138,7 @@ many = {next(ids) for _ in range(2500)}
 assert len(many) == 2500
 PYTHON
 }
-# Reflection makes the same tables again.
+# Makes the same tables again from the reflected ones.
 python('sqlalchemy', 'python3-sqlalchemy', also => { 'again.py' => <<'PYTHON' }, after => [ [ $python, 'again.py' ] ]);
 from sqlalchemy import MetaData, create_engine
 from sqlalchemy_recipe import engine
@@ -148,8 +148,8 @@ reflected.reflect(engine, only=["bought", "customer", "purchase"])
 reflected.create_all(create_engine("postgresql+psycopg2:///again"))
 PYTHON
 
-# Django's test database gets everything by migrations. Tests fixtures, a key that changes type and
-# back, and serializers, if installed.
+# Migrations make all of Django's test database. Tests fixtures, a key whose type changes and
+# changes back, and serializers, if installed.
 my @manage = ($python, '-m', 'django');
 my @django = ('django', 'python3-django',
     files => [
@@ -297,7 +297,8 @@ my $ruby = '/usr/bin/ruby';
 recipe(name => 'pg for Ruby', files => [ 'pg_recipe.rb', 'identifiers.rb' ], programs => ['pg_program.rb'], tables => 1,
     needs => [ 'ruby-pg', succeeds($ruby, '-e', 'require "pg"') ],
     run => [ $ruby, 'pg_program.rb' ]);
-# Its dumped schema makes the same tables in a database without the extensions, for fixtures.
+# The schema that Rails dumps makes the same tables in a database without the extensions, for
+# fixtures.
 my @active_record = (name => 'ActiveRecord',
     files => [ 'activerecord.rb', 'config/initializers/randflake.rb', 'test_helper.rb' ],
     programs => ['activerecord_program.rb'],
@@ -314,7 +315,7 @@ require_relative 'activerecord'
 require_relative 'test_helper'
 require 'stringio'
 
-# Before 7.2 a connection dumps it.
+# Before version 7.2 a connection dumps the schema.
 def dump
   base = ActiveRecord::Base
   pooled = ActiveRecord.version >= Gem::Version.new('7.2')
@@ -333,7 +334,7 @@ ActiveRecord::FixtureSet.create_fixtures('fixtures', ['customer', 'purchase'],
                                          { 'customer' => Customer, 'purchase' => Purchase })
 raise Customer.find_by(name: 'Ada').inspect unless Customer.find_by(name: 'Ada').purchases.count == 2
 
-# First and last mean first and last by time.
+# Note.first and Note.last order rows by time.
 ActiveRecord::Schema.define do
   create_table(:note, id: :bigint, default: -> { 'randflake53_generate()' }, &:timestamps)
 end
@@ -360,7 +361,7 @@ recipe(name => 'Doctrine', files => ['doctrine.php'], programs => ['doctrine_pro
         exit(print_r($sql) ? 1 : 0);
     PHP
 
-# --- keys that exist, and fixed ones ---------------------------------------------------------
+# --- existing keys ---------------------------------------------------------------------------
 
 $node->safe_psql('postgres', 'CREATE DATABASE shop');
 $node->safe_psql('shop', block('database'));
@@ -383,7 +384,7 @@ for my $statement ("INSERT INTO purchase VALUES ('2', 'ink')", 'SELECT FROM purc
 }
 $node->safe_psql('postgres', 'DROP DATABASE shop');
 
-# --- an API on a view, with the statements that PostgREST makes of its requests --------------
+# --- PostgREST's statements ------------------------------------------------------------------
 
 $node->safe_psql('postgres', 'CREATE DATABASE api');
 $node->safe_psql('api', 'CREATE EXTENSION randflake_type CASCADE');
@@ -408,7 +409,7 @@ $node->safe_psql('postgres', 'DROP ROLE web_anon');
 without_library('BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;' . block('stand_in'));
 python('sqlalchemy', 'python3-sqlalchemy');
 python(@django);
-# The test database of Rails is a copy of the template, which its helper configures.
+# The helper configures the test database of Rails, a copy of the template.
 recipe(@active_record, after => [ [ 'env', 'PGDATABASE=again', $ruby, 'again.rb' ] ], also => {
     'fixtures/customer.yml' => "ada:\n  name: Ada\n", 'again.rb' => <<'RUBY' });
 require_relative 'activerecord'
@@ -419,7 +420,7 @@ keys = [Customer.find_by(name: 'Ada').number, Customer.create!(name: 'Bob').id, 
 raise keys.inspect unless keys.all? { |key| key.abs > 2**32 }
 RUBY
 javascript('typeorm');
-# PGlite beside the server, which has no part in it.
+# Runs PGlite, without the server.
 javascript('sequelize', files => ['pglite.mjs'], prepare => [ [ 'node', 'pglite_program.mjs' ] ], also => {
     'managed/randflake.sql' => slurp_file('managed/randflake.sql'),
     'stand_in.sql' => block('stand_in') =~ s/^ALTER DATABASE.*//mr,

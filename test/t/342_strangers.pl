@@ -1,5 +1,5 @@
-# Goes through the tables of docs/security.md line by line: what each attacker does not learn, and
-# attempts to learn it.
+# Checks each line of the tables in docs/security.md: tries to learn everything that the line says
+# an attacker does not learn.
 
 use Docs;
 use File::Find ();
@@ -8,13 +8,13 @@ use Randflake;
 
 read_document('docs/security.md', 'test/t/342_strangers.pl');
 
-# The lines of the first table about what a person does not learn, without links
+# Reads from the first table what a person does not learn, without links.
 my ($table) = slurp_file('docs/security.md') =~ /^\| a person with \| learns \| does not learn \|\n(.*?)\n\n/ms;
 my %untried = map { s/\[([^]]*)\]\([^)]*\)/$1/gr => 1 }
   $table =~ /^\| ([^|]*?) \| [^|]* \| [^|\s][^|]* \|$/mg;
 cmp_ok(scalar keys %untried, '>=', 9, 'lines of the table');
 
-# The attempts of one of them follow.
+# Begins the attempts of this person.
 sub attempts_of {
     my ($person) = @_;
     ok(delete $untried{$person}, "--- $person") or diag(join "\n", keys %untried);
@@ -38,7 +38,7 @@ GRANT EXECUTE ON FUNCTION randflake_encode(timestamptz, integer, integer) TO enc
 SELECT randflake_generate();
 SQL
 
-# A role that may run SQL searches for the secret.
+# Lets a role that may run SQL search for the secret.
 sub finds_no_secret {
     my ($role, @more) = @_;
     my $seen = '';
@@ -54,9 +54,9 @@ sub finds_no_secret {
     no_secret_in($seen, $secret, '  the secret');
 }
 
-# --- a person with identifiers -----------------------------------------------------------------
+# --- identifiers -------------------------------------------------------------------------------
 
-# Identifiers of two seconds, in order of creation.
+# Makes identifiers in two seconds, and keeps their order.
 my $second = 10 + int time;
 clock_stands_at($node, $second);
 $node->safe_psql('postgres', 'CREATE TABLE made AS SELECT n, randflake_generate() AS id FROM generate_series(1, 20000) AS n');
@@ -64,8 +64,7 @@ clock_stands_at($node, $second + 60);
 $node->safe_psql('postgres', 'INSERT INTO made SELECT n, randflake_generate() FROM generate_series(20001, 40000) AS n');
 my @made = split /\n/, $node->safe_psql('postgres', 'SELECT id FROM made ORDER BY n');
 
-# What is not in the known answers of test/unit/vectors_test.cpp: that servers make these, of all
-# numbers
+# Adds to the known answers of test/unit/vectors_test.cpp that servers use all numbers.
 attempts_of('one identifier');
 cmp_ok(abs($_ - 10000), '<', 6 * 71, '  half of a second are negative')
   for split /\n/, $node->safe_psql('postgres', 'SELECT count(*) FILTER (WHERE id < 0) FROM made GROUP BY n <= 20000');
@@ -79,14 +78,15 @@ cmp_ok(abs $order[$_], '<', 0.03, '  order: it is not in the ' . ('number', 'sha
 my %steps;
 $steps{ $made[ $_ + 1 ] - $made[$_] }++ for 0 .. $#made - 1;
 is(scalar(grep { $_ > 1 } values %steps), 0, '  no step comes twice');
-# If they were counted, as with a sequence, the greatest would reveal their number.
+# If the server counted, like a sequence, the greatest identifier would reveal the number of
+# identifiers.
 my ($least, $greatest) = split /\|/, $node->safe_psql('postgres',
     'SELECT min(id) / 2.0 ^ 63, max(id) / 2.0 ^ 63 FROM (SELECT id FROM made ORDER BY n LIMIT 1000) AS first');
 cmp_ok($least, '<', -0.95, '  volume: the first thousand are spread over all numbers');
 cmp_ok($greatest, '>', 0.95, '    up to the greatest');
 
 attempts_of('many identifiers and the time of each');
-# Known numbers cannot predict others if they are linear neither over bits nor over numbers.
+# Identifiers that depended linearly on bits or numbers would be predictable.
 my ($linear, $affine, $flips) = split /\|/, $node->safe_psql('postgres', <<'SQL');
 WITH pair AS (
     SELECT randflake_encode(t, 1, 2 * n) AS a, randflake_encode(t, 1, 2 * n + 1) AS b,
@@ -99,10 +99,10 @@ is($linear, 0, '  the exclusive or of related ones is not the same');
 is($affine, 0, '  nor are their differences');
 cmp_ok(abs($flips - 32), '<', 0.2, "  a change of one bit inside changes $flips of 64");
 
-# --- a database with randflake alone ---------------------------------------------------------
+# --- randflake alone -------------------------------------------------------------------------
 
 attempts_of('SQL, as an ordinary role, without the type');
-# Every object of the extension that a stranger may use, and why it reveals nothing.
+# Lists every object of the extension that a stranger may use, and why the object reveals nothing.
 my %harmless = ('randflake_generate()' => 'a new identifier',
     'randflake_generate(integer)' => 'new identifiers',
     'randflake_generate_text()' => 'a new identifier',
@@ -142,7 +142,7 @@ WHERE deptype = 'e' AND extname = 'randflake' AND classid IN ('pg_operator'::reg
     'pg_opclass'::regclass, 'pg_opfamily'::regclass, 'pg_amop'::regclass)
 SQL
 
-# Those that take an identifier need no secret: a server with another secret gives the same.
+# Functions that take an identifier need no secret: a server with another secret returns the same.
 my $calls = q{SELECT string_agg(format('%s %s %s', randflake_to_text(id), randflake_from_text(randflake_to_text(id)),
     randflake_shard(id, 1000)), ',' ORDER BY id) FROM hashint8extended(3, 0) AS seed, generate_series(seed, seed + 9) AS id};
 my $other = new_server('other', settings => { node_id => 0, secret => random_secret() });
@@ -152,8 +152,9 @@ is($node->safe_psql('postgres', $calls), $other->safe_psql('postgres', $calls),
     'text form and shards are the same under another secret');
 $other->stop;
 
-# Volume: everything but identifiers is the same before and after others make some in the same
-# second. Those of Snowflake show only the number of other Snowflake identifiers.
+# A stranger does not learn how many identifiers other sessions make in a second: all results but
+# identifiers stay the same. A Snowflake identifier reveals only the number of other Snowflake
+# identifiers.
 my $look = <<'SQL';
 EXPLAIN (VERBOSE) SELECT randflake_generate(), randflake_generate_text(), snowflake_generate() FROM randflake_generate(10);
 SELECT * FROM snowflake_layouts();
@@ -211,12 +212,12 @@ is_deeply([ sort keys %untried ], [], 'every line of the table was tried');
 
 $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type');
 
-# No server issues the identifier of a second's lower end: the test takes all numbers of a second
+# No server issues the identifier at a second's lower end. The test takes all numbers of a second
 # under node ids 0 and 1.
 $second += 120;
 clock_stands_at($node, $second);
 $node->safe_psql('postgres', 'SELECT randflake_status_reset()');
-# Takes 1, 8 and 64 numbers at a time, so that none is left over under either node id
+# Takes 1, 8 and 64 numbers at a time, so that no number of either node id is left.
 my $in_runs = 1 + 8 + 64 * 2000;
 $node->safe_psql('postgres', "CREATE TABLE whole AS SELECT randflake_generate() AS id FROM generate_series(1, $in_runs)");
 $node->safe_psql('postgres', "SET randflake.max_wait = 0; INSERT INTO whole SELECT randflake_next() FROM generate_series($in_runs + 1, 262143)");
@@ -236,7 +237,7 @@ is($node->safe_psql('postgres', 'SELECT ids_issued, slots_exhausted FROM randfla
 is($node->safe_psql('postgres', 'SELECT string_agg(ids_issued::text, $$|$$ ORDER BY node_id) FROM randflake_slots'),
     '131071|131072', '  for each node id');
 
-# Row-level security hides rows, but not the planner's estimate of their number, as documented.
+# Row-level security hides rows, but shows the planner's estimate of their number, as documented.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE hidden AS SELECT id::randflake FROM made;
 ANALYZE hidden;
@@ -251,10 +252,10 @@ my @expected = map {
 } $second - 130, $second - 90;
 cmp_ok(abs($expected[0] / $expected[1] - 2), '<', 0.2, '  but all are expected to be twice those of a minute less');
 
-# --- without USAGE on the type -------------------------------------------------------------------
+# --- without USAGE -------------------------------------------------------------------------------
 
-# Node trees are public. A role that can turn an identifier into a constant reads its fields, in its
-# own view or in the output of debug_print_plan; a role that reads a column uses its value.
+# Node trees are public. A role that can turn an identifier into a constant reads its fields in a
+# view or in the output of debug_print_plan. A role that reads a column uses the value.
 clock_stands_at($node, $second + 60);
 $node->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app');
 $node->safe_psql('postgres', block('restrict_type'));
@@ -313,7 +314,7 @@ my $of_row = $node->safe_psql('postgres', q{SELECT concat_ws(' ', extract(epoch 
       . ' FROM inbox, randflake_decode(made::bigint)');
 like(join('|', constants_in($plans)), qr/\b$of_row\b/, '  and a role that reads a column, without USAGE');
 
-# Statements of a role that make a value. With USAGE each succeeds, or it would be no attack.
+# Each statement makes a value. It succeeds with USAGE, so the lack of USAGE stops the attack.
 my $row = qq{{"id": "$text"}};
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 my @attacks = (
@@ -361,7 +362,7 @@ for my $attack (@attacks, @declarations) {
 $node->safe_psql('postgres', 'CREATE INDEX ON texts (randflake_lower(at)); ALTER TABLE texts OWNER TO stranger');
 error_is($node, 'REINDEX TABLE texts', '42501', { detail => qr/^Role "stranger" needs/ }, 'an index is built by its owner');
 
-# The same in the protocol: the server's answer to these messages of a role.
+# Returns the server's answer to these messages of a role in the protocol.
 sub answer_to {
     my ($role, @messages) = @_;
     my $socket = IO::Socket::UNIX->new(Peer => $node->host . '/.s.PGSQL.' . $node->port) or die "no connection: $!";
@@ -424,7 +425,7 @@ is(state_after($both, $_->[0]), $_->[1], "one session: $_->[0]")
   [ "PREPARE q AS SELECT t::randflake FROM texts; EXECUTE q; SET ROLE stranger; EXECUTE q", '42501' ];
 $both->quit;
 
-# Uses without USAGE: new values, and existing values, even in another role's view
+# A role without USAGE uses new and existing values, even in another role's view.
 my (undef, $out, $errors) = $node->psql('postgres', <<'SQL', extra_params => [ '-U', 'stranger' ]);
 INSERT INTO inbox (id) VALUES (NULL);
 INSERT INTO inbox (id) SELECT max(made) FROM inbox;

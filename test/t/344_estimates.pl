@@ -6,8 +6,8 @@ use Randflake;
 my $node = start_server('main', extensions => ['randflake_type'],
     conf => "autovacuum = off\nmax_parallel_workers_per_gather = 0\njit = off\n");
 
-# Six hours with a growing rate: some seconds hold one value, others many, some a frequent value.
-# The bins of "few" are minutes wide.
+# The rate grows over six hours: some seconds hold one value, some hold many, and some a frequent
+# value. The bins of "few" are minutes wide.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE log (id randflake, twin bigint, n integer);
 CREATE INDEX ON log (id);
@@ -32,7 +32,7 @@ BEGIN
 END $$;
 SQL
 
-# The estimates and results of queries in which "id" is the column and a time the constant
+# Compares estimates and results of queries in which "id" is the column and a time the constant.
 sub estimates_are_the_same {
     my ($name, $good, @queries) = @_;
     my $bad = '';
@@ -42,7 +42,7 @@ sub estimates_are_the_same {
         my ($expected, $twin, $found) = split /\|/, $node->safe_psql('postgres',
             "SELECT rows_of(\$\$$of_type\$\$), rows_of(\$\$$of_twin\$\$), count(*) FROM ($of_type) AS q");
         note("$query: expected $expected, as bigint $twin, found $found");
-        # The planner multiplies in another order.
+        # Allows a rounding error, because the planner multiplies in another order.
         $bad .= "$query: expected $expected, as bigint $twin, found $found\n"
           unless abs($expected - $twin) <= 1 + $twin / 1e6 && (!$good || abs($expected - $found) <= 0.3 * $found + 60);
     }
@@ -55,7 +55,7 @@ my @conditions = ('id >= 05:00:00', 'id >= 05:45:00', 'id >= 05:59:30', 'id > 03
     'id < 00:00:00', 'id >= 06:00:00', '05:45:00 <= id', '02:10:00 <= id AND 02:20:00 > id',
     '02:10:00 <= id AND id < 02:20:00', 'id >= 02:10:00 AND 02:20:00 > id', 'NOT id < 03:10:00',
     'id < 01:00:00 OR id > 05:00:00', 'id >= 02:00:00 AND id < 03:00:00 AND n < 5000');
-# Estimates that are good for only one of the two, or for neither
+# These estimates are good for only one of the two types, or for neither.
 my @others = ('id < ANY (ARRAY[01:00:00, 02:00:00])', 'id > ALL (ARRAY[01:00:00, 02:00:00])', 'id = 01:00:00',
     'id <> 01:00:00', 'id IN (01:00:00, 02:00:00)', 'least(id, id) < 03:00:00', 'id >= 02:00:00 AND n < 100',
     'id < (SELECT 03:00:00)', 'id >= 03:00:00 AND id < (SELECT 04:00:00)', 'id >= 04:00:00 AND id < 03:00:00', 'id > NULL',

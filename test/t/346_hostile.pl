@@ -1,6 +1,6 @@
-# Plays a hostile user who calls every function of the extensions with absurd arguments, in places
-# where no program would, in sessions that are cancelled and time out. Checks that the server stays
-# up, that its memory stays flat, and that the secret appears nowhere.
+# Calls every function of the extensions with absurd arguments and in absurd places, in sessions
+# that the test cancels or that time out. Checks that the server stays up, that its memory stays
+# flat, and that no output contains the secret.
 
 use HostileCalls;
 use Randflake;
@@ -12,7 +12,7 @@ my $node = start_server('main', extensions => [qw(randflake_type randflake_coord
 my $postmaster = postmaster_of($node);
 my $everything = '';    # all output to any role
 
-# Users: one without privileges, and one that may call everything.
+# One user has no privileges, and one may call everything.
 $node->safe_psql('postgres', <<'SQL' . hostile_schema());
 CREATE ROLE ordinary LOGIN;
 CREATE ROLE granted LOGIN IN ROLE pg_monitor;
@@ -25,7 +25,7 @@ my @functions = split /\n/,
   $node->safe_psql('postgres', 'SELECT oid::regprocedure FROM hostile.functions ORDER BY 1');
 cmp_ok(scalar @functions, '>', 20, scalar @functions . ' functions');
 
-# The output of statements for a user, including errors; none ends the session.
+# Returns the output of a user's statements with their errors, none of which ends the session.
 sub seen_by {
     my ($user, $sql, $database) = @_;
     my ($status, $out, $err) = $node->psql($database // 'postgres', $sql, on_error_stop => 0,
@@ -52,7 +52,7 @@ for my $user (@users) {
     seen_by($user, 'SELECT * FROM hostile.messages; DROP TABLE hostile.messages');
 }
 
-# Neither the message nor the log has a copy of huge text.
+# The message and the log contain no copy of huge text.
 my ($none, $refusal) = seen_by('ordinary', q{SELECT randflake_from_text(repeat('0', 1 << 28))});
 like($refusal, qr/ERROR:\s+22P02: .{1,200}$/m, 'a text of 256 MB is refused in few words');
 
@@ -72,7 +72,7 @@ my ($out, $err) = seen_by('ordinary', join ";\n", map {
 } '-2147483648', '2147483647', 'NULL', '(SELECT 1)', 'random()::integer', "(NULL::text)::integer");
 unlike($err, qr/ERROR/, 'row estimates');
 
-# Bytes that are not characters
+# Passes bytes that form no characters.
 $node->safe_psql('postgres', q{CREATE DATABASE bytes ENCODING SQL_ASCII TEMPLATE template0 LOCALE 'C'});
 $node->safe_psql('bytes', 'CREATE EXTENSION randflake');
 ($out, $err) = seen_by('ordinary', <<'SQL', 'bytes');
@@ -99,7 +99,7 @@ for my $user (@users) {
     }
 }
 
-# --- cursors, subtransactions, prepared statements -----------------------------------------------
+# --- cursors and subtransactions -----------------------------------------------------------------
 
 for my $user (@users) {
     ($out, $err) = seen_by($user, statements_of_a_session());
@@ -107,7 +107,7 @@ for my $user (@users) {
     is(() = $out =~ /^done$/mg, 1, "  all of them");
 }
 
-# --- cancels and timeouts, many sessions ---------------------------------------------------------
+# --- cancellation and timeouts -------------------------------------------------------------------
 
 my $endless = 'SET statement_timeout = 300; SET randflake.max_wait = 2147483647';
 for my $sql ('SELECT count(*) FROM randflake_generate(2147483647)',

@@ -1,18 +1,18 @@
-# Checks the slot from which the type randflake takes its values, and that no other call gets the
-# same ones.
+# Checks the slot from which the type randflake takes its values, and that no other call gets these
+# values.
 
 use Randflake;
 
 my $per_node = 131072;
 
-# --- one session, while the clock stands still -----------------------------------------------
+# --- one session -----------------------------------------------------------------------------
 
 my $node = new_server('main',
     settings => { node_id => 500, node_count => 3, secret => random_secret(), max_wait => 0 });
 start_under_clock($node);
 $node->safe_psql('postgres',
     q{CREATE EXTENSION randflake_type CASCADE; SET randflake.max_wait = '1h'; SELECT randflake_next()});
-# The window is some seconds long.
+# Stops the clock a second ahead, within the window.
 clock_stands_at($node, time + 1);
 $node->safe_psql('postgres',
     "SET randflake.max_wait = '1h'; CREATE TABLE made AS SELECT n AS place, randflake_next() AS id"
@@ -29,7 +29,7 @@ is($node->safe_psql('postgres', 'SELECT string_agg(n::text, $$ $$ ORDER BY node)
           . ' (SELECT randflake_node_id(id) AS node, count(*) AS n FROM made GROUP BY 1) AS m'),
     "$per_node $per_node 1000", '  with nothing left out');
 
-# Numbers used by the type are used for bigint, and vice versa.
+# The type and bigint share their numbers.
 my $left = $per_node - 1000;
 $node->safe_psql('postgres',
     "SET randflake.max_wait = '1h'; INSERT INTO made SELECT 0, randflake_generate()"
@@ -44,7 +44,7 @@ $node->stop;
 
 # --- sessions together -----------------------------------------------------------------------
 
-# All backends count in one slot.
+# All backends take values of the type from one slot.
 $node = start_server('together', extensions => ['randflake_type'],
     settings => { node_id => 700, node_count => 64, secret => random_secret(), max_wait => '1h' });
 $node->safe_psql('postgres',
@@ -56,7 +56,7 @@ is("@errors", '    ', 'five sessions insert');
 $made = fields_of($node, 'SELECT id::bigint FROM made');
 is("$made->{count} $made->{nodes}", '10000 700', '  in one slot');
 
-# Both kinds from one contended slot, in sessions and parallel workers.
+# Sessions and parallel workers take values of both types from one contended slot.
 $node->stop;
 configure($node, node_id => 900, node_count => 1, secret => random_secret(), max_wait => '1h');
 $node->start;
@@ -92,7 +92,8 @@ DROP TABLE copied;
 SQL
 }
 
-# Binary input of another length: mostly the text form, from a driver that does not know the type.
+# Sends binary input of another length: a driver that does not know the type mostly sends the text
+# form.
 sub copy_binary {
     my ($bytes) = @_;
     my $copy = "PGCOPY\n\xff\r\n\0" . pack('NN n N', 0, 0, 1, length $bytes) . $bytes . pack('n', 0xffff);
@@ -127,7 +128,7 @@ SKIP: {
         '  and the cast that works');
 }
 
-# --- a server that reads but does not generate -----------------------------------------------
+# --- only reading ----------------------------------------------------------------------------
 
 my $secret = slurp_file($node->data_dir . '/randflake.conf') =~ /secret = '(\w+)'/ ? $1 : die;
 configure($node, secret => $secret);

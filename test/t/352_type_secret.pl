@@ -1,6 +1,5 @@
-# Checks that the secret is part of the meaning of values of type randflake: under another secret
-# nothing is readable, above all not in a wrong order. The test restores, restarts, and uses
-# databases that are not bound.
+# Checks that a server with another secret refuses to read values of type randflake, rather than
+# read them in a wrong order. The test restores, restarts, and uses unbound databases.
 
 use Randflake;
 
@@ -14,7 +13,7 @@ my $fingerprint = $node->safe_psql('postgres', 'SELECT key_fingerprint FROM rand
 is($node->safe_psql('postgres', 'TABLE randflake_key'), $fingerprint,
     'CREATE EXTENSION binds the type to the secret');
 
-# "zafter" sorts behind randflake_key, "before" before it: pg_dump takes tables by name.
+# pg_dump takes tables by name: "before" comes before randflake_key, and "zafter" after it.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE before (id randflake PRIMARY KEY DEFAULT randflake_next(), n integer);
 INSERT INTO before (n) SELECT n FROM generate_series(1, 1000) AS n;
@@ -29,7 +28,7 @@ INSERT INTO parts SELECT id, n FROM before;
 CREATE VIEW recent AS SELECT * FROM before WHERE id >= randflake_lower('2025-06-01');
 SQL
 
-# All contents in order, in text form.
+# Reads all contents in order, in text form.
 my $content = <<'SQL';
 SELECT md5(string_agg(format('%s %s %s', id, id::bigint, n), ',' ORDER BY id)) FROM before
 UNION ALL SELECT md5(string_agg(format('%s %s %s', id, others, n), ',' ORDER BY id)) FROM zafter
@@ -54,8 +53,7 @@ for my $table ('randflake_key', 'randflake_key_check') {
 unlike(slurp_file("$dumps/plain.sql"), qr/TRIGGER randflake_key_guard/, '  and nothing of the extension');
 no_secret_in(slurp_file("$dumps/plain.sql"), $secret, '  nor the secret');
 
-# Restores into a new database of a server, copied from $template; returns exit status, errors and
-# the database's name.
+# Restores into a copy of $template on a server. Returns success, errors and the database's name.
 my $databases = 0;
 my $template = 'template0';
 
@@ -81,7 +79,7 @@ for my $case ([ 'psql', '-v', 'ON_ERROR_STOP=1' ], [ 'pg_restore' ], [ 'pg_resto
         "$fingerprint\n$fingerprint", '  with one fingerprint');
 }
 
-# The data alone, with triggers disabled.
+# Restores the data alone, with triggers disabled.
 {
     my (undef, undef, $database) = restore($node, 'pg_restore', '--schema-only');
     $node->command_ok(
@@ -95,7 +93,7 @@ for my $case ([ 'psql', '-v', 'ON_ERROR_STOP=1' ], [ 'pg_restore' ], [ 'pg_resto
 my $other = start_server('other', extensions => ['randflake_type'],
     settings => { node_id => 2, secret => $other_secret, max_wait => '1h' });
 
-# Every use of the type must fail, and so must reading if there are values.
+# Checks that every use of the type fails, and also reading if the database has values.
 sub nothing_works {
     my ($server, $database, $name) = @_;
     my @statements = ('SELECT randflake_next()', q{SELECT 'a'::randflake},
@@ -118,7 +116,8 @@ for my $case ([ 'psql', '-v', 'ON_ERROR_STOP=1' ], ['pg_restore']) {
     ok(!(restore($other, @$case))[0], "@$case of partitions fails under another secret");
 }
 
-# Without partitions a restore reaches the fingerprint. Rows loaded before it can only be counted.
+# Without partitions a restore reaches the fingerprint. The server can only count rows that the
+# restore loaded before.
 $node->safe_psql('postgres', 'DROP TABLE parts');
 $pg_dump->("$dumps/plain.sql");
 $pg_dump->("$dumps/custom", '-Fc');
@@ -151,7 +150,7 @@ append_to_file("$dumps/list", join "\n", @others, reverse(@keys), '');
     is($other->safe_psql($database, q{SELECT to_regclass('before') IS NULL}), 't', '  and leaves nothing');
 }
 
-# A session that used the type before notices.
+# A session that has used the type notices the restored fingerprint.
 $other->safe_psql('postgres', 'CREATE TABLE kept AS SELECT randflake_next() AS id');
 my $session = start_session($other, 'SELECT count(id::text) FROM kept', q{DO $$ BEGIN
     WHILE (SELECT count(*) FROM randflake_key) = 1 LOOP COMMIT; PERFORM pg_sleep(0.1); END LOOP; END $$},
@@ -168,7 +167,7 @@ error_is($other, 'SELECT id FROM kept', '55000',
       hint => qr/new database/ }, 'the error names both fingerprints and the remedy');
 $other->stop;
 
-# --- the same data directory, another secret or none -----------------------------------------
+# --- a changed secret ------------------------------------------------------------------------
 
 configure($node, node_id => 1, secret => $other_secret, max_wait => '1h');
 $node->restart;
@@ -189,7 +188,7 @@ is($node->safe_psql('postgres',
           . ' AND randflake_node_id(id) = 1 AND randflake_timestamp(id) <= now()'),
     1000, '  but the time inside can be asked for');
 
-# --- the extension comes before the secret -----------------------------------------------------
+# --- a late secret -----------------------------------------------------------------------------
 
 # The notice names the remedy, unless the client suppresses notices or the transaction rolls back.
 sub notices_of {
@@ -217,7 +216,7 @@ GRANT ALL ON made TO app;
 SQL
 like(($node->psql('early', 'SELECT randflake_next()'))[2], qr/no secret is configured/, '  and no value');
 
-# The same with the tables of a dump, for restores below
+# Restores only the tables of a dump, for the restores below.
 $node->safe_psql('postgres', 'CREATE DATABASE defined');
 $node->command_ok([ 'pg_restore', '--section=pre-data', '-d', $node->connstr('defined'), "$dumps/custom" ],
     '  but tables without indexes can be restored');
@@ -228,7 +227,7 @@ my $short_content = $content =~ s/UNION ALL[^\n]*parts\n//r =~ s/UNION ALL[^\n]*
 my $short_expected = $expected =~ s/\n\w+\n(1000)\n.*/\n$1/sr;
 is($node->safe_psql('postgres', $short_content), $short_expected, 'with the secret everything is back');
 
-# Ordinary roles and standbys may not bind.
+# Ordinary roles and standbys may not bind a database.
 $node->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'backup', has_streaming => 1);
@@ -245,7 +244,7 @@ my ($superuser) = $node->safe_psql('postgres', 'SELECT current_user');
 unbound_for($node, 'by an ordinary role', 'app', 'Role "app" may not bind it\.');
 unbound_for($standby, 'on a standby', $superuser, 'A standby cannot bind it\.');
 
-# Reading does not write.
+# A dump that reads bounds of partitions writes no fingerprint.
 my $port = $node->port;
 $node->safe_psql('early', q{CREATE TABLE parts (id randflake) PARTITION BY RANGE (id);
     CREATE TABLE parts_old PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (randflake_lower('2026-01-01'))});
@@ -253,7 +252,7 @@ $node->command_fails_like([ 'pg_dump', '-p', $port, '-h', $node->host, 'early' ]
     qr/not bound to a secret.*Only values that are made or read in bind it/s, 'pg_dump binds nothing');
 $node->safe_psql('early', 'DROP TABLE parts');
 
-# Waits until this many sessions wait for a lock, or a minute.
+# Returns SQL that waits until this many sessions wait for a lock, for at most a minute.
 sub until_waiting {
     my ($sessions) = @_;
     return <<"SQL";
@@ -264,7 +263,7 @@ END LOOP; END \$\$
 SQL
 }
 
-# Concurrent first uses bind once: each session waits for the one before.
+# Concurrent first uses bind the database once: each session waits for the former one.
 my $first = start_session($node, q{\c early}, q{BEGIN}, 'INSERT INTO made DEFAULT VALUES',
     until_waiting(4), 'COMMIT');
 $node->poll_query_until('early', q{SELECT count(*) = 1 FROM pg_locks
@@ -322,7 +321,7 @@ for my $options ([], ['--jobs=2']) {
     is($node->safe_psql($database, 'TABLE randflake_key'), $fingerprint, '  the fingerprint too');
 }
 
-# A new secret for all rows: the documentation's two statements
+# The documentation's two statements give all rows a new secret.
 configure($node, node_id => 1, secret => $other_secret, max_wait => '1h');
 $node->restart;
 my ($bound) = $node->safe_psql('early', 'DELETE FROM randflake_key; SELECT randflake_bind_secret()');

@@ -1,7 +1,6 @@
-# Checks that a database is bound to the secrets of its values, whatever the clock shows. It takes
-# the ways back from a secret that should not have begun, and tries values without an entry,
-# identifiers that a user made up, parallel operations, and servers whose secrets differ from the
-# database's.
+# Checks that a database is bound to the secrets of its values, whatever the clock shows. The test
+# takes the ways back from a secret that began too early. It tries values without an entry, invented
+# identifiers, parallel operations, and servers whose secrets differ from the database's.
 
 use Docs;
 use Randflake;
@@ -52,7 +51,7 @@ sub reload_with {
     return $node->safe_psql('postgres', 'SELECT randflake_reload_secret()');
 }
 
-# Every way to read old values
+# Checks every way to read old values.
 sub reads_old {
     my ($test_name) = @_;
     is($node->safe_psql('postgres', $old), $shown, $test_name);
@@ -105,12 +104,12 @@ configure($node, %settings);
 
 $begins = $clock + 1000;
 restart_with($secrets[0]);
-# A session that was certain of everything, with one secret
+# Starts a session while the ring has one secret, so the session is certain of every value.
 my $early = $node->background_psql('postgres', on_error_stop => 1);
 $early->query_safe('SET ROLE app');
 isnt($early->query_safe('SELECT randflake_next()'), '', 'a session makes a value');
 is(reload_with($secrets[0], $begins => $secrets[1]), 2, '  before the second secret');
-# The identifier of a number of the new secret that is not skipped
+# Returns the identifier of a number that the new secret does not skip.
 sub number_of {
     my ($second) = @_;
     return $node->safe_psql('postgres', <<"SQL");
@@ -140,7 +139,7 @@ clock_shows($begins - 1);
 is($node->safe_psql('postgres', "BEGIN; INSERT INTO made VALUES ($guessed); $entries; ROLLBACK; $entries"), "2\n1",
     'a second before, another server may have made it: it is read, and binds');
 
-# --- what cannot write ----------------------------------------------------------------------------
+# --- read-only statements -------------------------------------------------------------------------
 
 clock_shows($begins + 10);
 my $own = number_of($begins + 2);
@@ -157,7 +156,7 @@ is($node->safe_psql('postgres', "SET default_transaction_read_only = on; SELECT 
 error_is($node, 'BEGIN READ ONLY; SELECT randflake_next()', '55000', $missing, '  and shows none that it made');
 is($node->safe_psql('postgres', $entries), 1, '  which binds nothing');
 
-# --- values whose entry was rolled back -----------------------------------------------------------
+# --- rolled-back entries --------------------------------------------------------------------------
 
 my $own_text = $node->safe_psql('postgres', "SELECT lpad(randflake_to_text($own), 13, '0')");
 for my $how ('BEGIN', 'BEGIN READ ONLY') {
@@ -182,13 +181,13 @@ $node->safe_psql('postgres', "BEGIN; $outlives ROLLBACK");
 error_is($node, "BEGIN; $outlives SELECT id FROM made WHERE n = 7000", '55000', $missing, 'a variable that outlives a subtransaction');
 is($node->safe_psql('postgres', "BEGIN; $outlives SELECT length(randflake_bind_secret()); SELECT length(id::text) > 0 FROM made WHERE n = 7000; ROLLBACK"), "16\nt",
     '  and the hint helps');
-# A worker needs nothing for it.
+# A parallel worker shows the value without an entry.
 is($node->safe_psql('postgres', "BEGIN; $outlives $in_parallel SET parallel_leader_participation = off; SELECT count(id::text) FROM made WHERE n <= 7000; ROLLBACK") > 5000, 1,
     '  and a parallel worker shows it');
 is($node->safe_psql('postgres', $entries), 1, '  nothing is bound by any of this');
 
-# A session that reads all the time sees what another transaction binds, without a lock or new
-# catalog.
+# A session that reads all the time sees the entry of another transaction, without a lock or a new
+# catalog snapshot.
 my $looking = start_session($node, <<'SQL');
 DO $$
 DECLARE shown integer;
@@ -209,7 +208,7 @@ is($node->safe_psql('postgres', $entries), 2, '  which an ordinary role has boun
 $node->safe_psql('postgres', "$in_parallel INSERT INTO made (n) SELECT 8001; SELECT count(randflake_next()) FROM number");
 pass('  and parallel operations make values');
 
-# --- ring and table differ ------------------------------------------------------------------------
+# --- differing secrets ----------------------------------------------------------------------------
 
 my $new = q{SELECT count(*), md5(string_agg(id::text, ' ' ORDER BY id)) FROM made};
 my $everything = $node->safe_psql('postgres', $new);
@@ -219,7 +218,7 @@ my $differs = {
     hint => qr/delete them and its rows in the table "randflake_key"/ };
 sub differs {
     my ($test_name, @file) = @_;
-    # It has used the second secret and makes nothing now; it only reads.
+    # The server has used the second secret. Now it reads but makes no values.
     restart_with(@file);
     reads_old("$test_name: old values are read");
     error_is($node, $_, '55000', $differs, "  refused: $_")
@@ -231,7 +230,7 @@ differs('withdrawn after it was used', $secrets[0]);
 differs('replaced', $secrets[0], $begins => $secrets[2]);
 differs('moved to later', $secrets[0], $begins + 20 => $secrets[1]);
 differs('moved to earlier', $secrets[0], $begins - 20 => $secrets[1]);
-# A made-up identifier that the first secret reads as later
+# Tries an invented identifier that the first secret reads as later.
 my $none = 'SELECT count(*) FROM (SELECT 1 FROM generate_series(1, 100) AS i WHERE (i * 1000003 + 7)::bigint::randflake IS NULL) AS s';
 error_is($node, $none, '55000', $differs, '  nor is an identifier of no secret or of a later second a malformed one');
 restart_with($secrets[3]);
@@ -244,7 +243,7 @@ restart_with($secrets[0], $begins => $secrets[1], $begins + $year => $secrets[2]
 is($node->safe_psql('postgres', $new), $everything, 'with a line too many, all is read');
 is($node->safe_psql('postgres', $entries), 2, '  and nothing is bound');
 
-# The documented way to give up values of a secret
+# Follows the documented way to give up the values of a secret.
 restart_with($secrets[0]);
 my ($fingerprint) = error_of($node, 'SELECT id FROM made WHERE n = 8000')->{detail} =~ /key fingerprint (\w+) beside/;
 $node->safe_psql('postgres', block('give_up') =~ s/orders/made/r =~ s/'2027[^']*'/"'" . utc($begins) . "'"/er

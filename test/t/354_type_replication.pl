@@ -89,7 +89,7 @@ for my $format (sort keys %subscriber) {
     $node->safe_psql('postgres', 'GRANT USAGE ON TYPE randflake TO PUBLIC; ALTER ROLE applier SUPERUSER');
 }
 
-# A publication of all tables includes the extension's.
+# A publication of all tables includes the extension's tables.
 $_->safe_psql('postgres', 'CREATE DATABASE whole') for $publisher, $subscriber{text};
 $publisher->safe_psql('whole', <<'SQL');
 CREATE PUBLICATION whole FOR ALL TABLES;
@@ -114,7 +114,7 @@ is($_->safe_psql('whole', $keys), $whole_keys, '  and bound anew') for $publishe
 is($subscriber{text}->safe_psql('whole', $content), $publisher->safe_psql('whole', $content),
     '  and a subscriber has everything');
 
-# A first use binds the type and makes a row; decoding sees the row with that fingerprint.
+# A first use binds the type and makes a row. Decoding sees the row with the new fingerprint.
 my $forget = 'DELETE FROM randflake_key; DELETE FROM randflake_key_check';
 $publisher->safe_psql('whole', "$forget; INSERT INTO made (n) VALUES (1002)");
 $publisher->wait_for_catchup('in_whole');
@@ -123,7 +123,7 @@ is($subscriber{text}->safe_psql('whole', $content), $publisher->safe_psql('whole
     '  which a subscriber sees');
 $subscriber{text}->safe_psql('whole', 'DROP SUBSCRIPTION in_whole');
 
-# The first use may be a row that arrives.
+# An arriving row may be the first use.
 for my $format (sort keys %subscriber) {
     my $node = $subscriber{$format};
     $node->safe_psql('postgres', $forget);
@@ -134,7 +134,7 @@ for my $format (sort keys %subscriber) {
         '  and is there');
 }
 
-# Decoding itself binds nothing and needs nothing.
+# Decoding binds no database, and needs no bound database.
 $publisher->safe_psql('whole', <<"SQL");
 SELECT pg_create_logical_replication_slot('unbound', 'test_decoding');
 BEGIN;
@@ -153,7 +153,7 @@ is($publisher->safe_psql('whole',
 is($publisher->safe_psql('whole', 'SELECT count(*) FROM randflake_key'), 0, '  which binds nothing');
 $publisher->safe_psql('whole', q{SELECT pg_drop_replication_slot('unbound')});
 
-# The changes as a decoding program sees them
+# Reads the changes as a decoding program does.
 is( $publisher->safe_psql('postgres', <<'SQL'),
 SELECT count(*) FROM pg_create_logical_replication_slot('own', 'test_decoding');
 INSERT INTO made (n) VALUES (9999);
@@ -162,7 +162,7 @@ SELECT (SELECT data FROM pg_logical_slot_get_changes('own', NULL, NULL) WHERE da
 SQL
     "1\nt", 'logical decoding shows the identifier');
 
-# A subscriber that loses its secret stops, and resumes where it was once it has it again.
+# A subscriber without its secret stops. With the secret it resumes where it stopped.
 my $node = $subscriber{text};
 configure($node, node_id => 100, secret => random_secret(), max_wait => '1h');
 $node->restart;

@@ -1,7 +1,7 @@
-# Decodes the type logically across a change of the secret, in both directions at once, as text and
-# in binary. A published transaction has the new secret's first value. The test makes replication
-# slots before and after that transaction. A server without the new secret decodes everything before
-# it.
+# Replicates the type logically across a change of the secret, in both directions at once, as text
+# and in binary. A published transaction has the new secret's first value. Replication slots begin
+# before and after that transaction. A server without the new secret decodes everything before that
+# value.
 
 use Randflake;
 use RandflakeSecrets;
@@ -22,7 +22,7 @@ for my $i (0, 1) {
     configure($node, node_id => 10 * $i, node_count => 2, secret_file => secret_path($node), max_wait => '1h');
     $node->start;
     $node->safe_psql('postgres', 'CREATE EXTENSION randflake_type CASCADE');
-    # Each server fills its own tables and follows the other's.
+    # Each server fills its own tables and follows the tables of the other server.
     for my $table (map { my $format = $_; map { "${_}_$format" } @names } @formats, 'later') {
         $node->safe_psql('postgres',
             "CREATE TABLE $table (id randflake PRIMARY KEY DEFAULT randflake_next(), other randflake, n integer)");
@@ -72,7 +72,8 @@ my $entries = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
 is($node{$_}->safe_psql('postgres', "SELECT count(id::text) FROM ${_}_as_text; $entries"), "100\n1",
     "$_: neither the time nor a look at earlier values binds anything") for @names;
 for my $name (@names) {
-    # The first value of the new secret leaves no trace; the next one is published with its entry.
+    # The server rolls back the first value of the new secret, and publishes the next value with its
+    # entry.
     $node{$name}->safe_psql('postgres', <<"SQL");
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (0); ROLLBACK;
 BEGIN; INSERT INTO ${name}_as_text (n) VALUES (201); UPDATE ${name}_as_text SET other = id WHERE n % 10 = 1; COMMIT;
@@ -91,9 +92,10 @@ SELECT bool_and(o AND n) FROM (
 SQL
 }
 
-# --- slots that programs read ---------------------------------------------------------------------
+# --- read slots -----------------------------------------------------------------------------------
 
-# The number of rows of a server's own tables in a slot, and whether the table has each identifier.
+# Returns how many rows of a server's own tables a slot has, and whether the tables have each
+# identifier.
 sub decoded {
     my ($name, $slot) = @_;
     return $node{$name}->safe_psql('postgres', <<"SQL");
@@ -111,14 +113,14 @@ for my $name (@names) {
     $node->safe_psql('postgres', q{SELECT pg_create_logical_replication_slot('after', 'test_decoding')});
     $node->safe_psql('postgres', "INSERT INTO ${name}_as_text (n) SELECT generate_series(301, 400)");
     is(decoded($name, 'after'), 't|t', '  and one of after');
-    # In sessions that have used the type, before and after
+    # Decodes in sessions that have used the type.
     is($node->safe_psql('postgres', <<"SQL"), "t\nt\nt", '  in a session that has shown and made values');
 SELECT count(id::text) > 0 FROM ${name}_as_text;
 SELECT count(*) > 100 FROM pg_logical_slot_peek_changes('before', NULL, NULL);
 SELECT count(id::text) > 0 FROM ${name}_as_text;
 SQL
 }
-# A walsender sends the initial copy, which has values of both.
+# A walsender sends the initial copy, which has values of both secrets.
 for my $name (@names) {
     $node{$name}->safe_psql('postgres', "INSERT INTO ${name}_later (n) VALUES (2)");
 }
@@ -127,7 +129,7 @@ for my $name (@names) {
     follows($name, 'later', "$name: a copy of both sides of the time");
 }
 
-# --- a server that lacks the secret ---------------------------------------------------------------
+# --- a missing secret -----------------------------------------------------------------------------
 
 $node{two}->safe_psql('postgres', "DROP SUBSCRIPTION two_$_") for @formats, 'later';
 my $node = $node{one};

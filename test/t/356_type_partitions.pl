@@ -1,5 +1,5 @@
-# Creates partitions by time on a primary key of type randflake with the statements of docs/type.md,
-# prunes them at plan time and at run time, dumps, restores and detaches them.
+# Partitions a table by a primary key of type randflake, with the statements of docs/type.md. Checks
+# pruning at plan time and at run time, dumps, restores and detached partitions.
 
 use Docs;
 use Randflake;
@@ -23,7 +23,7 @@ is($sql->($partitions), 'event_2026_01 event_2026_02 event_2026_03 event_2026_04
 $sql->(block('make'));
 is($sql->($partitions), 'event_2026_01 event_2026_02 event_2026_03 event_2026_04', '  and no more when made again');
 
-# --- rows find their month -------------------------------------------------------------------
+# --- months ----------------------------------------------------------------------------------
 
 $sql->(q{INSERT INTO event (body) SELECT 'now' FROM generate_series(1, 1000)});
 $sql->(<<'SQL');
@@ -42,9 +42,9 @@ error_is($node,
     q{CREATE TABLE overlap PARTITION OF event FOR VALUES FROM (randflake_lower('2026-04-15')) TO (randflake_lower('2026-05-15'))},
     '42P17', {}, 'partitions cannot overlap');
 
-# --- only the necessary partitions -----------------------------------------------------------
+# --- pruning ---------------------------------------------------------------------------------
 
-# The partitions in a plan, and those of them scanned when it ran.
+# Returns the partitions in a plan, and the partitions that the run scanned.
 sub looked_at {
     my ($query, @before) = @_;
     my $plan = $sql->('SET enable_seqscan = on', @before, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
@@ -74,7 +74,7 @@ like($sql->('SET plan_cache_mode = force_generic_plan', "PREPARE by_number AS SE
 like($sql->('EXPLAIN (VERBOSE, COSTS OFF) SELECT 42::randflake'), qr/Output: '\w+'::randflake/,
     '  as an integer is');
 
-# The cast stays STABLE in stored expressions, and denied without the privilege.
+# The cast of a number stays STABLE in stored expressions, and needs the privilege.
 error_is($node, "CREATE INDEX ON event_2026_03 (body) WHERE id > ($number)::randflake", '42P17',
     { message => qr/must be marked IMMUTABLE/ }, 'the cast of a number is no constant for an index');
 $sql->('CREATE ROLE ordinary', 'REVOKE EXECUTE ON FUNCTION randflake_from_bigint(bigint) FROM PUBLIC');
@@ -103,7 +103,7 @@ $sql->('CREATE DATABASE restored TEMPLATE template0');
 $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr('restored') ], 'restore');
 is($node->safe_psql('restored', $_), $sql->($_), '  loses nothing') for $bounds, $content;
 
-# --- taking a month out ----------------------------------------------------------------------
+# --- a detached month ------------------------------------------------------------------------
 
 my $rows = $sql->('SELECT count(*) FROM event WHERE id >= randflake_lower($$2026-02-01$$)');
 $node->safe_psql('postgres', block('detach'));

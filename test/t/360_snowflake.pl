@@ -19,8 +19,8 @@ is($node->safe_psql('postgres', 'SET ROLE someone; SELECT snowflake_generate() >
 
 # --- layouts -----------------------------------------------------------------------------------
 
-# Makes some identifiers after a restart with this layout. They must be positive, distinct, of this
-# time and of these node ids.
+# Makes identifiers after a restart with this layout. Checks that they are positive and distinct,
+# and have this time and these node ids.
 sub generates {
     my ($layout, %settings) = @_;
     configure($node, node_id => 7, snowflake_layout => $layout, %settings);
@@ -37,7 +37,7 @@ sub generates {
     is( $node->safe_psql('postgres',
             'SELECT bool_and(snowflake_decode(id)::text = snowflake_decode(id, '
               . "'$layout')::text) FROM made"), 't', "$layout: it is the server's");
-    # A second, for ticks that began before.
+    # Allows a second, because a tick may have begun before.
     cmp_ok($fields->{first_second}, '>=', int($before) - 1, "$layout: no time before");
     cmp_ok($fields->{last_second}, '<=', time, "$layout: no time after");
 }
@@ -59,7 +59,7 @@ is( $node->safe_psql('postgres',
         "SELECT string_agg(name, ' ') FILTER (WHERE in_use), count(*) FROM snowflake_layouts()"),
     'twitter|5', 'the list marks the default');
 
-# --- node ids that do not fit ---------------------------------------------------------------------
+# --- node ids -------------------------------------------------------------------------------------
 
 configure($node, node_id => 1020, node_count => 5);
 $node->restart;
@@ -75,7 +75,7 @@ error_is($node, 'SELECT snowflake_generate()', '55000',
     { detail => qr/from 0 to 15\b/, hint => qr/hold them: "baidu" up to 4194303/ },
     'node ids that do not fit: another layout');
 
-# --- times that end, or have not begun ---------------------------------------------------------
+# --- times -------------------------------------------------------------------------------------
 
 configure($node, node_id => 7, snowflake_layout => 'baidu');
 $node->restart;
@@ -104,8 +104,8 @@ refuses_to_start($node, { node_id => 7, snowflake_layout => $_->[0] },
 
 # --- exhaustion --------------------------------------------------------------------------------
 
-# 4096 numbers a millisecond under each node id, with one and with several: the clock stands still
-# until they are used up and a session waits.
+# A node id has 4096 numbers a millisecond. The clock stands still until a session has used all
+# numbers of one or three node ids, and waits.
 for my $count (1, 3) {
     my $full = new_server("full$count",
         settings => { node_id => 7, node_count => $count, max_wait => '1h' });
@@ -126,7 +126,8 @@ for my $count (1, 3) {
 CREATE TABLE made AS SELECT id, d.* FROM (TABLE made_1 UNION ALL TABLE made_2) AS m, snowflake_decode(id) AS d;
 SELECT count(*), count(DISTINCT id) FROM made
 SQL
-    # The tables lack batches that were left when a clock ticked or a statement ended.
+    # The tables lack the rest of a batch that the server dropped when the clock ticked or a
+    # statement ended.
     is($full->safe_psql('postgres', "SELECT ids_issued >= 2 * $each, slots_exhausted >= $count FROM randflake_status"),
         't|t', "$count node ids: each was used up");
     is($full->safe_psql('postgres', <<"SQL"), join(' ', 7 .. 6 + $count), "$count node ids: all to the last");
@@ -139,7 +140,8 @@ SQL
     $full->stop;
 }
 
-# Two numbers in half a second: further calls wait, can be cancelled, and end in an error.
+# With two numbers in half a second, further calls wait, end on cancellation, and fail after
+# max_wait.
 configure($node, node_id => 7, snowflake_layout => 'time=32:500ms, node=10, sequence=1, epoch=2024-01-01');
 $node->start;
 error_is($node, q{SET randflake.max_wait = '20s'; SELECT count(snowflake_generate()) FROM generate_series(1, 2);
@@ -160,7 +162,7 @@ $node->stop;
 
 # --- order -------------------------------------------------------------------------------------
 
-# One identifier a statement: each is larger than the one before, and none stays unused.
+# Each statement makes one identifier, which is larger than the one before, and skips no number.
 configure($node, node_id => 7, node_count => 64, max_wait => '60s');
 $node->start;
 my @statements = map { 'INSERT INTO ordered (id) VALUES (snowflake_generate())' } 1 .. 500;
@@ -174,8 +176,8 @@ is($node->safe_psql('postgres', 'SELECT ids_issued FROM randflake_status'), 500,
     'single inserts: each takes one number');
 $node->stop;
 
-# Two numbers of each node id in a millisecond, and more node ids than a session uses up in one:
-# most milliseconds begin while it searches for a node id with numbers left.
+# Each node id has two numbers a millisecond, and a session cannot use up all node ids in that time.
+# So most milliseconds begin while the session searches for a node id with numbers left.
 configure($node, node_id => 7, node_count => 16384,
     snowflake_layout => 'time=42:1ms, node=15, sequence=1, epoch=2024-01-01');
 $node->start;

@@ -57,7 +57,7 @@ for my $call ("randflake_mask(1, 'customer')", "randflake_unmask(1, 'customer')"
 error_is($node, "SELECT randflake_from_text('ord_1', 'cus')", '22P02',
     { message => qr/prefix "cus"/, detail => qr/"cus_"/ }, 'another prefix');
 
-# The program reads numbers, and prints the mask and the unmasked number of each.
+# The program reads numbers, and prints the mask and the unmasked number of each number.
 my @numbers = map { $_ <= 2000 ? $_ : int(rand 1 << 27) << 26 | int(rand 1 << 26) } 1 .. 9999;
 push @numbers, $largest;
 my $masks = join ', ', map { "$_" } @numbers;
@@ -99,7 +99,7 @@ is($standby->safe_psql('postgres', "SELECT randflake_unmask(randflake_mask(1, 'c
 error_is($standby, 'SELECT randflake53_generate()', '25006', { hint => qr/primary/ }, 'standby: generates nothing');
 $standby->stop;
 
-# --- crashes and a further secret --------------------------------------------------------------
+# --- crashes -----------------------------------------------------------------------------------
 
 $node->safe_psql('postgres', 'CREATE TABLE made (id bigint, n serial)');
 my $make = 'INSERT INTO made SELECT randflake53_generate() FROM generate_series(1, 40000)';
@@ -129,7 +129,7 @@ is($node->safe_psql('postgres', "SELECT randflake_mask(1, 'customer')"), $mask, 
 my $fields = fields_of($node, 'SELECT id FROM made', 'randflake53_decode(id)');
 like($fields->{nodes}, qr/^25[45]( 255)?$/, '  all under node ids of this server');
 
-# --- node ids that do not fit -------------------------------------------------------------------
+# --- node ids -----------------------------------------------------------------------------------
 
 $node->stop;
 for my $case ([ 255, 2, 'node ids 255 to 256' ], [ 0, 257, 'node ids 0 to 256' ], [ 131071, 1, 'node ids 131071 to 131071' ]) {

@@ -1,6 +1,6 @@
 # Runs COPY FROM into tables whose defaults make identifiers. Checks that COPY inserts many rows at
-# once, as with bigserial, that each row has its own identifier, and that no other statement uses
-# the twins.
+# once, as with bigserial, and gives each row its own identifier. No other statement may use the
+# twin functions of COPY.
 
 use Randflake;
 
@@ -8,7 +8,7 @@ my $node = start_server('main', extensions => ['randflake_type'],
     init => [ allows_streaming => 'logical' ], conf => "autovacuum = off\n",
     settings => { node_id => 1, node_count => 16, secret => random_secret(), max_wait => '1h' });
 
-# The type, and a default like bigserial's that takes as many bytes.
+# Each form has its type and a default from a sequence that takes as many bytes.
 my %forms = ('randflake_generate()' => [ 'bigint', q{nextval('serial')} ],
     'randflake_generate_text()' => [ 'text', q{lpad(nextval('serial')::text, 13, '0')} ],
     'randflake_next()' => [ 'randflake', q{nextval('serial')} ],
@@ -22,7 +22,7 @@ append_to_file($rows, join '', map { "$_\n" } 1 .. 1000);
 append_to_file($many, join '', map { sprintf "%016d\n", $_ } 1 .. 100_000);
 append_to_file($no_number, "1\n2\nx\n");
 
-# Runs the statements; then the query's only column must have this many distinct values.
+# Runs the statements. Checks that the query's only column then has this many distinct values.
 sub makes_distinct {
     my ($sql, $query, $count, $test_name) = @_;
     $node->safe_psql('postgres', $sql);
@@ -30,9 +30,10 @@ sub makes_distinct {
         "$count|$count|$count", $test_name);
 }
 
-# --- WAL of 100,000 rows -----------------------------------------------------------------------
+# --- WAL ---------------------------------------------------------------------------------------
 
-# Bytes of WAL that COPY into a new table writes: the lesser of two runs, because others may write.
+# Returns how many bytes of WAL a COPY into a new table writes. It takes the lesser of two runs,
+# because other processes may write WAL.
 sub wal_of_copy {
     my ($type, $default) = @_;
     my @bytes = map {
@@ -58,7 +59,7 @@ for my $form (@forms) {
     makes_distinct('', 'SELECT id FROM many', 100_000, '  and all are distinct');
 }
 
-# --- kinds of tables and of COPY ---------------------------------------------------------------
+# --- tables and COPY ---------------------------------------------------------------------------
 
 for my $form (@forms) {
     my $type = $forms{$form}[0];
@@ -80,7 +81,7 @@ SQL
         '  and of a column that is added');
     $node->safe_psql('postgres', 'DROP TABLE made; DROP DOMAIN key');
 
-    # --- statements inside of COPY: of triggers ------------------------------------------------
+    # --- triggers ------------------------------------------------------------------------------
 
     for my $when ('BEFORE', 'AFTER') {
         makes_distinct(<<"SQL", 'SELECT id FROM made UNION ALL SELECT id FROM log', 2000, "  with $when triggers that insert");
@@ -94,8 +95,7 @@ SQL
         $node->safe_psql('postgres', 'DROP TABLE made, log; DROP FUNCTION insert_too');
     }
 
-    # The trigger's action for the first row, the column that it fills in the table "other", and
-    # why.
+    # Each case has the trigger's action for the first row, and a name.
     for my $case ([ "ALTER TABLE other ADD COLUMN id $type DEFAULT $form", 'adds a column' ],
         [ "ALTER TABLE other ADD COLUMN id $type; ALTER TABLE other ALTER COLUMN id TYPE $type USING $form",
             'rewrites a table' ],
@@ -125,7 +125,7 @@ SQL
             'DROP TABLE made, copied, other; DROP FUNCTION act, add_column');
     }
 
-    # --- COPY inside of a statement: of event triggers -----------------------------------------
+    # --- event triggers ------------------------------------------------------------------------
 
     for my $case ([ "COPY copied (n) FROM '$rows'", 'copies' ],
         [ "BEGIN COPY copied (n) FROM '$no_number'; EXCEPTION WHEN data_exception THEN NULL; END",
@@ -144,7 +144,7 @@ SQL
         $node->safe_psql('postgres', 'DROP TABLE copied, other');
     }
 
-    # --- without COPY, and after one that failed -----------------------------------------------
+    # --- after COPY ----------------------------------------------------------------------------
 
     makes_distinct(<<"SQL", 'SELECT id FROM made UNION ALL SELECT later FROM made', 2000, '  ADD COLUMN after COPY');
 CREATE TABLE made ($columns);
@@ -161,7 +161,7 @@ SQL
     $node->safe_psql('postgres', 'DROP TABLE made');
 }
 
-# --- conditions: evaluated for each row --------------------------------------------------------
+# --- conditions --------------------------------------------------------------------------------
 
 $node->safe_psql('postgres', <<"SQL");
 CREATE TABLE made (n integer CHECK (randflake_generate() IS NOT NULL));
@@ -174,7 +174,7 @@ COPY made (n) FROM '$rows' WHERE randflake_generate() % 2 = 0;
 SQL
 my ($chosen, $logged) = split /\|/,
   $node->safe_psql('postgres', 'SELECT (SELECT count(*) FROM made), (SELECT count(*) FROM log)');
-# Ten standard deviations
+# Allows ten standard deviations.
 cmp_ok(abs($chosen - 500), '<', 160, "WHERE takes about a half: $chosen of 1000");
 cmp_ok(abs($logged - $chosen / 2), '<', 130, "  and a trigger's condition a half of these: $logged");
 
@@ -202,13 +202,13 @@ SQL
         "DROP TABLE made; GRANT EXECUTE ON FUNCTION $form, ${name}_in_copy TO PUBLIC");
 
     for my $argument ('', 'NULL', "'1'", '1::oid', "'1'::internal") {
-        # Minor versions raise different ones of these.
+        # Minor versions raise different errors of this list.
         like(error_of($node, "SELECT ${name}_in_copy($argument)")->{text}, qr/ERROR: +(?:42883|42846|0A000):/,
             "  no role can call ${name}_in_copy($argument)");
     }
 }
 
-# A default needs no privilege on the schema of its function.
+# A default works without a privilege on the schema of its function.
 $node->safe_psql('postgres', 'CREATE DATABASE schemas');
 $node->safe_psql('schemas', <<'SQL');
 CREATE SCHEMA hidden;
@@ -237,8 +237,8 @@ COPY many FROM '$many';
 CREATE PUBLICATION many FOR TABLE many;
 SQL
 
-# Bytes of WAL that a subscriber writes for the initial copy of 100,000 rows, whose publisher lacks
-# the column.
+# Returns how many bytes of WAL a subscriber writes for the initial copy of 100,000 rows. Its
+# publisher lacks the column.
 sub wal_of_initial_copy {
     my ($type, $default) = @_;
     my $before = $subscriber->safe_psql('postgres', <<"SQL");
@@ -266,8 +266,8 @@ for my $form (@forms) {
         '100000|100000', '  and all are distinct');
 }
 
-# A trigger of a subscriber's table adds columns to another table during the initial copy, and again
-# when rows are applied.
+# A trigger of a subscriber's table adds columns to another table, during the initial copy and again
+# when the subscriber applies rows.
 my $columns = join ', ', map { "id_$_ $forms{$forms[$_]}[0] DEFAULT $forms[$_]" } 0 .. $#forms;
 my $initial = join ', ', map { "ADD COLUMN initial_$_ $forms{$forms[$_]}[0] DEFAULT $forms[$_]" } 0 .. $#forms;
 my $applied = $initial =~ s/initial_/applied_/gr;

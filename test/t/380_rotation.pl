@@ -1,7 +1,7 @@
-# Changes the secret while two servers work for eight clients each. Checks that nothing fails, that
-# nothing comes twice, and that both decode everything. Servers with only one of the secrets check
-# the rule. Then the test turns to the type: old values stay the same, the database learns of the
-# new secret by itself, and a dump needs both.
+# Changes the secret while two servers work for eight clients each. Checks that no call fails, that
+# no identifier comes twice, and that both servers decode all identifiers. Servers with only one of
+# the secrets check the rule. Then the test turns to the type: old values stay the same, the
+# database learns of the new secret by itself, and a dump needs both.
 
 use Docs;
 use Randflake;
@@ -25,7 +25,7 @@ sub server {
 }
 
 my @nodes = map { server("server$_", 10 * $_) } 1, 2;
-# They have one secret each.
+# These servers have one secret each.
 my @alone = map { server("alone$_", 100 + $_, secrets => [ $secrets[$_] ]) } 0, 1;
 
 for my $node (@nodes) {
@@ -66,7 +66,7 @@ $nodes[0]->safe_psql('postgres', 'CREATE VIEW orders AS SELECT ordered AS id FRO
 is($nodes[0]->safe_psql('postgres', block('future_values')), 0, 'no value is of the future');
 my @old = map { $_->safe_psql('postgres', $old) } @nodes;
 
-# --- the change, under load ----------------------------------------------------------------------
+# --- the change ----------------------------------------------------------------------------------
 
 append_to_file("$work/script", <<'SQL');
 INSERT INTO made (what) VALUES ('single');
@@ -75,7 +75,7 @@ INSERT INTO hashed (what) VALUES ('hashed');
 SELECT count(id::text) FROM (SELECT ordered AS id FROM made ORDER BY ordered DESC LIMIT 50) AS latest;
 SQL
 my $duration = 34;
-# Statements with identifiers in them, planned before and run after
+# These sessions plan statements with identifiers before the change, and run them after it.
 my ($found, $found_text) =
   split /\|/, $nodes[0]->safe_psql('postgres', 'SELECT ordered::bigint, ordered FROM made LIMIT 1');
 my @executions = ('EXECUTE by_number', 'EXECUTE by_text');
@@ -95,7 +95,7 @@ for my $node (@nodes) {
         IPC::Run::timeout(4 * $PostgreSQL::Test::Utils::timeout_default));
     push @clients, \%client;
 }
-# Rows that COPY reads all the while, 64 kB at a time
+# COPY reads rows all the time, in pieces of 64 kB.
 my @copies = map {
     start_session($_, q{COPY copied (what) FROM PROGRAM
         'for i in $(seq 1 320); do for j in $(seq 1 20); do printf "copied%0800d\n" 0; done; sleep 0.1; done'})
@@ -127,9 +127,9 @@ isnt($nodes[0]->safe_psql('postgres', $fingerprint), $first_fingerprint, '  as t
 is($nodes[0]->safe_psql('postgres', $fingerprint), $nodes[1]->safe_psql('postgres', $fingerprint),
     '  the same on both servers');
 
-# --- everything that was made --------------------------------------------------------------------
+# --- all identifiers -----------------------------------------------------------------------------
 
-# The type's values as identifiers; both forms take numbers from the same slots.
+# Reads values of the type as identifiers, because both forms take numbers from the same slots.
 my $all = q{SELECT id, what FROM made UNION ALL SELECT ordered::bigint, 'ordered' FROM made
     UNION ALL SELECT id, left(what, 6) FROM copied UNION ALL SELECT ordered::bigint, 'ordered' FROM copied
     UNION ALL SELECT id::bigint, 'hashed' FROM hashed};
@@ -159,7 +159,7 @@ for my $what (qw(single many copied ordered hashed)) {
     cmp_ok($after, '>', 0, "$what: $after after it");
 }
 
-# Asks a server for values of a list of identifiers or numbers, in its order.
+# Asks a server for a value of each identifier or number, in the order of the list.
 sub ask {
     my ($node, $expression, @rows) = @_;
     my $file = "$work/rows";
@@ -186,7 +186,8 @@ for my $generation (0, 1) {
         'secret ' . ($generation + 1) . ' alone gives those of its time: ' . @of);
 }
 
-# A number is skipped if and only if the first secret reads its identifier as earlier than the time.
+# The server skips a number if and only if the first secret reads its identifier as earlier than the
+# change.
 my @numbers = map { [ $from + 100, 10, $_ ] } 0 .. 9999;
 my @of_second = ask($alone[1], $encoded, map { "0\t" . join "\t", @$_ } @numbers);
 my @read_by_first =
@@ -198,7 +199,7 @@ error_is($nodes[0], "SELECT randflake_encode(to_timestamp(@{[ $from + 100 ]}), 1
     { message => qr/there is no identifier of this second, node id and sequence/,
       detail => qr/identifier of an earlier secret takes its place/ }, '  one that is skipped is an error');
 
-# An identifier of neither
+# Finds an identifier of neither secret.
 my ($none) = $nodes[0]->safe_psql('postgres',
     'SELECT i FROM generate_series(1234567890123456789, 1234567890123457789) AS i'
       . ' WHERE randflake_generated_at(i) IS NULL LIMIT 1');
@@ -248,7 +249,7 @@ FROM (SELECT array_agg(fingerprint || coalesce('@' || extract(epoch FROM valid_f
 SQL
 }
 
-# A database that only an ordinary role uses
+# Only an ordinary role uses this database.
 my $keys = 'SELECT count(DISTINCT fingerprint) FROM randflake_key';
 is($nodes[0]->safe_psql('quiet', $keys), 1, 'a database that was not used has one fingerprint');
 is($nodes[0]->safe_psql('quiet', q{SELECT length(randflake_lower(now())::text) > 0; SELECT count(id::text) FROM made; } . $keys,
@@ -285,7 +286,7 @@ my $content = q{SELECT md5(string_agg(format('%s %s', id, ordered), ' ' ORDER BY
 my ($good, $errors) = restored($nodes[1]);
 ok($good && $errors !~ /ERROR/, 'a server with both secrets restores it') or diag($errors);
 is($nodes[1]->safe_psql('restored', $content), $nodes[0]->safe_psql('postgres', $content), '  and nothing is lost');
-# Like parallel jobs: the fingerprints first, their copies last
+# Restores the fingerprints first and their copies last, as parallel jobs may do.
 my ($list) = run_command([ 'pg_restore', '--list', "$work/dump" ]);
 my %data = map { $list =~ s/^.* TABLE DATA \S+ $_ .*\n//m ? ($_ => $&) : die "no $_" } 'randflake_key', 'randflake_key_check';
 $list =~ s/^(?=.* TABLE DATA )/$data{randflake_key}/m or die 'no data';
@@ -298,7 +299,7 @@ my $second_fingerprint = $nodes[0]->safe_psql('postgres', $fingerprint);
 $alone[0]->safe_psql('postgres', 'CREATE ROLE app');
 ($good, $errors) = restored($alone[0]);
 ok(!$good && $errors =~ /another secret.*\Q$second_fingerprint\E/s, 'one that lacks the second fails and names it') or diag($errors);
-# As left by sessions that added it concurrently; messages name it once.
+# Duplicates an entry, as concurrent sessions may do. Messages name the entry once.
 $alone[0]->safe_psql('restored', <<"SQL");
 DELETE FROM randflake_key WHERE fingerprint = '$second_fingerprint\@$from';
 INSERT INTO randflake_key VALUES ('$second_fingerprint\@$from'), ('$second_fingerprint\@$from');

@@ -1,6 +1,6 @@
-# Checks the valid contents of a file of secrets, and when a server takes a further secret: while it
-# runs, at a start, after a crash, and with leased node ids. After a refusal the former secrets stay
-# in use, and no message has a digit of a secret.
+# Checks which files of secrets are valid, and when a server accepts a further secret: while it
+# runs, at a start, after a crash, and with leased node ids. After a refusal the server keeps the
+# former secrets, and no message has a digit of a secret.
 
 use Randflake;
 use RandflakeHistory;
@@ -18,7 +18,7 @@ my %settings = (node_id => 7, secret_file => secret_path($node), max_wait => '20
 configure($node, %settings);
 write_secrets($node, $secrets[0]);
 
-# Writes lines, with S1 .. S9 standing for the secrets.
+# Writes lines, in which S1 .. S9 stand for the secrets.
 sub write_lines {
     my ($text) = @_;
     $text =~ s/S(\d+)/$secrets[$1 - 1]/g;
@@ -43,7 +43,7 @@ my %malformed = ("S1\nS2\n" => [ 2, qr/followed by "from" and a time/ ],
     "S1\n" . join('', map { "S$_ from " . (2028 + $_) . "-01-01T00:00:00Z\n" } 2 .. 17) => [ 17, qr/at most 16/ ]);
 my @texts = sort keys %malformed;
 
-# At a start, a few of them; the code is the same.
+# Starts with only two malformed files, because the start uses the same code.
 for my $text (@texts[ 0, -1 ]) {
     my ($line, $why) = @{ $malformed{$text} };
     write_lines($text);
@@ -72,7 +72,7 @@ error_is($node, 'SELECT randflake_reload_secret()', '58P01', { message => qr/cou
 is(secrets(), '1current', 'the one secret stays');
 push @ids, generate();
 
-# --- while the server runs -----------------------------------------------------------------------
+# --- reloads -------------------------------------------------------------------------------------
 
 write_secrets($node, $secrets[0]);
 is(reload(), 1, 'nothing new');
@@ -83,14 +83,14 @@ is($early->{sqlstate}, '55000', 'a time in the past is refused');
 like($early->{message}, qr/secret 2 of "randflake\.secret_file" begins too early/, '  by number');
 my ($earliest) = $early->{detail} =~ /the earliest possible time is (.*)\.$/;
 $earliest = $node->safe_psql('postgres', "SELECT extract(epoch FROM '$earliest'::timestamptz)::bigint");
-# Two seconds of max_clock_skew, three of a window
+# max_clock_skew takes two seconds, and a window three.
 cmp_ok($earliest, '>', $asked_at + 2, '  and the earliest possible time is after the tolerated difference');
 cmp_ok($earliest, '<', time + 6, '  and soon');
 for my $from (int time, int(time) + 1) {
     write_secrets($node, $secrets[0], $from => $secrets[1]);
     error_is($node, 'SELECT randflake_reload_secret()', '55000', { message => qr/begins too early/ }, 'so is one too soon');
 }
-# A written end beyond the clock counts as well.
+# A written end beyond the clock also limits the time of a new secret.
 $node->safe_psql('postgres', 'SET max_parallel_workers = 0; ALTER SYSTEM SET randflake.max_clock_skew = 0');
 $node->reload;
 generate();
@@ -126,7 +126,7 @@ push @ids, generate();
 
 # --- a start -------------------------------------------------------------------------------------
 
-# The operator can withdraw, move and replace one that has not begun.
+# The operator can withdraw, move and replace a secret that has not begun.
 $node->stop;
 write_secrets($node, $secrets[0], $soon + 5 => $secrets[4]);
 $node->start;
@@ -134,12 +134,12 @@ push @ids, generate();
 is(secrets(), '1current 2future', 'secrets that have not begun are replaced with a restart');
 is($node->safe_psql('postgres', 'SELECT problem FROM randflake_status'), '', '  without a problem');
 
-# Seconds that were used under one secret stay with it.
+# A secret keeps the seconds in which the server used it.
 $node->stop;
 my $begin = int(time) + 3;
 my $refused = { message => qr/secrets are not those that it had before/,
     detail => qr/Identifiers up to .* may have been made under other secrets/, hint => qr/put back every secret/ };
-# Starts with a file; returns identifiers, or the error.
+# Starts with a file, and returns identifiers or the error.
 sub start_with {
     my ($good, $name, @file) = @_;
     $node->stop if -e $node->data_dir . "/postmaster.pid";
@@ -191,7 +191,7 @@ is($node->safe_psql('postgres', 'SELECT count(DISTINCT id), count(randflake_gene
 
 $node->stop;
 
-# --- leases, and no file -------------------------------------------------------------------------
+# --- leases --------------------------------------------------------------------------------------
 
 my $coordinator = start_server('coordinator', settings => {}, extensions => ['randflake_coordinator']);
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(1, 10, 100, never_leased => true)');
@@ -211,16 +211,16 @@ is($holder->safe_psql('postgres', 'SELECT randflake_reload_secret()'), 2, '  but
 $holder->stop;
 $coordinator->stop;
 
-# --- a session that waits while a secret is added ------------------------------------------------
+# --- a waiting session ---------------------------------------------------------------------------
 
-# It has used up the second, and gets its next numbers after the new secret begins.
+# A session has used up the second, and gets its next numbers after the new secret begins.
 my $waiting = new_server('waiting', settings => {});
 my %of_waiting = (node_id => 9, secret_file => secret_path($waiting), max_wait => '1h');
 configure($waiting, %of_waiting);
 write_secrets($waiting, $secrets[0]);
 start_under_clock($waiting);
 $waiting->safe_psql('postgres', 'CREATE EXTENSION randflake; SELECT randflake_generate()');
-# A clock set back does not limit what others may have used.
+# Other servers may have used later times than a clock that was set back.
 my $announced = 1730000000 + written_end($waiting);
 clock_offset($waiting, -3600);
 sleep 0.1 while time < $announced + 1;

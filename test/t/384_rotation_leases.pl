@@ -1,6 +1,7 @@
-# Changes the secret where servers lease node ids. Servers with the new secret go on. Others stop at
-# its time, and resume without a restart once they have it. A server with a different secret stops
-# no other. Checks also which roles may renew and name secrets, in a dump too.
+# Changes the secret where servers lease node ids. Servers with the new secret go on. Servers
+# without it stop at its time, and resume without a restart once they have it. A server with a
+# different secret stops no other server. Checks also which roles may renew and name secrets, even
+# after a dump.
 
 use Docs;
 use Randflake;
@@ -10,11 +11,12 @@ use Time::HiRes qw(sleep time);
 
 read_document('docs/rotation.md', 'test/t/384_rotation_leases.pl');
 my @secrets = map { random_secret() } 1 .. 5;
-# Long enough for renewals on a busy machine: no call of a server with all secrets may fail.
+# No call of a server with all secrets may fail, so leases are long enough for renewals on a busy
+# machine.
 $RandflakeLease::duration = 10;
 my $fleet = new_fleet();
 
-# It has all secrets, to decode the others' identifiers, and makes none.
+# The coordinator has all secrets, because it decodes the identifiers of all servers. It makes none.
 my $coordinator = start_coordinator($fleet, 'coordinator', start => 0);
 write_secrets($coordinator, $secrets[0]);
 configure($coordinator, secret_file => secret_path($coordinator));
@@ -28,7 +30,7 @@ sub configure_holder {
         max_wait => '2min', %settings);
 }
 
-# A leasing server with these secrets in its file.
+# Makes a leasing server with these secrets in its file.
 sub holder {
     my ($name, @file) = @_;
     my $node = new_holder($fleet, $name, $coordinator);
@@ -52,7 +54,7 @@ sub sleep_until {
 
 my $latest = 'SELECT fingerprint FROM randflake_secrets ORDER BY generation DESC LIMIT 1';
 
-# Waits until the coordinator shows this of a server's active lease.
+# Waits until a server's active lease fulfils this condition on the coordinator.
 sub coordinator_shows {
     my ($node, $condition, $test_name) = @_;
     ok($coordinator->poll_query_until('postgres', <<"SQL"), $test_name);
@@ -63,7 +65,7 @@ SQL
 my ($first, $second) = map { holder($_, $secrets[0]) } qw(first second);
 load_on($fleet, $_) for $first, $second;
 
-# --- one server has the new secret, the other lacks it --------------------------------------------
+# --- the change -----------------------------------------------------------------------------------
 
 my $from = int(time) + 45;
 my @ring = ($secrets[0], $from => $secrets[1]);
@@ -100,7 +102,7 @@ log_has($second, qr/LOG: .*could not lease node ids$lacks/, '  which is in its l
 is(status_of($second, "window_end = to_timestamp($from)"), 't', '  its window ends with the former secret');
 wait_for_open_window($first);
 
-# --- it gets it afterwards ------------------------------------------------------------------------
+# --- the late server ------------------------------------------------------------------------------
 
 my $back = int time;
 is(reload_secret($second, @ring), 2, 'the other server reads the file afterwards');
@@ -111,7 +113,7 @@ is($coordinator->safe_psql('postgres', block('stops')), '', '  all agree');
 sleep 3;
 end_load($fleet, $_) for $first, $second;
 
-# The seconds (Unix) in which a server's clients received identifiers, and the counts.
+# Returns the Unix seconds in which a server's clients received identifiers, and their counts.
 sub seconds_of {
     my ($name) = @_;
     my $copies = join '', map { "\\copy load FROM '$_->[1]'\n" } grep { $_->[0] eq $name } @{ $fleet->{files} };
@@ -132,7 +134,7 @@ is(scalar(grep { $_ == $from - 1 } @seconds), 1, '  but up to its time');
 cmp_ok($seconds[-1], '>', $back, '  and after it had it');
 all_is_well($fleet, $coordinator, 'both');
 
-# --- a server with a secret of its own ------------------------------------------------------------
+# --- a different secret ---------------------------------------------------------------------------
 
 my $third = holder('third', @ring);
 my $own = int(time) + 30;
@@ -167,9 +169,9 @@ wait_for_open_window($_) for @fleet_of_three;
 pass('  told afterwards, all go on');
 is(reload_secret($coordinator, @ring), 3, 'the coordinator decodes');
 
-# --- at once, and withdrawn -----------------------------------------------------------------------
+# --- a withdrawn secret ---------------------------------------------------------------------------
 
-# With long leases, the next renewal is minutes away.
+# Uses long leases, so that the next renewal is minutes away.
 $coordinator->safe_psql('postgres', 'SELECT randflake_lease_configure(max_duration => 600)');
 configure_holder($first, lease_duration => '10min');
 $first->reload;
