@@ -1,7 +1,7 @@
 # Checks that the documentation works. Every SQL block of README.md and docs/*.md runs as printed,
-# in order, on a server with one node id; or another test runs it, or the document says why no test
-# can (see lib/Docs.pm). Links have targets. Files, SQL objects, settings, metrics and messages that
-# a page mentions exist.
+# in order, on a server with one node id. A page marks blocks that another test runs, or that no
+# test can run (see lib/Docs.pm). Links have targets. Files, SQL objects, settings, metrics and
+# messages that a page mentions exist.
 
 use Docs;
 use Encode qw(decode encode);
@@ -28,7 +28,7 @@ sub run_blocks {
     $node->stop;
 }
 
-# A block for another test: that test must read the document, and then checks that it uses all such
+# Checks that the test that a block names reads the page. That test checks that it uses all its
 # blocks.
 sub check_runner {
     my ($file, $block) = @_;
@@ -38,14 +38,14 @@ sub check_runner {
           && $source =~ /^every_block_was_used\(\);$/m, "$where: $test runs $block->{name}");
 }
 
-# The anchors of the headings, by GitHub's rules: repeated ones get a number.
+# Returns the anchors of the headings, by GitHub's rules: repeated anchors get a number.
 sub anchors_of {
     my %seen;
     return map { my $anchor = lc s/[^\w\s-]//gr =~ tr/ /-/r; my $n = $seen{$anchor}++; $n ? "$anchor-$n" : $anchor }
       slurp_file($_[0]) =~ s/^\s*```.*?^\s*```$//gmsr =~ /^#+ (.+)$/mg;
 }
 
-# Checks links of one form; this test does not see others.
+# Checks links of the form [text](target), and reports links of any other form.
 sub check_links {
     my ($file, $text) = @_;
     my @broken = $text =~ s/^\s*```.*?^\s*```$|`[^`]+`//gmsr =~ /(\]\[.*|<(?:a|img) .*|\]\((?![^()\s]+\)).*|^\[.*\]: .*)/mg;
@@ -64,7 +64,7 @@ my @pages = map { my $file = $_; map { "$file: $_" } grep { !-e } slurp_file($fi
   grep { -f } map { glob } qw(META.json *.control {extension,managed,migrate}/* {scripts,bench,packaging/*,docs/monitoring}/* src/*/*/* test/t/*.pl);
 is("@pages", '', 'pages that the sources name exist');
 
-# The strings in C++ and SQL, those of several lines as one.
+# Joins the strings in C++ and SQL that span several lines.
 my $sources = join "\n", map { slurp_file($_) } glob 'extension/*.sql managed/* migrate/* docs/monitoring/*.{yml,json} src/*/*/*.{h,cpp}';
 my @strings = map { s/\\"/"/gr =~ s/''/'/gr } grep { defined }
   $sources =~ s/"\s*\n\s*"//gr =~ /"((?:[^"\\\n]|\\.)+)"|'((?:[^'\n]|'')+)'/g;
@@ -73,7 +73,8 @@ my $conversion = qr/%(?:\d\$)?(?:ll)?[a-zA-Z]/;
 my @patterns = map { join '.+', map { quotemeta } split $conversion, $_, -1 }
   grep { length s/$conversion//gr >= 12 } @strings;
 
-# Whether it is a message, with values for the conversions, or consists of parts of messages.
+# Returns whether a text is a message with values for the conversions, or consists of parts of
+# messages.
 sub is_message {
     my ($text) = @_;
     return 1 if grep { $text =~ /^$_$/ } @patterns;
@@ -81,18 +82,18 @@ sub is_message {
     return @parts == grep { my $part = $_; grep { index(tr/"//dr, $part) >= 0 } @strings } @parts;
 }
 
-# Names in the document that the sources lack.
+# Checks that the sources have all names in the document.
 sub check_names {
     my ($file, $text) = @_;
     my @unknown = grep { $sources !~ /\b\Q$_\E\b/ && !/_NN$|^randflake\.randflake$/ }
       $text =~ /(?<![\w\/.-])((?:randflake|snowflake)(?:_|\.(?!(?:md|control)\b))\w+)/g;
-    # A test may be called by its number, test/t/390.
+    # A page may name a test by its number, test/t/390.
     push @unknown, grep { !-e s{^(?=(?:core|pg)/)}{src/}r && !-e dirname($file) . "/$_" && !(m{^test/t/\d+$} && (() = glob "${_}_*.pl")) && !/-X\./ }
       $text =~ m{(?<![\w/.-])((?:$folders)/[\w./-]*\w)}g;
     push @unknown, grep { slurp_file('Makefile') !~ /^#.* make \Q$_\E\b|^\Q$_\E:/m } $text =~ /`make ([a-z-]+)/g;
     is("@unknown", '', "$file: names of objects, settings, files and targets exist");
 
-    # In blocks, headings and tables an ellipsis stands for a varying part.
+    # An ellipsis in blocks, headings and tables stands for a varying part.
     my @quoted = $text =~ /^\s*(?:ERROR|WARNING|NOTICE|LOG|DETAIL|HINT): +(.+)$/mg;
     push @quoted, map { split /", or "/ } $text =~ /^#+ Why does it say "(.+)"\?$/mg;
     push @quoted, map { s/^`\w+: |:`|`//gr } map { split /`, `/ } grep { !/^`(?:\w+\(|[A-Z]+ )/ }
@@ -101,8 +102,8 @@ sub check_names {
     is("@unknown", '', "$file: messages are as quoted");
 }
 
-# The messages of a source: strings behind the pattern, up to the comma, semicolon or bracket that
-# ends the message.
+# Returns the messages of a source: strings after the pattern, up to the comma, semicolon or bracket
+# that ends the message.
 sub messages_of {
     my ($file, $before, $quote) = @_;
     my ($text, @found) = (slurp_file($file) =~ s/"\s*\n\s*"//gr);
@@ -119,8 +120,8 @@ sub messages_of {
     return map { s/\\"|"//gr =~ s/''/'/gr } @found;
 }
 
-# Each message without a hint is on the page of troubleshooting, roughly. Messages that are nearly
-# all conversions are there with example values.
+# Checks that the page of troubleshooting has each message without a hint. It has example values for
+# messages that consist mostly of conversions.
 sub check_messages {
     my @messages = map { messages_of($_, qr/errmsg\(|ERRCODE_\w+,\s*(?!errmsg)|record_problem\(LeaseProblem::\w+,/, '"') }
       glob 'src/*/*/*.{h,cpp}';
@@ -138,7 +139,7 @@ sub check_messages {
 }
 check_messages();
 
-# Messages about settings, secrets and files have a hint, where the operator can act.
+# Checks that messages about settings, secrets and files have a hint, where the operator can act.
 for my $file (glob 'src/pg/{main,memory,secret,server,window}/*.cpp') {
     my $text = slurp_file($file);
     my @bare;

@@ -65,14 +65,14 @@ my @contents = ('SELECT * FROM item ORDER BY id', 'SELECT * FROM item_inside ORD
 my %expected = map { $_ => $source->safe_psql('app', $_) } @contents;
 my $definitions = definitions_of($source, 'app');
 
-# May a role do that?
+# Returns whether a role may run this statement.
 sub may {
     my ($node, $database, $role, $sql) = @_;
     my ($status) = $node->psql($database, $sql, extra_params => [ '-U', $role ]);
     return $status == 0 ? 'yes' : 'no';
 }
 
-# A restored database equals its source, and goes on.
+# Checks that a restored database equals its source, and goes on.
 sub is_restored {
     my ($node, $database, $how) = @_;
     is($node->safe_psql($database, $_), $expected{$_}, "$how: $_") for @contents;
@@ -106,7 +106,7 @@ FROM randflake_lease_pool
 SQL
 }
 
-# The error of a statement, which must fail.
+# Returns the error of a statement, which must fail.
 sub error_in {
     my ($node, $database, $sql) = @_;
     my ($status, $out, $text) = $node->psql($database, $sql);
@@ -132,9 +132,9 @@ for my $node ($source, $other) {
     is_restored($node, 'custom', "custom, $where");
 }
 
-# --- any of the extensions -------------------------------------------------------------------
+# --- each extension --------------------------------------------------------------------------
 
-# A database with these is unchanged on a server with the secret.
+# A dump of each database restores unchanged on a server with the secret.
 for my $case (
     [ 'randflake', 'CREATE TABLE held (id bigint PRIMARY KEY DEFAULT randflake_generate())' ],
     [ 'randflake_coordinator', 'CREATE TABLE held (id integer)',

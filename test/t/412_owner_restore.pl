@@ -11,7 +11,7 @@ for ($node, $other) {
     $_->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE reader LOGIN; CREATE ROLE deputy LOGIN');
 }
 
-# A database of the owner, with extensions from a superuser.
+# Makes a database of the owner, with extensions from a superuser.
 sub create_database {
     my ($server, $database, @extensions) = @_;
     $server->safe_psql('postgres', "CREATE DATABASE $database OWNER owner TEMPLATE template0");
@@ -19,7 +19,7 @@ sub create_database {
     $server->safe_psql($database, 'GRANT CREATE ON SCHEMA public TO owner, deputy');
 }
 
-# Runs a program on a database as a role; returns its success and its errors.
+# Runs a program on a database as a role, and returns its success and errors.
 sub run_as {
     my ($server, $role, $database, @command) = @_;
     my ($out, $errors) = ('', '');
@@ -76,7 +76,7 @@ for my $role ('owner', 'reader') {
 
 my $databases = 0;
 
-# Restores as a role into a new database with the extension; returns success, errors and the
+# Restores as a role into a new database with the extension. Returns success, errors and the
 # database's name. Options:
 #   plain, custom   options of psql or pg_restore
 #   before          SQL that a superuser runs first
@@ -103,7 +103,7 @@ for my $case ([ plain => [ '-v', 'ON_ERROR_STOP=1' ] ], [ custom => ['--exit-on-
     is($node->safe_psql($database, 'SELECT count(*) FROM randflake_key'), 1, '  with one fingerprint');
 }
 
-# No role reads or writes values of the type.
+# Checks that no role reads or writes values of the type.
 sub nothing_works {
     my ($database) = @_;
     my @works;
@@ -115,7 +115,7 @@ sub nothing_works {
         {
             my ($status, $out, $text) = $other->psql($database, $sql,
                 extra_params => [ '-U', $role, '-v', 'VERBOSITY=verbose' ]);
-            # Without a row nothing is readable.
+            # A statement that returns no row has read nothing.
             next if $status == 0 && $out eq '' && $sql !~ /^INSERT|^CREATE/;
             push @works, "$role: $sql: $out$text" unless $status != 0 && $text =~ /ERROR:  55000: .*secret/;
         }
@@ -147,7 +147,7 @@ for my $case ([ 'as it comes', custom => [] ],
     nothing_works($database);
 }
 
-# Other roles may not bring a fingerprint; the error names the missing one.
+# Roles other than the owner may not add a fingerprint. The error names the missing fingerprint.
 (my $succeeded, $errors, my $database) = restore($other, 'deputy', custom => []);
 ok(!$succeeded, 'the restore of another role fails');
 like($errors, qr/ERROR:  permission denied for table randflake_key$/m, '  for the fingerprint');
@@ -155,7 +155,7 @@ my ($status) = $other->psql($database, "INSERT INTO randflake_key VALUES ('01234
     extra_params => [ '-U', 'reader' ]);
 isnt($status, 0, '  which a role without grants cannot change');
 
-# Rows of the owner are truncated in messages and do not fill the memory of every session.
+# Messages truncate the owner's rows, which do not fill the memory of every session.
 create_database($other, 'filled', 'randflake_type');
 $other->safe_psql('filled', <<'SQL', extra_params => [ '-U', 'owner' ]);
 INSERT INTO randflake_key SELECT repeat(chr(96 + n), 1000000) FROM generate_series(1, 20) AS n;

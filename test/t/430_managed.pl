@@ -1,5 +1,6 @@
-# Checks that the managed script gives the same as the library: identifiers, text forms, shards,
-# errors, secrets. Tables move between them, both ways. Roles without grants learn nothing.
+# Checks that the managed script returns the same identifiers, text forms, shards, errors and
+# secrets as the library. Tables move from the script to the library and back. Roles without grants
+# learn nothing.
 
 use JSON::PP;
 use Randflake;
@@ -45,7 +46,7 @@ for my $vector (grep { $_->{label} !~ /[^ -~]/ } @{ decode_json(slurp_file('test
         scalar @{ $vector->{numbers} }, "vectors of $vector->{use}, label '$vector->{label}'");
 }
 
-# Many are made in slices, which must equal single ones.
+# The script makes many identifiers in slices, which must equal single identifiers.
 is(as_owner($managed, <<'SQL'), '1392|1392', 'many at once');
 SELECT count(*), count(*) FILTER (WHERE many.id = randflake.randflake_encrypt(many.number, k))
 FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k, unnest(ARRAY[0, 63, 64, 65, 200, 1000]) AS wanted,
@@ -53,8 +54,8 @@ FROM randflake.randflake_key_schedule('\x00112233445566778899aabbccddeeff') AS k
      LATERAL ROWS FROM (randflake.randflake_encrypt_many(numbers, k), unnest(numbers)) AS many (id, number)
 SQL
 
-# 20,000 numbers, spread over all seconds, node ids and sequence numbers, and as many identifiers
-# that no server made.
+# Compares 20,000 numbers, spread over all seconds, node ids and sequence numbers, and 20,000
+# identifiers that no server made.
 my $numbers = <<'SQL';
 SET TimeZone = 'UTC';
 CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql
@@ -67,7 +68,7 @@ FROM generate_series(0::bigint, 19999) AS i,
      LEFT JOIN LATERAL randflake.randflake_decode(id) AS inside ON true,
      hashint8extended(i, 1) AS random, randflake.randflake_decode(random) AS made
 SQL
-# The same of 53 bits, and masks in every kind of text.
+# Compares 53-bit identifiers in the same way, and masks in every kind of text.
 my $numbers53 = <<'SQL' =~ s/try_encode/try_encode53/gr;
 SET TimeZone = 'UTC';
 CREATE OR REPLACE FUNCTION pg_temp.try_encode(at timestamptz, node integer, n integer) RETURNS bigint LANGUAGE plpgsql
@@ -101,7 +102,7 @@ for my $case ([ 'one secret', $ring[0] ], [ 'three secrets', @ring ]) {
     $own = $library->safe_psql('app', 'SELECT string_agg(id::text, $$,$$) FROM randflake.randflake_generate(20000) AS id');
     is(as_owner($managed, "SELECT count(DISTINCT d.*), min(node_id), max(node_id) FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake_decode(id) AS d"),
         '20000|1|1', "$name: and the edition the library's");
-    # Of 53 bits, from the end of a second's numbers.
+    # Makes 53-bit identifiers from the end of a second's numbers.
     $own = as_owner($managed, 'SELECT setval(numbers, greatest(v, (v >> 47 << 47) | ((extract(epoch FROM now())::bigint - 1730000000 + 20) << 17)) & ~131071::bigint | 32000) FROM randflake.randflake_state, pg_sequence_last_value(numbers) AS v;'
           . ' SELECT string_agg(id::text, $$,$$) FROM (SELECT randflake.randflake53_generate(1500) UNION ALL SELECT randflake.randflake53_generate()) AS g (id)') =~ s/.*\n//r;
     is($library->safe_psql('app', "SELECT count(DISTINCT d.*), min(node_id), max(node_id), count(DISTINCT generated_at) > 1, max(sequence) > 32700 FROM unnest('{$own}'::bigint[]) AS id, randflake.randflake53_decode(id) AS d"),
@@ -137,7 +138,7 @@ error_is($managed, 'SELECT randflake.randflake_configure(NULL, 131072)', '22023'
 as_owner($managed, 'SELECT randflake.randflake_configure(NULL, 256)');
 error_is($managed, 'SELECT randflake.randflake53_generate()', '55000', { message => qr/node ids 256 to 256 do not fit in 53-bit/, hint => qr/up to 255/ }, 'a node id beyond 53 bits', database => 'app');
 as_owner($managed, 'SELECT randflake.randflake_configure(NULL, 2)');
-# The migration's other ways.
+# Runs the migration's other ways.
 as_owner($managed, 'BEGIN;' . slurp_file('migrate/randflake_migrate.sql') . 'COMMIT; CREATE SCHEMA api; CREATE TABLE customer (id serial PRIMARY KEY, name text)');
 is(as_owner($managed, q{SELECT generator FROM randflake_migrate.target('53')}), 'randflake.randflake53_generate()', 'the migration finds 53 bits');
 as_owner($managed, as_owner($managed, 'SELECT randflake_migrate.masks()'));
@@ -191,7 +192,8 @@ SELECT count(*) FROM pg_proc WHERE pronamespace = 'randflake'::regnamespace AND 
 AND proconfig[1] IS DISTINCT FROM 'search_path=pg_catalog, pg_temp'
 SQL
 
-# Operators, functions, casts and tables of mallory that PostgreSQL would prefer in mallory's path.
+# Mallory makes operators, functions, casts and tables that PostgreSQL would prefer in her search
+# path.
 my $trojans = 'CREATE SCHEMA evil AUTHORIZATION mallory; GRANT TEMPORARY ON DATABASE app TO mallory; SET ROLE mallory;';
 my $body = q{LANGUAGE plpgsql AS 'BEGIN RAISE ''trojan''; END'};
 for my $type (qw(bigint integer)) {
@@ -217,12 +219,12 @@ SET search_path = evil, pg_temp, pg_catalog; SET default_transaction_isolation =
 SET extra_float_digits = -15; SET IntervalStyle = 'sql_standard'; SET jit_above_cost = 0; SET plan_cache_mode = force_custom_plan; SET enable_seqscan = off;
 SET array_nulls = off; SET bytea_output = escape; SET row_security = off; SET transform_null_equals = on; SET lc_numeric = 'C'; SET work_mem = 64;
 SQL
-# Which PostgreSQL 19 no longer has.
+# PostgreSQL 19 lacks this setting.
 $hostile .= 'SET standard_conforming_strings = off;' if $managed->pg_version->major < 19;
 $hostile .= "CREATE TEMP TABLE $_ (oid oid, datname name, name text, setting text); INSERT INTO $_ VALUES (1, 'app', 'max_connections', '1000000');" for qw(pg_database pg_settings pg_class randflake_state);
 for my $call ('randflake_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake_generate(10)', "randflake_generate_text() OPERATOR(pg_catalog.<>) ''",
     'randflake53_generate() IS NOT NULL', 'count(*) = 10 FROM randflake.randflake53_generate(10)', 'randflake_shard(42, 8) OPERATOR(pg_catalog.=) 4', "randflake_from_text('1a') OPERATOR(pg_catalog.=) 42", "randflake_to_text(42) OPERATOR(pg_catalog.=) '1a'") {
-    # A start again, so that mallory opens a second.
+    # Resets the position, so that mallory's call opens a second.
     as_owner($managed, q{SELECT setval((SELECT numbers FROM randflake.randflake_state), 0)});
     my $error = error_of($managed, "$hostile SELECT randflake.$call" =~ s/randflake\.count/count/r, database => 'app', user => 'mallory');
     is($error->{text}, '', "mallory calls $call");
@@ -233,7 +235,7 @@ for my $call ('randflake_decode(1)', 'randflake_encode(now(), 1, 1)', 'randflake
     is(error_of($managed, "SELECT randflake.$call", database => 'app', user => 'mallory')->{sqlstate}, '42501', "mallory does not call $call");
 }
 
-# No log has a secret made inside, although every statement and plan is logged.
+# The log has no secret that the script made, although the server logs every statement and plan.
 as_owner($managed, 'DROP SCHEMA randflake CASCADE');
 my $log = -s $managed->logfile;
 $managed->safe_psql('app', "ALTER SYSTEM SET $_") for 'auto_explain.log_min_duration = 0', 'log_statement = \'all\'', 'log_min_duration_statement = 0';
@@ -248,9 +250,10 @@ is((grep { length > 5 && index($text, $_) >= 0 } @secret), 0, 'neither secret no
 like($secret[0], qr/^[0-9a-f]{32}$/, 'the owner reads the secret');
 is($managed->safe_psql('app', 'SET ROLE pg_monitor; SELECT mode, problem, first_node_id FROM randflake.randflake_status') =~ s/SET\n//r, 'managed||3', 'the status');
 
-# --- one node id, there and back ------------------------------------------------------------------
+# --- one node id ----------------------------------------------------------------------------------
 
-# The library's first start, by the page, opens beyond all that the script used in advance.
+# Follows the page: the library's first start opens beyond all seconds that the script used in
+# advance.
 as_owner($managed, q{
     DO 'BEGIN PERFORM setval(numbers, (pg_sequence_last_value(numbers) | 131071) - 8192) FROM randflake.randflake_state; END';
     SELECT randflake.randflake_generate(3);} x 20);

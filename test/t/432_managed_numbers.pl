@@ -1,5 +1,5 @@
-# Checks how the managed script gives out numbers: like its model; to many sessions that are paused
-# and cancelled; across crashes and restarts; and not at all in copies of a database.
+# Checks that the managed script gives out numbers as its model does, also to sessions that the test
+# pauses and cancels, and across crashes and restarts. Copies of a database must give out none.
 # RANDFLAKE_ROUNDS sets the number of crashes.
 
 use Docs;
@@ -20,11 +20,11 @@ like(as_owner($node, block('secret')), qr/^[0-9a-f]{32}$/, 'the secret to hand o
 is(as_owner($node, q{SELECT bool_and(generated_at < clock_timestamp() + interval '30 s') FROM customer, randflake.randflake_decode(id)}),
     't', 'what is made under a secret that is new begins at once');
 
-# A database of its own, with a secret of its own.
+# Makes a second database with another secret.
 $node->safe_psql('postgres', 'CREATE DATABASE second OWNER owner');
 as_owner($node, 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT; SELECT randflake.randflake_configure(NULL, 9); SELECT randflake.randflake_generate()', 'second');
 
-# Identifiers go to a file, because a process with millions of them forks slowly.
+# Keeps identifiers in a file, because a process with millions of them forks slowly.
 my $made = PostgreSQL::Test::Utils::tempdir() . '/made';
 
 sub keep {
@@ -33,7 +33,7 @@ sub keep {
     close $all or die;
 }
 
-# Checks that nothing made comes twice, and then forgets it.
+# Checks that no identifier comes twice, and then forgets all.
 sub judge {
     my ($name) = @_;
     $node->safe_psql('app', "CREATE UNLOGGED TABLE IF NOT EXISTS made (id bigint); TRUNCATE made; COPY made FROM '$made'");
@@ -42,7 +42,7 @@ sub judge {
     unlink $made;
 }
 
-# A complete standby.
+# Starts a standby that has received everything.
 sub start_standby {
     my ($name) = @_;
     my $standby = PostgreSQL::Test::Cluster->new($name);
@@ -61,7 +61,8 @@ sub receive_no_more {
     $standby->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_wal_receiver') or die 'still receives';
 }
 
-# Uses up so many seconds in advance, skipping most numbers of each. SQL may come before and after.
+# Uses up this many seconds in advance, and skips most numbers of each. SQL may come before and
+# after.
 sub hurry {
     my ($server, $seconds, $database, $before, $after) = @_;
     return grep { /./ } split /\n/, as_owner($server, 'SET synchronous_commit = local;' . ($before // '') . q{
@@ -73,8 +74,8 @@ my $position = 'SELECT randflake.randflake_position(tickets, hops, leaps) FROM r
 
 # --- the model ------------------------------------------------------------------------------------
 
-# The clock stands in one second and moves a little at each look. A session that looks 150 times
-# without a move waits.
+# The clock stays in one second and advances at each look. A session that looks 150 times while the
+# clock stands still waits.
 $node->safe_psql('postgres', 'CREATE DATABASE model OWNER owner');
 as_owner($node, 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT; SELECT randflake.randflake_configure(NULL, 5); CREATE SEQUENCE looks; CREATE SEQUENCE before MINVALUE 0', 'model');
 $node->safe_psql('model', <<'SQL');
@@ -129,10 +130,10 @@ for my $promoted ('', 'promoted') {
 }
 $node->safe_psql('postgres', 'DROP DATABASE model');
 
-# --- what stops it --------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------
 
 for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
-    # A transaction from before a change of the node id sees its old row, and must not use it.
+    # A transaction that began before a change of the node id sees the old row, and must not use it.
     my $old = $node->background_psql('app', on_error_stop => 0);
     $old->query_safe("BEGIN ISOLATION LEVEL $isolation; SELECT 1 FROM pg_class");
     as_owner($node, block('copy'));
@@ -143,7 +144,7 @@ for my $isolation ('REPEATABLE READ', 'SERIALIZABLE') {
 }
 error_is($node, q{DO 'BEGIN PERFORM setval(numbers, 0) FROM randflake.randflake_state; END'; SET neon.timeline_id = 'branch'; SELECT randflake.randflake_generate()},
     '55000', { message => qr/is a copy of the one/ }, 'a branch of Neon', database => 'app', user => 'owner');
-# As after a clock set back.
+# Moves the state ahead, as after a clock that was set back.
 as_owner($node, 'SELECT randflake.randflake_generate(); SELECT setval(tickets, pg_sequence_last_value(tickets) + 64 * 100), setval(numbers, pg_sequence_last_value(numbers) + (100 << 17)) FROM randflake.randflake_state');
 error_is($node, "SELECT randflake.$_", '55000', { message => qr/far ahead of the server's clock/, hint => qr/randflake_configure/ }, "tickets of the future, $_", database => 'app')
   for qw(randflake_generate() randflake_generate(3) randflake53_generate(3));
@@ -158,7 +159,8 @@ $node->safe_psql('postgres', 'CREATE DATABASE restored OWNER owner');
 command_ok([ 'sh', '-c', "pg_dump -U owner '" . $node->connstr('app') . "' | psql -XqAt -U owner '" . $node->connstr('restored') . "'" ], 'a dump with all that there is');
 error_is($node, 'SELECT randflake.randflake_generate()', '55000', { message => qr/copy of the one/ }, 'a restored dump', database => 'restored');
 
-# With one fault in a function, the broken contract stops it, and the hint's remedy helps.
+# Plants one fault in a function at a time. The broken contract stops the function, and the hint's
+# remedy helps.
 my $script = slurp_file('managed/randflake.sql');
 my @faults = (
     [ 'the position never falls', 'open', 'p := nextval(c.tickets) + leapt', 'p := nextval(c.tickets)' ],
@@ -171,7 +173,7 @@ for my $fault (@faults) {
     my ($contract, $name, $piece, $replacement) = @$fault;
     my ($function) = $script =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_$name\(.*?\n\$\$;)/s;
     die $piece if 1 != (my $faulty = $function) =~ s/\Q$piece\E/$replacement/;
-    # As after a start, with a position at the clock's time, and also in hops.
+    # Sets the state as after a start, once with a position at the clock's time, and once in hops.
     as_owner($node, "CREATE OR REPLACE $faulty" . q{SELECT setval(numbers, 0), setval(hops, 64), setval(tickets, ((extract(epoch FROM clock_timestamp())::bigint - 1730000000) << 6) - 32768)
         FROM randflake.randflake_state}, 'second');
     my $error = error_of($node, 'SELECT randflake.randflake_' . ($name eq 'open' ? 'generate()' : 'configure(NULL, 9)'), database => 'second', user => 'owner');
@@ -182,8 +184,8 @@ for my $fault (@faults) {
 
 # --- lost state -----------------------------------------------------------------------------------
 
-# Numbers used in advance in the first database, and numbers after its state is lost, recreated or
-# restored. SECRET stands for its secret, which the second database has too.
+# Uses up numbers in advance in the first database, then makes numbers after the database lost,
+# recreated or restored its state. SECRET stands for the secret, which the second database also has.
 my $install = 'BEGIN;' . slurp_file('managed/randflake.sql') . 'COMMIT;';
 my $configure = 'SELECT randflake.randflake_configure';
 for my $case (
@@ -202,7 +204,7 @@ for my $case (
     my $secret = pop @ids;
     like($secret, qr/^[0-9a-f]{32}$/, "$name: before");
     if (($how // '') eq 'dump') {
-        # Without what is made in between.
+        # The dump lacks numbers that sessions use between dump and restore.
         my $dump = $node->basedir . '/lost.sql';
         command_ok([ 'pg_dump', '--clean', '-U', 'owner', '-f', $dump, $node->connstr('lost') ], "$name: dumped");
         push @ids, hurry($node, 12, 'lost');
@@ -236,7 +238,7 @@ $standby->stop;
 
 # --- many sessions --------------------------------------------------------------------------------
 
-# Sessions that make identifiers in several ways and write them to files.
+# Starts sessions that make identifiers in several ways and write them to files.
 sub start_clients {
     my ($count, $tag) = @_;
     my @statements = ('SELECT randflake.randflake_generate() FROM generate_series(1, 50)',
@@ -270,8 +272,8 @@ sub end_clients {
     }
 }
 
-# Sessions that open seconds are slow: before a ticket, sometimes between two, and before using the
-# last.
+# Slows sessions that open seconds: before a ticket, sometimes between two tickets, and before they
+# use the last one.
 my ($open) = slurp_file('managed/randflake.sql') =~ /CREATE OR REPLACE (FUNCTION randflake\.randflake_open\(.*?\n\$\$;)/s;
 my $slow = $open =~ s/(?=leapt := |t := p >> 6;\n        IF|PERFORM setval\(c\.numbers)/PERFORM pg_sleep(random() * 0.3); /gr;
 $slow =~ s/(?=p := nextval\(c\.tickets\) \+ leapt)/IF random() < 0.1 THEN PERFORM pg_sleep(random() * 0.1); END IF; /;
@@ -295,7 +297,7 @@ as_owner($node, "CREATE OR REPLACE $open");
 for my $round (1 .. $rounds) {
     my @ways = ('immediate stop', 'session killed', 'immediate stop', 'fast stop');
     my $way = $ways[$round % @ways];
-    # Each crash moves times ahead.
+    # Changes the node id at times, because each crash moves times ahead.
     as_owner($node, 'SELECT randflake.randflake_configure(NULL, ' . (100 + $round) . ')') if $round % 80 == 0;
     my @clients = start_clients(4);
     wait_until { !grep { !-s $_->{file} } @clients };
@@ -322,8 +324,8 @@ for my $crash (1 .. 3) {
 
 # --- failover -------------------------------------------------------------------------------------
 
-# To a standby with all commits but not all tickets, since only the session that took one waits for
-# it.
+# Fails over to a standby that has all commits but lacks tickets: only the session that took a
+# ticket waits for its copy.
 as_owner($node, 'SELECT randflake.randflake_configure(NULL, 99, failover => true)');
 $standby = start_standby('synchronous');
 $node->append_conf('postgresql.conf', "synchronous_standby_names = '*'\n");

@@ -1,5 +1,5 @@
-# Takes a database with the managed script through its life: dump and restore, also as an extension
-# of pg_tle; another tablespace; a later version over the former.
+# Takes a database with the managed script through its life, also as an extension of pg_tle. Dumps
+# and restores it, moves it to another tablespace, and installs a later version over the former.
 
 use Docs;
 use Randflake;
@@ -15,7 +15,7 @@ sub problem_is {
     like(as_owner($node, 'SELECT mode, problem, first_node_id FROM randflake.randflake_status', $database), $pattern, $test_name);
 }
 
-# A new database with everything in an owner's dump.
+# Restores an owner's dump into a new database.
 sub restore {
     my ($from, $to) = @_;
     $node->safe_psql('postgres', "CREATE DATABASE $to OWNER owner");
@@ -33,7 +33,7 @@ is(as_owner($node, $secret, 'restored'), as_owner($node, $secret), '  which has 
 as_owner($node, 'DROP SEQUENCE randflake.randflake_tickets_7, randflake.randflake_numbers_7', 'restored');
 problem_is('restored', qr/^managed\|this database is a copy.*\|7$/, '  without sequences');
 
-# --- an owner whose name needs quotes ------------------------------------------------------------
+# --- quoted names --------------------------------------------------------------------------------
 
 $node->safe_psql('postgres', 'CREATE ROLE "Owner 1" LOGIN; CREATE DATABASE named OWNER "Owner 1"');
 my $scripts = join '', map { 'BEGIN;' . slurp_file($_) . 'COMMIT;' } 'managed/randflake.sql', 'migrate/randflake_migrate.sql';
@@ -53,7 +53,7 @@ is($node->safe_psql('app', 'SELECT count(DISTINCT id) FROM item'), 7, 'a databas
 
 # --- the extension --------------------------------------------------------------------------------
 
-# The files that pg_tle registers, an extension that needs no superuser.
+# Writes files as pg_tle registers them: an extension that needs no superuser.
 sub write_file {
     my ($name, $text) = @_;
     unlink "$extensions/$name";
@@ -82,7 +82,7 @@ is(system("managed/pgtle.sh \"1'; DROP\" >/dev/null 2>&1") >> 8, 2, 'pgtle.sh ta
 
 # --- a later version ------------------------------------------------------------------------------
 
-# One with a further column and function, and one whose numbers have another meaning.
+# One later version adds a column and a function. In the other, numbers have another meaning.
 my $script = slurp_file('managed/randflake.sql');
 my $later = $script =~ s/^(?=CREATE SCHEMA)/ALTER TABLE randflake.randflake_state ADD COLUMN IF NOT EXISTS later text DEFAULT 'later'; CREATE OR REPLACE FUNCTION randflake.randflake_later() RETURNS text LANGUAGE sql RETURN 'later';\n/mr;
 my $other = $script =~ s/(?<=LANGUAGE sql IMMUTABLE RETURN )1;/2;/r =~ s/(?<=randflake_format\(\) <> )1 /2 /r =~ s/(?<=installed > )1 /2 /r;
@@ -123,7 +123,7 @@ error_is($node, "BEGIN; SET LOCAL lock_timeout = '0.1 s'; $script", '55P03', {},
 $reader->quit;
 error_is($node, $later, '25P01', {}, 'not without a transaction', database => 'app', user => 'owner');
 
-# A waiting call that began before.
+# Updates the script while a call waits that began before.
 for my $case ([ 'the same format', $later, qr/^-?\d+$/, qr/^$/ ], [ 'another format', $other, qr/^$/, qr/ERROR:  40001: randflake was updated during this call/ ]) {
     my ($name, $text, $out, $error) = @$case;
     my $installer = $node->background_psql('app', extra_params => [ '-U', 'owner' ]);

@@ -1,7 +1,7 @@
 # Moves a schema with migrate/randflake_migrate.sql to each target, at once and by online steps. The
-# schema has every kind of dependent object, and names that need quotes. Afterwards it is the same,
-# row for row and object for object, except its keys. Programs write all the time. The test kills
-# each step before it lets the step end, and takes the way back from every step.
+# schema has every kind of dependent object, and names that need quotes. Checks that afterwards all
+# rows and objects except the keys are the same. Programs write all the time. The test kills each
+# step before it lets the step end, and takes the way back from every step.
 
 use feature 'state';
 use Docs;
@@ -17,7 +17,7 @@ my $tool = 'randflake_migrate';
 
 sub sql { my ($db, $sql) = @_; return $node->safe_psql($db, "SET search_path = $schema, public, randflake; $sql"); }
 
-# Runs statements in a session, and again while lock_timeout strikes. Returns its error.
+# Runs statements in a session, and repeats them while lock_timeout strikes. Returns the last error.
 sub run {
     my ($db, @statements) = @_;
     for (1 .. 100) {
@@ -122,7 +122,7 @@ REFRESH MATERIALIZED VIEW per_customer;
 SQL
 my $orders = q{'"od''d ""x""".orders'};
 
-# A copy of it, with the migration script.
+# Makes a copy of the database, with the migration script.
 sub copy {
     my ($db, $base) = @_;
     $node->safe_psql('postgres', "CREATE DATABASE $db TEMPLATE " . ($base // 'base'));
@@ -131,7 +131,7 @@ sub copy {
     return $db;
 }
 
-# The original rows without keys.
+# Returns the original rows without keys.
 sub content {
     my ($db) = @_;
     return sql($db, <<'SQL');
@@ -147,7 +147,7 @@ SELECT count(*), md5(string_agg(x::text, ',' ORDER BY x::text)) FROM (
 SQL
 }
 
-# The schema in pg_dump's form, without key types, their defaults, and order.
+# Returns the schema in pg_dump's form, without key types, their defaults, and order.
 sub dump_of {
     my ($db, $without_keys) = @_;
     my ($out, $err) = run_command([ 'pg_dump', '-s', '-N', $tool, '-N', 'randflake', '-d', $node->connstr($db) ]);
@@ -166,7 +166,7 @@ sub dump_of {
     return join "\n", sort split /\n/, $out;
 }
 
-# Lines of only one of two dumps.
+# Returns the lines that only one of two dumps has.
 sub differing {
     my ($dump, $other) = @_;
     my %count;
@@ -177,7 +177,7 @@ sub differing {
 
 my ($content, $dump, $dump_without_keys) = (content('base'), dump_of('base'), dump_of('base', 1));
 
-# The database has the same contents under keys of this type, and works.
+# Checks that the database has the same contents under keys of this type, and works.
 sub same_but_for_keys {
     my ($db, $type, $name) = @_;
     is(content($db), $content, "$name: rows are the same");
@@ -220,7 +220,7 @@ is_deeply(planned('made again'), [
 ok(@{ planned('application') } > 9, '  and the losses of programs');
 is(differing(dump_of('plan'), $dump), '', '  it changes nothing');
 
-# Blockers, which the plan's own SQL removes
+# Makes blockers, which the plan's own SQL removes.
 sql('plan', <<'SQL');
 CREATE DOMAIN number AS integer;
 CREATE TABLE hub (id serial PRIMARY KEY, twice integer GENERATED ALWAYS AS (id * 2) STORED);
@@ -281,10 +281,10 @@ same_but_for_keys('at_once_bigint_all', 'randflake', '  afterwards');
 is( sql('at_once_bigint_all', qq{SELECT count(*) FROM orders JOIN $tool."""od'd """"x"""""".orders.id" ON new = id::bigint WHERE total > 0}), 2000, '  and stay the same');
 error_is($node, "SELECT $tool.transaction($orders, 'float')", '22023', { message => qr/unknown target/ }, 'an unknown target', database => 'plan');
 
-# --- online steps, with programs ---------------------------------------------------------------
+# --- online steps ------------------------------------------------------------------------------
 
-# A customer with orders, the first of which sometimes comes before it; then its key changes, it
-# moves, and some are removed.
+# The program adds a customer with orders, sometimes with an order first. Then it changes the
+# customer's key, moves it and deletes some rows.
 my $program = $node->basedir . '/program.sql';
 append_to_file($program, <<"SQL");
 \\set k random(-2000000000, -1000)
@@ -346,7 +346,7 @@ sub in_background {
     return $session;
 }
 
-# Kills a statement of the steps before its end.
+# Kills a step's statement before its end.
 sub kill_within {
     my ($statement) = @_;
     my $others = q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()};
@@ -374,8 +374,8 @@ sub kill_within {
     }
 }
 
-# Runs the remaining steps, like psql's \gexec. Options: count (of steps), kill (each first), load
-# (programs must continue after each), all (step 8 too).
+# Runs the remaining steps, like psql's \gexec. The option count limits the steps; kill first kills
+# each step; load checks that programs continue after each step; all includes step 8.
 sub run_steps {
     my (%options) = @_;
     my @steps = map { $_->{n} } rows_of($db, "SELECT n FROM $tool.step WHERE done IS NULL AND step < " . ($options{all} ? 9 : 8) . ' ORDER BY n');
@@ -398,7 +398,7 @@ sub run_steps {
     is(sql($db, "SELECT count(*) FROM $tool.step WHERE done IS NULL AND n <= $steps[-1]"), 0, scalar(@steps) . ' steps were run');
 }
 
-# Begins a move of the group of orders, without a change yet.
+# Starts a move of the group of orders, which changes nothing yet.
 sub start {
     ($db, my $arguments) = @_;
     copy($db);
@@ -420,7 +420,7 @@ stop_programs();
 same_but_for_keys($db, 'bigint', 'online');
 error_is($node, "SELECT $tool.undo(1)", '55000', { message => qr/cannot be undone/ }, '  there is no way back', database => $db);
 
-# A statement at the wrong time, and one printed before a view was made
+# Runs a step at the wrong time, then a statement printed before the test made a view.
 start('changed', '');
 my @statements = left($db);
 like(run($db, $statements[2]), qr/step 3 of move 1 is not the next one/, 'steps are in order');
@@ -441,7 +441,7 @@ for my $way ([ 'online_new', ", 'bigint', 'new'", 'bigint' ], [ 'online_type', "
     is(sql($db, q{SELECT count(*) FROM orders WHERE total > 0 AND id::text ~ '^\d{1,4}$'}), $db eq 'online_new' ? 2000 : 0, '  old keys');
 }
 
-# --- the way back, from everywhere -------------------------------------------------------------
+# --- the way back ------------------------------------------------------------------------------
 
 for my $count (0, 2, 14, 40, 1000, 1001) {
     my $before = start("back_$count", $count == 1001 ? ", 'randflake'" : '');
@@ -467,9 +467,10 @@ for my $count (0, 2, 14, 40, 1000, 1001) {
 $node->safe_psql('online', "DROP SCHEMA $tool CASCADE");
 same_but_for_keys('online', 'bigint', 'without the tool');
 
-# --- a schema of others ------------------------------------------------------------------------
+# --- Django ------------------------------------------------------------------------------------
 
-# The tables of Django's own applications. Its program makes rows before and after the keys move.
+# Moves the tables of Django's own applications. A program makes rows before and after the keys
+# move.
 my $django = $node->basedir . '/django_recipe.py';
 append_to_file($django, <<'PYTHON');
 import sys
@@ -515,8 +516,8 @@ SKIP: {
 
 # --- docs/migrating.md -------------------------------------------------------------------------
 
-# The strongest locks on both tables in the page's table: "step|orders|order_line", without steps
-# outside transactions.
+# Reads the strongest locks on both tables from the page's table as "step|orders|order_line",
+# without steps outside transactions.
 my %documented;
 for my $line (grep { /^\| \d \|/ && !/\| (?:fill|indexes)/ } split /\n/, slurp_file('docs/migrating.md')) {
     my ($step, undef, @locks) = map { s/^\s+|\s+$//gr } (split /\|/, $line)[ 1 .. 4 ];
@@ -536,7 +537,7 @@ sub locks_of {
     } qw(orders order_line);
 }
 
-# A shell block, as printed.
+# Runs a shell block as printed.
 sub shell {
     my ($name) = @_;
     local @ENV{qw(PGHOST PGPORT)} = ($node->host, $node->port);
@@ -562,7 +563,7 @@ sub check_shop {
 
 shop();
 like($node->safe_psql($db, block('plan')), qr/^orders\|moves\|public\.order_line\.order_id\|.*integer to bigint/m, 'the page: the plan');
-# Functions of the same names in other schemas are not called.
+# The move calls no function of the same name in other schemas.
 my $traps = join '', map { "CREATE SCHEMA $_ AUTHORIZATION mallory; SET ROLE mallory;"
       . " CREATE FUNCTION $_.randflake_generate() RETURNS bigint LANGUAGE sql RETURN 1;"
       . " CREATE FUNCTION $_.randflake_unmask(bigint, text) RETURNS bigint LANGUAGE sql RETURN 1; RESET ROLE;" } qw(a_trap randflake);

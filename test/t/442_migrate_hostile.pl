@@ -1,7 +1,8 @@
-# Runs migrate/randflake_migrate.sql among strangers. A superuser moves, in every way, tables of a
-# role without rights, whose names are attacks and whose code runs wherever PostgreSQL runs it. That
-# code never runs as another role, and the move drops only its own objects. Then programs exchange
-# the numbers of rows at every step: joins give the same as where nothing moves.
+# Runs migrate/randflake_migrate.sql among strangers. A superuser moves, in every way, the tables of
+# a role without rights. Their names are attacks, and their code runs wherever PostgreSQL runs it.
+# Checks that this code never runs as another role, and that the move drops only its own objects.
+# Then programs exchange the numbers of rows at every step, and joins must return the same as in an
+# unmoved database.
 
 use Randflake;
 
@@ -20,7 +21,7 @@ sub database {
 sub sql { my ($sql) = @_; return $node->safe_psql($db, $sql); }
 sub statements { my ($call) = @_; return split /\0/, sql("SELECT string_agg(s, chr(1) ORDER BY n) FROM $tool.$call WITH ORDINALITY AS t (s, n)") =~ tr/\1/\0/r; }
 
-# Runs statements one by one, again while lock_timeout strikes. Returns the error.
+# Runs statements one by one, and repeats each while lock_timeout strikes. Returns the error.
 sub run {
     for my $statement (@_) {
         my ($status, $text, $left) = (1, '', 100);
@@ -34,8 +35,8 @@ sub run {
 
 $node->safe_psql('postgres', 'CREATE ROLE mallory LOGIN; CREATE ROLE other LOGIN');
 
-# As another role. A superuser's query on a table may run its code, for the planner evaluates
-# constants in indexes.
+# Runs SQL as another role. A superuser's query on a table may run its code, because the planner
+# evaluates constants in indexes.
 sub as_role {
     my ($role, $sql) = @_;
     my ($status, $out, $text) = $node->psql($db, "SET search_path = lows; $sql", on_error_stop => 1, extra_params => [ '-U', $role ]);
@@ -50,7 +51,7 @@ my @attacks = ('$f$;ALTER ROLE mallory SUPERUSER;--', q{"';ALTER ROLE mallory SU
     "\x{c3}\x{bc}" x 28 . 'x');
 my ($count, %name) = (0);
 
-# An attack as the name of an object, one for each of these words.
+# Returns a name that is an attack, a different one for each word.
 sub name { my ($word) = @_; return $name{$word} //= ident(sprintf '%.3s%02d%s', $word, ++$count, $attacks[ $count % @attacks ]); }
 
 sub attacked {
@@ -108,7 +109,7 @@ SQL
     return ("lows.$t", "lows.$c");
 }
 
-# Whether the code ran at these places at least, and only as its owner.
+# Checks that the code ran at these places at least, and only as its owner.
 sub unharmed {
     my ($way, @places) = @_;
     is(sql('SELECT rolsuper FROM pg_roles WHERE rolname = ' . q{'mallory'}), 'f', "$way: mallory has no more rights");
@@ -119,7 +120,7 @@ sub unharmed {
         '  functions that run as their owner are hers');
 }
 
-# A view with her code replaces the table while this runs.
+# Replaces a table by a view with mallory's code while a function runs.
 sub replaced {
     my ($table, $what) = @_;
     as_mallory("ALTER TABLE $table RENAME TO hidden; CREATE VIEW $table AS SELECT *, spy('place') FROM hidden");
@@ -156,7 +157,7 @@ for my $way ('transaction', 'steps', 'back before step 7', 'back after it') {
     is(as_mallory($content), $before, '  joins are the same');
 }
 
-# Code that waits for the end of a transaction would run as the superuser then
+# Code that waits for the end of a transaction would run as the superuser.
 my ($t) = attacked('deferred');
 as_mallory('CREATE CONSTRAINT TRIGGER late AFTER INSERT ON witness DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION on_row()');
 like(run(join "\n", statements('transaction(' . literal($t) . ')')), qr/cannot fire deferred trigger/, 'a deferred trigger does not wait');
@@ -225,9 +226,9 @@ for my $way (qq{todo($tool.start('$long[0]', rows => 'new'), true)}, qq{transact
     is(sql("SELECT count(*) FROM $long[0] AS a JOIN $long[1] AS b ON b.\"@{[ 'ü' x 30 ]}\" = a.id"), 9, '  joins are the same');
 }
 
-# --- the shadow follows the number -------------------------------------------------------------
+# --- the shadow column -------------------------------------------------------------------------
 
-# A database where nothing moves, and one where programs use numbers after each step.
+# Compares a database that does not move with one in which programs use numbers after each step.
 my $programs = <<'SQL';
 CREATE PROCEDURE exchange(a text, b text) LANGUAGE plpgsql AS $$
 DECLARE
@@ -316,7 +317,7 @@ for my $direction ('there', 'and back') {
             ($steps[$n]) = grep { /RENAME COLUMN/ } statements($todo);
             $built = sql("SELECT array_agg(object) FROM $tool.step WHERE rel::text = 'log_1' AND object IS NOT NULL");
         }
-        # A reference reserves a key; before it commits, another transaction commits the row with
+        # A reference reserves a key. Before it commits, another transaction commits the row with
         # another key.
         if ($direction eq 'there' && $n >= 0 && $steps[$n] =~ /ALTER TABLE public\.(child|log|log_1) ADD CONSTRAINT \S+ FOREIGN KEY/) {
             my ($number, $at) = (1000000 + $n, $1 eq 'log' ? $partition - 1 : 1);
@@ -336,14 +337,14 @@ for my $direction ('there', 'and back') {
         is(run($steps[$n]), '', "$direction: statement $n") or last if $n >= 0;
         for (qw(still moved)) {
             $db = $_;
-            # The last one like an apply worker: no foreign keys, and only triggers that are ALWAYS
-            # on
+            # The last call runs like an apply worker: without foreign keys, and only with triggers
+            # that are ALWAYS on.
             sql("CALL exchange('$k', '$l'); BEGIN ISOLATION LEVEL REPEATABLE READ; CALL exchange('$l', 'p5'); SAVEPOINT s; CALL exchange('$k', '$l');"
                   . " ROLLBACK TO s; CALL exchange('$k', 'p4'); COMMIT; CALL again('$l', 'new $direction $n');" . ($n % 9 == 4 ? ' CALL anew();' : '')
                   . "CALL partition($partition); SET session_replication_role = replica; CALL again('p6', 'applied $direction $n')");
             sql('UPDATE log SET at = 1 WHERE at = 2; DROP TABLE log_2') if $partition == 31;  # its indexes are built
         }
-        # Partitions that had steps are gone
+        # Some partitions with steps no longer exist.
         my $gone = sprintf 'log_(?:%s%d)\\b', ($partition >= 31 ? '2|' : ''), $partition++ - 3;
         splice @steps, $n + 1, @steps, statements($todo) if grep { /$gone/ && !/RENAME COLUMN/ } @steps[ $n + 1 .. $#steps ];
         is(sql("SELECT count(*) FROM pg_inherits WHERE inhrelid = ANY ('$built')") . sql("SELECT count(*) FROM pg_constraint WHERE conparentid <> 0 AND oid = ANY ('$built')"), 21,

@@ -1,6 +1,6 @@
-# Checks the plan of migrate/randflake_migrate.sql: it finds every column that may refer to a key,
-# and everything that stops a move. A blocker does stop the move, until its printed statement runs;
-# other entries do not.
+# Checks that the plan of migrate/randflake_migrate.sql finds every column that may refer to a key,
+# and every object that stops a move. A blocker stops the move until its printed statement runs.
+# Other entries stop no move.
 
 use JSON::PP qw(decode_json);
 use Randflake;
@@ -31,7 +31,7 @@ INSERT INTO box (item_ids, box_id) VALUES ('{3,1,77}', NULL), ('{}', '7');
 INSERT INTO boxes VALUES (7);
 SQL
 
-# The plan's entries for columns: the group, the key, and the problem.
+# Returns the plan's entries for columns: the group, the key, and the problem.
 sub columns {
     my (@arguments) = @_;
     return { map { $_->{object} =~ s/^column shop\.//r => join ' ', $_->{grp} // 'none', $_->{note} =~ /reference to shop\.(\w+)/, $_->{note} =~ /: (.*)/ }
@@ -67,7 +67,7 @@ is($node->safe_psql('postgres', 'BEGIN; ' . sprintf("$move $move", "'shop.items'
           . q{SELECT item_ids = (SELECT array_agg(new ORDER BY old DESC) || 77::bigint FROM randflake_migrate."shop.items.id" WHERE old IN (1, 3)) FROM shop.box WHERE box_id IS NULL;}
           . 'SELECT count(*) FROM shop.box JOIN shop.boxes ON box_id = id::text; ROLLBACK'), "t\n1", '  arrays and text follow by the statement that the plan prints');
 
-# --- what stops a move -------------------------------------------------------------------------
+# --- blockers ----------------------------------------------------------------------------------
 
 my $any = $node->safe_psql('postgres', "SELECT pg_get_functiondef('$tool.group_of'::regproc)") =~ s/blockers IS NOT NULL/false/r;
 my $table = 'CREATE TABLE t (id serial PRIMARY KEY, parent integer REFERENCES t, big bigint, n integer); INSERT INTO t (id, big) VALUES (11, 1), (12, 2);';
@@ -118,7 +118,7 @@ checked('bigint', 'CREATE INDEX i ON t USING brin (id int4_minmax_multi_ops)', q
 checked('bigint', 'ALTER TABLE t ADD CONSTRAINT c CHECK (id BETWEEN 0 AND 100)', qr/constraint c on public\.t .*compares a key with a constant/);
 checked('bigint', 'CREATE VIEW v AS SELECT id FROM t WHERE abs(id) % 2 = 0');
 
-# A comparison with a constant is no blocker for numeric keys, but changes its meaning
+# A comparison of a numeric key with a constant does not stop the move, but changes its meaning.
 my $compare = <<'SQL';
 CREATE VIEW v AS SELECT id FROM t WHERE id > 0; CREATE VIEW w AS SELECT id FROM t WHERE n > 0 AND id IS NOT NULL; CREATE POLICY p ON t USING (parent IN (1, 2));
 CREATE RULE r AS ON DELETE TO t WHERE 5 >= old.id DO INSTEAD NOTHING; CREATE INDEX i ON t (n) WHERE id > 7; ALTER TABLE t ADD CONSTRAINT c CHECK (id > 0);

@@ -1,6 +1,6 @@
-# Shared by the TAP tests: configured servers, errors in parts, background sessions, checks of
-# identifiers and of text that must not hold a secret, and settable clocks. Also imports strict,
-# warnings, Test::More and PostgreSQL's test modules into its user.
+# Gives the TAP tests configured servers, errors in parts, background sessions, settable clocks, and
+# checks of identifiers and for secrets. It also imports strict, warnings, Test::More and
+# PostgreSQL's test modules into its user.
 
 package Randflake;
 
@@ -34,15 +34,14 @@ sub random_secret {
     return join '', map { sprintf '%02x', int rand 256 } 1 .. 16;
 }
 
-# The function that generates identifiers, of Randflake or Snowflake, and SQL that decodes one,
-# `id`.
+# Returns the function that generates Randflake or Snowflake identifiers, and SQL that decodes `id`.
 sub functions_of {
     my ($snowflake) = @_;
     return ('snowflake_generate()', "snowflake_decode(id, 'twitter')") if $snowflake;
     return ('randflake_generate()', 'randflake_decode(id)');
 }
 
-# An initialized and configured server, not started. Options:
+# Initializes and configures a server without a start. Options:
 #   settings   see configure; by default a node id and a secret
 #   conf       more lines for postgresql.conf
 #   init       arguments of PostgreSQL::Test::Cluster's init
@@ -58,7 +57,7 @@ sub new_server {
     return $node;
 }
 
-# The same, started, with extensions in the database postgres. Option:
+# Starts a new server, with extensions in the database postgres. Option:
 #   extensions   their names; default randflake
 sub start_server {
     my ($name, %options) = @_;
@@ -69,8 +68,8 @@ sub start_server {
     return $node;
 }
 
-# Sets the server's randflake.* settings to these, named without the prefix, and removes others.
-# Takes effect at the next start or reload.
+# Replaces the server's randflake.* settings by these, named without the prefix. The settings take
+# effect at the next start or reload.
 sub configure {
     my ($node, %settings) = @_;
     my $file = $node->data_dir . '/randflake.conf';
@@ -83,8 +82,8 @@ sub configure {
     chmod 0600, $file;
 }
 
-# The server must refuse to start with these settings, for the reason in a pattern. Returns its log
-# of the attempt.
+# Checks that the server refuses to start with these settings, for a reason that matches the
+# pattern. Returns the log of the attempt.
 sub refuses_to_start {
     my ($node, $settings, $reason, $test_name) = @_;
     configure($node, %$settings);
@@ -112,8 +111,8 @@ sub error_of {
     return \%error;
 }
 
-# The statement must fail with this SQLSTATE, and with message, detail and hint that match the
-# patterns. With the option `problem`, randflake_status must show the same.
+# Checks that a statement fails with this SQLSTATE, and with message, detail and hint that match the
+# patterns. The option `problem` checks that randflake_status shows the same error.
 sub error_is {
     my ($node, $sql, $sqlstate, $patterns, $test_name, %options) = @_;
     my $error = error_of($node, $sql, %options);
@@ -123,7 +122,7 @@ sub error_is {
     is_problem($node, $error, $test_name) if $options{problem};
 }
 
-# randflake_status must show the error as the problem; numbers and times may have advanced.
+# Checks that randflake_status shows the error as the problem. Numbers and times may have advanced.
 sub is_problem {
     my ($node, $error, $test_name) = @_;
     my $expected = join ': ', grep { $_ ne '' } @$error{qw(message detail)};
@@ -131,7 +130,7 @@ sub is_problem {
     is($shown =~ s/\d+/0/gr, $expected =~ s/\d+/0/gr, "$test_name, as the status tells");
 }
 
-# Runs statements in a background session, each as a transaction. The first error ends it.
+# Runs statements in a background session, each as a transaction. The first error ends the session.
 sub start_session {
     my ($node, @statements) = @_;
     my $session = { out => '', err => '' };
@@ -144,7 +143,7 @@ sub start_session {
     return $session;
 }
 
-# Waits for its end; returns its output without the last newline, and its errors.
+# Waits for a session's end. Returns its output without the last newline, and its errors.
 sub finish_session {
     my ($session) = @_;
     $session->{handle}->finish;
@@ -152,7 +151,7 @@ sub finish_session {
     return ($out, $session->{err});
 }
 
-# Runs a block until its result is true or tests time out; returns the last result.
+# Runs a block until its result is true or the test times out. Returns the last result.
 sub wait_until(&) {
     my ($block) = @_;
     my $give_up_at = time + $PostgreSQL::Test::Utils::timeout_default;
@@ -184,9 +183,9 @@ WHERE wait_event_type = 'Extension' AND query ~ '(rand|snow)flake_generate'
 SQL
 }
 
-# Decodes the identifiers that a query returns in one column: a hash of their count, the count of
-# distinct ones, the first and last second (Unix), the node ids (in order, separated by spaces), the
-# least and the greatest sequence number. `decode` is SQL that decodes an identifier `id`.
+# Decodes the identifiers that a query returns in one column. The hash has the count, the count of
+# distinct identifiers, the first and last Unix second, the node ids in order, separated by spaces,
+# and the least and greatest sequence number. `decode` is SQL that decodes an identifier `id`.
 sub fields_of {
     my ($node, $query, $decode) = @_;
     $decode //= 'randflake_decode(id)';
@@ -206,14 +205,14 @@ SQL
     return \%fields;
 }
 
-# The query must return this many distinct identifiers.
+# Checks that the query returns this many distinct identifiers.
 sub all_distinct {
     my ($node, $query, $count, $test_name) = @_;
     is($node->safe_psql('postgres', "SELECT count(*), count(DISTINCT id) FROM ($query) AS ids (id)"),
         "$count|$count", $test_name);
 }
 
-# The text must not have twelve consecutive digits of the secret, in either case.
+# Checks that the text has no twelve consecutive digits of the secret, in either case.
 sub no_secret_in {
     my ($text, $secret, $test_name) = @_;
     my @parts = map { lc substr $secret, $_, 12 } 0 .. length($secret) - 12;
@@ -222,14 +221,14 @@ sub no_secret_in {
     ok(!@found, $test_name) or diag('found in: ' . join "\n", grep { my $line = $_; grep { index($line, $_) >= 0 } @found } split /\n/, $text);
 }
 
-# Like is_deeply, which takes seconds for lists of many thousands.
+# Compares long lists faster than is_deeply, which takes seconds for many thousands of elements.
 sub same_list {
     my ($got, $expected, $test_name) = @_;
     return pass($test_name) if "@$got" eq "@$expected";
     is_deeply($got, $expected, $test_name);
 }
 
-# --- libraries between a server and the system -----------------------------------------------
+# --- preloaded libraries ---------------------------------------------------------------------
 
 # Compiles a source of test/t/lib for LD_PRELOAD, and returns the path of the library.
 sub preload_library {
@@ -246,15 +245,15 @@ sub preload_library {
 # --- the clock -------------------------------------------------------------------------------
 
 # A server started by start_under_clock has its own wall clock (clock.c), which shows the true time
-# until a test sets it. A test can set it at any time, even while the server is stopped; its
-# processes see that at once. In seconds, fractions allowed.
+# until a test sets it. A test can set it in fractions of a second at any time, even while the
+# server is stopped. The server's processes see each change at once.
 
 sub clock_file {
     my ($node) = @_;
     return $node->basedir . '/clock';
 }
 
-# Writes the file of clock.c in place, because it is mapped.
+# Writes the file of clock.c in place, because processes map it.
 sub set_clock {
     my ($node, $seconds, $stands) = @_;
     my $word = 2 * 1000 * sprintf('%.0f', 1e6 * $seconds) + $stands;
@@ -284,7 +283,7 @@ sub clock_stands_at {
     set_clock($node, $time, 1);
 }
 
-# Starts a server under its clock, or under another server's.
+# Starts a server under its clock, or under the clock of another server.
 sub start_under_clock {
     my ($node, $owner) = @_;
     $owner //= $node;

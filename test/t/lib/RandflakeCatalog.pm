@@ -1,5 +1,5 @@
-# The contents of a database as text, to compare two databases: definition, comment and privileges
-# of every object, including members of extensions.
+# Compares two databases as text: the definition, comment and privileges of every object, including
+# members of extensions.
 
 package RandflakeCatalog;
 
@@ -8,9 +8,9 @@ use Randflake;
 
 our @EXPORT = qw(definitions_of same_definitions);
 
-# The objects of a database: a hash from object to definition. Dumps in pg_upgrade's mode, which
-# writes out what a dump leaves to CREATE EXTENSION, and so covers future kinds of objects. Needs a
-# server that no other test uses, and omits data.
+# Returns a hash from each object of a database to its definition. Dumps in pg_upgrade's mode, which
+# writes out the members of extensions, also of future kinds. Omits data, and needs a server that no
+# other test uses.
 sub definitions_of {
     my ($node, $database) = @_;
     my $file = $node->basedir . "/definitions_of_$database";
@@ -29,7 +29,7 @@ sub definitions_of {
         next if $object =~ /; Type: SEQUENCE SET;/;    # data
         $definitions{$object} .= $text =~ s/^--.*\n|^\\(?:un)?restrict .*\n|^\n//mgr;
     }
-    # Properties that no statement of a dump shows.
+    # Adds properties that no statement of a dump shows.
     $definitions{$_->[0]} = $node->safe_psql($database, $_->[1])
       for [ 'tables with data of their own', <<'SQL' ], [ 'privileges that extensions gave', <<'SQL' ];
 SELECT extname, config::regclass, condition
@@ -47,14 +47,14 @@ SQL
     return \%definitions;
 }
 
-# The objects whose definitions differ in two such hashes.
+# Returns the objects whose definitions differ in two hashes.
 sub differences {
     my ($left, $right) = @_;
     my %objects = (%$left, %$right);
     return grep { ($left->{$_} // '') ne ($right->{$_} // '') } sort keys %objects;
 }
 
-# Two such hashes must be equal.
+# Checks that two hashes of definitions are equal.
 sub same_definitions {
     my ($got, $expected, $test_name) = @_;
     my @different = differences($got, $expected);

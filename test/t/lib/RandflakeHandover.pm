@@ -1,9 +1,9 @@
-# Node ids that change hands between data directories: copies, rollbacks, standbys, differing
-# clocks. Sessions collect every identifier, including those of rolled-back transactions.
+# Moves node ids between data directories, with copies, rollbacks, standbys and differing clocks.
+# Sessions collect every identifier, including those of rolled-back transactions.
 #
-# Each server has its own wall clock (see Randflake.pm), $node->{clock_ahead} from the true time.
-# All clocks can stand still together, so that a test's events happen within one second, however
-# slow the machine.
+# Each server has its own wall clock (see Randflake.pm), which is $node->{clock_ahead} seconds ahead
+# of the true time. All clocks can stand still together, so that a test's events happen within one
+# second, however slow the machine.
 
 package RandflakeHandover;
 
@@ -30,8 +30,8 @@ sub clocks_stand {
     clock_stands_at($_, $now + ($_->{clock_ahead} // 0)) for @nodes;
 }
 
-# The second at which the clocks last stood. The next one must be later: after a fast restart that
-# second may still lie ahead.
+# Stops the clocks in a later second each time, because the former second may lie ahead after a fast
+# restart.
 my $stood_at = 0;
 
 sub clocks_stand_in_next_second {
@@ -47,19 +47,20 @@ sub clocks_run {
 
 # --- identifiers -----------------------------------------------------------------------------
 
-# Two of three transactions roll back.
+# The script rolls back two of three transactions.
 my $script = <<'SQL';
 BEGIN; COPY (SELECT randflake_generate() FROM generate_series(1, 20)) TO STDOUT; ROLLBACK;
 INSERT INTO kept SELECT randflake_generate() FROM generate_series(1, 10) RETURNING id;
 \! sleep 0.1
 SQL
 
-# Sessions generate for about that many seconds each, from the first available identifier on.
-# Returns their identifiers as an era of the history, or nothing without any.
+# Each session generates for about this many seconds, from the first available identifier on.
+# Returns the identifiers as an era of the history, or nothing if there are none.
 sub collect {
     my ($history, $node, $seconds, %options) = @_;
     my @sessions;
-    # In a file: psql waits for the end of its standard input, and sessions would run one by one.
+    # Writes statements to a file: psql would wait for the end of its standard input, so sessions
+    # would run one by one.
     my $statements = PostgreSQL::Test::Utils::tempdir_short() . '/statements';
     append_to_file($statements, "CREATE TEMP TABLE kept (id bigint);\n" . $script x (10 * $seconds));
     for (1 .. $options{sessions} // 1) {
@@ -79,7 +80,7 @@ sub collect {
     return $history->add_era(@files);
 }
 
-# Collects what is available without a wait.
+# Collects the identifiers that are available without a wait.
 sub collect_at_once {
     my ($history, $node, %options) = @_;
     return collect($history, $node, 0.3, max_wait => '100ms', %options);
@@ -87,8 +88,8 @@ sub collect_at_once {
 
 # --- directories -----------------------------------------------------------------------------
 
-# Copies the first server's data directory to the second one, like cp -a, except for the port. Both
-# are stopped.
+# Copies the first server's data directory to the second server, like cp -a, but keeps the port.
+# Both servers have stopped.
 sub copy_directory {
     my ($from, $to) = @_;
     my $directory = $to->data_dir;
@@ -101,14 +102,14 @@ sub copy_directory {
     close $out or die "could not write: $!";
 }
 
-# Makes the next start that of a standby, which receives nothing and is promoted later.
+# Makes the server start as a standby, which receives nothing until the test promotes it.
 sub make_standby {
     my ($node) = @_;
     append_to_file($node->data_dir . '/standby.signal', '');
 }
 
 # Takes and restores a disk snapshot of randflake's files: the identity file keeps inode and time of
-# birth. The database itself does not matter here.
+# birth. The snapshot leaves out the database.
 sub snapshot {
     my ($node) = @_;
     return slurp_file(window_path($node));

@@ -1,6 +1,5 @@
-# Collects every identifier that leaves a server, including rolled-back ones: clients write down
-# what they receive at once, and an observer, an untouched server with the same secret, decodes all
-# of it.
+# Collects every identifier that leaves a server, including rolled-back ones. Clients write down at
+# once what they receive. An observer, another server with the same secret, decodes all identifiers.
 #
 # An era of the history lasts from one stop or crash of the server to the next.
 
@@ -14,9 +13,10 @@ our @EXPORT = qw(
   wait_until_received client_backends finish_clients end_clients crash_backend crash_server kill_postmaster
 );
 
-# Clients repeat these until they lose the connection. Each statement returns only identifiers, one
-# a line; COPY passes them on before the statement ends. GENERATE stands for the function. The
-# executor would store a series in FROM before the first row, but not one in a select list.
+# Clients repeat these statements until they lose the connection. Each statement returns only
+# identifiers, one a line. COPY passes them on before the statement ends. GENERATE stands for the
+# function. The series stands in the select list, because the executor would store a series in FROM
+# before the first row.
 my %scripts = (single => [ 200_000, 'SELECT GENERATE;' ],
     copy => [ 100_000, 'COPY (SELECT GENERATE FROM generate_series(1, 5)) TO STDOUT;' ],
     rollback => [
@@ -77,14 +77,14 @@ sub wait_until_received {
     }
 }
 
-# Process ids of the server's side of the clients.
+# Returns the process ids of the clients' backends.
 sub client_backends {
     my ($node) = @_;
     return split /\n/, $node->safe_psql('postgres',
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'client' ORDER BY random()");
 }
 
-# Waits until the clients end, with the connection or the script. Returns their files.
+# Waits until the clients lose the connection or finish the script. Returns their files.
 sub finish_clients {
     my (@clients) = @_;
     $_->{handle}->finish for @clients;
@@ -99,7 +99,7 @@ sub end_clients {
     return finish_clients(@clients);
 }
 
-# Has one session generate up to this many. Returns the file and the errors.
+# Lets one session generate up to this many identifiers. Returns the file and the errors.
 sub generate {
     my ($self, $node, $count, $max_wait) = @_;
     my $file = PostgreSQL::Test::Utils::tempdir_short() . '/generated';
@@ -113,7 +113,7 @@ sub generate {
 
 # --- crashes -----------------------------------------------------------------------------------
 
-# Kills a backend, by default one made for it, and waits until the server has recovered.
+# Kills a backend, by default a new one, and waits until the server has recovered.
 sub crash_backend {
     my ($node, $backend) = @_;
     my $log_start = -s $node->logfile;
@@ -126,7 +126,7 @@ sub crash_backend {
     $node->wait_for_log(qr/reinitializing.*database system is ready to accept (?:read-only )?connections/s, $log_start);
 }
 
-# Kills the postmaster and returns its children, which live on.
+# Kills the postmaster and returns its surviving children.
 sub kill_postmaster {
     my ($node) = @_;
     my $postmaster = postmaster_of($node);
@@ -142,10 +142,11 @@ sub crash_server {
     wait_until_gone(kill_postmaster($node));
 }
 
-# --- what was received -------------------------------------------------------------------------
+# --- eras --------------------------------------------------------------------------------------
 
-# Adds these files as an era. Returns its count of identifiers, the first and the last second (since
-# the epoch of identifiers), the count in the last, and its node ids in order, separated by spaces.
+# Adds these files as an era. Returns the count of identifiers, the first and last second (since the
+# epoch of identifiers), the count in the last second, and the node ids in order, separated by
+# spaces.
 sub add_era {
     my ($self, @files) = @_;
     my $era = ++$self->{eras};
@@ -167,13 +168,13 @@ SQL
     return \%era;
 }
 
-# Starts over, for a history that is independent of the former.
+# Empties the history, so that the next eras are independent of former ones.
 sub forget {
     my ($self) = @_;
     $self->{observer}->safe_psql('postgres', 'TRUNCATE history');
 }
 
-# No (time, node id, sequence) and no identifier may appear twice.
+# Checks that no (time, node id, sequence) and no identifier appears twice.
 sub no_duplicates {
     my ($self, $test_name) = @_;
     my ($count, $numbers, $ids) = split /\|/, $self->{observer}->safe_psql('postgres', <<'SQL');

@@ -1,6 +1,6 @@
-# A server that speaks enough of PostgreSQL's protocol to receive a request for a lease, and answers
-# as a test wants: with any row, or with garbage. It listens at a server's Unix socket, in its own
-# process; each connection has another.
+# Plays a server that speaks enough of PostgreSQL's protocol to receive a request for a lease. It
+# answers as a test wants, with any row or with garbage. It listens at a Unix socket in its own
+# process, and starts a process for each connection.
 
 package RandflakeImpostor;
 
@@ -23,7 +23,7 @@ sub message {
     return $type . pack('N', 4 + length $body) . $body;
 }
 
-# The columns of a row as a list of [name, type].
+# Takes the columns of a row as a list of [name, type].
 sub row_description {
     return message('T', pack('n', scalar @_)
           . join '', map { pack 'Z* N n N n N n', $_->[0], 0, 0, $_->[1], 8, -1, 0 } @_);
@@ -39,7 +39,7 @@ sub complete { return message('C', pack 'Z*', $_[0] // 'SELECT 1') }
 sub ready { return message('Z', $_[0] // 'I') }
 sub parameter { return message('S', pack 'Z* Z*', @_) }
 
-# An error, or with `type` N a notice; `column` fills the field for a column's name.
+# Returns an error, or a notice if `type` is N. `column` fills the field for a column's name.
 sub report {
     my ($sqlstate, $text, %options) = @_;
     my $severity = $options{severity} // 'ERROR';
@@ -48,8 +48,8 @@ sub report {
             [ M => $text ], defined $options{column} ? [ c => $options{column} ] : ()) . "\0");
 }
 
-# The values of a coordinator's answer, and the types of their columns. The last two are optional:
-# its clock in milliseconds, and the time of the first secret that the holder lacks.
+# A coordinator's answer has values of these types. The last two are optional: the coordinator's
+# clock in milliseconds, and the time of the first secret that the holder lacks.
 our @lease_types = (INT8, INT4, INT4, INT8, INT8, INT8, INT8);
 
 # Columns of these types.
@@ -76,7 +76,7 @@ sub connstr {
     return "host=$self->{directory} port=5432 dbname=postgres user=leaser " . ($more // '');
 }
 
-# Treats connections like this from now on, and cuts open ones. The functions get the connection:
+# Treats new connections in this way, and cuts open connections. Each function gets the connection:
 #   startup    replaces the welcome, after the client's first message
 #   answer     replaces the answer to a request, whose text it gets; the parse and bind are
 #              confirmed
@@ -96,7 +96,7 @@ sub play {
         }
     }
     $self->{pid} = $pid;
-    # Before the process has left the test's process group, it cannot be stopped.
+    # Waits, because the test can stop the process only after it has left the test's process group.
     sleep 0.01 until getpgrp($pid) == $pid;
 }
 
@@ -107,10 +107,10 @@ sub stop {
     waitpid $pid, 0;
 }
 
-# Runs however the test ends. Forked processes leave without it.
+# Perl calls this however the test ends. Forked processes exit without it.
 sub DESTROY { local $?; $_[0]->stop; return }
 
-# The contents of clients' first messages, one a line.
+# Returns the contents of clients' first messages, one a line.
 sub startups {
     my ($self) = @_;
     return -e "$self->{directory}/startups" ? slurp_file("$self->{directory}/startups") : '';
@@ -131,7 +131,7 @@ sub read_message {
     return ($type, read_bytes($client, $length - 4));
 }
 
-# Dies when the peer has gone.
+# Dies if the peer has closed the connection.
 sub say_to {
     my ($client, $bytes) = @_;
     while (length $bytes) {
@@ -175,7 +175,7 @@ sub silence { sleep 1 while 1; return }
 
 sub repeat {
     my ($client, $bytes) = @_;
-    # In large pieces, so that the reader is the slow side.
+    # Sends large pieces, so that the reader is the slow side.
     $bytes x= 1 + int(65536 / length $bytes);
     say_to($client, $bytes) while 1;
 }

@@ -1,5 +1,5 @@
-# A private installation of PostgreSQL, for a test that adds extension scripts: the server finds its
-# files by the place of its programs.
+# Makes a private installation of PostgreSQL for a test that adds extension scripts. The server
+# finds its files by the place of its programs.
 
 package RandflakeInstallation;
 
@@ -21,9 +21,9 @@ sub link_all {
     }
 }
 
-# Copies programs, since links would lead back to their origin, and links the rest. Returns
-# install_path for PostgreSQL::Test::Cluster, and the directory of extensions, whose files the test
-# may add to and replace.
+# Copies programs, because links would lead back to their origin, and links the rest. Returns
+# install_path for PostgreSQL::Test::Cluster, and the directory of extensions, in which the test may
+# add and replace files.
 sub private_installation {
     my %directory;
     for my $kind (qw(bindir sharedir pkglibdir)) {

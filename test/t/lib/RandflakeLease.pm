@@ -1,5 +1,5 @@
-# A fleet: a coordinator, servers that lease node ids from it, and clients that write down every
-# identifier they receive. Checks all of them against the coordinator's table.
+# Runs a fleet: a coordinator, servers that lease node ids from it, and clients that write down
+# every identifier they receive. Checks all identifiers against the coordinator's table.
 
 package RandflakeLease;
 
@@ -12,15 +12,16 @@ our @EXPORT = qw(
   start_in_fleet status_of wait_for_connection wait_for_lease wait_for_status wait_for_closed_window wait_for_open_window gave_back
   log_has load_on end_load all_is_well processes_of lease_worker_of);
 
-# Seconds of a lease by default: the shortest that a slow machine renews in time.
+# A lease has the fewest seconds that let a slow machine renew in time.
 our $duration = 4;
 
-# The pool of a coordinator. It leases up to 16 in order, and again when all were leased.
+# A coordinator's pool has this many node ids. A pool of up to 16 leases them in order, and again
+# once it has leased all.
 our $node_ids = 131072;
 
-# All servers of a test are copies of one template, which is much faster than initdb for each. It
-# has the extensions of generators and coordinators in the database postgres. They share a secret.
-# Clients call randflake_generate(), or snowflake_generate() with snowflake => 1.
+# All servers of a test are copies of one template, because a copy is faster than initdb. The
+# template has the extensions of generators and coordinators in the database postgres. All servers
+# share a secret. Clients call randflake_generate(), or snowflake_generate() with snowflake => 1.
 sub new_fleet {
     my (%options) = @_;
     my $template = new_server('template', init => [ allows_streaming => 1 ],
@@ -40,7 +41,7 @@ sub new_fleet {
     };
 }
 
-# Starts a server, under the fleet's clock if it has one: that of the server $fleet->{clock}.
+# Starts a server, under the clock of the server $fleet->{clock} if the fleet has one.
 sub start_in_fleet {
     my ($fleet, $node) = @_;
     if ($fleet->{clock}) {
@@ -50,7 +51,7 @@ sub start_in_fleet {
     }
 }
 
-# A server with these settings, started unless `start` is false. Other options:
+# Makes a server with these settings, and starts it unless `start` is false. Other options:
 #   conf   lines for postgresql.conf
 sub _copy_of_template {
     my ($fleet, $name, $settings, %options) = @_;
@@ -62,8 +63,8 @@ sub _copy_of_template {
     return $node;
 }
 
-# A coordinator with short leases. It has the secret, to check the others' identifiers, and no node
-# id.
+# Makes a coordinator with short leases. It has no node id, but the secret, because it checks all
+# identifiers.
 sub start_coordinator {
     my ($fleet, $name, %options) = @_;
     my $node = _copy_of_template($fleet, $name, {}, %options);
@@ -71,7 +72,8 @@ sub start_coordinator {
     return $node;
 }
 
-# Recreates the extension as a first one: in a copy, a coordinator must assume that it lost leases.
+# Recreates the extension as the first coordinator, because a coordinator in a copy must assume that
+# it lost leases.
 sub make_coordinator {
     my ($node, $max_duration) = @_;
     $max_duration //= $duration;
@@ -79,15 +81,15 @@ sub make_coordinator {
           . " max_duration => $max_duration, max_clock_skew => 1, never_leased => true)");
 }
 
-# Recreates the extension as a replacement: another coordinator may have leased before. It keeps its
-# defaults, which are short.
+# Recreates the extension as a replacement, because another coordinator may have leased before. Its
+# defaults are short.
 sub remake_coordinator {
     my ($node) = @_;
     _make_extension($node, "ALTER TABLE randflake_lease_pool ALTER nodes SET DEFAULT '[0,$node_ids)',"
           . " ALTER max_duration SET DEFAULT $duration, ALTER max_clock_skew SET DEFAULT 1");
 }
 
-# Leasing node ids again deletes old leases, so this keeps all of them, for all_is_well.
+# Keeps all leases for all_is_well, because a new lease deletes old leases of its node ids.
 sub _make_extension {
     my ($node, $configure) = @_;
     $node->safe_psql('postgres', <<"SQL");
@@ -99,15 +101,15 @@ CREATE TRIGGER remember AFTER INSERT OR UPDATE ON randflake_lease FOR EACH ROW E
 SQL
 }
 
-# A server with static node ids, not started.
+# Makes a server with static node ids, without a start.
 sub new_static {
     my ($fleet, $name, $node_id, %settings) = @_;
     return _copy_of_template($fleet, $name, { node_id => $node_id, max_wait => '2min', %settings },
         start => 0);
 }
 
-# The settings of a server that leases from this coordinator (a server or a connection string), plus
-# others.
+# Returns the settings of a server that leases from this coordinator (a server or a connection
+# string), plus others.
 sub leasing {
     my ($fleet, $coordinator, %settings) = @_;
     $coordinator = $coordinator->connstr('postgres') if ref $coordinator;
@@ -128,7 +130,7 @@ sub new_holder {
         start => 0, conf => $conf);
 }
 
-# The same, started, with a lease.
+# Starts a new holder, and waits for its lease.
 sub start_holder {
     my ($fleet) = @_;
     my $node = new_holder(@_);
@@ -139,7 +141,7 @@ sub start_holder {
 
 # --- a server's lease --------------------------------------------------------------------------
 
-# Columns of randflake_status, as psql shows them.
+# Returns columns of randflake_status, as psql shows them.
 sub status_of {
     my ($node, $columns) = @_;
     return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
@@ -159,7 +161,8 @@ sub wait_for_status {
       or die $node->name . ": $condition did not come true: " . status_of($node, '*');
 }
 
-# Waits until its clock is behind its window, and so is the coarse one, which may trail by a tick.
+# Waits until the server's clock and its coarse clock, which may be a tick behind, have passed the
+# window.
 sub wait_for_closed_window {
     my ($node) = @_;
     wait_for_status($node, q{window_end <= clock_timestamp() - interval '20 ms'});
@@ -170,7 +173,7 @@ sub wait_for_open_window {
     wait_for_status($node, 'clock_timestamp() >= window_start AND clock_timestamp() < window_end');
 }
 
-# The server has given this lease back, or the next one, if this had ended.
+# Checks that the server has given back this lease, or the next lease if this one had ended.
 sub gave_back {
     my ($coordinator, $holder, $lease, $test_name) = @_;
     is( $coordinator->safe_psql('postgres',
@@ -178,14 +181,14 @@ sub gave_back {
               . " AND holder = '" . $holder->name . "' AND lease_id >= $lease"), 't', $test_name);
 }
 
-# Waits until it can generate, and returns its first node id.
+# Waits until the server can generate, and returns its first node id.
 sub wait_for_lease {
     my ($node) = @_;
     $node->safe_psql('postgres', q{SET randflake.max_wait = '3min'; SELECT randflake_generate()});
     return status_of($node, 'first_node_id');
 }
 
-# Waits until a message is in the server's log, from `offset` on.
+# Waits until the server has logged a message, from `offset` on.
 sub log_has {
     my ($node, $pattern, $test_name, $offset) = @_;
     my $found = wait_until { slurp_file($node->logfile, $offset // 0) =~ $pattern };
@@ -194,7 +197,7 @@ sub log_has {
 
 # --- clients -----------------------------------------------------------------------------------
 
-# Starts clients on a server. They retry after any error while the connection lasts.
+# Starts clients on a server. A client retries after any error while the connection lasts.
 sub load_on {
     my ($fleet, $node, $count) = @_;
     $fleet->{script} //= do {
@@ -215,16 +218,17 @@ sub load_on {
             '<', $fleet->{script}, '>', $file, '2>', "$file.err",
             IPC::Run::timeout(20 * $PostgreSQL::Test::Utils::timeout_default));
     }
-    # Waits until each has received something.
+    # Waits until each client has received something.
     for my $file (map { $_->[1] } @{ $fleet->{files} }[ -($count // 2) .. -1 ]) {
         sleep 0.05 until -s $file || -s "$file.err";
     }
 }
 
-# Ends the clients of a server; those of a stopped server have ended.
+# Ends the clients of a server. Clients of a stopped server have ended.
 sub end_load {
     my ($fleet, $node) = @_;
-    # As an argument: a psql that cannot connect does not read its input, which can kill IPC::Run.
+    # Passes the statement as an argument: a psql that cannot connect does not read its input, which
+    # can kill IPC::Run.
     IPC::Run::run(
         [ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'load'" ],
@@ -232,8 +236,8 @@ sub end_load {
     $_->finish for @{ delete $fleet->{clients}{ $node->name } // [] };
 }
 
-# Checks what all clients received on the coordinator: nothing twice and, with `leased` true, every
-# second and node id inside a lease of its server.
+# Checks on the coordinator that no client received an identifier twice. With `leased` true, every
+# second and node id must lie inside a lease of its server.
 sub all_is_well {
     my ($fleet, $coordinator, $test_name, %options) = @_;
     my $copies = join '', map {
@@ -262,7 +266,7 @@ SQL
 
 # --- processes ---------------------------------------------------------------------------------
 
-# The postmaster of a running server, and its children.
+# Returns the postmaster of a running server, and its children.
 sub processes_of {
     my ($node) = @_;
     my $postmaster = postmaster_of($node);
@@ -270,7 +274,7 @@ sub processes_of {
     return ($postmaster, @children);
 }
 
-# Waits for the lease worker, which a new server may lack.
+# Waits for the lease worker, which a new server starts late.
 sub lease_worker_of {
     my ($node) = @_;
     my ($postmaster) = processes_of($node);

@@ -1,4 +1,4 @@
-# Databases with managed/randflake.sql, owned by an ordinary role, in servers without the library.
+# Makes databases with managed/randflake.sql for an ordinary role, in servers without the library.
 
 package RandflakeManaged;
 
@@ -7,9 +7,8 @@ use Randflake;
 
 our @EXPORT = qw(managed_server install_managed as_owner);
 
-# A running server without the library, with a database app of the role owner, which has only the
-# privileges of an owner. `conf` is for postgresql.conf, `install_path` as in
-# PostgreSQL::Test::Cluster.
+# Starts a server without the library, with a database app. Its owner, the role owner, has no other
+# privileges. `conf` goes into postgresql.conf; PostgreSQL::Test::Cluster explains `install_path`.
 sub managed_server {
     my ($name, %options) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name, $options{install_path} ? (install_path => $options{install_path}) : ());

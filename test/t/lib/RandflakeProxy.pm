@@ -1,5 +1,5 @@
-# A proxy between a server and its coordinator that can lose answers. It listens at a server's Unix
-# socket, in its own process.
+# Runs a proxy that can lose answers between a server and its coordinator. The proxy listens at a
+# Unix socket, in its own process.
 
 package RandflakeProxy;
 
@@ -8,7 +8,7 @@ use IO::Socket::INET;
 use IO::Socket::UNIX;
 use Randflake;
 
-# Leads to a PostgreSQL::Test::Cluster. At first the proxy passes everything on.
+# Makes a proxy for a PostgreSQL::Test::Cluster. At first the proxy passes everything on.
 sub new {
     my ($class, $server) = @_;
     my $directory = PostgreSQL::Test::Utils::tempdir_short();
@@ -27,7 +27,7 @@ sub new {
     return $self;
 }
 
-# Sets the treatment of connections, including open ones:
+# Sets how the proxy treats connections, including open ones:
 #   pass       passes everything on
 #   cut        breaks the connection before the answer to a request for a lease, which the
 #              coordinator has received and granted
@@ -89,8 +89,8 @@ sub _run {
     }
 }
 
-# A TCP address of this machine that does not answer, as if packets were lost: a listener with a
-# full queue. Returns an object that keeps it so, and the port.
+# Makes a listener with a full queue, which does not answer, as if the network lost packets. Returns
+# an object that keeps the queue full, and the port.
 sub black_hole {
     my $listener = IO::Socket::INET->new(Listen => 0, LocalAddr => '127.0.0.1')
       or die "could not listen: $!";

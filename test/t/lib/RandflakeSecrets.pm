@@ -1,4 +1,4 @@
-# Files of several secrets, and servers that read them.
+# Writes files of several secrets, and makes servers read them.
 
 package RandflakeSecrets;
 
@@ -9,7 +9,7 @@ use Randflake;
 
 our @EXPORT = qw(write_secrets secret_path fingerprints_of utc);
 
-# A Unix second as an instant in the file.
+# Returns a Unix second in the file's form.
 sub utc {
     my ($second) = @_;
     return strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $second);
@@ -20,7 +20,8 @@ sub secret_path {
     return $node->basedir . '/secrets';
 }
 
-# Writes a server's file: the first secret, then pairs of a Unix second and a secret; or a text.
+# Writes a server's file from the first secret and pairs of a Unix second and a secret, or from a
+# text.
 sub write_secrets {
     my ($node, $first, @later) = @_;
     my $text = "$first\n";

@@ -1,8 +1,9 @@
-# PostgreSQL::Test::Cluster starts a psql for each piece of SQL, which takes four times as long as
-# the session in it. This module replaces its `psql` (hence `safe_psql`) and `poll_query_until`:
-# pure SQL goes to the server through DBD::Pg. Each call is still its own session, each statement
-# its own transaction, and results and errors are as psql prints them, except an error's line number
-# and the results of rules. psql still runs what needs psql.
+# Runs SQL faster than PostgreSQL::Test::Cluster, which starts a psql for each call: psql takes four
+# times as long as its session. This module replaces `psql` (hence `safe_psql`) and
+# `poll_query_until`, and sends pure SQL to the server through DBD::Pg. Each call still has its own
+# session, and each statement its own transaction. Results and errors look as psql prints them,
+# except for line numbers in errors and results of rules. psql still runs everything that needs
+# psql.
 
 package RandflakeSessions;
 
@@ -24,7 +25,7 @@ our $program = PostgreSQL::Test::Cluster->can('psql');
     *PostgreSQL::Test::Cluster::poll_query_until = \&poll_query_until;
 }
 
-# The statements of a text, split as psql splits it; nothing if it may hold input for psql: a
+# Splits a text into statements as psql does. Returns nothing if the text may hold input for psql: a
 # backslash, or rows of COPY.
 sub statements_of {
     my ($sql) = @_;
@@ -42,19 +43,20 @@ sub statements_of {
     return map { s/^\s+//r } grep { s{--[^\n]*|/\*.*?\*/}{}gsr =~ /\S/ } @statements;
 }
 
-# As text, because DBD::Pg turns some types into Perl values.
+# Returns a value as text, because DBD::Pg turns some types into Perl values.
 sub text_of {
     my ($value, $type) = @_;
     return '' if !defined $value;
     return '\x' . unpack 'H*', $value if $type eq 'bytea';
     return $value if $type ne 'float8';
     return $value =~ s/Inf/Infinity/r if $value =~ /[a-z]{3}/i;
-    # The shortest text of the same number, like the server's.
+    # Finds the shortest text of the same number, as the server does.
     my ($shortest) = grep { $_ == $value } map { sprintf "%.${_}g", $value } 15 .. 17;
     return $shortest;
 }
 
-# The last statement's error. Newer versions of DBD::Pg have only its fields after a cancellation.
+# Returns the last statement's error. After a cancellation, newer versions of DBD::Pg have only its
+# fields.
 sub error_text {
     my ($connection, $verbosity) = @_;
     return 'ERROR:  ' . $connection->state if $verbosity eq 'sqlstate';
@@ -62,7 +64,8 @@ sub error_text {
       // 'ERROR:  ' . ($verbosity eq 'verbose' ? $connection->state . ': ' : '') . $connection->pg_error_field('message_primary');
 }
 
-# Runs a statement; returns its rows as text and whether it succeeded. Gives up at the given time.
+# Runs a statement, and returns its rows as text and whether it succeeded. Gives up at the given
+# time.
 sub run {
     my ($connection, $statement, $give_up_at) = @_;
     my $handle = $connection->prepare($statement, { pg_direct => 1, pg_async => PG_ASYNC });
@@ -77,7 +80,7 @@ sub run {
         $socket->can_read($rest);
     }
     my $rows = $connection->pg_result or return;
-    # Newer versions report a cancelled statement as one without rows.
+    # Newer versions report a cancelled statement like a statement without rows.
     return if $connection->state eq '57014';
     return ('', 1) if !$handle->{NUM_OF_FIELDS};
     my $types = $handle->{pg_type};

@@ -7,8 +7,8 @@ use Randflake;
 
 our @EXPORT = qw(window_path read_window write_window write_window_bytes written_end crc32c);
 
-# The layout: fields of the head, two leases, 16 times the fingerprint and time of a secret, 16
-# times a range of node ids and its end, and the checksum.
+# A file has the fields of the head, two leases, 16 secrets with fingerprint and time, 16 ranges of
+# node ids with their ends, and the checksum.
 my @head = qw(magic version end_count system_identifier timeline secret_count differs_from
   smallest_skew_ms largest_skew_ms inode device birth
   stop_boot0 stop_boot1 stop_at_ms stop_clock_ms stop_first_node stop_nodes floor copied_at
@@ -20,8 +20,8 @@ sub window_path {
     return $node->data_dir . '/randflake/window';
 }
 
-# The fields as a hash, the secrets as [fingerprint, from], the ends as [first, count, end]. Dies if
-# the file is incomplete.
+# Returns the fields as a hash, secrets as [fingerprint, from], and ends as [first, count, end].
+# Dies if the file is incomplete.
 sub read_window {
     my ($node) = @_;
     my $bytes = slurp_file(window_path($node));
@@ -53,7 +53,7 @@ sub write_window_bytes {
     close $out or die "could not write $path: $!";
 }
 
-# The written end of the range in use.
+# Returns the written end of the range in use.
 sub written_end {
     my ($node) = @_;
     return read_window($node)->{ends}[0][2];

@@ -1,5 +1,6 @@
-# Recipes of docs/drivers*.md: programs that use a driver with keys of both forms. Extracts each
-# from its page, runs it in its own database, and compares its output with the database.
+# Runs the recipes of docs/drivers*.md: programs that use a driver with keys of both forms. Extracts
+# each program from its page, runs it in its own database, and compares its output with the
+# database.
 
 package Recipes;
 
@@ -16,8 +17,8 @@ our @EXPORT = qw(start_recipes without_library recipe succeeds);
 my $sources = getcwd();
 my ($node, $required, $database_sql, $tables_sql, $stand_in);
 
-# Starts the server. Blocks: the set-up of the database, and the tables. A recipe with missing tools
-# fails if RANDFLAKE_DRIVERS has its word, and is skipped otherwise.
+# Starts the server. The blocks set up the database and its tables. A recipe with missing tools
+# fails if RANDFLAKE_DRIVERS equals the word; otherwise the test skips the recipe.
 sub start_recipes {
     my ($word, @blocks) = @_;
     $required = ($ENV{RANDFLAKE_DRIVERS} // '') eq $word;
@@ -41,7 +42,7 @@ sub without_library {
     $node->safe_psql('template1', $stand_in =~ s/^ALTER DATABASE.*//mr);
 }
 
-# Runs a program in a directory; returns its success and its output including errors.
+# Runs a program in a directory. Returns its success, and its output with errors.
 sub output_of {
     my ($directory, @command) = @_;
     my $output = '';
@@ -50,13 +51,12 @@ sub output_of {
     return ($good, $output);
 }
 
-# Whether a program succeeds, which shows whether a driver is installed.
+# Returns whether a program succeeds, which shows whether the machine has a driver.
 sub succeeds {
     return (output_of('.', @_))[0];
 }
 
-# Recipes get the harder ones of the server's identifiers: negative, and none that a floating-point
-# number can hold.
+# Recipes get only hard identifiers: negative ones that no floating-point number can hold.
 my $hard_identifiers = <<'SQL';
 CREATE FUNCTION public.randflake_generate() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -88,7 +88,7 @@ JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 WHERE indisprimary AND indrelid IN ('customer'::regclass, 'purchase'::regclass)
 SQL
 
-# The join table, whose columns have no default.
+# Describes the join table, whose columns have no default.
 my $foreign_keys = <<'SQL';
 SELECT string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod), confrelid::regclass,
                             pg_get_expr(adbin, adrelid)), ', ' ORDER BY attname)
@@ -97,7 +97,7 @@ LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
 WHERE contype = 'f' AND conrelid = 'bought'::regclass
 SQL
 
-# The output of every recipe; drivers leave out what does not depend on the key's form.
+# Every recipe prints this. Drivers leave out the lines that do not depend on the key's form.
 my $printed = <<'SQL';
 SELECT format('customer %s %s %s', id, randflake_to_text(id), name) FROM customer WHERE name = 'Ada'
 UNION ALL SELECT format('purchase %s %s', id, item) FROM purchase WHERE item = 'pen'
@@ -115,7 +115,7 @@ UNION ALL SELECT format('bought %s', purchase_id) FROM bought JOIN customer ON c
 UNION ALL SELECT 'malformed 404'
 SQL
 
-# The count of rows inserted together, and of the statements that did it.
+# Counts the rows that a recipe inserts together, and the statements that insert them.
 my $bulk = <<'SQL';
 SELECT count(*), count(DISTINCT concat(tableoid, ' ', xmin, ' ', cmin)) <= 8 FROM (
     SELECT tableoid, xmin, cmin FROM customer WHERE name LIKE 'bulk %'
@@ -202,7 +202,7 @@ sub run_recipe {
         check_tables('shop');
         my $expected = $node->safe_psql('shop', $printed) . "\n";
         $expected =~ s/^(?:bulk|json|number|bought) .*\n//gm if !$model;
-        # The stand-in finds no row for malformed input.
+        # The stand-in returns no row for malformed input.
         s/^malformed.*\n//m for $stand_in ? ($output, $expected) : ();
         is($output, $expected, '  prints what is in the database');
         is($node->safe_psql('shop', $bulk), '2000|t', '  inserts many rows together') if $model;
