@@ -13,7 +13,6 @@ $standby->init_from_backup($primary, 'backup', has_streaming => 1);
 $standby->start;
 $primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 
-# Calls each generating function, with and without a wait.
 for my $max_wait (0, '1h') {
     for my $sql (
         'SELECT randflake_generate()',
@@ -31,7 +30,6 @@ error_is($standby, 'SELECT randflake_acknowledge_copy()', '25006',
 is(error_of($standby, 'INSERT INTO made DEFAULT VALUES')->{sqlstate}, '25006',
     'standby: INSERT with a default fails');
 
-# The standby decodes the primary's identifiers.
 my $decoded = q{SELECT md5(string_agg(concat_ws(' ', id, extract(epoch FROM generated_at), node_id,
                 sequence, randflake_encode(generated_at, node_id, sequence) = id), ',' ORDER BY id))
                 FROM made, randflake_decode(id)};

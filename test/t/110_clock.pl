@@ -18,8 +18,6 @@ my $node = new_server(
     conf => "restart_after_crash = on\nlog_statement = none\n");
 my $history = RandflakeHistory->new($secret);
 
-# --- helpers -------------------------------------------------------------------------------------
-
 # Restarts the server with these settings, under a clock with this offset from the true time.
 sub restart_off_by {
     my ($offset, %settings) = @_;

@@ -17,8 +17,6 @@ my $node = new_server(
     settings => { %settings, node_id => 100, node_count => 4, max_clock_skew => '3s' },
     conf => "restart_after_crash = on\nlog_statement = none\n");
 
-# --- helpers -------------------------------------------------------------------------------------
-
 sub generate {
     my ($node, $test_name) = @_;
     my ($file, $errors) = $history->generate($node, 100);

@@ -16,8 +16,6 @@ my %settings =
   (secret => $secret, node_id => 70, max_wait => '60s', max_clock_skew => $skew * 1000);
 my $history = RandflakeHistory->new($secret);
 
-# --- helpers -------------------------------------------------------------------------------------
-
 # Starts a primary server with a table, ready for standbys and restores.
 sub start_primary {
     my ($name, %init) = @_;

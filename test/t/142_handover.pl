@@ -14,8 +14,6 @@ my $skew = 2;
 my $secret = random_secret();
 my $history = RandflakeHistory->new($secret);
 
-# --- helpers -------------------------------------------------------------------------------------
-
 sub settings {
     return (secret => $secret, max_clock_skew => "${skew}s", max_wait => '60s', @_);
 }
@@ -124,7 +122,6 @@ handover(
         forget_long($a);
     });
 
-# Runs a server without a postmaster.
 handover(
     'single-user mode',
     sub {

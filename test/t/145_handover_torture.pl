@@ -26,7 +26,6 @@ my @servers = map {
         settings => { %settings, node_id => 40 })
 } qw(a b c);
 
-# Servers use the whole range or parts of it.
 my @ranges = ([ 40, 3 ], [ 40, 1 ], [ 41, 2 ], [ 41, 1 ], [ 40, 3 ]);
 
 sub start_somehow {
@@ -37,7 +36,6 @@ sub start_somehow {
     start_under_clock($server);
 }
 
-# Each function ends the use of a server.
 my %ends = (
     'fast stop' => sub { $_[0]->stop('fast') },
     'immediate stop' => sub { $_[0]->stop('immediate') },

@@ -140,7 +140,6 @@ $holders[0]->start;
 wait_for_lease($holders[0]);
 load_on($fleet, $holders[0]);
 
-# Copies a running server's data directory twice.
 $holders[2]->backup('copy');
 my @copies = map { PostgreSQL::Test::Cluster->new("copy$_") } 1, 2;
 for my $copy (@copies) {

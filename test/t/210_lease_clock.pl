@@ -49,7 +49,6 @@ wait_for_status($newcomer, $behind);
 generate_fails($newcomer, { message => qr/lease of node ids has not begun/, detail => $clocks, hint => qr/Set the clock that is wrong/ },
     'coordinator an hour ahead: a new holder waits');
 
-# Servers lease again when the coordinator's clock is right.
 clock_offset($coordinator, 0);
 ids_go_on($_, 'coordinator set back: identifiers go on') for $steady, $stepped;
 wait_for_lease($newcomer);

@@ -22,7 +22,6 @@ sub settings {
         lease_duration => 60, coordinator => $impostor->connstr, %more);
 }
 
-# Makes the worker ask at once.
 sub ask_again {
     settings(@_);
     $node->reload;
@@ -136,7 +135,6 @@ my @answers = ([ 'no column', row_description() . data_row() . complete() . read
     [ 'authentication once more', message('R', pack 'N', 3), qr/^could not lease node ids: ./ ],
     [ 'an error without fields', message('E', "\0") . ready(), qr/^could not lease node ids: ./ ],
 
-    # Tries numbers at their limits.
     (map { [ "lease id $_", with(0, $_), $no_sense ] } 0, -1, '-9223372036854775808'),
     (map { [ "lease id $_", with(0, $_), $no_lease ] } '9223372036854775808', '-9223372036854775809', '9' x 40),
     (map { [ "first node id $_", with(1, $_), $no_sense ] } -1, 131072, 2147483647, -2147483648),

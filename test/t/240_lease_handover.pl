@@ -33,7 +33,6 @@ WHERE state = 'active' AND ends_at > clock_timestamp() + interval '$seconds s'
 SQL
 }
 
-# Returns the number of failed calls.
 sub errors {
     return scalar map { slurp_file("$_->[1].err") =~ /ERROR/g } @{ $fleet->{files} };
 }
@@ -89,7 +88,6 @@ for my $round (1 .. $rounds) {
     end_load($fleet, $_) for @holders;
     $newcomer->stop;
     all_is_well($fleet, $other, "round $round, moved without a gap", leased => 0);
-    # Returns to short leases.
     $_->stop for @holders;
     make_coordinator($_) for $coordinator, $other;
     for my $holder (@holders) {

@@ -46,7 +46,6 @@ sub lease {
     return $node_id;
 }
 
-# Makes all leases end now.
 sub end_leases {
     my ($node, $database) = @_;
     $node->safe_psql($database, q{UPDATE randflake_lease SET span = int8range(lower(span), greatest(lower(span), extract(epoch FROM now())::bigint) + 1)});

@@ -5,7 +5,6 @@ use Randflake;
 use RandflakeWindowFile;
 use Time::HiRes qw(time);
 
-# Returns columns of randflake_status, separated by '|'.
 sub status {
     my ($node, $columns) = @_;
     return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");

@@ -12,7 +12,6 @@ my $node = start_server('main', extensions => [qw(randflake_type randflake_coord
 my $postmaster = postmaster_of($node);
 my $everything = '';    # all output to any role
 
-# One user has no privileges, and one may call everything.
 $node->safe_psql('postgres', <<'SQL' . hostile_schema());
 CREATE ROLE ordinary LOGIN;
 CREATE ROLE granted LOGIN IN ROLE pg_monitor;

@@ -28,7 +28,6 @@ INSERT INTO parts SELECT id, n FROM before;
 CREATE VIEW recent AS SELECT * FROM before WHERE id >= randflake_lower('2025-06-01');
 SQL
 
-# Reads all contents in order, in text form.
 my $content = <<'SQL';
 SELECT md5(string_agg(format('%s %s %s', id, id::bigint, n), ',' ORDER BY id)) FROM before
 UNION ALL SELECT md5(string_agg(format('%s %s %s', id, others, n), ',' ORDER BY id)) FROM zafter
@@ -79,7 +78,6 @@ for my $case ([ 'psql', '-v', 'ON_ERROR_STOP=1' ], [ 'pg_restore' ], [ 'pg_resto
         "$fingerprint\n$fingerprint", '  with one fingerprint');
 }
 
-# Restores the data alone, with triggers disabled.
 {
     my (undef, undef, $database) = restore($node, 'pg_restore', '--schema-only');
     $node->command_ok(

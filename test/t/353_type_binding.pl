@@ -51,7 +51,6 @@ sub reload_with {
     return $node->safe_psql('postgres', 'SELECT randflake_reload_secret()');
 }
 
-# Checks every way to read old values.
 sub reads_old {
     my ($test_name) = @_;
     is($node->safe_psql('postgres', $old), $shown, $test_name);
@@ -181,7 +180,6 @@ $node->safe_psql('postgres', "BEGIN; $outlives ROLLBACK");
 error_is($node, "BEGIN; $outlives SELECT id FROM made WHERE n = 7000", '55000', $missing, 'a variable that outlives a subtransaction');
 is($node->safe_psql('postgres', "BEGIN; $outlives SELECT length(randflake_bind_secret()); SELECT length(id::text) > 0 FROM made WHERE n = 7000; ROLLBACK"), "16\nt",
     '  and the hint helps');
-# A parallel worker shows the value without an entry.
 is($node->safe_psql('postgres', "BEGIN; $outlives $in_parallel SET parallel_leader_participation = off; SELECT count(id::text) FROM made WHERE n <= 7000; ROLLBACK") > 5000, 1,
     '  and a parallel worker shows it');
 is($node->safe_psql('postgres', $entries), 1, '  nothing is bound by any of this');

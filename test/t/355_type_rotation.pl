@@ -113,7 +113,6 @@ for my $name (@names) {
     $node->safe_psql('postgres', q{SELECT pg_create_logical_replication_slot('after', 'test_decoding')});
     $node->safe_psql('postgres', "INSERT INTO ${name}_as_text (n) SELECT generate_series(301, 400)");
     is(decoded($name, 'after'), 't|t', '  and one of after');
-    # Decodes in sessions that have used the type.
     is($node->safe_psql('postgres', <<"SQL"), "t\nt\nt", '  in a session that has shown and made values');
 SELECT count(id::text) > 0 FROM ${name}_as_text;
 SELECT count(*) > 100 FROM pg_logical_slot_peek_changes('before', NULL, NULL);

@@ -199,7 +199,6 @@ error_is($nodes[0], "SELECT randflake_encode(to_timestamp(@{[ $from + 100 ]}), 1
     { message => qr/there is no identifier of this second, node id and sequence/,
       detail => qr/identifier of an earlier secret takes its place/ }, '  one that is skipped is an error');
 
-# Finds an identifier of neither secret.
 my ($none) = $nodes[0]->safe_psql('postgres',
     'SELECT i FROM generate_series(1234567890123456789, 1234567890123457789) AS i'
       . ' WHERE randflake_generated_at(i) IS NULL LIMIT 1');

@@ -30,7 +30,6 @@ sub configure_holder {
         max_wait => '2min', %settings);
 }
 
-# Makes a leasing server with these secrets in its file.
 sub holder {
     my ($name, @file) = @_;
     my $node = new_holder($fleet, $name, $coordinator);

@@ -65,7 +65,6 @@ my @contents = ('SELECT * FROM item ORDER BY id', 'SELECT * FROM item_inside ORD
 my %expected = map { $_ => $source->safe_psql('app', $_) } @contents;
 my $definitions = definitions_of($source, 'app');
 
-# Returns whether a role may run this statement.
 sub may {
     my ($node, $database, $role, $sql) = @_;
     my ($status) = $node->psql($database, $sql, extra_params => [ '-U', $role ]);

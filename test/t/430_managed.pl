@@ -138,7 +138,6 @@ error_is($managed, 'SELECT randflake.randflake_configure(NULL, 131072)', '22023'
 as_owner($managed, 'SELECT randflake.randflake_configure(NULL, 256)');
 error_is($managed, 'SELECT randflake.randflake53_generate()', '55000', { message => qr/node ids 256 to 256 do not fit in 53-bit/, hint => qr/up to 255/ }, 'a node id beyond 53 bits', database => 'app');
 as_owner($managed, 'SELECT randflake.randflake_configure(NULL, 2)');
-# Runs the migration's other ways.
 as_owner($managed, 'BEGIN;' . slurp_file('migrate/randflake_migrate.sql') . 'COMMIT; CREATE SCHEMA api; CREATE TABLE customer (id serial PRIMARY KEY, name text)');
 is(as_owner($managed, q{SELECT generator FROM randflake_migrate.target('53')}), 'randflake.randflake53_generate()', 'the migration finds 53 bits');
 as_owner($managed, as_owner($managed, 'SELECT randflake_migrate.masks()'));

@@ -537,7 +537,6 @@ sub locks_of {
     } qw(orders order_line);
 }
 
-# Runs a shell block as printed.
 sub shell {
     my ($name) = @_;
     local @ENV{qw(PGHOST PGPORT)} = ($node->host, $node->port);

@@ -170,7 +170,6 @@ sub _serve {
     }
 }
 
-# Stays connected and sends nothing more.
 sub silence { sleep 1 while 1; return }
 
 sub repeat {

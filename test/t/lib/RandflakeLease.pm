@@ -101,7 +101,6 @@ CREATE TRIGGER remember AFTER INSERT OR UPDATE ON randflake_lease FOR EACH ROW E
 SQL
 }
 
-# Makes a server with static node ids, without a start.
 sub new_static {
     my ($fleet, $name, $node_id, %settings) = @_;
     return _copy_of_template($fleet, $name, { node_id => $node_id, max_wait => '2min', %settings },
@@ -141,7 +140,6 @@ sub start_holder {
 
 # --- a server's lease --------------------------------------------------------------------------
 
-# Returns columns of randflake_status, as psql shows them.
 sub status_of {
     my ($node, $columns) = @_;
     return $node->safe_psql('postgres', "SELECT $columns FROM randflake_status");
@@ -218,7 +216,6 @@ sub load_on {
             '<', $fleet->{script}, '>', $file, '2>', "$file.err",
             IPC::Run::timeout(20 * $PostgreSQL::Test::Utils::timeout_default));
     }
-    # Waits until each client has received something.
     for my $file (map { $_->[1] } @{ $fleet->{files} }[ -($count // 2) .. -1 ]) {
         sleep 0.05 until -s $file || -s "$file.err";
     }
