@@ -432,7 +432,7 @@ Second CopiedAt(const WindowState& found, const Origin& own, Second now) noexcep
 StartPlan PlanStart(StateError error, const WindowState& found, const Start& start) noexcept;
 
 // Whether a start resumes a lease of the state on disk, from the written end of its node ids on.
-// Not during recovery. docs/design.md, "Who may go on with a lease", has the reason for each
+// Not during recovery. docs/design.md, "Resuming a lease", has the reason for each
 // condition.
 bool Resumes(const WindowState& found, const Start& start, const Lease& lease) noexcept;
 
