@@ -64,7 +64,7 @@ unit_tests() {
 }
 
 # Slow tests that show a sanitizer, valgrind or another processor nothing new.
-simulations='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test sequence_server_test'
+simulations='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test outage_test sequence_server_test'
 
 unit_tests_sanitized() {
     unit_tests SANITIZE=address,undefined FILTER='-*TenMillion*:Feistel.*' EXCEPT="$simulations"
@@ -72,7 +72,7 @@ unit_tests_sanitized() {
 
 unit_tests_valgrind() {
     unit_tests RUNNER='valgrind -q --error-exitcode=1 --leak-check=full' \
-        FILTER='-*TenMillion*:Concurrency*:Explorer*:FleetSimulation*'
+        FILTER='-*TenMillion*:Concurrency*:Explorer*:FleetSimulation*:Outage*'
 }
 
 # For a processor with other vector registers, and for one with the other byte order.

@@ -1,5 +1,5 @@
-// The simulation of leases with one rule left out at a time. Each must be found out: so the
-// simulation is known to fail where it should, and each rule to be needed.
+// The simulation of leases with one rule left out at a time must find a violation. So the
+// simulation can fail, and each rule is needed.
 
 #include <gtest/gtest.h>
 
@@ -140,7 +140,7 @@ const BrokenRule kBrokenRules[] = {
       .mutant = kLeavesRangesByClosing},
      810},
 
-    // The tolerated difference of clocks, which changes
+    // The changing tolerated difference of clocks
     {"AHoldOffThatAChangeDoesNotProlong",
      {.fleet = kOneDirectory, .changes_settings = true, .mutant = kKeepsTheHoldOffOfTheStart}},
     {"AHoldOffOfALeaseThatAChangeDoesNotProlong",
@@ -153,7 +153,7 @@ const BrokenRule kBrokenRules[] = {
     {"AStopWithoutTheDifferenceOfItsRun",
      {.fleet = kOneDirectory, .changes_settings = true, .mutant = kStopsWithoutSkew}},
 
-    // What operators must guarantee
+    // Duties of operators
     {"NodeIdsTakenOutOfAPoolAndUsedBeforeTheyAreFree",
      {.fleet = kEverything, .operation = {.waits_until_free = false}},
      2550},
@@ -173,7 +173,9 @@ const BrokenRule kBrokenRules[] = {
     {"AnUnclearCommitTakenForAGrant", {.mutant = kTakesUnclearGrants}},
     {"OneIncarnationForAll", {.mutant = kSameIncarnation}},
 
-    // Who goes on with a lease
+    // Who goes on with a lease, and that a lease is not lost for nothing
+    {"ALeaseThatIsLostInACrash", {.mutant = kResumesNothing}},
+    {"ALeaseThatIsLostWithItsPostmaster", {.mutant = kResumesInOnePostmasterOnly}},
     {"ALeaseOfThePrimaryThatAPromotedStandbyResumesAfterACrash", {.mutant = kResumesAfterAnyCrash}},
     {"ALeaseThatIsResumedInACopy", {.mutant = kResumesInCopies}},
     {"ALeaseThatIsResumedWithoutTheLock", {.mutant = kResumesWithoutTheLock}},
@@ -202,7 +204,7 @@ const BrokenRule kBrokenRules[] = {
 
 // Where secrets change.
 const BrokenRule kBrokenSecretRules[] = {
-    // What becomes of numbers
+    // Skipped numbers
     {"NumbersThatAreNotSkipped", {.fleet = kEverything, .mutant = kSkipsNothing}},
     {"NumbersSkippedByTheWrongInterval",
      {.fleet = kEverything, .mutant = kSkipsByTheNumbersInterval}},
@@ -211,7 +213,7 @@ const BrokenRule kBrokenSecretRules[] = {
     {"ASessionThatKeepsTheSecretsItBeganWith", {.mutant = kKeepsTheSessionsSecrets}},
     {"SecretsThatAreReadBeforeTheNumberIsReserved", {.mutant = kLooksBeforeItReserves}},
 
-    // When secrets are taken
+    // Times of added secrets
     {"SecretsOfThePastThatAreTaken", {.fleet = kTwoNodeIds, .mutant = kTakesSecretsOfThePast}},
     {"SecretsOfSecondsThatOthersMayHaveReached",
      {.fleet = kTwoNodeIds, .mutant = kTakesSecretsOfThePresent}},
@@ -228,7 +230,7 @@ const BrokenRule kBrokenSecretRules[] = {
      {.fleet = kTwoNodeIds, .mutant = kForgetsAddedSecrets},
      2410},
 
-    // Secrets and the coordinator
+    // Secrets of the coordinator
     {"LeasesBeyondASecretThatOneSideLacks", {.rules = {.stops_grants = false}}},
     {"RenewalsBeyondASecretThatOneSideLacks", {.rules = {.stops_renewals = false}}},
     {"LeasesBeyondASecretThatTheHolderLacks", {.rules = {.stops_at_missing = false}}},

@@ -945,6 +945,8 @@ private:
         DataDirectory& directory = server->directory();
         const auto i = static_cast<size_t>(server->role());
         const int64_t chance = random_.Between(0, 14);
+        if (chance >= 7 && !IsHost(*server) && scenario_.fleet != Fleet::kOneDirectory)
+            ledger_.LoseAll(server->role(), Refused::kLostDirectory);
         if (chance < 1) {
             server->machine()->ForgetAll();
         } else if (chance < 2) {
@@ -991,6 +993,7 @@ private:
 
     void RollBack(SimulatedServer* server) {
         server->directory() = snapshots_[static_cast<size_t>(server->role())];
+        ledger_.LoseAll(server->role(), Refused::kLostDirectory);
         findings_.rollbacks++;
         Trace(*server) << "disk is rolled back\n";
     }

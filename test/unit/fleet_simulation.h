@@ -182,6 +182,8 @@ inline constexpr auto kCounters = CountersOf(
 inline Findings& Findings::operator+=(const Findings& other) {
     for (const Counter& counter : kCounters)
         this->*counter.count += other.*counter.count;
+    for (size_t i = 0; i < kCauses; i++)
+        refused_for[i] += other.refused_for[i];
     return *this;
 }
 
@@ -193,6 +195,9 @@ inline std::ostream& operator<<(std::ostream& out, const Findings& findings) {
         out << separator << findings.*counter.count << ' ' << counter.name;
         separator = ", ";
     }
+    separator = "; refused moments: ";
+    for (size_t i = 0; i < kCauses; i++, separator = ", ")
+        out << separator << findings.refused_for[i] << ' ' << kRefused[i];
     return out;
 }
 

@@ -1,14 +1,13 @@
-// Who was granted what, and which numbers were used: what the simulation is judged by. Every node
-// id and second belongs to at most one grant, ever; every number of a server that leases lies in a
-// grant of that server, every other one in no grant of a server that runs. No two servers use the
+// The judge of the simulation: which grants there were, and which numbers were used. Every node id
+// and second belongs to at most one grant, ever. Every number of a leasing server lies in a grant
+// of that server, and every other number in no grant of a running server. No two servers use the
 // same second of a node id, and every number is reserved once. Where secrets change, no identifier
 // is issued twice, and in the end each decodes to its number. And no server takes a lease that ends
-// later than what it asked for by its clock.
+// later than it asked for by its clock.
 //
-// A server here is what shared memory makes one: each start is another server.
+// Here each start of shared memory makes another server.
 
-#ifndef RANDFLAKE_UNIT_LEASE_LEDGER_H
-#define RANDFLAKE_UNIT_LEASE_LEDGER_H
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -18,14 +17,15 @@
 #include <vector>
 
 #include "core/lease/lease.h"
+#include "refused.h"
 #include "toy_ring.h"
 
 namespace randflake::simulation {
 
-// How often the next one to use a node id was another one than the last.
+// How often the user of a node id changed.
 struct Handovers {
-    size_t taken_over = 0;   // by another server, as people call it, whatever its starts
-    size_t failed_back = 0;  // the same, by one that had used the node id before
+    size_t taken_over = 0;                              // by a server of another name
+    size_t failed_back = 0;                             // the same, by a former user of the node id
     size_t static_to_leased = 0, leased_to_static = 0;  // also within a server
 };
 
@@ -33,10 +33,11 @@ struct Handovers {
 struct ServerEvents {
     size_t reserved_during_change = 0, lost_swaps = 0, static_numbers = 0;
     size_t proven_starts = 0, held_off_starts = 0;
-    size_t failed_writes = 0, aborted = 0;  // calls that did not come back
-    size_t resumed = 0;                     // leases, after a crash or a stop
-    size_t declined = 0;                    // leases and renewals that end later than was asked for
-    size_t kept_behind = 0;                 // that were kept, because this server's clock is behind
+    size_t failed_writes = 0, aborted = 0;      // calls that did not come back
+    size_t resumed = 0;                         // leases, after a crash or a stop
+    std::array<size_t, kCauses> refused_for{};  // moments, by cause
+    size_t declined = 0;     // leases and renewals that end later than was asked for
+    size_t kept_behind = 0;  // that were kept, because this server's clock is behind
     size_t refused_starts = 0;
     // Ranges of node ids that were left for another one, that had been used before, or that was not
     // possible for the floor alone
@@ -52,7 +53,7 @@ struct ServerEvents {
     size_t encrypted_then_added = 0;  // identifiers that were issued after one was added
 };
 
-// Of numbers with which the others share the window: half of the node ids do not fit.
+// A layout that shares the window, in which half of the node ids do not fit.
 inline Layout NarrowOf(const Layout& numbers) {
     return {.epoch = numbers.epoch,
             .timestamp_bits = numbers.timestamp_bits,
@@ -63,7 +64,7 @@ inline Layout NarrowOf(const Layout& numbers) {
 
 class Ledger {
 public:
-    // Leases are of seconds, as `layout` holds them; numbers of any layout.
+    // Leases are in the seconds of `layout`; numbers have any layout.
     Ledger(const Layout& layout, const Layout& numbers)
         : layout_(layout),
           numbers_layout_(numbers),
@@ -73,18 +74,19 @@ public:
           used_(uint64_t{1} << numbers.bits()),
           used_narrow_(uint64_t{1} << narrow_layout_.bits()) {}
 
-    // A start of the server that people call by this number, from 0 to 31.
+    // A start of the server with this name, from 0 to 31.
     uint32_t NewServer(int64_t name) {
         starts_.push_back({name, true});
         return static_cast<uint32_t>(starts_.size());
     }
-    // It is gone for good; what it did not use of its grants, it never will.
+    // The server is gone for good, and so is the unused rest of its grants.
     void Gone(uint32_t server) { starts_[server - 1].runs = false; }
 
     // A new grant of that server.
     int Grant(uint32_t server) {
         holders_.push_back(server);
         names_.push_back(starts_[server - 1].name);
+        lost_.push_back(Refused::kOther);
         return static_cast<int>(holders_.size());
     }
 
@@ -92,7 +94,7 @@ public:
     int& GrantOf(const Incarnation& incarnation) {
         return grants_[{incarnation.words[0], incarnation.words[1]}];
     }
-    // The server, as people call it, that was granted it.
+    // The name of the server that was granted it.
     int64_t GrantedTo(const Incarnation& incarnation) {
         const int grant = GrantOf(incarnation);
         return grant == 0 ? -1 : names_[static_cast<size_t>(grant) - 1];
@@ -107,10 +109,43 @@ public:
         if (holder != server && starts_[holder - 1].runs)
             Fail() << "a lease is resumed while another server has it";
         holder = server;
+        Lose(grant, Refused::kOther);
     }
+
+    // Why a grant, or all that this server has, as people call it, may have come to nothing.
+    void Lose(int grant, Refused why) {
+        if (grant != 0)
+            lost_[static_cast<size_t>(grant) - 1] = why;
+    }
+    void LoseAll(int64_t name, Refused why) {
+        for (size_t i = 0; i < names_.size(); i++)
+            if (names_[i] == name)
+                lost_[i] = why;
+    }
+    // Whether an all-knowing server could use this second of a node id: by a grant, which it or a
+    // start of it that is gone was given, or as its own. Nobody else used the second.
+    bool CouldUse(uint32_t server, bool leases, uint64_t node, int64_t second, int* grant) {
+        const Second* found = Find(node, second);
+        if (found == nullptr || (found->user != 0 && found->user != server))
+            return false;
+        *grant = found->owner;
+        const size_t i = static_cast<size_t>(found->owner) - 1;
+        if (*grant == 0)
+            return !leases;
+        return (holders_[i] == server || !starts_[holders_[i] - 1].runs) &&
+               (!leases || names_[i] == starts_[server - 1].name);
+    }
+    Refused lost(int grant) const { return lost_[static_cast<size_t>(grant) - 1]; }
+    void MayBeLeasedTo(int64_t end) { last_claimed_ = std::max(last_claimed_, end); }
+    int64_t last_claimed() const { return last_claimed_; }
+
+    // The latest second that the clock of any server has shown to it.
+    void Showed(randflake::Second second) { latest_ = std::max(latest_, second); }
+    randflake::Second latest() const { return latest_; }
 
     // The grant has these node ids in the seconds [start, end).
     void Claim(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
+        MayBeLeasedTo(end);
         ForEach(first_node, nodes, start, end, [&](int64_t node, int64_t second, int& owner) {
             if (owner != 0 && owner != grant)
                 Fail() << "node id " << node << ", second " << second << " is granted twice";
@@ -118,13 +153,13 @@ public:
         });
     }
 
-    // A server took a lease to this end, which is later than it asked for.
+    // A server took a lease to this end, which is later than requested.
     void TooLong(int64_t end) { Fail() << "a lease to " << end << " is longer than asked for"; }
 
-    // Something else that must not be.
+    // Another violation.
     void Violated(const std::string& what) { Fail() << what; }
 
-    // The grant gives back what it has of these seconds, which its holder may know only a part of.
+    // The grant gives back its part of these seconds, which its holder may know only partly.
     void GiveBack(int grant, int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         ForEach(first_node, nodes, start, end, [&](int64_t, int64_t, int& owner) {
             if (owner == grant)
@@ -132,7 +167,7 @@ public:
         });
     }
 
-    // A holder says that nobody used these seconds, nor will under its lease.
+    // A holder claims that these seconds were not and will not be used under its lease.
     void Unused(int64_t first_node, int64_t nodes, int64_t start, int64_t end) {
         for (int64_t node = first_node; node < first_node + nodes; node++)
             for (int64_t second = start; second < end; second++)
@@ -152,7 +187,7 @@ public:
         narrow_numbers_++;
     }
 
-    // A number that was reserved left a server as this identifier.
+    // A reserved number leaves a server as this identifier.
     void Issue(uint64_t raw, uint64_t id) {
         ids_.resize(used_.size());
         if (ids_[id] != 0)
@@ -163,7 +198,7 @@ public:
         issued_++;
     }
 
-    // Whoever has all secrets decodes what was issued.
+    // A server with all secrets decodes the issued identifiers.
     void DecodeAll(const ToyRing& ring) {
         for (uint64_t id = 0; id < ids_.size(); id++) {
             if (ids_[id] == 0)
@@ -180,7 +215,7 @@ public:
     }
     size_t issued() const { return issued_; }
 
-    // Empty while all is well; the first violation counts.
+    // The first violation, or empty.
     std::string violation() const {
         const std::string all = violations_.str();
         return all.substr(0, all.find('\n'));
@@ -205,7 +240,7 @@ private:
     struct LastUse {
         int64_t name = -1;
         bool leases = false;
-        uint32_t names = 0;  // of all that used it, one bit each
+        uint32_t names = 0;  // of all users, one bit each
     };
 
     std::ostream& Fail() {
@@ -236,7 +271,7 @@ private:
         used = true;
     }
 
-    // Null when the layout does not hold it.
+    // Null if the layout does not hold it.
     Second* Find(uint64_t node, int64_t second) {
         if (node > layout_.max_node_id() || second < 0 ||
             static_cast<uint64_t>(second) > layout_.max_timestamp())
@@ -256,7 +291,7 @@ private:
             }
     }
 
-    // What is wrong with it; null when nothing is.
+    // What is wrong with this use; null for nothing.
     const char* UseSecond(uint32_t server, bool leases, uint64_t node, int64_t second) {
         Second* found = Find(node, second);
         if (found == nullptr)
@@ -295,6 +330,9 @@ private:
     std::vector<uint64_t> ids_;      // per identifier, the number + 1 that it was issued for
     std::vector<uint32_t> holders_;  // per grant
     std::vector<int64_t> names_;     // per grant
+    std::vector<Refused> lost_;      // per grant
+    int64_t last_claimed_ = 0;       // that any coordinator may have leased to, exclusive
+    randflake::Second latest_{};
     std::map<std::array<uint64_t, 2>, int> grants_;
     std::vector<ServerStart> starts_;
     std::ostringstream violations_;
@@ -304,5 +342,3 @@ private:
 };
 
 }  // namespace randflake::simulation
-
-#endif

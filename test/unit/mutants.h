@@ -68,6 +68,8 @@ enum class Mutant : uint8_t {
     kHearsOldAnswers,
 
     // --- who goes on with a lease: Resumes
+    kResumesNothing,
+    kResumesInOnePostmasterOnly,
     kResumesAfterAnyCrash,
     kResumesInCopies,
     kResumesWithoutTheLock,
@@ -80,6 +82,12 @@ enum class Mutant : uint8_t {
     kLooksAtLeasesFirst,
     kReleasesBeforeItStrikes,
     kReleasesWhatItDoesNotResume,
+
+    // --- that no lease is lost for nothing
+    kStrikesUnheard,
+    kResumesOnce,
+    kWritesNoRenewals,
+    kExtendsWhenAnswered,
 
     // --- slots and window
     kOpensFirst,
@@ -113,6 +121,8 @@ constexpr bool BreaksPromise(Mutant mutant) {
         case kWritesNoSkew:
         case kStopsWithoutSkew:
         case kGivesBackWhatItUsedBefore:
+        case kResumesNothing:
+        case kResumesInOnePostmasterOnly:
             return true;
         default:
             return false;
@@ -145,7 +155,8 @@ public:
                                      Latest(latest));
     }
     Window Extended(Window window, Second latest) const {
-        return LeaseHolder::Extended(window, Latest(latest));
+        const bool stays = mutant == kExtendsWhenAnswered && retry_interval_ != 0;
+        return stays ? window : LeaseHolder::Extended(window, Latest(latest));
     }
     LeaseReleases Sealed(Second last) {
         return LeaseHolder::Sealed(mutant == kGivesAllBack ? kNotUsed : last);
@@ -223,6 +234,11 @@ inline bool ResumesBroken(Mutant mutant, WindowState found, Start start, Lease l
             start.origin = found.origin;
             start.marked = found.write.mark;
             start.postmaster = found.write.postmaster;
+            break;
+        case kResumesNothing:
+            return false;
+        case kResumesInOnePostmasterOnly:
+            start.machine_boot[0] = 0;
             break;
         case kResumesInCopies:
             start.origin = found.origin;

@@ -1,17 +1,14 @@
 // A server in the simulation: a data directory, shared memory and processes. Its processes run the
-// shipped code (core/server/server.h, core/window/generator.h) in fibers, and this is its
-// environment. A process stands still before each operation that others could see: an operation on
-// the slots or the window, a lock, a write to the disk. Any other process may go on there, and the
-// server may be paused, crash or be copied. A call of the environment may fail, and may not come
-// back.
+// shipped code (core/server/server.h, core/window/generator.h) in fibers; this is its environment.
+// A process stops before each operation that others could see: an operation on the slots or the
+// window, a lock, a write to the disk. There any other process may run, and the server may be
+// paused, crash or be copied. A call of the environment may fail, and may not return.
 //
-// It also checks what is promised long before a number could come twice, as shipped and with the
-// rules broken that BreaksPromise names: no number lies beyond what the disk says, windows of a
-// node id follow each other in time, none opens within the hold-off, and no second is given back
-// that was used.
+// It also checks promises long before a number could come twice, both as shipped and with the
+// broken rules in BreaksPromise: no number lies beyond the state on disk, windows of a node id
+// follow each other in time, none opens within the hold-off, and no used second is given back.
 
-#ifndef RANDFLAKE_UNIT_SIMULATED_SERVER_H
-#define RANDFLAKE_UNIT_SIMULATED_SERVER_H
+#pragma once
 
 #include <array>
 #include <functional>
@@ -37,7 +34,7 @@ struct Request {
     int64_t nodes;
     int64_t duration;
     int64_t role;
-    int64_t alleged_end = 0;  // of a holder that says it knows of a later end than it does
+    int64_t alleged_end = 0;  // of a holder that claims a later end than it knows
     SecretRecords secrets{};  // of kAcquire and kRenew
 
     friend std::ostream& operator<<(std::ostream& out, const Request& r) {
@@ -48,9 +45,9 @@ struct Request {
 };
 
 struct Answer {
-    bool clear = false;    // the coordinator said that it is committed, without a warning
+    bool clear = false;    // the coordinator reported the commit, without a warning
     bool refused = false;  // clearly
-    bool row = false;      // the row arrived, whatever came after
+    bool row = false;      // the row arrived, whatever followed
     LeaseGrant grant{};    // of kAcquire; of kRenew, only the end
 
     friend std::ostream& operator<<(std::ostream& out, const Answer& a) {
@@ -63,11 +60,11 @@ struct Answer {
     }
 };
 
-// What a server uses node ids by.
+// The settings of a server for its node ids.
 struct Settings {
     bool leases = false;
-    NodeRange nodes{0, 1};  // of a server that leases, only the count matters
-    uint32_t ranges = 1;    // of one size, that these are
+    NodeRange nodes{0, 1};  // a leasing server needs only the count
+    uint32_t ranges = 1;    // all of this size
 
     NodeRanges Ranges() const { return {{nodes.first, nodes.count / ranges}, leases ? 0 : ranges}; }
 };
@@ -76,8 +73,8 @@ class SimulatedServer {
 public:
     static constexpr uint32_t kMaxSlots = 3;
 
-    // Windows are of seconds, as `layout` holds them; numbers of any layout. `true_ms` is the time
-    // that no clock shows. With `issues`, what is reserved is also encrypted and issued.
+    // Windows are in the seconds of `layout`; numbers have any layout. `true_ms` is the true time,
+    // which no clock shows. With `issues`, reserved numbers are also encrypted and issued.
     SimulatedServer(const Layout& layout, const Layout& numbers, bool issues, Mutant mutant,
                     bool asserts, int64_t role, int64_t skew_ms, const int64_t* true_ms,
                     int64_t* births, Ledger* ledger, ServerEvents* events, Random* random)
@@ -110,6 +107,9 @@ public:
     const DataDirectory& directory() const { return directory_; }
     Machine* machine() const { return machine_; }
     void MoveTo(Machine* machine) { machine_ = machine; }
+    // Nothing fails, no process stands still, and the operator decides what a stop reaches.
+    void BeCalm() { calm_ = true; }
+    void set_reaches_coordinator(bool reaches) { reaches_coordinator_ = reaches; }
     // Looks into the databases of this server.
     void LookBy(std::function<void(PoolLook*)> looks) { looks_ = std::move(looks); }
 
@@ -125,15 +125,15 @@ public:
         InitShared();
     }
 
-    // The tolerated difference of clocks is another one, by a reload or before the next start.
+    // Changes the tolerated difference of clocks, by a reload or before the next start.
     void SetSkew(int64_t skew_ms) {
         skew_ms_ = skew_ms;
         if (running_)
             skew_ = skew_.With(Tolerated());
     }
 
-    // A backend crashed: shared memory and processes are gone, the postmaster is not. What was
-    // paused never goes on. The secrets are kept, unless the memory was damaged.
+    // A backend crashes: shared memory and processes are gone, the postmaster remains. Paused
+    // processes never resume. The secrets survive unless the memory is damaged.
     void CrashMemory(bool loses_secrets) {
         ledger_->Gone(number_);
         if (loses_secrets)
@@ -151,7 +151,7 @@ public:
     bool may_stop() const { return running_ && !stopping_; }
     bool may_seal() const { return may_stop() && worker_idle() && !waits(); }
 
-    // Cleanly: the lease worker gives its leases back first; the postmaster comes last.
+    // A clean stop: the lease worker gives its leases back first; the postmaster ends last.
     void Stop() {
         stopping_ = true;
         waits_ = false;
@@ -175,15 +175,15 @@ public:
     bool in_recovery() const { return directory_.recovers; }
     bool generates() const { return running_ && !directory_.recovers; }
     const Settings& settings() const { return settings_; }
-    // That had the last window.
+    // The settings of the last window.
     const Settings& last_settings() const { return last_settings_; }
     NodeRange last_nodes() const { return last_settings_.nodes; }
-    // Whether a clock that is set back now does not concern what others may have used.
+    // Whether a clock set back now does not affect what others may have used.
     bool has_opened() const {
         return !Window::FromWord(words_[kWindow].value).closed() && !settings_.leases;
     }
     int64_t role() const { return role_; }
-    // Every start of shared memory is another server.
+    // Every start of shared memory makes another server.
     uint32_t number() const { return number_; }
     const Lease& open_lease() const { return memory_.holder.open(); }
     bool waits() const { return waits_; }
@@ -191,27 +191,27 @@ public:
 
     // --- secrets
 
-    // Without any, it makes nothing and leases nothing.
+    // Without secrets it makes and leases nothing.
     bool has_secrets() const { return secrets_.count > 0; }
     const SecretRecords& secrets() const { return secrets_; }
-    // It has another range of node ids to go on under.
+    // Whether it can change to another range of node ids.
     bool may_leave() const { return running_ && has_opened() && settings_.ranges > 1; }
     Second floor() const { return memory_.state.floor; }
-    // The first second that it may not have announced or leased.
+    // The first second after everything that it may have announced or leased.
     Second LastEnd() const {
         return std::max(memory_.loaded ? memory_.state.LastEnd() : Second{},
                         memory_.holder.LastEnd());
     }
     bool reloads() const { return Session().task == Task::kReload && Session().fiber.busy(); }
     const SecretRecords& file() const { return file_; }
-    // Whether it has, and will have, the secrets that `right` says.
+    // Whether it has, and will keep, the secrets that satisfy `right`.
     template <typename Predicate>
     bool AllSecrets(Predicate&& right) const {
         const bool decided = reloads() && locked_by_ == &Session();
         return (decided || right(secrets_)) && (!reloads() || right(file_));
     }
 
-    // A session takes the secrets of the file, from now on.
+    // A session reloads the secrets of this file.
     void ReloadSecrets(const SecretRecords& file) {
         if (!running_ || stopping_ || Session().fiber.busy())
             return;
@@ -228,7 +228,7 @@ public:
             StepProcess(&processes_[static_cast<size_t>(random_->Between(0, kBackends - 1))]);
     }
 
-    // The session that reloads, or that moves the window on.
+    // The session that reloads, or moves the window on.
     void StepSession() {
         if (!Session().fiber.busy() && has_secrets() && !stopping_)
             Begin(Task::kExtend);
@@ -236,7 +236,7 @@ public:
         StepProcess(&Looker());
     }
 
-    // One step of a clean stop, when nobody but the lease worker has anything to do any more.
+    // A step of a clean stop, when only the lease worker has work left.
     void StepStop() {
         if (settings_.leases && !directory_.recovers && !sealed_) {
             if (worker_idle())
@@ -256,6 +256,16 @@ public:
         }
     }
 
+    void StepLooker() {
+        while (Looker().fiber.busy())
+            Resume(&Looker());
+    }
+    // A session calls, while nobody else does anything.
+    void Call() {
+        Begin(&processes_[0], Task::kGenerate);
+        while (processes_[0].fiber.busy())
+            Resume(&processes_[0]);
+    }
     void StepWorker() { StepProcess(&Worker()); }
     void BeginFollow() { Begin(Task::kFollow); }
     void BeginAsk(int64_t duration, int64_t alleged_end) {
@@ -269,8 +279,8 @@ public:
         Begin(Task::kHear);
     }
 
-    // What processes did since they were asked last: a request that waits for an answer, what is
-    // given back, and whether a reload failed.
+    // What processes did since the last call: a request that waits for an answer, leases given
+    // back, and whether a reload failed.
     struct Done {
         std::optional<Request> request;
         std::vector<Request> releases;
@@ -345,6 +355,8 @@ public:
         if (locked_by_ != nullptr)
             return false;
         locked_by_ = current_;
+        decided_by_ = current_;
+        decided_at_ = Now();
         RecordSkew();
         return true;
     }
@@ -367,6 +379,7 @@ public:
         Moment present = machine_->At(*true_ms_);
         if (std::exchange(skips_hold_off_, false))
             present.uptime_ms = {INT64_MAX};
+        ledger_->Showed(SecondOf(present.wall_ms));
         return present;
     }
     SteadyMs Steady() const { return {*true_ms_}; }
@@ -411,6 +424,11 @@ public:
         WindowState written = state;
         if (mutant_ == kSaysThatItHasTheLock)
             std::ranges::copy(postmaster_.machine_boot, written.write.boot);
+        if (mutant_ == kResumesOnce && resumed_by_ != nullptr)
+            written.leases[0] = written.leases[1] = {};
+        if (mutant_ == kWritesNoRenewals && current_->task == Task::kHear &&
+            memory_.holder.open().id != 0)
+            return true;
         if (mutant_ == kForgetsAddedSecrets)
             written.secrets = secrets_at_start_;
         if (mutant_ == kWritesNoSkew && current_ != &Postmaster())
@@ -419,12 +437,14 @@ public:
             written.skew.largest_ms = memory_.state.skew.largest_ms;
         if (mutant_ == kReleasesBeforeItStrikes && current_->task == Task::kSeal)
             std::ranges::copy(memory_.state.leases, written.leases);
+        LoseStruck(state);
         if (current_->task == Task::kHear &&
             !std::ranges::equal(state.leases, memory_.state.leases)) {
             Holder holder;
             holder.Resume(state.leases);
             TellLedger(holder.newest());
         }
+        Lose(state.leases, Refused::kLostInAFailure);  // until the marker shows it
         const bool fails = Fails();
         if (fails && mutant_ == kCountsNoFailedWrites)
             memory_.run--;
@@ -435,6 +455,8 @@ public:
         else if (!fails || random_->OneIn(2))
             WriteNow(written);
         failed_write_ |= fails;
+        loses_renewals_ |= fails;
+        std::ranges::copy(state.leases, written_);
         return !fails;
     }
     uint64_t Marked(const Origin& origin) const { return machine_->Marked(origin); }
@@ -442,7 +464,7 @@ public:
         Step();
         MayNotComeBack();
         const uint64_t former = std::exchange(former_mark_, *mark);
-        // Where the mark cannot be written, the former one must go.
+        // If the mark cannot be written, the former one must go.
         if (!Fails()) {
             machine_->Mark(origin, mutant_ == kMarksTheWriteBefore ? former : *mark);
         } else if (!Fails()) {
@@ -451,6 +473,7 @@ public:
         } else {
             return false;
         }
+        Lose(written_, Refused::kOther);
         return true;
     }
     bool LockDirectory(bool makes) {
@@ -497,7 +520,10 @@ public:
         for (uint32_t i = 0; i < kMaxLeases; i++) {
             if (plan.state.leases[i].id != 0)
                 Resumed(plan.state.leases[i]);
-            else if (found.leases[i].id != 0 && mutant_ == kReleasesWhatItDoesNotResume)
+            else if (found.leases[i].id != 0)
+                ledger_->Lose(GrantOf(found.leases[i]), Required(WhyLost(found, found.leases[i])));
+            if (plan.state.leases[i].id == 0 && found.leases[i].id != 0 &&
+                mutant_ == kReleasesWhatItDoesNotResume)
                 done_.releases.push_back(
                     {Request::kRelease, found.leases[i].id, found.leases[i].incarnation,
                      ToUnix(found.EndFor(found.leases[i].nodes) - 1), slots(), 0, role_});
@@ -536,7 +562,7 @@ public:
         if (mutant_ == kProvesByTheFirstRange && !settings_.leases)
             planned.nodes = settings_.Ranges().first;
         StartPlan plan = PlanStartBroken(mutant_, error, found, planned);
-        // The tolerated difference has changed since the first plan.
+        // The tolerated difference changed after the first plan.
         if (memory_.loaded && mutant_ == kRaisesNoFloor)
             plan.state.floor = {};
         if (memory_.loaded &&
@@ -661,12 +687,12 @@ private:
         Task task = Task::kGenerate;
         Fiber fiber{};
         int64_t paused = 0;        // steps
-        int secrets_at_first = 0;  // that a backend began with
+        int secrets_at_first = 0;  // at a backend's start
     };
     static constexpr size_t kBackends = 3;
     static constexpr size_t kProcesses = kBackends + 4;
     static constexpr size_t kWindow = kMaxSlots;
-    // Few, so that they are given again.
+    // Few, so that they are reused.
     static constexpr int64_t kInodes = 3;
 
     Process& Session() { return processes_[kBackends]; }
@@ -733,11 +759,14 @@ private:
             process->paused--;
             return;
         }
-        // Who holds the lock keeps all others waiting.
+        // The holder of the lock makes all others wait.
         const bool long_pauses = generates && locked_by_ != process;
         if (!process->fiber.busy() && generates)
             Begin(process, Task::kGenerate);
-        else if (process->fiber.busy() && random_->OneIn(!long_pauses ? 100 : issues_ ? 250 : 30))
+        else if (process->fiber.busy() && !calm_ &&
+                 random_->OneIn(!long_pauses ? 100
+                                : issues_    ? 250
+                                             : 30))
             process->paused = random_->Between(1, long_pauses ? 300 : 30);
         if (process->fiber.busy())
             Resume(process);
@@ -753,7 +782,7 @@ private:
             done_.reload |= secrets_.count != file_.count;
     }
 
-    // A rule that is broken on purpose is to be found by what comes of it.
+    // The consequences of a broken rule must reveal it, not an assertion.
     void AssertionFailed(const char* condition) {
         if (!asserts_)
             return;
@@ -766,17 +795,18 @@ private:
             locked_by_ = nullptr;
         late_.reset();
         changes_ = false;
+        loses_renewals_ = true;
         current_->fiber.End();
     }
 
-    // Others go on here. The postmaster is alone.
+    // Others run here. The postmaster is alone.
     void Step() {
         if (current_ != nullptr && current_ != &Postmaster())
             current_->fiber.Pause();
     }
-    bool Fails() { return random_->OneIn(30); }
+    bool Fails() { return !calm_ && random_->OneIn(30); }
     void MayNotComeBack() {
-        if (current_ == nullptr || current_ == &Postmaster() || !random_->OneIn(400))
+        if (current_ == nullptr || current_ == &Postmaster() || calm_ || !random_->OneIn(400))
             return;
         events_->aborted++;
         EndCurrent();
@@ -805,6 +835,8 @@ private:
             case Task::kLook: {
                 PoolLook look{settings_.Ranges(), {}};
                 looks_(&look);
+                for (const Second until : look.free_at)
+                    ledger_->MayBeLeasedTo(until.count);
                 return core_.Looked(look.free_at);
             }
             case Task::kStop:
@@ -815,7 +847,7 @@ private:
     // --- the generating backends
 
     void Generate(Process* process, bool again = true) {
-        if (again && random_->OneIn(8))
+        if (again && !calm_ && random_->OneIn(8))
             return ReserveNarrow();
         Word& slot = words_[static_cast<size_t>(random_->Between(0, slots() - 1))];
         const auto wanted = static_cast<uint32_t>(random_->Between(1, 3));
@@ -845,7 +877,12 @@ private:
         if (ClockIsBehind(numbers_, reservation, SkewMs()) ||
             reservation.outcome == Outcome::kWindowClosed ||
             reservation.outcome == Outcome::kWindowEnded) {
-            if (random_->OneIn(8) && core_.Extend() && again)
+            if (!calm_ && !random_->OneIn(8))
+                return;
+            decided_by_ = nullptr;
+            const bool moved = core_.Extend();
+            Judge(slot);
+            if (moved && again)
                 Generate(process, false);
         } else if (reservation.outcome == Outcome::kReserved && NearsEnd(numbers_, reservation) &&
                    random_->OneIn(8)) {
@@ -886,8 +923,8 @@ private:
         return reservation;
     }
 
-    // A session that has reserved numbers encrypts them and returns the first identifier, then
-    // one with each call in the same second.
+    // A session with reserved numbers encrypts them, and returns the first identifier, then one
+    // with each call in the same second.
     void Issue(const Reservation& reservation, int count) {
         bool first = true;
         for (uint32_t next = 0; next < reservation.count; next++) {
@@ -982,7 +1019,7 @@ private:
         events_->unheard_answers += granted && outcome == LeaseOutcome::kNothing;
     }
 
-    // The ledger hears of what was granted or renewed before it is on disk.
+    // Tells the ledger of a grant or renewal before it is on disk.
     void TellLedger(const Lease& held) {
         const bool other = held.id != known_.id || held.incarnation != known_.incarnation ||
                            held.asked_at_ms != known_.asked_at_ms || held.end != known_.end;
@@ -1010,13 +1047,13 @@ private:
         ledger_->Claim(GrantOf(held), held.nodes.first, slots(), known_.end.count, held.end.count);
     }
 
-    // No window may end later than was asked for by the clock, whatever coordinators say.
+    // No window may end later than requested by the clock, whatever coordinators say.
     void CheckWindow(const Window& before, const Window& next) {
         if (settings_.leases && !next.closed() && next.end > before.end && next.end > latest_end_)
             ledger_->TooLong(next.end.count);
     }
 
-    // What the worker does while it waits for nothing.
+    // The worker's idle actions.
     void Follow() {
         Second used_until;
         if (core_.OpenLease(&used_until) != LeaseOpening::kUsed)
@@ -1029,7 +1066,10 @@ private:
     // The end of the worker. The ledger knows what was used; the coordinator hears what the
     // holder says.
     void GiveUp() {
-        const LeaseReleases releases = core_.Seal(!random_->OneIn(3));
+        if (!calm_)
+            reaches_coordinator_ = !random_->OneIn(3);
+        const LeaseReleases releases =
+            core_.Seal(reaches_coordinator_ || mutant_ == kStrikesUnheard);
         for (const LeaseRelease& release : {releases.open, releases.next}) {
             const Lease& held = release.lease;
             if (held.id == 0)
@@ -1042,7 +1082,7 @@ private:
                 ledger_->Unused(held.nodes.first, slots(), (FromUnix(release.last_used) + 1).count,
                                 held.end.count);
             done_.releases.push_back(ReleaseOf(release));
-            // What the directory used before, this window included, is told apart.
+            // The directory's earlier use, this window included, is reported separately.
             if (mutant_ == kGivesAllBack)
                 done_.releases.back().second = ToUnix(held.start - 1);
         }
@@ -1059,12 +1099,60 @@ private:
                 role_};
     }
 
-    // In the ledger.
+    // The lease's grant in the ledger.
     int& GrantOf(const Lease& lease) {
         const bool known = lease.incarnation != Incarnation{};
         return ledger_->GrantOf(known ? lease.incarnation : Incarnation{{number_, 0}});
     }
+    void Lose(const Lease (&leases)[kMaxLeases], Refused why) {
+        for (const Lease& lease : leases)
+            if (lease.id != 0)
+                ledger_->Lose(GrantOf(lease), why);
+    }
+    // Those that a write leaves out.
+    void LoseStruck(const WindowState& written) {
+        for (const Lease& lease : memory_.state.leases) {
+            const auto same = [&](const Lease& kept) {
+                return kept.incarnation == lease.incarnation && kept.id == lease.id;
+            };
+            if (lease.id == 0 || std::ranges::any_of(written.leases, same))
+                continue;
+            const bool over = lease.end <= ledger_->latest() ||
+                              randflake::LeaseOpensAt(memory_.found, written, lease.nodes,
+                                                      memory_.held_off_until) >= lease.end ||
+                              (current_->task == Task::kSeal && reaches_coordinator_);
+            if (over)
+                ledger_->Lose(GrantOf(lease), Refused::kLostStruck);
+            else if (current_->task == Task::kHear && (lease.refused || answer_.refused))
+                ledger_->Lose(GrantOf(lease), Refused::kLostRefused);
+        }
+    }
+    // By what a start finds.
+    Refused WhyLost(const WindowState& found, const Lease& lease) const {
+        const randflake::Start& start = memory_.start;
+        const WriteRecord& write = found.write;
+        if (!Generates() || found.origin != start.origin)
+            return Refused::kLostDirectory;
+        if (lease.nodes.count != start.leased_nodes)
+            return Refused::kLostNodes;
+        if (found.secrets.count == 0 ||
+            CompareSecrets(found.secrets, start.secrets, lease.end) != SecretsChange::kNone)
+            return Refused::kLostRing;
+        if (!start.locked)
+            return Refused::kLostLock;
+        if (start.marked != 0 && start.marked != write.mark && start.marked != write.follows)
+            return Refused::kLostWrite;
+        if (write.postmaster == start.postmaster)
+            return Refused::kOther;
+        if (machine_->boot() == 0 || (write.boot[0] != machine_->boot() && write.boot[0] != 0))
+            return Refused::kLostBoot;
+        return write.boot[0] == 0  ? Refused::kLostLock
+               : start.marked == 0 ? Refused::kLostMarker
+                                   : Refused::kOther;
+    }
     void Resumed(const Lease& lease) {
+        const int grant = GrantOf(lease);
+        loses_renewals_ |= grant != 0 && ledger_->lost(grant) != Refused::kOther;
         if (lease.incarnation != Incarnation{})
             ledger_->Resume(ledger_->GrantOf(lease.incarnation), number_);
         resumed_by_ = current_;
@@ -1080,7 +1168,7 @@ private:
         WriteNow(*late_);
         late_.reset();
     }
-    // Whether there was none.
+    // Whether the identity was missing.
     bool MakeIdentity() {
         if (directory_.identity)
             return false;
@@ -1093,15 +1181,91 @@ private:
         directory_.largest_skew_ms = seen_skew_.largest_ms;
     }
 
+    // --- refusals
+
+    Refused Required(Refused why) {
+        if (why == Refused::kOther && checks_)
+            ledger_->Violated("a server refuses, or loses a lease, for no cause");
+        return why;
+    }
+
+    // A session has just tried to get a window for this slot.
+    void Judge(const Word& slot) {
+        const Outcome outcome = NextReservation(numbers_, slot.value, NowTick(),
+                                                Window::FromWord(words_[kWindow].value), 1)
+                                    .outcome;
+        if (checks_ && decided_by_ == current_ && decided_at_ == Now() &&
+            outcome != Outcome::kReserved)
+            events_->refused_for[static_cast<size_t>(Required(WhyRefused(outcome)))]++;
+    }
+    Refused WhyRefused(Outcome outcome) {
+        const Second now = Now();
+        if (outcome == Outcome::kExhausted)
+            return Refused::kUsedUp;
+        if (now < Second{0} || now >= SecondsEnd(layout_) || outcome == Outcome::kNoWord ||
+            outcome == Outcome::kClockBeforeEpoch || outcome == Outcome::kClockAfterEnd)
+            return Refused::kNoTime;
+        std::optional<Refused> why;
+        const NodeRange all{0, static_cast<uint32_t>(layout_.max_node_id()) + 1};
+        const NodeRange& nodes = settings_.leases ? all : settings_.nodes;
+        for (uint32_t node = nodes.first; node < nodes.first + nodes.count; node++) {
+            int grant = 0;
+            if (!ledger_->CouldUse(number_, settings_.leases, node, now.count, &grant))
+                continue;
+            if (!settings_.leases)
+                return WhyNotOpen(now, memory_.ranges.At(memory_.range));
+            Refused lost = ledger_->lost(grant);
+            if (!memory_.loaded || memory_.keeps_leases)
+                lost = problem_ == WindowProblem::kSecrets ? Refused::kSecrets : Refused::kWorker;
+            const Lease& open = memory_.holder.open();
+            for (const Lease& lease : {open, memory_.holder.next()})
+                if (lease.id != 0 && GrantOf(lease) == grant)
+                    lost = now >= lease.end   ? (loses_renewals_ ? Refused::kLostInAFailure : lost)
+                           : now >= open.end  ? WhyNotOpen(now, lease.nodes)
+                           : now < open.start ? Refused::kClock
+                                              : WhyNotOpen(now, open.nodes);
+            if (!why || lost == Refused::kOther)
+                why = lost;
+        }
+        return why.value_or(settings_.leases ? Refused::kNoLease : Refused::kTaken);
+    }
+    // It knows of these node ids.
+    Refused WhyNotOpen(Second now, const NodeRange& nodes) {
+        const bool leases = settings_.leases;
+        const Window window = Window::FromWord(words_[kWindow].value);
+        if (problem_ == WindowProblem::kSecrets)
+            return Refused::kSecrets;
+        if (Steady() < memory_.retry_at_ms)
+            return Refused::kDisk;
+        if (!window.closed() && now + 1 < window.end)
+            return Refused::kClock;
+        const bool held_off =
+            leases ? memory_.found != StateError::kNone && memory_.found != StateError::kMissing
+                   : !proven_;
+        if ((!leases && now < memory_.state.floor) ||
+            (held_off && !MayOpen(memory_.held_off_until, leases ? UptimeMs{} : memory_.opens_at_ms,
+                                  now, Present().uptime_ms)))
+            return Refused::kHoldOff;
+        Second first = std::max(memory_.state.EndFor(nodes), window.earliest());
+        if (!leases)
+            first = std::max(first, memory_.earliest[memory_.range]);
+        if (now < first)
+            return first - now <= kWindowSeconds                         ? Refused::kAhead
+                   : first <= ledger_->latest() + kWindowSeconds         ? Refused::kClock
+                   : !leases && first <= Second{ledger_->last_claimed()} ? Refused::kLook
+                                                                         : Refused::kOther;
+        return leases || memory_.looked || proven_ ? Refused::kOther : Refused::kLook;
+    }
+
     // --- promises
 
-    // What is decided from here on goes by this, but for a window that follows an open one.
+    // Later decisions use this, except for a window that follows an open one.
     void RecordSkew() {
         if (settings_.leases || Window::FromWord(words_[kWindow].value).closed())
             decided_skew_ = skew_;
     }
 
-    // A window of these node ids opens.
+    // Call when a window of these node ids opens.
     void CheckOpening(uint32_t slots, uint64_t first_node, const Window& next) {
         if (!checks_)
             return;
@@ -1148,15 +1312,15 @@ private:
     const bool issues_;
     const Mutant mutant_;
     const bool asserts_;
-    const bool checks_;   // promises
-    const int64_t role_;  // by which the coordinator knows it
+    const bool checks_;   // checks promises
+    const int64_t role_;  // its role at the coordinator
     int64_t skew_ms_;
     const int64_t* const true_ms_;
     int64_t* const births_;
     Ledger* const ledger_;
     ServerEvents* const events_;
     Random* const random_;
-    static inline SimulatedServer* failing_ = nullptr;  // that runs
+    static inline SimulatedServer* failing_ = nullptr;  // the running one
 
     Machine* machine_ = nullptr;
     DataDirectory directory_;
@@ -1166,7 +1330,7 @@ private:
     PostmasterMemory postmaster_{};
     std::function<void(PoolLook*)> looks_;
     SkewRange skew_{};       // since its start
-    SkewRange seen_skew_{};  // that its processes know
+    SkewRange seen_skew_{};  // known to its processes
     Settings settings_;
     int64_t paused_ = 0;
     Settings last_settings_;
@@ -1178,15 +1342,15 @@ private:
     std::array<Word, kMaxSlots + 1> words_{};  // the slots; last, the window
     std::array<Word, kMaxSlots> narrow_words_{};
     SecretRecords secrets_{};
-    ToyRing ring_;  // of these
+    ToyRing ring_;  // for these
     SecretRecords secrets_at_start_{};
     WindowProblem problem_{};
     Second decode_horizon_{};
     bool proven_ = false;
-    std::vector<Second> follows_;  // per node id, the first second that its next window may have
-    SkewRange decided_skew_{};     // by which the window that is closed may open
-    StateError found_error_{};     // where node ids are leased
-    uint32_t found_skew_ms_ = 0;   // the largest of the server that wrote the state that was found
+    std::vector<Second> follows_;          // per node id, the first second of its next window
+    SkewRange decided_skew_{};             // decides when the closed window may open
+    StateError found_error_{};             // where node ids are leased
+    uint32_t found_skew_ms_ = 0;           // the largest of the found state's writer
     mutable bool skips_hold_off_ = false;  // at the next look at the uptime
 
     // Processes.
@@ -1195,23 +1359,27 @@ private:
     Process* locked_by_ = nullptr;
     bool changes_ = false;             // slots and window, now
     Second last_used_ = kNotUsed;      // of the window that was sealed last
-    std::optional<WindowState> late_;  // is written when the lock is released
-    SecretRecords file_{};             // that is reloaded
+    std::optional<WindowState> late_;  // is written at the lock's release
+    SecretRecords file_{};             // the reloaded file
     LeaseTerms asked_{1, 0};
-    Second latest_end_{};  // of a window, when the server looked last
+    Second latest_end_{};  // of a window, at the last look
     int64_t alleged_end_ = 0;
     Answer answer_;
     bool waits_ = false;        // for an answer
-    LeaseReply::Kind heard_{};  // that the ledger has not heard of, when this was the newest lease
+    LeaseReply::Kind heard_{};  // unknown to the ledger
     Lease known_{};
     uint64_t requests_ = 0;
     uint64_t former_mark_ = 0;
     bool failed_write_ = false;            // that others could see
+    Lease written_[kMaxLeases]{};          // last
     const Process* resumed_by_ = nullptr;  // leases, since the start
+    const Process* decided_by_ = nullptr;  // about the window, last
+    Second decided_at_{};
+    bool loses_renewals_ = false;  // a write failed, or a call did not come back, at some time
+    bool calm_ = false;
+    bool reaches_coordinator_ = false;  // the worker, when it seals
     Done done_;
 };
 static_assert(Environment<SimulatedServer>);
 
 }  // namespace randflake::simulation
-
-#endif

@@ -133,23 +133,9 @@ WindowState RandomState(std::mt19937_64* random) {
     state.differs_from = {static_cast<uint32_t>((*random)() % kMaxEnd)};
     state.skew.largest_ms = static_cast<uint32_t>((*random)() % (kMaxSkewMs + 1));
     state.skew.smallest_ms = static_cast<uint32_t>((*random)() % (state.skew.largest_ms + 1));
-    state.write = {(*random)(),
-                   (*random)(),
-                   (*random)(),
-                   {(*random)(), (*random)()},
-                   static_cast<int64_t>((*random)())};
-    for (uint32_t i = 0; i < kMaxLeases; i++) {
-        const int64_t second = static_cast<int64_t>((*random)() % (kMaxEnd - 1));
-        if ((*random)() % 3 > 0)
-            state.leases[i] = {static_cast<int64_t>((*random)() >> 1 | 1),
-                               {(*random)(), (*random)()},
-                               {static_cast<uint32_t>((*random)() % kNodeIds), 1},
-                               {second + 1},
-                               {second + 2},
-                               (*random)() % 2 == 0,
-                               second,
-                               second + 5};
-    }
+    state.write = Example().write;
+    state.write.mark = (*random)();
+    state.leases[(*random)() % kMaxLeases] = Example().leases[0];
     state.stop = {{(*random)(), (*random)()},
                   static_cast<int64_t>((*random)()),
                   static_cast<int64_t>((*random)()),
