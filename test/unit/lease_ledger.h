@@ -118,8 +118,8 @@ public:
             lost_[static_cast<size_t>(grant) - 1] = why;
     }
     void LoseAll(int64_t name, Refused why) {
-        for (size_t i = 0; i < names_.size(); i++)
-            if (names_[i] == name)
+        for (size_t i = 0; i < holders_.size(); i++)
+            if (starts_[holders_[i] - 1].name == name)
                 lost_[i] = why;
     }
     // Whether an all-knowing server could use this second of a node id: by a grant, which it or a
@@ -133,7 +133,7 @@ public:
         if (*grant == 0)
             return !leases;
         return (holders_[i] == server || !starts_[holders_[i] - 1].runs) &&
-               (!leases || names_[i] == starts_[server - 1].name);
+               (!leases || starts_[holders_[i] - 1].name == starts_[server - 1].name);
     }
     Refused lost(int grant) const { return lost_[static_cast<size_t>(grant) - 1]; }
     void MayBeLeasedTo(int64_t end) { last_claimed_ = std::max(last_claimed_, end); }

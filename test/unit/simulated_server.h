@@ -1241,7 +1241,7 @@ private:
             return Refused::kClock;
         const bool held_off =
             leases ? memory_.found != StateError::kNone && memory_.found != StateError::kMissing
-                   : !proven_;
+                   : !memory_.proven;
         if ((!leases && now < memory_.state.floor) ||
             (held_off && !MayOpen(memory_.held_off_until, leases ? UptimeMs{} : memory_.opens_at_ms,
                                   now, Present().uptime_ms)))
@@ -1254,7 +1254,7 @@ private:
                    : first <= ledger_->latest() + kWindowSeconds         ? Refused::kClock
                    : !leases && first <= Second{ledger_->last_claimed()} ? Refused::kLook
                                                                          : Refused::kOther;
-        return leases || memory_.looked || proven_ ? Refused::kOther : Refused::kLook;
+        return leases || memory_.looked || memory_.proven ? Refused::kOther : Refused::kLook;
     }
 
     // --- promises
