@@ -135,7 +135,8 @@ WindowState RandomState(std::mt19937_64* random) {
     state.skew.smallest_ms = static_cast<uint32_t>((*random)() % (state.skew.largest_ms + 1));
     state.write = Example().write;
     state.write.mark = (*random)();
-    state.leases[(*random)() % kMaxLeases] = Example().leases[0];
+    if (state.secrets.count > 0)
+        state.leases[(*random)() % kMaxLeases] = Example().leases[0];
     state.stop = {{(*random)(), (*random)()},
                   static_cast<int64_t>((*random)()),
                   static_cast<int64_t>((*random)()),
@@ -286,6 +287,10 @@ TEST(WindowStateBytes, ImpossibleContentIsRefused) {
             bytes[c.at + static_cast<size_t>(i)] = static_cast<uint8_t>(c.value >> 8 * i);
         EXPECT_EQ(ErrorOf(Sealed(bytes)), StateError::kWrongContent) << c.what;
     }
+    Bytes leases = Encoded(Example());
+    std::fill_n(leases.begin() + 28, 4, uint8_t{0});
+    std::fill_n(leases.begin() + kSecrets, 3 * 12, uint8_t{0});
+    EXPECT_EQ(ErrorOf(Sealed(leases)), StateError::kWrongContent) << "leases without a secret";
 }
 
 TEST(WindowStateBytes, OtherVersionsAreRefusedWhateverTheyHold) {
@@ -885,106 +890,6 @@ TEST(PlanReload, WhatTheStateRefuses) {
     Reload resumed = ReloadOf({}, TwoAnd(60));
     resumed.leases_end = {61};
     EXPECT_EQ(PlanFor(resumed, 60).error, ReloadError::kRefused) << "a lease that was resumed";
-}
-
-// --- resuming a lease
-
-constexpr Lease kLease{.id = 9,
-                       .incarnation = {1, 2},
-                       .nodes = {100, 4},
-                       .start = {50},
-                       .end = {5000},
-                       .refused = false,
-                       .asked_at_ms = {1000},
-                       .lasts_until_ms = {2000}};
-constexpr uint64_t kBoot[2] = {8, 9};
-
-struct Resumption {
-    WindowState found = Found(900);
-    Start start = kQuick;
-    Lease lease = kLease;
-
-    // Of another postmaster of this boot.
-    Resumption() {
-        found.stop = {};
-        found.write = {77, 76, 5, {kBoot[0], kBoot[1]}, 499000};
-        start.nodes = {};
-        start.leased_nodes = 4;
-        start.postmaster = 6;
-        start.machine_boot[0] = kBoot[0];
-        start.machine_boot[1] = kBoot[1];
-        start.now_ms = {500600};
-        start.locked = true;
-    }
-    bool operator()() const { return Resumes(found, start, lease); }
-};
-
-TEST(Resumes, AnotherPostmasterOfThisBootOrTheSame) {
-    Resumption other;
-    EXPECT_TRUE(other());
-    other.start.marked = 76;
-    EXPECT_TRUE(other()) << "the marker was not moved yet, so nothing rests on this write";
-    other.start.postmaster = 5;
-    other.start.machine_boot[0] = 0;
-    EXPECT_TRUE(other()) << "the same postmaster";
-    other.start.marked = 0;
-    EXPECT_TRUE(other()) << "the same one, without a marker";
-}
-
-// Each case removes one ground of the proof. `postmaster`: also with the same postmaster.
-struct Unproven {
-    const char* what;
-    void (*change)(Resumption* of);
-    bool postmaster = true;
-};
-
-const Unproven kUnproven[] = {
-    {"no lease", [](auto* of) { of->lease = {}; }},
-    {"no lock", [](auto* of) { of->start.locked = false; }},
-    {"a later write", [](auto* of) { of->start.marked = 78; }},
-    {"an earlier write", [](auto* of) { of->start.marked = 75; }},
-    {"another number of node ids", [](auto* of) { of->start.leased_nodes = 3; }},
-    {"static node ids", [](auto* of) { of->start.leased_nodes = 0; }},
-    {"another system", [](auto* of) { of->start.origin.system_identifier++; }},
-    {"a copy", [](auto* of) { of->start.origin.identity.birth_nanoseconds++; }},
-    {"promoted", [](auto* of) { of->start.origin.timeline++; }},
-    {"other secrets", [](auto* of) { of->start.secrets.records[0].fingerprint++; }},
-    {"a secret that begins within the lease",
-     [](auto* of) {
-         of->start.secrets = {2, {kSecret.records[0], {4, {4999}}}};
-     }},
-    {"secrets that are not known", [](auto* of) { of->found.secrets = {}; }},
-    {"no marker", [](auto* of) { of->start.marked = 0; }, false},
-    {"neither a marker, nor one before this write",
-     [](auto* of) { of->start.marked = of->found.write.follows = 0; }, false},
-    {"another boot", [](auto* of) { of->start.machine_boot[0]++; }, false},
-    {"another boot by its second half", [](auto* of) { of->start.machine_boot[1]++; }, false},
-    {"no lock at the time", [](auto* of) { of->found.write.boot[0] = of->found.write.boot[1] = 0; },
-     false},
-    {"no boot is known",
-     [](auto* of) {
-         for (int i = 0; i < 2; i++)
-             of->found.write.boot[i] = of->start.machine_boot[i] = 0;
-     },
-     false},
-    {"a write in the future", [](auto* of) { of->found.write.uptime_ms = {500601}; }, false},
-};
-
-TEST(Resumes, NothingThatIsNotProven) {
-    for (const Unproven& unproven : kUnproven) {
-        Resumption of;
-        unproven.change(&of);
-        EXPECT_FALSE(of()) << unproven.what;
-        of.start.postmaster = of.found.write.postmaster;
-        EXPECT_EQ(of(), !unproven.postmaster) << unproven.what << ", by the same postmaster";
-    }
-    Resumption beyond;
-    beyond.start.secrets = {2, {kSecret.records[0], {4, {5000}}}};
-    EXPECT_TRUE(beyond()) << "a secret that begins when the lease has ended";
-    Resumption nobody;
-    nobody.found.write.postmaster = nobody.start.postmaster = 0;
-    nobody.found.write.boot[0] = nobody.found.write.boot[1] = 0;
-    EXPECT_FALSE(nobody()) << "postmasters without a number";
 }
 
 TEST(LeaseOpensAt, TheWrittenEndsOfItsNodeIds) {

@@ -391,7 +391,7 @@ StateError DecodeWindowState(const uint8_t* bytes, size_t length, WindowState* s
         !IsValid(read.skew) || (read.stop.nodes != NodeRange{} && !IsValid(read.stop.nodes)))
         return StateError::kWrongContent;
     for (const Lease& lease : read.leases)
-        if (lease != Lease{} && !IsValid(lease))
+        if (lease != Lease{} && (!IsValid(lease) || read.secrets.count == 0))
             return StateError::kWrongContent;
     for (uint32_t i = 0; i < kMaxWrittenEnds; i++)
         if (i < read.end_count ? !IsValid(read.ends[i]) : read.ends[i] != WrittenEnd{})
@@ -556,7 +556,6 @@ bool Resumes(const WindowState& found, const Start& start, const Lease& lease) n
     const bool own_run = same_postmaster || (same_boot && write.uptime_ms <= start.now_ms);
     return lease.id != 0 && lease.nodes.count == start.leased_nodes && start.locked && last_write &&
            own_run && Compare(found.origin, start.origin) == Finding::kOwn &&
-           found.secrets.count > 0 &&
            CompareSecrets(found.secrets, start.secrets, lease.end) == SecretsChange::kNone;
 }
 
