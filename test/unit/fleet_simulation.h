@@ -1,29 +1,26 @@
 // Simulates servers with static or leased node ids, coordinators, and the network between them, in
 // an order that a seed decides.
 //
-// Anything can happen at any time. Servers crash, wholly or only their shared memory; they stop,
-// start with other node ids, or lease instead; they, and single calls of their backends, pause for
-// long between any two shared operations or writes to the disk. Machines boot. Data directories are
-// copied, even from running servers; they follow as standbys and are promoted, rolled back to a
-// snapshot, rewound, damaged, and moved to another machine. Requests and answers are late or lost;
-// a request may arrive after its server has given up. A commit is unclear: the connection breaks
-// after the row arrived, or the coordinator warns, and the transaction is committed or not. A
-// coordinator stops; a replica that missed transactions or an old copy takes over
-// (lease_cluster.h); it is closed, moved, recreated. Old leases are purged, pools change.
+// Servers crash, wholly or only their shared memory. They stop, and start with other node ids or as
+// leasing servers. They, and single calls of their backends, pause between any two shared
+// operations or writes to the disk. Machines boot. Data directories are copied, even from running
+// servers; they follow as standbys, are promoted, rolled back to a snapshot, rewound, damaged, and
+// moved to another machine. Requests and answers are late or lost. A transaction commits or not
+// while its connection breaks or the coordinator warns. Coordinators stop, and a replica that
+// missed transactions or an old copy takes over (lease_cluster.h); the operator closes, moves and
+// recreates them, purges leases and changes pools.
 //
-// Secrets may change as well. The operator plans a secret from some second on, tells the
-// coordinators and the servers in any order, and may withdraw it. Leasing servers get it early,
-// late or never, or have others that were never agreed on. Numbers become identifiers in the ring
-// of the server that reserved them, which may grow at any point in between.
+// The operator plans a secret from some second on, tells the coordinators and the servers in any
+// order, and may withdraw it. Leasing servers get it early, late or never, or have a secret that
+// the others never get. Numbers become identifiers in the ring of the server that reserved them.
 //
-// Right after a stop the operator may change node ids, their number, the spare ranges and the
-// tolerated difference of clocks, and start again with node ids that another server has just used.
+// After a stop the operator may change node ids, their number, the spare ranges and the tolerated
+// difference of clocks, and start the server with node ids that another server has just used.
 //
-// Clocks step. Where servers follow each other, a clock may be set back far only after the static
+// Clocks step. Where servers follow each other, a clock is set back far only after the static
 // servers under it have opened their first windows, and it is right when others start.
 //
-// Operation and Fleet keep the operators' duties. The invariants: lease_ledger.h. Machines and data
-// directories: data_directory.h.
+// Operation and Fleet keep the operators' duties. lease_ledger.h has the invariants.
 
 #pragma once
 

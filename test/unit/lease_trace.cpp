@@ -10,29 +10,22 @@
 //
 //   seed  step  identity  clock  operation  committed  arguments  answer  SQLSTATE
 //
-// Times are Unix seconds. Arguments are an array of text, the answer is one of bigint:
+// Times are Unix seconds. Arguments are an array of text; the answer, behind the arrow, is one of
+// bigint. A missing value is null:
 //
-//   create                                                            a new extension
-//   serve      first node id, node ids of the server itself            nothing
-//   acquire    incarnation, node ids, duration, chain, role           the row of the grant
-//   renew      lease, incarnation, expected end, duration, role,
-//              chain                                                  the last second, from when on
-//                                                                     the holder lacks a secret
-//   release    lease, incarnation, last used or null, role            nothing
-//   purge      milliseconds to keep                                   number of leases
-//   configure  first node id, node ids, max_duration, max_clock_skew, closed, each or null;
-//              1 if never leased, 1 to forget the chain; node ids of a
-//              role, chain, grants of a role, each or null; 1 if nothing was lost       when node
-//              ids become free
-//   mark                                                              before which second none is
-//                                                                     granted
-//   add_secret     fingerprint, from when on                          nothing
-//   remove_secret  fingerprint                                        nothing
-//   save       place                                                  keep the state there
-//   restore    place                                                  go back to it: a replica that
-//                                                                     missed the rest, an old copy
-//   dump       place                                                  the same, by a dump restored
-//                                                                     into a new extension
+//   create                                                       a new extension
+//   serve          first node id, node ids of the server itself
+//   acquire        incarnation, node ids, duration, chain, role  -> the row of the grant
+//   renew          lease, incarnation, expected end, duration, role, chain
+//                      -> last second, second from which on the holder lacks a secret
+//   release        lease, incarnation, last used, role
+//   purge          milliseconds to keep                          -> number of leases
+//   configure      those of randflake_lease_configure            -> when node ids become free
+//   mark                                                         -> the second of the first grant
+//   add_secret     fingerprint, first second
+//   remove_secret  fingerprint
+//   save, restore  place of a state: a replica that missed the rest, or an old copy
+//   dump           place of a state that a dump restores into a new extension
 //
 // A call that fails because of the holder's secrets has an answer too: the first second of a
 // missing one. Clocks and arguments are mostly plausible, and often at the edge of a rule: the

@@ -1159,8 +1159,6 @@ private:
         events_->resumed++;
     }
 
-    // --- the rest
-
     void WriteLate() {
         if (!late_)
             return;
@@ -1168,7 +1166,6 @@ private:
         WriteNow(*late_);
         late_.reset();
     }
-    // Whether the identity was missing.
     bool MakeIdentity() {
         if (directory_.identity)
             return false;

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstring>
 #include <random>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -301,14 +300,6 @@ TEST(WindowStateBytes, OtherVersionsAreRefusedWhateverTheyHold) {
     }
 }
 
-TEST(WindowStateBytes, EveryErrorHasAText) {
-    std::set<std::string> texts;
-    for (int i = 0; i <= static_cast<int>(StateError::kWrongContent); i++)
-        texts.insert(StateErrorText(static_cast<StateError>(i)));
-    EXPECT_EQ(texts.size(), static_cast<size_t>(StateError::kWrongContent) + 1);
-    EXPECT_FALSE(texts.contains("unknown error"));
-}
-
 // --- node ranges ------------------------------------------------------------------------------
 
 // A window of one second.
@@ -360,14 +351,6 @@ TEST(WindowStateEnds, AWindowTakesBackOnlyWhatItAnnounced) {
     ASSERT_EQ(Decoded(Encoded(state), &read), StateError::kNone);
     read.TakeBack({0});
     EXPECT_EQ(read.EndFor({5, 1}), 270u) << "of a window that another run announced";
-}
-
-TEST(WindowStateEndsDeathTest, AWindowBelowAWrittenEndIsNoneToAnnounce) {
-    WindowState state{};
-    SetEnd(&state, {5, 2}, 100);
-    EXPECT_DEATH(state.Announce({6, 3}, Window{99, 200}), "");
-    EXPECT_DEATH(state.Announce({6, 3}, Window{100, 100}), "");
-    state.Announce({6, 3}, Window{100, 101});
 }
 
 // --- where a server starts --------------------------------------------------------------------
