@@ -1,10 +1,10 @@
--- Random histories of a coordinator with a half-full pool: how often it refuses a request.
+-- Measures how often a coordinator with a half-full pool refuses a request, in random histories.
 --
 --   psql -v seed=1 -v requests=100000 -v sizes='{1,4,16,64}' -f bench/fragmentation.sql
 --
--- In an empty database. So many leases of these sizes are in force that half of the default pool is
--- leased on average. Each request replaces a random one. Counts once the pool has been filled ten
--- times. The clock is the script's: a second for each request.
+-- Run this in an empty database. On average, leases of these sizes fill half of the default pool.
+-- Each request replaces a random lease. The script counts after it has filled the pool ten times.
+-- Its clock advances by a second for each request.
 \set ON_ERROR_STOP 1
 \set QUIET 1
 SET client_min_messages = warning;

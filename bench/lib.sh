@@ -1,12 +1,12 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and the suites
-# The server of the benchmark, SQL, and samples. Sourced by run.sh.
+# Defines the benchmark's server, SQL and samples for run.sh.
 #
 # A sample is one line of $samples:
 #
 #     suite,item,metric,unit,repetition,value,base
 #
-# `base` is the item of the same suite and metric by which the summary divides, repetition by
-# repetition.
+# In each repetition the summary divides an item's value by the value of `base`, an item of the same
+# suite and metric.
 
 say() {
     echo "$*" >&2
@@ -37,7 +37,7 @@ snowflake.node = 1
 END
 }
 
-# Prints lines "suite,date,processor,...", after one that names the columns.
+# Prints a line that names the columns, then lines "suite,date,processor,...".
 describe_environment() {
     local machine suite
     machine="$(date -u +%Y-%m-%d),$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u | tr -d ,),$(nproc)"
@@ -94,7 +94,7 @@ sample() {
     echo "$*" >>"$samples"
 }
 
-# Reads lines "label|signature|rest" and prints "label|rest" for those whose function exists.
+# Reads lines "label|signature|rest", and prints "label|rest" if the function exists.
 available() {
     local label signature rest
     grep -v '^#' | while IFS='|' read -r label signature rest; do
@@ -107,8 +107,8 @@ available() {
 }
 
 # time_queries SUITE ROWS BASE: reads lines "label|query", each query over ROWS rows, and records
-# nanoseconds per row. One backend runs them in turn, repetition after repetition; the first round
-# only warms up.
+# nanoseconds per row. One backend runs the queries in turn in each repetition. The first round only
+# warms up.
 time_queries() {
     local suite=$1 rows=$2 base=$3 label query repetition queries
     queries=$(cat)

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Draws the charts of the pages from results: calls, one bar for each function; uniform and
-# outsiders, what the suite shape found.
+# Draws the charts of the pages from results. The chart calls has a bar for each function; uniform
+# and outsiders show the suite shape.
 #
 #   bench/plot.sh [RESULTS [OUTPUT]]
 #
-# Blue and bold stand for this extension, grey for the rest. Each bar has its label, so the chart
+# Blue and bold mark this extension, grey marks all others. Each bar has its label, so the chart
 # does not depend on colour.
 
 set -euo pipefail
@@ -52,7 +52,7 @@ END {
     print "</svg>"
 }' "$results/results.csv" >"$charts/calls.svg"
 
-# A line of shape.csv is a path: the counts as bars, the rows as points.
+# Each line of shape.csv becomes a path: counts become bars, rows become points.
 awk -F, -v charts="$charts" '
 function open(file, title, left, right,    head) {
     head = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 860 250\" width=\"860\" height=\"250\" " \

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Measures identifiers beside their alternatives on a server of its own.
+# Compares identifiers with their alternatives on a server of its own.
 #
 #   bench/run.sh [--quick | --publish] [SUITE...]
 #
@@ -7,13 +7,13 @@
 # shape.
 # The default is all. --quick takes a few minutes: fewer repetitions, fewer rows.
 #
-# Needs the extension installed ("make install") into the server of PG_CONFIG. Prints a table, and
-# writes the summary (results.csv) and the machine (environment.csv; lib.sh has the server's
-# settings) to bench/results/. A full run also draws the chart in docs/charts/ and writes the tables
-# of docs/performance.md and README.md. A quick run, or one of some suites, only writes to
-# bench/results/partial/. With --publish, some suites replace their former results, and the script
-# makes chart and tables again. bench/results/partial/samples.csv has the samples of the last run,
-# and is not for the source.
+# Needs the extension in the server of PG_CONFIG ("make install"). Prints a table, and writes the
+# summary (results.csv) and the machine (environment.csv; lib.sh has the server's settings) to
+# bench/results/. A full run also draws the chart in docs/charts/ and writes the tables of
+# docs/performance.md and README.md. A quick run or a run of named suites only writes to
+# bench/results/partial/. With --publish, named suites replace their former results, and the script
+# makes chart and tables again. bench/results/partial/samples.csv has the samples of the last run;
+# do not commit it.
 #
 # BENCH_KEYS_ROWS lists the row counts of the suite keys, one for each repetition.
 

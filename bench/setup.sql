@@ -1,4 +1,4 @@
--- Objects that suites use in the benchmark's database. :library is the built functions.c.
+-- Makes objects for the suites in the benchmark's database. :library is the built functions.c.
 
 CREATE EXTENSION randflake_type CASCADE;
 SELECT format('CREATE EXTENSION %I', name)
@@ -14,7 +14,7 @@ AS :'library', 'bench_empty' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 CREATE FUNCTION bench_processor_clock() RETURNS double precision
 AS :'library', 'bench_processor_clock' LANGUAGE C VOLATILE;
 
--- Runs a query in the server and returns the seconds it took.
+-- Runs a query in the server, and returns its duration in seconds.
 CREATE FUNCTION bench_seconds(query text) RETURNS double precision LANGUAGE plpgsql AS $$
 DECLARE
     started timestamptz := clock_timestamp();
@@ -24,7 +24,7 @@ BEGIN
 END
 $$;
 
--- The same, in processor time.
+-- Runs a query in the server, and returns its processor time in seconds.
 CREATE FUNCTION bench_processor_seconds(query text) RETURNS double precision LANGUAGE plpgsql AS $$
 DECLARE
     started double precision := bench_processor_clock();
@@ -34,7 +34,8 @@ BEGIN
 END
 $$;
 
--- Whether a function with this signature exists, such as 'uuidv7()'. True for an empty signature.
+-- Returns whether a function with this signature exists, such as 'uuidv7()'. Returns true for an
+-- empty signature.
 CREATE FUNCTION bench_has(signature text) RETURNS boolean LANGUAGE sql AS
 $$ SELECT signature = '' OR to_regprocedure(signature) IS NOT NULL $$;
 

@@ -3,20 +3,20 @@
 #
 #   bench/summary.sh [DIRECTORY]
 #
-# Per item: the median and quartiles of its samples, and of its ratio to the base item. The ratio is
-# taken within each repetition, so that changes of the machine's speed do not affect it.
+# Each item has the median and quartiles of its samples, and of its ratio to the base item. Each
+# repetition has its ratio, so changes of the machine's speed do not affect ratios.
 
 set -euo pipefail
 directory=${1:-$(dirname "$0")/results}
 
 awk -F, '
-# Quantile q of values[1..n], interpolated between neighbours.
+# Returns quantile q of values[1..n], interpolated between neighbours.
 function quantile(values, n, q,    position, below) {
     position = 1 + q * (n - 1)
     below = int(position)
     return values[below] + (below < n ? (position - below) * (values[below + 1] - values[below]) : 0)
 }
-# Four digits, without an exponent.
+# Returns four digits, without an exponent.
 function digits(number) {
     return sprintf(number >= 1000 ? "%.0f" : "%.4g", number)
 }
@@ -28,7 +28,7 @@ function sort(values, n,    i, j, v) {
         values[j + 1] = v
     }
 }
-# The samples of one item, sorted into values[1..]; returns how many.
+# Sorts the samples of one item into values[1..], and returns their number.
 function sorted(key, values,    n) {
     for (n = 0; n < count[key]; n++)
         values[n + 1] = value[key, repetition[key, n + 1]]

@@ -1,13 +1,12 @@
 #!/bin/bash
 # Runs the README's first steps and two commands on bare Debian machines: in fresh roots, as root,
-# with their own path and environment.
+# with a bare environment.
 #
 #   scripts/bare_test.sh [SUITE... [-- COMMAND...]]
 #
 # The default is everything in bookworm and then trixie. The script tests a copy of the checkout
-# without its history, and prints each duration and the final size of each root. It makes fresh
-# roots. apt and npm inside use this machine's mirrors, proxies and certificates.
-# Needs root.
+# without its history, and prints each duration and the final size of each root. In a root, apt and
+# npm use this machine's mirrors, proxies and certificates. Needs root.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
@@ -23,7 +22,7 @@ done
 commands=("${@:2}")
 [ $# -gt 1 ] || commands=(sh -c 'scripts/first_steps.sh && scripts/quickstart.sh && scripts/quickstart.sh stop && scripts/test.sh')
 
-# The network configuration that a new machine here gets before its first use.
+# Writes the network configuration that a new machine has before its first use.
 connect() {
     local name value
     echo '127.0.0.1 localhost' >"$1/etc/hosts"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Checks that each file of src has a head and a place in the map of docs/design.md, which lists the
-# rooms from the ground up, and that no include points up.
+# Checks that each file of src has a head and a place in the map of docs/design.md, and that no
+# include points up. The map lists the rooms from the ground up.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."

@@ -12,7 +12,7 @@ release=$(sed -n 's/^    "version": "\(.*\)",$/\1/p' META.json)
 homepage=$(sed -n 's/.*"homepage": "\(.*\)".*/\1/p' META.json)
 status=0
 
-# expect WHERE TEXT PATTERN [COUNT]: the text has so many matching lines, by default one.
+# expect WHERE TEXT PATTERN [COUNT]: checks that the text has COUNT matching lines, by default one.
 expect() {
     [ "$(grep -cE "$3" <<<"$2")" = "${4-1}" ] || { echo "$1: not ${4-1} × $3" && status=1; }
 }

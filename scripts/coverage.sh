@@ -1,12 +1,12 @@
 #!/bin/bash
-# Shows which lines of src/core and src/pg the tests reach: unit, regression and TAP
-# tests, with PostgreSQL's assertions on. Fails below 96 %, which only all tests together reach.
+# Shows which lines of src/core and src/pg the unit, regression and TAP tests reach, with
+# PostgreSQL's assertions on. Fails below 96 %, which only all tests together reach.
 #
 #   scripts/coverage.sh                    runs them all and prints a line a file
 #   scripts/coverage.sh regress [NAME...]  runs only these server tests; see scripts/tempcheck.sh
 #
-# Processes that crash tests kill leave no figures. Needs gcovr. PG_CONFIG chooses the PostgreSQL.
-# The instrumented build stays installed.
+# Processes that tests kill leave no figures. Needs gcovr. PG_CONFIG chooses the PostgreSQL. The
+# instrumented build stays installed.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
@@ -27,8 +27,8 @@ chmod 777 "$data"
 build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT='-O1 --coverage'
 GCOV_PREFIX=$data VECTOR_PATH=${VECTOR_PATH-plain} scripts/tempcheck.sh "$@"
 
-# gcov wants the compiler's notes and the tests' data in one directory. Only the
-# unit tests count for the core, because the server's build compiles different lines of it.
+# gcov needs the compiler's notes and the tests' data in one directory. Only unit tests count for
+# the core, because the server's build compiles different lines of the core.
 mkdir -p "$results/server"
 cp --parents src/pg/*/*.gcno "$results/server/"
 (cd "$data$PWD" && cp --parents src/pg/*/*.gcda "$results/server/")

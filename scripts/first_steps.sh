@@ -2,20 +2,20 @@
 # Follows the README as a newcomer: pastes the blocks under "Installation" and "First steps" in
 # order. On a bare machine: scripts/bare_test.sh SUITE -- scripts/first_steps.sh
 #
-# Changes the configuration of the server from the system's packages. Needs root.
+# Changes the configuration of the packaged server. Needs root.
 
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 export DEBIAN_FRONTEND=noninteractive
 
-# The block that begins at line $1 of the README, which is $2: a shell's or psql's.
+# Runs the block at line $1 of the README in the shell or psql, as its language $2 says.
 paste() {
     local block
     block=$(sed -n "$(($1 + 1)),/^\`\`\`\$/p" README.md | sed '$d')
     echo "README.md, line $1:"
     sed 's/^/    /' <<<"$block"
     case $2 in
-    # The next blocks go to psql itself.
+    # The block that starts psql needs no run, because the next blocks go to psql.
     sh) [[ $block == *"-c psql" ]] || bash -euo pipefail -c "$block" ;;
     sql) su postgres -c 'psql -v ON_ERROR_STOP=1' <<<"$block" ;;
     esac

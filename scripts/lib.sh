@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034 # callers use the colours
-# Functions that the scripts share. Source it in bash, from the root of the checkout.
+# Defines functions for the other scripts. Source this file in bash, from the root of the checkout.
 
 umask 022 # the server's user must be able to read installed files
 export LC_ALL=C.UTF-8
@@ -20,8 +20,8 @@ die() {
     exit 1
 }
 
-# none_such KIND NAME CANDIDATE...: dies and names the three nearest candidates: those with a part
-# that needs the fewest changed letters.
+# none_such KIND NAME CANDIDATE...: dies and names the three candidates with a part that needs the
+# fewest changed letters.
 none_such() {
     die "there is no $1 named \"$2\"; nearest: $(printf '%s\n' "${@:3}" | sort -u | WANTED=${2//\*/} awk '
         BEGIN { wanted = tolower(ENVIRON["WANTED"]); letters = length(wanted) }
@@ -52,7 +52,7 @@ as_root() {
     fi
 }
 
-# as_user NAME COMMAND... in a working directory that everyone may enter, so paths are absolute.
+# as_user NAME COMMAND...: runs the command in a directory that all may enter. Use absolute paths.
 as_user() (
     user=$1
     shift
@@ -66,7 +66,7 @@ as_user() (
     fi
 )
 
-# The user for servers, which refuse to run as root.
+# Prints the user for servers, which refuse to run as root.
 server_user() {
     if [ "$(id -u)" -ne 0 ]; then
         id -un
@@ -77,7 +77,7 @@ server_user() {
     fi
 }
 
-# Installs missing Debian packages; silent and offline when none is missing.
+# Installs missing Debian packages. Stays silent and offline if no package is missing.
 install_packages() {
     local package missing=()
     for package; do
@@ -102,8 +102,8 @@ newest_major() {
     printf '%s\n' /usr/lib/postgresql/*/bin/postgres | cut -d/ -f5 | sed -n '/^[0-9]/p' | sort -n | tail -n 1
 }
 
-# Sets PG_CONFIG to the caller's, or to that of the newest PostgreSQL installed. Installs its server
-# and headers if they are missing.
+# Keeps the caller's PG_CONFIG, or sets it to the newest installed PostgreSQL's. Installs a missing
+# server and its headers.
 find_postgresql() {
     if [ -z "${PG_CONFIG:-}" ]; then
         local major
@@ -120,7 +120,7 @@ build() {
     make -s -j"$(nproc)" PG_CONFIG="$PG_CONFIG" "$@"
 }
 
-# Builds as the caller and installs, as root if the server's directories need it.
+# Builds as the caller. Installs as root if the server's directories need that.
 build_and_install() {
     build all "$@" &&
         if [ -w "$("$PG_CONFIG" --pkglibdir)" ]; then
@@ -138,7 +138,7 @@ copy_source() {
         tar -x -C "$1"
 }
 
-# links_lead_somewhere DIRECTORY: whether all links in its documents have targets in it.
+# links_lead_somewhere DIRECTORY: checks that all links in its documents have targets in it.
 links_lead_somewhere() (
     cd "$1"
     [ -e docs/monitoring.md ] && [ -e docs/monitoring/alerts.yml ]
@@ -150,18 +150,18 @@ links_lead_somewhere() (
     [ -z "$dangling" ] || { echo "links to nothing: $dangling"; false; }
 )
 
-# --- stages of tests: logs in `logs`, only those whose name contains `only` -----------------------
+# --- stages: writes logs to `logs`, runs only stages whose name contains `only` -------------------
 
 logs=build/test only='' passed=0 failed=0
 
-# stage NAME COMMAND...: runs the command with its output to a file, and shows that file on failure.
+# stage NAME COMMAND...: writes the command's output to a file, and shows that file on failure.
 stage() {
     local name=$1 log=$logs/${1//[^A-Za-z0-9+]/-}.log status began=$SECONDS
     shift
     [[ $name = *"$only"* ]] || return 0
     printf '%s%-36s%s' "$bold" "$name" "$plain"
     mkdir -p "$logs" # a stage may have removed it
-    # Not as a condition, where `set -e` would be ignored.
+    # Runs the command outside a condition, because a condition would disable `set -e`.
     (
         set -e
         "$@"
@@ -179,12 +179,12 @@ stage() {
     return 0
 }
 
-# not_run WHAT REASON: has `finish` report it; stages may call it, too.
+# not_run WHAT REASON: makes `finish` report what the tests left out. Stages may call it too.
 not_run() {
     printf 'not run: %s. %s\n' "$@" >>$logs/not_run
 }
 
-# Prints what was not run and the number of stages that passed, and exits.
+# Prints what the tests left out and the number of passed stages, and exits.
 finish() {
     echo
     cat $logs/not_run 2>/dev/null

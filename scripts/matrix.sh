@@ -4,9 +4,9 @@
 #
 #   scripts/matrix.sh [-s] [MAJOR]...
 #
-# The default is all majors that some suite has. -s, for short, omits tests that depend little on
-# the major. Roots stay in RANDFLAKE_ROOTS (default /var/cache/randflake-roots); delete one to make
-# it anew. A run's installations in them are discarded. Logs stay in build/matrix/MAJOR. Needs root.
+# The default is all majors of all suites. -s omits tests that depend little on the major. Roots
+# stay in RANDFLAKE_ROOTS (default /var/cache/randflake-roots); the script makes a deleted root
+# again. A run discards its installations. Logs stay in build/matrix/MAJOR. Needs root.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
@@ -19,9 +19,9 @@ if [ "${1-}" = -s ]; then
     shift
 fi
 
-# --- inside the root, where /mnt/source is a copy of the source ----------------------------------
+# --- inside the root (/mnt/source is a copy of the source) ---------------------------------------
 
-# Runs as an ordinary user, which suffices for a build.
+# Builds as an ordinary user.
 make_in() {
     as_user nobody make -s -j2 -C "$PWD/$1" PG_CONFIG="$PG_CONFIG" "${@:2}"
 }

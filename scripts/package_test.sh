@@ -3,23 +3,22 @@
 #
 #   scripts/package_test.sh [MAJOR]...
 #
-# The default is all majors that some suite has. Runs dpkg-buildpackage and lintian in a root with
-# only the package's build dependencies, and debian/tests there, like autopkgtest. Then installs,
-# uses and purges the package in a root with only PostgreSQL. Packages and logs stay in
-# build/package/MAJOR. Needs root.
+# The default is all majors of all suites. Runs dpkg-buildpackage, lintian and debian/tests in a
+# root with only the package's build dependencies. Then installs, uses and purges the package in a
+# root with only PostgreSQL. Packages and logs stay in build/package/MAJOR. Needs root.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
 . scripts/lib.sh
 . scripts/roots.sh
 
-# --- inside a root, where /mnt is build/package/MAJOR and /mnt/source a copy of the source --------
+# --- inside a root (/mnt is build/package/MAJOR, /mnt/source a copy of the source) ----------------
 
 run_as() {
     runuser -u "$1" -- env HOME=/tmp "${@:2}"
 }
 
-# Builds as any user, in a directory that this user may write.
+# Builds as an ordinary user, who needs a writable directory.
 build_package() {
     local before after
     chown -R nobody /mnt/source && chown nobody /mnt
@@ -28,7 +27,7 @@ build_package() {
     run_as nobody dpkg-buildpackage -us -uc -b -j2
     run_as nobody debian/rules clean
     after=$(find . -type f ! -path ./debian/files -exec sha256sum {} + | sort)
-    # Files that a build leaves in the source would end up in the next package.
+    # Checks that the build left no file in the source: the next package would contain it.
     diff <(echo "$before") <(echo "$after")
     # The first upload to Debian's archive would close the request for the package, which lintian
     # expects.
@@ -61,7 +60,7 @@ use_package() {
         -c 'CREATE TABLE t AS SELECT randflake_generate(100000) AS id' \
         -c 'SELECT count(DISTINCT id), min(d.node_id), max(d.node_id) FROM t, randflake_decode(id) d')" \
         = '100000|7|7' ]
-    # On removal the package tells that this server will not start.
+    # At its removal the package warns that this server will not start.
     apt-get -qy purge "$package" 2>&1 | tee /tmp/removed
     grep "^WARNING: .* $major/main will not start" /tmp/removed
     pg_dropcluster --stop "$major" main

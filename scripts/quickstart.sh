@@ -1,12 +1,12 @@
 #!/bin/bash
-# From a fresh Debian machine to a server full of identifiers.
+# Turns a fresh Debian machine into a server full of identifiers.
 #
 #   scripts/quickstart.sh        build, install, start a private server, fill a table, leave it up
 #   scripts/quickstart.sh stop   stop that server and remove its folder
 #
-# ./quickstart links to the folder in /tmp with secret, data and socket; only the server's user may
-# enter it. The server listens on that socket alone, so the folder's permissions decide access.
-# PG_CONFIG chooses the PostgreSQL; default is the newest one installed.
+# ./quickstart links to a folder in /tmp with secret, data and socket. The server listens on this
+# socket alone, and only the server's user may enter the folder. PG_CONFIG chooses the PostgreSQL;
+# the default is the newest one installed.
 
 set -euo pipefail
 self=$0
@@ -44,7 +44,7 @@ stop() {
     rm quickstart
 }
 
-# Reports every ten seconds how many files are compiled: a slow machine takes minutes.
+# Reports the number of compiled files every ten seconds, because a slow machine takes minutes.
 build_extension() {
     mkdir -p build
     while sleep 10 >/dev/null; do
@@ -105,7 +105,7 @@ INSERT INTO item (session, n) SELECT :client_id, n FROM generate_series(1, $((ro
 END
 }
 
-# Decodes every row, and fails on a repeated identifier or content.
+# Decodes every row, and fails if an identifier or content repeats.
 show_table() {
     query -v rows=$rows -v partitions=$partitions <<'END' | sed 's/^./    &/'
 \echo '\nAll rows, decoded with the secret'

@@ -4,10 +4,10 @@
 
 [ "$(id -u)" = 0 ] || die "this needs root, for mounts of its own"
 
-# The directory of the roots; delete one to make it anew.
+# All roots are in this directory. The scripts make a deleted root again.
 readonly roots=${RANDFLAKE_ROOTS:-/var/cache/randflake-roots}
 
-# The suites of each major, separated by +. After a colon: the only source package from that suite.
+# Each major has suites, separated by +. A colon precedes the only source package from a suite.
 declare -rA suites_of=(
     [15]='bookworm'
     [17]='trixie'
@@ -17,8 +17,8 @@ declare -rA suites_of=(
 majors=$(printf '%s\n' "${!suites_of[@]}" | sort -n)
 oldest=${majors%%$'\n'*}
 
-# bootstrap SUITES DIRECTORY [PACKAGES], separated by commas: makes a bare root with this machine's
-# mirror and proxy of apt.
+# bootstrap SUITES DIRECTORY [PACKAGES]: makes a bare root with this machine's mirror and proxy of
+# apt. Commas separate PACKAGES.
 bootstrap() {
     local suite parts source mirror proxy options lines=()
     install_packages mmdebstrap iproute2
@@ -28,7 +28,7 @@ bootstrap() {
     options=(--variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' --dpkgopt=force-unsafe-io)
     proxy=$(apt-config dump Acquire::http::Proxy)
     [ -z "$proxy" ] || options+=(--aptopt="$proxy")
-    # Installing a server must not create a cluster.
+    # The installation of a server must not create a cluster.
     [ -z "${3-}" ] || options+=(--include="$3"
         --setup-hook='mkdir -p "$1/etc/postgresql-common"'
         --setup-hook='echo "create_main_cluster = false" >"$1/etc/postgresql-common/createcluster.conf"')
@@ -43,8 +43,8 @@ bootstrap() {
     mmdebstrap "${options[@]}" "${parts[0]}" "$2" "${lines[@]}"
 }
 
-# make_root NAME SUITES PACKAGE...: sets `root` to the directory of that root. Makes it if it is
-# missing or has other contents.
+# make_root NAME SUITES PACKAGE...: sets `root` to the directory of this root, and makes the root if
+# it is missing or has other contents.
 make_root() {
     local recipe=${*:2} suites=$2
     root=$roots/$1
@@ -61,11 +61,11 @@ make_root() {
 }
 
 # in_root EXCHANGE ROOT COMMAND...: runs a command inside a root with its own mounts, processes and
-# IPC, and removes what it mounts or leaves running.
+# IPC. At the end it removes mounts and processes of the command.
 #
-# With EXCHANGE, the command finds this directory as /mnt, whatever the permissions above it. Its
-# other writes are discarded, and its network is only a loopback, so that servers of two roots never
-# meet.
+# With EXCHANGE, the command sees this directory as /mnt, whatever the permissions of parent
+# directories. in_root discards all other writes. The command's network is a loopback, so servers of
+# two roots never meet.
 in_root() {
     # shellcheck disable=SC2016  # expanded by the inner shell
     unshare --mount --pid --ipc ${1:+--net} --fork --kill-child bash -euc '
@@ -79,7 +79,7 @@ in_root() {
             mount --bind "$exchange" "$root/mnt"
             ip link set lo up
         else
-            # unshare, inside, needs / to be a mount.
+            # The root must be a mount, because unshare inside it needs one as /.
             mount --bind "$root" "$root"
         fi
         mount -t proc proc "$root/proc"

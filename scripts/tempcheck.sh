@@ -6,11 +6,12 @@
 #   scripts/tempcheck.sh tap [NAME...]          TAP:        test/t/NAME.pl
 #
 # A NAME may have its directory and suffix. PG_CONFIG names the server (default: the pg_config in
-# PATH). prove gets PROVE_FLAGS; the default, -j8 --timer, runs eight files at a time, which mostly
-# wait. VECTOR_PATH sets randflake.vector_path.
+# PATH). prove gets PROVE_FLAGS. The default, -j8 --timer, runs eight files at a time, because most
+# of them wait. VECTOR_PATH sets randflake.vector_path.
 #
-# A server refuses to run as root, so root becomes the user postgres, else nobody. The tests run in
-# a temporary directory of that user, which stays for inspection when a test fails.
+# A server refuses to run as root, so root becomes the user postgres, or the user nobody if postgres
+# is missing. The tests run in a temporary directory of that user, which stays for inspection if a
+# test fails.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,7 +28,7 @@ runs() {
     [ "$kind" = all ] || [ "$kind" = "$1" ]
 }
 
-# Sets `tests` to the given names, or to all of a directory, without directory and suffix.
+# Sets `tests` to the given names, or to all names of a directory, without directory and suffix.
 choose() {
     local directory=$1 suffix=$2 name there
     there=("$directory"/*"$suffix")
@@ -44,7 +45,7 @@ choose() {
 tests=()
 ! runs regress || choose sql .sql "$@"
 regress_tests=("${tests[@]}")
-# When all run, the longest begin.
+# Starts the longest tests first if all tests run.
 long=()
 for name in 142_handover 440_migrate 217_lease_hostile 230_lease_model 320_drivers 112_clock_steps 240_lease_handover \
     384_rotation_leases 432_managed_numbers 380_rotation 382_rotation_rules; do
@@ -57,11 +58,11 @@ unset GLOBIGNORE
 tests=("${tests[@]/#/test/t/}")
 tap_tests=("${tests[@]/%/.pl}")
 
-# --- requirements of the server's installation --------------------------------------------------
+# --- the installation ---------------------------------------------------------------------------
 
 PG_CONFIG=${PG_CONFIG:-pg_config}
 bindir=$("$PG_CONFIG" --bindir) || die "cannot run $PG_CONFIG"
-# The test programs are installed below .../pgxs/src/test, PGXS is .../pgxs/src/makefiles/pgxs.mk.
+# The test programs are below .../pgxs/src/test, beside .../pgxs/src/makefiles/pgxs.mk.
 testdir=$(realpath "$(dirname "$("$PG_CONFIG" --pgxs)")/../test")
 pg_regress=$testdir/regress/pg_regress
 
@@ -76,12 +77,12 @@ if runs tap; then
     perl -MDBD::Pg -e 1 2>/dev/null || die "Perl's DBD::Pg is missing (Debian: libdbd-pg-perl)"
 fi
 
-# --- directory and user of the tests -----------------------------------------------------------
+# --- directory and user ------------------------------------------------------------------------
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/randflake-tempcheck.XXXXXX")
 chmod 755 "$work"
-# Copies all sources, because the documentation links to them; the large packages of other languages
-# only for the tests that use them.
+# Copies all sources, because the documentation links to them. Copies the large packages of other
+# languages only for the tests that use them.
 leave_out=(./.git ./build ./quickstart)
 [[ " ${tap_tests[*]-} " =~ \ test/t/(220_lease_js|320_drivers)\.pl\  ]] || leave_out+=(node_modules)
 tar -c "${leave_out[@]/#/--exclude=}" . | tar -x -C "$work"
@@ -96,8 +97,8 @@ if [ "$(id -u)" = 0 ]; then
     user=nobody
     ! id postgres >/dev/null 2>&1 || user=postgres
     chown -R "$user" .
-    # Secrets in files of other owners, which only root can prepare: OWNER-MODE, readable by the
-    # server's user through its group.
+    # Writes secrets to files of other owners, as only root can: OWNER-MODE. The server's user reads
+    # them through its group.
     mkdir foreign
     for file in root-0640 root-0440 root-0660 root-0644 daemon-0640; do
         od -An -v -N16 -tx1 /dev/urandom | tr -d ' ' >"foreign/$file"
@@ -115,7 +116,7 @@ fi
 
 # --- the two kinds -----------------------------------------------------------------------------
 
-# Adds each kind's line to `summary`; `failed` exists once one failed.
+# Adds the line of a kind of tests to `summary`. `failed` exists once a test has failed.
 report() {
     echo "$1" >>summary
 }
@@ -138,8 +139,8 @@ run_regress() {
     fi
 }
 
-# Makes an initdb that copies a cached cluster, since initdb takes a second of processor time and
-# most tests use its defaults. PostgreSQL 16 can do so itself. WAL segments are small because every
+# Makes an initdb that copies a cached cluster, because initdb takes a second of processor time and
+# most tests use its defaults. PostgreSQL 16 has such a cache. WAL segments are small because every
 # copy and base backup has one.
 copy_initdb() {
     as_user mkdir initdb
@@ -156,7 +157,7 @@ END
 
 run_tap() {
     copy_initdb
-    # PostgreSQL 15 wants TESTDIR, later ones TESTLOGDIR and TESTDATADIR.
+    # PostgreSQL 15 reads TESTDIR, later versions read TESTLOGDIR and TESTDATADIR.
     # shellcheck disable=SC2086  # PROVE_FLAGS holds several words
     if as_user env PATH="$work/initdb:$bindir:$PATH" PERL5LIB="$testdir/perl:$work/test/t/lib" \
         PG_REGRESS="$pg_regress" TESTDIR="$work" TESTDATADIR="$work/tmp_check" \
@@ -167,13 +168,13 @@ run_tap() {
     report "TAP: FAILED"
     touch failed
     show_tap_logs
-    # Repeated at the end, which remains where output is cut.
+    # Repeats failures at the end, because truncated output keeps its end.
     grep -hE -A 8 '^([^ ]* )?not ok |Bail out!' tmp_check/log/regress_log_* | cut -c -300 |
         head -n 60 || true
     sed -n '/^Test Summary Report/,$p' tap.out
 }
 
-# Prints the end of each failed test's log, and its servers' complaints.
+# Prints the end of each failed test's log, and errors of the test's servers.
 show_tap_logs() {
     local test log
     {
@@ -194,7 +195,7 @@ show_tap_logs() {
     done
 }
 
-# It waits for one server, so TAP tests run meanwhile.
+# pg_regress mostly waits for one server, so TAP tests run at the same time.
 if runs tap && runs regress; then
     run_regress >regress.out 2>&1 &
     run_tap "${tap_tests[@]}"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests, in stages; installs the Debian packages they need.
+# Runs tests in stages, and installs the Debian packages that the stages need.
 #
 #   scripts/test.sh              the gate for every change
 #   scripts/test.sh all          the gate, and long stages
@@ -7,19 +7,19 @@
 #   scripts/test.sh unit         only the stages whose name contains "unit"
 #
 # A stage is one line at the end of this file: a name and its command. Its output goes to a file in
-# build/test/, and to the terminal if the stage fails. PG_CONFIG chooses the PostgreSQL; default is
-# the newest one installed.
+# build/test/, and to the terminal if the stage fails. PG_CONFIG chooses the PostgreSQL; the default
+# is the newest one installed.
 
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.." || exit
 . scripts/lib.sh
 
-# A stage that runs only with "all", with "release" or by name.
+# Runs a stage only with "all", with "release" or by name.
 long() {
     [ -z "$asked" ] || stage "$@"
 }
 
-# A stage that runs only with "release" or by name.
+# Runs a stage only with "release" or by name.
 last() {
     [ "$asked" = all ] || long "$@"
 }
@@ -35,7 +35,7 @@ clean_tree() {
     [ -z "$(git status --porcelain)" ]
 }
 
-# The tag of this release does not exist yet, or marks this commit.
+# Checks that the tag of this release does not exist yet, or marks this commit.
 free_tag() {
     local version
     version=$(sed -n 's/^    "version": *"\(.*\)",/\1/p' META.json)
@@ -46,7 +46,7 @@ shell_scripts() {
     shellcheck -x -S warning scripts/*.sh scripts/apps/*.sh managed/*.sh test/unit/run.sh bench/*.sh bench/suites/*.sh .ci/run debian/tests/installcheck
 }
 
-# Tables and charts match bench/results.
+# Checks that tables and charts match bench/results.
 benchmarks_published() {
     copy=$(mktemp -d)
     trap 'rm -r "$copy"' EXIT
@@ -63,7 +63,7 @@ unit_tests() {
     make -j"$(nproc)" -C test/unit check "$@"
 }
 
-# Slow tests that show a sanitizer, valgrind or another processor nothing new.
+# These slow tests show nothing new under a sanitizer, valgrind or another processor.
 simulations='explorer_test explorer_mutants_test fleet_simulation_test fleet_mutants_test outage_test sequence_server_test'
 
 unit_tests_sanitized() {
@@ -75,7 +75,8 @@ unit_tests_valgrind() {
         FILTER='-*TenMillion*:Concurrency*:Explorer*:FleetSimulation*:Outage*'
 }
 
-# For a processor with other vector registers, and for one with the other byte order.
+# Runs unit tests for a processor with other vector registers, and for a processor with the other
+# byte order.
 unit_tests_emulated() {
     install_packages qemu-user g++-{aarch64,s390x}-linux-gnu
     for processor in aarch64 s390x; do
@@ -83,14 +84,14 @@ unit_tests_emulated() {
     done
 }
 
-# All tests with PostgreSQL's assertions, compiled in another copy of the sources, so that this
-# one's library can be installed again without compiling it.
+# Runs all tests with PostgreSQL's assertions. It compiles another copy of the sources, so that it
+# can install this copy's library again without a build.
 server_tests() {
     trap build_and_install EXIT
     rm -rf build/assertions
     copy_source build/assertions
     (cd build/assertions && build_and_install PG_CPPFLAGS=-DUSE_ASSERT_CHECKING COPT=-O1)
-    # scripts/test_tools.sh has run: a missing driver is a failure, unless npm reached no registry.
+    # After scripts/test_tools.sh a missing driver is a failure, unless npm reached no registry.
     [ ! -e $no_registry ] || export RANDFLAKE_WITHOUT_NPM=1
     RANDFLAKE_DRIVERS=light scripts/tempcheck.sh
 }
@@ -113,8 +114,8 @@ coverage() {
     scripts/coverage.sh
 }
 
-# The library under the address and undefined sanitizers, in a server without them. Their run-time
-# libraries arrive with the library, after the server's start, and check only the library; see also
+# Runs the library under the address and undefined sanitizers, in a server without them. The server
+# loads their run-time libraries with the library, so they check only the library; see also
 # test/asan_longjmp.c. A report ends the process. The stage searches the logs for reports too,
 # because some processes end after their test.
 sanitized() {
@@ -139,7 +140,7 @@ server_tests_of_sanitizers() {
     scripts/tempcheck.sh tap 217_lease_hostile
 }
 
-# The users' build, under each path.
+# Tests the users' build under each vector path.
 vector_paths() {
     local path
     for path in auto avx2 baseline; do
@@ -152,7 +153,7 @@ vector_paths() {
     done
 }
 
-# Like a new user, and once more while the first run's server is up.
+# Follows a new user, and runs the script again while the first run's server is up.
 quickstart() {
     trap 'scripts/quickstart.sh stop' EXIT # whatever happens
     scripts/quickstart.sh
@@ -161,7 +162,7 @@ quickstart() {
     [ ! -e quickstart ]
 }
 
-# The same in a checkout that the server's user cannot enter.
+# Runs the quickstart in a checkout that the server's user cannot enter.
 quickstart_elsewhere() {
     closed=$(mktemp -d)
     trap '"$closed"/scripts/quickstart.sh stop; rm -r "$closed"' EXIT
@@ -208,7 +209,7 @@ find_postgresql
 last "clean tree" clean_tree
 last "release: versions, dates, META.json" scripts/check_versions.sh --release
 last "release: tag is free" free_tag
-# Versions of these tools disagree; the code follows those of Debian 12.
+# Versions of these tools disagree. The code follows Debian 12's versions.
 if clang-format --version | grep -q 'version 14\.'; then
     stage "format" make format-check
     stage "lint" make lint TIDY_CHECKS=-clang-analyzer-*

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs the tools for tests of the documentation, beside PostgreSQL: drivers and
-# object-relational mappers of other languages, Prometheus' programs, and buildah. Without its tools
-# a test is skipped. They take about 600 MB on disk from Debian, without Node.js and Java, and 350
+# object-relational mappers of other languages, Prometheus' programs, and buildah. A test without
+# its tools skips itself. The tools take about 600 MB from Debian, without Node.js and Java, and 350
 # MB from npm.
 #
 #   scripts/test_tools.sh
@@ -34,20 +34,20 @@ packages=(
     buildah
 )
 [ "${1-}" != built ] || packages+=(golang-github-jackc-pgx-v4-dev)
-# Any Node.js and Java will do, not only Debian's.
+# The tests also accept a Node.js and Java from other sources than Debian.
 command -v node >/dev/null || packages+=(nodejs)
 command -v npm >/dev/null || packages+=(npm)
 command -v javac >/dev/null || packages+=(default-jdk-headless)
 install_packages "${packages[@]}"
 
-# A separate package since Debian 13.
+# promtool has its own package since Debian 13.
 promtool=prometheus
 ! apt-cache show promtool >/dev/null 2>&1 || promtool=promtool
 install_program "$promtool" promtool
 install_program prometheus-postgres-exporter prometheus-postgres-exporter
 
-# in_js NPM...: runs npm in the packages' directory. If the registry is unreachable, leaves a note
-# for test.sh, which goes on without those packages. All other errors are fatal, for example a
+# in_js NPM...: runs npm in the packages' directory. If the registry is unreachable, it leaves a
+# note for test.sh, which goes on without these packages. All other errors are fatal, for example a
 # broken lock file.
 unreachable='code (E(CONN[A-Z]+|TIMEDOUT|NOTFOUND|AI_AGAIN|(HOST|NET)UNREACH|PROTO|40[137]|407|429|5[0-9][0-9])|ERR_SOCKET_TIMEOUT)$'
 no_registry=$PWD/build/no_npm_registry
@@ -60,19 +60,19 @@ in_js() {
     echo "The npm registry cannot be reached." | tee "$no_registry"
 }
 
-# Both this npm and Debian's older one read the lock file; installing Debian's npm on other systems
-# takes a registry.
+# Checks that this npm and Debian's older npm read the lock file. On other systems Debian's npm
+# comes from a registry.
 (cd test/js && npm ci --dry-run --offline --ignore-scripts --no-audit --no-fund)
 [ "$(npm --version)" = 9.2.0 ] || in_js npm exec --yes npm@9.2.0 -- ci --dry-run --offline
 
 # Prisma's install script would download an engine that the recipe does not need.
 [ test/js/node_modules/.package-lock.json -nt test/js/package-lock.json ] || in_js npm ci
 
-# Prisma 7 needs a newer Node.js than Debian 12's, 18. The lock file omits it because the other
-# packages do not need it.
+# Prisma 7 needs a newer Node.js than 18, Debian 12's. The lock file omits a Node.js because the
+# other packages need none.
 [ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ] || [ -e test/js/node_modules/.bin/node ] ||
     in_js npm install --no-save "node-linux-$(node -p process.arch)@22"
 
-# The lock file omits this one because some registries lack it.
+# The lock file omits the package randflake because some registries lack it.
 [ -d test/js/node_modules/randflake ] || in_js npm install --no-save randflake@2 ||
     echo "npm has no package randflake: test/t/220_lease_js.pl takes test/js/randflake.mjs instead"

@@ -1,5 +1,5 @@
 \set ECHO none
--- Decoding and encoding identifiers. test/unit has the fields' edges and the diffusion of bits.
+-- Decodes and encodes identifiers. test/unit tests the edges of fields and the diffusion of bits.
 \pset format unaligned
 \pset footer off
 SET datestyle = ISO;

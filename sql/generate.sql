@@ -1,6 +1,6 @@
 \set ECHO none
--- Identifiers in every place of a statement, all distinct. test/t has parallel workers (350_type.pl)
--- and transactions that are rolled back (100_crash.pl).
+-- Makes distinct identifiers in every place of a statement. test/t tests parallel workers
+-- (350_type.pl) and rolled-back transactions (100_crash.pl).
 \pset format unaligned
 \pset footer off
 SET datestyle = ISO;
@@ -9,8 +9,8 @@ SET timezone = 'UTC';
 \echo '-- A table of all identifiers, for the check at the end'
 CREATE TABLE issued (id bigint);
 
--- The fields: the server's clock between before the statement and after it. Seconds come from a
--- coarse clock, which may trail by a tick.
+-- An identifier's time lies between the server's clock before and after the statement. Identifiers
+-- use a coarse clock, which may be a tick behind.
 SELECT clock_timestamp() AS before \gset
 SELECT randflake_generate() AS id \gset
 SELECT generated_at BETWEEN date_trunc('second', :'before'::timestamptz) - interval '1 second'

@@ -1,7 +1,7 @@
 \set ECHO none
--- The coordinator: what its functions say, its views, and who may do what. The rules are replayed
--- by test/t/230_lease_model.pl. The clock is a table here, so nothing depends on the real one;
--- times are shown in seconds since 1750000000.
+-- Tests the coordinator's answers, views and privileges. test/t/230_lease_model.pl replays its
+-- rules. A table replaces the clock, so nothing depends on the real clock. Times are in seconds
+-- since 1750000000.
 \a
 \t
 SET timezone = 'UTC';
@@ -276,8 +276,7 @@ SET ROLE regress_randflake_app;
 SELECT holder, first_node_id, state FROM randflake_leases ORDER BY lease_id;
 SELECT error_of('SELECT * FROM randflake_lease');
 
--- What a session prefers does not weaken a grant; what others put into its search path does not
--- lead it astray
+-- Neither a session's settings nor objects of other roles in its search path weaken a grant.
 RESET ROLE;
 GRANT CREATE ON DATABASE :"DBNAME" TO regress_randflake_app;
 SET ROLE regress_randflake_app;

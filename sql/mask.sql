@@ -1,5 +1,5 @@
 \set ECHO none
--- Masks: opaque numbers for existing keys, and prefixes of text forms.
+-- Tests masks, which are opaque numbers for existing keys, and prefixes of text forms.
 \pset format unaligned
 \pset footer off
 

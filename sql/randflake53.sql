@@ -1,5 +1,5 @@
 \set ECHO none
--- Identifiers of 53 bits, which fit in a JavaScript number.
+-- Tests identifiers of 53 bits, which fit in a JavaScript number.
 \pset format unaligned
 \pset footer off
 SET timezone = 'UTC';

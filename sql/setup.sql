@@ -1,5 +1,5 @@
 \set ECHO none
--- The contents of the extensions, and the schemas that can hold them.
+-- Tests the contents of the extensions, and the schemas that can hold them.
 \pset format unaligned
 \pset footer off
 

@@ -1,5 +1,6 @@
 \set ECHO none
--- Shards: bigint cut into equal contiguous ranges. For all counts see test/unit/shard_test.cpp.
+-- Tests shards, which are equal contiguous ranges of bigint. test/unit/shard_test.cpp tests all
+-- counts.
 \pset format unaligned
 \pset footer off
 

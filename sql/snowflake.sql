@@ -1,5 +1,5 @@
 \set ECHO none
--- Snowflake identifiers: their fields, layouts by name and description, ranges of time.
+-- Tests Snowflake identifiers: their fields, layouts by name and description, ranges of time.
 \pset format unaligned
 \pset footer off
 SET datestyle = ISO;

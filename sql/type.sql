@@ -1,5 +1,5 @@
 \set ECHO none
--- The type randflake: the features of bigint, in time order.
+-- Tests that the type randflake has the features of bigint, in time order.
 \pset format unaligned
 \pset footer off
 SET datestyle = ISO;

@@ -1,6 +1,6 @@
 \set ECHO none
--- The first value that is made or read in binds a database without a fingerprint to the server's
--- secret, where binding is allowed. Each attempt is rolled back.
+-- The first value that a session makes or reads in binds a database without a fingerprint to the
+-- server's secret, where the server allows that. The test rolls back each attempt.
 \pset format unaligned
 \pset footer off
 CREATE TABLE first_use (id randflake PRIMARY KEY, n integer) WITH (parallel_workers = 2);
@@ -108,8 +108,8 @@ SELECT count(id::text) FROM first_use;
 TABLE bound;
 ROLLBACK TO unbound;
 
--- Nor where a dump has left another fingerprint, whose twin may follow; the server's own does not
--- prevent it
+-- A dump's different fingerprint prevents the binding, because its twin may follow. The server's
+-- own fingerprint does not prevent it.
 INSERT INTO randflake_key_check VALUES ('0123456789abcdef');
 SAVEPOINT dumped;
 INSERT INTO first_use VALUES ('a');

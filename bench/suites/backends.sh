@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# 1 to 16 backends that call as fast as their executors allow. Each item's base is the same item in
-# one backend.
+# Runs calls in 1 to 16 backends as fast as their executors allow. Each item's base is the same item
+# in one backend.
 
 suite_backends() {
     local rows=200000 repetition clients label expression tps

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# One call per row. The empty function shows the executor's share.
+# Measures one call for each row. The empty function shows the executor's share.
 
 suite_calls() {
     local rows=2000000

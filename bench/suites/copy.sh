@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# COPY of one column into tables whose other column has a default: time until the commit returns,
-# the backend's processor time, WAL. The first round only warms up.
+# Copies one column into tables whose other column has a default. Measures the time until the commit
+# returns, the backend's processor time and WAL. The first round only warms up.
 
-# The text form, and decimal numbers that take as many bytes.
+# Compares the text form with decimal numbers that take as many bytes.
 text_keys="bigserial as text|text DEFAULT lpad(nextval('bench_sequence')::text, 13, '0')
 randflake_generate_text()|text DEFAULT randflake_generate_text()"
 
@@ -18,7 +18,7 @@ suite_copy() {
 }
 
 # copy_into SUITE REPETITION CASE KEY: reads lines "label|type and default of a column", the base
-# first, and writes the SQL that fills a table for each and prints its samples.
+# first. For each line it prints SQL that fills a table and prints its samples.
 copy_into() {
     local label column base=
     while IFS='|' read -r label column; do

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Instructions per row of the executor with each function, counted by callgrind in a single-user
-# server. Valgrind does not support AVX-512, so batches are encrypted with AVX2 here.
+# Counts the executor's instructions per row with each function, by callgrind in a single-user
+# server. Batches use AVX2 here, because Valgrind does not support AVX-512.
 
 suite_instructions() {
     local rows=$traced_rows label expression
@@ -19,8 +19,8 @@ suite_instructions() {
 }
 
 # count_instructions EXPRESSION QUERY: runs the query in a single-user server, after one call that
-# does the work of a session's first. Writes the counts of its executor, which PL/pgSQL's
-# expressions do not use, to $work/callgrind.
+# does a session's initial work. Writes the executor's counts to $work/callgrind. PL/pgSQL evaluates
+# the first call without the executor.
 count_instructions() {
     # shellcheck disable=SC2016  # PL/pgSQL's quotes
     printf '%s\n' 'DO $$DECLARE x text; BEGIN x := '"$1"'; END$$' "$2" |

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# Primary keys as tables grow, filled by one session and by eight at once: time, WAL, size and
-# density of the index; more rows after a checkpoint; look-ups; the newest rows.
+# Measures primary keys while one session or eight sessions fill tables: time, WAL, size and density
+# of the index. Then it adds rows after a checkpoint, looks up rows, and reads the newest rows.
 
 suite_keys() {
     local rows sessions plural repetition label column
@@ -23,8 +23,8 @@ key_sample() {
     sample keys "$label" "$1: $rows rows by $sessions session${plural}" "$2" "$repetition" "$3" bigserial
 }
 
-# measure_key LABEL COLUMN: one table from its first row to its last look-up, with the caller's
-# rows, sessions and repetition.
+# measure_key LABEL COLUMN: measures one table from its first row to its last look-up, with the
+# caller's rows, sessions and repetition.
 measure_key() {
     local label=$1 column=$2
     sql -q -c 'DROP TABLE IF EXISTS keys_rows' \
@@ -40,8 +40,8 @@ measure_key() {
     fi
 }
 
-# insert_keys ROWS SUFFIX: WAL of so many rows by all sessions, from a checkpoint on; without SUFFIX
-# their time too.
+# insert_keys ROWS SUFFIX: measures the WAL of ROWS rows from all sessions, from a checkpoint on.
+# Without SUFFIX it measures their time too.
 insert_keys() {
     local count=$1 suffix=$2 before started session
     sql -q -c CHECKPOINT
@@ -57,8 +57,8 @@ insert_keys() {
         "$(value "SELECT round((pg_current_wal_insert_lsn() - '$before'::pg_lsn) / 1e6, 1)")"
 }
 
-# Look-ups of random rows, one index search each; and the newest rows, where the key has their
-# order. Each runs several times because it is short.
+# Looks up random rows with one index search each. Reads the newest rows if the key keeps their
+# order. Repeats these short queries.
 read_keys() {
     local lookups=100000 newest=$((rows / 100)) ordered look_up
     local run=$repetition repetition

@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# The managed script beside the library and gen_random_uuid(), one identifier and many.
+# Compares the managed script with the library and gen_random_uuid(), for one identifier and for
+# many.
 
 suite_managed() {
     local rows=100000

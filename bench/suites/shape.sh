@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# What the charts of docs/sharding.md and docs/security.md draw: how many of a million identifiers
-# are in each of 64 equal ranges, and where in its range each of 300 rows in a row is, in thousandths.
+# Makes the data of the charts in docs/sharding.md and docs/security.md. Counts a million
+# identifiers in 64 equal ranges. Gives the place in its range, in thousandths, of each of 300
+# consecutive rows.
 
 suite_shape() {
     mkdir -p "$results"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # shares variables with run.sh and lib.sh
-# The built-in uuidv7() of PostgreSQL 18 or later beside the others: calls, and COPY into a table
-# with a primary key.
+# Compares the built-in uuidv7() of PostgreSQL 18 or later with other keys: calls, and COPY into a
+# table with a primary key.
 . "$bench/suites/copy.sh"
 
 suite_uuidv7() {

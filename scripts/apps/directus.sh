@@ -1,15 +1,15 @@
 #!/bin/bash
-# Directus 11 with a table whose key has 53 bits and refers to its users, and one of the type.
+# Runs Directus 11 with a table of 53-bit keys that refers to its users, and a table of typed keys.
 #
 #   PGHOST=... PGPORT=... PGUSER=... scripts/apps/directus.sh
 #
-# The server of the environment needs the extension and a TCP address, and trusts the role, a
-# superuser. Needs Node.js, npm, curl, and a compiler for a package of Directus. Makes the database
+# PGHOST's server needs the extension and a TCP address, and must trust the role, a superuser. Needs
+# Node.js, npm, curl, and a compiler for a package of Directus. Makes the database
 # randflake_directus, a directory of 1 GB, and a server on port 8155.
 #
-# What stumbled, and the page that says it:
+# These points caused trouble; the pages describe them:
 #   Keys of bigint are strings in its JSON: docs/drivers-javascript.md.
-#   A malformed key of the type is an error 500, not 404: docs/drivers.md, "Answer malformed keys".
+#   A malformed key of the type gives error 500, not 404: docs/drivers.md, "Answer malformed keys".
 
 set -euo pipefail
 database=randflake_directus

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Payload 3 with keys of 53 bits that it has before the insert, and foreign keys to its users.
+# Runs Payload 3 with 53-bit keys made before the insert, and with foreign keys to its users.
 #
 #   PGHOST=... PGUSER=... scripts/apps/payload.sh
 #
-# The server of the environment needs the extension, and its role is a superuser. Needs Node.js 20.9
-# or later and npm. Makes the database randflake_payload, and a directory for the packages, 400 MB.
+# PGHOST's server needs the extension, and the role is a superuser. Needs Node.js 20.9 or later and
+# npm. Makes the database randflake_payload, and a directory of 400 MB for the packages.
 #
-# What stumbled, and the page that says it:
+# These points caused trouble; the pages describe them:
 #   With the extension in "public", Payload asks whether a table of its own is a renamed
 #   randflake_key, and stops: docs/drivers.md, "The database".
 #   A field "id" has no default in the database: docs/drivers.md, "Make keys before the insert".

@@ -1,16 +1,16 @@
 #!/bin/bash
-# Redmine of Debian 12 with keys of 53 bits, which passes, and issues of the type, which do not.
+# Runs Redmine of Debian 12: it works with 53-bit keys, and fails with keys of the type for issues.
 #
 #   PGPORT=... scripts/apps/redmine.sh
 #
 # Needs root, mmdebstrap, and a server with the extension that listens on localhost and trusts its
-# roles. Makes a root of 1 GB and the database redmine_default anew.
+# roles. Replaces a root of 1 GB and the database redmine_default.
 #
-# What stumbled, and the page that says it (docs/migrating.md, "Check an existing application"):
+# These points caused trouble (docs/migrating.md, "Check an existing application"):
 #   Columns that refer to a key without a foreign key, such as issues.root_id, have 32 bits.
 #   Redmine takes only digits for the number of an issue, so neither text nor negative numbers: a
 #   subtask is refused, "Parent task is invalid".
-#   Without USAGE on the schema no operator of the type is found: docs/drivers.md, "The database".
+#   Without USAGE on the schema no operator of the type works: docs/drivers.md, "The database".
 
 set -euo pipefail
 export PGHOST=localhost PGUSER=postgres DEBIAN_FRONTEND=noninteractive

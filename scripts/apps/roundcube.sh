@@ -1,12 +1,12 @@
 #!/bin/bash
-# Roundcube of Debian 12 refers to its users: keys of 53 bits pass, keys of the type do not.
+# Runs Roundcube of Debian 12, which refers to its users: 53-bit keys work, keys of the type fail.
 #
 #   PGPORT=... scripts/apps/roundcube.sh
 #
 # Needs root, mmdebstrap, and a server with the extension that listens on localhost and trusts its
-# roles. Makes a root of 500 MB and the database randflake_roundcube anew.
+# roles. Replaces a root of 500 MB and the database randflake_roundcube.
 #
-# What stumbled, and the page that says it:
+# These points caused trouble; the pages describe them:
 #   Roundcube takes the new key from currval() of a sequence: docs/drivers.md, "Move existing keys".
 #   intval() makes a wrong number of a key of the type: docs/migrating.md, "Check an existing
 #   application".
@@ -26,7 +26,7 @@ cat >>"$root/etc/roundcube/config.inc.php" <<END
 END
 
 in_database() { psql -qX -v ON_ERROR_STOP=1 "$@"; }
-# Keys are made by the expression $1, in which %1$s is the sequence's name.
+# The expression $1 makes keys. In it %1$s is the sequence's name.
 convert() {
     in_database -v default="$1" <<'END'
 SELECT format('ALTER TABLE %I ALTER %I TYPE bigint', table_name, column_name)

@@ -1,4 +1,4 @@
-# A program that uses ActiveRecord.
+# Uses ActiveRecord.
 require 'json'
 require_relative 'activerecord'
 

@@ -1,4 +1,4 @@
-# A program that uses the Python driver in its argument, which its recipe has set up.
+# Uses the Python driver that its argument names and its recipe sets up.
 
 import asyncio
 import importlib

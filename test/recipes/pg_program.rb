@@ -1,4 +1,4 @@
-# A program that uses pg for Ruby.
+# Uses pg for Ruby.
 require_relative 'identifiers'
 require_relative 'pg_recipe'
 
@@ -6,7 +6,7 @@ connection = connect
 encoder = PG::TextEncoder::Array.new
 first = ->(query, *values) { connection.exec_params(query, values)[0] }
 
-# Insert, get the key, find by it
+# Inserts a row, gets its key, and finds the row by its key.
 id = first.('INSERT INTO customer (name) VALUES ($1) RETURNING id', 'Ada')['id']
 name = first.('SELECT name FROM customer WHERE id = $1', from_text(to_text(id)))['name']
 puts "customer #{id} #{to_text(id)} #{name}"
@@ -27,7 +27,7 @@ ids = identifiers(connection)
 many = Array.new(2500) { ids.next }.uniq.size
 raise many.to_s unless many == 2500
 
-# A malformed key
+# Looks for a malformed key.
 begin
   first.('SELECT item FROM purchase WHERE id = $1', '42')
 rescue PG::DataException, ArgumentError # of the server, and of the driver

@@ -1,6 +1,6 @@
 #!/bin/bash
-# run.sh FILTER SHARDS PROGRAM...: runs those tests of the programs, each program in SHARDS parts at the
-# most. RUNNER runs a program; LISTER does when it only lists its tests.
+# run.sh FILTER SHARDS PROGRAM...: runs the matching tests of the programs, each program in SHARDS
+# parts at most. RUNNER runs a program's tests, LISTER lists them.
 
 set -euo pipefail
 . ../../scripts/lib.sh
